@@ -1,0 +1,77 @@
+import type { Observable } from 'rxjs'
+import type { OutsideCommand } from '../vocabulary/command.ts'
+import type { RuntimeEvent } from '../vocabulary/event.ts'
+import type { RunId } from '../vocabulary/ids.ts'
+
+/** Where a run's ledger ends, and who may append to it. */
+export interface Head {
+  /** The last event's number; 0 before the first. */
+  readonly seq: number
+  /** The epoch of the writer that holds the run. */
+  readonly epoch: number
+}
+
+/** What the writer believes the head to be. */
+export interface ExpectedHead {
+  readonly expectedSeq: number
+  readonly epoch: number
+}
+
+export interface AppendOptions {
+  /** `barrier`: durable when the promise resolves, and so is everything before it. `lazy`: in order, durable later. */
+  readonly durability: 'barrier' | 'lazy'
+  /** Keys of inbox entries that these events answer; they leave the inbox in the same transaction. */
+  readonly takes?: readonly string[]
+}
+
+/** A command from outside, waiting for the run's writer. */
+export interface InboxEntry {
+  /** Unique within the run: the same key put twice is one entry. */
+  readonly key: string
+  readonly command: OutsideCommand
+  /** Milliseconds since 1970 UTC. */
+  readonly at: number
+}
+
+/** A run as a list shows it. */
+export interface RunRecord {
+  readonly runId: RunId
+  readonly head: Head
+}
+
+/**
+ * An append-only store of events. Every member may reject with a `TallystickError`; none loses what it acknowledged.
+ *
+ * - `append` is one atomic compare-and-swap: all events or none. Events carry `seq` from `expectedSeq + 1` without
+ *   gaps and the epoch of `expected`. A run that is not there has the head `{ seq: 0, epoch: 1 }`, and its first append
+ *   makes it. When the head is another, `LedgerConflictError`, with nothing written; except that events which stand
+ *   there already, byte for byte, from the same epoch, are a lost acknowledgement and succeed.
+ *   One `run_finished` a run, one `tool_result` a call, one `tool_started` and one `approval_decided` a call and attempt:
+ *   a second is a `LedgerConflictError` too, whatever the head.
+ * - `acquire` raises the epoch by one, durably, and answers the head. From then on no other writer can append.
+ *   `RunNotFoundError` for a run that is not there.
+ * - `read` yields events in order of `seq`, in constant memory; bounds are inclusive. A run that is not there is empty.
+ * - `runs` yields every run, the newest first.
+ * - `put` adds to the inbox of a run, from any process, durably; it answers `false` when the key was there before
+ *   (taken or not). `RunNotFoundError` for a run that is not there.
+ * - `inbox` answers the entries not yet taken, in the order they were put.
+ * - `changes` emits, without content, when the run's events or inbox may have changed, also by another process.
+ *   A hint: it may come late, merged or for nothing.
+ * - `close` lets go of files and connections; what was lazy is durable after it.
+ */
+export interface Ledger {
+  append(
+    runId: RunId,
+    expected: ExpectedHead,
+    events: readonly RuntimeEvent[],
+    options: AppendOptions,
+  ): Promise<Head>
+  acquire(runId: RunId): Promise<Head>
+  head(runId: RunId): Promise<Head | undefined>
+  read(runId: RunId, range?: { readonly fromSeq?: number; readonly toSeq?: number }): AsyncIterable<RuntimeEvent>
+  runs(): AsyncIterable<RunRecord>
+  put(runId: RunId, entry: InboxEntry): Promise<boolean>
+  inbox(runId: RunId): Promise<readonly InboxEntry[]>
+  changes(runId: RunId): Observable<void>
+  close(): Promise<void>
+}

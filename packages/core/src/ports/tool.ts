@@ -1,0 +1,42 @@
+import type { Observable } from 'rxjs'
+import type { RunId, ToolCallId } from '../vocabulary/ids.ts'
+import type { JsonObject } from '../vocabulary/json.ts'
+import type { CallVerdict, Reconciliation, ToolSignal } from '../vocabulary/signal.ts'
+import type { Recovery, ToolDefinition, ToolEffect } from '../vocabulary/tool-definition.ts'
+
+/** Which call this is. */
+export interface CallContext {
+  readonly runId: RunId
+  readonly turn: number
+  readonly toolCallId: ToolCallId
+}
+
+/** One start of one call. */
+export interface ToolRun extends CallContext {
+  readonly input: JsonObject
+  /** 1, or more when a call in doubt is started again. */
+  readonly attempt: number
+  /** The same at every attempt of this call, new in a fork. Hand it to what the tool calls. */
+  readonly idempotencyKey: string
+  /** Emits the reason once when the tool should stop. The tool may still report its ending within the grace time. */
+  readonly cancelled$: Observable<string>
+}
+
+/**
+ * A tool as the runtime sees it. `defineTool` of `@tallystick/tools` makes one from a schema and a function.
+ *
+ * - `check` says whether the call may run, before anything runs. It has no side effects. A throw counts as a refusal.
+ * - `run` starts when it is subscribed to, reports progress, then exactly one `tool_ended`, and completes. An error or
+ *   a completion without ending becomes the outcome `failed`. Unsubscribing leaves the tool behind: nothing that it
+ *   reports afterwards is heard.
+ * - `reconcile` asks the outside world whether a call in doubt took place. A throw counts as `unknown`.
+ */
+export interface Tool extends ToolDefinition {
+  readonly effect: ToolEffect
+  readonly recovery: Recovery
+  /** After this many milliseconds the call is given up as `timed_out`. */
+  readonly timeoutMs?: number
+  check(input: JsonObject, context: CallContext): CallVerdict | Promise<CallVerdict>
+  run(call: ToolRun): Observable<ToolSignal>
+  reconcile?(call: Omit<ToolRun, 'cancelled$'>): Promise<Reconciliation>
+}

@@ -1,0 +1,36 @@
+import type { UserMessage } from './content.ts'
+import type { RunId } from './ids.ts'
+import type { JsonObject } from './json.ts'
+import type { LimitName, Limits, RetryPolicy } from './limits.ts'
+import type { DefinitionDigests, ParentRef, ResumeReason } from './event.ts'
+
+/** Starts a run. Only the runtime sends it, since it mints the id. */
+export interface StartCommand {
+  readonly type: 'start'
+  readonly runId: RunId
+  readonly agent: string
+  readonly definition: DefinitionDigests
+  readonly limits: Limits
+  readonly retry: RetryPolicy
+  readonly input: UserMessage
+  readonly sessionId?: string
+  readonly parent?: ParentRef
+}
+
+/** A process takes the run over. Only the runtime sends it, when it has raised the epoch. */
+export interface ResumeCommand {
+  readonly type: 'resume'
+  readonly why: ResumeReason
+}
+
+/** What anyone may ask of a run, from any process, through the ledger's inbox. */
+export type OutsideCommand =
+  | { readonly type: 'steer'; readonly message: UserMessage; readonly receipt: string }
+  | { readonly type: 'queue'; readonly message: UserMessage; readonly receipt: string }
+  | { readonly type: 'approve'; readonly toolCallId: string; readonly by: string; readonly input?: JsonObject }
+  | { readonly type: 'deny'; readonly toolCallId: string; readonly by: string; readonly reason: string }
+  | { readonly type: 'cancel'; readonly by?: string; readonly reason?: string }
+  | { readonly type: 'raise_limit'; readonly limit: LimitName; readonly max: number; readonly by: string }
+
+/** What someone asks of a run. A command that the state does not allow is refused, as a value. */
+export type Command = StartCommand | ResumeCommand | OutsideCommand

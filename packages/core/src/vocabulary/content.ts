@@ -1,0 +1,159 @@
+import type { ToolCallId } from './ids.ts'
+import type { Json, JsonObject } from './json.ts'
+
+/**
+ * What one wire needs back verbatim (a signature, encrypted reasoning, a server-side block) and nobody else reads.
+ * An adapter sends it back only to the `provider` and `api` that it came from, and drops it for any other.
+ */
+export interface Opaque {
+  readonly provider: string
+  readonly api: string
+  readonly data: Json
+}
+
+export interface TextPart {
+  readonly type: 'text'
+  readonly text: string
+  readonly opaque?: Opaque
+}
+
+/** An image: exactly one of `data` (base64) and `url`. */
+export interface ImagePart {
+  readonly type: 'image'
+  readonly mediaType: string
+  readonly data?: string
+  readonly url?: string
+}
+
+/** A document such as a PDF: exactly one of `data` (base64) and `url`. */
+export interface FilePart {
+  readonly type: 'file'
+  readonly mediaType: string
+  readonly name?: string
+  readonly data?: string
+  readonly url?: string
+}
+
+/** The model's reasoning as far as the provider shows it; what proves it genuine is in `opaque`. */
+export interface ReasoningPart {
+  readonly type: 'reasoning'
+  readonly text: string
+  readonly opaque?: Opaque
+}
+
+/** A call as the model wrote it. `malformed` stands where the input was no JSON object; `input` is then `{}`. */
+export interface RequestedCall {
+  readonly type: 'tool_call'
+  readonly providerCallId: string
+  readonly name: string
+  readonly input: JsonObject
+  readonly malformed?: { readonly text: string; readonly error: string }
+  readonly opaque?: Opaque
+}
+
+/** A tool request in a message: the model's call under the id that the runtime gave it. */
+export interface ToolCallPart extends RequestedCall {
+  readonly toolCallId: ToolCallId
+}
+
+/** A block that only its own vendor understands: a server-side tool's use or result, a compaction block. */
+export interface ProviderPart {
+  readonly type: 'provider'
+  readonly kind: string
+  readonly opaque: Opaque
+}
+
+export type UserPart = TextPart | ImagePart | FilePart
+export type AssistantPart = TextPart | ReasoningPart | ToolCallPart | ProviderPart
+export type ResultPart = TextPart | ImagePart | FilePart
+
+/** Which model, behind which wire. */
+export interface ModelRef {
+  readonly provider: string
+  readonly api: string
+  readonly modelId: string
+}
+
+/** Why a model stopped, in one vocabulary for all providers; the wire's own word is kept beside it. */
+export const stopReasons = [
+  'end',
+  'tool_use',
+  'max_tokens',
+  'context_exceeded',
+  'refused',
+  'content_filtered',
+  'paused',
+  'compacted',
+  'cancelled',
+  'failed',
+  'other',
+] as const
+export type StopReason = (typeof stopReasons)[number]
+
+/**
+ * How a tool call ended. Each is a result that the model can read; all but `success` are errors to it.
+ *
+ * - `success`: the tool answered
+ * - `invalid_input`: the input does not fit the schema; nothing ran
+ * - `unknown_tool`: no tool of that name; nothing ran
+ * - `denied`: a person or a policy refused; nothing ran
+ * - `failed`: the tool threw
+ * - `timed_out`: the tool was given up after its time
+ * - `cancelled`: the run was cancelled
+ * - `interrupted`: in doubt: it was started, and nobody recorded how it ended
+ * - `repeated`: the same call again; the recorded result was served
+ * - `limit_reached`: a limit of the run stood in the way; nothing ran
+ * - `skipped`: the reply that asked for it was cut or failed; nothing ran
+ */
+export const outcomes = [
+  'success',
+  'invalid_input',
+  'unknown_tool',
+  'denied',
+  'failed',
+  'timed_out',
+  'cancelled',
+  'interrupted',
+  'repeated',
+  'limit_reached',
+  'skipped',
+] as const
+export type Outcome = (typeof outcomes)[number]
+
+/** The other half of a tool request. */
+export interface ToolResult {
+  readonly toolCallId: ToolCallId
+  readonly name: string
+  readonly outcome: Outcome
+  readonly content: readonly ResultPart[]
+}
+
+export interface UserMessage {
+  readonly role: 'user'
+  readonly parts: readonly UserPart[]
+}
+
+/** A model's reply. `partial` says that it was cut off before its end. */
+export interface AssistantMessage {
+  readonly role: 'assistant'
+  readonly parts: readonly AssistantPart[]
+  readonly model: ModelRef
+  readonly stopReason: StopReason
+  readonly partial: boolean
+}
+
+/** The results of one assistant message, in the order of its requests. */
+export interface ToolResultsMessage {
+  readonly role: 'tool'
+  readonly results: readonly ToolResult[]
+}
+
+/** What a model is shown: the history, as messages. */
+export type Message = UserMessage | AssistantMessage | ToolResultsMessage
+
+/** The text of parts that hold text, put together. */
+export function textOf(parts: readonly { readonly type: string; readonly text?: string }[]): string {
+  let text = ''
+  for (const part of parts) if (part.type === 'text') text += part.text ?? ''
+  return text
+}

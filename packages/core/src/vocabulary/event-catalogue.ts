@@ -1,0 +1,50 @@
+import type { EventType } from './event.ts'
+
+/** Where an event of a type is visible, and what it costs to keep. */
+export interface EventEntry {
+  /** The version that is written now. */
+  readonly v: number
+  /** Whether it adds to what the model is shown: itself, only as part of the finished message, or not at all. */
+  readonly modelHistory: 'yes' | 'as_message' | 'no'
+  /** Facts decide something and are kept; deltas only show progress, may be appended lazily and kept shorter. */
+  readonly retention: 'facts' | 'deltas'
+  /** Whether the append that holds it must be durable before anything follows from it. */
+  readonly durability: 'barrier' | 'lazy'
+}
+
+const fact: EventEntry = { v: 1, modelHistory: 'no', retention: 'facts', durability: 'barrier' }
+const noted: EventEntry = { ...fact, durability: 'lazy' }
+const history: EventEntry = { ...fact, modelHistory: 'yes' }
+const delta: EventEntry = { v: 1, modelHistory: 'as_message', retention: 'deltas', durability: 'lazy' }
+
+/** Every event type once. All are on the UI stream and in the ledger. */
+export const eventCatalogue: { readonly [T in EventType]: EventEntry } = {
+  run_started: fact,
+  run_resumed: fact,
+  run_finished: fact,
+  input_received: history,
+  model_call_started: fact,
+  assistant_started: noted,
+  assistant_text_delta: delta,
+  assistant_reasoning_delta: delta,
+  tool_input_delta: { ...delta, modelHistory: 'no' },
+  tool_request_ready: { ...history, durability: 'lazy' },
+  usage_updated: noted,
+  assistant_message_finished: history,
+  model_stream_failed: fact,
+  tool_requests_collected: fact,
+  approval_requested: fact,
+  approval_decided: fact,
+  tool_started: fact,
+  tool_progress: { ...delta, modelHistory: 'no' },
+  tool_result: history,
+  tool_results_injected: noted,
+  context_compacted: history,
+  agent_handed_off: fact,
+  guardrail_tripped: fact,
+  limit_reached: fact,
+  limit_raised: fact,
+  cancel_requested: fact,
+}
+
+export const eventTypes = Object.keys(eventCatalogue) as readonly EventType[]

@@ -1,0 +1,265 @@
+import type {
+  AssistantPart,
+  ModelRef,
+  Outcome,
+  ResultPart,
+  StopReason,
+  UserMessage,
+} from './content.ts'
+import type { ModelFailure } from './failure.ts'
+import type { RunId, ToolCallId } from './ids.ts'
+import type { Json, JsonObject } from './json.ts'
+import type { LimitName, Limits, OnLimit, RetryPolicy } from './limits.ts'
+import type { Recovery, ToolChoice, ToolEffect } from './tool-definition.ts'
+import type { Usage } from './usage.ts'
+
+/** Why a run ended. */
+export const finishReasons = [
+  'answered',
+  'turn_limit',
+  'tool_call_limit',
+  'token_limit',
+  'cost_limit',
+  'time_limit',
+  'repeat_limit',
+  'cancelled',
+  'refused',
+  'output_truncated',
+  'context_overflow',
+  'guardrail',
+  'handed_back',
+  'model_failed',
+] as const
+export type FinishReason = (typeof finishReasons)[number]
+
+/** How a user message reached the run: its first input, into the next injection, or after the answer. */
+export const deliveries = ['start', 'steer', 'queue'] as const
+export type Delivery = (typeof deliveries)[number]
+
+/** What a resume finds: what was in flight when the process before it stopped. */
+export const resumeReasons = ['command', 'crash', 'takeover'] as const
+export type ResumeReason = (typeof resumeReasons)[number]
+
+/** What happens to a collected call: it runs, a person decides first, or it is settled without running. */
+export const callPlans = ['run', 'ask', 'settle'] as const
+export type CallPlan = (typeof callPlans)[number]
+
+/** One call as `tool_requests_collected` names it. Digests are SHA-256 over the canonical JSON of the input, in hex. */
+export interface CollectedCall {
+  readonly toolCallId: ToolCallId
+  readonly name: string
+  readonly plan: CallPlan
+  readonly effect: ToolEffect
+  readonly recovery: Recovery
+  readonly inputDigest: string
+}
+
+/** Digests of what the run was started with, so that a later resume can tell whether the code has changed. */
+export interface DefinitionDigests {
+  readonly model: ModelRef
+  readonly instructions: string
+  readonly tools: string
+}
+
+/** Where a run came from, when not from nothing. */
+export interface ParentRef {
+  readonly runId: RunId
+  readonly seq: number
+  readonly relation: 'fork' | 'child' | 'session'
+}
+
+/**
+ * THE EVENT VOCABULARY: every fact that a ledger may hold, by type, with what it carries beside the envelope.
+ * `eventCatalogue` says of each where it is visible. Text deltas, put together, are the message.
+ */
+export interface EventBodies {
+  /** The run exists. Nothing was sent yet. */
+  run_started: {
+    readonly agent: string
+    readonly definition: DefinitionDigests
+    readonly limits: Limits
+    readonly retry: RetryPolicy
+    readonly sessionId?: string
+    readonly parent?: ParentRef
+  }
+  /** A process took the run over: what was in flight before is given up, started calls without result are in doubt. */
+  run_resumed: {
+    readonly why: ResumeReason
+    readonly inDoubt: readonly ToolCallId[]
+    readonly interruptedAttempt?: number
+  }
+  /** The end, with the reason and the totals. Nothing follows. */
+  run_finished: {
+    readonly reason: FinishReason
+    readonly turns: number
+    readonly toolCalls: number
+    readonly usage: Usage
+    readonly costUsd?: number
+    readonly detail?: string
+  }
+  /** A user's message entered the history. */
+  input_received: {
+    readonly message: UserMessage
+    readonly delivery: Delivery
+    readonly receipt?: string
+  }
+  /** A model call starts; all that it carries is in the ledger before it. The digest is that of the request. */
+  model_call_started: {
+    readonly attempt: number
+    readonly model: ModelRef
+    readonly requestDigest: string
+    readonly toolChoice: ToolChoice
+    readonly finalizing: boolean
+    readonly maxOutputTokens?: number
+  }
+  /** The model began to answer. */
+  assistant_started: {
+    readonly attempt: number
+    readonly providerMessageId?: string
+    readonly servedModel?: string
+  }
+  /** More text of the part at place `part` of the reply. */
+  assistant_text_delta: { readonly attempt: number; readonly part: number; readonly text: string }
+  /** More reasoning of the part at place `part` of the reply. */
+  assistant_reasoning_delta: { readonly attempt: number; readonly part: number; readonly text: string }
+  /** More of a tool call's input, as raw JSON text. */
+  tool_input_delta: {
+    readonly attempt: number
+    readonly part: number
+    readonly name: string
+    readonly text: string
+  }
+  /** The model asked for a tool, and the request is whole: the first half of the tally. */
+  tool_request_ready: {
+    readonly attempt: number
+    readonly part: number
+    readonly providerCallId: string
+    readonly name: string
+    readonly input: JsonObject
+    readonly malformed?: { readonly text: string; readonly error: string }
+  }
+  /** Tokens of this attempt so far: totals, so a later one replaces an earlier one. */
+  usage_updated: {
+    readonly attempt: number
+    readonly usage: Usage
+    readonly costUsd?: number
+    readonly raw?: Json
+  }
+  /** The reply as it enters the history, whole, or marked as partial where it was cut off. */
+  assistant_message_finished: {
+    readonly attempt: number
+    readonly stopReason: StopReason
+    readonly rawStopReason?: string
+    readonly partial: boolean
+    readonly parts: readonly AssistantPart[]
+    readonly providerMessageId?: string
+  }
+  /** A model call failed. `retryAt` says when the next attempt starts, if there is one. */
+  model_stream_failed: { readonly attempt: number; readonly failure: ModelFailure; readonly retryAt?: number }
+  /** Every call of the message by name, and what will happen to it. */
+  tool_requests_collected: { readonly calls: readonly CollectedCall[] }
+  /** A person has to decide about a call with these arguments. */
+  approval_requested: {
+    readonly name: string
+    /** Which start of the call it is about: 1, or more where a call in doubt would be started again. */
+    readonly attempt: number
+    readonly inputDigest: string
+    readonly expiresAt?: number
+    readonly reason?: string
+  }
+  /** The decision, bound to the call and its arguments, with who took it. */
+  approval_decided: {
+    readonly attempt: number
+    readonly approved: boolean
+    readonly by: string
+    readonly inputDigest: string
+    readonly input?: JsonObject
+    readonly reason?: string
+  }
+  /** A tool's effect may begin from here on. The key is the same at every attempt. */
+  tool_started: {
+    readonly name: string
+    readonly attempt: number
+    readonly idempotencyKey: string
+    readonly effect: ToolEffect
+  }
+  /** A running tool tells how far it is. */
+  tool_progress: { readonly attempt: number; readonly data: Json }
+  /** How a call ended, and what the model will read: the second half of the tally. */
+  tool_result: {
+    readonly name: string
+    readonly outcome: Outcome
+    readonly content: readonly ResultPart[]
+    readonly durationMs?: number
+  }
+  /** The results entered the history as one block, in request order. */
+  tool_results_injected: { readonly toolCallIds: readonly ToolCallId[] }
+  /** Older history was replaced by a summary in what the model sees; nothing leaves the ledger. */
+  context_compacted: {
+    readonly summary: UserMessage
+    readonly replacedMessages: number
+    readonly tokensBefore?: number
+    readonly tokensAfter?: number
+  }
+  /** Another agent took over the conversation. */
+  agent_handed_off: { readonly from: string; readonly to: string; readonly definition: DefinitionDigests }
+  /** A guardrail found something, and what it did about it. */
+  guardrail_tripped: {
+    readonly guardrail: string
+    readonly on: 'input' | 'output' | 'tool_input' | 'tool_output'
+    readonly action: 'block' | 'replace' | 'record'
+    readonly detail?: string
+  }
+  /** A limit of the run was met, and what follows from it. */
+  limit_reached: {
+    readonly limit: LimitName
+    readonly max: number
+    readonly used: number
+    readonly policy: OnLimit
+  }
+  /** Someone raised a limit. */
+  limit_raised: { readonly limit: LimitName; readonly max: number; readonly by: string }
+  /** Someone asked the run to stop. */
+  cancel_requested: { readonly by?: string; readonly reason?: string }
+}
+
+export type EventType = keyof EventBodies
+
+/** What stands on every event. `seq` counts 1, 2, 3 … within the run; `at` is milliseconds since 1970 UTC. */
+export interface EventEnvelope {
+  readonly runId: RunId
+  readonly seq: number
+  /** Which writer appended it: each take-over of the run raises it. */
+  readonly epoch: number
+  /** 0 before the first model call. */
+  readonly turn: number
+  readonly at: number
+  /** The version of this event type's body. */
+  readonly v: number
+  /** On events that concern one tool call. */
+  readonly toolCallId?: ToolCallId
+}
+
+/** Event types that always concern one tool call, and so always name it. */
+export const callEventTypes = [
+  'tool_input_delta',
+  'tool_request_ready',
+  'approval_requested',
+  'approval_decided',
+  'tool_started',
+  'tool_progress',
+  'tool_result',
+] as const
+export type CallEventType = (typeof callEventTypes)[number]
+
+/** An event of one type: envelope and body, flat. */
+export type EventOf<T extends EventType> = EventEnvelope & { readonly type: T } & EventBodies[T] &
+    (T extends CallEventType ? { readonly toolCallId: ToolCallId } : unknown)
+
+/** An immutable fact about a run. */
+export type RuntimeEvent = { [T in EventType]: EventOf<T> }[EventType]
+
+/** An event as the machine decides it: not yet numbered, dated and signed by its writer. */
+export type FactOf<T extends EventType> = { readonly type: T; readonly turn: number } & EventBodies[T] &
+  (T extends CallEventType ? { readonly toolCallId: ToolCallId } : unknown)
+export type Fact = { [T in EventType]: FactOf<T> }[EventType]

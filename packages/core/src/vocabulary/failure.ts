@@ -1,0 +1,32 @@
+/** What kind of failure a model call ended in. `interrupted`: the process that made the call died. */
+export const failureClasses = [
+  'rate_limited',
+  'overloaded',
+  'timeout',
+  'network',
+  'truncated',
+  'invalid_request',
+  'authentication',
+  'permission',
+  'not_found',
+  'context_overflow',
+  'content_filtered',
+  'protocol',
+  'server',
+  'interrupted',
+] as const
+export type FailureClass = (typeof failureClasses)[number]
+
+/** A failed model call, as data. Holds no payload and no secret. */
+export interface ModelFailure {
+  readonly class: FailureClass
+  readonly message: string
+  /** Whether the same request may succeed later. */
+  readonly retryable: boolean
+  /** How long the provider asks to wait, in milliseconds. */
+  readonly retryAfterMs?: number
+  /** HTTP status, where there was an answer. */
+  readonly status?: number
+  /** The provider's id for the request, for its support. */
+  readonly requestId?: string
+}

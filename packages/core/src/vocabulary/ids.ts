@@ -1,0 +1,30 @@
+declare const brand: unique symbol
+
+/** Names one run: a UUIDv7, so ids sort by the time they were made. Order within a run is by `seq`, never by id. */
+export type RunId = string & { readonly [brand]: 'RunId' }
+
+/**
+ * Names one tool call, for ever and everywhere: screen, model history and ledger. The runtime mints it; what the
+ * provider calls the same call rides along as `providerCallId`, since providers repeat their ids.
+ */
+export type ToolCallId = string & { readonly [brand]: 'ToolCallId' }
+
+const uuidShape = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+/** Reads a run id from outside; `undefined` when the text is not one. */
+export function parseRunId(text: string): RunId | undefined {
+  return uuidShape.test(text) ? (text as RunId) : undefined
+}
+
+/** Reads a tool call id from outside; `undefined` when the text is not one. */
+export function parseToolCallId(text: string): ToolCallId | undefined {
+  return /^call_[0-9a-f]{32}_\d+_\d+_\d+$/.test(text) ? (text as ToolCallId) : undefined
+}
+
+/**
+ * The id of the `ordinal`-th call (from 1) of one model attempt. Derived, not drawn, so that replaying a run mints
+ * the same ids; unique, because a run id is. Fits every vendor's alphabet (`[A-Za-z0-9_-]`, at most 64).
+ */
+export function toolCallIdOf(runId: RunId, turn: number, attempt: number, ordinal: number): ToolCallId {
+  return `call_${runId.replaceAll('-', '')}_${turn}_${attempt}_${ordinal}` as ToolCallId
+}

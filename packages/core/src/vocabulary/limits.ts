@@ -1,0 +1,63 @@
+/** The named maxima of a run. Absent means: no such limit. */
+export interface Limits {
+  /** Turns (model calls, retries not counted). */
+  readonly turnsMax?: number
+  /** Tool calls that are run, over the whole run. */
+  readonly toolCallsMax?: number
+  /** Tool calls that are run for one reply of the model. */
+  readonly toolCallsPerTurnMax?: number
+  /** Input and output tokens together. */
+  readonly tokensMax?: number
+  /** US dollars. */
+  readonly costMaxUsd?: number
+  /** Milliseconds from `run_started`, waiting for a person not counted. */
+  readonly durationMaxMs?: number
+  /** The same call with the same input, in one run. */
+  readonly repeatsMax?: number
+  /** Read tools that run at the same time. */
+  readonly concurrencyMax?: number
+  /**
+   * What happens at a limit: `finalize` (open calls get `limit_reached`, one last model call without tools writes the
+   * answer), `stop` (at once), or `ask` (the run is suspended until the limit is raised).
+   */
+  readonly onLimit?: OnLimit
+}
+
+export const onLimits = ['finalize', 'stop', 'ask'] as const
+export type OnLimit = (typeof onLimits)[number]
+
+export const limitNames = [
+  'turnsMax',
+  'toolCallsMax',
+  'toolCallsPerTurnMax',
+  'tokensMax',
+  'costMaxUsd',
+  'durationMaxMs',
+  'repeatsMax',
+] as const
+export type LimitName = (typeof limitNames)[number]
+
+/** Limits that protect where the agent names none. */
+export const defaultLimits: Limits & { readonly turnsMax: number; readonly concurrencyMax: number } = {
+  turnsMax: 20,
+  concurrencyMax: 8,
+  onLimit: 'finalize',
+}
+
+/** How failed model calls are tried again: after `baseMs * 2^n`, with jitter, or as long as the provider asks. */
+export interface RetryPolicy {
+  /** Attempts of one model call in all, the first included. */
+  readonly attemptsMax: number
+  readonly baseMs: number
+  /** The longest wait of our own choosing. */
+  readonly capMs: number
+  /** The longest wait that a provider may ask for; beyond it the call counts as failed. */
+  readonly retryAfterMaxMs: number
+}
+
+export const defaultRetryPolicy: RetryPolicy = {
+  attemptsMax: 4,
+  baseMs: 500,
+  capMs: 30_000,
+  retryAfterMaxMs: 120_000,
+}

@@ -1,0 +1,91 @@
+import type {
+  ProviderPart,
+  ReasoningPart,
+  RequestedCall,
+  ResultPart,
+  StopReason,
+  TextPart,
+  Outcome,
+} from './content.ts'
+import type { ModelFailure } from './failure.ts'
+import type { ToolCallId } from './ids.ts'
+import type { Json } from './json.ts'
+import type { Recovery, ToolEffect } from './tool-definition.ts'
+import type { Usage } from './usage.ts'
+
+/** A part of a model's reply. `part` is its place in the reply, from 0; deltas name the same place. */
+export type ReplyPart = (TextPart | ReasoningPart | RequestedCall | ProviderPart) & { readonly part: number }
+
+/**
+ * What a model adapter reports while a reply streams. The order: at most one `model_started`, then deltas, calls
+ * and usage, then exactly one `model_finished`; a failure is an error of the stream instead.
+ */
+export type ModelSignal =
+  | { readonly type: 'model_started'; readonly providerMessageId?: string; readonly servedModel?: string }
+  | { readonly type: 'model_text'; readonly part: number; readonly text: string }
+  | { readonly type: 'model_reasoning'; readonly part: number; readonly text: string }
+  /** More of a call's input as raw JSON text. */
+  | { readonly type: 'model_tool_input'; readonly part: number; readonly name: string; readonly text: string }
+  /** A call is whole. Never sent for a call whose input was cut off. */
+  | { readonly type: 'model_tool_request'; readonly part: number; readonly call: RequestedCall }
+  /** Totals of this call so far. `raw` is the wire's own object. */
+  | { readonly type: 'model_usage'; readonly usage: Usage; readonly raw?: Json }
+  /**
+   * The wire's proof that the reply ended. `parts` is the whole reply, in order, without calls that were cut off;
+   * text and reasoning equal the deltas of the same `part`, put together.
+   */
+  | {
+      readonly type: 'model_finished'
+      readonly stopReason: StopReason
+      readonly rawStopReason?: string
+      readonly parts: readonly ReplyPart[]
+      readonly providerMessageId?: string
+    }
+
+/** What a tool reports while it runs: any number of progress reports, then exactly one ending. */
+export type ToolSignal =
+  | { readonly type: 'tool_progressed'; readonly data: Json }
+  | { readonly type: 'tool_ended'; readonly outcome: Outcome; readonly content: readonly ResultPart[] }
+
+/** What checking a call against its tool found, before anything runs. */
+export type CallVerdict =
+  | { readonly kind: 'run' }
+  | { readonly kind: 'ask'; readonly reason?: string }
+  | { readonly kind: 'refuse'; readonly outcome: 'invalid_input' | 'unknown_tool' | 'denied'; readonly text: string }
+
+/** A verdict with what the runtime knows of the tool. */
+export type CheckedCall = {
+  readonly toolCallId: ToolCallId
+  readonly inputDigest: string
+  readonly effect: ToolEffect
+  readonly recovery: Recovery
+  readonly verdict: CallVerdict
+}
+
+/** What asking the outside world about a call in doubt found: it happened, it did not, or nobody can tell. */
+export type Reconciliation =
+  | { readonly state: 'done'; readonly outcome: Outcome; readonly content: readonly ResultPart[] }
+  | { readonly state: 'not_done' }
+  | { readonly state: 'unknown' }
+
+/** Signals as the machine hears them: what an effect reported, and which effect that was. */
+export type Signal =
+  | (ModelSignal & { readonly turn: number; readonly attempt: number })
+  | { readonly type: 'model_failed'; readonly turn: number; readonly attempt: number; readonly failure: ModelFailure }
+  | { readonly type: 'calls_checked'; readonly turn: number; readonly calls: readonly CheckedCall[] }
+  | { readonly type: 'tool_progressed'; readonly toolCallId: ToolCallId; readonly attempt: number; readonly data: Json }
+  | {
+      readonly type: 'tool_ended'
+      readonly toolCallId: ToolCallId
+      readonly attempt: number
+      readonly outcome: Outcome
+      readonly content: readonly ResultPart[]
+      readonly durationMs: number
+    }
+  /** What the outside world says about a call in doubt. */
+  | { readonly type: 'call_reconciled'; readonly toolCallId: ToolCallId; readonly finding: Reconciliation }
+  /** A timer that the state asked for has gone off. */
+  | { readonly type: 'timer_fired'; readonly timer: TimerName }
+
+/** The timers a run may wait for. */
+export type TimerName = 'retry' | 'grace' | 'approval_expiry' | 'duration'
