@@ -1,4 +1,5 @@
 // Vocabulary: what is said in a ledger.
+export * from './vocabulary/agent-definition.ts'
 export * from './vocabulary/content.ts'
 export * from './vocabulary/event.ts'
 export * from './vocabulary/event-catalogue.ts'

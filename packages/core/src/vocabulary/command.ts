@@ -2,14 +2,15 @@ import type { UserMessage } from './content.ts'
 import type { RunId } from './ids.ts'
 import type { JsonObject } from './json.ts'
 import type { LimitName, Limits, RetryPolicy } from './limits.ts'
-import type { DefinitionDigests, ParentRef, ResumeReason } from './event.ts'
+import type { AgentDefinition } from './agent-definition.ts'
+import type { ParentRef, ResumeReason } from './event.ts'
 
 /** Starts a run. Only the runtime sends it, since it mints the id. */
 export interface StartCommand {
   readonly type: 'start'
   readonly runId: RunId
   readonly agent: string
-  readonly definition: DefinitionDigests
+  readonly definition: AgentDefinition
   readonly limits: Limits
   readonly retry: RetryPolicy
   readonly input: UserMessage
@@ -21,6 +22,8 @@ export interface StartCommand {
 export interface ResumeCommand {
   readonly type: 'resume'
   readonly why: ResumeReason
+  /** What the agent's code says now. */
+  readonly definition: AgentDefinition
 }
 
 /** What anyone may ask of a run, from any process, through the ledger's inbox. */

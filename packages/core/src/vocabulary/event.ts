@@ -10,6 +10,7 @@ import type { ModelFailure } from './failure.ts'
 import type { RunId, ToolCallId } from './ids.ts'
 import type { Json, JsonObject } from './json.ts'
 import type { LimitName, Limits, OnLimit, RetryPolicy } from './limits.ts'
+import type { AgentDefinition } from './agent-definition.ts'
 import type { Recovery, ToolChoice, ToolEffect } from './tool-definition.ts'
 import type { Usage } from './usage.ts'
 
@@ -49,16 +50,12 @@ export interface CollectedCall {
   readonly toolCallId: ToolCallId
   readonly name: string
   readonly plan: CallPlan
-  readonly effect: ToolEffect
-  readonly recovery: Recovery
   readonly inputDigest: string
-}
-
-/** Digests of what the run was started with, so that a later resume can tell whether the code has changed. */
-export interface DefinitionDigests {
-  readonly model: ModelRef
-  readonly instructions: string
-  readonly tools: string
+  /** Of the tool that was found under the name. */
+  readonly effect?: ToolEffect
+  readonly recovery?: Recovery
+  /** Why a person is asked. */
+  readonly reason?: string
 }
 
 /** Where a run came from, when not from nothing. */
@@ -76,7 +73,7 @@ export interface EventBodies {
   /** The run exists. Nothing was sent yet. */
   run_started: {
     readonly agent: string
-    readonly definition: DefinitionDigests
+    readonly definition: AgentDefinition
     readonly limits: Limits
     readonly retry: RetryPolicy
     readonly sessionId?: string
@@ -86,7 +83,8 @@ export interface EventBodies {
   run_resumed: {
     readonly why: ResumeReason
     readonly inDoubt: readonly ToolCallId[]
-    readonly interruptedAttempt?: number
+    /** What the agent's code says now, where it is not what the run was started with. */
+    readonly definition?: AgentDefinition
   }
   /** The end, with the reason and the totals. Nothing follows. */
   run_finished: {
@@ -202,7 +200,7 @@ export interface EventBodies {
     readonly tokensAfter?: number
   }
   /** Another agent took over the conversation. */
-  agent_handed_off: { readonly from: string; readonly to: string; readonly definition: DefinitionDigests }
+  agent_handed_off: { readonly from: string; readonly to: string; readonly definition: AgentDefinition }
   /** A guardrail found something, and what it did about it. */
   guardrail_tripped: {
     readonly guardrail: string

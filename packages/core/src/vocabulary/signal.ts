@@ -56,9 +56,9 @@ export type CallVerdict =
 /** A verdict with what the runtime knows of the tool. */
 export type CheckedCall = {
   readonly toolCallId: ToolCallId
-  readonly inputDigest: string
-  readonly effect: ToolEffect
-  readonly recovery: Recovery
+  /** Absent where no tool of that name was found. */
+  readonly effect?: ToolEffect
+  readonly recovery?: Recovery
   readonly verdict: CallVerdict
 }
 
@@ -84,8 +84,3 @@ export type Signal =
     }
   /** What the outside world says about a call in doubt. */
   | { readonly type: 'call_reconciled'; readonly toolCallId: ToolCallId; readonly finding: Reconciliation }
-  /** A timer that the state asked for has gone off. */
-  | { readonly type: 'timer_fired'; readonly timer: TimerName }
-
-/** The timers a run may wait for. */
-export type TimerName = 'retry' | 'grace' | 'approval_expiry' | 'duration'
