@@ -1,0 +1,48 @@
+import Database from 'better-sqlite3'
+
+/** An order as the book holds it. */
+export interface Order {
+  readonly orderId: number
+  readonly sku: string
+  readonly quantity: number
+}
+
+/** Where orders are placed: a database of its own, which outlives the agent's process. */
+export interface OrderBook {
+  /** Places an order, or answers the one that this key has placed before. Durable when it returns. */
+  place(idempotencyKey: string, order: { readonly sku: string; readonly quantity: number }): Order
+  /** The order that this key has placed; `undefined` when there is none. */
+  find(idempotencyKey: string): Order | undefined
+  close(): void
+}
+
+/** Opens the order book in `file`, and makes it when it is not there. */
+export function openOrderBook(file: string): OrderBook {
+  const database = new Database(file, { timeout: 10_000 })
+  database.pragma('synchronous = FULL')
+  database.exec(
+    `CREATE TABLE IF NOT EXISTS orders (
+       order_id INTEGER PRIMARY KEY,
+       idempotency_key TEXT NOT NULL UNIQUE,
+       sku TEXT NOT NULL,
+       quantity INTEGER NOT NULL CHECK (quantity > 0)
+     ) STRICT`,
+  )
+  const insert = database.prepare(
+    'INSERT INTO orders (idempotency_key, sku, quantity) VALUES (?, ?, ?) ON CONFLICT (idempotency_key) DO NOTHING',
+  )
+  const select = database.prepare<[string], Order>(
+    'SELECT order_id AS orderId, sku, quantity FROM orders WHERE idempotency_key = ?',
+  )
+  const find = (idempotencyKey: string): Order | undefined => select.get(idempotencyKey)
+  return {
+    find,
+    place(idempotencyKey, { sku, quantity }) {
+      insert.run(idempotencyKey, sku, quantity)
+      const order = find(idempotencyKey)
+      if (order === undefined) throw new Error('The order book did not keep the order.')
+      return order
+    },
+    close: () => void database.close(),
+  }
+}
