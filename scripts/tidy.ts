@@ -1,0 +1,40 @@
+// The style of this repository as a test: what neither the compiler nor the linter can see.
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { arrows } from './tidy/arrows.ts'
+import { docstrings } from './tidy/docstrings.ts'
+import type { Finding, Rule } from './tidy/finding.ts'
+import { names } from './tidy/names.ts'
+import { sizes } from './tidy/sizes.ts'
+import { tests } from './tidy/tests.ts'
+import { words } from './tidy/words.ts'
+
+const rules: readonly Rule[] = [arrows, sizes, names, words, tests, docstrings]
+const root = join(import.meta.dirname, '..')
+
+/** Files that git knows or would add, so that a new file is judged before it is committed. */
+function committedPaths(): readonly string[] {
+  const listing = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
+    cwd: root,
+  })
+  return listing
+    .toString()
+    .split('\0')
+    .filter((path) => path !== '' && existsSync(join(root, path)))
+}
+
+function findingsOf(path: string): readonly Finding[] {
+  const bytes = readFileSync(join(root, path))
+  if (bytes.includes(0)) return []
+  return rules.flatMap((rule) => rule({ path, text: bytes.toString() }))
+}
+
+const paths = committedPaths()
+const findings = paths.flatMap(findingsOf)
+for (const { rule, level, path, line, message } of findings) {
+  console.log(`${path}:${line}: ${level} ${rule}: ${message}`)
+}
+const errors = findings.filter(({ level }) => level === 'error').length
+console.log(`tidy: ${paths.length} files, ${errors} errors, ${findings.length - errors} warnings`)
+process.exitCode = errors > 0 ? 1 : 0

@@ -1,0 +1,17 @@
+import { type Finding, isCode, type SourceFile } from './finding.ts'
+
+const codeLinesWanted = 300
+const codeLinesMax = 400
+const readmeLinesMax = 120
+
+/** A file that fits a reader's head: code of at most 400 lines, with a warning from 300 on; a README of at most 120. */
+export function sizes(file: SourceFile): readonly Finding[] {
+  const lines = file.text.split('\n').length - (file.text.endsWith('\n') ? 1 : 0)
+  const finding = (level: Finding['level'], max: number): readonly Finding[] => [
+    { rule: 'sizes', level, path: file.path, line: max + 1, message: `${lines} lines; at most ${max}.` },
+  ]
+  if (/(^|\/)README\.md$/.test(file.path) && lines > readmeLinesMax) return finding('error', readmeLinesMax)
+  if (!isCode(file.path)) return []
+  if (lines > codeLinesMax) return finding('error', codeLinesMax)
+  return lines > codeLinesWanted ? finding('warning', codeLinesWanted) : []
+}
