@@ -1,19 +1,8 @@
 import type { Observable } from 'rxjs'
-import type { Message, ModelRef } from '../vocabulary/content.ts'
+import type { ModelRef } from '../vocabulary/content.ts'
+import type { ModelRequest } from '../vocabulary/model-request.ts'
 import type { ModelSignal } from '../vocabulary/signal.ts'
-import type { ToolChoice, ToolDefinition } from '../vocabulary/tool-definition.ts'
 import type { Clock } from './clock.ts'
-
-/** What one model call carries. The ledger can rebuild it, and records its digest before the call. */
-export interface ModelRequest {
-  readonly instructions: string
-  /** The history. Every tool call in it has its result, in the message right behind. Never mutated: cache by identity. */
-  readonly messages: readonly Message[]
-  readonly tools: readonly ToolDefinition[]
-  readonly toolChoice: ToolChoice
-  readonly parallelToolCalls: boolean
-  readonly maxOutputTokens?: number
-}
 
 /** What the runtime lends a model call. */
 export interface ModelContext {

@@ -1,6 +1,7 @@
 import type {
   AssistantPart,
   ModelRef,
+  Opaque,
   Outcome,
   ResultPart,
   StopReason,
@@ -56,6 +57,14 @@ export interface CollectedCall {
   readonly recovery?: Recovery
   /** Why a person is asked. */
   readonly reason?: string
+  /** What a call that is settled without running gets for a result. */
+  readonly refusal?: CallRefusal
+}
+
+/** The result of a call that is not started. */
+export interface CallRefusal {
+  readonly outcome: Outcome
+  readonly text: string
 }
 
 /** Where a run came from, when not from nothing. */
@@ -135,6 +144,7 @@ export interface EventBodies {
     readonly name: string
     readonly input: JsonObject
     readonly malformed?: { readonly text: string; readonly error: string }
+    readonly opaque?: Opaque
   }
   /** Tokens of this attempt so far: totals, so a later one replaces an earlier one. */
   usage_updated: {

@@ -28,3 +28,8 @@ export function parseToolCallId(text: string): ToolCallId | undefined {
 export function toolCallIdOf(runId: RunId, turn: number, attempt: number, ordinal: number): ToolCallId {
   return `call_${runId.replaceAll('-', '')}_${turn}_${attempt}_${ordinal}` as ToolCallId
 }
+
+/** What a tool hands on so that the world can tell a second attempt from a second order: the run, and the call's place. */
+export function idempotencyKeyOf(runId: RunId, toolCallId: ToolCallId): string {
+  return runId + toolCallId.slice('call_'.length + 32)
+}

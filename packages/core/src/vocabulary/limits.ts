@@ -16,6 +16,8 @@ export interface Limits {
   readonly repeatsMax?: number
   /** Read tools that run at the same time. */
   readonly concurrencyMax?: number
+  /** Milliseconds that a running tool has to end by itself after a cancel, before it is left behind. */
+  readonly graceMs?: number
   /**
    * What happens at a limit: `finalize` (open calls get `limit_reached`, one last model call without tools writes the
    * answer), `stop` (at once), or `ask` (the run is suspended until the limit is raised).
@@ -38,9 +40,14 @@ export const limitNames = [
 export type LimitName = (typeof limitNames)[number]
 
 /** Limits that protect where the agent names none. */
-export const defaultLimits: Limits & { readonly turnsMax: number; readonly concurrencyMax: number } = {
+export const defaultLimits: Limits & {
+  readonly turnsMax: number
+  readonly concurrencyMax: number
+  readonly graceMs: number
+} = {
   turnsMax: 20,
   concurrencyMax: 8,
+  graceMs: 2_000,
   onLimit: 'finalize',
 }
 

@@ -1,0 +1,108 @@
+import type { Command, ResumeCommand, StartCommand } from '../vocabulary/command.ts'
+import type { Fact } from '../vocabulary/event.ts'
+import type { Decision, Refusal } from './decision.ts'
+import { findCall, openTurnCalls, type RunState } from './state.ts'
+
+/** What follows from a command. `undefined` is the state of a run that does not exist yet. */
+export function decideCommand(state: RunState | undefined, command: Command): Decision {
+  if (command.type === 'start') return start(state, command)
+  if (state === undefined) return refused('not_supported', 'The run does not exist yet; start it first.')
+  if (state.phase === 'done') {
+    return refused('run_finished', `Run ${state.runId} is finished (${state.reason}); nothing can be asked of it any more.`)
+  }
+  switch (command.type) {
+    case 'resume':
+      return resume(state, command)
+    case 'approve':
+    case 'deny':
+      return approval(state, command)
+    case 'cancel': {
+      if (state.cancel) return refused('already_cancelled', `Run ${state.runId} is being cancelled already.`)
+      const { by, reason } = command
+      return {
+        facts: [
+          {
+            type: 'cancel_requested',
+            turn: state.turn,
+            ...(by !== undefined && { by }),
+            ...(reason !== undefined && { reason }),
+          },
+        ],
+      }
+    }
+    case 'raise_limit': {
+      const { limit, max, by } = command
+      return { facts: [{ type: 'limit_raised', turn: state.turn, limit, max, by }] }
+    }
+    case 'steer':
+    case 'queue':
+      return refused('not_supported', 'This run takes no input while it runs. Start another run with the input.')
+  }
+}
+
+function refused(code: Refusal['code'], message: string): Decision {
+  return { refused: { code, message } }
+}
+
+function start(state: RunState | undefined, command: StartCommand): Decision {
+  if (state) return refused('run_exists', `Run ${state.runId} exists already.`)
+  const { agent, definition, limits, retry, input, sessionId, parent } = command
+  return {
+    facts: [
+      {
+        ...{ type: 'run_started', turn: 0, agent, definition, limits, retry },
+        ...(sessionId !== undefined && { sessionId }),
+        ...(parent !== undefined && { parent }),
+      },
+      { type: 'input_received', turn: 0, message: input, delivery: 'start' },
+    ],
+  }
+}
+
+/** First what is known is put on record: the take-over, calls in doubt, the attempt that nobody listens to any more. */
+function resume(state: RunState, { why, definition }: ResumeCommand): Decision {
+  const inDoubt = openTurnCalls(state).filter((call) => call.status === 'started' || call.status === 'in_doubt')
+  const facts: Fact[] = [
+    {
+      type: 'run_resumed',
+      turn: state.turn,
+      why,
+      inDoubt: inDoubt.map((call) => call.toolCallId),
+      ...(definition.digest !== state.definition.digest && { definition }),
+    },
+  ]
+  if (state.phase === 'streaming' && !state.attempt.failed) {
+    facts.push({
+      type: 'model_stream_failed',
+      turn: state.turn,
+      attempt: state.attempt.number,
+      failure: {
+        class: 'interrupted',
+        message: 'The process that made this call stopped before the reply was complete.',
+        retryable: true,
+      },
+      retryAt: state.at,
+    })
+  }
+  return { facts }
+}
+
+function approval(state: RunState, command: Command & { readonly type: 'approve' | 'deny' }): Decision {
+  const call = findCall(state, command.toolCallId)
+  if (call === undefined) {
+    return refused('unknown_call', `Run ${state.runId} has no open tool call ${command.toolCallId}; show the run to see which wait.`)
+  }
+  if (call.status !== 'awaiting_approval' || call.inputDigest === undefined) {
+    return refused('not_awaiting_approval', `Tool call ${call.toolCallId} does not wait for an approval; it is ${call.status}.`)
+  }
+  const fact = {
+    type: 'approval_decided' as const,
+    turn: state.turn,
+    toolCallId: call.toolCallId,
+    attempt: call.attempts + 1,
+    by: command.by,
+    inputDigest: call.inputDigest,
+  }
+  if (command.type === 'deny') return { facts: [{ ...fact, approved: false, reason: command.reason }] }
+  return { facts: [{ ...fact, approved: true, ...(command.input !== undefined && { input: command.input }) }] }
+}

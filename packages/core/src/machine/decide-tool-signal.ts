@@ -1,0 +1,85 @@
+import type { CollectedCall, FactOf } from '../vocabulary/event.ts'
+import { idempotencyKeyOf, type RunId } from '../vocabulary/ids.ts'
+import type { CheckedCall, Signal } from '../vocabulary/signal.ts'
+import { nothing, type Decision } from './decision.ts'
+import { digestOf } from './digest.ts'
+import { textContent } from './outcome-text.ts'
+import { findCall, type Call, type RunState } from './state.ts'
+
+type AnyToolSignal = Extract<
+  Signal,
+  { readonly type: 'calls_checked' | 'tool_progressed' | 'tool_ended' | 'call_reconciled' }
+>
+
+/** What follows from a report about tool calls. A call that has ended hears nothing more. */
+export function decideToolSignal(state: RunState, signal: AnyToolSignal): Decision {
+  if (signal.type === 'calls_checked') {
+    if (state.phase !== 'collecting' || signal.turn !== state.turn) return nothing
+    const calls = state.calls.map((call) => collectedCall(call, signal.calls))
+    return { facts: [{ type: 'tool_requests_collected', turn: state.turn, calls }] }
+  }
+  const call = findCall(state, signal.toolCallId)
+  if (call === undefined) return nothing
+  const { toolCallId, name } = call
+  const here = { turn: state.turn, toolCallId }
+  if (signal.type === 'call_reconciled') return reconciled(state.runId, call, here, signal)
+  if (call.status !== 'started' || call.attempts !== signal.attempt) return nothing
+  if (signal.type === 'tool_progressed') {
+    return { facts: [{ type: 'tool_progress', ...here, attempt: signal.attempt, data: signal.data }] }
+  }
+  const { outcome, content, durationMs } = signal
+  return { facts: [{ type: 'tool_result', ...here, name, outcome, content, durationMs }] }
+}
+
+function collectedCall(call: Call, checked: readonly CheckedCall[]): CollectedCall {
+  const { toolCallId, name, input } = call
+  const check = checked.find((candidate) => candidate.toolCallId === toolCallId)
+  const base = {
+    ...{ toolCallId, name, inputDigest: digestOf(input) },
+    ...(check?.effect !== undefined && { effect: check.effect }),
+    ...(check?.recovery !== undefined && { recovery: check.recovery }),
+  }
+  const verdict = check?.verdict ?? { kind: 'refuse', outcome: 'unknown_tool', text: `There is no tool ${name}.` }
+  switch (verdict.kind) {
+    case 'run':
+      return { ...base, plan: 'run' }
+    case 'ask':
+      return { ...base, plan: 'ask', ...(verdict.reason !== undefined && { reason: verdict.reason }) }
+    case 'refuse':
+      return { ...base, plan: 'settle', refusal: { outcome: verdict.outcome, text: verdict.text } }
+  }
+}
+
+function reconciled(
+  runId: RunId,
+  call: Call,
+  here: { readonly turn: number; readonly toolCallId: Call['toolCallId'] },
+  signal: Extract<Signal, { type: 'call_reconciled' }>,
+): Decision {
+  if (call.status !== 'in_doubt') return nothing
+  const { finding } = signal
+  const result = { type: 'tool_result' as const, ...here, name: call.name }
+  switch (finding.state) {
+    case 'done':
+      return { facts: [{ ...result, outcome: finding.outcome, content: finding.content }] }
+    case 'not_done':
+      return { facts: [startOf(runId, call, here)] }
+    case 'unknown':
+      return { facts: [{ ...result, outcome: 'interrupted', content: textContent('interrupted') }] }
+  }
+}
+
+/**
+ * The fact that lets a call's effect begin. The key names the run and the call's place in it, and no attempt: every
+ * attempt has the same, and a fork, being another run, has another even for a call that it shares.
+ */
+export function startOf(
+  runId: RunId,
+  call: Call,
+  here: { readonly turn: number; readonly toolCallId: Call['toolCallId'] },
+): FactOf<'tool_started'> {
+  return {
+    ...{ type: 'tool_started', ...here, name: call.name, attempt: call.attempts + 1 },
+    ...{ idempotencyKey: idempotencyKeyOf(runId, call.toolCallId), effect: call.effect ?? 'write' },
+  }
+}

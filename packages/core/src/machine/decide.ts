@@ -1,0 +1,25 @@
+import type { Command } from '../vocabulary/command.ts'
+import type { Signal } from '../vocabulary/signal.ts'
+import { decideCommand } from './decide-command.ts'
+import { decideModelSignal, isModelSignal } from './decide-model-signal.ts'
+import { decideToolSignal } from './decide-tool-signal.ts'
+import type { Decision, Stamp } from './decision.ts'
+import type { RunState } from './state.ts'
+
+/**
+ * What follows from a command or a signal in a state. Pure: the only way from the outside into the ledger. A signal
+ * that comes too late, from an attempt or a call that has ended, gives no facts.
+ */
+export function decide(state: RunState | undefined, message: Command | Signal, stamp: Stamp): Decision {
+  if (state === undefined) return decideCommand(undefined, message as Command)
+  if (isModelSignal(message)) return decideModelSignal(state, message, stamp)
+  switch (message.type) {
+    case 'calls_checked':
+    case 'tool_progressed':
+    case 'tool_ended':
+    case 'call_reconciled':
+      return decideToolSignal(state, message)
+    default:
+      return decideCommand(state, message)
+  }
+}

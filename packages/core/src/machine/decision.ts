@@ -1,0 +1,26 @@
+import type { Fact } from '../vocabulary/event.ts'
+
+/** What a decision may use of the world: handed in, so that the same input gives the same events. */
+export interface Stamp {
+  /** Milliseconds since 1970 UTC. */
+  readonly at: number
+  /** From 0 (included) to 1 (excluded). */
+  readonly random: number
+}
+
+/** Why a command cannot be obeyed. A value, not an error: asking is no fault. */
+export interface Refusal {
+  readonly code:
+    | 'run_finished'
+    | 'unknown_call'
+    | 'not_awaiting_approval'
+    | 'already_cancelled'
+    | 'not_supported'
+    | 'run_exists'
+  readonly message: string
+}
+
+/** The facts that follow; none, when the message changes nothing. */
+export type Decision = { readonly facts: readonly Fact[] } | { readonly refused: Refusal }
+
+export const nothing: Decision = { facts: [] }

@@ -1,0 +1,214 @@
+import { IllegalTransitionError } from '../errors.ts'
+import type { Outcome, ToolResult } from '../vocabulary/content.ts'
+import type { CollectedCall, EventOf, EventType, RuntimeEvent } from '../vocabulary/event.ts'
+import { appendMessage } from './history.ts'
+import {
+  openTurnCalls,
+  type Attempt,
+  type Call,
+  type CallStatus,
+  type ExecutingState,
+  type InjectingState,
+  type RunState,
+} from './state.ts'
+import { legalEvents } from './transition-table.ts'
+
+/** The events that move the calls of a turn from request to result. */
+export type CallsEvent = EventOf<
+  | 'tool_requests_collected'
+  | 'approval_requested'
+  | 'approval_decided'
+  | 'tool_started'
+  | 'tool_progress'
+  | 'tool_result'
+  | 'tool_results_injected'
+>
+
+/** Folds an event that concerns the calls of the turn. */
+export function evolveCalls(state: RunState, event: RuntimeEvent): RunState {
+  switch (event.type) {
+    case 'tool_requests_collected':
+      return collected(state, event)
+    case 'approval_requested':
+      return changeCall(state, event, ['to_ask', 'in_doubt'], (call) => {
+        requireAttempt(state, event, call.attempts + 1)
+        return { ...call, status: 'awaiting_approval' }
+      })
+    case 'approval_decided':
+      return changeCall(state, event, ['awaiting_approval'], (call) => decided(state, event, call))
+    case 'tool_started':
+      return started(state, event)
+    case 'tool_progress':
+      return changeCall(state, event, ['started'], (call) => call)
+    case 'tool_result':
+      return changeCall(state, event, endable[event.outcome], (call) => {
+        if (event.name !== call.name) throw refuse(state, event, `the call's tool is ${call.name}`)
+        return { ...call, status: 'settled', result: resultOf(event) }
+      })
+    case 'tool_results_injected':
+      return injected(state, event)
+    default:
+      throw refuse(state, event)
+  }
+}
+
+const unstarted: readonly CallStatus[] = ['requested', 'to_settle', 'to_ask', 'awaiting_approval', 'ready']
+const begun: readonly CallStatus[] = ['started', 'in_doubt']
+
+/** Law 2: which outcome may end a call that stands where. Nothing ends twice: `settled` is in no list. */
+const endable: { readonly [O in Outcome]: readonly CallStatus[] } = {
+  success: begun,
+  failed: begun,
+  timed_out: ['started'],
+  interrupted: [...begun, 'awaiting_approval', 'to_settle'],
+  cancelled: [...unstarted, ...begun],
+  invalid_input: unstarted,
+  unknown_tool: unstarted,
+  denied: unstarted,
+  repeated: unstarted,
+  limit_reached: unstarted,
+  skipped: unstarted,
+}
+
+function resultOf({ toolCallId, name, outcome, content }: EventOf<'tool_result'>): ToolResult {
+  return { toolCallId, name, outcome, content }
+}
+
+function collected(state: RunState, event: EventOf<'tool_requests_collected'>): ExecutingState {
+  if (state.phase !== 'collecting') throw refuse(state, event)
+  if (ids(event.calls) !== ids(state.calls) || state.calls.length === 0) {
+    throw refuse(state, event, 'it does not name every call of the message, in order')
+  }
+  const calls = state.calls.map((call, index) => planned(call, event.calls[index] as CollectedCall))
+  return { ...state, phase: 'executing', calls }
+}
+
+function planned(call: Call, plan: CollectedCall): Call {
+  const { effect, recovery, inputDigest, reason, refusal } = plan
+  const status = ({ run: 'ready', ask: 'to_ask', settle: 'to_settle' } as const)[plan.plan]
+  return {
+    ...call,
+    status,
+    inputDigest,
+    ...(effect !== undefined && { effect }),
+    ...(recovery !== undefined && { recovery }),
+    ...(reason !== undefined && { askReason: reason }),
+    ...(refusal !== undefined && { refusal }),
+  }
+}
+
+function decided(state: RunState, event: EventOf<'approval_decided'>, call: Call): Call {
+  requireAttempt(state, event, call.attempts + 1)
+  // Law 13: a decision is about the arguments that were asked about, and no others.
+  if (event.inputDigest !== call.inputDigest) throw refuse(state, event, 'it is about other arguments')
+  if (event.approved) return { ...call, status: 'ready', input: event.input ?? call.input }
+  const again = call.attempts > 0
+  const text = again
+    ? `Nobody knows whether this call took effect, and ${event.by} decided not to start it again${because(event.reason)}`
+    : `${event.by} denied this call${because(event.reason)}`
+  return { ...call, status: 'to_settle', refusal: { outcome: again ? 'interrupted' : 'denied', text } }
+}
+
+function because(reason: string | undefined): string {
+  return reason ? `: ${reason}` : '.'
+}
+
+function started(state: RunState, event: EventOf<'tool_started'>): RunState {
+  const next = changeCall(state, event, ['ready', 'in_doubt'], (call) => {
+    requireAttempt(state, event, call.attempts + 1)
+    return { ...call, status: 'started', attempts: event.attempt }
+  })
+  const first = event.attempt === 1 ? 1 : 0
+  return { ...next, totals: { ...next.totals, toolCalls: next.totals.toolCalls + first } }
+}
+
+function injected(state: RunState, event: EventOf<'tool_results_injected'>): InjectingState {
+  if (state.phase !== 'executing') throw refuse(state, event)
+  requireClosed(state, event)
+  const results = state.calls.flatMap((call) => (call.result ? [call.result] : []))
+  if (event.toolCallIds.join() !== ids(results)) throw refuse(state, event, 'it is not in request order')
+  const { calls: _calls, ...rest } = state
+  return { ...rest, phase: 'injecting', history: appendMessage(state.history, { role: 'tool', results }) }
+}
+
+/** Changes one call, if it stands where the event may find it. */
+function changeCall(
+  state: RunState,
+  event: CallsEvent & { readonly toolCallId: string },
+  from: readonly CallStatus[],
+  change: (call: Call) => Call,
+): RunState {
+  const calls = openTurnCalls(state)
+  const index = calls.findIndex((call) => call.toolCallId === event.toolCallId)
+  const call = calls[index]
+  if (call === undefined) throw refuse(state, event, `no open call ${event.toolCallId} in turn ${state.turn}`)
+  if (!from.includes(call.status)) throw refuse(state, event, `call ${call.toolCallId} is ${call.status}`)
+  const changed = calls.with(index, change(call))
+  switch (state.phase) {
+    case 'streaming':
+      // While a reply streams only a failed attempt's calls are settled: none of them may have run.
+      if (!state.attempt.failed) throw refuse(state, event, 'the reply is still streaming')
+      return { ...state, attempt: { ...state.attempt, calls: changed } }
+    case 'executing':
+      return { ...state, calls: changed }
+    default:
+      throw refuse(state, event)
+  }
+}
+
+/** Law 1: nothing goes on while a tool request is without its result. */
+export function requireClosed(state: RunState, event: RuntimeEvent): void {
+  const open = openTurnCalls(state).find((call) => call.status !== 'settled')
+  if (open) throw refuse(state, event, `call ${open.toolCallId} has no result`)
+  if (state.phase === 'collecting' && state.calls.length > 0) throw refuse(state, event, 'calls are not collected')
+}
+
+function requireAttempt(state: RunState, event: CallsEvent & { readonly attempt: number }, due: number): void {
+  if (event.attempt !== due) throw refuse(state, event, `attempt ${event.attempt} where ${due} is due`)
+}
+
+/** Text or reasoning that came: put behind what the same part holds. */
+export function withDelta(
+  attempt: Attempt,
+  event: EventOf<'assistant_text_delta'> | EventOf<'assistant_reasoning_delta'>,
+): Attempt {
+  const kind = event.type === 'assistant_text_delta' ? 'text' : 'reasoning'
+  const { drafts } = attempt
+  const index = drafts.findLastIndex((draft) => draft.part === event.part && draft.kind === kind)
+  const draft = drafts[index]
+  return {
+    ...attempt,
+    drafts: draft
+      ? drafts.with(index, { ...draft, text: draft.text + event.text })
+      : [...drafts, { part: event.part, kind, text: event.text }],
+  }
+}
+
+/** A call's input began to come: its place among the calls is taken from now on. */
+export function withToolInput(attempt: Attempt, part: number): Attempt {
+  if (attempt.callParts.includes(part)) return attempt
+  return { ...attempt, callParts: [...attempt.callParts, part] }
+}
+
+export function withRequest(state: RunState, attempt: Attempt, event: EventOf<'tool_request_ready'>): Attempt {
+  const { toolCallId, part, providerCallId, name, input, malformed, opaque } = event
+  if (attempt.calls.some((call) => call.toolCallId === toolCallId || call.part === part)) {
+    throw refuse(state, event, `call ${toolCallId} or part ${part} was requested before`)
+  }
+  const call: Call = {
+    ...{ toolCallId, part, providerCallId, name, input, status: 'requested', attempts: 0 },
+    ...(malformed !== undefined && { malformed }),
+    ...(opaque !== undefined && { opaque }),
+  }
+  // By place in the reply: the order in which the message names them.
+  const calls = [...attempt.calls, call].sort((a, b) => a.part - b.part)
+  return { ...withToolInput(attempt, part), calls }
+}
+
+function ids(calls: readonly { readonly toolCallId: string }[]): string {
+  return calls.map((call) => call.toolCallId).join()
+}
+
+function refuse(state: RunState, event: { readonly type: EventType }, detail?: string): IllegalTransitionError {
+  return new IllegalTransitionError(state.phase, event.type, legalEvents(state.phase), detail)
+}

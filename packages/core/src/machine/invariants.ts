@@ -1,0 +1,89 @@
+import { LawBrokenError } from '../errors.ts'
+import { textOf, type AssistantPart } from '../vocabulary/content.ts'
+import type { EventOf, RuntimeEvent } from '../vocabulary/event.ts'
+import { evolve } from './evolve.ts'
+import { limitsAfterTurn } from './limit-check.ts'
+import { requestDigest } from './model-request.ts'
+import type { RunState } from './state.ts'
+
+/**
+ * `evolve`, with the laws that one event can break checked on the way. It runs before every append and again at every
+ * verification, so that a fault of the writer is found twice. Laws 1 to 5 and 13 hold by `evolve` itself, which throws
+ * `IllegalTransitionError`; the others throw `LawBrokenError`.
+ */
+export function audit(state: RunState | undefined, event: RuntimeEvent): RunState {
+  const next = evolve(state, event)
+  if (state === undefined) return next
+  switch (event.type) {
+    case 'model_call_started':
+      requireSameRequest(state, event)
+      requireWithinLimits(state, event)
+      break
+    case 'assistant_message_finished':
+      requireWholeMessage(state, event)
+      break
+    case 'run_finished':
+      requireTotals(state, event)
+      break
+    default:
+      break
+  }
+  return next
+}
+
+/** Audits events in order; the state after the last, `undefined` where there is none. */
+export function auditAll(events: Iterable<RuntimeEvent>): RunState | undefined {
+  let state: RunState | undefined
+  for (const event of events) state = audit(state, event)
+  return state
+}
+
+/** Law 7: the model saw what the ledger says. */
+function requireSameRequest(state: RunState, event: EventOf<'model_call_started'>): void {
+  const rebuilt = requestDigest(state, event)
+  if (rebuilt === event.requestDigest) return
+  throw new LawBrokenError(
+    7,
+    event.seq,
+    `the request that the ledger rebuilds has the digest ${rebuilt}, the one that was sent ${event.requestDigest}`,
+  )
+}
+
+/** Law 9: no model call past a limit, save the one finalizing call, which may not ask for tools. */
+function requireWithinLimits(state: RunState, event: EventOf<'model_call_started'>): void {
+  if (event.attempt > 1) return
+  const found = limitsAfterTurn(state)
+  if (!event.finalizing) {
+    if (found) throw new LawBrokenError(9, event.seq, `${found.limit} is ${found.max}, and ${found.used} are used`)
+    return
+  }
+  if (state.metLimit === undefined || event.toolChoice.type !== 'none') {
+    throw new LawBrokenError(9, event.seq, 'a finalizing call needs a met limit and the tool choice none')
+  }
+}
+
+/** Law 12: the deltas of a message, put together, are the message. */
+function requireWholeMessage(state: RunState, event: EventOf<'assistant_message_finished'>): void {
+  if (state.phase !== 'streaming') return
+  for (const kind of ['text', 'reasoning'] as const) {
+    const drafts = state.attempt.drafts.filter((draft) => draft.kind === kind)
+    const streamed = [...drafts].sort((a, b) => a.part - b.part).map((draft) => draft.text)
+    if (streamed.join('') === wholeText(event.parts, kind)) continue
+    throw new LawBrokenError(12, event.seq, `the ${kind} of the message is not that of its deltas`)
+  }
+}
+
+function wholeText(parts: readonly AssistantPart[], kind: 'text' | 'reasoning'): string {
+  if (kind === 'text') return textOf(parts)
+  return parts.map((part) => (part.type === 'reasoning' ? part.text : '')).join('')
+}
+
+function requireTotals(state: RunState, event: EventOf<'run_finished'>): void {
+  const { turns, toolCalls } = state.totals
+  if (turns === event.turns && toolCalls === event.toolCalls) return
+  throw new LawBrokenError(
+    6,
+    event.seq,
+    `the run says ${event.turns} turns and ${event.toolCalls} tool calls, its events say ${turns} and ${toolCalls}`,
+  )
+}

@@ -1,0 +1,180 @@
+import type { AgentDefinition } from '../vocabulary/agent-definition.ts'
+import type { AssistantMessage, ModelRef, Opaque, ToolResult } from '../vocabulary/content.ts'
+import type { CallRefusal, FinishReason, ParentRef } from '../vocabulary/event.ts'
+import type { ModelFailure } from '../vocabulary/failure.ts'
+import type { RunId, ToolCallId } from '../vocabulary/ids.ts'
+import type { JsonObject } from '../vocabulary/json.ts'
+import type { LimitName, Limits, OnLimit, RetryPolicy } from '../vocabulary/limits.ts'
+import type { Recovery, ToolChoice, ToolEffect } from '../vocabulary/tool-definition.ts'
+import type { Usage } from '../vocabulary/usage.ts'
+import type { History } from './history.ts'
+
+export const phases = ['idle', 'streaming', 'collecting', 'executing', 'injecting', 'done'] as const
+export type Phase = (typeof phases)[number]
+
+/** What a run has used so far. Usage holds the last known totals of every attempt, failed ones included. */
+export interface Totals {
+  readonly turns: number
+  /** Calls that were started, each once however many attempts it took. */
+  readonly toolCalls: number
+  readonly usage: Usage
+  readonly costUsd?: number
+  /** The part of `usage` and `costUsd` that is not of the latest attempt, whose numbers may still be replaced. */
+  readonly settledUsage: Usage
+  readonly settledCostUsd?: number
+}
+
+/** A limit that was met and that nobody has raised since. */
+export interface MetLimit {
+  readonly limit: LimitName
+  readonly policy: OnLimit
+}
+
+/** What is true of a run in every phase. */
+export interface RunFacts {
+  readonly runId: RunId
+  /** The last event's number, epoch and time. */
+  readonly seq: number
+  readonly epoch: number
+  readonly at: number
+  readonly turn: number
+  readonly startedAt: number
+  readonly agent: string
+  readonly definition: AgentDefinition
+  readonly limits: Limits
+  readonly retry: RetryPolicy
+  readonly sessionId?: string
+  readonly parent?: ParentRef
+  /** What the model is shown at the next call: messages whose calls all have their results. */
+  readonly history: History
+  readonly totals: Totals
+  readonly metLimit?: MetLimit
+  readonly cancel?: { readonly at: number; readonly by?: string; readonly reason?: string }
+}
+
+/** A part of a reply that is still coming. */
+export interface PartDraft {
+  readonly part: number
+  readonly kind: 'text' | 'reasoning'
+  readonly text: string
+}
+
+/** One try of a model call. */
+export interface Attempt {
+  readonly number: number
+  readonly model: ModelRef
+  readonly toolChoice: ToolChoice
+  /** The one call past a limit, which writes the answer. */
+  readonly finalizing: boolean
+  readonly maxOutputTokens?: number
+  readonly requestDigest: string
+  readonly drafts: readonly PartDraft[]
+  /** Places of the reply that hold calls, in the order in which they were first seen. */
+  readonly callParts: readonly number[]
+  readonly calls: readonly Call[]
+  readonly providerMessageId?: string
+  /** Present once the attempt has failed. */
+  readonly failed?: { readonly failure: ModelFailure; readonly retryAt?: number }
+}
+
+/**
+ * Where a call stands.
+ * - `requested`: the model asked
+ * - `to_settle`: gets the result in `refusal`, without being started
+ * - `to_ask`, `awaiting_approval`: a person has to decide; was asked
+ * - `ready`: may be started
+ * - `started`: its effect may have begun
+ * - `in_doubt`: was started by a writer that is gone, and nobody recorded its ending
+ * - `settled`: has its result
+ */
+export type CallStatus =
+  | 'requested'
+  | 'to_settle'
+  | 'to_ask'
+  | 'awaiting_approval'
+  | 'ready'
+  | 'started'
+  | 'in_doubt'
+  | 'settled'
+
+/** A tool call of the current turn. */
+export interface Call {
+  readonly toolCallId: ToolCallId
+  readonly part: number
+  readonly providerCallId: string
+  readonly name: string
+  /** As the model wrote it, or as the approver changed it. */
+  readonly input: JsonObject
+  readonly malformed?: { readonly text: string; readonly error: string }
+  readonly opaque?: Opaque
+  readonly status: CallStatus
+  readonly effect?: ToolEffect
+  readonly recovery?: Recovery
+  /** Of the input that the model wrote. */
+  readonly inputDigest?: string
+  readonly askReason?: string
+  readonly refusal?: CallRefusal
+  /** Starts so far. */
+  readonly attempts: number
+  readonly result?: ToolResult
+}
+
+export type IdleState = RunFacts & { readonly phase: 'idle' }
+export type StreamingState = RunFacts & {
+  readonly phase: 'streaming'
+  readonly attempt: Attempt
+  /** Attempts of this turn that failed, not counting those that a dying process interrupted. */
+  readonly failures: number
+}
+export type CollectingState = RunFacts & {
+  readonly phase: 'collecting'
+  readonly reply: Reply
+  readonly calls: readonly Call[]
+}
+export type ExecutingState = RunFacts & {
+  readonly phase: 'executing'
+  readonly reply: Reply
+  readonly calls: readonly Call[]
+}
+export type InjectingState = RunFacts & { readonly phase: 'injecting'; readonly reply: Reply }
+export type DoneState = RunFacts & {
+  readonly phase: 'done'
+  readonly reason: FinishReason
+  readonly detail?: string
+}
+
+/** What the controller has to know of the turn's reply. */
+export interface Reply {
+  readonly message: AssistantMessage
+  readonly finalizing: boolean
+  readonly failure?: ModelFailure
+}
+
+/** Everything that is known of a run: a fold of its events, nothing else. */
+export type RunState =
+  | IdleState
+  | StreamingState
+  | CollectingState
+  | ExecutingState
+  | InjectingState
+  | DoneState
+
+/** The calls of the turn that are not yet part of the history. */
+export function openTurnCalls(state: RunState): readonly Call[] {
+  switch (state.phase) {
+    case 'collecting':
+    case 'executing':
+      return state.calls
+    case 'streaming':
+      return state.attempt.calls
+    case 'idle':
+    case 'injecting':
+    case 'done':
+      return []
+  }
+}
+
+/** Finds a call of the current turn. */
+export function findCall(state: RunState, toolCallId: string): Call | undefined {
+  return openTurnCalls(state).find((call) => call.toolCallId === toolCallId)
+}

@@ -1,0 +1,46 @@
+import type { RuntimeEvent } from '../vocabulary/event.ts'
+import type { ToolCallId } from '../vocabulary/ids.ts'
+import { openTurnCalls, type Call, type RunState } from './state.ts'
+
+/** The two halves, counted. The books balance when `open` is empty. */
+export interface Tally {
+  readonly requests: number
+  readonly results: number
+  readonly open: readonly ToolCallId[]
+}
+
+/** Counts the halves in a ledger's events. */
+export function tallyOf(events: Iterable<RuntimeEvent>): Tally {
+  const open = new Set<ToolCallId>()
+  let requests = 0
+  let results = 0
+  for (const event of events) {
+    if (event.type === 'tool_request_ready') {
+      requests++
+      open.add(event.toolCallId)
+    } else if (event.type === 'tool_result') {
+      results++
+      open.delete(event.toolCallId)
+    }
+  }
+  return { requests, results, open: [...open] }
+}
+
+/** A call that waits for a person. */
+export interface PendingApproval {
+  readonly toolCallId: ToolCallId
+  readonly name: string
+  readonly input: Call['input']
+  /** Of the input: a decision is bound to it. */
+  readonly inputDigest: string
+  readonly reason?: string
+}
+
+/** Which calls of a run wait for a person. */
+export function pendingApprovals(state: RunState): readonly PendingApproval[] {
+  return openTurnCalls(state).flatMap((call) => {
+    const { toolCallId, name, input, inputDigest, askReason, status } = call
+    if (status !== 'awaiting_approval' || inputDigest === undefined) return []
+    return [{ toolCallId, name, input, inputDigest, ...(askReason !== undefined && { reason: askReason }) }]
+  })
+}

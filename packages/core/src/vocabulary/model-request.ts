@@ -1,0 +1,13 @@
+import type { Message } from './content.ts'
+import type { ToolChoice, ToolDefinition } from './tool-definition.ts'
+
+/** What one model call carries. A fold of the ledger up to `model_call_started` gives it again, to the letter. */
+export interface ModelRequest {
+  readonly instructions: string
+  /** The history. Every tool call in it has its result, in the message right behind. Never mutated: cache by identity. */
+  readonly messages: readonly Message[]
+  readonly tools: readonly ToolDefinition[]
+  readonly toolChoice: ToolChoice
+  readonly parallelToolCalls: boolean
+  readonly maxOutputTokens?: number
+}
