@@ -1,0 +1,103 @@
+import { around, type Plant } from './plant.ts'
+
+const promise = 'declare function later(): Promise<void>\n'
+const lines = (count: number, line: (index: number) => string): string =>
+  Array.from({ length: count }, (_, index) => line(index)).join('\n')
+
+const body = around(
+  (statements) => `export function run(x: number): number {\n${statements}\n  return x\n}\n`,
+)
+const choice = around(
+  (rest) =>
+    `export function rank(kind: 'a' | 'b'): number {\n  switch (kind) {\n    case 'a':\n      return 1\n    ${rest}:\n      return 2\n  }\n}\n`,
+)
+const test = around((text) => `import { expect, it } from 'vitest'\n${text}\n`)
+
+/** Twins for the linter about habits that decay where no tool keeps them. */
+export const habitPlants: readonly Plant[] = [
+  {
+    claim: 'no promise is left alone',
+    path: 'packages/ledger/src/plant-floating.ts',
+    allowed: `${promise}export async function run(): Promise<void> {\n  await later()\n}\n`,
+    refused: `${promise}export function run(): void {\n  later()\n}\n`,
+    code: 'typescript(no-floating-promises)',
+  },
+  {
+    claim: 'no promise goes where nobody waits for it',
+    path: 'packages/tools/src/plant-misused.ts',
+    allowed: `${promise}export const run = (): readonly unknown[] => [1].map(() => later())\n`,
+    refused: `${promise}export const run = (): void => [1].forEach(async () => later())\n`,
+    code: 'typescript(no-misused-promises)',
+  },
+  {
+    claim: 'nobody waits for what is no promise',
+    path: 'packages/tools/src/plant-await.ts',
+    allowed: `${promise}export async function run(): Promise<void> {\n  await later()\n}\n`,
+    refused: 'export async function run(): Promise<void> {\n  await 1\n}\n',
+    code: 'typescript(await-thenable)',
+  },
+  choice({
+    claim: 'a default does not hide a member that is not handled',
+    path: 'packages/core/src/machine/plant-switch.ts',
+    allowed: "case 'b'",
+    refused: 'default',
+    code: 'typescript(switch-exhaustiveness-check)',
+  }),
+  {
+    claim: 'no any gets in',
+    path: 'packages/core/src/vocabulary/plant-any.ts',
+    allowed: 'export type Thing = unknown\n',
+    refused: 'export type Thing = any\n',
+    code: 'typescript(no-explicit-any)',
+  },
+  {
+    claim: 'what is only a type is imported as one',
+    path: 'packages/tools/src/plant-type.ts',
+    allowed: "import type { Observable } from 'rxjs'\nexport type Stream = Observable<void>\n",
+    refused: "import { Observable } from 'rxjs'\nexport type Stream = Observable<void>\n",
+    code: 'typescript(consistent-type-imports)',
+  },
+  {
+    claim: 'a file has at most 300 lines',
+    path: 'packages/tools/src/plant-file.ts',
+    allowed: lines(300, (index) => `export const x${index} = 1`),
+    refused: lines(301, (index) => `export const x${index} = 1`),
+    code: 'eslint(max-lines)',
+  },
+  body({
+    claim: 'a function has at most 70 lines',
+    path: 'packages/tools/src/plant-function.ts',
+    allowed: lines(67, () => '  x++'),
+    refused: lines(68, () => '  x++'),
+    code: 'eslint(max-lines-per-function)',
+  }),
+  body({
+    claim: 'a function has at most 12 ways through it',
+    path: 'packages/tools/src/plant-complexity.ts',
+    allowed: lines(11, (index) => `  if (x === ${index}) x++`),
+    refused: lines(12, (index) => `  if (x === ${index}) x++`),
+    code: 'eslint(complexity)',
+  }),
+  {
+    claim: 'a function has at most four parameters',
+    path: 'packages/tools/src/plant-parameters.ts',
+    allowed: 'export const sum = (a: number, b: number, c: number, d: number): number => a + b + c + d\n',
+    refused:
+      'export const sum = (a: number, b: number, c: number, d: number, e: number): number => a + b + c + d + e\n',
+    code: 'eslint(max-params)',
+  },
+  test({
+    claim: 'no test silences the others',
+    path: 'packages/tools/test/plant-focus.spec.ts',
+    allowed: "it('adds', () => {\n  expect(1 + 1).toBe(2)\n})",
+    refused: "it.only('adds', () => {\n  expect(1 + 1).toBe(2)\n})",
+    code: 'vitest(no-focused-tests)',
+  }),
+  test({
+    claim: 'every test can fail',
+    path: 'packages/tools/test/plant-expect.spec.ts',
+    allowed: "it('adds', () => {\n  expect(1 + 1).toBe(2)\n})",
+    refused: "it('adds', () => {\n  expect.soft\n  Math.abs(1)\n})",
+    code: 'vitest(expect-expect)',
+  }),
+]

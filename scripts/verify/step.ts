@@ -1,0 +1,32 @@
+/** One thing that has to hold before a change is done. */
+export interface Step {
+  readonly name: string
+  /** What failing it means, in a few words. */
+  readonly claim: string
+  readonly command: readonly [string, ...string[]]
+}
+
+const minutesMax = 8
+
+/** The time after which a step counts as failed, in milliseconds: a hung check is a broken one. */
+export const stepTimeoutMs: number = minutesMax * 60_000
+
+/** All steps, the quick ones first, so that most mistakes show within seconds. */
+export const steps: readonly Step[] = [
+  { name: 'format', claim: 'every file is formatted (pnpm format mends it)', command: ['oxfmt', '--check'] },
+  { name: 'types', claim: 'sources, tests, type tests and scripts compile', command: ['tsc', '-b'] },
+  { name: 'lint', claim: 'no rule of the linter is broken, types included', command: ['oxlint'] },
+  { name: 'tests', claim: 'every test passes', command: ['vitest', 'run'] },
+  {
+    name: 'locks',
+    claim: 'each lock on the architecture refuses what it should',
+    command: ['node', 'scripts/prove-locks.ts'],
+  },
+  { name: 'tidy', claim: 'arrows, names, sizes, words and docstrings', command: ['node', 'scripts/tidy.ts'] },
+  { name: 'unused', claim: 'no file, export or dependency is left over', command: ['knip', '--no-progress'] },
+  {
+    name: 'packages',
+    claim: 'each package is well formed and loads as its users get it',
+    command: ['node', 'scripts/check-packages.ts'],
+  },
+]
