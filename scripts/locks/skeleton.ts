@@ -1,5 +1,7 @@
 import {
   cpSync,
+  existsSync,
+  globSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -9,8 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
-import { globSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
 
 const repository = join(import.meta.dirname, '../..')
 
@@ -45,12 +46,14 @@ const anchors: Readonly<Record<string, string>> = {
 export function buildSkeleton(): string {
   const root = mkdtempSync(join(realpathSync(tmpdir()), 'tallystick-locks-'))
   for (const path of settings) cpSync(join(repository, path), join(root, path), { recursive: true })
-  symlinkSync(join(repository, 'node_modules'), join(root, 'node_modules'))
-  for (const name of readdirSync(join(repository, 'packages'))) {
-    const [from, to] = [join(repository, 'packages', name), join(root, 'packages', name)]
+  linkModules(root, 'node_modules')
+  for (const name of globSync('{packages,examples}/*', { cwd: repository })) {
+    const [from, to] = [join(repository, name), join(root, name)]
     mkdirSync(to, { recursive: true })
-    for (const file of ['package.json', 'tsconfig.json']) cpSync(join(from, file), join(to, file))
-    linkModules(join(from, 'node_modules'), join(to, 'node_modules'))
+    for (const file of ['package.json', 'tsconfig.json']) {
+      if (existsSync(join(from, file))) cpSync(join(from, file), join(to, file))
+    }
+    linkModules(root, join(name, 'node_modules'))
   }
   plantFiles(root, anchors)
   return root
@@ -64,14 +67,18 @@ export function plantFiles(root: string, texts: Readonly<Record<string, string>>
   }
 }
 
-/** Links installed packages, and our own to the skeleton's. */
-function linkModules(from: string, to: string): void {
-  mkdirSync(to, { recursive: true })
-  for (const name of readdirSync(from)) {
+/** Links what is installed in a folder of the repository: packages of others to themselves, ours to the skeleton's. */
+function linkModules(root: string, folder: string): void {
+  mkdirSync(join(root, folder), { recursive: true })
+  for (const name of existsSync(join(repository, folder)) ? readdirSync(join(repository, folder)) : []) {
     if (name.startsWith('.')) continue
-    if (name.startsWith('@')) linkModules(join(from, name), join(to, name))
-    else if (from.endsWith('@tallystick')) symlinkSync(`../../../${name}`, join(to, name))
-    else symlinkSync(realpathSync(join(from, name)), join(to, name))
+    if (name.startsWith('@')) {
+      linkModules(root, join(folder, name))
+      continue
+    }
+    const target = realpathSync(join(repository, folder, name))
+    const home = relative(repository, target)
+    symlinkSync(home.includes('node_modules') ? target : join(root, home), join(root, folder, name))
   }
 }
 
