@@ -36,3 +36,11 @@ export { digestOf } from './machine/digest.ts'
 export { messagesOf, type History } from './machine/history.ts'
 export { legalEvents, transitionDiagram, transitionTable } from './machine/transition-table.ts'
 export * from './machine/state.ts'
+
+// The runtime: the shell around the machine.
+export { defineAgent, type Agent, type AgentOptions } from './runtime/agent.ts'
+export { createRuntime, type RunOptions, type Runtime, type RuntimeOptions } from './runtime/create-runtime.ts'
+export type { CommandReceipt } from './runtime/receipts.ts'
+export type { Run } from './runtime/run.ts'
+export type { RunResult } from './runtime/run-result.ts'
+export { memoryLedger } from './runtime/memory-ledger.ts'

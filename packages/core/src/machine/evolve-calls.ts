@@ -62,7 +62,8 @@ const endable: { readonly [O in Outcome]: readonly CallStatus[] } = {
   timed_out: ['started'],
   interrupted: [...begun, 'awaiting_approval', 'to_settle'],
   cancelled: [...unstarted, ...begun],
-  invalid_input: unstarted,
+  // An approver's edited input is checked when the tool starts with it.
+  invalid_input: [...unstarted, 'started'],
   unknown_tool: unstarted,
   denied: unstarted,
   repeated: unstarted,

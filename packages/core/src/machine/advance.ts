@@ -1,0 +1,72 @@
+import type { Command } from '../vocabulary/command.ts'
+import { eventCatalogue } from '../vocabulary/event-catalogue.ts'
+import type { Fact, RuntimeEvent } from '../vocabulary/event.ts'
+import type { RunId } from '../vocabulary/ids.ts'
+import type { Signal } from '../vocabulary/signal.ts'
+import type { Action } from './action.ts'
+import { nextAction } from './controller.ts'
+import { decide } from './decide.ts'
+import type { Refusal, Stamp } from './decision.ts'
+import { audit } from './invariants.ts'
+import type { RunState } from './state.ts'
+
+/** Who writes: stands on every event. */
+export interface Writer {
+  readonly runId: RunId
+  readonly epoch: number
+}
+
+/** An action that has nothing to record: the run waits, is suspended, or is finished. */
+export type RestingAction = Exclude<Action, { readonly facts: readonly Fact[] }>
+
+/** One page of the ledger: what follows from some messages, up to where the run has to wait. */
+export interface Page {
+  readonly events: readonly RuntimeEvent[]
+  readonly state: RunState
+  readonly action: RestingAction
+  /** For each message why it was refused, or `undefined`. */
+  readonly refusals: readonly (Refusal | undefined)[]
+}
+
+/** More rounds than any state can owe at once: beyond, the controller contradicts itself. */
+const ROUNDS_MAX = 10_000
+
+/**
+ * Decides about messages in order, then asks the controller until nothing is left to record. Pure: nothing of the
+ * page has happened until it is appended. Every event is audited before it may be.
+ */
+export function advance(
+  before: RunState | undefined,
+  messages: readonly (Command | Signal)[],
+  writer: Writer,
+  stamp: () => Stamp,
+): Page {
+  const events: RuntimeEvent[] = []
+  let state = before
+  const record = (facts: readonly Fact[], at: number): void => {
+    for (const fact of facts) {
+      const event = eventOf(fact, writer, (state?.seq ?? 0) + 1, at)
+      state = audit(state, event)
+      events.push(event)
+    }
+  }
+  const refusals = messages.map((message) => {
+    const now = stamp()
+    const decision = decide(state, message, now)
+    if ('refused' in decision) return decision.refused
+    record(decision.facts, now.at)
+    return undefined
+  })
+  for (let round = 0; round < ROUNDS_MAX; round++) {
+    if (state === undefined) break
+    const { at } = stamp()
+    const action = nextAction(state, at)
+    if (!('facts' in action)) return { events, state, action, refusals }
+    record(action.facts, at)
+  }
+  throw new Error(`The loop controller of run ${writer.runId} found no rest in ${ROUNDS_MAX} rounds.`)
+}
+
+function eventOf(fact: Fact, { runId, epoch }: Writer, seq: number, at: number): RuntimeEvent {
+  return { runId, seq, epoch, at, v: eventCatalogue[fact.type].v, ...fact } as RuntimeEvent
+}

@@ -1,0 +1,94 @@
+import { ConfigurationError } from '../errors.ts'
+import { digestOf } from '../machine/digest.ts'
+import type { Model } from '../ports/model.ts'
+import type { Tool } from '../ports/tool.ts'
+import type { AgentDefinition } from '../vocabulary/agent-definition.ts'
+import type { Json } from '../vocabulary/json.ts'
+import { defaultLimits, limitNames, onLimits, type Limits, type RetryPolicy } from '../vocabulary/limits.ts'
+
+export interface AgentOptions {
+  /** Names the agent in the ledger: a resume finds it by this name. */
+  readonly name: string
+  readonly instructions: string
+  readonly model: Model
+  readonly tools?: readonly Tool[]
+  /** Maxima of each run; `defaultLimits` stand where none is named. */
+  readonly limits?: Limits
+  /** Whether the model may ask for several tools in one reply; it may by default. */
+  readonly parallelToolCalls?: boolean
+  /** How failed model calls are tried again; `defaultRetryPolicy` where nothing is said. */
+  readonly retry?: Partial<RetryPolicy>
+}
+
+/** An agent: a model, what it is told, and what it may use. Made by `defineAgent`. */
+export interface Agent {
+  readonly name: string
+  readonly instructions: string
+  readonly model: Model
+  readonly tools: readonly Tool[]
+  readonly limits: Limits
+  readonly parallelToolCalls: boolean
+  readonly retry: Partial<RetryPolicy>
+  /** What the ledger records of it. */
+  readonly definition: AgentDefinition
+}
+
+/** Puts an agent together. Throws a `ConfigurationError` for what could not work. */
+export function defineAgent(options: AgentOptions): Agent {
+  const { name, instructions, model, tools = [], parallelToolCalls = true, retry = {} } = options
+  if (typeof name !== 'string' || name.trim() === '') {
+    throw new ConfigurationError('An agent needs a name: the ledger records it, and a resume finds the agent by it.')
+  }
+  if (typeof instructions !== 'string') {
+    throw new ConfigurationError(`Agent ${name} needs instructions, as text; give '' for none.`)
+  }
+  if (typeof model?.stream !== 'function') {
+    throw new ConfigurationError(`Agent ${name} needs a model, such as anthropic('…') of @tallystick/providers/anthropic.`)
+  }
+  requireTools(name, tools)
+  const limits = { ...defaultLimits, ...options.limits }
+  requireLimits(name, limits)
+  return {
+    ...{ name, instructions, model, tools, limits, parallelToolCalls, retry },
+    definition: definitionOf({ model, instructions, tools, parallelToolCalls }),
+  }
+}
+
+function definitionOf(
+  agent: Pick<Agent, 'model' | 'instructions' | 'tools' | 'parallelToolCalls'>,
+): AgentDefinition {
+  const { provider, api, modelId } = agent.model
+  const { instructions, parallelToolCalls } = agent
+  const model = { provider, api, modelId }
+  const tools = agent.tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
+  const digest = digestOf({ model, instructions, tools, parallelToolCalls } satisfies Json)
+  return { model, instructions, tools, parallelToolCalls, digest }
+}
+
+function requireTools(agent: string, tools: readonly Tool[]): void {
+  const names = new Set<string>()
+  for (const tool of tools) {
+    if (typeof tool?.run !== 'function' || typeof tool.check !== 'function') {
+      throw new ConfigurationError(`A tool of agent ${agent} is none; make it with defineTool of @tallystick/tools.`)
+    }
+    if (names.has(tool.name)) {
+      throw new ConfigurationError(
+        `Agent ${agent} has two tools named ${tool.name}, and a model could not tell them apart. Rename one.`,
+      )
+    }
+    names.add(tool.name)
+  }
+}
+
+/** Refuses limits that are no maxima. */
+export function requireLimits(agent: string, limits: Limits): void {
+  for (const limit of [...limitNames, 'concurrencyMax', 'graceMs'] as const) {
+    const max = limits[limit]
+    if (max === undefined) continue
+    if (typeof max === 'number' && max >= (limit === 'concurrencyMax' ? 1 : 0)) continue
+    throw new ConfigurationError(`The limit ${limit} of agent ${agent} is ${max}; it has to be a number of at least 0.`)
+  }
+  if (limits.onLimit !== undefined && !onLimits.includes(limits.onLimit)) {
+    throw new ConfigurationError(`onLimit of agent ${agent} is ${limits.onLimit}; use one of ${onLimits.join(', ')}.`)
+  }
+}

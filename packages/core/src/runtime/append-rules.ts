@@ -1,0 +1,104 @@
+import { ConfigurationError, LedgerConflictError } from '../errors.ts'
+import type { ExpectedHead, Head } from '../ports/ledger.ts'
+import type { RuntimeEvent } from '../vocabulary/event.ts'
+import type { RunId } from '../vocabulary/ids.ts'
+import { canonicalJson, type Json } from '../vocabulary/json.ts'
+
+/** Where a run stands before its first event: the head that its first append expects. */
+export const emptyHead: { readonly seq: 0; readonly epoch: 1 } = { seq: 0, epoch: 1 }
+
+/**
+ * The name of the fact that an event states, where that fact may stand only once in a run: its end, a call's result,
+ * one start and one decision of a call and attempt. `undefined` for events that may stand any number of times.
+ */
+export function onceKeyOf(event: RuntimeEvent): string | undefined {
+  if (event.type === 'run_finished') return event.type
+  if (event.type === 'tool_result') return `${event.type} ${event.toolCallId}`
+  if (event.type === 'tool_started' || event.type === 'approval_decided') {
+    return `${event.type} ${event.toolCallId} ${event.attempt}`
+  }
+  return undefined
+}
+
+const envelopeIntegers = ['seq', 'epoch', 'turn', 'at', 'v'] as const
+
+/**
+ * What every ledger refuses before it looks at its head: events of another run or epoch, gaps in `seq`, and numbers
+ * in the envelope that are no whole numbers. Throws a `ConfigurationError` that names the event's place in the batch.
+ */
+export function requireWellFormed(
+  runId: RunId,
+  expected: ExpectedHead,
+  events: readonly RuntimeEvent[],
+): void {
+  for (const [index, event] of events.entries()) {
+    const fault = faultOf(event, runId, expected.expectedSeq + index + 1, expected.epoch)
+    if (fault === undefined) continue
+    throw new ConfigurationError(
+      `Event ${index + 1} of an append to run ${runId} ${fault}. Nothing was written, since a ledger with a ` +
+        `wrong number in it cannot be trusted. Number events from expectedSeq + 1 and sign them with the writer's epoch.`,
+    )
+  }
+}
+
+function faultOf(event: RuntimeEvent, runId: RunId, seq: number, epoch: number): string | undefined {
+  if (event.runId !== runId) return `belongs to run ${event.runId}`
+  for (const name of envelopeIntegers) {
+    if (!Number.isSafeInteger(event[name])) return `has the ${name} ${event[name]}, which is no whole number`
+  }
+  if (event.seq !== seq) return `has the seq ${event.seq} where ${seq} follows`
+  if (event.epoch !== epoch) return `has the epoch ${event.epoch} where its writer has ${epoch}`
+  return undefined
+}
+
+/** Refuses a writer whose idea of the head is wrong, with a `LedgerConflictError` of kind `epoch` or `seq`. */
+export function requireHead(runId: RunId, head: Head, expected: ExpectedHead): void {
+  if (head.epoch !== expected.epoch) {
+    throw new LedgerConflictError(
+      'epoch',
+      `Run ${runId} is held by the writer of epoch ${head.epoch}, and this append is signed with epoch ` +
+        `${expected.epoch}. Another process took the run over, so nothing was written. Stop driving it; resume() takes it back.`,
+    )
+  }
+  if (head.seq !== expected.expectedSeq) {
+    throw new LedgerConflictError(
+      'seq',
+      `Run ${runId} ends at seq ${head.seq}, and this append expects seq ${expected.expectedSeq}. Its writer has missed ` +
+        `events or numbers them twice, so nothing was written. Stop driving it and load the run again with resume().`,
+    )
+  }
+}
+
+/** The refusal of a fact that stands already, though it may stand only once. */
+export function secondFact(runId: RunId, onceKey: string): LedgerConflictError {
+  return new LedgerConflictError(
+    'unique',
+    `Run ${runId} has ${onceKey} on record already, and it may stand there only once. Nothing was written, since two ` +
+      `answers to one question would be no record. Load the run again with resume(), which goes by the one that stands.`,
+  )
+}
+
+/** The canonical text to store; a `ConfigurationError` that names `subject` for what JSON cannot carry. */
+export function storableText(value: object, subject: string): string {
+  try {
+    return canonicalJson(value as Json)
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : 'it is no JSON'
+    throw new ConfigurationError(
+      `${subject} cannot be stored: ${reason}. Nothing was written. Hand over values that JSON can carry.`,
+      { cause },
+    )
+  }
+}
+
+/**
+ * Refuses inbox keys that stores would confuse or cannot hold: the empty one, and those with a NUL or half a
+ * surrogate pair. Throws a `ConfigurationError`.
+ */
+export function requireInboxKey(key: string): void {
+  if (key !== '' && key.isWellFormed() && !key.includes('\0')) return
+  throw new ConfigurationError(
+    'An inbox key is empty or holds a NUL or half a surrogate pair. Stores would take it for another key, and a ' +
+      'command could be lost. Use a key of plain text, such as a UUID.',
+  )
+}

@@ -1,0 +1,107 @@
+import type { Subscription } from 'rxjs'
+import { effectsOf, type Effect } from '../machine/effects-of.ts'
+import { modelRequest } from '../machine/model-request.ts'
+import type { RunState } from '../machine/state.ts'
+import type { Clock } from '../ports/clock.ts'
+import type { Signal } from '../vocabulary/signal.ts'
+import type { Agent } from './agent.ts'
+import { startModelCall } from './model-effect.ts'
+import { checkCalls, reconcileCall, startTool, type RunningTool } from './tool-effect.ts'
+
+/** Something in flight. */
+interface InFlight {
+  cancel?(reason: string): void
+  stop(): void
+}
+
+/**
+ * Keeps in flight what the state says must be, and nothing else. Starts each effect once: a key that was started is
+ * never started again, whatever became of it.
+ */
+export class Effects {
+  readonly #agent: Agent
+  readonly #clock: Clock
+  readonly #post: (signal: Signal) => void
+  readonly #started = new Set<string>()
+  readonly #inFlight = new Map<string, InFlight>()
+
+  constructor(agent: Agent, clock: Clock, post: (signal: Signal) => void) {
+    this.#agent = agent
+    this.#clock = clock
+    this.#post = post
+  }
+
+  /** Law 8: called only when every event of the state is in the ledger. */
+  follow(state: RunState): void {
+    const wanted = effectsOf(state)
+    const keys = new Set(wanted.map(({ key }) => key))
+    for (const [key, effect] of this.#inFlight) {
+      if (keys.has(key)) continue
+      this.#inFlight.delete(key)
+      effect.stop()
+    }
+    for (const effect of wanted) {
+      if (!this.#started.has(effect.key)) {
+        this.#started.add(effect.key)
+        this.#inFlight.set(effect.key, this.#start(effect, state))
+      }
+      if (effect.kind === 'tool' && effect.cancelReason !== undefined) {
+        this.#inFlight.get(effect.key)?.cancel?.(effect.cancelReason)
+      }
+    }
+  }
+
+  stopAll(): void {
+    for (const effect of this.#inFlight.values()) effect.stop()
+    this.#inFlight.clear()
+  }
+
+  #start(effect: Effect, state: RunState): InFlight {
+    let stopped = false
+    const post = (signal: Signal): void => {
+      if (!stopped) this.#post(signal)
+    }
+    const stopWith = (stop?: () => void): InFlight => ({
+      stop: () => {
+        stopped = true
+        stop?.()
+      },
+    })
+    const { runId, turn } = state
+    switch (effect.kind) {
+      case 'model_call': {
+        if (state.phase !== 'streaming') return stopWith()
+        const call = { model: this.#agent.model, request: modelRequest(state), turn, attempt: state.attempt.number }
+        const subscription: Subscription | undefined = startModelCall(call, this.#clock, post)
+        return stopWith(() => subscription?.unsubscribe())
+      }
+      case 'check_calls': {
+        if (state.phase !== 'collecting') return stopWith()
+        void checkCalls(state.calls, (name) => this.#tool(name), { runId, turn }, post)
+        return stopWith()
+      }
+      case 'tool': {
+        const { call } = effect
+        const tool = this.#tool(call.name)
+        const context = { runId, turn, toolCallId: call.toolCallId }
+        if (tool === undefined) {
+          const text = `The tool ${call.name} is not there any more.`
+          const ended = { toolCallId: call.toolCallId, attempt: call.attempts, outcome: 'failed', durationMs: 0 } as const
+          post({ type: 'tool_ended', ...ended, content: [{ type: 'text', text }] })
+          return stopWith()
+        }
+        const running: RunningTool = startTool(tool, call, context, this.#clock, post)
+        return { ...stopWith(() => running.abandon()), cancel: (reason) => running.cancel(reason) }
+      }
+      case 'reconcile': {
+        const { call } = effect
+        void reconcileCall(this.#tool(call.name), call, { runId, turn, toolCallId: call.toolCallId }, post)
+        return stopWith()
+      }
+    }
+  }
+
+  #tool(name: string): Agent['tools'][number] | undefined {
+    return this.#agent.tools.find((tool) => tool.name === name)
+  }
+}

@@ -1,0 +1,65 @@
+import { Observable, type Observer, type Operator, type Subscription } from 'rxjs'
+
+type Report = (error: unknown) => void
+
+/**
+ * An Observable whose subscribers cannot hurt anyone else. RxJS answers a throwing subscriber with an error that
+ * nobody can catch, which ends the process, and with it the run. Here the throwing subscriber is unsubscribed, its
+ * error is reported, and that is all. What is piped from it is isolated as well.
+ */
+export class IsolatedObservable<T> extends Observable<T> {
+  readonly #report: Report
+
+  constructor(report: Report, subscribe?: ConstructorParameters<typeof Observable<T>>[0]) {
+    super(subscribe)
+    this.#report = report
+  }
+
+  override lift<R>(operator?: Operator<T, R>): Observable<R> {
+    const lifted = new IsolatedObservable<R>(this.#report)
+    lifted.source = this as unknown as Observable<R>
+    lifted.operator = operator as unknown as Operator<R, R> | undefined
+    return lifted
+  }
+
+  override subscribe(
+    observerOrNext?: Partial<Observer<T>> | ((value: T) => void) | null,
+    error?: ((error: unknown) => void) | null,
+    complete?: (() => void) | null,
+  ): Subscription {
+    const observer: Partial<Observer<T>> =
+      typeof observerOrNext === 'function' || observerOrNext == null
+        ? {
+            ...(observerOrNext && { next: observerOrNext }),
+            ...(error && { error }),
+            ...(complete && { complete }),
+          }
+        : observerOrNext
+    // Operators subscribe with subscribers of their own, which pass errors on by themselves.
+    if ('closed' in observer && 'add' in observer) return super.subscribe(observer as Observer<T>)
+    return this.#subscribeGuarded(observer)
+  }
+
+  #subscribeGuarded(observer: Partial<Observer<T>>): Subscription {
+    let failed = false
+    let subscription: Subscription | undefined
+    const guard = (call: () => void): void => {
+      if (failed) return
+      try {
+        call()
+      } catch (thrown) {
+        failed = true
+        this.#report(thrown)
+        subscription?.unsubscribe()
+      }
+    }
+    subscription = super.subscribe({
+      next: (value) => guard(() => observer.next?.(value)),
+      error: (thrown: unknown) =>
+        observer.error ? guard(() => observer.error?.(thrown)) : this.#report(thrown),
+      complete: () => guard(() => observer.complete?.()),
+    })
+    if (failed) subscription.unsubscribe()
+    return subscription
+  }
+}

@@ -1,0 +1,42 @@
+/**
+ * What has arrived for a run and was not looked at yet. Posting never blocks and never runs anybody's code; the run's
+ * writer takes all of it at once, when it is ready.
+ */
+export class Mailbox<Item> {
+  #items: Item[] = []
+  #awake = false
+  #wake: (() => void) | undefined
+
+  post(item: Item): void {
+    this.#items.push(item)
+    this.wake()
+  }
+
+  /** Lets the writer look around, though nothing was posted. */
+  wake(): void {
+    this.#awake = true
+    this.#wake?.()
+  }
+
+  /** Takes everything that is there. */
+  drain(): readonly Item[] {
+    const items = this.#items
+    this.#items = []
+    return items
+  }
+
+  /** Resolves when something was posted or the writer was woken since the last time. */
+  async arrival(): Promise<void> {
+    if (!this.#awake) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+      })
+      this.#wake = undefined
+    }
+    this.#awake = false
+  }
+
+  get empty(): boolean {
+    return this.#items.length === 0
+  }
+}

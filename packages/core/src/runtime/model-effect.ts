@@ -1,0 +1,57 @@
+import type { Subscription } from 'rxjs'
+import { ProviderError } from '../errors.ts'
+import type { Clock } from '../ports/clock.ts'
+import type { Model } from '../ports/model.ts'
+import type { ModelFailure } from '../vocabulary/failure.ts'
+import type { ModelRequest } from '../vocabulary/model-request.ts'
+import type { Signal } from '../vocabulary/signal.ts'
+
+/** Which model call the signals are of. */
+export interface ModelCall {
+  readonly model: Model
+  readonly request: ModelRequest
+  readonly turn: number
+  readonly attempt: number
+}
+
+/**
+ * Calls the model and posts what it reports. Whatever the adapter does, exactly one of `model_finished` and
+ * `model_failed` is posted, last; unless the subscription is ended first, which closes the connection.
+ */
+export function startModelCall(
+  { model, request, turn, attempt }: ModelCall,
+  clock: Clock,
+  post: (signal: Signal) => void,
+): Subscription | undefined {
+  let ended = false
+  const fail = (failure: ModelFailure): void => {
+    if (ended) return
+    ended = true
+    post({ type: 'model_failed', turn, attempt, failure })
+  }
+  try {
+    return model.stream(request, { clock }).subscribe({
+      next: (signal) => {
+        if (ended) return
+        ended = signal.type === 'model_finished'
+        post({ ...signal, turn, attempt })
+      },
+      error: (error: unknown) => fail(failureOf(error, model)),
+      complete: () => fail(brokenAdapter(model, 'it completed without model_finished')),
+    })
+  } catch (error) {
+    fail(failureOf(error, model))
+    return undefined
+  }
+}
+
+function failureOf(error: unknown, model: Model): ModelFailure {
+  if (error instanceof ProviderError) return error.toFailure()
+  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+  return brokenAdapter(model, `it threw ${text.slice(0, 500)}`)
+}
+
+function brokenAdapter({ provider, api }: Model, what: string): ModelFailure {
+  const message = `The adapter for ${provider} ${api} broke its contract: ${what}.`
+  return { class: 'protocol', message, retryable: false }
+}

@@ -1,0 +1,49 @@
+import type { Refusal } from '../machine/decision.ts'
+
+/** What became of a command. A refusal is an answer, not an error. */
+export type CommandReceipt = { readonly accepted: true } | ({ readonly accepted: false } & Refusal)
+
+/** Commands that this process has sent and that are not decided yet, by their key in the inbox. */
+export class Receipts {
+  readonly #waiting = new Map<string, { resolve(receipt: CommandReceipt): void; reject(error: unknown): void }>()
+  readonly #deliveries = new Set<Promise<void>>()
+
+  /** Delivers a command into the inbox, and answers when the run's writer has decided about it. */
+  async send(key: string, deliver: () => Promise<void>): Promise<CommandReceipt> {
+    const receipt = new Promise<CommandReceipt>((resolve, reject) => this.#waiting.set(key, { resolve, reject }))
+    const delivery = deliver().catch((error: unknown) => this.#take(key)?.reject(error))
+    const settled = delivery.finally(() => this.#deliveries.delete(settled))
+    this.#deliveries.add(settled)
+    return await receipt
+  }
+
+  settle(key: string, refusal: Refusal | undefined): void {
+    this.#take(key)?.resolve(refusal ? { accepted: false, ...refusal } : { accepted: true })
+  }
+
+  /** Whether someone still waits to hear what became of a command. */
+  get open(): boolean {
+    return this.#waiting.size > 0
+  }
+
+  /** The run is over: whatever was still asked is refused. */
+  settleAll(refusal: Refusal): void {
+    for (const key of [...this.#waiting.keys()]) this.settle(key, refusal)
+  }
+
+  /** Nobody will decide any more: the writer has failed. */
+  fail(error: unknown): void {
+    for (const key of [...this.#waiting.keys()]) this.#take(key)?.reject(error)
+  }
+
+  /** Resolves when every command that was sent so far is in the inbox. */
+  async delivered(): Promise<void> {
+    while (this.#deliveries.size > 0) await Promise.all(this.#deliveries)
+  }
+
+  #take(key: string): { resolve(receipt: CommandReceipt): void; reject(error: unknown): void } | undefined {
+    const waiting = this.#waiting.get(key)
+    this.#waiting.delete(key)
+    return waiting
+  }
+}

@@ -1,0 +1,124 @@
+import { Subject } from 'rxjs'
+import type { RunState } from '../machine/state.ts'
+import type { Host } from '../ports/clock.ts'
+import type { Ledger } from '../ports/ledger.ts'
+import type { OutsideCommand, StartCommand } from '../vocabulary/command.ts'
+import type { RuntimeEvent } from '../vocabulary/event.ts'
+import type { RunId } from '../vocabulary/ids.ts'
+import type { Agent } from './agent.ts'
+import { Receipts, type CommandReceipt } from './receipts.ts'
+import { RunLoop } from './run-loop.ts'
+import { resultOf, type RunResult } from './run-result.ts'
+
+export interface HubOptions {
+  readonly runId: RunId
+  readonly ledger: Ledger
+  readonly host: Host
+  readonly agentNamed: (name: string) => Agent | undefined
+  /** Makes keys for inbox entries, unique for ever. */
+  readonly newKey: () => string
+  /** Called when the run's writer has failed: this hub drives no more. */
+  readonly onFailure: () => void
+}
+
+/** Everything that this process holds of one run, shared by all its handles: at most one live driver, one event stream. */
+export class RunHub {
+  readonly runId: RunId
+  readonly live: Subject<RuntimeEvent> = new Subject<RuntimeEvent>()
+  readonly #options: HubOptions
+  readonly #receipts = new Receipts()
+  #loop: RunLoop | undefined
+  #existing: Promise<unknown> = Promise.resolve()
+  #result: Promise<RunResult> | undefined
+  #done = false
+
+  constructor(options: HubOptions) {
+    this.#options = options
+    this.runId = options.runId
+  }
+
+  /** How the run stands when it rests: of the stretch that is being driven, or the last one. */
+  get result(): Promise<RunResult> {
+    return (this.#result ??= this.resume())
+  }
+
+  start(command: StartCommand): void {
+    this.#existing = new Promise((resolve, reject) => {
+      const first = this.live.subscribe({
+        next: (event) => {
+          resolve(event)
+          first.unsubscribe()
+        },
+        error: reject,
+      })
+    })
+    this.#existing.catch(() => {})
+    this.#begin((loop) => loop.start(command))
+  }
+
+  /** Drives the run until it rests; joins the driver that is at it already. */
+  resume(): Promise<RunResult> {
+    if (this.#loop && this.#result) return this.#result
+    return this.#begin((loop) => loop.resume())
+  }
+
+  /** Sends a command by way of the ledger's inbox, and sees to it that somebody decides about it. */
+  send(command: OutsideCommand): Promise<CommandReceipt> {
+    if (this.#done) {
+      const message = `Run ${this.runId} is finished; nothing can be asked of it any more.`
+      return Promise.resolve({ accepted: false, code: 'run_finished', message })
+    }
+    const { ledger, host, newKey } = this.#options
+    const key = newKey()
+    const receipt = this.#receipts.send(key, async () => {
+      await this.#existing
+      await ledger.put(this.runId, { key, command, at: host.clock.now() })
+      this.#loop?.poke()
+    })
+    if (this.#loop === undefined) {
+      this.#begin(async (loop) => {
+        await this.#receipts.delivered()
+        return await loop.resume()
+      })
+    }
+    return receipt
+  }
+
+  #begin(drive: (loop: RunLoop) => Promise<RunState>): Promise<RunResult> {
+    const loop = this.#newLoop()
+    this.#loop = loop
+    const result = this.#driveToRest(drive, loop)
+    // Whoever wants the result awaits it; a failure that nobody awaits is on the event stream too.
+    result.catch(() => {})
+    this.#result = result
+    return result
+  }
+
+  async #driveToRest(drive: (loop: RunLoop) => Promise<RunState>, loop: RunLoop): Promise<RunResult> {
+    try {
+      let state = await drive(loop)
+      // A command may have come in while the last driver came to rest.
+      while (this.#receipts.open && state.phase !== 'done') {
+        await this.#receipts.delivered()
+        this.#loop = this.#newLoop()
+        state = await this.#loop.resume()
+      }
+      this.#done = state.phase === 'done'
+      const message = `Run ${this.runId} is finished; nothing can be asked of it any more.`
+      if (this.#done) this.#receipts.settleAll({ code: 'run_finished', message })
+      this.#loop = undefined
+      return resultOf(state)
+    } catch (error) {
+      this.#loop = undefined
+      this.#options.onFailure()
+      this.#receipts.fail(error)
+      this.live.error(error)
+      throw error
+    }
+  }
+
+  #newLoop(): RunLoop {
+    const { runId, ledger, host, agentNamed } = this.#options
+    return new RunLoop({ runId, ledger, host, agentNamed, receipts: this.#receipts, live: this.live })
+  }
+}

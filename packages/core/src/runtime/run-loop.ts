@@ -1,0 +1,178 @@
+import type { Subject } from 'rxjs'
+import { ConfigurationError, RunNotFoundError } from '../errors.ts'
+import { advance, type Page } from '../machine/advance.ts'
+import type { Stamp } from '../machine/decision.ts'
+import { effectsOf } from '../machine/effects-of.ts'
+import { audit } from '../machine/invariants.ts'
+import type { RunState } from '../machine/state.ts'
+import type { Cancel, Host } from '../ports/clock.ts'
+import type { Ledger } from '../ports/ledger.ts'
+import type { Command, StartCommand } from '../vocabulary/command.ts'
+import { eventCatalogue } from '../vocabulary/event-catalogue.ts'
+import type { RuntimeEvent } from '../vocabulary/event.ts'
+import type { RunId } from '../vocabulary/ids.ts'
+import type { Signal } from '../vocabulary/signal.ts'
+import type { Agent } from './agent.ts'
+import { Effects } from './effects.ts'
+import { Mailbox } from './mailbox.ts'
+import type { Receipts } from './receipts.ts'
+
+/** What a run is driven with. */
+export interface Drive {
+  readonly runId: RunId
+  readonly ledger: Ledger
+  readonly host: Host
+  readonly receipts: Receipts
+  /** Hears every event once it is appended. */
+  readonly live: Subject<RuntimeEvent>
+  readonly agentNamed: (name: string) => Agent | undefined
+}
+
+/** A message that has arrived; `key` names it in the ledger's inbox, where it came from there. */
+interface Item {
+  readonly message: Command | Signal
+  readonly key?: string
+}
+
+/**
+ * THE HUB: the only writer of a run. Takes what has arrived, lets the machine decide, appends, folds, publishes, then
+ * lets start what is owed: always in this order. Drives until the run rests, and decides nothing itself.
+ */
+export class RunLoop {
+  readonly #drive: Drive
+  readonly #mailbox = new Mailbox<Item>()
+  readonly #seen = new Set<string>()
+  #takes: string[] = []
+  #epoch = 1
+  #state: RunState | undefined
+  #inboxChanged = true
+  #timer: Cancel | undefined
+
+  constructor(drive: Drive) {
+    this.#drive = drive
+  }
+
+  /** Looks into the inbox again, soon. */
+  poke(): void {
+    this.#inboxChanged = true
+    this.#mailbox.wake()
+  }
+
+  /** Starts a run that does not exist yet, and drives it. Answers the state in which it rests. */
+  async start(command: StartCommand): Promise<RunState> {
+    this.#mailbox.post({ message: command })
+    return await this.#run(command.agent)
+  }
+
+  /** Takes a run over: the epoch is raised first, so that nobody else can append, and then it is loaded. */
+  async resume(): Promise<RunState> {
+    const { ledger, runId } = this.#drive
+    const head = await ledger.head(runId)
+    if (head === undefined || head.seq === 0) throw new RunNotFoundError(runId)
+    // What is finished is only read: nobody's epoch is raised for it.
+    for await (const { type } of ledger.read(runId, { fromSeq: head.seq })) {
+      if (type === 'run_finished') return await this.#load()
+    }
+    this.#epoch = (await ledger.acquire(runId)).epoch
+    const state = await this.#load()
+    if (state.phase === 'done') return state
+    const agent = this.#agent(state.agent)
+    const why = effectsOf(state).length > 0 ? 'crash' : 'command'
+    this.#mailbox.post({ message: { type: 'resume', why, definition: agent.definition } })
+    return await this.#run(state.agent)
+  }
+
+  async #load(): Promise<RunState> {
+    const { ledger, runId } = this.#drive
+    for await (const event of ledger.read(runId)) this.#state = audit(this.#state, event)
+    if (this.#state === undefined) throw new RunNotFoundError(runId)
+    return this.#state
+  }
+
+  #agent(name: string): Agent {
+    const agent = this.#drive.agentNamed(name)
+    if (agent) return agent
+    throw new ConfigurationError(
+      `Run ${this.#drive.runId} belongs to the agent ${name}, which this runtime does not know. Give it to createRuntime in agents.`,
+    )
+  }
+
+  async #run(agentName: string): Promise<RunState> {
+    const { runId, ledger, host } = this.#drive
+    const effects = new Effects(this.#agent(agentName), host.clock, (signal) =>
+      this.#mailbox.post({ message: signal }),
+    )
+    const hints = ledger.changes(runId).subscribe({ next: () => this.poke(), error: host.report })
+    try {
+      for (;;) {
+        if (this.#inboxChanged && this.#state) await this.#readInbox()
+        const page = await this.#turnPage()
+        effects.follow(page.state)
+        if (page.action.kind === 'finished') return page.state
+        if (page.action.kind === 'suspend' && (await this.#nobodyAsks())) return page.state
+        if (page.action.kind === 'wait') await this.#arrival(page.action.wakeAt)
+      }
+    } finally {
+      hints.unsubscribe()
+      this.#timer?.()
+      effects.stopAll()
+    }
+  }
+
+  /** Decides about everything that has arrived, appends what follows, and only then lets anyone see it. */
+  async #turnPage(): Promise<Page> {
+    const { runId, ledger, live, receipts } = this.#drive
+    const items = this.#mailbox.drain()
+    const messages = items.map(({ message }) => message)
+    const writer = { runId, epoch: this.#epoch }
+    const page = advance(this.#state, messages, writer, () => this.#stamp())
+    this.#takes.push(...items.flatMap(({ key }) => (key === undefined ? [] : [key])))
+    if (page.events.length > 0) {
+      const expected = { expectedSeq: this.#state?.seq ?? 0, epoch: this.#epoch }
+      const takes = this.#takes
+      await ledger.append(runId, expected, page.events, { durability: durabilityOf(page.events), takes })
+      this.#takes = []
+    }
+    this.#state = page.state
+    for (const event of page.events) live.next(event)
+    items.forEach(({ key }, index) => {
+      if (key !== undefined) receipts.settle(key, page.refusals[index])
+    })
+    return page
+  }
+
+  async #readInbox(): Promise<void> {
+    this.#inboxChanged = false
+    const { ledger, runId } = this.#drive
+    for (const { key, command } of await ledger.inbox(runId)) {
+      if (this.#seen.has(key)) continue
+      this.#seen.add(key)
+      this.#mailbox.post({ message: command, key })
+    }
+  }
+
+  /** Whether the run may rest: no command is on its way or waiting in the inbox. */
+  async #nobodyAsks(): Promise<boolean> {
+    await this.#drive.receipts.delivered()
+    await this.#readInbox()
+    return this.#mailbox.empty && !this.#inboxChanged
+  }
+
+  async #arrival(wakeAt: number | undefined): Promise<void> {
+    const { clock } = this.#drive.host
+    this.#timer?.()
+    if (wakeAt !== undefined) {
+      this.#timer = clock.schedule(Math.max(1, wakeAt - clock.now()), () => this.#mailbox.wake())
+    }
+    await this.#mailbox.arrival()
+  }
+
+  #stamp(): Stamp {
+    const { clock, random } = this.#drive.host
+    return { at: clock.now(), random: random() }
+  }
+}
+
+function durabilityOf(events: readonly RuntimeEvent[]): 'barrier' | 'lazy' {
+  return events.some(({ type }) => eventCatalogue[type].durability === 'barrier') ? 'barrier' : 'lazy'
+}

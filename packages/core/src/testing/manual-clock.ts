@@ -1,0 +1,73 @@
+import type { Cancel, Clock } from '../ports/clock.ts'
+
+/** A clock that stands still until it is told to go on. */
+export interface ManualClock extends Clock {
+  /** Lets time pass, calling back what falls due on the way, in order. */
+  advance(ms: number): void
+  /** Lets time pass up to the next callback; answers whether there was one. */
+  advanceToNext(): boolean
+  /** Callbacks that are still to come. */
+  readonly pending: number
+}
+
+interface Timer {
+  readonly at: number
+  readonly callback: () => void
+}
+
+export function manualClock(startMs: number = Date.UTC(2026, 0, 1)): ManualClock {
+  let now = startMs
+  const timers = new Set<Timer>()
+  const next = (): Timer | undefined =>
+    [...timers].reduce<Timer | undefined>(
+      (first, timer) => (first === undefined || timer.at < first.at ? timer : first),
+      undefined,
+    )
+  const advanceTo = (end: number): void => {
+    for (let timer = next(); timer && timer.at <= end; timer = next()) {
+      timers.delete(timer)
+      now = Math.max(now, timer.at)
+      timer.callback()
+    }
+    now = Math.max(now, end)
+  }
+  return {
+    now: () => now,
+    schedule(delayMs: number, callback: () => void): Cancel {
+      const timer = { at: now + Math.max(0, delayMs), callback }
+      timers.add(timer)
+      return () => void timers.delete(timer)
+    },
+    advance: (ms) => advanceTo(now + ms),
+    advanceToNext() {
+      const timer = next()
+      if (timer) advanceTo(timer.at)
+      return timer !== undefined
+    },
+    get pending() {
+      return timers.size
+    },
+  }
+}
+
+/** Rounds of promise callbacks that are waited for before time passes: more than any chain of this runtime needs. */
+const ROUNDS = 400
+
+/**
+ * Waits for a promise under a manual clock: whenever nothing moves any more, time jumps to the next timer. For code
+ * that waits for nothing but promises and this clock; a promise that nothing can settle is an error, not a hang.
+ */
+export async function settle<T>(clock: ManualClock, promise: Promise<T>): Promise<T> {
+  let settled = false
+  const done = (): void => {
+    settled = true
+  }
+  promise.then(done, done)
+  for (;;) {
+    for (let round = 0; round < ROUNDS && !settled; round++) await Promise.resolve()
+    if (settled) return await promise
+    if (!clock.advanceToNext()) {
+      throw new Error('Nothing moves any more: the promise waits for something that no timer will bring.')
+    }
+  }
+}

@@ -1,0 +1,159 @@
+import { Observable, type Subscriber } from 'rxjs'
+import { ProviderError } from '../errors.ts'
+import type { Model } from '../ports/model.ts'
+import type { StopReason } from '../vocabulary/content.ts'
+import type { FailureClass } from '../vocabulary/failure.ts'
+import type { JsonObject } from '../vocabulary/json.ts'
+import type { ModelRequest } from '../vocabulary/model-request.ts'
+import type { ModelSignal, ReplyPart } from '../vocabulary/signal.ts'
+import type { Usage } from '../vocabulary/usage.ts'
+
+/** What a scripted model answers to one call. */
+export interface ScriptedReply {
+  readonly reasoning?: string
+  readonly text?: string
+  readonly toolCalls?: readonly ScriptedCall[]
+  readonly usage?: Usage
+  /** Follows from the rest where not given: `tool_use` with calls, `end` without. */
+  readonly stopReason?: StopReason
+  /** Fails with a `ProviderError` of this class, after what else the step says has streamed. */
+  readonly fail?: FailureClass
+  /** How long the provider asks to wait before the next attempt, in milliseconds. */
+  readonly retryAfterMs?: number
+  /** Never ends: streams the rest, then waits until it is given up. */
+  readonly hang?: boolean
+}
+
+export interface ScriptedCall {
+  /** The id that the provider claims; providers repeat theirs, so a script may too. */
+  readonly id?: string
+  readonly name: string
+  /** An object; or a text that stands for input that is no JSON object. */
+  readonly input: JsonObject | string
+}
+
+/** One step: a reply, or a function that makes it from the request that the model was sent. */
+export type ScriptedStep = ScriptedReply | ((request: ModelRequest) => ScriptedReply)
+
+/** A model that plays a script, one step a call. It says that it is one: its provider is `scripted`. */
+export interface ScriptedModel extends Model {
+  /** What it was sent, in order. */
+  readonly requests: readonly ModelRequest[]
+  /** Calls that were given up before their end. */
+  readonly abandoned: number
+  /** Throws when steps are left over. */
+  assertComplete(): void
+}
+
+const retryable: ReadonlySet<FailureClass> = new Set([
+  'rate_limited',
+  'overloaded',
+  'timeout',
+  'network',
+  'truncated',
+  'server',
+])
+
+export function scriptedModel(steps: readonly ScriptedStep[], modelId = 'scripted-1'): ScriptedModel {
+  const requests: ModelRequest[] = []
+  let abandoned = 0
+  return {
+    ...{ provider: 'scripted', api: 'script', modelId, requests },
+    get abandoned() {
+      return abandoned
+    },
+    assertComplete() {
+      if (requests.length < steps.length) {
+        throw new Error(`The script has ${steps.length} steps, and ${requests.length} were played.`)
+      }
+    },
+    stream(request) {
+      return new Observable((subscriber) => {
+        const index = requests.length
+        requests.push(request)
+        const step = steps[index]
+        let ended = false
+        void play({ step, request, index }, subscriber, () => {
+          ended = true
+        })
+        return () => {
+          if (!ended) abandoned++
+        }
+      })
+    },
+  }
+}
+
+async function play(
+  { step, request, index }: { step: ScriptedStep | undefined; request: ModelRequest; index: number },
+  subscriber: Subscriber<ModelSignal>,
+  end: () => void,
+): Promise<void> {
+  const fail = (error: unknown): void => {
+    end()
+    subscriber.error(error)
+  }
+  if (step === undefined) return fail(failure('invalid_request', `The script has no step ${index + 1}.`))
+  const reply = typeof step === 'function' ? step(request) : step
+  for (const signal of signalsOf(reply, index)) {
+    // One promise turn between signals, so that commands can come in between, as they do on a wire.
+    await Promise.resolve()
+    if (subscriber.closed) return
+    subscriber.next(signal)
+  }
+  if (reply.hang) return
+  await Promise.resolve()
+  if (reply.fail) return fail(failure(reply.fail, `Scripted failure: ${reply.fail}.`, reply.retryAfterMs))
+  end()
+  subscriber.complete()
+}
+
+function failure(failureClass: FailureClass, message: string, retryAfterMs?: number): ProviderError {
+  return new ProviderError({
+    class: failureClass,
+    message,
+    retryable: retryable.has(failureClass),
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+  })
+}
+
+function* signalsOf(reply: ScriptedReply, index: number): Generator<ModelSignal> {
+  const parts: ReplyPart[] = []
+  yield { type: 'model_started', providerMessageId: `scripted-${index + 1}`, servedModel: 'scripted' }
+  if (reply.reasoning) {
+    const part = parts.length
+    parts.push({ part, type: 'reasoning', text: reply.reasoning })
+    for (const text of pieces(reply.reasoning)) yield { type: 'model_reasoning', part, text }
+  }
+  if (reply.text) {
+    const part = parts.length
+    parts.push({ part, type: 'text', text: reply.text })
+    for (const text of pieces(reply.text)) yield { type: 'model_text', part, text }
+  }
+  for (const [ordinal, call] of (reply.toolCalls ?? []).entries()) {
+    const part = parts.length
+    const { name, input } = call
+    const providerCallId = call.id ?? `scripted_${index + 1}_${ordinal + 1}`
+    const requested =
+      typeof input === 'string'
+        ? { providerCallId, name, input: {}, malformed: { text: input, error: 'not JSON' } }
+        : { providerCallId, name, input }
+    for (const text of pieces(typeof input === 'string' ? input : JSON.stringify(input))) {
+      yield { type: 'model_tool_input', part, name, text }
+    }
+    yield { type: 'model_tool_request', part, call: { type: 'tool_call', ...requested } }
+    parts.push({ part, type: 'tool_call', ...requested })
+  }
+  if (reply.usage) yield { type: 'model_usage', usage: reply.usage }
+  if (reply.fail || reply.hang) return
+  const stopReason = reply.stopReason ?? (reply.toolCalls?.length ? 'tool_use' : 'end')
+  yield { type: 'model_finished', stopReason, parts }
+}
+
+/** A text as a wire would bring it: in a few pieces. */
+function pieces(text: string): readonly string[] {
+  const size = Math.max(1, Math.ceil(text.length / 3))
+  const found: string[] = []
+  for (let start = 0; start < text.length; start += size) found.push(text.slice(start, start + size))
+  return found
+}
