@@ -1,4 +1,4 @@
-import { around, type Plant } from './plant.ts'
+import { around, exporting, importing, type Plant } from './plant.ts'
 
 const promise = 'declare function later(): Promise<void>\n'
 const lines = (count: number, line: (index: number) => string): string =>
@@ -99,5 +99,26 @@ export const habitPlants: readonly Plant[] = [
     allowed: "it('adds', () => {\n  expect(1 + 1).toBe(2)\n})",
     refused: "it('adds', () => {\n  expect.soft\n  Math.abs(1)\n})",
     code: 'vitest(expect-expect)',
+  }),
+  importing({
+    claim: 'no test sleeps',
+    path: 'packages/tools/test/plant-sleep.spec.ts',
+    allowed: 'node:events',
+    refused: 'node:timers/promises',
+    code: 'eslint(no-restricted-imports)',
+  }),
+  exporting({
+    claim: 'no test sets a timer of the host',
+    path: 'packages/tools/test/plant-timer.spec.ts',
+    allowed: 'Math.abs',
+    refused: 'setTimeout',
+    code: 'eslint(no-restricted-globals)',
+  }),
+  exporting({
+    claim: 'no test depends on wall time',
+    path: 'packages/tools/test/plant-clock.spec.ts',
+    allowed: 'Date.UTC(2026)',
+    refused: 'Date.now()',
+    code: 'eslint(no-restricted-properties)',
   }),
 ]
