@@ -1,0 +1,108 @@
+import type { OutputUnit, Schema, SchemaDraft } from '@cfworker/json-schema'
+import { dereference, Validator } from '@cfworker/json-schema'
+import type { Json, JsonObject } from '@tallystick/core'
+import { ConfigurationError } from '@tallystick/core'
+import type { InputIssue, Parse } from './input-issue.ts'
+
+/** Keywords whose error only says that something below is wrong; the errors below say what. */
+const wrappers = new Set([
+  '$ref',
+  '$recursiveRef',
+  'allOf',
+  'if',
+  'then',
+  'else',
+  'properties',
+  'patternProperties',
+  'additionalProperties',
+  'unevaluatedProperties',
+  'dependentSchemas',
+  'prefixItems',
+  'items',
+  'additionalItems',
+  'unevaluatedItems',
+])
+
+/** Checks inputs against a plain JSON Schema, without `eval`. Throws `ConfigurationError` for a broken schema. */
+export function jsonSchemaParse(toolName: string, jsonSchema: JsonObject): Parse<JsonObject> {
+  // The validator writes into the schema that it is given.
+  const schema: Schema = structuredClone(jsonSchema)
+  assertSound(toolName, schema)
+  const validator = new Validator(schema, draftOf(jsonSchema), false)
+  return async (input) => {
+    const { valid, errors } = validator.validate(input)
+    return valid ? { ok: true, value: input } : { ok: false, issues: issuesOf(errors) }
+  }
+}
+
+function draftOf({ $schema }: { readonly $schema?: Json }): SchemaDraft {
+  if (typeof $schema !== 'string') return '2020-12'
+  if (/draft-0?[46]\b/.test($schema)) return '4'
+  if ($schema.includes('draft-07')) return '7'
+  return $schema.includes('2019-09') ? '2019-09' : '2020-12'
+}
+
+/** Finds at definition what the validator would only meet at some call: references to nowhere, broken patterns. */
+function assertSound(toolName: string, schema: Schema): void {
+  const broken = (detail: string): ConfigurationError =>
+    new ConfigurationError(
+      `The JSON Schema of the tool ${toolName} cannot be checked against: ${detail}. Correct it.`,
+    )
+  const known = dereference(schema)
+  for (const part of Object.values(known)) {
+    if (typeof part === 'boolean') continue
+    const { $ref, __absolute_ref__: target, pattern } = part
+    if ($ref !== undefined && known[target ?? $ref] === undefined) {
+      throw broken(`$ref "${$ref}" leads to nothing in this schema`)
+    }
+    const sources = [
+      ...(pattern === undefined ? [] : [pattern]),
+      ...Object.keys(part.patternProperties ?? {}),
+    ]
+    const unreadable = sources.find((source) => !isPattern(source))
+    if (unreadable !== undefined) throw broken(`"${unreadable}" is no regular expression`)
+  }
+}
+
+function isPattern(source: string): boolean {
+  try {
+    return RegExp(source, 'u') instanceof RegExp
+  } catch {
+    return false
+  }
+}
+
+function issuesOf(errors: readonly OutputUnit[]): readonly InputIssue[] {
+  const issues: InputIssue[] = []
+  let choice: string | undefined
+  for (const { keyword, keywordLocation, instanceLocation, error } of errors) {
+    // What each branch of a choice has against the input would contradict the others.
+    if (choice !== undefined && keywordLocation.startsWith(`${choice}/`)) continue
+    choice = keyword === 'anyOf' || keyword === 'oneOf' || keyword === 'not' ? keywordLocation : undefined
+    if (wrappers.has(keyword)) continue
+    issues.push({ path: pathOf(keyword, instanceLocation, error), message: plain(error) })
+  }
+  if (issues.length === 0) issues.push({ path: [], message: plain(errors[0]?.error ?? '') })
+  return issues
+}
+
+/** The place of what is wrong; of a missing key, the place where it should be. */
+function pathOf(keyword: string, instanceLocation: string, error: string): readonly string[] {
+  const path = keysOf(instanceLocation)
+  if (keyword !== 'required') return path
+  const missing = /^Instance does not have required property "(.*)"\.$/s.exec(error)?.[1]
+  return missing === undefined ? path : [...path, missing]
+}
+
+/** The validator calls the value "Instance"; the line that this lands in names the value already. */
+function plain(error: string): string {
+  return error.replace(/^Instance /, '').replace(/\.$/, '')
+}
+
+/** `#/items/0/a~1b` → `items`, `0`, `a/b`. */
+function keysOf(pointer: string): readonly string[] {
+  return pointer
+    .split('/')
+    .slice(1)
+    .map((segment) => decodeURIComponent(segment).replaceAll('~1', '/').replaceAll('~0', '~'))
+}

@@ -1,0 +1,18 @@
+import { TallystickError } from '@tallystick/core'
+
+/** How a tool that throws a `ToolError` may say that its call ended. */
+export type ToolErrorOutcome = 'failed' | 'timed_out'
+
+/**
+ * Thrown by a tool to tell the model, in these very words, why it did not do what was asked and what to try instead.
+ * Any other error that a tool throws is reported with its name in front. Code `tool`.
+ *
+ * `outcome` is `failed` unless the tool keeps a time limit of its own and gave up at it.
+ */
+export class ToolError extends TallystickError {
+  readonly outcome: ToolErrorOutcome
+  constructor(message: string, options?: { readonly outcome?: ToolErrorOutcome; readonly cause?: unknown }) {
+    super('tool', message, options)
+    this.outcome = options?.outcome ?? 'failed'
+  }
+}
