@@ -1,0 +1,124 @@
+import { firstValueFrom } from 'rxjs'
+import type { Ledger } from '../../ports/ledger.ts'
+import type { RunId } from '../../vocabulary/ids.ts'
+import { everyFact } from '../sample-facts.ts'
+import type { LedgerContractCase } from './contract-case.ts'
+import { requireEqual } from './requirement.ts'
+import { appendAt, run, saying, startRun, steering } from './scenario.ts'
+
+/**
+ * Resolves once a hint came after which the condition holds. A hint may come for nothing, so the first proves little;
+ * one that never comes leaves the case hanging, for the runner's time limit.
+ */
+export async function hinted(
+  ledger: Ledger,
+  act: () => Promise<unknown>,
+  holds: () => Promise<boolean>,
+  runId: RunId = run,
+): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    const hints = ledger.changes(runId).subscribe({
+      next: () => {
+        holds().then((held) => {
+          if (!held) return
+          hints.unsubscribe()
+          resolve()
+        }, reject)
+      },
+      error: reject,
+    })
+    act().catch(reject)
+  })
+}
+
+/** Hints, without content, that a run's events or inbox may have changed. */
+export const changeCases: readonly LedgerContractCase[] = [
+  {
+    promise: 'an append is hinted at, and the hint comes when it can be read',
+    async run(open) {
+      const ledger = await open()
+      const head = await startRun(ledger)
+      await hinted(
+        ledger,
+        () => appendAt(ledger, head, [saying('a')]),
+        async () => (await ledger.head(run))?.seq === 2,
+      )
+    },
+  },
+  {
+    promise: 'a put is hinted at, and the hint comes when it can be read',
+    async run(open) {
+      const ledger = await open()
+      await startRun(ledger)
+      await hinted(
+        ledger,
+        () => ledger.put(run, steering('k1')),
+        async () => (await ledger.inbox(run)).length === 1,
+      )
+    },
+  },
+  {
+    promise: 'the first append of a run reaches those who waited for it',
+    async run(open) {
+      const ledger = await open()
+      await hinted(
+        ledger,
+        () => startRun(ledger),
+        async () => (await ledger.head(run))?.seq === 1,
+      )
+    },
+  },
+  {
+    promise: 'hints carry no content',
+    async run(open) {
+      const ledger = await open()
+      const hint = firstValueFrom(ledger.changes(run))
+      await startRun(ledger)
+      requireEqual((await hint) ?? null, null, 'the hint')
+    },
+  },
+  {
+    promise: 'every subscriber hears for itself, and one that left hears no more',
+    async run(open) {
+      const ledger = await open()
+      let heard = 0
+      const first = ledger.changes(run).subscribe(() => heard++)
+      await hinted(
+        ledger,
+        () => startRun(ledger),
+        async () => (await ledger.head(run)) !== undefined,
+      )
+      first.unsubscribe()
+      const before = heard
+      await hinted(
+        ledger,
+        () => appendAt(ledger, { seq: 1, epoch: 1 }, [everyFact(run).cancel_requested]),
+        async () => (await ledger.head(run))?.seq === 2,
+      )
+      requireEqual(before > 0, true, 'whether the first subscriber heard anything')
+      requireEqual(heard, before, 'what it heard after it left')
+    },
+  },
+  {
+    promise: 'a follower that reads at each hint sees every event once, in order',
+    async run(open) {
+      const ledger = await open()
+      const seen: number[] = []
+      const head = await startRun(ledger)
+      await hinted(
+        ledger,
+        async () => {
+          for (let seq = head.seq; seq < 6; seq++)
+            await appendAt(ledger, { ...head, seq }, [saying(`${seq}`)])
+        },
+        async () => {
+          for await (const event of ledger.read(run, { fromSeq: (seen.at(-1) ?? 0) + 1 })) {
+            if (event.seq === (seen.at(-1) ?? 0) + 1) seen.push(event.seq)
+          }
+          return seen.length === 6
+        },
+      )
+      requireEqual(seen, [1, 2, 3, 4, 5, 6], 'what the follower saw')
+    },
+  },
+]

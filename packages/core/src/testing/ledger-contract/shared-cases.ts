@@ -1,0 +1,94 @@
+import { everyFact, stamped } from '../sample-facts.ts'
+import { hinted } from './change-cases.ts'
+import type { LedgerContractCase } from './contract-case.ts'
+import { requireConflict, requireEqual } from './requirement.ts'
+import { appendAt, barrier, collect, requireRecord, run, saying, startRun, steering } from './scenario.ts'
+
+const facts = everyFact(run)
+
+/** Two ledgers over one store, as two processes have them. */
+export const sharedCases: readonly LedgerContractCase[] = [
+  {
+    promise: 'what one ledger appended the other reads',
+    needs: 'shared',
+    async run(open) {
+      const [one, other] = [await open(), await open()]
+      await startRun(one, run, [saying('a')])
+      await requireRecord(other, stamped(run, [facts.run_started, saying('a')]))
+      requireEqual((await collect(other.runs())).length, 1, 'the number of runs')
+    },
+  },
+  {
+    promise: 'of two ledgers that append at the same head one is refused',
+    needs: 'shared',
+    async run(open) {
+      const [one, other] = [await open(), await open()]
+      const head = await startRun(one)
+      await appendAt(one, head, [saying('one')], barrier)
+      await requireConflict(appendAt(other, head, [saying('other')], barrier), 'seq')
+      await requireRecord(other, stamped(run, [facts.run_started, saying('one')]))
+    },
+  },
+  {
+    promise: 'a take-over through one ledger shuts out the writer at the other',
+    needs: 'shared',
+    async run(open) {
+      const [one, other] = [await open(), await open()]
+      const old = await startRun(one)
+      const head = await other.acquire(run)
+      requireEqual(head, { seq: 1, epoch: 2 }, 'the head of the new writer')
+      await requireConflict(appendAt(one, old, [saying('late')]), 'epoch')
+      requireEqual(await appendAt(other, head, [saying('a')]), { seq: 2, epoch: 2 }, 'the head of its append')
+    },
+  },
+  {
+    promise: 'a command put through one ledger reaches the inbox of the other, once',
+    needs: 'shared',
+    async run(open) {
+      const [one, other] = [await open(), await open()]
+      const head = await startRun(one)
+      requireEqual(await other.put(run, steering('k1')), true, 'the first answer')
+      requireEqual(await one.put(run, steering('k1')), false, 'the answer of the other ledger')
+      await appendAt(one, head, [saying('a')], { takes: ['k1'] })
+      requireEqual(await other.inbox(run), [], 'the inbox')
+      requireEqual(await other.put(run, steering('k1')), false, 'the answer after it was taken')
+    },
+  },
+  {
+    promise: 'a command put through one ledger is hinted at by the other',
+    needs: 'shared',
+    async run(open) {
+      const [one, other] = [await open(), await open()]
+      await startRun(one)
+      await hinted(
+        one,
+        () => other.put(run, steering('k1')),
+        async () => (await one.inbox(run)).length === 1,
+      )
+    },
+  },
+  {
+    promise: 'an append through one ledger is hinted at by the other',
+    needs: 'shared',
+    async run(open) {
+      const [one, other] = [await open(), await open()]
+      const head = await startRun(one)
+      await hinted(
+        other,
+        () => appendAt(one, head, [saying('a')]),
+        async () => (await other.head(run))?.seq === 2,
+      )
+    },
+  },
+  {
+    promise: 'closing one ledger leaves the other open',
+    needs: 'shared',
+    async run(open) {
+      const [one, other] = [await open(), await open()]
+      const head = await startRun(one)
+      await one.close()
+      requireEqual(await appendAt(other, head, [saying('a')], barrier), { seq: 2, epoch: 1 }, 'the head')
+      await requireRecord(other, stamped(run, [facts.run_started, saying('a')]))
+    },
+  },
+]

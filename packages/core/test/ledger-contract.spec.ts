@@ -1,0 +1,183 @@
+import { EMPTY } from 'rxjs'
+import { describe, expect, it } from 'vitest'
+import { LedgerConflictError } from '../src/errors.ts'
+import type { InboxEntry, Ledger } from '../src/ports/ledger.ts'
+import { memoryLedger } from '../src/runtime/memory-ledger.ts'
+import { ledgerContract } from '../src/testing/ledger-contract.ts'
+import type { RuntimeEvent } from '../src/vocabulary/event.ts'
+import { canonicalJson, type Json } from '../src/vocabulary/json.ts'
+
+type Fault = (sound: Ledger) => Partial<Ledger>
+
+const restamped = (events: readonly RuntimeEvent[], seq: number, epoch: number): readonly RuntimeEvent[] =>
+  events.map((event, index) => ({ ...event, seq: seq + index + 1, epoch }))
+
+const inOrder = (left: InboxEntry, right: InboxEntry): number => (left.key < right.key ? -1 : 1)
+
+/** Stores that break one promise each, as careless stores do. */
+const faults: Readonly<Record<string, Fault>> = {
+  'appends wherever the head is': (sound) => ({
+    async append(runId, expected, events, options) {
+      const seq = (await sound.head(runId))?.seq ?? 0
+      return sound.append(
+        runId,
+        { ...expected, expectedSeq: seq },
+        restamped(events, seq, expected.epoch),
+        options,
+      )
+    },
+  }),
+  'lets a writer append under any epoch': (sound) => ({
+    async append(runId, expected, events, options) {
+      const epoch = (await sound.head(runId))?.epoch ?? 1
+      const signed = restamped(events, expected.expectedSeq, epoch)
+      return sound.append(runId, { ...expected, epoch }, signed, options)
+    },
+  }),
+  'answers conflicts as if all was well': (sound) => ({
+    append: (runId, expected, events, options) =>
+      sound.append(runId, expected, events, options).catch((error: unknown) => {
+        if (!(error instanceof LedgerConflictError)) throw error
+        return { seq: expected.expectedSeq + events.length, epoch: expected.epoch }
+      }),
+  }),
+  'calls every conflict a seq conflict': (sound) => ({
+    append: (runId, expected, events, options) =>
+      sound.append(runId, expected, events, options).catch((error: unknown) => {
+        if (!(error instanceof LedgerConflictError)) throw error
+        throw new LedgerConflictError('seq', error.message)
+      }),
+  }),
+  'writes a batch one by one': (sound) => ({
+    async append(runId, expected, events, options) {
+      let head = { seq: expected.expectedSeq, epoch: expected.epoch }
+      for (const event of events) {
+        head = await sound.append(runId, { ...expected, expectedSeq: head.seq }, [event], options)
+      }
+      return events.length > 0 ? head : sound.append(runId, expected, events, options)
+    },
+  }),
+  'knows no lost acknowledgement': (sound) => ({
+    async append(runId, expected, events, options) {
+      const seq = (await sound.head(runId))?.seq ?? 0
+      if (seq !== expected.expectedSeq && events.length > 0) throw new LedgerConflictError('seq', 'no')
+      return sound.append(runId, expected, events, options)
+    },
+  }),
+  'takes any append behind the head for a lost acknowledgement': (sound) => ({
+    async append(runId, expected, events, options) {
+      const head = await sound.head(runId)
+      if (head && events.length > 0 && head.seq >= expected.expectedSeq + events.length) return head
+      return sound.append(runId, expected, events, options)
+    },
+  }),
+  'tells a relieved writer the new epoch': (sound) => ({
+    async append(runId, expected, events, options) {
+      await sound.append(runId, expected, events, options)
+      return (await sound.head(runId)) ?? { seq: 0, epoch: 1 }
+    },
+  }),
+  'takes from the inbox before it knows the head': (sound) => ({
+    async append(runId, expected, events, options) {
+      const head = await sound.head(runId)
+      if (head) await sound.append(runId, { expectedSeq: head.seq, epoch: head.epoch }, [], options)
+      return sound.append(runId, expected, events, options)
+    },
+  }),
+  'leaves taken entries in the inbox': (sound) => ({
+    append: (runId, expected, events, { durability }) =>
+      sound.append(runId, expected, events, { durability }),
+  }),
+  'takes a run over without raising the epoch': (sound) => ({
+    acquire: async (runId) => (await sound.head(runId)) ?? sound.acquire(runId),
+  }),
+  'makes a run by taking it over': (sound) => ({
+    acquire: async (runId) => ((await sound.head(runId)) ? sound.acquire(runId) : { seq: 0, epoch: 2 }),
+  }),
+  'reads up to the upper bound without it': (sound) => ({
+    read: (runId, range) =>
+      sound.read(runId, range?.toSeq === undefined ? range : { ...range, toSeq: range.toSeq - 1 }),
+  }),
+  'ignores the lower bound': (sound) => ({
+    read: (runId, range) => sound.read(runId, range?.toSeq === undefined ? {} : { toSeq: range.toSeq }),
+  }),
+  'hands out the same object twice': (sound) => {
+    const known = new Map<string, RuntimeEvent>()
+    return {
+      async *read(runId, range) {
+        for await (const event of sound.read(runId, range)) {
+          const key = `${runId} ${event.seq}`
+          known.set(key, known.get(key) ?? event)
+          yield known.get(key) as RuntimeEvent
+        }
+      },
+    }
+  },
+  'mends half surrogate pairs': (sound) => ({
+    async *read(runId, range) {
+      for await (const event of sound.read(runId, range)) {
+        const text = canonicalJson(event as unknown as Json).replaceAll(/\\ud[89a-f][0-9a-f]{2}/g, '\ufffd')
+        yield JSON.parse(text) as RuntimeEvent
+      }
+    },
+  }),
+  'cuts text at a NUL': (sound) => ({
+    async *read(runId, range) {
+      for await (const event of sound.read(runId, range)) {
+        yield 'text' in event ? { ...event, text: event.text.split('\0')[0] ?? '' } : event
+      }
+    },
+  }),
+  'lists the oldest run first': (sound) => ({
+    async *runs() {
+      yield* (await Array.fromAsync(sound.runs())).toReversed()
+    },
+  }),
+  'calls every key new': (sound) => ({ put: async (runId, entry) => (await sound.put(runId, entry), true) }),
+  'orders the inbox by key': (sound) => ({
+    inbox: async (runId) => (await sound.inbox(runId)).toSorted(inOrder),
+  }),
+  'keeps one inbox for all runs': (sound) => {
+    const keys = new Set<string>()
+    return {
+      async put(runId, entry) {
+        const isKnown = keys.has(entry.key)
+        keys.add(entry.key)
+        return isKnown ? false : sound.put(runId, entry)
+      },
+    }
+  },
+  'hints at nothing': () => ({ changes: () => EMPTY }),
+  'stays open after closing': () => ({ close: async () => undefined }),
+}
+
+async function brokenPromises(fault: Fault): Promise<readonly string[]> {
+  const broken: string[] = []
+  for (const { promise, needs, run } of ledgerContract) {
+    // A silent store leaves cases that wait for a hint hanging: that they fail is a matter of the runner's limit.
+    if (needs !== undefined || (fault === faults['hints at nothing'] && !promise.startsWith('hints carry')))
+      continue
+    const open = async (): Promise<Ledger> => {
+      const sound = memoryLedger()
+      return { ...sound, ...fault(sound) }
+    }
+    await run(open).catch(() => broken.push(promise))
+  }
+  return broken
+}
+
+describe('the ledger contract', () => {
+  it('has a name of its own for every promise', () => {
+    const promises = ledgerContract.map(({ promise }) => promise)
+    expect(new Set(promises).size).toBe(promises.length)
+    expect(promises.length).toBeGreaterThan(80)
+  })
+
+  it('finds nothing to blame in a sound store', async () => {
+    expect(await brokenPromises(() => ({}))).toEqual([])
+  })
+
+  it.each(Object.entries(faults))('turns red for a store that %s', async (_name, fault) => {
+    expect(await brokenPromises(fault)).not.toEqual([])
+  })
+})
