@@ -1,0 +1,94 @@
+import type { AppendOptions, ExpectedHead, Head, InboxEntry } from '../ports/ledger.ts'
+import type { RuntimeEvent } from '../vocabulary/event.ts'
+import type { RunId } from '../vocabulary/ids.ts'
+import {
+  emptyHead,
+  onceKeyOf,
+  requireHead,
+  requireInboxKey,
+  requireWellFormed,
+  secondFact,
+  storableText,
+} from './append-rules.ts'
+
+/**
+ * One run of a `memoryLedger`. Events and inbox entries are kept as text, so that nobody who holds the object can
+ * change what is on record. Every member is synchronous, and so atomic.
+ */
+export class MemoryRun {
+  readonly runId: RunId
+  #epoch: number = emptyHead.epoch
+  readonly #events: string[] = []
+  readonly #onceKeys = new Set<string>()
+  /** Entries not yet taken, in the order they were put. */
+  readonly #inbox = new Map<string, string>()
+  /** Every key ever put. */
+  readonly #inboxKeys = new Set<string>()
+
+  constructor(runId: RunId) {
+    this.runId = runId
+  }
+
+  get head(): Head {
+    return { seq: this.#events.length, epoch: this.#epoch }
+  }
+
+  append(expected: ExpectedHead, events: readonly RuntimeEvent[], options: AppendOptions): Head {
+    requireWellFormed(this.runId, expected, events)
+    const texts = events.map((event) => {
+      return storableText(event, `Event ${event.seq} (${event.type}) of run ${this.runId}`)
+    })
+    if (this.#stands(expected.expectedSeq, texts)) {
+      // Not the head of now: a writer that was relieved in between must not learn its successor's epoch.
+      return { seq: expected.expectedSeq + events.length, epoch: expected.epoch }
+    }
+    requireHead(this.runId, this.head, expected)
+    const onceKeys = this.#unstatedKeys(events)
+    for (const text of texts) this.#events.push(text)
+    for (const key of onceKeys) this.#onceKeys.add(key)
+    for (const key of options.takes ?? []) this.#inbox.delete(key)
+    return this.head
+  }
+
+  acquire(): Head {
+    this.#epoch += 1
+    return this.head
+  }
+
+  *read(fromSeq = 1, toSeq: number = Infinity): Generator<RuntimeEvent> {
+    const last = Math.min(toSeq, this.#events.length)
+    for (let seq = Math.max(fromSeq, 1); seq <= last; seq++) {
+      yield JSON.parse(this.#events[seq - 1] as string) as RuntimeEvent
+    }
+  }
+
+  /** Whether the key is new. */
+  put({ key, command, at }: InboxEntry): boolean {
+    requireInboxKey(key)
+    const text = storableText({ key, command, at }, `The inbox entry ${key} of run ${this.runId}`)
+    if (this.#inboxKeys.has(key)) return false
+    this.#inboxKeys.add(key)
+    this.#inbox.set(key, text)
+    return true
+  }
+
+  inbox(): readonly InboxEntry[] {
+    return [...this.#inbox.values()].map((text) => JSON.parse(text) as InboxEntry)
+  }
+
+  /** Whether these very events stand behind `seq`: then they were written, and their acknowledgement was lost. */
+  #stands(seq: number, texts: readonly string[]): boolean {
+    return texts.length > 0 && texts.every((text, index) => this.#events[seq + index] === text)
+  }
+
+  #unstatedKeys(events: readonly RuntimeEvent[]): ReadonlySet<string> {
+    const keys = new Set<string>()
+    for (const event of events) {
+      const key = onceKeyOf(event)
+      if (key === undefined) continue
+      if (this.#onceKeys.has(key) || keys.has(key)) throw secondFact(this.runId, key)
+      keys.add(key)
+    }
+    return keys
+  }
+}
