@@ -39,8 +39,24 @@ export * from './machine/state.ts'
 
 // The runtime: the shell around the machine.
 export { defineAgent, type Agent, type AgentOptions } from './runtime/agent.ts'
-export { createRuntime, type RunOptions, type Runtime, type RuntimeOptions } from './runtime/create-runtime.ts'
+export {
+  createRuntime,
+  type RunOptions,
+  type Runtime,
+  type RuntimeOptions,
+} from './runtime/create-runtime.ts'
 export type { CommandReceipt } from './runtime/receipts.ts'
 export type { Run } from './runtime/run.ts'
 export type { RunResult } from './runtime/run-result.ts'
 export { memoryLedger } from './runtime/memory-ledger.ts'
+
+// For those who build a ledger: what every one refuses, and which facts may stand once.
+export {
+  emptyHead,
+  onceKeyOf,
+  requireHead,
+  requireInboxKey,
+  requireWellFormed,
+  secondFact,
+  storableText,
+} from './runtime/append-rules.ts'
