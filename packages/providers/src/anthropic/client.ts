@@ -1,0 +1,42 @@
+import Anthropic from '@anthropic-ai/sdk'
+
+/** What the adapter hands over with each call. */
+export interface AnthropicCallOptions {
+  readonly signal: AbortSignal
+  readonly maxRetries: number
+  /** Milliseconds that the client may wait for an answer to begin. */
+  readonly timeout: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly middleware: readonly AnthropicMiddleware[]
+}
+
+/** Sees the HTTP answer before the client reads it. A client that knows no middleware may leave it out. */
+export type AnthropicMiddleware = <Request>(
+  request: Request,
+  next: (request: Request) => Promise<Response>,
+) => Promise<Response>
+
+/**
+ * Just enough of the official client: `new Anthropic(…)` is one, and so are its siblings for other clouds. `create`
+ * resolves to the raw events, in order; iterating ends, or throws, when the call does, and `signal` ends both at once.
+ */
+export interface AnthropicClient {
+  readonly messages: {
+    create(body: object, options: AnthropicCallOptions): PromiseLike<AsyncIterable<unknown>>
+  }
+}
+
+export interface ClientOptions {
+  readonly apiKey?: string | (() => Promise<string>) | undefined
+  readonly baseURL?: string | undefined
+}
+
+/** The official client. It says nothing on the console, where its messages would show payloads. */
+export function officialClient({ apiKey, baseURL }: ClientOptions): AnthropicClient {
+  return new Anthropic({
+    ...(apiKey !== undefined && { apiKey }),
+    ...(baseURL !== undefined && { baseURL }),
+    maxRetries: 0,
+    logLevel: 'off',
+  })
+}

@@ -1,0 +1,81 @@
+import type { FilePart, ImagePart, Outcome, ResultPart, ToolResult, UserPart } from '@tallystick/core'
+import type { WireBlock } from './wire.ts'
+
+const imageTypes = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
+const textTypes = /^(text\/|application\/(json|xml|yaml|x-yaml|javascript|typescript|toml|x-ndjson|sql)$)/
+
+/** What a user wrote, or a tool answered, as blocks. Text that holds nothing but white space is refused, so it is left out. */
+export function contentBlocks(parts: readonly (UserPart | ResultPart)[]): WireBlock[] {
+  return parts.flatMap((part) => {
+    switch (part.type) {
+      case 'text':
+        return textBlock(part.text)
+      case 'image':
+        return imageBlock(part)
+      case 'file':
+        return fileBlock(part)
+    }
+  })
+}
+
+export function textBlock(text: string): WireBlock[] {
+  return text.trim() === '' ? [] : [{ type: 'text', text: text.toWellFormed() }]
+}
+
+function imageBlock(part: ImagePart): WireBlock[] {
+  if (part.url !== undefined) return [{ type: 'image', source: { type: 'url', url: part.url } }]
+  const mediaType = bareType(part.mediaType) === 'image/jpg' ? 'image/jpeg' : bareType(part.mediaType)
+  if (!part.data || !imageTypes.has(mediaType)) return textBlock(leftOut('image', part))
+  return [{ type: 'image', source: { type: 'base64', media_type: mediaType, data: part.data } }]
+}
+
+function fileBlock(part: FilePart): WireBlock[] {
+  const mediaType = bareType(part.mediaType)
+  const title = part.name ? { title: part.name.toWellFormed() } : {}
+  if (mediaType === 'application/pdf' && part.url !== undefined) {
+    return [{ type: 'document', source: { type: 'url', url: part.url }, ...title }]
+  }
+  if (mediaType === 'application/pdf' && part.data) {
+    return [{ type: 'document', source: { type: 'base64', media_type: mediaType, data: part.data }, ...title }]
+  }
+  if (part.data && textTypes.test(mediaType)) {
+    const data = decodedText(part.data)
+    if (data.trim() !== '') {
+      return [{ type: 'document', source: { type: 'text', media_type: 'text/plain', data }, ...title }]
+    }
+  }
+  return textBlock(leftOut('file', part))
+}
+
+/** A thing that this wire cannot carry stays visible to the model by its name. */
+function leftOut(what: 'image' | 'file', part: ImagePart | FilePart): string {
+  const name = part.type === 'file' && part.name ? ` "${part.name}"` : ''
+  const place = part.url === undefined ? '' : `, at ${part.url}`
+  return `[The ${what}${name} of type ${part.mediaType}${place}, cannot be shown here and was left out.]`
+}
+
+/** The body of a `tool_result`. An error must hold text and nothing else. */
+export function resultBlock(result: ToolResult): WireBlock {
+  const isError = result.outcome !== 'success'
+  const content = isError ? errorBlocks(result.outcome, result.content) : contentBlocks(result.content)
+  return {
+    type: 'tool_result',
+    tool_use_id: result.toolCallId,
+    ...(content.length > 0 && { content }),
+    ...(isError && { is_error: true }),
+  }
+}
+
+function errorBlocks(outcome: Outcome, parts: readonly ResultPart[]): WireBlock[] {
+  const texts = parts.flatMap((part) => textBlock(part.type === 'text' ? part.text : leftOut(part.type, part)))
+  return texts.length > 0 ? texts : textBlock(`The call ended as ${outcome}, without output.`)
+}
+
+function bareType(mediaType: string): string {
+  return (mediaType.split(';')[0] ?? '').trim().toLowerCase()
+}
+
+function decodedText(base64: string): string {
+  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
+  return new TextDecoder().decode(bytes)
+}

@@ -1,0 +1,189 @@
+import { ProviderError, type JsonObject, type ModelSignal, type ReplyPart } from '@tallystick/core'
+import { isJsonObject, objectAt, textAt } from '../shared/json-reading.ts'
+import type { ToolNames } from '../shared/tool-names.ts'
+import { type Block, closeBlock, extendBlock, openBlock, openingSignals, partOf, withContainer } from './block.ts'
+import { failureInStream } from './failure.ts'
+import { cutsReply, stopReasonOf } from './stop-reason.ts'
+import { laterUsage, usageSignal } from './usage.ts'
+import type { WireBlock, WireEvent, WireMessage } from './wire.ts'
+
+/** One reply while it streams: what has to be remembered between two events. */
+export interface Reply {
+  readonly names: ToolNames
+  readonly blocks: Block[]
+  /** The block that an event's `index` means now. */
+  readonly byIndex: Map<number, Block>
+  /** A closed call whose input cannot be read: whether it was cut off is known when the next block or the end comes. */
+  unread: Block | undefined
+  started: boolean
+  messageId: string | undefined
+  usage: JsonObject
+  container: JsonObject | undefined
+  rawStopReason: string | undefined
+  /** Set by the terminal event. Whatever follows it is ignored. */
+  finished: boolean
+}
+
+/** A reply of which nothing has come yet. `names` are those of the request that it answers. */
+export function startReply(names: ToolNames): Reply {
+  return {
+    names,
+    blocks: [],
+    byIndex: new Map(),
+    unread: undefined,
+    started: false,
+    messageId: undefined,
+    usage: {},
+    container: undefined,
+    rawStopReason: undefined,
+    finished: false,
+  }
+}
+
+/**
+ * PROVIDER MAPPING: one event of the wire to the signals that follow from it, `reply` being carried along. Kinds of
+ * events that it does not know are passed over. Throws a `ProviderError` where the stream is two streams spliced
+ * together, contradicts itself, or reports a failure.
+ */
+export function readEvent(reply: Reply, event: WireEvent): readonly ModelSignal[] {
+  if (reply.finished || !isJsonObject(event)) return []
+  switch (event.type) {
+    case 'message_start':
+      return startMessage(reply, event.message ?? {})
+    case 'content_block_start':
+      return startBlock(reply, event.index ?? -1, event.content_block)
+    case 'content_block_delta':
+      return extendBlock(openBlockAt(reply, event.index ?? -1), event.delta ?? {}, reply.names)
+    case 'content_block_stop':
+      return stopBlock(reply, reply.byIndex.get(event.index ?? -1))
+    case 'message_delta':
+      return updateMessage(reply, event.delta ?? {}, event.usage)
+    case 'message_stop':
+      return finish(reply)
+    case 'error':
+      throw failureInStream(event.error ?? {})
+    default:
+      return []
+  }
+}
+
+function startMessage(reply: Reply, message: WireMessage): readonly ModelSignal[] {
+  if (reply.started) {
+    if (message.id === reply.messageId) return []
+    throw spliced('a second message began before the first had ended')
+  }
+  reply.started = true
+  reply.messageId = textAt(message, 'id')
+  reply.rawStopReason = textAt(message, 'stop_reason')
+  reply.container = objectAt(message, 'container')
+  const servedModel = textAt(message, 'model')
+  const signals: ModelSignal[] = [
+    {
+      type: 'model_started',
+      ...(reply.messageId !== undefined && { providerMessageId: reply.messageId }),
+      ...(servedModel !== undefined && { servedModel }),
+    },
+  ]
+  const whole = Array.isArray(message.content) ? (message.content as readonly WireBlock[]) : []
+  whole.forEach((block, index) => {
+    signals.push(...startBlock(reply, index, block), ...stopBlock(reply, reply.byIndex.get(index)))
+  })
+  return [...signals, ...updateUsage(reply, message.usage)]
+}
+
+function startBlock(reply: Reply, index: number, start: WireBlock | undefined): ModelSignal[] {
+  if (!isJsonObject(start) || typeof start.type !== 'string') throw contradiction(`block ${index} began without a type`)
+  if (reply.byIndex.get(index)?.closed === false) throw spliced(`block ${index} began twice`)
+  const before = releaseUnread(reply)
+  const block = openBlock(reply.blocks.length, start)
+  reply.blocks.push(block)
+  reply.byIndex.set(index, block)
+  return [...before, ...openingSignals(block)]
+}
+
+function openBlockAt(reply: Reply, index: number): Block {
+  const block = reply.byIndex.get(index)
+  if (block === undefined || block.closed) throw contradiction(`block ${index} went on without being open`)
+  return block
+}
+
+function stopBlock(reply: Reply, block: Block | undefined): ModelSignal[] {
+  if (block === undefined || block.closed) return []
+  closeBlock(block, reply.names, reply.container)
+  if (block.call === undefined) return []
+  if (block.call.malformed === undefined) return [{ type: 'model_tool_request', part: block.part, call: block.call }]
+  reply.unread = block
+  return []
+}
+
+function updateMessage(reply: Reply, delta: JsonObject, usage: JsonObject | null | undefined): readonly ModelSignal[] {
+  reply.rawStopReason = textAt(delta, 'stop_reason') ?? reply.rawStopReason
+  reply.container = objectAt(delta, 'container') ?? reply.container
+  return updateUsage(reply, usage)
+}
+
+function updateUsage(reply: Reply, usage: JsonObject | null | undefined): readonly ModelSignal[] {
+  if (!isJsonObject(usage)) return []
+  reply.usage = laterUsage(reply.usage, usage)
+  return [usageSignal(reply.usage)]
+}
+
+function finish(reply: Reply): readonly ModelSignal[] {
+  const { rawStopReason, messageId } = reply
+  if (rawStopReason === undefined) {
+    throw new ProviderError({
+      class: 'truncated',
+      message:
+        'Anthropic ended its reply without a stop reason, so whether it is whole cannot be told. Try the call again.',
+      retryable: true,
+    })
+  }
+  const stopReason = stopReasonOf(rawStopReason)
+  const late = cutsReply(stopReason) ? dropUnread(reply) : releaseUnread(reply)
+  reply.finished = true
+  return [
+    ...late,
+    {
+      type: 'model_finished',
+      stopReason,
+      rawStopReason,
+      parts: partsOf(reply),
+      ...(messageId !== undefined && { providerMessageId: messageId }),
+    },
+  ]
+}
+
+function partsOf(reply: Reply): readonly ReplyPart[] {
+  const parts = reply.blocks.map(partOf).filter((part) => part !== undefined)
+  return reply.container === undefined ? parts : withContainer(parts, reply.container)
+}
+
+/** The call stands: something came behind it, or the reply ended of itself. It is malformed, and is answered as such. */
+function releaseUnread(reply: Reply): ModelSignal[] {
+  const block = reply.unread
+  reply.unread = undefined
+  return block?.call ? [{ type: 'model_tool_request', part: block.part, call: block.call }] : []
+}
+
+/** The reply was cut inside the call, so the model never finished asking. */
+function dropUnread(reply: Reply): ModelSignal[] {
+  if (reply.unread) delete reply.unread.call
+  reply.unread = undefined
+  return []
+}
+
+function spliced(what: string): ProviderError {
+  return new ProviderError({
+    class: 'protocol',
+    message: `Two replies are spliced together in this stream: ${what}. A gateway tried again on its own, and which half is true cannot be told. Try the call again, and turn the gateway's retries off.`,
+    retryable: true,
+  })
+}
+
+function contradiction(what: string): ProviderError {
+  return new ProviderError({
+    class: 'protocol',
+    message: `The stream contradicts itself: ${what}. It cannot be trusted. Try the call again, and check the gateway in front of Anthropic, if there is one.`,
+    retryable: true,
+  })
+}

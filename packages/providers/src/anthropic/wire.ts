@@ -1,0 +1,86 @@
+import type { Json, JsonObject } from '@tallystick/core'
+
+/** This wire, as `ModelRef` and `Opaque` name it. */
+export const provider = 'anthropic'
+export const api = 'messages'
+
+/**
+ * A piece of a message's content. The vendor promises new kinds inside an API version, so only `type` is sure and every
+ * other field is read with care.
+ */
+export interface WireBlock extends JsonObject {
+  readonly type: string
+}
+
+/** The message as `message_start` shows it: empty as a rule, but some calls arrive in it whole. */
+export interface WireMessage {
+  readonly id?: string
+  readonly model?: string
+  readonly content?: readonly WireBlock[]
+  readonly stop_reason?: string | null
+  readonly container?: JsonObject | null
+  readonly usage?: JsonObject | null
+}
+
+/**
+ * One event of the stream, all kinds in one loose shape:
+ * - `message_start`: `message`
+ * - `content_block_start`: `index`, `content_block`
+ * - `content_block_delta`: `index`, `delta` (`text_delta`, `input_json_delta`, `thinking_delta`, `signature_delta`,
+ *   `citations_delta`, `compaction_delta`, …)
+ * - `content_block_stop`: `index`
+ * - `message_delta`: `delta` with `stop_reason` and `container`, `usage` with totals so far
+ * - `message_stop`: nothing; the proof that the message is whole
+ * - `error`: `error` with `type` and `message`. The SDK throws it, gateways may send it under another event name
+ */
+export interface WireEvent {
+  readonly type: string
+  readonly index?: number
+  readonly message?: WireMessage
+  readonly content_block?: WireBlock
+  readonly delta?: JsonObject
+  readonly usage?: JsonObject | null
+  readonly error?: JsonObject
+}
+
+export interface WireTurn {
+  readonly role: 'user' | 'assistant'
+  readonly content: readonly WireBlock[]
+}
+
+export type WireThinking =
+  | { readonly type: 'adaptive'; readonly display?: 'summarized' | 'omitted' }
+  | { readonly type: 'enabled'; readonly budget_tokens: number; readonly display?: 'summarized' | 'omitted' }
+  | { readonly type: 'between_tools' }
+  | { readonly type: 'disabled' }
+
+/** The body of `POST /v1/messages`, as far as this adapter writes it. */
+export interface WireRequest {
+  readonly model: string
+  readonly max_tokens: number
+  readonly stream: true
+  readonly system?: readonly WireBlock[]
+  readonly messages: readonly WireTurn[]
+  readonly tools?: readonly JsonObject[]
+  readonly tool_choice?: JsonObject
+  readonly thinking?: WireThinking
+  readonly output_config?: JsonObject
+  readonly container?: string
+  readonly [field: string]: unknown
+}
+
+/**
+ * What an `Opaque` of this wire holds: the block's fields that have no place in the part itself, and the sandbox that
+ * the reply ran in, which the next request names to find its files again.
+ */
+export interface WireMemory extends JsonObject {
+  readonly block: JsonObject
+  readonly container?: JsonObject
+}
+
+/** The fields of a part's `Opaque`, when it is of this wire. */
+export function memoryOf(opaque: { provider: string; api: string; data: Json } | undefined): WireMemory | undefined {
+  if (opaque === undefined || opaque.provider !== provider || opaque.api !== api) return undefined
+  const data = opaque.data as WireMemory | null
+  return typeof data === 'object' && typeof data?.block === 'object' ? data : undefined
+}

@@ -1,0 +1,35 @@
+import type { Json, JsonObject } from '@tallystick/core'
+
+/** Whether a value that came off a wire is a JSON object (not null, not an array). */
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The text at `key`, when there is one. */
+export function textAt(object: unknown, key: string): string | undefined {
+  const value = isJsonObject(object) ? object[key] : undefined
+  return typeof value === 'string' ? value : undefined
+}
+
+/** The number at `key`, when there is one. */
+export function numberAt(object: unknown, key: string): number | undefined {
+  const value = isJsonObject(object) ? object[key] : undefined
+  return typeof value === 'number' && Number.isFinite(value) ? value : undefined
+}
+
+/** The object at `key`, when there is one. */
+export function objectAt(object: unknown, key: string): JsonObject | undefined {
+  const value = isJsonObject(object) ? object[key] : undefined
+  return isJsonObject(value) ? value : undefined
+}
+
+/** A copy without the fields named, and without fields that say nothing (`null`, `undefined`, an empty list). */
+export function restOf(object: JsonObject, without: readonly string[]): JsonObject {
+  const rest: { [key: string]: Json } = {}
+  for (const [key, value] of Object.entries(object)) {
+    if (without.includes(key) || value === null || value === undefined) continue
+    if (Array.isArray(value) && value.length === 0) continue
+    rest[key] = value
+  }
+  return rest
+}

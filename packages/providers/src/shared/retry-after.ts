@@ -1,0 +1,25 @@
+/** Just enough of `Headers`. */
+export interface HeaderReader {
+  get(name: string): string | null
+}
+
+/**
+ * How long a provider asks to wait, in whole milliseconds: `retry-after-ms`, else `retry-after` in seconds or as a date,
+ * which is read against `now`. A wait that is not positive, or that cannot be read, is none.
+ */
+export function retryAfterMs(headers: HeaderReader, now: number): number | undefined {
+  const asked = millisecondsAsked(headers, now)
+  return asked !== undefined && Number.isFinite(asked) && asked > 0 ? Math.ceil(asked) : undefined
+}
+
+function millisecondsAsked(headers: HeaderReader, now: number): number | undefined {
+  const exact = headers.get('retry-after-ms')?.trim()
+  if (exact && isDecimal(exact)) return Number(exact)
+  const asked = headers.get('retry-after')?.trim()
+  if (!asked) return undefined
+  return isDecimal(asked) ? Number(asked) * 1000 : Date.parse(asked) - now
+}
+
+function isDecimal(text: string): boolean {
+  return /^\d+(\.\d+)?$/.test(text)
+}

@@ -1,0 +1,50 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { fitIdentifier } from '../src/shared/identifier.ts'
+import { toolNames } from '../src/shared/tool-names.ts'
+
+const anyName = fc.oneof(
+  fc.string({ maxLength: 90, unit: 'binary' }),
+  fc.stringMatching(/^[a-z./ _-]{1,70}$/),
+  fc.constantFrom('get_weather', 'get.weather', 'get weather', 'get/weather', 'web_search', '', '工具', 'a'.repeat(200)),
+)
+
+describe('tool names on the wire', () => {
+  it('fit, are all different, and lead back to the tool', () => {
+    fc.assert(
+      fc.property(fc.uniqueArray(anyName), fc.subarray(['web_search', 'get_weather']), (names, reserved) => {
+        const map = toolNames(names, { lengthMax: 64, reserved })
+        const wireNames = names.map(map.toWire)
+        for (const wireName of wireNames) expect(wireName).toMatch(/^[a-zA-Z0-9_-]{1,64}$/)
+        expect(new Set(wireNames).size).toBe(names.length)
+        expect(wireNames.map(map.fromWire)).toEqual(names)
+        expect(wireNames.some((wireName) => reserved.includes(wireName))).toBe(false)
+      }),
+    )
+  })
+
+  it('do not depend on the order in which the tools are given', () => {
+    fc.assert(
+      fc.property(fc.uniqueArray(anyName), (names) => {
+        const map = toolNames(names, { lengthMax: 64 })
+        const reversed = toolNames([...names].reverse(), { lengthMax: 64 })
+        expect(names.map(reversed.toWire)).toEqual(names.map(map.toWire))
+      }),
+    )
+  })
+
+  it('stay apart even where a tool is called what another one would become', () => {
+    const mangled = fitIdentifier('get.weather', 64, 0)
+    const map = toolNames(['get.weather', mangled], { lengthMax: 64 })
+    expect(map.toWire(mangled)).toBe(mangled)
+    expect(map.toWire('get.weather')).toBe(fitIdentifier('get.weather', 64, 1))
+    expect(map.fromWire(map.toWire('get.weather'))).toBe('get.weather')
+  })
+
+  it('change only where they must, and stay readable', () => {
+    const map = toolNames(['get_weather', 'files/read'], { lengthMax: 64 })
+    expect(map.toWire('get_weather')).toBe('get_weather')
+    expect(map.toWire('files/read')).toMatch(/^files_read_[0-9a-f]{8}$/)
+    expect(map.fromWire('never_offered')).toBe('never_offered')
+  })
+})
