@@ -1,0 +1,14 @@
+import { lengthMax } from './bounds.ts'
+import { CalculationError } from './calculation-error.ts'
+import { evaluate } from './evaluate.ts'
+import { parse } from './expression.ts'
+import { numberText } from './number-text.ts'
+import { tokensOf } from './token.ts'
+
+/** The value of an expression, as text. Throws `CalculationError` for one that has none. */
+export function calculate(expression: string): string {
+  if (expression.length > lengthMax) {
+    throw new CalculationError(lengthMax, `an expression has at most ${lengthMax} characters`)
+  }
+  return numberText(evaluate(parse(tokensOf(expression))))
+}

@@ -1,0 +1,77 @@
+import { digitsMax } from './bounds.ts'
+import { CalculationError } from './calculation-error.ts'
+import type { Expression, Operator } from './expression.ts'
+import { functions } from './functions.ts'
+import { power } from './power.ts'
+import type { Rational } from './rational.ts'
+import { add, divide, magnitude, multiply, negate, rational, truncate } from './rational.ts'
+
+const bound = 10n ** BigInt(digitsMax)
+
+/** The value of an expression. Throws `CalculationError` where it has none, or one of too many digits. */
+export function evaluate(expression: Expression): Rational {
+  const { kind, at } = expression
+  if (kind === 'number') return numberOf(expression.text, at)
+  if (kind === 'negated') return negate(evaluate(expression.operand))
+  if (kind === 'call') return bounded(call(expression.name, expression.inputs.map(evaluate), at), at)
+  return bounded(operate(expression.operator, evaluate(expression.left), evaluate(expression.right), at), at)
+}
+
+function operate(operator: Operator, left: Rational, right: Rational, at: number): Rational {
+  switch (operator) {
+    case '+':
+      return add(left, right)
+    case '-':
+      return add(left, negate(right))
+    case '*':
+      return multiply(left, right)
+    case '/':
+      return divide(left, notZero(right, at))
+    case '%':
+      return add(left, negate(multiply(truncate(divide(left, notZero(right, at))), right)))
+    case '^':
+      return power(left, right, at)
+  }
+}
+
+function call(name: string, inputs: readonly Rational[], at: number): Rational {
+  const called = Object.hasOwn(functions, name) ? functions[name] : undefined
+  if (!called) {
+    throw new CalculationError(
+      at,
+      `there is no function ${name}; there are ${Object.keys(functions).join(', ')}`,
+    )
+  }
+  const { inputsMin, inputsMax } = called
+  if (inputs.length < inputsMin || inputs.length > inputsMax) {
+    const wanted = inputsMax === inputsMin ? `${inputsMin}` : `${inputsMin} or ${inputsMax}`
+    throw new CalculationError(at, `${name} takes ${wanted} numbers, not ${inputs.length}`)
+  }
+  return called.of(inputs, at)
+}
+
+function numberOf(text: string, at: number): Rational {
+  const [, whole = '', places = '', exponent = '0'] =
+    /^(\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text.replaceAll('_', '')) ?? []
+  const scale = Number(exponent) - places.length
+  if (whole.length + places.length > digitsMax || Math.abs(scale) > digitsMax) throw tooLarge(at)
+  const digits = BigInt(whole + places)
+  return bounded(
+    scale < 0 ? rational(digits, 10n ** BigInt(-scale)) : rational(digits * 10n ** BigInt(scale)),
+    at,
+  )
+}
+
+function notZero(value: Rational, at: number): Rational {
+  if (value.numerator === 0n) throw new CalculationError(at, 'division by zero')
+  return value
+}
+
+function bounded(value: Rational, at: number): Rational {
+  if (magnitude(value.numerator) >= bound || value.denominator >= bound) throw tooLarge(at)
+  return value
+}
+
+function tooLarge(at: number): CalculationError {
+  return new CalculationError(at, `the result needs more than ${digitsMax} digits`)
+}

@@ -1,0 +1,179 @@
+import { calculator } from '@tallystick/tools/calculator'
+import * as fc from 'fast-check'
+import { Fraction } from 'fraction.js'
+import { describe, expect, it } from 'vitest'
+import { endingOf } from '../one-call.ts'
+
+const tool = calculator()
+
+/** Why an expression within the bounds has no value, or is beyond them. */
+const beyondBounds =
+  /the result needs more than 500 digits|nested deeper than 64 levels|at most 1000 characters/
+const noValue = /division by zero/
+
+/** What the tool says of an expression: the text of its answer, or of its refusal. */
+async function said(expression: string): Promise<{ readonly answer?: string; readonly refusal?: string }> {
+  const { outcome, text } = await endingOf(tool, { expression })
+  return outcome === 'success' ? { answer: text } : { refusal: text }
+}
+
+/** An expression with its value as another library of fractions has it; no value where it divides by zero. */
+interface Sample {
+  readonly text: string
+  readonly value: Fraction | undefined
+}
+
+const literal: fc.Arbitrary<Sample> = fc
+  .tuple(
+    fc.nat(99_999),
+    fc.option(fc.stringMatching(/^\d{1,6}$/)),
+    fc.option(fc.integer({ min: -9, max: 9 })),
+  )
+  .map(([whole, places, exponent]) => {
+    const mantissa = `${whole}${places === null ? '' : `.${places}`}`
+    const value = new Fraction(mantissa)
+    if (exponent === null) return { text: mantissa, value }
+    return { text: `${mantissa}e${exponent}`, value: value.mul(tenTo(exponent)) }
+  })
+
+function tenTo(exponent: number): Fraction {
+  return exponent < 0 ? new Fraction(1n, 10n ** BigInt(-exponent)) : new Fraction(10n ** BigInt(exponent))
+}
+
+function combine(left: Sample, operator: string, right: Sample): Sample {
+  const text = `(${left.text}) ${operator} (${right.text})`
+  const [a, b] = [left.value, right.value]
+  if (!a || !b || ('/%'.includes(operator) && b.equals(0))) return { text, value: undefined }
+  switch (operator) {
+    case '+':
+      return { text, value: a.add(b) }
+    case '-':
+      return { text, value: a.sub(b) }
+    case '*':
+      return { text, value: a.mul(b) }
+    case '/':
+      return { text, value: a.div(b) }
+    default:
+      return { text, value: a.mod(b) }
+  }
+}
+
+const { sample } = fc.letrec<{ sample: Sample }>((tie) => ({
+  sample: fc.oneof(
+    { maxDepth: 5, withCrossShrink: true },
+    literal,
+    fc
+      .tuple(tie('sample'), fc.constantFrom('+', '-', '*', '/', '%'), tie('sample'))
+      .map((parts) => combine(...parts)),
+    tie('sample').map(({ text, value }) => ({ text: `-(${text})`, value: value?.neg() })),
+    tie('sample').map(({ text, value }) => ({ text: `abs(${text})`, value: value?.abs() })),
+    tie('sample').map(({ text, value }) => ({ text: `floor(${text})`, value: value?.floor() })),
+    tie('sample').map(({ text, value }) => ({ text: `ceil(${text})`, value: value?.ceil() })),
+    fc.tuple(tie('sample'), fc.nat(4)).map(([{ text, value }, power]) => ({
+      text: `(${text}) ^ ${power}`,
+      value: value && (value.pow(power) ?? undefined),
+    })),
+  ),
+}))
+
+/** What a printed number stands for, and by how much it may be off: half a unit of its thirtieth digit. */
+function readBack(printed: string): { readonly value: Fraction; readonly tolerance: Fraction } {
+  const [, mantissa = '', exponent = '0'] = /^(-?[\d.]+)(?:e([+-]\d+))?/.exec(printed) ?? []
+  const scale = tenTo(Number(exponent))
+  const value = new Fraction(mantissa).mul(scale)
+  if (!printed.includes('rounded')) return { value, tolerance: new Fraction(0) }
+  const magnitude = Math.floor(Math.log10(Math.abs(Number(mantissa))))
+  return { value, tolerance: scale.mul(tenTo(magnitude - 29)).div(2) }
+}
+
+describe('calculator', () => {
+  it('agrees with another implementation of fractions', async () => {
+    let compared = 0
+    const agrees = fc.asyncProperty(sample, async ({ text, value }) => {
+      const { answer, refusal = '' } = await said(text)
+      if (answer === undefined)
+        return beyondBounds.test(refusal) || (value === undefined && noValue.test(refusal))
+      if (value === undefined) return false
+      compared++
+      const read = readBack(answer)
+      const exactly = /exactly (.+)\)/.exec(answer)?.[1]
+      return (
+        read.value.sub(value).abs().lte(read.tolerance) && (exactly === undefined || value.equals(exactly))
+      )
+    })
+    await fc.assert(agrees, { numRuns: 1_500 })
+    expect(compared).toBeGreaterThan(300)
+  })
+
+  it('reads by precedence as BigInt arithmetic does', async () => {
+    const term = fc.tuple(fc.constantFrom('+', '-', '*'), fc.bigInt({ min: 0n, max: 999n }))
+    const chain = fc.tuple(fc.bigInt({ min: 0n, max: 999n }), fc.array(term, { maxLength: 40 }))
+    const agrees = fc.asyncProperty(chain, async ([first, terms]) => {
+      // Products first, then the sum: what the precedence of the operators means.
+      const sums: bigint[] = [first]
+      let text = first.toString()
+      for (const [operator, value] of terms) {
+        text += `${operator}${value}`
+        if (operator === '*') sums.push((sums.pop() ?? 0n) * value)
+        else sums.push(operator === '-' ? -value : value)
+      }
+      expect(await said(text)).toEqual({ answer: sums.reduce((a, b) => a + b, 0n).toString() })
+    })
+    await fc.assert(agrees, { numRuns: 300 })
+  })
+
+  it('finds the root of every square, and the whole part of every other root', async () => {
+    const isRoot = fc.asyncProperty(fc.bigInt({ min: 0n, max: 10n ** 58n }), async (value) => {
+      expect(await said(`sqrt(${value * value})`)).toEqual({ answer: value.toString() })
+      const { answer = '' } = await said(`floor(sqrt(${value}))`)
+      const root = BigInt(answer.replace(' (rounded)', ''))
+      expect(root ** 2n <= value && (root + 1n) ** 2n > value).toBe(true)
+    })
+    await fc.assert(isRoot, { numRuns: 300 })
+  })
+
+  it('prints every fraction within half a unit of its thirtieth digit', async () => {
+    const whole = fc.oneof(fc.bigInt({ min: 1n, max: 1_000n }), fc.bigInt({ min: 1n, max: 10n ** 300n }))
+    const isNear = fc.asyncProperty(whole, whole, fc.constantFrom('', '-'), async (above, below, sign) => {
+      const { answer = '' } = await said(`${sign}${above} / ${below}`)
+      expect(answer).toMatch(/^-?\d+(\.\d+)?(e[+-]\d+)?( \(rounded(; exactly -?\d+\/\d+)?\))?$/)
+      const read = readBack(answer)
+      const value = new Fraction(sign === '-' ? -above : above, below)
+      expect(read.value.sub(value).abs().lte(read.tolerance)).toBe(true)
+    })
+    await fc.assert(isNear, { numRuns: 500 })
+  })
+
+  it('answers any text, or names a place in it', async () => {
+    const words = [
+      '1',
+      '2.5',
+      '1e3',
+      '+',
+      '-',
+      '*',
+      '/',
+      '%',
+      '^',
+      '(',
+      ')',
+      ',',
+      ' ',
+      'max',
+      'sqrt',
+      'x',
+      '_',
+      '∑',
+    ]
+    const text = fc.oneof(
+      fc.array(fc.constantFrom(...words), { minLength: 1, maxLength: 30 }).map((chosen) => chosen.join('')),
+      fc.string({ unit: 'binary', minLength: 1 }),
+    )
+    const isHandled = fc.asyncProperty(text, async (expression) => {
+      const { answer = '0', refusal = 'At character 1: none.' } = await said(expression)
+      expect(answer).toMatch(/^-?\d/)
+      expect(refusal).toMatch(/^At character \d+: .+\.$/su)
+    })
+    await fc.assert(isHandled, { numRuns: 2_000 })
+  })
+})

@@ -1,0 +1,134 @@
+import { calculator } from '@tallystick/tools/calculator'
+import { describe, expect, it } from 'vitest'
+import { callContext, endingOf } from '../one-call.ts'
+
+const tool = calculator()
+const answer = async (expression: string): Promise<string> => {
+  const { outcome, text } = await endingOf(tool, { expression })
+  return outcome === 'success' ? text : `${outcome}: ${text}`
+}
+
+describe('calculator', () => {
+  it.each([
+    ['0.1 + 0.2', '0.3'],
+    ['1 / 3 * 3', '1'],
+    ['1_250 * 1.19 - 3', '1484.5'],
+    ['2 + 3 * 4 - 5', '9'],
+    ['(2 + 3) * 4', '20'],
+    ['10 - 4 - 3', '3'],
+    ['100 / 10 / 4', '2.5'],
+    ['2 ^ 3 ^ 2', '512'],
+    ['-2 ^ 2', '-4'],
+    ['(-2) ^ 2', '4'],
+    ['2 ^ -2 * 8', '2'],
+    ['2 ** 10', '1024'],
+    ['0 ^ 0', '1'],
+    ['(-1) ^ 99999999999999999999', '-1'],
+    ['--3 + +2', '5'],
+    ['7 % 3', '1'],
+    ['-7 % 3', '-1'],
+    ['7 % -3', '1'],
+    ['5.5 % 2', '1.5'],
+    ['6 × 7 ÷ 2 − 1', '20'],
+    ['.5e-3', '0.0005'],
+    ['1.5E+3', '1500'],
+    ['2 ^ 200', '1606938044258990275541962092341162602522202993782792835301376'],
+    ['1 / 2 ^ 20', '0.00000095367431640625'],
+    ['-0.5', '-0.5'],
+    ['0 * -1', '0'],
+    ['12.50 - 0.50', '12'],
+    ['abs(-3.2)', '3.2'],
+    ['floor(-1.5)', '-2'],
+    ['ceil(-1.5)', '-1'],
+    ['ceil(1.01)', '2'],
+    ['floor(7)', '7'],
+    ['round(2.5)', '3'],
+    ['round(-2.5)', '-3'],
+    ['round(1.005, 2)', '1.01'],
+    ['round(1234.5, -2)', '1200'],
+    ['min(3, 1.5, 2)', '1.5'],
+    ['max(1 / 3, 0.3333)', '0.333333333333333333333333333333 (rounded; exactly 1/3)'],
+    ['sum(0.1, 0.2, 0.3)', '0.6'],
+    ['sqrt(2.25)', '1.5'],
+    ['sqrt(16 / 49) * 7', '4'],
+    ['sqrt(0)', '0'],
+    ['sqrt(2)', '1.41421356237309504880168872421 (rounded)'],
+    ['sqrt(2e-60)', '1.41421356237309504880168872421e-30 (rounded)'],
+    ['round(sqrt(2), 3)', '1.414 (rounded)'],
+    ['2 / 3', '0.666666666666666666666666666667 (rounded; exactly 2/3)'],
+    ['-1e40 / 3', '-3.33333333333333333333333333333e+39 (rounded)'],
+    ['1 / 3e9', '3.33333333333333333333333333333e-10 (rounded; exactly 1/3000000000)'],
+    ['999999999999999999999999999999.7 / 1 + 1 / 3e40', '1e+30 (rounded)'],
+  ])('says that %s is %s', async (expression, value) => {
+    expect(await answer(expression)).toBe(value)
+  })
+
+  it.each([
+    ['2 + * 3', 'At character 5: expected a number, a function or "(", found "*".'],
+    [' ', 'At character 2: expected a number, a function or "(", found the end.'],
+    ['(1 + 2', 'At character 7: expected ")" for the "(" at character 1, found the end.'],
+    ['1 + 2)', 'At character 6: expected an operator or the end, found ")".'],
+    ['2 3', 'At character 3: expected an operator or the end, found "3".'],
+    ['2(3)', 'At character 2: expected an operator or the end, found "(".'],
+    ['1,000 + 1', 'At character 3: 000 starts with 0; write thousands without a comma, as 1000 or 1_000.'],
+    [
+      '1,250 + 1',
+      'At character 2: expected an operator or the end, found ","; write thousands without a comma, as 1000 or 1_000.',
+    ],
+    [
+      'max(1,000, 2)',
+      'At character 7: 000 starts with 0; write thousands without a comma, as 1000 or 1_000.',
+    ],
+    ['1 / (2 - 2)', 'At character 3: division by zero.'],
+    ['5 % 0', 'At character 3: division by zero.'],
+    ['0 ^ -1', 'At character 3: division by zero.'],
+    ['2 ^ 0.5', 'At character 3: the exponent is not a whole number; for a square root use sqrt(x).'],
+    ['1 + sqrt(-1)', 'At character 5: a negative number has no square root.'],
+    [
+      'pi * 2',
+      'At character 4: expected "(" after pi: names are functions, there are no variables, found "*".',
+    ],
+    [
+      'constructor(1)',
+      'At character 1: there is no function constructor; there are abs, ceil, floor, max, min, round, sqrt, sum.',
+    ],
+    ['round(1, 2, 3)', 'At character 1: round takes 1 or 2 numbers, not 3.'],
+    ['abs(1, 2)', 'At character 1: abs takes 1 numbers, not 2.'],
+    ['round(1, 0.5)', 'At character 1: round takes whole places from -500 to 500.'],
+    ['sum()', 'At character 5: expected a number, a function or "(", found ")".'],
+    ['5 € + 1', 'At character 3: "€" has no meaning here; use numbers, + - * / % ^ ( ) and functions.'],
+    ['🪵', 'At character 1: "🪵" has no meaning here; use numbers, + - * / % ^ ( ) and functions.'],
+    ['1__0', 'At character 2: "_" has no meaning here; use numbers, + - * / % ^ ( ) and functions.'],
+  ])('names the place of what is wrong with "%s"', async (expression, problem) => {
+    const { outcome, text } = await endingOf(tool, { expression })
+    expect(outcome).toBe('failed')
+    expect(text).toContain(problem)
+  })
+
+  it.each([
+    ['a tower of powers', '9 ^ 9 ^ 9 ^ 9', 'the result needs more than 500 digits'],
+    ['a power of a fraction', '(2 / 3) ^ 5000', 'the result needs more than 500 digits'],
+    ['a huge literal', '1e999999999', 'the result needs more than 500 digits'],
+    ['a tiny literal', '1e-999999999', 'the result needs more than 500 digits'],
+    ['repeated squaring', `${'('.repeat(40)}2${' ^ 2)'.repeat(40)}`, 'the result needs more than 500 digits'],
+    ['many parentheses', `${'('.repeat(66)}1`, 'At character 66: nested deeper than 64 levels'],
+    ['many signs', `${'-'.repeat(66)}1`, 'nested deeper than 64 levels'],
+    ['many powers', `${'1 ^ '.repeat(70)}1`, 'nested deeper than 64 levels'],
+  ])('refuses %s', async (_what, expression, problem) => {
+    const { outcome, text } = await endingOf(tool, { expression })
+    expect(outcome).toBe('failed')
+    expect(text).toContain(problem)
+  })
+
+  it('takes expressions of up to 1000 characters, however many terms', async () => {
+    expect(await answer(`1${' + 1'.repeat(249)}`)).toBe('250')
+    const verdict = await tool.check({ expression: '1'.repeat(1_001) }, callContext)
+    expect(verdict).toMatchObject({ kind: 'refuse', outcome: 'invalid_input' })
+  })
+
+  it('is a read tool that can be named and described', () => {
+    expect(tool).toMatchObject({ name: 'calculator', effect: 'read', recovery: 'rerun' })
+    const named = calculator({ name: 'sums', description: 'Does sums.' })
+    expect(named).toMatchObject({ name: 'sums', description: 'Does sums.' })
+  })
+})
