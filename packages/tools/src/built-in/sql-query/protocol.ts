@@ -1,0 +1,41 @@
+import type { Json } from '@tallystick/core'
+
+/** A value that a statement's parameter can have. */
+export type ParameterValue = string | number | boolean | null
+
+/** What the process of a statement is asked to do. */
+export interface StatementRequest {
+  readonly path: string
+  readonly sql: string
+  readonly parameters: readonly ParameterValue[] | Readonly<Record<string, ParameterValue>>
+  readonly rowsMax: number
+  readonly bytesMax: number
+  readonly timeoutMs: number
+}
+
+/** Why not all rows are shown: there are more than `rowsMax`, or the next would exceed `bytesMax`. */
+export type Cut = 'rows' | 'bytes'
+
+/** What the process of a statement says: that the statement runs now, then how it ended. */
+export type StatementMessage =
+  | { readonly kind: 'running' }
+  | {
+      readonly kind: 'rows'
+      readonly columns: readonly string[]
+      readonly rows: readonly (readonly Json[])[]
+      readonly cut?: Cut
+    }
+  /** For the model. `schema` lists the tables, where knowing them helps. */
+  | { readonly kind: 'failed'; readonly message: string; readonly schema?: string }
+  | { readonly kind: 'out_of_memory' }
+
+/** How a statement ended. */
+export type StatementReply = Exclude<StatementMessage, { kind: 'running' }> | { readonly kind: 'timed_out' }
+
+/**
+ * The file of a process or thread beside this one: TypeScript where the sources run as they are, JavaScript where
+ * they were compiled.
+ */
+export function entryBeside(moduleUrl: string, name: string): URL {
+  return new URL(`./${name}.${moduleUrl.endsWith('.ts') ? 'ts' : 'js'}`, moduleUrl)
+}

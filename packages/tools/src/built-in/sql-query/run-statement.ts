@@ -1,0 +1,63 @@
+import type { Json } from '@tallystick/core'
+import { bindingsOf, bytesAtLeast, type Cell, cellJson } from './cells.ts'
+import type { Cut, StatementReply, StatementRequest } from './protocol.ts'
+import { tablesText } from './tables-text.ts'
+import type { Database, Statement } from './sqlite.ts'
+import { openReadOnly } from './sqlite.ts'
+import { onlyReads } from './statement-kind.ts'
+
+/** Runs one statement to its end. What is wrong with it, or with the file, is a reply. */
+export function runStatement(request: StatementRequest): StatementReply {
+  let database: Database | undefined
+  try {
+    database = openReadOnly(request.path, request.timeoutMs)
+    const statement = database.prepare(request.sql)
+    if (!statement.reader || !statement.readonly) return { kind: 'failed', message: onlyReads }
+    return read(statement, request)
+  } catch (error) {
+    return failureOf(error, database)
+  } finally {
+    database?.close()
+  }
+}
+
+function read(statement: Statement, { parameters, rowsMax, bytesMax }: StatementRequest): StatementReply {
+  const columns = statement.columns().map(({ name }) => name)
+  const rows: (readonly Json[])[] = []
+  let bytes = Buffer.byteLength(JSON.stringify(columns))
+  let cut: Cut | undefined
+  for (const cells of statement
+    .raw(true)
+    .safeIntegers(true)
+    .iterate(...bindingsOf(parameters))) {
+    if (rows.length === rowsMax) cut = 'rows'
+    const row = cut === undefined ? rowWithin(cells, bytesMax - bytes) : undefined
+    if (row === undefined) {
+      cut ??= 'bytes'
+      break
+    }
+    bytes += row.bytes
+    rows.push(row.values)
+  }
+  return { kind: 'rows', columns, rows, ...(cut !== undefined && { cut }) }
+}
+
+function rowWithin(
+  cells: readonly Cell[],
+  bytesMax: number,
+): { readonly values: readonly Json[]; readonly bytes: number } | undefined {
+  // A blob of a gigabyte is not made into JSON only to find that it is too large.
+  if (cells.map(bytesAtLeast).reduce((sum, bytes) => sum + bytes, 0) > bytesMax) return undefined
+  const values = cells.map(cellJson)
+  const bytes = Buffer.byteLength(JSON.stringify(values)) + 1
+  return bytes > bytesMax ? undefined : { values, bytes }
+}
+
+function failureOf(error: unknown, database: Database | undefined): StatementReply {
+  const message = error instanceof Error ? error.message : String(error)
+  if (!database) return { kind: 'failed', message: `The database cannot be opened: ${message}.` }
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  // SQLite's word for a statement that does not fit the tables, or is no SQL.
+  const schema = code === 'SQLITE_ERROR' ? tablesText(database) : undefined
+  return { kind: 'failed', message: `SQLite says: ${message}.`, ...(schema !== undefined && { schema }) }
+}

@@ -1,0 +1,109 @@
+import { execFileSync, fork } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { ToolSignal } from '@tallystick/core'
+import { sqlQuery } from '@tallystick/tools/sql-query'
+import { Subject } from 'rxjs'
+import { afterAll, describe, expect, it } from 'vitest'
+import { endingOf, toolRun } from '../one-call.ts'
+import { HeldTimers } from './held-timers.ts'
+import { createShopDatabase } from './shop-database.ts'
+
+const shop = createShopDatabase()
+const { folder, path } = shop
+afterAll(() => shop.remove())
+
+/** How many processes of ours this one has. */
+const processes = (): number =>
+  process.getActiveResourcesInfo().filter((resource) => resource === 'ProcessWrap').length
+
+/** The handle of a process that is gone is closed at the end of the same turn of the event loop. */
+async function handlesClosed(): Promise<void> {
+  for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve))
+}
+
+const endless = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c'
+
+describe('a statement that does not end', () => {
+  it('is stopped at its time, and only ends the call once its process is gone', async () => {
+    const timers = new HeldTimers()
+    const ending = endingOf(sqlQuery({ path, timeoutMs: 700, timers }), { sql: endless })
+    await timers.fire(700)
+    expect(await ending).toEqual({
+      outcome: 'timed_out',
+      text: 'The statement was stopped: it had not finished after 700 ms. Make it cheaper: filter earlier, join on indexed columns, end every recursion.',
+    })
+    await handlesClosed()
+    expect([timers.count, processes()]).toEqual([0, 0])
+  })
+
+  it('leaves the event loop free while it runs, and is stopped when the call is cancelled', async () => {
+    const timers = new HeldTimers()
+    const cancelled$ = new Subject<string>()
+    const ending = endingOf(sqlQuery({ path, timers }), { sql: endless }, { cancelled$ })
+    // The timer of the statement itself is set when the statement runs.
+    await timers.isSet(5_000)
+    expect(processes()).toBe(1)
+    for (let round = 0; round < 100; round++) await new Promise((resolve) => setImmediate(resolve))
+    cancelled$.next('enough')
+    expect(await ending).toEqual({ outcome: 'cancelled', text: 'The call was cancelled: enough.' })
+    await handlesClosed()
+    expect([timers.count, processes()]).toEqual([0, 0])
+  })
+
+  it('is stopped when nobody waits for it any more', async () => {
+    const timers = new HeldTimers()
+    const heard: ToolSignal[] = []
+    const subscription = sqlQuery({ path, timers })
+      .run(toolRun({ sql: endless }))
+      .subscribe((signal) => void heard.push(signal))
+    await timers.isSet(5_000)
+    subscription.unsubscribe()
+    while (processes() > 0) await new Promise((resolve) => setImmediate(resolve))
+    expect([timers.count, processes()]).toEqual([0, 0])
+    expect(heard).toEqual([])
+  })
+
+  it('is stopped when it takes too much memory', async () => {
+    const timers = new HeldTimers()
+    const grows =
+      'WITH RECURSIVE c(x, s) AS (SELECT 1, randomblob(1000000) UNION ALL SELECT x + 1, randomblob(1000000) FROM c) SELECT count(DISTINCT s) FROM c'
+    expect(await endingOf(sqlQuery({ path, timers }), { sql: grows })).toEqual({
+      outcome: 'failed',
+      text: 'The statement was stopped: it needed too much memory. Select fewer or smaller values, or aggregate them.',
+    })
+  })
+
+  it('dies with the process that asked for it', async () => {
+    const program = join(folder, 'asks.mjs')
+    const entry = new URL('../../src/built-in/sql-query/statement-process.ts', import.meta.url)
+    writeFileSync(
+      program,
+      `import { fork } from 'node:child_process'
+       const child = fork(new URL(${JSON.stringify(entry.href)}), { stdio: ['ignore', 'ignore', 'ignore', 'ipc'] })
+       child.on('message', () => process.send(child.pid))
+       child.send({ path: ${JSON.stringify(path)}, sql: ${JSON.stringify(endless)}, parameters: [], rowsMax: 1, bytesMax: 1, timeoutMs: 1 })`,
+    )
+    const asking = fork(program, { execArgv: [], stdio: ['ignore', 'ignore', 'ignore', 'ipc'] })
+    const pid = await new Promise<number>(
+      (resolve) => void asking.once('message', (sent) => resolve(sent as number)),
+    )
+    expect(process.kill(pid, 0)).toBe(true)
+    asking.kill('SIGKILL')
+    await new Promise((resolve) => asking.once('exit', resolve))
+    // The orphan is gone as soon as it notices; the test's own time limit fails it where it does not.
+    while (isAlive(pid)) await new Promise((resolve) => setImmediate(resolve))
+    expect(isAlive(pid)).toBe(false)
+  })
+})
+
+function isAlive(pid: number): boolean {
+  try {
+    const status = execFileSync('ps', ['-o', 'stat=', '-p', String(pid)])
+      .toString()
+      .trim()
+    return status !== '' && !status.startsWith('Z')
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,261 @@
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { ConfigurationError, textOf } from '@tallystick/core'
+import type { Tool, ToolSignal } from '@tallystick/core'
+import { sqlQuery } from '@tallystick/tools/sql-query'
+import { afterAll, describe, expect, it } from 'vitest'
+import { callContext, endingOf, toolRun } from '../one-call.ts'
+import { createShopDatabase } from './shop-database.ts'
+
+const shop = createShopDatabase()
+const { folder, path } = shop
+afterAll(() => shop.remove())
+
+const tool = sqlQuery({ path })
+
+async function answer(sql: string, parameters?: unknown, chosen: Tool = tool): Promise<unknown> {
+  const { outcome, text } = await endingOf(chosen, {
+    sql,
+    ...(parameters !== undefined && { parameters }),
+  } as never)
+  return outcome === 'success' ? JSON.parse(text) : `${outcome}: ${text}`
+}
+
+describe('sqlQuery', () => {
+  it('answers columns and rows', async () => {
+    expect(await answer('SELECT id, name FROM items ORDER BY id')).toEqual({
+      columns: ['id', 'name'],
+      rows: [
+        [1, 'tent'],
+        [2, 'stöve'],
+        [3, 'lamp'],
+      ],
+    })
+  })
+
+  it('answers no rows with the columns that there would be', async () => {
+    expect(await answer('SELECT id AS "the id", name, id FROM items WHERE 0')).toEqual({
+      columns: ['the id', 'name', 'id'],
+      rows: [],
+    })
+  })
+
+  it('shows what JSON has no value for: blobs, large integers, infinities', async () => {
+    expect(await answer('SELECT photo, price FROM items ORDER BY id')).toMatchObject({
+      rows: [
+        [{ base64: 'AP8Q', bytes: 3 }, 189.5],
+        [null, null],
+        [null, 'Infinity'],
+      ],
+    })
+    expect(await answer('SELECT amount FROM ledger')).toMatchObject({
+      rows: [[9007199254740991], ['9007199254740993'], ['-9223372036854775808']],
+    })
+  })
+
+  it.each<[string, string, unknown, unknown[]]>([
+    ['by place', 'SELECT ? + 1, ?, ?', [41, 'a', null], [42, 'a', null]],
+    ['by name, with any prefix or none', 'SELECT :a, @b, $c', { a: 1, '@b': 2, $c: 3 }, [1, 2, 3]],
+    ['whole numbers as integers', 'SELECT 7 / ?, typeof(?)', [2, 2], [3, 'integer']],
+    ['other numbers as reals', 'SELECT 7 / ?, typeof(?)', [2.5, 2.5], [2.8, 'real']],
+    ['booleans as 1 and 0', 'SELECT ?, ?', [true, false], [1, 0]],
+    ['text that is SQL as text', 'SELECT ?', ["'; DROP TABLE items; --"], ["'; DROP TABLE items; --"]],
+  ])('takes parameters %s', async (_how, sql, parameters, row) => {
+    expect(await answer(sql, parameters)).toMatchObject({ rows: [row] })
+  })
+
+  it.each<[string, string, unknown, RegExp]>([
+    [
+      'too few parameters',
+      'SELECT ?, ?',
+      [1],
+      /^failed: SQLite says: Too few parameter values were provided\.$/,
+    ],
+    [
+      'too many parameters',
+      'SELECT ?',
+      [1, 2],
+      /^failed: SQLite says: Too many parameter values were provided\.$/,
+    ],
+    ['a missing name', 'SELECT :a', { b: 1 }, /^failed: SQLite says: Missing named parameter "a"\.$/],
+    [
+      'parameters of another kind',
+      'SELECT ?',
+      'x',
+      /^invalid_input: .*- parameters: expected array or object, received string$/s,
+    ],
+    ['a parameter that is a list', 'SELECT ?', [[1]], /^invalid_input: .*parameters/s],
+    ['no statement', '-- nothing', undefined, /^failed: Only one statement that reads can be run/],
+    [
+      'two statements',
+      'SELECT 1; SELECT 2',
+      undefined,
+      /^failed: SQLite says: The supplied SQL string contains more than one statement\.$/,
+    ],
+  ])('explains %s', async (_what, sql, parameters, text) => {
+    expect(await answer(sql, parameters)).toMatch(text)
+  })
+
+  it('offers the tables and columns where a statement does not fit them', async () => {
+    expect(await answer('SELECT nam FROM items')).toBe(
+      'failed: SQLite says: no such column: nam.\nThe tables and views are:\n' +
+        'broken(unreadable)\nitems(id INTEGER, name TEXT, price REAL, photo BLOB)\nledger(amount INTEGER)\n' +
+        'many(n INTEGER)\nnames(name TEXT)',
+    )
+    expect(await answer('SELEC 1')).toMatch(/^failed: Only one statement that reads can be run/)
+    expect(await answer('SELECT 1 FORM items')).toMatch(/syntax error\.\nThe tables and views are:\nbroken/)
+  })
+
+  it('says when the file cannot be opened, also when it is no database', async () => {
+    const missing = sqlQuery({ path: join(folder, 'missing.db') })
+    expect(await answer('SELECT 1', [], missing)).toMatch(
+      /^failed: The database cannot be opened: .*unable to open/,
+    )
+    expect(existsSync(join(folder, 'missing.db'))).toBe(false)
+    writeFileSync(
+      join(folder, 'text.db'),
+      'no database at all, only text that is long enough to be read as a header',
+    )
+    expect(await answer('SELECT * FROM a', [], sqlQuery({ path: join(folder, 'text.db') }))).toMatch(
+      /^failed: (SQLite says|The database cannot be opened): file is not a database/,
+    )
+  })
+})
+
+describe('what is shown', () => {
+  it('is at most rowsMax rows, with a note when there are more', async () => {
+    const ten = sqlQuery({ path, rowsMax: 10 })
+    const tenRows = Array.from({ length: 10 }, (_, index) => [index + 1])
+    expect(await answer('SELECT n FROM many LIMIT 10', [], ten)).toEqual({ columns: ['n'], rows: tenRows })
+    expect(await answer('SELECT n FROM many', [], ten)).toEqual({
+      columns: ['n'],
+      rows: tenRows,
+      note: 'Only the first 10 rows are shown, there are more. Aggregate, filter, or page with ORDER BY, LIMIT and OFFSET.',
+    })
+  })
+
+  it('is at most bytesMax bytes of whole rows, with a note', async () => {
+    const { text } = await endingOf(sqlQuery({ path, bytesMax: 500 }), {
+      sql: "SELECT n, 'ü' || hex(zeroblob(20)) FROM many",
+    })
+    const { rows, note } = JSON.parse(text) as { rows: unknown[]; note: string }
+    expect(rows.length).toBeGreaterThan(5)
+    expect(Buffer.byteLength(JSON.stringify(rows))).toBeLessThanOrEqual(500)
+    expect(note).toBe(
+      `Only the first ${rows.length} rows are shown: more would be over 500 bytes. Select fewer columns or rows, or parts of long values with substr().`,
+    )
+  })
+
+  it('is no row where the first alone is too large', async () => {
+    for (const value of ['zeroblob(60000)', 'hex(zeroblob(30000))']) {
+      expect(await answer(`SELECT ${value} AS v`)).toMatchObject({
+        columns: ['v'],
+        rows: [],
+        note: expect.stringContaining(
+          'No row is shown: the first alone would be over 50000 bytes.',
+        ) as string,
+      })
+    }
+  })
+})
+
+describe('the database', () => {
+  it.each([
+    'INSERT INTO many VALUES (0)',
+    'DELETE FROM many',
+    'WITH a AS (SELECT 1) DELETE FROM many',
+    'WITH a(x) AS (SELECT 7) INSERT INTO many SELECT x FROM a RETURNING n',
+    'CREATE TABLE t (a)',
+    'CREATE TEMP TABLE t (a)',
+    'DROP TABLE many',
+    'PRAGMA user_version = 7',
+    'PRAGMA journal_mode = WAL',
+    'PRAGMA query_only = OFF',
+    'EXPLAIN PRAGMA user_version = 7',
+    '/* SELECT */ PRAGMA user_version = 7',
+    '-- SELECT 1\nDELETE FROM many',
+    "ATTACH DATABASE 'other.db' AS other",
+    "VACUUM INTO 'copy.db'",
+    'REINDEX',
+    'BEGIN IMMEDIATE',
+    'SELECT 1; DELETE FROM many',
+    'SELECT 1; PRAGMA user_version = 7',
+    "SELECT load_extension('evil')",
+    "SELECT fts3_tokenizer('simple', x'0000000000000000')",
+    "SELECT writefile('copy.db', 'x')",
+    "SELECT readfile('shop.db')",
+    'SELECT * FROM pragma_user_version(7)',
+    ';DELETE FROM many',
+  ])('is not changed by %s', async (sql) => {
+    const hash = (): string => createHash('sha256').update(readFileSync(path)).digest('hex')
+    const [before, files] = [hash(), readdirSync(folder).sort()]
+    expect(await answer(sql)).toMatch(/^failed: (Only one statement that reads|SQLite says: )/)
+    expect(hash()).toBe(before)
+    expect(readdirSync(folder).sort()).toEqual(files)
+  })
+
+  it.each([
+    ['SELECT 1', 1],
+    ['  -- a comment\n /* and\n another */ select 1', 1],
+    ['VALUES (1)', 1],
+    ['WITH a(x) AS (SELECT 1) SELECT x FROM a', 1],
+    ['SELECT 1; -- the end', 1],
+    ["SELECT 'DELETE FROM many'", 'DELETE FROM many'],
+    ["SELECT count(*) FROM pragma_table_info('items')", 4],
+  ])('is read by %s', async (sql, value) => {
+    expect(await answer(sql)).toMatchObject({ rows: [[value]] })
+  })
+
+  it('tells how it would answer', async () => {
+    expect(await answer('EXPLAIN QUERY PLAN SELECT * FROM items WHERE id = 1')).toMatchObject({
+      columns: ['id', 'parent', 'notused', 'detail'],
+      rows: [[expect.any(Number), 0, expect.any(Number), 'SEARCH items USING INTEGER PRIMARY KEY (rowid=?)']],
+    })
+  })
+})
+
+describe('defining it', () => {
+  it.each<[string, object, RegExp]>([
+    ['no path', { path: '' }, /sql_query has no database: its path is "". Give the path of a SQLite file/],
+    ['a database in memory', { path: ':memory:' }, /has no database/],
+    ['a URI', { path: 'file:shop.db?mode=rwc' }, /has no database/],
+    ['no rows', { path, rowsMax: 0 }, /rowsMax of the tool sql_query is 0. Give a whole number from 1/],
+    ['half a byte', { path, bytesMax: 0.5 }, /bytesMax/],
+    ['no time', { path, timeoutMs: Number.NaN }, /timeoutMs/],
+  ])('refuses %s', (_what, options, message) => {
+    expect(() => sqlQuery(options as never)).toThrow(ConfigurationError)
+    expect(() => sqlQuery(options as never)).toThrow(message)
+  })
+
+  it('is a read tool whose description says how to find the tables', async () => {
+    expect(tool).toMatchObject({ name: 'sql_query', effect: 'read', recovery: 'rerun' })
+    expect(tool.description).toContain('SELECT name, sql FROM sqlite_schema')
+    expect(tool.description).not.toContain('shop.db')
+    expect(await tool.check({ sql: 'SELECT 1', params: [] }, callContext)).toMatchObject({
+      outcome: 'invalid_input',
+      text: expect.stringContaining('- params: unknown key; the keys are sql, parameters') as string,
+    })
+    expect(sqlQuery({ path, name: 'books', description: 'The books.' })).toMatchObject({
+      name: 'books',
+      description: 'The books.',
+    })
+  })
+
+  const built = new URL('../../dist/built-in/sql-query.js', import.meta.url)
+  // Runs where the package was built; the sources themselves run in all the tests above.
+  it.skipIf(!existsSync(built))('works compiled as it works from source', async () => {
+    const { sqlQuery: compiled } = (await import(/* @vite-ignore */ built.href)) as {
+      sqlQuery: typeof sqlQuery
+    }
+    const ending = await new Promise<ToolSignal>((resolve) => {
+      compiled({ path })
+        .run(toolRun({ sql: 'SELECT max(n) FROM many' }))
+        .subscribe(resolve)
+    })
+    expect(ending).toMatchObject({ type: 'tool_ended', outcome: 'success' })
+    expect(ending.type === 'tool_ended' && textOf(ending.content)).toBe(
+      '{"columns":["max(n)"],"rows":[[1000]]}',
+    )
+  })
+})
