@@ -50,7 +50,8 @@ export function draftOf(message: Message, modelId: string): Draft {
   switch (message.role) {
     case 'user': {
       const blocks = contentBlocks(message.parts)
-      return { ...plain, role: 'user', fromUser: blocks.length > 0, blocks }
+      // Left out, it would leave the assistant the last word, which is another request.
+      return { ...plain, role: 'user', fromUser: true, blocks: blocks.length > 0 ? blocks : textBlock(emptyMessage) }
     }
     case 'tool': {
       const slots = message.results.map((result, at): Slot => ({ at, kind: 'result', ...result }))
@@ -61,6 +62,7 @@ export function draftOf(message: Message, modelId: string): Draft {
   }
 }
 
+const emptyMessage = '(The message is empty.)'
 const plain = { fromUser: false, awaitsServer: false, slots: [], serverHalves: [], container: undefined }
 
 function assistantDraft(message: AssistantMessage, modelId: string): Draft {

@@ -30,12 +30,10 @@ export function turnsOf(drafts: readonly Draft[], binding: Binding): readonly Wi
   for (let place = 0; place < drafts.length; ) {
     const { role } = drafts[place]!
     const run: WireBlock[] = []
-    let last = drafts[place]!
     for (; place < drafts.length && drafts[place]!.role === role; place++) {
-      last = drafts[place]!
-      run.push(...withoutUnpaired(bound(last, binding), unpaired))
+      run.push(...withoutUnpaired(bound(drafts[place]!, binding), unpaired))
     }
-    if (role === 'assistant' && !(place === drafts.length && last.awaitsServer)) dropTrailingThinking(run)
+    dropTrailingThinking(run)
     add(role, run)
   }
   if (turns[0]?.role !== 'user' && turns[0]?.content[0]?.type !== 'compaction') {

@@ -17,7 +17,9 @@ function millisecondsAsked(headers: HeaderReader, now: number): number | undefin
   if (exact && isDecimal(exact)) return Number(exact)
   const asked = headers.get('retry-after')?.trim()
   if (!asked) return undefined
-  return isDecimal(asked) ? Number(asked) * 1000 : Date.parse(asked) - now
+  if (isDecimal(asked)) return Number(asked) * 1000
+  // A date names its month. Engines read dates into other texts too, such as a negative number.
+  return /[a-z]{3}/i.test(asked) ? Date.parse(asked) - now : undefined
 }
 
 function isDecimal(text: string): boolean {

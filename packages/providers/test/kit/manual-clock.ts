@@ -4,6 +4,7 @@ import type { Cancel, Clock } from '@tallystick/core'
 export class ManualClock implements Clock {
   #now = Date.UTC(2026, 0, 1)
   readonly #timers = new Set<{ readonly at: number; readonly callback: () => void }>()
+  #whenIdle: (() => void)[] = []
 
   now(): number {
     return this.#now
@@ -12,7 +13,7 @@ export class ManualClock implements Clock {
   schedule(delayMs: number, callback: () => void): Cancel {
     const timer = { at: this.#now + Math.max(1, delayMs), callback }
     this.#timers.add(timer)
-    return () => void this.#timers.delete(timer)
+    return () => this.#drop(timer)
   }
 
   /** How many timers wait. */
@@ -20,14 +21,25 @@ export class ManualClock implements Clock {
     return this.#timers.size
   }
 
+  /** Resolves when no timer waits. */
+  idle(): Promise<void> {
+    return new Promise((resolve) => (this.waiting === 0 ? resolve() : void this.#whenIdle.push(resolve)))
+  }
+
   advance(byMs: number): void {
     const until = this.#now + byMs
     for (let timer = this.#next(until); timer; timer = this.#next(until)) {
-      this.#timers.delete(timer)
       this.#now = timer.at
+      this.#timers.delete(timer)
       timer.callback()
+      this.#drop(timer)
     }
     this.#now = until
+  }
+
+  #drop(timer: { readonly at: number; readonly callback: () => void }): void {
+    this.#timers.delete(timer)
+    if (this.waiting === 0) for (const resolve of this.#whenIdle.splice(0)) resolve()
   }
 
   #next(until: number) {

@@ -1,0 +1,108 @@
+import type { Message, ModelRequest } from '@tallystick/core'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { requestRenderer, type RequestSettings } from '../src/anthropic/request.ts'
+import { brokenRules } from './kit/history-rules.ts'
+import { requests } from './kit/transcripts.ts'
+
+const plain: RequestSettings = { modelId: 'claude-test-1', maxOutputTokens: 32_000, promptCache: '5m' }
+const settings: fc.Arbitrary<RequestSettings> = fc.record({
+  modelId: fc.constant('claude-test-1'),
+  maxOutputTokens: fc.constant(32_000),
+  promptCache: fc.constantFrom('5m', '1h', 'off'),
+  thinking: fc.constantFrom<RequestSettings['thinking']>(
+    undefined,
+    { type: 'adaptive' },
+    { type: 'disabled' },
+    { type: 'enabled', budget_tokens: 2000 },
+  ),
+  providerTools: fc.constantFrom<RequestSettings['providerTools']>([], [{ type: 'web_search_20260318', name: 'web_search' }]),
+})
+
+const body = (request: ModelRequest, given: RequestSettings) => requestRenderer(given)(request, 0).body
+
+describe('the request that is made of any history', () => {
+  it('breaks no rule of the vendor', () => {
+    fc.assert(
+      fc.property(requests, settings, (request, given) => {
+        expect(brokenRules(body(request, given))).toEqual([])
+      }),
+      { numRuns: 3000 },
+    )
+  })
+
+  it('breaks none when the history ends anywhere between a reply’s results and the next reply', () => {
+    fc.assert(
+      fc.property(requests, settings, fc.nat({ max: 20 }), (request, given, cut) => {
+        const messages = request.messages.slice(0, cut)
+        fc.pre(messages.at(-1)?.role !== 'assistant' || request.messages[cut]?.role !== 'tool')
+        expect(brokenRules(body({ ...request, messages }, given))).toEqual([])
+      }),
+      { numRuns: 1500 },
+    )
+  })
+
+  it('is the same whatever the renderer made before', () => {
+    fc.assert(
+      fc.property(requests, settings, (request, given) => {
+        const render = requestRenderer(given)
+        const turns = request.messages.map((_, place) => request.messages.slice(0, place))
+        for (const messages of turns) render({ ...request, messages }, 0)
+        expect(render(request, 0).body).toEqual(body(request, given))
+      }),
+    )
+  })
+
+  it('changes nothing of what was passed in', () => {
+    fc.assert(
+      fc.property(requests, settings, (request, given) => {
+        const before = structuredClone(request)
+        body(request, given)
+        expect(request).toEqual(before)
+      }),
+    )
+  })
+
+  it('keeps what every reply from here said, called and was answered, in order', () => {
+    fc.assert(
+      fc.property(requests, (request) => {
+        const blocks = body(request, plain).messages.flatMap((message) => message.content as any[])
+        const said = request.messages.flatMap((message) =>
+          message.role === 'tool' ? [] : message.parts.flatMap((part) => (part.type === 'text' && part.text.trim() !== '' ? [part.text.trim().toWellFormed()] : [])),
+        )
+        const texts = blocks.filter((block) => block.type === 'text').map((block) => block.text.trim())
+        expect(texts.filter((text) => said.includes(text))).toEqual(said)
+        const asked = request.messages.flatMap((message) => (message.role === 'assistant' ? message.parts.filter((part) => part.type === 'tool_call') : []))
+        const uses = blocks.filter((block) => block.type === 'tool_use')
+        const results = blocks.filter((block) => block.type === 'tool_result')
+        expect(uses).toHaveLength(asked.length)
+        expect(results.map((result) => result.tool_use_id)).toEqual(uses.map((use) => use.id))
+        const outcomes = request.messages.flatMap((message) => (message.role === 'tool' ? message.results.map((result) => result.outcome !== 'success') : []))
+        expect(results.map((result) => result.is_error ?? false)).toEqual(outcomes)
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it('begins as the request before it did, so that the prompt cache is found again', () => {
+    fc.assert(
+      fc.property(requests, (request) => {
+        const render = requestRenderer({ ...plain, promptCache: 'off' })
+        const messages: Message[] = [{ role: 'user', parts: [{ type: 'text', text: 'Hi' }] }, ...request.messages]
+        const blocksUpTo = (place: number) =>
+          render({ ...request, messages: messages.slice(0, place) }, 0).body.messages.flatMap(({ role, content }) =>
+            content.map((block) => ({ role, block })),
+          )
+        const whole = blocksUpTo(messages.length)
+        for (const [place, message] of messages.entries()) {
+          // A call is made when the user, or a tool, has spoken. A server tool that waits may still be given up.
+          if (message.role === 'assistant') continue
+          if (JSON.stringify(messages.slice(0, place + 1)).includes('server_tool_use')) break
+          const before = blocksUpTo(place + 1)
+          expect(whole.slice(0, before.length)).toEqual(before)
+        }
+      }),
+      { numRuns: 500 },
+    )
+  })
+})
