@@ -1,1 +1,5 @@
-export {}
+export { exportEvents } from './export-events.ts'
+export { foldTo } from './fold-to.ts'
+export type { Fault } from './link-check.ts'
+export type { BrokenPlace, RunVerdict, StoreVerdict } from './verdict.ts'
+export { verifyLedger, verifyRun } from './verify.ts'

@@ -1,1 +1,2 @@
-export {}
+export type { SqliteLedgerOptions } from './open-database.ts'
+export { sqliteLedger } from './sqlite-ledger.ts'

@@ -1,0 +1,38 @@
+import type { Ledger, RunId } from '@tallystick/core'
+import type { RunCell } from './chain.ts'
+import type { Fault } from './link-check.ts'
+import type { StoredEvent } from './stored-event.ts'
+
+/** What a run's row says. */
+export interface StoredRun extends RunCell {
+  readonly seal: Uint8Array
+  /** How many events the store holds under the run's id. */
+  readonly events: number
+}
+
+/**
+ * What `verify` sees of a store beneath its port: rows as they are stored, checked by nobody. Members reject with
+ * `LedgerDamagedError` where the store itself cannot read its bytes.
+ */
+export interface AuditSource {
+  run(runId: RunId): Promise<StoredRun | undefined>
+  /** From seq 1 on, in the order of seq, with whatever gaps there are. */
+  events(runId: RunId): AsyncIterable<StoredEvent>
+  /** Runs that have events and no row. */
+  orphans(): Promise<readonly RunId[]>
+  /** The first fault of the store as a whole: its pages, its indexes, its numbering, its rules. */
+  fault(): Promise<Fault | undefined>
+}
+
+/** The member under which a ledger of this package lends its rows to `verify`. No part of the port. */
+export const auditSource: unique symbol = Symbol.for('tallystick.ledger.audit-source')
+
+/** A ledger that can be verified beneath its port. */
+export interface AuditedLedger extends Ledger {
+  readonly [auditSource]: AuditSource
+}
+
+/** The rows of a ledger, where it lends them. */
+export function auditSourceOf(ledger: Ledger): AuditSource | undefined {
+  return (ledger as Partial<AuditedLedger>)[auditSource]
+}

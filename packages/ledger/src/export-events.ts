@@ -1,0 +1,40 @@
+import {
+  canonicalJson,
+  RunNotFoundError,
+  type Json,
+  type Ledger,
+  type RunId,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import { envelopeOf } from './stored-event.ts'
+
+/**
+ * The events of one run, or of every run, the newest first, as JSON Lines: one object a line, without the line feed.
+ * First runId, seq, epoch, turn, toolCallId (where there is one), type, v and at, then the keys of the body in
+ * code-unit order, so that equal events make equal lines. Types that this version does not know are exported too.
+ *
+ * Rejects with `RunNotFoundError` where the ledger has no such run.
+ */
+export async function* exportEvents(ledger: Ledger, runId?: RunId): AsyncGenerator<string> {
+  for await (const exported of runId === undefined ? everyRun(ledger) : oneRun(ledger, runId)) {
+    for await (const event of ledger.read(exported)) yield lineOf(event)
+  }
+}
+
+async function* everyRun(ledger: Ledger): AsyncGenerator<RunId> {
+  for await (const { runId } of ledger.runs()) yield runId
+}
+
+async function* oneRun(ledger: Ledger, runId: RunId): AsyncGenerator<RunId> {
+  if ((await ledger.head(runId)) === undefined) throw new RunNotFoundError(runId)
+  yield runId
+}
+
+function lineOf(event: RuntimeEvent): string {
+  const envelope = envelopeOf(event)
+  const body = Object.entries(event).filter(([key]) => !Object.hasOwn(envelope, key))
+  const rest = canonicalJson(Object.fromEntries<Json>(body))
+  return rest === '{}'
+    ? JSON.stringify(envelope)
+    : `${JSON.stringify(envelope).slice(0, -1)},${rest.slice(1)}`
+}

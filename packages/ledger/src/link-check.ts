@@ -1,0 +1,55 @@
+import { onceKeyOf, type RuntimeEvent } from '@tallystick/core'
+import { commitmentOf, genesisHash, hexOf, linkHash } from './chain.ts'
+import type { StoredEvent } from './stored-event.ts'
+
+/** What is wrong at one place of a ledger. Digests, numbers and names, never what an event says. */
+export interface Fault {
+  /** The column or fact that is wrong. */
+  readonly what: string
+  readonly expected: string
+  readonly found: string
+}
+
+/** Where a run's chain has got to. */
+export type Link = Pick<StoredEvent, 'seq' | 'pos' | 'epoch' | 'hash'>
+
+/** The link before the first event. */
+export const genesis: Link = { seq: 0, pos: 0, epoch: 1, hash: genesisHash }
+
+/**
+ * The first fault of a stored event, given the link before it; `undefined` where the event is as it was written.
+ * The fact that may stand once is derived from the event, and so is checked by `contentFault`.
+ */
+export function linkFault(previous: Link, stored: StoredEvent): Fault | undefined {
+  if (stored.seq !== previous.seq + 1) return fault('seq', previous.seq + 1, stored.seq)
+  if (stored.payload === undefined) return fault('payload', 'a payload', 'none')
+  const { salt, body } = stored.payload
+  return (
+    digestFault('payload', commitmentOf(salt, body), stored.bodyCommit) ??
+    digestFault('hash', linkHash(previous.hash, stored, stored.bodyCommit), stored.hash) ??
+    orderFault(previous, stored)
+  )
+}
+
+function orderFault(previous: Link, stored: StoredEvent): Fault | undefined {
+  if (stored.epoch < previous.epoch) return fault('epoch', `${previous.epoch} or more`, stored.epoch)
+  if (stored.pos <= previous.pos) return fault('pos', `more than ${previous.pos}`, stored.pos)
+  return undefined
+}
+
+/** What of a row is derived from its event, checked against it. */
+export function contentFault(stored: StoredEvent, event: RuntimeEvent): Fault | undefined {
+  const onceKey = onceKeyOf(event)
+  return onceKey === stored.onceKey
+    ? undefined
+    : fault('once_key', onceKey ?? 'none', stored.onceKey ?? 'none')
+}
+
+function digestFault(what: string, expected: Uint8Array, found: Uint8Array): Fault | undefined {
+  return Buffer.compare(expected, found) === 0 ? undefined : fault(what, hexOf(expected), hexOf(found))
+}
+
+/** A fault, with numbers and digests as text. */
+export function fault(what: string, expected: string | number, found: string | number): Fault {
+  return { what, expected: String(expected), found: String(found) }
+}

@@ -1,0 +1,163 @@
+import { randomBytes } from 'node:crypto'
+import {
+  emptyHead,
+  onceKeyOf,
+  requireHead,
+  requireWellFormed,
+  RunNotFoundError,
+  secondFact,
+  type AppendOptions,
+  type ExpectedHead,
+  type Head,
+  type RunId,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import type { Selectable } from 'kysely'
+import { commitmentOf, genesisHash, linkHash, sealOf } from '../chain.ts'
+import { bodyBytes, envelopeText } from '../stored-event.ts'
+import type { Committer } from './committer.ts'
+import { eventRange } from './event-page.ts'
+import type { ReadQueries, WriteQueries } from './queries.ts'
+import { sqliteCode } from './sqlite-failure.ts'
+import type { RunTable } from './tables.ts'
+
+/** Enough that nobody who lacks the salt can confirm a guess at a body. */
+const saltBytes = 16
+
+/** What appends need of an open store. */
+export interface AppendStore {
+  readonly committer: Committer
+  readonly writes: WriteQueries
+  readonly reads: ReadQueries
+}
+
+/** Events to append, with their bodies as bytes. */
+interface Batch {
+  readonly runId: RunId
+  readonly expected: ExpectedHead
+  readonly events: readonly RuntimeEvent[]
+  readonly bodies: readonly Uint8Array[]
+}
+
+/** The append of the port, in one transaction. */
+export function append(store: AppendStore, batch: Omit<Batch, 'bodies'>, options: AppendOptions): Head {
+  const { runId, expected, events } = batch
+  requireWellFormed(runId, expected, events)
+  const bodies = events.map(bodyBytes)
+  return store.committer.transact(options.durability, () =>
+    appendWithin(store, { ...batch, bodies }, options),
+  )
+}
+
+function appendWithin(store: AppendStore, batch: Batch, { durability, takes = [] }: AppendOptions): Head {
+  const { runId, expected, events } = batch
+  const run = store.writes.run.get({ runId })
+  const head = run ? { seq: run.head_seq, epoch: run.epoch } : emptyHead
+  // Not the head of now: a writer that was relieved in between must not learn its successor's epoch.
+  const after = { seq: expected.expectedSeq + events.length, epoch: expected.epoch }
+  const isLostAcknowledgement = standsAlready(store, batch, head)
+  if (events.length === 0 || isLostAcknowledgement) {
+    // A commit that writes nothing syncs nothing, and what stands may have been lazy.
+    if (durability === 'barrier') store.writes.raiseBarrier.run({})
+  }
+  if (isLostAcknowledgement) return after
+  requireHead(runId, head, expected)
+  if (events.length > 0) writeEvents(store.writes, batch, run)
+  for (const key of takes) store.writes.take.run({ runId, key, takenSeq: after.seq })
+  return after
+}
+
+/** Whether these very events were written before: then only their acknowledgement was lost. */
+function standsAlready(
+  { reads }: AppendStore,
+  { runId, expected, events, bodies }: Batch,
+  head: Head,
+): boolean {
+  const range = { runId, fromSeq: expected.expectedSeq + 1, toSeq: expected.expectedSeq + events.length }
+  if (events.length === 0 || head.seq < range.toSeq) return false
+  let index = 0
+  for (const { payload, ...stored } of eventRange(reads, range)) {
+    const [event, body] = [events[index], bodies[index]]
+    if (!event || !body || !payload || Buffer.compare(payload.body, body) !== 0) return false
+    if (envelopeText(stored) !== envelopeText(event)) return false
+    index++
+  }
+  return index === events.length
+}
+
+function writeEvents(
+  writes: WriteQueries,
+  { runId, expected, events, bodies }: Batch,
+  run: Selectable<RunTable> | undefined,
+): void {
+  let pos = run?.pos
+  let previousHash = run?.head_hash ?? genesisHash
+  const salts = randomBytes(saltBytes * events.length)
+  for (const [index, event] of events.entries()) {
+    const body = bodies[index] as Uint8Array
+    const salt = salts.subarray(index * saltBytes, (index + 1) * saltBytes)
+    const bodyCommit = commitmentOf(salt, body)
+    previousHash = linkHash(previousHash, event, bodyCommit)
+    const eventPos = insertEvent(writes, event, bodyCommit, previousHash)
+    writes.insertPayload.run({ pos: eventPos, salt, body })
+    pos ??= eventPos
+  }
+  const cell = {
+    runId,
+    pos: pos ?? 0,
+    headSeq: expected.expectedSeq + events.length,
+    headHash: previousHash,
+    epoch: expected.epoch,
+  }
+  const row = {
+    run_id: runId,
+    head_seq: cell.headSeq,
+    head_hash: cell.headHash,
+    epoch: cell.epoch,
+    seal: sealOf(cell),
+  }
+  if (run === undefined) writes.insertRun.run({ ...row, pos: cell.pos })
+  else writes.moveHead.run(row)
+}
+
+function insertEvent(
+  writes: WriteQueries,
+  event: RuntimeEvent,
+  bodyCommit: Uint8Array,
+  hash: Uint8Array,
+): number {
+  const { runId, seq, epoch, turn, toolCallId, type, v, at } = event
+  const onceKey = onceKeyOf(event)
+  try {
+    const { lastInsertRowid } = writes.insertEvent.run({
+      run_id: runId,
+      seq,
+      epoch,
+      type,
+      v,
+      turn,
+      tool_call_id: toolCallId ?? null,
+      at,
+      once_key: onceKey ?? null,
+      body_commit: bodyCommit,
+      hash,
+    })
+    return Number(lastInsertRowid)
+  } catch (error) {
+    const isSecond = sqliteCode(error) === 'SQLITE_CONSTRAINT_UNIQUE' && onceKey !== undefined
+    throw isSecond ? secondFact(runId, onceKey) : error
+  }
+}
+
+/** Raises the epoch of a run, durably. From then on the writer before can append nothing. */
+export function acquire({ committer, writes }: AppendStore, runId: RunId): Head {
+  return committer.transact('barrier', () => {
+    const run = writes.run.get({ runId })
+    if (run === undefined) throw new RunNotFoundError(runId)
+    const epoch = run.epoch + 1
+    const { pos, head_seq, head_hash } = run
+    const seal = sealOf({ runId, pos, headSeq: head_seq, headHash: head_hash, epoch })
+    writes.moveHead.run({ run_id: runId, head_seq, head_hash, epoch, seal })
+    return { seq: head_seq, epoch }
+  })
+}

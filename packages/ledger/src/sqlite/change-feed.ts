@@ -1,0 +1,78 @@
+import type { Database } from 'better-sqlite3'
+import type { RunId } from '@tallystick/core'
+import { filter, finalize, map, Observable, Subject } from 'rxjs'
+
+/**
+ * Hints that a run may have changed: at once for what this ledger wrote, by looking now and then for what other
+ * connections wrote. It looks only while somebody listens, and never keeps a process alive.
+ */
+export class ChangeFeed {
+  /** A run that changed, or `undefined` where nobody knows which. */
+  readonly #changed$ = new Subject<RunId | undefined>()
+  readonly #database: Database
+  readonly #pollIntervalMs: number
+  #listeners = 0
+  #timer: NodeJS.Timeout | undefined
+  #seenVersion: number | undefined
+
+  constructor(database: Database, pollIntervalMs: number) {
+    this.#database = database
+    this.#pollIntervalMs = pollIntervalMs
+  }
+
+  notify(runId: RunId): void {
+    this.#changed$.next(runId)
+  }
+
+  of(runId: RunId): Observable<void> {
+    return new Observable((subscriber) => {
+      this.#arrive()
+      return this.#changed$
+        .pipe(
+          filter((changed) => changed === undefined || changed === runId),
+          map(() => undefined),
+          finalize(() => this.#leave()),
+        )
+        .subscribe(subscriber)
+    })
+  }
+
+  close(): void {
+    clearInterval(this.#timer)
+    this.#timer = undefined
+    this.#changed$.complete()
+  }
+
+  #arrive(): void {
+    this.#listeners++
+    if (this.#listeners > 1 || !this.#database.open) return
+    this.#seenVersion = this.#version()
+    this.#timer = setInterval(() => this.#look(), this.#pollIntervalMs).unref()
+  }
+
+  #leave(): void {
+    this.#listeners--
+    if (this.#listeners > 0) return
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+
+  #look(): void {
+    const version = this.#version()
+    if (version === this.#seenVersion) return
+    this.#seenVersion = version
+    this.#changed$.next(undefined)
+  }
+
+  /**
+   * Differs from what it was whenever another connection has committed since. Where it cannot be read, that is a
+   * change too: whoever reads at the hint meets the error.
+   */
+  #version(): number | undefined {
+    try {
+      return this.#database.pragma('data_version', { simple: true }) as number
+    } catch {
+      return undefined
+    }
+  }
+}

@@ -1,0 +1,77 @@
+import { existsSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import BetterSqlite3, { type Database } from 'better-sqlite3'
+import { ConfigurationError, LedgerUnavailableError } from '@tallystick/core'
+import { ledgerFailure, sqliteCode } from './sqlite-failure.ts'
+
+/** The `application_id` of a ledger file: the letters TLSK. */
+export const applicationId: number = 0x544c534b
+
+/** What stands at a path: nothing yet, a file without content, or a ledger of some schema version. */
+export type Found =
+  | { readonly kind: 'nothing' }
+  | { readonly kind: 'blank' }
+  | { readonly kind: 'ledger'; readonly version: number }
+
+/**
+ * Looks at what stands at the path without changing it, and refuses what can be no ledger: a folder, a folder that is
+ * not there, a file that is no database, a database of something else. Throws `LedgerUnavailableError`.
+ */
+export function lookAt(path: string): Found {
+  const stats = statSync(path, { throwIfNoEntry: false })
+  if (stats === undefined) return requireFolder(path)
+  if (!stats.isFile()) {
+    throw new LedgerUnavailableError(
+      `${path} is ${stats.isDirectory() ? 'a folder' : 'no regular file'}, and a ledger is one file. Name the file.`,
+    )
+  }
+  return stats.size === 0 ? { kind: 'blank' } : identify(path)
+}
+
+/** Refuses paths that SQLite takes for something else than a file. Throws `ConfigurationError`. */
+export function requireFilePath(path: string): void {
+  if (path.trim() !== '' && path.trim() !== ':memory:') return
+  throw new ConfigurationError(
+    'sqliteLedger needs the path of a file, since a ledger that ends with its process cannot be resumed. ' +
+      'Name a file, or use memoryLedger() where that is what you want.',
+  )
+}
+
+function requireFolder(path: string): Found {
+  const folder = statSync(dirname(path), { throwIfNoEntry: false })
+  if (folder?.isDirectory()) return { kind: 'nothing' }
+  throw new LedgerUnavailableError(
+    `The folder of the ledger ${path} is not there, so the file cannot be made. Make the folder first.`,
+  )
+}
+
+/**
+ * Reads what the file says about itself through SQLite, since opening it in any other way would drop the locks of
+ * this process. A connection that may write takes away the files it puts beside a database in WAL mode; where such
+ * files stand already, only one that cannot write is sure to leave them as they are.
+ */
+function identify(path: string): Found {
+  let database: Database | undefined
+  try {
+    database = new BetterSqlite3(path, { fileMustExist: true, readonly: existsSync(`${path}-wal`) })
+    const id = database.pragma('application_id', { simple: true })
+    const version = database.pragma('user_version', { simple: true }) as number
+    if (id === applicationId) return { kind: 'ledger', version }
+    const { count } =
+      database.prepare<[], { count: number }>('select count(*) as count from sqlite_schema').get() ?? {}
+    if (id === 0 && version === 0 && count === 0) return { kind: 'blank' }
+  } catch (error) {
+    if (sqliteCode(error) === 'SQLITE_NOTADB') throw foreign(path, 'no SQLite database', error)
+    throw ledgerFailure(error, path)
+  } finally {
+    database?.close()
+  }
+  throw foreign(path, 'a database of another application')
+}
+
+function foreign(path: string, what: string, cause?: unknown): LedgerUnavailableError {
+  return new LedgerUnavailableError(
+    `${path} is ${what}, and no Tallystick ledger. It was left as it is. Name another file; one that is not there is made.`,
+    { cause },
+  )
+}

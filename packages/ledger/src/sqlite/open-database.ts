@@ -1,0 +1,87 @@
+import { resolve } from 'node:path'
+import BetterSqlite3, { type Database } from 'better-sqlite3'
+import { LedgerUnavailableError } from '@tallystick/core'
+import { lookAt, requireFilePath, type Found } from './look-before-opening.ts'
+import { schemaVersion } from './migrate.ts'
+import { ledgerFailure } from './sqlite-failure.ts'
+
+/** How to open a ledger file. */
+export interface SqliteLedgerOptions {
+  /** Only reads. The file has to be there, and may be one that cannot be written. */
+  readonly readOnly?: boolean
+  /** How long to wait for another process that writes, in milliseconds. 5000 unless given. */
+  readonly busyTimeoutMs?: number
+  /** How often `changes` looks for what other processes wrote, in milliseconds. 250 unless given. */
+  readonly pollIntervalMs?: number
+}
+
+/** A WAL is cut back to this size when it was reset; a long burst would leave it large for ever. */
+const walBytesMax = 64 * 1024 * 1024
+
+/** A connection to a ledger file, whose schema may still have to be brought up to date. */
+export interface OpenedDatabase {
+  readonly database: Database
+  /** Absolute. */
+  readonly path: string
+  readonly isCurrent: boolean
+}
+
+/**
+ * Opens the file, or makes it. Whatever is refused is refused before anything is written or made. Throws
+ * `LedgerUnavailableError`, `LedgerDamagedError` or `ConfigurationError`.
+ */
+export function openDatabase(name: string, options: SqliteLedgerOptions): OpenedDatabase {
+  requireFilePath(name)
+  const path = resolve(name.trim())
+  const { readOnly = false, busyTimeoutMs = 5000 } = options
+  let database: Database | undefined
+  try {
+    const found = lookAt(path)
+    requireUsable(path, found, readOnly)
+    const fileMustExist = found.kind !== 'nothing'
+    database = new BetterSqlite3(path, { readonly: readOnly, fileMustExist, timeout: busyTimeoutMs })
+    database.pragma('trusted_schema = off')
+    if (!readOnly) prepareForWriting(database, path)
+    return { database, path, isCurrent: found.kind === 'ledger' && found.version === schemaVersion }
+  } catch (error) {
+    database?.close()
+    throw ledgerFailure(error, path)
+  }
+}
+
+function requireUsable(path: string, found: Found, readOnly: boolean): void {
+  if (found.kind === 'ledger' && found.version > schemaVersion) {
+    throw new LedgerUnavailableError(
+      `The ledger ${path} has schema version ${found.version}, and this library knows versions up to ${schemaVersion}. ` +
+        'Writing to it could lose what the newer version keeps. Update @tallystick/ledger.',
+    )
+  }
+  if (!readOnly) return
+  if (found.kind !== 'ledger') {
+    const what = found.kind === 'nothing' ? 'is not there' : 'is empty'
+    throw new LedgerUnavailableError(
+      `The ledger ${path} ${what}, and opening it to read makes none. Look at the path.`,
+    )
+  }
+  if (found.version < schemaVersion) {
+    throw new LedgerUnavailableError(
+      `The ledger ${path} has the older schema version ${found.version}, which only writing can bring up to date. ` +
+        'Open it once without readOnly.',
+    )
+  }
+}
+
+function prepareForWriting(database: Database, path: string): void {
+  const mode = database.pragma('journal_mode = wal', { simple: true })
+  if (mode !== 'wal') {
+    throw new LedgerUnavailableError(
+      `The ledger ${path} cannot use a write-ahead log (its journal mode stays ${String(mode)}), without which a crash ` +
+        'could lose what was acknowledged. Keep the file on a local disk, not on a network file system.',
+    )
+  }
+  database.pragma('synchronous = full')
+  // Where it exists (macOS), only this makes the drive itself write.
+  database.pragma('fullfsync = on')
+  database.pragma('checkpoint_fullfsync = on')
+  database.pragma(`journal_size_limit = ${walBytesMax}`)
+}

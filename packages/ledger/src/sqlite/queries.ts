@@ -1,0 +1,163 @@
+import type { Database } from 'better-sqlite3'
+import type { Insertable, Kysely, Selectable } from 'kysely'
+import { prepareFor, type PreparedQuery } from './prepared-query.ts'
+import type { EventTable, InboxTable, LedgerTables, RunTable } from './tables.ts'
+
+/** An event's row with its payload, where that is still there. */
+export type EventRow = Selectable<EventTable> & {
+  readonly salt: Uint8Array | null
+  readonly body: Uint8Array | null
+}
+
+/** Names one run. */
+export interface OfRun {
+  readonly runId: string
+}
+
+/** What appending and taking over need. */
+export interface WriteQueries {
+  readonly run: PreparedQuery<OfRun, Selectable<RunTable>>
+  readonly insertRun: PreparedQuery<RunTable, unknown>
+  readonly moveHead: PreparedQuery<Omit<RunTable, 'pos'>, unknown>
+  readonly insertEvent: PreparedQuery<Insertable<EventTable>, unknown>
+  readonly insertPayload: PreparedQuery<LedgerTables['payload'], unknown>
+  readonly take: PreparedQuery<OfRun & { readonly key: string; readonly takenSeq: number }, unknown>
+  readonly raiseBarrier: PreparedQuery<object, unknown>
+}
+
+/** Prepares the queries of appends and take-overs. */
+export function writeQueries(database: Database, tables: Kysely<LedgerTables>): WriteQueries {
+  return {
+    run: prepareFor<OfRun>(database)((parameter) =>
+      tables.selectFrom('run').selectAll().where('run_id', '=', parameter('runId')),
+    ),
+    insertRun: prepareFor<RunTable>(database)((parameter) =>
+      tables.insertInto('run').values({
+        run_id: parameter('run_id'),
+        pos: parameter('pos'),
+        head_seq: parameter('head_seq'),
+        head_hash: parameter('head_hash'),
+        epoch: parameter('epoch'),
+        seal: parameter('seal'),
+      }),
+    ),
+    moveHead: prepareFor<Omit<RunTable, 'pos'>>(database)((parameter) =>
+      tables
+        .updateTable('run')
+        .set({
+          head_seq: parameter('head_seq'),
+          head_hash: parameter('head_hash'),
+          epoch: parameter('epoch'),
+          seal: parameter('seal'),
+        })
+        .where('run_id', '=', parameter('run_id')),
+    ),
+    insertEvent: prepareFor<Insertable<EventTable>>(database)((parameter) =>
+      tables.insertInto('event').values({
+        run_id: parameter('run_id'),
+        seq: parameter('seq'),
+        epoch: parameter('epoch'),
+        type: parameter('type'),
+        v: parameter('v'),
+        turn: parameter('turn'),
+        tool_call_id: parameter('tool_call_id'),
+        at: parameter('at'),
+        once_key: parameter('once_key'),
+        body_commit: parameter('body_commit'),
+        hash: parameter('hash'),
+      }),
+    ),
+    insertPayload: prepareFor<LedgerTables['payload']>(database)((parameter) =>
+      tables
+        .insertInto('payload')
+        .values({ pos: parameter('pos'), salt: parameter('salt'), body: parameter('body') }),
+    ),
+    take: prepareFor<OfRun & { key: string; takenSeq: number }>(database)((parameter) =>
+      tables
+        .updateTable('inbox')
+        .set({ taken_seq: parameter('takenSeq') })
+        .where('run_id', '=', parameter('runId'))
+        .where('key', '=', parameter('key'))
+        .where('taken_seq', 'is', null),
+    ),
+    raiseBarrier: prepareFor<object>(database)(() =>
+      tables.updateTable('barrier').set((expression) => ({ count: expression('count', '+', 1) })),
+    ),
+  }
+}
+
+/** Events of one run with `seq` in a range, both ends included. */
+export interface EventRange extends OfRun {
+  readonly fromSeq: number
+  readonly toSeq: number
+}
+
+/** What reading needs. */
+export interface ReadQueries {
+  readonly events: PreparedQuery<EventRange, EventRow>
+  /** Up to `limit` runs that were made before the one whose first event stands at `beforePos`. */
+  readonly runs: PreparedQuery<{ readonly beforePos: number; readonly limit: number }, Selectable<RunTable>>
+}
+
+/** Prepares the queries of reads. */
+export function readQueries(database: Database, tables: Kysely<LedgerTables>): ReadQueries {
+  return {
+    events: prepareFor<EventRange>(database)((parameter) =>
+      tables
+        .selectFrom('event')
+        .leftJoin('payload', 'payload.pos', 'event.pos')
+        .selectAll('event')
+        .select(['payload.salt', 'payload.body'])
+        .where('run_id', '=', parameter('runId'))
+        .where('seq', '>=', parameter('fromSeq'))
+        .where('seq', '<=', parameter('toSeq'))
+        .orderBy('seq'),
+    ),
+    runs: prepareFor<{ beforePos: number; limit: number }>(database)((parameter) =>
+      tables
+        .selectFrom('run')
+        .selectAll()
+        .where('pos', '<', parameter('beforePos'))
+        .orderBy('pos', 'desc')
+        .limit(parameter('limit')),
+    ),
+  }
+}
+
+/** What the inbox needs. */
+export interface InboxQueries {
+  readonly knows: PreparedQuery<OfRun & { readonly key: string }, { readonly pos: number }>
+  readonly put: PreparedQuery<Insertable<InboxTable>, unknown>
+  readonly open: PreparedQuery<OfRun, Selectable<InboxTable>>
+}
+
+/** Prepares the queries of the inbox. */
+export function inboxQueries(database: Database, tables: Kysely<LedgerTables>): InboxQueries {
+  return {
+    knows: prepareFor<OfRun & { key: string }>(database)((parameter) =>
+      tables
+        .selectFrom('inbox')
+        .select('pos')
+        .where('run_id', '=', parameter('runId'))
+        .where('key', '=', parameter('key')),
+    ),
+    put: prepareFor<Insertable<InboxTable>>(database)((parameter) =>
+      tables.insertInto('inbox').values({
+        run_id: parameter('run_id'),
+        key: parameter('key'),
+        kind: parameter('kind'),
+        body: parameter('body'),
+        at: parameter('at'),
+        taken_seq: parameter('taken_seq'),
+      }),
+    ),
+    open: prepareFor<OfRun>(database)((parameter) =>
+      tables
+        .selectFrom('inbox')
+        .selectAll()
+        .where('run_id', '=', parameter('runId'))
+        .where('taken_seq', 'is', null)
+        .orderBy('pos'),
+    ),
+  }
+}

@@ -1,0 +1,48 @@
+import { LedgerDamagedError, LedgerUnavailableError, TallystickError } from '@tallystick/core'
+
+/** SQLite's own code of a failure, such as `SQLITE_BUSY`; `undefined` for anything else that was thrown. */
+export function sqliteCode(error: unknown): string | undefined {
+  if (!(error instanceof Error) || error.name !== 'SqliteError') return undefined
+  return 'code' in error && typeof error.code === 'string' ? error.code : undefined
+}
+
+/** Codes that say that the file's bytes are not what SQLite wrote. */
+const damage = /^SQLITE_(CORRUPT|NOTADB|IOERR_SHORT_READ|IOERR_CORRUPTFS|IOERR_DATA|FORMAT)/
+
+/** Whether SQLite found the file's bytes broken. */
+export function isDamage(error: unknown): boolean {
+  return damage.test(sqliteCode(error) ?? '')
+}
+
+const remedies: readonly (readonly [RegExp, string])[] = [
+  [/^SQLITE_BUSY/, 'Another process has held it for too long. Stop that process, or raise busyTimeoutMs.'],
+  [/^SQLITE_FULL/, 'The disk is full. Make room, then resume the run.'],
+  [
+    /^SQLITE_READONLY_DIRECTORY/,
+    'It was left in the middle of work and its folder cannot be written. Copy the file and those with its name and ' +
+      '-wal or -shm behind it to a folder that can, and open the copy.',
+  ],
+  [/^SQLITE_READONLY/, 'It cannot be written. Open it with readOnly, or allow writing.'],
+  [/^SQLITE_(CANTOPEN|PERM|AUTH)/, 'It cannot be opened. Look at its path and permissions.'],
+  [/^SQLITE_IOERR/, 'The disk reports an error. Look at the disk, then resume the run.'],
+]
+
+/** What happened as an error of ours: damage, or a store that is not available. Errors of ours pass through. */
+export function ledgerFailure(error: unknown, path: string): TallystickError {
+  if (error instanceof TallystickError) return error
+  const reason = error instanceof Error ? error.message : String(error)
+  if (isDamage(error)) {
+    return new LedgerDamagedError(
+      `The ledger ${path} is damaged: ${reason}. What it says cannot be trusted. Run verify on it, and restore a copy.`,
+      { cause: error },
+    )
+  }
+  const code = sqliteCode(error)
+  const remedy = remedies.find(([codes]) => codes.test(code ?? ''))?.[1] ?? 'Nothing was written.'
+  return new LedgerUnavailableError(
+    `The ledger ${path} is not available: ${reason}${code ? ` (${code})` : ''}. ${remedy}`,
+    {
+      cause: error,
+    },
+  )
+}

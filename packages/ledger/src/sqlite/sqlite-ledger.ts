@@ -1,0 +1,49 @@
+import type { Ledger } from '@tallystick/core'
+import { auditSource, type AuditedLedger } from '../audit-source.ts'
+import { ChangeFeed } from './change-feed.ts'
+import { openDatabase, type SqliteLedgerOptions } from './open-database.ts'
+import { sqliteAudit } from './sqlite-audit.ts'
+import { StoreAccess } from './store-access.ts'
+
+/**
+ * A ledger in one SQLite file, made where there is none. One process should drive the runs of a file; any number may
+ * read it and put commands into its inboxes.
+ *
+ * Throws `LedgerUnavailableError` where the file can be no ledger, before anything is written: a folder, a folder that
+ * is not there, a file of something else, a ledger of a newer version.
+ */
+export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): Ledger {
+  const opened = openDatabase(path, options)
+  const feed = new ChangeFeed(opened.database, options.pollIntervalMs ?? 250)
+  const access = new StoreAccess(opened, options.readOnly ?? false)
+  let closing: Promise<void> | undefined
+  const ledger: AuditedLedger = {
+    async append(runId, expected, events, appendOptions) {
+      const head = await access.write((store) => store.append(runId, expected, events, appendOptions))
+      feed.notify(runId)
+      return head
+    },
+    async acquire(runId) {
+      const head = await access.write((store) => store.acquire(runId))
+      feed.notify(runId)
+      return head
+    },
+    head: (runId) => access.read((store) => store.head(runId)),
+    read: (runId, range) => access.iterate((store) => store.read(runId, range)),
+    runs: () => access.iterate((store) => store.runs()),
+    async put(runId, entry) {
+      const isNew = await access.write((store) => store.put(runId, entry))
+      if (isNew) feed.notify(runId)
+      return isNew
+    },
+    inbox: (runId) => access.read((store) => store.inbox(runId)),
+    changes: (runId) => feed.of(runId),
+    close() {
+      feed.close()
+      closing ??= access.close()
+      return closing
+    },
+    [auditSource]: sqliteAudit(access, opened.database),
+  }
+  return ledger
+}

@@ -1,0 +1,107 @@
+import {
+  requireInboxKey,
+  RunNotFoundError,
+  storableText,
+  type AppendOptions,
+  type ExpectedHead,
+  type Head,
+  type InboxEntry,
+  type RunId,
+  type RunRecord,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import type { Database } from 'better-sqlite3'
+import type { Kysely } from 'kysely'
+import { acquire, append } from './append.ts'
+import { Committer } from './committer.ts'
+import {
+  inboxQueries,
+  readQueries,
+  writeQueries,
+  type InboxQueries,
+  type ReadQueries,
+  type WriteQueries,
+} from './queries.ts'
+import { presentRange, readEvents } from './read.ts'
+import type { LedgerTables } from './tables.ts'
+
+/** How many rows of runs are read at once. */
+const runsPerPage = 256
+
+/** The members of the port on an open database of the newest schema. All of them are synchronous. */
+export class SqliteStore {
+  readonly committer: Committer
+  readonly reads: ReadQueries
+  readonly writes: WriteQueries
+  readonly #inbox: InboxQueries
+
+  constructor(database: Database, tables: Kysely<LedgerTables>) {
+    this.committer = new Committer(database)
+    this.reads = readQueries(database, tables)
+    this.writes = writeQueries(database, tables)
+    this.#inbox = inboxQueries(database, tables)
+  }
+
+  append(
+    runId: RunId,
+    expected: ExpectedHead,
+    events: readonly RuntimeEvent[],
+    options: AppendOptions,
+  ): Head {
+    return append(this, { runId, expected, events }, options)
+  }
+
+  acquire(runId: RunId): Head {
+    return acquire(this, runId)
+  }
+
+  head(runId: RunId): Head | undefined {
+    const run = this.writes.run.get({ runId })
+    return run && { seq: run.head_seq, epoch: run.epoch }
+  }
+
+  /** Up to where the run ends when the first event is asked for. */
+  *read(
+    runId: RunId,
+    range?: { readonly fromSeq?: number; readonly toSeq?: number },
+  ): Generator<RuntimeEvent> {
+    const present = presentRange(runId, this.head(runId)?.seq ?? 0, range)
+    if (present.fromSeq <= present.toSeq) yield* readEvents(this.reads, present)
+  }
+
+  *runs(): Generator<RunRecord> {
+    let beforePos = Number.MAX_SAFE_INTEGER
+    for (;;) {
+      const page = this.reads.runs.all({ beforePos, limit: runsPerPage })
+      for (const { run_id, head_seq, epoch } of page) {
+        yield { runId: run_id as RunId, head: { seq: head_seq, epoch } }
+      }
+      const last = page.at(-1)
+      if (last === undefined) return
+      beforePos = last.pos
+    }
+  }
+
+  /** Whether the key is new. */
+  put(runId: RunId, { key, command, at }: InboxEntry): boolean {
+    requireInboxKey(key)
+    const body = Buffer.from(storableText(command, `The command under ${key} for run ${runId}`))
+    return this.committer.transact('barrier', () => {
+      if (this.writes.run.get({ runId }) === undefined) throw new RunNotFoundError(runId)
+      if (this.#inbox.knows.get({ runId, key }) !== undefined) return false
+      this.#inbox.put.run({ run_id: runId, key, kind: command.type, body, at, taken_seq: null })
+      return true
+    })
+  }
+
+  inbox(runId: RunId): readonly InboxEntry[] {
+    return this.#inbox.open.all({ runId }).map(({ key, body, at }) => {
+      return { key, command: JSON.parse(body.toString()) as InboxEntry['command'], at }
+    })
+  }
+
+  /** Makes every lazy append durable. */
+  harden(): void {
+    if (this.committer.hasUnsynced) this.committer.transact('barrier', () => this.writes.raiseBarrier.run({}))
+  }
+}

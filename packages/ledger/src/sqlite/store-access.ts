@@ -1,0 +1,109 @@
+import { LedgerUnavailableError } from '@tallystick/core'
+import type { Database } from 'better-sqlite3'
+import { Kysely, SqliteDialect } from 'kysely'
+import { migrate } from './migrate.ts'
+import type { OpenedDatabase } from './open-database.ts'
+import { ledgerFailure } from './sqlite-failure.ts'
+import { SqliteStore } from './sqlite-store.ts'
+import type { LedgerTables } from './tables.ts'
+
+/** The way to an open store: waits for its schema, refuses what must not be, and speaks of failures in our words. */
+export class StoreAccess {
+  readonly #opened: OpenedDatabase
+  readonly #store: Promise<SqliteStore>
+  readonly #readOnly: boolean
+  #isClosed = false
+
+  constructor(opened: OpenedDatabase, readOnly: boolean) {
+    this.#opened = opened
+    this.#readOnly = readOnly
+    this.#store = openStore(opened)
+    // Whoever uses the ledger hears of it; nobody may.
+    this.#store.catch(() => undefined)
+  }
+
+  async read<T>(work: (store: SqliteStore) => T): Promise<T> {
+    this.#requireOpen()
+    const store = await this.#store
+    this.#requireOpen()
+    return this.#speaking(() => work(store))
+  }
+
+  write<T>(work: (store: SqliteStore) => T): Promise<T> {
+    return this.read((store) => {
+      if (this.#readOnly) throw refusedReadOnly(this.#opened.path)
+      return work(store)
+    })
+  }
+
+  /** Pulls one item at a time, so that nothing stays locked while the items are used. */
+  async *iterate<T>(open: (store: SqliteStore) => Iterator<T>): AsyncGenerator<T> {
+    const items = await this.read(open)
+    for (;;) {
+      this.#requireOpen()
+      const next = this.#speaking(() => items.next())
+      if (next.done) return
+      yield next.value
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    const store = await this.#store.catch(() => undefined)
+    const { database, path } = this.#opened
+    try {
+      if (!this.#readOnly) {
+        store?.harden()
+        leaveOneFile(database)
+      }
+    } catch (error) {
+      throw ledgerFailure(error, path)
+    } finally {
+      database.close()
+    }
+  }
+
+  #requireOpen(): void {
+    if (!this.#isClosed) return
+    throw new LedgerUnavailableError(
+      `The ledger ${this.#opened.path} was closed, so it can neither be read nor written. Open it again with sqliteLedger().`,
+    )
+  }
+
+  #speaking<T>(work: () => T): T {
+    try {
+      return work()
+    } catch (error) {
+      throw ledgerFailure(error, this.#opened.path)
+    }
+  }
+}
+
+async function openStore({ database, path, isCurrent }: OpenedDatabase): Promise<SqliteStore> {
+  const tables = new Kysely<LedgerTables>({ dialect: new SqliteDialect({ database }) })
+  try {
+    if (!isCurrent) await migrate(database, tables)
+    return new SqliteStore(database, tables)
+  } catch (error) {
+    throw ledgerFailure(error, path)
+  }
+}
+
+/**
+ * Ends the write-ahead log where nobody else has the file open: a ledger at rest is one file, which can be copied,
+ * and read where nothing can be written. Where others have it open SQLite refuses at once, and the last of them does it.
+ */
+function leaveOneFile(database: Database): void {
+  try {
+    database.pragma('busy_timeout = 0')
+    database.pragma('journal_mode = delete')
+  } catch {
+    // The log stays, which is as safe.
+  }
+}
+
+function refusedReadOnly(path: string): LedgerUnavailableError {
+  return new LedgerUnavailableError(
+    `The ledger ${path} was opened with readOnly, so nothing was written. Open it without to drive or command runs.`,
+  )
+}

@@ -1,0 +1,31 @@
+import type { RunId } from '@tallystick/core'
+import type { Fault } from './link-check.ts'
+
+/** The first place where a run is not what was written, or breaks a law. */
+export interface BrokenPlace extends Fault {
+  readonly runId: RunId
+  /** The event, or where it should stand; the last event's where the run's row is at fault. */
+  readonly seq: number
+}
+
+/** What verifying found out about one run. */
+export interface RunVerdict {
+  readonly scope: 'run'
+  readonly runId: RunId
+  readonly ok: boolean
+  /** Events that were found sound, from the first on. */
+  readonly events: number
+  readonly broken?: BrokenPlace
+}
+
+/** What verifying found out about the store around its runs, and about all of them together. */
+export interface StoreVerdict {
+  readonly scope: 'store'
+  /** Whether the store and every run are sound. */
+  readonly ok: boolean
+  readonly runs: number
+  readonly brokenRuns: number
+  readonly events: number
+  /** What is wrong with the store itself: its pages, its numbering, its rules. */
+  readonly broken?: Fault
+}

@@ -1,0 +1,130 @@
+import { LedgerDamagedError, RunNotFoundError, type Ledger, type RunId } from '@tallystick/core'
+import { auditSourceOf, type AuditSource, type StoredRun } from './audit-source.ts'
+import { hexOf, sealOf } from './chain.ts'
+import { EventAudit } from './event-audit.ts'
+import { contentFault, fault, genesis, linkFault, type Fault, type Link } from './link-check.ts'
+import { eventOf, type StoredEvent } from './stored-event.ts'
+import type { RunVerdict, StoreVerdict } from './verdict.ts'
+
+/** How far an audit of a run came, and what stopped it. */
+interface Progress {
+  /** Sound events, from the first on. */
+  events: number
+  broken?: Fault & { readonly seq: number }
+}
+
+/**
+ * Verifies one run, event by event, holding the state of the run and never its events: the laws on any ledger, and on
+ * a ledger of this package also the chain of hashes, the commitments of the payloads and the run's row.
+ *
+ * What is wrong is told in the verdict, never thrown. Rejects with `RunNotFoundError` where the ledger has no such
+ * run, and with `LedgerUnavailableError` where it cannot be read at all.
+ */
+export async function verifyRun(ledger: Ledger, runId: RunId): Promise<RunVerdict> {
+  const source = auditSourceOf(ledger)
+  const progress: Progress = { events: 0 }
+  try {
+    await (source ? auditRows(source, runId, progress) : auditEvents(ledger, runId, progress))
+  } catch (error) {
+    if (!(error instanceof LedgerDamagedError)) throw error
+    progress.broken = { seq: progress.events + 1, ...fault('pages', 'readable', error.message) }
+  }
+  const { events, broken } = progress
+  return {
+    scope: 'run',
+    runId,
+    ok: broken === undefined,
+    events,
+    ...(broken !== undefined && { broken: { runId, ...broken } }),
+  }
+}
+
+/** Verifies every run, the newest first, and last the store around them: its verdict closes the sequence. */
+export async function* verifyLedger(ledger: Ledger): AsyncGenerator<RunVerdict | StoreVerdict> {
+  const source = auditSourceOf(ledger)
+  const sum = { runs: 0, brokenRuns: 0, events: 0 }
+  let broken: Fault | undefined
+  try {
+    for await (const runId of everyRun(ledger, source)) {
+      const verdict = await verifyRun(ledger, runId)
+      sum.runs += 1
+      sum.events += verdict.events
+      if (!verdict.ok) sum.brokenRuns += 1
+      yield verdict
+    }
+    broken = await source?.fault()
+  } catch (error) {
+    if (!(error instanceof LedgerDamagedError)) throw error
+    broken = fault('pages', 'readable', error.message)
+  }
+  const ok = sum.brokenRuns === 0 && broken === undefined
+  yield { scope: 'store', ok, ...sum, ...(broken !== undefined && { broken }) }
+}
+
+async function* everyRun(ledger: Ledger, source: AuditSource | undefined): AsyncGenerator<RunId> {
+  for await (const { runId } of ledger.runs()) yield runId
+  if (source) yield* await source.orphans()
+}
+
+/** What the port lets anyone check. */
+async function auditEvents(ledger: Ledger, runId: RunId, progress: Progress): Promise<void> {
+  const head = await ledger.head(runId)
+  if (head === undefined) throw new RunNotFoundError(runId)
+  const laws = new EventAudit()
+  let epoch = 0
+  for await (const event of ledger.read(runId)) {
+    const seq = progress.events + 1
+    const broken =
+      event.seq === seq && event.runId === runId
+        ? laws.faultOf(event)
+        : fault('seq', `${seq} of run ${runId}`, `${event.seq} of run ${event.runId}`)
+    if (broken) return void (progress.broken = { seq, ...broken })
+    progress.events = seq
+    epoch = event.epoch
+  }
+  if (head.seq !== progress.events) {
+    progress.broken = { seq: progress.events, ...fault('head', head.seq, progress.events) }
+  } else if (head.epoch < epoch) {
+    progress.broken = { seq: progress.events, ...fault('epoch of the head', `${epoch} or more`, head.epoch) }
+  }
+}
+
+/** The chain from its first link, and the laws over what its bodies say. */
+async function auditRows(source: AuditSource, runId: RunId, progress: Progress): Promise<void> {
+  const laws = new EventAudit()
+  let last: Link = genesis
+  let firstPos = 0
+  for await (const stored of source.events(runId)) {
+    const broken = linkFault(last, stored) ?? bodyFault(stored, laws)
+    if (broken) return void (progress.broken = { seq: progress.events + 1, ...broken })
+    progress.events = stored.seq
+    last = stored
+    if (stored.seq === 1) firstPos = stored.pos
+  }
+  const run = await source.run(runId)
+  if (run === undefined && progress.events === 0) throw new RunNotFoundError(runId)
+  const broken = run ? rowFault(run, last, firstPos) : fault('run', 'a row', 'none')
+  if (broken) progress.broken = { seq: Math.max(progress.events, 1), ...broken }
+}
+
+function bodyFault(stored: StoredEvent, laws: EventAudit): Fault | undefined {
+  try {
+    const event = eventOf(stored, stored.payload?.body ?? new Uint8Array())
+    return contentFault(stored, event) ?? laws.faultOf(event)
+  } catch {
+    return fault('body', 'canonical JSON', 'bytes that are none')
+  }
+}
+
+/** The run's row says where the chain ends, under which epoch, and since when. */
+function rowFault(run: StoredRun, last: Link, firstPos: number): Fault | undefined {
+  if (run.headSeq !== last.seq) return fault('head_seq', last.seq, run.headSeq)
+  if (Buffer.compare(run.headHash, last.hash) !== 0) {
+    return fault('head_hash', hexOf(last.hash), hexOf(run.headHash))
+  }
+  if (run.epoch < last.epoch) return fault('epoch', `${last.epoch} or more`, run.epoch)
+  if (run.pos !== firstPos) return fault('pos', firstPos, run.pos)
+  if (run.events !== last.seq) return fault('event rows', last.seq, run.events)
+  const seal = sealOf(run)
+  return Buffer.compare(seal, run.seal) === 0 ? undefined : fault('seal', hexOf(seal), hexOf(run.seal))
+}
