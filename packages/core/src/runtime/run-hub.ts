@@ -1,4 +1,5 @@
 import { Subject } from 'rxjs'
+import { LedgerConflictError } from '../errors.ts'
 import type { RunState } from '../machine/state.ts'
 import type { Host } from '../ports/clock.ts'
 import type { Ledger } from '../ports/ledger.ts'
@@ -72,7 +73,8 @@ export class RunHub {
     const key = newKey()
     const receipt = this.#receipts.send(key, async () => {
       await this.#existing
-      await ledger.put(this.runId, { key, command, at: host.clock.now() })
+      const fresh = await ledger.put(this.runId, { key, command, at: host.clock.now() })
+      if (!fresh) throw new LedgerConflictError('unique', `Run ${this.runId} has had a command of the key ${key} before; send it again.`)
       this.#loop?.poke()
     })
     if (this.#loop === undefined) {

@@ -7,3 +7,9 @@ export {
   type ScriptedStep,
 } from './scripted-model.ts'
 export { testTool, type TestTool, type TestToolOptions } from './test-tool.ts'
+export { checkLaws, checkTranscript, type Violation } from './checkers.ts'
+export { copyPrefix, mortalLedger, SimulatedCrash, type CrashPoint, type MortalLedger } from './faults.ts'
+export { seededRandom } from './seeded-random.ts'
+export { simulate, type Simulated, type SimulatedDecision, type Simulation } from './simulate.ts'
+export { ledgerContract, type LedgerContractCase, type OpenLedger } from './ledger-contract.ts'
+export { everyFact, sampleCallId, sampleMessage, sampleRunId, stamped } from './sample-facts.ts'

@@ -8,6 +8,8 @@ export interface ManualClock extends Clock {
   advanceToNext(): boolean
   /** Callbacks that are still to come. */
   readonly pending: number
+  /** How often anyone has asked for the time or for a callback. */
+  readonly uses: number
 }
 
 interface Timer {
@@ -17,6 +19,7 @@ interface Timer {
 
 export function manualClock(startMs: number = Date.UTC(2026, 0, 1)): ManualClock {
   let now = startMs
+  let uses = 0
   const timers = new Set<Timer>()
   const next = (): Timer | undefined =>
     [...timers].reduce<Timer | undefined>(
@@ -32,8 +35,12 @@ export function manualClock(startMs: number = Date.UTC(2026, 0, 1)): ManualClock
     now = Math.max(now, end)
   }
   return {
-    now: () => now,
+    now() {
+      uses++
+      return now
+    },
     schedule(delayMs: number, callback: () => void): Cancel {
+      uses++
       const timer = { at: now + Math.max(0, delayMs), callback }
       timers.add(timer)
       return () => void timers.delete(timer)
@@ -47,15 +54,19 @@ export function manualClock(startMs: number = Date.UTC(2026, 0, 1)): ManualClock
     get pending() {
       return timers.size
     },
+    get uses() {
+      return uses
+    },
   }
 }
 
-/** Rounds of promise callbacks that are waited for before time passes: more than any chain of this runtime needs. */
-const ROUNDS = 400
+/** Turns of the promise queue without anyone looking at the clock, after which nothing is taken to move any more. */
+const QUIET_TURNS = 20_000
 
 /**
  * Waits for a promise under a manual clock: whenever nothing moves any more, time jumps to the next timer. For code
- * that waits for nothing but promises and this clock; a promise that nothing can settle is an error, not a hang.
+ * that waits for nothing but promises and this clock, and looks at the clock as it goes, as the runtime does for every
+ * page of the ledger. A promise that nothing can settle is an error, not a hang.
  */
 export async function settle<T>(clock: ManualClock, promise: Promise<T>): Promise<T> {
   let settled = false
@@ -64,7 +75,13 @@ export async function settle<T>(clock: ManualClock, promise: Promise<T>): Promis
   }
   promise.then(done, done)
   for (;;) {
-    for (let round = 0; round < ROUNDS && !settled; round++) await Promise.resolve()
+    let uses = clock.uses
+    for (let quiet = 0; quiet < QUIET_TURNS && !settled; quiet++) {
+      await Promise.resolve()
+      if (clock.uses === uses) continue
+      uses = clock.uses
+      quiet = 0
+    }
     if (settled) return await promise
     if (!clock.advanceToNext()) {
       throw new Error('Nothing moves any more: the promise waits for something that no timer will bring.')

@@ -1,0 +1,163 @@
+import { textOf, type Message } from '../vocabulary/content.ts'
+import type { EventOf, EventType, RuntimeEvent } from '../vocabulary/event.ts'
+
+/** One law that a ledger breaks, and where. */
+export interface Violation {
+  readonly law: number
+  readonly seq: number
+  readonly what: string
+}
+
+/**
+ * Judges a run's events by the laws, without the machine: written from the laws alone, so that a fault of the machine
+ * cannot hide in its own judge. Empty means: nothing found.
+ */
+export function checkLaws(events: readonly RuntimeEvent[]): readonly Violation[] {
+  return [
+    ...everyRequestHasOneResult(events),
+    ...noResultWithoutRequest(events),
+    ...orderIsKept(events),
+    ...noCallPastALimit(events),
+    ...deltasAreTheMessage(events),
+    ...approvalsAreBound(events),
+  ]
+}
+
+function ofType<T extends EventType>(events: readonly RuntimeEvent[], type: T): readonly EventOf<T>[] {
+  return events.filter((event) => event.type === type) as unknown as readonly EventOf<T>[]
+}
+
+/** Law 1. An open run may still owe results of its last turn. */
+function everyRequestHasOneResult(events: readonly RuntimeEvent[]): readonly Violation[] {
+  const ended = events.at(-1)?.type === 'run_finished'
+  return ofType(events, 'tool_request_ready').flatMap((request) => {
+    const results = ofType(events, 'tool_result').filter(
+      ({ toolCallId }) => toolCallId === request.toolCallId,
+    )
+    const nextCall = ofType(events, 'model_call_started').find(({ seq }) => seq > request.seq)
+    const due = ended || nextCall !== undefined
+    const found: string[] = []
+    if (results.length > 1) found.push('has more than one result')
+    if (results.length === 0 && due) found.push('has no result')
+    for (const result of results) {
+      if (result.turn !== request.turn) found.push(`has its result in turn ${result.turn}`)
+      if (result.seq < request.seq) found.push('has its result before it')
+      if (nextCall && result.seq > nextCall.seq) found.push('has its result after the next model call')
+    }
+    return found.map((what) => ({ law: 1, seq: request.seq, what: `request ${request.toolCallId} ${what}` }))
+  })
+}
+
+/** Law 2. */
+function noResultWithoutRequest(events: readonly RuntimeEvent[]): readonly Violation[] {
+  const ran = new Set(['success', 'failed', 'timed_out'])
+  return ofType(events, 'tool_result').flatMap(({ toolCallId, outcome, seq }) => {
+    const before = events.filter((event) => event.seq < seq && event.toolCallId === toolCallId)
+    const requested = before.some(({ type }) => type === 'tool_request_ready')
+    const started = before.some(({ type }) => type === 'tool_started')
+    return [
+      ...(requested ? [] : [{ law: 2, seq, what: `result of ${toolCallId} without its request` }]),
+      ...(started || !ran.has(outcome)
+        ? []
+        : [{ law: 2, seq, what: `${outcome} of ${toolCallId} without a start` }]),
+    ]
+  })
+}
+
+/** Law 4. */
+function orderIsKept(events: readonly RuntimeEvent[]): readonly Violation[] {
+  return events.flatMap((event, index) => {
+    const before = events[index - 1]
+    const found: string[] = []
+    if (event.seq !== index + 1) found.push(`seq ${event.seq} at place ${index + 1}`)
+    if (before && event.turn < before.turn) found.push(`turn falls from ${before.turn} to ${event.turn}`)
+    if (before && event.epoch < before.epoch) found.push(`epoch falls from ${before.epoch} to ${event.epoch}`)
+    return found.map((what) => ({ law: 4, seq: event.seq, what }))
+  })
+}
+
+/** Law 9, for the limits that are counted in calls. */
+function noCallPastALimit(events: readonly RuntimeEvent[]): readonly Violation[] {
+  let { turnsMax = Infinity, toolCallsMax = Infinity } = ofType(events, 'run_started')[0]?.limits ?? {}
+  let [turns, finalizing, toolCalls] = [0, 0, 0]
+  const found: Violation[] = []
+  const judge = (broken: boolean, seq: number, what: string): void => {
+    if (broken) found.push({ law: 9, seq, what })
+  }
+  for (const event of events) {
+    if (event.type === 'limit_raised' && event.limit === 'turnsMax') turnsMax = event.max
+    if (event.type === 'limit_raised' && event.limit === 'toolCallsMax') toolCallsMax = event.max
+    if (event.type === 'model_call_started' && event.attempt === 1) {
+      if (event.finalizing) judge(++finalizing > 1, event.seq, 'a second finalizing call')
+      else judge(++turns > turnsMax, event.seq, `model call ${turns} of at most ${turnsMax}`)
+    }
+    if (event.type === 'tool_started' && event.attempt === 1) {
+      judge(++toolCalls > toolCallsMax, event.seq, `tool call ${toolCalls} of at most ${toolCallsMax}`)
+    }
+  }
+  return found
+}
+
+/** Law 12. */
+function deltasAreTheMessage(events: readonly RuntimeEvent[]): readonly Violation[] {
+  return ofType(events, 'assistant_message_finished').flatMap((message) => {
+    const mine = ofType(events, 'assistant_text_delta').filter(
+      ({ turn, attempt }) => turn === message.turn && attempt === message.attempt,
+    )
+    const parts = [...new Set(mine.map(({ part }) => part))].sort((a, b) => a - b)
+    const streamed = parts.map((part) => textOfDeltas(mine, part)).join('')
+    return streamed === textOf(message.parts)
+      ? []
+      : [{ law: 12, seq: message.seq, what: 'the text of the message is not that of its deltas' }]
+  })
+}
+
+function textOfDeltas(
+  deltas: readonly { readonly part: number; readonly text: string }[],
+  part: number,
+): string {
+  return deltas.flatMap((delta) => (delta.part === part ? [delta.text] : [])).join('')
+}
+
+/** Law 13. */
+function approvalsAreBound(events: readonly RuntimeEvent[]): readonly Violation[] {
+  return ofType(events, 'approval_decided').flatMap((decision) => {
+    const { toolCallId, attempt, inputDigest, seq } = decision
+    const same = (event: { readonly toolCallId: string; readonly attempt: number }): boolean =>
+      event.toolCallId === toolCallId && event.attempt === attempt
+    const asked = ofType(events, 'approval_requested').filter((event) => event.seq < seq && same(event))
+    const decided = ofType(events, 'approval_decided').filter(same)
+    const found: string[] = []
+    if (!asked.some((event) => event.inputDigest === inputDigest))
+      found.push('was not asked about these arguments')
+    if (decided.length > 1) found.push('is decided twice')
+    return found.map((what) => ({ law: 13, seq, what: `approval of ${toolCallId} ${what}` }))
+  })
+}
+
+/**
+ * Judges messages by what every provider demands (law 3): the results of a message stand right behind it, all of them,
+ * in request order; no result stands anywhere else; no call id twice. Empty means: acceptable.
+ */
+export function checkTranscript(messages: readonly Message[]): readonly string[] {
+  const found: string[] = []
+  const seen = new Set<string>()
+  messages.forEach((message, index) => {
+    if (message.role === 'assistant') {
+      const calls = message.parts.flatMap((part) => (part.type === 'tool_call' ? [part.toolCallId] : []))
+      for (const id of calls) {
+        if (seen.has(id)) found.push(`call ${id} stands twice`)
+        seen.add(id)
+      }
+      if (message.parts.length === 0) found.push(`message ${index} is empty`)
+      const next = messages[index + 1]
+      const results = next?.role === 'tool' ? next.results.map(({ toolCallId }) => toolCallId) : []
+      if (calls.join() !== results.join())
+        found.push(`results behind message ${index} are not those it asked for`)
+    }
+    if (message.role === 'tool' && messages[index - 1]?.role !== 'assistant') {
+      found.push(`results at ${index} stand behind no reply`)
+    }
+  })
+  return found
+}

@@ -1,0 +1,98 @@
+import type { AppendOptions, ExpectedHead, Head, Ledger } from '../ports/ledger.ts'
+import type { RuntimeEvent } from '../vocabulary/event.ts'
+import type { RunId } from '../vocabulary/ids.ts'
+
+/** Where a process dies: at its `append`-th append (from 1), with the events lost or stored. */
+export interface CrashPoint {
+  readonly append: number
+  readonly stored: boolean
+}
+
+/** What a dead process's ledger answers. */
+export class SimulatedCrash extends Error {
+  constructor() {
+    super('The process died here.')
+    this.name = 'SimulatedCrash'
+  }
+}
+
+/** A ledger as one process sees it, which dies at a given append: from then on every call rejects. */
+export interface MortalLedger extends Ledger {
+  readonly dead: boolean
+  /** Appends so far. */
+  readonly appends: number
+  /** What this process knows to be durable: acknowledged by a barrier, or before one. */
+  readonly durable: readonly RuntimeEvent[]
+}
+
+export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
+  let dead = false
+  let appends = 0
+  const durable: RuntimeEvent[] = []
+  const pending: RuntimeEvent[] = []
+  const requireAlive = (): void => {
+    if (dead) throw new SimulatedCrash()
+  }
+  const alive = async <T>(call: () => Promise<T>): Promise<T> => {
+    requireAlive()
+    return await call()
+  }
+  const append = async (
+    runId: RunId,
+    expected: ExpectedHead,
+    events: readonly RuntimeEvent[],
+    options: AppendOptions,
+  ): Promise<Head> => {
+    requireAlive()
+    appends++
+    const dies = crash?.append === appends
+    if (dies && !crash.stored) {
+      dead = true
+      throw new SimulatedCrash()
+    }
+    const head = await ledger.append(runId, expected, events, options)
+    if (dies) {
+      dead = true
+      throw new SimulatedCrash()
+    }
+    pending.push(...events)
+    if (options.durability === 'barrier') durable.push(...pending.splice(0))
+    return head
+  }
+  return {
+    append,
+    acquire: (runId) => alive(() => ledger.acquire(runId)),
+    head: (runId) => alive(() => ledger.head(runId)),
+    put: (runId, entry) => alive(() => ledger.put(runId, entry)),
+    inbox: (runId) => alive(() => ledger.inbox(runId)),
+    changes: (runId) => ledger.changes(runId),
+    async *read(runId, range) {
+      for await (const event of ledger.read(runId, range)) {
+        requireAlive()
+        yield event
+      }
+    },
+    async *runs() {
+      requireAlive()
+      yield* ledger.runs()
+    },
+    close: () => Promise.resolve(),
+    get dead() {
+      return dead
+    },
+    get appends() {
+      return appends
+    },
+    durable,
+  }
+}
+
+/** Copies the first events of a run into another ledger, take-overs included: a run that was cut off there. */
+export async function copyPrefix(events: readonly RuntimeEvent[], ledger: Ledger): Promise<void> {
+  let epoch = 1
+  for (const event of events) {
+    while (epoch < event.epoch) epoch = (await ledger.acquire(event.runId)).epoch
+    const expected = { expectedSeq: event.seq - 1, epoch }
+    await ledger.append(event.runId, expected, [event], { durability: 'barrier' })
+  }
+}

@@ -1,0 +1,106 @@
+import type { RunState } from '../machine/state.ts'
+import type { PendingApproval } from '../machine/tally.ts'
+import type { Ledger } from '../ports/ledger.ts'
+import type { RuntimeEvent } from '../vocabulary/event.ts'
+import type { RunId } from '../vocabulary/ids.ts'
+import type { JsonObject } from '../vocabulary/json.ts'
+import type { Agent } from '../runtime/agent.ts'
+import { createRuntime } from '../runtime/create-runtime.ts'
+import type { RunResult } from '../runtime/run-result.ts'
+import type { Run } from '../runtime/run.ts'
+import { mortalLedger, SimulatedCrash, type CrashPoint, type MortalLedger } from './faults.ts'
+import { settle, type ManualClock } from './manual-clock.ts'
+
+/** What a person answers to an approval. */
+export type SimulatedDecision =
+  | { readonly approve: true; readonly input?: JsonObject }
+  | { readonly approve: false; readonly reason: string }
+
+export interface Simulation {
+  /** Outlives every process. Fresh, or holding the run that `resume` names. */
+  readonly ledger: Ledger
+  readonly clock: ManualClock
+  /** Randomness of the runtime, from 0 to 1. */
+  readonly random: () => number
+  /** The agent as each process makes it; it gets its process's view of the ledger. */
+  readonly agentOf: (ledger: MortalLedger) => Agent
+  readonly input: string
+  /** Takes this run up instead of starting one. */
+  readonly resume?: RunId
+  /** Where the first, the second … process dies. Those after the last live. */
+  readonly crashes?: readonly CrashPoint[]
+  /** Cancels when the event of this number is seen. */
+  readonly cancelAtSeq?: number
+  /** Answers approvals; approves everything where not given. */
+  readonly decide?: (pending: PendingApproval) => SimulatedDecision
+}
+
+/** How a simulated run went. */
+export interface Simulated {
+  readonly result: RunResult
+  readonly events: readonly RuntimeEvent[]
+  readonly processes: number
+  /** Every state that a subscriber of the last process saw live. */
+  readonly lastStates: readonly RunState[]
+}
+
+/** More stretches than any run needs whose approvals are answered. */
+const STRETCHES_MAX = 1_000
+
+/** Drives a run to its end through crashes, approvals and a cancel, a new process after each death. */
+export async function simulate(simulation: Simulation): Promise<Simulated> {
+  const { ledger, clock, crashes = [], decide = () => ({ approve: true }) } = simulation
+  let runId = simulation.resume
+  let processes = 0
+  for (let stretch = 0; stretch < STRETCHES_MAX; stretch++) {
+    const own = mortalLedger(ledger, crashes[processes])
+    processes++
+    const agent = simulation.agentOf(own)
+    const { random } = simulation
+    const runtime = createRuntime({ ledger: own, agents: [agent], host: { clock, random, report: () => {} } })
+    try {
+      const run: Run = runId ? runtime.resume(runId) : runtime.run(agent, simulation.input)
+      runId = run.id
+      const lastStates: RunState[] = []
+      run.state$.subscribe({ next: (state) => lastStates.push(state), error: () => {} })
+      cancelAt(run, simulation.cancelAtSeq)
+      let result = await settle(clock, run.result)
+      while (result.status === 'suspended' && result.pendingApprovals.length > 0) {
+        answer(run, result.pendingApprovals, decide)
+        result = await settle(clock, run.result)
+      }
+      const events: RuntimeEvent[] = []
+      for await (const event of ledger.read(run.id)) events.push(event)
+      return { result, events, processes, lastStates }
+    } catch (error) {
+      if (!(error instanceof SimulatedCrash)) throw error
+      // A run that never came to be is started again by whoever wanted it.
+      if (runId && (await ledger.head(runId)) === undefined) runId = undefined
+    }
+  }
+  throw new Error(`The run did not end in ${STRETCHES_MAX} stretches.`)
+}
+
+function cancelAt(run: Run, seq: number | undefined): void {
+  if (seq === undefined) return
+  run.events$.subscribe({
+    next: (event) => {
+      if (event.seq === seq) run.cancel('simulated').catch(() => {})
+    },
+    error: () => {},
+  })
+}
+
+function answer(
+  run: Run,
+  pending: readonly PendingApproval[],
+  decide: (pending: PendingApproval) => SimulatedDecision,
+): void {
+  for (const approval of pending) {
+    const decision = decide(approval)
+    const sent = decision.approve
+      ? run.approve(approval.toolCallId, { by: 'simulated', ...(decision.input && { input: decision.input }) })
+      : run.deny(approval.toolCallId, { by: 'simulated', reason: decision.reason })
+    sent.catch(() => {})
+  }
+}

@@ -1,0 +1,215 @@
+import fc from 'fast-check'
+import {
+  defineAgent,
+  memoryLedger,
+  type Agent,
+  type JsonObject,
+  type Ledger,
+  type Limits,
+  type ModelRequest,
+  type Outcome,
+  type RunId,
+  type RuntimeEvent,
+  type StopReason,
+} from '@tallystick/core'
+import {
+  manualClock,
+  seededRandom,
+  scriptedModel,
+  simulate,
+  testTool,
+  type CrashPoint,
+  type MortalLedger,
+  type ScriptedReply,
+  type ScriptedStep,
+  type Simulated,
+} from '@tallystick/core/testing'
+
+/** A random agent: what its model says, how its tools behave, what happens to it from outside. */
+export interface Program {
+  readonly steps: readonly Step[]
+  readonly limits: Limits
+  readonly crashes: readonly CrashPoint[]
+  readonly cancelAtSeq: number | undefined
+  readonly decisions: readonly ('approve' | 'deny' | 'edit')[]
+  readonly randomness: number
+}
+
+interface Step {
+  readonly text: string
+  readonly reasoning: string
+  readonly calls: readonly CallPlan[]
+  readonly stopReason: StopReason | undefined
+  /** Attempts that fail before one succeeds, and how. */
+  readonly failures: readonly ('overloaded' | 'network' | 'truncated' | 'authentication')[]
+}
+
+interface CallPlan {
+  readonly tool: string
+  readonly behaviour: 'succeed' | 'throw' | 'hang' | 'progress' | 'invalid' | 'malformed'
+}
+
+const toolNames = ['read', 'write', 'rerunnable', 'reconciled', 'asking', 'no_such_tool'] as const
+
+const callPlan: fc.Arbitrary<CallPlan> = fc.record({
+  tool: fc.constantFrom(...toolNames),
+  behaviour: fc.oneof(
+    { weight: 4, arbitrary: fc.constant('succeed' as const) },
+    { weight: 1, arbitrary: fc.constantFrom('throw', 'hang', 'progress', 'invalid', 'malformed') },
+  ),
+})
+
+const step: fc.Arbitrary<Step> = fc.record({
+  text: fc.string({ maxLength: 12 }),
+  reasoning: fc.constantFrom('', '', 'Hm.'),
+  calls: fc.array(callPlan, { maxLength: 4 }),
+  stopReason: fc.oneof(
+    { weight: 8, arbitrary: fc.constant(undefined) },
+    { weight: 1, arbitrary: fc.constantFrom<StopReason>('max_tokens', 'refused', 'paused', 'other', 'end') },
+  ),
+  failures: fc.oneof(
+    { weight: 5, arbitrary: fc.constant([]) },
+    {
+      weight: 1,
+      arbitrary: fc.array(fc.constantFrom('overloaded', 'network', 'truncated', 'authentication'), { maxLength: 5 }),
+    },
+  ),
+})
+
+export const program: fc.Arbitrary<Program> = fc.record({
+  steps: fc.array(step, { maxLength: 5 }),
+  limits: fc.record(
+    {
+      turnsMax: fc.integer({ min: 0, max: 6 }),
+      toolCallsMax: fc.integer({ min: 0, max: 8 }),
+      toolCallsPerTurnMax: fc.integer({ min: 1, max: 3 }),
+      concurrencyMax: fc.integer({ min: 1, max: 3 }),
+      onLimit: fc.constantFrom('finalize', 'stop'),
+    },
+    { requiredKeys: [] },
+  ),
+  crashes: fc.array(fc.record({ append: fc.integer({ min: 1, max: 25 }), stored: fc.boolean() }), { maxLength: 3 }),
+  cancelAtSeq: fc.option(fc.integer({ min: 1, max: 80 }), { nil: undefined, freq: 2 }),
+  decisions: fc.array(fc.constantFrom('approve', 'deny', 'edit'), { maxLength: 4 }),
+  randomness: fc.integer({ min: 0, max: 0xffffffff }),
+})
+
+/** What really happened, as the tools saw it. */
+export interface World {
+  /** Effects of write tools, by call. */
+  readonly effects: Map<string, number>
+  /** Idempotency keys whose effect took place. */
+  readonly keys: Set<string>
+  /** Effects and model calls that began before what announces them was durable. */
+  readonly early: string[]
+}
+
+/** Plays a program to its end. */
+export async function play(
+  { steps, limits, crashes, cancelAtSeq, decisions, randomness }: Program,
+  start: { ledger?: Ledger; resume?: RunId; world?: World } = {},
+): Promise<Simulated & { world: World; ledger: Ledger }> {
+  const world = start.world ?? { effects: new Map(), keys: new Set(), early: [] }
+  const clock = manualClock()
+  const ledger = start.ledger ?? memoryLedger()
+  const attempts = new Map<number, number>()
+  let decided = 0
+  const simulated = await simulate({
+    ...{ ledger, clock, random: seededRandom(randomness), input: 'Go.', crashes },
+    ...(start.resume && { resume: start.resume }),
+    ...(cancelAtSeq !== undefined && { cancelAtSeq }),
+    agentOf: (own) => agentOf(steps, limits, world, own, attempts),
+    decide: () => {
+      const decision = decisions[decided++] ?? 'approve'
+      if (decision === 'deny') return { approve: false, reason: 'not today' }
+      return decision === 'edit' ? { approve: true, input: { do: 'succeed', edited: true } } : { approve: true }
+    },
+  })
+  return { ...simulated, world, ledger }
+}
+
+function agentOf(
+  steps: readonly Step[],
+  limits: Limits,
+  world: World,
+  ledger: MortalLedger,
+  attempts: Map<number, number>,
+): Agent {
+  const durable = (matches: (event: RuntimeEvent) => boolean): boolean => ledger.durable.some(matches)
+  const reply = (request: ModelRequest): ScriptedReply => {
+    if (!durable(({ type }) => type === 'model_call_started')) world.early.push('model call')
+    const turn = request.messages.filter(({ role }) => role === 'assistant').length
+    const attempt = (attempts.get(turn) ?? 0) + 1
+    attempts.set(turn, attempt)
+    return replyOf(steps[turn], attempt, request)
+  }
+  const model = scriptedModel(Array.from({ length: 500 }, (): ScriptedStep => reply))
+  const body = (name: string, writes: boolean) => {
+    return async (
+      run: { input: JsonObject; idempotencyKey: string; toolCallId: string; attempt: number },
+      report: { progress(data: string): void },
+    ): Promise<string> => {
+      const announced = durable(
+        (event) =>
+          event.type === 'tool_started' && event.toolCallId === run.toolCallId && event.attempt === run.attempt,
+      )
+      if (!announced) world.early.push(`${name} ${run.toolCallId}`)
+      const doing = run.input['do']
+      if (doing === 'hang') await new Promise(() => {})
+      if (doing === 'progress') report.progress('half')
+      await Promise.resolve()
+      if (doing === 'throw') throw new Error('broken')
+      if (writes) {
+        world.effects.set(run.toolCallId, (world.effects.get(run.toolCallId) ?? 0) + 1)
+        world.keys.add(run.idempotencyKey)
+      }
+      return `${name} did it`
+    }
+  }
+  const check = (input: JsonObject) =>
+    input['do'] === 'invalid'
+      ? ({ kind: 'refuse', outcome: 'invalid_input', text: 'do: expected something else' } as const)
+      : ({ kind: 'run' } as const)
+  const shared = { timeoutMs: 1_000, check }
+  const tools = [
+    testTool({ ...shared, name: 'read', run: body('read', false) }),
+    testTool({ ...shared, name: 'write', effect: 'write', run: body('write', true) }),
+    testTool({ ...shared, name: 'rerunnable', effect: 'write', recovery: 'rerun', run: body('rerunnable', true) }),
+    testTool({
+      ...{ ...shared, name: 'reconciled', effect: 'write', recovery: 'reconcile', run: body('reconciled', true) },
+      reconcile: async ({ idempotencyKey }) =>
+        world.keys.has(idempotencyKey)
+          ? { state: 'done', outcome: 'success', content: [{ type: 'text', text: 'it was done' }] }
+          : { state: 'not_done' },
+    }),
+    testTool({
+      ...{ ...shared, name: 'asking', effect: 'write', run: body('asking', true) },
+      check: (input) => (input['do'] === 'invalid' ? check(input) : { kind: 'ask' }),
+    }),
+  ]
+  return defineAgent({ name: 'program', instructions: 'Play.', model, tools, limits })
+}
+
+function replyOf(step: Step | undefined, attempt: number, request: ModelRequest): ScriptedReply {
+  if (step === undefined) return { text: 'The end.', usage: { inputTokens: 5, outputTokens: 2 } }
+  const { text, reasoning, stopReason } = step
+  const toolCalls = request.toolChoice.type === 'none' ? [] : step.calls.map(scripted)
+  const fail = step.failures[attempt - 1]
+  return {
+    ...{ text, reasoning, toolCalls, usage: { inputTokens: 10, outputTokens: attempt } },
+    ...(stopReason && { stopReason }),
+    ...(fail && { fail }),
+  }
+}
+
+/** The provider claims the same id for every call: ids of the ledger have to be the runtime's own. */
+function scripted({ tool, behaviour }: CallPlan): { id: string; name: string; input: JsonObject | string } {
+  return { id: 'call_0', name: tool, input: behaviour === 'malformed' ? '{"do":' : { do: behaviour } }
+}
+
+/** The outcomes in a ledger, by call. */
+export function outcomesOf(events: readonly RuntimeEvent[]): Map<string, Outcome> {
+  return new Map(
+    events.flatMap((event) => (event.type === 'tool_result' ? [[event.toolCallId, event.outcome] as const] : [])),
+  )
+}
