@@ -1,0 +1,57 @@
+import { once } from 'node:events'
+import type { Paint } from './view/paint.ts'
+import { paintFor } from './view/paint.ts'
+
+/** What a verb has of the place that it runs in. */
+export interface CommandContext {
+  /** Data for people or for programs (`--json`). */
+  readonly json: boolean
+  readonly environment: NodeJS.ProcessEnv
+  readonly workingDirectory: string
+  /** Whether a person can be asked. */
+  readonly interactive: boolean
+  /** Colours of stdout. */
+  readonly paint: Paint
+  /** Where a run is shown while it goes on: stdout, or stderr where stdout is for JSON. */
+  readonly view: { readonly write: (text: string) => void; readonly paint: Paint }
+  /** Writes to stdout, where the data go. Waits while the reader is behind. */
+  readonly print: (text: string) => Promise<void>
+  /** Writes a line to stderr, where all else goes. */
+  readonly say: (line: string) => void
+  /** How the user calls this program, for the commands that messages name. */
+  readonly programName: string
+}
+
+/** The context of this process. */
+export function processContext(json: boolean): CommandContext {
+  const { stdout, stderr, stdin, env } = process
+  const viewed = json ? stderr : stdout
+  return {
+    json,
+    environment: env,
+    workingDirectory: process.cwd(),
+    interactive: stdin.isTTY && stderr.isTTY && !json,
+    paint: paintFor(stdout, env),
+    view: { write: (text) => void viewed.write(text), paint: paintFor(viewed, env) },
+    print: async (text) => {
+      if (!stdout.write(text)) await once(stdout, 'drain')
+    },
+    say: (line) => void stderr.write(`${line}\n`),
+    programName: programName(env),
+  }
+}
+
+/** Inside this repository the command is a script of its package.json; elsewhere it is a program. */
+export function programName(environment: NodeJS.ProcessEnv): string {
+  const script = environment['npm_lifecycle_event']
+  return script === 'tallystick' || script === 'demo' ? 'npx -y pnpm@12 tallystick' : 'tallystick'
+}
+
+/** A command line that a person can paste into a shell. */
+export function commandLine(programName: string, ...words: readonly string[]): string {
+  return [programName, ...words.map(shellWord)].join(' ')
+}
+
+function shellWord(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
+}

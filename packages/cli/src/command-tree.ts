@@ -1,0 +1,124 @@
+import { Command, InvalidArgumentError, Option } from 'commander'
+import type { JsonObject } from '@tallystick/core'
+import type { CommandContext } from './command-context.ts'
+import type { ExitCode } from './exit-code.ts'
+
+const afterHelp = `
+Exit codes: 0 ok, 1 failed, 2 wrong use, 3 replay diverged, 4 ledger damaged, 5 not found.
+RUN is a run's id, an unambiguous beginning or end of it, or "latest".`
+
+/** Hears how the verb that was called ended. */
+type Done = (code: ExitCode) => void
+
+/** The command line as commander reads it. Each verb is imported when it is used. */
+export function commandTree(context: CommandContext, done: Done): Command {
+  const program = new Command('tallystick')
+    .description(
+      'Looks at the runs of a Tallystick ledger, decides about their tool calls, and drives them on.',
+    )
+    .addHelpText('after', afterHelp)
+    .exitOverride()
+    // Whoever catches the error prints it, once.
+    .configureOutput({ outputError: () => undefined })
+  addLookingVerbs(program, context, done)
+  addDecidingVerbs(program, context, done)
+  addDrivingVerbs(program, context, done)
+  return program
+}
+
+function addVerb(program: Command, name: string, description: string): Command {
+  return program
+    .command(name)
+    .description(description)
+    .argument('<ledger>', 'file of the ledger')
+    .option('--json', 'print JSON; errors too, on stderr')
+}
+
+function addLookingVerbs(program: Command, context: CommandContext, done: Done): void {
+  addVerb(program, 'list', 'list the runs, the newest first').action(async (ledger: string) => {
+    const { list } = await import('./verbs/list.ts')
+    done(await list(context, ledger))
+  })
+  addVerb(program, 'show', 'show the state and the transcript of a run')
+    .argument('<run>', 'id of the run')
+    .option('--at <seq>', 'as it was right behind this event', wholeNumber)
+    .action(async (ledger: string, run: string, options: { at?: number }) => {
+      const { show } = await import('./verbs/show.ts')
+      done(await show(context, { ledger, run, ...options }))
+    })
+  addVerb(program, 'verify', 'check the chain and the laws of every run').action(async (ledger: string) => {
+    const { verify } = await import('./verbs/verify.ts')
+    done(await verify(context, ledger))
+  })
+  addVerb(program, 'export', 'print the events, one JSON object a line')
+    .option('--run <run>', 'of this run only')
+    .action(async (ledger: string, options: { run?: string }) => {
+      const { exportLedger } = await import('./verbs/export.ts')
+      done(await exportLedger(context, { ledger, ...options }))
+    })
+}
+
+function addDecidingVerbs(program: Command, context: CommandContext, done: Done): void {
+  const deciding = (name: string, description: string): Command =>
+    addVerb(program, name, description)
+      .argument('<run>', 'id of the run')
+      .argument('<call>', 'id of the tool call, or an unambiguous end of it')
+      .option('--by <name>', 'who decides (default: the name of your account)')
+
+  deciding('approve', 'approve a tool call that waits for it')
+    .option('--input <json>', 'run it with this input instead', jsonObject)
+    .action(
+      async (ledger: string, run: string, call: string, options: { by?: string; input?: JsonObject }) => {
+        const { approve } = await import('./verbs/approve.ts')
+        done(await approve(context, { ledger, run, call, ...options }))
+      },
+    )
+  deciding('deny', 'deny a tool call that waits for an approval')
+    .requiredOption('--reason <text>', 'why; the model reads it')
+    .action(async (ledger: string, run: string, call: string, options: { by?: string; reason: string }) => {
+      const { deny } = await import('./verbs/deny.ts')
+      done(await deny(context, { ledger, run, call, ...options }))
+    })
+  addVerb(program, 'cancel', 'ask a run to stop')
+    .argument('<run>', 'id of the run')
+    .option('--by <name>', 'who asks (default: the name of your account)')
+    .option('--reason <text>', 'why')
+    .action(async (ledger: string, run: string, options: { by?: string; reason?: string }) => {
+      const { cancel } = await import('./verbs/cancel.ts')
+      done(await cancel(context, { ledger, run, ...options }))
+    })
+}
+
+function addDrivingVerbs(program: Command, context: CommandContext, done: Done): void {
+  addVerb(program, 'resume', 'drive a run on, with the agents of tallystick.config.ts')
+    .argument('<run>', 'id of the run')
+    .addOption(new Option('--yes', 'approve every call that waits for it').conflicts('deny'))
+    .option('--deny <reason>', 'deny every call that waits for an approval')
+    .option('--by <name>', 'who decides (default: the name of your account)')
+    .option('--config <file>', 'where the agents are (default: the nearest tallystick.config.ts)')
+    .action(
+      async (
+        ledger: string,
+        run: string,
+        options: { yes?: boolean; deny?: string; by?: string; config?: string },
+      ) => {
+        const { resume } = await import('./verbs/resume.ts')
+        done(await resume(context, { ledger, run, ...options }))
+      },
+    )
+}
+
+function wholeNumber(text: string): number {
+  if (!/^[1-9]\d*$/.test(text)) throw new InvalidArgumentError('It has to be a whole number from 1.')
+  return Number(text)
+}
+
+function jsonObject(text: string): JsonObject {
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject
+  } catch {
+    // Not JSON at all: the message below says what it should be.
+  }
+  throw new InvalidArgumentError(`It has to be a JSON object, such as '{"quantity":12}'.`)
+}

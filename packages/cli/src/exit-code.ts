@@ -1,0 +1,37 @@
+import { TallystickError } from '@tallystick/core'
+
+/** What the command's exit code says. */
+export const exitCodes = { ok: 0, failed: 1, usage: 2, diverged: 3, damaged: 4, notFound: 5 } as const
+export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
+
+/** What keeps a command from doing what it was asked. */
+export type CommandErrorKind = 'usage' | 'not_found' | 'refused'
+
+const byKind: Readonly<Record<CommandErrorKind, ExitCode>> = {
+  usage: exitCodes.usage,
+  not_found: exitCodes.notFound,
+  refused: exitCodes.failed,
+}
+
+/** The command cannot do what it was asked. Codes `usage`, `not_found`, `refused`; the message names what to do next. */
+export class CommandError extends TallystickError {
+  readonly exitCode: ExitCode
+  constructor(kind: CommandErrorKind, message: string, options?: { readonly cause?: unknown }) {
+    super(kind, message, options)
+    this.exitCode = byKind[kind]
+  }
+}
+
+const byErrorCode: Readonly<Record<string, ExitCode>> = {
+  configuration: exitCodes.usage,
+  run_not_found: exitCodes.notFound,
+  ledger_damaged: exitCodes.damaged,
+  law_broken: exitCodes.damaged,
+  illegal_transition: exitCodes.damaged,
+}
+
+/** The exit code that goes with an error. */
+export function exitCodeOf(error: unknown): ExitCode {
+  if (error instanceof CommandError) return error.exitCode
+  return (error instanceof TallystickError ? byErrorCode[error.code] : undefined) ?? exitCodes.failed
+}

@@ -1,0 +1,44 @@
+import { createHash } from 'node:crypto'
+import { userInfo } from 'node:os'
+import type { Json, Ledger, OutsideCommand, RunId } from '@tallystick/core'
+import { canonicalJson } from '@tallystick/core'
+import type { CommandContext } from './command-context.ts'
+import { commandLine } from './command-context.ts'
+
+/** The name of the account that this process runs under, for the record of who decided. */
+export function accountName(): string {
+  return userInfo().username
+}
+
+/** Puts a command into a run's inbox. The same command put twice is one entry; answers whether it is new. */
+export function putCommand(ledger: Ledger, runId: RunId, command: OutsideCommand): Promise<boolean> {
+  const digest = createHash('sha256')
+    .update(canonicalJson(command as unknown as Json))
+    .digest('hex')
+  return ledger.put(runId, { key: `${command.type}:${digest}`, command, at: Date.now() })
+}
+
+/** What was put into which inbox. */
+export interface Acknowledgement {
+  readonly ledgerPath: string
+  readonly runId: RunId
+  readonly command: OutsideCommand
+  /** Whether the command was put now, not before. */
+  readonly added: boolean
+}
+
+/** Says what was put, and how the run comes to hear of it. */
+export async function acknowledge(context: CommandContext, put: Acknowledgement): Promise<void> {
+  const { ledgerPath, runId, command, added } = put
+  const next = commandLine(context.programName, 'resume', ledgerPath, runId)
+  if (context.json) return context.print(`${JSON.stringify({ runId, command, added, next })}\n`)
+  context.say(
+    added
+      ? `Recorded: ${command.type} for run ${runId}.`
+      : `This was asked for before: ${command.type} for run ${runId}.`,
+  )
+  context.say(
+    'A process that drives the run takes it up by itself. If there is none, this continues the run:',
+  )
+  await context.print(`${next}\n`)
+}

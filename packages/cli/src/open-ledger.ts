@@ -1,0 +1,24 @@
+import { existsSync } from 'node:fs'
+import type { Ledger } from '@tallystick/core'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { CommandError } from './exit-code.ts'
+
+/** Opens a ledger that is there already, for looking (`read`: nothing can be written) or for commands and driving. */
+export async function withLedger<Result>(
+  path: string,
+  access: 'read' | 'write',
+  use: (ledger: Ledger) => Promise<Result>,
+): Promise<Result> {
+  if (!existsSync(path)) {
+    throw new CommandError(
+      'not_found',
+      `There is no ledger at ${path}. Name the file that the runs were recorded in.`,
+    )
+  }
+  const ledger = sqliteLedger(path, { readOnly: access === 'read' })
+  try {
+    return await use(ledger)
+  } finally {
+    await ledger.close()
+  }
+}

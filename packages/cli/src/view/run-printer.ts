@@ -1,0 +1,114 @@
+import type { EventOf, RuntimeEvent } from '@tallystick/core'
+import { contentText, oneLine } from './content-text.ts'
+import type { Paint } from './paint.ts'
+import { runEnding } from './run-ending.ts'
+
+/** Where a run is printed, and how. */
+export interface RunPrinterOptions {
+  /** Takes text as it comes, line breaks included. */
+  readonly write: (text: string) => void
+  readonly paint: Paint
+  /** Where inputs and results are cut, in characters. Default 400. */
+  readonly cutAt?: number
+}
+
+/**
+ * Prints a run for a person, event by event: the reply's text as it streams, and each tool call with its two halves,
+ * the request and the result, under the one id that joins them.
+ */
+export function runPrinter({ write, paint, cutAt = 400 }: RunPrinterOptions): (event: RuntimeEvent) => void {
+  let lineOpen = false
+  const line = (text: string): void => {
+    write(`${lineOpen ? '\n' : ''}${text}\n`)
+    lineOpen = false
+  }
+  const stream = (text: string): void => {
+    if (text === '') return
+    write(text)
+    lineOpen = !text.endsWith('\n')
+  }
+  const note = (text: string): void => line(paint('yellow', `! ${text}`))
+
+  return (event) => {
+    switch (event.type) {
+      case 'run_started':
+        return line(
+          paint('dim', `run ${event.runId} of ${event.agent}, model ${event.definition.model.modelId}`),
+        )
+      case 'run_resumed':
+        return note(resumed(event))
+      case 'input_received':
+        return line(`${paint('bold', `> ${contentText(event.message.parts)}`)}\n`)
+      case 'assistant_text_delta':
+        return stream(event.text)
+      case 'assistant_reasoning_delta':
+        return stream(paint('dim', event.text))
+      case 'model_stream_failed':
+        return note(failed(event))
+      case 'tool_request_ready':
+        line(`${paint('cyan', '┌ request')} ${paint('bold', event.name)} ${paint('dim', event.toolCallId)}`)
+        return line(
+          `${paint('cyan', '│')} ${oneLine(event.malformed?.text ?? JSON.stringify(event.input), cutAt)}`,
+        )
+      case 'approval_requested':
+        return note(
+          `${event.name} ${event.toolCallId} needs an approval${event.reason ? `: ${event.reason}` : ''}`,
+        )
+      case 'approval_decided':
+        return note(decided(event))
+      case 'tool_started':
+        return event.attempt > 1 ? note(`${event.name} ${event.toolCallId} is started again`) : undefined
+      case 'tool_result':
+        return line(result(event, paint, cutAt))
+      case 'context_compacted':
+        return note(`${event.replacedMessages} older messages were replaced by a summary`)
+      case 'agent_handed_off':
+        return note(`${event.from} handed over to ${event.to}`)
+      case 'guardrail_tripped':
+        return note(`the guardrail ${event.guardrail} tripped on ${event.on}: ${event.action}`)
+      case 'limit_reached':
+        return note(`the limit ${event.limit} of ${event.max} is reached: ${event.policy}`)
+      case 'limit_raised':
+        return note(`${event.by} raised the limit ${event.limit} to ${event.max}`)
+      case 'cancel_requested':
+        return note(`cancelled${event.by ? ` by ${event.by}` : ''}${event.reason ? `: ${event.reason}` : ''}`)
+      case 'assistant_message_finished':
+        return event.partial ? note('the reply was cut off here') : lineOpen ? line('') : undefined
+      case 'run_finished':
+        return line(`${paint('bold', 'done:')} ${runEnding(event)}`)
+      case 'model_call_started':
+      case 'assistant_started':
+      case 'tool_input_delta':
+      case 'usage_updated':
+      case 'tool_requests_collected':
+      case 'tool_progress':
+      case 'tool_results_injected':
+        return undefined
+    }
+  }
+}
+
+function resumed({ why, epoch, inDoubt }: EventOf<'run_resumed'>): string {
+  const doubt = inDoubt.length > 0 ? `, in doubt: ${inDoubt.join(', ')}` : ''
+  return `resumed (${why}) by writer ${epoch}${doubt}`
+}
+
+function failed({ attempt, failure, retryAt }: EventOf<'model_stream_failed'>): string {
+  const next = retryAt === undefined ? '' : '; it is tried again, and what it said so far is withdrawn'
+  return `attempt ${attempt} of the model call failed (${failure.class}): ${failure.message}${next}`
+}
+
+function decided({ approved, by, reason, input, toolCallId }: EventOf<'approval_decided'>): string {
+  const what = approved ? `approved${input === undefined ? '' : ' with a changed input'}` : 'denied'
+  return `${toolCallId} was ${what} by ${by}${reason ? `: ${reason}` : ''}`
+}
+
+function result(event: EventOf<'tool_result'>, paint: Paint, cutAt: number): string {
+  const { name, toolCallId, outcome, durationMs, content } = event
+  const outcomeText = paint(outcome === 'success' ? 'green' : 'red', outcome)
+  const time = durationMs === undefined ? '' : ` in ${durationMs} ms`
+  return (
+    `${paint('cyan', '└ result ')} ${paint('bold', name)} ${paint('dim', toolCallId)} ${outcomeText}${time}\n` +
+    `  ${oneLine(contentText(content), cutAt)}\n`
+  )
+}

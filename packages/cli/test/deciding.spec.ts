@@ -1,0 +1,172 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { callOf, openShop } from './kit/shop.ts'
+import { json, tallystick } from './kit/tallystick.ts'
+
+const config = ['--config', join(import.meta.dirname, 'kit', 'tallystick.config.ts')]
+
+describe('a decision from another process', () => {
+  it('waits in the inbox until resume carries the run on to its end', async () => {
+    await using shop = await openShop()
+    const waiting = await shop.start()
+    const [call, runId] = [callOf(waiting), waiting.runId]
+    const approved = await tallystick(
+      'approve',
+      shop.ledgerPath,
+      runId.slice(-10),
+      call.slice(-5),
+      '--by',
+      'ann',
+    )
+    expect(approved).toMatchObject({ code: 0, stdout: `tallystick resume ${shop.ledgerPath} ${runId}\n` })
+    expect(approved.stderr).toContain(`approve for run ${runId}`)
+
+    const resumed = await tallystick('resume', shop.ledgerPath, runId, ...config)
+    expect(resumed.code).toBe(0)
+    expect(resumed.stdout).toContain(`! ${call} was approved by ann\n`)
+    expect(resumed.stdout).toMatch(new RegExp(`└ result  pay ${call} success in \\d+ ms\n +5 USD paid\n`))
+    expect(resumed.stdout).toContain('Payment: 5 USD paid')
+    expect(resumed.stdout).toContain('Tally: 2 requests, 2 results, 0 open.')
+    expect(resumed.stdout).not.toContain('I look.')
+    const [given, closed] = resumed.stderr.split('\n')
+    expect(json(given ?? '')).toEqual({
+      agent: 'shopper',
+      ledgerPath: shop.ledgerPath,
+      modelId: 'scripted-1',
+      runId,
+    })
+    expect(closed).toBe('config closed')
+
+    const listed = await tallystick('list', shop.ledgerPath, '--json')
+    expect(json(listed.stdout)).toMatchObject({
+      runId,
+      status: 'done',
+      detail: 'answered',
+      turns: 3,
+      toolCalls: 2,
+    })
+  })
+
+  it('may change the input of the call', async () => {
+    await using shop = await openShop()
+    const { runId, ...waiting } = await shop.start()
+    const call = callOf({ runId, ...waiting })
+    await tallystick('approve', shop.ledgerPath, runId, call, '--by', 'ann', '--input', '{"usd":3}')
+    const { code, stdout } = await tallystick('resume', shop.ledgerPath, runId, '--json', ...config)
+    expect(code).toBe(0)
+    expect(json(stdout)).toMatchObject({
+      runId,
+      status: 'done',
+      reason: 'answered',
+      text: 'Payment: 3 USD paid',
+      turns: 3,
+    })
+  })
+
+  it('may deny the call, and the model reads why', async () => {
+    await using shop = await openShop()
+    const waiting = await shop.start()
+    await tallystick(
+      'deny',
+      shop.ledgerPath,
+      waiting.runId,
+      callOf(waiting),
+      '--by',
+      'bob',
+      '--reason',
+      'too dear',
+    )
+    const { stdout } = await tallystick('resume', shop.ledgerPath, 'latest', '--json', ...config)
+    expect(json(stdout)).toMatchObject({
+      status: 'done',
+      toolCalls: 1,
+      text: expect.stringContaining('bob denied this call: too dear'),
+    })
+  })
+
+  it('is taken once: the same again changes nothing, another one is refused', async () => {
+    await using shop = await openShop()
+    const waiting = await shop.start()
+    const words = [shop.ledgerPath, waiting.runId, callOf(waiting), '--by', 'ann', '--json']
+    expect(json((await tallystick('approve', ...words)).stdout)).toMatchObject({
+      added: true,
+      command: { type: 'approve', by: 'ann' },
+    })
+    expect(json((await tallystick('approve', ...words)).stdout)).toMatchObject({ added: false })
+    const denied = await tallystick('deny', ...words, '--reason', 'no')
+    expect(denied).toMatchObject({ code: 1, stdout: '' })
+    expect(json(denied.stderr)).toMatchObject({
+      error: { code: 'refused', exitCode: 1, message: expect.stringContaining('approve by ann') },
+    })
+  })
+
+  it('may stop the run: every open call gets a result', async () => {
+    await using shop = await openShop()
+    const { runId } = await shop.start()
+    expect(await tallystick('cancel', shop.ledgerPath, runId, '--reason', 'closed')).toMatchObject({
+      code: 0,
+    })
+    const { code, stdout } = await tallystick('resume', shop.ledgerPath, runId, ...config)
+    expect(code).toBe(0)
+    expect(stdout).toContain('2 requests, 2 results, 0 open')
+    expect(stdout).toContain('done: cancelled')
+    expect(await tallystick('cancel', shop.ledgerPath, runId)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('is done (cancelled)'),
+    })
+  })
+})
+
+describe('resume', () => {
+  it('decides by --yes or --deny, for the record under --by', async () => {
+    await using shop = await openShop()
+    const [first, second] = [await shop.start(), await shop.start()]
+    const yes = await tallystick('resume', shop.ledgerPath, first.runId, '--yes', '--by', 'ann', ...config)
+    expect(yes.stdout).toContain(`${callOf(first)} was approved by ann`)
+    const no = await tallystick(
+      'resume',
+      shop.ledgerPath,
+      second.runId,
+      '--deny',
+      'not now',
+      '--by',
+      'bob',
+      ...config,
+    )
+    expect(no.stdout).toContain(`${callOf(second)} was denied by bob: not now`)
+    expect(no.stdout).toContain('done: answered')
+  })
+
+  it('leaves a run suspended where nobody can be asked, and says what continues it', async () => {
+    await using shop = await openShop()
+    const waiting = await shop.start()
+    const { code, stdout } = await tallystick('resume', shop.ledgerPath, waiting.runId, ...config)
+    expect(code).toBe(0)
+    const call = `${shop.ledgerPath} ${waiting.runId} ${callOf(waiting)}`
+    expect(stdout).toContain(`  tallystick approve ${call} --by you\n`)
+    expect(stdout).toContain(`  tallystick resume ${shop.ledgerPath} ${waiting.runId}\n`)
+  })
+
+  it('needs a configuration that gives the agent', async () => {
+    await using shop = await openShop()
+    const { runId } = await shop.start()
+    const missing = await tallystick(
+      'resume',
+      shop.ledgerPath,
+      runId,
+      '--config',
+      join(shop.folder, 'none.ts'),
+    )
+    expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining('No configuration was found') })
+    const other = join(shop.folder, 'tallystick.config.js')
+    await writeFile(other, 'export default { agents: [] }')
+    const strange = await tallystick('resume', shop.ledgerPath, runId, '--config', other)
+    expect(strange).toMatchObject({ code: 2, stderr: expect.stringContaining('shopper') })
+    await writeFile(other, 'export default 7')
+    expect(await tallystick('resume', shop.ledgerPath, runId, '--config', other)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('gives no agents'),
+    })
+  })
+})

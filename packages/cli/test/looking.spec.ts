@@ -1,0 +1,163 @@
+import { createHash } from 'node:crypto'
+import { readFile, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { RunResult } from '@tallystick/core'
+import Database from 'better-sqlite3'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Shop } from './kit/shop.ts'
+import { callOf, openShop } from './kit/shop.ts'
+import { json, tallystick } from './kit/tallystick.ts'
+
+/** Changes one letter of what a run's third event says, past the rules of the database; answers its `seq`. */
+function tamper(ledgerPath: string, runId: string): number {
+  const database = new Database(ledgerPath)
+  const triggers = database
+    .prepare("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
+    .pluck()
+    .all() as string[]
+  for (const name of triggers) database.exec(`DROP TRIGGER "${name}"`)
+  const seq = 3
+  const { changes } = database
+    .prepare(
+      `UPDATE payload SET body = CAST(replace(CAST(body AS TEXT), 'e', 'a') AS BLOB)
+       WHERE pos = (SELECT pos FROM event WHERE run_id = ? AND seq = ?)`,
+    )
+    .run(runId, seq)
+  database.close()
+  if (changes !== 1) throw new Error('nothing was changed')
+  return seq
+}
+
+/** The files of a folder by name, with their digests. */
+async function contents(folder: string): Promise<Record<string, string>> {
+  const digests: Record<string, string> = {}
+  for (const name of await readdir(folder)) {
+    digests[name] = createHash('sha256')
+      .update(await readFile(join(folder, name)))
+      .digest('hex')
+  }
+  return digests
+}
+
+describe('a ledger with two runs that wait', () => {
+  let shop: Shop
+  let older: RunResult
+  let newer: RunResult
+  beforeAll(async () => {
+    shop = await openShop()
+    older = await shop.start()
+    newer = await shop.start()
+  })
+  afterAll(() => shop[Symbol.asyncDispose]())
+
+  it('is listed with a line a run, the newest first', async () => {
+    const { code, stdout, stderr } = await tallystick('list', shop.ledgerPath)
+    const lines = stdout.trimEnd().split('\n')
+    expect({ code, stderr, count: lines.length }).toEqual({ code: 0, stderr: '', count: 3 })
+    expect(lines[0]).toMatch(/^RUN +AGENT +TURNS +CALLS +TOKENS +STARTED +STATUS$/)
+    expect(lines[1]).toMatch(
+      new RegExp(`^${newer.runId} +shopper +2 +1 +\\d+ +\\d{4}-\\S+Z +suspended on pay ${callOf(newer)}$`),
+    )
+    expect(lines[2]).toContain(older.runId)
+  })
+
+  it('is listed for programs with an object a line', async () => {
+    const { stdout } = await tallystick('list', shop.ledgerPath, '--json')
+    const runs = stdout.trimEnd().split('\n').map(json)
+    expect(runs).toMatchObject([
+      { runId: newer.runId, agent: 'shopper', status: 'suspended', turns: 2, toolCalls: 1, seq: newer.seq },
+      { runId: older.runId },
+    ])
+  })
+
+  it('shows a run with its tally, what waits, and both halves of each call under one id', async () => {
+    const { code, stdout } = await tallystick('show', shop.ledgerPath, 'latest')
+    const call = callOf(newer)
+    const lookCall = call.replace(/_2_1_1$/, '_1_1_1')
+    expect(code).toBe(0)
+    expect(stdout).toContain(`status   suspended on pay ${call}\n`)
+    expect(stdout).toContain(`tally    2 requests, 1 result, 1 open (${call})\n`)
+    expect(stdout).toContain(`waiting  pay ${call} {"usd":5}\n`)
+    expect(stdout).toMatch(
+      new RegExp(
+        `┌ request look ${lookCall}\n +\\{"at":"tea"\\}\n[^]*└ result  look ${lookCall} success\n +"tea" for 5 USD\n`,
+      ),
+    )
+  })
+
+  it('shows a run as it was at an earlier event', async () => {
+    const { stdout } = await tallystick('show', shop.ledgerPath, older.runId, '--at', '2', '--json')
+    expect(json(stdout)).toMatchObject({
+      ...{ runId: older.runId, phase: 'idle', seq: 2, seqMax: older.seq, turns: 0 },
+      tally: { requests: 0, results: 0, open: [] },
+      messages: [{ role: 'user', parts: [{ type: 'text', text: 'Buy tea.' }] }],
+    })
+  })
+
+  it('finds a run by the end of its id, and asks for more where several fit', async () => {
+    const ending = older.runId.slice(-8)
+    expect(json((await tallystick('show', shop.ledgerPath, ending, '--json')).stdout)).toMatchObject({
+      runId: older.runId,
+    })
+    const ambiguous = await tallystick('show', shop.ledgerPath, older.runId.slice(0, 4))
+    expect(ambiguous).toMatchObject({ code: 2, stdout: '' })
+    expect(ambiguous.stderr).toContain(`fits 2 runs (${newer.runId}, ${older.runId})`)
+    expect(ambiguous.stderr).toContain(`tallystick list ${shop.ledgerPath}`)
+  })
+
+  it('is exported event by event, of one run or of all', async () => {
+    const one = await tallystick('export', shop.ledgerPath, '--run', older.runId)
+    const events = one.stdout.trimEnd().split('\n').map(json) as {
+      runId: string
+      seq: number
+      type: string
+    }[]
+    expect(events.map(({ seq }) => seq)).toEqual(Array.from({ length: older.seq }, (_, place) => place + 1))
+    expect(events.map(({ type }) => type)).toEqual(
+      expect.arrayContaining(['run_started', 'tool_result', 'approval_requested']),
+    )
+    const all = await tallystick('export', shop.ledgerPath)
+    expect(all.stdout.trimEnd().split('\n')).toHaveLength(older.seq + newer.seq)
+    expect(all.stdout).toContain(one.stdout)
+  })
+
+  it('verifies, run by run', async () => {
+    const { code, stdout } = await tallystick('verify', shop.ledgerPath)
+    expect(code).toBe(0)
+    for (const { runId, seq } of [older, newer])
+      expect(stdout).toMatch(new RegExp(`^${runId} .*\\b${seq} events`, 'm'))
+  })
+})
+
+describe('a ledger that somebody changed', () => {
+  it('is a 4, with the place of the damage', async () => {
+    await using shop = await openShop()
+    const [sound, damaged] = [await shop.start(), await shop.start()]
+    const changed = tamper(shop.ledgerPath, damaged.runId)
+    const { code, stdout, stderr } = await tallystick('verify', shop.ledgerPath)
+    expect(code).toBe(4)
+    expect(stdout).toMatch(new RegExp(`^${sound.runId}  ok  ${sound.seq} events$`, 'm'))
+    expect(stdout).toMatch(new RegExp(`^${damaged.runId}  DAMAGED  at event ${changed}: `, 'm'))
+    expect(stdout).toMatch(/^ledger  DAMAGED  /m)
+    expect(stderr).toContain(`tallystick export ${shop.ledgerPath}`)
+    const forPrograms = await tallystick('verify', shop.ledgerPath, '--json')
+    expect(forPrograms.code).toBe(4)
+    expect(forPrograms.stdout.trimEnd().split('\n').map(json)).toMatchObject([
+      { scope: 'run', runId: damaged.runId, ok: false, events: changed - 1, broken: { seq: changed } },
+      { scope: 'run', runId: sound.runId, ok: true, events: sound.seq },
+      { scope: 'store', ok: false, runs: 2, brokenRuns: 1 },
+    ])
+  })
+})
+
+describe('looking', () => {
+  it('changes no byte of the ledger, and makes no file beside it', async () => {
+    await using shop = await openShop()
+    await shop.start()
+    const before = await contents(shop.folder)
+    for (const verb of ['list', 'verify', 'export'])
+      expect(await tallystick(verb, shop.ledgerPath)).toMatchObject({ code: 0 })
+    expect(await tallystick('show', shop.ledgerPath, 'latest')).toMatchObject({ code: 0 })
+    expect(await contents(shop.folder)).toEqual(before)
+  })
+})
