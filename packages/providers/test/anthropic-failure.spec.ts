@@ -14,7 +14,11 @@ const errorBody = (type: string, message: string, details: object | null = null)
   JSON.stringify({ type: 'error', error: { type, message, details }, request_id: 'req_body' })
 
 async function refused(status: number, body: string, headers: Record<string, string> = {}) {
-  const json: Answer = { status, pieces: [body], headers: { 'content-type': 'application/json', 'request-id': 'req_1', ...headers } }
+  const json: Answer = {
+    status,
+    pieces: [body],
+    headers: { 'content-type': 'application/json', 'request-id': 'req_1', ...headers },
+  }
   const server = await serve(json)
   const outcome = await collect(anthropic('claude-test-1', { apiKey, baseURL: server.url }))
   expect(outcome.signals).toEqual([])
@@ -26,8 +30,20 @@ async function refused(status: number, body: string, headers: Record<string, str
 describe('a refusal over HTTP', () => {
   it.each([
     [400, 'invalid_request_error', 'messages.0: content is required', 'invalid_request', false],
-    [400, 'invalid_request_error', 'prompt is too long: 207791 tokens > 200000 maximum', 'context_overflow', false],
-    [400, 'invalid_request_error', 'input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000', 'context_overflow', false],
+    [
+      400,
+      'invalid_request_error',
+      'prompt is too long: 207791 tokens > 200000 maximum',
+      'context_overflow',
+      false,
+    ],
+    [
+      400,
+      'invalid_request_error',
+      'input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000',
+      'context_overflow',
+      false,
+    ],
     [400, 'invalid_request_error', 'Output blocked by content filtering policy', 'content_filtered', false],
     [401, 'authentication_error', 'invalid x-api-key', 'authentication', false],
     [402, 'billing_error', 'Your credit is used up', 'permission', false],
@@ -39,9 +55,16 @@ describe('a refusal over HTTP', () => {
     [500, 'api_error', 'Internal server error', 'server', true],
     [504, 'timeout_error', 'Request timed out', 'timeout', true],
     [529, 'overloaded_error', 'Overloaded', 'overloaded', true],
-  ])('%i %s "%s" is %s, retryable: %s', async (status, type, message, failureClass, retryable) => {
+  ])('%i %s "%s" is %s, retryable: %s', async (...row) => {
+    const [status, type, message, failureClass, retryable] = row
     const failure = await refused(status, errorBody(type, message))
-    expect(failure).toMatchObject({ class: failureClass, retryable, status, requestId: 'req_1', code: 'provider' })
+    expect(failure).toMatchObject({
+      class: failureClass,
+      retryable,
+      status,
+      requestId: 'req_1',
+      code: 'provider',
+    })
     expect(failure.message).toContain(`${status} (${type}): ${message}`)
   })
 
@@ -54,7 +77,9 @@ describe('a refusal over HTTP', () => {
     [503, 'overloaded', true],
     [501, 'server', false],
   ])('%i in the words of a gateway is %s, retryable: %s', async (status, failureClass, retryable) => {
-    const failure = await refused(status, '<html><h1>payload-of-the-gateway</h1></html>', { 'content-type': 'text/html' })
+    const failure = await refused(status, '<html><h1>payload-of-the-gateway</h1></html>', {
+      'content-type': 'text/html',
+    })
     expect(failure).toMatchObject({ class: failureClass, retryable, status })
     expect(failure.message).not.toContain('payload-of-the-gateway')
   })
@@ -94,7 +119,13 @@ describe('a refusal over HTTP', () => {
   })
 
   it('keeps the vendor’s body and headers out of the error', async () => {
-    const failure = await refused(400, JSON.stringify({ error: { type: 'invalid_request_error', message: 'no', details: { input: 'the payload' } } }), { 'set-cookie': 'session=1' })
+    const failure = await refused(
+      400,
+      JSON.stringify({
+        error: { type: 'invalid_request_error', message: 'no', details: { input: 'the payload' } },
+      }),
+      { 'set-cookie': 'session=1' },
+    )
     expect(inspect(failure, { depth: 9, showHidden: true })).not.toMatch(/the payload|session=1/)
     expect(failure.toFailure()).toEqual({
       class: 'invalid_request',
@@ -112,7 +143,9 @@ describe('a connection that does not come about', () => {
     await new Promise<void>((resolve) => free.listen(0, '127.0.0.1', resolve))
     const { port } = free.address() as AddressInfo
     await new Promise<void>((resolve) => free.close(() => resolve()))
-    const { failure } = await collect(anthropic('claude-test-1', { apiKey, baseURL: `http://127.0.0.1:${port}` }))
+    const { failure } = await collect(
+      anthropic('claude-test-1', { apiKey, baseURL: `http://127.0.0.1:${port}` }),
+    )
     expect(failure).toMatchObject({ class: 'network', retryable: true })
     expect(failure?.message).toContain('ECONNREFUSED')
   })
@@ -121,14 +154,19 @@ describe('a connection that does not come about', () => {
     const rude = createServer((socket) => socket.destroy())
     await new Promise<void>((resolve) => rude.listen(0, '127.0.0.1', resolve))
     const { port } = rude.address() as AddressInfo
-    const { failure } = await collect(anthropic('claude-test-1', { apiKey, baseURL: `http://127.0.0.1:${port}` }))
+    const { failure } = await collect(
+      anthropic('claude-test-1', { apiKey, baseURL: `http://127.0.0.1:${port}` }),
+    )
     await new Promise<void>((resolve) => rude.close(() => resolve()))
     expect(failure).toMatchObject({ class: 'network', retryable: true })
   })
 
   it('because the caller’s client finds no key is a matter of authentication', async () => {
     const client = {
-      messages: { create: () => Promise.reject(new Error('Could not resolve authentication method. Expected one of apiKey')) },
+      messages: {
+        create: () =>
+          Promise.reject(new Error('Could not resolve authentication method. Expected one of apiKey')),
+      },
     }
     const { failure } = await collect(anthropic('claude-test-1', { client }))
     expect(failure).toMatchObject({ class: 'authentication', retryable: false })
@@ -152,8 +190,16 @@ describe('an error that was thrown', () => {
   const facts = { now: 0 }
   it.each([
     [new TypeError('terminated'), 'network', true],
-    [new TypeError('fetch failed', { cause: Object.assign(new Error('x'), { code: 'ENOTFOUND' }) }), 'network', true],
-    [new TypeError('terminated', { cause: Object.assign(new Error('x'), { code: 'UND_ERR_BODY_TIMEOUT' }) }), 'timeout', true],
+    [
+      new TypeError('fetch failed', { cause: Object.assign(new Error('x'), { code: 'ENOTFOUND' }) }),
+      'network',
+      true,
+    ],
+    [
+      new TypeError('terminated', { cause: Object.assign(new Error('x'), { code: 'UND_ERR_BODY_TIMEOUT' }) }),
+      'timeout',
+      true,
+    ],
     [Object.assign(new Error('x'), { code: 'CERT_HAS_EXPIRED' }), 'network', true],
     [new TypeError("Cannot read properties of undefined (reading 'id')"), 'protocol', false],
     [Object.assign(new TypeError('x'), { code: 'ERR_INVALID_ARG_TYPE' }), 'protocol', false],

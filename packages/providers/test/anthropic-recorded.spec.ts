@@ -5,6 +5,7 @@ import { inPiecesOf } from './kit/bytes.ts'
 import { callsOf, collect, deltasOf, finished, lastUsage } from './kit/collect.ts'
 import { serve } from './kit/loopback.ts'
 import { missing, recordedBytes } from './kit/recorded.ts'
+import type { Loose } from './kit/loose.ts'
 
 /** Written down from reading the recordings, not from what the adapter made of them. */
 interface Expected {
@@ -54,7 +55,12 @@ const recordings: readonly Expected[] = [
       ['text', 50, "I'll calculate that expression for you right away!"],
       ['server_tool_use'],
       ['bash_code_execution_tool_result'],
-      ['text', 451, 'Following the standard **order of operations', '✅ Final Answer: **-428,330,955.97745**'],
+      [
+        'text',
+        451,
+        'Following the standard **order of operations',
+        '✅ Final Answer: **-428,330,955.97745**',
+      ],
     ],
     calls: [],
     usage: usage(4714, 304),
@@ -185,7 +191,10 @@ const recordings: readonly Expected[] = [
     file: 'programmatic-4-final.jsonl',
     id: 'msg_01CfmDducyrt61n4Q7QS8VFK',
     served: 'claude-sonnet-4-5-20250929',
-    parts: [['code_execution_tool_result'], ['text', 676, '## Game Results\n\n**Player 2 wins', "of 3 against Player 1's 2."]],
+    parts: [
+      ['code_execution_tool_result'],
+      ['text', 676, '## Game Results\n\n**Player 2 wins', "of 3 against Player 1's 2."],
+    ],
     calls: [],
     usage: usage(4551, 197),
     stop: end,
@@ -194,7 +203,10 @@ const recordings: readonly Expected[] = [
     file: 'refusal-after-text.sse',
     id: 'msg_fixture_a_0001',
     served: 'claude-fable-5',
-    parts: [['reasoning', 212, 'Simple educational question', 'just roll with it politely.'], ['text', 2, 'Hi']],
+    parts: [
+      ['reasoning', 212, 'Simple educational question', 'just roll with it politely.'],
+      ['text', 2, 'Hi'],
+    ],
     calls: [],
     usage: usage(28, 106, { reasoningTokens: 67 }),
     stop: ['refused', 'refusal'],
@@ -277,7 +289,9 @@ const recordings: readonly Expected[] = [
       ['text', 82, 'I found the right tool!', 'USD to EUR exchange rate for you.'],
       ['tool_call'],
     ],
-    calls: [['toolu_01EFn5wTNBYA8Reni8rbmnHT', 'get_exchange_rate', { from_currency: 'USD', to_currency: 'EUR' }]],
+    calls: [
+      ['toolu_01EFn5wTNBYA8Reni8rbmnHT', 'get_exchange_rate', { from_currency: 'USD', to_currency: 'EUR' }],
+    ],
     usage: usage(1591, 175),
     stop: toolUse,
   },
@@ -319,39 +333,60 @@ async function replay(file: string) {
 }
 
 /** A field deep in what a part carries for the vendor. */
-function carried(part: { readonly opaque?: { readonly data: unknown } } | undefined): any {
+function carried(part: { readonly opaque?: { readonly data: unknown } } | undefined): Loose {
   return part?.opaque?.data
 }
 
 describe.skipIf(missing)(`recorded replies of Anthropic${missing ? ` (${missing})` : ''}`, () => {
-  it.each(recordings)('$file is read as a person reads it', async (expected) => {
-    const { signals, failure, completed } = await replay(expected.file)
+  it.each(recordings)('$file begins, streams and is counted as a person reads it', async (expected) => {
+    const { signals } = await replay(expected.file)
     expect(signals[0]).toEqual({
       type: 'model_started',
       providerMessageId: expected.id,
       servedModel: expected.served,
     })
     expect(lastUsage(signals)).toEqual(expected.usage)
-    expect(callsOf(signals).map((call) => [call.providerCallId, call.name, call.input])).toEqual(expected.calls)
+    expect(callsOf(signals).map((call) => [call.providerCallId, call.name, call.input])).toEqual(
+      expected.calls,
+    )
     const shown = deltasOf(signals)
-    expected.parts.forEach(([, length, begins = '', ends = begins], place) => {
-      if (length === undefined) return expect(shown.has(place)).toBe(false)
+    const seen = expected.parts.map(([kind, length, begins = '', ends = begins], place) => {
       const text = shown.get(place) ?? ''
-      expect([text.length, text.slice(0, begins.length), text.slice(text.length - ends.length)]).toEqual([length, begins, ends])
+      const whole = [kind, text.length, text.slice(0, begins.length), text.slice(text.length - ends.length)]
+      return length === undefined ? [kind, ...(text === '' ? [] : [text])] : whole
     })
-    if (expected.failure !== undefined) {
-      expect(failure).toMatchObject({ class: expected.failure, retryable: true })
-      return expect(finished(signals)).toBeUndefined()
-    }
+    expect(seen).toEqual(
+      expected.parts.map(([kind, length, begins = '', ends = begins]) =>
+        length === undefined ? [kind] : [kind, length, begins, ends],
+      ),
+    )
+  })
+
+  it.each(recordings.filter(({ stop }) => stop))('$file ends as a person reads it', async (expected) => {
+    const { signals, completed } = await replay(expected.file)
     expect(completed).toBe(true)
     const reply = finished(signals)!
-    expect([reply.stopReason, reply.rawStopReason, reply.providerMessageId]).toEqual([...expected.stop!, expected.id])
+    expect([reply.stopReason, reply.rawStopReason, reply.providerMessageId]).toEqual([
+      ...expected.stop!,
+      expected.id,
+    ])
     expect(reply.parts.map((part) => (part.type === 'provider' ? part.kind : part.type))).toEqual(
       expected.parts.map(([kind]) => kind),
     )
     expect(reply.parts.map((part) => part.part)).toEqual(expected.parts.map((_, place) => place))
-    for (const part of reply.parts) if ('text' in part) expect(part.text).toBe(shown.get(part.part) ?? '')
+    const texts = reply.parts.flatMap((part) => ('text' in part ? [[part.part, part.text] as const] : []))
+    const shown = deltasOf(signals)
+    expect(texts).toEqual(texts.map(([place]) => [place, shown.get(place) ?? '']))
   })
+
+  it.each(recordings.filter(({ failure }) => failure))(
+    '$file fails as a person reads it',
+    async (expected) => {
+      const { signals, failure } = await replay(expected.file)
+      expect(failure).toMatchObject({ class: expected.failure, retryable: true })
+      expect(finished(signals)).toBeUndefined()
+    },
+  )
 
   it('carries signatures and redacted thinking to the byte', async () => {
     const thinking = finished((await replay('thinking-text.sse')).signals)!.parts[0]
@@ -379,7 +414,10 @@ describe.skipIf(missing)(`recorded replies of Anthropic${missing ? ` (${missing}
       undefined,
     ])
     const mcp = finished((await replay('mcp-connector.sse')).signals)!.parts
-    expect(carried(mcp[1]).block).toMatchObject({ server_name: 'deepwiki', input: { repoName: 'pydantic/pydantic-ai' } })
+    expect(carried(mcp[1]).block).toMatchObject({
+      server_name: 'deepwiki',
+      input: { repoName: 'pydantic/pydantic-ai' },
+    })
   })
 
   it('carries who called a tool, and the container that waits for the answer', async () => {
@@ -397,6 +435,8 @@ describe.skipIf(missing)(`recorded replies of Anthropic${missing ? ` (${missing}
 
   it('carries a compaction with the summary that streamed into it', async () => {
     const [compaction] = finished((await replay('compaction-beta.sse')).signals)!.parts
-    expect(carried(compaction).block.content).toMatch(/^The user provided a very long context[^]*Say hello to the user\.$/)
+    expect(carried(compaction).block.content).toMatch(
+      /^The user provided a very long context[^]*Say hello to the user\.$/,
+    )
   })
 })

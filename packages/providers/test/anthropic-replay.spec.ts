@@ -7,6 +7,7 @@ import { brokenRules } from './kit/history-rules.ts'
 import { serve } from './kit/loopback.ts'
 import { missing, recordedBytes } from './kit/recorded.ts'
 import { rich } from './kit/streams.ts'
+import type { Loose } from './kit/loose.ts'
 
 const whole = missing
   ? []
@@ -30,8 +31,8 @@ const whole = missing
     ]
 
 /** The content that a body shows, put together without the adapter: each block as it began, with its deltas in it. */
-function contentOf(bytes: Uint8Array): any[] {
-  const blocks: any[] = []
+function contentOf(bytes: Uint8Array): Loose[] {
+  const blocks: Loose[] = []
   for (const line of new TextDecoder().decode(bytes).split('\n')) {
     if (!line.startsWith('data:')) continue
     const event = JSON.parse(line.slice(5))
@@ -53,13 +54,15 @@ function contentOf(bytes: Uint8Array): any[] {
 }
 
 /** One call that gets these bytes, and then the next one, whose body is answered. */
-async function sentBack(bytes: Uint8Array): Promise<Record<string, any>> {
+async function sentBack(bytes: Uint8Array): Promise<Record<string, Loose>> {
   const server = await serve({ pieces: [bytes] })
   const model = anthropic('claude-test-1', { apiKey: 'k', baseURL: server.url, promptCache: 'off' })
   const { signals } = await collect(model)
   const { parts, stopReason } = finished(signals)!
   const owned = parts.map(({ part, ...rest }): AssistantPart =>
-    rest.type === 'tool_call' ? { ...rest, toolCallId: `call_${'0'.repeat(32)}_1_1_${part}` as ToolCallId } : rest,
+    rest.type === 'tool_call'
+      ? { ...rest, toolCallId: `call_${'0'.repeat(32)}_1_1_${part}` as ToolCallId }
+      : rest,
   )
   const calls = owned.filter((part) => part.type === 'tool_call')
   const messages: Message[] = [
@@ -68,7 +71,12 @@ async function sentBack(bytes: Uint8Array): Promise<Record<string, any>> {
     calls.length > 0
       ? {
           role: 'tool',
-          results: calls.map(({ toolCallId, name }) => ({ toolCallId, name, outcome: 'success', content: [] })),
+          results: calls.map(({ toolCallId, name }) => ({
+            toolCallId,
+            name,
+            outcome: 'success',
+            content: [],
+          })),
         }
       : { role: 'user', parts: [{ type: 'text', text: 'And then?' }] },
   ]

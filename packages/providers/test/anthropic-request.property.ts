@@ -1,9 +1,10 @@
 import type { Message, ModelRequest } from '@tallystick/core'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { requestRenderer, type RequestSettings } from '../src/anthropic/request.ts'
 import { brokenRules } from './kit/history-rules.ts'
 import { requests } from './kit/transcripts.ts'
+import type { Loose } from './kit/loose.ts'
 
 const plain: RequestSettings = { modelId: 'claude-test-1', maxOutputTokens: 32_000, promptCache: '5m' }
 const settings: fc.Arbitrary<RequestSettings> = fc.record({
@@ -16,7 +17,10 @@ const settings: fc.Arbitrary<RequestSettings> = fc.record({
     { type: 'disabled' },
     { type: 'enabled', budget_tokens: 2000 },
   ),
-  providerTools: fc.constantFrom<RequestSettings['providerTools']>([], [{ type: 'web_search_20260318', name: 'web_search' }]),
+  providerTools: fc.constantFrom<RequestSettings['providerTools']>(
+    [],
+    [{ type: 'web_search_20260318', name: 'web_search' }],
+  ),
 })
 
 const body = (request: ModelRequest, given: RequestSettings) => requestRenderer(given)(request, 0).body
@@ -66,18 +70,26 @@ describe('the request that is made of any history', () => {
   it('keeps what every reply from here said, called and was answered, in order', () => {
     fc.assert(
       fc.property(requests, (request) => {
-        const blocks = body(request, plain).messages.flatMap((message) => message.content as any[])
+        const blocks = body(request, plain).messages.flatMap((message) => message.content as Loose[])
         const said = request.messages.flatMap((message) =>
-          message.role === 'tool' ? [] : message.parts.flatMap((part) => (part.type === 'text' && part.text.trim() !== '' ? [part.text.trim().toWellFormed()] : [])),
+          message.role === 'tool'
+            ? []
+            : message.parts.flatMap((part) =>
+                part.type === 'text' && part.text.trim() !== '' ? [part.text.trim().toWellFormed()] : [],
+              ),
         )
         const texts = blocks.filter((block) => block.type === 'text').map((block) => block.text.trim())
         expect(texts.filter((text) => said.includes(text))).toEqual(said)
-        const asked = request.messages.flatMap((message) => (message.role === 'assistant' ? message.parts.filter((part) => part.type === 'tool_call') : []))
+        const asked = request.messages.flatMap((message) =>
+          message.role === 'assistant' ? message.parts.filter((part) => part.type === 'tool_call') : [],
+        )
         const uses = blocks.filter((block) => block.type === 'tool_use')
         const results = blocks.filter((block) => block.type === 'tool_result')
         expect(uses).toHaveLength(asked.length)
         expect(results.map((result) => result.tool_use_id)).toEqual(uses.map((use) => use.id))
-        const outcomes = request.messages.flatMap((message) => (message.role === 'tool' ? message.results.map((result) => result.outcome !== 'success') : []))
+        const outcomes = request.messages.flatMap((message) =>
+          message.role === 'tool' ? message.results.map((result) => result.outcome !== 'success') : [],
+        )
         expect(results.map((result) => result.is_error ?? false)).toEqual(outcomes)
       }),
       { numRuns: 500 },
@@ -88,10 +100,13 @@ describe('the request that is made of any history', () => {
     fc.assert(
       fc.property(requests, (request) => {
         const render = requestRenderer({ ...plain, promptCache: 'off' })
-        const messages: Message[] = [{ role: 'user', parts: [{ type: 'text', text: 'Hi' }] }, ...request.messages]
+        const messages: Message[] = [
+          { role: 'user', parts: [{ type: 'text', text: 'Hi' }] },
+          ...request.messages,
+        ]
         const blocksUpTo = (place: number) =>
-          render({ ...request, messages: messages.slice(0, place) }, 0).body.messages.flatMap(({ role, content }) =>
-            content.map((block) => ({ role, block })),
+          render({ ...request, messages: messages.slice(0, place) }, 0).body.messages.flatMap(
+            ({ role, content }) => content.map((block) => ({ role, block })),
           )
         const whole = blocksUpTo(messages.length)
         for (const [place, message] of messages.entries()) {

@@ -1,4 +1,12 @@
-import type { AssistantMessage, AssistantPart, Message, ModelRequest, ToolCallId, ToolCallPart, ToolResult } from '@tallystick/core'
+import type {
+  AssistantMessage,
+  AssistantPart,
+  Message,
+  ModelRequest,
+  ToolCallId,
+  ToolCallPart,
+  ToolResult,
+} from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
 import { anthropic } from '../src/anthropic/index.ts'
 import { requestRenderer, type RequestSettings } from '../src/anthropic/request.ts'
@@ -7,16 +15,24 @@ import { collect, request } from './kit/collect.ts'
 import { serve } from './kit/loopback.ts'
 import { done, start, stop } from './kit/streams.ts'
 import { own, ownOpaque } from './kit/transcripts.ts'
+import type { Loose } from './kit/loose.ts'
 
 const settings: RequestSettings = { modelId: 'claude-test-1', maxOutputTokens: 32_000, promptCache: 'off' }
 const now = Date.UTC(2026, 0, 1)
 
-function body(messages: readonly Message[], given: Partial<RequestSettings> = {}, more: Partial<ModelRequest> = {}): any {
+function body(
+  messages: readonly Message[],
+  given: Partial<RequestSettings> = {},
+  more: Partial<ModelRequest> = {},
+): Loose {
   return requestRenderer({ ...settings, ...given })({ ...request, messages, ...more }, now).body
 }
 
 const user = (text: string): Message => ({ role: 'user', parts: [{ type: 'text', text }] })
-const assistant = (parts: readonly AssistantPart[], more: Partial<AssistantMessage> = {}): AssistantMessage => ({
+const assistant = (
+  parts: readonly AssistantPart[],
+  more: Partial<AssistantMessage> = {},
+): AssistantMessage => ({
   role: 'assistant',
   parts,
   model: own,
@@ -45,7 +61,9 @@ const text = (words: string) => ({ type: 'text', text: words })
 
 describe('a conversation', () => {
   it('becomes instructions, turns and the options of the model', () => {
-    expect(body([user('Hello'), assistant([{ type: 'text', text: 'Hi' }]), user('Bye')], { effort: 'low' })).toEqual({
+    expect(
+      body([user('Hello'), assistant([{ type: 'text', text: 'Hi' }]), user('Bye')], { effort: 'low' }),
+    ).toEqual({
       model: 'claude-test-1',
       max_tokens: 32_000,
       stream: true,
@@ -69,7 +87,9 @@ describe('a conversation', () => {
 
   it('loses blank texts, and messages that hold nothing else, and its roles still alternate', () => {
     const messages = [user('One'), assistant([{ type: 'text', text: '\n' }]), user('Two'), user('Three')]
-    expect(body(messages).messages).toEqual([{ role: 'user', content: [text('One'), text('Two'), text('Three')] }])
+    expect(body(messages).messages).toEqual([
+      { role: 'user', content: [text('One'), text('Two'), text('Three')] },
+    ])
   })
 
   it('that the assistant began gets a user’s word before it', () => {
@@ -87,13 +107,26 @@ describe('a conversation', () => {
   })
 
   it('sends no half characters, which the vendor would refuse for ever', () => {
-    const sent = JSON.stringify(body([user('a\ud83d'), assistant([call(1, 'toolu_1', { input: { deep: [{ x: '\udc00' }] } })]), results(result(1))], {}, { instructions: '\ud800' }))
+    const sent = JSON.stringify(
+      body(
+        [
+          user('a\ud83d'),
+          assistant([call(1, 'toolu_1', { input: { deep: [{ x: '\udc00' }] } })]),
+          results(result(1)),
+        ],
+        {},
+        { instructions: '\ud800' },
+      ),
+    )
     expect(sent).not.toMatch(/\\ud[89a-f]/i)
     expect(sent).toContain('a\ufffd')
   })
 
   it('fields of the caller win', () => {
-    expect(body([user('x')], { extraBody: { metadata: { user_id: 'u' }, max_tokens: 5 } })).toMatchObject({ metadata: { user_id: 'u' }, max_tokens: 5 })
+    expect(body([user('x')], { extraBody: { metadata: { user_id: 'u' }, max_tokens: 5 } })).toMatchObject({
+      metadata: { user_id: 'u' },
+      max_tokens: 5,
+    })
   })
 })
 
@@ -125,18 +158,34 @@ describe('calls and their results', () => {
     ])
   })
 
-  it.each(['invalid_input', 'unknown_tool', 'denied', 'failed', 'timed_out', 'cancelled', 'interrupted', 'repeated', 'limit_reached', 'skipped'] as const)(
-    'that ended as %s are errors, and never without words',
-    (outcome) => {
-      const messages = [user('x'), assistant([call(1, 'toolu_1')]), results(result(1, { outcome, content: [] }))]
-      const [block] = body(messages).messages.at(-1).content
-      expect(block.is_error).toBe(true)
-      expect(block.content).toEqual([text(`The call ended as ${outcome}, without output.`)])
-    },
-  )
+  it.each([
+    'invalid_input',
+    'unknown_tool',
+    'denied',
+    'failed',
+    'timed_out',
+    'cancelled',
+    'interrupted',
+    'repeated',
+    'limit_reached',
+    'skipped',
+  ] as const)('that ended as %s are errors, and never without words', (outcome) => {
+    const messages = [
+      user('x'),
+      assistant([call(1, 'toolu_1')]),
+      results(result(1, { outcome, content: [] })),
+    ]
+    const [block] = body(messages).messages.at(-1).content
+    expect(block.is_error).toBe(true)
+    expect(block.content).toEqual([text(`The call ended as ${outcome}, without output.`)])
+  })
 
   it('that succeeded with nothing to say have no content', () => {
-    const messages = [user('x'), assistant([call(1, 'toolu_1')]), results(result(1, { content: [text(' ') as any] }))]
+    const messages = [
+      user('x'),
+      assistant([call(1, 'toolu_1')]),
+      results(result(1, { content: [text(' ') as Loose] })),
+    ]
     expect(body(messages).messages.at(-1).content).toEqual([{ type: 'tool_result', tool_use_id: 'toolu_1' }])
   })
 
@@ -146,12 +195,20 @@ describe('calls and their results', () => {
       { type: 'file' as const, mediaType: 'application/pdf', data: 'aGk=', name: 'report.pdf' },
     ]
     const of = (outcome: 'success' | 'failed') =>
-      body([user('x'), assistant([call(1, 'toolu_1')]), results(result(1, { outcome, content }))]).messages.at(-1).content[0].content
+      body([
+        user('x'),
+        assistant([call(1, 'toolu_1')]),
+        results(result(1, { outcome, content })),
+      ]).messages.at(-1).content[0].content
     expect(of('success')).toEqual([
       { type: 'image', source: { type: 'base64', media_type: 'image/png', data: 'aGk=' } },
-      { type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: 'aGk=' }, title: 'report.pdf' },
+      {
+        type: 'document',
+        source: { type: 'base64', media_type: 'application/pdf', data: 'aGk=' },
+        title: 'report.pdf',
+      },
     ])
-    expect(of('failed').map((block: any) => block.type)).toEqual(['text', 'text'])
+    expect(of('failed').map((block: Loose) => block.type)).toEqual(['text', 'text'])
     expect(of('failed')[1].text).toContain('report.pdf')
   })
 
@@ -162,12 +219,15 @@ describe('calls and their results', () => {
       results(result(1), result(2), result(3), result(4)),
     ]
     const [, { content: uses }, { content: answers }] = body(messages).messages
-    expect(uses.map((block: any) => block.id)).toEqual(['toolu_1', id(2), id(3), id(4)])
-    expect(answers.map((block: any) => block.tool_use_id)).toEqual(['toolu_1', id(2), id(3), id(4)])
+    expect(uses.map((block: Loose) => block.id)).toEqual(['toolu_1', id(2), id(3), id(4)])
+    expect(answers.map((block: Loose) => block.tool_use_id)).toEqual(['toolu_1', id(2), id(3), id(4)])
   })
 
   it('get ids from us where another vendor, or another wire, made them', () => {
-    for (const model of [{ ...own, provider: 'openai' }, { ...own, api: 'chat' }]) {
+    for (const model of [
+      { ...own, provider: 'openai' },
+      { ...own, api: 'chat' },
+    ]) {
       const messages = [user('x'), assistant([call(1, 'toolu_1')], { model }), results(result(1))]
       expect(body(messages).messages[1].content[0].id).toBe(id(1))
     }
@@ -179,7 +239,11 @@ describe('calls and their results', () => {
     const tool = { ...named, description: 'Reads.', inputSchema: { type: 'object', properties: {} } }
     const sent = body(messages, {}, { tools: [tool], toolChoice: { type: 'tool', ...named } })
     expect(sent.tools).toEqual([
-      { name: expect.stringMatching(/^files_read_[0-9a-f]{8}$/), description: 'Reads.', input_schema: tool.inputSchema },
+      {
+        name: expect.stringMatching(/^files_read_[0-9a-f]{8}$/),
+        description: 'Reads.',
+        input_schema: tool.inputSchema,
+      },
     ])
     expect(sent.tool_choice.name).toBe(sent.tools[0].name)
     expect(sent.messages[1].content[0].name).toBe(sent.tools[0].name)
@@ -187,11 +251,20 @@ describe('calls and their results', () => {
 })
 
 describe('images and files of the user', () => {
-  const sent = (part: any) => body([{ role: 'user', parts: [part] }]).messages[0].content[0]
+  const sent = (part: Loose) => body([{ role: 'user', parts: [part] }]).messages[0].content[0]
   it.each([
-    [{ type: 'image', mediaType: 'image/jpg', data: 'aGk=' }, { type: 'image', source: { type: 'base64', media_type: 'image/jpeg', data: 'aGk=' } }],
-    [{ type: 'image', mediaType: 'image/png', url: 'https://example.org/a' }, { type: 'image', source: { type: 'url', url: 'https://example.org/a' } }],
-    [{ type: 'file', mediaType: 'application/pdf', url: 'https://example.org/a' }, { type: 'document', source: { type: 'url', url: 'https://example.org/a' } }],
+    [
+      { type: 'image', mediaType: 'image/jpg', data: 'aGk=' },
+      { type: 'image', source: { type: 'base64', media_type: 'image/jpeg', data: 'aGk=' } },
+    ],
+    [
+      { type: 'image', mediaType: 'image/png', url: 'https://example.org/a' },
+      { type: 'image', source: { type: 'url', url: 'https://example.org/a' } },
+    ],
+    [
+      { type: 'file', mediaType: 'application/pdf', url: 'https://example.org/a' },
+      { type: 'document', source: { type: 'url', url: 'https://example.org/a' } },
+    ],
     [
       { type: 'file', mediaType: 'text/csv; charset=utf-8', data: btoa('a,b'), name: 'a.csv' },
       { type: 'document', source: { type: 'text', media_type: 'text/plain', data: 'a,b' }, title: 'a.csv' },
@@ -204,6 +277,7 @@ describe('images and files of the user', () => {
     [{ type: 'image', mediaType: 'image/svg+xml', data: 'aGk=' }, 'image/svg+xml'],
     [{ type: 'image', mediaType: 'image/png', data: '' }, 'image/png'],
     [{ type: 'file', mediaType: 'application/zip', data: 'aGk=', name: 'all.zip' }, 'all.zip'],
+    [{ type: 'file', mediaType: 'text/plain', data: 'no base64 !', name: 'a.txt' }, 'a.txt'],
     [{ type: 'file', mediaType: 'text/plain', url: 'https://example.org/b' }, 'https://example.org/b'],
   ])('%o is told of in words, since the vendor would refuse the whole request', (part, told) => {
     expect(sent(part).type).toBe('text')
@@ -217,11 +291,22 @@ describe('images and files of the user', () => {
 })
 
 describe('what the vendor needs back', () => {
-  const thinking: AssistantPart = { type: 'reasoning', text: 'hm', opaque: ownOpaque({ type: 'thinking', signature: 'sig==' }) }
-  const redacted: AssistantPart = { type: 'reasoning', text: '', opaque: ownOpaque({ type: 'redacted_thinking', data: 'ZGF0YQ==' }) }
+  const thinking: AssistantPart = {
+    type: 'reasoning',
+    text: 'hm',
+    opaque: ownOpaque({ type: 'thinking', signature: 'sig==' }),
+  }
+  const redacted: AssistantPart = {
+    type: 'reasoning',
+    text: '',
+    opaque: ownOpaque({ type: 'redacted_thinking', data: 'ZGF0YQ==' }),
+  }
   const said: AssistantPart = { type: 'text', text: 'Yes' }
-  const content = (parts: readonly AssistantPart[], more: Partial<AssistantMessage> = {}, given: Partial<RequestSettings> = {}) =>
-    body([user('x'), assistant(parts, more), user('y')], given).messages[1]?.content
+  const content = (
+    parts: readonly AssistantPart[],
+    more: Partial<AssistantMessage> = {},
+    given: Partial<RequestSettings> = {},
+  ) => body([user('x'), assistant(parts, more), user('y')], given).messages[1]?.content
 
   it('thinking goes back in place and to the letter', () => {
     expect(content([thinking, redacted, said])).toEqual([
@@ -235,7 +320,14 @@ describe('what the vendor needs back', () => {
     ['another model’s', { model: { ...own, modelId: 'claude-test-2' } }, thinking],
     ['another vendor’s', { model: { ...own, provider: 'other' } }, thinking],
     ['unsigned', {}, { type: 'reasoning' as const, text: 'half' }],
-    ['another wire’s', {}, { ...thinking, opaque: { provider: 'anthropic', api: 'bedrock', data: { block: { type: 'thinking' } } } }],
+    [
+      'another wire’s',
+      {},
+      {
+        ...thinking,
+        opaque: { provider: 'anthropic', api: 'bedrock', data: { block: { type: 'thinking' } } },
+      },
+    ],
   ])('%s thinking is left out, and what was said stays', (_, more, part) => {
     expect(content([part, said], more)).toEqual([text('Yes')])
   })
@@ -250,29 +342,65 @@ describe('what the vendor needs back', () => {
   it('citations go back on their text, and only here', () => {
     const cited: AssistantPart = { ...said, opaque: ownOpaque({ citations: [{ type: 'page_location' }] }) }
     expect(content([cited])).toEqual([{ ...text('Yes'), citations: [{ type: 'page_location' }] }])
-    const elsewhere: AssistantPart = { ...said, opaque: { provider: 'openai', api: 'chat', data: { block: { citations: [1] } } } }
+    const elsewhere: AssistantPart = {
+      ...said,
+      opaque: { provider: 'openai', api: 'chat', data: { block: { citations: [1] } } },
+    }
     expect(content([elsewhere])).toEqual([text('Yes')])
   })
 
-  const use = (useId: string) => ({ type: 'server_tool_use', id: useId, name: 'web_search', input: { query: 'x' } })
-  const found = (useId: string) => ({ type: 'web_search_tool_result', tool_use_id: useId, content: [{ encrypted_content: 'ZW5j' }] })
-  const part = (block: { type: string }): AssistantPart => ({ type: 'provider', kind: block.type, opaque: ownOpaque(block) })
+  const use = (useId: string) => ({
+    type: 'server_tool_use',
+    id: useId,
+    name: 'web_search',
+    input: { query: 'x' },
+  })
+  const found = (useId: string) => ({
+    type: 'web_search_tool_result',
+    tool_use_id: useId,
+    content: [{ encrypted_content: 'ZW5j' }],
+  })
+  const part = (block: { type: string }): AssistantPart => ({
+    type: 'provider',
+    kind: block.type,
+    opaque: ownOpaque(block),
+  })
 
   it('a server tool and its result go back whole, and another vendor’s do not', () => {
     expect(content([part(use('s1')), part(found('s1')), said])).toEqual([use('s1'), found('s1'), text('Yes')])
-    expect(content([{ type: 'provider', kind: 'x', opaque: { provider: 'openai', api: 'responses', data: {} } }, said])).toEqual([text('Yes')])
+    expect(
+      content([
+        { type: 'provider', kind: 'x', opaque: { provider: 'openai', api: 'responses', data: {} } },
+        said,
+      ]),
+    ).toEqual([text('Yes')])
   })
 
   it('a paused reply goes back unchanged as the last message, the use that waits included', () => {
-    const paused = assistant([thinking, part(use('s1')), part(found('s1')), part(use('s2'))], { stopReason: 'paused' })
+    const paused = assistant([thinking, part(use('s1')), part(found('s1')), part(use('s2'))], {
+      stopReason: 'paused',
+    })
     expect(body([user('x'), paused]).messages).toEqual([
       { role: 'user', content: [text('x')] },
-      { role: 'assistant', content: [{ type: 'thinking', thinking: 'hm', signature: 'sig==' }, use('s1'), found('s1'), use('s2')] },
+      {
+        role: 'assistant',
+        content: [
+          { type: 'thinking', thinking: 'hm', signature: 'sig==' },
+          use('s1'),
+          found('s1'),
+          use('s2'),
+        ],
+      },
     ])
   })
 
   it('a paused reply and what continued it are one message', () => {
-    const messages = [user('x'), assistant([part(use('s1'))], { stopReason: 'paused' }), assistant([part(found('s1')), said]), user('y')]
+    const messages = [
+      user('x'),
+      assistant([part(use('s1'))], { stopReason: 'paused' }),
+      assistant([part(found('s1')), said]),
+      user('y'),
+    ]
     expect(body(messages).messages[1].content).toEqual([use('s1'), found('s1'), text('Yes')])
   })
 
@@ -308,8 +436,12 @@ describe('what the vendor needs back', () => {
     const carrying = (container: object) => assistant([{ ...said, opaque: ownOpaque({}, { container }) }])
     const messages = [user('x'), carrying({ id: 'c1', expires_at: '2026-01-01T00:05:00Z' }), user('y')]
     expect(body(messages).container).toBe('c1')
-    expect(body([...messages, carrying({ id: 'c2', expires_at: '2026-01-01T00:09:00Z' }), user('z')]).container).toBe('c2')
-    expect(body([user('x'), carrying({ id: 'c1', expires_at: '2025-12-31T23:59:59Z' }), user('y')])).not.toHaveProperty('container')
+    expect(
+      body([...messages, carrying({ id: 'c2', expires_at: '2026-01-01T00:09:00Z' }), user('z')]).container,
+    ).toBe('c2')
+    expect(
+      body([user('x'), carrying({ id: 'c1', expires_at: '2025-12-31T23:59:59Z' }), user('y')]),
+    ).not.toHaveProperty('container')
     expect(body(messages).messages[1].content).toEqual([text('Yes')])
   })
 
@@ -323,13 +455,23 @@ describe('what the vendor needs back', () => {
     const server = await serve({ pieces: [sseBytes([start({ content: blocks }), done('tool_use'), stop])] })
     const { signals } = await collect(anthropic('claude-test-1', { apiKey: 'k', baseURL: server.url }))
     const reply = signals.find((signal) => signal.type === 'model_finished')!
-    const parts = reply.parts.map((one): AssistantPart => (one.type === 'tool_call' ? { ...one, toolCallId: id(1) } : one))
-    expect(body([user('x'), assistant(parts, { stopReason: 'tool_use' }), results(result(1))]).messages[1].content).toEqual(blocks)
+    const parts = reply.parts.map((one): AssistantPart =>
+      one.type === 'tool_call' ? { ...one, toolCallId: id(1) } : one,
+    )
+    expect(
+      body([user('x'), assistant(parts, { stopReason: 'tool_use' }), results(result(1))]).messages[1].content,
+    ).toEqual(blocks)
   })
 })
 
 describe('tools', () => {
-  const tools = [{ name: 'get_weather', description: 'Tells the weather.', inputSchema: { type: 'object', properties: { city: { type: 'string' } } } }]
+  const tools = [
+    {
+      name: 'get_weather',
+      description: 'Tells the weather.',
+      inputSchema: { type: 'object', properties: { city: { type: 'string' } } },
+    },
+  ]
   const choice = (toolChoice: ModelRequest['toolChoice'], parallelToolCalls: boolean) =>
     body([user('x')], {}, { tools, toolChoice, parallelToolCalls }).tool_choice
 
@@ -339,7 +481,11 @@ describe('tools', () => {
     [{ type: 'any' as const }, true, { type: 'any' }],
     [{ type: 'any' as const }, false, { type: 'any', disable_parallel_tool_use: true }],
     [{ type: 'none' as const }, false, { type: 'none' }],
-    [{ type: 'tool' as const, name: 'get_weather' }, false, { type: 'tool', name: 'get_weather', disable_parallel_tool_use: true }],
+    [
+      { type: 'tool' as const, name: 'get_weather' },
+      false,
+      { type: 'tool', name: 'get_weather', disable_parallel_tool_use: true },
+    ],
   ])('%o, parallel: %s, is chosen as %o', (toolChoice, parallel, expected) => {
     expect(choice(toolChoice, parallel)).toEqual(expected)
   })
@@ -369,12 +515,19 @@ describe('tools', () => {
 describe('thinking with a budget', () => {
   const thinking = { type: 'enabled', budget_tokens: 4000 } as const
   const tools = [{ name: 'get_weather', description: 'x', inputSchema: { type: 'object' } }]
-  const asked = (messages: readonly Message[], more: Partial<ModelRequest> = {}) => body(messages, { thinking }, { tools, ...more }).thinking
-  const thought: AssistantPart = { type: 'reasoning', text: 'hm', opaque: ownOpaque({ type: 'thinking', signature: 's' }) }
+  const asked = (messages: readonly Message[], more: Partial<ModelRequest> = {}) =>
+    body(messages, { thinking }, { tools, ...more }).thinking
+  const thought: AssistantPart = {
+    type: 'reasoning',
+    text: 'hm',
+    opaque: ownOpaque({ type: 'thinking', signature: 's' }),
+  }
 
   it('is asked for as the options say', () => {
     expect(asked([user('x')])).toEqual(thinking)
-    expect(body([user('x')], { thinking: { type: 'adaptive' } }, { toolChoice: { type: 'any' } }).thinking).toEqual({ type: 'adaptive' })
+    expect(
+      body([user('x')], { thinking: { type: 'adaptive' } }, { toolChoice: { type: 'any' } }).thinking,
+    ).toEqual({ type: 'adaptive' })
   })
 
   it('is left out where a tool is forced', () => {
@@ -402,23 +555,41 @@ describe('thinking with a budget', () => {
 
 describe('the prompt cache', () => {
   const mark = { type: 'ephemeral' }
-  const messages = [user('One'), assistant([{ type: 'text', text: 'Two' }]), user('Three'), assistant([{ type: 'text', text: 'Four' }]), user('Five')]
+  const messages = [
+    user('One'),
+    assistant([{ type: 'text', text: 'Two' }]),
+    user('Three'),
+    assistant([{ type: 'text', text: 'Four' }]),
+    user('Five'),
+  ]
 
   it('is marked behind the instructions and behind the last two messages of the user', () => {
     const sent = body(messages, { promptCache: '5m' })
     expect(sent.system).toEqual([{ ...text('Be brief.'), cache_control: mark }])
-    expect(sent.messages.map(({ content }: any) => content.at(-1).cache_control)).toEqual([undefined, undefined, mark, undefined, mark])
+    expect(sent.messages.map(({ content }: Loose) => content.at(-1).cache_control)).toEqual([
+      undefined,
+      undefined,
+      mark,
+      undefined,
+      mark,
+    ])
   })
 
   it('is marked behind the tools where there are no instructions', () => {
     const tools = ['a', 'b'].map((name) => ({ name, description: 'x', inputSchema: { type: 'object' } }))
     const sent = body(messages, { promptCache: '1h' }, { tools, instructions: '' })
-    expect(sent.tools.map((tool: any) => tool.cache_control)).toEqual([undefined, { type: 'ephemeral', ttl: '1h' }])
+    expect(sent.tools.map((tool: Loose) => tool.cache_control)).toEqual([
+      undefined,
+      { type: 'ephemeral', ttl: '1h' },
+    ])
   })
 
   it('can be turned off, and changes nothing but its marks', () => {
     expect(JSON.stringify(body(messages, { promptCache: 'off' }))).not.toContain('cache_control')
-    const marked = JSON.stringify(body(messages, { promptCache: '5m' })).replaceAll(',"cache_control":{"type":"ephemeral"}', '')
+    const marked = JSON.stringify(body(messages, { promptCache: '5m' })).replaceAll(
+      ',"cache_control":{"type":"ephemeral"}',
+      '',
+    )
     expect(JSON.parse(marked)).toEqual(body(messages, { promptCache: 'off' }))
   })
 })

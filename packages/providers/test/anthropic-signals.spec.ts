@@ -4,10 +4,28 @@ import { readEvent, startReply } from '../src/anthropic/signals.ts'
 import type { WireEvent } from '../src/anthropic/wire.ts'
 import { toolNames } from '../src/shared/tool-names.ts'
 import { callsOf, finished, lastUsage, textShown } from './kit/collect.ts'
-import { close, delta, done, json, open, ping, rich, start, stop, text, textBlock, thinkingBlock, toolBlock } from './kit/streams.ts'
+import {
+  close,
+  delta,
+  done,
+  json,
+  open,
+  ping,
+  rich,
+  start,
+  stop,
+  text,
+  textBlock,
+  thinkingBlock,
+  toolBlock,
+} from './kit/streams.ts'
+import type { Loose } from './kit/loose.ts'
 
 /** All signals of a stream, and the error that ended it, if one did. */
-function fold(events: readonly object[], names: readonly string[] = []): { signals: ModelSignal[]; error?: unknown } {
+function fold(
+  events: readonly object[],
+  names: readonly string[] = [],
+): { signals: ModelSignal[]; error?: unknown } {
   const reply = startReply(toolNames(names, { lengthMax: 64 }))
   const signals: ModelSignal[] = []
   try {
@@ -18,16 +36,28 @@ function fold(events: readonly object[], names: readonly string[] = []): { signa
   }
 }
 
-const opaque = (block: object, more: object = {}) => ({ provider: 'anthropic', api: 'messages', data: { block, ...more } })
+const opaque = (block: object, more: object = {}) => ({
+  provider: 'anthropic',
+  api: 'messages',
+  data: { block, ...more },
+})
 
 describe('text', () => {
   it('streams as deltas of its part, and the finished part is their sum', () => {
     expect(fold([start(), ...textBlock(0, 'Hel', '', 'lo'), done('end_turn'), stop]).signals).toEqual([
       { type: 'model_started', providerMessageId: 'msg_1', servedModel: 'claude-test-1' },
-      { type: 'model_usage', usage: { inputTokens: 12, outputTokens: 1 }, raw: { input_tokens: 12, output_tokens: 1 } },
+      {
+        type: 'model_usage',
+        usage: { inputTokens: 12, outputTokens: 1 },
+        raw: { input_tokens: 12, output_tokens: 1 },
+      },
       { type: 'model_text', part: 0, text: 'Hel' },
       { type: 'model_text', part: 0, text: 'lo' },
-      { type: 'model_usage', usage: { inputTokens: 12, outputTokens: 20 }, raw: { input_tokens: 12, output_tokens: 20 } },
+      {
+        type: 'model_usage',
+        usage: { inputTokens: 12, outputTokens: 20 },
+        raw: { input_tokens: 12, output_tokens: 20 },
+      },
       {
         type: 'model_finished',
         stopReason: 'end',
@@ -39,7 +69,14 @@ describe('text', () => {
   })
 
   it('that stands in the start of its block is shown too', () => {
-    const { signals } = fold([start(), open(0, { type: 'text', text: 'Al' }), text(0, 'so'), close(0), done('end_turn'), stop])
+    const { signals } = fold([
+      start(),
+      open(0, { type: 'text', text: 'Al' }),
+      text(0, 'so'),
+      close(0),
+      done('end_turn'),
+      stop,
+    ])
     expect(textShown(signals)).toBe('Also')
     expect(finished(signals)?.parts).toEqual([{ type: 'text', text: 'Also', part: 0 }])
   })
@@ -69,7 +106,13 @@ describe('text', () => {
 
 describe('thinking', () => {
   it('carries its signature, in place, before the text', () => {
-    const { signals } = fold([start(), ...thinkingBlock(0, 'hm', 'sig=='), ...textBlock(1, 'Yes'), done('end_turn'), stop])
+    const { signals } = fold([
+      start(),
+      ...thinkingBlock(0, 'hm', 'sig=='),
+      ...textBlock(1, 'Yes'),
+      done('end_turn'),
+      stop,
+    ])
     expect(signals).toContainEqual({ type: 'model_reasoning', part: 0, text: 'hm' })
     expect(finished(signals)?.parts).toEqual([
       { type: 'reasoning', text: 'hm', part: 0, opaque: opaque({ type: 'thinking', signature: 'sig==' }) },
@@ -93,9 +136,20 @@ describe('thinking', () => {
   })
 
   it('that is redacted comes whole and is kept whole', () => {
-    const { signals } = fold([start(), open(0, { type: 'redacted_thinking', data: 'ZGF0YQ==' }), close(0), done('end_turn'), stop])
+    const { signals } = fold([
+      start(),
+      open(0, { type: 'redacted_thinking', data: 'ZGF0YQ==' }),
+      close(0),
+      done('end_turn'),
+      stop,
+    ])
     expect(finished(signals)?.parts).toEqual([
-      { type: 'reasoning', text: '', part: 0, opaque: opaque({ type: 'redacted_thinking', data: 'ZGF0YQ==' }) },
+      {
+        type: 'reasoning',
+        text: '',
+        part: 0,
+        opaque: opaque({ type: 'redacted_thinking', data: 'ZGF0YQ==' }),
+      },
     ])
   })
 
@@ -128,8 +182,18 @@ describe('thinking', () => {
 
 describe('a tool call', () => {
   it('is requested when its block closes, with its input put together', () => {
-    const { signals } = fold([start(), ...toolBlock(0, 'toolu_1', 'get_weather', '', '{"ci', 'ty":"Seoul"}'), done('tool_use'), stop])
-    const call = { type: 'tool_call', providerCallId: 'toolu_1', name: 'get_weather', input: { city: 'Seoul' } }
+    const { signals } = fold([
+      start(),
+      ...toolBlock(0, 'toolu_1', 'get_weather', '', '{"ci', 'ty":"Seoul"}'),
+      done('tool_use'),
+      stop,
+    ])
+    const call = {
+      type: 'tool_call',
+      providerCallId: 'toolu_1',
+      name: 'get_weather',
+      input: { city: 'Seoul' },
+    }
     expect(signals.slice(2, 5)).toEqual([
       { type: 'model_tool_input', part: 0, name: 'get_weather', text: '{"ci' },
       { type: 'model_tool_input', part: 0, name: 'get_weather', text: 'ty":"Seoul"}' },
@@ -165,7 +229,9 @@ describe('a tool call', () => {
     ['white space', [' ', '\n']],
   ])('with %s of input has the input {}', (_, pieces) => {
     const { signals } = fold([start(), ...toolBlock(0, 'toolu_1', 'list', ...pieces), done('tool_use'), stop])
-    expect(callsOf(signals)).toEqual([{ type: 'tool_call', providerCallId: 'toolu_1', name: 'list', input: {} }])
+    expect(callsOf(signals)).toEqual([
+      { type: 'tool_call', providerCallId: 'toolu_1', name: 'list', input: {} },
+    ])
   })
 
   it('whose input stands in the start of its block is requested with it, and keeps its caller', () => {
@@ -178,7 +244,13 @@ describe('a tool call', () => {
       stop,
     ])
     expect(callsOf(signals)).toEqual([
-      { type: 'tool_call', providerCallId: 'toolu_1', name: 'roll', input: { player: 'one' }, opaque: opaque({ caller }) },
+      {
+        type: 'tool_call',
+        providerCallId: 'toolu_1',
+        name: 'roll',
+        input: { player: 'one' },
+        opaque: opaque({ caller }),
+      },
     ])
   })
 
@@ -212,7 +284,13 @@ describe('a tool call', () => {
     ['a text', '"a"', 'The input is valid JSON, but not an object.'],
   ])('whose input is %s is requested as malformed', (_, input, error) => {
     const { signals } = fold([start(), ...toolBlock(0, 'toolu_1', 'f', input), done('tool_use'), stop])
-    const call = { type: 'tool_call', providerCallId: 'toolu_1', name: 'f', input: {}, malformed: { text: input, error } }
+    const call = {
+      type: 'tool_call',
+      providerCallId: 'toolu_1',
+      name: 'f',
+      input: {},
+      malformed: { text: input, error },
+    }
     expect(callsOf(signals)).toEqual([call])
     expect(finished(signals)?.parts).toEqual([{ ...call, part: 0 }])
   })
@@ -220,14 +298,22 @@ describe('a tool call', () => {
   it('goes by the name that we gave the tool', () => {
     const names = toolNames(['files/read.all'], { lengthMax: 64 })
     const wireName = names.toWire('files/read.all')
-    const { signals } = fold([start(), ...toolBlock(0, 'toolu_1', wireName, '{}'), done('tool_use'), stop], ['files/read.all'])
+    const { signals } = fold(
+      [start(), ...toolBlock(0, 'toolu_1', wireName, '{}'), done('tool_use'), stop],
+      ['files/read.all'],
+    )
     expect(wireName).not.toBe('files/read.all')
     expect(callsOf(signals)[0]?.name).toBe('files/read.all')
-    expect(signals.filter((signal) => signal.type === 'model_tool_input').map(({ name }) => name)).toEqual(['files/read.all'])
+    expect(signals.filter((signal) => signal.type === 'model_tool_input').map(({ name }) => name)).toEqual([
+      'files/read.all',
+    ])
   })
 
   it('of a tool that nobody offered passes by the name that the model said', () => {
-    const { signals } = fold([start(), ...toolBlock(0, 'toolu_1', 'made_up', '{}'), done('tool_use'), stop], ['f'])
+    const { signals } = fold(
+      [start(), ...toolBlock(0, 'toolu_1', 'made_up', '{}'), done('tool_use'), stop],
+      ['f'],
+    )
     expect(callsOf(signals)[0]?.name).toBe('made_up')
   })
 })
@@ -294,20 +380,42 @@ describe('a reply that was cut', () => {
 
 describe('what only the vendor understands', () => {
   it.each([
-    ['a server tool result', { type: 'code_execution_tool_result', tool_use_id: 'srvtoolu_1', content: { stdout: 'x', encrypted_stdout: null } }],
+    [
+      'a server tool result',
+      {
+        type: 'code_execution_tool_result',
+        tool_use_id: 'srvtoolu_1',
+        content: { stdout: 'x', encrypted_stdout: null },
+      },
+    ],
     ['an upload', { type: 'container_upload', file_id: 'file_1' }],
-    ['a fallback', { type: 'fallback', from: { model: 'a' }, to: { model: 'b' }, trigger: { type: 'refusal' } }],
+    [
+      'a fallback',
+      { type: 'fallback', from: { model: 'a' }, to: { model: 'b' }, trigger: { type: 'refusal' } },
+    ],
     ['an MCP listing', { type: 'mcp_tool_listing', mcp_server_name: 's', tools: [{ name: 't' }] }],
     ['a kind that does not exist yet', { type: 'hologram', beams: [1, 2], nested: { deep: null } }],
   ])('such as %s is carried whole', (_, block) => {
     const { signals } = fold([start(), open(0, block), close(0), done('end_turn'), stop])
-    expect(finished(signals)?.parts).toEqual([{ type: 'provider', kind: block.type, opaque: opaque(block), part: 0 }])
+    expect(finished(signals)?.parts).toEqual([
+      { type: 'provider', kind: block.type, opaque: opaque(block), part: 0 },
+    ])
   })
 
   it('gets the input that streamed after it', () => {
     const use = { type: 'mcp_tool_use', id: 'mcptoolu_1', name: 'ask', server_name: 'wiki' }
-    const { signals } = fold([start(), open(0, { ...use, input: {} }), json(0, '{"q"'), json(0, ':1}'), close(0), done('end_turn'), stop])
-    expect(signals.some((signal) => signal.type === 'model_tool_input' || signal.type === 'model_tool_request')).toBe(false)
+    const { signals } = fold([
+      start(),
+      open(0, { ...use, input: {} }),
+      json(0, '{"q"'),
+      json(0, ':1}'),
+      close(0),
+      done('end_turn'),
+      stop,
+    ])
+    expect(
+      signals.some((signal) => signal.type === 'model_tool_input' || signal.type === 'model_tool_request'),
+    ).toBe(false)
     expect(finished(signals)?.parts).toEqual([
       { type: 'provider', kind: 'mcp_tool_use', opaque: opaque({ ...use, input: { q: 1 } }), part: 0 },
     ])
@@ -325,7 +433,9 @@ describe('what only the vendor understands', () => {
     ])
     expect(finished(signals)).toMatchObject({
       stopReason: 'compacted',
-      parts: [{ opaque: opaque({ type: 'compaction', content: 'The user greeted.', encrypted_content: 'ZW5j' }) }],
+      parts: [
+        { opaque: opaque({ type: 'compaction', content: 'The user greeted.', encrypted_content: 'ZW5j' }) },
+      ],
     })
   })
 
@@ -346,7 +456,7 @@ describe('what only the vendor understands', () => {
 
   it('rides on: the container goes with the last block of a server tool', () => {
     const { signals } = fold(rich)
-    const carried = finished(signals)?.parts.filter((part) => (part.opaque?.data as any)?.container)
+    const carried = finished(signals)?.parts.filter((part) => (part.opaque?.data as Loose)?.container)
     expect(carried).toMatchObject([
       { kind: 'web_search_tool_result', opaque: { data: { container: { id: 'container_1' } } } },
     ])
@@ -354,7 +464,12 @@ describe('what only the vendor understands', () => {
 
   it('rides on: a container that is named behind the only call gets a part of its own', () => {
     const container = { id: 'container_2' }
-    const { signals } = fold([start(), ...toolBlock(0, 'toolu_1', 'f', '{}'), done('tool_use', { container }), stop])
+    const { signals } = fold([
+      start(),
+      ...toolBlock(0, 'toolu_1', 'f', '{}'),
+      done('tool_use', { container }),
+      stop,
+    ])
     expect(finished(signals)?.parts).toEqual([
       { ...callsOf(signals)[0], part: 0 },
       { type: 'provider', kind: 'container', opaque: opaque({}, { container }), part: 1 },
@@ -365,19 +480,42 @@ describe('what only the vendor understands', () => {
 describe('usage', () => {
   it('is replaced by later totals, never added, and counts cached tokens into the prompt', () => {
     const { signals } = fold([
-      start({ usage: { input_tokens: 10, cache_read_input_tokens: 1000, cache_creation_input_tokens: 200, output_tokens: 1, service_tier: 'standard' } }),
-      { type: 'message_delta', delta: { stop_reason: null }, usage: { output_tokens: 7, input_tokens: null } },
+      start({
+        usage: {
+          input_tokens: 10,
+          cache_read_input_tokens: 1000,
+          cache_creation_input_tokens: 200,
+          output_tokens: 1,
+          service_tier: 'standard',
+        },
+      }),
+      {
+        type: 'message_delta',
+        delta: { stop_reason: null },
+        usage: { output_tokens: 7, input_tokens: null },
+      },
       {
         type: 'message_delta',
         delta: { stop_reason: 'end_turn' },
-        usage: { input_tokens: 11, cache_read_input_tokens: 1000, output_tokens: 50, output_tokens_details: { thinking_tokens: 30 } },
+        usage: {
+          input_tokens: 11,
+          cache_read_input_tokens: 1000,
+          output_tokens: 50,
+          output_tokens_details: { thinking_tokens: 30 },
+        },
       },
       stop,
     ])
     expect(signals.flatMap((signal) => (signal.type === 'model_usage' ? [signal.usage] : []))).toEqual([
       { inputTokens: 1210, outputTokens: 1, cacheReadTokens: 1000, cacheWriteTokens: 200 },
       { inputTokens: 1210, outputTokens: 7, cacheReadTokens: 1000, cacheWriteTokens: 200 },
-      { inputTokens: 1211, outputTokens: 50, cacheReadTokens: 1000, cacheWriteTokens: 200, reasoningTokens: 30 },
+      {
+        inputTokens: 1211,
+        outputTokens: 50,
+        cacheReadTokens: 1000,
+        cacheWriteTokens: 200,
+        reasoningTokens: 30,
+      },
     ])
     expect(signals.findLast((signal) => signal.type === 'model_usage')?.raw).toEqual({
       input_tokens: 11,
@@ -408,15 +546,28 @@ describe('the end', () => {
     ['tired', 'other'],
     ['toString', 'other'],
   ])('%s is %s, and the word itself is kept', (raw, stopReason) => {
-    expect(finished(fold([start(), ...textBlock(0, 'x'), done(raw), stop]).signals)).toMatchObject({ stopReason, rawStopReason: raw })
+    expect(finished(fold([start(), ...textBlock(0, 'x'), done(raw), stop]).signals)).toMatchObject({
+      stopReason,
+      rawStopReason: raw,
+    })
   })
 
   it('of a refusal without a word is a reply without parts', () => {
-    expect(finished(fold([start(), done('refusal'), stop]).signals)).toMatchObject({ stopReason: 'refused', parts: [] })
+    expect(finished(fold([start(), done('refusal'), stop]).signals)).toMatchObject({
+      stopReason: 'refused',
+      parts: [],
+    })
   })
 
   it('is final: what follows it says nothing', () => {
-    const { signals } = fold([start(), done('end_turn'), stop, ...textBlock(0, 'late'), start({ id: 'msg_2' }), stop])
+    const { signals } = fold([
+      start(),
+      done('end_turn'),
+      stop,
+      ...textBlock(0, 'late'),
+      start({ id: 'msg_2' }),
+      stop,
+    ])
     expect(signals.at(-1)?.type).toBe('model_finished')
     expect(textShown(signals)).toBe('')
   })
@@ -444,14 +595,26 @@ describe('a stream that two replies share', () => {
   })
 
   it('goes on when only the start of the same message is repeated', () => {
-    const { signals, error } = fold([start(), open(0, { type: 'text', text: '' }), text(0, 'o'), start(), text(0, 'k'), close(0), done('end_turn'), stop])
+    const { signals, error } = fold([
+      start(),
+      open(0, { type: 'text', text: '' }),
+      text(0, 'o'),
+      start(),
+      text(0, 'k'),
+      close(0),
+      done('end_turn'),
+      stop,
+    ])
     expect(error).toBeUndefined()
     expect(signals.filter((signal) => signal.type === 'model_started')).toHaveLength(1)
     expect(finished(signals)?.parts).toEqual([{ type: 'text', text: 'ok', part: 0 }])
   })
 
   it.each([
-    ['a block begins again before it ended', [open(0, { type: 'text', text: '' }), open(0, { type: 'text', text: '' })]],
+    [
+      'a block begins again before it ended',
+      [open(0, { type: 'text', text: '' }), open(0, { type: 'text', text: '' })],
+    ],
     ['a block goes on that never began', [text(3, 'x')]],
     ['a block goes on behind its end', [...textBlock(0, 'x'), text(0, 'y')]],
     ['a block begins without a type', [open(0, {})]],
@@ -460,7 +623,18 @@ describe('a stream that two replies share', () => {
   })
 })
 
-it('an error event under any name fails the stream by its type', () => {
-  const { error } = fold([start(), { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } }])
-  expect(error).toMatchObject({ class: 'overloaded', retryable: true })
-})
+it.each([
+  ['overloaded_error', 'Overloaded', 'overloaded', true],
+  ['rate_limit_error', 'Slow down', 'rate_limited', true],
+  ['api_error', 'Oops', 'server', true],
+  ['timeout_error', 'Late', 'timeout', true],
+  ['invalid_request_error', 'Output blocked by content filtering policy', 'content_filtered', false],
+  ['some_new_error', 'What is this?', 'server', true],
+])(
+  'an event that says %s "%s" fails the stream as %s, retryable: %s',
+  (type, message, failureClass, retryable) => {
+    const { error } = fold([start(), { type: 'error', error: { type, message } }])
+    expect(error).toMatchObject({ class: failureClass, retryable })
+    expect((error as ProviderError).message).toContain(`(${type}): ${message.replace(/\.$/, '')}`)
+  },
+)

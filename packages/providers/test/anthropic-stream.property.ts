@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { anthropic } from '../src/anthropic/index.ts'
 import { inPiecesOf, splitAt, sseBytes, sseRecord } from './kit/bytes.ts'
@@ -6,10 +6,17 @@ import { callsOf, collect, finished, type Outcome } from './kit/collect.ts'
 import { serve, type Answer } from './kit/loopback.ts'
 import { missing, recordedBytes } from './kit/recorded.ts'
 import { rich } from './kit/streams.ts'
+import type { Loose } from './kit/loose.ts'
 
 const recorded = missing
   ? []
-  : ['thinking-text.sse', 'parallel-tools.sse', 'web-search-citations.sse', 'programmatic-1-code-exec-calls-tool.jsonl', 'max-tokens-mid-tool-json.sse']
+  : [
+      'thinking-text.sse',
+      'parallel-tools.sse',
+      'web-search-citations.sse',
+      'programmatic-1-code-exec-calls-tool.jsonl',
+      'max-tokens-mid-tool-json.sse',
+    ]
 const streams: readonly (readonly [string, Uint8Array])[] = [
   ['a reply with everything', sseBytes(rich)],
   ...recorded.map((file) => [file, recordedBytes(file)] as const),
@@ -30,7 +37,8 @@ function callsClosedBefore(bytes: Uint8Array, place: number): number {
   const calls = new Set<number>()
   let closed = 0
   for (const event of events) {
-    if (event.type === 'content_block_start' && event.content_block.type === 'tool_use') calls.add(event.index)
+    if (event.type === 'content_block_start' && event.content_block.type === 'tool_use')
+      calls.add(event.index)
     if (event.type === 'content_block_stop' && calls.delete(event.index)) closed += 1
   }
   return closed
@@ -51,16 +59,22 @@ describe.each(streams)(`%s${missing ? ` (recordings ${missing})` : ''}`, (_, byt
   it('cut off anywhere, ends once, and requests no call that was open', async () => {
     const whole = await read({ pieces: [bytes] })
     await fc.assert(
-      fc.asyncProperty(fc.nat({ max: bytes.length - 1 }), fc.constantFrom('end', 'break'), async (place, ending) => {
-        const { signals, failure, completed } = await read({ pieces: [bytes.subarray(0, place)], ending })
-        expect(completed).toBe(false)
-        expect(failure).toMatchObject({ retryable: true })
-        expect(['truncated', 'network']).toContain(failure?.class)
-        expect(finished(signals)).toBeUndefined()
-        expect(signals).toEqual(whole.signals.slice(0, signals.length))
-        expect(callsOf(signals).length).toBeLessThanOrEqual(callsClosedBefore(bytes, place))
-        if (ending === 'end') expect(callsOf(signals)).toHaveLength(callsClosedBefore(bytes, place))
-      }),
+      fc.asyncProperty(
+        fc.nat({ max: bytes.length - 1 }),
+        fc.constantFrom('end', 'break'),
+        async (place, ending) => {
+          const { signals, failure, completed } = await read({ pieces: [bytes.subarray(0, place)], ending })
+          expect(completed).toBe(false)
+          expect(failure).toMatchObject({ retryable: true })
+          expect(['truncated', 'network']).toContain(failure?.class)
+          expect(finished(signals)).toBeUndefined()
+          expect(signals).toEqual(whole.signals.slice(0, signals.length))
+          expect(callsOf(signals).length).toBeLessThanOrEqual(callsClosedBefore(bytes, place))
+          // A proper end brings all that was sent before it; a broken connection may lose some.
+          const least = ending === 'end' ? callsClosedBefore(bytes, place) : 0
+          expect(callsOf(signals).length).toBeGreaterThanOrEqual(least)
+        },
+      ),
       { numRuns: 40 },
     )
   })
@@ -85,10 +99,10 @@ it('whatever order the events come in, a call that was not closed is never reque
       const { signals, completed, failure } = await read({ pieces: [sseBytes(events)] })
       expect(completed).toBe(failure === undefined)
       expect(signals.filter((signal) => signal.type === 'model_finished')).toHaveLength(completed ? 1 : 0)
-      for (const [place, signal] of signals.entries()) {
-        if (signal.type === 'model_finished') expect(place).toBe(signals.length - 1)
-      }
-      const closed = events.filter((event: any) => event.type === 'content_block_stop').map((event: any) => event.index)
+      expect(signals.slice(0, -1).map((signal) => signal.type)).not.toContain('model_finished')
+      const closed = events
+        .filter((event: Loose) => event.type === 'content_block_stop')
+        .map((event: Loose) => event.index)
       expect(callsOf(signals).length).toBeLessThanOrEqual(closed.filter((index) => index >= 5).length)
     }),
     { numRuns: 60 },

@@ -1,6 +1,5 @@
 import Anthropic from '@anthropic-ai/sdk'
 import { ConfigurationError, type ModelSignal } from '@tallystick/core'
-import { setImmediate } from 'node:timers/promises'
 import { take } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { anthropic, type AnthropicClient } from '../src/anthropic/index.ts'
@@ -9,6 +8,7 @@ import { callsOf, collect, finished, request, textShown } from './kit/collect.ts
 import { serve } from './kit/loopback.ts'
 import { ManualClock } from './kit/manual-clock.ts'
 import { close, done, json, open, rich, start, stop, text, textBlock, toolBlock } from './kit/streams.ts'
+import type { Loose } from './kit/loose.ts'
 
 const hello = [start(), ...textBlock(0, 'Hel', 'lo'), done('end_turn'), stop]
 
@@ -31,7 +31,11 @@ describe('a call over HTTP', () => {
       'anthropic-beta': 'a-2026,b-2026',
       'x-team': 'blue',
     })
-    expect(server.arrivals[0]?.body).toMatchObject({ model: 'claude-test-1', stream: true, max_tokens: 32_000 })
+    expect(server.arrivals[0]?.body).toMatchObject({
+      model: 'claude-test-1',
+      stream: true,
+      max_tokens: 32_000,
+    })
   })
 
   it('is made anew by each subscription, and by none before', async () => {
@@ -52,7 +56,7 @@ describe('a call over HTTP', () => {
     await collect(model, request, clock)
     await clock.idle()
     // Node's fetch gives a connection back once it has left the parser that read the end.
-    await setImmediate()
+    await new Promise((resolve) => setImmediate(resolve))
     await collect(model)
     expect(server.arrivals[1]?.socket === server.arrivals[0]?.socket).toBe(true)
   })
@@ -60,7 +64,11 @@ describe('a call over HTTP', () => {
   it('completes at the terminal event, and closes a connection that stays open behind it a second later', async () => {
     const server = await serve({ pieces: [sseBytes(hello)], ending: 'stall' })
     const clock = new ManualClock()
-    const { completed } = await collect(anthropic('claude-test-1', { apiKey: 'k', baseURL: server.url }), request, clock)
+    const { completed } = await collect(
+      anthropic('claude-test-1', { apiKey: 'k', baseURL: server.url }),
+      request,
+      clock,
+    )
     expect(completed).toBe(true)
     expect(clock.waiting).toBe(1)
     clock.advance(1000)
@@ -68,7 +76,11 @@ describe('a call over HTTP', () => {
   })
 
   it('leaves no timer behind', async () => {
-    const server = await serve({ pieces: [sseBytes(hello)] }, { status: 500 }, { pieces: [sseRecord(start())], ending: 'break' })
+    const server = await serve(
+      { pieces: [sseBytes(hello)] },
+      { status: 500 },
+      { pieces: [sseRecord(start())], ending: 'break' },
+    )
     const clock = new ManualClock()
     const model = anthropic('claude-test-1', { apiKey: 'k', baseURL: server.url })
     for (let place = 0; place < 3; place++) {
@@ -79,7 +91,7 @@ describe('a call over HTTP', () => {
   })
 
   it('takes a client of the caller, and uses its raw stream only', async () => {
-    const seen: { body: any; retries: number }[] = []
+    const seen: { body: Loose; retries: number }[] = []
     const client: AnthropicClient = {
       messages: {
         create: async (body, { maxRetries }) => {
@@ -104,10 +116,15 @@ describe('a call over HTTP', () => {
   it('gives calls back under the names that the tools have here', async () => {
     const server = await serve({ pieces: [sseBytes(hello)] })
     const model = anthropic('claude-test-1', { apiKey: 'k', baseURL: server.url })
-    const asked = { ...request, tools: [{ name: 'files/read', description: 'Reads.', inputSchema: { type: 'object' } }] }
+    const asked = {
+      ...request,
+      tools: [{ name: 'files/read', description: 'Reads.', inputSchema: { type: 'object' } }],
+    }
     await collect(model, asked)
     const wireName: string = server.arrivals[0]?.body['tools'][0].name
-    const second = await serve({ pieces: [sseBytes([start(), ...toolBlock(0, 'toolu_1', wireName, '{}'), done('tool_use'), stop])] })
+    const second = await serve({
+      pieces: [sseBytes([start(), ...toolBlock(0, 'toolu_1', wireName, '{}'), done('tool_use'), stop])],
+    })
     const { signals } = await collect(anthropic('claude-test-1', { apiKey: 'k', baseURL: second.url }), asked)
     expect(callsOf(signals).map((call) => call.name)).toEqual(['files/read'])
   })
@@ -116,7 +133,10 @@ describe('a call over HTTP', () => {
 describe('options that cannot work', () => {
   it.each([
     ['an empty model id', () => anthropic(' ')],
-    ['a client and a key', () => anthropic('m', { client: { messages: { create: () => Promise.reject() } }, apiKey: 'k' })],
+    [
+      'a client and a key',
+      () => anthropic('m', { client: { messages: { create: () => Promise.reject() } }, apiKey: 'k' }),
+    ],
     ['a timeout of nothing', () => anthropic('m', { idleTimeoutMs: 0 })],
     ['a timeout that no timer can wait', () => anthropic('m', { responseTimeoutMs: 2 ** 31 })],
     ['tokens by halves', () => anthropic('m', { maxOutputTokens: 0.5 })],
@@ -142,7 +162,11 @@ describe('silence', () => {
   })
 
   it('in the reply ends the call after the idle timeout, and keeps what was said', async () => {
-    const server = await serve({ headers: { 'request-id': 'req_7' }, pieces: [sseBytes([start(), open(0, { type: 'text', text: '' }), text(0, 'Hm')])], ending: 'stall' })
+    const server = await serve({
+      headers: { 'request-id': 'req_7' },
+      pieces: [sseBytes([start(), open(0, { type: 'text', text: '' }), text(0, 'Hm')])],
+      ending: 'stall',
+    })
     const clock = new ManualClock()
     const signals: ModelSignal[] = []
     let failure: unknown
@@ -162,7 +186,9 @@ describe('silence', () => {
     expect(failure).toBeUndefined()
     clock.advance(1)
     expect(failure).toMatchObject({ class: 'timeout', retryable: true, requestId: 'req_7' })
-    await (await server.arrival(0)).closed
+    await (
+      await server.arrival(0)
+    ).closed
     expect(textShown(signals)).toBe('Hm')
     expect(finished(signals)).toBeUndefined()
   })
@@ -190,7 +216,9 @@ describe('silence', () => {
     clock.advance(900)
     // A ping makes no signal, so the text behind it tells that it has passed.
     let shown = next()
-    await arrival.send('event: ping\ndata: {"type": "ping"}\n\n' + sseRecord(open(0, { type: 'text', text: 'a' })))
+    await arrival.send(
+      'event: ping\ndata: {"type": "ping"}\n\n' + sseRecord(open(0, { type: 'text', text: 'a' })),
+    )
     await shown
     clock.advance(900)
     shown = next()
@@ -204,14 +232,21 @@ describe('silence', () => {
 
 describe('an answer that is no whole reply', () => {
   it('cut cleanly in a text is truncated, and keeps the text', async () => {
-    const server = await serve({ pieces: [sseBytes([start(), open(0, { type: 'text', text: '' }), text(0, 'Half')])] })
-    const { signals, failure } = await collect(anthropic('claude-test-1', { apiKey: 'k', baseURL: server.url }))
+    const server = await serve({
+      pieces: [sseBytes([start(), open(0, { type: 'text', text: '' }), text(0, 'Half')])],
+    })
+    const { signals, failure } = await collect(
+      anthropic('claude-test-1', { apiKey: 'k', baseURL: server.url }),
+    )
     expect(failure).toMatchObject({ class: 'truncated', retryable: true })
     expect(textShown(signals)).toBe('Half')
   })
 
   it('broken off by the network is a network failure', async () => {
-    const server = await serve({ pieces: [sseBytes([start(), open(0, { type: 'text', text: 'Half' })])], ending: 'stall' })
+    const server = await serve({
+      pieces: [sseBytes([start(), open(0, { type: 'text', text: 'Half' })])],
+      ending: 'stall',
+    })
     const clock = new ManualClock()
     const outcome = new Promise<unknown>((resolve) => {
       anthropic('claude-test-1', { apiKey: 'k', baseURL: server.url })
@@ -232,8 +267,13 @@ describe('an answer that is no whole reply', () => {
   })
 
   it('that is a web page is not a reply, and asking again would not help', async () => {
-    const server = await serve({ headers: { 'content-type': 'text/html' }, pieces: ['<html>Please log in</html>'] })
-    const { signals, failure } = await collect(anthropic('claude-test-1', { apiKey: 'k', baseURL: server.url }))
+    const server = await serve({
+      headers: { 'content-type': 'text/html' },
+      pieces: ['<html>Please log in</html>'],
+    })
+    const { signals, failure } = await collect(
+      anthropic('claude-test-1', { apiKey: 'k', baseURL: server.url }),
+    )
     expect(signals).toEqual([])
     expect(failure).toMatchObject({ class: 'protocol', retryable: false })
     expect(failure?.message).toContain('text/html')
@@ -241,7 +281,9 @@ describe('an answer that is no whole reply', () => {
   })
 
   it('with an event that is not JSON is a protocol failure that shows nothing of it', async () => {
-    const server = await serve({ pieces: [sseRecord(start()), 'event: content_block_start\ndata: {"secret": nope\n\n'] })
+    const server = await serve({
+      pieces: [sseRecord(start()), 'event: content_block_start\ndata: {"secret": nope\n\n'],
+    })
     const { failure } = await collect(anthropic('claude-test-1', { apiKey: 'k', baseURL: server.url }))
     expect(failure).toMatchObject({ class: 'protocol', retryable: true })
     expect(failure?.message).not.toContain('secret')
@@ -249,9 +291,18 @@ describe('an answer that is no whole reply', () => {
   })
 
   it('that reports an overload in the stream fails by that, with the id of the request', async () => {
-    const error = { type: 'error', error: { details: null, type: 'overloaded_error', message: 'Overloaded' }, request_id: 'req_x' }
-    const server = await serve({ headers: { 'request-id': 'req_5' }, pieces: [sseBytes([start(), ...textBlock(0, 'So'), error])] })
-    const { signals, failure } = await collect(anthropic('claude-test-1', { apiKey: 'k', baseURL: server.url }))
+    const error = {
+      type: 'error',
+      error: { details: null, type: 'overloaded_error', message: 'Overloaded' },
+      request_id: 'req_x',
+    }
+    const server = await serve({
+      headers: { 'request-id': 'req_5' },
+      pieces: [sseBytes([start(), ...textBlock(0, 'So'), error])],
+    })
+    const { signals, failure } = await collect(
+      anthropic('claude-test-1', { apiKey: 'k', baseURL: server.url }),
+    )
     expect(failure).toMatchObject({ class: 'overloaded', retryable: true, requestId: 'req_5' })
     expect(failure?.message).toContain('overloaded_error')
     expect(failure?.status).toBeUndefined()
@@ -263,7 +314,9 @@ describe('unsubscribing', () => {
   it('before the answer closes the connection', async () => {
     const server = await serve({ mute: true })
     const clock = new ManualClock()
-    const subscription = anthropic('claude-test-1', { apiKey: 'k', baseURL: server.url }).stream(request, { clock }).subscribe()
+    const subscription = anthropic('claude-test-1', { apiKey: 'k', baseURL: server.url })
+      .stream(request, { clock })
+      .subscribe()
     const arrival = await server.arrival(0)
     subscription.unsubscribe()
     expect(clock.waiting).toBe(0)
@@ -289,13 +342,18 @@ describe('unsubscribing', () => {
       const clock = new ManualClock()
       const heard: ModelSignal[] = []
       await new Promise<void>((resolve, reject) =>
-        model.stream(request, { clock }).pipe(take(count)).subscribe({
-          next: (signal) => heard.push(signal),
-          error: reject,
-          complete: resolve,
-        }),
+        model
+          .stream(request, { clock })
+          .pipe(take(count))
+          .subscribe({
+            next: (signal) => heard.push(signal),
+            error: reject,
+            complete: resolve,
+          }),
       )
-      await (await server.arrival(count - 1)).closed
+      await (
+        await server.arrival(count - 1)
+      ).closed
       expect(heard).toEqual(all.slice(0, count))
       expect(clock.waiting).toBe(0)
     }
@@ -303,7 +361,13 @@ describe('unsubscribing', () => {
 
   it('while the reply stalls in a call closes the connection and reports no call', async () => {
     const server = await serve({
-      pieces: [sseBytes([start(), open(0, { type: 'tool_use', id: 'toolu_1', name: 'f', input: {} }), json(0, '{"a":')])],
+      pieces: [
+        sseBytes([
+          start(),
+          open(0, { type: 'tool_use', id: 'toolu_1', name: 'f', input: {} }),
+          json(0, '{"a":'),
+        ]),
+      ],
       ending: 'stall',
     })
     const heard: string[] = []
@@ -317,7 +381,9 @@ describe('unsubscribing', () => {
           resolve()
         })
     })
-    await (await server.arrival(0)).closed
+    await (
+      await server.arrival(0)
+    ).closed
     expect(heard).toEqual(['model_started', 'model_usage', 'model_tool_input'])
   })
 })

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { fitIdentifier } from '../src/shared/identifier.ts'
 import { toolNames } from '../src/shared/tool-names.ts'
@@ -6,7 +6,16 @@ import { toolNames } from '../src/shared/tool-names.ts'
 const anyName = fc.oneof(
   fc.string({ maxLength: 90, unit: 'binary' }),
   fc.stringMatching(/^[a-z./ _-]{1,70}$/),
-  fc.constantFrom('get_weather', 'get.weather', 'get weather', 'get/weather', 'web_search', '', '工具', 'a'.repeat(200)),
+  fc.constantFrom(
+    'get_weather',
+    'get.weather',
+    'get weather',
+    'get/weather',
+    'web_search',
+    '',
+    '工具',
+    'a'.repeat(200),
+  ),
 )
 
 describe('tool names on the wire', () => {

@@ -38,7 +38,7 @@ export function openingSignals(block: Block): ModelSignal[] {
 
 /** Folds one delta into the block, and says what of it can be shown. */
 export function extendBlock(block: Block, delta: JsonObject, names: ToolNames): ModelSignal[] {
-  switch (delta['type']) {
+  switch (textAt(delta, 'type') ?? '') {
     case 'text_delta':
       if (block.kind === 'text') return moreText(block, textAt(delta, 'text') ?? '')
       break
@@ -132,7 +132,12 @@ export function partOf(block: Block): ReplyPart | undefined {
   switch (kind) {
     case 'text': {
       const rest = restOf(fields, ['type', 'text'])
-      return { type: 'text', text, part, ...(Object.keys(rest).length > 0 && { opaque: opaqueOf({ block: rest }) }) }
+      return {
+        type: 'text',
+        text,
+        part,
+        ...(Object.keys(rest).length > 0 && { opaque: opaqueOf({ block: rest }) }),
+      }
     }
     case 'reasoning': {
       // Without its signature, or its encrypted data, thinking proves nothing and would be refused.
@@ -147,7 +152,7 @@ export function partOf(block: Block): ReplyPart | undefined {
       const input = block.inputText.trim() === '' ? {} : { input: readInput(block).input }
       return {
         type: 'provider',
-        kind: String(fields['type']),
+        kind: textAt(fields, 'type') ?? 'unknown',
         opaque: opaqueOf({ block: { ...fields, ...input } }),
         part,
       }
@@ -161,9 +166,14 @@ export function withContainer(parts: readonly ReplyPart[], container: JsonObject
     parts.findLast((part) => part.type === 'provider') ?? parts.findLast((part) => part.type !== 'tool_call')
   if (carrier === undefined) {
     const part = parts.reduce((last, { part: place }) => Math.max(last, place), -1) + 1
-    const carried = parts.some(({ opaque }) => (opaque?.data as WireMemory | undefined)?.container !== undefined)
+    const carried = parts.some(
+      ({ opaque }) => (opaque?.data as WireMemory | undefined)?.container !== undefined,
+    )
     if (carried || parts.length === 0) return parts
-    return [...parts, { type: 'provider', kind: 'container', opaque: opaqueOf({ block: {}, container }), part }]
+    return [
+      ...parts,
+      { type: 'provider', kind: 'container', opaque: opaqueOf({ block: {}, container }), part },
+    ]
   }
   const memory = (carrier.opaque?.data ?? { block: {} }) as WireMemory
   const loaded = { ...carrier, opaque: opaqueOf({ ...memory, container }) }

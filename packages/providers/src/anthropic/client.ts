@@ -26,13 +26,15 @@ export interface AnthropicClient {
   }
 }
 
-export interface ClientOptions {
+export interface AnthropicClientOptions {
+  /** The key, or a function that gets one. Without it: `ANTHROPIC_API_KEY`, or what else the official client finds. */
   readonly apiKey?: string | (() => Promise<string>) | undefined
+  /** Where the service is, without `/v1`. Without it: `ANTHROPIC_BASE_URL`, or Anthropic itself. */
   readonly baseURL?: string | undefined
 }
 
 /** The official client. It says nothing on the console, where its messages would show payloads. */
-export function officialClient({ apiKey, baseURL }: ClientOptions): AnthropicClient {
+export function officialClient({ apiKey, baseURL }: AnthropicClientOptions): AnthropicClient {
   return new Anthropic({
     ...(apiKey !== undefined && { apiKey }),
     ...(baseURL !== undefined && { baseURL }),

@@ -36,7 +36,9 @@ function fileBlock(part: FilePart): WireBlock[] {
     return [{ type: 'document', source: { type: 'url', url: part.url }, ...title }]
   }
   if (mediaType === 'application/pdf' && part.data) {
-    return [{ type: 'document', source: { type: 'base64', media_type: mediaType, data: part.data }, ...title }]
+    return [
+      { type: 'document', source: { type: 'base64', media_type: mediaType, data: part.data }, ...title },
+    ]
   }
   if (part.data && textTypes.test(mediaType)) {
     const data = decodedText(part.data)
@@ -67,7 +69,9 @@ export function resultBlock(result: ToolResult): WireBlock {
 }
 
 function errorBlocks(outcome: Outcome, parts: readonly ResultPart[]): WireBlock[] {
-  const texts = parts.flatMap((part) => textBlock(part.type === 'text' ? part.text : leftOut(part.type, part)))
+  const texts = parts.flatMap((part) =>
+    textBlock(part.type === 'text' ? part.text : leftOut(part.type, part)),
+  )
   return texts.length > 0 ? texts : textBlock(`The call ended as ${outcome}, without output.`)
 }
 
@@ -75,7 +79,12 @@ function bareType(mediaType: string): string {
   return (mediaType.split(';')[0] ?? '').trim().toLowerCase()
 }
 
+/** The text that is encoded there; none where the data is not base64. */
 function decodedText(base64: string): string {
-  const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
-  return new TextDecoder().decode(bytes)
+  try {
+    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0))
+    return new TextDecoder().decode(bytes)
+  } catch {
+    return ''
+  }
 }

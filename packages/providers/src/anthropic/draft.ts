@@ -51,7 +51,12 @@ export function draftOf(message: Message, modelId: string): Draft {
     case 'user': {
       const blocks = contentBlocks(message.parts)
       // Left out, it would leave the assistant the last word, which is another request.
-      return { ...plain, role: 'user', fromUser: true, blocks: blocks.length > 0 ? blocks : textBlock(emptyMessage) }
+      return {
+        ...plain,
+        role: 'user',
+        fromUser: true,
+        blocks: blocks.length > 0 ? blocks : textBlock(emptyMessage),
+      }
     }
     case 'tool': {
       const slots = message.results.map((result, at): Slot => ({ at, kind: 'result', ...result }))

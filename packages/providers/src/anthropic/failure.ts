@@ -46,7 +46,11 @@ const byStatus: { readonly [status: number]: Verdict } = {
 }
 
 /** Limits on money answer 429 too, and do not go away by waiting. */
-const spendLimits = new Set(['ramp_limit_exceeded', 'contract_spend_limit_reached', 'enforced_spend_limit_reached'])
+const spendLimits = new Set([
+  'ramp_limit_exceeded',
+  'contract_spend_limit_reached',
+  'enforced_spend_limit_reached',
+])
 
 const overflowWords =
   /prompt is too long|exceeds? (the |this |its )?(model'?s? )?(maximum )?context|context (window|length)|maximum context|request_too_large/i
@@ -82,7 +86,8 @@ export function providerErrorOf(error: unknown, facts: FailureFacts): ProviderEr
   if (isApiError(error)) return answeredFailure(error, facts)
   const requestId = facts.requestId !== undefined && { requestId: facts.requestId }
   const network = networkFailure(error)
-  if (network !== undefined) return failed(network.class, true, `The connection broke${named(network.code)}`, requestId)
+  if (network !== undefined)
+    return failed(network.class, true, `The connection broke${named(network.code)}`, requestId)
   const name = error instanceof Error ? error.name : typeof error
   if (name === 'SyntaxError') {
     return failed('protocol', true, 'The stream holds an event that is not valid JSON', requestId)
@@ -91,7 +96,12 @@ export function providerErrorOf(error: unknown, facts: FailureFacts): ProviderEr
     return failed('authentication', false, 'There is no usable key for the call', requestId)
   }
   return new ProviderError(
-    { class: 'protocol', retryable: false, message: `The call failed unexpectedly (${name}). ${advice.protocol}`, ...requestId },
+    {
+      class: 'protocol',
+      retryable: false,
+      message: `The call failed unexpectedly (${name}). ${advice.protocol}`,
+      ...requestId,
+    },
     { cause: error },
   )
 }
@@ -101,7 +111,7 @@ export function failureInStream(error: JsonObject): ProviderError {
   const words = textAt(error, 'message') ?? ''
   const type = textAt(error, 'type')
   const verdict = verdictOf({ type, words, status: undefined, code: undefined })
-  return failed(verdict.class, verdict.retryable, `Anthropic broke the reply off${named(type)}${quoted(words)}`)
+  return failed(verdict.class, verdict.retryable, brokenOff(type, words))
 }
 
 /** The SDK's `APIError`, by its shape: another copy of the SDK, or another client, throws another class. */
@@ -119,27 +129,44 @@ function isApiError(error: unknown): error is ApiError {
 
 function answeredFailure(error: ApiError, facts: FailureFacts): ProviderError {
   const { status, headers } = error
-  const requestId = error.requestID ?? facts.requestId
-  const known = {
-    ...(status !== undefined && { status }),
-    ...(requestId != null && { requestId }),
-  }
+  const known = { ...(status !== undefined && { status }), ...requestIdOf(error, facts) }
+  const { type, words, code } = answerOf(error)
+  if (status === undefined && type === undefined) return connectionFailure(error, known)
+  const verdict = verdictOf({ type, words, status, code })
+  if (status === undefined) return failed(verdict.class, verdict.retryable, brokenOff(type, words), known)
+  const asked = headers && retryAfterMs(headers, facts.now)
+  return failed(
+    verdict.class,
+    toldToRetry(headers) ?? verdict.retryable,
+    `Anthropic answered ${status}${named(type)}${quoted(words)}`,
+    { ...known, ...(asked !== undefined && { retryAfterMs: asked }) },
+  )
+}
+
+/** What the vendor, or a gateway in its own shape, says in the body. */
+function answerOf(error: ApiError): Omit<Answer, 'status'> {
   const body = isJsonObject(error.error) ? error.error : {}
   const inner = objectAt(body, 'error') ?? body
-  const type = error.type ?? textAt(inner, 'type')
-  if (status === undefined && type === undefined) return connectionFailure(error, known)
-  const words = textAt(inner, 'message') ?? textAt(body, 'error') ?? ''
-  const verdict = verdictOf({ type, words, status, code: textAt(objectAt(inner, 'details'), 'error_code') })
-  if (status === undefined) {
-    return failed(verdict.class, verdict.retryable, `Anthropic broke the reply off${named(type)}${quoted(words)}`, known)
+  return {
+    type: error.type ?? textAt(inner, 'type'),
+    words: textAt(inner, 'message') ?? textAt(body, 'error') ?? '',
+    code: textAt(objectAt(inner, 'details'), 'error_code'),
   }
-  const asked = headers ? retryAfterMs(headers, facts.now) : undefined
+}
+
+/** The vendor may say outright whether to try again. */
+function toldToRetry(headers: HeaderReader | undefined): boolean | undefined {
   const told = headers?.get('x-should-retry')
-  const mayRetry = told === 'true' ? true : told === 'false' ? false : verdict.retryable
-  return failed(verdict.class, mayRetry, `Anthropic answered ${status}${named(type)}${quoted(words)}`, {
-    ...known,
-    ...(asked !== undefined && { retryAfterMs: asked }),
-  })
+  return told === 'true' ? true : told === 'false' ? false : undefined
+}
+
+function requestIdOf(error: ApiError, facts: FailureFacts): { readonly requestId?: string } {
+  const requestId = error.requestID ?? facts.requestId
+  return requestId === undefined ? {} : { requestId }
+}
+
+function brokenOff(type: string | undefined, words: string): string {
+  return `Anthropic broke the reply off${named(type)}${quoted(words)}`
 }
 
 /** No answer at all: the SDK says only that, and keeps what happened as the cause. */
@@ -151,14 +178,17 @@ function connectionFailure(error: Error, known: Partial<ModelFailure>): Provider
   return failed('network', true, `Anthropic could not be reached${named(network?.code)}`, known)
 }
 
-function verdictOf(answer: {
+interface Answer {
   readonly type: string | undefined
   readonly words: string
   readonly status: number | undefined
   readonly code: string | undefined
-}): Verdict {
+}
+
+function verdictOf(answer: Answer): Verdict {
   const { type, words, status, code } = answer
-  const verdict = (type !== undefined && Object.hasOwn(byType, type) && byType[type]) || verdictOfStatus(status)
+  const verdict =
+    (type !== undefined && Object.hasOwn(byType, type) && byType[type]) || verdictOfStatus(status)
   if (code !== undefined && spendLimits.has(code)) return final(verdict.class)
   if (verdict.class !== 'invalid_request') return verdict
   if (overflowWords.test(words)) return final('context_overflow')
@@ -200,12 +230,17 @@ function quoted(words: string): string {
 
 /** The stream ended, and the event that proves the reply whole never came. */
 export function truncatedReply(requestId: string | undefined): ProviderError {
-  return failed('truncated', true, 'The stream ended before the reply did', requestId !== undefined && { requestId })
+  return failed(
+    'truncated',
+    true,
+    'The stream ended before the reply did',
+    requestId !== undefined && { requestId },
+  )
 }
 
 /** The answer was no event stream, whatever it was. */
 export function notAStream(contentType: string, requestId: string | undefined): ProviderError {
-  const what = `The answer is ${failureText(contentType) || 'of no type'}, not an event stream`
+  const what = `The answer is of type ${failureText(contentType)}, not an event stream`
   return failed('protocol', false, what, requestId !== undefined && { requestId })
 }
 

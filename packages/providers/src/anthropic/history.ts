@@ -27,7 +27,7 @@ export function turnsOf(drafts: readonly Draft[], binding: Binding): readonly Wi
     if (last?.role === role) last.content.push(...content)
     else turns.push({ role, content: [...content] })
   }
-  for (let place = 0; place < drafts.length; ) {
+  for (let place = 0; place < drafts.length;) {
     const { role } = drafts[place]!
     const run: WireBlock[] = []
     for (; place < drafts.length && drafts[place]!.role === role; place++) {
@@ -78,7 +78,8 @@ function trimEnd(turn: WireTurn | undefined): void {
   if (turn?.role !== 'assistant') return
   const content = turn.content as WireBlock[]
   const last = content.at(-1)
-  if (last?.type === 'text') content[content.length - 1] = { ...last, text: String(last['text']).trimEnd() }
+  if (last?.type === 'text')
+    content[content.length - 1] = { ...last, text: textAt(last, 'text')?.trimEnd() ?? '' }
 }
 
 /** Ids of the vendor's own tool calls that lack their other half, and will not get it any more. */
@@ -117,6 +118,6 @@ function withoutUnpaired(blocks: readonly WireBlock[], { uses, results }: Unpair
     // A call made from within a use that is gone becomes a call like any other.
     if (!uses.has(textAt(objectAt(block, 'caller'), 'tool_id') ?? '')) return [block]
     const { caller: _, ...direct } = block
-    return [direct as WireBlock]
+    return [direct]
   })
 }

@@ -1,2 +1,7 @@
 export { anthropic, type AnthropicOptions, type AnthropicThinking } from './model.ts'
-export type { AnthropicCallOptions, AnthropicClient, AnthropicMiddleware, ClientOptions } from './client.ts'
+export type {
+  AnthropicCallOptions,
+  AnthropicClient,
+  AnthropicClientOptions,
+  AnthropicMiddleware,
+} from './client.ts'

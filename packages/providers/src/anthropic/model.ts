@@ -10,7 +10,13 @@ import {
 import { Observable, type Subscriber } from 'rxjs'
 import { observedResponse, type ResponseFacts } from '../shared/observed-response.ts'
 import { type SilenceWatch, watchSilence } from '../shared/silence-watch.ts'
-import { type AnthropicClient, type AnthropicMiddleware, type ClientOptions, officialClient } from './client.ts'
+import {
+  type AnthropicCallOptions,
+  type AnthropicClient,
+  type AnthropicClientOptions,
+  type AnthropicMiddleware,
+  officialClient,
+} from './client.ts'
 import { notAStream, providerErrorOf, silentReply, truncatedReply } from './failure.ts'
 import { requestRenderer, type RequestRenderer } from './request.ts'
 import { readEvent, type Reply, startReply } from './signals.ts'
@@ -25,11 +31,7 @@ export type AnthropicThinking =
   | { readonly type: 'between_tools' }
   | { readonly type: 'disabled' }
 
-export interface AnthropicOptions extends ClientOptions {
-  /** The key, or a function that gets one. Without it: `ANTHROPIC_API_KEY`, or what else the official client finds. */
-  readonly apiKey?: string | (() => Promise<string>) | undefined
-  /** Where the service is, without `/v1`. Without it: `ANTHROPIC_BASE_URL`, or Anthropic itself. */
-  readonly baseURL?: string | undefined
+export interface AnthropicOptions extends AnthropicClientOptions {
   /** A client of your own (another cloud, a proxy, your own logging) instead of `apiKey` and `baseURL`. */
   readonly client?: AnthropicClient | undefined
   /** Output tokens of one reply at most, thinking included, where the request does not say. 32 000. */
@@ -49,7 +51,7 @@ export interface AnthropicOptions extends ClientOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** Fields of the request's body that no option covers. They win over those that one does. */
   readonly extraBody?: JsonObject | undefined
-  /** The longest wait for an answer to begin, in milliseconds. 10 minutes. */
+  /** The longest wait for an answer to begin, in milliseconds. 5 minutes, which is also where Node's own fetch gives up. */
   readonly responseTimeoutMs?: number | undefined
   /** The longest silence while a reply streams, in milliseconds; keep-alives break it. 2 minutes. */
   readonly idleTimeoutMs?: number | undefined
@@ -96,15 +98,21 @@ export function anthropic(modelId: string, options: AnthropicOptions = {}): Mode
 
 function checkOptions(modelId: string, options: AnthropicOptions): void {
   if (modelId.trim() === '') {
-    throw new ConfigurationError('anthropic() got an empty model id, so no call could succeed. Pass one, such as "claude-opus-4-8".')
+    throw new ConfigurationError(
+      'anthropic() got an empty model id, so no call could succeed. Pass one, such as "claude-opus-4-8".',
+    )
   }
   if (options.client && (options.apiKey !== undefined || options.baseURL !== undefined)) {
-    throw new ConfigurationError('anthropic() got a client together with apiKey or baseURL, which the client would ignore. Pass one or the other.')
+    throw new ConfigurationError(
+      'anthropic() got a client together with apiKey or baseURL, which the client would ignore. Pass one or the other.',
+    )
   }
   for (const name of ['maxOutputTokens', 'responseTimeoutMs', 'idleTimeoutMs'] as const) {
     const value = options[name]
     if (value === undefined || (Number.isInteger(value) && value > 0 && value <= longestTimerMs)) continue
-    throw new ConfigurationError(`anthropic() got ${name} ${value}, with which no call could succeed. Pass a whole number above 0.`)
+    throw new ConfigurationError(
+      `anthropic() got ${name} ${value}, with which no call could succeed. Pass a whole number above 0.`,
+    )
   }
 }
 
@@ -128,7 +136,7 @@ function startCall(call: Call): () => void {
   const { context, options, subscriber } = call
   const abort = new AbortController()
   const facts: ResponseFacts = {}
-  const watch = watchSilence(context.clock, options.responseTimeoutMs ?? 600_000, (limitMs) => {
+  const watch = watchSilence(context.clock, options.responseTimeoutMs ?? 300_000, (limitMs) => {
     subscriber.error(silentReply(limitMs, facts.requestId))
   })
   const outcome = { finished: false }
@@ -192,19 +200,21 @@ function idleTimeoutOf(options: AnthropicOptions): number {
   return options.idleTimeoutMs ?? 120_000
 }
 
-function callOptions(options: AnthropicOptions, { abort, facts, watch }: Line) {
+function callOptions(options: AnthropicOptions, { abort, facts, watch }: Line): AnthropicCallOptions {
   const observe: AnthropicMiddleware = async (request, next) => {
     const response = await next(request)
-    const requestId = response.headers.get('request-id')
-    if (requestId !== null) facts.requestId = requestId
-    facts.contentType = response.headers.get('content-type') ?? ''
-    return observedResponse(response, watch.heard)
+    facts.requestId = response.headers.get('request-id') ?? undefined
+    facts.contentType = response.headers.get('content-type') ?? undefined
+    return observedResponse(response, () => watch.heard())
   }
   return {
     signal: abort.signal,
     maxRetries: 0,
     timeout: longestTimerMs,
-    headers: { ...(options.betas?.length && { 'anthropic-beta': options.betas.join(',') }), ...options.headers },
+    headers: {
+      ...(options.betas?.length && { 'anthropic-beta': options.betas.join(',') }),
+      ...options.headers,
+    },
     middleware: [observe],
   }
 }

@@ -57,10 +57,13 @@ function renderRequest(
 ): RenderedRequest {
   const providerTools = settings.providerTools ?? []
   const calls = drafts.flatMap(({ slots }) => slots.filter((slot) => slot.kind === 'call'))
-  const names = toolNames([...request.tools, ...calls].map((named) => named.name), {
-    lengthMax: identifierLengthMax,
-    reserved: providerTools.map((tool) => textAt(tool, 'name')).filter((name) => name !== undefined),
-  })
+  const names = toolNames(
+    [...request.tools, ...calls].map((named) => named.name),
+    {
+      lengthMax: identifierLengthMax,
+      reserved: providerTools.map((tool) => textAt(tool, 'name')).filter((name) => name !== undefined),
+    },
+  )
   const turns = turnsOf(drafts, { ids: callIds(calls, identifierLengthMax), names })
   const maxTokens = request.maxOutputTokens ?? settings.maxOutputTokens
   const choice = choiceOf(request, [...new Set(calls.map((call) => call.name))], names, providerTools)
@@ -154,7 +157,10 @@ function openTurnThinks(turns: readonly WireTurn[]): boolean {
 }
 
 /** Where thinking is off, a reply that is to be continued may not show any. */
-function thinkingAllowed(turns: readonly WireTurn[], thinking: WireThinking | undefined): readonly WireTurn[] {
+function thinkingAllowed(
+  turns: readonly WireTurn[],
+  thinking: WireThinking | undefined,
+): readonly WireTurn[] {
   const last = turns.at(-1)
   if (thinking?.type !== 'disabled' || last?.role !== 'assistant') return turns
   const content = last.content.filter((block) => !isThinking(block))
@@ -169,7 +175,11 @@ function liveContainer(drafts: readonly Draft[], now: number): string | undefine
 }
 
 /** Marks where the unchanging beginning ends: behind the instructions, or else behind the tools. */
-function cached(system: readonly WireBlock[], choice: Choice, policy: RequestSettings['promptCache']): object {
+function cached(
+  system: readonly WireBlock[],
+  choice: Choice,
+  policy: RequestSettings['promptCache'],
+): object {
   const marked = system.length > 0 ? { system: marking(system, policy) } : {}
   if (system.length > 0 || !choice.tools) return { ...marked, ...choice }
   return { ...choice, tools: marking(choice.tools, policy) }
@@ -179,7 +189,10 @@ function cached(system: readonly WireBlock[], choice: Choice, policy: RequestSet
  * Marks the end of the last two user messages: up to the first one the last request is in the cache, up to the second
  * one the next request will find this one.
  */
-function cachedTurns(turns: readonly WireTurn[], policy: RequestSettings['promptCache']): readonly WireTurn[] {
+function cachedTurns(
+  turns: readonly WireTurn[],
+  policy: RequestSettings['promptCache'],
+): readonly WireTurn[] {
   if (policy === 'off') return turns
   const marked = [...turns]
   let left = 2
@@ -192,7 +205,10 @@ function cachedTurns(turns: readonly WireTurn[], policy: RequestSettings['prompt
   return marked
 }
 
-function marking<T extends JsonObject>(items: readonly T[], policy: RequestSettings['promptCache']): readonly T[] {
+function marking<T extends JsonObject>(
+  items: readonly T[],
+  policy: RequestSettings['promptCache'],
+): readonly T[] {
   const last = items.at(-1)
   if (policy === 'off' || last === undefined) return items
   const mark = { type: 'ephemeral', ...(policy === '1h' && { ttl: policy }) }

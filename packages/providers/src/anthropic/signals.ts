@@ -1,7 +1,15 @@
 import { ProviderError, type JsonObject, type ModelSignal, type ReplyPart } from '@tallystick/core'
 import { isJsonObject, objectAt, textAt } from '../shared/json-reading.ts'
 import type { ToolNames } from '../shared/tool-names.ts'
-import { type Block, closeBlock, extendBlock, openBlock, openingSignals, partOf, withContainer } from './block.ts'
+import {
+  type Block,
+  closeBlock,
+  extendBlock,
+  openBlock,
+  openingSignals,
+  partOf,
+  withContainer,
+} from './block.ts'
 import { failureInStream } from './failure.ts'
 import { cutsReply, stopReasonOf } from './stop-reason.ts'
 import { laterUsage, usageSignal } from './usage.ts'
@@ -92,7 +100,8 @@ function startMessage(reply: Reply, message: WireMessage): readonly ModelSignal[
 }
 
 function startBlock(reply: Reply, index: number, start: WireBlock | undefined): ModelSignal[] {
-  if (!isJsonObject(start) || typeof start.type !== 'string') throw contradiction(`block ${index} began without a type`)
+  if (!isJsonObject(start) || typeof start.type !== 'string')
+    throw contradiction(`block ${index} began without a type`)
   if (reply.byIndex.get(index)?.closed === false) throw spliced(`block ${index} began twice`)
   const before = releaseUnread(reply)
   const block = openBlock(reply.blocks.length, start)
@@ -111,12 +120,17 @@ function stopBlock(reply: Reply, block: Block | undefined): ModelSignal[] {
   if (block === undefined || block.closed) return []
   closeBlock(block, reply.names, reply.container)
   if (block.call === undefined) return []
-  if (block.call.malformed === undefined) return [{ type: 'model_tool_request', part: block.part, call: block.call }]
+  if (block.call.malformed === undefined)
+    return [{ type: 'model_tool_request', part: block.part, call: block.call }]
   reply.unread = block
   return []
 }
 
-function updateMessage(reply: Reply, delta: JsonObject, usage: JsonObject | null | undefined): readonly ModelSignal[] {
+function updateMessage(
+  reply: Reply,
+  delta: JsonObject,
+  usage: JsonObject | null | undefined,
+): readonly ModelSignal[] {
   reply.rawStopReason = textAt(delta, 'stop_reason') ?? reply.rawStopReason
   reply.container = objectAt(delta, 'container') ?? reply.container
   return updateUsage(reply, usage)

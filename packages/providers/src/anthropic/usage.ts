@@ -17,7 +17,9 @@ export function usageSignal(raw: JsonObject): ModelSignal {
   const outputTokens = numberAt(raw, 'output_tokens')
   const reasoningTokens = numberAt(objectAt(raw, 'output_tokens_details'), 'thinking_tokens')
   const usage: Usage = {
-    ...(uncached !== undefined && { inputTokens: uncached + (cacheWriteTokens ?? 0) + (cacheReadTokens ?? 0) }),
+    ...(uncached !== undefined && {
+      inputTokens: uncached + (cacheWriteTokens ?? 0) + (cacheReadTokens ?? 0),
+    }),
     ...(outputTokens !== undefined && { outputTokens }),
     ...(cacheReadTokens !== undefined && { cacheReadTokens }),
     ...(cacheWriteTokens !== undefined && { cacheWriteTokens }),

@@ -79,7 +79,9 @@ export interface WireMemory extends JsonObject {
 }
 
 /** The fields of a part's `Opaque`, when it is of this wire. */
-export function memoryOf(opaque: { provider: string; api: string; data: Json } | undefined): WireMemory | undefined {
+export function memoryOf(
+  opaque: { provider: string; api: string; data: Json } | undefined,
+): WireMemory | undefined {
   if (opaque === undefined || opaque.provider !== provider || opaque.api !== api) return undefined
   const data = opaque.data as WireMemory | null
   return typeof data === 'object' && typeof data?.block === 'object' ? data : undefined

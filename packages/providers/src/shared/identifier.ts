@@ -19,7 +19,11 @@ export function fitIdentifier(text: string, lengthMax: number, salt: number): st
 }
 
 /** The first identifier for `text` that is not taken. */
-export function freeIdentifier(text: string, lengthMax: number, taken: { has(name: string): boolean }): string {
+export function freeIdentifier(
+  text: string,
+  lengthMax: number,
+  taken: { has(name: string): boolean },
+): string {
   for (let salt = 0; ; salt++) {
     const candidate = fitIdentifier(text, lengthMax, salt)
     if (!taken.has(candidate)) return candidate

@@ -9,7 +9,8 @@ const timeoutCodes = new Set([
 ])
 
 // What Node, Chromium, Firefox, Safari and Deno call a request that broke, in this order.
-const brokenFetch = /^(terminated|fetch failed|failed to fetch|network ?error|load failed|error sending request)/i
+const brokenFetch =
+  /^(terminated|fetch failed|failed to fetch|network ?error|load failed|error sending request)/i
 
 // System codes (never `ERR_…`, which mark a caller's mistake), undici's, TLS and certificate ones, Bun's.
 const brokenConnection =

@@ -1,7 +1,7 @@
 /** What is known of an HTTP answer besides its body. */
 export interface ResponseFacts {
-  requestId?: string
-  contentType?: string
+  requestId?: string | undefined
+  contentType?: string | undefined
 }
 
 /**

@@ -13,7 +13,11 @@ export interface SilenceWatch {
  * Calls `onSilence` once, when `limitMs` have passed since the last word. One timer at a time, which is set again only
  * when it goes off: hearing something costs a look at the clock.
  */
-export function watchSilence(clock: Clock, limitMs: number, onSilence: (limitMs: number) => void): SilenceWatch {
+export function watchSilence(
+  clock: Clock,
+  limitMs: number,
+  onSilence: (limitMs: number) => void,
+): SilenceWatch {
   let limit = limitMs
   let heardAt = clock.now()
   let cancel: Cancel | undefined

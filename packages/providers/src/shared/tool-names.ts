@@ -2,8 +2,8 @@ import { freeIdentifier, isIdentifier } from './identifier.ts'
 
 /** Tool names as we have them and as a wire accepts them. Both ways; a name that is not known passes as it is. */
 export interface ToolNames {
-  toWire(name: string): string
-  fromWire(wireName: string): string
+  readonly toWire: (name: string) => string
+  readonly fromWire: (wireName: string) => string
 }
 
 export interface ToolNameRules {

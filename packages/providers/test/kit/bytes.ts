@@ -11,7 +11,9 @@ export function sseRecord(event: unknown): string {
 
 /** The same bytes in pieces that end at the given places; places beyond the end, or given twice, count for nothing. */
 export function splitAt(bytes: Uint8Array, places: readonly number[]): Uint8Array[] {
-  const borders = [...new Set(places)].filter((place) => place > 0 && place < bytes.length).sort((a, b) => a - b)
+  const borders = [...new Set(places)]
+    .filter((place) => place > 0 && place < bytes.length)
+    .sort((a, b) => a - b)
   return [0, ...borders].map((from, place) => bytes.subarray(from, borders[place] ?? bytes.length))
 }
 

@@ -17,7 +17,11 @@ export const request: ModelRequest = {
 }
 
 /** Subscribes and waits for the end. An error that is no `ProviderError` fails the test. */
-export function collect(model: Model, asked: ModelRequest = request, clock = new ManualClock()): Promise<Outcome> {
+export function collect(
+  model: Model,
+  asked: ModelRequest = request,
+  clock = new ManualClock(),
+): Promise<Outcome> {
   const signals: ModelSignal[] = []
   return new Promise((resolve, reject) => {
     model.stream(asked, { clock }).subscribe({

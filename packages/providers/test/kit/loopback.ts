@@ -1,6 +1,7 @@
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
+import type { Loose } from './loose.ts'
 
 /** What the server does with one request. */
 export interface Answer {
@@ -17,7 +18,7 @@ export interface Answer {
 export interface Arrival {
   readonly path: string
   readonly headers: IncomingHttpHeaders
-  readonly body: Record<string, any>
+  readonly body: Record<string, Loose>
   /** Which connection it came on. */
   readonly socket: Socket
   /** Resolves when its connection is closed, whoever did it. */

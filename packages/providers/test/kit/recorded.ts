@@ -16,6 +16,9 @@ export const missing: string | undefined = existsSync(join(recordings, 'anthropi
 export function recordedBytes(file: string): Uint8Array {
   const bytes = readFileSync(join(recordings, 'anthropic', file))
   if (!file.endsWith('.jsonl')) return bytes
-  const lines = bytes.toString('utf8').split('\n').filter((line) => line.trim() !== '')
+  const lines = bytes
+    .toString('utf8')
+    .split('\n')
+    .filter((line) => line.trim() !== '')
   return new TextEncoder().encode(lines.map((line) => sseRecord(JSON.parse(line))).join(''))
 }

@@ -13,10 +13,19 @@ export const start = (message: object = {}) => ({
     ...message,
   },
 })
-export const open = (index: number, content_block: object) => ({ type: 'content_block_start', index, content_block })
-export const delta = (index: number, change: object) => ({ type: 'content_block_delta', index, delta: change })
+export const open = (index: number, content_block: object) => ({
+  type: 'content_block_start',
+  index,
+  content_block,
+})
+export const delta = (index: number, change: object) => ({
+  type: 'content_block_delta',
+  index,
+  delta: change,
+})
 export const text = (index: number, words: string) => delta(index, { type: 'text_delta', text: words })
-export const json = (index: number, partial: string) => delta(index, { type: 'input_json_delta', partial_json: partial })
+export const json = (index: number, partial: string) =>
+  delta(index, { type: 'input_json_delta', partial_json: partial })
 export const close = (index: number) => ({ type: 'content_block_stop', index })
 export const ping = { type: 'ping' }
 export const done = (stop_reason: string | null, more: object = {}) => ({
@@ -61,7 +70,10 @@ export const rich: readonly object[] = [
   }),
   close(3),
   open(4, { type: 'text', text: '', citations: [] }),
-  delta(4, { type: 'citations_delta', citation: { type: 'web_search_result_location', encrypted_index: 'aWR4' } }),
+  delta(4, {
+    type: 'citations_delta',
+    citation: { type: 'web_search_result_location', encrypted_index: 'aWR4' },
+  }),
   text(4, 'It rains'),
   close(4),
   ...toolBlock(5, 'toolu_1', 'get_weather', '', '{"city": "Se', 'oul", "days"', ': 3}'),
@@ -69,8 +81,17 @@ export const rich: readonly object[] = [
   ...toolBlock(6, 'toolu_2', 'get_time', ''),
   {
     type: 'message_delta',
-    delta: { stop_reason: 'tool_use', stop_sequence: null, container: { id: 'container_1', expires_at: '2026-01-01T00:10:00Z' } },
-    usage: { input_tokens: 12, cache_read_input_tokens: 100, cache_creation_input_tokens: 8, output_tokens: 64 },
+    delta: {
+      stop_reason: 'tool_use',
+      stop_sequence: null,
+      container: { id: 'container_1', expires_at: '2026-01-01T00:10:00Z' },
+    },
+    usage: {
+      input_tokens: 12,
+      cache_read_input_tokens: 100,
+      cache_creation_input_tokens: 8,
+      output_tokens: 64,
+    },
   },
   stop,
 ]

@@ -12,13 +12,14 @@ import type {
   ToolResult,
   UserPart,
 } from '@tallystick/core'
-import fc from 'fast-check'
+import * as fc from 'fast-check'
+import type { Loose } from './loose.ts'
 
 export const own: ModelRef = { provider: 'anthropic', api: 'messages', modelId: 'claude-test-1' }
 export const ownOpaque = (block: object, more: object = {}) => ({
   provider: 'anthropic',
   api: 'messages',
-  data: { block: block as any, ...more },
+  data: { block: block as Loose, ...more },
 })
 
 const models: fc.Arbitrary<ModelRef> = fc.constantFrom(
@@ -32,7 +33,10 @@ const words = fc.oneof(
   fc.constantFrom('', ' ', '\n\n', 'Hello', 'So be it. ', 'half a pair \ud83d', '서울'),
   fc.string({ maxLength: 12, unit: 'binary' }),
 )
-const text: fc.Arbitrary<{ type: 'text'; text: string }> = fc.record({ type: fc.constant('text'), text: words })
+const text: fc.Arbitrary<{ type: 'text'; text: string }> = fc.record({
+  type: fc.constant('text'),
+  text: words,
+})
 const media: fc.Arbitrary<ResultPart> = fc.constantFrom<ResultPart>(
   { type: 'image', mediaType: 'image/png', data: 'aGk=' },
   { type: 'image', mediaType: 'image/svg+xml', data: 'aGk=' },
@@ -42,7 +46,9 @@ const media: fc.Arbitrary<ResultPart> = fc.constantFrom<ResultPart>(
   { type: 'file', mediaType: 'text/plain', data: '' },
   { type: 'file', mediaType: 'application/zip', data: 'aGk=', name: 'a.zip' },
 )
-const userParts: fc.Arbitrary<UserPart[]> = fc.array(fc.oneof({ weight: 4, arbitrary: text }, media), { maxLength: 3 })
+const userParts: fc.Arbitrary<UserPart[]> = fc.array(fc.oneof({ weight: 4, arbitrary: text }, media), {
+  maxLength: 3,
+})
 
 const foreign = { provider: 'openai', api: 'responses', data: { id: 'rs_1', encrypted_content: 'x' } }
 
@@ -77,7 +83,8 @@ function withServerIds(exchanges: readonly Exchange[]): readonly Exchange[] {
   let count = 0
   const identified = (part: AssistantPart): AssistantPart => {
     if (part.type !== 'provider') return part
-    if (part.kind === 'web_search_tool_result') return serverResult(waiting.shift() ?? `srvtoolu_lost_${++count}`)
+    if (part.kind === 'web_search_tool_result')
+      return serverResult(waiting.shift() ?? `srvtoolu_lost_${++count}`)
     if (part.kind !== 'server_tool_use') return part
     waiting.push(`srvtoolu_${++count}`)
     return serverUse(waiting.at(-1)!)
@@ -92,7 +99,15 @@ const callDraft = fc.record({
   called: fc.boolean(),
 })
 
-const outcomes: fc.Arbitrary<Outcome> = fc.constantFrom('success', 'success', 'failed', 'denied', 'cancelled', 'interrupted', 'skipped')
+const outcomes: fc.Arbitrary<Outcome> = fc.constantFrom(
+  'success',
+  'success',
+  'failed',
+  'denied',
+  'cancelled',
+  'interrupted',
+  'skipped',
+)
 
 interface Exchange {
   readonly user: UserPart[] | undefined
@@ -109,30 +124,47 @@ const exchange: fc.Arbitrary<Exchange> = fc.record({
   model: models,
   parts: fc.array(quietPart, { maxLength: 4 }),
   calls: fc.array(callDraft, { maxLength: 3 }),
-  results: fc.array(fc.record({ outcome: outcomes, content: fc.array(fc.oneof(text, media), { maxLength: 2 }) }), { minLength: 3, maxLength: 3 }),
+  results: fc.array(
+    fc.record({ outcome: outcomes, content: fc.array(fc.oneof(text, media), { maxLength: 2 }) }),
+    { minLength: 3, maxLength: 3 },
+  ),
   stopReason: fc.constantFrom('end', 'tool_use', 'paused', 'cancelled', 'max_tokens'),
   partial: fc.boolean(),
 })
 
 /** Histories as the runtime makes them: whatever a reply held, each of its calls has its result right behind. */
 export const histories: fc.Arbitrary<readonly Message[]> = fc
-  .record({ exchanges: fc.array(exchange, { maxLength: 6 }), last: fc.option(userParts, { nil: undefined, freq: 3 }) })
+  .record({
+    exchanges: fc.array(exchange, { maxLength: 6 }),
+    last: fc.option(userParts, { nil: undefined, freq: 3 }),
+  })
   .map(({ exchanges, last }) => {
     const messages = withServerIds(exchanges).flatMap((one, place) => messagesOf(one, place))
     return last === undefined ? messages : [...messages, { role: 'user' as const, parts: last }]
   })
 
-function messagesOf({ user, model, parts, calls, results, stopReason, partial }: Exchange, place: number): Message[] {
+function messagesOf(
+  { user, model, parts, calls, results, stopReason, partial }: Exchange,
+  place: number,
+): Message[] {
   const callParts = calls.map(({ called, ...call }, ordinal): ToolCallPart => {
     const toolCallId = `call_${'0'.repeat(32)}_${place + 1}_1_${ordinal + 1}` as ToolCallId
     const tool_id = called && model === own ? serverUseIn(parts) : undefined
     const caller = { type: 'code_execution_20250825', tool_id }
     return { type: 'tool_call', toolCallId, ...call, ...(tool_id && { opaque: ownOpaque({ caller }) }) }
   })
-  const assistant: AssistantMessage = { role: 'assistant', parts: [...parts, ...callParts], model, stopReason, partial }
-  const answers = callParts.map(
-    ({ toolCallId, name }, ordinal): ToolResult => ({ toolCallId, name, ...results[ordinal]! }),
-  )
+  const assistant: AssistantMessage = {
+    role: 'assistant',
+    parts: [...parts, ...callParts],
+    model,
+    stopReason,
+    partial,
+  }
+  const answers = callParts.map(({ toolCallId, name }, ordinal): ToolResult => ({
+    toolCallId,
+    name,
+    ...results[ordinal]!,
+  }))
   return [
     ...(user ? [{ role: 'user' as const, parts: user }] : []),
     assistant,
@@ -142,16 +174,18 @@ function messagesOf({ user, model, parts, calls, results, stopReason, partial }:
 
 function serverUseIn(parts: readonly AssistantPart[]): string | undefined {
   const use = parts.findLast((part) => part.type === 'provider' && part.kind === 'server_tool_use')
-  return (use?.opaque?.data as any)?.block.id
+  return (use?.opaque?.data as Loose)?.block.id
 }
 
 /** Whole requests around such histories. */
 export const requests: fc.Arbitrary<ModelRequest> = fc.record({
   instructions: fc.constantFrom('', ' ', 'Be brief.', 'half \ud800 a pair'),
   messages: histories,
-  tools: fc.uniqueArray(fc.constantFrom('get_weather', 'files/read', 'files.read', 'web_search'), { maxLength: 3 }).map((names) =>
-    names.map((name) => ({ name, description: name === 'get_weather' ? '' : 'Does it.', inputSchema: {} })),
-  ),
+  tools: fc
+    .uniqueArray(fc.constantFrom('get_weather', 'files/read', 'files.read', 'web_search'), { maxLength: 3 })
+    .map((names) =>
+      names.map((name) => ({ name, description: name === 'get_weather' ? '' : 'Does it.', inputSchema: {} })),
+    ),
   toolChoice: fc.constantFrom({ type: 'auto' }, { type: 'none' }, { type: 'any' }),
   parallelToolCalls: fc.boolean(),
   maxOutputTokens: fc.constantFrom(500, 1500, 20_000),
