@@ -1,0 +1,61 @@
+import { TextDecoder } from 'node:util'
+import type { Response } from 'undici'
+
+/** Media types that are shown when nothing else is said. */
+export const defaultContentTypes: readonly string[] = [
+  'text/*',
+  'application/json',
+  'application/*+json',
+  'application/x-ndjson',
+  'application/xml',
+  'application/*+xml',
+  'application/yaml',
+]
+
+/** Whether a media type is one of those to show. An answer that names none is taken for text. */
+export function isShown(contentType: string | null, shown: readonly string[]): boolean {
+  const type = contentType?.split(';')[0]?.trim().toLowerCase() ?? 'text/plain'
+  return shown.some((pattern) => {
+    const [start = '', end] = pattern.toLowerCase().split('*')
+    return end === undefined ? type === start : type.startsWith(start) && type.endsWith(end)
+  })
+}
+
+/** The first bytes of a body, unpacked, and whether there are more. Reads no further than it has to. */
+export async function readBytes(
+  response: Response,
+  bytesMax: number,
+): Promise<{ readonly bytes: Buffer; readonly more: boolean }> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  // Leaving the loop cancels the rest of the body.
+  for await (const chunk of response.body ?? []) {
+    chunks.push(chunk as Uint8Array)
+    length += (chunk as Uint8Array).length
+    if (length > bytesMax) break
+  }
+  const bytes = Buffer.concat(chunks)
+  return { bytes: bytes.subarray(0, bytesMax), more: bytes.length > bytesMax }
+}
+
+/** Bytes as text, in the character set that the content type names, else UTF-8. */
+export function decoded(bytes: Uint8Array, contentType: string | null): string {
+  const charset = /charset="?([\w-]+)/i.exec(contentType ?? '')?.[1] ?? 'utf-8'
+  return decoderOf(charset).decode(bytes)
+}
+
+/** At most so many bytes of a text, and no part of a character. */
+export function textWithin(text: string, bytesMax: number): string {
+  const bytes = Buffer.from(text)
+  return bytes.length <= bytesMax
+    ? text
+    : new TextDecoder().decode(bytes.subarray(0, bytesMax), { stream: true })
+}
+
+function decoderOf(charset: string): TextDecoder {
+  try {
+    return new TextDecoder(charset)
+  } catch {
+    return new TextDecoder()
+  }
+}

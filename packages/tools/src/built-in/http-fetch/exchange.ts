@@ -1,0 +1,156 @@
+import type { Response } from 'undici'
+import { fetch, Headers } from 'undici'
+import { boundedText } from '../../bounded-text.ts'
+import { ToolError } from '../../tool-error.ts'
+import type { Timers } from '../timers.ts'
+import { decoded, isShown, readBytes, textWithin } from './body.ts'
+import { failureOf } from './failure.ts'
+import { guardedAgent } from './guarded-agent.ts'
+import type { Method } from './method.ts'
+import type { HeaderPolicy } from './origin-headers.ts'
+import { masked } from './origin-headers.ts'
+import type { ReachPolicy } from './reach.ts'
+import { readUrl } from './reach.ts'
+
+/** What a model asks for. */
+export interface HttpRequest {
+  readonly url: string
+  readonly method: Method
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string
+}
+
+/** The rules of every exchange of one tool. */
+export interface Exchange {
+  readonly reach: ReachPolicy
+  readonly headers: HeaderPolicy
+  readonly contentTypes: readonly string[]
+  readonly bytesMax: number
+  readonly timeoutMs: number
+  readonly redirectsMax: number
+  readonly timers: Timers
+}
+
+/** What a model is shown of an answer. `url` is where it came from in the end. */
+export type HttpAnswer = {
+  readonly url: string
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+  readonly note?: string
+}
+
+const shownHeaders = ['content-type', 'etag', 'last-modified', 'link', 'location', 'retry-after']
+const headerCharactersMax = 1_000
+
+/**
+ * Sends a request, follows redirects, and reads as much of the answer as may be shown. Throws `ToolError`, with the
+ * outcome `timed_out` at its time limit; rejects with the signal's reason when that aborts. Every connection is closed
+ * when it settles.
+ */
+export async function exchange(
+  request: HttpRequest,
+  rules: Exchange,
+  signal: AbortSignal,
+): Promise<HttpAnswer> {
+  const agent = guardedAgent(rules.reach, rules.timeoutMs)
+  const deadline = new AbortController()
+  const cancelTimer = rules.timers.schedule(rules.timeoutMs, () => deadline.abort())
+  const either = AbortSignal.any([signal, deadline.signal])
+  try {
+    const { response, url } = await follow(request, rules, (target, init) =>
+      fetch(target, { ...init, redirect: 'manual', dispatcher: agent, signal: either }),
+    )
+    return await answerOf(response, url, rules)
+  } catch (error) {
+    if (signal.aborted) throw signal.reason
+    if (deadline.signal.aborted) {
+      throw new ToolError(
+        `There was no whole answer within ${rules.timeoutMs} ms. Try again later, or ask for less.`,
+        {
+          outcome: 'timed_out',
+        },
+      )
+    }
+    throw failureOf(error, (text) => masked(text, rules.headers))
+  } finally {
+    cancelTimer()
+    await agent.destroy()
+  }
+}
+
+/** One request of an exchange: the first, or the one that a redirect leads to. */
+interface Hop {
+  readonly url: URL
+  readonly method: string
+  /** Headers that describe the body, or belong to what it changes. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string
+}
+
+type Send = (
+  url: URL,
+  init: { readonly method: string; readonly headers: Headers; readonly body?: string },
+) => Promise<Response>
+
+/** Follows redirects by hand, so that each is judged like a first request and gets only its own origin's headers. */
+async function follow(
+  request: HttpRequest,
+  { reach, headers, redirectsMax }: Exchange,
+  send: Send,
+): Promise<{ readonly response: Response; readonly url: URL }> {
+  let hop: Hop = { ...request, url: readUrl(request.url, reach) }
+  for (let redirects = 0; ; redirects++) {
+    const { url, method, body } = hop
+    const sent = new Headers({ 'user-agent': 'tallystick', ...hop.headers })
+    for (const [name, value] of Object.entries(headers.byOrigin.get(url.origin) ?? {})) sent.set(name, value)
+    const response = await send(url, { method, headers: sent, ...(body !== undefined && { body }) })
+    const location = response.headers.get('location')
+    if (redirectsMax === 0 || location === null || !redirectStatuses.has(response.status))
+      return { response, url }
+    await response.body?.cancel()
+    if (redirects === redirectsMax) {
+      throw new ToolError(
+        `More than ${redirectsMax} redirects followed each other. Ask for where they lead in the end.`,
+      )
+    }
+    hop = nextHop(hop, response.status, readUrl(location, reach, url))
+  }
+}
+
+const redirectStatuses = new Set([301, 302, 303, 307, 308])
+
+/** As browsers do: 303 turns all but HEAD into GET, 301 and 302 turn POST into GET, and a GET loses the body. */
+function nextHop(hop: Hop, status: number, url: URL): Hop {
+  const becomesGet = status === 303 ? hop.method !== 'HEAD' : status < 303 && hop.method === 'POST'
+  return becomesGet ? { url, method: 'GET', headers: {} } : { ...hop, url }
+}
+
+async function answerOf(response: Response, url: URL, rules: Exchange): Promise<HttpAnswer> {
+  const { headers, contentTypes, bytesMax } = rules
+  const show = (text: string): string => masked(text, headers)
+  const shown = shownHeaders.flatMap((name) => {
+    const value = response.headers.get(name)
+    return value === null ? [] : [[name, boundedText(show(value), headerCharactersMax)] as const]
+  })
+  const answer = { url: show(url.href), status: response.status, headers: Object.fromEntries(shown) }
+  const contentType = response.headers.get('content-type')
+  if (!isShown(contentType, contentTypes)) {
+    await response.body?.cancel()
+    return {
+      ...answer,
+      body: '',
+      note: `The body is not shown: it is ${boundedText(show(contentType ?? ''), 100)}.`,
+    }
+  }
+  // A secret that the limit cuts in two has to be read whole to be known, and masked before it is cut.
+  const { bytes, more } = await readBytes(response, bytesMax + headers.secretBytesMax)
+  const text = show(decoded(bytes, contentType))
+  const body = textWithin(text, bytesMax)
+  if (!more && body === text) return { ...answer, body }
+  return {
+    ...answer,
+    body,
+    note: `The body is cut after ${bytesMax} bytes. Ask for a smaller part if it can be had.`,
+  }
+}

@@ -1,0 +1,43 @@
+import type { LookupFunction } from 'node:net'
+import { Agent, buildConnector } from 'undici'
+import type { HostAddress } from './addresses.ts'
+import { type ReachPolicy, targetOf } from './reach.ts'
+
+/**
+ * Opens connections only to what may be reached. The check is in the connector because there every request ends up,
+ * redirects and literal addresses included, and because what was checked is then what is connected to: a name that
+ * answers differently a moment later changes nothing.
+ */
+export function guardedAgent(policy: ReachPolicy, connectMs: number): Agent {
+  return new Agent({
+    allowH2: false,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connect({ hostname, port, ...options }, callback) {
+      const asked = {
+        host: hostname.replaceAll(/^\[|\]$/g, ''),
+        port: Number(port) || (options.protocol === 'https:' ? 443 : 80),
+      }
+      void targetOf(asked, policy).then(
+        (target) => {
+          const connect = buildConnector({
+            timeout: connectMs,
+            allowH2: false,
+            lookup: lookupOf(target.addresses),
+          })
+          connect({ ...options, hostname: target.host, port: String(target.port) }, callback)
+        },
+        (error: Error) => callback(error, null),
+      )
+    },
+  })
+}
+
+/** Answers a connection's look-up with the addresses that were checked. */
+function lookupOf(addresses: readonly HostAddress[]): LookupFunction {
+  return (_hostname, { all }, callback) => {
+    const [first] = addresses
+    if (all) return callback(null, [...addresses])
+    return first ? callback(null, first.address, first.family) : callback(new Error('no address'), '')
+  }
+}

@@ -1,0 +1,271 @@
+import type { RequestListener, ServerResponse } from 'node:http'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
+import { ConfigurationError } from '@tallystick/core'
+import type { JsonObject } from '@tallystick/core'
+import { httpFetch } from '@tallystick/tools/http-fetch'
+import type { HttpFetchOptions } from '@tallystick/tools/http-fetch'
+import { afterEach, describe, expect, it } from 'vitest'
+import { callContext, endingOf } from '../one-call.ts'
+import type { LoopbackServer } from './loopback-server.ts'
+import { loopbackServer } from './loopback-server.ts'
+
+const servers: LoopbackServer[] = []
+afterEach(async () => {
+  // Resolves only when no call has left a connection open.
+  await Promise.all(servers.splice(0).map((server) => server.close()))
+})
+
+async function serve(listener: RequestListener): Promise<LoopbackServer> {
+  const server = await loopbackServer(listener)
+  servers.push(server)
+  return server
+}
+
+async function answer(input: JsonObject | string, options: HttpFetchOptions = {}): Promise<unknown> {
+  const given = typeof input === 'string' ? { url: input } : input
+  const { outcome, text } = await endingOf(httpFetch(options), given)
+  return outcome === 'success' ? JSON.parse(text) : `${outcome}: ${text}`
+}
+
+const say = (body: string | Buffer, headers: Record<string, string> = {}, status = 200): RequestListener => {
+  return (_request, response) => void response.writeHead(status, headers).end(body)
+}
+
+describe('httpFetch', () => {
+  it('answers status, the headers that matter, and the body', async () => {
+    const { origin, place, received } = await serve(
+      say('{"rate":1.08}', {
+        'content-type': 'application/json',
+        etag: '"7"',
+        'set-cookie': 'id=1',
+        server: 'x',
+      }),
+    )
+    expect(await answer(`${origin}/v1/latest?base=EUR#top`, { allow: [place] })).toEqual({
+      url: `${origin}/v1/latest?base=EUR#top`,
+      status: 200,
+      headers: { 'content-type': 'application/json', etag: '"7"' },
+      body: '{"rate":1.08}',
+    })
+    expect(received).toMatchObject([
+      { method: 'GET', url: '/v1/latest?base=EUR', headers: { 'user-agent': 'tallystick' } },
+    ])
+  })
+
+  it('answers an error of the server as it answers anything else', async () => {
+    const { origin, place } = await serve(
+      say('no such page', { 'content-type': 'text/plain', 'retry-after': '60' }, 503),
+    )
+    expect(await answer(origin, { allow: [place] })).toMatchObject({
+      status: 503,
+      headers: { 'retry-after': '60' },
+      body: 'no such page',
+    })
+  })
+
+  it.each<[string, Buffer, Record<string, string>]>([
+    ['gzip', gzipSync('grün'), { 'content-encoding': 'gzip' }],
+    ['brotli', brotliCompressSync('grün'), { 'content-encoding': 'br' }],
+    [
+      'another character set',
+      Buffer.from('grün', 'latin1'),
+      { 'content-type': 'text/plain; charset=ISO-8859-1' },
+    ],
+    [
+      'a character set that nobody knows',
+      Buffer.from('grün'),
+      { 'content-type': 'text/plain; charset=klingon' },
+    ],
+    ['no content type', Buffer.from('grün'), {}],
+  ])('reads a body in %s', async (_what, body, headers) => {
+    const { origin, place } = await serve(say(body, headers))
+    expect(await answer(origin, { allow: [place] })).toMatchObject({ body: 'grün' })
+  })
+
+  it('names a body that is no text, and does not read it', async () => {
+    const written: ServerResponse[] = []
+    const { origin, place } = await serve((_request, response) => {
+      written.push(response.writeHead(200, { 'content-type': 'image/png' }))
+      response.write('PNG')
+    })
+    expect(await answer(origin, { allow: [place] })).toEqual({
+      url: `${origin}/`,
+      status: 200,
+      headers: { 'content-type': 'image/png' },
+      body: '',
+      note: 'The body is not shown: it is image/png.',
+    })
+    expect(await answer(origin, { allow: [place], contentTypes: ['text/html'] })).toHaveProperty('note')
+    expect(written).toHaveLength(2)
+  })
+
+  it.each([
+    ['text/html; charset=utf-8', undefined, true],
+    ['application/problem+json', undefined, true],
+    ['APPLICATION/JSON', undefined, true],
+    ['image/svg+xml', undefined, false],
+    ['application/pdf', undefined, false],
+    ['application/pdf', ['application/*'], true],
+    ['text/html', ['application/*'], false],
+  ])('shows %s where %s may be shown: %s', async (contentType, contentTypes, shown) => {
+    const { origin, place } = await serve(say('body', { 'content-type': contentType }))
+    const given = await answer(origin, { allow: [place], ...(contentTypes && { contentTypes }) })
+    expect(given).toHaveProperty('body', shown ? 'body' : '')
+  })
+
+  it('takes the address of a name from the lookup that it was given', async () => {
+    const { port, received } = await serve(say('hello'))
+    const asked: string[] = []
+    const resolve = async (name: string) => {
+      asked.push(name)
+      return [{ address: '127.0.0.1', family: 4 }]
+    }
+    const url = `http://api.test:${port}/`
+    expect(await answer(url, { allow: [`API.test:${port}`], resolve })).toMatchObject({ url, body: 'hello' })
+    expect(asked).toEqual(['api.test'])
+    expect(received[0]?.headers.host).toBe(`api.test:${port}`)
+  })
+
+  it('connects a name to the place that it stands for', async () => {
+    const { place, received } = await serve(say('rates'))
+    const connectTo = { 'rates.internal:80': place }
+    expect(await answer('http://rates.internal/v1', { connectTo })).toMatchObject({
+      url: 'http://rates.internal/v1',
+      body: 'rates',
+    })
+    expect(received[0]?.headers.host).toBe('rates.internal')
+    expect(await answer('http://rates.internal:81/v1', { connectTo, resolve: async () => [] })).toContain(
+      'cannot be reached',
+    )
+    expect(await answer(`http://${place}/v1`, { connectTo })).toContain('cannot be reached')
+  })
+})
+
+describe('a request', () => {
+  it('may only have a method that the tool was given, and is a write with any but GET and HEAD', async () => {
+    const reading = httpFetch({ methods: ['GET', 'HEAD'] })
+    const writing = httpFetch({ methods: ['GET', 'POST'] })
+    expect([httpFetch().effect, reading.effect, writing.effect]).toEqual(['read', 'read', 'write'])
+    expect([httpFetch().recovery, writing.recovery]).toEqual(['rerun', 'report'])
+    expect(httpFetch().inputSchema.properties).toEqual({ url: expect.anything() as object })
+    const verdict = await reading.check({ url: 'http://a.example', method: 'POST' }, callContext)
+    expect(verdict).toMatchObject({
+      outcome: 'invalid_input',
+      text: expect.stringContaining('- method: expected one of "GET", "HEAD"') as string,
+    })
+    const withBody = await reading.check({ url: 'http://a.example', body: '{}' }, callContext)
+    expect(withBody).toMatchObject({ outcome: 'invalid_input' })
+  })
+
+  it('carries a body with its type, and the key of the call', async () => {
+    const { origin, place, received } = await serve(say('made', {}, 201))
+    const options: HttpFetchOptions = { allow: [place], methods: ['POST', 'DELETE'] }
+    expect(await answer({ url: origin, body: '{"a":1}' }, options)).toMatchObject({ status: 201 })
+    await answer({ url: origin, method: 'DELETE' }, options)
+    await answer({ url: origin, body: 'a=1', contentType: 'application/x-www-form-urlencoded' }, options)
+    expect(received).toMatchObject([
+      {
+        method: 'POST',
+        body: '{"a":1}',
+        headers: { 'content-type': 'application/json', 'idempotency-key': 'key-1' },
+      },
+      { method: 'DELETE', body: '', headers: { 'idempotency-key': 'key-1' } },
+      { method: 'POST', body: 'a=1', headers: { 'content-type': 'application/x-www-form-urlencoded' } },
+    ])
+  })
+
+  it('is judged by the approval policy of the tool', async () => {
+    const tool = httpFetch({ methods: ['POST'], approval: ({ url }) => `posts to ${JSON.stringify(url)}` })
+    expect(await tool.check({ url: 'https://a.example/' }, callContext)).toEqual({
+      kind: 'ask',
+      reason: 'posts to "https://a.example/"',
+    })
+  })
+
+  it.each([
+    ['not a url', 'That is no URL. Give a whole one, as in https://example.com/page. Nothing was requested.'],
+    ['/page', 'That is no URL.'],
+    [
+      'file:///etc/passwd',
+      'file:// is refused: only http: and https: URLs can be fetched. Nothing was requested from it.',
+    ],
+    ['ftp://a.example/', 'ftp://a.example is refused: only http: and https:'],
+    ['data:text/plain,hello', 'is refused: only http: and https:'],
+    [
+      'http://user:secret-1@a.example/',
+      'http://a.example is refused: a URL with a user or password cannot be fetched.',
+    ],
+    [
+      'https://b.example/',
+      'https://b.example is refused: only https://a.example, http://127.0.0.1:1 can be reached.',
+    ],
+    ['http://a.example/', 'http://a.example is refused: only https://a.example'],
+  ])('for %s is refused', async (url, text) => {
+    const options = { origins: ['https://a.example', 'http://127.0.0.1:1/'], resolve: async () => [] }
+    const said = await answer(url, options)
+    expect(said).toContain(`failed: ${text}`.slice(0, url.startsWith('data') ? 7 : undefined))
+    expect(said).toContain(text)
+    expect(said).not.toContain('secret-1')
+  })
+
+  it('may go to one of the origins, once its address is allowed as well', async () => {
+    const { origin, place } = await serve(say('hello'))
+    expect(await answer(origin, { origins: [origin] })).toContain('its address is loopback')
+    expect(await answer(origin, { origins: [origin], allow: [place] })).toMatchObject({ body: 'hello' })
+  })
+})
+
+describe('defining it', () => {
+  it.each<[string, object, RegExp]>([
+    ['no method', { methods: [] }, /http_fetch has no method. Use some of GET, HEAD, POST/],
+    ['an unknown method', { methods: ['get'] }, /the unknown method get/],
+    [
+      'an allowed host without a port',
+      { allow: ['localhost'] },
+      /In allow of the tool http_fetch, "localhost" is no host with a port. Write both, as in localhost:3000/,
+    ],
+    ['an allowed host with port 0', { allow: ['localhost:0'] }, /no host with a port/],
+    ['an allowed URL', { allow: ['http://localhost:80'] }, /no host with a port/],
+    ['a place without a port', { connectTo: { 'a.test:80': '127.0.0.1' } }, /In connectTo/],
+    [
+      'an origin with a path',
+      { origins: ['https://a.example/api'] },
+      /In origins of the tool http_fetch, "https:\/\/a.example\/api" is no origin/,
+    ],
+    ['headers for a host', { headers: { 'a.example': {} } }, /In headers .* is no origin/],
+    [
+      'a header of the connection',
+      { headers: { 'https://a.example': { Host: 'b' } } },
+      /header "Host" .* belongs to the connection/,
+    ],
+    [
+      'a header with a line break',
+      { headers: { 'https://a.example': { key: 'a\r\nb: secret-2' } } },
+      /header "key" .* HTTP cannot carry/,
+    ],
+    [
+      'a header without a value',
+      { headers: { 'https://a.example': { key: '' } } },
+      /header "key" .* has no value/,
+    ],
+    ['no bytes', { bytesMax: 0 }, /bytesMax/],
+    ['no time', { timeoutMs: -1 }, /timeoutMs/],
+    ['half a redirect', { redirectsMax: 0.5 }, /redirectsMax/],
+  ])('refuses %s', (_what, options, message) => {
+    const define = (): unknown => httpFetch(options)
+    expect(define).toThrow(ConfigurationError)
+    expect(define).toThrow(message)
+    expect(define).not.toThrow(/secret-2/)
+  })
+
+  it('names and describes the tool, with where it can go', () => {
+    expect(httpFetch().name).toBe('http_fetch')
+    expect(httpFetch({ origins: ['https://a.example'] }).description).toContain(
+      'Only https://a.example can be reached.',
+    )
+    expect(httpFetch({ name: 'ask', description: 'Asks.' })).toMatchObject({
+      name: 'ask',
+      description: 'Asks.',
+    })
+  })
+})
