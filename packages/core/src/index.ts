@@ -26,6 +26,7 @@ export { evolve } from './machine/evolve.ts'
 export { audit, auditAll } from './machine/invariants.ts'
 export { decide } from './machine/decide.ts'
 export type { Decision, Refusal, Stamp } from './machine/decision.ts'
+export { advance, type Page, type RestingAction, type Writer } from './machine/advance.ts'
 export { nextAction } from './machine/controller.ts'
 export type { Action } from './machine/action.ts'
 export { effectsOf, type Effect } from './machine/effects-of.ts'
@@ -60,3 +61,4 @@ export {
   secondFact,
   storableText,
 } from './runtime/append-rules.ts'
+export { checkCalls } from './runtime/tool-effect.ts'

@@ -14,6 +14,7 @@ import {
 } from '@tallystick/core'
 import {
   manualClock,
+  mortalLedger,
   seededRandom,
   scriptedModel,
   simulate,
@@ -126,6 +127,12 @@ export async function play(
     },
   })
   return { ...simulated, world, ledger }
+}
+
+/** The agent of a program as code that nobody drives: for replays, which call no model and run no tool. */
+export function idleAgentOf({ steps, limits }: Program): Agent {
+  const world: World = { effects: new Map(), keys: new Set(), early: [] }
+  return agentOf(steps, limits, world, mortalLedger(memoryLedger()), new Map())
 }
 
 function agentOf(

@@ -1,0 +1,245 @@
+import {
+  checkCalls,
+  decide,
+  evolve,
+  findCall,
+  nextAction,
+  type Agent,
+  type Command,
+  type EventOf,
+  type ReplyPart,
+  type RunState,
+  type RuntimeEvent,
+  type Signal,
+} from '@tallystick/core'
+
+type Message = Command | Signal
+
+/**
+ * The commands and signals that the events from `from` on tell of, up to the first event that the machine made by
+ * itself; none, when that one is the next. They count as one page: had the machine had anything to say between two of
+ * them, it would stand there. Whether calls may run is asked of the agent's tools as they are now.
+ */
+export async function causesOf(
+  before: RunState | undefined,
+  recorded: readonly RuntimeEvent[],
+  from: number,
+  agent: Agent,
+): Promise<readonly Message[]> {
+  const messages: Message[] = []
+  let state = before
+  for (let index = from; index < recorded.length;) {
+    const event = recorded[index] as RuntimeEvent
+    // A take-over begins a page: what the process before it would have said next died with it.
+    if (event.type === 'run_resumed' && index > from) break
+    const message = await causeOf(state, event, recorded, agent)
+    if (message === undefined) break
+    messages.push(message)
+    const decision = decide(state, message, { at: event.at, random: 0 })
+    const facts = 'facts' in decision ? decision.facts.length : 0
+    for (const fact of recorded.slice(index, index + Math.max(1, facts))) state = evolve(state, fact)
+    index += Math.max(1, facts)
+  }
+  return messages
+}
+
+/** What the outside said that made this event, in this state; `undefined` where the machine made it by itself. */
+async function causeOf(
+  state: RunState | undefined,
+  event: RuntimeEvent,
+  recorded: readonly RuntimeEvent[],
+  agent: Agent,
+): Promise<Message | undefined> {
+  if (event.type === 'run_started') return startOf(event, recorded[event.seq], agent)
+  if (state === undefined) return undefined
+  if (event.type === 'run_resumed') return { type: 'resume', why: event.why, definition: agent.definition }
+  if (event.type === 'tool_requests_collected') return await checkOf(state, event, agent)
+  return recordedCause(state, event, recorded)
+}
+
+/** The check of a reply's calls, made again; `undefined` where the machine settles them without asking. */
+async function checkOf(
+  state: RunState,
+  event: EventOf<'tool_requests_collected'>,
+  agent: Agent,
+): Promise<Signal | undefined> {
+  if (state.phase !== 'collecting' || nextAction(state, event.at).kind !== 'wait') return undefined
+  const found: Signal[] = []
+  const toolNamed = (name: string): Agent['tools'][number] | undefined =>
+    agent.tools.find((tool) => tool.name === name)
+  const { runId, turn, calls } = state
+  await checkCalls(calls, toolNamed, { runId, turn }, (signal) => found.push(signal))
+  return found[0]
+}
+
+function startOf(event: EventOf<'run_started'>, input: RuntimeEvent | undefined, agent: Agent): Command {
+  const { runId, agent: name, limits, retry, sessionId, parent } = event
+  return {
+    ...{ type: 'start', runId, agent: name, definition: agent.definition, limits, retry },
+    input: input?.type === 'input_received' ? input.message : { role: 'user', parts: [] },
+    ...(sessionId !== undefined && { sessionId }),
+    ...(parent !== undefined && { parent }),
+  }
+}
+
+function recordedCause(
+  state: RunState,
+  event: RuntimeEvent,
+  recorded: readonly RuntimeEvent[],
+): Message | undefined {
+  switch (event.type) {
+    case 'assistant_started':
+    case 'assistant_text_delta':
+    case 'assistant_reasoning_delta':
+    case 'tool_input_delta':
+    case 'tool_request_ready':
+    case 'usage_updated':
+    case 'assistant_message_finished':
+    case 'model_stream_failed':
+      return modelCause(event, recorded)
+    case 'tool_progress': {
+      const { toolCallId, attempt, data } = event
+      return { type: 'tool_progressed', toolCallId, attempt, data }
+    }
+    case 'tool_started':
+    case 'tool_result':
+      return toolCause(state, event)
+    case 'approval_decided': {
+      const { toolCallId, by, approved, input, reason = '' } = event
+      if (!approved) return { type: 'deny', toolCallId, by, reason }
+      return { type: 'approve', toolCallId, by, ...(input !== undefined && { input }) }
+    }
+    case 'cancel_requested': {
+      const { by, reason } = event
+      return { type: 'cancel', ...(by !== undefined && { by }), ...(reason !== undefined && { reason }) }
+    }
+    case 'limit_raised': {
+      const { limit, max, by } = event
+      return { type: 'raise_limit', limit, max, by }
+    }
+    default:
+      return undefined
+  }
+}
+
+type ModelEvent = Extract<
+  RuntimeEvent,
+  {
+    readonly type:
+      | 'assistant_started'
+      | 'assistant_text_delta'
+      | 'assistant_reasoning_delta'
+      | 'tool_input_delta'
+      | 'tool_request_ready'
+      | 'usage_updated'
+      | 'assistant_message_finished'
+      | 'model_stream_failed'
+  }
+>
+
+function modelCause(event: ModelEvent, recorded: readonly RuntimeEvent[]): Signal | undefined {
+  const { turn, attempt } = event
+  const here = { turn, attempt }
+  switch (event.type) {
+    case 'assistant_started': {
+      const { providerMessageId, servedModel } = event
+      return {
+        ...{ type: 'model_started', ...here },
+        ...(providerMessageId !== undefined && { providerMessageId }),
+        ...(servedModel !== undefined && { servedModel }),
+      }
+    }
+    case 'assistant_text_delta':
+      return { type: 'model_text', ...here, part: event.part, text: event.text }
+    case 'assistant_reasoning_delta':
+      return { type: 'model_reasoning', ...here, part: event.part, text: event.text }
+    case 'tool_input_delta':
+      return { type: 'model_tool_input', ...here, part: event.part, name: event.name, text: event.text }
+    case 'tool_request_ready': {
+      const { part, providerCallId, name, input, malformed, opaque } = event
+      const call = {
+        ...{ type: 'tool_call' as const, providerCallId, name, input },
+        ...(malformed !== undefined && { malformed }),
+        ...(opaque !== undefined && { opaque }),
+      }
+      return { type: 'model_tool_request', ...here, part, call }
+    }
+    case 'usage_updated':
+      return {
+        type: 'model_usage',
+        ...here,
+        usage: event.usage,
+        ...(event.raw !== undefined && { raw: event.raw }),
+      }
+    case 'assistant_message_finished': {
+      if (event.partial) return undefined
+      const { stopReason, rawStopReason, providerMessageId } = event
+      return {
+        ...{ type: 'model_finished', ...here, stopReason, parts: replyParts(event, recorded) },
+        ...(rawStopReason !== undefined && { rawStopReason }),
+        ...(providerMessageId !== undefined && { providerMessageId }),
+      }
+    }
+    case 'model_stream_failed': {
+      if (event.failure.class === 'interrupted') return undefined
+      return { type: 'model_failed', ...here, failure: event.failure }
+    }
+  }
+}
+
+/** The parts of a reply with the places that its deltas and requests name. */
+function replyParts(
+  message: EventOf<'assistant_message_finished'>,
+  recorded: readonly RuntimeEvent[],
+): ReplyPart[] {
+  const mine = recorded.filter((event) => event.turn === message.turn && event.seq < message.seq)
+  const places = (type: 'assistant_text_delta' | 'assistant_reasoning_delta'): number[] => {
+    const parts = mine.flatMap((event) =>
+      event.type === type && event.attempt === message.attempt ? [event.part] : [],
+    )
+    return [...new Set(parts)].sort((a, b) => a - b)
+  }
+  const free = { text: places('assistant_text_delta'), reasoning: places('assistant_reasoning_delta') }
+  // Parts without any delta stand at places that nothing else names.
+  let unnamed = 1 + Math.max(-1, ...mine.flatMap((event) => ('part' in event ? [event.part] : [])))
+  return message.parts.map((part): ReplyPart => {
+    switch (part.type) {
+      case 'tool_call': {
+        const { toolCallId, ...call } = part
+        const request = mine.find(
+          (event) => event.type === 'tool_request_ready' && event.toolCallId === toolCallId,
+        )
+        return { ...call, part: request?.type === 'tool_request_ready' ? request.part : unnamed++ }
+      }
+      case 'text':
+      case 'reasoning':
+        return { ...part, part: part.text === '' ? unnamed++ : (free[part.type].shift() ?? unnamed++) }
+      case 'provider':
+        return { ...part, part: unnamed++ }
+    }
+  })
+}
+
+/** A tool's ending, or what the outside world said about a call in doubt. */
+function toolCause(
+  state: RunState,
+  event: EventOf<'tool_started'> | EventOf<'tool_result'>,
+): Signal | undefined {
+  const { toolCallId } = event
+  const call = findCall(state, toolCallId)
+  const asked = call?.status === 'in_doubt' && call.recovery === 'reconcile' && state.cancel === undefined
+  if (event.type === 'tool_started') {
+    return asked ? { type: 'call_reconciled', toolCallId, finding: { state: 'not_done' } } : undefined
+  }
+  const { outcome, content, durationMs } = event
+  if (asked) {
+    const finding =
+      outcome === 'interrupted'
+        ? ({ state: 'unknown' } as const)
+        : ({ state: 'done', outcome, content } as const)
+    return { type: 'call_reconciled', toolCallId, finding }
+  }
+  // Only a tool's own ending says how long it took; what the machine settled took no time.
+  if (durationMs === undefined || call?.status !== 'started') return undefined
+  return { type: 'tool_ended', toolCallId, attempt: call.attempts, outcome, content, durationMs }
+}

@@ -1,0 +1,89 @@
+import {
+  advance,
+  evolve,
+  RunNotFoundError,
+  type Agent,
+  type Ledger,
+  type RunId,
+  type RunState,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import { differencesOf, type Difference } from './difference.ts'
+import { causesOf } from './replay-causes.ts'
+
+/** The first place where a run, driven again, does not do what was recorded. */
+export interface Divergence {
+  readonly seq: number
+  /** Absent where the recording ends. */
+  readonly recorded?: RuntimeEvent
+  /** Absent where nothing happened. */
+  readonly happened?: RuntimeEvent
+  /** What differs between the two, by path. */
+  readonly differences: readonly Difference[]
+}
+
+/** What driving a run again found. */
+export interface ReplayReport {
+  readonly runId: RunId
+  /** Events that happened again as they were recorded, from the first on. */
+  readonly events: number
+  readonly divergence?: Divergence
+}
+
+/**
+ * Drives the machine and the given agent's code again with what the run was told from outside: recorded model streams,
+ * tool results, commands and times. Makes no model call and runs no tool; the tools' own checks, which say what runs
+ * and what a person is asked, are the code of today. Reports the first event that differs.
+ *
+ * `agentNamed` finds the agent by its recorded name. Rejects with `RunNotFoundError` for an unknown run.
+ */
+export async function replayRun(
+  ledger: Ledger,
+  runId: RunId,
+  agentNamed: (name: string) => Agent,
+): Promise<ReplayReport> {
+  const recorded: RuntimeEvent[] = []
+  for await (const event of ledger.read(runId)) recorded.push(event)
+  const first = recorded[0]
+  if (first?.type !== 'run_started') throw new RunNotFoundError(runId)
+
+  let state: RunState | undefined
+  let done = 0
+  while (done < recorded.length) {
+    const next = recorded[done] as RuntimeEvent
+    const agent = agentNamed(state?.agent ?? first.agent)
+    const messages = await causesOf(state, recorded, done, agent)
+    const page = advance(state, messages, { runId, epoch: next.epoch }, () => ({ at: next.at, random: 0 }))
+    const divergence = firstDifference(recorded, done, page.events)
+    if (divergence) return { runId, events: divergence.seq - 1, divergence }
+    // Times and waits are the recording's: the state goes on from what was recorded.
+    for (const event of recorded.slice(done, done + page.events.length)) state = evolve(state, event)
+    done += page.events.length
+  }
+  return { runId, events: done }
+}
+
+function firstDifference(
+  recorded: readonly RuntimeEvent[],
+  from: number,
+  happened: readonly RuntimeEvent[],
+): Divergence | undefined {
+  const next = recorded[from] as RuntimeEvent
+  if (happened.length === 0) return { seq: next.seq, recorded: next, differences: [] }
+  for (const [index, event] of happened.entries()) {
+    const before = recorded[from + index]
+    // The recording may end in the middle of what follows: a run that is still under way.
+    if (before === undefined) return undefined
+    const differences = differencesOf(comparable(before), comparable(event))
+    if (differences.length > 0) return { seq: before.seq, recorded: before, happened: event, differences }
+  }
+  return undefined
+}
+
+/** An event without what depends on the hour and on chance. */
+function comparable(event: RuntimeEvent): object {
+  const { at: _at, ...rest } = event
+  if (rest.type !== 'model_stream_failed') return rest
+  const { retryAt, ...failed } = rest
+  return { ...failed, retries: retryAt !== undefined }
+}

@@ -1,0 +1,77 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { defineAgent, memoryLedger, type Ledger, type RuntimeEvent } from '@tallystick/core'
+import { copyPrefix } from '@tallystick/core/testing'
+import { replayRun } from '@tallystick/ledger'
+import { idleAgentOf, play, program, type Program } from '../../core/test/program.ts'
+
+const numRuns = Number(process.env['TALLYSTICK_RUNS'] ?? 300)
+
+async function ledgerOf(events: readonly RuntimeEvent[]): Promise<Ledger> {
+  const ledger = memoryLedger()
+  await copyPrefix(events, ledger)
+  return ledger
+}
+
+async function replay(random: Program, events: readonly RuntimeEvent[], change?: { instructions: string }) {
+  const agent = idleAgentOf(random)
+  const now = change ? defineAgent({ ...agent, ...change }) : agent
+  return await replayRun(await ledgerOf(events), events[0]!.runId, () => now)
+}
+
+describe('replayRun', () => {
+  it('drives every random run again to the same events, crashes, denials and cancels included', async () => {
+    await fc.assert(
+      fc.asyncProperty(program, async (random) => {
+        const { events } = await play(random)
+        const report = await replay(random, events)
+        expect(report).toEqual({ runId: events[0]!.runId, events: events.length })
+      }),
+      { numRuns },
+    )
+  })
+
+  it('replays a run that is still under way as far as it goes', async () => {
+    await fc.assert(
+      fc.asyncProperty(program, fc.nat(), async (random, cut) => {
+        const { events } = await play(random)
+        const prefix = events.slice(0, 2 + (cut % (events.length - 1)))
+        expect((await replay(random, prefix)).divergence).toBeUndefined()
+      }),
+      { numRuns: Math.ceil(numRuns / 3) },
+    )
+  })
+
+  it('finds the first event that differs when the code has changed', async () => {
+    await fc.assert(
+      fc.asyncProperty(program, async (random) => {
+        const { events } = await play(random)
+        const { divergence } = await replay(random, events, { instructions: 'Something else.' })
+        expect(divergence?.seq).toBe(1)
+        expect(divergence?.differences.map(({ path }) => path).sort()).toEqual([
+          'definition.digest',
+          'definition.instructions',
+        ])
+      }),
+      { numRuns: Math.ceil(numRuns / 10) },
+    )
+  })
+
+  it('finds a recorded decision that the machine would not take', async () => {
+    await fc.assert(
+      fc.asyncProperty(program, async (random) => {
+        const { events } = await play(random)
+        const finished = events.at(-1)
+        if (finished?.type !== 'run_finished') return
+        const reason = finished.reason === 'answered' ? 'cancelled' : 'answered'
+        const forged = [...events.slice(0, -1), { ...finished, reason } as RuntimeEvent]
+        const { divergence } = await replay(random, forged)
+        expect(divergence).toMatchObject({
+          seq: finished.seq,
+          differences: [{ path: 'reason', recorded: reason }],
+        })
+      }),
+      { numRuns: Math.ceil(numRuns / 10) },
+    )
+  })
+})
