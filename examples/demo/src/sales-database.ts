@@ -1,7 +1,7 @@
 import Database from 'better-sqlite3'
 
 /** The day that the shop's books were last closed. "Last month" is the month before this day's: October 2026. */
-export const businessDate = '2026-11-02'
+const businessDate = '2026-11-02'
 
 /** What the agent is told about the tables. It is all that it knows of the data. */
 export const salesSchema = `CREATE TABLE shop (name TEXT, currency TEXT, business_date TEXT);

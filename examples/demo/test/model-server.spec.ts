@@ -27,7 +27,9 @@ const asked: Anthropic.MessageCreateParamsStreaming = {
 async function records(
   params: Anthropic.MessageCreateParamsStreaming,
 ): Promise<Anthropic.RawMessageStreamEvent[]> {
-  return Array.fromAsync(await client.messages.create(params))
+  const events: Anthropic.RawMessageStreamEvent[] = []
+  for await (const event of await client.messages.create(params)) events.push(event)
+  return events
 }
 
 /** The kinds of block that a reply to `asked` has under this choice. */

@@ -42,7 +42,7 @@ export function processContext(json: boolean): CommandContext {
 }
 
 /** Inside this repository the command is a script of its package.json; elsewhere it is a program. */
-export function programName(environment: NodeJS.ProcessEnv): string {
+function programName(environment: NodeJS.ProcessEnv): string {
   const script = environment['npm_lifecycle_event']
   return script === 'tallystick' || script === 'demo' ? 'npx -y pnpm@12 tallystick' : 'tallystick'
 }

@@ -1,10 +1,11 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { callOf, openShop } from './kit/shop.ts'
 import { json, tallystick } from './kit/tallystick.ts'
 
-const config = ['--config', join(import.meta.dirname, 'kit', 'tallystick.config.ts')]
+const config = ['--config', fileURLToPath(import.meta.resolve('./kit/tallystick.config.ts'))]
 
 describe('a decision from another process', () => {
   it('waits in the inbox until resume carries the run on to its end', async () => {

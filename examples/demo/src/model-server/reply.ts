@@ -21,7 +21,7 @@ export function wireId(prefix: 'msg' | 'toolu' | 'req'): string {
 }
 
 /** About as many tokens as a text has: one for four characters. */
-export function tokensOf(text: string): number {
+function tokensOf(text: string): number {
   return Math.ceil(text.length / 4)
 }
 

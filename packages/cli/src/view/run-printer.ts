@@ -17,18 +17,7 @@ export interface RunPrinterOptions {
  * the request and the result, under the one id that joins them.
  */
 export function runPrinter({ write, paint, cutAt = 400 }: RunPrinterOptions): (event: RuntimeEvent) => void {
-  let lineOpen = false
-  const line = (text: string): void => {
-    write(`${lineOpen ? '\n' : ''}${text}\n`)
-    lineOpen = false
-  }
-  const stream = (text: string): void => {
-    if (text === '') return
-    write(text)
-    lineOpen = !text.endsWith('\n')
-  }
-  const note = (text: string): void => line(paint('yellow', `! ${text}`))
-
+  const { line, note, stream, endStream } = screenOn(write, paint)
   return (event) => {
     switch (event.type) {
       case 'run_started':
@@ -38,7 +27,7 @@ export function runPrinter({ write, paint, cutAt = 400 }: RunPrinterOptions): (e
       case 'run_resumed':
         return note(resumed(event))
       case 'input_received':
-        return line(`${paint('bold', `> ${contentText(event.message.parts)}`)}\n`)
+        return line(paint('bold', `> ${contentText(event.message.parts)}`))
       case 'assistant_text_delta':
         return stream(event.text)
       case 'assistant_reasoning_delta':
@@ -73,9 +62,9 @@ export function runPrinter({ write, paint, cutAt = 400 }: RunPrinterOptions): (e
       case 'cancel_requested':
         return note(`cancelled${event.by ? ` by ${event.by}` : ''}${event.reason ? `: ${event.reason}` : ''}`)
       case 'assistant_message_finished':
-        return event.partial ? note('the reply was cut off here') : lineOpen ? line('') : undefined
+        return event.partial ? note('the reply was cut off here') : endStream()
       case 'run_finished':
-        return line(`${paint('bold', 'done:')} ${runEnding(event)}`)
+        return line(`\n${paint('bold', 'done:')} ${runEnding(event)}`)
       case 'model_call_started':
       case 'assistant_started':
       case 'tool_input_delta':
@@ -88,9 +77,38 @@ export function runPrinter({ write, paint, cutAt = 400 }: RunPrinterOptions): (e
   }
 }
 
+/** Keeps streamed text and whole lines apart. */
+function screenOn(write: (text: string) => void, paint: Paint): Screen {
+  let lineOpen = false
+  let streaming = false
+  const endStream = (): void => {
+    if (lineOpen) write('\n')
+    lineOpen = false
+    streaming = false
+  }
+  const line = (text: string): void => {
+    endStream()
+    write(`${text}\n`)
+  }
+  const stream = (text: string): void => {
+    if (text === '') return
+    write(streaming ? text : `\n${text}`)
+    lineOpen = !text.endsWith('\n')
+    streaming = true
+  }
+  return { line, stream, endStream, note: (text) => line(paint('yellow', `! ${text}`)) }
+}
+
+interface Screen {
+  readonly line: (text: string) => void
+  readonly note: (text: string) => void
+  readonly stream: (text: string) => void
+  readonly endStream: () => void
+}
+
 function resumed({ why, epoch, inDoubt }: EventOf<'run_resumed'>): string {
   const doubt = inDoubt.length > 0 ? `, in doubt: ${inDoubt.join(', ')}` : ''
-  return `resumed (${why}) by writer ${epoch}${doubt}`
+  return `taken up again (${why}) by writer ${epoch}${doubt}`
 }
 
 function failed({ attempt, failure, retryAt }: EventOf<'model_stream_failed'>): string {
@@ -109,6 +127,6 @@ function result(event: EventOf<'tool_result'>, paint: Paint, cutAt: number): str
   const time = durationMs === undefined ? '' : ` in ${durationMs} ms`
   return (
     `${paint('cyan', '└ result ')} ${paint('bold', name)} ${paint('dim', toolCallId)} ${outcomeText}${time}\n` +
-    `  ${oneLine(contentText(content), cutAt)}\n`
+    `  ${oneLine(contentText(content), cutAt)}`
   )
 }

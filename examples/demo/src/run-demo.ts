@@ -1,0 +1,47 @@
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { attendRun, exitCodeOf, exitCodes, processContext } from '@tallystick/cli'
+import type { CommandContext, ExitCode } from '@tallystick/cli'
+import { createRuntime } from '@tallystick/core'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { chooseModel, playedBy } from './choose-model.ts'
+import { openDemo } from './open-demo.ts'
+import type { Options } from './options.ts'
+import { readOptions } from './options.ts'
+import { question } from './task.ts'
+
+/** Milliseconds between two pieces of the loopback model's replies, for someone who watches. */
+const watchablePaceMs = 12
+
+/** Runs the demo from its command line; answers its exit code. What goes wrong is on stderr. */
+export async function runDemo(words: readonly string[]): Promise<ExitCode> {
+  const options = readOptions(words)
+  if (typeof options === 'number') return options
+  const context = { ...processContext(options.json), programName: 'npx -y pnpm@12 tallystick' }
+  try {
+    return await startRun(context, options)
+  } catch (error) {
+    context.say(`error: ${error instanceof Error ? error.message : String(error)}`)
+    return exitCodeOf(error)
+  }
+}
+
+async function startRun(context: CommandContext, options: Options): Promise<ExitCode> {
+  const { ledger: ledgerPath, model } = options
+  const modelId = chooseModel(context.environment, model)
+  mkdirSync(dirname(ledgerPath), { recursive: true })
+  const ledger = sqliteLedger(ledgerPath)
+  try {
+    const demo = await openDemo({ ledgerPath, modelId, paceMs: process.stdout.isTTY ? watchablePaceMs : 0 })
+    try {
+      context.view.write(`${playedBy(modelId)}\n`)
+      const run = createRuntime({ ledger, agents: [demo.agent] }).run(demo.agent, question)
+      const { reason } = await attendRun(context, run, { ...options, ledgerPath })
+      return reason === 'model_failed' ? exitCodes.failed : exitCodes.ok
+    } finally {
+      await demo.close()
+    }
+  } finally {
+    await ledger.close()
+  }
+}

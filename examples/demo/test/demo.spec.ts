@@ -1,0 +1,184 @@
+import type { RuntimeEvent } from '@tallystick/core'
+import { describe, expect, it } from 'vitest'
+import { claudeModelId } from '../src/choose-model.ts'
+import { startModelServer } from '../src/model-server/server.ts'
+import { startRateService } from '../src/rate-service.ts'
+import { stockPlayer } from '../src/stock-player.ts'
+import type { Bench } from './bench.ts'
+import { openBench } from './bench.ts'
+import { runDemo } from './program.ts'
+
+/** The one run of the ledger, event by event. */
+async function events(bench: Bench): Promise<RuntimeEvent[]> {
+  const { stdout } = await bench.tallystick('export')
+  return stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as RuntimeEvent)
+}
+
+function lastLine(text: string): unknown {
+  return JSON.parse(text.trimEnd().split('\n').at(-1) ?? '')
+}
+
+/** Dollars for a euro, as the rate service quotes them. */
+async function quotedRate(): Promise<number> {
+  const service = await startRateService()
+  try {
+    const answer = await fetch(`${service.origin}/v1/latest?base=EUR&symbols=USD`)
+    const { rates } = (await answer.json()) as { rates: { USD: number } }
+    return rates.USD
+  } finally {
+    await service.close()
+  }
+}
+
+describe('the demo', () => {
+  it('answers with the numbers that SQL and the rate service give, and places the order once', async () => {
+    await using bench = await openBench()
+    const { code, stdout, stderr } = await bench.demo(['--yes', '--json'])
+    const { sku, name, units, revenue, quantity } = bench.facts()
+    const result = lastLine(stdout) as { runId: string; text: string }
+    expect(code).toBe(0)
+    expect(result).toMatchObject({
+      status: 'done',
+      reason: 'answered',
+      turns: 5,
+      toolCalls: 5,
+      ledger: bench.ledgerPath,
+    })
+    const rate = await quotedRate()
+    for (const fact of [name, sku, `${units} units`, `${revenue.toFixed(2)} EUR`, `${rate} dollars a euro`]) {
+      expect(result.text).toContain(fact)
+    }
+    expect(result.text).toContain(`${(revenue * rate).toFixed(2)} USD`)
+    expect(result.text).toContain(`Order 1 is placed: ${quantity} of ${sku}`)
+    expect(bench.orders()).toMatchObject([{ sku, quantity }])
+    expect(stderr).toContain('A server on loopback plays the model')
+    expect(stderr).toContain('5 requests, 5 results, 0 open')
+    expect(stderr).toContain(`npx -y pnpm@12 tallystick show ${bench.ledgerPath} ${result.runId}`)
+    expect(stdout.trimEnd().split('\n')).toHaveLength(1)
+  })
+
+  it('chains its tools: what one call gives is in the next one', async () => {
+    await using bench = await openBench()
+    await bench.demo(['--yes'])
+    const { sku, units, quantity } = bench.facts()
+    const [rate, recorded] = [await quotedRate(), await events(bench)]
+    const requests = recorded.filter((event) => event.type === 'tool_request_ready')
+    expect(requests.map(({ turn, name }) => `${turn} ${name}`)).toEqual([
+      '1 sql_query',
+      '2 http_fetch',
+      '3 calculator',
+      '3 calculator',
+      '4 place_order',
+    ])
+    const [, , dollars, order, placed] = requests.map(({ input }) => JSON.stringify(input))
+    expect(dollars).toContain(`* ${rate}`)
+    expect(order).toContain(`${units} * 1.2`)
+    expect(JSON.parse(placed ?? '')).toEqual({ sku, quantity })
+    const started = recorded.find((event) => event.type === 'run_started')
+    expect(JSON.stringify(started)).not.toMatch(/127\.0\.0\.1/)
+  })
+
+  it('shows each call with its two halves under one id while it goes on', async () => {
+    await using bench = await openBench()
+    const { stdout } = await bench.demo(['--yes'])
+    const ids = [...stdout.matchAll(/^┌ request \S+ (call_\S+)$/gm)].map(([, id]) => id)
+    const results = [...stdout.matchAll(/^└ result {2}\S+ (call_\S+) success in \d+ ms$/gm)].map(
+      ([, id]) => id,
+    )
+    expect(ids).toHaveLength(5)
+    expect(new Set(results)).toEqual(new Set(ids))
+    expect(results).toHaveLength(5)
+    expect(stdout).not.toContain('\u001b[')
+  })
+
+  it('says so, with the reason, when the order is denied', async () => {
+    await using bench = await openBench()
+    const { code, stdout } = await bench.demo(['--deny', 'the store is full', '--json'])
+    expect(code).toBe(0)
+    expect(lastLine(stdout)).toMatchObject({
+      status: 'done',
+      reason: 'answered',
+      toolCalls: 4,
+      text: expect.stringMatching(/was denied, so it is not placed: .*the store is full/),
+    })
+    expect(bench.orders()).toEqual([])
+  })
+
+  it('ends suspended where nobody can be asked, and is carried on by the commands that it prints', async () => {
+    await using bench = await openBench()
+    const { code, stdout } = await bench.demo([])
+    expect(code).toBe(0)
+    expect(bench.orders()).toEqual([])
+    const [, run = '', call = ''] =
+      /^ {2}npx -y pnpm@12 tallystick approve \S+ (\S+) (\S+) --by you$/m.exec(stdout) ?? []
+    expect(stdout).toContain(`  npx -y pnpm@12 tallystick resume ${bench.ledgerPath} ${run}\n`)
+
+    expect(await bench.tallystick('approve', [run, call, '--by', 'ann'])).toMatchObject({ code: 0 })
+    const resumed = await bench.tallystick('resume', [run, '--json'])
+    const { sku, quantity } = bench.facts()
+    expect(resumed.code).toBe(0)
+    expect(lastLine(resumed.stdout)).toMatchObject({
+      runId: run,
+      status: 'done',
+      reason: 'answered',
+      toolCalls: 5,
+    })
+    expect(bench.orders()).toMatchObject([{ sku, quantity }])
+    expect(await bench.tallystick('verify')).toMatchObject({ code: 0 })
+  })
+
+  it('asks Claude, by the official client, where there is a key', async () => {
+    await using bench = await openBench()
+    const vendor = await startModelServer({ modelId: claudeModelId, player: stockPlayer })
+    try {
+      const environment = { ANTHROPIC_API_KEY: 'a key', ANTHROPIC_BASE_URL: vendor.origin }
+      const { code, stdout } = await bench.demo([], { environment })
+      expect(code).toBe(0)
+      expect(stdout).toContain(`Claude is the model: ${claudeModelId}`)
+      const keyless = await bench.tallystick('resume', ['latest', '--yes'])
+      expect(keyless).toMatchObject({ code: 2, stderr: expect.stringContaining('Set ANTHROPIC_API_KEY') })
+      const resumed = await bench.tallystick('resume', ['latest', '--yes', '--json'], { environment })
+      expect(lastLine(resumed.stdout)).toMatchObject({ status: 'done', reason: 'answered' })
+    } finally {
+      await vendor.close()
+    }
+  })
+
+  it('is honest about a model that fails', async () => {
+    await using bench = await openBench()
+    const vendor = await startModelServer({ modelId: 'another', player: stockPlayer })
+    try {
+      const environment = { ANTHROPIC_API_KEY: 'a key', ANTHROPIC_BASE_URL: vendor.origin }
+      const { code, stdout } = await bench.demo(['--json'], { environment })
+      expect(code).toBe(1)
+      expect(lastLine(stdout)).toMatchObject({ status: 'done', reason: 'model_failed', text: '' })
+    } finally {
+      await vendor.close()
+    }
+  })
+
+  it.each([
+    [['--yes', '--deny', 'no'], "option '--yes' cannot be used with option '--deny <reason>'"],
+    [['--ledgers', 'x'], "unknown option '--ledgers'"],
+    [['--ledger'], "option '--ledger <file>' argument missing"],
+    [['--ledger', ' '], 'It has to name a file.'],
+    [['now'], 'too many arguments'],
+    [['--model', 'claude-opus-4-8'], 'Set ANTHROPIC_API_KEY'],
+  ])('refuses %j in words', async (words, message) => {
+    expect(await runDemo(words)).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringContaining(message),
+    })
+  })
+
+  it('explains itself', async () => {
+    const { code, stdout } = await runDemo(['--help'])
+    expect(code).toBe(0)
+    for (const option of ['--ledger', '--yes', '--deny', '--model', '--json'])
+      expect(stdout).toContain(option)
+  })
+})

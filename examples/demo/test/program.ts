@@ -1,0 +1,56 @@
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+
+const root = join(import.meta.dirname, '..', '..', '..')
+
+/** How a child process ended. */
+export interface Ending {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export interface ProgramOptions {
+  /** Set beside the test's own environment; without a key, so that no test asks a vendor. */
+  readonly environment?: Readonly<Record<string, string>>
+  /** Modules that are loaded before the program. */
+  readonly preload?: readonly string[]
+}
+
+/** Runs a program of this repository to its end, in a process of its own, with stdin closed. */
+function runProgram(
+  program: string,
+  words: readonly string[],
+  options: ProgramOptions = {},
+): Promise<Ending> {
+  const { preload = [], environment = {} } = options
+  const flags = preload.flatMap((module) => ['--import', module])
+  const { ANTHROPIC_API_KEY: _key, NO_COLOR: _noColor, FORCE_COLOR: _color, ...inherited } = process.env
+  const child = spawn(process.execPath, [...flags, join(root, program), ...words], {
+    cwd: root,
+    env: { ...inherited, ...environment },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const [stdout, stderr] = [collect(child.stdout), collect(child.stderr)]
+  return new Promise((resolve, reject) => {
+    child.once('error', reject)
+    child.once('close', (code, signal) => resolve({ code, signal, stdout: stdout(), stderr: stderr() }))
+  })
+}
+
+/** The demo, as `pnpm demo` runs it. */
+export function runDemo(words: readonly string[], options?: ProgramOptions): Promise<Ending> {
+  return runProgram(join('examples', 'demo', 'src', 'main.ts'), words, options)
+}
+
+/** The command line, as `pnpm tallystick` runs it. */
+export function runTallystick(words: readonly string[], options?: ProgramOptions): Promise<Ending> {
+  return runProgram(join('packages', 'cli', 'src', 'main.ts'), words, options)
+}
+
+function collect(stream: NodeJS.ReadableStream): () => string {
+  const chunks: Buffer[] = []
+  stream.on('data', (chunk: Buffer) => chunks.push(chunk))
+  return () => Buffer.concat(chunks).toString()
+}
