@@ -3,7 +3,7 @@ import type { Json } from '@tallystick/core'
 const depthMax = 200
 
 /** A value that JSON cannot carry; the message names the place, as in `$.items[2] is a bigint, …`. */
-export class NotJsonError extends TypeError {
+class NotJsonError extends TypeError {
   override readonly name: string = 'NotJsonError'
 }
 

@@ -107,8 +107,9 @@ function assertUsable(name: string, path: string): void {
       `The tool ${name} has no database: its path is ${JSON.stringify(path)}. Give the path of a SQLite file.`,
     )
   }
+  const require = createRequire(import.meta.url)
   try {
-    createRequire(import.meta.url).resolve('better-sqlite3')
+    require.resolve('better-sqlite3')
   } catch (error) {
     throw new ConfigurationError(
       `The tool ${name} needs the package better-sqlite3, which is not installed. Add it: npm install better-sqlite3.`,

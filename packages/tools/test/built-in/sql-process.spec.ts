@@ -67,7 +67,7 @@ describe('a statement that does not end', () => {
   it('is stopped when it takes too much memory', async () => {
     const timers = new HeldTimers()
     const grows =
-      'WITH RECURSIVE c(x, s) AS (SELECT 1, randomblob(1000000) UNION ALL SELECT x + 1, randomblob(1000000) FROM c) SELECT count(DISTINCT s) FROM c'
+      'WITH RECURSIVE c(x, s) AS (SELECT 1, zeroblob(50000000) UNION ALL SELECT x + 1, CAST(zeroblob(50000000) AS TEXT) || x FROM c) SELECT count(DISTINCT s) FROM c'
     expect(await endingOf(sqlQuery({ path, timers }), { sql: grows })).toEqual({
       outcome: 'failed',
       text: 'The statement was stopped: it needed too much memory. Select fewer or smaller values, or aggregate them.',

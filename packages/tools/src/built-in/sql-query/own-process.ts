@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import process from 'node:process'
 import { ToolError } from '../../tool-error.ts'
 import type { Timers } from '../timers.ts'
-import { entryBeside, type StatementMessage, type StatementReply, type StatementRequest } from './protocol.ts'
+import type { StatementMessage, StatementReply, StatementRequest } from './protocol.ts'
 
 /** How long the process of a statement may take to come up. */
 export const startMaxMs = 10_000
@@ -57,7 +57,11 @@ export function runInOwnProcess(
 function start(): ChildProcess {
   // Options meant for the host (a debugger, a loader) would slow every statement down, or stop it.
   const { NODE_OPTIONS: _options, ...env } = process.env
-  const entry = entryBeside(import.meta.url, 'statement-process')
+  // TypeScript where the sources run as they are, JavaScript where they were compiled.
+  const entry = new URL(
+    `./statement-process.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`,
+    import.meta.url,
+  )
   return fork(entry, { execArgv: [], env, stdio: ['ignore', 'ignore', 'ignore', 'ipc'] })
 }
 

@@ -16,9 +16,8 @@ export interface StatementRequest {
 /** Why not all rows are shown: there are more than `rowsMax`, or the next would exceed `bytesMax`. */
 export type Cut = 'rows' | 'bytes'
 
-/** What the process of a statement says: that the statement runs now, then how it ended. */
-export type StatementMessage =
-  | { readonly kind: 'running' }
+/** How a statement ended, as its process says it. */
+export type StatementEnding =
   | {
       readonly kind: 'rows'
       readonly columns: readonly string[]
@@ -29,13 +28,8 @@ export type StatementMessage =
   | { readonly kind: 'failed'; readonly message: string; readonly schema?: string }
   | { readonly kind: 'out_of_memory' }
 
-/** How a statement ended. */
-export type StatementReply = Exclude<StatementMessage, { kind: 'running' }> | { readonly kind: 'timed_out' }
+/** What the process of a statement says: that the statement runs now, then how it ended. */
+export type StatementMessage = { readonly kind: 'running' } | StatementEnding
 
-/**
- * The file of a process or thread beside this one: TypeScript where the sources run as they are, JavaScript where
- * they were compiled.
- */
-export function entryBeside(moduleUrl: string, name: string): URL {
-  return new URL(`./${name}.${moduleUrl.endsWith('.ts') ? 'ts' : 'js'}`, moduleUrl)
-}
+/** How a statement ended, as the process that asked knows it. */
+export type StatementReply = StatementEnding | { readonly kind: 'timed_out' }

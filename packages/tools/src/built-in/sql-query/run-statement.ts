@@ -1,13 +1,13 @@
 import type { Json } from '@tallystick/core'
 import { bindingsOf, bytesAtLeast, type Cell, cellJson } from './cells.ts'
-import type { Cut, StatementReply, StatementRequest } from './protocol.ts'
+import type { Cut, StatementEnding, StatementRequest } from './protocol.ts'
 import { tablesText } from './tables-text.ts'
 import type { Database, Statement } from './sqlite.ts'
 import { openReadOnly } from './sqlite.ts'
 import { onlyReads } from './statement-kind.ts'
 
 /** Runs one statement to its end. What is wrong with it, or with the file, is a reply. */
-export function runStatement(request: StatementRequest): StatementReply {
+export function runStatement(request: StatementRequest): StatementEnding {
   let database: Database | undefined
   try {
     database = openReadOnly(request.path, request.timeoutMs)
@@ -21,7 +21,7 @@ export function runStatement(request: StatementRequest): StatementReply {
   }
 }
 
-function read(statement: Statement, { parameters, rowsMax, bytesMax }: StatementRequest): StatementReply {
+function read(statement: Statement, { parameters, rowsMax, bytesMax }: StatementRequest): StatementEnding {
   const columns = statement.columns().map(({ name }) => name)
   const rows: (readonly Json[])[] = []
   let bytes = Buffer.byteLength(JSON.stringify(columns))
@@ -53,7 +53,7 @@ function rowWithin(
   return bytes > bytesMax ? undefined : { values, bytes }
 }
 
-function failureOf(error: unknown, database: Database | undefined): StatementReply {
+function failureOf(error: unknown, database: Database | undefined): StatementEnding {
   const message = error instanceof Error ? error.message : String(error)
   if (!database) return { kind: 'failed', message: `The database cannot be opened: ${message}.` }
   const code = error instanceof Error && 'code' in error ? error.code : undefined

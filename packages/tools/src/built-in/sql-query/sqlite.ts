@@ -29,7 +29,8 @@ type DatabaseConstructor = new (
 
 /** Opens a SQLite file so that no statement can change it or anything else. */
 export function openReadOnly(path: string, busyMs: number): Database {
-  const Constructor = createRequire(import.meta.url)('better-sqlite3') as DatabaseConstructor
+  const require = createRequire(import.meta.url)
+  const Constructor = require('better-sqlite3') as DatabaseConstructor
   const database = new Constructor(path, { readonly: true, fileMustExist: true, timeout: busyMs })
   database.pragma('query_only = ON')
   // What the file itself brings along (views, generated columns) may not call what could do harm.

@@ -1,20 +1,27 @@
-// The process of one statement. SQLite runs on a thread of it, so that this one stays awake: it ends the process when
-// the process that asked is gone, or when the statement takes too much memory. Nothing less ends a running statement.
+// The process of one statement. SQLite runs on a second thread of it, so that the first stays awake: it ends the process
+// when the process that asked is gone, or when the statement takes too much memory. Nothing less ends a running
+// statement.
 import process from 'node:process'
-import { Worker } from 'node:worker_threads'
+import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 import type { StatementMessage, StatementRequest } from './protocol.ts'
-import { entryBeside } from './protocol.ts'
+import { runStatement } from './run-statement.ts'
 
 const memoryBytesMax = 512 * 1024 * 1024
 const memoryCheckMs = 20
 
-const end = (): void => void process.kill(process.pid, 'SIGKILL')
-const say = (message: StatementMessage, then?: () => void): void =>
-  void process.send?.(message, () => then?.())
+if (isMainThread) {
+  process.once('disconnect', end)
+  process.once('message', supervise)
+} else {
+  const say = (message: StatementMessage): void => parentPort?.postMessage(message, [])
+  say({ kind: 'running' })
+  say(runStatement(workerData as StatementRequest))
+}
 
-process.once('disconnect', end)
-process.once('message', (request: StatementRequest) => {
-  const thread = new Worker(entryBeside(import.meta.url, 'statement-thread'), { workerData: request })
+function supervise(request: StatementRequest): void {
+  const say = (message: StatementMessage, then?: () => void): void =>
+    void process.send?.(message, () => then?.())
+  const thread = new Worker(new URL(import.meta.url), { workerData: request })
   thread.on('message', (message: StatementMessage) => say(message))
   thread.once('error', ({ message }) =>
     say({ kind: 'failed', message: `The statement cannot be run: ${message}.` }),
@@ -24,4 +31,8 @@ process.once('message', (request: StatementRequest) => {
     clearInterval(watch)
     say({ kind: 'out_of_memory' }, end)
   }, memoryCheckMs)
-})
+}
+
+function end(): void {
+  process.kill(process.pid, 'SIGKILL')
+}
