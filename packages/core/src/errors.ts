@@ -71,7 +71,10 @@ export class LedgerUnavailableError extends TallystickError {
 /** No run of that id in this ledger. Code `run_not_found`. */
 export class RunNotFoundError extends TallystickError {
   constructor(runId: string) {
-    super('run_not_found', `Run ${runId} is not in this ledger. List its runs to see which are, or open another ledger.`)
+    super(
+      'run_not_found',
+      `Run ${runId} is not in this ledger. List its runs to see which are, or open another ledger.`,
+    )
   }
 }
 

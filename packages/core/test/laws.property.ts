@@ -1,6 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { auditAll, evolve, memoryLedger, messagesOf, transcript, type RunState, type RuntimeEvent } from '@tallystick/core'
+import {
+  auditAll,
+  evolve,
+  memoryLedger,
+  messagesOf,
+  transcript,
+  type RunState,
+  type RuntimeEvent,
+} from '@tallystick/core'
 import { checkLaws, checkTranscript, copyPrefix } from '@tallystick/core/testing'
 import { outcomesOf, play, program } from './program.ts'
 
@@ -83,7 +91,9 @@ describe('the laws, over random programs with failing models, misbehaving tools,
       fc.asyncProperty(program, async (random) => {
         const { events, world } = await play(random)
         const toolOf = new Map(
-          events.flatMap((event) => (event.type === 'tool_started' ? [[event.toolCallId as string, event.name]] : [])),
+          events.flatMap((event) =>
+            event.type === 'tool_started' ? [[event.toolCallId as string, event.name]] : [],
+          ),
         )
         for (const [call, times] of world.effects) {
           if (toolOf.get(call) !== 'rerunnable') expect({ call, times }).toEqual({ call, times: 1 })

@@ -72,7 +72,9 @@ const step: fc.Arbitrary<Step> = fc.record({
     { weight: 5, arbitrary: fc.constant([]) },
     {
       weight: 1,
-      arbitrary: fc.array(fc.constantFrom('overloaded', 'network', 'truncated', 'authentication'), { maxLength: 5 }),
+      arbitrary: fc.array(fc.constantFrom('overloaded', 'network', 'truncated', 'authentication'), {
+        maxLength: 5,
+      }),
     },
   ),
 })
@@ -89,7 +91,9 @@ export const program: fc.Arbitrary<Program> = fc.record({
     },
     { requiredKeys: [] },
   ),
-  crashes: fc.array(fc.record({ append: fc.integer({ min: 1, max: 25 }), stored: fc.boolean() }), { maxLength: 3 }),
+  crashes: fc.array(fc.record({ append: fc.integer({ min: 1, max: 25 }), stored: fc.boolean() }), {
+    maxLength: 3,
+  }),
   cancelAtSeq: fc.option(fc.integer({ min: 1, max: 80 }), { nil: undefined, freq: 2 }),
   decisions: fc.array(fc.constantFrom('approve', 'deny', 'edit'), { maxLength: 4 }),
   randomness: fc.integer({ min: 0, max: 0xffffffff }),
@@ -123,7 +127,9 @@ export async function play(
     decide: () => {
       const decision = decisions[decided++] ?? 'approve'
       if (decision === 'deny') return { approve: false, reason: 'not today' }
-      return decision === 'edit' ? { approve: true, input: { do: 'succeed', edited: true } } : { approve: true }
+      return decision === 'edit'
+        ? { approve: true, input: { do: 'succeed', edited: true } }
+        : { approve: true }
     },
   })
   return { ...simulated, world, ledger }
@@ -158,7 +164,9 @@ function agentOf(
     ): Promise<string> => {
       const announced = durable(
         (event) =>
-          event.type === 'tool_started' && event.toolCallId === run.toolCallId && event.attempt === run.attempt,
+          event.type === 'tool_started' &&
+          event.toolCallId === run.toolCallId &&
+          event.attempt === run.attempt,
       )
       if (!announced) world.early.push(`${name} ${run.toolCallId}`)
       const doing = run.input['do']
@@ -181,9 +189,21 @@ function agentOf(
   const tools = [
     testTool({ ...shared, name: 'read', run: body('read', false) }),
     testTool({ ...shared, name: 'write', effect: 'write', run: body('write', true) }),
-    testTool({ ...shared, name: 'rerunnable', effect: 'write', recovery: 'rerun', run: body('rerunnable', true) }),
     testTool({
-      ...{ ...shared, name: 'reconciled', effect: 'write', recovery: 'reconcile', run: body('reconciled', true) },
+      ...shared,
+      name: 'rerunnable',
+      effect: 'write',
+      recovery: 'rerun',
+      run: body('rerunnable', true),
+    }),
+    testTool({
+      ...{
+        ...shared,
+        name: 'reconciled',
+        effect: 'write',
+        recovery: 'reconcile',
+        run: body('reconciled', true),
+      },
       reconcile: async ({ idempotencyKey }) =>
         world.keys.has(idempotencyKey)
           ? { state: 'done', outcome: 'success', content: [{ type: 'text', text: 'it was done' }] }
@@ -217,6 +237,8 @@ function scripted({ tool, behaviour }: CallPlan): { id: string; name: string; in
 /** The outcomes in a ledger, by call. */
 export function outcomesOf(events: readonly RuntimeEvent[]): Map<string, Outcome> {
   return new Map(
-    events.flatMap((event) => (event.type === 'tool_result' ? [[event.toolCallId, event.outcome] as const] : [])),
+    events.flatMap((event) =>
+      event.type === 'tool_result' ? [[event.toolCallId, event.outcome] as const] : [],
+    ),
   )
 }

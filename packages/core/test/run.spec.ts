@@ -17,10 +17,20 @@ describe('a run', () => {
     ])
     const look = testTool({ name: 'look', run: ({ input }) => `${String(input['at'])} is blue` })
     const agent = defineAgent({ name: 'seer', instructions: 'Look.', model, tools: [look] })
-    const runtime = createRuntime({ ledger: memoryLedger(), agents: [agent], host: { clock, random: () => 0.5 } })
+    const runtime = createRuntime({
+      ledger: memoryLedger(),
+      agents: [agent],
+      host: { clock, random: () => 0.5 },
+    })
     const run = runtime.run(agent, 'What colour is the sky?')
     const result = await settle(clock, run.result)
-    expect(result).toMatchObject({ status: 'done', reason: 'answered', text: 'It is blue.', turns: 2, toolCalls: 1 })
+    expect(result).toMatchObject({
+      status: 'done',
+      reason: 'answered',
+      text: 'It is blue.',
+      turns: 2,
+      toolCalls: 1,
+    })
     const events = await settle(clock, eventsOf(run))
     expect(events.map(({ type }) => type).filter((type) => !type.endsWith('delta'))).toEqual([
       'run_started',
@@ -48,12 +58,20 @@ describe('a run', () => {
   it('suspends for an approval and goes on by the same handle', async () => {
     const clock = manualClock()
     const model = scriptedModel([{ toolCalls: [{ name: 'pay', input: { usd: 5 } }] }, { text: 'Paid.' }])
-    const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask', reason: 'money' }), run: () => 'ok' })
+    const pay = testTool({
+      name: 'pay',
+      effect: 'write',
+      check: () => ({ kind: 'ask', reason: 'money' }),
+      run: () => 'ok',
+    })
     const agent = defineAgent({ name: 'payer', instructions: '', model, tools: [pay] })
     const runtime = createRuntime({ ledger: memoryLedger(), agents: [agent], host: { clock } })
     const run = runtime.run(agent, 'Pay.')
     const rest = await settle(clock, run.result)
-    expect(rest).toMatchObject({ status: 'suspended', pendingApprovals: [{ name: 'pay', input: { usd: 5 }, reason: 'money' }] })
+    expect(rest).toMatchObject({
+      status: 'suspended',
+      pendingApprovals: [{ name: 'pay', input: { usd: 5 }, reason: 'money' }],
+    })
     expect(pay.runs).toHaveLength(0)
     const receipt = run.approve(rest.pendingApprovals[0]?.toolCallId ?? '', { by: 'ann' })
     const result = await settle(clock, run.result)

@@ -60,7 +60,10 @@ function limited(state: ExecutingState): Action | undefined {
   const { metLimit } = state
   if (tooMany.length > 0) {
     const text = `At most ${perTurn} tool calls are run for one reply. Nothing was run; ask for this call again.`
-    return { kind: 'settle_calls', facts: tooMany.map((call) => resultFact(state, call, 'limit_reached', text)) }
+    return {
+      kind: 'settle_calls',
+      facts: tooMany.map((call) => resultFact(state, call, 'limit_reached', text)),
+    }
   }
   const past = pending.slice(Math.max(0, callsLeft(state)))
   if (past.length === 0) return undefined
@@ -137,9 +140,21 @@ function withStatus(state: ExecutingState, status: CallStatus): readonly Call[] 
   return state.calls.filter((call) => call.status === status)
 }
 
-export function resultFact(state: RunState, call: Call, outcome: Outcome, text?: string): FactOf<'tool_result'> {
+export function resultFact(
+  state: RunState,
+  call: Call,
+  outcome: Outcome,
+  text?: string,
+): FactOf<'tool_result'> {
   const { toolCallId, name } = call
-  return { type: 'tool_result', turn: state.turn, toolCallId, name, outcome, content: textContent(outcome, text) }
+  return {
+    type: 'tool_result',
+    turn: state.turn,
+    toolCallId,
+    name,
+    outcome,
+    content: textContent(outcome, text),
+  }
 }
 
 /** Closes calls that will not run: as results where they are open, collected first where they are not yet. */
@@ -152,7 +167,13 @@ export function settleAll(
   if (state.phase !== 'collecting') return open.map((call) => resultFact(state, call, outcome))
   const text = textContent(outcome)[0]?.text ?? ''
   const collected = open.map(({ toolCallId, name, input }) => ({
-    ...{ toolCallId, name, plan: 'settle' as const, inputDigest: digestOf(input), refusal: { outcome, text } },
+    ...{
+      toolCallId,
+      name,
+      plan: 'settle' as const,
+      inputDigest: digestOf(input),
+      refusal: { outcome, text },
+    },
   }))
   return [{ type: 'tool_requests_collected', turn: state.turn, calls: collected }]
 }

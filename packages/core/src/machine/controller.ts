@@ -54,7 +54,10 @@ function keepPartial(state: StreamingState, stopReason: StopReason & ('cancelled
   // Calls that have their results belong to an attempt that was given up for the next one.
   const settled = attempt.calls.some((call) => call.status === 'settled')
   if (settled || (attempt.drafts.length === 0 && attempt.calls.length === 0)) {
-    return finish(state, stopReason === 'cancelled' ? 'cancelled' : failureReason(state.attempt.failed?.failure.class))
+    return finish(
+      state,
+      stopReason === 'cancelled' ? 'cancelled' : failureReason(state.attempt.failed?.failure.class),
+    )
   }
   const texts = attempt.drafts.map(({ part, kind, text }) => ({ part, content: { type: kind, text } }))
   const calls = attempt.calls.map(({ part, toolCallId, providerCallId, name, input, malformed, opaque }) => ({

@@ -8,7 +8,10 @@ export function decideCommand(state: RunState | undefined, command: Command): De
   if (command.type === 'start') return start(state, command)
   if (state === undefined) return refused('not_supported', 'The run does not exist yet; start it first.')
   if (state.phase === 'done') {
-    return refused('run_finished', `Run ${state.runId} is finished (${state.reason}); nothing can be asked of it any more.`)
+    return refused(
+      'run_finished',
+      `Run ${state.runId} is finished (${state.reason}); nothing can be asked of it any more.`,
+    )
   }
   switch (command.type) {
     case 'resume':
@@ -36,7 +39,10 @@ export function decideCommand(state: RunState | undefined, command: Command): De
     }
     case 'steer':
     case 'queue':
-      return refused('not_supported', 'This run takes no input while it runs. Start another run with the input.')
+      return refused(
+        'not_supported',
+        'This run takes no input while it runs. Start another run with the input.',
+      )
   }
 }
 
@@ -61,7 +67,9 @@ function start(state: RunState | undefined, command: StartCommand): Decision {
 
 /** First what is known is put on record: the take-over, calls in doubt, the attempt that nobody listens to any more. */
 function resume(state: RunState, { why, definition }: ResumeCommand): Decision {
-  const inDoubt = openTurnCalls(state).filter((call) => call.status === 'started' || call.status === 'in_doubt')
+  const inDoubt = openTurnCalls(state).filter(
+    (call) => call.status === 'started' || call.status === 'in_doubt',
+  )
   const facts: Fact[] = [
     {
       type: 'run_resumed',
@@ -90,10 +98,16 @@ function resume(state: RunState, { why, definition }: ResumeCommand): Decision {
 function approval(state: RunState, command: Command & { readonly type: 'approve' | 'deny' }): Decision {
   const call = findCall(state, command.toolCallId)
   if (call === undefined) {
-    return refused('unknown_call', `Run ${state.runId} has no open tool call ${command.toolCallId}; show the run to see which wait.`)
+    return refused(
+      'unknown_call',
+      `Run ${state.runId} has no open tool call ${command.toolCallId}; show the run to see which wait.`,
+    )
   }
   if (call.status !== 'awaiting_approval' || call.inputDigest === undefined) {
-    return refused('not_awaiting_approval', `Tool call ${call.toolCallId} does not wait for an approval; it is ${call.status}.`)
+    return refused(
+      'not_awaiting_approval',
+      `Tool call ${call.toolCallId} does not wait for an approval; it is ${call.status}.`,
+    )
   }
   const fact = {
     type: 'approval_decided' as const,
@@ -104,5 +118,7 @@ function approval(state: RunState, command: Command & { readonly type: 'approve'
     inputDigest: call.inputDigest,
   }
   if (command.type === 'deny') return { facts: [{ ...fact, approved: false, reason: command.reason }] }
-  return { facts: [{ ...fact, approved: true, ...(command.input !== undefined && { input: command.input }) }] }
+  return {
+    facts: [{ ...fact, approved: true, ...(command.input !== undefined && { input: command.input }) }],
+  }
 }

@@ -36,7 +36,14 @@ export function decideModelSignal(state: RunState, signal: AnyModelSignal, stamp
     case 'model_tool_input': {
       if (signal.text === '') return nothing
       const { part, name, text: more } = signal
-      return one({ type: 'tool_input_delta', ...here, toolCallId: callIdAt(state, part), part, name, text: more })
+      return one({
+        type: 'tool_input_delta',
+        ...here,
+        toolCallId: callIdAt(state, part),
+        part,
+        name,
+        text: more,
+      })
     }
     case 'model_tool_request': {
       const { part, call } = signal

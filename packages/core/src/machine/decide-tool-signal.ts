@@ -39,7 +39,11 @@ function collectedCall(call: Call, checked: readonly CheckedCall[]): CollectedCa
     ...(check?.effect !== undefined && { effect: check.effect }),
     ...(check?.recovery !== undefined && { recovery: check.recovery }),
   }
-  const verdict = check?.verdict ?? { kind: 'refuse', outcome: 'unknown_tool', text: `There is no tool ${name}.` }
+  const verdict = check?.verdict ?? {
+    kind: 'refuse',
+    outcome: 'unknown_tool',
+    text: `There is no tool ${name}.`,
+  }
   switch (verdict.kind) {
     case 'run':
       return { ...base, plan: 'run' }

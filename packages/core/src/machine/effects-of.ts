@@ -12,7 +12,9 @@ export function effectsOf(state: RunState): readonly Effect[] {
   const { turn } = state
   switch (state.phase) {
     case 'streaming':
-      return state.attempt.failed ? [] : [{ kind: 'model_call', key: `model ${turn} ${state.attempt.number}` }]
+      return state.attempt.failed
+        ? []
+        : [{ kind: 'model_call', key: `model ${turn} ${state.attempt.number}` }]
     case 'collecting':
       return state.calls.length === 0 ? [] : [{ kind: 'check_calls', key: `check ${turn}` }]
     case 'executing':

@@ -161,10 +161,15 @@ function changeCall(
 export function requireClosed(state: RunState, event: RuntimeEvent): void {
   const open = openTurnCalls(state).find((call) => call.status !== 'settled')
   if (open) throw refuse(state, event, `call ${open.toolCallId} has no result`)
-  if (state.phase === 'collecting' && state.calls.length > 0) throw refuse(state, event, 'calls are not collected')
+  if (state.phase === 'collecting' && state.calls.length > 0)
+    throw refuse(state, event, 'calls are not collected')
 }
 
-function requireAttempt(state: RunState, event: CallsEvent & { readonly attempt: number }, due: number): void {
+function requireAttempt(
+  state: RunState,
+  event: CallsEvent & { readonly attempt: number },
+  due: number,
+): void {
   if (event.attempt !== due) throw refuse(state, event, `attempt ${event.attempt} where ${due} is due`)
 }
 
@@ -191,7 +196,11 @@ export function withToolInput(attempt: Attempt, part: number): Attempt {
   return { ...attempt, callParts: [...attempt.callParts, part] }
 }
 
-export function withRequest(state: RunState, attempt: Attempt, event: EventOf<'tool_request_ready'>): Attempt {
+export function withRequest(
+  state: RunState,
+  attempt: Attempt,
+  event: EventOf<'tool_request_ready'>,
+): Attempt {
   const { toolCallId, part, providerCallId, name, input, malformed, opaque } = event
   if (attempt.calls.some((call) => call.toolCallId === toolCallId || call.part === part)) {
     throw refuse(state, event, `call ${toolCallId} or part ${part} was requested before`)
@@ -210,6 +219,10 @@ function ids(calls: readonly { readonly toolCallId: string }[]): string {
   return calls.map((call) => call.toolCallId).join()
 }
 
-function refuse(state: RunState, event: { readonly type: EventType }, detail?: string): IllegalTransitionError {
+function refuse(
+  state: RunState,
+  event: { readonly type: EventType },
+  detail?: string,
+): IllegalTransitionError {
   return new IllegalTransitionError(state.phase, event.type, legalEvents(state.phase), detail)
 }

@@ -201,8 +201,7 @@ function withAttempt(
 function withUsage(state: RunState, event: EventOf<'usage_updated'>): RunState {
   const { totals } = state
   const usage = addUsage(totals.settledUsage, event.usage)
-  const costUsd =
-    event.costUsd === undefined ? totals.costUsd : (totals.settledCostUsd ?? 0) + event.costUsd
+  const costUsd = event.costUsd === undefined ? totals.costUsd : (totals.settledCostUsd ?? 0) + event.costUsd
   return { ...state, totals: { ...totals, usage, ...(costUsd !== undefined && { costUsd }) } }
 }
 

@@ -54,7 +54,8 @@ function requireWithinLimits(state: RunState, event: EventOf<'model_call_started
   if (event.attempt > 1) return
   const found = limitsAfterTurn(state)
   if (!event.finalizing) {
-    if (found) throw new LawBrokenError(9, event.seq, `${found.limit} is ${found.max}, and ${found.used} are used`)
+    if (found)
+      throw new LawBrokenError(9, event.seq, `${found.limit} is ${found.max}, and ${found.used} are used`)
     return
   }
   if (state.metLimit === undefined || event.toolChoice.type !== 'none') {

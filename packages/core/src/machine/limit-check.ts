@@ -37,5 +37,8 @@ export const limitReasons: { readonly [L in LimitName]: FinishReason } = {
 /** Puts on record that a limit was met. */
 export function meetLimit(state: RunState, { limit, max, used }: LimitFinding): Action {
   const policy = state.limits.onLimit ?? 'finalize'
-  return { kind: 'meet_limit', facts: [{ type: 'limit_reached', turn: state.turn, limit, max, used, policy }] }
+  return {
+    kind: 'meet_limit',
+    facts: [{ type: 'limit_reached', turn: state.turn, limit, max, used, policy }],
+  }
 }

@@ -68,7 +68,10 @@ export interface Ledger {
   ): Promise<Head>
   acquire(runId: RunId): Promise<Head>
   head(runId: RunId): Promise<Head | undefined>
-  read(runId: RunId, range?: { readonly fromSeq?: number; readonly toSeq?: number }): AsyncIterable<RuntimeEvent>
+  read(
+    runId: RunId,
+    range?: { readonly fromSeq?: number; readonly toSeq?: number },
+  ): AsyncIterable<RuntimeEvent>
   runs(): AsyncIterable<RunRecord>
   put(runId: RunId, entry: InboxEntry): Promise<boolean>
   inbox(runId: RunId): Promise<readonly InboxEntry[]>

@@ -37,13 +37,17 @@ export interface Agent {
 export function defineAgent(options: AgentOptions): Agent {
   const { name, instructions, model, tools = [], parallelToolCalls = true, retry = {} } = options
   if (typeof name !== 'string' || name.trim() === '') {
-    throw new ConfigurationError('An agent needs a name: the ledger records it, and a resume finds the agent by it.')
+    throw new ConfigurationError(
+      'An agent needs a name: the ledger records it, and a resume finds the agent by it.',
+    )
   }
   if (typeof instructions !== 'string') {
     throw new ConfigurationError(`Agent ${name} needs instructions, as text; give '' for none.`)
   }
   if (typeof model?.stream !== 'function') {
-    throw new ConfigurationError(`Agent ${name} needs a model, such as anthropic('…') of @tallystick/providers/anthropic.`)
+    throw new ConfigurationError(
+      `Agent ${name} needs a model, such as anthropic('…') of @tallystick/providers/anthropic.`,
+    )
   }
   requireTools(name, tools)
   const limits = { ...defaultLimits, ...options.limits }
@@ -69,7 +73,9 @@ function requireTools(agent: string, tools: readonly Tool[]): void {
   const names = new Set<string>()
   for (const tool of tools) {
     if (typeof tool?.run !== 'function' || typeof tool.check !== 'function') {
-      throw new ConfigurationError(`A tool of agent ${agent} is none; make it with defineTool of @tallystick/tools.`)
+      throw new ConfigurationError(
+        `A tool of agent ${agent} is none; make it with defineTool of @tallystick/tools.`,
+      )
     }
     if (names.has(tool.name)) {
       throw new ConfigurationError(
@@ -86,9 +92,13 @@ export function requireLimits(agent: string, limits: Limits): void {
     const max = limits[limit]
     if (max === undefined) continue
     if (typeof max === 'number' && max >= (limit === 'concurrencyMax' ? 1 : 0)) continue
-    throw new ConfigurationError(`The limit ${limit} of agent ${agent} is ${max}; it has to be a number of at least 0.`)
+    throw new ConfigurationError(
+      `The limit ${limit} of agent ${agent} is ${max}; it has to be a number of at least 0.`,
+    )
   }
   if (limits.onLimit !== undefined && !onLimits.includes(limits.onLimit)) {
-    throw new ConfigurationError(`onLimit of agent ${agent} is ${limits.onLimit}; use one of ${onLimits.join(', ')}.`)
+    throw new ConfigurationError(
+      `onLimit of agent ${agent} is ${limits.onLimit}; use one of ${onLimits.join(', ')}.`,
+    )
   }
 }

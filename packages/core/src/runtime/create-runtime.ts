@@ -41,7 +41,9 @@ export interface Runtime {
 /** Puts a runtime together. */
 export function createRuntime({ ledger, agents = [], host: given = {} }: RuntimeOptions): Runtime {
   if (typeof ledger?.append !== 'function') {
-    throw new ConfigurationError('createRuntime needs a ledger, such as memoryLedger() or sqliteLedger(path).')
+    throw new ConfigurationError(
+      'createRuntime needs a ledger, such as memoryLedger() or sqliteLedger(path).',
+    )
   }
   const host: Host = { ...defaultHost, ...given }
   const newId = runIdMaker(host)
@@ -116,5 +118,7 @@ function messageOf(input: string | readonly UserPart[]): UserMessage {
   } else if (Array.isArray(input) && input.length > 0) {
     return { role: 'user', parts: input }
   }
-  throw new ConfigurationError('A run needs an input: a text, or message parts; providers refuse an empty message.')
+  throw new ConfigurationError(
+    'A run needs an input: a text, or message parts; providers refuse an empty message.',
+  )
 }

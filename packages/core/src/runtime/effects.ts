@@ -71,7 +71,12 @@ export class Effects {
     switch (effect.kind) {
       case 'model_call': {
         if (state.phase !== 'streaming') return stopWith()
-        const call = { model: this.#agent.model, request: modelRequest(state), turn, attempt: state.attempt.number }
+        const call = {
+          model: this.#agent.model,
+          request: modelRequest(state),
+          turn,
+          attempt: state.attempt.number,
+        }
         const subscription: Subscription | undefined = startModelCall(call, this.#clock, post)
         return stopWith(() => subscription?.unsubscribe())
       }
@@ -86,7 +91,12 @@ export class Effects {
         const context = { runId, turn, toolCallId: call.toolCallId }
         if (tool === undefined) {
           const text = `The tool ${call.name} is not there any more.`
-          const ended = { toolCallId: call.toolCallId, attempt: call.attempts, outcome: 'failed', durationMs: 0 } as const
+          const ended = {
+            toolCallId: call.toolCallId,
+            attempt: call.attempts,
+            outcome: 'failed',
+            durationMs: 0,
+          } as const
           post({ type: 'tool_ended', ...ended, content: [{ type: 'text', text }] })
           return stopWith()
         }

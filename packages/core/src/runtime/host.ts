@@ -19,10 +19,7 @@ function schedule(delayMs: number, callback: () => void): Cancel {
   let timer: unknown
   const arm = (leftMs: number): void => {
     const piece = Math.min(leftMs, DELAY_MAX)
-    timer = globals.setTimeout(
-      () => (leftMs > piece ? arm(leftMs - piece) : callback()),
-      Math.max(0, piece),
-    )
+    timer = globals.setTimeout(() => (leftMs > piece ? arm(leftMs - piece) : callback()), Math.max(0, piece))
   }
   arm(delayMs)
   return () => globals.clearTimeout(timer)

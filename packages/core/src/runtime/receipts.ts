@@ -5,12 +5,17 @@ export type CommandReceipt = { readonly accepted: true } | ({ readonly accepted:
 
 /** Commands that this process has sent and that are not decided yet, by their key in the inbox. */
 export class Receipts {
-  readonly #waiting = new Map<string, { resolve(receipt: CommandReceipt): void; reject(error: unknown): void }>()
+  readonly #waiting = new Map<
+    string,
+    { resolve(receipt: CommandReceipt): void; reject(error: unknown): void }
+  >()
   readonly #deliveries = new Set<Promise<void>>()
 
   /** Delivers a command into the inbox, and answers when the run's writer has decided about it. */
   async send(key: string, deliver: () => Promise<void>): Promise<CommandReceipt> {
-    const receipt = new Promise<CommandReceipt>((resolve, reject) => this.#waiting.set(key, { resolve, reject }))
+    const receipt = new Promise<CommandReceipt>((resolve, reject) =>
+      this.#waiting.set(key, { resolve, reject }),
+    )
     const delivery = deliver().catch((error: unknown) => this.#take(key)?.reject(error))
     const settled = delivery.finally(() => this.#deliveries.delete(settled))
     this.#deliveries.add(settled)

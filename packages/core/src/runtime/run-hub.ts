@@ -74,7 +74,11 @@ export class RunHub {
     const receipt = this.#receipts.send(key, async () => {
       await this.#existing
       const fresh = await ledger.put(this.runId, { key, command, at: host.clock.now() })
-      if (!fresh) throw new LedgerConflictError('unique', `Run ${this.runId} has had a command of the key ${key} before; send it again.`)
+      if (!fresh)
+        throw new LedgerConflictError(
+          'unique',
+          `Run ${this.runId} has had a command of the key ${key} before; send it again.`,
+        )
       this.#loop?.poke()
     })
     if (this.#loop === undefined) {

@@ -27,9 +27,15 @@ export interface Run extends AsyncIterable<RuntimeEvent> {
    */
   readonly result: Promise<RunResult>
   /** Lets a call run that waits for an approval, with other input if given. */
-  approve(toolCallId: string, decision: { readonly by: string; readonly input?: JsonObject }): Promise<CommandReceipt>
+  approve(
+    toolCallId: string,
+    decision: { readonly by: string; readonly input?: JsonObject },
+  ): Promise<CommandReceipt>
   /** Refuses a call that waits for an approval. The reason reaches the model. */
-  deny(toolCallId: string, decision: { readonly by: string; readonly reason: string }): Promise<CommandReceipt>
+  deny(
+    toolCallId: string,
+    decision: { readonly by: string; readonly reason: string },
+  ): Promise<CommandReceipt>
   /** Stops the run, keeping all that is finished. */
   cancel(reason?: string): Promise<CommandReceipt>
   /** The events one by one, from the first, until the run rests. */

@@ -92,7 +92,7 @@ export async function* iterateEvents(
     wake()
   }, fail)
   try {
-    for (let seq = 0; seq < restSeq; ) {
+    for (let seq = 0; seq < restSeq;) {
       const event = queue.shift()
       if (event) {
         seq = event.seq

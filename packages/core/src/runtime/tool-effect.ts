@@ -16,13 +16,25 @@ export interface RunningTool {
 }
 
 /** Outcomes that a tool itself may report; the others are the runtime's to give. */
-const reportable: ReadonlySet<Outcome> = new Set(['success', 'failed', 'timed_out', 'cancelled', 'invalid_input'])
+const reportable: ReadonlySet<Outcome> = new Set([
+  'success',
+  'failed',
+  'timed_out',
+  'cancelled',
+  'invalid_input',
+])
 
 /**
  * Runs one call of a tool and posts what it reports. Whatever the tool does, exactly one `tool_ended` is posted, last;
  * unless it is abandoned first, after which nothing that it does is heard.
  */
-export function startTool(tool: Tool, call: Call, context: CallContext, clock: Clock, post: Post): RunningTool {
+export function startTool(
+  tool: Tool,
+  call: Call,
+  context: CallContext,
+  clock: Clock,
+  post: Post,
+): RunningTool {
   const attempt = call.attempts
   const { toolCallId } = context
   const startedAt = clock.now()
@@ -49,16 +61,26 @@ export function startTool(tool: Tool, call: Call, context: CallContext, clock: C
   }
   const idempotencyKey = idempotencyKeyOf(context.runId, toolCallId)
   try {
-    subscription = tool.run({ ...context, input: call.input, attempt, idempotencyKey, cancelled$ }).subscribe({
-      next: (signal) => {
-        if (ended) return
-        if (signal.type === 'tool_progressed') post({ ...signal, toolCallId, attempt })
-        else if (reportable.has(signal.outcome)) end(signal.outcome, signal.content)
-        else end('failed', textContent('failed', `The tool reported the outcome ${signal.outcome}, which is not its to give.`))
-      },
-      error: (error: unknown) => end('failed', textContent('failed', `The tool failed: ${textOfError(error)}`)),
-      complete: () => end('failed', textContent('failed', 'The tool ended without a result.')),
-    })
+    subscription = tool
+      .run({ ...context, input: call.input, attempt, idempotencyKey, cancelled$ })
+      .subscribe({
+        next: (signal) => {
+          if (ended) return
+          if (signal.type === 'tool_progressed') post({ ...signal, toolCallId, attempt })
+          else if (reportable.has(signal.outcome)) end(signal.outcome, signal.content)
+          else
+            end(
+              'failed',
+              textContent(
+                'failed',
+                `The tool reported the outcome ${signal.outcome}, which is not its to give.`,
+              ),
+            )
+        },
+        error: (error: unknown) =>
+          end('failed', textContent('failed', `The tool failed: ${textOfError(error)}`)),
+        complete: () => end('failed', textContent('failed', 'The tool ended without a result.')),
+      })
     // It may have ended before the subscription was there to be ended.
     if (ended) subscription.unsubscribe()
   } catch (error) {
@@ -99,7 +121,12 @@ export async function checkCalls(
 }
 
 /** Asks the outside world about a call in doubt, and posts one `call_reconciled`. */
-export async function reconcileCall(tool: Tool | undefined, call: Call, context: CallContext, post: Post): Promise<void> {
+export async function reconcileCall(
+  tool: Tool | undefined,
+  call: Call,
+  context: CallContext,
+  post: Post,
+): Promise<void> {
   const { toolCallId } = context
   const idempotencyKey = idempotencyKeyOf(context.runId, toolCallId)
   const run = { ...context, input: call.input, attempt: call.attempts, idempotencyKey }

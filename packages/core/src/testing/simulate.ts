@@ -99,7 +99,10 @@ function answer(
   for (const approval of pending) {
     const decision = decide(approval)
     const sent = decision.approve
-      ? run.approve(approval.toolCallId, { by: 'simulated', ...(decision.input && { input: decision.input }) })
+      ? run.approve(approval.toolCallId, {
+          by: 'simulated',
+          ...(decision.input && { input: decision.input }),
+        })
       : run.deny(approval.toolCallId, { by: 'simulated', reason: decision.reason })
     sent.catch(() => {})
   }

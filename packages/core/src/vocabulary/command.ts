@@ -30,7 +30,12 @@ export interface ResumeCommand {
 export type OutsideCommand =
   | { readonly type: 'steer'; readonly message: UserMessage; readonly receipt: string }
   | { readonly type: 'queue'; readonly message: UserMessage; readonly receipt: string }
-  | { readonly type: 'approve'; readonly toolCallId: string; readonly by: string; readonly input?: JsonObject }
+  | {
+      readonly type: 'approve'
+      readonly toolCallId: string
+      readonly by: string
+      readonly input?: JsonObject
+    }
   | { readonly type: 'deny'; readonly toolCallId: string; readonly by: string; readonly reason: string }
   | { readonly type: 'cancel'; readonly by?: string; readonly reason?: string }
   | { readonly type: 'raise_limit'; readonly limit: LimitName; readonly max: number; readonly by: string }

@@ -262,7 +262,7 @@ export type CallEventType = (typeof callEventTypes)[number]
 
 /** An event of one type: envelope and body, flat. */
 export type EventOf<T extends EventType> = EventEnvelope & { readonly type: T } & EventBodies[T] &
-    (T extends CallEventType ? { readonly toolCallId: ToolCallId } : unknown)
+  (T extends CallEventType ? { readonly toolCallId: ToolCallId } : unknown)
 
 /** An immutable fact about a run. */
 export type RuntimeEvent = { [T in EventType]: EventOf<T> }[EventType]

@@ -51,7 +51,11 @@ export type ToolSignal =
 export type CallVerdict =
   | { readonly kind: 'run' }
   | { readonly kind: 'ask'; readonly reason?: string }
-  | { readonly kind: 'refuse'; readonly outcome: 'invalid_input' | 'unknown_tool' | 'denied'; readonly text: string }
+  | {
+      readonly kind: 'refuse'
+      readonly outcome: 'invalid_input' | 'unknown_tool' | 'denied'
+      readonly text: string
+    }
 
 /** A verdict with what the runtime knows of the tool. */
 export type CheckedCall = {
@@ -71,9 +75,19 @@ export type Reconciliation =
 /** Signals as the machine hears them: what an effect reported, and which effect that was. */
 export type Signal =
   | (ModelSignal & { readonly turn: number; readonly attempt: number })
-  | { readonly type: 'model_failed'; readonly turn: number; readonly attempt: number; readonly failure: ModelFailure }
+  | {
+      readonly type: 'model_failed'
+      readonly turn: number
+      readonly attempt: number
+      readonly failure: ModelFailure
+    }
   | { readonly type: 'calls_checked'; readonly turn: number; readonly calls: readonly CheckedCall[] }
-  | { readonly type: 'tool_progressed'; readonly toolCallId: ToolCallId; readonly attempt: number; readonly data: Json }
+  | {
+      readonly type: 'tool_progressed'
+      readonly toolCallId: ToolCallId
+      readonly attempt: number
+      readonly data: Json
+    }
   | {
       readonly type: 'tool_ended'
       readonly toolCallId: ToolCallId
