@@ -42,7 +42,7 @@ export interface HttpFetchOptions {
   readonly bytesMax?: number
   /** Milliseconds for the whole exchange, redirects and body included. Default 15 000. */
   readonly timeoutMs?: number
-  /** Redirects that are followed. Default 5; 0 shows them instead. */
+  /** Redirects that are followed. Default 5; 0 shows them instead, as is one that takes a write to another origin. */
   readonly redirectsMax?: number
   /** When a person has to approve a call first. Default: never. */
   readonly approval?: ApprovalPolicy<JsonObject>

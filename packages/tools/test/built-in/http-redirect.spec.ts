@@ -64,6 +64,19 @@ describe('a redirect', () => {
     expect(secret.connections()).toBe(0)
   })
 
+  it('that takes a write to another origin is shown and not followed', async () => {
+    const other = await serve((_request, response) => void response.end('other'))
+    const start = await to(`${other.origin}/elsewhere`, 307)
+    const tool = httpFetch({ allow: [start.place, other.place], methods: ['POST', 'GET'] })
+    const { text } = await endingOf(tool, { url: start.origin, body: '{}' })
+    expect(JSON.parse(text)).toMatchObject({
+      status: 307,
+      headers: { location: `${other.origin}/elsewhere` },
+    })
+    expect(other.connections()).toBe(0)
+    expect((await endingOf(tool, { url: start.origin, method: 'GET' })).text).toContain('other')
+  })
+
   it('leaves the origins that the tool may reach only when it is refused', async () => {
     const other = await serve((_request, response) => void response.end('other'))
     const start = await to(other.origin)

@@ -105,25 +105,33 @@ async function follow(
     const sent = new Headers({ 'user-agent': 'tallystick', ...hop.headers })
     for (const [name, value] of Object.entries(headers.byOrigin.get(url.origin) ?? {})) sent.set(name, value)
     const response = await send(url, { method, headers: sent, ...(body !== undefined && { body }) })
-    const location = response.headers.get('location')
-    if (redirectsMax === 0 || location === null || !redirectStatuses.has(response.status))
-      return { response, url }
+    const next = redirectsMax === 0 ? undefined : nextHop(hop, response, reach)
+    if (next === undefined) return { response, url }
     await response.body?.cancel()
     if (redirects === redirectsMax) {
       throw new ToolError(
         `More than ${redirectsMax} redirects followed each other. Ask for where they lead in the end.`,
       )
     }
-    hop = nextHop(hop, response.status, readUrl(location, reach, url))
+    hop = next
   }
 }
 
 const redirectStatuses = new Set([301, 302, 303, 307, 308])
 
-/** As browsers do: 303 turns all but HEAD into GET, 301 and 302 turn POST into GET, and a GET loses the body. */
-function nextHop(hop: Hop, status: number, url: URL): Hop {
+/**
+ * Where a redirect leads; `undefined` when the answer is none, or is to be shown. As browsers do: 303 turns all but
+ * HEAD into GET, 301 and 302 turn POST into GET, and such a GET loses the body.
+ */
+function nextHop(hop: Hop, { status, headers }: Response, reach: ReachPolicy): Hop | undefined {
+  const location = headers.get('location')
+  if (location === null || !redirectStatuses.has(status)) return undefined
+  const url = readUrl(location, reach, hop.url)
   const becomesGet = status === 303 ? hop.method !== 'HEAD' : status < 303 && hop.method === 'POST'
-  return becomesGet ? { url, method: 'GET', headers: {} } : { ...hop, url }
+  if (becomesGet) return { url, method: 'GET', headers: {} }
+  // Whoever allowed a change at one origin has not allowed it at another: where it leads is shown instead.
+  const reads = hop.method === 'GET' || hop.method === 'HEAD'
+  return reads || url.origin === hop.url.origin ? { ...hop, url } : undefined
 }
 
 async function answerOf(response: Response, url: URL, rules: Exchange): Promise<HttpAnswer> {
