@@ -50,8 +50,12 @@ describe('the request that is made of any history', () => {
     fc.assert(
       fc.property(requests, settings, (request, given) => {
         const render = requestRenderer(given)
-        const turns = request.messages.map((_, place) => request.messages.slice(0, place))
-        for (const messages of turns) render({ ...request, messages }, 0)
+        // Other beginnings decide other ids and names for the messages that follow.
+        const others = request.messages.flatMap((_, place) => [
+          request.messages.slice(place + 1),
+          request.messages.slice(0, place),
+        ])
+        for (const messages of others) render({ ...request, messages, tools: [] }, 0)
         expect(render(request, 0).body).toEqual(body(request, given))
       }),
     )

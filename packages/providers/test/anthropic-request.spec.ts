@@ -411,6 +411,14 @@ describe('what the vendor needs back', () => {
     expect(content([said, part(use('s1'))], more)).toEqual([text('Yes')])
   })
 
+  it.each(['cancelled', 'max_tokens'] as const)(
+    'a use that waits at the very end is left out of a reply that was %s',
+    (stopReason) => {
+      const messages = [user('x'), assistant([said, part(use('s1'))], { stopReason })]
+      expect(body(messages).messages.at(-1).content).toEqual([text('Yes')])
+    },
+  )
+
   it('a result whose use is gone goes too', () => {
     expect(content([part(found('s9')), said])).toEqual([text('Yes')])
   })

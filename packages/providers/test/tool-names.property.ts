@@ -50,6 +50,14 @@ describe('tool names on the wire', () => {
     expect(map.fromWire(map.toWire('get.weather'))).toBe('get.weather')
   })
 
+  it('stay apart, in any order, where their hashes meet', () => {
+    const meeting = ['read+*@&~', 'read#~+;,']
+    expect(new Set(meeting.map((name) => fitIdentifier(name, 64, 0))).size).toBe(1)
+    const [one, other] = [meeting, meeting.toReversed()].map((names) => toolNames(names, { lengthMax: 64 }))
+    expect(new Set(meeting.map((name) => one!.toWire(name))).size).toBe(2)
+    expect(meeting.map((name) => other!.toWire(name))).toEqual(meeting.map((name) => one!.toWire(name)))
+  })
+
   it('change only where they must, and stay readable', () => {
     const map = toolNames(['get_weather', 'files/read'], { lengthMax: 64 })
     expect(map.toWire('get_weather')).toBe('get_weather')

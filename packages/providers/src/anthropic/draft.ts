@@ -71,7 +71,7 @@ const emptyMessage = '(The message is empty.)'
 const plain = { fromUser: false, awaitsServer: false, slots: [], serverHalves: [], container: undefined }
 
 function assistantDraft(message: AssistantMessage, modelId: string): Draft {
-  const { model, stopReason, partial } = message
+  const { model, stopReason } = message
   const own = model.provider === provider && model.api === api
   const blocks: WireBlock[] = []
   const slots: Slot[] = []
@@ -81,7 +81,7 @@ function assistantDraft(message: AssistantMessage, modelId: string): Draft {
     if (part.type === 'tool_call') slots.push(callSlot(part, blocks.length, own))
     blocks.push(...partBlocks(part, own && model.modelId === modelId))
   }
-  const awaitsServer = !partial && (stopReason === 'paused' || stopReason === 'tool_use')
+  const awaitsServer = stopReason === 'paused' || stopReason === 'tool_use'
   const serverHalves = blocks.map(serverHalfOf).filter((half) => half !== undefined)
   return { role: 'assistant', fromUser: false, awaitsServer, blocks, slots, serverHalves, container }
 }

@@ -25,6 +25,8 @@ export interface Arrival {
   readonly closed: Promise<void>
   /** Sends one more piece to an answer that stalls. */
   readonly send: (piece: Uint8Array | string) => Promise<void>
+  /** Ends such an answer. */
+  readonly end: () => void
 }
 
 export interface Loopback {
@@ -50,6 +52,7 @@ export async function serve(...answers: readonly Answer[]): Promise<Loopback> {
         socket: request.socket,
         closed: new Promise((resolve) => request.socket.once('close', () => resolve())),
         send: (piece) => written(response, piece),
+        end: () => void response.end(),
       }
       arrivals.push(arrival)
       waiting.get(place)?.(arrival)
