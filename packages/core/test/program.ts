@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import {
   defineAgent,
   memoryLedger,
@@ -109,11 +109,14 @@ export interface World {
   readonly early: string[]
 }
 
+/** How a program went, and what its tools saw of the world. */
+export type Played = Simulated & { readonly world: World; readonly ledger: Ledger }
+
 /** Plays a program to its end. */
 export async function play(
   { steps, limits, crashes, cancelAtSeq, decisions, randomness }: Program,
   start: { ledger?: Ledger; resume?: RunId; world?: World } = {},
-): Promise<Simulated & { world: World; ledger: Ledger }> {
+): Promise<Played> {
   const world = start.world ?? { effects: new Map(), keys: new Set(), early: [] }
   const clock = manualClock()
   const ledger = start.ledger ?? memoryLedger()
@@ -123,7 +126,7 @@ export async function play(
     ...{ ledger, clock, random: seededRandom(randomness), input: 'Go.', crashes },
     ...(start.resume && { resume: start.resume }),
     ...(cancelAtSeq !== undefined && { cancelAtSeq }),
-    agentOf: (own) => agentOf(steps, limits, world, own, attempts),
+    agentOf: (own) => agentOf({ steps, limits }, world, own, attempts),
     decide: () => {
       const decision = decisions[decided++] ?? 'approve'
       if (decision === 'deny') return { approve: false, reason: 'not today' }
@@ -138,19 +141,19 @@ export async function play(
 /** The agent of a program as code that nobody drives: for replays, which call no model and run no tool. */
 export function idleAgentOf({ steps, limits }: Program): Agent {
   const world: World = { effects: new Map(), keys: new Set(), early: [] }
-  return agentOf(steps, limits, world, mortalLedger(memoryLedger()), new Map())
+  return agentOf({ steps, limits }, world, mortalLedger(memoryLedger()), new Map())
 }
 
 function agentOf(
-  steps: readonly Step[],
-  limits: Limits,
+  { steps, limits }: Pick<Program, 'steps' | 'limits'>,
   world: World,
   ledger: MortalLedger,
   attempts: Map<number, number>,
 ): Agent {
   const durable = (matches: (event: RuntimeEvent) => boolean): boolean => ledger.durable.some(matches)
   const reply = (request: ModelRequest): ScriptedReply => {
-    if (!durable(({ type }) => type === 'model_call_started')) world.early.push('model call')
+    // Nothing follows the fact that announces a model call until the call has begun.
+    if (ledger.durable.at(-1)?.type !== 'model_call_started') world.early.push('model call')
     const turn = request.messages.filter(({ role }) => role === 'assistant').length
     const attempt = (attempts.get(turn) ?? 0) + 1
     attempts.set(turn, attempt)

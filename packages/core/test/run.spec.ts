@@ -15,7 +15,7 @@ describe('a run', () => {
       { text: 'Let me look.', toolCalls: [{ id: 'x', name: 'look', input: { at: 'sky' } }] },
       { text: 'It is blue.', usage: { inputTokens: 10, outputTokens: 3 } },
     ])
-    const look = testTool({ name: 'look', run: ({ input }) => `${String(input['at'])} is blue` })
+    const look = testTool({ name: 'look', run: ({ input }) => `${JSON.stringify(input['at'])} is blue` })
     const agent = defineAgent({ name: 'seer', instructions: 'Look.', model, tools: [look] })
     const runtime = createRuntime({
       ledger: memoryLedger(),
@@ -51,7 +51,7 @@ describe('a run', () => {
     ])
     expect(model.requests[1]?.messages.at(-1)).toMatchObject({
       role: 'tool',
-      results: [{ name: 'look', outcome: 'success', content: [{ type: 'text', text: 'sky is blue' }] }],
+      results: [{ name: 'look', outcome: 'success', content: [{ type: 'text', text: '"sky" is blue' }] }],
     })
   })
 

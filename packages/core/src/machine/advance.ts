@@ -68,5 +68,5 @@ export function advance(
 }
 
 function eventOf(fact: Fact, { runId, epoch }: Writer, seq: number, at: number): RuntimeEvent {
-  return { runId, seq, epoch, at, v: eventCatalogue[fact.type].v, ...fact } as RuntimeEvent
+  return { runId, seq, epoch, at, v: eventCatalogue[fact.type].v, ...fact }
 }

@@ -140,6 +140,7 @@ function withStatus(state: ExecutingState, status: CallStatus): readonly Call[] 
   return state.calls.filter((call) => call.status === status)
 }
 
+/** The result that the runtime itself gives a call: its own words for the outcome where no `text` says more. */
 export function resultFact(
   state: RunState,
   call: Call,

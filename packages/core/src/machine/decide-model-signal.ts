@@ -11,6 +11,7 @@ import type { Attempt, RunState, StreamingState } from './state.ts'
 
 type AnyModelSignal = Extract<Signal, { readonly type: `model_${string}` }>
 
+/** Whether a message is a report of a model call. */
 export function isModelSignal(message: Command | Signal): message is AnyModelSignal {
   return message.type.startsWith('model_')
 }
@@ -21,14 +22,8 @@ export function decideModelSignal(state: RunState, signal: AnyModelSignal, stamp
   if (signal.turn !== state.turn || signal.attempt !== state.attempt.number) return nothing
   const here = { turn: state.turn, attempt: state.attempt.number }
   switch (signal.type) {
-    case 'model_started': {
-      const { providerMessageId, servedModel } = signal
-      return one({
-        ...{ type: 'assistant_started', ...here },
-        ...(providerMessageId !== undefined && { providerMessageId }),
-        ...(servedModel !== undefined && { servedModel }),
-      })
-    }
+    case 'model_started':
+      return began(here, signal)
     case 'model_text':
       return text('assistant_text_delta', here, signal)
     case 'model_reasoning':
@@ -45,19 +40,8 @@ export function decideModelSignal(state: RunState, signal: AnyModelSignal, stamp
         text: more,
       })
     }
-    case 'model_tool_request': {
-      const { part, call } = signal
-      if (state.attempt.calls.some((known) => known.part === part)) {
-        return broken(state, stamp, `part ${part} was reported as a whole call twice`)
-      }
-      const { providerCallId, name, input, malformed, opaque } = call
-      return one({
-        ...{ type: 'tool_request_ready', ...here, toolCallId: callIdAt(state, part), part },
-        ...{ providerCallId, name, input },
-        ...(malformed !== undefined && { malformed }),
-        ...(opaque !== undefined && { opaque }),
-      })
-    }
+    case 'model_tool_request':
+      return requested(state, signal, stamp)
     case 'model_usage': {
       const { usage, raw } = signal
       return one({ type: 'usage_updated', ...here, usage, ...(raw !== undefined && { raw }) })
@@ -71,6 +55,34 @@ export function decideModelSignal(state: RunState, signal: AnyModelSignal, stamp
 
 function one(fact: Fact): Decision {
   return { facts: [fact] }
+}
+
+function began(
+  here: { readonly turn: number; readonly attempt: number },
+  { providerMessageId, servedModel }: Extract<AnyModelSignal, { type: 'model_started' }>,
+): Decision {
+  return one({
+    ...{ type: 'assistant_started', ...here },
+    ...(providerMessageId !== undefined && { providerMessageId }),
+    ...(servedModel !== undefined && { servedModel }),
+  })
+}
+
+function requested(
+  state: StreamingState,
+  { part, call }: Extract<AnyModelSignal, { type: 'model_tool_request' }>,
+  stamp: Stamp,
+): Decision {
+  if (state.attempt.calls.some((known) => known.part === part)) {
+    return broken(state, stamp, `part ${part} was reported as a whole call twice`)
+  }
+  const { providerCallId, name, input, malformed, opaque } = call
+  return one({
+    ...{ type: 'tool_request_ready', turn: state.turn, attempt: state.attempt.number },
+    ...{ toolCallId: callIdAt(state, part), part, providerCallId, name, input },
+    ...(malformed !== undefined && { malformed }),
+    ...(opaque !== undefined && { opaque }),
+  })
 }
 
 function text(

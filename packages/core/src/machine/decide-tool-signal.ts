@@ -1,3 +1,4 @@
+import type { Command } from '../vocabulary/command.ts'
 import type { CollectedCall, FactOf } from '../vocabulary/event.ts'
 import { idempotencyKeyOf, type RunId } from '../vocabulary/ids.ts'
 import type { CheckedCall, Signal } from '../vocabulary/signal.ts'
@@ -10,6 +11,18 @@ type AnyToolSignal = Extract<
   Signal,
   { readonly type: 'calls_checked' | 'tool_progressed' | 'tool_ended' | 'call_reconciled' }
 >
+
+const toolSignals: ReadonlySet<string> = new Set<AnyToolSignal['type']>([
+  'calls_checked',
+  'tool_progressed',
+  'tool_ended',
+  'call_reconciled',
+])
+
+/** Whether a message is a report about tool calls. */
+export function isToolSignal(message: Command | Signal): message is AnyToolSignal {
+  return toolSignals.has(message.type)
+}
 
 /** What follows from a report about tool calls. A call that has ended hears nothing more. */
 export function decideToolSignal(state: RunState, signal: AnyToolSignal): Decision {

@@ -2,7 +2,7 @@ import type { Command } from '../vocabulary/command.ts'
 import type { Signal } from '../vocabulary/signal.ts'
 import { decideCommand } from './decide-command.ts'
 import { decideModelSignal, isModelSignal } from './decide-model-signal.ts'
-import { decideToolSignal } from './decide-tool-signal.ts'
+import { decideToolSignal, isToolSignal } from './decide-tool-signal.ts'
 import type { Decision, Stamp } from './decision.ts'
 import type { RunState } from './state.ts'
 
@@ -13,13 +13,5 @@ import type { RunState } from './state.ts'
 export function decide(state: RunState | undefined, message: Command | Signal, stamp: Stamp): Decision {
   if (state === undefined) return decideCommand(undefined, message as Command)
   if (isModelSignal(message)) return decideModelSignal(state, message, stamp)
-  switch (message.type) {
-    case 'calls_checked':
-    case 'tool_progressed':
-    case 'tool_ended':
-    case 'call_reconciled':
-      return decideToolSignal(state, message)
-    default:
-      return decideCommand(state, message)
-  }
+  return isToolSignal(message) ? decideToolSignal(state, message) : decideCommand(state, message)
 }

@@ -23,4 +23,5 @@ export interface Refusal {
 /** The facts that follow; none, when the message changes nothing. */
 export type Decision = { readonly facts: readonly Fact[] } | { readonly refused: Refusal }
 
+/** The message changes nothing. */
 export const nothing: Decision = { facts: [] }

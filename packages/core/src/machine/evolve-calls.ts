@@ -14,18 +14,22 @@ import {
 import { legalEvents } from './transition-table.ts'
 
 /** The events that move the calls of a turn from request to result. */
-export type CallsEvent = EventOf<
-  | 'tool_requests_collected'
-  | 'approval_requested'
-  | 'approval_decided'
-  | 'tool_started'
-  | 'tool_progress'
-  | 'tool_result'
-  | 'tool_results_injected'
+export type CallsEvent = Extract<
+  RuntimeEvent,
+  {
+    readonly type:
+      | 'tool_requests_collected'
+      | 'approval_requested'
+      | 'approval_decided'
+      | 'tool_started'
+      | 'tool_progress'
+      | 'tool_result'
+      | 'tool_results_injected'
+  }
 >
 
 /** Folds an event that concerns the calls of the turn. */
-export function evolveCalls(state: RunState, event: RuntimeEvent): RunState {
+export function evolveCalls(state: RunState, event: CallsEvent): RunState {
   switch (event.type) {
     case 'tool_requests_collected':
       return collected(state, event)
@@ -47,8 +51,6 @@ export function evolveCalls(state: RunState, event: RuntimeEvent): RunState {
       })
     case 'tool_results_injected':
       return injected(state, event)
-    default:
-      throw refuse(state, event)
   }
 }
 
@@ -145,16 +147,12 @@ function changeCall(
   if (call === undefined) throw refuse(state, event, `no open call ${event.toolCallId} in turn ${state.turn}`)
   if (!from.includes(call.status)) throw refuse(state, event, `call ${call.toolCallId} is ${call.status}`)
   const changed = calls.with(index, change(call))
-  switch (state.phase) {
-    case 'streaming':
-      // While a reply streams only a failed attempt's calls are settled: none of them may have run.
-      if (!state.attempt.failed) throw refuse(state, event, 'the reply is still streaming')
-      return { ...state, attempt: { ...state.attempt, calls: changed } }
-    case 'executing':
-      return { ...state, calls: changed }
-    default:
-      throw refuse(state, event)
+  if (state.phase === 'executing') return { ...state, calls: changed }
+  // While a reply streams only a failed attempt's calls are settled: none of them may have run.
+  if (state.phase !== 'streaming' || !state.attempt.failed) {
+    throw refuse(state, event, 'the reply is still streaming')
   }
+  return { ...state, attempt: { ...state.attempt, calls: changed } }
 }
 
 /** Law 1: nothing goes on while a tool request is without its result. */
@@ -196,6 +194,7 @@ export function withToolInput(attempt: Attempt, part: number): Attempt {
   return { ...attempt, callParts: [...attempt.callParts, part] }
 }
 
+/** A request is whole: it takes its place among the calls of the reply. Its place and its id must be new. */
 export function withRequest(
   state: RunState,
   attempt: Attempt,

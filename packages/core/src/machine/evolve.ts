@@ -239,5 +239,5 @@ function raised(state: RunState, event: EventOf<'limit_raised'>): RunState {
   const limits = { ...state.limits, [event.limit]: event.max }
   if (state.metLimit?.limit !== event.limit) return { ...state, limits }
   const { metLimit: _met, ...rest } = state
-  return { ...rest, limits } as RunState
+  return { ...rest, limits }
 }

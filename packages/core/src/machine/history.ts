@@ -13,10 +13,12 @@ export interface History {
 
 const noMessages = digestOf('tallystick history 1')
 
+/** A conversation in which nothing was said. */
 export function emptyHistory(): History {
   return { length: 0, store: { messages: [], digests: [] } }
 }
 
+/** The history with one more message. The one that is handed in stays as it is. */
 export function appendMessage(history: History, message: Message): History {
   const { length, store } = history
   // A view that is not the newest of its store has siblings behind it: it grows in a store of its own.
@@ -29,10 +31,12 @@ function copyStore({ length, store }: History): History['store'] {
   return { messages: store.messages.slice(0, length), digests: store.digests.slice(0, length) }
 }
 
+/** The messages, as an array that does not grow with later ones. */
 export function messagesOf(history: History): readonly Message[] {
   return history.store.messages.slice(0, history.length)
 }
 
+/** The message at a place from 0; `undefined` behind the end. */
 export function messageAt(history: History, index: number): Message | undefined {
   return index < history.length ? history.store.messages[index] : undefined
 }

@@ -14,20 +14,12 @@ import type { RunState } from './state.ts'
 export function audit(state: RunState | undefined, event: RuntimeEvent): RunState {
   const next = evolve(state, event)
   if (state === undefined) return next
-  switch (event.type) {
-    case 'model_call_started':
-      requireSameRequest(state, event)
-      requireWithinLimits(state, event)
-      break
-    case 'assistant_message_finished':
-      requireWholeMessage(state, event)
-      break
-    case 'run_finished':
-      requireTotals(state, event)
-      break
-    default:
-      break
+  if (event.type === 'model_call_started') {
+    requireSameRequest(state, event)
+    requireWithinLimits(state, event)
   }
+  if (event.type === 'assistant_message_finished') requireWholeMessage(state, event)
+  if (event.type === 'run_finished') requireTotals(state, event)
   return next
 }
 

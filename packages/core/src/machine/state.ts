@@ -9,6 +9,7 @@ import type { Recovery, ToolChoice, ToolEffect } from '../vocabulary/tool-defini
 import type { Usage } from '../vocabulary/usage.ts'
 import type { History } from './history.ts'
 
+/** The phases of a run, in the order in which a run without retries comes through them. */
 export const phases = ['idle', 'streaming', 'collecting', 'executing', 'injecting', 'done'] as const
 export type Phase = (typeof phases)[number]
 
@@ -119,24 +120,30 @@ export interface Call {
   readonly result?: ToolResult
 }
 
+/** The run exists, and nothing was sent. */
 export type IdleState = RunFacts & { readonly phase: 'idle' }
+/** A model call is in flight, or its attempt has failed and the next one is due. */
 export type StreamingState = RunFacts & {
   readonly phase: 'streaming'
   readonly attempt: Attempt
   /** Attempts of this turn that failed, not counting those that a dying process interrupted. */
   readonly failures: number
 }
+/** The reply is complete, and its calls are being checked. */
 export type CollectingState = RunFacts & {
   readonly phase: 'collecting'
   readonly reply: Reply
   readonly calls: readonly Call[]
 }
+/** Calls run, wait for their turn, or wait for a person. */
 export type ExecutingState = RunFacts & {
   readonly phase: 'executing'
   readonly reply: Reply
   readonly calls: readonly Call[]
 }
+/** The results are in the history, and the controller decides whether there is another turn. */
 export type InjectingState = RunFacts & { readonly phase: 'injecting'; readonly reply: Reply }
+/** The end. Nothing follows. */
 export type DoneState = RunFacts & {
   readonly phase: 'done'
   readonly reason: FinishReason

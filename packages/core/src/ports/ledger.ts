@@ -17,6 +17,7 @@ export interface ExpectedHead {
   readonly epoch: number
 }
 
+/** How an append is to be kept, and which commands it answers. */
 export interface AppendOptions {
   /** `barrier`: durable when the promise resolves, and so is everything before it. `lazy`: in order, durable later. */
   readonly durability: 'barrier' | 'lazy'

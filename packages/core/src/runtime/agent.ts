@@ -6,6 +6,7 @@ import type { AgentDefinition } from '../vocabulary/agent-definition.ts'
 import type { Json } from '../vocabulary/json.ts'
 import { defaultLimits, limitNames, onLimits, type Limits, type RetryPolicy } from '../vocabulary/limits.ts'
 
+/** What an agent is put together from. */
 export interface AgentOptions {
   /** Names the agent in the ledger: a resume finds it by this name. */
   readonly name: string

@@ -11,6 +11,7 @@ import { RunHub } from './run-hub.ts'
 import { runIdMaker } from './run-ids.ts'
 import { runOf, type Run } from './run.ts'
 
+/** What a runtime is put together from. */
 export interface RuntimeOptions {
   readonly ledger: Ledger
   /** The agents that a resume can find by the name in the ledger. Those that `run` is given are known as well. */
@@ -19,6 +20,7 @@ export interface RuntimeOptions {
   readonly host?: Partial<Host>
 }
 
+/** What one run may have of its own. */
 export interface RunOptions {
   /** The conversation that the run belongs to. */
   readonly sessionId?: string

@@ -18,7 +18,7 @@ export class IsolatedObservable<T> extends Observable<T> {
   override lift<R>(operator?: Operator<T, R>): Observable<R> {
     const lifted = new IsolatedObservable<R>(this.#report)
     lifted.source = this as unknown as Observable<R>
-    lifted.operator = operator as unknown as Operator<R, R> | undefined
+    lifted.operator = operator
     return lifted
   }
 

@@ -11,6 +11,7 @@ import { Receipts, type CommandReceipt } from './receipts.ts'
 import { RunLoop } from './run-loop.ts'
 import { resultOf, type RunResult } from './run-result.ts'
 
+/** What a hub needs of its runtime. */
 export interface HubOptions {
   readonly runId: RunId
   readonly ledger: Ledger
@@ -54,7 +55,7 @@ export class RunHub {
       })
     })
     this.#existing.catch(() => {})
-    this.#begin((loop) => loop.start(command))
+    void this.#begin((loop) => loop.start(command))
   }
 
   /** Drives the run until it rests; joins the driver that is at it already. */
@@ -82,7 +83,7 @@ export class RunHub {
       this.#loop?.poke()
     })
     if (this.#loop === undefined) {
-      this.#begin(async (loop) => {
+      void this.#begin(async (loop) => {
         await this.#receipts.delivered()
         return await loop.resume()
       })

@@ -30,6 +30,7 @@ export interface RunResult {
   readonly seq: number
 }
 
+/** The result of a run that rests in this state. */
 export function resultOf(state: RunState): RunResult {
   const text = lastText(state)
   const { turns, toolCalls, usage, costUsd } = state.totals

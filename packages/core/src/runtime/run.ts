@@ -42,6 +42,7 @@ export interface Run extends AsyncIterable<RuntimeEvent> {
   [Symbol.asyncIterator](): AsyncGenerator<RuntimeEvent, void, undefined>
 }
 
+/** A handle of the run that a hub holds. */
 export function runOf(hub: RunHub, source: EventSource): Run {
   const events$ = eventsOf(source)
   return {

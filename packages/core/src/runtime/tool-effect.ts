@@ -15,6 +15,14 @@ export interface RunningTool {
   abandon(): void
 }
 
+/** One start of one call. */
+export interface ToolStart {
+  readonly tool: Tool
+  readonly call: Call
+  readonly context: CallContext
+  readonly clock: Clock
+}
+
 /** Outcomes that a tool itself may report; the others are the runtime's to give. */
 const reportable: ReadonlySet<Outcome> = new Set([
   'success',
@@ -28,13 +36,7 @@ const reportable: ReadonlySet<Outcome> = new Set([
  * Runs one call of a tool and posts what it reports. Whatever the tool does, exactly one `tool_ended` is posted, last;
  * unless it is abandoned first, after which nothing that it does is heard.
  */
-export function startTool(
-  tool: Tool,
-  call: Call,
-  context: CallContext,
-  clock: Clock,
-  post: Post,
-): RunningTool {
+export function startTool({ tool, call, context, clock }: ToolStart, post: Post): RunningTool {
   const attempt = call.attempts
   const { toolCallId } = context
   const startedAt = clock.now()

@@ -78,24 +78,29 @@ function orderIsKept(events: readonly RuntimeEvent[]): readonly Violation[] {
 
 /** Law 9, for the limits that are counted in calls. */
 function noCallPastALimit(events: readonly RuntimeEvent[]): readonly Violation[] {
-  let { turnsMax = Infinity, toolCallsMax = Infinity } = ofType(events, 'run_started')[0]?.limits ?? {}
-  let [turns, finalizing, toolCalls] = [0, 0, 0]
-  const found: Violation[] = []
-  const judge = (broken: boolean, seq: number, what: string): void => {
-    if (broken) found.push({ law: 9, seq, what })
-  }
-  for (const event of events) {
-    if (event.type === 'limit_raised' && event.limit === 'turnsMax') turnsMax = event.max
-    if (event.type === 'limit_raised' && event.limit === 'toolCallsMax') toolCallsMax = event.max
-    if (event.type === 'model_call_started' && event.attempt === 1) {
-      if (event.finalizing) judge(++finalizing > 1, event.seq, 'a second finalizing call')
-      else judge(++turns > turnsMax, event.seq, `model call ${turns} of at most ${turnsMax}`)
-    }
-    if (event.type === 'tool_started' && event.attempt === 1) {
-      judge(++toolCalls > toolCallsMax, event.seq, `tool call ${toolCalls} of at most ${toolCallsMax}`)
-    }
-  }
-  return found
+  const firsts = events.filter((event) => 'attempt' in event && event.attempt === 1)
+  const modelCalls = ofType(firsts, 'model_call_started')
+  const counted = modelCalls.filter(({ finalizing }) => !finalizing)
+  const extra = modelCalls.filter(({ finalizing }) => finalizing).slice(1)
+  return [
+    ...pastTheLimit(events, counted, 'turnsMax'),
+    ...pastTheLimit(events, ofType(firsts, 'tool_started'), 'toolCallsMax'),
+    ...extra.map(({ seq }) => ({ law: 9, seq, what: 'a second finalizing call' })),
+  ]
+}
+
+/** The starts that are one too many, by what the limit was when they took place. */
+function pastTheLimit(
+  events: readonly RuntimeEvent[],
+  starts: readonly { readonly seq: number }[],
+  limit: 'turnsMax' | 'toolCallsMax',
+): readonly Violation[] {
+  const first = ofType(events, 'run_started')[0]?.limits[limit] ?? Infinity
+  const raises = ofType(events, 'limit_raised').filter((raise) => raise.limit === limit)
+  return starts.flatMap(({ seq }, index) => {
+    const max = raises.findLast((raise) => raise.seq < seq)?.max ?? first
+    return index < max ? [] : [{ law: 9, seq, what: `start ${index + 1} where ${limit} is ${max}` }]
+  })
 }
 
 /** Law 12. */

@@ -25,6 +25,7 @@ export interface MortalLedger extends Ledger {
   readonly durable: readonly RuntimeEvent[]
 }
 
+/** A process's view of a ledger, which dies at `crash`; without one it lives for ever. */
 export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
   let dead = false
   let appends = 0

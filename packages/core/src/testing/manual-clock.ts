@@ -17,6 +17,7 @@ interface Timer {
   readonly callback: () => void
 }
 
+/** Makes a clock that shows `startMs`, in milliseconds since 1970 UTC. */
 export function manualClock(startMs: number = Date.UTC(2026, 0, 1)): ManualClock {
   let now = startMs
   let uses = 0
@@ -69,22 +70,27 @@ const QUIET_TURNS = 20_000
  * page of the ledger. A promise that nothing can settle is an error, not a hang.
  */
 export async function settle<T>(clock: ManualClock, promise: Promise<T>): Promise<T> {
-  let settled = false
+  const watched = { settled: false }
   const done = (): void => {
-    settled = true
+    watched.settled = true
   }
   promise.then(done, done)
   for (;;) {
-    let uses = clock.uses
-    for (let quiet = 0; quiet < QUIET_TURNS && !settled; quiet++) {
-      await Promise.resolve()
-      if (clock.uses === uses) continue
-      uses = clock.uses
-      quiet = 0
-    }
-    if (settled) return await promise
+    await quiet(clock, watched)
+    if (watched.settled) return await promise
     if (!clock.advanceToNext()) {
       throw new Error('Nothing moves any more: the promise waits for something that no timer will bring.')
     }
+  }
+}
+
+/** Resolves when the promise is settled, or when nobody has looked at the clock for long. */
+async function quiet(clock: ManualClock, watched: { readonly settled: boolean }): Promise<void> {
+  let uses = clock.uses
+  for (let turns = 0; turns < QUIET_TURNS && !watched.settled; turns++) {
+    await Promise.resolve()
+    if (clock.uses === uses) continue
+    uses = clock.uses
+    turns = 0
   }
 }

@@ -1,7 +1,7 @@
 import { Observable, type Subscriber } from 'rxjs'
 import { ProviderError } from '../errors.ts'
 import type { Model } from '../ports/model.ts'
-import type { StopReason } from '../vocabulary/content.ts'
+import type { RequestedCall, StopReason } from '../vocabulary/content.ts'
 import type { FailureClass } from '../vocabulary/failure.ts'
 import type { JsonObject } from '../vocabulary/json.ts'
 import type { ModelRequest } from '../vocabulary/model-request.ts'
@@ -24,6 +24,7 @@ export interface ScriptedReply {
   readonly hang?: boolean
 }
 
+/** A tool call in a scripted reply. */
 export interface ScriptedCall {
   /** The id that the provider claims; providers repeat theirs, so a script may too. */
   readonly id?: string
@@ -54,6 +55,7 @@ const retryable: ReadonlySet<FailureClass> = new Set([
   'server',
 ])
 
+/** Makes a model that plays `steps`, one a call; a call behind the last step fails with `invalid_request`. */
 export function scriptedModel(steps: readonly ScriptedStep[], modelId = 'scripted-1'): ScriptedModel {
   const requests: ModelRequest[] = []
   let abandoned = 0
@@ -73,9 +75,9 @@ export function scriptedModel(steps: readonly ScriptedStep[], modelId = 'scripte
         requests.push(request)
         const step = steps[index]
         let ended = false
-        void play({ step, request, index }, subscriber, () => {
+        play({ step, request, index }, subscriber, () => {
           ended = true
-        })
+        }).catch((error: unknown) => subscriber.error(error))
         return () => {
           if (!ended) abandoned++
         }
@@ -120,34 +122,36 @@ function failure(failureClass: FailureClass, message: string, retryAfterMs?: num
 function* signalsOf(reply: ScriptedReply, index: number): Generator<ModelSignal> {
   const parts: ReplyPart[] = []
   yield { type: 'model_started', providerMessageId: `scripted-${index + 1}`, servedModel: 'scripted' }
-  if (reply.reasoning) {
+  for (const type of ['reasoning', 'text'] as const) {
+    const whole = reply[type]
+    if (!whole) continue
     const part = parts.length
-    parts.push({ part, type: 'reasoning', text: reply.reasoning })
-    for (const text of pieces(reply.reasoning)) yield { type: 'model_reasoning', part, text }
-  }
-  if (reply.text) {
-    const part = parts.length
-    parts.push({ part, type: 'text', text: reply.text })
-    for (const text of pieces(reply.text)) yield { type: 'model_text', part, text }
+    parts.push({ part, type, text: whole })
+    for (const text of pieces(whole)) yield { type: `model_${type}`, part, text }
   }
   for (const [ordinal, call] of (reply.toolCalls ?? []).entries()) {
     const part = parts.length
-    const { name, input } = call
-    const providerCallId = call.id ?? `scripted_${index + 1}_${ordinal + 1}`
-    const requested =
-      typeof input === 'string'
-        ? { providerCallId, name, input: {}, malformed: { text: input, error: 'not JSON' } }
-        : { providerCallId, name, input }
-    for (const text of pieces(typeof input === 'string' ? input : JSON.stringify(input))) {
-      yield { type: 'model_tool_input', part, name, text }
-    }
-    yield { type: 'model_tool_request', part, call: { type: 'tool_call', ...requested } }
-    parts.push({ part, type: 'tool_call', ...requested })
+    const requested = requestedCall(call, `scripted_${index + 1}_${ordinal + 1}`)
+    yield* callSignals(requested, part)
+    parts.push({ part, ...requested })
   }
   if (reply.usage) yield { type: 'model_usage', usage: reply.usage }
   if (reply.fail || reply.hang) return
   const stopReason = reply.stopReason ?? (reply.toolCalls?.length ? 'tool_use' : 'end')
   yield { type: 'model_finished', stopReason, parts }
+}
+
+function* callSignals(call: RequestedCall, part: number): Generator<ModelSignal> {
+  for (const text of pieces(call.malformed?.text ?? JSON.stringify(call.input))) {
+    yield { type: 'model_tool_input', part, name: call.name, text }
+  }
+  yield { type: 'model_tool_request', part, call }
+}
+
+function requestedCall({ id, name, input }: ScriptedCall, ownId: string): RequestedCall {
+  const call = { type: 'tool_call', providerCallId: id ?? ownId, name } as const
+  if (typeof input !== 'string') return { ...call, input }
+  return { ...call, input: {}, malformed: { text: input, error: 'not JSON' } }
 }
 
 /** A text as a wire would bring it: in a few pieces. */

@@ -16,6 +16,7 @@ export type SimulatedDecision =
   | { readonly approve: true; readonly input?: JsonObject }
   | { readonly approve: false; readonly reason: string }
 
+/** A run, and what is to happen to it. */
 export interface Simulation {
   /** Outlives every process. Fresh, or holding the run that `resume` names. */
   readonly ledger: Ledger

@@ -5,6 +5,7 @@ import type { Json, JsonObject } from '../vocabulary/json.ts'
 import type { CallVerdict, Reconciliation } from '../vocabulary/signal.ts'
 import type { Recovery, ToolEffect } from '../vocabulary/tool-definition.ts'
 
+/** What a test tool is called, declares and does. It is a read that answers its input where nothing is said. */
 export interface TestToolOptions {
   readonly name: string
   readonly effect?: ToolEffect
@@ -21,6 +22,7 @@ export interface TestTool extends Tool {
   readonly runs: readonly ToolRun[]
 }
 
+/** Makes a tool that keeps what it was run with. */
 export function testTool(options: TestToolOptions): TestTool {
   const { name, effect = 'read', timeoutMs, reconcile } = options
   const runs: ToolRun[] = []

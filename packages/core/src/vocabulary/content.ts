@@ -11,6 +11,7 @@ export interface Opaque {
   readonly data: Json
 }
 
+/** Text, as it was written. */
 export interface TextPart {
   readonly type: 'text'
   readonly text: string
@@ -63,6 +64,7 @@ export interface ProviderPart {
   readonly opaque: Opaque
 }
 
+/** What a message of each role may hold. */
 export type UserPart = TextPart | ImagePart | FilePart
 export type AssistantPart = TextPart | ReasoningPart | ToolCallPart | ProviderPart
 export type ResultPart = TextPart | ImagePart | FilePart
@@ -128,6 +130,7 @@ export interface ToolResult {
   readonly content: readonly ResultPart[]
 }
 
+/** What a user says. */
 export interface UserMessage {
   readonly role: 'user'
   readonly parts: readonly UserPart[]

@@ -47,4 +47,5 @@ export const eventCatalogue: { readonly [T in EventType]: EventEntry } = {
   cancel_requested: fact,
 }
 
+/** Every event type once, in the order of the catalogue. */
 export const eventTypes = Object.keys(eventCatalogue) as readonly EventType[]

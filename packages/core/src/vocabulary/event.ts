@@ -231,6 +231,7 @@ export interface EventBodies {
   cancel_requested: { readonly by?: string; readonly reason?: string }
 }
 
+/** The name of a fact, as it stands in the ledger. */
 export type EventType = keyof EventBodies
 
 /** What stands on every event. `seq` counts 1, 2, 3 … within the run; `at` is milliseconds since 1970 UTC. */

@@ -17,19 +17,17 @@ export function canonicalJson(value: Json): string {
 
 function write(value: unknown, path: string): string {
   if (value === null) return 'null'
-  switch (typeof value) {
-    case 'string':
-      return JSON.stringify(value)
-    case 'boolean':
-      return value ? 'true' : 'false'
-    case 'number':
-      if (!Number.isFinite(value)) throw new TypeError(`${path} is ${value}, which JSON cannot carry`)
-      return JSON.stringify(value)
-    case 'object':
-      return Array.isArray(value) ? writeArray(value, path) : writeObject(value as JsonObject, path)
-    default:
-      throw new TypeError(`${path} is a ${typeof value}, which JSON cannot carry`)
-  }
+  if (typeof value === 'string') return JSON.stringify(value)
+  if (typeof value === 'boolean') return value ? 'true' : 'false'
+  if (typeof value === 'number') return writeNumber(value, path)
+  if (Array.isArray(value)) return writeArray(value, path)
+  if (typeof value === 'object') return writeObject(value as JsonObject, path)
+  throw new TypeError(`${path} is a ${typeof value}, which JSON cannot carry`)
+}
+
+function writeNumber(value: number, path: string): string {
+  if (!Number.isFinite(value)) throw new TypeError(`${path} is ${value}, which JSON cannot carry`)
+  return JSON.stringify(value)
 }
 
 function writeArray(items: readonly unknown[], path: string): string {

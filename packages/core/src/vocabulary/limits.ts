@@ -25,9 +25,11 @@ export interface Limits {
   readonly onLimit?: OnLimit
 }
 
+/** What may follow from a limit that was met. */
 export const onLimits = ['finalize', 'stop', 'ask'] as const
 export type OnLimit = (typeof onLimits)[number]
 
+/** The limits that can be met, raised, and named in a ledger. */
 export const limitNames = [
   'turnsMax',
   'toolCallsMax',
@@ -62,6 +64,7 @@ export interface RetryPolicy {
   readonly retryAfterMaxMs: number
 }
 
+/** How failed model calls are tried again where the agent says nothing. */
 export const defaultRetryPolicy: RetryPolicy = {
   attemptsMax: 4,
   baseMs: 500,

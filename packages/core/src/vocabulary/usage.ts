@@ -11,6 +11,7 @@ export interface Usage {
   readonly reasoningTokens?: number
 }
 
+/** The fields of a usage. */
 export const usageFields = [
   'inputTokens',
   'outputTokens',
