@@ -24,7 +24,7 @@ async function handlesClosed(): Promise<void> {
 
 const endless = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c'
 
-describe('a statement that does not end', () => {
+describe('a statement that does not end', { timeout: 30_000 }, () => {
   it('is stopped at its time, and only ends the call once its process is gone', async () => {
     const timers = new HeldTimers()
     const ending = endingOf(sqlQuery({ path, timeoutMs: 700, timers }), { sql: endless })

@@ -195,6 +195,11 @@ describe('the database', () => {
     expect(readdirSync(folder).sort()).toEqual(files)
   })
 
+  it('is not even tried to be changed by what SQLite says may change it', async () => {
+    const sql = 'WITH a(x) AS (SELECT 7) INSERT INTO many SELECT x FROM a RETURNING n'
+    expect(await answer(sql)).toMatch(/^failed: Only one statement that reads can be run/)
+  })
+
   it.each([
     ['SELECT 1', 1],
     ['  -- a comment\n /* and\n another */ select 1', 1],
