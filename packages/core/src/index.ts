@@ -8,6 +8,7 @@ export * from './vocabulary/ids.ts'
 export * from './vocabulary/json.ts'
 export * from './vocabulary/limits.ts'
 export * from './vocabulary/model-request.ts'
+export * from './vocabulary/price.ts'
 export * from './vocabulary/signal.ts'
 export * from './vocabulary/command.ts'
 export * from './vocabulary/tool-definition.ts'
@@ -34,6 +35,7 @@ export { modelRequest, requestDigest } from './machine/model-request.ts'
 export { transcript } from './machine/transcript.ts'
 export { pendingApprovals, tallyOf, type PendingApproval, type Tally } from './machine/tally.ts'
 export { digestOf } from './machine/digest.ts'
+export { callsOf, type CallLog, type LoggedCall } from './machine/call-log.ts'
 export { messagesOf, type History } from './machine/history.ts'
 export { legalEvents, transitionDiagram, transitionTable } from './machine/transition-table.ts'
 export * from './machine/state.ts'
@@ -42,6 +44,7 @@ export * from './machine/state.ts'
 export { defineAgent, type Agent, type AgentOptions } from './runtime/agent.ts'
 export {
   createRuntime,
+  type Prices,
   type RunOptions,
   type Runtime,
   type RuntimeOptions,

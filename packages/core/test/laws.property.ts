@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   auditAll,
+  callsOf,
   evolve,
   LawBrokenError,
   memoryLedger,
@@ -137,11 +138,11 @@ describe('the prefix sweep', () => {
   })
 })
 
-/** A state without the store that its history shares with others. */
+/** A state without the stores that its history and its calls share with others. */
 function plain(state: RunState | undefined): unknown {
   if (state === undefined) return undefined
-  const { history, ...rest } = state
-  return { ...rest, messages: messagesOf(history) }
+  const { history, callLog, ...rest } = state
+  return { ...rest, messages: messagesOf(history), calls: callsOf(callLog) }
 }
 
 /** The law that an audit of events finds broken, if any. */

@@ -87,6 +87,13 @@ export const program: fc.Arbitrary<Program> = fc.record({
       toolCallsMax: fc.integer({ min: 0, max: 8 }),
       toolCallsPerTurnMax: fc.integer({ min: 1, max: 3 }),
       concurrencyMax: fc.integer({ min: 1, max: 3 }),
+      tokensMax: fc.integer({ min: 0, max: 3_000 }),
+      outputTokensMax: fc.integer({ min: 0, max: 400 }),
+      inputTokensMax: fc.integer({ min: 0, max: 2_000 }),
+      costMaxUsd: fc.double({ min: 0, max: 0.02, noNaN: true }),
+      durationMaxMs: fc.integer({ min: 0, max: 3_000 }),
+      repeatsMax: fc.integer({ min: 1, max: 3 }),
+      callsMaxByTool: fc.constantFrom({ read: 1 }, { write: 0, asking: 1 }),
       onLimit: fc.constantFrom('finalize', 'stop'),
     },
     { requiredKeys: [] },
@@ -112,6 +119,9 @@ export interface World {
 /** How a program went, and what its tools saw of the world. */
 export type Played = Simulated & { readonly world: World; readonly ledger: Ledger }
 
+/** What the scripted model costs: 0.003 dollars for 1,000 tokens in, 0.015 for 1,000 out. */
+export const prices = { 'scripted-1': { inputUsd: 3, outputUsd: 15, source: 'test' } }
+
 /** Plays a program to its end. */
 export async function play(
   { steps, limits, crashes, cancelAtSeq, decisions, randomness }: Program,
@@ -123,6 +133,7 @@ export async function play(
   const attempts = new Map<number, number>()
   let decided = 0
   const simulated = await simulate({
+    prices,
     ...{ ledger, clock, random: seededRandom(randomness), input: 'Go.', crashes },
     ...(start.resume && { resume: start.resume }),
     ...(cancelAtSeq !== undefined && { cancelAtSeq }),
@@ -221,12 +232,12 @@ function agentOf(
 }
 
 function replyOf(step: Step | undefined, attempt: number, request: ModelRequest): ScriptedReply {
-  if (step === undefined) return { text: 'The end.', usage: { inputTokens: 5, outputTokens: 2 } }
+  if (step === undefined) return { text: 'The end.', usage: { inputTokens: 300, outputTokens: 50 } }
   const { text, reasoning, stopReason } = step
   const toolCalls = request.toolChoice.type === 'none' ? [] : step.calls.map(scripted)
   const fail = step.failures[attempt - 1]
   return {
-    ...{ text, reasoning, toolCalls, usage: { inputTokens: 10, outputTokens: attempt } },
+    ...{ text, reasoning, toolCalls, usage: { inputTokens: 250, outputTokens: 40 * attempt } },
     ...(stopReason && { stopReason }),
     ...(fail && { fail }),
   }

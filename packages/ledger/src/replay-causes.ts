@@ -52,7 +52,10 @@ async function causeOf(
 ): Promise<Message | undefined> {
   if (event.type === 'run_started') return startOf(event, recorded[event.seq], agent)
   if (state === undefined) return undefined
-  if (event.type === 'run_resumed') return { type: 'resume', why: event.why, definition: agent.definition }
+  if (event.type === 'run_resumed') {
+    const { price } = event.definition ?? {}
+    return { type: 'resume', why: event.why, definition: { ...agent.definition, ...(price && { price }) } }
+  }
   if (event.type === 'tool_requests_collected') return await checkOf(state, event, agent)
   return recordedCause(state, event, recorded)
 }
@@ -73,9 +76,12 @@ async function checkOf(
 }
 
 function startOf(event: EventOf<'run_started'>, input: RuntimeEvent | undefined, agent: Agent): Command {
-  const { runId, agent: name, limits, retry, sessionId, parent } = event
+  const { runId, agent: name, limits, retry, sessionId, parent, definition } = event
+  // Prices are those of then: a cost is never computed again.
+  const { price } = definition
   return {
-    ...{ type: 'start', runId, agent: name, definition: agent.definition, limits, retry },
+    ...{ type: 'start', runId, agent: name, limits, retry },
+    definition: { ...agent.definition, ...(price && { price }) },
     input: input?.type === 'input_received' ? input.message : { role: 'user', parts: [] },
     ...(sessionId !== undefined && { sessionId }),
     ...(parent !== undefined && { parent }),

@@ -4,7 +4,8 @@ import { defaultLimits } from '../vocabulary/limits.ts'
 import type { Action } from './action.ts'
 import { startOf } from './decide-tool-signal.ts'
 import { digestOf } from './digest.ts'
-import { callsLeft, meetLimit } from './limit-check.ts'
+import { sameAnswers } from './call-log.ts'
+import { activeMs, callsLeft, deadlineOf, meetLimit, repeatLimit } from './limit-check.ts'
 import { textContent } from './outcome-text.ts'
 import type { Call, CallStatus, ExecutingState, RunState } from './state.ts'
 
@@ -13,9 +14,23 @@ export function nextForCalls(state: ExecutingState, now: number): Action {
   return (
     recorded('settle_calls', state.cancel ? cancelled(state, state.cancel.at, now) : []) ??
     recorded('settle_calls', refused(state)) ??
-    (state.cancel ? undefined : (limited(state) ?? ask(state) ?? recorded('run_tools', starts(state)))) ??
+    (state.cancel ? undefined : goOn(state, now)) ??
     inject(state) ??
     rest(state)
+  )
+}
+
+/** What is owed to a run that nobody has cancelled. */
+function goOn(state: ExecutingState, now: number): Action | undefined {
+  const { metLimit } = state
+  // A limit that a person is asked about holds everything back that it could forbid.
+  if (metLimit?.policy === 'ask' && metLimit.limit !== 'toolCallsMax') return undefined
+  return (
+    timeIsUp(state, now) ??
+    limited(state) ??
+    recorded('settle_calls', repeated(state)) ??
+    ask(state) ??
+    recorded('run_tools', starts(state))
   )
 }
 
@@ -52,34 +67,86 @@ function graceMs(state: RunState): number {
   return state.limits.graceMs ?? defaultLimits.graceMs
 }
 
-/** Law 9 for tool calls: those past a limit do not start. */
-function limited(state: ExecutingState): Action | undefined {
-  const perTurn = state.limits.toolCallsPerTurnMax ?? Infinity
-  const pending = state.calls.filter((call) => call.attempts === 0 && isPending(call.status))
-  const tooMany = pending.filter((call) => state.calls.indexOf(call) >= perTurn)
+/** When the run's time is up, what runs is asked to stop, and has the grace time to do so. */
+function timeIsUp(state: ExecutingState, now: number): Action | undefined {
+  const deadline = deadlineOf(state)
+  if (deadline === undefined || state.reply.finalizing) return undefined
   const { metLimit } = state
-  if (tooMany.length > 0) {
-    const text = `At most ${perTurn} tool calls are run for one reply. Nothing was run; ask for this call again.`
-    return {
-      kind: 'settle_calls',
-      facts: tooMany.map((call) => resultFact(state, call, 'limit_reached', text)),
-    }
-  }
-  const past = pending.slice(Math.max(0, callsLeft(state)))
-  if (past.length === 0) return undefined
   if (metLimit === undefined) {
-    return meetLimit(state, {
-      limit: 'toolCallsMax',
-      max: state.limits.toolCallsMax ?? 0,
-      used: state.totals.toolCalls,
-    })
+    const max = state.limits.durationMaxMs ?? 0
+    return now < deadline
+      ? undefined
+      : meetLimit(state, { limit: 'durationMaxMs', max, used: activeMs(state, now) })
   }
-  if (metLimit.policy === 'ask') return undefined
-  return { kind: 'settle_calls', facts: past.map((call) => resultFact(state, call, 'limit_reached')) }
+  if (metLimit.limit !== 'durationMaxMs' || now < metLimit.at + graceMs(state)) return undefined
+  const text = 'The time of the run is up, and the tool did not stop. It may have had an effect all the same.'
+  return recorded(
+    'settle_calls',
+    withStatus(state, 'started').map((call) => resultFact(state, call, 'timed_out', text)),
+  )
 }
 
-const isPending = (status: CallStatus): boolean =>
-  status === 'ready' || status === 'to_ask' || status === 'awaiting_approval'
+const isPending = (call: Call): boolean =>
+  call.attempts === 0 && ['ready', 'to_ask', 'awaiting_approval'].includes(call.status)
+
+/** Law 9 for tool calls: those past a limit do not start. */
+function limited(state: ExecutingState): Action | undefined {
+  const pending = state.calls.filter(isPending)
+  const tooMany = recorded(
+    'settle_calls',
+    pending.flatMap((call) => pastTurnOrTool(state, call)),
+  )
+  if (tooMany) return tooMany
+  const { metLimit } = state
+  if (metLimit && metLimit.limit !== 'toolCallsMax') {
+    return recorded(
+      'settle_calls',
+      pending.map((call) => resultFact(state, call, 'limit_reached')),
+    )
+  }
+  const past = pending.slice(Math.max(0, callsLeft(state)))
+  if (past.length > 0 && metLimit === undefined) {
+    const { toolCallsMax = 0 } = state.limits
+    return meetLimit(state, { limit: 'toolCallsMax', max: toolCallsMax, used: state.totals.toolCalls })
+  }
+  if (metLimit?.policy === 'ask') return undefined
+  const repeats = pending.flatMap((call) => repeatLimit(state, call) ?? [])[0]
+  return (
+    recorded(
+      'settle_calls',
+      past.map((call) => resultFact(state, call, 'limit_reached')),
+    ) ?? (repeats && metLimit === undefined ? meetLimit(state, repeats) : undefined)
+  )
+}
+
+/** Limits that turn away a call and let the run go on. */
+function pastTurnOrTool(state: ExecutingState, call: Call): readonly Fact[] {
+  const { toolCallsPerTurnMax = Infinity, callsMaxByTool = {} } = state.limits
+  if (state.calls.indexOf(call) >= toolCallsPerTurnMax) {
+    const text = `At most ${toolCallsPerTurnMax} tool calls are run for one reply. Nothing was run; ask for this call again.`
+    return [resultFact(state, call, 'limit_reached', text)]
+  }
+  const max = callsMaxByTool[call.name] ?? Infinity
+  const sameTool = state.calls.filter(({ name, attempts }) => name === call.name && attempts === 0)
+  const before = (state.totals.toolCallsByTool[call.name] ?? 0) + sameTool.filter(isPending).indexOf(call)
+  if (before < max) return []
+  const text = `${call.name} may be called ${max} times in a run, and that often it was. Nothing was run; go on without it.`
+  return [resultFact(state, call, 'limit_reached', text)]
+}
+
+/** No progress: a call that has given the same answer again and again is not run; its recorded answer is served. */
+function repeated(state: ExecutingState): readonly Fact[] {
+  const max = state.limits.repeatsMax ?? defaultLimits.repeatsMax
+  return state.calls.filter(isPending).flatMap((call) => {
+    const { name, inputDigest } = call
+    if (call.status === 'awaiting_approval' || inputDigest === undefined) return []
+    const [last, ...others] = sameAnswers(state.callLog, { name, inputDigest })
+    if (last === undefined || others.length + 1 < max) return []
+    const note = `This call was made ${others.length + 1} times before with the same answer, so it was not run again. The answer was:`
+    const content = [...textContent('repeated', note), ...last.result.content]
+    return [{ ...resultFact(state, call, 'repeated'), content }]
+  })
+}
 
 function ask(state: ExecutingState): Action | undefined {
   const again = withStatus(state, 'in_doubt').filter((call) => call.recovery === 'ask')
@@ -133,7 +200,13 @@ function inject(state: ExecutingState): Action | undefined {
 function rest(state: ExecutingState): Action {
   const busy = state.calls.some((call) => call.status === 'started' || call.status === 'in_doubt')
   if (!busy) return { kind: 'suspend' }
-  return state.cancel ? { kind: 'wait', wakeAt: state.cancel.at + graceMs(state) } : { kind: 'wait' }
+  if (state.cancel) return { kind: 'wait', wakeAt: state.cancel.at + graceMs(state) }
+  const { metLimit } = state
+  const wakeAt = metLimit ? metLimit.at + graceMs(state) : deadlineOf(state)
+  const timed = metLimit === undefined || metLimit.limit === 'durationMaxMs'
+  return timed && wakeAt !== undefined && !state.reply.finalizing
+    ? { kind: 'wait', wakeAt }
+    : { kind: 'wait' }
 }
 
 function withStatus(state: ExecutingState, status: CallStatus): readonly Call[] {

@@ -3,7 +3,7 @@ import type { Fact, FinishReason } from '../vocabulary/event.ts'
 import type { ToolChoice } from '../vocabulary/tool-definition.ts'
 import type { Action } from './action.ts'
 import { nextForCalls, settleAll } from './controller-calls.ts'
-import { limitReasons, limitsAfterTurn, meetLimit } from './limit-check.ts'
+import { activeMs, deadlineOf, limitReasons, meetLimit, reserveCall } from './limit-check.ts'
 import { requestDigest } from './model-request.ts'
 import type { CollectingState, InjectingState, Reply, RunState, StreamingState } from './state.ts'
 
@@ -15,22 +15,31 @@ export function nextAction(state: RunState, now: number): Action {
   switch (state.phase) {
     case 'idle':
       if (state.cancel) return finish(state, 'cancelled')
-      return state.history.length === 0 ? { kind: 'suspend' } : continueOrStop(state, undefined)
+      return state.history.length === 0 ? { kind: 'suspend' } : continueOrStop(state, undefined, now)
     case 'streaming':
-      return state.attempt.failed ? afterFailure(state, state.attempt.failed, now) : whileStreaming(state)
+      return state.attempt.failed
+        ? afterFailure(state, state.attempt.failed, now)
+        : whileStreaming(state, now)
     case 'collecting':
-      return state.calls.length === 0 ? afterReply(state) : collect(state)
+      return state.calls.length === 0 ? afterReply(state, now) : collect(state)
     case 'executing':
       return nextForCalls(state, now)
     case 'injecting':
-      return afterReply(state)
+      return afterReply(state, now)
     case 'done':
       return { kind: 'finished' }
   }
 }
 
-function whileStreaming(state: StreamingState): Action {
-  return state.cancel ? keepPartial(state, 'cancelled') : { kind: 'wait' }
+function whileStreaming(state: StreamingState, now: number): Action {
+  if (state.cancel) return keepPartial(state, 'cancelled')
+  const deadline = deadlineOf(state)
+  // The finalizing call may write the answer to its end: nothing comes behind it.
+  if (deadline === undefined || state.attempt.finalizing) return { kind: 'wait' }
+  if (now < deadline) return { kind: 'wait', wakeAt: deadline }
+  if (state.metLimit) return keepPartial(state, 'cancelled')
+  const max = state.limits.durationMaxMs ?? 0
+  return meetLimit(state, { limit: 'durationMaxMs', max, used: activeMs(state, now) })
 }
 
 /** A failed attempt: the next one when its time has come, or what there is of the reply is kept and the run ends. */
@@ -42,9 +51,11 @@ function afterFailure(
   if (state.cancel) return keepPartial(state, 'cancelled')
   if (retryAt === undefined) return keepPartial(state, 'failed')
   if (now < retryAt) return { kind: 'wait', wakeAt: retryAt }
+  const reserved = state.attempt.finalizing ? undefined : reserveCall(state, now)
+  if (reserved && 'limit' in reserved) return keepPartial(state, 'failed')
   // Two attempts are never spliced: what the failed one asked for is closed before the next one starts.
   const dropped = settleAll(state, state.attempt.calls, 'skipped')
-  const next = callModel(state, state.attempt.toolChoice, state.attempt.finalizing)
+  const next = callModel(state, state.attempt.toolChoice, state.attempt.finalizing, reserved?.outputTokens)
   return { kind: 'call_model', facts: [...dropped, ...next.facts] }
 }
 
@@ -94,14 +105,18 @@ function collect(state: CollectingState): Action {
 }
 
 /** The turn is over: every call has its result in the history. */
-function afterReply(state: CollectingState | InjectingState): Action {
+function afterReply(state: CollectingState | InjectingState, now: number): Action {
   if (state.cancel) return finish(state, 'cancelled')
   const reason = endOf(state.reply, state.phase === 'injecting')
   const { finalizing, message } = state.reply
   if (state.metLimit && finalizing && message.stopReason !== 'failed') {
     return finish(state, limitReasons[state.metLimit.limit])
   }
-  return reason ? finish(state, reason, state.reply.failure?.message) : continueOrStop(state, state.reply)
+  // A reply that the run's time has cut off: its limit says how the run ends.
+  if (state.metLimit && message.stopReason === 'cancelled') return continueOrStop(state, state.reply, now)
+  return reason
+    ? finish(state, reason, state.reply.failure?.message)
+    : continueOrStop(state, state.reply, now)
 }
 
 /** Why the run ends with this reply; `undefined` when it goes on. */
@@ -134,11 +149,11 @@ function failureReason(failureClass: string | undefined): FinishReason {
 }
 
 /** Law 9: the next model call, unless a limit stands in the way; then what its policy says. */
-function continueOrStop(state: RunState, reply: Reply | undefined): Action {
+function continueOrStop(state: RunState, reply: Reply | undefined, now: number): Action {
   if (state.metLimit === undefined) {
-    const found = limitsAfterTurn(state)
-    if (found) return meetLimit(state, found)
-    return callModel(state, { type: 'auto' }, false)
+    const reserved = reserveCall(state, now)
+    if ('limit' in reserved) return meetLimit(state, reserved)
+    return callModel(state, { type: 'auto' }, false, reserved.outputTokens)
   }
   switch (state.metLimit.policy) {
     case 'ask':
@@ -156,16 +171,19 @@ function callModel(
   state: RunState,
   toolChoice: ToolChoice,
   finalizing: boolean,
+  outputTokens = Infinity,
 ): Extract<Action, { readonly facts: readonly Fact[] }> {
   const again = state.phase === 'streaming'
+  const maxOutputTokens = Math.min(outputTokens, state.definition.maxOutputTokens ?? Infinity)
+  const options = { toolChoice, ...(maxOutputTokens !== Infinity && { maxOutputTokens }) }
   return {
     kind: 'call_model',
     facts: [
       {
         ...{ type: 'model_call_started', turn: state.turn + (again ? 0 : 1) },
         attempt: again ? state.attempt.number + 1 : 1,
-        ...{ model: state.definition.model, requestDigest: requestDigest(state, { toolChoice }) },
-        ...{ toolChoice, finalizing },
+        ...{ model: state.definition.model, requestDigest: requestDigest(state, options) },
+        ...{ ...options, finalizing },
       },
     ],
   }

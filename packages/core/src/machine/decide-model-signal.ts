@@ -2,6 +2,7 @@ import type { AssistantPart } from '../vocabulary/content.ts'
 import type { Fact } from '../vocabulary/event.ts'
 import type { ModelFailure } from '../vocabulary/failure.ts'
 import { toolCallIdOf, type ToolCallId } from '../vocabulary/ids.ts'
+import { costOf } from '../vocabulary/price.ts'
 import type { ReplyPart, Signal } from '../vocabulary/signal.ts'
 import type { Command } from '../vocabulary/command.ts'
 import { nothing, type Decision, type Stamp } from './decision.ts'
@@ -44,7 +45,9 @@ export function decideModelSignal(state: RunState, signal: AnyModelSignal, stamp
       return requested(state, signal, stamp)
     case 'model_usage': {
       const { usage, raw } = signal
-      return one({ type: 'usage_updated', ...here, usage, ...(raw !== undefined && { raw }) })
+      const { price } = state.definition
+      const cost = price && { costUsd: costOf(price, usage), price }
+      return one({ type: 'usage_updated', ...here, usage, ...cost, ...(raw !== undefined && { raw }) })
     }
     case 'model_finished':
       return finished(state, signal, stamp)

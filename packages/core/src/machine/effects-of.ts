@@ -26,10 +26,30 @@ export function effectsOf(state: RunState): readonly Effect[] {
   }
 }
 
+/** Whether nothing is in flight, nothing is owed, and only a command can go on. */
+export function isSuspended(state: RunState): boolean {
+  if (state.phase === 'done' || state.phase === 'streaming') return false
+  if (state.metLimit?.policy === 'ask') return effectsOf(state).length === 0
+  if (state.phase !== 'executing') return false
+  const statuses = state.calls.map(({ status }) => status)
+  return (
+    statuses.includes('awaiting_approval') &&
+    !statuses.some((status) => status === 'started' || status === 'in_doubt')
+  )
+}
+
+/** Why tools that run have to stop, if they have to. */
+function stopReason({ cancel, metLimit }: RunState): string | undefined {
+  if (cancel) return cancel.reason ?? 'The run was cancelled.'
+  return metLimit?.limit === 'durationMaxMs' && metLimit.policy !== 'ask'
+    ? 'The time of the run is up.'
+    : undefined
+}
+
 function effectOfCall(state: RunState, call: Call): readonly Effect[] {
   const { toolCallId, attempts } = call
   if (call.status === 'started') {
-    const reason = state.cancel && (state.cancel.reason ?? 'The run was cancelled.')
+    const reason = stopReason(state)
     const key = `tool ${toolCallId} ${attempts}`
     return [{ kind: 'tool', key, call, ...(reason !== undefined && { cancelReason: reason }) }]
   }

@@ -1,6 +1,9 @@
 import { IllegalTransitionError } from '../errors.ts'
 import type { Outcome, ToolResult } from '../vocabulary/content.ts'
+import type { Json } from '../vocabulary/json.ts'
 import type { CollectedCall, EventOf, EventType, RuntimeEvent } from '../vocabulary/event.ts'
+import { logCall } from './call-log.ts'
+import { digestOf } from './digest.ts'
 import { appendMessage } from './history.ts'
 import {
   openTurnCalls,
@@ -11,6 +14,7 @@ import {
   type InjectingState,
   type RunState,
 } from './state.ts'
+import { messageTokens } from './token-estimate.ts'
 import { legalEvents } from './transition-table.ts'
 
 /** The events that move the calls of a turn from request to result. */
@@ -45,12 +49,36 @@ export function evolveCalls(state: RunState, event: CallsEvent): RunState {
     case 'tool_progress':
       return changeCall(state, event, ['started'], (call) => call)
     case 'tool_result':
-      return changeCall(state, event, endable[event.outcome], (call) => {
-        if (event.name !== call.name) throw refuse(state, event, `the call's tool is ${call.name}`)
-        return { ...call, status: 'settled', result: resultOf(event) }
-      })
+      return withAnswer(settled(state, event), event)
     case 'tool_results_injected':
       return injected(state, event)
+  }
+}
+
+function settled(state: RunState, event: EventOf<'tool_result'>): RunState {
+  return changeCall(state, event, endable[event.outcome], (call) => {
+    if (event.name !== call.name) throw refuse(state, event, `the call's tool is ${call.name}`)
+    return { ...call, status: 'settled', result: resultOf(event) }
+  })
+}
+
+/** What later calls are compared with: what the tool itself has answered, and how often it was not asked again. */
+function withAnswer(state: RunState, event: EventOf<'tool_result'>): RunState {
+  const { toolCallId, name, outcome, content } = event
+  if (outcome === 'repeated') {
+    return { ...state, totals: { ...state.totals, repeated: state.totals.repeated + 1 } }
+  }
+  const call = openTurnCalls(state).find((candidate) => candidate.toolCallId === toolCallId)
+  if (call === undefined || (outcome !== 'success' && outcome !== 'failed' && outcome !== 'timed_out'))
+    return state
+  const resultDigest = digestOf([outcome, content as unknown as Json])
+  const { inputDigest = digestOf(call.input), result = resultOf(event) } = call
+  const streak = state.errorStreaks[name]
+  const count = outcome === 'success' ? 0 : streak?.resultDigest === resultDigest ? streak.count + 1 : 1
+  return {
+    ...state,
+    callLog: logCall(state.callLog, { toolCallId, name, inputDigest, resultDigest, result }),
+    errorStreaks: { ...state.errorStreaks, [name]: { resultDigest, count } },
   }
 }
 
@@ -121,8 +149,10 @@ function started(state: RunState, event: EventOf<'tool_started'>): RunState {
     requireAttempt(state, event, call.attempts + 1)
     return { ...call, status: 'started', attempts: event.attempt }
   })
-  const first = event.attempt === 1 ? 1 : 0
-  return { ...next, totals: { ...next.totals, toolCalls: next.totals.toolCalls + first } }
+  if (event.attempt > 1) return next
+  const { totals } = next
+  const byTool = { ...totals.toolCallsByTool, [event.name]: (totals.toolCallsByTool[event.name] ?? 0) + 1 }
+  return { ...next, totals: { ...totals, toolCalls: totals.toolCalls + 1, toolCallsByTool: byTool } }
 }
 
 function injected(state: RunState, event: EventOf<'tool_results_injected'>): InjectingState {
@@ -131,7 +161,9 @@ function injected(state: RunState, event: EventOf<'tool_results_injected'>): Inj
   const results = state.calls.flatMap((call) => (call.result ? [call.result] : []))
   if (event.toolCallIds.join() !== ids(results)) throw refuse(state, event, 'it is not in request order')
   const { calls: _calls, ...rest } = state
-  return { ...rest, phase: 'injecting', history: appendMessage(state.history, { role: 'tool', results }) }
+  const message = { role: 'tool', results } as const
+  const contextTokens = state.contextTokens + messageTokens(message)
+  return { ...rest, phase: 'injecting', contextTokens, history: appendMessage(state.history, message) }
 }
 
 /** Changes one call, if it stands where the event may find it. */

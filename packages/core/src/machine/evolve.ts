@@ -1,10 +1,13 @@
 import { IllegalTransitionError } from '../errors.ts'
-import type { AssistantMessage } from '../vocabulary/content.ts'
+import type { AssistantMessage, Message } from '../vocabulary/content.ts'
 import type { EventOf, RuntimeEvent } from '../vocabulary/event.ts'
 import { addUsage } from '../vocabulary/usage.ts'
+import { emptyCallLog } from './call-log.ts'
+import { isSuspended } from './effects-of.ts'
 import { evolveCalls, requireClosed, withDelta, withRequest, withToolInput } from './evolve-calls.ts'
 import { appendMessage, emptyHistory, messagesOf } from './history.ts'
 import type { Attempt, CollectingState, DoneState, RunFacts, RunState, StreamingState } from './state.ts'
+import { definitionTokens, messageTokens } from './token-estimate.ts'
 import { legalEvents, transitionTable } from './transition-table.ts'
 
 /**
@@ -15,7 +18,17 @@ export function evolve(state: RunState | undefined, event: RuntimeEvent): RunSta
   if (state === undefined) return firstState(event)
   if (transitionTable[state.phase][event.type] === undefined) throw illegal(state, event)
   requireOrder(state, event)
-  return step({ ...state, seq: event.seq, epoch: event.epoch, at: event.at, turn: event.turn }, event)
+  const { seq, epoch, at, turn } = event
+  return step(
+    { ...state, seq, epoch, at, turn, waitedMs: state.waitedMs + waitedBefore(state, event) },
+    event,
+  )
+}
+
+/** How long nothing was in flight before this event, in milliseconds: a person was waited for, or a process. */
+function waitedBefore(state: RunState, event: RuntimeEvent): number {
+  const asleep = event.type === 'run_resumed' || isSuspended(state)
+  return asleep ? Math.max(0, event.at - state.at) : 0
 }
 
 /** Refuses an event, saying why. */
@@ -42,7 +55,14 @@ function firstState(event: RuntimeEvent): RunState {
     ...(event.sessionId !== undefined && { sessionId: event.sessionId }),
     ...(event.parent !== undefined && { parent: event.parent }),
     history: emptyHistory(),
-    totals: { turns: 0, toolCalls: 0, usage: {}, settledUsage: {} },
+    totals: {
+      ...{ turns: 0, toolCalls: 0, toolCallsByTool: {}, repeated: 0 },
+      ...{ usage: {}, settledUsage: {}, latestUsage: {} },
+    },
+    contextTokens: definitionTokens(event.definition),
+    waitedMs: 0,
+    callLog: emptyCallLog(),
+    errorStreaks: {},
   }
 }
 
@@ -66,7 +86,7 @@ function step(state: RunState, event: RuntimeEvent): RunState {
     case 'run_finished':
       return finished(state, event)
     case 'input_received':
-      return { ...state, history: appendMessage(state.history, event.message) }
+      return withMessage(state, event.message)
     case 'model_call_started':
       return calling(state, event)
     case 'assistant_started':
@@ -97,15 +117,18 @@ function step(state: RunState, event: RuntimeEvent): RunState {
     case 'tool_results_injected':
       return evolveCalls(state, event)
     case 'context_compacted': {
-      const kept = messagesOf(state.history).slice(event.replacedMessages)
-      return { ...state, history: [event.summary, ...kept].reduce(appendMessage, emptyHistory()) }
+      const kept = [event.summary, ...messagesOf(state.history).slice(event.replacedMessages)]
+      const contextTokens = kept
+        .map(messageTokens)
+        .reduce((sum, tokens) => sum + tokens, definitionTokens(state.definition))
+      return { ...state, contextTokens, history: kept.reduce(appendMessage, emptyHistory()) }
     }
     case 'agent_handed_off':
       return { ...state, agent: event.to, definition: event.definition }
     case 'guardrail_tripped':
       return state
     case 'limit_reached':
-      return { ...state, metLimit: { limit: event.limit, policy: event.policy } }
+      return { ...state, metLimit: { limit: event.limit, policy: event.policy, at: event.at } }
     case 'limit_raised':
       return raised(state, event)
     case 'cancel_requested': {
@@ -129,17 +152,8 @@ function resumed(state: RunState, event: EventOf<'run_resumed'>): RunState {
 
 function finished(state: RunState, event: EventOf<'run_finished'>): DoneState {
   requireClosed(state, event)
-  const { runId, seq, epoch, at, turn, startedAt, agent, definition, limits, retry } = state
-  const { sessionId, parent, history, totals, metLimit, cancel } = state
-  const facts: RunFacts = {
-    ...{ runId, seq, epoch, at, turn, startedAt, agent, definition, limits, retry, history, totals },
-    ...(sessionId !== undefined && { sessionId }),
-    ...(parent !== undefined && { parent }),
-    ...(metLimit !== undefined && { metLimit }),
-    ...(cancel !== undefined && { cancel }),
-  }
   const { reason, detail } = event
-  return { ...facts, phase: 'done', reason, ...(detail !== undefined && { detail }) }
+  return { ...factsOf(state), phase: 'done', reason, ...(detail !== undefined && { detail }) }
 }
 
 function calling(state: RunState, event: EventOf<'model_call_started'>): StreamingState {
@@ -171,9 +185,15 @@ function calling(state: RunState, event: EventOf<'model_call_started'>): Streami
       ...totals,
       turns: totals.turns + (again ? 0 : 1),
       settledUsage: totals.usage,
+      latestUsage: {},
       ...(totals.costUsd !== undefined && { settledCostUsd: totals.costUsd }),
     },
   }
+}
+
+function withMessage(state: RunState, message: Message): RunState {
+  const contextTokens = state.contextTokens + messageTokens(message)
+  return { ...state, contextTokens, history: appendMessage(state.history, message) }
 }
 
 /** The state without what belongs to its phase. */
@@ -202,7 +222,8 @@ function withUsage(state: RunState, event: EventOf<'usage_updated'>): RunState {
   const { totals } = state
   const usage = addUsage(totals.settledUsage, event.usage)
   const costUsd = event.costUsd === undefined ? totals.costUsd : (totals.settledCostUsd ?? 0) + event.costUsd
-  return { ...state, totals: { ...totals, usage, ...(costUsd !== undefined && { costUsd }) } }
+  const latestUsage = event.usage
+  return { ...state, totals: { ...totals, usage, latestUsage, ...(costUsd !== undefined && { costUsd }) } }
 }
 
 function replied(state: RunState, event: EventOf<'assistant_message_finished'>): CollectingState {
@@ -213,6 +234,7 @@ function replied(state: RunState, event: EventOf<'assistant_message_finished'>):
   const kept = event.parts.flatMap((part) => (part.type === 'tool_call' ? [part.toolCallId] : [])).join()
   if (asked !== kept) throw illegal(state, event, 'its calls are not those that were requested')
   const { parts, stopReason, partial } = event
+  const { inputTokens, outputTokens } = state.totals.latestUsage
   const message: AssistantMessage = { role: 'assistant', parts, model: attempt.model, stopReason, partial }
   return {
     ...factsOf(state),
@@ -225,6 +247,7 @@ function replied(state: RunState, event: EventOf<'assistant_message_finished'>):
     calls: attempt.calls,
     // A reply without any content is no message that a model could be shown.
     history: parts.length === 0 ? state.history : appendMessage(state.history, message),
+    contextTokens: (inputTokens ?? state.contextTokens) + (outputTokens ?? messageTokens(message)),
   }
 }
 

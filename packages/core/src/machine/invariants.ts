@@ -2,7 +2,7 @@ import { LawBrokenError } from '../errors.ts'
 import { textOf, type AssistantPart } from '../vocabulary/content.ts'
 import type { EventOf, RuntimeEvent } from '../vocabulary/event.ts'
 import { evolve } from './evolve.ts'
-import { limitsAfterTurn } from './limit-check.ts'
+import { usedUpLimit } from './limit-check.ts'
 import { requestDigest } from './model-request.ts'
 import type { RunState } from './state.ts'
 
@@ -44,7 +44,7 @@ function requireSameRequest(state: RunState, event: EventOf<'model_call_started'
 /** Law 9: no model call past a limit, save the one finalizing call, which may not ask for tools. */
 function requireWithinLimits(state: RunState, event: EventOf<'model_call_started'>): void {
   if (event.attempt > 1) return
-  const found = limitsAfterTurn(state)
+  const found = usedUpLimit(state, event.at)
   if (!event.finalizing) {
     if (found)
       throw new LawBrokenError(9, event.seq, `${found.limit} is ${found.max}, and ${found.used} are used`)

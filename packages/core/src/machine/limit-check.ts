@@ -1,7 +1,8 @@
 import type { FinishReason } from '../vocabulary/event.ts'
-import type { LimitName } from '../vocabulary/limits.ts'
+import { defaultLimits, type LimitName } from '../vocabulary/limits.ts'
+import { costOf } from '../vocabulary/price.ts'
 import type { Action } from './action.ts'
-import type { ExecutingState, RunState } from './state.ts'
+import type { Call, RunState } from './state.ts'
 
 /** A limit that stands in the way, and how much of it is used. */
 export interface LimitFinding {
@@ -10,18 +11,8 @@ export interface LimitFinding {
   readonly used: number
 }
 
-/** The limit that forbids another turn, if one does. */
-export function limitsAfterTurn(state: RunState): LimitFinding | undefined {
-  const { turnsMax } = state.limits
-  const { turns } = state.totals
-  if (turnsMax !== undefined && turns >= turnsMax) return { limit: 'turnsMax', max: turnsMax, used: turns }
-  return undefined
-}
-
-/** How many more calls the run may start, however many turns it takes. */
-export function callsLeft(state: ExecutingState): number {
-  return (state.limits.toolCallsMax ?? Infinity) - state.totals.toolCalls
-}
+/** Fewer output tokens than this are not worth a model call. */
+const OUTPUT_TOKENS_MIN = 16
 
 /** The finish reason that names a limit. */
 export const limitReasons: { readonly [L in LimitName]: FinishReason } = {
@@ -29,16 +20,93 @@ export const limitReasons: { readonly [L in LimitName]: FinishReason } = {
   toolCallsMax: 'tool_call_limit',
   toolCallsPerTurnMax: 'tool_call_limit',
   tokensMax: 'token_limit',
+  inputTokensMax: 'token_limit',
+  outputTokensMax: 'token_limit',
   costMaxUsd: 'cost_limit',
   durationMaxMs: 'time_limit',
   repeatsMax: 'repeat_limit',
 }
 
+/** What of each limit that forbids further model calls is used up at a time. */
+function used(state: RunState, now: number): { readonly [L in LimitName]?: number } {
+  const { inputTokens = 0, outputTokens = 0 } = state.totals.usage
+  return {
+    turnsMax: state.totals.turns,
+    tokensMax: inputTokens + outputTokens,
+    inputTokensMax: inputTokens,
+    outputTokensMax: outputTokens,
+    costMaxUsd: state.totals.costUsd ?? 0,
+    durationMaxMs: activeMs(state, now),
+  }
+}
+
+/** Law 9: the limit that is used up, and so forbids another model call. */
+export function usedUpLimit(state: RunState, now: number): LimitFinding | undefined {
+  for (const [name, amount] of Object.entries(used(state, now)) as [LimitName, number][]) {
+    const max = state.limits[name]
+    if (max !== undefined && amount >= max) return { limit: name, max, used: amount }
+  }
+  return undefined
+}
+
+/** What a model call may use, or the limit that leaves it too little. Reserved before the call, settled after it. */
+export function reserveCall(state: RunState, now: number): LimitFinding | { readonly outputTokens: number } {
+  const found = usedUpLimit(state, now)
+  if (found) return found
+  const amounts = used(state, now)
+  const { tokensMax, inputTokensMax, outputTokensMax, costMaxUsd } = state.limits
+  const input = state.contextTokens
+  const left: readonly (readonly [LimitName, number])[] = [
+    ['tokensMax', (tokensMax ?? Infinity) - (amounts.tokensMax ?? 0) - input],
+    ['outputTokensMax', (outputTokensMax ?? Infinity) - (amounts.outputTokensMax ?? 0)],
+    ['costMaxUsd', affordableTokens(state, (costMaxUsd ?? Infinity) - (amounts.costMaxUsd ?? 0))],
+    ['inputTokensMax', (amounts.inputTokensMax ?? 0) + input > (inputTokensMax ?? Infinity) ? 0 : Infinity],
+  ]
+  const [name, outputTokens] = left.reduce((least, next) => (next[1] < least[1] ? next : least))
+  if (outputTokens >= OUTPUT_TOKENS_MIN) return { outputTokens: Math.floor(outputTokens) }
+  return { limit: name, max: state.limits[name] ?? 0, used: amounts[name] ?? 0 }
+}
+
+/** Output tokens that the money left pays for, after the input has been paid. */
+function affordableTokens(state: RunState, leftUsd: number): number {
+  const { price } = state.definition
+  if (leftUsd === Infinity || price === undefined) return Infinity
+  const afterInput = leftUsd - costOf(price, { inputTokens: state.contextTokens })
+  const perToken = price.outputUsd / 1_000_000
+  if (afterInput <= 0) return 0
+  return perToken === 0 ? Infinity : afterInput / perToken
+}
+
+/** How long a run has been at work, in milliseconds: waiting for a person or for a process does not count. */
+export function activeMs(state: RunState, now: number): number {
+  return now - state.startedAt - state.waitedMs
+}
+
+/** When the run's time is up, in milliseconds since 1970 UTC, if it works on without a pause. */
+export function deadlineOf(state: RunState): number | undefined {
+  const { durationMaxMs } = state.limits
+  return durationMaxMs === undefined ? undefined : state.startedAt + state.waitedMs + durationMaxMs
+}
+
+/** How many more calls the run may start, however many turns it takes. */
+export function callsLeft(state: RunState): number {
+  return (state.limits.toolCallsMax ?? Infinity) - state.totals.toolCalls
+}
+
+/** The limit on repeats, where this call has met it. */
+export function repeatLimit(state: RunState, call: Call): LimitFinding | undefined {
+  const max = state.limits.repeatsMax ?? defaultLimits.repeatsMax
+  const { repeated } = state.totals
+  if (repeated >= max) return { limit: 'repeatsMax', max, used: repeated }
+  const errors = state.errorStreaks[call.name]?.count ?? 0
+  return errors >= 2 * max ? { limit: 'repeatsMax', max, used: errors } : undefined
+}
+
 /** Puts on record that a limit was met. */
-export function meetLimit(state: RunState, { limit, max, used }: LimitFinding): Action {
+export function meetLimit(state: RunState, { limit, max, used: amount }: LimitFinding): Action {
   const policy = state.limits.onLimit ?? 'finalize'
   return {
     kind: 'meet_limit',
-    facts: [{ type: 'limit_reached', turn: state.turn, limit, max, used, policy }],
+    facts: [{ type: 'limit_reached', turn: state.turn, limit, max, used: amount, policy }],
   }
 }

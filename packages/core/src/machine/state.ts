@@ -7,6 +7,7 @@ import type { JsonObject } from '../vocabulary/json.ts'
 import type { LimitName, Limits, OnLimit, RetryPolicy } from '../vocabulary/limits.ts'
 import type { Recovery, ToolChoice, ToolEffect } from '../vocabulary/tool-definition.ts'
 import type { Usage } from '../vocabulary/usage.ts'
+import type { CallLog } from './call-log.ts'
 import type { History } from './history.ts'
 
 /** The phases of a run, in the order in which a run without retries comes through them. */
@@ -18,17 +19,23 @@ export interface Totals {
   readonly turns: number
   /** Calls that were started, each once however many attempts it took. */
   readonly toolCalls: number
+  readonly toolCallsByTool: { readonly [tool: string]: number }
+  /** Calls that were not run because their recorded answer was served. */
+  readonly repeated: number
   readonly usage: Usage
   readonly costUsd?: number
   /** The part of `usage` and `costUsd` that is not of the latest attempt, whose numbers may still be replaced. */
   readonly settledUsage: Usage
   readonly settledCostUsd?: number
+  /** Of the latest attempt. */
+  readonly latestUsage: Usage
 }
 
 /** A limit that was met and that nobody has raised since. */
 export interface MetLimit {
   readonly limit: LimitName
   readonly policy: OnLimit
+  readonly at: number
 }
 
 /** What is true of a run in every phase. */
@@ -49,8 +56,21 @@ export interface RunFacts {
   /** What the model is shown at the next call: messages whose calls all have their results. */
   readonly history: History
   readonly totals: Totals
+  /** About how many input tokens the next request has: what was billed last, and an estimate of what came since. */
+  readonly contextTokens: number
+  /** Milliseconds in which nothing was in flight and the run waited for a person, or for a process. */
+  readonly waitedMs: number
+  readonly callLog: CallLog
+  /** How often each tool has failed with the same error in a row. */
+  readonly errorStreaks: { readonly [tool: string]: ErrorStreak }
   readonly metLimit?: MetLimit
   readonly cancel?: { readonly at: number; readonly by?: string; readonly reason?: string }
+}
+
+/** Failures of one tool with the same error, without anything else from it in between. */
+export interface ErrorStreak {
+  readonly resultDigest: string
+  readonly count: number
 }
 
 /** A part of a reply that is still coming. */

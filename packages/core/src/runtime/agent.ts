@@ -3,7 +3,6 @@ import { digestOf } from '../machine/digest.ts'
 import type { Model } from '../ports/model.ts'
 import type { Tool } from '../ports/tool.ts'
 import type { AgentDefinition } from '../vocabulary/agent-definition.ts'
-import type { Json } from '../vocabulary/json.ts'
 import { defaultLimits, limitNames, onLimits, type Limits, type RetryPolicy } from '../vocabulary/limits.ts'
 
 /** What an agent is put together from. */
@@ -17,6 +16,8 @@ export interface AgentOptions {
   readonly limits?: Limits
   /** Whether the model may ask for several tools in one reply; it may by default. */
   readonly parallelToolCalls?: boolean
+  /** Output tokens of one reply at most; the adapter's own bound where not given. */
+  readonly maxOutputTokens?: number
   /** How failed model calls are tried again; `defaultRetryPolicy` where nothing is said. */
   readonly retry?: Partial<RetryPolicy>
 }
@@ -36,7 +37,15 @@ export interface Agent {
 
 /** Puts an agent together. Throws a `ConfigurationError` for what could not work. */
 export function defineAgent(options: AgentOptions): Agent {
-  const { name, instructions, model, tools = [], parallelToolCalls = true, retry = {} } = options
+  const {
+    name,
+    instructions,
+    model,
+    tools = [],
+    parallelToolCalls = true,
+    retry = {},
+    maxOutputTokens,
+  } = options
   if (typeof name !== 'string' || name.trim() === '') {
     throw new ConfigurationError(
       'An agent needs a name: the ledger records it, and a resume finds the agent by it.',
@@ -55,19 +64,23 @@ export function defineAgent(options: AgentOptions): Agent {
   requireLimits(name, limits)
   return {
     ...{ name, instructions, model, tools, limits, parallelToolCalls, retry },
-    definition: definitionOf({ model, instructions, tools, parallelToolCalls }),
+    definition: definitionOf({ model, instructions, tools, parallelToolCalls }, maxOutputTokens),
   }
 }
 
 function definitionOf(
   agent: Pick<Agent, 'model' | 'instructions' | 'tools' | 'parallelToolCalls'>,
+  maxOutputTokens: number | undefined,
 ): AgentDefinition {
   const { provider, api, modelId } = agent.model
   const { instructions, parallelToolCalls } = agent
   const model = { provider, api, modelId }
   const tools = agent.tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
-  const digest = digestOf({ model, instructions, tools, parallelToolCalls } satisfies Json)
-  return { model, instructions, tools, parallelToolCalls, digest }
+  const said = {
+    ...{ model, instructions, tools, parallelToolCalls },
+    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+  }
+  return { ...said, digest: digestOf(said) }
 }
 
 function requireTools(agent: string, tools: readonly Tool[]): void {

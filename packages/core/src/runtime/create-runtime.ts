@@ -2,9 +2,10 @@ import { ConfigurationError, RunNotFoundError } from '../errors.ts'
 import type { Host } from '../ports/clock.ts'
 import type { Ledger } from '../ports/ledger.ts'
 import type { StartCommand } from '../vocabulary/command.ts'
-import type { UserMessage, UserPart } from '../vocabulary/content.ts'
+import type { ModelRef, UserMessage, UserPart } from '../vocabulary/content.ts'
 import { parseRunId, type RunId } from '../vocabulary/ids.ts'
 import { defaultRetryPolicy, type Limits } from '../vocabulary/limits.ts'
+import type { Price } from '../vocabulary/price.ts'
 import { requireLimits, type Agent } from './agent.ts'
 import { defaultHost } from './host.ts'
 import { RunHub } from './run-hub.ts'
@@ -16,9 +17,14 @@ export interface RuntimeOptions {
   readonly ledger: Ledger
   /** The agents that a resume can find by the name in the ledger. Those that `run` is given are known as well. */
   readonly agents?: readonly Agent[]
+  /** What models cost: by model id, or as a function. Without a price a run has no cost, and no `costMaxUsd`. */
+  readonly prices?: Prices
   /** Time, timers, randomness, and where stray errors are reported; the host's own where not given. */
   readonly host?: Partial<Host>
 }
+
+/** Says what a model costs; `undefined` where it does not know. */
+export type Prices = { readonly [modelId: string]: Price } | ((model: ModelRef) => Price | undefined)
 
 /** What one run may have of its own. */
 export interface RunOptions {
@@ -41,7 +47,8 @@ export interface Runtime {
 }
 
 /** Puts a runtime together. */
-export function createRuntime({ ledger, agents = [], host: given = {} }: RuntimeOptions): Runtime {
+export function createRuntime(options: RuntimeOptions): Runtime {
+  const { ledger, agents = [], prices = {}, host: given = {} } = options
   if (typeof ledger?.append !== 'function') {
     throw new ConfigurationError(
       'createRuntime needs a ledger, such as memoryLedger() or sqliteLedger(path).',
@@ -55,14 +62,17 @@ export function createRuntime({ ledger, agents = [], host: given = {} }: Runtime
     if (hubs.get(runId)?.deref() === undefined) hubs.delete(runId)
   })
 
-  const know = (agent: Agent): void => {
+  const know = (agent: Agent): Agent => {
     const other = known.get(agent.name)
-    if (other && other !== agent && other.definition.digest !== agent.definition.digest) {
+    if (other && other.definition.digest !== agent.definition.digest) {
       throw new ConfigurationError(
         `Two different agents are named ${agent.name}; a resume could not tell which one a run belongs to. Rename one.`,
       )
     }
-    known.set(agent.name, agent)
+    const price = typeof prices === 'function' ? prices(agent.definition.model) : prices[agent.model.modelId]
+    const priced = price ? { ...agent, definition: { ...agent.definition, price } } : agent
+    known.set(agent.name, priced)
+    return priced
   }
   agents.forEach(know)
 
@@ -83,9 +93,8 @@ export function createRuntime({ ledger, agents = [], host: given = {} }: Runtime
 
   return {
     run(agent, input, options = {}) {
-      know(agent)
       const hub = hubOf(newId())
-      hub.start(startCommand(hub.runId, agent, input, options))
+      hub.start(startCommand(hub.runId, know(agent), input, options))
       return handle(hub)
     },
     resume(text) {
@@ -106,6 +115,11 @@ function startCommand(
 ): StartCommand {
   const limits = { ...agent.limits, ...options.limits }
   requireLimits(agent.name, limits)
+  if (limits.costMaxUsd !== undefined && agent.definition.price === undefined) {
+    throw new ConfigurationError(
+      `The run is limited to ${limits.costMaxUsd} US dollars, but nobody knows what ${agent.model.modelId} costs, so the limit could not hold. Give createRuntime a price for it in prices.`,
+    )
+  }
   return {
     ...{ type: 'start', runId, agent: agent.name, definition: agent.definition, limits },
     retry: { ...defaultRetryPolicy, ...agent.retry },

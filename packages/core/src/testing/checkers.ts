@@ -76,7 +76,7 @@ function orderIsKept(events: readonly RuntimeEvent[]): readonly Violation[] {
   })
 }
 
-/** Law 9, for the limits that are counted in calls. */
+/** Law 9, for the limits that are counted in calls, tokens and money. */
 function noCallPastALimit(events: readonly RuntimeEvent[]): readonly Violation[] {
   const firsts = events.filter((event) => 'attempt' in event && event.attempt === 1)
   const modelCalls = ofType(firsts, 'model_call_started')
@@ -85,6 +85,7 @@ function noCallPastALimit(events: readonly RuntimeEvent[]): readonly Violation[]
   return [
     ...pastTheLimit(events, counted, 'turnsMax'),
     ...pastTheLimit(events, ofType(firsts, 'tool_started'), 'toolCallsMax'),
+    ...pastTheBudget(events, ofType(events, 'model_call_started')),
     ...extra.map(({ seq }) => ({ law: 9, seq, what: 'a second finalizing call' })),
   ]
 }
@@ -101,6 +102,38 @@ function pastTheLimit(
     const max = raises.findLast((raise) => raise.seq < seq)?.max ?? first
     return index < max ? [] : [{ law: 9, seq, what: `start ${index + 1} where ${limit} is ${max}` }]
   })
+}
+
+/** Model calls, other than the finalizing one, that start when the tokens or the money are used up. */
+function pastTheBudget(
+  events: readonly RuntimeEvent[],
+  modelCalls: readonly EventOf<'model_call_started'>[],
+): readonly Violation[] {
+  const limits = ofType(events, 'run_started')[0]?.limits ?? {}
+  return modelCalls.flatMap(({ seq, finalizing }) => {
+    const spent = spentBefore(events, seq)
+    const past = (['tokensMax', 'inputTokensMax', 'outputTokensMax', 'costMaxUsd'] as const).filter(
+      (name) => !finalizing && spent[name] >= (limits[name] ?? Infinity),
+    )
+    return past.map((name) => ({ law: 9, seq, what: `a model call with ${name} of ${limits[name]} used up` }))
+  })
+}
+
+function spentBefore(
+  events: readonly RuntimeEvent[],
+  seq: number,
+): { readonly [L in 'tokensMax' | 'inputTokensMax' | 'outputTokensMax' | 'costMaxUsd']: number } {
+  const latest = new Map<string, EventOf<'usage_updated'>>()
+  for (const report of ofType(events, 'usage_updated')) {
+    if (report.seq < seq) latest.set(`${report.turn} ${report.attempt}`, report)
+  }
+  const reports = [...latest.values()]
+  const sum = (amount: (report: EventOf<'usage_updated'>) => number | undefined): number =>
+    reports.reduce((total, report) => total + (amount(report) ?? 0), 0)
+  const inputTokensMax = sum(({ usage }) => usage.inputTokens)
+  const outputTokensMax = sum(({ usage }) => usage.outputTokens)
+  const costMaxUsd = sum((report) => report.costUsd)
+  return { inputTokensMax, outputTokensMax, costMaxUsd, tokensMax: inputTokensMax + outputTokensMax }
 }
 
 /** Law 12. */

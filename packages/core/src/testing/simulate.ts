@@ -5,7 +5,7 @@ import type { RuntimeEvent } from '../vocabulary/event.ts'
 import type { RunId } from '../vocabulary/ids.ts'
 import type { JsonObject } from '../vocabulary/json.ts'
 import type { Agent } from '../runtime/agent.ts'
-import { createRuntime } from '../runtime/create-runtime.ts'
+import { createRuntime, type Prices } from '../runtime/create-runtime.ts'
 import type { RunResult } from '../runtime/run-result.ts'
 import type { Run } from '../runtime/run.ts'
 import { mortalLedger, SimulatedCrash, type CrashPoint, type MortalLedger } from './faults.ts'
@@ -26,6 +26,7 @@ export interface Simulation {
   /** The agent as each process makes it; it gets its process's view of the ledger. */
   readonly agentOf: (ledger: MortalLedger) => Agent
   readonly input: string
+  readonly prices?: Prices
   /** Takes this run up instead of starting one. */
   readonly resume?: RunId
   /** Where the first, the second … process dies. Those after the last live. */
@@ -58,7 +59,8 @@ export async function simulate(simulation: Simulation): Promise<Simulated> {
     processes++
     const agent = simulation.agentOf(own)
     const { random } = simulation
-    const runtime = createRuntime({ ledger: own, agents: [agent], host: { clock, random, report: () => {} } })
+    const host = { clock, random, report: () => {} }
+    const runtime = createRuntime({ ledger: own, agents: [agent], prices: simulation.prices ?? {}, host })
     try {
       const run: Run = runId ? runtime.resume(runId) : runtime.run(agent, simulation.input)
       runId = run.id

@@ -1,4 +1,5 @@
 import type { ModelRef } from './content.ts'
+import type { Price } from './price.ts'
 import type { ToolDefinition } from './tool-definition.ts'
 
 /**
@@ -10,5 +11,9 @@ export interface AgentDefinition {
   readonly instructions: string
   readonly tools: readonly ToolDefinition[]
   readonly parallelToolCalls: boolean
+  /** Output tokens of one reply at most. */
+  readonly maxOutputTokens?: number
+  /** What the model costs; not part of the digest. */
+  readonly price?: Price
   readonly digest: string
 }

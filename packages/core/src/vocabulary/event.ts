@@ -12,6 +12,7 @@ import type { RunId, ToolCallId } from './ids.ts'
 import type { Json, JsonObject } from './json.ts'
 import type { LimitName, Limits, OnLimit, RetryPolicy } from './limits.ts'
 import type { AgentDefinition } from './agent-definition.ts'
+import type { Price } from './price.ts'
 import type { Recovery, ToolChoice, ToolEffect } from './tool-definition.ts'
 import type { Usage } from './usage.ts'
 
@@ -150,7 +151,9 @@ export interface EventBodies {
   usage_updated: {
     readonly attempt: number
     readonly usage: Usage
+    /** US dollars for this attempt so far, by `price`. Never computed again. */
     readonly costUsd?: number
+    readonly price?: Price
     readonly raw?: Json
   }
   /** The reply as it enters the history, whole, or marked as partial where it was cut off. */

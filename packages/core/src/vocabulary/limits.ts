@@ -6,13 +6,21 @@ export interface Limits {
   readonly toolCallsMax?: number
   /** Tool calls that are run for one reply of the model. */
   readonly toolCallsPerTurnMax?: number
-  /** Input and output tokens together. */
+  /** Tool calls that are run, by the name of the tool. Calls past one get `limit_reached`; the run goes on. */
+  readonly callsMaxByTool?: { readonly [tool: string]: number }
+  /** Input and output tokens together. A call is not made when too few are left for it; its output is held to them. */
   readonly tokensMax?: number
-  /** US dollars. */
+  readonly inputTokensMax?: number
+  readonly outputTokensMax?: number
+  /** US dollars. Needs a price for the model. */
   readonly costMaxUsd?: number
   /** Milliseconds from `run_started`, waiting for a person not counted. */
   readonly durationMaxMs?: number
-  /** The same call with the same input, in one run. */
+  /**
+   * How often one call (tool and input) may give the same answer. From then on it is not run: the recorded answer is
+   * served as `repeated`; and when that has happened as often, or a tool has failed with the same error twice as often
+   * in a row, the limit is met.
+   */
   readonly repeatsMax?: number
   /** Read tools that run at the same time. */
   readonly concurrencyMax?: number
@@ -35,6 +43,8 @@ export const limitNames = [
   'toolCallsMax',
   'toolCallsPerTurnMax',
   'tokensMax',
+  'inputTokensMax',
+  'outputTokensMax',
   'costMaxUsd',
   'durationMaxMs',
   'repeatsMax',
@@ -44,10 +54,12 @@ export type LimitName = (typeof limitNames)[number]
 /** Limits that protect where the agent names none. */
 export const defaultLimits: Limits & {
   readonly turnsMax: number
+  readonly repeatsMax: number
   readonly concurrencyMax: number
   readonly graceMs: number
 } = {
   turnsMax: 20,
+  repeatsMax: 3,
   concurrencyMax: 8,
   graceMs: 2_000,
   onLimit: 'finalize',
