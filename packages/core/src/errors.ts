@@ -61,6 +61,17 @@ export class LedgerDamagedError extends TallystickError {
   }
 }
 
+/** An event of a type, or of a version, that this release does not know. Code `unknown_event`. */
+export class UnknownEventError extends TallystickError {
+  constructor(runId: string, seq: number, what: string) {
+    super(
+      'unknown_event',
+      `Event ${seq} of run ${runId} is ${what}, which this release does not know, so nobody here can tell what ` +
+        `follows from it. A newer release wrote it: read the run with that one. Exporting it is possible all the same.`,
+    )
+  }
+}
+
 /** The store cannot be opened, read or written. Code `ledger_unavailable`. */
 export class LedgerUnavailableError extends TallystickError {
   constructor(message: string, options?: { readonly cause?: unknown }) {

@@ -7,8 +7,14 @@ import { idempotencyKeyOf, toolCallIdOf, type RunId, type ToolCallId } from '../
 import type { Limits } from '../vocabulary/limits.ts'
 
 const model = { provider: 'scripted', api: 'script', modelId: 'sample-1' }
-const limits: Limits = { turnsMax: 8, costMaxUsd: 0.25, onLimit: 'finalize' }
+const limits: Limits = {
+  turnsMax: 8,
+  costMaxUsd: 0.25,
+  callsMaxByTool: { get_weather: 3 },
+  onLimit: 'finalize',
+}
 const usage = { inputTokens: 120, outputTokens: 17, cacheReadTokens: 64 }
+const price = { inputUsd: 3, outputUsd: 15, cacheReadUsd: 0.3, cacheWriteUsd: 3.75, source: 'sample 1' }
 const definition: AgentDefinition = {
   model,
   instructions: 'Answer briefly.',
@@ -20,6 +26,8 @@ const definition: AgentDefinition = {
     },
   ],
   parallelToolCalls: true,
+  maxOutputTokens: 1024,
+  price,
   digest: 'd1'.repeat(32),
 }
 
@@ -208,7 +216,7 @@ function modelFacts(toolCallId: ToolCallId): { readonly [T in ModelEventType]: F
       ...call,
       malformed: { text: '{"city":', error: 'Unexpected end' },
     },
-    usage_updated: { type: 'usage_updated', ...attempt, usage, costUsd: 0.0125, raw: { input: 120 } },
+    usage_updated: { type: 'usage_updated', ...attempt, usage, costUsd: 0.0125, price, raw: { input: 120 } },
     assistant_message_finished: {
       type: 'assistant_message_finished',
       ...attempt,

@@ -1,0 +1,39 @@
+import type * as z from 'zod'
+import { LedgerDamagedError, UnknownEventError } from '../errors.ts'
+import { eventCatalogue } from '../vocabulary/event-catalogue.ts'
+import { callEnvelopeSchema, envelopeSchema, eventSchemas } from '../vocabulary/event-schema.ts'
+import { callEventTypes, type EventType, type RuntimeEvent } from '../vocabulary/event.ts'
+
+const callTypes: ReadonlySet<string> = new Set(callEventTypes)
+
+/**
+ * Reads an event from outside: an import, or a store of other people's. Answers the value that it was given, unknown
+ * fields included. Throws an `UnknownEventError` for a type, or a version of a type, that this release does not know,
+ * and a `LedgerDamagedError` that names the place for anything else that is no event.
+ */
+export function parseEvent(value: unknown): RuntimeEvent {
+  requireValid(envelopeSchema, value, 'An event')
+  const { type, v, seq, runId } = value as { type?: unknown; v: number; seq: number; runId: string }
+  const subject = `Event ${seq} of run ${runId}`
+  if (typeof type !== 'string') throw damaged(subject, 'type', 'expected string')
+  if (!isKnown(type) || v > eventCatalogue[type].v) throw new UnknownEventError(runId, seq, `${type} v${v}`)
+  if (callTypes.has(type)) requireValid(callEnvelopeSchema, value, subject)
+  requireValid(eventSchemas[type], value, subject)
+  return value as RuntimeEvent
+}
+
+function isKnown(type: string): type is EventType {
+  return Object.hasOwn(eventCatalogue, type)
+}
+
+function requireValid(schema: z.ZodType, value: unknown, subject: string): void {
+  const issue = schema.safeParse(value).error?.issues[0]
+  if (issue) throw damaged(subject, issue.path.join('.') || 'its root', issue.message)
+}
+
+function damaged(subject: string, path: string, fault: string): LedgerDamagedError {
+  return new LedgerDamagedError(
+    `${subject} is damaged at ${path}: ${fault}. What follows from a damaged event cannot be trusted, so it was not ` +
+      `read. Run verify on the ledger that it comes from, or export it there again.`,
+  )
+}

@@ -1,0 +1,79 @@
+import * as z from 'zod'
+import {
+  outcomes,
+  stopReasons,
+  type AssistantPart,
+  type FilePart,
+  type ImagePart,
+  type ModelRef,
+  type Opaque,
+  type Outcome,
+  type ProviderPart,
+  type ReasoningPart,
+  type RequestedCall,
+  type ResultPart,
+  type StopReason,
+  type TextPart,
+  type ToolCallPart,
+  type UserMessage,
+  type UserPart,
+} from './content.ts'
+import { parseToolCallId, type ToolCallId } from './ids.ts'
+import { json, jsonObject, objectOf, optional, text, variantOf } from './schema.ts'
+
+/** Names one tool call, as the runtime mints it. */
+export const toolCallId: z.ZodType<ToolCallId> = z.custom<ToolCallId>(
+  (value) => typeof value === 'string' && parseToolCallId(value) !== undefined,
+  'Invalid input: expected a tool call id',
+)
+
+/** The closed lists of words, and the model's name, as content holds them. */
+export const outcome: z.ZodType<Outcome> = z.enum(outcomes)
+export const stopReason: z.ZodType<StopReason> = z.enum(stopReasons)
+export const modelRef: z.ZodType<ModelRef> = objectOf<ModelRef>({ provider: text, api: text, modelId: text })
+
+const opaque: z.ZodType<Opaque> = objectOf<Opaque>({ provider: text, api: text, data: json })
+type Malformed = NonNullable<RequestedCall['malformed']>
+const malformed: z.ZodType<Malformed> = objectOf<Malformed>({ text, error: text })
+
+const textPart = objectOf<TextPart>({ type: z.literal('text'), text, opaque: optional(opaque) })
+const imagePart = objectOf<ImagePart>({
+  ...{ type: z.literal('image'), mediaType: text, data: optional(text), url: optional(text) },
+})
+const filePart = objectOf<FilePart>({
+  ...{ type: z.literal('file'), mediaType: text, name: optional(text) },
+  ...{ data: optional(text), url: optional(text) },
+})
+const reasoningPart = objectOf<ReasoningPart>({
+  ...{ type: z.literal('reasoning'), text, opaque: optional(opaque) },
+})
+const providerPart = objectOf<ProviderPart>({ type: z.literal('provider'), kind: text, opaque })
+
+/** The fields of a call as the model wrote it. */
+export const requestedFields: {
+  readonly providerCallId: z.ZodType<string>
+  readonly name: z.ZodType<string>
+  readonly input: typeof jsonObject
+  readonly malformed: z.ZodExactOptional<typeof malformed>
+  readonly opaque: z.ZodExactOptional<typeof opaque>
+} = {
+  ...{ providerCallId: text, name: text, input: jsonObject },
+  ...{ malformed: optional(malformed), opaque: optional(opaque) },
+}
+
+const toolCallPart = objectOf<ToolCallPart>({ type: z.literal('tool_call'), ...requestedFields, toolCallId })
+
+/** What messages and results are made of. */
+export const assistantPart: z.ZodType<AssistantPart> = variantOf<AssistantPart>({
+  ...{ text: textPart, reasoning: reasoningPart, tool_call: toolCallPart, provider: providerPart },
+})
+export const resultPart: z.ZodType<ResultPart> = variantOf<ResultPart>({
+  ...{ text: textPart, image: imagePart, file: filePart },
+})
+const userPart = variantOf<UserPart>({
+  ...{ text: textPart, image: imagePart, file: filePart },
+})
+/** A message of the user. */
+export const userMessage: z.ZodType<UserMessage> = objectOf<UserMessage>({
+  ...{ role: z.literal('user'), parts: z.array(userPart) },
+})

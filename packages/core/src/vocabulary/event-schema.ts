@@ -1,0 +1,208 @@
+import * as z from 'zod'
+import type { AgentDefinition } from './agent-definition.ts'
+import {
+  assistantPart,
+  modelRef,
+  outcome,
+  requestedFields,
+  resultPart,
+  stopReason,
+  toolCallId,
+  userMessage,
+} from './content-schema.ts'
+import {
+  callPlans,
+  deliveries,
+  finishReasons,
+  resumeReasons,
+  type CallRefusal,
+  type CollectedCall,
+  type EventBodies,
+  type EventEnvelope,
+  type EventType,
+  type ParentRef,
+} from './event.ts'
+import { failureClasses, type ModelFailure } from './failure.ts'
+import { parseRunId, type RunId } from './ids.ts'
+import { limitNames, onLimits, type Limits, type RetryPolicy } from './limits.ts'
+import {
+  amount,
+  count,
+  flag,
+  json,
+  jsonObject,
+  objectOf,
+  optional,
+  ordinal,
+  text,
+  variantOf,
+} from './schema.ts'
+import type { Price } from './price.ts'
+import { recoveries, toolEffects, type ToolChoice, type ToolDefinition } from './tool-definition.ts'
+import type { Usage } from './usage.ts'
+
+const runId = z.custom<RunId>(
+  (value) => typeof value === 'string' && parseRunId(value) !== undefined,
+  'Invalid input: expected a run id',
+)
+const moment = z.int()
+
+/** What stands on every event, whatever its type. */
+export const envelopeSchema: z.ZodType<EventEnvelope> = objectOf<EventEnvelope>({
+  ...{ runId, seq: ordinal, epoch: ordinal, turn: count, at: moment, v: ordinal },
+  toolCallId: optional(toolCallId),
+})
+
+/** What stands on every event that always concerns one tool call. */
+export const callEnvelopeSchema: z.ZodType<{ readonly toolCallId: string }> = z.looseObject({ toolCallId })
+
+const price = objectOf<Price>({
+  ...{ inputUsd: amount, outputUsd: amount },
+  ...{ cacheReadUsd: optional(amount), cacheWriteUsd: optional(amount), source: optional(text) },
+})
+const toolDefinition = objectOf<ToolDefinition>({ name: text, description: text, inputSchema: jsonObject })
+const definition = objectOf<AgentDefinition>({
+  ...{ model: modelRef, instructions: text, tools: z.array(toolDefinition) },
+  ...{ parallelToolCalls: flag, digest: text, maxOutputTokens: optional(amount), price: optional(price) },
+})
+const limits = objectOf<Limits>({
+  turnsMax: optional(amount),
+  toolCallsMax: optional(amount),
+  toolCallsPerTurnMax: optional(amount),
+  callsMaxByTool: optional(z.record(text, amount)),
+  tokensMax: optional(amount),
+  inputTokensMax: optional(amount),
+  outputTokensMax: optional(amount),
+  costMaxUsd: optional(amount),
+  durationMaxMs: optional(amount),
+  repeatsMax: optional(amount),
+  concurrencyMax: optional(amount),
+  graceMs: optional(amount),
+  onLimit: optional(z.enum(onLimits)),
+})
+const retry = objectOf<RetryPolicy>({
+  ...{ attemptsMax: amount, baseMs: amount, capMs: amount, retryAfterMaxMs: amount },
+})
+const parent = objectOf<ParentRef>({ runId, seq: count, relation: z.enum(['fork', 'child', 'session']) })
+const usage = objectOf<Usage>({
+  inputTokens: optional(amount),
+  outputTokens: optional(amount),
+  cacheReadTokens: optional(amount),
+  cacheWriteTokens: optional(amount),
+  reasoningTokens: optional(amount),
+})
+const failure = objectOf<ModelFailure>({
+  ...{ class: z.enum(failureClasses), message: text, retryable: flag },
+  ...{ retryAfterMs: optional(amount), status: optional(amount), requestId: optional(text) },
+})
+const toolChoice = variantOf<ToolChoice>({
+  auto: objectOf<{ readonly type: 'auto' }>({ type: z.literal('auto') }),
+  any: objectOf<{ readonly type: 'any' }>({ type: z.literal('any') }),
+  none: objectOf<{ readonly type: 'none' }>({ type: z.literal('none') }),
+  tool: objectOf<{ readonly type: 'tool'; readonly name: string }>({ type: z.literal('tool'), name: text }),
+})
+const effect = z.enum(toolEffects)
+const collectedCall = objectOf<CollectedCall>({
+  ...{ toolCallId, name: text, plan: z.enum(callPlans), inputDigest: text },
+  ...{ effect: optional(effect), recovery: optional(z.enum(recoveries)), reason: optional(text) },
+  refusal: optional(objectOf<CallRefusal>({ outcome, text })),
+})
+const limitName = z.enum(limitNames)
+const delta = { attempt: ordinal, part: count, text }
+
+const runSchemas = {
+  run_started: objectOf<EventBodies['run_started']>({
+    ...{ agent: text, definition, limits, retry },
+    ...{ sessionId: optional(text), parent: optional(parent) },
+  }),
+  run_resumed: objectOf<EventBodies['run_resumed']>({
+    ...{ why: z.enum(resumeReasons), inDoubt: z.array(toolCallId), definition: optional(definition) },
+  }),
+  run_finished: objectOf<EventBodies['run_finished']>({
+    ...{ reason: z.enum(finishReasons), turns: count, toolCalls: count, usage },
+    ...{ costUsd: optional(amount), detail: optional(text) },
+  }),
+  input_received: objectOf<EventBodies['input_received']>({
+    ...{ message: userMessage, delivery: z.enum(deliveries), receipt: optional(text) },
+  }),
+}
+
+const modelSchemas = {
+  model_call_started: objectOf<EventBodies['model_call_started']>({
+    ...{ attempt: ordinal, model: modelRef, requestDigest: text, toolChoice, finalizing: flag },
+    maxOutputTokens: optional(amount),
+  }),
+  assistant_started: objectOf<EventBodies['assistant_started']>({
+    ...{ attempt: ordinal, providerMessageId: optional(text), servedModel: optional(text) },
+  }),
+  assistant_text_delta: objectOf<EventBodies['assistant_text_delta']>(delta),
+  assistant_reasoning_delta: objectOf<EventBodies['assistant_reasoning_delta']>(delta),
+  tool_input_delta: objectOf<EventBodies['tool_input_delta']>({ ...delta, name: text }),
+  tool_request_ready: objectOf<EventBodies['tool_request_ready']>({
+    ...{ attempt: ordinal, part: count, ...requestedFields },
+  }),
+  usage_updated: objectOf<EventBodies['usage_updated']>({
+    ...{ attempt: ordinal, usage, costUsd: optional(amount), price: optional(price), raw: optional(json) },
+  }),
+  assistant_message_finished: objectOf<EventBodies['assistant_message_finished']>({
+    ...{ attempt: ordinal, stopReason, rawStopReason: optional(text), partial: flag },
+    ...{ parts: z.array(assistantPart), providerMessageId: optional(text) },
+  }),
+  model_stream_failed: objectOf<EventBodies['model_stream_failed']>({
+    ...{ attempt: ordinal, failure, retryAt: optional(moment) },
+  }),
+}
+
+const toolSchemas = {
+  tool_requests_collected: objectOf<EventBodies['tool_requests_collected']>({
+    calls: z.array(collectedCall),
+  }),
+  approval_requested: objectOf<EventBodies['approval_requested']>({
+    ...{ name: text, attempt: ordinal, inputDigest: text },
+    ...{ expiresAt: optional(moment), reason: optional(text) },
+  }),
+  approval_decided: objectOf<EventBodies['approval_decided']>({
+    ...{ attempt: ordinal, approved: flag, by: text, inputDigest: text },
+    ...{ input: optional(jsonObject), reason: optional(text) },
+  }),
+  tool_started: objectOf<EventBodies['tool_started']>({
+    ...{ name: text, attempt: ordinal, idempotencyKey: text, effect },
+  }),
+  tool_progress: objectOf<EventBodies['tool_progress']>({ attempt: ordinal, data: json }),
+  tool_result: objectOf<EventBodies['tool_result']>({
+    ...{ name: text, outcome, content: z.array(resultPart), durationMs: optional(amount) },
+  }),
+  tool_results_injected: objectOf<EventBodies['tool_results_injected']>({
+    toolCallIds: z.array(toolCallId),
+  }),
+}
+
+const steeringSchemas = {
+  context_compacted: objectOf<EventBodies['context_compacted']>({
+    ...{ summary: userMessage, replacedMessages: count },
+    ...{ tokensBefore: optional(amount), tokensAfter: optional(amount) },
+  }),
+  agent_handed_off: objectOf<EventBodies['agent_handed_off']>({ from: text, to: text, definition }),
+  guardrail_tripped: objectOf<EventBodies['guardrail_tripped']>({
+    guardrail: text,
+    on: z.enum(['input', 'output', 'tool_input', 'tool_output']),
+    action: z.enum(['block', 'replace', 'record']),
+    detail: optional(text),
+  }),
+  limit_reached: objectOf<EventBodies['limit_reached']>({
+    ...{ limit: limitName, max: amount, used: amount, policy: z.enum(onLimits) },
+  }),
+  limit_raised: objectOf<EventBodies['limit_raised']>({ limit: limitName, max: amount, by: text }),
+  cancel_requested: objectOf<EventBodies['cancel_requested']>({ by: optional(text), reason: optional(text) }),
+}
+
+/**
+ * What each event carries beside its envelope, as schemas for what comes from outside: an import, another's store.
+ * Fields that are not named are kept.
+ */
+export const eventSchemas: { readonly [T in EventType]: z.ZodType<EventBodies[T]> } = {
+  ...runSchemas,
+  ...modelSchemas,
+  ...toolSchemas,
+  ...steeringSchemas,
+}

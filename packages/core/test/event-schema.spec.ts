@@ -1,0 +1,156 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  eventSchemas,
+  eventTypes,
+  LedgerDamagedError,
+  parseEvent,
+  UnknownEventError,
+  type EventType,
+  type Json,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { play, program } from './program.ts'
+
+const runId = sampleRunId(1)
+const facts = everyFact(runId)
+
+function sample(type: EventType): RuntimeEvent {
+  return stamped(runId, [facts[type]])[0]!
+}
+
+type Path = readonly (string | number)[]
+
+/** Places whose value is the user's, the model's or the vendor's own: any JSON may stand there. */
+const free = [/\.input\b.+/, /\.inputSchema\b.+/, /\.opaque\.data\b/, /^\.data\b/, /^\.raw\b/]
+
+/** Every place inside a value, from its fields down to its leaves. */
+function placesOf(value: unknown, path: Path = []): readonly Path[] {
+  if (typeof value !== 'object' || value === null) return [path]
+  const own = path.length === 0 ? [] : [path]
+  return [...own, ...Object.entries(value).flatMap(([key, item]) => placesOf(item, [...path, key]))]
+}
+
+function at(value: unknown, path: Path): unknown {
+  return path.reduce<unknown>((inner, key) => (inner as Record<string, unknown>)[key], value)
+}
+
+/** A deep copy with another value at one place. */
+function changed(value: RuntimeEvent, path: Path, replacement: unknown): unknown {
+  const copy = JSON.parse(JSON.stringify(value)) as unknown
+  const holder = at(copy, path.slice(0, -1)) as Record<string, unknown>
+  holder[path.at(-1)!] = replacement
+  return copy
+}
+
+/** A value of another type than the one that stands there. */
+function wrongFor(value: unknown): unknown {
+  return typeof value === 'string' ? 4.5 : 'of another type'
+}
+
+/** Which error a value is refused with, and where it says that the fault is. */
+function refusalOf(value: unknown): string {
+  try {
+    parseEvent(value)
+    return 'accepted'
+  } catch (error) {
+    if (!(error instanceof LedgerDamagedError)) return String(error)
+    return `${error.name} at ${/is damaged at ([^ ]+):/.exec(error.message)?.[1]}`
+  }
+}
+
+describe('parseEvent', () => {
+  it.each(eventTypes)('takes %s with all that it may carry, as it is', (type) => {
+    const event = sample(type)
+    expect(parseEvent(event)).toBe(event)
+  })
+
+  it('takes every event of random runs, as it is', async () => {
+    await fc.assert(
+      fc.asyncProperty(program, async (random) => {
+        const { events } = await play(random)
+        const stored = JSON.parse(JSON.stringify(events)) as readonly RuntimeEvent[]
+        expect(stored.map(parseEvent)).toEqual(events)
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  it.each(eventTypes)('refuses %s with a value of a wrong type at any place, and names the place', (type) => {
+    const event = sample(type)
+    const places = placesOf(event).filter((path) => !free.some((place) => place.test(`.${path.join('.')}`)))
+    const answers = places.map((path) => refusalOf(changed(event, path, wrongFor(at(event, path)))))
+    expect(answers).toEqual(places.map((path) => `LedgerDamagedError at ${path.join('.')}`))
+    expect(places.length).toBeGreaterThan(6)
+  })
+
+  it.each(eventTypes)('finds in %s every field missing that has to be there', (type) => {
+    const { [type]: schema } = eventSchemas
+    const required = Object.keys(facts[type]).filter((field) => {
+      const { [field as never]: _gone, ...rest } = facts[type] as unknown as Record<string, Json>
+      return !schema.safeParse(rest).success
+    })
+    expect({ [type]: required }).toEqual({ [type]: requiredFields[type] })
+  })
+
+  it('keeps fields that it does not know', () => {
+    const event = { ...sample('tool_started'), since: 'the next release' }
+    expect(parseEvent(event)).toHaveProperty('since', 'the next release')
+  })
+
+  it('says of an unknown type, or a later version, that a newer release is needed', () => {
+    const unknown = { ...sample('tool_started'), type: 'tool_dreamt' }
+    expect(() => parseEvent(unknown)).toThrow(UnknownEventError)
+    expect(() => parseEvent(unknown)).toThrow(/Event 1 of run .* is tool_dreamt v1.*newer release/)
+    expect(() => parseEvent({ ...sample('tool_started'), v: 2 })).toThrow(UnknownEventError)
+    expect(() => parseEvent({ ...sample('tool_started'), type: 'constructor' })).toThrow(UnknownEventError)
+  })
+
+  it('refuses what is no event at all', () => {
+    for (const value of [null, undefined, 1, 'run_started', [], {}, { type: 'run_started' }]) {
+      expect(() => parseEvent(value)).toThrow(LedgerDamagedError)
+    }
+  })
+
+  it('holds call events to naming their call', () => {
+    const { toolCallId: _gone, ...nameless } = sample('tool_started')
+    expect(() => parseEvent(nameless)).toThrow(/at toolCallId/)
+  })
+
+  it('says nothing of what stood there', () => {
+    const secret = 'sk-secret'
+    const event = changed(sample('tool_started'), ['effect'], secret)
+    expect(() => parseEvent(event)).toThrow(LedgerDamagedError)
+    expect(() => parseEvent(event)).not.toThrow(secret)
+  })
+})
+
+const requiredFields: Readonly<Record<EventType, readonly string[]>> = {
+  run_started: ['agent', 'definition', 'limits', 'retry'],
+  run_resumed: ['why', 'inDoubt'],
+  run_finished: ['reason', 'turns', 'toolCalls', 'usage'],
+  input_received: ['delivery', 'message'],
+  model_call_started: ['attempt', 'model', 'requestDigest', 'toolChoice', 'finalizing'],
+  assistant_started: ['attempt'],
+  assistant_text_delta: ['attempt', 'part', 'text'],
+  assistant_reasoning_delta: ['attempt', 'part', 'text'],
+  tool_input_delta: ['attempt', 'part', 'name', 'text'],
+  tool_request_ready: ['attempt', 'part', 'providerCallId', 'name', 'input'],
+  usage_updated: ['attempt', 'usage'],
+  assistant_message_finished: ['attempt', 'stopReason', 'partial', 'parts'],
+  model_stream_failed: ['attempt', 'failure'],
+  tool_requests_collected: ['calls'],
+  approval_requested: ['name', 'attempt', 'inputDigest'],
+  approval_decided: ['attempt', 'approved', 'by', 'inputDigest'],
+  tool_started: ['name', 'attempt', 'effect', 'idempotencyKey'],
+  tool_progress: ['attempt', 'data'],
+  tool_result: ['name', 'outcome', 'content'],
+  tool_results_injected: ['toolCallIds'],
+  context_compacted: ['summary', 'replacedMessages'],
+  agent_handed_off: ['from', 'to', 'definition'],
+  guardrail_tripped: ['guardrail', 'on', 'action'],
+  limit_reached: ['limit', 'max', 'used', 'policy'],
+  limit_raised: ['limit', 'max', 'by'],
+  cancel_requested: [],
+}
