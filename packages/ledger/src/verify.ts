@@ -46,7 +46,7 @@ export async function* verifyLedger(ledger: Ledger): AsyncGenerator<RunVerdict |
   let broken: Fault | undefined
   try {
     for await (const runId of everyRun(ledger, source)) {
-      const verdict = await verifyRun(ledger, runId)
+      const verdict = await verifyListed(ledger, runId)
       sum.runs += 1
       sum.events += verdict.events
       if (!verdict.ok) sum.brokenRuns += 1
@@ -59,6 +59,17 @@ export async function* verifyLedger(ledger: Ledger): AsyncGenerator<RunVerdict |
   }
   const ok = sum.brokenRuns === 0 && broken === undefined
   yield { scope: 'store', ok, ...sum, ...(broken !== undefined && { broken }) }
+}
+
+/** A run that is listed and cannot be found under its id is damage, not a mistake of the caller. */
+async function verifyListed(ledger: Ledger, runId: RunId): Promise<RunVerdict> {
+  try {
+    return await verifyRun(ledger, runId)
+  } catch (error) {
+    if (!(error instanceof RunNotFoundError)) throw error
+    const broken = { runId, seq: 1, ...fault('run', 'the run that is listed', 'none') }
+    return { scope: 'run', runId, ok: false, events: 0, broken }
+  }
 }
 
 async function* everyRun(ledger: Ledger, source: AuditSource | undefined): AsyncGenerator<RunId> {

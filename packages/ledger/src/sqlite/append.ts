@@ -51,7 +51,7 @@ export function append(store: AppendStore, batch: Omit<Batch, 'bodies'>, options
 
 function appendWithin(store: AppendStore, batch: Batch, { durability, takes = [] }: AppendOptions): Head {
   const { runId, expected, events } = batch
-  const run = store.writes.run.get({ runId })
+  const run = store.reads.run.get({ runId })
   const head = run ? { seq: run.head_seq, epoch: run.epoch } : emptyHead
   // Not the head of now: a writer that was relieved in between must not learn its successor's epoch.
   const after = { seq: expected.expectedSeq + events.length, epoch: expected.epoch }
@@ -150,9 +150,9 @@ function insertEvent(
 }
 
 /** Raises the epoch of a run, durably. From then on the writer before can append nothing. */
-export function acquire({ committer, writes }: AppendStore, runId: RunId): Head {
+export function acquire({ committer, reads, writes }: AppendStore, runId: RunId): Head {
   return committer.transact('barrier', () => {
-    const run = writes.run.get({ runId })
+    const run = reads.run.get({ runId })
     if (run === undefined) throw new RunNotFoundError(runId)
     const epoch = run.epoch + 1
     const { pos, head_seq, head_hash } = run

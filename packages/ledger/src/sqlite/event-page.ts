@@ -1,4 +1,4 @@
-import type { RunId, RuntimeEvent, ToolCallId } from '@tallystick/core'
+import { LedgerDamagedError, type RunId, type RuntimeEvent, type ToolCallId } from '@tallystick/core'
 import type { StoredEvent } from '../stored-event.ts'
 import type { EventRange, EventRow, ReadQueries } from './queries.ts'
 
@@ -28,13 +28,24 @@ export function storedEvent(row: EventRow): StoredEvent {
 /** Events of a range, as one page: reading it holds no lock and no cursor once this has returned. */
 export function eventPage(reads: ReadQueries, range: EventRange): readonly StoredEvent[] {
   const page: StoredEvent[] = []
-  let bytes = 0
+  let [bytes, seq] = [0, range.fromSeq - 1]
   for (const row of reads.events.iterate(range)) {
+    // An index that is out of order would have the same page read for ever.
+    if (row.seq <= seq) throw outOfOrder(`the events of run ${range.runId}`)
+    seq = row.seq
     page.push(storedEvent(row))
     bytes += row.body?.length ?? 0
     if (page.length === eventsMax || bytes >= bytesMax) break
   }
   return page
+}
+
+/** Rows that do not come in the order that was asked for: an index of the file is damaged. */
+export function outOfOrder(what: string): LedgerDamagedError {
+  return new LedgerDamagedError(
+    `An index of the ledger is damaged: ${what} come out of order. What it says cannot be trusted. ` +
+      'Run verify on it, and restore a copy.',
+  )
 }
 
 /** Events of a range, page after page. Between pages the store may be written. */

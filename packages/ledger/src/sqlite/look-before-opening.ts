@@ -7,6 +7,9 @@ import { ledgerFailure, sqliteCode } from './sqlite-failure.ts'
 /** The `application_id` of a ledger file: the letters TLSK. */
 export const applicationId: number = 0x544c534b
 
+/** The smallest page that SQLite knows. */
+const pageBytesMin = 512
+
 /** What stands at a path: nothing yet, a file without content, or a ledger of some schema version. */
 export type Found =
   | { readonly kind: 'nothing' }
@@ -25,7 +28,10 @@ export function lookAt(path: string): Found {
       `${path} is ${stats.isDirectory() ? 'a folder' : 'no regular file'}, and a ledger is one file. Name the file.`,
     )
   }
-  return stats.size === 0 ? { kind: 'blank' } : identify(path)
+  if (stats.size === 0) return { kind: 'blank' }
+  // SQLite takes a file shorter than a page for one without content, and would write over it.
+  if (stats.size < pageBytesMin) throw foreign(path, 'no SQLite database')
+  return identify(path)
 }
 
 /** Refuses paths that SQLite takes for something else than a file. Throws `ConfigurationError`. */

@@ -14,23 +14,26 @@ export interface OfRun {
   readonly runId: string
 }
 
-/** What appending and taking over need. */
-export interface WriteQueries {
-  readonly run: PreparedQuery<OfRun, Selectable<RunTable>>
+/** What putting into an inbox and taking from it need. */
+export interface InboxQueries {
+  readonly inboxEntry: PreparedQuery<OfRun & { readonly key: string }, { readonly pos: number }>
+  readonly put: PreparedQuery<Insertable<InboxTable>, unknown>
+  readonly take: PreparedQuery<OfRun & { readonly key: string; readonly takenSeq: number }, unknown>
+}
+
+/** What appending, taking over and putting into an inbox need. */
+export interface WriteQueries extends InboxQueries {
   readonly insertRun: PreparedQuery<RunTable, unknown>
   readonly moveHead: PreparedQuery<Omit<RunTable, 'pos'>, unknown>
   readonly insertEvent: PreparedQuery<Insertable<EventTable>, unknown>
   readonly insertPayload: PreparedQuery<LedgerTables['payload'], unknown>
-  readonly take: PreparedQuery<OfRun & { readonly key: string; readonly takenSeq: number }, unknown>
   readonly raiseBarrier: PreparedQuery<object, unknown>
 }
 
-/** Prepares the queries of appends and take-overs. */
+/** Prepares the queries that write, and what they look up. */
 export function writeQueries(database: Database, tables: Kysely<LedgerTables>): WriteQueries {
   return {
-    run: prepareFor<OfRun>(database)((parameter) =>
-      tables.selectFrom('run').selectAll().where('run_id', '=', parameter('runId')),
-    ),
+    ...inboxQueries(database, tables),
     insertRun: prepareFor<RunTable>(database)((parameter) =>
       tables.insertInto('run').values({
         run_id: parameter('run_id'),
@@ -72,69 +75,15 @@ export function writeQueries(database: Database, tables: Kysely<LedgerTables>): 
         .insertInto('payload')
         .values({ pos: parameter('pos'), salt: parameter('salt'), body: parameter('body') }),
     ),
-    take: prepareFor<OfRun & { key: string; takenSeq: number }>(database)((parameter) =>
-      tables
-        .updateTable('inbox')
-        .set({ taken_seq: parameter('takenSeq') })
-        .where('run_id', '=', parameter('runId'))
-        .where('key', '=', parameter('key'))
-        .where('taken_seq', 'is', null),
-    ),
     raiseBarrier: prepareFor<object>(database)(() =>
       tables.updateTable('barrier').set((expression) => ({ count: expression('count', '+', 1) })),
     ),
   }
 }
 
-/** Events of one run with `seq` in a range, both ends included. */
-export interface EventRange extends OfRun {
-  readonly fromSeq: number
-  readonly toSeq: number
-}
-
-/** What reading needs. */
-export interface ReadQueries {
-  readonly events: PreparedQuery<EventRange, EventRow>
-  /** Up to `limit` runs that were made before the one whose first event stands at `beforePos`. */
-  readonly runs: PreparedQuery<{ readonly beforePos: number; readonly limit: number }, Selectable<RunTable>>
-}
-
-/** Prepares the queries of reads. */
-export function readQueries(database: Database, tables: Kysely<LedgerTables>): ReadQueries {
+function inboxQueries(database: Database, tables: Kysely<LedgerTables>): InboxQueries {
   return {
-    events: prepareFor<EventRange>(database)((parameter) =>
-      tables
-        .selectFrom('event')
-        .leftJoin('payload', 'payload.pos', 'event.pos')
-        .selectAll('event')
-        .select(['payload.salt', 'payload.body'])
-        .where('run_id', '=', parameter('runId'))
-        .where('seq', '>=', parameter('fromSeq'))
-        .where('seq', '<=', parameter('toSeq'))
-        .orderBy('seq'),
-    ),
-    runs: prepareFor<{ beforePos: number; limit: number }>(database)((parameter) =>
-      tables
-        .selectFrom('run')
-        .selectAll()
-        .where('pos', '<', parameter('beforePos'))
-        .orderBy('pos', 'desc')
-        .limit(parameter('limit')),
-    ),
-  }
-}
-
-/** What the inbox needs. */
-export interface InboxQueries {
-  readonly knows: PreparedQuery<OfRun & { readonly key: string }, { readonly pos: number }>
-  readonly put: PreparedQuery<Insertable<InboxTable>, unknown>
-  readonly open: PreparedQuery<OfRun, Selectable<InboxTable>>
-}
-
-/** Prepares the queries of the inbox. */
-export function inboxQueries(database: Database, tables: Kysely<LedgerTables>): InboxQueries {
-  return {
-    knows: prepareFor<OfRun & { key: string }>(database)((parameter) =>
+    inboxEntry: prepareFor<OfRun & { key: string }>(database)((parameter) =>
       tables
         .selectFrom('inbox')
         .select('pos')
@@ -151,10 +100,80 @@ export function inboxQueries(database: Database, tables: Kysely<LedgerTables>): 
         taken_seq: parameter('taken_seq'),
       }),
     ),
-    open: prepareFor<OfRun>(database)((parameter) =>
+    take: prepareFor<OfRun & { key: string; takenSeq: number }>(database)((parameter) =>
+      tables
+        .updateTable('inbox')
+        .set({ taken_seq: parameter('takenSeq') })
+        .where('run_id', '=', parameter('runId'))
+        .where('key', '=', parameter('key'))
+        .where('taken_seq', 'is', null),
+    ),
+  }
+}
+
+/** Events of one run with `seq` in a range, both ends included. */
+export interface EventRange extends OfRun {
+  readonly fromSeq: number
+  readonly toSeq: number
+}
+
+/** What reading needs. */
+export interface ReadQueries {
+  readonly run: PreparedQuery<OfRun, Selectable<RunTable>>
+  readonly events: PreparedQuery<EventRange, EventRow>
+  /** Up to `limit` runs that were made before the one whose first event stands at `beforePos`. */
+  readonly runs: PreparedQuery<{ readonly beforePos: number; readonly limit: number }, Selectable<RunTable>>
+  /** Entries that were not taken. */
+  readonly inbox: PreparedQuery<OfRun, Pick<Selectable<InboxTable>, 'key' | 'body' | 'at'>>
+}
+
+// By name, so that a file that lacks one is found damaged where it is opened, not where the value is missed.
+const runColumns = ['run_id', 'pos', 'head_seq', 'head_hash', 'epoch', 'seal'] as const
+const eventColumns = [
+  'event.pos',
+  'run_id',
+  'seq',
+  'epoch',
+  'type',
+  'v',
+  'turn',
+  'tool_call_id',
+  'at',
+  'once_key',
+  'body_commit',
+  'hash',
+  'payload.salt',
+  'payload.body',
+] as const
+
+/** Prepares the queries of reads. */
+export function readQueries(database: Database, tables: Kysely<LedgerTables>): ReadQueries {
+  return {
+    run: prepareFor<OfRun>(database)((parameter) =>
+      tables.selectFrom('run').select(runColumns).where('run_id', '=', parameter('runId')),
+    ),
+    events: prepareFor<EventRange>(database)((parameter) =>
+      tables
+        .selectFrom('event')
+        .leftJoin('payload', 'payload.pos', 'event.pos')
+        .select(eventColumns)
+        .where('run_id', '=', parameter('runId'))
+        .where('seq', '>=', parameter('fromSeq'))
+        .where('seq', '<=', parameter('toSeq'))
+        .orderBy('seq'),
+    ),
+    runs: prepareFor<{ beforePos: number; limit: number }>(database)((parameter) =>
+      tables
+        .selectFrom('run')
+        .select(runColumns)
+        .where('pos', '<', parameter('beforePos'))
+        .orderBy('pos', 'desc')
+        .limit(parameter('limit')),
+    ),
+    inbox: prepareFor<OfRun>(database)((parameter) =>
       tables
         .selectFrom('inbox')
-        .selectAll()
+        .select(['key', 'body', 'at'])
         .where('run_id', '=', parameter('runId'))
         .where('taken_seq', 'is', null)
         .orderBy('pos'),

@@ -16,7 +16,7 @@ export function sqliteAudit(access: StoreAccess, database: Database): AuditSourc
   return {
     run: (runId) =>
       access.read((store) => {
-        const run = store.writes.run.get({ runId })
+        const run = store.reads.run.get({ runId })
         if (run === undefined) return undefined
         const { pos, head_seq, head_hash, epoch, seal } = run
         const events = countOf(database, 'select count(*) as count from event where run_id = ?', runId)

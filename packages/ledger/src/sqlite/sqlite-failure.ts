@@ -6,13 +6,11 @@ export function sqliteCode(error: unknown): string | undefined {
   return 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
 
-/** Codes that say that the file's bytes are not what SQLite wrote. */
-const damage = /^SQLITE_(CORRUPT|NOTADB|IOERR_SHORT_READ|IOERR_CORRUPTFS|IOERR_DATA|FORMAT)/
-
-/** Whether SQLite found the file's bytes broken. */
-export function isDamage(error: unknown): boolean {
-  return damage.test(sqliteCode(error) ?? '')
-}
+/**
+ * Codes that say that the file is not what was written: broken pages; a schema that lacks what our queries name, which
+ * its version promises; a rule that stops an append which the run's own head allows.
+ */
+const damage = /^SQLITE_(CORRUPT|NOTADB|IOERR_SHORT_READ|IOERR_CORRUPTFS|IOERR_DATA|FORMAT|ERROR$|CONSTRAINT)/
 
 const remedies: readonly (readonly [RegExp, string])[] = [
   [/^SQLITE_BUSY/, 'Another process has held it for too long. Stop that process, or raise busyTimeoutMs.'],
@@ -31,13 +29,13 @@ const remedies: readonly (readonly [RegExp, string])[] = [
 export function ledgerFailure(error: unknown, path: string): TallystickError {
   if (error instanceof TallystickError) return error
   const reason = error instanceof Error ? error.message : String(error)
-  if (isDamage(error)) {
+  const code = sqliteCode(error)
+  if (code !== undefined && damage.test(code)) {
     return new LedgerDamagedError(
       `The ledger ${path} is damaged: ${reason}. What it says cannot be trusted. Run verify on it, and restore a copy.`,
       { cause: error },
     )
   }
-  const code = sqliteCode(error)
   const remedy = remedies.find(([codes]) => codes.test(code ?? ''))?.[1] ?? 'Nothing was written.'
   return new LedgerUnavailableError(
     `The ledger ${path} is not available: ${reason}${code ? ` (${code})` : ''}. ${remedy}`,

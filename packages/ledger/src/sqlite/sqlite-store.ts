@@ -14,14 +14,8 @@ import type { Database } from 'better-sqlite3'
 import type { Kysely } from 'kysely'
 import { acquire, append } from './append.ts'
 import { Committer } from './committer.ts'
-import {
-  inboxQueries,
-  readQueries,
-  writeQueries,
-  type InboxQueries,
-  type ReadQueries,
-  type WriteQueries,
-} from './queries.ts'
+import { outOfOrder } from './event-page.ts'
+import { readQueries, writeQueries, type ReadQueries, type WriteQueries } from './queries.ts'
 import { presentRange, readEvents } from './read.ts'
 import type { LedgerTables } from './tables.ts'
 
@@ -32,14 +26,19 @@ const runsPerPage = 256
 export class SqliteStore {
   readonly committer: Committer
   readonly reads: ReadQueries
-  readonly writes: WriteQueries
-  readonly #inbox: InboxQueries
+  readonly #prepareWrites: () => WriteQueries
+  #writes: WriteQueries | undefined
 
   constructor(database: Database, tables: Kysely<LedgerTables>) {
     this.committer = new Committer(database)
     this.reads = readQueries(database, tables)
-    this.writes = writeQueries(database, tables)
-    this.#inbox = inboxQueries(database, tables)
+    this.#prepareWrites = () => writeQueries(database, tables)
+  }
+
+  /** Prepared when they are first needed: a file whose rules are damaged can still be read and verified. */
+  get writes(): WriteQueries {
+    this.#writes ??= this.#prepareWrites()
+    return this.#writes
   }
 
   append(
@@ -56,7 +55,7 @@ export class SqliteStore {
   }
 
   head(runId: RunId): Head | undefined {
-    const run = this.writes.run.get({ runId })
+    const run = this.reads.run.get({ runId })
     return run && { seq: run.head_seq, epoch: run.epoch }
   }
 
@@ -73,12 +72,12 @@ export class SqliteStore {
     let beforePos = Number.MAX_SAFE_INTEGER
     for (;;) {
       const page = this.reads.runs.all({ beforePos, limit: runsPerPage })
-      for (const { run_id, head_seq, epoch } of page) {
+      for (const { run_id, pos, head_seq, epoch } of page) {
+        if (pos >= beforePos) throw outOfOrder('its runs')
+        beforePos = pos
         yield { runId: run_id as RunId, head: { seq: head_seq, epoch } }
       }
-      const last = page.at(-1)
-      if (last === undefined) return
-      beforePos = last.pos
+      if (page.length < runsPerPage) return
     }
   }
 
@@ -87,15 +86,15 @@ export class SqliteStore {
     requireInboxKey(key)
     const body = Buffer.from(storableText(command, `The command under ${key} for run ${runId}`))
     return this.committer.transact('barrier', () => {
-      if (this.writes.run.get({ runId }) === undefined) throw new RunNotFoundError(runId)
-      if (this.#inbox.knows.get({ runId, key }) !== undefined) return false
-      this.#inbox.put.run({ run_id: runId, key, kind: command.type, body, at, taken_seq: null })
+      if (this.reads.run.get({ runId }) === undefined) throw new RunNotFoundError(runId)
+      if (this.writes.inboxEntry.get({ runId, key }) !== undefined) return false
+      this.writes.put.run({ run_id: runId, key, kind: command.type, body, at, taken_seq: null })
       return true
     })
   }
 
   inbox(runId: RunId): readonly InboxEntry[] {
-    return this.#inbox.open.all({ runId }).map(({ key, body, at }) => {
+    return this.reads.inbox.all({ runId }).map(({ key, body, at }) => {
       return { key, command: JSON.parse(body.toString()) as InboxEntry['command'], at }
     })
   }

@@ -1,0 +1,67 @@
+import { createHmac } from 'node:crypto'
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { sampleCallId, sampleRunId } from '@tallystick/core/testing'
+import { commitmentOf, genesisHash, hexOf, linkHash, sealOf } from '../src/chain.ts'
+import { envelopeText, type Envelope } from '../src/stored-event.ts'
+
+// Fixed for ever: a ledger of today has to verify in ten years. Computed by hashlib of Python from the description in chain.ts.
+const runId = sampleRunId(1)
+const salt = Buffer.from('000102030405060708090a0b0c0d0e0f', 'hex')
+const body = Buffer.from('{"delivery":"start"}')
+const envelope: Envelope = {
+  runId,
+  seq: 1,
+  epoch: 1,
+  turn: 0,
+  type: 'input_received',
+  v: 1,
+  at: 1760000000001,
+}
+
+describe('the chain of hashes', () => {
+  it('commits to a body by HMAC-SHA256 with its salt', () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 64 }), fc.uint8Array({ maxLength: 300 }), (key, bytes) => {
+        expect(hexOf(commitmentOf(key, bytes))).toBe(createHmac('sha256', key).update(bytes).digest('hex'))
+      }),
+    )
+  })
+
+  it('encodes an envelope as canonical JSON, without keys that are not there', () => {
+    expect(envelopeText(envelope)).toBe(
+      '{"at":1760000000001,"epoch":1,"runId":"01932f00-0000-7000-8000-000000000001","seq":1,"turn":0,"type":"input_received","v":1}',
+    )
+    expect(envelopeText({ ...envelope, type: 'tool_started', toolCallId: sampleCallId(runId) })).toBe(
+      '{"at":1760000000001,"epoch":1,"runId":"01932f00-0000-7000-8000-000000000001","seq":1,"toolCallId":"call_01932f00000070008000000000000001_1_1_1","turn":0,"type":"tool_started","v":1}',
+    )
+  })
+
+  it('keeps its test vectors', () => {
+    const commit = commitmentOf(salt, body)
+    expect(hexOf(commit)).toBe('32759bf0fe09929504b8cd192d509671183bd10e6724487819e3731a8973e922')
+    const first = linkHash(genesisHash, envelope, commit)
+    expect(hexOf(first)).toBe('ecabc02acf2364006b63186577c18f4f945e607d19a1874513a4a96234e3c9c7')
+    const second = linkHash(first, { ...envelope, seq: 2 }, commit)
+    expect(hexOf(second)).toBe('1d5e30711d3831e3fe7a5c08498cc83e027189e377e56a387973152a2a1ae596')
+    expect(hexOf(sealOf({ runId, pos: 1, headSeq: 2, headHash: second, epoch: 3 }))).toBe(
+      'f466a470164d0a0f948c32945779187ebafd71db24319e4c8567f933d320d292',
+    )
+  })
+
+  it('gives another link for another value of any field of the envelope', () => {
+    const commit = commitmentOf(salt, body)
+    const changes: readonly Partial<Envelope>[] = [
+      { runId: sampleRunId(2) },
+      { seq: 2 },
+      { epoch: 2 },
+      { turn: 1 },
+      { type: 'cancel_requested' },
+      { v: 2 },
+      { at: 1760000000002 },
+      { toolCallId: sampleCallId(runId) },
+    ]
+    const links = changes.map((change) => hexOf(linkHash(genesisHash, { ...envelope, ...change }, commit)))
+    expect(new Set([hexOf(linkHash(genesisHash, envelope, commit)), ...links]).size).toBe(9)
+  })
+})

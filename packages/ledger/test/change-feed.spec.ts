@@ -1,0 +1,124 @@
+import { sampleRunId, everyFact, stamped } from '@tallystick/core/testing'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import BetterSqlite3, { type Database } from 'better-sqlite3'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { ChangeFeed } from '../src/sqlite/change-feed.ts'
+import { temporaryFile } from './support/temporary-folder.ts'
+
+const [run, otherRun] = [sampleRunId(1), sampleRunId(2)]
+const intervalMs = 250
+
+function twoConnections(): readonly [Database, Database] {
+  const path = temporaryFile()
+  const connections = [new BetterSqlite3(path), new BetterSqlite3(path)] as const
+  onTestFinished(() => connections.forEach((connection) => void connection.close()))
+  connections[0].exec('create table t (a integer) strict')
+  return connections
+}
+
+describe('a change feed', () => {
+  it('looks for what others wrote only while somebody listens', () => {
+    vi.useFakeTimers()
+    onTestFinished(() => void vi.useRealTimers())
+    const [mine] = twoConnections()
+    const feed = new ChangeFeed(mine, intervalMs)
+    expect(vi.getTimerCount()).toBe(0)
+    const [first, second] = [feed.of(run).subscribe(), feed.of(otherRun).subscribe()]
+    expect(vi.getTimerCount()).toBe(1)
+    first.unsubscribe()
+    expect(vi.getTimerCount()).toBe(1)
+    second.unsubscribe()
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('hints at a commit of another connection at the next look, once, to everybody', () => {
+    vi.useFakeTimers()
+    onTestFinished(() => void vi.useRealTimers())
+    const [mine, theirs] = twoConnections()
+    const feed = new ChangeFeed(mine, intervalMs)
+    const heard = [0, 0]
+    const subscriptions = [run, otherRun].map((runId, index) => {
+      return feed.of(runId).subscribe(() => (heard[index] = (heard[index] ?? 0) + 1))
+    })
+    theirs.exec('insert into t values (1); insert into t values (2)')
+    expect(heard).toEqual([0, 0])
+    vi.advanceTimersByTime(intervalMs)
+    expect(heard).toEqual([1, 1])
+    vi.advanceTimersByTime(10 * intervalMs)
+    expect(heard).toEqual([1, 1])
+    theirs.exec('insert into t values (3)')
+    vi.advanceTimersByTime(intervalMs)
+    expect(heard).toEqual([2, 2])
+    subscriptions.forEach((subscription) => subscription.unsubscribe())
+  })
+
+  it('takes nothing of its own connection for a change by others', () => {
+    vi.useFakeTimers()
+    onTestFinished(() => void vi.useRealTimers())
+    const [mine] = twoConnections()
+    const feed = new ChangeFeed(mine, intervalMs)
+    let heard = 0
+    const subscription = feed.of(run).subscribe(() => heard++)
+    mine.exec('insert into t values (1)')
+    vi.advanceTimersByTime(intervalMs)
+    expect(heard).toBe(0)
+    feed.notify(otherRun)
+    expect(heard).toBe(0)
+    feed.notify(run)
+    expect(heard).toBe(1)
+    subscription.unsubscribe()
+  })
+
+  it('completes for its listeners when it is closed, and stops looking', () => {
+    vi.useFakeTimers()
+    onTestFinished(() => void vi.useRealTimers())
+    const [mine] = twoConnections()
+    const feed = new ChangeFeed(mine, intervalMs)
+    let completed = 0
+    feed.of(run).subscribe({ complete: () => completed++ })
+    feed.close()
+    expect([completed, vi.getTimerCount()]).toEqual([1, 0])
+    feed.of(run).subscribe({ complete: () => completed++ })
+    expect([completed, vi.getTimerCount()]).toEqual([2, 0])
+  })
+
+  it('hints when it can no longer look, so that the listener meets the error', () => {
+    vi.useFakeTimers()
+    onTestFinished(() => void vi.useRealTimers())
+    const [mine] = twoConnections()
+    const feed = new ChangeFeed(mine, intervalMs)
+    let heard = 0
+    const subscription = feed.of(run).subscribe(() => heard++)
+    mine.close()
+    vi.advanceTimersByTime(intervalMs)
+    expect(heard).toBe(1)
+    subscription.unsubscribe()
+  })
+})
+
+describe('a subscriber that throws', () => {
+  it('keeps neither the append nor other subscribers from what they want', async () => {
+    const ledger = sqliteLedger(temporaryFile())
+    const reported: unknown[] = []
+    const listener = (error: unknown): void => void reported.push(error)
+    const before = process.listeners('uncaughtException')
+    process.removeAllListeners('uncaughtException').on('uncaughtException', listener)
+    onTestFinished(() => {
+      process.removeAllListeners('uncaughtException')
+      before.forEach((each) => process.on('uncaughtException', each))
+    })
+    let heard = 0
+    ledger.changes(run).subscribe(() => {
+      throw new Error('mine')
+    })
+    ledger.changes(run).subscribe(() => heard++)
+    const start = stamped(run, [everyFact(run).run_started])
+    expect(await ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'barrier' })).toEqual({
+      seq: 1,
+      epoch: 1,
+    })
+    expect(heard).toBe(1)
+    await vi.waitFor(() => expect(reported.map(String)).toEqual(['Error: mine']))
+    await ledger.close()
+  })
+})

@@ -1,0 +1,115 @@
+import BetterSqlite3, { type Database } from 'better-sqlite3'
+import { Kysely, SqliteDialect } from 'kysely'
+import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { Committer } from '../src/sqlite/committer.ts'
+import { migrate } from '../src/sqlite/migrate.ts'
+import { SqliteStore } from '../src/sqlite/sqlite-store.ts'
+import type { LedgerTables } from '../src/sqlite/tables.ts'
+import { temporaryFile } from './support/temporary-folder.ts'
+
+const [normal, full] = [1, 2]
+
+function database(): Database {
+  const opened = new BetterSqlite3(temporaryFile())
+  onTestFinished(() => void opened.close())
+  opened.pragma('journal_mode = wal')
+  opened.pragma('synchronous = full')
+  return opened
+}
+
+async function store(opened: Database): Promise<SqliteStore> {
+  const tables = new Kysely<LedgerTables>({ dialect: new SqliteDialect({ database: opened }) })
+  await migrate(opened, tables)
+  return new SqliteStore(opened, tables)
+}
+
+describe('a commit', () => {
+  it('is synced at a barrier and not when it is lazy, whatever came before', () => {
+    const opened = database()
+    const committer = new Committer(opened)
+    const level = (): unknown => opened.pragma('synchronous', { simple: true })
+    const seen = (['lazy', 'lazy', 'barrier', 'barrier', 'lazy', 'barrier'] as const).map((durability) =>
+      committer.transact(durability, level),
+    )
+    expect(seen).toEqual([normal, normal, full, full, normal, full])
+  })
+
+  it('holds the write lock from its start, so that nothing it has read can change', () => {
+    const opened = database()
+    const other = new BetterSqlite3(opened.name, { timeout: 0 })
+    onTestFinished(() => void other.close())
+    new Committer(opened).transact('lazy', () => {
+      expect(() => other.exec('begin immediate')).toThrow(/locked/)
+    })
+    other.exec('begin immediate; rollback')
+  })
+
+  it('is undone whole when its work throws, and the next one is free', () => {
+    const opened = database()
+    opened.exec('create table t (a) strict'.replace('(a)', '(a integer)'))
+    const committer = new Committer(opened)
+    const insert = opened.prepare('insert into t values (1)')
+    const failing = (): never => {
+      insert.run()
+      throw new Error('half-way')
+    }
+    expect(() => committer.transact('barrier', failing)).toThrow('half-way')
+    expect(opened.inTransaction).toBe(false)
+    committer.transact('barrier', () => insert.run())
+    expect(opened.prepare('select count(*) from t').pluck().get()).toBe(1)
+  })
+
+  it('is known to be unsynced until a barrier follows', () => {
+    const committer = new Committer(database())
+    const states = (['lazy', 'barrier', 'lazy', 'lazy'] as const).map((durability) => {
+      committer.transact(durability, () => undefined)
+      return committer.hasUnsynced
+    })
+    expect(states).toEqual([true, false, true, true])
+  })
+})
+
+describe('a barrier that has nothing to write', () => {
+  const run = sampleRunId(1)
+  const start = stamped(run, [everyFact(run).run_started])
+  const barriers = (opened: Database): unknown => opened.prepare('select count from barrier').pluck().get()
+
+  it('writes all the same, since a commit without a page syncs nothing', async () => {
+    const opened = database()
+    const ledger = await store(opened)
+    ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'lazy' })
+    expect([barriers(opened), ledger.committer.hasUnsynced]).toEqual([0, true])
+    ledger.append(run, { expectedSeq: 1, epoch: 1 }, [], { durability: 'barrier' })
+    expect([barriers(opened), ledger.committer.hasUnsynced]).toEqual([1, false])
+    ledger.append(run, { expectedSeq: 1, epoch: 1 }, [], { durability: 'lazy' })
+    expect(barriers(opened)).toBe(1)
+  })
+
+  it('hardens what a lost acknowledgement was about', async () => {
+    const opened = database()
+    const ledger = await store(opened)
+    ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'lazy' })
+    ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'barrier' })
+    expect([barriers(opened), ledger.committer.hasUnsynced]).toEqual([1, false])
+  })
+
+  it('stands behind closing, where lazy appends are left', async () => {
+    const opened = database()
+    const ledger = await store(opened)
+    ledger.harden()
+    expect(barriers(opened)).toBe(0)
+    ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'lazy' })
+    ledger.harden()
+    expect([barriers(opened), ledger.committer.hasUnsynced]).toEqual([1, false])
+  })
+
+  it('refused for its head writes nothing', async () => {
+    const opened = database()
+    const ledger = await store(opened)
+    expect(() => ledger.append(run, { expectedSeq: 3, epoch: 1 }, [], { durability: 'barrier' })).toThrow(
+      /ends at seq 0/,
+    )
+    expect(barriers(opened)).toBe(0)
+  })
+})

@@ -1,0 +1,95 @@
+import { LedgerDamagedError, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { describe, expect, it } from 'vitest'
+import { eventPage, eventRange } from '../src/sqlite/event-page.ts'
+import type { EventRange, EventRow, ReadQueries } from '../src/sqlite/queries.ts'
+import { temporaryFile } from './support/temporary-folder.ts'
+
+const runId = sampleRunId(1)
+
+function rowOf(seq: number, bytes = 10): EventRow {
+  return {
+    ...{ pos: seq, run_id: runId, seq, epoch: 1, type: 'usage_updated', v: 1, turn: 1, tool_call_id: null },
+    ...{ at: seq, once_key: null, body_commit: new Uint8Array(32), hash: new Uint8Array(32) },
+    ...{ salt: new Uint8Array(16), body: new Uint8Array(bytes) },
+  }
+}
+
+/** Queries over rows in memory, which count how many were asked for. */
+function readsOf(rows: readonly EventRow[]): { readonly reads: ReadQueries; readonly asked: () => number } {
+  let asked = 0
+  const events = {
+    *iterate({ fromSeq, toSeq }: EventRange): Generator<EventRow> {
+      for (const row of rows.filter(({ seq }) => seq >= fromSeq && seq <= toSeq)) {
+        asked++
+        yield row
+      }
+    },
+  }
+  return { reads: { events } as unknown as ReadQueries, asked: () => asked }
+}
+
+describe('a page of events', () => {
+  const range = { runId, fromSeq: 1, toSeq: 10_000 }
+
+  it('ends after 256 events', () => {
+    const { reads, asked } = readsOf(Array.from({ length: 1000 }, (_, index) => rowOf(index + 1)))
+    expect(eventPage(reads, range).map(({ seq }) => seq)).toEqual(
+      Array.from({ length: 256 }, (_, index) => index + 1),
+    )
+    expect(asked()).toBe(256)
+  })
+
+  it('ends with the event that takes its bodies over a mebibyte, so that memory stays bounded', () => {
+    const { reads, asked } = readsOf(Array.from({ length: 100 }, (_, index) => rowOf(index + 1, 400_000)))
+    expect(eventPage(reads, range).map(({ seq }) => seq)).toEqual([1, 2, 3])
+    expect(asked()).toBe(3)
+  })
+
+  it('is followed by the next, without a gap and without a repetition', () => {
+    const { reads } = readsOf(Array.from({ length: 700 }, (_, index) => rowOf(index + 1)))
+    expect([...eventRange(reads, { ...range, fromSeq: 3 })].map(({ seq }) => seq)).toEqual(
+      Array.from({ length: 698 }, (_, index) => index + 3),
+    )
+  })
+
+  it('of an index that is out of order is damage, and never read for ever', () => {
+    const { reads } = readsOf([rowOf(1), rowOf(3), rowOf(2)])
+    expect(() => eventPage(reads, range)).toThrow(LedgerDamagedError)
+  })
+})
+
+describe('reading a long run', () => {
+  it('yields each event once over many pages, also while the run grows', async () => {
+    const ledger = sqliteLedger(temporaryFile())
+    const facts = everyFact(runId)
+    const first = stamped(runId, [
+      facts.run_started,
+      ...Array.from({ length: 999 }, () => facts.usage_updated),
+    ])
+    await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, first, { durability: 'lazy' })
+    const seqs: number[] = []
+    for await (const { seq } of ledger.read(runId)) {
+      seqs.push(seq)
+      if (seq % 300 !== 0) continue
+      const head = (await ledger.head(runId))?.seq ?? 0
+      const more = stamped(runId, [facts.usage_updated], { afterSeq: head })
+      await ledger.append(runId, { expectedSeq: head, epoch: 1 }, more, { durability: 'lazy' })
+    }
+    expect(seqs).toEqual(Array.from({ length: 1000 }, (_, index) => index + 1))
+    expect(await ledger.head(runId)).toEqual({ seq: 1003, epoch: 1 })
+    await ledger.close()
+  })
+
+  it('lists more runs than a page holds, the newest first', async () => {
+    const ledger = sqliteLedger(temporaryFile())
+    const ids = Array.from({ length: 600 }, (_, index): RunId => sampleRunId(index + 1))
+    for (const id of ids) {
+      const start: readonly RuntimeEvent[] = stamped(id, [everyFact(id).run_started])
+      await ledger.append(id, { expectedSeq: 0, epoch: 1 }, start, { durability: 'lazy' })
+    }
+    expect((await Array.fromAsync(ledger.runs())).map(({ runId: id }) => id)).toEqual(ids.toReversed())
+    await ledger.close()
+  })
+})

@@ -1,0 +1,264 @@
+import { copyFileSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import { ConfigurationError, LedgerUnavailableError, type Ledger } from '@tallystick/core'
+import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import BetterSqlite3 from 'better-sqlite3'
+import { describe, expect, it } from 'vitest'
+import { filesBeside, withRaw } from './support/raw-database.ts'
+import { temporaryFile, temporaryFolder } from './support/temporary-folder.ts'
+
+const run = sampleRunId(1)
+const start = stamped(run, [everyFact(run).run_started])
+
+async function smallLedger(path: string): Promise<void> {
+  const ledger = sqliteLedger(path)
+  await ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'barrier' })
+  await ledger.close()
+}
+
+function refusalOf(open: () => Ledger): Error {
+  try {
+    open()
+  } catch (error) {
+    if (error instanceof Error) return error
+  }
+  throw new Error('The ledger was opened.')
+}
+
+describe('opening what is no ledger', () => {
+  /** What opening says, for writing and for reading; throws where a byte beside or within the file has changed. */
+  function refusals(path: string, files?: readonly string[]): readonly string[] {
+    const state = (): unknown => [filesBeside(path, files), readdirSync(dirname(path))]
+    const before = state()
+    return [false, true].map((readOnly) => {
+      const refusal = refusalOf(() => sqliteLedger(path, { readOnly }))
+      if (!isDeepStrictEqual(state(), before)) throw new Error('Opening has changed what was there.')
+      if (!refusal.message.includes(path)) throw new Error('The refusal does not name the file.')
+      return String(refusal)
+    })
+  }
+  const twice = (said: RegExp): readonly unknown[] => {
+    const refusal: unknown = expect.stringMatching(new RegExp(`^LedgerUnavailableError: .*${said.source}`))
+    return [refusal, refusal]
+  }
+
+  it('refuses a file that is no database', () => {
+    const path = temporaryFile('notes.txt')
+    writeFileSync(path, 'Milk, eggs, bread. '.repeat(1000))
+    expect(refusals(path)).toEqual(twice(/no SQLite database/))
+  })
+
+  it('refuses a file that is shorter than a header', () => {
+    const path = temporaryFile()
+    writeFileSync(path, 'x')
+    expect(refusals(path)).toEqual(twice(/no SQLite database/))
+  })
+
+  it.each(['delete', 'wal'])('refuses a database of something else in journal mode %s', (mode) => {
+    const path = temporaryFile()
+    withRaw(path, (database) => {
+      database.pragma(`journal_mode = ${mode}`)
+      database.exec('create table customer (name text); insert into customer values (1)')
+    })
+    expect(refusals(path)).toEqual(twice(/another application/))
+  })
+
+  it('refuses a database of something else that has a version but no tables', () => {
+    const path = temporaryFile()
+    withRaw(path, (database) => database.pragma('user_version = 3'))
+    expect(refusals(path)).toEqual(twice(/another application/))
+  })
+
+  it('refuses a database of something else that its process left in the middle of work', () => {
+    const [path, left] = [temporaryFile(), temporaryFile()]
+    const database = new BetterSqlite3(path)
+    database.pragma('journal_mode = wal')
+    database.exec('create table customer (name text); insert into customer values (1)')
+    for (const end of ['', '-wal', '-shm']) copyFileSync(path + end, left + end)
+    database.close()
+    // The index of the log is rebuilt by whoever reads; it holds nothing of its own.
+    expect(refusals(left, ['runs.db', 'runs.db-wal'])).toEqual(twice(/another application/))
+  })
+
+  it('refuses a ledger of a newer version', async () => {
+    const path = temporaryFile()
+    await smallLedger(path)
+    withRaw(path, (database) => database.pragma('user_version = 99'))
+    expect(refusals(path)).toEqual(twice(/version 99.*Update/))
+  })
+
+  it('refuses a folder', () => {
+    const folder = join(temporaryFolder(), 'runs.db')
+    mkdirSync(folder)
+    expect(refusals(folder, [])).toEqual(twice(/a folder/))
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  it('refuses a file in a folder that is not there, and one below a file', () => {
+    const folder = temporaryFolder()
+    expect(refusalOf(() => sqliteLedger(join(folder, 'missing', 'runs.db')))).toBeInstanceOf(
+      LedgerUnavailableError,
+    )
+    writeFileSync(join(folder, 'file'), '')
+    expect(refusalOf(() => sqliteLedger(join(folder, 'file', 'runs.db')))).toBeInstanceOf(
+      LedgerUnavailableError,
+    )
+    expect(readdirSync(folder)).toEqual(['file'])
+  })
+
+  it.each(['', '  ', ':memory:'])('refuses %j, which names no file', (path) => {
+    expect(refusalOf(() => sqliteLedger(path))).toBeInstanceOf(ConfigurationError)
+  })
+})
+
+describe('opening to write', () => {
+  it('makes a file that says what it is', async () => {
+    const path = temporaryFile()
+    await smallLedger(path)
+    withRaw(path, (database) => {
+      expect(database.pragma('application_id', { simple: true })).toBe(0x544c534b)
+      expect(Buffer.from('TLSK').readUInt32BE()).toBe(0x544c534b)
+      expect(database.pragma('user_version', { simple: true })).toBe(1)
+    })
+  })
+
+  it('takes a file without content for a new one', async () => {
+    const path = temporaryFile()
+    writeFileSync(path, '')
+    await smallLedger(path)
+    const ledger = sqliteLedger(path)
+    expect(await ledger.head(run)).toEqual({ seq: 1, epoch: 1 })
+    await ledger.close()
+  })
+
+  it('writes ahead into a log while it is open, and leaves one file when it is closed', async () => {
+    const path = temporaryFile()
+    const ledger = sqliteLedger(path)
+    await ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'barrier' })
+    expect(withRaw(path, (database) => database.pragma('journal_mode', { simple: true }))).toBe('wal')
+    await ledger.close()
+    expect(readdirSync(dirname(path))).toEqual(['runs.db'])
+  })
+
+  it('keeps the log while another ledger has the file open', async () => {
+    const path = temporaryFile()
+    const [one, other] = [sqliteLedger(path), sqliteLedger(path)]
+    await one.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'lazy' })
+    await one.close()
+    expect(existsSync(`${path}-wal`)).toBe(true)
+    expect(await other.head(run)).toEqual({ seq: 1, epoch: 1 })
+    await other.close()
+    expect(readdirSync(dirname(path))).toEqual(['runs.db'])
+  })
+
+  it('makes one schema when several ledgers make the file at once', async () => {
+    const path = temporaryFile()
+    const ledgers = [sqliteLedger(path), sqliteLedger(path), sqliteLedger(path)]
+    const heads = await Promise.allSettled(
+      ledgers.map((ledger) =>
+        ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'barrier' }),
+      ),
+    )
+    expect(heads.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'fulfilled'])
+    for (const ledger of ledgers) await ledger.close()
+    expect(withRaw(path, (database) => database.prepare('select name from schema_migration').all())).toEqual([
+      { name: '0001-ledger' },
+    ])
+  })
+
+  it('recovers a ledger that its process left in the middle of work', async () => {
+    const [path, left] = [temporaryFile(), temporaryFile()]
+    const ledger = sqliteLedger(path)
+    await ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'barrier' })
+    for (const end of ['', '-wal', '-shm']) copyFileSync(path + end, left + end)
+    await ledger.close()
+    const reopened = sqliteLedger(left)
+    expect(await Array.fromAsync(reopened.read(run))).toEqual(start)
+    await reopened.close()
+    expect(readdirSync(dirname(left))).toEqual(['runs.db'])
+  })
+
+  it('resolves a relative path once, so that a later change of folder moves nothing', async () => {
+    const folder = temporaryFolder()
+    const before = process.cwd()
+    try {
+      process.chdir(folder)
+      mkdirSync('elsewhere')
+      const ledger = sqliteLedger('runs.db')
+      process.chdir('elsewhere')
+      await ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'barrier' })
+      await ledger.close()
+    } finally {
+      process.chdir(before)
+    }
+    expect(readdirSync(folder).toSorted()).toEqual(['elsewhere', 'runs.db'])
+  })
+})
+
+describe('opening to read', () => {
+  it('makes no file where there is none', () => {
+    const path = temporaryFile()
+    const refusal = refusalOf(() => sqliteLedger(path, { readOnly: true }))
+    expect(refusal).toBeInstanceOf(LedgerUnavailableError)
+    expect(refusal.message).toContain('is not there')
+    expect(readdirSync(dirname(path))).toEqual([])
+  })
+
+  it('takes no file without content for a ledger', () => {
+    const path = temporaryFile()
+    writeFileSync(path, '')
+    expect(refusalOf(() => sqliteLedger(path, { readOnly: true })).message).toContain('is empty')
+    expect(filesBeside(path)).toEqual({ 'runs.db': expect.any(String) })
+  })
+
+  it('reads a ledger at rest and leaves no trace', async () => {
+    const path = temporaryFile()
+    await smallLedger(path)
+    const before = filesBeside(path)
+    const ledger = sqliteLedger(path, { readOnly: true })
+    expect(await Array.fromAsync(ledger.read(run))).toEqual(start)
+    expect(await Array.fromAsync(ledger.runs())).toEqual([{ runId: run, head: { seq: 1, epoch: 1 } }])
+    await ledger.close()
+    expect(filesBeside(path)).toEqual(before)
+  })
+
+  it('refuses to write, and says what to do', async () => {
+    const path = temporaryFile()
+    await smallLedger(path)
+    const before = filesBeside(path)
+    const ledger = sqliteLedger(path, { readOnly: true })
+    const entry = {
+      key: 'k1',
+      command: { type: 'steer', message: sampleMessage('x'), receipt: 'r' },
+      at: 1,
+    } as const
+    const next = stamped(run, [everyFact(run).cancel_requested], { afterSeq: 1 })
+    const refused = [
+      ledger.append(run, { expectedSeq: 1, epoch: 1 }, next, { durability: 'lazy' }),
+      ledger.acquire(run),
+      ledger.put(run, entry),
+    ]
+    for (const attempt of refused) {
+      await expect(attempt).rejects.toThrow(LedgerUnavailableError)
+      await expect(attempt).rejects.toThrow(/readOnly/)
+    }
+    await ledger.close()
+    expect(filesBeside(path)).toEqual(before)
+  })
+
+  it('sees what a writer appends while both have the file open', async () => {
+    const path = temporaryFile()
+    await smallLedger(path)
+    const reader = sqliteLedger(path, { readOnly: true })
+    expect(await reader.head(run)).toEqual({ seq: 1, epoch: 1 })
+    const writer = sqliteLedger(path)
+    const next = stamped(run, [everyFact(run).cancel_requested], { afterSeq: 1 })
+    await writer.append(run, { expectedSeq: 1, epoch: 1 }, next, { durability: 'lazy' })
+    expect(await Array.fromAsync(reader.read(run))).toEqual([...start, ...next])
+    await writer.close()
+    expect(await Array.fromAsync(reader.read(run))).toEqual([...start, ...next])
+    await reader.close()
+  })
+})

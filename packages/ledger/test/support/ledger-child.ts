@@ -1,0 +1,76 @@
+// A process of its own for tests of crashes and of many processes. It says on stdout, a JSON line each, what was
+// acknowledged. Usage: ledger-child.ts <task> <path> [argument]
+import { readdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type { Fact, Ledger } from '@tallystick/core'
+import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+
+const run = sampleRunId(1)
+const facts = everyFact(run)
+const [task = '', path = '', argument = ''] = process.argv.slice(2)
+
+function say(line: unknown): void {
+  process.stdout.write(`${JSON.stringify(line)}\n`)
+}
+
+const delta = (text: string): Fact => ({ ...facts.assistant_text_delta, text })
+
+/** Takes the run over or makes it, then appends three lazy deltas and a barrier for ever. */
+async function appendForEver(ledger: Ledger): Promise<void> {
+  let head = (await ledger.head(run)) ? await ledger.acquire(run) : { seq: 0, epoch: 1 }
+  const append = async (events: readonly Fact[], durability: 'lazy' | 'barrier'): Promise<void> => {
+    const batch = stamped(run, events, { afterSeq: head.seq, epoch: head.epoch })
+    head = await ledger.append(run, { expectedSeq: head.seq, epoch: head.epoch }, batch, { durability })
+  }
+  if (head.seq === 0) await append([facts.run_started, facts.input_received], 'barrier')
+  for (;;) {
+    for (const text of ['a', 'b', 'c']) await append([delta(text)], 'lazy')
+    await append([facts.usage_updated, facts.guardrail_tripped], 'barrier')
+    say(head)
+  }
+}
+
+const tasks: Readonly<Record<string, () => Promise<void>>> = {
+  async append() {
+    say('opening')
+    await appendForEver(sqliteLedger(path))
+  },
+  async make() {
+    const ledger = sqliteLedger(path)
+    const own = sampleRunId(Number(argument))
+    say(
+      await ledger.append(own, { expectedSeq: 0, epoch: 1 }, stamped(own, [facts.run_started]), {
+        durability: 'barrier',
+      }),
+    )
+    await ledger.close()
+  },
+  async put() {
+    const ledger = sqliteLedger(path)
+    const command = { type: 'steer', message: sampleMessage(argument), receipt: argument } as const
+    say(await ledger.put(run, { key: argument, command, at: 1_760_000_000_000 }))
+    await ledger.close()
+  },
+  async acquire() {
+    const ledger = sqliteLedger(path)
+    say(await ledger.acquire(run))
+    await ledger.close()
+  },
+  async read() {
+    const ledger = sqliteLedger(path, { readOnly: true })
+    say(await Array.fromAsync(ledger.read(run)))
+    await ledger.close()
+    say(readdirSync(dirname(path)))
+  },
+  async write() {
+    try {
+      sqliteLedger(path)
+      say('opened')
+    } catch (error) {
+      say(String(error))
+    }
+  },
+}
+
+await tasks[task]?.()
