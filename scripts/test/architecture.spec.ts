@@ -12,8 +12,13 @@ describe('ARCHITECTURE.md', () => {
 
   it('names only files that are there', async () => {
     const text = await readFile(page, 'utf8')
-    const table = text.slice(text.indexOf('## Where do I find'), text.indexOf('## The walk of one text delta'))
-    const named = [...table.matchAll(/`((?:core|ledger|providers|tools)\/src\/[\w./-]+)`/g)].map(([, path]) => path)
+    const table = text.slice(
+      text.indexOf('## Where do I find'),
+      text.indexOf('## The walk of one text delta'),
+    )
+    const named = [...table.matchAll(/`((?:core|ledger|providers|tools)\/src\/[\w./-]+)`/g)].map(
+      ([, path]) => path,
+    )
     expect(named.length).toBeGreaterThan(15)
     for (const path of named) {
       const place = new URL(`../../packages/${path}`, import.meta.url)

@@ -16,7 +16,7 @@ import { legalEvents, transitionTable } from './transition-table.ts'
  */
 export function evolve(state: RunState | undefined, event: RuntimeEvent): RunState {
   if (state === undefined) return firstState(event)
-  if (transitionTable[state.phase][event.type] === undefined) throw illegal(state, event)
+  if (!Object.hasOwn(transitionTable[state.phase], event.type)) throw illegal(state, event)
   requireOrder(state, event)
   const { seq, epoch, at, turn } = event
   return step(

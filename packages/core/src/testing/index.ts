@@ -9,6 +9,7 @@ export {
 export { testTool, type TestTool, type TestToolOptions } from './test-tool.ts'
 export { checkLaws, checkTranscript, type Violation } from './checkers.ts'
 export { copyPrefix, mortalLedger, SimulatedCrash, type CrashPoint, type MortalLedger } from './faults.ts'
+export { given, type Given, type When } from './given.ts'
 export { seededRandom } from './seeded-random.ts'
 export { simulate, type Simulated, type SimulatedDecision, type Simulation } from './simulate.ts'
 export { ledgerContract, type LedgerContractCase, type OpenLedger } from './ledger-contract.ts'

@@ -1,0 +1,208 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import {
+  eventTypes,
+  evolve,
+  IllegalTransitionError,
+  legalEvents,
+  openTurnCalls,
+  phases,
+  toolCallIdOf,
+  transitionDiagram,
+  transitionTable,
+  type Call,
+  type EventType,
+  type Fact,
+  type FactOf,
+  type Phase,
+  type RunState,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import { everyFact, stamped, testTool } from '@tallystick/core/testing'
+import { stage } from './stage.ts'
+
+/** Every state of a run that reads, asks a person, fails, tries again, pauses and answers. */
+async function statesOfARun(): Promise<readonly RunState[]> {
+  const look = testTool({ name: 'look' })
+  const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
+  const { start, settle, eventsOf } = stage({
+    steps: [
+      { text: 'Pausing.', stopReason: 'paused' },
+      { text: 'Looking.', toolCalls: [{ name: 'look', input: {} }], fail: 'overloaded' },
+      {
+        text: 'Looking.',
+        toolCalls: [
+          { name: 'look', input: {} },
+          { name: 'pay', input: {} },
+        ],
+      },
+      { text: 'Paid.' },
+    ],
+    tools: [look, pay],
+  })
+  const run = start()
+  const { pendingApprovals } = await settle(run.result)
+  await settle(run.approve(pendingApprovals[0]!.toolCallId, { by: 'ada' }))
+  expect(await settle(run.result)).toMatchObject({ reason: 'answered', text: 'Paid.', toolCalls: 2 })
+  const states: RunState[] = []
+  for (const event of await eventsOf(run)) states.push(evolve(states.at(-1), event))
+  return states
+}
+
+const perCall = (state: RunState, fact: (call: Call) => Fact): readonly Fact[] =>
+  openTurnCalls(state).map(fact)
+
+/** For event types whose content depends on what came before: the facts that could fit a state. */
+const fits: { readonly [T in EventType]?: (state: RunState, sample: FactOf<T>) => readonly Fact[] } = {
+  model_call_started: (state, sample) => [
+    { ...sample, turn: state.turn + 1, attempt: 1 },
+    { ...sample, turn: state.turn, attempt: attemptOf(state) + 1 },
+  ],
+  assistant_message_finished: (state, sample) => {
+    const parts = openTurnCalls(state).map((call) => ({ ...call, type: 'tool_call' as const }))
+    return [{ ...sample, turn: state.turn, attempt: attemptOf(state), parts }]
+  },
+  tool_request_ready: (state, sample) => {
+    const { runId, turn } = state
+    const attempt = attemptOf(state)
+    return [{ ...sample, turn, attempt, part: 9, toolCallId: toolCallIdOf(runId, turn, attempt, 9) }]
+  },
+  tool_requests_collected: (state) => {
+    const calls = openTurnCalls(state).map(({ toolCallId, name }) => {
+      return { toolCallId, name, plan: 'run' as const, inputDigest: 'd' }
+    })
+    return [{ type: 'tool_requests_collected', turn: state.turn, calls }]
+  },
+  approval_requested: (state, sample) =>
+    perCall(state, ({ toolCallId, attempts }) => {
+      return { ...sample, turn: state.turn, toolCallId, attempt: attempts + 1 }
+    }),
+  approval_decided: (state, sample) =>
+    perCall(state, ({ toolCallId, attempts, inputDigest = 'd' }) => {
+      return { ...sample, turn: state.turn, toolCallId, attempt: attempts + 1, inputDigest }
+    }),
+  tool_started: (state, sample) =>
+    perCall(state, ({ toolCallId, name, attempts }) => {
+      return { ...sample, turn: state.turn, toolCallId, name, attempt: attempts + 1 }
+    }),
+  tool_progress: (state, sample) =>
+    perCall(state, ({ toolCallId, attempts }) => {
+      return { ...sample, turn: state.turn, toolCallId, attempt: attempts }
+    }),
+  tool_result: (state, sample) =>
+    perCall(state, ({ toolCallId, name }) => {
+      return { ...sample, turn: state.turn, toolCallId, name, outcome: 'cancelled' }
+    }),
+  tool_results_injected: (state, sample) => {
+    return [{ ...sample, turn: state.turn, toolCallIds: openTurnCalls(state).map((call) => call.toolCallId) }]
+  },
+}
+
+function attemptOf(state: RunState): number {
+  return state.phase === 'streaming' ? state.attempt.number : 1
+}
+
+/** Events of a type that are made to fit a state: what a faultless writer could append there, if anything. */
+function fitting(state: RunState, type: EventType): readonly RuntimeEvent[] {
+  const sample = everyFact(state.runId)[type]
+  const plain = { ...sample, turn: state.turn, ...('attempt' in sample && { attempt: attemptOf(state) }) }
+  const facts = fits[type]?.(state, sample as never) ?? [plain as Fact]
+  return facts.flatMap((fact) => stamped(state.runId, [fact], { afterSeq: state.seq, epoch: state.epoch }))
+}
+
+/** The phase that an event leads to, or the error that it is refused with. */
+function phaseAfter(state: RunState, event: RuntimeEvent): Phase | IllegalTransitionError {
+  try {
+    return evolve(state, event).phase
+  } catch (error) {
+    if (error instanceof IllegalTransitionError) return error
+    throw error
+  }
+}
+
+describe('the transition table', () => {
+  let states: readonly RunState[] = []
+  beforeAll(async () => {
+    states = await statesOfARun()
+  })
+
+  const inPhase = (phase: Phase): readonly RunState[] => states.filter((state) => state.phase === phase)
+  const pairs = phases.flatMap((phase) => eventTypes.map((type) => ({ phase, type })))
+  const legal = pairs.filter(({ phase, type }) => transitionTable[phase][type] !== undefined)
+  const illegal = pairs.filter(({ phase, type }) => transitionTable[phase][type] === undefined)
+
+  it('is tried on states of every phase', () => {
+    expect(new Set(states.map(({ phase }) => phase))).toEqual(new Set(phases))
+    expect(legal.length + illegal.length).toBe(phases.length * eventTypes.length)
+  })
+
+  it.each(legal)('$phase: $type leads where the table says', ({ phase, type }) => {
+    const tries = inPhase(phase).flatMap((state) =>
+      fitting(state, type).map((event) => phaseAfter(state, event)),
+    )
+    const reached = tries.filter((outcome) => !(outcome instanceof IllegalTransitionError))
+    expect(new Set(reached)).toEqual(new Set([transitionTable[phase][type]]))
+  })
+
+  it.each(illegal)('$phase: $type is refused, and what would be legal is named', ({ phase, type }) => {
+    for (const state of inPhase(phase)) {
+      const events = fitting(state, type)
+      const bare = { ...stamped(state.runId, [everyFact(state.runId)[type]])[0]!, seq: state.seq + 1 }
+      for (const event of [bare, ...events]) {
+        const refusal = phaseAfter(state, event) as IllegalTransitionError
+        expect(refusal).toMatchObject({ code: 'illegal_transition', phase, event: type })
+        expect(refusal.legal).toEqual(legalEvents(phase))
+        const wouldBe = phase === 'done' ? 'nothing, the run is done' : legalEvents(phase).join(', ')
+        expect(refusal.message).toContain(
+          `The event ${type} is not legal in the phase ${phase}. Legal would be: ${wouldBe}. `,
+        )
+      }
+    }
+  })
+
+  it('begins with run_started and nothing else', () => {
+    const { runId } = states[0]!
+    const facts = everyFact(runId)
+    const others = eventTypes.filter((type) => type !== 'run_started')
+    const first = (type: EventType): RuntimeEvent => stamped(runId, [facts[type]])[0]!
+    expect(evolve(undefined, first('run_started')).phase).toBe('idle')
+    expect(() => evolve(undefined, { ...first('run_started'), seq: 2 })).toThrow('at seq 2')
+    for (const type of others) {
+      expect(() => evolve(undefined, first(type))).toThrow(
+        `The event ${type} is not legal in the phase (nothing): at seq 1. Legal would be: run_started.`,
+      )
+    }
+  })
+
+  it('allows nothing once the run is done', () => {
+    expect(legalEvents('done')).toEqual([])
+  })
+
+  it('refuses names that every object answers to', () => {
+    const event = {
+      ...fitting(states[0]!, 'cancel_requested')[0]!,
+      type: 'constructor',
+    } as unknown as RuntimeEvent
+    expect(() => evolve(states[0], event)).toThrow(IllegalTransitionError)
+  })
+
+  it('is drawn as a diagram of the ways between phases', () => {
+    expect(transitionDiagram()).toBe(
+      [
+        'stateDiagram-v2',
+        '  direction LR',
+        '  [*] --> idle: run_started',
+        '  idle --> streaming: model_call_started',
+        '  idle --> done: run_finished',
+        '  streaming --> collecting: assistant_message_finished',
+        '  streaming --> done: run_finished',
+        '  collecting --> executing: tool_requests_collected',
+        '  collecting --> streaming: model_call_started',
+        '  collecting --> done: run_finished',
+        '  executing --> injecting: tool_results_injected',
+        '  injecting --> streaming: model_call_started',
+        '  injecting --> done: run_finished',
+        '  done --> [*]',
+      ].join('\n'),
+    )
+  })
+})
