@@ -3,11 +3,13 @@ import type { RunCell } from './chain.ts'
 import type { Fault } from './link-check.ts'
 import type { StoredEvent } from './stored-event.ts'
 
-/** What a run's row says. */
-export interface StoredRun extends RunCell {
-  readonly seal: Uint8Array
+/** What a store holds of a run at one moment. */
+export interface StoredRun {
+  /** Absent where the run has events and no row. */
+  readonly row?: RunCell & { readonly seal: Uint8Array }
   /** How many events the store holds under the run's id. */
   readonly events: number
+  readonly lastSeq: number
 }
 
 /**
@@ -15,9 +17,10 @@ export interface StoredRun extends RunCell {
  * `LedgerDamagedError` where the store itself cannot read its bytes.
  */
 export interface AuditSource {
+  /** `undefined` where the store knows nothing of the run. */
   run(runId: RunId): Promise<StoredRun | undefined>
   /** From seq 1 on, in the order of seq, with whatever gaps there are. */
-  events(runId: RunId): AsyncIterable<StoredEvent>
+  events(runId: RunId, toSeq: number): AsyncIterable<StoredEvent>
   /** Runs that have events and no row. */
   orphans(): Promise<readonly RunId[]>
   /** The first fault of the store as a whole: its pages, its indexes, its numbering, its rules. */

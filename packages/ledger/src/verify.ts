@@ -83,7 +83,8 @@ async function auditEvents(ledger: Ledger, runId: RunId, progress: Progress): Pr
   if (head === undefined) throw new RunNotFoundError(runId)
   const laws = new EventAudit()
   let epoch = 0
-  for await (const event of ledger.read(runId)) {
+  // No further than the head that was read before, since the run's writer may be at work.
+  for await (const event of ledger.read(runId, { toSeq: head.seq })) {
     const seq = progress.events + 1
     const broken =
       event.seq === seq && event.runId === runId
@@ -100,21 +101,21 @@ async function auditEvents(ledger: Ledger, runId: RunId, progress: Progress): Pr
   }
 }
 
-/** The chain from its first link, and the laws over what its bodies say. */
+/** The chain from its first link to where it ends now, and the laws over what its bodies say. */
 async function auditRows(source: AuditSource, runId: RunId, progress: Progress): Promise<void> {
+  const run = await source.run(runId)
+  if (run === undefined) throw new RunNotFoundError(runId)
   const laws = new EventAudit()
   let last: Link = genesis
   let firstPos = 0
-  for await (const stored of source.events(runId)) {
+  for await (const stored of source.events(runId, run.lastSeq)) {
     const broken = linkFault(last, stored) ?? bodyFault(stored, laws)
     if (broken) return void (progress.broken = { seq: progress.events + 1, ...broken })
     progress.events = stored.seq
     last = stored
     if (stored.seq === 1) firstPos = stored.pos
   }
-  const run = await source.run(runId)
-  if (run === undefined && progress.events === 0) throw new RunNotFoundError(runId)
-  const broken = run ? rowFault(run, last, firstPos) : fault('run', 'a row', 'none')
+  const broken = rowFault(run, last, firstPos)
   if (broken) progress.broken = { seq: Math.max(progress.events, 1), ...broken }
 }
 
@@ -128,14 +129,15 @@ function bodyFault(stored: StoredEvent, laws: EventAudit): Fault | undefined {
 }
 
 /** The run's row says where the chain ends, under which epoch, and since when. */
-function rowFault(run: StoredRun, last: Link, firstPos: number): Fault | undefined {
-  if (run.headSeq !== last.seq) return fault('head_seq', last.seq, run.headSeq)
-  if (Buffer.compare(run.headHash, last.hash) !== 0) {
-    return fault('head_hash', hexOf(last.hash), hexOf(run.headHash))
+function rowFault({ row, events }: StoredRun, last: Link, firstPos: number): Fault | undefined {
+  if (row === undefined) return fault('run', 'a row', 'none')
+  if (row.headSeq !== last.seq) return fault('head_seq', last.seq, row.headSeq)
+  if (Buffer.compare(row.headHash, last.hash) !== 0) {
+    return fault('head_hash', hexOf(last.hash), hexOf(row.headHash))
   }
-  if (run.epoch < last.epoch) return fault('epoch', `${last.epoch} or more`, run.epoch)
-  if (run.pos !== firstPos) return fault('pos', firstPos, run.pos)
-  if (run.events !== last.seq) return fault('event rows', last.seq, run.events)
-  const seal = sealOf(run)
-  return Buffer.compare(seal, run.seal) === 0 ? undefined : fault('seal', hexOf(seal), hexOf(run.seal))
+  if (row.epoch < last.epoch) return fault('epoch', `${last.epoch} or more`, row.epoch)
+  if (row.pos !== firstPos) return fault('pos', firstPos, row.pos)
+  if (events !== last.seq) return fault('event rows', last.seq, events)
+  const seal = sealOf(row)
+  return Buffer.compare(seal, row.seal) === 0 ? undefined : fault('seal', hexOf(seal), hexOf(row.seal))
 }

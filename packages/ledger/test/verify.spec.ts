@@ -10,6 +10,7 @@ import {
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import type { Database } from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
+import { auditSource, auditSourceOf } from '../src/audit-source.ts'
 import { commitmentOf, linkHash, sealOf } from '../src/chain.ts'
 import type { Envelope } from '../src/stored-event.ts'
 import { tamper, withRaw } from './support/raw-database.ts'
@@ -90,6 +91,43 @@ describe('verify on a sound ledger', () => {
     expect(await verifyRun(ledger, runId)).toMatchObject({ ok: true })
     expect(await verified(path, runId)).toMatchObject({ ok: true })
     await ledger.close()
+  })
+
+  it('is not misled by a writer that appends while it reads', async () => {
+    const runId = sampleRunId(1)
+    const { run_started: start, input_received: input } = everyFact(runId)
+    const [memory, file] = [memoryLedger(), sqliteLedger(temporaryFile())]
+    const append = async (ledger: Ledger): Promise<void> => {
+      const { seq = 0, epoch = 1 } = (await ledger.head(runId)) ?? {}
+      const next = stamped(runId, seq === 0 ? [start, input] : [input], { afterSeq: seq })
+      await ledger.append(runId, { expectedSeq: seq, epoch }, next, { durability: 'lazy' })
+    }
+    const source = auditSourceOf(file)
+    const busy: readonly Ledger[] = [
+      {
+        ...memory,
+        async *read(id, range) {
+          await append(memory)
+          yield* memory.read(id, range)
+        },
+      },
+      {
+        ...file,
+        [auditSource]: {
+          ...source,
+          async *events(id: RunId, toSeq: number) {
+            await append(file)
+            yield* source?.events(id, toSeq) ?? []
+          },
+        },
+      } as Ledger,
+    ]
+    for (const ledger of busy) {
+      await append(ledger)
+      expect(await verifyRun(ledger, runId)).toEqual({ scope: 'run', runId, ok: true, events: 2 })
+      expect(await ledger.head(runId)).toEqual({ seq: 3, epoch: 1 })
+      await ledger.close()
+    }
   })
 
   it('says of a run that is not there that it is not', async () => {

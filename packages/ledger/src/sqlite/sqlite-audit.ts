@@ -1,10 +1,12 @@
 import BetterSqlite3, { type Database } from 'better-sqlite3'
 import type { RunId } from '@tallystick/core'
 import { Kysely, SqliteDialect } from 'kysely'
-import type { AuditSource } from '../audit-source.ts'
+import type { AuditSource, StoredRun } from '../audit-source.ts'
 import { fault, type Fault } from '../link-check.ts'
+import type { AuditQueries } from './audit-queries.ts'
 import { eventRange } from './event-page.ts'
 import { migrate } from './migrate.ts'
+import { SqliteStore } from './sqlite-store.ts'
 import type { StoreAccess } from './store-access.ts'
 import type { LedgerTables } from './tables.ts'
 
@@ -12,69 +14,53 @@ import type { LedgerTables } from './tables.ts'
 const orphansMax = 1000
 
 /** Lends the rows of an open ledger file to `verify`. */
-export function sqliteAudit(access: StoreAccess, database: Database): AuditSource {
+export function sqliteAudit(access: StoreAccess): AuditSource {
   return {
-    run: (runId) =>
-      access.read((store) => {
-        const run = store.reads.run.get({ runId })
-        if (run === undefined) return undefined
-        const { pos, head_seq, head_hash, epoch, seal } = run
-        const events = countOf(database, 'select count(*) as count from event where run_id = ?', runId)
-        return { runId, pos, headSeq: head_seq, headHash: head_hash, epoch, seal, events }
-      }),
-    events: (runId) =>
-      access.iterate((store) => {
-        return eventRange(store.reads, { runId, fromSeq: 1, toSeq: Number.MAX_SAFE_INTEGER })
-      }),
+    run: (runId) => access.read((store) => store.atOneMoment(() => storedRun(store, runId))),
+    events: (runId, toSeq) =>
+      access.iterate((store) => eventRange(store.reads, { runId, fromSeq: 1, toSeq })),
     orphans: () =>
-      access.read(() => {
-        const ids = database.prepare<[number], { run_id: string }>(orphanQuery).all(orphansMax)
-        return ids.map(({ run_id }) => run_id as RunId)
+      access.read((store) => {
+        return store.audits.orphans.all({ limit: orphansMax }).map(({ run_id }) => run_id as RunId)
       }),
     fault: async () => {
       const rules = await schemaAsMade()
-      return access.read(() => pageFault(database) ?? numberingFault(database) ?? ruleFault(database, rules))
+      return access.read((store) => {
+        const { audits } = store
+        return store.atOneMoment(
+          () => store.pageFault() ?? numberingFault(audits) ?? ruleFault(audits, rules),
+        )
+      })
     },
   }
 }
 
-const orphanQuery =
-  'select distinct run_id from event where not exists (select 1 from run where run.run_id = event.run_id) limit ?'
-
-function countOf(database: Database, query: string, ...parameters: readonly string[]): number {
-  return database.prepare<unknown[], { count: number }>(query).get(...parameters)?.count ?? 0
-}
-
-/** Pages that are broken, and indexes that do not say what their tables say. */
-function pageFault(database: Database): Fault | undefined {
-  const [first] = database.pragma('integrity_check(1)') as readonly { readonly integrity_check: string }[]
-  const found = first?.integrity_check ?? 'no answer'
-  return found === 'ok' ? undefined : fault('pages', 'ok', found)
+function storedRun({ reads, audits }: SqliteStore, runId: RunId): StoredRun | undefined {
+  const { events = 0, lastSeq } = audits.extent.get({ runId }) ?? {}
+  const row = reads.run.get({ runId })
+  if (row === undefined && events === 0) return undefined
+  const { pos = 0, head_seq: headSeq = 0, head_hash: headHash, epoch = 0, seal } = row ?? {}
+  return {
+    events,
+    lastSeq: lastSeq ?? 0,
+    ...(headHash && seal && { row: { runId, pos, headSeq, headHash, epoch, seal } }),
+  }
 }
 
 /** Places are given without gaps and never again, so what was removed leaves a hole. */
-function numberingFault(database: Database): Fault | undefined {
-  const given = countOf(
-    database,
-    `select coalesce(max(seq), 0) as count from sqlite_sequence where name = 'event'`,
-  )
-  const present = countOf(
-    database,
-    'select count(*) as count from event where pos between 1 and ?',
-    String(given),
-  )
-  const all = countOf(database, 'select count(*) as count from event')
-  if (present !== given || all !== given) return fault('event rows', given, all === given ? present : all)
-  const stray = countOf(
-    database,
-    'select count(*) as count from payload where not exists (select 1 from event where event.pos = payload.pos)',
-  )
+function numberingFault({ placesGiven, events, eventsUpTo, strayPayloads }: AuditQueries): Fault | undefined {
+  const given = placesGiven.get({})?.seq ?? 0
+  const all = events.get({})?.count
+  const placed = eventsUpTo.get({ pos: given })?.count
+  if (all !== given) return fault('event rows', given, String(all))
+  if (placed !== given) return fault('event rows within the places given', given, String(placed))
+  const stray = strayPayloads.get({})?.count ?? 0
   return stray === 0 ? undefined : fault('payload rows without an event', 0, stray)
 }
 
 /** Tables, indexes and triggers that are not as the migrations make them: without them nothing is append-only. */
-function ruleFault(database: Database, rules: ReadonlyMap<string, string>): Fault | undefined {
-  const present = schemaOf(database)
+function ruleFault({ schema }: AuditQueries, rules: ReadonlyMap<string, string>): Fault | undefined {
+  const present = statementsOf(schema)
   for (const [name, sql] of rules) {
     const found = present.get(name)
     if (found !== sql)
@@ -84,21 +70,18 @@ function ruleFault(database: Database, rules: ReadonlyMap<string, string>): Faul
   return added === undefined ? undefined : fault(added, 'no such trigger', 'one that was added')
 }
 
+/** What the migrations make, in a database that holds nothing else. */
 async function schemaAsMade(): Promise<ReadonlyMap<string, string>> {
-  const database = new BetterSqlite3(':memory:')
+  const database: Database = new BetterSqlite3(':memory:')
   try {
-    await migrate(database, new Kysely<LedgerTables>({ dialect: new SqliteDialect({ database }) }))
-    return schemaOf(database)
+    const tables = new Kysely<LedgerTables>({ dialect: new SqliteDialect({ database }) })
+    await migrate(database, tables)
+    return statementsOf(new SqliteStore(database, tables).audits.schema)
   } finally {
     database.close()
   }
 }
 
-function schemaOf(database: Database): ReadonlyMap<string, string> {
-  const rows = database
-    .prepare<[], { type: string; name: string; sql: string }>(
-      'select type, name, sql from sqlite_schema where sql is not null',
-    )
-    .all()
-  return new Map(rows.map(({ type, name, sql }) => [`${type} ${name}`, sql]))
+function statementsOf(schema: AuditQueries['schema']): ReadonlyMap<string, string> {
+  return new Map(schema.all({}).map(({ type, name, sql }) => [`${type} ${name}`, sql ?? '']))
 }

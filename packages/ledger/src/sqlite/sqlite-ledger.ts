@@ -43,7 +43,7 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
       closing ??= access.close()
       return closing
     },
-    [auditSource]: sqliteAudit(access, opened.database),
+    [auditSource]: sqliteAudit(access),
   }
   return ledger
 }

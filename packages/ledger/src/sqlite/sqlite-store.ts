@@ -12,7 +12,9 @@ import {
 } from '@tallystick/core'
 import type { Database } from 'better-sqlite3'
 import type { Kysely } from 'kysely'
+import { fault, type Fault } from '../link-check.ts'
 import { acquire, append } from './append.ts'
+import { auditQueries, type AuditQueries } from './audit-queries.ts'
 import { Committer } from './committer.ts'
 import { outOfOrder } from './event-page.ts'
 import { readQueries, writeQueries, type ReadQueries, type WriteQueries } from './queries.ts'
@@ -26,19 +28,39 @@ const runsPerPage = 256
 export class SqliteStore {
   readonly committer: Committer
   readonly reads: ReadQueries
-  readonly #prepareWrites: () => WriteQueries
+  readonly #database: Database
+  readonly #tables: Kysely<LedgerTables>
   #writes: WriteQueries | undefined
+  #audits: AuditQueries | undefined
 
   constructor(database: Database, tables: Kysely<LedgerTables>) {
+    this.#database = database
+    this.#tables = tables
     this.committer = new Committer(database)
     this.reads = readQueries(database, tables)
-    this.#prepareWrites = () => writeQueries(database, tables)
   }
 
   /** Prepared when they are first needed: a file whose rules are damaged can still be read and verified. */
   get writes(): WriteQueries {
-    this.#writes ??= this.#prepareWrites()
+    this.#writes ??= writeQueries(this.#database, this.#tables)
     return this.#writes
+  }
+
+  get audits(): AuditQueries {
+    this.#audits ??= auditQueries(this.#database, this.#tables)
+    return this.#audits
+  }
+
+  /** What `work` reads is the store as it was when it began, whatever others write meanwhile. */
+  atOneMoment<T>(work: () => T): T {
+    return this.#database.transaction(work).deferred()
+  }
+
+  /** Pages that are broken, and indexes that do not say what their tables say. */
+  pageFault(): Fault | undefined {
+    const [first] = this.#database.pragma('integrity_check(1)') as readonly { integrity_check: string }[]
+    const found = first?.integrity_check ?? 'no answer'
+    return found === 'ok' ? undefined : fault('pages', 'ok', found)
   }
 
   append(
