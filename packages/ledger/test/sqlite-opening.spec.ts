@@ -6,6 +6,7 @@ import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3 from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
+import { networkTypeName } from '../src/sqlite/network-file-system.ts'
 import { filesBeside, withRaw } from './support/raw-database.ts'
 import { temporaryFile, temporaryFolder } from './support/temporary-folder.ts'
 
@@ -110,6 +111,54 @@ describe('opening what is no ledger', () => {
 
   it.each(['', '  ', ':memory:'])('refuses %j, which names no file', (path) => {
     expect(refusalOf(() => sqliteLedger(path))).toBeInstanceOf(ConfigurationError)
+  })
+})
+
+describe('opening with options', () => {
+  it.each([
+    { busyTimeoutMs: -1 },
+    { busyTimeoutMs: Number.NaN },
+    { busyTimeoutMs: 2.5 },
+    { pollIntervalMs: 0 },
+    { pollIntervalMs: Infinity },
+  ])('refuses %j, and makes no file', (options) => {
+    const path = temporaryFile()
+    const refusal = refusalOf(() => sqliteLedger(path, options))
+    expect(refusal).toBeInstanceOf(ConfigurationError)
+    expect(refusal.message).toContain(Object.keys(options)[0])
+    expect(readdirSync(dirname(path))).toEqual([])
+  })
+
+  it.each([
+    [0x6969, 'NFS'],
+    [0xff534d42, 'SMB'],
+    [0xff534d42 | 0, 'SMB'],
+    [0xfe534d42 | 0, 'SMB'],
+    [0xef53, undefined],
+    [0x01021994, undefined],
+    [0x794c7630, undefined],
+    [0x58465342, undefined],
+    [0x9123683e | 0, undefined],
+  ])('tells network file systems from local ones: type %i is %s', (type, name) => {
+    expect(networkTypeName(type)).toBe(name)
+  })
+
+  it('waits for another writer as long as it was told, then says what is in the way', async () => {
+    const path = temporaryFile()
+    await smallLedger(path)
+    const ledger = sqliteLedger(path, { busyTimeoutMs: 0 })
+    const other = new BetterSqlite3(path)
+    other.exec('begin immediate')
+    const next = stamped(run, [everyFact(run).cancel_requested], { afterSeq: 1 })
+    const append = (): Promise<unknown> =>
+      ledger.append(run, { expectedSeq: 1, epoch: 1 }, next, { durability: 'barrier' })
+    await expect(append()).rejects.toThrow(LedgerUnavailableError)
+    await expect(append()).rejects.toThrow(/locked \(SQLITE_BUSY\)\. Another process/)
+    expect(await Array.fromAsync(ledger.read(run))).toEqual(start)
+    other.exec('rollback')
+    other.close()
+    expect(await append()).toEqual({ seq: 2, epoch: 1 })
+    await ledger.close()
   })
 })
 

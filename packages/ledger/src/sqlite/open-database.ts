@@ -1,8 +1,9 @@
-import { resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
-import { LedgerUnavailableError } from '@tallystick/core'
+import { ConfigurationError, LedgerUnavailableError } from '@tallystick/core'
 import { lookAt, requireFilePath, type Found } from './look-before-opening.ts'
 import { schemaVersion } from './migrate.ts'
+import { networkFileSystem } from './network-file-system.ts'
 import { ledgerFailure } from './sqlite-failure.ts'
 
 /** How to open a ledger file. */
@@ -32,12 +33,15 @@ export interface OpenedDatabase {
  */
 export function openDatabase(name: string, options: SqliteLedgerOptions): OpenedDatabase {
   requireFilePath(name)
+  requireMilliseconds('busyTimeoutMs', options.busyTimeoutMs, 0)
+  requireMilliseconds('pollIntervalMs', options.pollIntervalMs, 1)
   const path = resolve(name.trim())
   const { readOnly = false, busyTimeoutMs = 5000 } = options
   let database: Database | undefined
   try {
     const found = lookAt(path)
     requireUsable(path, found, readOnly)
+    if (!readOnly) requireLocal(path)
     const fileMustExist = found.kind !== 'nothing'
     database = new BetterSqlite3(path, { readonly: readOnly, fileMustExist, timeout: busyTimeoutMs })
     database.pragma('trusted_schema = off')
@@ -69,6 +73,23 @@ function requireUsable(path: string, found: Found, readOnly: boolean): void {
         'Open it once without readOnly.',
     )
   }
+}
+
+function requireMilliseconds(option: string, value: number | undefined, min: number): void {
+  if (value === undefined || (Number.isInteger(value) && value >= min && value <= 0x7fffffff)) return
+  throw new ConfigurationError(
+    `sqliteLedger got ${option}: ${value}. Give a whole number of milliseconds, ${min} or more.`,
+  )
+}
+
+/** The write-ahead log lives in memory that processes share, which machines do not. */
+function requireLocal(path: string): void {
+  const network = networkFileSystem(dirname(path))
+  if (network === undefined) return
+  throw new LedgerUnavailableError(
+    `The ledger ${path} lies on a network file system (${network}), where SQLite's log would be corrupted as soon as ` +
+      'two machines use it. Keep the file on a local disk; opening it with readOnly is allowed.',
+  )
 }
 
 function prepareForWriting(database: Database, path: string): void {
