@@ -66,4 +66,11 @@ export {
   secondFact,
   storableText,
 } from './runtime/append-rules.ts'
-export { checkCalls } from './runtime/tool-effect.ts'
+export {
+  checkCalls,
+  type ApprovalPolicy,
+  type CallChecker,
+  type PolicyCall,
+  type PolicyVerdict,
+} from './runtime/call-check.ts'
+export type { Rules, TurnChange } from './machine/rules.ts'

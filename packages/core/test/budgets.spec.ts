@@ -88,8 +88,8 @@ describe('a token budget', () => {
     }
     const { result, model } = await runWith({ tokensMax: 510 }, [failing, answer])
     expect(result.usage).toEqual({ inputTokens: 400, outputTokens: 100 })
-    expect(model.requests).toHaveLength(1)
-    expect(result.reason).toBe('model_failed')
+    expect(model.requests.map(({ toolChoice }) => toolChoice.type)).toEqual(['auto', 'none'])
+    expect(result).toMatchObject({ reason: 'token_limit', text: 'That is all I know.' })
   })
 
   it('counts what a cancelled call has used', async () => {

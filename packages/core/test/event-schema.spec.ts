@@ -131,6 +131,7 @@ const requiredFields: Readonly<Record<EventType, readonly string[]>> = {
   run_resumed: ['why', 'inDoubt'],
   run_finished: ['reason', 'turns', 'toolCalls', 'usage'],
   input_received: ['delivery', 'message'],
+  input_settled: ['receipt', 'delivered'],
   model_call_started: ['attempt', 'model', 'requestDigest', 'toolChoice', 'finalizing'],
   assistant_started: ['attempt'],
   assistant_text_delta: ['attempt', 'part', 'text'],

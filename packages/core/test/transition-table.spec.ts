@@ -45,7 +45,15 @@ async function statesOfARun(): Promise<readonly RunState[]> {
   expect(await settle(run.result)).toMatchObject({ reason: 'answered', text: 'Paid.', toolCalls: 2 })
   const states: RunState[] = []
   for (const event of await eventsOf(run)) states.push(evolve(states.at(-1), event))
-  return states
+  return states.flatMap((state) => (state.phase === 'done' ? [state] : [state, steered(state)]))
+}
+
+/** The state with input that waits for its place. */
+function steered(state: RunState): RunState {
+  const sample = everyFact(state.runId).input_received
+  const fact = { ...sample, turn: state.turn, delivery: 'steer' as const, receipt: 'receipt-1' }
+  const [event] = stamped(state.runId, [fact], { afterSeq: state.seq, epoch: state.epoch })
+  return evolve(state, event!)
 }
 
 const perCall = (state: RunState, fact: (call: Call) => Fact): readonly Fact[] =>

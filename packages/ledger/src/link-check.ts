@@ -25,10 +25,31 @@ export function linkFault(previous: Link, stored: StoredEvent): Fault | undefine
   if (stored.payload === undefined) return fault('payload', 'a payload', 'none')
   const { salt, body } = stored.payload
   return (
+    typeFault(stored, stored.payload) ??
     digestFault('payload', commitmentOf(salt, body), stored.bodyCommit) ??
     digestFault('hash', linkHash(previous.hash, stored, stored.bodyCommit), stored.hash) ??
     orderFault(previous, stored)
   )
+}
+
+const integers = ['pos', 'epoch', 'turn', 'v', 'at'] as const
+
+/** Damaged bytes may be read as another type than their column has, even in tables that refuse to store one. */
+function typeFault(stored: StoredEvent, { salt, body }: NonNullable<StoredEvent['payload']>): Fault | undefined {
+  for (const name of integers) {
+    if (!Number.isSafeInteger(stored[name])) return fault(name, 'a whole number', `a ${typeof stored[name]}`)
+  }
+  const bytes: Readonly<Record<string, unknown>> = { body_commit: stored.bodyCommit, hash: stored.hash, salt, body }
+  for (const [name, value] of Object.entries(bytes)) {
+    if (!(value instanceof Uint8Array)) return fault(name, 'bytes', `a ${typeof value}`)
+  }
+  for (const name of ['runId', 'type', 'toolCallId', 'onceKey'] as const) {
+    const value: unknown = stored[name]
+    const mayMiss = name === 'toolCallId' || name === 'onceKey'
+    if (typeof value === 'string' || (mayMiss && value === undefined)) continue
+    return fault(name, 'a text', `a ${typeof value}`)
+  }
+  return undefined
 }
 
 function orderFault(previous: Link, stored: StoredEvent): Fault | undefined {

@@ -68,10 +68,8 @@ async function checkOf(
 ): Promise<Signal | undefined> {
   if (state.phase !== 'collecting' || nextAction(state, event.at).kind !== 'wait') return undefined
   const found: Signal[] = []
-  const toolNamed = (name: string): Agent['tools'][number] | undefined =>
-    agent.tools.find((tool) => tool.name === name)
   const { runId, turn, calls } = state
-  await checkCalls(calls, toolNamed, { runId, turn }, (signal) => found.push(signal))
+  await checkCalls(calls, agent, { runId, turn }, (signal) => found.push(signal))
   return found[0]
 }
 

@@ -16,6 +16,7 @@ export type Action =
 /** What the facts of an action start or settle. */
 export type RecordingKind =
   | 'call_model'
+  | 'deliver_input'
   | 'keep_partial'
   | 'meet_limit'
   | 'collect'

@@ -8,6 +8,7 @@ import { nextAction } from './controller.ts'
 import { decide } from './decide.ts'
 import type { Refusal, Stamp } from './decision.ts'
 import { audit } from './invariants.ts'
+import type { Rules } from './rules.ts'
 import type { RunState } from './state.ts'
 
 /** Who writes: stands on every event. */
@@ -28,6 +29,13 @@ export interface Page {
   readonly refusals: readonly (Refusal | undefined)[]
 }
 
+/** How a page is made. */
+export interface AdvanceOptions {
+  readonly rules?: Rules
+  /** Only what has arrived is decided: nothing new is begun. */
+  readonly hold?: boolean
+}
+
 /** More rounds than any state can owe at once: beyond, the controller contradicts itself. */
 const ROUNDS_MAX = 10_000
 
@@ -40,6 +48,7 @@ export function advance(
   messages: readonly (Command | Signal)[],
   writer: Writer,
   stamp: () => Stamp,
+  { rules = {}, hold = false }: AdvanceOptions = {},
 ): Page {
   const events: RuntimeEvent[] = []
   let state = before
@@ -59,8 +68,9 @@ export function advance(
   })
   for (let round = 0; round < ROUNDS_MAX; round++) {
     if (state === undefined) break
+    if (hold) return { events, state, action: { kind: 'suspend' }, refusals }
     const { at } = stamp()
-    const action = nextAction(state, at)
+    const action = nextAction(state, at, rules)
     if (!('facts' in action)) return { events, state, action, refusals }
     record(action.facts, at)
   }

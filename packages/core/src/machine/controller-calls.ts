@@ -29,7 +29,8 @@ function goOn(state: ExecutingState, now: number): Action | undefined {
     timeIsUp(state, now) ??
     limited(state) ??
     recorded('settle_calls', repeated(state)) ??
-    ask(state) ??
+    expired(state, now) ??
+    ask(state, now) ??
     recorded('run_tools', starts(state))
   )
 }
@@ -148,10 +149,22 @@ function repeated(state: ExecutingState): readonly Fact[] {
   })
 }
 
-function ask(state: ExecutingState): Action | undefined {
+/** An approval that nobody has decided in its time counts as denied. */
+function expired(state: ExecutingState, now: number): Action | undefined {
+  const late = withStatus(state, 'awaiting_approval').filter(({ expiresAt = Infinity }) => now >= expiresAt)
+  if (late.length === 0) return undefined
+  const facts = late.map(({ toolCallId, attempts, inputDigest = '' }): FactOf<'approval_decided'> => ({
+    ...{ type: 'approval_decided', turn: state.turn, toolCallId, attempt: attempts + 1, inputDigest },
+    ...{ approved: false, by: 'expiry', reason: 'nobody decided in time' },
+  }))
+  return { kind: 'ask_approval', facts }
+}
+
+function ask(state: ExecutingState, now: number): Action | undefined {
   const again = withStatus(state, 'in_doubt').filter((call) => call.recovery === 'ask')
   const calls = [...withStatus(state, 'to_ask'), ...again]
   if (calls.length === 0) return undefined
+  const { approvalMaxMs } = state.limits
   const facts = calls.map((call): FactOf<'approval_requested'> => {
     const reason =
       call.attempts > 0
@@ -161,6 +174,7 @@ function ask(state: ExecutingState): Action | undefined {
       ...{ type: 'approval_requested', turn: state.turn, toolCallId: call.toolCallId, name: call.name },
       ...{ attempt: call.attempts + 1, inputDigest: call.inputDigest ?? digestOf(call.input) },
       ...(reason !== undefined && { reason }),
+      ...(approvalMaxMs !== undefined && { expiresAt: now + approvalMaxMs }),
     }
   })
   return { kind: 'ask_approval', facts }

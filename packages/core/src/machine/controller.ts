@@ -1,31 +1,32 @@
-import type { StopReason } from '../vocabulary/content.ts'
+import type { AssistantPart, StopReason } from '../vocabulary/content.ts'
 import type { Fact, FinishReason } from '../vocabulary/event.ts'
-import type { ToolChoice } from '../vocabulary/tool-definition.ts'
 import type { Action } from './action.ts'
+import { afterGivingUp, callAgain, callModel } from './controller-model.ts'
 import { nextForCalls, settleAll } from './controller-calls.ts'
+import { deliverInput, undelivered } from './controller-inputs.ts'
 import { activeMs, deadlineOf, limitReasons, meetLimit, reserveCall } from './limit-check.ts'
-import { requestDigest } from './model-request.ts'
+import type { Rules } from './rules.ts'
 import type { CollectingState, InjectingState, Reply, RunState, StreamingState } from './state.ts'
 
 /**
  * THE LOOP CONTROLLER: the one place that decides whether a run goes on, waits or stops. Pure: state and time in, what
  * is owed out. It starts nothing; what must be in flight follows from the state (`effectsOf`).
  */
-export function nextAction(state: RunState, now: number): Action {
+export function nextAction(state: RunState, now: number, rules: Rules = {}): Action {
   switch (state.phase) {
     case 'idle':
       if (state.cancel) return finish(state, 'cancelled')
-      return state.history.length === 0 ? { kind: 'suspend' } : continueOrStop(state, undefined, now)
+      return state.history.length === 0 ? { kind: 'suspend' } : continueOrStop(state, undefined, now, rules)
     case 'streaming':
       return state.attempt.failed
         ? afterFailure(state, state.attempt.failed, now)
         : whileStreaming(state, now)
     case 'collecting':
-      return state.calls.length === 0 ? afterReply(state, now) : collect(state)
+      return state.calls.length === 0 ? afterReply(state, now, rules) : collect(state)
     case 'executing':
       return nextForCalls(state, now)
     case 'injecting':
-      return afterReply(state, now)
+      return afterReply(state, now, rules)
     case 'done':
       return { kind: 'finished' }
   }
@@ -42,34 +43,54 @@ function whileStreaming(state: StreamingState, now: number): Action {
   return meetLimit(state, { limit: 'durationMaxMs', max, used: activeMs(state, now) })
 }
 
-/** A failed attempt: the next one when its time has come, or what there is of the reply is kept and the run ends. */
+/** More take-overs than this without a finished reply or result between them are no accident of a process. */
+const TAKE_OVERS_MAX = 5
+
+/** A failed attempt: the next one when its time has come, or another model, or what came of the reply is kept. */
 function afterFailure(
   state: StreamingState,
   { retryAt }: { readonly retryAt?: number },
   now: number,
 ): Action {
   if (state.cancel) return keepPartial(state, 'cancelled')
-  if (retryAt === undefined) return keepPartial(state, 'failed')
-  if (now < retryAt) return { kind: 'wait', wakeAt: retryAt }
-  const reserved = state.attempt.finalizing ? undefined : reserveCall(state, now)
-  if (reserved && 'limit' in reserved) return keepPartial(state, 'failed')
+  const { finalizing } = state.attempt
+  if (state.metLimit && !finalizing) return keepPartial(state, 'cancelled')
+  const givenUp = retryAt === undefined || state.takeOvers > TAKE_OVERS_MAX
+  if (!givenUp && now < retryAt) return { kind: 'wait', wakeAt: retryAt }
+  const reserved = finalizing ? undefined : reserveCall(state, now)
+  if (reserved && 'limit' in reserved) return meetLimit(state, reserved)
   // Two attempts are never spliced: what the failed one asked for is closed before the next one starts.
   const dropped = settleAll(state, state.attempt.calls, 'skipped')
-  const next = callModel(state, state.attempt.toolChoice, state.attempt.finalizing, reserved?.outputTokens)
-  return { kind: 'call_model', facts: [...dropped, ...next.facts] }
+  const next = givenUp
+    ? afterGivingUp(state, reserved?.outputTokens)
+    : callAgain(state, reserved?.outputTokens)
+  return next ? { kind: 'call_model', facts: [...dropped, next] } : keepPartial(state, 'failed')
 }
 
 /** A reply that was cut off enters the history as far as it came, marked as partial; its calls will not run. */
 function keepPartial(state: StreamingState, stopReason: StopReason & ('cancelled' | 'failed')): Action {
-  const { attempt } = state
+  const { attempt, metLimit } = state
+  const nothingCame = attempt.drafts.length === 0 && attempt.calls.length === 0
   // Calls that have their results belong to an attempt that was given up for the next one.
-  const settled = attempt.calls.some((call) => call.status === 'settled')
-  if (settled || (attempt.drafts.length === 0 && attempt.calls.length === 0)) {
-    return finish(
-      state,
-      stopReason === 'cancelled' ? 'cancelled' : failureReason(state.attempt.failed?.failure.class),
-    )
+  if (attempt.calls.some((call) => call.status === 'settled') || (nothingCame && !metLimit)) {
+    if (state.cancel) return finish(state, 'cancelled')
+    const { failure } = attempt.failed ?? {}
+    const reason = metLimit ? limitReasons[metLimit.limit] : failureReason(failure?.class)
+    return finish(state, reason, failure?.message)
   }
+  return {
+    kind: 'keep_partial',
+    facts: [
+      {
+        ...{ type: 'assistant_message_finished', turn: state.turn, attempt: attempt.number },
+        ...{ stopReason, partial: true, parts: partialParts(state) },
+        ...(attempt.providerMessageId !== undefined && { providerMessageId: attempt.providerMessageId }),
+      },
+    ],
+  }
+}
+
+function partialParts({ attempt }: StreamingState): readonly AssistantPart[] {
   const texts = attempt.drafts.map(({ part, kind, text }) => ({ part, content: { type: kind, text } }))
   const calls = attempt.calls.map(({ part, toolCallId, providerCallId, name, input, malformed, opaque }) => ({
     part,
@@ -79,17 +100,7 @@ function keepPartial(state: StreamingState, stopReason: StopReason & ('cancelled
       ...(opaque !== undefined && { opaque }),
     },
   }))
-  const parts = [...texts, ...calls].sort((a, b) => a.part - b.part).map(({ content }) => content)
-  return {
-    kind: 'keep_partial',
-    facts: [
-      {
-        ...{ type: 'assistant_message_finished', turn: state.turn, attempt: attempt.number },
-        ...{ stopReason, partial: true, parts },
-        ...(attempt.providerMessageId !== undefined && { providerMessageId: attempt.providerMessageId }),
-      },
-    ],
-  }
+  return [...texts, ...calls].sort((a, b) => a.part - b.part).map(({ content }) => content)
 }
 
 /** Stop reasons after which a reply's calls may run. Any other says that the reply is not what the model meant. */
@@ -105,18 +116,25 @@ function collect(state: CollectingState): Action {
 }
 
 /** The turn is over: every call has its result in the history. */
-function afterReply(state: CollectingState | InjectingState, now: number): Action {
+function afterReply(state: CollectingState | InjectingState, now: number, rules: Rules): Action {
   if (state.cancel) return finish(state, 'cancelled')
-  const reason = endOf(state.reply, state.phase === 'injecting')
   const { finalizing, message } = state.reply
   if (state.metLimit && finalizing && message.stopReason !== 'failed') {
     return finish(state, limitReasons[state.metLimit.limit])
   }
-  // A reply that the run's time has cut off: its limit says how the run ends.
-  if (state.metLimit && message.stopReason === 'cancelled') return continueOrStop(state, state.reply, now)
-  return reason
-    ? finish(state, reason, state.reply.failure?.message)
-    : continueOrStop(state, state.reply, now)
+  // A reply that a limit has cut off: its limit says how the run ends.
+  if (state.metLimit && message.stopReason === 'cancelled')
+    return continueOrStop(state, state.reply, now, rules)
+  const reason = endOf(state.reply, state.phase === 'injecting')
+  if (reason === undefined)
+    return deliverInput(state, 'steer') ?? continueOrStop(state, state.reply, now, rules)
+  if (reason !== 'answered') return finish(state, reason, state.reply.failure?.message)
+  // Whoever asked while the run was at it gets an answer too: the run goes on behind its own.
+  return (
+    deliverInput(state, 'steer') ??
+    (state.inputSinceReply ? continueOrStop(state, state.reply, now, rules) : deliverInput(state, 'queue')) ??
+    finish(state, reason)
+  )
 }
 
 /** Why the run ends with this reply; `undefined` when it goes on. */
@@ -149,11 +167,13 @@ function failureReason(failureClass: string | undefined): FinishReason {
 }
 
 /** Law 9: the next model call, unless a limit stands in the way; then what its policy says. */
-function continueOrStop(state: RunState, reply: Reply | undefined, now: number): Action {
+function continueOrStop(state: RunState, reply: Reply | undefined, now: number, rules: Rules): Action {
   if (state.metLimit === undefined) {
+    if (reply && rules.stopWhen?.(state)) return finish(state, 'stopped')
     const reserved = reserveCall(state, now)
     if ('limit' in reserved) return meetLimit(state, reserved)
-    return callModel(state, { type: 'auto' }, false, reserved.outputTokens)
+    const change = rules.prepareTurn?.(state)
+    return { kind: 'call_model', facts: [callModel(state, { outputTokens: reserved.outputTokens, change })] }
   }
   switch (state.metLimit.policy) {
     case 'ask':
@@ -163,42 +183,16 @@ function continueOrStop(state: RunState, reply: Reply | undefined, now: number):
     case 'finalize':
       return reply?.finalizing
         ? finish(state, limitReasons[state.metLimit.limit])
-        : callModel(state, { type: 'none' }, true)
-  }
-}
-
-function callModel(
-  state: RunState,
-  toolChoice: ToolChoice,
-  finalizing: boolean,
-  outputTokens = Infinity,
-): Extract<Action, { readonly facts: readonly Fact[] }> {
-  const again = state.phase === 'streaming'
-  const maxOutputTokens = Math.min(outputTokens, state.definition.maxOutputTokens ?? Infinity)
-  const options = { toolChoice, ...(maxOutputTokens !== Infinity && { maxOutputTokens }) }
-  return {
-    kind: 'call_model',
-    facts: [
-      {
-        ...{ type: 'model_call_started', turn: state.turn + (again ? 0 : 1) },
-        attempt: again ? state.attempt.number + 1 : 1,
-        ...{ model: state.definition.model, requestDigest: requestDigest(state, options) },
-        ...{ ...options, finalizing },
-      },
-    ],
+        : { kind: 'call_model', facts: [callModel(state, { finalizing: true })] }
   }
 }
 
 function finish(state: RunState, reason: FinishReason, detail?: string): Action {
   const { turns, toolCalls, usage, costUsd } = state.totals
-  return {
-    kind: 'finish',
-    facts: [
-      {
-        ...{ type: 'run_finished', turn: state.turn, reason, turns, toolCalls, usage },
-        ...(costUsd !== undefined && { costUsd }),
-        ...(detail !== undefined && { detail }),
-      },
-    ],
+  const end: Fact = {
+    ...{ type: 'run_finished', turn: state.turn, reason, turns, toolCalls, usage },
+    ...(costUsd !== undefined && { costUsd }),
+    ...(detail !== undefined && { detail }),
   }
+  return { kind: 'finish', facts: [...undelivered(state, reason), end] }
 }

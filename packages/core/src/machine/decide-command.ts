@@ -4,7 +4,7 @@ import type { Decision, Refusal } from './decision.ts'
 import { findCall, openTurnCalls, type RunState } from './state.ts'
 
 /** What follows from a command. `undefined` is the state of a run that does not exist yet. */
-export function decideCommand(state: RunState | undefined, command: Command): Decision {
+export function decideCommand(state: RunState | undefined, command: Command, at: number): Decision {
   if (command.type === 'start') return start(state, command)
   if (state === undefined) return refused('not_supported', 'The run does not exist yet; start it first.')
   if (state.phase === 'done') {
@@ -18,7 +18,7 @@ export function decideCommand(state: RunState | undefined, command: Command): De
       return resume(state, command)
     case 'approve':
     case 'deny':
-      return approval(state, command)
+      return approval(state, command, at)
     case 'cancel': {
       if (state.cancel) return refused('already_cancelled', `Run ${state.runId} is being cancelled already.`)
       const { by, reason } = command
@@ -38,11 +38,12 @@ export function decideCommand(state: RunState | undefined, command: Command): De
       return { facts: [{ type: 'limit_raised', turn: state.turn, limit, max, by }] }
     }
     case 'steer':
-    case 'queue':
-      return refused(
-        'not_supported',
-        'This run takes no input while it runs. Start another run with the input.',
-      )
+    case 'queue': {
+      if (state.cancel)
+        return refused('cancelled', `Run ${state.runId} is being cancelled and takes no more input.`)
+      const { type: delivery, message, receipt } = command
+      return { facts: [{ type: 'input_received', turn: state.turn, message, delivery, receipt }] }
+    }
   }
 }
 
@@ -95,7 +96,11 @@ function resume(state: RunState, { why, definition }: ResumeCommand): Decision {
   return { facts }
 }
 
-function approval(state: RunState, command: Command & { readonly type: 'approve' | 'deny' }): Decision {
+function approval(
+  state: RunState,
+  command: Command & { readonly type: 'approve' | 'deny' },
+  at: number,
+): Decision {
   const call = findCall(state, command.toolCallId)
   if (call === undefined) {
     return refused(
@@ -107,6 +112,12 @@ function approval(state: RunState, command: Command & { readonly type: 'approve'
     return refused(
       'not_awaiting_approval',
       `Tool call ${call.toolCallId} does not wait for an approval; it is ${call.status}.`,
+    )
+  }
+  if (call.expiresAt !== undefined && at >= call.expiresAt) {
+    return refused(
+      'approval_expired',
+      `The time to decide about tool call ${call.toolCallId} is over; it counts as denied.`,
     )
   }
   const fact = {

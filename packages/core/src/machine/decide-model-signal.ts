@@ -8,7 +8,7 @@ import type { Command } from '../vocabulary/command.ts'
 import { nothing, type Decision, type Stamp } from './decision.ts'
 import { withToolInput } from './evolve-calls.ts'
 import { retryAt } from './retry.ts'
-import type { Attempt, RunState, StreamingState } from './state.ts'
+import { currentPrice, type Attempt, type RunState, type StreamingState } from './state.ts'
 
 type AnyModelSignal = Extract<Signal, { readonly type: `model_${string}` }>
 
@@ -45,7 +45,7 @@ export function decideModelSignal(state: RunState, signal: AnyModelSignal, stamp
       return requested(state, signal, stamp)
     case 'model_usage': {
       const { usage, raw } = signal
-      const { price } = state.definition
+      const price = currentPrice(state)
       const cost = price && { costUsd: costOf(price, usage), price }
       return one({ type: 'usage_updated', ...here, usage, ...cost, ...(raw !== undefined && { raw }) })
     }

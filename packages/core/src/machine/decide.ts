@@ -11,7 +11,7 @@ import type { RunState } from './state.ts'
  * that comes too late, from an attempt or a call that has ended, gives no facts.
  */
 export function decide(state: RunState | undefined, message: Command | Signal, stamp: Stamp): Decision {
-  if (state === undefined) return decideCommand(undefined, message as Command)
+  if (state === undefined) return decideCommand(undefined, message as Command, stamp.at)
   if (isModelSignal(message)) return decideModelSignal(state, message, stamp)
-  return isToolSignal(message) ? decideToolSignal(state, message) : decideCommand(state, message)
+  return isToolSignal(message) ? decideToolSignal(state, message) : decideCommand(state, message, stamp.at)
 }

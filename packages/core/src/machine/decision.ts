@@ -14,7 +14,9 @@ export interface Refusal {
     | 'run_finished'
     | 'unknown_call'
     | 'not_awaiting_approval'
+    | 'approval_expired'
     | 'already_cancelled'
+    | 'cancelled'
     | 'not_supported'
     | 'run_exists'
   readonly message: string

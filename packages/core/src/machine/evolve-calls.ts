@@ -1,10 +1,10 @@
-import { IllegalTransitionError } from '../errors.ts'
 import type { Outcome, ToolResult } from '../vocabulary/content.ts'
 import type { Json } from '../vocabulary/json.ts'
-import type { CollectedCall, EventOf, EventType, RuntimeEvent } from '../vocabulary/event.ts'
+import type { CollectedCall, EventOf, RuntimeEvent } from '../vocabulary/event.ts'
 import { logCall } from './call-log.ts'
 import { digestOf } from './digest.ts'
 import { appendMessage } from './history.ts'
+import { illegal } from './illegal.ts'
 import {
   openTurnCalls,
   type Attempt,
@@ -15,7 +15,6 @@ import {
   type RunState,
 } from './state.ts'
 import { messageTokens } from './token-estimate.ts'
-import { legalEvents } from './transition-table.ts'
 
 /** The events that move the calls of a turn from request to result. */
 export type CallsEvent = Extract<
@@ -40,7 +39,8 @@ export function evolveCalls(state: RunState, event: CallsEvent): RunState {
     case 'approval_requested':
       return changeCall(state, event, ['to_ask', 'in_doubt'], (call) => {
         requireAttempt(state, event, call.attempts + 1)
-        return { ...call, status: 'awaiting_approval' }
+        const { expiresAt } = event
+        return { ...call, status: 'awaiting_approval', ...(expiresAt !== undefined && { expiresAt }) }
       })
     case 'approval_decided':
       return changeCall(state, event, ['awaiting_approval'], (call) => decided(state, event, call))
@@ -49,7 +49,7 @@ export function evolveCalls(state: RunState, event: CallsEvent): RunState {
     case 'tool_progress':
       return changeCall(state, event, ['started'], (call) => call)
     case 'tool_result':
-      return withAnswer(settled(state, event), event)
+      return withAnswer({ ...settled(state, event), takeOvers: 0 }, event)
     case 'tool_results_injected':
       return injected(state, event)
   }
@@ -57,7 +57,7 @@ export function evolveCalls(state: RunState, event: CallsEvent): RunState {
 
 function settled(state: RunState, event: EventOf<'tool_result'>): RunState {
   return changeCall(state, event, endable[event.outcome], (call) => {
-    if (event.name !== call.name) throw refuse(state, event, `the call's tool is ${call.name}`)
+    if (event.name !== call.name) throw illegal(state, event, `the call's tool is ${call.name}`)
     return { ...call, status: 'settled', result: resultOf(event) }
   })
 }
@@ -106,9 +106,9 @@ function resultOf({ toolCallId, name, outcome, content }: EventOf<'tool_result'>
 }
 
 function collected(state: RunState, event: EventOf<'tool_requests_collected'>): ExecutingState {
-  if (state.phase !== 'collecting') throw refuse(state, event)
+  if (state.phase !== 'collecting') throw illegal(state, event)
   if (ids(event.calls) !== ids(state.calls) || state.calls.length === 0) {
-    throw refuse(state, event, 'it does not name every call of the message, in order')
+    throw illegal(state, event, 'it does not name every call of the message, in order')
   }
   const calls = state.calls.map((call, index) => planned(call, event.calls[index] as CollectedCall))
   return { ...state, phase: 'executing', calls }
@@ -131,7 +131,7 @@ function planned(call: Call, plan: CollectedCall): Call {
 function decided(state: RunState, event: EventOf<'approval_decided'>, call: Call): Call {
   requireAttempt(state, event, call.attempts + 1)
   // Law 13: a decision is about the arguments that were asked about, and no others.
-  if (event.inputDigest !== call.inputDigest) throw refuse(state, event, 'it is about other arguments')
+  if (event.inputDigest !== call.inputDigest) throw illegal(state, event, 'it is about other arguments')
   if (event.approved) return { ...call, status: 'ready', input: event.input ?? call.input }
   const again = call.attempts > 0
   const text = again
@@ -156,10 +156,10 @@ function started(state: RunState, event: EventOf<'tool_started'>): RunState {
 }
 
 function injected(state: RunState, event: EventOf<'tool_results_injected'>): InjectingState {
-  if (state.phase !== 'executing') throw refuse(state, event)
+  if (state.phase !== 'executing') throw illegal(state, event)
   requireClosed(state, event)
   const results = state.calls.flatMap((call) => (call.result ? [call.result] : []))
-  if (event.toolCallIds.join() !== ids(results)) throw refuse(state, event, 'it is not in request order')
+  if (event.toolCallIds.join() !== ids(results)) throw illegal(state, event, 'it is not in request order')
   const { calls: _calls, ...rest } = state
   const message = { role: 'tool', results } as const
   const contextTokens = state.contextTokens + messageTokens(message)
@@ -176,13 +176,14 @@ function changeCall(
   const calls = openTurnCalls(state)
   const index = calls.findIndex((call) => call.toolCallId === event.toolCallId)
   const call = calls[index]
-  if (call === undefined) throw refuse(state, event, `no open call ${event.toolCallId} in turn ${state.turn}`)
-  if (!from.includes(call.status)) throw refuse(state, event, `call ${call.toolCallId} is ${call.status}`)
+  if (call === undefined)
+    throw illegal(state, event, `no open call ${event.toolCallId} in turn ${state.turn}`)
+  if (!from.includes(call.status)) throw illegal(state, event, `call ${call.toolCallId} is ${call.status}`)
   const changed = calls.with(index, change(call))
   if (state.phase === 'executing') return { ...state, calls: changed }
   // While a reply streams only a failed attempt's calls are settled: none of them may have run.
   if (state.phase !== 'streaming' || !state.attempt.failed) {
-    throw refuse(state, event, 'the reply is still streaming')
+    throw illegal(state, event, 'the reply is still streaming')
   }
   return { ...state, attempt: { ...state.attempt, calls: changed } }
 }
@@ -190,9 +191,9 @@ function changeCall(
 /** Law 1: nothing goes on while a tool request is without its result. */
 export function requireClosed(state: RunState, event: RuntimeEvent): void {
   const open = openTurnCalls(state).find((call) => call.status !== 'settled')
-  if (open) throw refuse(state, event, `call ${open.toolCallId} has no result`)
+  if (open) throw illegal(state, event, `call ${open.toolCallId} has no result`)
   if (state.phase === 'collecting' && state.calls.length > 0)
-    throw refuse(state, event, 'calls are not collected')
+    throw illegal(state, event, 'calls are not collected')
 }
 
 function requireAttempt(
@@ -200,7 +201,7 @@ function requireAttempt(
   event: CallsEvent & { readonly attempt: number },
   due: number,
 ): void {
-  if (event.attempt !== due) throw refuse(state, event, `attempt ${event.attempt} where ${due} is due`)
+  if (event.attempt !== due) throw illegal(state, event, `attempt ${event.attempt} where ${due} is due`)
 }
 
 /** Text or reasoning that came: put behind what the same part holds. */
@@ -234,7 +235,7 @@ export function withRequest(
 ): Attempt {
   const { toolCallId, part, providerCallId, name, input, malformed, opaque } = event
   if (attempt.calls.some((call) => call.toolCallId === toolCallId || call.part === part)) {
-    throw refuse(state, event, `call ${toolCallId} or part ${part} was requested before`)
+    throw illegal(state, event, `call ${toolCallId} or part ${part} was requested before`)
   }
   const call: Call = {
     ...{ toolCallId, part, providerCallId, name, input, status: 'requested', attempts: 0 },
@@ -248,12 +249,4 @@ export function withRequest(
 
 function ids(calls: readonly { readonly toolCallId: string }[]): string {
   return calls.map((call) => call.toolCallId).join()
-}
-
-function refuse(
-  state: RunState,
-  event: { readonly type: EventType },
-  detail?: string,
-): IllegalTransitionError {
-  return new IllegalTransitionError(state.phase, event.type, legalEvents(state.phase), detail)
 }

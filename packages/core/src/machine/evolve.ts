@@ -1,14 +1,15 @@
 import { IllegalTransitionError } from '../errors.ts'
-import type { AssistantMessage, Message } from '../vocabulary/content.ts'
 import type { EventOf, RuntimeEvent } from '../vocabulary/event.ts'
-import { addUsage } from '../vocabulary/usage.ts'
 import { emptyCallLog } from './call-log.ts'
-import { isSuspended } from './effects-of.ts'
+import { effectsOf, isSuspended } from './effects-of.ts'
 import { evolveCalls, requireClosed, withDelta, withRequest, withToolInput } from './evolve-calls.ts'
+import { attemptFailed, calling, replied, withAttempt, withUsage } from './evolve-model.ts'
 import { appendMessage, emptyHistory, messagesOf } from './history.ts'
-import type { Attempt, CollectingState, DoneState, RunFacts, RunState, StreamingState } from './state.ts'
+import { illegal } from './illegal.ts'
+import { factsOf, withMessage } from './run-facts.ts'
+import type { DoneState, RunState } from './state.ts'
 import { definitionTokens, messageTokens } from './token-estimate.ts'
-import { legalEvents, transitionTable } from './transition-table.ts'
+import { transitionTable } from './transition-table.ts'
 
 /**
  * The fold: the state before an event, and the event, to the state after it. `undefined` is the state before the
@@ -29,11 +30,6 @@ export function evolve(state: RunState | undefined, event: RuntimeEvent): RunSta
 function waitedBefore(state: RunState, event: RuntimeEvent): number {
   const asleep = event.type === 'run_resumed' || isSuspended(state)
   return asleep ? Math.max(0, event.at - state.at) : 0
-}
-
-/** Refuses an event, saying why. */
-export function illegal(state: RunState, event: RuntimeEvent, detail?: string): IllegalTransitionError {
-  return new IllegalTransitionError(state.phase, event.type, legalEvents(state.phase), detail)
 }
 
 function firstState(event: RuntimeEvent): RunState {
@@ -63,6 +59,9 @@ function firstState(event: RuntimeEvent): RunState {
     waitedMs: 0,
     callLog: emptyCallLog(),
     errorStreaks: {},
+    pendingInputs: [],
+    inputSinceReply: false,
+    takeOvers: 0,
   }
 }
 
@@ -86,7 +85,9 @@ function step(state: RunState, event: RuntimeEvent): RunState {
     case 'run_finished':
       return finished(state, event)
     case 'input_received':
-      return withMessage(state, event.message)
+      return received(state, event)
+    case 'input_settled':
+      return inputSettled(state, event)
     case 'model_call_started':
       return calling(state, event)
     case 'assistant_started':
@@ -143,119 +144,40 @@ function step(state: RunState, event: RuntimeEvent): RunState {
 
 function resumed(state: RunState, event: EventOf<'run_resumed'>): RunState {
   const definition = event.definition ?? state.definition
-  if (state.phase !== 'executing') return { ...state, definition }
-  const calls = state.calls.map((call) =>
+  const interrupted = effectsOf(state).length > 0
+  const next = { ...state, definition, takeOvers: state.takeOvers + (interrupted ? 1 : 0) }
+  if (next.phase !== 'executing') return next
+  const calls = next.calls.map((call) =>
     call.status === 'started' ? { ...call, status: 'in_doubt' as const } : call,
   )
-  return { ...state, definition, calls }
+  return { ...next, calls }
+}
+
+function received(state: RunState, event: EventOf<'input_received'>): RunState {
+  const { message, delivery, receipt } = event
+  if (delivery === 'start') return { ...withMessage(state, message), inputSinceReply: true }
+  if (receipt === undefined || state.pendingInputs.some((input) => input.receipt === receipt)) {
+    throw illegal(state, event, 'input that comes later needs a receipt of its own')
+  }
+  return { ...state, pendingInputs: [...state.pendingInputs, { receipt, delivery, message }] }
+}
+
+function inputSettled(state: RunState, event: EventOf<'input_settled'>): RunState {
+  const input = state.pendingInputs.find(({ receipt }) => receipt === event.receipt)
+  if (input === undefined) throw illegal(state, event, `no input ${event.receipt} waits`)
+  const rest = { ...state, pendingInputs: state.pendingInputs.filter((other) => other !== input) }
+  if (!event.delivered) return rest
+  requireClosed(state, event)
+  if (state.phase === 'streaming') throw illegal(state, event, 'a model call is in flight')
+  return { ...withMessage(rest, input.message), inputSinceReply: true }
 }
 
 function finished(state: RunState, event: EventOf<'run_finished'>): DoneState {
   requireClosed(state, event)
+  const [input] = state.pendingInputs
+  if (input) throw illegal(state, event, `input ${input.receipt} has no receipt`)
   const { reason, detail } = event
   return { ...factsOf(state), phase: 'done', reason, ...(detail !== undefined && { detail }) }
-}
-
-function calling(state: RunState, event: EventOf<'model_call_started'>): StreamingState {
-  requireClosed(state, event)
-  const again = state.phase === 'streaming'
-  if (again && state.attempt.failed === undefined) {
-    throw illegal(state, event, `attempt ${state.attempt.number} of turn ${state.turn} has not ended`)
-  }
-  const number = again ? state.attempt.number + 1 : 1
-  if (event.attempt !== number) throw illegal(state, event, `attempt ${event.attempt} where ${number} is due`)
-  const { totals } = state
-  const attempt: Attempt = {
-    number,
-    model: event.model,
-    toolChoice: event.toolChoice,
-    finalizing: event.finalizing,
-    ...(event.maxOutputTokens !== undefined && { maxOutputTokens: event.maxOutputTokens }),
-    requestDigest: event.requestDigest,
-    drafts: [],
-    callParts: [],
-    calls: [],
-  }
-  return {
-    ...factsOf(state),
-    phase: 'streaming',
-    attempt,
-    failures: again ? state.failures : 0,
-    totals: {
-      ...totals,
-      turns: totals.turns + (again ? 0 : 1),
-      settledUsage: totals.usage,
-      latestUsage: {},
-      ...(totals.costUsd !== undefined && { settledCostUsd: totals.costUsd }),
-    },
-  }
-}
-
-function withMessage(state: RunState, message: Message): RunState {
-  const contextTokens = state.contextTokens + messageTokens(message)
-  return { ...state, contextTokens, history: appendMessage(state.history, message) }
-}
-
-/** The state without what belongs to its phase. */
-function factsOf(state: RunState): RunFacts {
-  const { phase: _phase, ...facts } = state
-  for (const own of ['attempt', 'failures', 'reply', 'calls', 'reason', 'detail']) {
-    delete (facts as Record<string, unknown>)[own]
-  }
-  return facts
-}
-
-/** Changes the attempt that is under way; an event of another attempt, or of one that has failed, is illegal. */
-function withAttempt(
-  state: RunState,
-  event: RuntimeEvent & { readonly attempt: number },
-  change: (attempt: Attempt) => Attempt,
-): RunState {
-  if (state.phase !== 'streaming') throw illegal(state, event)
-  if (state.attempt.failed || event.attempt !== state.attempt.number) {
-    throw illegal(state, event, `it is of attempt ${event.attempt}, which is not under way`)
-  }
-  return { ...state, attempt: change(state.attempt) }
-}
-
-function withUsage(state: RunState, event: EventOf<'usage_updated'>): RunState {
-  const { totals } = state
-  const usage = addUsage(totals.settledUsage, event.usage)
-  const costUsd = event.costUsd === undefined ? totals.costUsd : (totals.settledCostUsd ?? 0) + event.costUsd
-  const latestUsage = event.usage
-  return { ...state, totals: { ...totals, usage, latestUsage, ...(costUsd !== undefined && { costUsd }) } }
-}
-
-function replied(state: RunState, event: EventOf<'assistant_message_finished'>): CollectingState {
-  if (state.phase !== 'streaming') throw illegal(state, event)
-  const { attempt } = state
-  if (event.attempt !== attempt.number) throw illegal(state, event, `it is of attempt ${event.attempt}`)
-  const asked = attempt.calls.map((call) => call.toolCallId).join()
-  const kept = event.parts.flatMap((part) => (part.type === 'tool_call' ? [part.toolCallId] : [])).join()
-  if (asked !== kept) throw illegal(state, event, 'its calls are not those that were requested')
-  const { parts, stopReason, partial } = event
-  const { inputTokens, outputTokens } = state.totals.latestUsage
-  const message: AssistantMessage = { role: 'assistant', parts, model: attempt.model, stopReason, partial }
-  return {
-    ...factsOf(state),
-    phase: 'collecting',
-    reply: {
-      message,
-      finalizing: attempt.finalizing,
-      ...(attempt.failed && { failure: attempt.failed.failure }),
-    },
-    calls: attempt.calls,
-    // A reply without any content is no message that a model could be shown.
-    history: parts.length === 0 ? state.history : appendMessage(state.history, message),
-    contextTokens: (inputTokens ?? state.contextTokens) + (outputTokens ?? messageTokens(message)),
-  }
-}
-
-function attemptFailed(state: RunState, event: EventOf<'model_stream_failed'>): RunState {
-  const { failure, retryAt } = event
-  const failed = { failure, ...(retryAt !== undefined && { retryAt }) }
-  const next = withAttempt(state, event, (attempt) => ({ ...attempt, failed })) as StreamingState
-  return { ...next, failures: next.failures + (failure.class === 'interrupted' ? 0 : 1) }
 }
 
 function raised(state: RunState, event: EventOf<'limit_raised'>): RunState {

@@ -2,7 +2,7 @@ import type { FinishReason } from '../vocabulary/event.ts'
 import { defaultLimits, type LimitName } from '../vocabulary/limits.ts'
 import { costOf } from '../vocabulary/price.ts'
 import type { Action } from './action.ts'
-import type { Call, RunState } from './state.ts'
+import { currentPrice, type Call, type RunState } from './state.ts'
 
 /** A limit that stands in the way, and how much of it is used. */
 export interface LimitFinding {
@@ -69,7 +69,7 @@ export function reserveCall(state: RunState, now: number): LimitFinding | { read
 
 /** Output tokens that the money left pays for, after the input has been paid. */
 function affordableTokens(state: RunState, leftUsd: number): number {
-  const { price } = state.definition
+  const price = currentPrice(state)
   if (leftUsd === Infinity || price === undefined) return Infinity
   const afterInput = leftUsd - costOf(price, { inputTokens: state.contextTokens })
   const perToken = price.outputUsd / 1_000_000

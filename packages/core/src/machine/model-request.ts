@@ -1,21 +1,31 @@
 import type { ModelRequest } from '../vocabulary/model-request.ts'
 import type { ToolChoice } from '../vocabulary/tool-definition.ts'
+import type { ModelRef } from '../vocabulary/content.ts'
+import type { ShownChange } from '../vocabulary/event.ts'
+import type { Json } from '../vocabulary/json.ts'
 import { digestOf } from './digest.ts'
 import { historyDigest, messagesOf } from './history.ts'
 import type { RunState, StreamingState } from './state.ts'
 
 /** What a single call adds to the definition and the history. */
 export interface CallOptions {
+  readonly model: ModelRef
   readonly toolChoice: ToolChoice
   readonly maxOutputTokens?: number
+  readonly change?: ShownChange
 }
 
 /** The request of the attempt that is under way. */
 export function modelRequest(state: StreamingState): ModelRequest {
-  const { instructions, tools, parallelToolCalls } = state.definition
-  const { toolChoice, maxOutputTokens } = state.attempt
+  const { parallelToolCalls } = state.definition
+  const { toolChoice, maxOutputTokens, change = {} } = state.attempt
+  const { instructions = state.definition.instructions, messages = messagesOf(state.history) } = change
+  const offered = change.tools
+  const tools = offered
+    ? state.definition.tools.filter(({ name }) => offered.includes(name))
+    : state.definition.tools
   return {
-    ...{ instructions, messages: messagesOf(state.history), tools, toolChoice, parallelToolCalls },
+    ...{ instructions, messages, tools, toolChoice, parallelToolCalls },
     ...(maxOutputTokens !== undefined && { maxOutputTokens }),
   }
 }
@@ -24,13 +34,19 @@ export function modelRequest(state: StreamingState): ModelRequest {
  * Law 7: what names a request. It takes in the model, the definition by its digest, the options of the call, and the
  * running digest of the history, so that it costs what the turn adds.
  */
-export function requestDigest(state: RunState, { toolChoice, maxOutputTokens }: CallOptions): string {
-  const { model, digest } = state.definition
+export function requestDigest(state: RunState, options: CallOptions): string {
+  const { model, toolChoice, maxOutputTokens, change } = options
   return digestOf({
     model: { ...model },
-    definition: digest,
+    definition: state.definition.digest,
     toolChoice: { ...toolChoice },
     history: historyDigest(state.history),
     ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+    ...(change !== undefined && { change: change as unknown as Json }),
   })
+}
+
+/** Whether two references mean the same model behind the same wire. */
+export function sameModel(a: ModelRef, b: ModelRef): boolean {
+  return a.provider === b.provider && a.api === b.api && a.modelId === b.modelId
 }

@@ -8,11 +8,14 @@ import type { StreamingState } from './state.ts'
  * that many runs that failed together do not come back together.
  */
 export function retryAt(state: StreamingState, failure: ModelFailure, stamp: Stamp): number | undefined {
-  const { attemptsMax, baseMs, capMs, retryAfterMaxMs } = state.retry
+  const { attemptsMax, retryAfterMaxMs, totalMaxMs = Infinity } = state.retry
   if (!failure.retryable || state.failures + 1 >= attemptsMax) return undefined
-  if (failure.retryAfterMs !== undefined) {
-    return failure.retryAfterMs <= retryAfterMaxMs ? stamp.at + Math.ceil(failure.retryAfterMs) : undefined
-  }
-  const delay = Math.min(capMs, baseMs * 2 ** state.failures)
-  return stamp.at + Math.round(delay * (1 - stamp.random / 2))
+  if (failure.retryAfterMs !== undefined && failure.retryAfterMs > retryAfterMaxMs) return undefined
+  const at =
+    stamp.at + (failure.retryAfterMs === undefined ? backOff(state, stamp) : Math.ceil(failure.retryAfterMs))
+  return at - state.turnStartedAt <= totalMaxMs ? at : undefined
+}
+
+function backOff({ retry: { baseMs, capMs }, failures }: StreamingState, { random }: Stamp): number {
+  return Math.round(Math.min(capMs, baseMs * 2 ** failures) * (1 - random / 2))
 }

@@ -1,10 +1,11 @@
 import type { AgentDefinition } from '../vocabulary/agent-definition.ts'
-import type { AssistantMessage, ModelRef, Opaque, ToolResult } from '../vocabulary/content.ts'
-import type { CallRefusal, FinishReason, ParentRef } from '../vocabulary/event.ts'
+import type { AssistantMessage, ModelRef, Opaque, ToolResult, UserMessage } from '../vocabulary/content.ts'
+import type { CallRefusal, FinishReason, ParentRef, ShownChange } from '../vocabulary/event.ts'
 import type { ModelFailure } from '../vocabulary/failure.ts'
 import type { RunId, ToolCallId } from '../vocabulary/ids.ts'
 import type { JsonObject } from '../vocabulary/json.ts'
 import type { LimitName, Limits, OnLimit, RetryPolicy } from '../vocabulary/limits.ts'
+import type { Price } from '../vocabulary/price.ts'
 import type { Recovery, ToolChoice, ToolEffect } from '../vocabulary/tool-definition.ts'
 import type { Usage } from '../vocabulary/usage.ts'
 import type { CallLog } from './call-log.ts'
@@ -63,8 +64,23 @@ export interface RunFacts {
   readonly callLog: CallLog
   /** How often each tool has failed with the same error in a row. */
   readonly errorStreaks: { readonly [tool: string]: ErrorStreak }
+  /** Input that came while the run was at work, and has not entered the history yet. */
+  readonly pendingInputs: readonly PendingInput[]
+  /** Whether a user's message stands behind the last reply. */
+  readonly inputSinceReply: boolean
+  /** Take-overs that found something in flight, since a reply or a result was last recorded. */
+  readonly takeOvers: number
+  /** The model in use, where it is not the definition's. */
+  readonly model?: ModelRef
   readonly metLimit?: MetLimit
   readonly cancel?: { readonly at: number; readonly by?: string; readonly reason?: string }
+}
+
+/** Input that waits for its place. */
+export interface PendingInput {
+  readonly receipt: string
+  readonly delivery: 'steer' | 'queue'
+  readonly message: UserMessage
 }
 
 /** Failures of one tool with the same error, without anything else from it in between. */
@@ -88,6 +104,7 @@ export interface Attempt {
   /** The one call past a limit, which writes the answer. */
   readonly finalizing: boolean
   readonly maxOutputTokens?: number
+  readonly change?: ShownChange
   readonly requestDigest: string
   readonly drafts: readonly PartDraft[]
   /** Places of the reply that hold calls, in the order in which they were first seen. */
@@ -134,6 +151,8 @@ export interface Call {
   /** Of the input that the model wrote. */
   readonly inputDigest?: string
   readonly askReason?: string
+  /** When an approval that is asked for counts as denied. */
+  readonly expiresAt?: number
   readonly refusal?: CallRefusal
   /** Starts so far. */
   readonly attempts: number
@@ -148,6 +167,8 @@ export type StreamingState = RunFacts & {
   readonly attempt: Attempt
   /** Attempts of this turn that failed, not counting those that a dying process interrupted. */
   readonly failures: number
+  /** When the first attempt of the turn started. */
+  readonly turnStartedAt: number
 }
 /** The reply is complete, and its calls are being checked. */
 export type CollectingState = RunFacts & {
@@ -185,6 +206,21 @@ export type RunState =
   | ExecutingState
   | InjectingState
   | DoneState
+
+/** The model that the run uses now. */
+export function currentModel(state: RunState): ModelRef {
+  return state.model ?? state.definition.model
+}
+
+/** What the model in use costs, where that is known. */
+export function currentPrice(state: RunState): Price | undefined {
+  const { definition } = state
+  const { modelId, provider } = state.phase === 'streaming' ? state.attempt.model : currentModel(state)
+  const fallback = (definition.fallbacks ?? []).find(
+    (other) => other.model.modelId === modelId && other.model.provider === provider,
+  )
+  return fallback ? fallback.price : definition.price
+}
 
 /** The calls of the turn that are not yet part of the history. */
 export function openTurnCalls(state: RunState): readonly Call[] {

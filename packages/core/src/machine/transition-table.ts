@@ -12,6 +12,8 @@ function anywhere(phase: Phase): Row {
     limit_raised: phase,
     guardrail_tripped: phase,
     usage_updated: phase,
+    input_received: phase,
+    input_settled: phase,
   }
 }
 
@@ -23,7 +25,6 @@ function anywhere(phase: Phase): Row {
 export const transitionTable: { readonly [P in Phase]: Row } = {
   idle: {
     ...anywhere('idle'),
-    input_received: 'idle',
     context_compacted: 'idle',
     model_call_started: 'streaming',
     run_finished: 'done',
@@ -44,7 +45,6 @@ export const transitionTable: { readonly [P in Phase]: Row } = {
   },
   collecting: {
     ...anywhere('collecting'),
-    input_received: 'collecting',
     context_compacted: 'collecting',
     tool_requests_collected: 'executing',
     model_call_started: 'streaming',
@@ -61,7 +61,6 @@ export const transitionTable: { readonly [P in Phase]: Row } = {
   },
   injecting: {
     ...anywhere('injecting'),
-    input_received: 'injecting',
     context_compacted: 'injecting',
     agent_handed_off: 'injecting',
     model_call_started: 'streaming',

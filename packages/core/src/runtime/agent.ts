@@ -1,8 +1,12 @@
 import { ConfigurationError } from '../errors.ts'
+import type { ApprovalPolicy } from './call-check.ts'
 import { digestOf } from '../machine/digest.ts'
+import type { Rules } from '../machine/rules.ts'
 import type { Model } from '../ports/model.ts'
 import type { Tool } from '../ports/tool.ts'
 import type { AgentDefinition } from '../vocabulary/agent-definition.ts'
+import type { ModelRef } from '../vocabulary/content.ts'
+import type { Json } from '../vocabulary/json.ts'
 import { defaultLimits, limitNames, onLimits, type Limits, type RetryPolicy } from '../vocabulary/limits.ts'
 
 /** What an agent is put together from. */
@@ -20,6 +24,14 @@ export interface AgentOptions {
   readonly maxOutputTokens?: number
   /** How failed model calls are tried again; `defaultRetryPolicy` where nothing is said. */
   readonly retry?: Partial<RetryPolicy>
+  /** Models that take over, in order, when the one before them is given up. */
+  readonly fallbacks?: readonly Model[]
+  /** The agent's own say about which calls a person is asked about, beside that of each tool. */
+  readonly approval?: ApprovalPolicy
+  /** Ends the run as `stopped` before another model call, when it answers true. Pure. */
+  readonly stopWhen?: Rules['stopWhen']
+  /** Changes a turn before it is asked: model, tools, instructions, what is shown. Pure; what it changes is on record. */
+  readonly prepareTurn?: Rules['prepareTurn']
 }
 
 /** An agent: a model, what it is told, and what it may use. Made by `defineAgent`. */
@@ -31,6 +43,9 @@ export interface Agent {
   readonly limits: Limits
   readonly parallelToolCalls: boolean
   readonly retry: Partial<RetryPolicy>
+  readonly fallbacks: readonly Model[]
+  readonly approval?: ApprovalPolicy
+  readonly rules: Rules
   /** What the ledger records of it. */
   readonly definition: AgentDefinition
 }
@@ -44,7 +59,10 @@ export function defineAgent(options: AgentOptions): Agent {
     tools = [],
     parallelToolCalls = true,
     retry = {},
-    maxOutputTokens,
+    fallbacks = [],
+    approval,
+    stopWhen,
+    prepareTurn,
   } = options
   if (typeof name !== 'string' || name.trim() === '') {
     throw new ConfigurationError(
@@ -63,24 +81,30 @@ export function defineAgent(options: AgentOptions): Agent {
   const limits = { ...defaultLimits, ...options.limits }
   requireLimits(name, limits)
   return {
-    ...{ name, instructions, model, tools, limits, parallelToolCalls, retry },
-    definition: definitionOf({ model, instructions, tools, parallelToolCalls }, maxOutputTokens),
+    ...{ name, instructions, model, tools, limits, parallelToolCalls, retry, fallbacks },
+    ...(approval && { approval }),
+    rules: { ...(stopWhen && { stopWhen }), ...(prepareTurn && { prepareTurn }) },
+    definition: definitionOf(options),
   }
 }
 
-function definitionOf(
-  agent: Pick<Agent, 'model' | 'instructions' | 'tools' | 'parallelToolCalls'>,
-  maxOutputTokens: number | undefined,
-): AgentDefinition {
-  const { provider, api, modelId } = agent.model
-  const { instructions, parallelToolCalls } = agent
-  const model = { provider, api, modelId }
-  const tools = agent.tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
+function definitionOf(options: AgentOptions): AgentDefinition {
+  const { instructions, parallelToolCalls = true, maxOutputTokens, fallbacks = [] } = options
+  const tools = (options.tools ?? []).map(({ name, description, inputSchema }) => ({
+    name,
+    description,
+    inputSchema,
+  }))
   const said = {
-    ...{ model, instructions, tools, parallelToolCalls },
+    ...{ model: refOf(options.model), instructions, tools, parallelToolCalls },
     ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+    ...(fallbacks.length > 0 && { fallbacks: fallbacks.map((model) => ({ model: refOf(model) })) }),
   }
-  return { ...said, digest: digestOf(said) }
+  return { ...said, digest: digestOf(said as unknown as Json) }
+}
+
+function refOf({ provider, api, modelId }: Model): ModelRef {
+  return { provider, api, modelId }
 }
 
 function requireTools(agent: string, tools: readonly Tool[]): void {

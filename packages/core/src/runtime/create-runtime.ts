@@ -1,15 +1,21 @@
 import { ConfigurationError, RunNotFoundError } from '../errors.ts'
+import { isSuspended } from '../machine/effects-of.ts'
+import { evolve } from '../machine/evolve.ts'
+import type { RunState } from '../machine/state.ts'
 import type { Host } from '../ports/clock.ts'
 import type { Ledger } from '../ports/ledger.ts'
+import type { AgentDefinition } from '../vocabulary/agent-definition.ts'
 import type { StartCommand } from '../vocabulary/command.ts'
-import type { ModelRef, UserMessage, UserPart } from '../vocabulary/content.ts'
+import type { ModelRef, UserPart } from '../vocabulary/content.ts'
 import { parseRunId, type RunId } from '../vocabulary/ids.ts'
 import { defaultRetryPolicy, type Limits } from '../vocabulary/limits.ts'
 import type { Price } from '../vocabulary/price.ts'
 import { requireLimits, type Agent } from './agent.ts'
 import { defaultHost } from './host.ts'
+import { messageOf } from './input-message.ts'
 import { RunHub } from './run-hub.ts'
 import { runIdMaker } from './run-ids.ts'
+import { resultOf, type RunResult } from './run-result.ts'
 import { runOf, type Run } from './run.ts'
 
 /** What a runtime is put together from. */
@@ -19,6 +25,11 @@ export interface RuntimeOptions {
   readonly agents?: readonly Agent[]
   /** What models cost: by model id, or as a function. Without a price a run has no cost, and no `costMaxUsd`. */
   readonly prices?: Prices
+  /**
+   * What a resume does when the agent's code says something else than what the run recorded: `continue` with what it
+   * says now, which is put on record (the default), or `refuse`.
+   */
+  readonly onDrift?: 'continue' | 'refuse'
   /** Time, timers, randomness, and where stray errors are reported; the host's own where not given. */
   readonly host?: Partial<Host>
 }
@@ -44,11 +55,18 @@ export interface Runtime {
    * and with `ConfigurationError` when its agent is not known.
    */
   resume(runId: string): Run
+  /** The runs of the ledger that only a command can take further, and what they wait for. */
+  suspended(): AsyncGenerator<RunResult, void, undefined>
+  /**
+   * For a stop signal. Starts nothing more, lets what is in flight end for `graceMs` (5 seconds), stops the rest, and
+   * answers where each run rests. `resume` takes them further, in any process; this runtime starts no more runs.
+   */
+  drain(graceMs?: number): Promise<readonly RunResult[]>
 }
 
 /** Puts a runtime together. */
 export function createRuntime(options: RuntimeOptions): Runtime {
-  const { ledger, agents = [], prices = {}, host: given = {} } = options
+  const { ledger, agents = [], prices = {}, onDrift = 'continue', host: given = {} } = options
   if (typeof ledger?.append !== 'function') {
     throw new ConfigurationError(
       'createRuntime needs a ledger, such as memoryLedger() or sqliteLedger(path).',
@@ -58,6 +76,12 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const newId = runIdMaker(host)
   const known = new Map<string, Agent>()
   const hubs = new Map<RunId, WeakRef<RunHub>>()
+  const live = new Set<RunHub>()
+  let draining = false
+  const requireOpen = (): void => {
+    if (draining)
+      throw new ConfigurationError('This runtime has been drained and starts no more runs; create another.')
+  }
   const forget = new FinalizationRegistry<RunId>((runId) => {
     if (hubs.get(runId)?.deref() === undefined) hubs.delete(runId)
   })
@@ -69,8 +93,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
         `Two different agents are named ${agent.name}; a resume could not tell which one a run belongs to. Rename one.`,
       )
     }
-    const price = typeof prices === 'function' ? prices(agent.definition.model) : prices[agent.model.modelId]
-    const priced = price ? { ...agent, definition: { ...agent.definition, price } } : agent
+    const priced = { ...agent, definition: withPrices(agent.definition, prices) }
     known.set(agent.name, priced)
     return priced
   }
@@ -79,8 +102,9 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   const hubOf = (runId: RunId): RunHub => {
     const there = hubs.get(runId)?.deref()
     if (there) return there
-    const hub = new RunHub({
-      ...{ runId, ledger, host, newKey: newId },
+    const hub: RunHub = new RunHub({
+      ...{ runId, ledger, host, onDrift, newKey: newId },
+      onDriving: (driving) => (driving ? live.add(hub) : live.delete(hub)),
       agentNamed: (name) => known.get(name),
       onFailure: () => hubs.delete(runId),
     })
@@ -93,18 +117,56 @@ export function createRuntime(options: RuntimeOptions): Runtime {
 
   return {
     run(agent, input, options = {}) {
+      requireOpen()
       const hub = hubOf(newId())
       hub.start(startCommand(hub.runId, know(agent), input, options))
       return handle(hub)
     },
     resume(text) {
+      requireOpen()
       const runId = parseRunId(text)
       if (runId === undefined) throw new RunNotFoundError(text)
       const hub = hubOf(runId)
       void hub.resume()
       return handle(hub)
     },
+    suspended: () => suspendedRuns(ledger),
+    async drain(graceMs = 5_000) {
+      draining = true
+      return await Promise.all([...live].map((hub) => hub.drain(graceMs)))
+    },
   }
+}
+
+async function* suspendedRuns(ledger: Ledger): AsyncGenerator<RunResult, void, undefined> {
+  for await (const { runId } of ledger.runs()) {
+    let state: RunState | undefined
+    for await (const event of ledger.read(runId)) state = evolve(state, event)
+    if (state && isSuspended(state)) yield resultOf(state)
+  }
+}
+
+function withPrices(definition: AgentDefinition, prices: Prices): AgentDefinition {
+  const priceOf = (model: ModelRef): { price?: Price } => {
+    const price = typeof prices === 'function' ? prices(model) : prices[model.modelId]
+    return price ? { price } : {}
+  }
+  const { fallbacks } = definition
+  return {
+    ...definition,
+    ...priceOf(definition.model),
+    ...(fallbacks && { fallbacks: fallbacks.map(({ model }) => ({ model, ...priceOf(model) })) }),
+  }
+}
+
+/** Law 9 for money: a budget that nobody could hold is refused before anything is spent. */
+function requirePrices(definition: AgentDefinition, costMaxUsd: number): void {
+  const models = [definition, ...(definition.fallbacks ?? [])]
+  const unknown = models.find(({ price }) => price === undefined)
+  if (unknown === undefined) return
+  throw new ConfigurationError(
+    `The run is limited to ${costMaxUsd} US dollars, but nobody knows what ${unknown.model.modelId} costs, so the limit could not hold. Give createRuntime a price for it in prices.`,
+  )
 }
 
 function startCommand(
@@ -115,26 +177,11 @@ function startCommand(
 ): StartCommand {
   const limits = { ...agent.limits, ...options.limits }
   requireLimits(agent.name, limits)
-  if (limits.costMaxUsd !== undefined && agent.definition.price === undefined) {
-    throw new ConfigurationError(
-      `The run is limited to ${limits.costMaxUsd} US dollars, but nobody knows what ${agent.model.modelId} costs, so the limit could not hold. Give createRuntime a price for it in prices.`,
-    )
-  }
+  if (limits.costMaxUsd !== undefined) requirePrices(agent.definition, limits.costMaxUsd)
   return {
     ...{ type: 'start', runId, agent: agent.name, definition: agent.definition, limits },
     retry: { ...defaultRetryPolicy, ...agent.retry },
     input: messageOf(input),
     ...(options.sessionId !== undefined && { sessionId: options.sessionId }),
   }
-}
-
-function messageOf(input: string | readonly UserPart[]): UserMessage {
-  if (typeof input === 'string') {
-    if (input !== '') return { role: 'user', parts: [{ type: 'text', text: input }] }
-  } else if (Array.isArray(input) && input.length > 0) {
-    return { role: 'user', parts: input }
-  }
-  throw new ConfigurationError(
-    'A run needs an input: a text, or message parts; providers refuse an empty message.',
-  )
 }

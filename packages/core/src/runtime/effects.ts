@@ -1,12 +1,15 @@
 import type { Subscription } from 'rxjs'
 import { effectsOf, type Effect } from '../machine/effects-of.ts'
-import { modelRequest } from '../machine/model-request.ts'
+import { modelRequest, sameModel } from '../machine/model-request.ts'
 import type { RunState } from '../machine/state.ts'
 import type { Clock } from '../ports/clock.ts'
+import type { Model } from '../ports/model.ts'
+import type { ModelRef } from '../vocabulary/content.ts'
 import type { Signal } from '../vocabulary/signal.ts'
 import type { Agent } from './agent.ts'
 import { startModelCall } from './model-effect.ts'
-import { checkCalls, reconcileCall, startTool, type RunningTool } from './tool-effect.ts'
+import { checkCalls } from './call-check.ts'
+import { reconcileCall, startTool, type RunningTool } from './tool-effect.ts'
 
 /** Something in flight. */
 interface InFlight {
@@ -31,8 +34,13 @@ export class Effects {
     this.#post = post
   }
 
-  /** Law 8: called only when every event of the state is in the ledger. */
-  follow(state: RunState): void {
+  /** Whether anything that the state wants is in flight. */
+  busyWith(state: RunState): boolean {
+    return effectsOf(state).some(({ key }) => this.#inFlight.has(key))
+  }
+
+  /** Law 8: called only when every event of the state is in the ledger. With `hold`, nothing new is started. */
+  follow(state: RunState, { hold = false }: { readonly hold?: boolean } = {}): void {
     const wanted = effectsOf(state)
     const keys = new Set(wanted.map(({ key }) => key))
     for (const [key, effect] of this.#inFlight) {
@@ -41,7 +49,7 @@ export class Effects {
       effect.stop()
     }
     for (const effect of wanted) {
-      if (!this.#started.has(effect.key)) {
+      if (!hold && !this.#started.has(effect.key)) {
         this.#started.add(effect.key)
         this.#inFlight.set(effect.key, this.#start(effect, state))
       }
@@ -72,7 +80,7 @@ export class Effects {
       case 'model_call': {
         if (state.phase !== 'streaming') return stopWith()
         const call = {
-          model: this.#agent.model,
+          model: this.#model(state.attempt.model),
           request: modelRequest(state),
           turn,
           attempt: state.attempt.number,
@@ -82,7 +90,7 @@ export class Effects {
       }
       case 'check_calls': {
         if (state.phase !== 'collecting') return stopWith()
-        void checkCalls(state.calls, (name) => this.#tool(name), { runId, turn }, post)
+        void checkCalls(state.calls, this.#agent, { runId, turn }, post)
         return stopWith()
       }
       case 'tool': {
@@ -109,6 +117,11 @@ export class Effects {
         return stopWith()
       }
     }
+  }
+
+  #model(ref: ModelRef): Model {
+    const { model, fallbacks } = this.#agent
+    return [model, ...fallbacks].find((known) => sameModel(known, ref)) ?? model
   }
 
   #tool(name: string): Agent['tools'][number] | undefined {

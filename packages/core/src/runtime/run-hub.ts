@@ -19,6 +19,9 @@ export interface HubOptions {
   readonly agentNamed: (name: string) => Agent | undefined
   /** Makes keys for inbox entries, unique for ever. */
   readonly newKey: () => string
+  readonly onDrift: 'continue' | 'refuse'
+  /** Hears when the run begins to be driven here, and when it is not any more. */
+  readonly onDriving: (driving: boolean) => void
   /** Called when the run's writer has failed: this hub drives no more. */
   readonly onFailure: () => void
 }
@@ -58,6 +61,11 @@ export class RunHub {
     void this.#begin((loop) => loop.start(command))
   }
 
+  /** A name for input, unique for ever. */
+  newReceipt(): string {
+    return this.#options.newKey()
+  }
+
   /** Drives the run until it rests; joins the driver that is at it already. */
   resume(): Promise<RunResult> {
     if (this.#loop && this.#result) return this.#result
@@ -91,9 +99,16 @@ export class RunHub {
     return receipt
   }
 
+  /** Lets what is in flight end, begins nothing, and answers where the run rests. */
+  async drain(graceMs: number): Promise<RunResult> {
+    this.#loop?.drain(graceMs)
+    return await this.result
+  }
+
   #begin(drive: (loop: RunLoop) => Promise<RunState>): Promise<RunResult> {
     const loop = this.#newLoop()
     this.#loop = loop
+    this.#options.onDriving(true)
     const result = this.#driveToRest(drive, loop)
     // Whoever wants the result awaits it; a failure that nobody awaits is on the event stream too.
     result.catch(() => {})
@@ -105,7 +120,7 @@ export class RunHub {
     try {
       let state = await drive(loop)
       // A command may have come in while the last driver came to rest.
-      while (this.#receipts.open && state.phase !== 'done') {
+      while (this.#receipts.open && state.phase !== 'done' && !this.#loop?.draining) {
         await this.#receipts.delivered()
         this.#loop = this.#newLoop()
         state = await this.#loop.resume()
@@ -114,9 +129,11 @@ export class RunHub {
       const message = `Run ${this.runId} is finished; nothing can be asked of it any more.`
       if (this.#done) this.#receipts.settleAll({ code: 'run_finished', message })
       this.#loop = undefined
+      this.#options.onDriving(false)
       return resultOf(state)
     } catch (error) {
       this.#loop = undefined
+      this.#options.onDriving(false)
       this.#options.onFailure()
       this.#receipts.fail(error)
       this.live.error(error)
@@ -125,7 +142,15 @@ export class RunHub {
   }
 
   #newLoop(): RunLoop {
-    const { runId, ledger, host, agentNamed } = this.#options
-    return new RunLoop({ runId, ledger, host, agentNamed, receipts: this.#receipts, live: this.live })
+    const { runId, ledger, host, agentNamed, onDrift } = this.#options
+    return new RunLoop({
+      runId,
+      ledger,
+      host,
+      agentNamed,
+      onDrift,
+      receipts: this.#receipts,
+      live: this.live,
+    })
   }
 }

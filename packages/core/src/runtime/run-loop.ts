@@ -1,6 +1,6 @@
 import type { Subject } from 'rxjs'
 import { ConfigurationError, RunNotFoundError } from '../errors.ts'
-import { advance, type Page } from '../machine/advance.ts'
+import { advance, type AdvanceOptions, type Page } from '../machine/advance.ts'
 import type { Stamp } from '../machine/decision.ts'
 import { effectsOf } from '../machine/effects-of.ts'
 import { audit } from '../machine/invariants.ts'
@@ -26,6 +26,7 @@ export interface Drive {
   /** Hears every event once it is appended. */
   readonly live: Subject<RuntimeEvent>
   readonly agentNamed: (name: string) => Agent | undefined
+  readonly onDrift: 'continue' | 'refuse'
 }
 
 /** A message that has arrived; `key` names it in the ledger's inbox, where it came from there. */
@@ -47,6 +48,8 @@ export class RunLoop {
   #state: RunState | undefined
   #inboxChanged = true
   #timer: Cancel | undefined
+  /** When what is in flight is given up, once the loop is being drained. */
+  #drainUntil: number | undefined
 
   constructor(drive: Drive) {
     this.#drive = drive
@@ -56,6 +59,16 @@ export class RunLoop {
   poke(): void {
     this.#inboxChanged = true
     this.#mailbox.wake()
+  }
+
+  /** Begins nothing more, and comes to rest when what is in flight has ended, or after the grace time. */
+  drain(graceMs: number): void {
+    this.#drainUntil ??= this.#drive.host.clock.now() + graceMs
+    this.#mailbox.wake()
+  }
+
+  get draining(): boolean {
+    return this.#drainUntil !== undefined
   }
 
   /** Starts a run that does not exist yet, and drives it. Answers the state in which it rests. */
@@ -73,6 +86,7 @@ export class RunLoop {
     for await (const { type } of ledger.read(runId, { fromSeq: head.seq })) {
       if (type === 'run_finished') return await this.#load()
     }
+    if (this.#drive.onDrift === 'refuse') await this.#requireSameDefinition()
     this.#epoch = (await ledger.acquire(runId)).epoch
     const state = await this.#load()
     if (state.phase === 'done') return state
@@ -89,6 +103,15 @@ export class RunLoop {
     return this.#state
   }
 
+  async #requireSameDefinition(): Promise<void> {
+    const { definition, agent } = await this.#load()
+    this.#state = undefined
+    if (this.#agent(agent).definition.digest === definition.digest) return
+    throw new ConfigurationError(
+      `Run ${this.#drive.runId} was started with another definition of the agent ${agent} (instructions, tools or model), and onDrift is refuse. Resume it with the code that it was started with, or with onDrift: 'continue'.`,
+    )
+  }
+
   #agent(name: string): Agent {
     const agent = this.#drive.agentNamed(name)
     if (agent) return agent
@@ -99,15 +122,21 @@ export class RunLoop {
 
   async #run(agentName: string): Promise<RunState> {
     const { runId, ledger, host } = this.#drive
-    const effects = new Effects(this.#agent(agentName), host.clock, (signal) =>
-      this.#mailbox.post({ message: signal }),
-    )
+    const agent = this.#agent(agentName)
+    const effects = new Effects(agent, host.clock, (signal) => this.#mailbox.post({ message: signal }))
     const hints = ledger.changes(runId).subscribe({ next: () => this.poke(), error: host.report })
     try {
       for (;;) {
         if (this.#inboxChanged && this.#state) await this.#readInbox()
-        const page = await this.#turnPage()
-        effects.follow(page.state)
+        const hold = this.draining && this.#state !== undefined
+        const page = await this.#turnPage({ rules: agent.rules, hold })
+        effects.follow(page.state, { hold })
+        if (hold) {
+          const late = host.clock.now() >= (this.#drainUntil ?? 0)
+          if (late || !effects.busyWith(page.state)) return page.state
+          await this.#arrival(this.#drainUntil)
+          continue
+        }
         if (page.action.kind === 'finished') return page.state
         if (page.action.kind === 'suspend' && (await this.#nobodyAsks())) return page.state
         if (page.action.kind === 'wait') await this.#arrival(page.action.wakeAt)
@@ -120,12 +149,12 @@ export class RunLoop {
   }
 
   /** Decides about everything that has arrived, appends what follows, and only then lets anyone see it. */
-  async #turnPage(): Promise<Page> {
+  async #turnPage(options: AdvanceOptions): Promise<Page> {
     const { runId, ledger, live, receipts } = this.#drive
     const items = this.#mailbox.drain()
     const messages = items.map(({ message }) => message)
     const writer = { runId, epoch: this.#epoch }
-    const page = advance(this.#state, messages, writer, () => this.#stamp())
+    const page = advance(this.#state, messages, writer, () => this.#stamp(), options)
     this.#takes.push(...items.flatMap(({ key }) => (key === undefined ? [] : [key])))
     if (page.events.length > 0) {
       const expected = { expectedSeq: this.#state?.seq ?? 0, epoch: this.#epoch }

@@ -3,6 +3,9 @@ import type { RunState } from '../machine/state.ts'
 import type { RuntimeEvent } from '../vocabulary/event.ts'
 import type { RunId } from '../vocabulary/ids.ts'
 import type { JsonObject } from '../vocabulary/json.ts'
+import type { UserPart } from '../vocabulary/content.ts'
+import type { LimitName } from '../vocabulary/limits.ts'
+import { messageOf } from './input-message.ts'
 import type { CommandReceipt } from './receipts.ts'
 import type { RunHub } from './run-hub.ts'
 import type { RunResult } from './run-result.ts'
@@ -36,6 +39,12 @@ export interface Run extends AsyncIterable<RuntimeEvent> {
     toolCallId: string,
     decision: { readonly by: string; readonly reason: string },
   ): Promise<CommandReceipt>
+  /** Tells the model something at its next turn. The receipt event `input_settled` says where, or why not. */
+  steer(input: string | readonly UserPart[]): Promise<CommandReceipt>
+  /** Asks something more, behind the answer. The receipt event `input_settled` says where, or why not. */
+  queue(input: string | readonly UserPart[]): Promise<CommandReceipt>
+  /** Raises a limit; a run that is suspended at it goes on. */
+  raiseLimit(limit: LimitName, max: number, by: string): Promise<CommandReceipt>
   /** Stops the run, keeping all that is finished. */
   cancel(reason?: string): Promise<CommandReceipt>
   /** The events one by one, from the first, until the run rests. */
@@ -56,6 +65,9 @@ export function runOf(hub: RunHub, source: EventSource): Run {
     approve: (toolCallId, { by, input }) =>
       hub.send({ type: 'approve', toolCallId, by, ...(input !== undefined && { input }) }),
     deny: (toolCallId, { by, reason }) => hub.send({ type: 'deny', toolCallId, by, reason }),
+    steer: (input) => hub.send({ type: 'steer', message: messageOf(input), receipt: hub.newReceipt() }),
+    queue: (input) => hub.send({ type: 'queue', message: messageOf(input), receipt: hub.newReceipt() }),
+    raiseLimit: (limit, max, by) => hub.send({ type: 'raise_limit', limit, max, by }),
     cancel: (reason) => hub.send({ type: 'cancel', ...(reason !== undefined && { reason }) }),
     [Symbol.asyncIterator]: () => iterateEvents(events$, hub.result),
   }

@@ -5,7 +5,7 @@ import type { Cancel, Clock } from '../ports/clock.ts'
 import type { CallContext, Tool } from '../ports/tool.ts'
 import type { Outcome, ResultPart } from '../vocabulary/content.ts'
 import { idempotencyKeyOf } from '../vocabulary/ids.ts'
-import type { CheckedCall, Reconciliation, Signal } from '../vocabulary/signal.ts'
+import type { Reconciliation, Signal } from '../vocabulary/signal.ts'
 
 type Post = (signal: Signal) => void
 
@@ -91,37 +91,6 @@ export function startTool({ tool, call, context, clock }: ToolStart, post: Post)
   return { cancel: (reason) => cancelled$.next(reason), abandon: leave }
 }
 
-/** Checks every call of a reply against its tool, and posts one `calls_checked`. Nothing is run. */
-export async function checkCalls(
-  calls: readonly Call[],
-  toolNamed: (name: string) => Tool | undefined,
-  context: Omit<CallContext, 'toolCallId'>,
-  post: Post,
-): Promise<void> {
-  const checked = await Promise.all(
-    calls.map(async (call): Promise<CheckedCall> => {
-      const { toolCallId, name, input, malformed } = call
-      const tool = toolNamed(name)
-      if (tool === undefined) {
-        const text = `There is no tool named ${name}. Nothing was run; use one of the tools you were given.`
-        return { toolCallId, verdict: { kind: 'refuse', outcome: 'unknown_tool', text } }
-      }
-      const { effect, recovery } = tool
-      if (malformed) {
-        const text = `The input is not a JSON object (${malformed.error}). Nothing was run; ask again with a JSON object that fits the schema.`
-        return { toolCallId, effect, recovery, verdict: { kind: 'refuse', outcome: 'invalid_input', text } }
-      }
-      try {
-        return { toolCallId, effect, recovery, verdict: await tool.check(input, { ...context, toolCallId }) }
-      } catch (error) {
-        const text = `The check of this call failed, so it was not run: ${textOfError(error)}`
-        return { toolCallId, effect, recovery, verdict: { kind: 'refuse', outcome: 'denied', text } }
-      }
-    }),
-  )
-  post({ type: 'calls_checked', turn: context.turn, calls: checked })
-}
-
 /** Asks the outside world about a call in doubt, and posts one `call_reconciled`. */
 export async function reconcileCall(
   tool: Tool | undefined,
@@ -141,7 +110,8 @@ export async function reconcileCall(
   post({ type: 'call_reconciled', toolCallId, finding })
 }
 
-function textOfError(error: unknown): string {
+/** What an error says, bounded. */
+export function textOfError(error: unknown): string {
   const text = error instanceof Error ? error.message || error.name : String(error)
   return text.slice(0, 2_000)
 }

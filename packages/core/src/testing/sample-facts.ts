@@ -124,7 +124,9 @@ export function everyFact(runId: RunId): { readonly [T in EventType]: FactOf<T> 
 }
 
 function runFacts(toolCallId: ToolCallId): {
-  readonly [T in 'run_started' | 'run_resumed' | 'run_finished' | 'input_received']: FactOf<T>
+  readonly [
+    T in 'run_started' | 'run_resumed' | 'run_finished' | 'input_received' | 'input_settled'
+  ]: FactOf<T>
 } {
   const retry = { attemptsMax: 4, baseMs: 500, capMs: 30_000, retryAfterMaxMs: 120_000 }
   return {
@@ -148,6 +150,15 @@ function runFacts(toolCallId: ToolCallId): {
       usage,
       costUsd: 0.0125,
       detail: 'The model answered.',
+    },
+    input_settled: {
+      ...{
+        type: 'input_settled',
+        turn: 1,
+        receipt: 'receipt-1',
+        delivered: false,
+        why: 'The run ended before it.',
+      },
     },
     input_received: {
       type: 'input_received',

@@ -20,6 +20,8 @@ export interface ScriptedReply {
   readonly fail?: FailureClass
   /** How long the provider asks to wait before the next attempt, in milliseconds. */
   readonly retryAfterMs?: number
+  /** Ends only when this has settled: for what has to happen while the model is at work. */
+  readonly until?: Promise<unknown>
   /** Never ends: streams the rest, then waits until it is given up. */
   readonly hang?: boolean
 }
@@ -100,6 +102,7 @@ async function play(
   for (const signal of signalsOf(reply, index)) {
     // One promise turn between signals, so that commands can come in between, as they do on a wire.
     await Promise.resolve()
+    if (signal.type === 'model_finished') await reply.until
     if (subscriber.closed) return
     subscriber.next(signal)
   }

@@ -3,6 +3,10 @@ import {
   outcomes,
   stopReasons,
   type AssistantPart,
+  type ToolResultsMessage,
+  type ToolResult,
+  type Message,
+  type AssistantMessage,
   type FilePart,
   type ImagePart,
   type ModelRef,
@@ -77,3 +81,14 @@ const userPart = variantOf<UserPart>({
 export const userMessage: z.ZodType<UserMessage> = objectOf<UserMessage>({
   ...{ role: z.literal('user'), parts: z.array(userPart) },
 })
+
+const assistantMessage = objectOf<AssistantMessage>({
+  ...{ role: z.literal('assistant'), parts: z.array(assistantPart), model: modelRef },
+  ...{ stopReason, partial: z.boolean() },
+})
+const toolResult = objectOf<ToolResult>({ toolCallId, name: text, outcome, content: z.array(resultPart) })
+const toolResultsMessage = objectOf<ToolResultsMessage>({
+  ...{ role: z.literal('tool'), results: z.array(toolResult) },
+})
+/** Any message that a model may be shown. */
+export const message: z.ZodType<Message> = z.union([userMessage, assistantMessage, toolResultsMessage])

@@ -23,6 +23,7 @@ export const eventCatalogue: { readonly [T in EventType]: EventEntry } = {
   run_resumed: fact,
   run_finished: fact,
   input_received: history,
+  input_settled: history,
   model_call_started: fact,
   assistant_started: noted,
   assistant_text_delta: delta,

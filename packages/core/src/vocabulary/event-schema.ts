@@ -1,7 +1,8 @@
 import * as z from 'zod'
-import type { AgentDefinition } from './agent-definition.ts'
+import type { AgentDefinition, FallbackModel } from './agent-definition.ts'
 import {
   assistantPart,
+  message,
   modelRef,
   outcome,
   requestedFields,
@@ -21,6 +22,7 @@ import {
   type EventEnvelope,
   type EventType,
   type ParentRef,
+  type ShownChange,
 } from './event.ts'
 import { failureClasses, type ModelFailure } from './failure.ts'
 import { parseRunId, type RunId } from './ids.ts'
@@ -64,6 +66,7 @@ const toolDefinition = objectOf<ToolDefinition>({ name: text, description: text,
 const definition = objectOf<AgentDefinition>({
   ...{ model: modelRef, instructions: text, tools: z.array(toolDefinition) },
   ...{ parallelToolCalls: flag, digest: text, maxOutputTokens: optional(amount), price: optional(price) },
+  fallbacks: optional(z.array(objectOf<FallbackModel>({ model: modelRef, price: optional(price) }))),
 })
 const limits = objectOf<Limits>({
   turnsMax: optional(amount),
@@ -78,10 +81,12 @@ const limits = objectOf<Limits>({
   repeatsMax: optional(amount),
   concurrencyMax: optional(amount),
   graceMs: optional(amount),
+  approvalMaxMs: optional(amount),
   onLimit: optional(z.enum(onLimits)),
 })
 const retry = objectOf<RetryPolicy>({
   ...{ attemptsMax: amount, baseMs: amount, capMs: amount, retryAfterMaxMs: amount },
+  totalMaxMs: optional(amount),
 })
 const parent = objectOf<ParentRef>({ runId, seq: count, relation: z.enum(['fork', 'child', 'session']) })
 const usage = objectOf<Usage>({
@@ -125,12 +130,24 @@ const runSchemas = {
   input_received: objectOf<EventBodies['input_received']>({
     ...{ message: userMessage, delivery: z.enum(deliveries), receipt: optional(text) },
   }),
+  input_settled: objectOf<EventBodies['input_settled']>({
+    ...{ receipt: text, delivered: flag, why: optional(text) },
+  }),
 }
 
 const modelSchemas = {
   model_call_started: objectOf<EventBodies['model_call_started']>({
     ...{ attempt: ordinal, model: modelRef, requestDigest: text, toolChoice, finalizing: flag },
     maxOutputTokens: optional(amount),
+    change: optional(
+      objectOf<ShownChange>({
+        ...{
+          instructions: optional(text),
+          tools: optional(z.array(text)),
+          messages: optional(z.array(message)),
+        },
+      }),
+    ),
   }),
   assistant_started: objectOf<EventBodies['assistant_started']>({
     ...{ attempt: ordinal, providerMessageId: optional(text), servedModel: optional(text) },

@@ -1,5 +1,6 @@
 import type {
   AssistantPart,
+  Message,
   ModelRef,
   Opaque,
   Outcome,
@@ -32,6 +33,7 @@ export const finishReasons = [
   'guardrail',
   'handed_back',
   'model_failed',
+  'stopped',
 ] as const
 export type FinishReason = (typeof finishReasons)[number]
 
@@ -66,6 +68,14 @@ export interface CollectedCall {
 export interface CallRefusal {
   readonly outcome: Outcome
   readonly text: string
+}
+
+/** What one turn shows a model instead of the definition's instructions and tools, or of the history. */
+export interface ShownChange {
+  readonly instructions?: string
+  /** Names of the definition's tools that were offered. */
+  readonly tools?: readonly string[]
+  readonly messages?: readonly Message[]
 }
 
 /** Where a run came from, when not from nothing. */
@@ -105,12 +115,14 @@ export interface EventBodies {
     readonly costUsd?: number
     readonly detail?: string
   }
-  /** A user's message entered the history. */
+  /** A user's message: the first enters the history at once, later ones when `input_settled` says so. */
   input_received: {
     readonly message: UserMessage
     readonly delivery: Delivery
     readonly receipt?: string
   }
+  /** The receipt of input that came while the run was at work: it entered the history here, or why it did not. */
+  input_settled: { readonly receipt: string; readonly delivered: boolean; readonly why?: string }
   /** A model call starts; all that it carries is in the ledger before it. The digest is that of the request. */
   model_call_started: {
     readonly attempt: number
@@ -119,6 +131,8 @@ export interface EventBodies {
     readonly toolChoice: ToolChoice
     readonly finalizing: boolean
     readonly maxOutputTokens?: number
+    /** What this turn showed the model that is not the agent's definition and the history. */
+    readonly change?: ShownChange
   }
   /** The model began to answer. */
   assistant_started: {

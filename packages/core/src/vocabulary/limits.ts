@@ -24,6 +24,8 @@ export interface Limits {
   readonly repeatsMax?: number
   /** Read tools that run at the same time. */
   readonly concurrencyMax?: number
+  /** Milliseconds that a person has to decide about an approval; after that it counts as denied. */
+  readonly approvalMaxMs?: number
   /** Milliseconds that a running tool has to end by itself after a cancel, before it is left behind. */
   readonly graceMs?: number
   /**
@@ -74,6 +76,8 @@ export interface RetryPolicy {
   readonly capMs: number
   /** The longest wait that a provider may ask for; beyond it the call counts as failed. */
   readonly retryAfterMaxMs: number
+  /** The longest time from the first attempt of a turn to the start of its last, in milliseconds. */
+  readonly totalMaxMs?: number
 }
 
 /** How failed model calls are tried again where the agent says nothing. */
@@ -82,4 +86,5 @@ export const defaultRetryPolicy: RetryPolicy = {
   baseMs: 500,
   capMs: 30_000,
   retryAfterMaxMs: 120_000,
+  totalMaxMs: 600_000,
 }

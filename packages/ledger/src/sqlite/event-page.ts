@@ -31,7 +31,7 @@ export function eventPage(reads: ReadQueries, range: EventRange): readonly Store
   let [bytes, seq] = [0, range.fromSeq - 1]
   for (const row of reads.events.iterate(range)) {
     // An index that is out of order would have the same page read for ever.
-    if (row.seq <= seq) throw outOfOrder(`the events of run ${range.runId}`)
+    if (!(row.seq > seq)) throw outOfOrder(`the events of run ${range.runId}`)
     seq = row.seq
     page.push(storedEvent(row))
     bytes += row.body?.length ?? 0

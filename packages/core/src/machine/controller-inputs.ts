@@ -1,0 +1,32 @@
+import type { Fact, FinishReason } from '../vocabulary/event.ts'
+import type { Action } from './action.ts'
+import type { RunState } from './state.ts'
+
+/**
+ * Lets input that was given while the run was at work enter the history: everything that steers at once, what was
+ * queued one by one, each behind the answer before it.
+ */
+export function deliverInput(state: RunState, delivery: 'steer' | 'queue'): Action | undefined {
+  const waiting = state.pendingInputs.filter((input) => input.delivery === delivery)
+  const due = delivery === 'steer' ? waiting : waiting.slice(0, 1)
+  if (due.length === 0) return undefined
+  const facts = due.map(({ receipt }): Fact => ({
+    type: 'input_settled',
+    turn: state.turn,
+    receipt,
+    delivered: true,
+  }))
+  return { kind: 'deliver_input', facts }
+}
+
+/** The receipts of input that the run ends without: each says why. */
+export function undelivered(state: RunState, reason: FinishReason): readonly Fact[] {
+  const why = `The run ended before it (${reason}).`
+  return state.pendingInputs.map(({ receipt }): Fact => ({
+    type: 'input_settled',
+    turn: state.turn,
+    receipt,
+    delivered: false,
+    why,
+  }))
+}

@@ -1,0 +1,105 @@
+import type { AssistantMessage } from '../vocabulary/content.ts'
+import type { EventOf, RuntimeEvent } from '../vocabulary/event.ts'
+import { addUsage } from '../vocabulary/usage.ts'
+import { requireClosed } from './evolve-calls.ts'
+import { appendMessage } from './history.ts'
+import { illegal } from './illegal.ts'
+import { sameModel } from './model-request.ts'
+import { factsOf } from './run-facts.ts'
+import type { Attempt, CollectingState, RunState, StreamingState } from './state.ts'
+import { messageTokens } from './token-estimate.ts'
+
+/** A model call starts: the first attempt of a turn, or the next one of the same. */
+export function calling(state: RunState, event: EventOf<'model_call_started'>): StreamingState {
+  requireClosed(state, event)
+  const again = state.phase === 'streaming'
+  if (again && state.attempt.failed === undefined) {
+    throw illegal(state, event, `attempt ${state.attempt.number} of turn ${state.turn} has not ended`)
+  }
+  const number = again ? state.attempt.number + 1 : 1
+  if (event.attempt !== number) throw illegal(state, event, `attempt ${event.attempt} where ${number} is due`)
+  const { totals } = state
+  const attempt: Attempt = {
+    number,
+    model: event.model,
+    toolChoice: event.toolChoice,
+    finalizing: event.finalizing,
+    ...(event.maxOutputTokens !== undefined && { maxOutputTokens: event.maxOutputTokens }),
+    ...(event.change !== undefined && { change: event.change }),
+    requestDigest: event.requestDigest,
+    drafts: [],
+    callParts: [],
+    calls: [],
+  }
+  return {
+    ...factsOf(state),
+    phase: 'streaming',
+    attempt,
+    failures: again && sameModel(state.attempt.model, event.model) ? state.failures : 0,
+    turnStartedAt: again ? state.turnStartedAt : event.at,
+    // A fallback stays in use; what a turn changes is for that turn.
+    ...(again && { model: event.model }),
+    totals: {
+      ...totals,
+      turns: totals.turns + (again ? 0 : 1),
+      settledUsage: totals.usage,
+      latestUsage: {},
+      ...(totals.costUsd !== undefined && { settledCostUsd: totals.costUsd }),
+    },
+  }
+}
+
+/** Changes the attempt that is under way; an event of another attempt, or of one that has failed, is illegal. */
+export function withAttempt(
+  state: RunState,
+  event: RuntimeEvent & { readonly attempt: number },
+  change: (attempt: Attempt) => Attempt,
+): RunState {
+  if (state.phase !== 'streaming') throw illegal(state, event)
+  if (state.attempt.failed || event.attempt !== state.attempt.number) {
+    throw illegal(state, event, `it is of attempt ${event.attempt}, which is not under way`)
+  }
+  return { ...state, attempt: change(state.attempt) }
+}
+
+export function withUsage(state: RunState, event: EventOf<'usage_updated'>): RunState {
+  const { totals } = state
+  const usage = addUsage(totals.settledUsage, event.usage)
+  const costUsd = event.costUsd === undefined ? totals.costUsd : (totals.settledCostUsd ?? 0) + event.costUsd
+  const latestUsage = event.usage
+  return { ...state, totals: { ...totals, usage, latestUsage, ...(costUsd !== undefined && { costUsd }) } }
+}
+
+export function replied(state: RunState, event: EventOf<'assistant_message_finished'>): CollectingState {
+  if (state.phase !== 'streaming') throw illegal(state, event)
+  const { attempt } = state
+  if (event.attempt !== attempt.number) throw illegal(state, event, `it is of attempt ${event.attempt}`)
+  const asked = attempt.calls.map((call) => call.toolCallId).join()
+  const kept = event.parts.flatMap((part) => (part.type === 'tool_call' ? [part.toolCallId] : [])).join()
+  if (asked !== kept) throw illegal(state, event, 'its calls are not those that were requested')
+  const { parts, stopReason, partial } = event
+  const { inputTokens, outputTokens } = state.totals.latestUsage
+  const message: AssistantMessage = { role: 'assistant', parts, model: attempt.model, stopReason, partial }
+  return {
+    ...factsOf(state),
+    phase: 'collecting',
+    reply: {
+      message,
+      finalizing: attempt.finalizing,
+      ...(attempt.failed && { failure: attempt.failed.failure }),
+    },
+    calls: attempt.calls,
+    // A reply without any content is no message that a model could be shown.
+    history: parts.length === 0 ? state.history : appendMessage(state.history, message),
+    inputSinceReply: false,
+    takeOvers: 0,
+    contextTokens: (inputTokens ?? state.contextTokens) + (outputTokens ?? messageTokens(message)),
+  }
+}
+
+export function attemptFailed(state: RunState, event: EventOf<'model_stream_failed'>): RunState {
+  const { failure, retryAt } = event
+  const failed = { failure, ...(retryAt !== undefined && { retryAt }) }
+  const next = withAttempt(state, event, (attempt) => ({ ...attempt, failed })) as StreamingState
+  return { ...next, failures: next.failures + (failure.class === 'interrupted' ? 0 : 1) }
+}

@@ -1,0 +1,13 @@
+import { IllegalTransitionError } from '../errors.ts'
+import type { EventType } from '../vocabulary/event.ts'
+import type { RunState } from './state.ts'
+import { legalEvents } from './transition-table.ts'
+
+/** Refuses an event, saying why. */
+export function illegal(
+  state: RunState,
+  event: { readonly type: EventType },
+  detail?: string,
+): IllegalTransitionError {
+  return new IllegalTransitionError(state.phase, event.type, legalEvents(state.phase), detail)
+}

@@ -1,0 +1,26 @@
+import type { Message, ModelRef } from '../vocabulary/content.ts'
+import type { ToolChoice } from '../vocabulary/tool-definition.ts'
+import type { RunState } from './state.ts'
+
+/**
+ * What a turn does differently from its agent's definition. All of it goes on record with the model call.
+ */
+export interface TurnChange {
+  readonly instructions?: string
+  /** Names of the agent's tools that the model is offered in this turn. */
+  readonly tools?: readonly string[]
+  readonly toolChoice?: ToolChoice
+  /** One of the agent's models: its own, or a fallback. */
+  readonly model?: ModelRef
+  /** What the model is shown instead of the history: for redaction or trimming. Calls and results stay paired. */
+  readonly messages?: readonly Message[]
+  readonly maxOutputTokens?: number
+}
+
+/** Code of the agent that the controller asks. Pure functions of the state: a replay asks them again. */
+export interface Rules {
+  /** Ends the run as `stopped` before another model call, when it answers true. */
+  readonly stopWhen?: (state: RunState) => boolean
+  /** Changes the next turn; asked once a turn, before its first attempt. */
+  readonly prepareTurn?: (state: RunState) => TurnChange | undefined
+}
