@@ -8,24 +8,26 @@ const inputCharactersMax = 400
 /** Asks the person at the terminal about a call that waits. Whoever leaves (Ctrl-C, Ctrl-D) decides later. */
 export async function askForApproval({ name, input, reason }: PendingApproval): Promise<ApprovalChoice> {
   const terminal = createInterface({ input: process.stdin, output: process.stderr })
-  const left = new AbortController()
-  terminal.once('close', () => left.abort())
   terminal.once('SIGINT', () => terminal.close())
-  const ask = (question: string): Promise<string> => terminal.question(question, { signal: left.signal })
+  // Lines are kept until they are asked for, so that whoever types ahead is heard.
+  const lines = terminal[Symbol.asyncIterator]()
+  const ask = async (question: string): Promise<string | undefined> => {
+    terminal.setPrompt(question)
+    terminal.prompt()
+    const { done, value } = await lines.next()
+    return done === true ? undefined : value.trim()
+  }
   try {
     const because = reason === undefined ? '' : ` (${reason})`
-    const question = `\nRun ${name} with ${oneLine(JSON.stringify(input), inputCharactersMax)}?${because} [y]es, [n]o, [l]ater: `
+    const shown = oneLine(JSON.stringify(input), inputCharactersMax)
     for (;;) {
-      const answer = (await ask(question)).trim().toLowerCase()
-      if (answer === 'y' || answer === 'yes') return { kind: 'approve' }
-      if (answer === 'l' || answer === 'later') return { kind: 'later' }
-      if (answer !== 'n' && answer !== 'no') continue
-      const given = (await ask('Why not? The model reads it: ')).trim()
-      return { kind: 'deny', reason: given || 'No reason was given.' }
+      const answer = await ask(`Run ${name} with ${shown}?${because} [y]es, [n]o, [l]ater: `)
+      if (answer === undefined || /^l(ater)?$/i.test(answer)) return { kind: 'later' }
+      if (/^y(es)?$/i.test(answer)) return { kind: 'approve' }
+      if (!/^no?$/i.test(answer)) continue
+      const why = await ask('Why not? The model reads it: ')
+      return why === undefined ? { kind: 'later' } : { kind: 'deny', reason: why || 'No reason was given.' }
     }
-  } catch (error) {
-    if (left.signal.aborted) return { kind: 'later' }
-    throw error
   } finally {
     terminal.close()
   }

@@ -22,15 +22,22 @@ export interface CommandContext {
   readonly programName: string
 }
 
-/** The context of this process. */
-export function processContext(json: boolean): CommandContext {
-  const { stdout, stderr, stdin, env } = process
+/** The part of a process that a command uses. */
+export type CommandHost = Pick<NodeJS.Process, 'env' | 'cwd'> & {
+  readonly stdin: { readonly isTTY?: boolean }
+  readonly stdout: NodeJS.WritableStream & { readonly isTTY?: boolean }
+  readonly stderr: NodeJS.WritableStream & { readonly isTTY?: boolean }
+}
+
+/** The context of a command in a process. */
+export function processContext(json: boolean, host: CommandHost = process): CommandContext {
+  const { stdout, stderr, stdin, env } = host
   const viewed = json ? stderr : stdout
   return {
     json,
     environment: env,
-    workingDirectory: process.cwd(),
-    interactive: stdin.isTTY && stderr.isTTY && !json,
+    workingDirectory: host.cwd(),
+    interactive: stdin.isTTY === true && stderr.isTTY === true && !json,
     paint: paintFor(stdout, env),
     view: { write: (text) => void viewed.write(text), paint: paintFor(viewed, env) },
     print: async (text) => {

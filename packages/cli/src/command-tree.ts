@@ -1,4 +1,5 @@
 import { Command, InvalidArgumentError, Option } from 'commander'
+import type { OutputConfiguration } from 'commander'
 import type { JsonObject } from '@tallystick/core'
 import type { CommandContext } from './command-context.ts'
 import type { ExitCode } from './exit-code.ts'
@@ -11,15 +12,14 @@ RUN is a run's id, an unambiguous beginning or end of it, or "latest".`
 type Done = (code: ExitCode) => void
 
 /** The command line as commander reads it. Each verb is imported when it is used. */
-export function commandTree(context: CommandContext, done: Done): Command {
+export function commandTree(context: CommandContext, output: OutputConfiguration, done: Done): Command {
   const program = new Command('tallystick')
     .description(
       'Looks at the runs of a Tallystick ledger, decides about their tool calls, and drives them on.',
     )
     .addHelpText('after', afterHelp)
     .exitOverride()
-    // Whoever catches the error prints it, once.
-    .configureOutput({ outputError: () => undefined })
+    .configureOutput(output)
   addLookingVerbs(program, context, done)
   addDecidingVerbs(program, context, done)
   addDrivingVerbs(program, context, done)
@@ -106,6 +106,17 @@ function addDrivingVerbs(program: Command, context: CommandContext, done: Done):
         done(await resume(context, { ledger, run, ...options }))
       },
     )
+  addVerb(
+    program,
+    'replay',
+    'drive a run again with its recorded streams and results, and report where it differs',
+  )
+    .argument('<run>', 'id of the run')
+    .option('--config <file>', 'where the agents are (default: the nearest tallystick.config.ts)')
+    .action(async (ledger: string, run: string, options: { config?: string }) => {
+      const { replay } = await import('./verbs/replay.ts')
+      done(await replay(context, { ledger, run, ...options }))
+    })
 }
 
 function wholeNumber(text: string): number {

@@ -1,17 +1,19 @@
 import type { Agent, ModelRef, RunId } from '@tallystick/core'
 
-/** The run that a command is about to drive. */
+/** The run that a command needs the agent of, and what for. */
 export interface ConfigContext {
+  /** `resume` asks the model and runs tools; `replay` does neither, and needs what they stand on no more. */
+  readonly verb: 'resume' | 'replay'
   /** Absolute path of the ledger's file. */
   readonly ledgerPath: string
   readonly runId: RunId
   /** The name that the run's agent was recorded under. */
   readonly agent: string
-  /** The model that the run was started with. */
+  /** The model that the run was recorded with. */
   readonly model: ModelRef
 }
 
-/** What a command that drives a run needs: `agents`, of which it picks the one by the run's recorded name. */
+/** What a command needs to drive a run: `agents`, of which it picks the one by the run's recorded name. */
 export interface TallystickConfig {
   readonly agents: readonly Agent[]
   /** Called when the command is done with the run, whatever came of it. */

@@ -2,10 +2,13 @@
 export { defineConfig } from './config.ts'
 export type { ConfigContext, ConfigSource, TallystickConfig } from './config.ts'
 
+// The whole command line, for programs that hold it.
+export { runCommandLine } from './program.ts'
+
 // How the command shows a run and has its approvals decided, for programs that do the same.
 export { attendRun } from './attend-run.ts'
 export type { AttendRunOptions } from './attend-run.ts'
 export { processContext } from './command-context.ts'
-export type { CommandContext } from './command-context.ts'
+export type { CommandContext, CommandHost } from './command-context.ts'
 export { CommandError, exitCodeOf, exitCodes } from './exit-code.ts'
 export type { ExitCode } from './exit-code.ts'

@@ -1,16 +1,25 @@
 import { CommanderError } from 'commander'
 import { TallystickError } from '@tallystick/core'
-import type { CommandContext } from './command-context.ts'
+import type { CommandContext, CommandHost } from './command-context.ts'
 import { processContext } from './command-context.ts'
 import { commandTree } from './command-tree.ts'
 import type { ExitCode } from './exit-code.ts'
 import { exitCodeOf, exitCodes } from './exit-code.ts'
 
 /** Runs the command line and answers its exit code. Never rejects: what goes wrong is on stderr. */
-export async function runCommandLine(words: readonly string[]): Promise<ExitCode> {
-  const context = processContext(words.includes('--json'))
+export async function runCommandLine(
+  words: readonly string[],
+  host: CommandHost = process,
+): Promise<ExitCode> {
+  const context = processContext(words.includes('--json'), host)
   let exitCode: ExitCode = exitCodes.ok
-  const program = commandTree(context, (code) => (exitCode = code))
+  const output = {
+    writeOut: (text: string) => void host.stdout.write(text),
+    writeErr: (text: string) => void host.stderr.write(text),
+    // The message is printed once, by reportError.
+    outputError: () => undefined,
+  }
+  const program = commandTree(context, output, (code) => (exitCode = code))
   try {
     await program.parseAsync(words, { from: 'user' })
     return exitCode

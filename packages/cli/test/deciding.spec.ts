@@ -1,13 +1,12 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { callOf, openShop } from './kit/shop.ts'
+import { callOf, openShop, shopConfig } from './kit/shop.ts'
 import { json, tallystick } from './kit/tallystick.ts'
 
-const config = ['--config', fileURLToPath(import.meta.resolve('./kit/tallystick.config.ts'))]
+const config = ['--config', shopConfig]
 
-describe('a decision from another process', () => {
+describe.concurrent('a decision from another process', { timeout: 30_000 }, () => {
   it('waits in the inbox until resume carries the run on to its end', async () => {
     await using shop = await openShop()
     const waiting = await shop.start()
@@ -32,6 +31,7 @@ describe('a decision from another process', () => {
     expect(resumed.stdout).not.toContain('I look.')
     const [given, closed] = resumed.stderr.split('\n')
     expect(json(given ?? '')).toEqual({
+      verb: 'resume',
       agent: 'shopper',
       ledgerPath: shop.ledgerPath,
       modelId: 'scripted-1',
@@ -119,7 +119,7 @@ describe('a decision from another process', () => {
   })
 })
 
-describe('resume', () => {
+describe.concurrent('resume', { timeout: 30_000 }, () => {
   it('decides by --yes or --deny, for the record under --by', async () => {
     await using shop = await openShop()
     const [first, second] = [await shop.start(), await shop.start()]

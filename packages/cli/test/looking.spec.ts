@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
-import { readFile, readdir } from 'node:fs/promises'
+import { readFile, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { RunResult } from '@tallystick/core'
 import Database from 'better-sqlite3'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Shop } from './kit/shop.ts'
-import { callOf, openShop } from './kit/shop.ts'
+import { callOf, openShop, shopConfig } from './kit/shop.ts'
 import { json, tallystick } from './kit/tallystick.ts'
 
 /** Changes one letter of what a run's third event says, past the rules of the database; answers its `seq`. */
@@ -39,7 +39,7 @@ async function contents(folder: string): Promise<Record<string, string>> {
   return digests
 }
 
-describe('a ledger with two runs that wait', () => {
+describe.concurrent('a ledger with two runs that wait', { timeout: 30_000 }, () => {
   let shop: Shop
   let older: RunResult
   let newer: RunResult
@@ -129,7 +129,7 @@ describe('a ledger with two runs that wait', () => {
   })
 })
 
-describe('a ledger that somebody changed', () => {
+describe('a ledger that somebody changed', { timeout: 30_000 }, () => {
   it('is a 4, with the place of the damage', async () => {
     await using shop = await openShop()
     const [sound, damaged] = [await shop.start(), await shop.start()]
@@ -150,7 +150,7 @@ describe('a ledger that somebody changed', () => {
   })
 })
 
-describe('looking', () => {
+describe('looking', { timeout: 30_000 }, () => {
   it('changes no byte of the ledger, and makes no file beside it', async () => {
     await using shop = await openShop()
     await shop.start()
@@ -159,5 +159,40 @@ describe('looking', () => {
       expect(await tallystick(verb, shop.ledgerPath)).toMatchObject({ code: 0 })
     expect(await tallystick('show', shop.ledgerPath, 'latest')).toMatchObject({ code: 0 })
     expect(await contents(shop.folder)).toEqual(before)
+  })
+})
+
+describe('replay', { timeout: 30_000 }, () => {
+  it('drives a run again from its record, without a model call, and finds what today would be otherwise', async () => {
+    await using shop = await openShop()
+    await shop.start()
+    const done = await tallystick(
+      'resume',
+      shop.ledgerPath,
+      'latest',
+      '--yes',
+      '--json',
+      '--config',
+      shopConfig,
+    )
+    const { runId } = json(done.stdout) as RunResult
+    const alike = await tallystick('replay', shop.ledgerPath, runId, '--config', shopConfig)
+    expect(alike.code).toBe(0)
+    expect(alike.stdout).toMatch(new RegExp(`^${runId}  \\d+ events happened again as recorded\n$`))
+
+    const changed = join(shop.folder, 'changed.config.mjs')
+    const kit = import.meta.resolve('./kit/shop.ts')
+    await writeFile(
+      changed,
+      `import { shopAgent } from '${kit}'\nexport default { agents: [shopAgent('Buy coffee.')] }`,
+    )
+    const differs = await tallystick('replay', shop.ledgerPath, runId, '--config', changed)
+    expect(differs.code).toBe(3)
+    expect(differs.stdout).toContain('event 1: recorded run_started, happened run_started')
+    expect(differs.stdout).toContain(
+      '  definition.instructions\n    recorded "Buy tea."\n    happened "Buy coffee."\n',
+    )
+    const forPrograms = await tallystick('replay', shop.ledgerPath, runId, '--json', '--config', changed)
+    expect(json(forPrograms.stdout)).toMatchObject({ runId, events: 0, divergence: { seq: 1 } })
   })
 })

@@ -1,24 +1,24 @@
 import { writeFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
 import { openShop } from './kit/shop.ts'
-import { json, tallystick } from './kit/tallystick.ts'
+import { json, tallystickHere } from './kit/tallystick.ts'
 
 describe('what is asked wrongly', () => {
   it('is a 5 for a ledger, a run or a call that is not there, with the next command', async () => {
     await using shop = await openShop()
-    const absent = await tallystick('list', shop.ledgerPath)
+    const absent = await tallystickHere('list', shop.ledgerPath)
     expect(absent).toEqual({
       code: 5,
       stdout: '',
       stderr: expect.stringContaining(`There is no ledger at ${shop.ledgerPath}`),
     })
     const { runId } = await shop.start()
-    expect(await tallystick('show', shop.ledgerPath, 'nobody')).toMatchObject({
+    expect(await tallystickHere('show', shop.ledgerPath, 'nobody')).toMatchObject({
       code: 5,
       stderr: expect.stringContaining(`tallystick list ${shop.ledgerPath}`),
     })
-    expect(await tallystick('show', shop.ledgerPath, runId, '--at', '999')).toMatchObject({ code: 5 })
-    const call = await tallystick('approve', shop.ledgerPath, runId, 'call_x', '--json')
+    expect(await tallystickHere('show', shop.ledgerPath, runId, '--at', '999')).toMatchObject({ code: 5 })
+    const call = await tallystickHere('approve', shop.ledgerPath, runId, 'call_x', '--json')
     expect(call.code).toBe(5)
     expect(json(call.stderr)).toMatchObject({
       error: {
@@ -38,7 +38,7 @@ describe('what is asked wrongly', () => {
     [['deny', 'x.db', 'latest', 'c'], "required option '--reason <text>' not specified"],
     [['resume', 'x.db', 'latest', '--yes', '--deny', 'no'], 'cannot be used with option'],
   ])('is a 2 for %j', async (words, message) => {
-    expect(await tallystick(...words)).toEqual({
+    expect(await tallystickHere(...words)).toEqual({
       code: 2,
       stdout: '',
       stderr: expect.stringContaining(message),
@@ -46,16 +46,26 @@ describe('what is asked wrongly', () => {
   })
 
   it('is told to programs as JSON', async () => {
-    const { code, stdout, stderr } = await tallystick('list', '--json')
+    const { code, stdout, stderr } = await tallystickHere('list', '--json')
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     const message = expect.stringContaining("missing required argument 'ledger'")
     expect(json(stderr)).toEqual({ error: { code: 'usage', exitCode: 2, message } })
   })
 
   it('is answered with help where it is asked for', async () => {
-    const { code, stdout } = await tallystick('--help')
+    const { code, stdout } = await tallystickHere('--help')
     expect(code).toBe(0)
-    for (const verb of ['list', 'show', 'verify', 'export', 'approve', 'deny', 'cancel', 'resume']) {
+    for (const verb of [
+      'replay',
+      'list',
+      'show',
+      'verify',
+      'export',
+      'approve',
+      'deny',
+      'cancel',
+      'resume',
+    ]) {
       expect(stdout).toMatch(new RegExp(`^ {2}${verb} `, 'm'))
     }
     expect(stdout).toContain('3 replay diverged, 4 ledger damaged')
@@ -64,7 +74,7 @@ describe('what is asked wrongly', () => {
   it('leaves a file that is no ledger as it is', async () => {
     await using shop = await openShop()
     await writeFile(shop.ledgerPath, 'not a database, but a shopping list')
-    const { code, stderr } = await tallystick('list', shop.ledgerPath)
+    const { code, stderr } = await tallystickHere('list', shop.ledgerPath)
     expect(code).toBe(1)
     expect(stderr).toContain('no Tallystick ledger')
   })

@@ -1,13 +1,17 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { createRuntime, defineAgent } from '@tallystick/core'
 import type { Agent, RunResult } from '@tallystick/core'
 import { scriptedModel, testTool } from '@tallystick/core/testing'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 
+/** The configuration that gives the agent. */
+export const shopConfig: string = fileURLToPath(import.meta.resolve('./tallystick.config.ts'))
+
 /** An agent that looks a price up, asks to pay it, and says what became of that. Works it out from what it is sent. */
-export function shopAgent(): Agent {
+export function shopAgent(instructions = 'Buy tea.'): Agent {
   const model = scriptedModel(
     Array.from({ length: 3 }, () => ({ messages }) => {
       const last = messages.at(-1)
@@ -28,7 +32,7 @@ export function shopAgent(): Agent {
     check: () => ({ kind: 'ask', reason: 'it is money' }),
     run: ({ input }) => `${JSON.stringify(input['usd'])} USD paid`,
   })
-  return defineAgent({ name: 'shopper', instructions: 'Buy tea.', model, tools: [look, pay] })
+  return defineAgent({ name: 'shopper', instructions, model, tools: [look, pay] })
 }
 
 /** A folder with a ledger in it, which goes away with the test. */

@@ -1,5 +1,9 @@
 import { spawn } from 'node:child_process'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { runCommandLine } from '@tallystick/cli'
 
 const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
 
@@ -17,12 +21,23 @@ export async function tallystick(...words: readonly string[]): Promise<Ending> {
     env: environment,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  const [stdout, stderr] = [child.stdout, child.stderr].map((stream) => stream.setEncoding('utf8').toArray())
+  const output = Promise.all([text(child.stdout), text(child.stderr)])
   const code = await new Promise<number | null>((resolve, reject) => {
     child.once('error', reject)
     child.once('close', resolve)
   })
-  return { code, stdout: ((await stdout) ?? []).join(''), stderr: ((await stderr) ?? []).join('') }
+  const [stdout, stderr] = await output
+  return { code, stdout, stderr }
+}
+
+/** Runs the command in this process, as `main.ts` does. */
+export async function tallystickHere(...words: readonly string[]): Promise<Ending> {
+  const [stdout, stderr] = [new PassThrough(), new PassThrough()]
+  const host = { env: {}, cwd: () => tmpdir(), stdin: {}, stdout, stderr }
+  const code = await runCommandLine(words, host)
+  stdout.end()
+  stderr.end()
+  return { code, stdout: await text(stdout), stderr: await text(stderr) }
 }
 
 /** What the command printed as JSON. */
