@@ -113,7 +113,7 @@ function attemptOf(state: RunState): number {
 function fitting(state: RunState, type: EventType): readonly RuntimeEvent[] {
   const sample = everyFact(state.runId)[type]
   const plain = { ...sample, turn: state.turn, ...('attempt' in sample && { attempt: attemptOf(state) }) }
-  const facts = fits[type]?.(state, sample as never) ?? [plain as Fact]
+  const facts = fits[type]?.(state, sample as never) ?? [plain]
   return facts.flatMap((fact) => stamped(state.runId, [fact], { afterSeq: state.seq, epoch: state.epoch }))
 }
 

@@ -7,6 +7,7 @@ import type { ReplyPart, Signal } from '../vocabulary/signal.ts'
 import type { Command } from '../vocabulary/command.ts'
 import { nothing, type Decision, type Stamp } from './decision.ts'
 import { withToolInput } from './evolve-calls.ts'
+import { replyFault } from './reply-fault.ts'
 import { retryAt } from './retry.ts'
 import { currentPrice, type Attempt, type RunState, type StreamingState } from './state.ts'
 
@@ -125,6 +126,8 @@ function finished(
   stamp: Stamp,
 ): Decision {
   const { attempt, turn } = state
+  const fault = replyFault(attempt, signal.parts)
+  if (fault) return broken(state, stamp, fault)
   const here = { turn, attempt: attempt.number }
   const facts: Fact[] = []
   const parts: AssistantPart[] = []
@@ -133,24 +136,18 @@ function finished(
     const { part, ...content } = reply
     if (content.type === 'tool_call') {
       seen = withToolInput(seen, part)
-      const known = attempt.calls.find((call) => call.part === part)
       const ordinal = seen.callParts.indexOf(part) + 1
       const toolCallId = toolCallIdOf(state.runId, turn, attempt.number, ordinal)
       const { type: _type, ...call } = content
-      if (!known) facts.push({ type: 'tool_request_ready', ...here, toolCallId, part, ...call })
+      if (!attempt.calls.some((known) => known.part === part)) {
+        facts.push({ type: 'tool_request_ready', ...here, toolCallId, part, ...call })
+      }
       parts.push({ ...content, toolCallId })
       continue
     }
-    const rest = missingText(attempt, reply)
-    if (rest === undefined) return broken(state, stamp, `part ${part} is not what was streamed for it`)
-    if (rest !== '') {
-      const type = reply.type === 'text' ? 'assistant_text_delta' : 'assistant_reasoning_delta'
-      facts.push({ type, ...here, part, text: rest })
-    }
+    facts.push(...missingDelta(attempt, reply, here))
     parts.push(content)
   }
-  const dropped = attempt.calls.find((call) => !signal.parts.some(({ part }) => part === call.part))
-  if (dropped) return broken(state, stamp, `call ${dropped.toolCallId} is missing in the finished reply`)
   const { stopReason, rawStopReason, providerMessageId } = signal
   facts.push({
     ...{ type: 'assistant_message_finished', ...here, stopReason, partial: false, parts },
@@ -160,11 +157,16 @@ function finished(
   return { facts }
 }
 
-/** What of a part's text was not streamed; `undefined` when something else was. */
-function missingText(attempt: Attempt, reply: ReplyPart): string | undefined {
-  if (reply.type !== 'text' && reply.type !== 'reasoning') return ''
-  const drafts = attempt.drafts.filter((draft) => draft.part === reply.part)
-  const streamed = drafts.find((draft) => draft.kind === reply.type)?.text ?? ''
-  if (drafts.some((draft) => draft.kind !== reply.type) || !reply.text.startsWith(streamed)) return undefined
-  return reply.text.slice(streamed.length)
+/** What of a part's text was not streamed. */
+function missingDelta(
+  attempt: Attempt,
+  reply: ReplyPart,
+  here: { readonly turn: number; readonly attempt: number },
+): readonly Fact[] {
+  if (reply.type !== 'text' && reply.type !== 'reasoning') return []
+  const streamed = attempt.drafts.find(({ part }) => part === reply.part)?.text ?? ''
+  const text = reply.text.slice(streamed.length)
+  if (text === '') return []
+  const type = reply.type === 'text' ? 'assistant_text_delta' : 'assistant_reasoning_delta'
+  return [{ type, ...here, part: reply.part, text }]
 }

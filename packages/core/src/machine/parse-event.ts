@@ -2,6 +2,7 @@ import type * as z from 'zod'
 import { LedgerDamagedError, UnknownEventError } from '../errors.ts'
 import { eventCatalogue } from '../vocabulary/event-catalogue.ts'
 import { callEnvelopeSchema, envelopeSchema, eventSchemas } from '../vocabulary/event-schema.ts'
+import { faultOf } from '../vocabulary/schema.ts'
 import { callEventTypes, type EventType, type RuntimeEvent } from '../vocabulary/event.ts'
 
 const callTypes: ReadonlySet<string> = new Set(callEventTypes)
@@ -27,8 +28,8 @@ function isKnown(type: string): type is EventType {
 }
 
 function requireValid(schema: z.ZodType, value: unknown, subject: string): void {
-  const issue = schema.safeParse(value).error?.issues[0]
-  if (issue) throw damaged(subject, issue.path.join('.') || 'its root', issue.message)
+  const fault = faultOf(schema, value)
+  if (fault) throw damaged(subject, fault.path, fault.what)
 }
 
 function damaged(subject: string, path: string, fault: string): LedgerDamagedError {

@@ -2,7 +2,7 @@ import type { Subscription } from 'rxjs'
 import { effectsOf, type Effect } from '../machine/effects-of.ts'
 import { modelRequest, sameModel } from '../machine/model-request.ts'
 import type { RunState } from '../machine/state.ts'
-import type { Clock } from '../ports/clock.ts'
+import type { Host } from '../ports/clock.ts'
 import type { Model } from '../ports/model.ts'
 import type { ModelRef } from '../vocabulary/content.ts'
 import type { Signal } from '../vocabulary/signal.ts'
@@ -23,14 +23,14 @@ interface InFlight {
  */
 export class Effects {
   readonly #agent: Agent
-  readonly #clock: Clock
+  readonly #host: Host
   readonly #post: (signal: Signal) => void
   readonly #started = new Set<string>()
   readonly #inFlight = new Map<string, InFlight>()
 
-  constructor(agent: Agent, clock: Clock, post: (signal: Signal) => void) {
+  constructor(agent: Agent, host: Host, post: (signal: Signal) => void) {
     this.#agent = agent
-    this.#clock = clock
+    this.#host = host
     this.#post = post
   }
 
@@ -72,7 +72,12 @@ export class Effects {
     const stopWith = (stop?: () => void): InFlight => ({
       stop: () => {
         stopped = true
-        stop?.()
+        try {
+          stop?.()
+        } catch (error) {
+          // Whoever cannot let go is left behind: the run does not depend on it any more.
+          this.#host.report(error)
+        }
       },
     })
     const { runId, turn } = state
@@ -85,7 +90,7 @@ export class Effects {
           turn,
           attempt: state.attempt.number,
         }
-        const subscription: Subscription | undefined = startModelCall(call, this.#clock, post)
+        const subscription: Subscription | undefined = startModelCall(call, this.#host.clock, post)
         return stopWith(() => subscription?.unsubscribe())
       }
       case 'check_calls': {
@@ -108,7 +113,7 @@ export class Effects {
           post({ type: 'tool_ended', ...ended, content: [{ type: 'text', text }] })
           return stopWith()
         }
-        const running: RunningTool = startTool({ tool, call, context, clock: this.#clock }, post)
+        const running: RunningTool = startTool({ tool, call, context, clock: this.#host.clock }, post)
         return { ...stopWith(() => running.abandon()), cancel: (reason) => running.cancel(reason) }
       }
       case 'reconcile': {

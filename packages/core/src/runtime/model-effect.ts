@@ -4,7 +4,9 @@ import type { Clock } from '../ports/clock.ts'
 import type { Model } from '../ports/model.ts'
 import type { ModelFailure } from '../vocabulary/failure.ts'
 import type { ModelRequest } from '../vocabulary/model-request.ts'
-import type { Signal } from '../vocabulary/signal.ts'
+import { faultOf } from '../vocabulary/schema.ts'
+import { modelSignalSchema } from '../vocabulary/signal-schema.ts'
+import type { ModelSignal, Signal } from '../vocabulary/signal.ts'
 
 /** Which model call the signals are of. */
 export interface ModelCall {
@@ -33,6 +35,8 @@ export function startModelCall(
     return model.stream(request, { clock }).subscribe({
       next: (signal) => {
         if (ended) return
+        const fault = signalFault(signal)
+        if (fault) return fail(brokenAdapter(model, fault))
         ended = signal.type === 'model_finished'
         post({ ...signal, turn, attempt })
       },
@@ -43,6 +47,14 @@ export function startModelCall(
     fail(failureOf(error, model))
     return undefined
   }
+}
+
+/** What of a report the ledger cannot take; adapters may be written without a compiler. */
+function signalFault(signal: ModelSignal): string | undefined {
+  const fault = faultOf(modelSignalSchema, signal)
+  if (fault === undefined) return undefined
+  const type = typeof signal?.type === 'string' ? signal.type : 'something'
+  return `it reported ${type} with a fault at ${fault.path}: ${fault.what}`
 }
 
 function failureOf(error: unknown, model: Model): ModelFailure {

@@ -123,7 +123,7 @@ export class RunLoop {
   async #run(agentName: string): Promise<RunState> {
     const { runId, ledger, host } = this.#drive
     const agent = this.#agent(agentName)
-    const effects = new Effects(agent, host.clock, (signal) => this.#mailbox.post({ message: signal }))
+    const effects = new Effects(agent, host, (signal) => this.#mailbox.post({ message: signal }))
     const hints = ledger.changes(runId).subscribe({ next: () => this.poke(), error: host.report })
     try {
       for (;;) {

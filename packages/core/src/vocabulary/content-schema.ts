@@ -65,9 +65,18 @@ export const requestedFields: {
   ...{ malformed: optional(malformed), opaque: optional(opaque) },
 }
 
+/** A call as the model wrote it. */
+export const requestedCall: z.ZodType<RequestedCall> = objectOf<RequestedCall>({
+  ...{ type: z.literal('tool_call'), ...requestedFields },
+})
 const toolCallPart = objectOf<ToolCallPart>({ type: z.literal('tool_call'), ...requestedFields, toolCallId })
 
-/** What messages and results are made of. */
+type ReplyContent = TextPart | ReasoningPart | RequestedCall | ProviderPart
+
+/** What replies, messages and results are made of. */
+export const replyContent: z.ZodType<ReplyContent> = variantOf<ReplyContent>({
+  ...{ text: textPart, reasoning: reasoningPart, tool_call: requestedCall, provider: providerPart },
+})
 export const assistantPart: z.ZodType<AssistantPart> = variantOf<AssistantPart>({
   ...{ text: textPart, reasoning: reasoningPart, tool_call: toolCallPart, provider: providerPart },
 })

@@ -89,7 +89,8 @@ const retry = objectOf<RetryPolicy>({
   totalMaxMs: optional(amount),
 })
 const parent = objectOf<ParentRef>({ runId, seq: count, relation: z.enum(['fork', 'child', 'session']) })
-const usage = objectOf<Usage>({
+/** Tokens. */
+export const usage: z.ZodType<Usage> = objectOf<Usage>({
   inputTokens: optional(amount),
   outputTokens: optional(amount),
   cacheReadTokens: optional(amount),

@@ -46,11 +46,21 @@ export const jsonObject: z.ZodType<JsonObject> = z.custom<JsonObject>(
   'Invalid input: expected a JSON object',
 )
 
-function isJson(value: unknown): boolean {
+/** Whether JSON can carry a value. */
+export function isJson(value: unknown): boolean {
   try {
     canonicalJson(value as Json)
     return true
   } catch {
     return false
   }
+}
+
+/** What is wrong with a value, and where; `undefined` where it fits. The value itself is not shown. */
+export function faultOf(
+  schema: z.ZodType,
+  value: unknown,
+): { readonly path: string; readonly what: string } | undefined {
+  const issue = schema.safeParse(value).error?.issues[0]
+  return issue && { path: issue.path.join('.') || 'its root', what: issue.message }
 }

@@ -1,0 +1,65 @@
+import * as z from 'zod'
+import { outcome, replyContent, requestedCall, resultPart, stopReason } from './content-schema.ts'
+import { usage } from './event-schema.ts'
+import { count, json, objectOf, optional, text, variantOf } from './schema.ts'
+import type { CallVerdict, ModelSignal, Reconciliation, ReplyPart, ToolSignal } from './signal.ts'
+
+type ModelSignalOf<T extends ModelSignal['type']> = Extract<ModelSignal, { readonly type: T }>
+type ToolSignalOf<T extends ToolSignal['type']> = Extract<ToolSignal, { readonly type: T }>
+type VerdictOf<T extends CallVerdict['kind']> = Extract<CallVerdict, { readonly kind: T }>
+type FindingOf<T extends Reconciliation['state']> = Extract<Reconciliation, { readonly state: T }>
+
+const replyPart: z.ZodType<ReplyPart> = z.intersection(
+  replyContent,
+  objectOf<{ readonly part: number }>({ part: count }),
+)
+
+/** What a model adapter may report. */
+export const modelSignalSchema: z.ZodType<ModelSignal> = variantOf<ModelSignal>({
+  model_started: objectOf<ModelSignalOf<'model_started'>>({
+    ...{ type: z.literal('model_started'), providerMessageId: optional(text), servedModel: optional(text) },
+  }),
+  model_text: objectOf<ModelSignalOf<'model_text'>>({ type: z.literal('model_text'), part: count, text }),
+  model_reasoning: objectOf<ModelSignalOf<'model_reasoning'>>({
+    ...{ type: z.literal('model_reasoning'), part: count, text },
+  }),
+  model_tool_input: objectOf<ModelSignalOf<'model_tool_input'>>({
+    ...{ type: z.literal('model_tool_input'), part: count, name: text, text },
+  }),
+  model_tool_request: objectOf<ModelSignalOf<'model_tool_request'>>({
+    ...{ type: z.literal('model_tool_request'), part: count, call: requestedCall },
+  }),
+  model_usage: objectOf<ModelSignalOf<'model_usage'>>({
+    ...{ type: z.literal('model_usage'), usage, raw: optional(json) },
+  }),
+  model_finished: objectOf<ModelSignalOf<'model_finished'>>({
+    ...{ type: z.literal('model_finished'), stopReason, rawStopReason: optional(text) },
+    ...{ parts: z.array(replyPart), providerMessageId: optional(text) },
+  }),
+})
+
+/** What a running tool may report. */
+export const toolSignalSchema: z.ZodType<ToolSignal> = variantOf<ToolSignal>({
+  tool_progressed: objectOf<ToolSignalOf<'tool_progressed'>>({
+    ...{ type: z.literal('tool_progressed'), data: json },
+  }),
+  tool_ended: objectOf<ToolSignalOf<'tool_ended'>>({
+    ...{ type: z.literal('tool_ended'), outcome, content: z.array(resultPart) },
+  }),
+})
+
+/** What checking a call may answer. */
+export const verdictSchema: z.ZodType<CallVerdict> = z.union([
+  objectOf<VerdictOf<'run'>>({ kind: z.literal('run') }),
+  objectOf<VerdictOf<'ask'>>({ kind: z.literal('ask'), reason: optional(text) }),
+  objectOf<VerdictOf<'refuse'>>({
+    ...{ kind: z.literal('refuse'), outcome: z.enum(['invalid_input', 'unknown_tool', 'denied']), text },
+  }),
+])
+
+/** What asking the outside world about a call in doubt may answer. */
+export const reconciliationSchema: z.ZodType<Reconciliation> = z.union([
+  objectOf<FindingOf<'done'>>({ state: z.literal('done'), outcome, content: z.array(resultPart) }),
+  objectOf<FindingOf<'not_done'>>({ state: z.literal('not_done') }),
+  objectOf<FindingOf<'unknown'>>({ state: z.literal('unknown') }),
+])
