@@ -24,6 +24,7 @@ const kinds: { readonly [type: string]: Block['kind'] } = {
   tool_use: 'call',
 }
 
+/** A block of which only its start is known: `content_block_start`, or a block that came whole. */
 export function openBlock(part: number, start: WireBlock): Block {
   const kind = Object.hasOwn(kinds, start.type) ? kinds[start.type]! : 'provider'
   const textField = start.type === 'text' ? 'text' : start.type === 'thinking' ? 'thinking' : undefined

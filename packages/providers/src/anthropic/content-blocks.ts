@@ -18,6 +18,7 @@ export function contentBlocks(parts: readonly (UserPart | ResultPart)[]): WireBl
   })
 }
 
+/** A text as a block; none where there is nothing to read in it. */
 export function textBlock(text: string): WireBlock[] {
   return text.trim() === '' ? [] : [{ type: 'text', text: text.toWellFormed() }]
 }

@@ -46,6 +46,7 @@ export function serverHalfOf(block: WireBlock): ServerHalf | undefined {
   return kind && id !== undefined ? { kind, id } : undefined
 }
 
+/** Renders a message for the model of this id. What the whole request decides stands in it as a first guess. */
 export function draftOf(message: Message, modelId: string): Draft {
   switch (message.role) {
     case 'user': {

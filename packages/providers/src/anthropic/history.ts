@@ -69,6 +69,7 @@ function dropTrailingThinking(run: WireBlock[]): void {
   while (isThinking(run.at(-1))) run.pop()
 }
 
+/** Whether a block is thinking, shown or redacted. */
 export function isThinking(block: WireBlock | undefined): boolean {
   return block?.type === 'thinking' || block?.type === 'redacted_thinking'
 }

@@ -31,6 +31,7 @@ export type AnthropicThinking =
   | { readonly type: 'between_tools' }
   | { readonly type: 'disabled' }
 
+/** How `anthropic()` calls its model. Everything may be left out. */
 export interface AnthropicOptions extends AnthropicClientOptions {
   /** A client of your own (another cloud, a proxy, your own logging) instead of `apiKey` and `baseURL`. */
   readonly client?: AnthropicClient | undefined

@@ -24,6 +24,7 @@ export interface RequestSettings {
   readonly extraBody?: JsonObject | undefined
 }
 
+/** A request, ready to be sent. */
 export interface RenderedRequest {
   readonly body: WireRequest
   /** For the reply: the names that its calls go by. */

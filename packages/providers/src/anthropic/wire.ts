@@ -43,11 +43,13 @@ export interface WireEvent {
   readonly error?: JsonObject
 }
 
+/** A message of the history. */
 export interface WireTurn {
   readonly role: 'user' | 'assistant'
   readonly content: readonly WireBlock[]
 }
 
+/** How the model is asked to think. */
 export type WireThinking =
   | { readonly type: 'adaptive'; readonly display?: 'summarized' | 'omitted' }
   | { readonly type: 'enabled'; readonly budget_tokens: number; readonly display?: 'summarized' | 'omitted' }

@@ -6,6 +6,7 @@ export interface ToolNames {
   readonly fromWire: (wireName: string) => string
 }
 
+/** What a wire asks of tool names. */
 export interface ToolNameRules {
   readonly lengthMax: number
   /** Wire names that are spoken for, such as those of a vendor's own tools. */

@@ -5,7 +5,7 @@ import { sseRecord } from './bytes.ts'
 const root = resolve(import.meta.dirname, '../../../..')
 
 /** The folder of recorded streams. They belong to their sources and are not part of the repository. */
-export const recordings = process.env['TALLYSTICK_FIXTURES'] ?? join(root, '../shared/fixtures')
+const recordings = process.env['TALLYSTICK_FIXTURES'] ?? join(root, '../shared/fixtures')
 
 /** Why recorded streams are not tested here; `undefined` when they are. */
 export const missing: string | undefined = existsSync(join(recordings, 'anthropic'))

@@ -133,7 +133,7 @@ const exchange: fc.Arbitrary<Exchange> = fc.record({
 })
 
 /** Histories as the runtime makes them: whatever a reply held, each of its calls has its result right behind. */
-export const histories: fc.Arbitrary<readonly Message[]> = fc
+const histories: fc.Arbitrary<readonly Message[]> = fc
   .record({
     exchanges: fc.array(exchange, { maxLength: 6 }),
     last: fc.option(userParts, { nil: undefined, freq: 3 }),
