@@ -30,6 +30,23 @@ describe('the laws, over random programs with failing models, misbehaving tools,
     )
   })
 
+  it('all input that comes while the run is at work gets one receipt, and is shown when that says so', async () => {
+    await fc.assert(
+      fc.asyncProperty(program, async (random) => {
+        const { events } = await play(random)
+        const given = events.filter((event) => event.type === 'input_received' && event.delivery !== 'start')
+        const settled = events.filter((event) => event.type === 'input_settled')
+        expect(settled.map(({ receipt }) => receipt).sort()).toEqual(
+          given.map((event) => ('receipt' in event ? event.receipt : '')).sort(),
+        )
+        const end = events.reduce<RunState | undefined>(evolve, undefined)!
+        const users = messagesOf(end.history).filter(({ role }) => role === 'user')
+        expect(users).toHaveLength(1 + settled.filter(({ delivered }) => delivered).length)
+      }),
+      { numRuns },
+    )
+  })
+
   it('law 3: every prefix projects to messages that a provider accepts', async () => {
     await fc.assert(
       fc.asyncProperty(program, async (random) => {
@@ -121,7 +138,7 @@ describe('the prefix sweep', () => {
   it('resuming from every prefix of a ledger ends, with every law kept and the prefix untouched', async () => {
     await fc.assert(
       fc.asyncProperty(program, async (random) => {
-        const calm = { ...random, crashes: [], cancelAtSeq: undefined }
+        const calm = { ...random, crashes: [], cancelAtSeq: undefined, inputs: [] }
         const { events, world } = await play(random)
         // A run is made with its first input in one append: the shortest ledger has two events.
         for (let length = 2; length < events.length; length++) {

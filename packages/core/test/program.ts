@@ -32,6 +32,7 @@ export interface Program {
   readonly limits: Limits
   readonly crashes: readonly CrashPoint[]
   readonly cancelAtSeq: number | undefined
+  readonly inputs: readonly { readonly atSeq: number; readonly delivery: 'steer' | 'queue' }[]
   readonly decisions: readonly ('approve' | 'deny' | 'edit')[]
   readonly randomness: number
 }
@@ -94,7 +95,7 @@ export const program: fc.Arbitrary<Program> = fc.record({
       durationMaxMs: fc.integer({ min: 0, max: 3_000 }),
       repeatsMax: fc.integer({ min: 1, max: 3 }),
       callsMaxByTool: fc.constantFrom({ read: 1 }, { write: 0, asking: 1 }),
-      onLimit: fc.constantFrom('finalize', 'stop'),
+      onLimit: fc.constantFrom('finalize', 'stop', 'ask'),
     },
     { requiredKeys: [] },
   ),
@@ -102,6 +103,10 @@ export const program: fc.Arbitrary<Program> = fc.record({
     maxLength: 3,
   }),
   cancelAtSeq: fc.option(fc.integer({ min: 1, max: 80 }), { nil: undefined, freq: 2 }),
+  inputs: fc.array(
+    fc.record({ atSeq: fc.integer({ min: 1, max: 60 }), delivery: fc.constantFrom('steer', 'queue') }),
+    { maxLength: 2 },
+  ),
   decisions: fc.array(fc.constantFrom('approve', 'deny', 'edit'), { maxLength: 4 }),
   randomness: fc.integer({ min: 0, max: 0xffffffff }),
 })
@@ -124,7 +129,7 @@ export const prices = { 'scripted-1': { inputUsd: 3, outputUsd: 15, source: 'tes
 
 /** Plays a program to its end. */
 export async function play(
-  { steps, limits, crashes, cancelAtSeq, decisions, randomness }: Program,
+  { steps, limits, crashes, cancelAtSeq, inputs, decisions, randomness }: Program,
   start: { ledger?: Ledger; resume?: RunId; world?: World } = {},
 ): Promise<Played> {
   const world = start.world ?? { effects: new Map(), keys: new Set(), early: [] }
@@ -134,7 +139,7 @@ export async function play(
   let decided = 0
   const simulated = await simulate({
     prices,
-    ...{ ledger, clock, random: seededRandom(randomness), input: 'Go.', crashes },
+    ...{ ledger, clock, random: seededRandom(randomness), input: 'Go.', crashes, inputs },
     ...(start.resume && { resume: start.resume }),
     ...(cancelAtSeq !== undefined && { cancelAtSeq }),
     agentOf: (own) => agentOf({ steps, limits }, world, own, attempts),

@@ -35,11 +35,19 @@ export function linkFault(previous: Link, stored: StoredEvent): Fault | undefine
 const integers = ['pos', 'epoch', 'turn', 'v', 'at'] as const
 
 /** Damaged bytes may be read as another type than their column has, even in tables that refuse to store one. */
-function typeFault(stored: StoredEvent, { salt, body }: NonNullable<StoredEvent['payload']>): Fault | undefined {
+function typeFault(
+  stored: StoredEvent,
+  { salt, body }: NonNullable<StoredEvent['payload']>,
+): Fault | undefined {
   for (const name of integers) {
     if (!Number.isSafeInteger(stored[name])) return fault(name, 'a whole number', `a ${typeof stored[name]}`)
   }
-  const bytes: Readonly<Record<string, unknown>> = { body_commit: stored.bodyCommit, hash: stored.hash, salt, body }
+  const bytes: Readonly<Record<string, unknown>> = {
+    body_commit: stored.bodyCommit,
+    hash: stored.hash,
+    salt,
+    body,
+  }
   for (const [name, value] of Object.entries(bytes)) {
     if (!(value instanceof Uint8Array)) return fault(name, 'bytes', `a ${typeof value}`)
   }

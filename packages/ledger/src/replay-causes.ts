@@ -101,6 +101,10 @@ function recordedCause(
     case 'assistant_message_finished':
     case 'model_stream_failed':
       return modelCause(event, recorded)
+    case 'input_received': {
+      const { delivery, message, receipt = '' } = event
+      return delivery === 'start' ? undefined : { type: delivery, message, receipt }
+    }
     case 'tool_progress': {
       const { toolCallId, attempt, data } = event
       return { type: 'tool_progressed', toolCallId, attempt, data }
@@ -121,7 +125,19 @@ function recordedCause(
       const { limit, max, by } = event
       return { type: 'raise_limit', limit, max, by }
     }
-    default:
+    // The machine makes these by itself, or they begin a page and are looked at before.
+    case 'run_started':
+    case 'run_resumed':
+    case 'run_finished':
+    case 'input_settled':
+    case 'model_call_started':
+    case 'tool_requests_collected':
+    case 'approval_requested':
+    case 'tool_results_injected':
+    case 'context_compacted':
+    case 'agent_handed_off':
+    case 'guardrail_tripped':
+    case 'limit_reached':
       return undefined
   }
 }

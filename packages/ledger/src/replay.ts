@@ -53,7 +53,9 @@ export async function replayRun(
     const next = recorded[done] as RuntimeEvent
     const agent = agentNamed(state?.agent ?? first.agent)
     const messages = await causesOf(state, recorded, done, agent)
-    const page = advance(state, messages, { runId, epoch: next.epoch }, () => ({ at: next.at, random: 0 }), {
+    const page = advance(state, messages, {
+      writer: { runId, epoch: next.epoch },
+      stamp: () => ({ at: next.at, random: 0 }),
       rules: agent.rules,
     })
     const divergence = firstDifference(recorded, done, page.events)

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { defineAgent, memoryLedger, type Ledger, type RuntimeEvent } from '@tallystick/core'
 import { copyPrefix } from '@tallystick/core/testing'

@@ -31,6 +31,9 @@ export interface Page {
 
 /** How a page is made. */
 export interface AdvanceOptions {
+  readonly writer: Writer
+  /** Time and chance, asked for each message and each round. */
+  readonly stamp: () => Stamp
   readonly rules?: Rules
   /** Only what has arrived is decided: nothing new is begun. */
   readonly hold?: boolean
@@ -46,9 +49,7 @@ const ROUNDS_MAX = 10_000
 export function advance(
   before: RunState | undefined,
   messages: readonly (Command | Signal)[],
-  writer: Writer,
-  stamp: () => Stamp,
-  { rules = {}, hold = false }: AdvanceOptions = {},
+  { writer, stamp, rules = {}, hold = false }: AdvanceOptions,
 ): Page {
   const events: RuntimeEvent[] = []
   let state = before

@@ -1,7 +1,7 @@
 import type { ModelRef } from '../vocabulary/content.ts'
 import type { FactOf } from '../vocabulary/event.ts'
 import type { FailureClass } from '../vocabulary/failure.ts'
-import type { ToolChoice } from '../vocabulary/tool-definition.ts'
+import { present } from '../vocabulary/present.ts'
 import { requestDigest, sameModel } from './model-request.ts'
 import type { TurnChange } from './rules.ts'
 import { currentModel, type RunState, type StreamingState } from './state.ts'
@@ -17,19 +17,22 @@ export interface CallPlanning {
   readonly model?: ModelRef
 }
 
+const noTools = { type: 'none' } as const
+const usual = { finalizing: false, outputTokens: Infinity, change: {} as TurnChange }
+
 /** The fact that starts a model call: the first attempt of a turn, or the next attempt of the same. */
 export function callModel(state: RunState, planning: CallPlanning): FactOf<'model_call_started'> {
   const again = state.phase === 'streaming'
-  const { finalizing = false, outputTokens = Infinity, change = {} } = planning
-  const { model: changedModel, toolChoice: changedChoice, maxOutputTokens: changedMax, ...shown } = change
-  const model = planning.model ?? changedModel ?? currentModel(state)
-  const toolChoice: ToolChoice = finalizing ? { type: 'none' } : (changedChoice ?? { type: 'auto' })
-  const own = changedMax ?? state.definition.maxOutputTokens ?? Infinity
-  const maxOutputTokens = Math.min(outputTokens, own)
+  const { finalizing, outputTokens, change } = { ...usual, ...present(planning) }
+  const { model: changedModel, toolChoice = { type: 'auto' }, maxOutputTokens, ...shown } = change
+  const own = maxOutputTokens ?? state.definition.maxOutputTokens ?? Infinity
   const options = {
-    ...{ model, toolChoice },
-    ...(maxOutputTokens !== Infinity && { maxOutputTokens }),
-    ...(Object.keys(shown).length > 0 && { change: shown }),
+    model: planning.model ?? changedModel ?? currentModel(state),
+    toolChoice: finalizing ? noTools : toolChoice,
+    ...present({
+      maxOutputTokens: finite(Math.min(outputTokens, own)),
+      change: Object.keys(shown).length > 0 ? shown : undefined,
+    }),
   }
   return {
     ...{ type: 'model_call_started', turn: state.turn + (again ? 0 : 1) },
@@ -38,6 +41,10 @@ export function callModel(state: RunState, planning: CallPlanning): FactOf<'mode
     ...options,
     finalizing,
   }
+}
+
+function finite(amount: number): number | undefined {
+  return amount === Infinity ? undefined : amount
 }
 
 /** The same call once more. */

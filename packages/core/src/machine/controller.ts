@@ -1,9 +1,10 @@
 import type { AssistantPart, StopReason } from '../vocabulary/content.ts'
-import type { Fact, FinishReason } from '../vocabulary/event.ts'
+import type { FinishReason } from '../vocabulary/event.ts'
 import type { Action } from './action.ts'
 import { afterGivingUp, callAgain, callModel } from './controller-model.ts'
+import { endOf, failureReason, finish } from './ending.ts'
 import { nextForCalls, settleAll } from './controller-calls.ts'
-import { deliverInput, undelivered } from './controller-inputs.ts'
+import { deliverInput } from './controller-inputs.ts'
 import { activeMs, deadlineOf, limitReasons, meetLimit, reserveCall } from './limit-check.ts'
 import type { Rules } from './rules.ts'
 import type { CollectingState, InjectingState, Reply, RunState, StreamingState } from './state.ts'
@@ -52,19 +53,16 @@ function afterFailure(
   { retryAt }: { readonly retryAt?: number },
   now: number,
 ): Action {
-  if (state.cancel) return keepPartial(state, 'cancelled')
-  const { finalizing } = state.attempt
-  if (state.metLimit && !finalizing) return keepPartial(state, 'cancelled')
-  const givenUp = retryAt === undefined || state.takeOvers > TAKE_OVERS_MAX
-  if (!givenUp && now < retryAt) return { kind: 'wait', wakeAt: retryAt }
-  const reserved = finalizing ? undefined : reserveCall(state, now)
-  if (reserved && 'limit' in reserved) return meetLimit(state, reserved)
+  const { finalizing, calls } = state.attempt
+  if (state.cancel || (state.metLimit && !finalizing)) return keepPartial(state, 'cancelled')
+  const again = retryAt !== undefined && state.takeOvers <= TAKE_OVERS_MAX
+  if (again && now < retryAt) return { kind: 'wait', wakeAt: retryAt }
+  const reserved = finalizing ? { outputTokens: undefined } : reserveCall(state, now)
+  if ('limit' in reserved) return meetLimit(state, reserved)
+  const next = again ? callAgain(state, reserved.outputTokens) : afterGivingUp(state, reserved.outputTokens)
+  if (next === undefined) return keepPartial(state, 'failed')
   // Two attempts are never spliced: what the failed one asked for is closed before the next one starts.
-  const dropped = settleAll(state, state.attempt.calls, 'skipped')
-  const next = givenUp
-    ? afterGivingUp(state, reserved?.outputTokens)
-    : callAgain(state, reserved?.outputTokens)
-  return next ? { kind: 'call_model', facts: [...dropped, next] } : keepPartial(state, 'failed')
+  return { kind: 'call_model', facts: [...settleAll(state, calls, 'skipped'), next] }
 }
 
 /** A reply that was cut off enters the history as far as it came, marked as partial; its calls will not run. */
@@ -118,52 +116,25 @@ function collect(state: CollectingState): Action {
 /** The turn is over: every call has its result in the history. */
 function afterReply(state: CollectingState | InjectingState, now: number, rules: Rules): Action {
   if (state.cancel) return finish(state, 'cancelled')
-  const { finalizing, message } = state.reply
-  if (state.metLimit && finalizing && message.stopReason !== 'failed') {
-    return finish(state, limitReasons[state.metLimit.limit])
-  }
-  // A reply that a limit has cut off: its limit says how the run ends.
-  if (state.metLimit && message.stopReason === 'cancelled')
-    return continueOrStop(state, state.reply, now, rules)
+  const goOn = (): Action => continueOrStop(state, state.reply, now, rules)
+  const end = endAtLimit(state)
+  if (end) return end === 'go on' ? goOn() : finish(state, end)
   const reason = endOf(state.reply, state.phase === 'injecting')
-  if (reason === undefined)
-    return deliverInput(state, 'steer') ?? continueOrStop(state, state.reply, now, rules)
+  if (reason === undefined) return deliverInput(state, 'steer') ?? goOn()
   if (reason !== 'answered') return finish(state, reason, state.reply.failure?.message)
   // Whoever asked while the run was at it gets an answer too: the run goes on behind its own.
-  return (
-    deliverInput(state, 'steer') ??
-    (state.inputSinceReply ? continueOrStop(state, state.reply, now, rules) : deliverInput(state, 'queue')) ??
-    finish(state, reason)
-  )
+  const more = deliverInput(state, 'steer') ?? (state.inputSinceReply ? goOn() : deliverInput(state, 'queue'))
+  return more ?? finish(state, reason)
 }
 
-/** Why the run ends with this reply; `undefined` when it goes on. */
-function endOf({ message, failure }: Reply, hadCalls: boolean): FinishReason | undefined {
-  switch (message.stopReason) {
-    case 'refused':
-    case 'content_filtered':
-      return 'refused'
-    case 'max_tokens':
-      return 'output_truncated'
-    case 'context_exceeded':
-      return 'context_overflow'
-    case 'cancelled':
-      return 'cancelled'
-    case 'failed':
-      return failureReason(failure?.class)
-    case 'paused':
-    case 'compacted':
-      return undefined
-    case 'end':
-    case 'tool_use':
-    case 'other':
-      return hadCalls ? undefined : 'answered'
-  }
-}
-
-function failureReason(failureClass: string | undefined): FinishReason {
-  if (failureClass === 'context_overflow') return 'context_overflow'
-  return failureClass === 'content_filtered' ? 'refused' : 'model_failed'
+/** What a met limit makes of a reply that was written or cut off because of it. */
+function endAtLimit({
+  metLimit,
+  reply,
+}: CollectingState | InjectingState): FinishReason | 'go on' | undefined {
+  if (metLimit === undefined || reply.message.stopReason === 'failed') return undefined
+  if (reply.finalizing) return limitReasons[metLimit.limit]
+  return reply.message.stopReason === 'cancelled' ? 'go on' : undefined
 }
 
 /** Law 9: the next model call, unless a limit stands in the way; then what its policy says. */
@@ -185,14 +156,4 @@ function continueOrStop(state: RunState, reply: Reply | undefined, now: number, 
         ? finish(state, limitReasons[state.metLimit.limit])
         : { kind: 'call_model', facts: [callModel(state, { finalizing: true })] }
   }
-}
-
-function finish(state: RunState, reason: FinishReason, detail?: string): Action {
-  const { turns, toolCalls, usage, costUsd } = state.totals
-  const end: Fact = {
-    ...{ type: 'run_finished', turn: state.turn, reason, turns, toolCalls, usage },
-    ...(costUsd !== undefined && { costUsd }),
-    ...(detail !== undefined && { detail }),
-  }
-  return { kind: 'finish', facts: [...undelivered(state, reason), end] }
 }

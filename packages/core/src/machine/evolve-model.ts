@@ -1,5 +1,6 @@
 import type { AssistantMessage } from '../vocabulary/content.ts'
 import type { EventOf, RuntimeEvent } from '../vocabulary/event.ts'
+import { present } from '../vocabulary/present.ts'
 import { addUsage } from '../vocabulary/usage.ts'
 import { requireClosed } from './evolve-calls.ts'
 import { appendMessage } from './history.ts'
@@ -24,8 +25,7 @@ export function calling(state: RunState, event: EventOf<'model_call_started'>): 
     model: event.model,
     toolChoice: event.toolChoice,
     finalizing: event.finalizing,
-    ...(event.maxOutputTokens !== undefined && { maxOutputTokens: event.maxOutputTokens }),
-    ...(event.change !== undefined && { change: event.change }),
+    ...present({ maxOutputTokens: event.maxOutputTokens, change: event.change }),
     requestDigest: event.requestDigest,
     drafts: [],
     callParts: [],
@@ -44,7 +44,7 @@ export function calling(state: RunState, event: EventOf<'model_call_started'>): 
       turns: totals.turns + (again ? 0 : 1),
       settledUsage: totals.usage,
       latestUsage: {},
-      ...(totals.costUsd !== undefined && { settledCostUsd: totals.costUsd }),
+      ...present({ settledCostUsd: totals.costUsd }),
     },
   }
 }

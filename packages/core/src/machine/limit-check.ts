@@ -53,18 +53,23 @@ export function usedUpLimit(state: RunState, now: number): LimitFinding | undefi
 export function reserveCall(state: RunState, now: number): LimitFinding | { readonly outputTokens: number } {
   const found = usedUpLimit(state, now)
   if (found) return found
-  const amounts = used(state, now)
-  const { tokensMax, inputTokensMax, outputTokensMax, costMaxUsd } = state.limits
-  const input = state.contextTokens
-  const left: readonly (readonly [LimitName, number])[] = [
-    ['tokensMax', (tokensMax ?? Infinity) - (amounts.tokensMax ?? 0) - input],
-    ['outputTokensMax', (outputTokensMax ?? Infinity) - (amounts.outputTokensMax ?? 0)],
-    ['costMaxUsd', affordableTokens(state, (costMaxUsd ?? Infinity) - (amounts.costMaxUsd ?? 0))],
-    ['inputTokensMax', (amounts.inputTokensMax ?? 0) + input > (inputTokensMax ?? Infinity) ? 0 : Infinity],
-  ]
-  const [name, outputTokens] = left.reduce((least, next) => (next[1] < least[1] ? next : least))
+  const [limit, outputTokens] = outputLeft(state).reduce((least, next) => (next[1] < least[1] ? next : least))
   if (outputTokens >= OUTPUT_TOKENS_MIN) return { outputTokens: Math.floor(outputTokens) }
-  return { limit: name, max: state.limits[name] ?? 0, used: amounts[name] ?? 0 }
+  return { limit, max: state.limits[limit] ?? 0, used: used(state, now)[limit] ?? 0 }
+}
+
+/** The output tokens that each limit leaves, when the input of the next request has been taken off. */
+function outputLeft(state: RunState): readonly (readonly [LimitName, number])[] {
+  const { tokensMax = Infinity, inputTokensMax = Infinity, outputTokensMax = Infinity } = state.limits
+  const { costMaxUsd = Infinity } = state.limits
+  const { inputTokens = 0, outputTokens = 0 } = state.totals.usage
+  const input = inputTokens + state.contextTokens
+  return [
+    ['tokensMax', tokensMax - input - outputTokens],
+    ['outputTokensMax', outputTokensMax - outputTokens],
+    ['costMaxUsd', affordableTokens(state, costMaxUsd - (state.totals.costUsd ?? 0))],
+    ['inputTokensMax', input > inputTokensMax ? 0 : Infinity],
+  ]
 }
 
 /** Output tokens that the money left pays for, after the input has been paid. */

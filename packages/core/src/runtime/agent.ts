@@ -7,6 +7,7 @@ import type { Tool } from '../ports/tool.ts'
 import type { AgentDefinition } from '../vocabulary/agent-definition.ts'
 import type { ModelRef } from '../vocabulary/content.ts'
 import type { Json } from '../vocabulary/json.ts'
+import { present } from '../vocabulary/present.ts'
 import { defaultLimits, limitNames, onLimits, type Limits, type RetryPolicy } from '../vocabulary/limits.ts'
 
 /** What an agent is put together from. */
@@ -82,8 +83,8 @@ export function defineAgent(options: AgentOptions): Agent {
   requireLimits(name, limits)
   return {
     ...{ name, instructions, model, tools, limits, parallelToolCalls, retry, fallbacks },
-    ...(approval && { approval }),
-    rules: { ...(stopWhen && { stopWhen }), ...(prepareTurn && { prepareTurn }) },
+    ...present({ approval }),
+    rules: present({ stopWhen, prepareTurn }),
     definition: definitionOf(options),
   }
 }

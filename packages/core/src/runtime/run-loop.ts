@@ -1,6 +1,6 @@
 import type { Subject } from 'rxjs'
 import { ConfigurationError, RunNotFoundError } from '../errors.ts'
-import { advance, type AdvanceOptions, type Page } from '../machine/advance.ts'
+import { advance, type AdvanceOptions, type Page, type RestingAction } from '../machine/advance.ts'
 import type { Stamp } from '../machine/decision.ts'
 import { effectsOf } from '../machine/effects-of.ts'
 import { audit } from '../machine/invariants.ts'
@@ -129,17 +129,10 @@ export class RunLoop {
       for (;;) {
         if (this.#inboxChanged && this.#state) await this.#readInbox()
         const hold = this.draining && this.#state !== undefined
-        const page = await this.#turnPage({ rules: agent.rules, hold })
-        effects.follow(page.state, { hold })
-        if (hold) {
-          const late = host.clock.now() >= (this.#drainUntil ?? 0)
-          if (late || !effects.busyWith(page.state)) return page.state
-          await this.#arrival(this.#drainUntil)
-          continue
-        }
-        if (page.action.kind === 'finished') return page.state
-        if (page.action.kind === 'suspend' && (await this.#nobodyAsks())) return page.state
-        if (page.action.kind === 'wait') await this.#arrival(page.action.wakeAt)
+        const { action, state } = await this.#turnPage({ rules: agent.rules, hold })
+        effects.follow(state, { hold })
+        const rests = await (hold ? this.#isDrained(effects.busyWith(state)) : this.#restsAfter(action))
+        if (rests) return state
       }
     } finally {
       hints.unsubscribe()
@@ -148,13 +141,28 @@ export class RunLoop {
     }
   }
 
+  /** Waits as the action says; answers whether the run has come to rest instead. */
+  async #restsAfter(action: RestingAction): Promise<boolean> {
+    if (action.kind === 'finished') return true
+    if (action.kind === 'suspend') return await this.#nobodyAsks()
+    await this.#arrival(action.wakeAt)
+    return false
+  }
+
+  /** Waits for what is in flight, as long as there is time for it. */
+  async #isDrained(busy: boolean): Promise<boolean> {
+    if (!busy || this.#drive.host.clock.now() >= (this.#drainUntil ?? 0)) return true
+    await this.#arrival(this.#drainUntil)
+    return false
+  }
+
   /** Decides about everything that has arrived, appends what follows, and only then lets anyone see it. */
-  async #turnPage(options: AdvanceOptions): Promise<Page> {
+  async #turnPage(options: Pick<AdvanceOptions, 'rules' | 'hold'>): Promise<Page> {
     const { runId, ledger, live, receipts } = this.#drive
     const items = this.#mailbox.drain()
     const messages = items.map(({ message }) => message)
     const writer = { runId, epoch: this.#epoch }
-    const page = advance(this.#state, messages, writer, () => this.#stamp(), options)
+    const page = advance(this.#state, messages, { ...options, writer, stamp: () => this.#stamp() })
     this.#takes.push(...items.flatMap(({ key }) => (key === undefined ? [] : [key])))
     if (page.events.length > 0) {
       const expected = { expectedSeq: this.#state?.seq ?? 0, epoch: this.#epoch }

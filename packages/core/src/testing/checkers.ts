@@ -112,17 +112,20 @@ function pastTheBudget(
   const limits = ofType(events, 'run_started')[0]?.limits ?? {}
   return modelCalls.flatMap(({ seq, finalizing }) => {
     const spent = spentBefore(events, seq)
-    const past = (['tokensMax', 'inputTokensMax', 'outputTokensMax', 'costMaxUsd'] as const).filter(
-      (name) => !finalizing && spent[name] >= (limits[name] ?? Infinity),
-    )
-    return past.map((name) => ({ law: 9, seq, what: `a model call with ${name} of ${limits[name]} used up` }))
+    const raised = ofType(events, 'limit_raised').filter((event) => event.seq < seq)
+    const maxOf = (name: keyof typeof spent): number =>
+      raised.findLast(({ limit }) => limit === name)?.max ?? limits[name] ?? Infinity
+    const past = budgets.filter((name) => !finalizing && spent[name] >= maxOf(name))
+    return past.map((name) => ({ law: 9, seq, what: `a model call with ${name} of ${maxOf(name)} used up` }))
   })
 }
+
+const budgets = ['tokensMax', 'inputTokensMax', 'outputTokensMax', 'costMaxUsd'] as const
 
 function spentBefore(
   events: readonly RuntimeEvent[],
   seq: number,
-): { readonly [L in 'tokensMax' | 'inputTokensMax' | 'outputTokensMax' | 'costMaxUsd']: number } {
+): { readonly [L in (typeof budgets)[number]]: number } {
   const latest = new Map<string, EventOf<'usage_updated'>>()
   for (const report of ofType(events, 'usage_updated')) {
     if (report.seq < seq) latest.set(`${report.turn} ${report.attempt}`, report)

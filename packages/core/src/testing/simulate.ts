@@ -33,6 +33,8 @@ export interface Simulation {
   readonly crashes?: readonly CrashPoint[]
   /** Cancels when the event of this number is seen. */
   readonly cancelAtSeq?: number
+  /** Says something when the event of this number is seen. */
+  readonly inputs?: readonly { readonly atSeq: number; readonly delivery: 'steer' | 'queue' }[]
   /** Answers approvals; approves everything where not given. */
   readonly decide?: (pending: PendingApproval) => SimulatedDecision
 }
@@ -66,12 +68,8 @@ export async function simulate(simulation: Simulation): Promise<Simulated> {
       runId = run.id
       const lastStates: RunState[] = []
       run.state$.subscribe({ next: (state) => lastStates.push(state), error: () => {} })
-      cancelAt(run, simulation.cancelAtSeq)
-      let result = await settle(clock, run.result)
-      while (result.status === 'suspended' && result.pendingApprovals.length > 0) {
-        answer(run, result.pendingApprovals, decide)
-        result = await settle(clock, run.result)
-      }
+      interfere(run, simulation)
+      const result = await attend(run, clock, decide, () => lastStates.at(-1))
       const events: RuntimeEvent[] = []
       for await (const event of ledger.read(run.id)) events.push(event)
       return { result, events, processes, lastStates }
@@ -84,11 +82,31 @@ export async function simulate(simulation: Simulation): Promise<Simulated> {
   throw new Error(`The run did not end in ${STRETCHES_MAX} stretches.`)
 }
 
-function cancelAt(run: Run, seq: number | undefined): void {
-  if (seq === undefined) return
+/** Answers what the run asks, until it ends, or rests for something that nobody can answer. */
+async function attend(
+  run: Run,
+  clock: ManualClock,
+  decide: (pending: PendingApproval) => SimulatedDecision,
+  lastState: () => RunState | undefined,
+): Promise<RunResult> {
+  for (;;) {
+    const result = await settle(clock, run.result)
+    const limit = lastState()?.metLimit?.limit
+    if (result.status === 'done') return result
+    if (result.pendingApprovals.length > 0) answer(run, result.pendingApprovals, decide)
+    else if (limit) run.raiseLimit(limit, Number.MAX_SAFE_INTEGER, 'simulated').catch(() => {})
+    else return result
+  }
+}
+
+/** What happens from outside while the run is at work. */
+function interfere(run: Run, { cancelAtSeq, inputs = [] }: Simulation): void {
   run.events$.subscribe({
-    next: (event) => {
-      if (event.seq === seq) run.cancel('simulated').catch(() => {})
+    next: ({ seq }) => {
+      if (seq === cancelAtSeq) run.cancel('simulated').catch(() => {})
+      for (const input of inputs) {
+        if (input.atSeq === seq) run[input.delivery](`Said at ${seq}.`).catch(() => {})
+      }
     },
     error: () => {},
   })

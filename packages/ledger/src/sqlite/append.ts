@@ -18,6 +18,7 @@ import { bodyBytes, envelopeText } from '../stored-event.ts'
 import type { Committer } from './committer.ts'
 import { eventRange } from './event-page.ts'
 import type { ReadQueries, WriteQueries } from './queries.ts'
+import { runRow } from './run-row.ts'
 import { sqliteCode } from './sqlite-failure.ts'
 import type { RunTable } from './tables.ts'
 
@@ -51,7 +52,7 @@ export function append(store: AppendStore, batch: Omit<Batch, 'bodies'>, options
 
 function appendWithin(store: AppendStore, batch: Batch, { durability, takes = [] }: AppendOptions): Head {
   const { runId, expected, events } = batch
-  const run = store.reads.run.get({ runId })
+  const run = runRow(store.reads, runId)
   const head = run ? { seq: run.head_seq, epoch: run.epoch } : emptyHead
   // Not the head of now: a writer that was relieved in between must not learn its successor's epoch.
   const after = { seq: expected.expectedSeq + events.length, epoch: expected.epoch }
@@ -152,7 +153,7 @@ function insertEvent(
 /** Raises the epoch of a run, durably. From then on the writer before can append nothing. */
 export function acquire({ committer, reads, writes }: AppendStore, runId: RunId): Head {
   return committer.transact('barrier', () => {
-    const run = reads.run.get({ runId })
+    const run = runRow(reads, runId)
     if (run === undefined) throw new RunNotFoundError(runId)
     const epoch = run.epoch + 1
     const { pos, head_seq, head_hash } = run

@@ -6,6 +6,7 @@ import { fault, type Fault } from '../link-check.ts'
 import type { AuditQueries } from './audit-queries.ts'
 import { eventRange } from './event-page.ts'
 import { migrate } from './migrate.ts'
+import { runRow } from './run-row.ts'
 import { SqliteStore } from './sqlite-store.ts'
 import type { StoreAccess } from './store-access.ts'
 import type { LedgerTables } from './tables.ts'
@@ -37,7 +38,7 @@ export function sqliteAudit(access: StoreAccess): AuditSource {
 
 function storedRun({ reads, audits }: SqliteStore, runId: RunId): StoredRun | undefined {
   const { events = 0, lastSeq } = audits.extent.get({ runId }) ?? {}
-  const row = reads.run.get({ runId })
+  const row = runRow(reads, runId)
   if (row === undefined && events === 0) return undefined
   const { pos = 0, head_seq: headSeq = 0, head_hash: headHash, epoch = 0, seal } = row ?? {}
   return {

@@ -1,4 +1,5 @@
 import {
+  LedgerDamagedError,
   requireInboxKey,
   RunNotFoundError,
   storableText,
@@ -19,6 +20,7 @@ import { Committer } from './committer.ts'
 import { outOfOrder } from './event-page.ts'
 import { readQueries, writeQueries, type ReadQueries, type WriteQueries } from './queries.ts'
 import { presentRange, readEvents } from './read.ts'
+import { runRow, soundRow } from './run-row.ts'
 import type { LedgerTables } from './tables.ts'
 
 /** How many rows of runs are read at once. */
@@ -77,7 +79,7 @@ export class SqliteStore {
   }
 
   head(runId: RunId): Head | undefined {
-    const run = this.reads.run.get({ runId })
+    const run = runRow(this.reads, runId)
     return run && { seq: run.head_seq, epoch: run.epoch }
   }
 
@@ -94,7 +96,7 @@ export class SqliteStore {
     let beforePos = Number.MAX_SAFE_INTEGER
     for (;;) {
       const page = this.reads.runs.all({ beforePos, limit: runsPerPage })
-      for (const { run_id, pos, head_seq, epoch } of page) {
+      for (const { run_id, pos, head_seq, epoch } of page.map(soundRow)) {
         if (pos >= beforePos) throw outOfOrder('its runs')
         beforePos = pos
         yield { runId: run_id as RunId, head: { seq: head_seq, epoch } }
@@ -108,7 +110,7 @@ export class SqliteStore {
     requireInboxKey(key)
     const body = Buffer.from(storableText(command, `The command under ${key} for run ${runId}`))
     return this.committer.transact('barrier', () => {
-      if (this.reads.run.get({ runId }) === undefined) throw new RunNotFoundError(runId)
+      if (runRow(this.reads, runId) === undefined) throw new RunNotFoundError(runId)
       if (this.writes.inboxEntry.get({ runId, key }) !== undefined) return false
       this.writes.put.run({ run_id: runId, key, kind: command.type, body, at, taken_seq: null })
       return true
@@ -117,12 +119,24 @@ export class SqliteStore {
 
   inbox(runId: RunId): readonly InboxEntry[] {
     return this.reads.inbox.all({ runId }).map(({ key, body, at }) => {
-      return { key, command: JSON.parse(body.toString()) as InboxEntry['command'], at }
+      return { key, command: commandOf(runId, key, body), at }
     })
   }
 
   /** Makes every lazy append durable. */
   harden(): void {
     if (this.committer.hasUnsynced) this.committer.transact('barrier', () => this.writes.raiseBarrier.run({}))
+  }
+}
+
+function commandOf(runId: RunId, key: string, body: Uint8Array): InboxEntry['command'] {
+  try {
+    return JSON.parse(Buffer.from(body).toString()) as InboxEntry['command']
+  } catch (cause) {
+    throw new LedgerDamagedError(
+      `The inbox of run ${runId} is damaged: the command under ${key} cannot be read. Run verify on the ledger, and ` +
+        'restore a copy.',
+      { cause },
+    )
   }
 }

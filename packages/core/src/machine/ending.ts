@@ -1,0 +1,45 @@
+import type { Fact, FinishReason } from '../vocabulary/event.ts'
+import { present } from '../vocabulary/present.ts'
+import type { Action } from './action.ts'
+import { undelivered } from './controller-inputs.ts'
+import type { Reply, RunState } from './state.ts'
+
+/** Why the run ends with this reply; `undefined` when it goes on. */
+export function endOf({ message, failure }: Reply, hadCalls: boolean): FinishReason | undefined {
+  switch (message.stopReason) {
+    case 'refused':
+    case 'content_filtered':
+      return 'refused'
+    case 'max_tokens':
+      return 'output_truncated'
+    case 'context_exceeded':
+      return 'context_overflow'
+    case 'cancelled':
+      return 'cancelled'
+    case 'failed':
+      return failureReason(failure?.class)
+    case 'paused':
+    case 'compacted':
+      return undefined
+    case 'end':
+    case 'tool_use':
+    case 'other':
+      return hadCalls ? undefined : 'answered'
+  }
+}
+
+/** The reason that a failure of the model gives. */
+export function failureReason(failureClass: string | undefined): FinishReason {
+  if (failureClass === 'context_overflow') return 'context_overflow'
+  return failureClass === 'content_filtered' ? 'refused' : 'model_failed'
+}
+
+/** Ends the run, with a receipt for all input that it ends without. */
+export function finish(state: RunState, reason: FinishReason, detail?: string): Action {
+  const { turns, toolCalls, usage, costUsd } = state.totals
+  const end: Fact = {
+    ...{ type: 'run_finished', turn: state.turn, reason, turns, toolCalls, usage },
+    ...present({ costUsd, detail }),
+  }
+  return { kind: 'finish', facts: [...undelivered(state, reason), end] }
+}

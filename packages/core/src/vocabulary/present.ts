@@ -1,0 +1,8 @@
+/** The fields that hold something: an optional field is either there or not, never `undefined`. */
+export function present<Fields extends object>(
+  fields: Fields,
+): { readonly [Key in keyof Fields]?: Exclude<Fields[Key], undefined> } {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as {
+    [Key in keyof Fields]?: Exclude<Fields[Key], undefined>
+  }
+}

@@ -1,0 +1,21 @@
+import { LedgerDamagedError, type RunId } from '@tallystick/core'
+import type { Selectable } from 'kysely'
+import type { ReadQueries } from './queries.ts'
+import type { RunTable } from './tables.ts'
+
+/** The row of a run, where there is one. */
+export function runRow(reads: ReadQueries, runId: RunId): Selectable<RunTable> | undefined {
+  const row = reads.run.get({ runId })
+  return row && soundRow(row)
+}
+
+/** The row, if it holds what its columns hold; damaged bytes may be read as anything. */
+export function soundRow(row: Selectable<RunTable>): Selectable<RunTable> {
+  const integers = [row.pos, row.head_seq, row.epoch]
+  const bytes: readonly unknown[] = [row.head_hash, row.seal]
+  if (integers.every(Number.isSafeInteger) && bytes.every((value) => value instanceof Uint8Array)) return row
+  throw new LedgerDamagedError(
+    `The row of run ${row.run_id} is damaged: it does not hold what its columns hold. What it says cannot be ` +
+      'trusted. Run verify on the ledger, and restore a copy.',
+  )
+}
