@@ -35,8 +35,10 @@ async function startRun(context: CommandContext, options: Options): Promise<Exit
     const demo = await openDemo({ ledgerPath, modelId, paceMs: process.stdout.isTTY ? watchablePaceMs : 0 })
     try {
       context.view.write(`${playedBy(modelId)}\n`)
-      const run = createRuntime({ ledger, agents: [demo.agent] }).run(demo.agent, question)
-      const { reason } = await attendRun(context, run, { ...options, ledgerPath })
+      const runtime = createRuntime({ ledger, agents: [demo.agent] })
+      const drain = (): Promise<unknown> => runtime.drain()
+      const run = runtime.run(demo.agent, question)
+      const { reason } = await attendRun(context, run, { ...options, ledgerPath, drain })
       return reason === 'model_failed' ? exitCodes.failed : exitCodes.ok
     } finally {
       await demo.close()

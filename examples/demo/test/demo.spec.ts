@@ -142,6 +142,27 @@ describe.concurrent('the demo', { timeout: 30_000 }, () => {
     }
   })
 
+  it('rests when it is stopped by Ctrl-C: what was in flight is kept, nothing more is started', async () => {
+    await using bench = await openBench()
+    const vendor = await startModelServer({ modelId: claudeModelId, player: stockPlayer, paceMs: 20 })
+    try {
+      const environment = { ANTHROPIC_API_KEY: 'a key', ANTHROPIC_BASE_URL: vendor.origin }
+      const { code, stdout, stderr } = await bench.demo(['--yes'], {
+        environment,
+        interruptAt: 'I will look',
+      })
+      expect(code).toBe(0)
+      expect(stderr).toContain('Stopping: nothing more is started')
+      expect(stdout).toContain('Tally: 1 request, 0 results, 1 open')
+      const [, run = ''] = /^ {2}npx -y pnpm@12 tallystick resume \S+ (\S+)$/m.exec(stdout) ?? []
+      const resumed = await bench.tallystick('resume', [run, '--yes', '--json'], { environment })
+      expect(lastLine(resumed.stdout)).toMatchObject({ status: 'done', reason: 'answered', toolCalls: 5 })
+      expect(bench.orders()).toHaveLength(1)
+    } finally {
+      await vendor.close()
+    }
+  })
+
   it('is honest about a model that fails', async () => {
     await using bench = await openBench()
     const vendor = await startModelServer({ modelId: 'another', player: stockPlayer })

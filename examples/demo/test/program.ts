@@ -16,6 +16,8 @@ export interface ProgramOptions {
   readonly environment?: Readonly<Record<string, string>>
   /** Modules that are loaded before the program. */
   readonly preload?: readonly string[]
+  /** Sends SIGINT, as Ctrl-C does, as soon as stdout holds this. */
+  readonly interruptAt?: string
 }
 
 /** Runs a program of this repository to its end, in a process of its own, with stdin closed. */
@@ -24,7 +26,7 @@ function runProgram(
   words: readonly string[],
   options: ProgramOptions = {},
 ): Promise<Ending> {
-  const { preload = [], environment = {} } = options
+  const { preload = [], environment = {}, interruptAt } = options
   const flags = preload.flatMap((module) => ['--import', module])
   const { ANTHROPIC_API_KEY: _key, NO_COLOR: _noColor, FORCE_COLOR: _color, ...inherited } = process.env
   const child = spawn(process.execPath, [...flags, join(root, program), ...words], {
@@ -33,6 +35,13 @@ function runProgram(
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   const [stdout, stderr] = [collect(child.stdout), collect(child.stderr)]
+  if (interruptAt !== undefined) {
+    child.stdout.on('data', function interrupt() {
+      if (!stdout().includes(interruptAt)) return
+      child.stdout.off('data', interrupt)
+      child.kill('SIGINT')
+    })
+  }
   return new Promise((resolve, reject) => {
     child.once('error', reject)
     child.once('close', (code, signal) => resolve({ code, signal, stdout: stdout(), stderr: stderr() }))

@@ -5,7 +5,7 @@ import type { CommandContext } from './command-context.ts'
 import type { DriveRunOptions } from './drive-run.ts'
 import { driveRun } from './drive-run.ts'
 import { accountName } from './inbox.ts'
-import { afterwards, continuation, resumeLine } from './view/next-commands.ts'
+import { afterwards, continuation } from './view/next-commands.ts'
 import { tallyText, usageText } from './view/run-ending.ts'
 import { runPrinter } from './view/run-printer.ts'
 
@@ -19,12 +19,15 @@ export interface AttendRunOptions {
   readonly deny?: string | undefined
   /** Who decides, for the record. Default: the name of the account. */
   readonly by?: string | undefined
+  /** Brings the run to rest: nothing more is started, and what is in flight may end. Called on Ctrl-C. */
+  readonly drain: () => Promise<unknown>
   /** Events up to this `seq` are not shown. Default 0: all are. */
   readonly shownSeq?: number
 }
 
 /** What a shell reports of a program that Ctrl-C ended. */
 const interruptedExitCode = 130
+const signals = ['SIGINT', 'SIGTERM'] as const
 
 /**
  * Shows a run while it goes on, and has its approvals decided: by the options, by the person at the terminal, or, where
@@ -44,19 +47,35 @@ export async function attendRun(
     if (event.seq > shownSeq) show(event)
   }
   const place = { programName: context.programName, ledgerPath }
-  const leave = (): void => {
-    context.say(`\nStopped. What was recorded is kept, and this continues it:\n${resumeLine(run.id, place)}`)
-    process.exit(interruptedExitCode)
-  }
-  process.once('SIGINT', leave)
-  const result = await driveRun(run, { by, choose: chooserFor(context, options), watch }).finally(() =>
-    process.off('SIGINT', leave),
-  )
+  const stop = stopOnSignal(context, options)
+  const choose = chooserFor(context, options)
+  const decided: DriveRunOptions['choose'] = (approval) => (stop.asked ? { kind: 'later' } : choose(approval))
+  const result = await driveRun(run, { by, choose: decided, watch }).finally(() => stop.off())
   const tally = `Tally: ${tallyText(tallyOf(halves))}. Tokens: ${usageText(result.usage)}.\n`
   const next = result.status === 'done' ? afterwards(result.runId, place) : continuation(result, place)
   context.view.write(`\n${tally}${next}`)
   if (context.json) await context.print(`${JSON.stringify(resultData(result, ledgerPath))}\n`)
   return result
+}
+
+/** The first stop signal brings the run to rest, the second ends the process. */
+function stopOnSignal(
+  { say }: CommandContext,
+  { drain }: AttendRunOptions,
+): { readonly asked: boolean; readonly off: () => void } {
+  const stop = {
+    asked: false,
+    off: () => signals.forEach((signal) => process.off(signal, hear)),
+  }
+  const hear = (): void => {
+    if (stop.asked) process.exit(interruptedExitCode)
+    stop.asked = true
+    say('\nStopping: nothing more is started, and what is in flight may end. Once more ends this at once.')
+    // What went wrong is in the run's own result too.
+    drain().catch(() => undefined)
+  }
+  signals.forEach((signal) => process.on(signal, hear))
+  return stop
 }
 
 function chooserFor(context: CommandContext, { yes, deny }: AttendRunOptions): DriveRunOptions['choose'] {

@@ -19,9 +19,13 @@ export interface ResumeOptions {
 /** `resume`: drives a run on until it is done, or suspended with nobody to ask. */
 export function resume(context: CommandContext, options: ResumeOptions): Promise<ExitCode> {
   return withAgents(context, { ...options, verb: 'resume' }, async ({ ledger, state, agents }) => {
-    const run = createRuntime({ ledger, agents }).resume(state.runId)
-    const attended = { ...options, ledgerPath: options.ledger, shownSeq: state.seq }
-    const { reason } = await attendRun(context, run, attended)
+    const runtime = createRuntime({ ledger, agents })
+    const { reason } = await attendRun(context, runtime.resume(state.runId), {
+      ...options,
+      ledgerPath: options.ledger,
+      drain: () => runtime.drain(),
+      shownSeq: state.seq,
+    })
     return reason === 'model_failed' ? exitCodes.failed : exitCodes.ok
   })
 }

@@ -18,19 +18,13 @@ export function afterwards(runId: RunId, { programName, ledgerPath }: Place): st
   return `The ledger is ${ledgerPath}. Look at it with:\n${lines.join('')}`
 }
 
-/** The command that drives a run on. */
-export function resumeLine(runId: RunId, { programName, ledgerPath }: Place): string {
-  return commandLine(programName, 'resume', ledgerPath, runId)
-}
-
-/** What a suspended run waits for, and the commands that carry it on, to paste into a shell. */
+/** What a run that is not done waits for, and the commands that carry it on, to paste into a shell. */
 export function continuation(
   { runId, pendingApprovals }: RunResult,
   { programName, ledgerPath }: Place,
 ): string {
-  const resume = `  ${resumeLine(runId, { programName, ledgerPath })}\n`
-  if (pendingApprovals.length === 0)
-    return `The run is suspended. Once it has what it waits for, this continues it:\n${resume}`
+  const resume = `  ${commandLine(programName, 'resume', ledgerPath, runId)}\n`
+  if (pendingApprovals.length === 0) return `The run rests here. This continues it:\n${resume}`
   const waiting = pendingApprovals.map(({ name, toolCallId, input }) => {
     const call = [ledgerPath, runId, toolCallId, '--by', 'you']
     return (

@@ -65,6 +65,10 @@ export function runPrinter({ write, paint, cutAt = 400 }: RunPrinterOptions): (e
         return event.partial ? note('the reply was cut off here') : endStream()
       case 'run_finished':
         return line(`\n${paint('bold', 'done:')} ${runEnding(event)}`)
+      case 'input_settled':
+        return event.delivered
+          ? undefined
+          : note(`an input was not taken${event.why ? `: ${event.why}` : ''}`)
       case 'model_call_started':
       case 'assistant_started':
       case 'tool_input_delta':

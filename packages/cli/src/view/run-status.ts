@@ -1,5 +1,5 @@
 import type { RunState } from '@tallystick/core'
-import { nextAction, pendingApprovals } from '@tallystick/core'
+import { isSuspended, pendingApprovals } from '@tallystick/core'
 
 /** Where a run stands, for people and programs. `suspended` waits for a command, `running` for whoever drives it. */
 export interface RunStatus {
@@ -11,7 +11,7 @@ export interface RunStatus {
 /** Reads from a state where the run stands. Whether a process drives it now, the ledger does not say. */
 export function runStatus(state: RunState): RunStatus {
   if (state.phase === 'done') return { status: 'done', detail: state.reason }
-  if (nextAction(state, state.at).kind !== 'suspend') return { status: 'running' }
+  if (!isSuspended(state)) return { status: 'running' }
   const waiting = pendingApprovals(state).map(({ name, toolCallId }) => `${name} ${toolCallId}`)
   if (waiting.length > 0) return { status: 'suspended', detail: waiting.join(', ') }
   return {
