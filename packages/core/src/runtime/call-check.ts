@@ -1,6 +1,8 @@
 import type { Call } from '../machine/state.ts'
 import type { CallContext, Tool } from '../ports/tool.ts'
 import type { JsonObject } from '../vocabulary/json.ts'
+import { faultOf } from '../vocabulary/schema.ts'
+import { verdictSchema } from '../vocabulary/signal-schema.ts'
 import type { CallVerdict, CheckedCall, Signal } from '../vocabulary/signal.ts'
 import type { ToolEffect } from '../vocabulary/tool-definition.ts'
 import { textOfError } from './tool-effect.ts'
@@ -60,13 +62,20 @@ async function verdictOn(
     return { kind: 'refuse', outcome: 'invalid_input', text }
   }
   try {
-    const verdict = await tool.check(input, context)
+    const verdict = requireVerdict(await tool.check(input, context))
     if (verdict.kind === 'refuse' || approval === undefined) return verdict
-    return stricter(verdict, await approval({ ...context, name, input, effect: tool.effect }))
+    const policy = await approval({ ...context, name, input, effect: tool.effect })
+    return requireVerdict(stricter(verdict, policy))
   } catch (error) {
     const text = `The check of this call failed, so it was not run: ${textOfError(error)}`
     return { kind: 'refuse', outcome: 'denied', text }
   }
+}
+
+/** Tools and policies may be written without a compiler. */
+function requireVerdict(verdict: CallVerdict): CallVerdict {
+  if (faultOf(verdictSchema, verdict)) throw new TypeError('its verdict is none of run, ask and refuse')
+  return verdict
 }
 
 /** The agent's policy may ask for more than the tool does, never for less. */

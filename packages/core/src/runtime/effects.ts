@@ -113,7 +113,7 @@ export class Effects {
           post({ type: 'tool_ended', ...ended, content: [{ type: 'text', text }] })
           return stopWith()
         }
-        const running: RunningTool = startTool({ tool, call, context, clock: this.#host.clock }, post)
+        const running: RunningTool = startTool({ tool, call, context, host: this.#host }, post)
         return { ...stopWith(() => running.abandon()), cancel: (reason) => running.cancel(reason) }
       }
       case 'reconcile': {

@@ -1,11 +1,14 @@
 import { ReplaySubject, type Subscription } from 'rxjs'
 import { textContent } from '../machine/outcome-text.ts'
 import type { Call } from '../machine/state.ts'
-import type { Cancel, Clock } from '../ports/clock.ts'
+import type { Cancel, Host } from '../ports/clock.ts'
 import type { CallContext, Tool } from '../ports/tool.ts'
 import type { Outcome, ResultPart } from '../vocabulary/content.ts'
 import { idempotencyKeyOf } from '../vocabulary/ids.ts'
-import type { Reconciliation, Signal } from '../vocabulary/signal.ts'
+import { faultOf } from '../vocabulary/schema.ts'
+import { reconciliationSchema, toolSignalSchema } from '../vocabulary/signal-schema.ts'
+import type { Reconciliation, Signal, ToolSignal } from '../vocabulary/signal.ts'
+import { IsolatedObservable } from './isolated.ts'
 
 type Post = (signal: Signal) => void
 
@@ -20,7 +23,7 @@ export interface ToolStart {
   readonly tool: Tool
   readonly call: Call
   readonly context: CallContext
-  readonly clock: Clock
+  readonly host: Pick<Host, 'clock' | 'report'>
 }
 
 /** Outcomes that a tool itself may report; the others are the runtime's to give. */
@@ -36,59 +39,85 @@ const reportable: ReadonlySet<Outcome> = new Set([
  * Runs one call of a tool and posts what it reports. Whatever the tool does, exactly one `tool_ended` is posted, last;
  * unless it is abandoned first, after which nothing that it does is heard.
  */
-export function startTool({ tool, call, context, clock }: ToolStart, post: Post): RunningTool {
+export function startTool({ tool, call, context, host }: ToolStart, post: Post): RunningTool {
   const attempt = call.attempts
   const { toolCallId } = context
+  const { clock, report } = host
   const startedAt = clock.now()
-  const cancelled$ = new ReplaySubject<string>(1)
+  const reason$ = new ReplaySubject<string>(1)
   let ended = false
+  let timedOut = false
+  let asked = false
   let subscription: Subscription | undefined
   let stopTimer: Cancel | undefined
 
   const leave = (): void => {
     ended = true
     stopTimer?.()
-    subscription?.unsubscribe()
+    letGo(subscription, report)
   }
   const end = (outcome: Outcome, content: readonly ResultPart[]): void => {
     if (ended) return
     leave()
     post({ type: 'tool_ended', toolCallId, attempt, outcome, content, durationMs: clock.now() - startedAt })
   }
+  const fail = (text: string): void => end('failed', textContent('failed', text))
+  const askToStop = (reason: string): void => {
+    if (asked) return
+    asked = true
+    reason$.next(reason)
+  }
+  const hear = (signal: ToolSignal): void => {
+    if (ended) return
+    const fault = faultOf(toolSignalSchema, signal)
+    if (fault === undefined && signal.type === 'tool_progressed') {
+      return post({ type: 'tool_progressed', toolCallId, attempt, data: signal.data })
+    }
+    // Progress decides nothing: a report that cannot be kept is no reason to lose the result.
+    if (signal?.type === 'tool_progressed') return
+    if (fault) return fail(breachOf(signal, fault))
+    if (!reportable.has(signal.outcome)) {
+      return fail(`The tool reported the outcome ${signal.outcome}, which is not its to give.`)
+    }
+    end(timedOut && signal.outcome === 'cancelled' ? 'timed_out' : signal.outcome, signal.content)
+  }
   if (tool.timeoutMs !== undefined) {
     stopTimer = clock.schedule(tool.timeoutMs, () => {
-      cancelled$.next('The tool took too long.')
+      timedOut = true
+      askToStop('The tool took too long.')
       end('timed_out', textContent('timed_out'))
     })
   }
   const idempotencyKey = idempotencyKeyOf(context.runId, toolCallId)
+  const cancelled$ = new IsolatedObservable<string>(report, (subscriber) => reason$.subscribe(subscriber))
   try {
     subscription = tool
       .run({ ...context, input: call.input, attempt, idempotencyKey, cancelled$ })
       .subscribe({
-        next: (signal) => {
-          if (ended) return
-          if (signal.type === 'tool_progressed') post({ ...signal, toolCallId, attempt })
-          else if (reportable.has(signal.outcome)) end(signal.outcome, signal.content)
-          else
-            end(
-              'failed',
-              textContent(
-                'failed',
-                `The tool reported the outcome ${signal.outcome}, which is not its to give.`,
-              ),
-            )
-        },
-        error: (error: unknown) =>
-          end('failed', textContent('failed', `The tool failed: ${textOfError(error)}`)),
-        complete: () => end('failed', textContent('failed', 'The tool ended without a result.')),
+        next: hear,
+        error: (error: unknown) => fail(`The tool failed: ${textOfError(error)}`),
+        complete: () => fail('The tool ended without a result.'),
       })
     // It may have ended before the subscription was there to be ended.
-    if (ended) subscription.unsubscribe()
+    if (ended) letGo(subscription, report)
   } catch (error) {
-    end('failed', textContent('failed', `The tool failed: ${textOfError(error)}`))
+    fail(`The tool failed: ${textOfError(error)}`)
   }
-  return { cancel: (reason) => cancelled$.next(reason), abandon: leave }
+  return { cancel: askToStop, abandon: leave }
+}
+
+function letGo(subscription: Subscription | undefined, report: (error: unknown) => void): void {
+  try {
+    subscription?.unsubscribe()
+  } catch (error) {
+    report(error)
+  }
+}
+
+/** Tools may be written without a compiler; what they got wrong, the model reads. */
+function breachOf(signal: ToolSignal, fault: { readonly path: string; readonly what: string }): string {
+  const type = typeof signal?.type === 'string' ? signal.type : 'something'
+  return `The tool broke its contract: it reported ${type} with a fault at ${fault.path}: ${fault.what}. It may have taken effect all the same.`
 }
 
 /** Asks the outside world about a call in doubt, and posts one `call_reconciled`. */
@@ -103,7 +132,8 @@ export async function reconcileCall(
   const run = { ...context, input: call.input, attempt: call.attempts, idempotencyKey }
   let finding: Reconciliation = { state: 'unknown' }
   try {
-    finding = (await tool?.reconcile?.(run)) ?? finding
+    const found = await tool?.reconcile?.(run)
+    if (found !== undefined && faultOf(reconciliationSchema, found) === undefined) finding = found
   } catch {
     // Whoever cannot be asked leaves the call in doubt: the finding stays unknown.
   }

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { outcome, replyContent, requestedCall, resultPart, stopReason } from './content-schema.ts'
 import { usage } from './event-schema.ts'
-import { count, json, objectOf, optional, text, variantOf } from './schema.ts'
+import { count, isJson, json, objectOf, optional, text, variantOf } from './schema.ts'
 import type { CallVerdict, ModelSignal, Reconciliation, ReplyPart, ToolSignal } from './signal.ts'
 
 type ModelSignalOf<T extends ModelSignal['type']> = Extract<ModelSignal, { readonly type: T }>
@@ -13,6 +13,13 @@ const replyPart: z.ZodType<ReplyPart> = z.intersection(
   replyContent,
   objectOf<{ readonly part: number }>({ part: count }),
 )
+
+/** Fields that no schema names are kept, so they have to be JSON as well. */
+function storable<T>(schema: z.ZodType<T>): z.ZodType<T> {
+  return schema.refine(isJson, 'Invalid input: expected a JSON value')
+}
+
+const content = storable(z.array(resultPart))
 
 /** What a model adapter may report. */
 export const modelSignalSchema: z.ZodType<ModelSignal> = variantOf<ModelSignal>({
@@ -27,14 +34,14 @@ export const modelSignalSchema: z.ZodType<ModelSignal> = variantOf<ModelSignal>(
     ...{ type: z.literal('model_tool_input'), part: count, name: text, text },
   }),
   model_tool_request: objectOf<ModelSignalOf<'model_tool_request'>>({
-    ...{ type: z.literal('model_tool_request'), part: count, call: requestedCall },
+    ...{ type: z.literal('model_tool_request'), part: count, call: storable(requestedCall) },
   }),
   model_usage: objectOf<ModelSignalOf<'model_usage'>>({
     ...{ type: z.literal('model_usage'), usage, raw: optional(json) },
   }),
   model_finished: objectOf<ModelSignalOf<'model_finished'>>({
     ...{ type: z.literal('model_finished'), stopReason, rawStopReason: optional(text) },
-    ...{ parts: z.array(replyPart), providerMessageId: optional(text) },
+    ...{ parts: storable(z.array(replyPart)), providerMessageId: optional(text) },
   }),
 })
 
@@ -44,7 +51,7 @@ export const toolSignalSchema: z.ZodType<ToolSignal> = variantOf<ToolSignal>({
     ...{ type: z.literal('tool_progressed'), data: json },
   }),
   tool_ended: objectOf<ToolSignalOf<'tool_ended'>>({
-    ...{ type: z.literal('tool_ended'), outcome, content: z.array(resultPart) },
+    ...{ type: z.literal('tool_ended'), outcome, content },
   }),
 })
 
@@ -59,7 +66,10 @@ export const verdictSchema: z.ZodType<CallVerdict> = z.union([
 
 /** What asking the outside world about a call in doubt may answer. */
 export const reconciliationSchema: z.ZodType<Reconciliation> = z.union([
-  objectOf<FindingOf<'done'>>({ state: z.literal('done'), outcome, content: z.array(resultPart) }),
+  objectOf<FindingOf<'done'>>({
+    // What an outcome of another kind says, a call that may have run cannot have ended in.
+    ...{ state: z.literal('done'), outcome: z.enum(['success', 'failed', 'cancelled']), content },
+  }),
   objectOf<FindingOf<'not_done'>>({ state: z.literal('not_done') }),
   objectOf<FindingOf<'unknown'>>({ state: z.literal('unknown') }),
 ])
