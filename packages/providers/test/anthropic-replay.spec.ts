@@ -93,6 +93,7 @@ describe('the next request', () => {
     expect(brokenRules(body)).toEqual([])
   })
 
+  // The recordings are not in the repository; the title says when they are not there.
   describe.skipIf(missing)(`after a recorded reply${missing ? ` (${missing})` : ''}`, () => {
     it.each(whole)('%s holds it as it came', async (file) => {
       const bytes = recordedBytes(file)

@@ -1,0 +1,227 @@
+import { ProviderError } from '@tallystick/core'
+import { describe, expect, it } from 'vitest'
+import { callsOf, finished, lastUsage, textShown } from './kit/collect.ts'
+import { fold } from './kit/fold.ts'
+import { close, done, json, open, start, stop, text, textBlock, toolBlock } from './kit/streams.ts'
+
+describe('a reply that was cut', () => {
+  it('inside a call does not report the call whose block never closed', () => {
+    const { signals } = fold([
+      start(),
+      ...textBlock(0, 'Writing'),
+      open(1, { type: 'tool_use', id: 'toolu_1', name: 'write', input: {} }),
+      json(1, '{"file": "a.t'),
+      done('max_tokens'),
+      stop,
+    ])
+    expect(callsOf(signals)).toEqual([])
+    expect(finished(signals)).toMatchObject({
+      stopReason: 'max_tokens',
+      parts: [{ type: 'text', text: 'Writing', part: 0 }],
+    })
+  })
+
+  it.each(['max_tokens', 'model_context_window_exceeded', 'refusal'])(
+    'by %s does not report its last call when its input cannot be read, though the block closed',
+    (reason) => {
+      const { signals } = fold([
+        start(),
+        ...toolBlock(0, 'toolu_1', 'write', '{"file": "a.txt"}'),
+        ...toolBlock(1, 'toolu_2', 'write', '{"file": "b.t'),
+        done(reason),
+        stop,
+      ])
+      expect(callsOf(signals).map((call) => call.providerCallId)).toEqual(['toolu_1'])
+      expect(finished(signals)?.parts).toHaveLength(1)
+    },
+  )
+
+  it('reports a malformed call that is not its last block', () => {
+    const { signals } = fold([
+      start(),
+      ...toolBlock(0, 'toolu_1', 'write', '{"file": '),
+      ...textBlock(1, 'and so'),
+      done('max_tokens'),
+      stop,
+    ])
+    const order = signals.map((signal) => signal.type)
+    expect(callsOf(signals)[0]?.malformed?.text).toBe('{"file": ')
+    expect(order.indexOf('model_tool_request')).toBeLessThan(order.indexOf('model_text'))
+    expect(finished(signals)?.parts.map((part) => part.type)).toEqual(['tool_call', 'text'])
+  })
+
+  it('leaves out half a block of a server tool, and keeps half a text', () => {
+    const { signals } = fold([
+      start(),
+      open(0, { type: 'text', text: '' }),
+      text(0, 'I wi'),
+      open(1, { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: {} }),
+      json(1, '{"que'),
+      done('max_tokens'),
+      stop,
+    ])
+    expect(finished(signals)?.parts).toEqual([{ type: 'text', text: 'I wi', part: 0 }])
+  })
+})
+
+describe('usage', () => {
+  it('is replaced by later totals, never added, and counts cached tokens into the prompt', () => {
+    const { signals } = fold([
+      start({
+        usage: {
+          input_tokens: 10,
+          cache_read_input_tokens: 1000,
+          cache_creation_input_tokens: 200,
+          output_tokens: 1,
+          service_tier: 'standard',
+        },
+      }),
+      {
+        type: 'message_delta',
+        delta: { stop_reason: null },
+        usage: { output_tokens: 7, input_tokens: null },
+      },
+      {
+        type: 'message_delta',
+        delta: { stop_reason: 'end_turn' },
+        usage: {
+          input_tokens: 11,
+          cache_read_input_tokens: 1000,
+          output_tokens: 50,
+          output_tokens_details: { thinking_tokens: 30 },
+        },
+      },
+      stop,
+    ])
+    expect(signals.flatMap((signal) => (signal.type === 'model_usage' ? [signal.usage] : []))).toEqual([
+      { inputTokens: 1210, outputTokens: 1, cacheReadTokens: 1000, cacheWriteTokens: 200 },
+      { inputTokens: 1210, outputTokens: 7, cacheReadTokens: 1000, cacheWriteTokens: 200 },
+      {
+        inputTokens: 1211,
+        outputTokens: 50,
+        cacheReadTokens: 1000,
+        cacheWriteTokens: 200,
+        reasoningTokens: 30,
+      },
+    ])
+    expect(signals.findLast((signal) => signal.type === 'model_usage')?.raw).toEqual({
+      input_tokens: 11,
+      cache_read_input_tokens: 1000,
+      cache_creation_input_tokens: 200,
+      output_tokens: 50,
+      output_tokens_details: { thinking_tokens: 30 },
+      service_tier: 'standard',
+    })
+  })
+
+  it('that the provider does not state stays unknown', () => {
+    const { signals } = fold([start({ usage: null }), done('end_turn'), stop])
+    expect(lastUsage(signals)).toEqual({ outputTokens: 20 })
+  })
+})
+
+describe('the end', () => {
+  it.each([
+    ['end_turn', 'end'],
+    ['stop_sequence', 'end'],
+    ['tool_use', 'tool_use'],
+    ['max_tokens', 'max_tokens'],
+    ['model_context_window_exceeded', 'context_exceeded'],
+    ['refusal', 'refused'],
+    ['pause_turn', 'paused'],
+    ['compaction', 'compacted'],
+    ['tired', 'other'],
+    ['toString', 'other'],
+  ])('%s is %s, and the word itself is kept', (raw, stopReason) => {
+    expect(finished(fold([start(), ...textBlock(0, 'x'), done(raw), stop]).signals)).toMatchObject({
+      stopReason,
+      rawStopReason: raw,
+    })
+  })
+
+  it('of a refusal without a word is a reply without parts', () => {
+    expect(finished(fold([start(), done('refusal'), stop]).signals)).toMatchObject({
+      stopReason: 'refused',
+      parts: [],
+    })
+  })
+
+  it('is final: what follows it says nothing', () => {
+    const { signals } = fold([
+      start(),
+      done('end_turn'),
+      stop,
+      ...textBlock(0, 'late'),
+      start({ id: 'msg_2' }),
+      stop,
+    ])
+    expect(signals.at(-1)?.type).toBe('model_finished')
+    expect(textShown(signals)).toBe('')
+  })
+
+  it('without a stop reason is a truncated reply', () => {
+    const { error } = fold([start(), ...textBlock(0, 'x'), done(null), stop])
+    expect(error).toBeInstanceOf(ProviderError)
+    expect(error).toMatchObject({ class: 'truncated', retryable: true })
+  })
+})
+
+describe('a stream that two replies share', () => {
+  it('fails at the second message, and reports no call of either', () => {
+    const { signals, error } = fold([
+      start(),
+      open(0, { type: 'tool_use', id: 'toolu_1', name: 'f', input: {} }),
+      json(0, '{"value":"Spark'),
+      start({ id: 'msg_2' }),
+      ...toolBlock(0, 'toolu_2', 'f', '{"value":"Sparkle"}'),
+      done('tool_use'),
+      stop,
+    ])
+    expect(error).toMatchObject({ class: 'protocol', retryable: true })
+    expect(callsOf(signals)).toEqual([])
+  })
+
+  it('goes on when only the start of the same message is repeated', () => {
+    const { signals, error } = fold([
+      start(),
+      open(0, { type: 'text', text: '' }),
+      text(0, 'o'),
+      start(),
+      text(0, 'k'),
+      close(0),
+      done('end_turn'),
+      stop,
+    ])
+    expect(error).toBeUndefined()
+    expect(signals.filter((signal) => signal.type === 'model_started')).toHaveLength(1)
+    expect(finished(signals)?.parts).toEqual([{ type: 'text', text: 'ok', part: 0 }])
+  })
+
+  it.each([
+    [
+      'a block begins again before it ended',
+      [open(0, { type: 'text', text: '' }), open(0, { type: 'text', text: '' })],
+    ],
+    ['a block goes on that never began', [text(3, 'x')]],
+    ['a block goes on behind its end', [...textBlock(0, 'x'), text(0, 'y')]],
+    ['a block begins without a type', [open(0, {})]],
+  ])('fails where %s', (_, events) => {
+    expect(fold([start(), ...events]).error).toMatchObject({ class: 'protocol', retryable: true })
+  })
+})
+
+it.each([
+  ['overloaded_error', 'Overloaded', 'overloaded', true],
+  ['rate_limit_error', 'Slow down', 'rate_limited', true],
+  ['api_error', 'Oops', 'server', true],
+  ['timeout_error', 'Late', 'timeout', true],
+  ['invalid_request_error', 'Output blocked by content filtering policy', 'content_filtered', false],
+  ['some_new_error', 'What is this?', 'server', true],
+])(
+  'an event that says %s "%s" fails the stream as %s, retryable: %s',
+  (type, message, failureClass, retryable) => {
+    const { error } = fold([start(), { type: 'error', error: { type, message } }])
+    expect(error).toMatchObject({ class: failureClass, retryable })
+    expect((error as ProviderError).message).toContain(`(${type}): ${message.replace(/\.$/, '')}`)
+  },
+)

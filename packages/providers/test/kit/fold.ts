@@ -1,0 +1,26 @@
+import type { ModelSignal } from '@tallystick/core'
+import { readEvent, startReply } from '../../src/anthropic/signals.ts'
+import type { WireEvent } from '../../src/anthropic/wire.ts'
+import { toolNames } from '../../src/shared/tool-names.ts'
+
+/** All signals of a stream, and the error that ended it, if one did. */
+export function fold(
+  events: readonly object[],
+  names: readonly string[] = [],
+): { signals: ModelSignal[]; error?: unknown } {
+  const reply = startReply(toolNames(names, { lengthMax: 64 }))
+  const signals: ModelSignal[] = []
+  try {
+    for (const event of events) signals.push(...readEvent(reply, event as WireEvent))
+    return { signals }
+  } catch (error) {
+    return { signals, error }
+  }
+}
+
+/** What a part of this wire carries. */
+export const opaque = (block: object, more: object = {}) => ({
+  provider: 'anthropic',
+  api: 'messages',
+  data: { block, ...more },
+})
