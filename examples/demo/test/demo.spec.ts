@@ -1,10 +1,13 @@
 import type { RuntimeEvent } from '@tallystick/core'
+import { createRuntime, memoryLedger } from '@tallystick/core'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { claudeModelId } from '../src/choose-model.ts'
+import { claudeModelId, loopbackModelId } from '../src/choose-model.ts'
 import { startModelServer } from '../src/model-server/server.ts'
+import { openDemo } from '../src/open-demo.ts'
 import { readOptions } from '../src/options.ts'
 import { startRateService } from '../src/rate-service.ts'
 import { stockPlayer } from '../src/stock-player.ts'
+import { question } from '../src/task.ts'
 import type { Bench } from './bench.ts'
 import { openBench } from './bench.ts'
 import { runDemo } from './program.ts'
@@ -183,6 +186,23 @@ describe.concurrent('the demo', { timeout: 30_000 }, () => {
       `error: The model ${claudeModelId} is asked over Anthropic's service, which needs a key. ` +
         'Set ANTHROPIC_API_KEY, or leave the model out: a server on loopback plays it then.\n',
     )
+  })
+})
+
+describe('the agent of the demo', () => {
+  it('says what it knows so far where a limit ends its work', async () => {
+    await using bench = await openBench()
+    const demo = await openDemo({ ledgerPath: bench.ledgerPath, modelId: loopbackModelId })
+    try {
+      const runtime = createRuntime({ ledger: memoryLedger() })
+      const result = await runtime.run(demo.agent, question, { limits: { turnsMax: 2 } }).result
+      const { units, revenue } = bench.facts()
+      expect(result).toMatchObject({ status: 'done', reason: 'turn_limit', toolCalls: 2 })
+      expect(result.text).toContain(`${units} units for ${revenue.toFixed(2)} EUR`)
+      expect(result.text).toContain('No order was confirmed.')
+    } finally {
+      await demo.close()
+    }
   })
 })
 
