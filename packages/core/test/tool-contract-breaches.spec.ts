@@ -23,6 +23,7 @@ async function callTool(tool: Tool, more: StageOptions = {}): Promise<Call> {
   const set = stage({
     steps: [{ toolCalls: [{ name: 'tool', input: {} }] }, { text: 'Done.' }],
     tools: [tool],
+    ...more,
   })
   const run = await set.play()
   const results = ofType(await set.eventsOf(run.runId), 'tool_result')
