@@ -61,6 +61,28 @@ describe('a process that is killed', () => {
     }
   }, 60_000)
 
+  it('leaves a file that opens, with all that it acknowledged, when it was killed while opening or closing', async () => {
+    const path = temporaryFile()
+    const acknowledged: number[] = []
+    for (const [round, killedAt] of [2, 3, 8, 9, 15].entries()) {
+      const child = ledgerChild(['cycle', path, String((round + 1) * 1000)])
+      let heard = 0
+      for await (const line of child.lines) {
+        const said = JSON.parse(line) as number | 'closed'
+        if (said !== 'closed') acknowledged.push(said)
+        heard++
+        if (heard === killedAt) void child.kill()
+      }
+      await child.kill()
+      const ledger = sqliteLedger(path)
+      const present = (await Array.fromAsync(ledger.runs())).map(({ runId }) => runId)
+      expect(present).toEqual(expect.arrayContaining(acknowledged.map((ordinal) => sampleRunId(ordinal))))
+      expect((await Array.fromAsync(verifyLedger(ledger))).at(-1)).toMatchObject({ ok: true })
+      await ledger.close()
+      expect(readdirSync(dirname(path))).toEqual(['runs.db'])
+    }
+  }, 60_000)
+
   it('leaves a file that opens, at whatever moment of making it the process was killed', async () => {
     const path = temporaryFile()
     for (const stage of ['spawned', 'opening', 'opening', 'opening']) {

@@ -1,2 +1,2 @@
-export type { SqliteLedgerOptions } from './open-database.ts'
 export { sqliteLedger } from './sqlite-ledger.ts'
+export type { SqliteLedgerOptions } from './sqlite-ledger-options.ts'

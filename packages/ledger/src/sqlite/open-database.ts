@@ -5,16 +5,7 @@ import { lookAt, requireFilePath, type Found } from './look-before-opening.ts'
 import { schemaVersion } from './migrate.ts'
 import { networkFileSystem } from './network-file-system.ts'
 import { ledgerFailure } from './sqlite-failure.ts'
-
-/** How to open a ledger file. */
-export interface SqliteLedgerOptions {
-  /** Only reads. The file has to be there, and may be one that cannot be written. */
-  readonly readOnly?: boolean
-  /** How long to wait for another process that writes, in milliseconds. 5000 unless given. */
-  readonly busyTimeoutMs?: number
-  /** How often `changes` looks for what other processes wrote, in milliseconds. 250 unless given. */
-  readonly pollIntervalMs?: number
-}
+import type { SqliteLedgerOptions } from './sqlite-ledger-options.ts'
 
 /** A WAL is cut back to this size when it was reset; a long burst would leave it large for ever. */
 const walBytesMax = 64 * 1024 * 1024

@@ -1,8 +1,9 @@
 import type { Ledger } from '@tallystick/core'
 import { auditSource, type AuditedLedger } from '../audit-source.ts'
 import { ChangeFeed } from './change-feed.ts'
-import { openDatabase, type SqliteLedgerOptions } from './open-database.ts'
+import { openDatabase } from './open-database.ts'
 import { sqliteAudit } from './sqlite-audit.ts'
+import type { SqliteLedgerOptions } from './sqlite-ledger-options.ts'
 import { StoreAccess } from './store-access.ts'
 
 /**

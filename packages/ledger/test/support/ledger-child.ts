@@ -36,6 +36,18 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
     say('opening')
     await appendForEver(sqliteLedger(path))
   },
+  async cycle() {
+    for (let ordinal = Number(argument); ; ordinal++) {
+      const ledger = sqliteLedger(path)
+      const own = sampleRunId(ordinal)
+      await ledger.append(own, { expectedSeq: 0, epoch: 1 }, stamped(own, [facts.run_started]), {
+        durability: 'lazy',
+      })
+      say(ordinal)
+      await ledger.close()
+      say('closed')
+    }
+  },
   async make() {
     const ledger = sqliteLedger(path)
     const own = sampleRunId(Number(argument))

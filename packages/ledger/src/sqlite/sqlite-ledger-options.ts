@@ -1,0 +1,9 @@
+/** How to open a ledger file. */
+export interface SqliteLedgerOptions {
+  /** Only reads. The file has to be there, and may be one that cannot be written. */
+  readonly readOnly?: boolean
+  /** How long to wait for another process that writes, in milliseconds. 5000 unless given. */
+  readonly busyTimeoutMs?: number
+  /** How often `changes` looks for what other processes wrote, in milliseconds. 250 unless given. */
+  readonly pollIntervalMs?: number
+}

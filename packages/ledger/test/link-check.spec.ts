@@ -1,0 +1,69 @@
+import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import type { RuntimeEvent } from '@tallystick/core'
+import { describe, expect, it } from 'vitest'
+import { commitmentOf, genesisHash, linkHash } from '../src/chain.ts'
+import { contentFault, genesis, linkFault, type Link } from '../src/link-check.ts'
+import { bodyBytes, envelopeOf, eventOf, type StoredEvent } from '../src/stored-event.ts'
+
+const runId = sampleRunId(1)
+const [event] = stamped(runId, [everyFact(runId).tool_result]) as readonly [RuntimeEvent]
+const salt = Buffer.alloc(16, 5)
+
+function stored(change: object = {}): StoredEvent {
+  const body = bodyBytes(event)
+  const bodyCommit = commitmentOf(salt, body)
+  const hash = linkHash(genesisHash, event, bodyCommit)
+  const onceKey = `tool_result ${event.toolCallId}`
+  return { ...envelopeOf(event), pos: 1, onceKey, bodyCommit, hash, payload: { salt, body }, ...change }
+}
+
+describe('a stored event', () => {
+  it('is sound as it was written, and says what it said', () => {
+    const sound = stored()
+    expect(linkFault(genesis, sound)).toBeUndefined()
+    expect(contentFault(sound, event)).toBeUndefined()
+    expect(eventOf(sound, bodyBytes(event))).toEqual(event)
+  })
+
+  // What flipped bits have been read as: every column as another type than it has.
+  it.each([
+    ['pos', { pos: null }],
+    ['epoch', { epoch: 'one' }],
+    ['turn', { turn: 0.5 }],
+    ['v', { v: undefined }],
+    ['at', { at: Buffer.alloc(1) }],
+    ['type', { type: null }],
+    ['runId', { runId: 7 }],
+    ['toolCallId', { toolCallId: 7 }],
+    ['onceKey', { onceKey: Buffer.alloc(1) }],
+    ['body_commit', { bodyCommit: 'text' }],
+    ['hash', { hash: 123 }],
+    ['salt', { payload: { salt: 123, body: Buffer.from('{}') } }],
+    ['body', { payload: { salt, body: '{}' } }],
+  ])('whose %s is read as another type is at fault, and nothing throws', (what, change) => {
+    expect(linkFault(genesis, stored(change))).toMatchObject({ what })
+  })
+
+  it.each([
+    ['seq', {}, { seq: 1 }],
+    ['hash', {}, { hash: Buffer.alloc(32, 1) }],
+    ['epoch', {}, { epoch: 2 }],
+    ['pos', {}, { pos: 1 }],
+  ])('is at fault in its %s behind a link that does not fit', (what, change, link) => {
+    const before: Link = { ...genesis, ...link }
+    expect(linkFault(before, stored(change))).toMatchObject({ what })
+  })
+
+  it('is at fault where the fact that may stand once is not the one that it states', () => {
+    expect(contentFault(stored({ onceKey: undefined }), event)).toEqual({
+      what: 'once_key',
+      expected: `tool_result ${event.toolCallId}`,
+      found: 'none',
+    })
+  })
+
+  it('keeps to its envelope whatever its body claims', () => {
+    const body = Buffer.from('{"seq":99,"runId":"another","outcome":"success"}')
+    expect(eventOf(stored(), body)).toMatchObject({ seq: 1, runId, outcome: 'success' })
+  })
+})

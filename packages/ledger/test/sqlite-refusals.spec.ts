@@ -1,0 +1,96 @@
+import { copyFileSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import { ConfigurationError, LedgerUnavailableError } from '@tallystick/core'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import BetterSqlite3 from 'better-sqlite3'
+import { describe, expect, it } from 'vitest'
+import { filesBeside, withRaw } from './support/raw-database.ts'
+import { refusalOf } from './support/refusal.ts'
+import { temporaryFile, temporaryFolder } from './support/temporary-folder.ts'
+
+describe('opening what is no ledger', () => {
+  /** What opening says, for writing and for reading; throws where a byte beside or within the file has changed. */
+  function refusals(path: string, files?: readonly string[]): readonly string[] {
+    const state = (): unknown => [filesBeside(path, files), readdirSync(dirname(path))]
+    const before = state()
+    return [false, true].map((readOnly) => {
+      const refusal = refusalOf(() => sqliteLedger(path, { readOnly }))
+      if (!isDeepStrictEqual(state(), before)) throw new Error('Opening has changed what was there.')
+      if (!refusal.message.includes(path)) throw new Error('The refusal does not name the file.')
+      return String(refusal)
+    })
+  }
+  const twice = (said: RegExp): readonly unknown[] => {
+    const refusal: unknown = expect.stringMatching(new RegExp(`^LedgerUnavailableError: .*${said.source}`))
+    return [refusal, refusal]
+  }
+
+  it('refuses a file that is no database', () => {
+    const path = temporaryFile('notes.txt')
+    writeFileSync(path, 'Milk, eggs, bread. '.repeat(1000))
+    expect(refusals(path)).toEqual(twice(/no SQLite database/))
+  })
+
+  it('refuses a file that is shorter than a header', () => {
+    const path = temporaryFile()
+    writeFileSync(path, 'x')
+    expect(refusals(path)).toEqual(twice(/no SQLite database/))
+  })
+
+  it.each(['delete', 'wal'])('refuses a database of something else in journal mode %s', (mode) => {
+    const path = temporaryFile()
+    withRaw(path, (database) => {
+      database.pragma(`journal_mode = ${mode}`)
+      database.exec('create table customer (name text); insert into customer values (1)')
+    })
+    expect(refusals(path)).toEqual(twice(/another application/))
+  })
+
+  it('refuses a database of something else that has a version but no tables', () => {
+    const path = temporaryFile()
+    withRaw(path, (database) => database.pragma('user_version = 3'))
+    expect(refusals(path)).toEqual(twice(/another application/))
+  })
+
+  it('refuses a database of something else that its process left in the middle of work', () => {
+    const [path, left] = [temporaryFile(), temporaryFile()]
+    const database = new BetterSqlite3(path)
+    database.pragma('journal_mode = wal')
+    database.exec('create table customer (name text); insert into customer values (1)')
+    for (const end of ['', '-wal', '-shm']) copyFileSync(path + end, left + end)
+    database.close()
+    // The index of the log is rebuilt by whoever reads; it holds nothing of its own.
+    expect(refusals(left, ['runs.db', 'runs.db-wal'])).toEqual(twice(/another application/))
+  })
+
+  it('refuses a ledger of a newer version', async () => {
+    const path = temporaryFile()
+    await sqliteLedger(path).close()
+    withRaw(path, (database) => database.pragma('user_version = 99'))
+    expect(refusals(path)).toEqual(twice(/version 99.*Update/))
+  })
+
+  it('refuses a folder', () => {
+    const folder = join(temporaryFolder(), 'runs.db')
+    mkdirSync(folder)
+    expect(refusals(folder, [])).toEqual(twice(/a folder/))
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  it('refuses a file in a folder that is not there, and one below a file', () => {
+    const folder = temporaryFolder()
+    expect(refusalOf(() => sqliteLedger(join(folder, 'missing', 'runs.db')))).toBeInstanceOf(
+      LedgerUnavailableError,
+    )
+    writeFileSync(join(folder, 'file'), '')
+    expect(refusalOf(() => sqliteLedger(join(folder, 'file', 'runs.db')))).toBeInstanceOf(
+      LedgerUnavailableError,
+    )
+    expect(readdirSync(folder)).toEqual(['file'])
+  })
+
+  it.each(['', '  ', ':memory:'])('refuses %j, which names no file', (path) => {
+    expect(refusalOf(() => sqliteLedger(path))).toBeInstanceOf(ConfigurationError)
+  })
+})
