@@ -1,6 +1,6 @@
 import type { Command, ResumeCommand, StartCommand } from '../vocabulary/command.ts'
 import type { Fact } from '../vocabulary/event.ts'
-import type { Decision, Refusal } from './decision.ts'
+import { nothing, type Decision, type Refusal } from './decision.ts'
 import { findCall, openTurnCalls, type RunState } from './state.ts'
 
 /** What follows from a command. `undefined` is the state of a run that does not exist yet. */
@@ -42,6 +42,8 @@ export function decideCommand(state: RunState | undefined, command: Command, at:
       if (state.cancel)
         return refused('cancelled', `Run ${state.runId} is being cancelled and takes no more input.`)
       const { type: delivery, message, receipt } = command
+      // The same input once more: it has its place already.
+      if (state.pendingInputs.some((input) => input.receipt === receipt)) return nothing
       return { facts: [{ type: 'input_received', turn: state.turn, message, delivery, receipt }] }
     }
   }

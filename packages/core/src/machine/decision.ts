@@ -18,6 +18,7 @@ export interface Refusal {
     | 'already_cancelled'
     | 'cancelled'
     | 'not_supported'
+    | 'malformed'
     | 'run_exists'
   readonly message: string
 }

@@ -3,20 +3,31 @@ import type { Refusal } from '../machine/decision.ts'
 /** What became of a command. A refusal is an answer, not an error. */
 export type CommandReceipt = { readonly accepted: true } | ({ readonly accepted: false } & Refusal)
 
+/** Someone who waits to hear what became of a command. */
+interface Waiting {
+  /** Whether the command is in the inbox. */
+  delivered: boolean
+  resolve(receipt: CommandReceipt): void
+  reject(error: unknown): void
+}
+
 /** Commands that this process has sent and that are not decided yet, by their key in the inbox. */
 export class Receipts {
-  readonly #waiting = new Map<
-    string,
-    { resolve(receipt: CommandReceipt): void; reject(error: unknown): void }
-  >()
+  readonly #waiting = new Map<string, Waiting>()
   readonly #deliveries = new Set<Promise<void>>()
 
   /** Delivers a command into the inbox, and answers when the run's writer has decided about it. */
   async send(key: string, deliver: () => Promise<void>): Promise<CommandReceipt> {
     const receipt = new Promise<CommandReceipt>((resolve, reject) =>
-      this.#waiting.set(key, { resolve, reject }),
+      this.#waiting.set(key, { delivered: false, resolve, reject }),
     )
-    const delivery = deliver().catch((error: unknown) => this.#take(key)?.reject(error))
+    const delivery = deliver().then(
+      () => {
+        const waiting = this.#waiting.get(key)
+        if (waiting) waiting.delivered = true
+      },
+      (error: unknown) => this.fail(error, key),
+    )
     const settled = delivery.finally(() => this.#deliveries.delete(settled))
     this.#deliveries.add(settled)
     return await receipt
@@ -31,22 +42,27 @@ export class Receipts {
     return this.#waiting.size > 0
   }
 
+  /** The keys of undecided commands that are in the inbox, or were. */
+  get delivered(): readonly string[] {
+    return [...this.#waiting].flatMap(([key, { delivered }]) => (delivered ? [key] : []))
+  }
+
   /** The run is over: whatever was still asked is refused. */
   settleAll(refusal: Refusal): void {
     for (const key of [...this.#waiting.keys()]) this.settle(key, refusal)
   }
 
-  /** Nobody will decide any more: the writer has failed. */
-  fail(error: unknown): void {
-    for (const key of [...this.#waiting.keys()]) this.#take(key)?.reject(error)
+  /** Nobody here will decide about this command any more; or, where none is named, about any. */
+  fail(error: unknown, key?: string): void {
+    for (const each of key === undefined ? [...this.#waiting.keys()] : [key]) this.#take(each)?.reject(error)
   }
 
   /** Resolves when every command that was sent so far is in the inbox. */
-  async delivered(): Promise<void> {
+  async delivery(): Promise<void> {
     while (this.#deliveries.size > 0) await Promise.all(this.#deliveries)
   }
 
-  #take(key: string): { resolve(receipt: CommandReceipt): void; reject(error: unknown): void } | undefined {
+  #take(key: string): Waiting | undefined {
     const waiting = this.#waiting.get(key)
     this.#waiting.delete(key)
     return waiting

@@ -36,6 +36,8 @@ export class RunHub {
   #existing: Promise<unknown> = Promise.resolve()
   #result: Promise<RunResult> | undefined
   #done = false
+  /** Why this hub drives no more. */
+  #failure: { readonly error: unknown } | undefined
 
   constructor(options: HubOptions) {
     this.#options = options
@@ -78,6 +80,8 @@ export class RunHub {
       const message = `Run ${this.runId} is finished; nothing can be asked of it any more.`
       return Promise.resolve({ accepted: false, code: 'run_finished', message })
     }
+    // Whoever was relieved takes nothing back by itself: that is for a new handle, made by resume.
+    if (this.#failure) return Promise.reject(this.#failure.error)
     const { ledger, host, newKey } = this.#options
     const key = newKey()
     const receipt = this.#receipts.send(key, async () => {
@@ -92,7 +96,7 @@ export class RunHub {
     })
     if (this.#loop === undefined) {
       void this.#begin(async (loop) => {
-        await this.#receipts.delivered()
+        await this.#receipts.delivery()
         return await loop.resume()
       })
     }
@@ -121,7 +125,7 @@ export class RunHub {
       let state = await drive(loop)
       // A command may have come in while the last driver came to rest.
       while (this.#receipts.open && state.phase !== 'done' && !this.#loop?.draining) {
-        await this.#receipts.delivered()
+        await this.#receipts.delivery()
         this.#loop = this.#newLoop()
         state = await this.#loop.resume()
       }
@@ -132,6 +136,7 @@ export class RunHub {
       this.#options.onDriving(false)
       return resultOf(state)
     } catch (error) {
+      this.#failure = { error }
       this.#loop = undefined
       this.#options.onDriving(false)
       this.#options.onFailure()

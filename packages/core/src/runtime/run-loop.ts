@@ -1,5 +1,5 @@
 import type { Subject } from 'rxjs'
-import { ConfigurationError, RunNotFoundError } from '../errors.ts'
+import { ConfigurationError, LedgerConflictError, RunNotFoundError } from '../errors.ts'
 import { advance, type AdvanceOptions, type Page, type RestingAction } from '../machine/advance.ts'
 import type { Stamp } from '../machine/decision.ts'
 import { effectsOf } from '../machine/effects-of.ts'
@@ -11,6 +11,8 @@ import type { Command, StartCommand } from '../vocabulary/command.ts'
 import { eventCatalogue } from '../vocabulary/event-catalogue.ts'
 import type { RuntimeEvent } from '../vocabulary/event.ts'
 import type { RunId } from '../vocabulary/ids.ts'
+import { outsideCommandSchema } from '../vocabulary/command-schema.ts'
+import { faultOf } from '../vocabulary/schema.ts'
 import type { Signal } from '../vocabulary/signal.ts'
 import type { Agent } from './agent.ts'
 import { Effects } from './effects.ts'
@@ -77,36 +79,38 @@ export class RunLoop {
     return await this.#run(command.agent)
   }
 
-  /** Takes a run over: the epoch is raised first, so that nobody else can append, and then it is loaded. */
+  /**
+   * Takes a run over. It is read first: a run that is done, or that nobody here can drive, is left with whoever has it.
+   * Then the epoch is raised, so that nobody else can append, and what came in between is read behind it.
+   */
   async resume(): Promise<RunState> {
     const { ledger, runId } = this.#drive
-    const head = await ledger.head(runId)
-    if (head === undefined || head.seq === 0) throw new RunNotFoundError(runId)
-    // What is finished is only read: nobody's epoch is raised for it.
-    for await (const { type } of ledger.read(runId, { fromSeq: head.seq })) {
-      if (type === 'run_finished') return await this.#load()
-    }
-    if (this.#drive.onDrift === 'refuse') await this.#requireSameDefinition()
+    const found = await this.#load()
+    if (found.phase === 'done') return found
+    this.#requireDrivable(found)
     this.#epoch = (await ledger.acquire(runId)).epoch
     const state = await this.#load()
     if (state.phase === 'done') return state
-    const agent = this.#agent(state.agent)
+    const { definition } = this.#agent(state.agent)
     const why = effectsOf(state).length > 0 ? 'crash' : 'command'
-    this.#mailbox.post({ message: { type: 'resume', why, definition: agent.definition } })
+    this.#mailbox.post({ message: { type: 'resume', why, definition } })
     return await this.#run(state.agent)
   }
 
+  /** Reads what is in the ledger and not yet in the state. Whoever watches hears of it: another process may have appended it. */
   async #load(): Promise<RunState> {
-    const { ledger, runId } = this.#drive
-    for await (const event of ledger.read(runId)) this.#state = audit(this.#state, event)
+    const { ledger, runId, live } = this.#drive
+    for await (const event of ledger.read(runId, { fromSeq: (this.#state?.seq ?? 0) + 1 })) {
+      this.#state = audit(this.#state, event)
+      live.next(event)
+    }
     if (this.#state === undefined) throw new RunNotFoundError(runId)
     return this.#state
   }
 
-  async #requireSameDefinition(): Promise<void> {
-    const { definition, agent } = await this.#load()
-    this.#state = undefined
-    if (this.#agent(agent).definition.digest === definition.digest) return
+  #requireDrivable({ agent, definition }: RunState): void {
+    const { definition: own } = this.#agent(agent)
+    if (this.#drive.onDrift === 'continue' || own.digest === definition.digest) return
     throw new ConfigurationError(
       `Run ${this.#drive.runId} was started with another definition of the agent ${agent} (instructions, tools or model), and onDrift is refuse. Resume it with the code that it was started with, or with onDrift: 'continue'.`,
     )
@@ -180,17 +184,43 @@ export class RunLoop {
 
   async #readInbox(): Promise<void> {
     this.#inboxChanged = false
-    const { ledger, runId } = this.#drive
-    for (const { key, command } of await ledger.inbox(runId)) {
+    const { ledger, runId, receipts } = this.#drive
+    const delivered = receipts.delivered
+    const entries = await ledger.inbox(runId)
+    const there = new Set(entries.map(({ key }) => key))
+    const lost = delivered.filter((key) => !there.has(key) && !this.#seen.has(key))
+    if (lost.length > 0) await this.#lose(lost)
+    for (const { key, command } of entries) {
       if (this.#seen.has(key)) continue
       this.#seen.add(key)
-      this.#mailbox.post({ message: command, key })
+      const fault = faultOf(outsideCommandSchema, command)
+      if (fault) this.#refuse(key, fault)
+      else this.#mailbox.post({ message: command, key })
     }
+  }
+
+  /** Only the run's writer takes commands out of its inbox: those that are gone, another one has decided about. */
+  async #lose(keys: readonly string[]): Promise<void> {
+    const { ledger, runId, receipts } = this.#drive
+    const taken = new LedgerConflictError(
+      'epoch',
+      `Command ${keys.join(', ')} for run ${runId} was taken out of its inbox by another process, which drove the run ` +
+        `in between. What became of it is on record: load the run with resume() and look before you ask again.`,
+    )
+    for (const key of keys) receipts.fail(taken, key)
+    if ((await ledger.head(runId))?.epoch !== this.#epoch) throw taken
+  }
+
+  /** Any process can put anything into an inbox: what is no command is taken out, and stops nobody. */
+  #refuse(key: string, { path, what }: { readonly path: string; readonly what: string }): void {
+    this.#takes.push(key)
+    const message = `The command ${key} for run ${this.#drive.runId} is wrong at ${path}: ${what}. Nobody can obey it; send it again as the run's handle does.`
+    this.#drive.receipts.settle(key, { code: 'malformed', message })
   }
 
   /** Whether the run may rest: no command is on its way or waiting in the inbox. */
   async #nobodyAsks(): Promise<boolean> {
-    await this.#drive.receipts.delivered()
+    await this.#drive.receipts.delivery()
     await this.#readInbox()
     return this.#mailbox.empty && !this.#inboxChanged
   }

@@ -1,0 +1,23 @@
+import * as z from 'zod'
+import type { OutsideCommand } from './command.ts'
+import { userMessage } from './content-schema.ts'
+import { limitNames } from './limits.ts'
+import { amount, jsonObject, objectOf, optional, text, variantOf } from './schema.ts'
+
+type CommandOf<T extends OutsideCommand['type']> = Extract<OutsideCommand, { readonly type: T }>
+
+/** What may lie in a run's inbox, where any process can put it. */
+export const outsideCommandSchema: z.ZodType<OutsideCommand> = variantOf<OutsideCommand>({
+  steer: objectOf<CommandOf<'steer'>>({ type: z.literal('steer'), message: userMessage, receipt: text }),
+  queue: objectOf<CommandOf<'queue'>>({ type: z.literal('queue'), message: userMessage, receipt: text }),
+  approve: objectOf<CommandOf<'approve'>>({
+    ...{ type: z.literal('approve'), toolCallId: text, by: text, input: optional(jsonObject) },
+  }),
+  deny: objectOf<CommandOf<'deny'>>({ type: z.literal('deny'), toolCallId: text, by: text, reason: text }),
+  cancel: objectOf<CommandOf<'cancel'>>({
+    ...{ type: z.literal('cancel'), by: optional(text), reason: optional(text) },
+  }),
+  raise_limit: objectOf<CommandOf<'raise_limit'>>({
+    ...{ type: z.literal('raise_limit'), limit: z.enum(limitNames), max: amount, by: text },
+  }),
+})

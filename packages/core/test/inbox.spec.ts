@@ -1,0 +1,87 @@
+import { describe, expect, it } from 'vitest'
+import type { InboxEntry, OutsideCommand } from '@tallystick/core'
+import { testTool } from '@tallystick/core/testing'
+import { ofType, stage, typesOf } from './stage.ts'
+
+/** A run that waits for a person to decide about a payment. */
+async function waiting() {
+  const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
+  const set = stage({ steps: [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Done.' }], tools: [pay] })
+  const run = set.start()
+  const rest = await set.settle(run.result)
+  const toolCallId = rest.pendingApprovals[0]!.toolCallId
+  const put = (key: string, command: unknown): Promise<boolean> =>
+    set.ledger.put(run.id, {
+      key,
+      at: set.clock.now(),
+      command: command as OutsideCommand,
+    } satisfies InboxEntry)
+  const resume = () => set.settle(set.runtime.resume(run.id).result)
+  return { ...set, run, pay, toolCallId, put, resume }
+}
+
+describe('the inbox', () => {
+  const message = { role: 'user', parts: [{ type: 'text', text: 'Hurry.' }] }
+  const malformed: Readonly<Record<string, unknown>> = {
+    'of an unknown type': { type: 'dream' },
+    'that is none': 'approve',
+    'that approves in nobody’s name': { type: 'approve', toolCallId: 'ID' },
+    'that edits the input to no object': { type: 'approve', toolCallId: 'ID', by: 'ada', input: [1] },
+    'that denies without a reason': { type: 'deny', toolCallId: 'ID', by: 'ada' },
+    'that raises a limit nobody knows': { type: 'raise_limit', limit: 'sky', max: 1, by: 'ada' },
+    'that raises a limit to nothing': { type: 'raise_limit', limit: 'turnsMax', max: null, by: 'ada' },
+    'that steers without a message': { type: 'steer', receipt: 'r' },
+    'that only a runtime may send': { type: 'resume', why: 'crash', definition: {} },
+    'that names what every object has': { type: 'constructor' },
+  }
+
+  it.each(Object.entries(malformed))(
+    'a command %s changes nothing, and the run can still be driven',
+    async (_name, command) => {
+      const { run, put, resume, ledger, toolCallId, eventsOf, pay } = await waiting()
+      const named = JSON.parse(
+        JSON.stringify(command).replaceAll('"ID"', JSON.stringify(toolCallId)),
+      ) as unknown
+      await put('wrong', named)
+      expect(await resume()).toMatchObject({ status: 'suspended', pendingApprovals: [{ name: 'pay' }] })
+      await put('right', { type: 'approve', toolCallId, by: 'ada' })
+      expect(await resume()).toMatchObject({ status: 'done', reason: 'answered', text: 'Done.' })
+      expect(pay.runs).toHaveLength(1)
+      expect(await ledger.inbox(run.id)).toEqual([])
+      expect(ofType(await eventsOf(run), 'approval_decided')).toHaveLength(1)
+    },
+  )
+
+  it('answers whoever sends a malformed command from here with a refusal', async () => {
+    const { run, toolCallId, settle } = await waiting()
+    const receipt = await settle(run.approve(toolCallId, { by: undefined as never }))
+    expect(receipt).toMatchObject({ accepted: false, code: 'malformed' })
+    expect(receipt).toHaveProperty('message', expect.stringContaining('at by'))
+  })
+
+  it('takes one receipt for one input, however often it is put', async () => {
+    const { put, resume, eventsOf, run, toolCallId } = await waiting()
+    await put('first', { type: 'steer', message, receipt: 'r1' })
+    await put('second', { type: 'steer', message, receipt: 'r1' })
+    await put('third', { type: 'approve', toolCallId, by: 'ada' })
+    expect(await resume()).toMatchObject({ status: 'done', reason: 'answered' })
+    const events = await eventsOf(run)
+    expect(ofType(events, 'input_received').filter(({ receipt }) => receipt === 'r1')).toHaveLength(1)
+    expect(ofType(events, 'input_settled')).toMatchObject([{ receipt: 'r1', delivered: true }])
+  })
+
+  it('decides commands in the order in which they were put, each once', async () => {
+    const { put, resume, eventsOf, run, toolCallId, ledger } = await waiting()
+    await put('1', { type: 'deny', toolCallId, by: 'ada', reason: 'too much' })
+    await put('2', { type: 'approve', toolCallId, by: 'bob' })
+    expect(await put('1', { type: 'approve', toolCallId, by: 'eve' })).toBe(false)
+    expect(await resume()).toMatchObject({ status: 'done' })
+    const events = await eventsOf(run)
+    expect(ofType(events, 'approval_decided')).toMatchObject([
+      { approved: false, by: 'ada', reason: 'too much' },
+    ])
+    expect(ofType(events, 'tool_result')).toMatchObject([{ outcome: 'denied' }])
+    expect(await ledger.inbox(run.id)).toEqual([])
+    expect(typesOf(events).filter((type) => type === 'tool_started')).toEqual([])
+  })
+})
