@@ -18,6 +18,7 @@ import type { Agent } from './agent.ts'
 import { Effects } from './effects.ts'
 import { Mailbox } from './mailbox.ts'
 import type { Receipts } from './receipts.ts'
+import { steadyClock, type SteadyClock } from './steady-clock.ts'
 
 /** What a run is driven with. */
 export interface Drive {
@@ -43,6 +44,7 @@ interface Item {
  */
 export class RunLoop {
   readonly #drive: Drive
+  readonly #clock: SteadyClock
   readonly #mailbox = new Mailbox<Item>()
   readonly #seen = new Set<string>()
   #takes: string[] = []
@@ -55,6 +57,7 @@ export class RunLoop {
 
   constructor(drive: Drive) {
     this.#drive = drive
+    this.#clock = steadyClock(drive.host.clock)
   }
 
   /** Looks into the inbox again, soon. */
@@ -65,7 +68,7 @@ export class RunLoop {
 
   /** Begins nothing more, and comes to rest when what is in flight has ended, or after the grace time. */
   drain(graceMs: number): void {
-    this.#drainUntil ??= this.#drive.host.clock.now() + graceMs
+    this.#drainUntil ??= this.#clock.now() + graceMs
     this.#mailbox.wake()
   }
 
@@ -102,6 +105,7 @@ export class RunLoop {
     const { ledger, runId, live } = this.#drive
     for await (const event of ledger.read(runId, { fromSeq: (this.#state?.seq ?? 0) + 1 })) {
       this.#state = audit(this.#state, event)
+      this.#clock.atLeast(event.at)
       live.next(event)
     }
     if (this.#state === undefined) throw new RunNotFoundError(runId)
@@ -127,7 +131,9 @@ export class RunLoop {
   async #run(agentName: string): Promise<RunState> {
     const { runId, ledger, host } = this.#drive
     const agent = this.#agent(agentName)
-    const effects = new Effects(agent, host, (signal) => this.#mailbox.post({ message: signal }))
+    const effects = new Effects(agent, { ...host, clock: this.#clock }, (signal) =>
+      this.#mailbox.post({ message: signal }),
+    )
     const hints = ledger.changes(runId).subscribe({ next: () => this.poke(), error: host.report })
     try {
       for (;;) {
@@ -155,7 +161,7 @@ export class RunLoop {
 
   /** Waits for what is in flight, as long as there is time for it. */
   async #isDrained(busy: boolean): Promise<boolean> {
-    if (!busy || this.#drive.host.clock.now() >= (this.#drainUntil ?? 0)) return true
+    if (!busy || this.#clock.now() >= (this.#drainUntil ?? 0)) return true
     await this.#arrival(this.#drainUntil)
     return false
   }
@@ -226,17 +232,16 @@ export class RunLoop {
   }
 
   async #arrival(wakeAt: number | undefined): Promise<void> {
-    const { clock } = this.#drive.host
     this.#timer?.()
     if (wakeAt !== undefined) {
-      this.#timer = clock.schedule(Math.max(1, wakeAt - clock.now()), () => this.#mailbox.wake())
+      const delayMs = Math.max(1, wakeAt - this.#clock.now())
+      this.#timer = this.#clock.schedule(delayMs, () => this.#mailbox.wake())
     }
     await this.#mailbox.arrival()
   }
 
   #stamp(): Stamp {
-    const { clock, random } = this.#drive.host
-    return { at: clock.now(), random: random() }
+    return { at: this.#clock.now(), random: this.#drive.host.random() }
   }
 }
 

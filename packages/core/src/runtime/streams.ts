@@ -42,7 +42,7 @@ export function eventsOf({ runId, ledger, live, report }: EventSource): Observab
         if (subscriber.closed) return
         emit(event)
       }
-      waiting.forEach(emit)
+      waiting.splice(0).forEach(emit)
       caughtUp = true
       if (failure) subscriber.error(failure.error)
     }
@@ -72,7 +72,7 @@ export async function* iterateEvents(
   events$: Observable<RuntimeEvent>,
   rest: Promise<{ readonly seq: number }>,
 ): AsyncGenerator<RuntimeEvent, void, undefined> {
-  const queue: RuntimeEvent[] = []
+  let arrived: RuntimeEvent[] = []
   let wake: () => void = () => {}
   let restSeq = Infinity
   let failure: { readonly error: unknown } | undefined
@@ -82,7 +82,7 @@ export async function* iterateEvents(
   }
   const subscription = events$.subscribe({
     next: (event) => {
-      queue.push(event)
+      arrived.push(event)
       wake()
     },
     error: fail,
@@ -93,17 +93,19 @@ export async function* iterateEvents(
   }, fail)
   try {
     for (let seq = 0; seq < restSeq;) {
-      const event = queue.shift()
-      if (event) {
+      // Taken as a whole: shifting events off one by one would cost more the more of them there are.
+      const batch = arrived
+      arrived = []
+      for (const event of batch) {
         seq = event.seq
         yield event
-      } else if (failure) {
-        throw failure.error
-      } else {
-        await new Promise<void>((resolve) => {
-          wake = resolve
-        })
+        if (seq >= restSeq) return
       }
+      if (arrived.length > 0 || seq >= restSeq) continue
+      if (failure) throw failure.error
+      await new Promise<void>((resolve) => {
+        wake = resolve
+      })
     }
   } finally {
     subscription.unsubscribe()

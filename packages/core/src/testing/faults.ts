@@ -56,8 +56,8 @@ export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
       dead = true
       throw new SimulatedCrash()
     }
-    pending.push(...events)
-    if (options.durability === 'barrier') durable.push(...pending.splice(0))
+    for (const event of events) pending.push(event)
+    if (options.durability === 'barrier') for (const event of pending.splice(0)) durable.push(event)
     return head
   }
   return {
