@@ -4,6 +4,7 @@ import { defaultLimits } from '../vocabulary/limits.ts'
 import type { Action } from './action.ts'
 import { startOf } from './decide-tool-signal.ts'
 import { digestOf } from './digest.ts'
+import { effectsOf, stopReason } from './effects-of.ts'
 import { sameAnswers } from './call-log.ts'
 import { activeMs, callsLeft, deadlineOf, meetLimit, repeatLimit } from './limit-check.ts'
 import { textContent } from './outcome-text.ts'
@@ -212,15 +213,15 @@ function inject(state: ExecutingState): Action | undefined {
 
 /** Nothing to record: something runs, or only a person can go on. */
 function rest(state: ExecutingState): Action {
-  const busy = state.calls.some((call) => call.status === 'started' || call.status === 'in_doubt')
-  if (!busy) return { kind: 'suspend' }
-  if (state.cancel) return { kind: 'wait', wakeAt: state.cancel.at + graceMs(state) }
-  const { metLimit } = state
-  const wakeAt = metLimit ? metLimit.at + graceMs(state) : deadlineOf(state)
-  const timed = metLimit === undefined || metLimit.limit === 'durationMaxMs'
-  return timed && wakeAt !== undefined && !state.reply.finalizing
-    ? { kind: 'wait', wakeAt }
-    : { kind: 'wait' }
+  if (effectsOf(state).length === 0) return { kind: 'suspend' }
+  const wakeAt = graceEnd(state) ?? (state.metLimit ? undefined : deadlineOf(state))
+  return wakeAt === undefined || state.reply.finalizing ? { kind: 'wait' } : { kind: 'wait', wakeAt }
+}
+
+/** When tools that were asked to stop are left behind; `undefined` where none was. */
+function graceEnd(state: ExecutingState): number | undefined {
+  if (state.cancel) return state.cancel.at + graceMs(state)
+  return stopReason(state) === undefined || !state.metLimit ? undefined : state.metLimit.at + graceMs(state)
 }
 
 function withStatus(state: ExecutingState, status: CallStatus): readonly Call[] {

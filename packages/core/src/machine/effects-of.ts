@@ -39,7 +39,7 @@ export function isSuspended(state: RunState): boolean {
 }
 
 /** Why tools that run have to stop, if they have to. */
-function stopReason({ cancel, metLimit }: RunState): string | undefined {
+export function stopReason({ cancel, metLimit }: RunState): string | undefined {
   if (cancel) return cancel.reason ?? 'The run was cancelled.'
   return metLimit?.limit === 'durationMaxMs' && metLimit.policy !== 'ask'
     ? 'The time of the run is up.'

@@ -64,6 +64,9 @@ export function manualClock(startMs: number = Date.UTC(2026, 0, 1)): ManualClock
 /** Turns of the promise queue without anyone looking at the clock, after which nothing is taken to move any more. */
 const QUIET_TURNS = 20_000
 
+/** More jumps of time than any test needs: beyond, something wakes for nothing, again and again. */
+const JUMPS_MAX = 10_000
+
 /**
  * Waits for a promise under a manual clock: whenever nothing moves any more, time jumps to the next timer. For code
  * that waits for nothing but promises and this clock, and looks at the clock as it goes, as the runtime does for every
@@ -75,7 +78,9 @@ export async function settle<T>(clock: ManualClock, promise: Promise<T>): Promis
     watched.settled = true
   }
   promise.then(done, done)
-  for (;;) {
+  for (let jumps = 0; ; jumps++) {
+    if (jumps > JUMPS_MAX)
+      throw new Error(`Time has jumped ${JUMPS_MAX} times, and the promise has not settled.`)
     await quiet(clock, watched)
     if (watched.settled) return await promise
     if (!clock.advanceToNext()) {
