@@ -66,7 +66,7 @@ function renderRequest(
     },
   )
   const turns = turnsOf(drafts, { ids: callIds(calls, identifierLengthMax), names })
-  const maxTokens = request.maxOutputTokens ?? settings.maxOutputTokens
+  const maxTokens = Math.min(request.maxOutputTokens ?? Infinity, settings.maxOutputTokens)
   const choice = choiceOf(request, [...new Set(calls.map((call) => call.name))], names, providerTools)
   const thinking = thinkingOf(settings.thinking, request.toolChoice, turns, maxTokens)
   const container = liveContainer(drafts, now)
