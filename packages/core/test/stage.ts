@@ -1,4 +1,6 @@
+import { expect } from 'vitest'
 import {
+  auditAll,
   createRuntime,
   defineAgent,
   memoryLedger,
@@ -11,6 +13,7 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import {
+  checkLaws,
   manualClock,
   scriptedModel,
   settle,
@@ -68,6 +71,13 @@ export function stage(options: StageOptions = {}): Stage {
 export async function recorded(ledger: Ledger, runId: string): Promise<readonly RuntimeEvent[]> {
   const events: RuntimeEvent[] = []
   for await (const event of ledger.read(runId as Run['id'])) events.push(event)
+  return events
+}
+
+/** The same events, once the laws have been held against them. */
+export function checkedRun(events: readonly RuntimeEvent[]): readonly RuntimeEvent[] {
+  auditAll(events)
+  expect(checkLaws(events)).toEqual([])
   return events
 }
 

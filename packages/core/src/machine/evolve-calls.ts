@@ -39,8 +39,12 @@ export function evolveCalls(state: RunState, event: CallsEvent): RunState {
     case 'approval_requested':
       return changeCall(state, event, ['to_ask', 'in_doubt'], (call) => {
         requireAttempt(state, event, call.attempts + 1)
-        const { expiresAt } = event
-        return { ...call, status: 'awaiting_approval', ...(expiresAt !== undefined && { expiresAt }) }
+        const { expiresAt, reason } = event
+        return {
+          ...{ ...call, status: 'awaiting_approval' },
+          ...(expiresAt !== undefined && { expiresAt }),
+          ...(reason !== undefined && { askReason: reason }),
+        }
       })
     case 'approval_decided':
       return changeCall(state, event, ['awaiting_approval'], (call) => decided(state, event, call))

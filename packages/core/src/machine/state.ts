@@ -150,6 +150,7 @@ export interface Call {
   readonly recovery?: Recovery
   /** Of the input that the model wrote. */
   readonly inputDigest?: string
+  /** Why a person is asked. */
   readonly askReason?: string
   /** When an approval that is asked for counts as denied. */
   readonly expiresAt?: number

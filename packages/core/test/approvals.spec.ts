@@ -1,0 +1,289 @@
+import { describe, expect, it } from 'vitest'
+import type { OutsideCommand, RunId, RunResult, RuntimeEvent } from '@tallystick/core'
+import { mortalLedger, testTool, type TestTool } from '@tallystick/core/testing'
+import { memoryLedger } from '@tallystick/core'
+import { checkedRun, ofType, stage, typesOf, type Stage } from './stage.ts'
+
+function asking(name: string, more: Partial<Parameters<typeof testTool>[0]> = {}): TestTool {
+  return testTool({
+    name,
+    effect: 'write',
+    check: () => ({ kind: 'ask', reason: `${name} needs a person` }),
+    ...more,
+  })
+}
+
+const idsOf = ({ pendingApprovals }: RunResult): readonly string[] =>
+  pendingApprovals.map(({ toolCallId }) => toolCallId)
+
+const outcomes = (events: readonly RuntimeEvent[]): readonly unknown[] =>
+  ofType(events, 'tool_result').map(({ name, outcome }) => [name, outcome])
+
+type Decision = Extract<OutsideCommand, { readonly type: 'approve' | 'deny' }>
+
+/** How a person's decision can reach a run: over its handle, or from another process over the ledger's inbox. */
+const ways: readonly [string, (set: Stage, runId: RunId, command: Decision) => Promise<RunResult>][] = [
+  [
+    'over the handle',
+    async ({ runtime, settle }, runId, command) => {
+      const run = runtime.resume(runId)
+      await settle(run.result)
+      const sent =
+        command.type === 'approve'
+          ? run.approve(command.toolCallId, command)
+          : run.deny(command.toolCallId, command)
+      expect(await settle(sent)).toEqual({ accepted: true })
+      return await settle(run.result)
+    },
+  ],
+  [
+    'from another process',
+    async ({ ledger, agent, clock, settle }, runId, command) => {
+      await ledger.put(runId, { key: 'k1', command, at: clock.now() })
+      const other = stage({ ledger, clock, model: agent.model, tools: agent.tools })
+      return await settle(other.runtime.resume(runId).result)
+    },
+  ],
+]
+
+describe.each(ways)('a decision %s', (_name, decide) => {
+  it('lets the call run with the input that the person has edited, once', async () => {
+    const pay = asking('pay')
+    const set = stage({
+      steps: [{ toolCalls: [{ name: 'pay', input: { usd: 5 } }] }, { text: 'Paid.' }],
+      tools: [pay],
+    })
+    const rest = await set.play()
+    expect(rest).toMatchObject({
+      status: 'suspended',
+      pendingApprovals: [{ name: 'pay', input: { usd: 5 }, reason: 'pay needs a person' }],
+    })
+    const [toolCallId = ''] = idsOf(rest)
+    const result = await decide(set, rest.runId, {
+      type: 'approve',
+      toolCallId,
+      by: 'ada',
+      input: { usd: 4 },
+    })
+    expect(result).toMatchObject({ status: 'done', reason: 'answered', text: 'Paid.' })
+    expect(pay.runs.map(({ input }) => input)).toEqual([{ usd: 4 }])
+    const events = checkedRun(await set.eventsOf(rest.runId))
+    expect(ofType(events, 'approval_decided')).toMatchObject([
+      { approved: true, by: 'ada', input: { usd: 4 } },
+    ])
+    // The decision is bound to what was asked about; what the model wrote stays as it was.
+    const [asked] = ofType(events, 'approval_requested')
+    expect(ofType(events, 'approval_decided')[0]?.inputDigest).toBe(asked?.inputDigest)
+    expect(ofType(events, 'tool_request_ready')[0]?.input).toEqual({ usd: 5 })
+  })
+
+  it('tells the model why it was denied, and runs nothing', async () => {
+    const pay = asking('pay')
+    const set = stage({
+      steps: [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'I see.' }],
+      tools: [pay],
+    })
+    const rest = await set.play()
+    const [toolCallId = ''] = idsOf(rest)
+    const result = await decide(set, rest.runId, {
+      type: 'deny',
+      toolCallId,
+      by: 'ada',
+      reason: 'the shop is shut',
+    })
+    expect(result).toMatchObject({ status: 'done', text: 'I see.', toolCalls: 0 })
+    expect(pay.runs).toEqual([])
+    expect(set.model.requests[1]?.messages.at(-1)).toMatchObject({
+      role: 'tool',
+      results: [
+        { outcome: 'denied', content: [{ type: 'text', text: 'ada denied this call: the shop is shut' }] },
+      ],
+    })
+    checkedRun(await set.eventsOf(rest.runId))
+  })
+})
+
+describe('a decision about a call', () => {
+  const paying = async (): Promise<{ set: Stage; rest: RunResult; pay: TestTool; toolCallId: string }> => {
+    const pay = asking('pay', { run: () => new Promise(() => {}) })
+    const set = stage({
+      steps: [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Paid.' }],
+      tools: [pay],
+    })
+    const rest = await set.play()
+    return { set, rest, pay, toolCallId: idsOf(rest)[0]! }
+  }
+
+  it('is taken once: a second is refused, and changes nothing', async () => {
+    const { set, rest, pay, toolCallId } = await paying()
+    const run = set.runtime.resume(rest.runId)
+    const receipts = await set.settle(
+      Promise.all([
+        run.approve(toolCallId, { by: 'ada' }),
+        run.deny(toolCallId, { by: 'bob', reason: 'no' }),
+        run.approve(toolCallId, { by: 'cat', input: { usd: 1_000 } }),
+      ]),
+    )
+    expect(receipts[0]).toEqual({ accepted: true })
+    expect(receipts.slice(1)).toMatchObject([
+      { accepted: false, code: 'not_awaiting_approval' },
+      { accepted: false, code: 'not_awaiting_approval' },
+    ])
+    expect(await set.settle(run.approve(toolCallId, { by: 'dan' }))).toMatchObject({
+      accepted: false,
+      message: expect.stringContaining('it is started'),
+    })
+    expect(pay.runs.map(({ input }) => input)).toEqual([{}])
+    expect(ofType(await set.eventsOf(rest.runId), 'approval_decided')).toMatchObject([{ by: 'ada' }])
+  })
+
+  it('is refused for a call that the run does not have, and one that needs none', async () => {
+    const look = testTool({ name: 'look', run: () => new Promise(() => {}) })
+    const set = stage({
+      steps: [{ toolCalls: ['look', 'pay'].map((name) => ({ name, input: {} })) }],
+      tools: [look, asking('pay')],
+    })
+    const run = set.start()
+    const started = new Promise<string>((resolve) => {
+      run.events$.subscribe((event) => {
+        if (event.type === 'tool_started') resolve(event.toolCallId)
+      })
+    })
+    const looking = await set.settle(started)
+    expect(await set.settle(run.approve('call_1', { by: 'ada' }))).toMatchObject({
+      ...{ accepted: false, code: 'unknown_call' },
+      message: `Run ${run.id} has no open tool call call_1; show the run to see which wait.`,
+    })
+    expect(await set.settle(run.approve(looking, { by: 'ada' }))).toMatchObject({
+      accepted: false,
+      code: 'not_awaiting_approval',
+    })
+  })
+
+  it('is refused once the call has its result', async () => {
+    const { set, rest, toolCallId } = await paying()
+    const run = set.runtime.resume(rest.runId)
+    await set.settle(run.deny(toolCallId, { by: 'ada', reason: 'no' }))
+    await set.settle(run.result)
+    expect(await set.settle(run.approve(toolCallId, { by: 'bob' }))).toMatchObject({ code: 'run_finished' })
+  })
+})
+
+describe('several calls that wait for a person', () => {
+  const names = ['first', 'second', 'third']
+  const threeCalls = (): { set: Stage; tools: readonly TestTool[] } => {
+    const tools = names.map((name) => asking(name))
+    const toolCalls = names.map((name) => ({ name, input: {} }))
+    return { set: stage({ steps: [{ toolCalls }, { text: 'All done.' }], tools }), tools }
+  }
+
+  it('are asked about together, and decided in any order; writes run in the order of the request', async () => {
+    const { set } = threeCalls()
+    const rest = await set.play()
+    expect(rest.pendingApprovals.map(({ name }) => name)).toEqual(names)
+    const run = set.runtime.resume(rest.runId)
+    const [first, second, third] = idsOf(rest) as [string, string, string]
+    await set.settle(run.approve(third, { by: 'ada' }))
+    expect(await set.settle(run.result)).toMatchObject({ status: 'suspended', toolCalls: 0 })
+    await set.settle(run.deny(second, { by: 'ada', reason: 'not now' }))
+    await set.settle(run.approve(first, { by: 'ada' }))
+    expect(await set.settle(run.result)).toMatchObject({ status: 'done', text: 'All done.', toolCalls: 2 })
+    const events = checkedRun(await set.eventsOf(rest.runId))
+    expect(ofType(events, 'tool_started').map(({ name }) => name)).toEqual(['first', 'third'])
+    const results = set.model.requests[1]?.messages.at(-1)
+    expect(results).toMatchObject({
+      results: [{ outcome: 'success' }, { outcome: 'denied' }, { outcome: 'success' }],
+    })
+  })
+
+  it('may be decided all at once', async () => {
+    const { set, tools } = threeCalls()
+    const rest = await set.play()
+    const run = set.runtime.resume(rest.runId)
+    const receipts = Promise.all(idsOf(rest).map((id) => run.approve(id, { by: 'ada' })))
+    expect(await set.settle(receipts)).toEqual(names.map(() => ({ accepted: true })))
+    expect(await set.settle(run.result)).toMatchObject({ status: 'done', toolCalls: 3 })
+    expect(tools.map(({ runs }) => runs.length)).toEqual([1, 1, 1])
+    expect(outcomes(checkedRun(await set.eventsOf(rest.runId)))).toEqual(
+      names.map((name) => [name, 'success']),
+    )
+  })
+
+  it('hold back no read that needs no person', async () => {
+    const look = testTool({ name: 'look' })
+    const set = stage({
+      steps: [{ toolCalls: ['pay', 'look'].map((name) => ({ name, input: {} })) }],
+      tools: [asking('pay'), look],
+    })
+    expect(await set.play()).toMatchObject({ status: 'suspended', toolCalls: 1 })
+    expect(look.runs).toHaveLength(1)
+  })
+
+  it('hold back every write behind them', async () => {
+    const write = testTool({ name: 'write', effect: 'write' })
+    const set = stage({
+      steps: [{ toolCalls: ['pay', 'write'].map((name) => ({ name, input: {} })) }, { text: 'Done.' }],
+      tools: [asking('pay'), write],
+    })
+    const rest = await set.play()
+    expect(write.runs).toEqual([])
+    const run = set.runtime.resume(rest.runId)
+    await set.settle(run.approve(idsOf(rest)[0]!, { by: 'ada' }))
+    expect(await set.settle(run.result)).toMatchObject({ reason: 'answered' })
+    expect(write.runs).toHaveLength(1)
+  })
+})
+
+describe('a call in doubt whose tool wants a person to decide', () => {
+  /** A run whose process died while the tool ran. */
+  async function inDoubt(): Promise<{ set: Stage; rest: RunResult; send: TestTool }> {
+    const ledger = memoryLedger()
+    const dying = mortalLedger(ledger, { append: 7, stored: true })
+    const steps = [{ toolCalls: [{ name: 'send', input: {} }] }, { text: 'Sent.' }]
+    const make = (run?: () => Promise<string>): TestTool =>
+      testTool({ name: 'send', effect: 'write', recovery: 'ask', ...(run && { run }) })
+    const send = make()
+    const first = stage({ ledger: dying, steps, tools: [make(() => new Promise(() => {}))] })
+    const run = first.start()
+    const dead = new Promise<void>((resolve) => {
+      run.events$.subscribe(({ type }) => {
+        if (type === 'tool_started') resolve()
+      })
+    })
+    await first.settle(dead)
+    const set = stage({ ledger, clock: first.clock, steps: steps.slice(1), tools: [send] })
+    const rest = await set.settle(set.runtime.resume(run.id).result)
+    return { set, rest, send }
+  }
+
+  it('is started again only if the person says so, under the same key', async () => {
+    const { set, rest, send } = await inDoubt()
+    expect(rest).toMatchObject({ status: 'suspended', pendingApprovals: [{ name: 'send' }] })
+    expect(rest.pendingApprovals[0]?.reason).toContain('nobody knows whether it took effect')
+    const run = set.runtime.resume(rest.runId)
+    await set.settle(run.approve(idsOf(rest)[0]!, { by: 'ada' }))
+    expect(await set.settle(run.result)).toMatchObject({ status: 'done', toolCalls: 1 })
+    const starts = ofType(checkedRun(await set.eventsOf(rest.runId)), 'tool_started')
+    expect(starts.map(({ attempt }) => attempt)).toEqual([1, 2])
+    expect(new Set(starts.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1)
+    expect(send.runs.map(({ attempt, idempotencyKey }) => [attempt, idempotencyKey])).toEqual([
+      [2, starts[0]!.idempotencyKey],
+    ])
+  })
+
+  it('stays in doubt for the model when the person says no', async () => {
+    const { set, rest, send } = await inDoubt()
+    const run = set.runtime.resume(rest.runId)
+    await set.settle(run.deny(idsOf(rest)[0]!, { by: 'ada', reason: 'it arrived' }))
+    expect(await set.settle(run.result)).toMatchObject({ status: 'done' })
+    const events = checkedRun(await set.eventsOf(rest.runId))
+    expect(outcomes(events)).toEqual([['send', 'interrupted']])
+    expect(ofType(events, 'tool_result')[0]?.content).toMatchObject([
+      {
+        text: 'Nobody knows whether this call took effect, and ada decided not to start it again: it arrived',
+      },
+    ])
+    expect(send.runs).toEqual([])
+    expect(typesOf(events).filter((type) => type === 'tool_started')).toHaveLength(1)
+  })
+})
