@@ -1,9 +1,9 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { defineAgent, memoryLedger, type Ledger, type RuntimeEvent } from '@tallystick/core'
-import { copyPrefix } from '@tallystick/core/testing'
+import { copyPrefix, idleAgentOf, playProgram, type Program } from '@tallystick/core/testing'
+import { randomProgram } from '@tallystick/core/testing/random'
 import { replayRun } from '@tallystick/ledger'
-import { idleAgentOf, play, program, type Program } from '../../core/test/program.ts'
 
 const numRuns = Number(process.env['TALLYSTICK_RUNS'] ?? 300)
 
@@ -22,8 +22,8 @@ async function replay(random: Program, events: readonly RuntimeEvent[], change?:
 describe('replayRun', () => {
   it('drives every random run again to the same events, crashes, denials and cancels included', async () => {
     await fc.assert(
-      fc.asyncProperty(program, async (random) => {
-        const { events } = await play(random)
+      fc.asyncProperty(randomProgram, async (random) => {
+        const { events } = await playProgram(random)
         const report = await replay(random, events)
         expect(report).toEqual({ runId: events[0]!.runId, events: events.length })
       }),
@@ -33,8 +33,8 @@ describe('replayRun', () => {
 
   it('replays a run that is still under way as far as it goes', async () => {
     await fc.assert(
-      fc.asyncProperty(program, fc.nat(), async (random, cut) => {
-        const { events } = await play(random)
+      fc.asyncProperty(randomProgram, fc.nat(), async (random, cut) => {
+        const { events } = await playProgram(random)
         const prefix = events.slice(0, 2 + (cut % (events.length - 1)))
         expect((await replay(random, prefix)).divergence).toBeUndefined()
       }),
@@ -44,8 +44,8 @@ describe('replayRun', () => {
 
   it('finds the first event that differs when the code has changed', async () => {
     await fc.assert(
-      fc.asyncProperty(program, async (random) => {
-        const { events } = await play(random)
+      fc.asyncProperty(randomProgram, async (random) => {
+        const { events } = await playProgram(random)
         const { divergence } = await replay(random, events, { instructions: 'Something else.' })
         expect(divergence?.seq).toBe(1)
         expect(divergence?.differences.map(({ path }) => path).sort()).toEqual([
@@ -59,8 +59,8 @@ describe('replayRun', () => {
 
   it('finds a recorded decision that the machine would not take', async () => {
     await fc.assert(
-      fc.asyncProperty(program, async (random) => {
-        const { events } = await play(random)
+      fc.asyncProperty(randomProgram, async (random) => {
+        const { events } = await playProgram(random)
         const finished = events.at(-1)
         if (finished?.type !== 'run_finished') return
         const reason = finished.reason === 'answered' ? 'cancelled' : 'answered'

@@ -18,10 +18,12 @@ export interface CallLog {
   readonly store: { readonly calls: LoggedCall[]; readonly places: Map<string, number[]> }
 }
 
+/** The log of a run that has called nothing. */
 export function emptyCallLog(): CallLog {
   return { length: 0, store: { calls: [], places: new Map() } }
 }
 
+/** The log with one more call at its end. */
 export function logCall(log: CallLog, call: LoggedCall): CallLog {
   const store = log.store.calls.length === log.length ? log.store : copyStore(log)
   const key = keyOf(call)

@@ -229,12 +229,7 @@ function withStatus(state: ExecutingState, status: CallStatus): readonly Call[] 
 }
 
 /** The result that the runtime itself gives a call: its own words for the outcome where no `text` says more. */
-export function resultFact(
-  state: RunState,
-  call: Call,
-  outcome: Outcome,
-  text?: string,
-): FactOf<'tool_result'> {
+function resultFact(state: RunState, call: Call, outcome: Outcome, text?: string): FactOf<'tool_result'> {
   const { toolCallId, name } = call
   return {
     type: 'tool_result',

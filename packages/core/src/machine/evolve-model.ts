@@ -62,6 +62,7 @@ export function withAttempt(
   return { ...state, attempt: change(state.attempt) }
 }
 
+/** What the latest attempt has used, over what it reported before. */
 export function withUsage(state: RunState, event: EventOf<'usage_updated'>): RunState {
   const { totals } = state
   const usage = addUsage(totals.settledUsage, event.usage)
@@ -70,6 +71,7 @@ export function withUsage(state: RunState, event: EventOf<'usage_updated'>): Run
   return { ...state, totals: { ...totals, usage, latestUsage, ...(costUsd !== undefined && { costUsd }) } }
 }
 
+/** The reply enters the history, and its calls are to be collected. */
 export function replied(state: RunState, event: EventOf<'assistant_message_finished'>): CollectingState {
   if (state.phase !== 'streaming') throw illegal(state, event)
   const { attempt } = state
@@ -97,6 +99,7 @@ export function replied(state: RunState, event: EventOf<'assistant_message_finis
   }
 }
 
+/** The attempt has failed; what follows is the controller's to say. */
 export function attemptFailed(state: RunState, event: EventOf<'model_stream_failed'>): RunState {
   const { failure, retryAt } = event
   const failed = { failure, ...(retryAt !== undefined && { retryAt }) }

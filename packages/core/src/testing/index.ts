@@ -14,3 +14,12 @@ export { seededRandom } from './seeded-random.ts'
 export { simulate, type Simulated, type SimulatedDecision, type Simulation } from './simulate.ts'
 export { ledgerContract, type LedgerContractCase, type OpenLedger } from './ledger-contract.ts'
 export { everyFact, sampleCallId, sampleMessage, sampleRunId, stamped } from './sample-facts.ts'
+export {
+  idleAgentOf,
+  playProgram,
+  type CallPlan,
+  type Played,
+  type Program,
+  type Step,
+  type World,
+} from './program.ts'

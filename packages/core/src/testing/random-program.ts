@@ -1,0 +1,64 @@
+import * as fc from 'fast-check'
+import type { StopReason } from '../vocabulary/content.ts'
+import type { CallPlan, Program, Step } from './program.ts'
+
+const toolNames = ['read', 'write', 'rerunnable', 'reconciled', 'asking', 'no_such_tool'] as const
+
+const callPlan: fc.Arbitrary<CallPlan> = fc.record({
+  tool: fc.constantFrom(...toolNames),
+  behaviour: fc.oneof(
+    { weight: 4, arbitrary: fc.constant('succeed' as const) },
+    { weight: 1, arbitrary: fc.constantFrom('throw', 'hang', 'progress', 'invalid', 'malformed') },
+  ),
+})
+
+const step: fc.Arbitrary<Step> = fc.record({
+  text: fc.string({ maxLength: 12 }),
+  reasoning: fc.constantFrom('', '', 'Hm.'),
+  calls: fc.array(callPlan, { maxLength: 4 }),
+  stopReason: fc.oneof(
+    { weight: 8, arbitrary: fc.constant(undefined) },
+    { weight: 1, arbitrary: fc.constantFrom<StopReason>('max_tokens', 'refused', 'paused', 'other', 'end') },
+  ),
+  failures: fc.oneof(
+    { weight: 5, arbitrary: fc.constant([]) },
+    {
+      weight: 1,
+      arbitrary: fc.array(fc.constantFrom('overloaded', 'network', 'truncated', 'authentication'), {
+        maxLength: 5,
+      }),
+    },
+  ),
+})
+
+/** Any program: every kind of trouble, in any order. Needs fast-check. */
+export const randomProgram: fc.Arbitrary<Program> = fc.record({
+  steps: fc.array(step, { maxLength: 5 }),
+  limits: fc.record(
+    {
+      turnsMax: fc.integer({ min: 0, max: 6 }),
+      toolCallsMax: fc.integer({ min: 0, max: 8 }),
+      toolCallsPerTurnMax: fc.integer({ min: 1, max: 3 }),
+      concurrencyMax: fc.integer({ min: 1, max: 3 }),
+      tokensMax: fc.integer({ min: 0, max: 3_000 }),
+      outputTokensMax: fc.integer({ min: 0, max: 400 }),
+      inputTokensMax: fc.integer({ min: 0, max: 2_000 }),
+      costMaxUsd: fc.double({ min: 0, max: 0.02, noNaN: true }),
+      durationMaxMs: fc.integer({ min: 0, max: 3_000 }),
+      repeatsMax: fc.integer({ min: 1, max: 3 }),
+      callsMaxByTool: fc.constantFrom({ read: 1 }, { write: 0, asking: 1 }),
+      onLimit: fc.constantFrom('finalize', 'stop', 'ask'),
+    },
+    { requiredKeys: [] },
+  ),
+  crashes: fc.array(fc.record({ append: fc.integer({ min: 1, max: 25 }), stored: fc.boolean() }), {
+    maxLength: 3,
+  }),
+  cancelAtSeq: fc.option(fc.integer({ min: 1, max: 80 }), { nil: undefined, freq: 2 }),
+  inputs: fc.array(
+    fc.record({ atSeq: fc.integer({ min: 1, max: 60 }), delivery: fc.constantFrom('steer', 'queue') }),
+    { maxLength: 2 },
+  ),
+  decisions: fc.array(fc.constantFrom('approve', 'deny', 'edit'), { maxLength: 4 }),
+  randomness: fc.integer({ min: 0, max: 0xffffffff }),
+})
