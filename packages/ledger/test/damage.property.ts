@@ -118,4 +118,23 @@ describe('a ledger file whose bytes have changed', () => {
     await expect(foldTo(ledger, runId)).rejects.toThrow(LedgerDamagedError)
     await ledger.close()
   })
+
+  it.each([
+    ['removed', 'delete from event where run_id = ? and seq = ?'],
+    ['cut off with all that followed', 'delete from event where run_id = ? and seq >= ?'],
+  ])('hands out nothing behind an event that was %s', async (_how, statement) => {
+    const sound = await soundLedger()
+    const [runId, events] = [sound.runIds[0] as RunId, sound.events[0] ?? []]
+    tamper(sound.path, (database) => database.prepare(statement).run(runId, 9))
+    const ledger = sqliteLedger(sound.path, { readOnly: true })
+    const read: RuntimeEvent[] = []
+    const reading = async (): Promise<void> => {
+      for await (const event of ledger.read(runId)) read.push(event)
+    }
+    await expect(reading()).rejects.toThrow(`Run ${runId} is damaged at seq 9: the event is missing.`)
+    expect(read).toEqual(events.slice(0, 8))
+    await expect(Array.fromAsync(ledger.read(runId, { fromSeq: 10 }))).rejects.toThrow(LedgerDamagedError)
+    expect(await Array.fromAsync(ledger.read(runId, { toSeq: 8 }))).toEqual(events.slice(0, 8))
+    await ledger.close()
+  })
 })

@@ -1,11 +1,13 @@
 import BetterSqlite3, { type Database } from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
-import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { Committer } from '../src/sqlite/committer.ts'
 import { migrate } from '../src/sqlite/migrate.ts'
 import { SqliteStore } from '../src/sqlite/sqlite-store.ts'
 import type { LedgerTables } from '../src/sqlite/tables.ts'
+import { withRaw } from './support/raw-database.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
 const [normal, full] = [1, 2]
@@ -47,7 +49,7 @@ describe('a commit', () => {
 
   it('is undone whole when its work throws, and the next one is free', () => {
     const opened = database()
-    opened.exec('create table t (a) strict'.replace('(a)', '(a integer)'))
+    opened.exec('create table t (a integer) strict')
     const committer = new Committer(opened)
     const insert = opened.prepare('insert into t values (1)')
     const failing = (): never => {
@@ -60,19 +62,69 @@ describe('a commit', () => {
     expect(opened.prepare('select count(*) from t').pluck().get()).toBe(1)
   })
 
-  it('is known to be unsynced until a barrier follows', () => {
-    const committer = new Committer(database())
-    const states = (['lazy', 'barrier', 'lazy', 'lazy'] as const).map((durability) => {
-      committer.transact(durability, () => undefined)
+  it('is known to be unsynced until a barrier that writes something follows', () => {
+    const opened = database()
+    opened.exec('create table t (a integer) strict')
+    const committer = new Committer(opened)
+    const insert = opened.prepare('insert into t values (1)')
+    const nothing = (): undefined => undefined
+    const write = (): unknown => insert.run()
+    const steps = [
+      ['lazy', nothing],
+      ['lazy', write],
+      ['barrier', nothing],
+      ['barrier', write],
+      ['lazy', write],
+      ['lazy', nothing],
+    ] as const
+    const states = steps.map(([durability, work]) => {
+      committer.transact(durability, work)
       return committer.hasUnsynced
     })
-    expect(states).toEqual([true, false, true, true])
+    expect(states).toEqual([false, true, true, false, true, true])
+  })
+})
+
+const run = sampleRunId(1)
+const start = stamped(run, [everyFact(run).run_started])
+
+describe('what others act upon', () => {
+  it('is synced when it is answered: a take-over and a put harden what came before', async () => {
+    const ledger = await store(database())
+    const command = { type: 'steer', message: sampleMessage('x'), receipt: 'r' } as const
+    ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'lazy' })
+    expect(ledger.committer.hasUnsynced).toBe(true)
+    ledger.acquire(run)
+    expect(ledger.committer.hasUnsynced).toBe(false)
+    const next = stamped(run, [everyFact(run).cancel_requested], { afterSeq: 1, epoch: 2 })
+    ledger.append(run, { expectedSeq: 1, epoch: 2 }, next, { durability: 'lazy' })
+    ledger.put(run, { key: 'k1', command, at: 1 })
+    expect(ledger.committer.hasUnsynced).toBe(false)
+  })
+
+  it('is synced when the ledger is closed', async () => {
+    const path = temporaryFile()
+    const ledger = sqliteLedger(path)
+    await ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'lazy' })
+    await ledger.close()
+    expect(withRaw(path, (opened) => opened.prepare('select count from barrier').pluck().get())).toBe(1)
+  })
+})
+
+describe('bringing a file to the newest schema', () => {
+  it('holds the write lock from its start, so that two processes do not do it both', async () => {
+    const opened = database()
+    const other = new BetterSqlite3(opened.name, { timeout: 0 })
+    onTestFinished(() => void other.close())
+    const migration = migrate(opened, new Kysely({ dialect: new SqliteDialect({ database: opened }) }))
+    while (!opened.inTransaction) await Promise.resolve()
+    expect(() => other.exec('begin immediate')).toThrow(/locked/)
+    await migration
+    expect(other.pragma('user_version', { simple: true })).toBe(1)
   })
 })
 
 describe('a barrier that has nothing to write', () => {
-  const run = sampleRunId(1)
-  const start = stamped(run, [everyFact(run).run_started])
   const barriers = (opened: Database): unknown => opened.prepare('select count from barrier').pluck().get()
 
   it('writes all the same, since a commit without a page syncs nothing', async () => {
@@ -100,6 +152,24 @@ describe('a barrier that has nothing to write', () => {
     ledger.harden()
     expect(barriers(opened)).toBe(0)
     ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'lazy' })
+    ledger.harden()
+    expect([barriers(opened), ledger.committer.hasUnsynced]).toEqual([1, false])
+  })
+
+  it('is still owed after a put that finds its key known', async () => {
+    const opened = database()
+    const ledger = await store(opened)
+    const entry = {
+      key: 'k1',
+      command: { type: 'steer', message: sampleMessage('x'), receipt: 'r' },
+      at: 1,
+    } as const
+    ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'barrier' })
+    expect(ledger.put(run, entry)).toBe(true)
+    const next = stamped(run, [everyFact(run).cancel_requested], { afterSeq: 1 })
+    ledger.append(run, { expectedSeq: 1, epoch: 1 }, next, { durability: 'lazy' })
+    expect(ledger.put(run, entry)).toBe(false)
+    expect(ledger.committer.hasUnsynced).toBe(true)
     ledger.harden()
     expect([barriers(opened), ledger.committer.hasUnsynced]).toEqual([1, false])
   })

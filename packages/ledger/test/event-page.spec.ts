@@ -4,6 +4,8 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
 import { eventPage, eventRange } from '../src/sqlite/event-page.ts'
 import type { EventRange, EventRow, ReadQueries } from '../src/sqlite/queries.ts'
+import { soundRow } from '../src/sqlite/run-row.ts'
+import { SqliteStore } from '../src/sqlite/sqlite-store.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
 const runId = sampleRunId(1)
@@ -57,6 +59,30 @@ describe('a page of events', () => {
   it('of an index that is out of order is damage, and never read for ever', () => {
     const { reads } = readsOf([rowOf(1), rowOf(3), rowOf(2)])
     expect(() => eventPage(reads, range)).toThrow(LedgerDamagedError)
+  })
+})
+
+describe('the row of a run', () => {
+  const sound = {
+    ...{ run_id: runId, pos: 5, head_seq: 1, epoch: 1 },
+    ...{ head_hash: new Uint8Array(32), seal: new Uint8Array(32) },
+  }
+
+  it.each([{ pos: null }, { head_seq: 'x' }, { epoch: 0.5 }, { head_hash: 'text' }, { seal: 7 }])(
+    'is damage where it holds %j',
+    (change) => {
+      expect(soundRow(sound)).toBe(sound)
+      expect(() => soundRow({ ...sound, ...(change as object) })).toThrow(LedgerDamagedError)
+    },
+  )
+
+  it('is damage where an index lists it out of order, and never listed for ever', () => {
+    const store = Object.create(SqliteStore.prototype) as SqliteStore
+    const page = [sound, { ...sound, pos: 7 }]
+    Object.assign(store, { reads: { runs: { all: () => page } } })
+    expect(() => [...store.runs()]).toThrow(LedgerDamagedError)
+    page.reverse()
+    expect([...store.runs()]).toHaveLength(2)
   })
 })
 

@@ -195,6 +195,20 @@ describe('verify on a ledger that somebody has changed', () => {
     })
   })
 
+  it('finds a run whose row claims an older epoch than its events, though it is sealed', async () => {
+    const record = await recorded()
+    const ledger = sqliteLedger(record.path)
+    const head = await ledger.acquire(record.otherId)
+    await ledger.close()
+    const { broken, last } = await brokenBy(record, (database) => {
+      database.prepare('update run set epoch = 0 where run_id = ?').run(record.runId)
+      reseal(database, record.runId, lastSeq(database, record.runId))
+    })
+    expect(broken).toMatchObject({ seq: last, what: 'epoch', expected: '1 or more', found: '0' })
+    expect(head.epoch).toBe(2)
+    expect(await verified(record.path, record.otherId)).toMatchObject({ ok: true })
+  })
+
   it('finds a run that was removed without a trace, by the hole that it leaves', async () => {
     const { path, runId } = await recorded()
     tamper(path, (database) => {

@@ -12,6 +12,7 @@ export class Committer {
   readonly #begin: Statement
   readonly #commit: Statement
   readonly #rollback: Statement
+  readonly #rowsWritten: Statement<[], number>
   #durability: Durability = 'barrier'
   #hasUnsynced = false
 
@@ -20,6 +21,7 @@ export class Committer {
     this.#begin = database.prepare('begin immediate')
     this.#commit = database.prepare('commit')
     this.#rollback = database.prepare('rollback')
+    this.#rowsWritten = database.prepare<[], number>('select total_changes()').pluck()
   }
 
   /** Whether there are lazy commits that no barrier has hardened yet. */
@@ -32,9 +34,12 @@ export class Committer {
     this.#choose(durability)
     this.#begin.run()
     try {
+      const before = this.#rowsWritten.get()
       const result = work()
+      // A commit that writes nothing syncs nothing.
+      const hasWritten = this.#rowsWritten.get() !== before
       this.#commit.run()
-      this.#hasUnsynced = durability === 'lazy'
+      if (hasWritten) this.#hasUnsynced = durability === 'lazy'
       return result
     } catch (error) {
       if (this.#database.inTransaction) this.#rollback.run()
