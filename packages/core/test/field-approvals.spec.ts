@@ -1,0 +1,193 @@
+// What users of agent runtimes have run into with approvals, lost sessions and subscribers; see field.spec.ts.
+import { describe, expect, it } from 'vitest'
+import {
+  evolve,
+  textOf,
+  transcript,
+  type Ledger,
+  type LedgerConflictError,
+  type RunResult,
+  type RunState,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import {
+  checkTranscript,
+  mortalLedger,
+  testTool,
+  type ScriptedStep,
+  type TestTool,
+} from '@tallystick/core/testing'
+import { checkedRun, ofType, stage, type Stage, type StageOptions } from './stage.ts'
+
+const steps: readonly ScriptedStep[] = [
+  { toolCalls: [{ name: 'pay', input: { usd: 5 } }] },
+  { text: 'Paid.' },
+]
+
+/** A tool that asks a person, as each process has its own; `log` is the world outside, which they share. */
+const payInto = (log: string[]): TestTool =>
+  testTool({
+    name: 'pay',
+    effect: 'write',
+    check: () => ({ kind: 'ask' }),
+    run: ({ input }) => {
+      log.push(`paid ${JSON.stringify(input['usd'])}`)
+      return 'paid'
+    },
+  })
+
+/** One more process on the same ledger, which plays the script from behind the call. */
+const another = (ledger: Ledger, log: string[], options: StageOptions = {}): Stage =>
+  stage({ ledger, steps: steps.slice(1), tools: [payInto(log)], ...options })
+
+/** A run that waits for a person, and the world that it would act on. */
+async function waiting(): Promise<{ first: Stage; rest: RunResult; log: string[]; toolCallId: string }> {
+  const log: string[] = []
+  const first = stage({ steps, tools: [payInto(log)] })
+  const rest = await first.play()
+  expect(rest).toMatchObject({ status: 'suspended', pendingApprovals: [{ name: 'pay' }] })
+  return { first, rest, log, toolCallId: rest.pendingApprovals[0]!.toolCallId }
+}
+
+/** What the model would be shown of the results, with every law held against the run. */
+function resultsIn(events: readonly RuntimeEvent[]): readonly string[] {
+  const messages = transcript(checkedRun(events).reduce<RunState | undefined>(evolve, undefined)!)
+  expect(checkTranscript(messages)).toEqual([])
+  return messages.flatMap((message) =>
+    message.role === 'tool'
+      ? message.results.map(({ outcome, content }) => `${outcome}: ${textOf(content)}`)
+      : [],
+  )
+}
+
+async function turns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn++) await Promise.resolve()
+}
+
+describe('one approval', () => {
+  it('that is sent twice runs the tool once', async () => {
+    const { first, rest, log, toolCallId } = await waiting()
+    const command = { type: 'approve' as const, toolCallId, by: 'ada' }
+    for (const key of ['a', 'b']) await first.ledger.put(rest.runId, { key, command, at: first.clock.now() })
+    const { runtime, settle, eventsOf } = another(first.ledger, log, { clock: first.clock })
+    expect(await settle(runtime.resume(rest.runId).result)).toMatchObject({
+      reason: 'answered',
+      toolCalls: 1,
+    })
+    expect(log).toEqual(['paid 5'])
+    expect(resultsIn(await eventsOf(rest.runId))).toEqual(['success: paid'])
+  })
+
+  it('that is resumed twice, one after the other, runs the tool once', async () => {
+    const { first, rest, log, toolCallId } = await waiting()
+    const run = first.runtime.resume(rest.runId)
+    await first.settle(run.approve(toolCallId, { by: 'ada' }))
+    const ended = await first.settle(run.result)
+    const { runtime, settle, model } = another(first.ledger, log, { clock: first.clock })
+    expect(await settle(runtime.resume(rest.runId).result)).toEqual(ended)
+    expect(log).toEqual(['paid 5'])
+    expect(model.requests).toEqual([])
+  })
+
+  it('that two processes resume at once runs the tool once, however far the one is ahead of the other', async () => {
+    const seen = new Set<string>()
+    for (let ahead = 0; ahead < 60; ahead++) {
+      const { first, rest, log, toolCallId } = await waiting()
+      const command = { type: 'approve' as const, toolCallId, by: 'ada' }
+      await first.ledger.put(rest.runId, { key: 'k', command, at: first.clock.now() })
+      const [one, two] = [1, 2].map(() => another(first.ledger, log, { clock: first.clock })) as [
+        Stage,
+        Stage,
+      ]
+      const results: Promise<RunResult>[] = [one.runtime.resume(rest.runId).result]
+      await turns(ahead)
+      results.push(two.runtime.resume(rest.runId).result)
+      const endings = await first.settle(Promise.allSettled(results))
+      const events = await first.eventsOf(rest.runId)
+      expect({ ahead, log }).toEqual({ ahead, log: ['paid 5'] })
+      expect(ofType(events, 'tool_started')).toHaveLength(1)
+      expect(ofType(events, 'approval_decided')).toHaveLength(1)
+      expect(events.at(-1)).toMatchObject({ type: 'run_finished', reason: 'answered' })
+      resultsIn(events)
+      const told = endings.map((ending) =>
+        ending.status === 'fulfilled' ? ending.value.text : (ending.reason as LedgerConflictError).name,
+      )
+      seen.add(told.join(' and '))
+    }
+    // Both ways of racing were met: the one shut the other out, and the other found the work done.
+    expect(seen).toEqual(new Set(['LedgerConflictError and Paid.', 'Paid. and Paid.']))
+  })
+
+  it('that was recorded holds in a new process with nothing in memory', async () => {
+    const { first, rest, log, toolCallId } = await waiting()
+    // The process that records the decision dies with the very append that stores it.
+    const dying = another(mortalLedger(first.ledger, { append: 2, stored: true }), log, {
+      clock: first.clock,
+    })
+    const run = dying.runtime.resume(rest.runId)
+    void run.approve(toolCallId, { by: 'ada' }).catch(() => {})
+    await expect(dying.settle(run.result)).rejects.toThrow('The process died here.')
+    const decided = ofType(await first.eventsOf(rest.runId), 'approval_decided')
+    expect(decided).toMatchObject([{ approved: true, by: 'ada' }])
+    const { runtime, settle } = another(first.ledger, log, { clock: first.clock })
+    expect(await settle(runtime.resume(rest.runId).result)).toMatchObject({
+      reason: 'answered',
+      toolCalls: 1,
+    })
+    expect(log).toEqual(['paid 5'])
+  })
+})
+
+describe('an approved tool that has run while its result could not be stored', () => {
+  it('is not run again wherever the process died, and the conversation goes on with what is known', async () => {
+    const outcomes = new Set<string>()
+    let died = true
+    for (let append = 1; died; append++) {
+      for (const stored of [true, false]) {
+        const { first, rest, log, toolCallId } = await waiting()
+        const view = mortalLedger(first.ledger, { append, stored })
+        const dying = another(view, log, { clock: first.clock })
+        const run = dying.runtime.resume(rest.runId)
+        void run.approve(toolCallId, { by: 'ada' }).catch(() => {})
+        await dying.settle(Promise.allSettled([run.result]))
+        died = view.dead
+        const { runtime, settle } = another(first.ledger, log, { clock: first.clock })
+        let end = await settle(runtime.resume(rest.runId).result)
+        // The decision itself may have died with the process: then the person is asked as before.
+        if (end.status === 'suspended') {
+          const again = runtime.resume(rest.runId)
+          await settle(again.approve(toolCallId, { by: 'ada' }))
+          end = await settle(again.result)
+        }
+        expect({ append, stored, end: end.reason }).toEqual({ append, stored, end: 'answered' })
+        const results = resultsIn(await first.eventsOf(rest.runId))
+        expect(results).toHaveLength(1)
+        const outcome = results[0]!.split(':')[0]!
+        outcomes.add(`${outcome}, paid ${log.length} times`)
+        expect(outcome === 'success' ? [1] : [0, 1]).toContain(log.length)
+      }
+    }
+    expect(outcomes).toContain('success, paid 1 times')
+    expect(outcomes).toContain('interrupted, paid 1 times')
+  })
+})
+
+describe('a subscriber that throws', () => {
+  it('when a tool ends loses no result: the next turn has it, and the error is reported', async () => {
+    const look = testTool({ name: 'look', run: () => 'seen' })
+    const set = stage({
+      steps: [{ toolCalls: [{ name: 'look', input: {} }] }, { text: 'Done.' }],
+      tools: [look],
+    })
+    const run = set.start()
+    run.events$.subscribe((event) => {
+      if (event.type === 'tool_result') throw new Error('the interface is broken')
+    })
+    const told: string[] = []
+    run.events$.subscribe(({ type }) => told.push(type))
+    expect(await set.settle(run.result)).toMatchObject({ reason: 'answered', turns: 2, toolCalls: 1 })
+    expect(resultsIn(await set.eventsOf(run))).toEqual(['success: seen'])
+    expect(told.at(-1)).toBe('run_finished')
+    expect(set.reported).toMatchObject([{ message: 'the interface is broken' }])
+  })
+})
