@@ -10,7 +10,7 @@ import { foldTo, replayRun, verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 
 /** Property runs: more with TALLYSTICK_RUNS in the environment. */
-const numRuns = Math.ceil(Number(process.env['TALLYSTICK_RUNS'] ?? 300) / 6)
+const numRuns = Math.ceil(Number(process.env['TALLYSTICK_RUNS'] ?? 300) / 10)
 
 describe('a random run in a SQLite file, with crashes, cancels, denials and limits', () => {
   let folder: string
