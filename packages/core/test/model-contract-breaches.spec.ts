@@ -227,6 +227,27 @@ describe('a model adapter that breaks its contract', () => {
     expect(set.reported.map(String)).toEqual([expect.stringContaining('cannot close')])
   })
 
+  it('may give numbers that are none with a failure: they say nothing', async () => {
+    const { events } = await playModel(() => {
+      throw new ProviderError({
+        ...{ class: 'authentication', message: 'No key.', retryable: false },
+        ...{ retryAfterMs: Number.NaN, status: Infinity },
+      })
+    })
+    expect(ofType(events, 'model_stream_failed')[0]?.failure).toEqual({
+      ...{ class: 'authentication', message: 'No key.', retryable: false },
+    })
+  })
+
+  it('cannot fail in a class that does not exist', async () => {
+    const { events } = await playModel(() => {
+      throw new ProviderError({ class: 'sulking' as never, message: 'No.', retryable: true })
+    })
+    expect(ofType(events, 'model_stream_failed')).toMatchObject([
+      { failure: { class: 'protocol', retryable: false } },
+    ])
+  })
+
   it('keeps the class of a ProviderError, however it is thrown', async () => {
     const error = new ProviderError({
       class: 'authentication',

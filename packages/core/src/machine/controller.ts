@@ -70,12 +70,8 @@ function keepPartial(state: StreamingState, stopReason: StopReason & ('cancelled
   const { attempt, metLimit } = state
   const nothingCame = attempt.drafts.length === 0 && attempt.calls.length === 0
   // Calls that have their results belong to an attempt that was given up for the next one.
-  if (attempt.calls.some((call) => call.status === 'settled') || (nothingCame && !metLimit)) {
-    if (state.cancel) return finish(state, 'cancelled')
-    const { failure } = attempt.failed ?? {}
-    const reason = metLimit ? limitReasons[metLimit.limit] : failureReason(failure?.class)
-    return finish(state, reason, failure?.message)
-  }
+  if (attempt.calls.some((call) => call.status === 'settled')) return endWithout(state)
+  if (nothingCame && !metLimit) return endWithout(state)
   return {
     kind: 'keep_partial',
     facts: [
@@ -86,6 +82,15 @@ function keepPartial(state: StreamingState, stopReason: StopReason & ('cancelled
       },
     ],
   }
+}
+
+/** Ends the run without a message of this attempt; what the attempt has left open is closed first. */
+function endWithout(state: StreamingState): Action {
+  const { attempt, metLimit, cancel } = state
+  const { failure } = attempt.failed ?? {}
+  const reason = metLimit ? limitReasons[metLimit.limit] : failureReason(failure?.class)
+  const end = cancel ? finish(state, 'cancelled') : finish(state, reason, failure?.message)
+  return { kind: 'finish', facts: [...settleAll(state, attempt.calls, 'skipped'), ...end.facts] }
 }
 
 function partialParts({ attempt }: StreamingState): readonly AssistantPart[] {

@@ -35,7 +35,11 @@ export function failureReason(failureClass: string | undefined): FinishReason {
 }
 
 /** Ends the run, with a receipt for all input that it ends without. */
-export function finish(state: RunState, reason: FinishReason, detail?: string): Action {
+export function finish(
+  state: RunState,
+  reason: FinishReason,
+  detail?: string,
+): Extract<Action, { readonly facts: readonly Fact[] }> {
   const { turns, toolCalls, usage, costUsd } = state.totals
   const end: Fact = {
     ...{ type: 'run_finished', turn: state.turn, reason, turns, toolCalls, usage },

@@ -10,9 +10,10 @@ import type { StreamingState } from './state.ts'
 export function retryAt(state: StreamingState, failure: ModelFailure, stamp: Stamp): number | undefined {
   const { attemptsMax, retryAfterMaxMs, totalMaxMs = Infinity } = state.retry
   if (!failure.retryable || state.failures + 1 >= attemptsMax) return undefined
-  if (failure.retryAfterMs !== undefined && failure.retryAfterMs > retryAfterMaxMs) return undefined
-  const at =
-    stamp.at + (failure.retryAfterMs === undefined ? backOff(state, stamp) : Math.ceil(failure.retryAfterMs))
+  const { retryAfterMs = -1 } = failure
+  if (retryAfterMs > retryAfterMaxMs) return undefined
+  // A wait that is no time is as good as none that was asked for.
+  const at = stamp.at + (retryAfterMs >= 0 ? Math.ceil(retryAfterMs) : backOff(state, stamp))
   return at - state.turnStartedAt <= totalMaxMs ? at : undefined
 }
 

@@ -4,6 +4,7 @@ import type { Clock } from '../ports/clock.ts'
 import type { Model } from '../ports/model.ts'
 import type { ModelFailure } from '../vocabulary/failure.ts'
 import type { ModelRequest } from '../vocabulary/model-request.ts'
+import { failure as failureSchema } from '../vocabulary/event-schema.ts'
 import { faultOf } from '../vocabulary/schema.ts'
 import { modelSignalSchema } from '../vocabulary/signal-schema.ts'
 import type { ModelSignal, Signal } from '../vocabulary/signal.ts'
@@ -58,9 +59,22 @@ function signalFault(signal: ModelSignal): string | undefined {
 }
 
 function failureOf(error: unknown, model: Model): ModelFailure {
-  if (error instanceof ProviderError) return error.toFailure()
+  if (error instanceof ProviderError) return soundFailure(error.toFailure(), model)
   const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
   return brokenAdapter(model, `it threw ${text.slice(0, 500)}`)
+}
+
+/** The failure as the ledger can keep it: numbers that are none say nothing. */
+function soundFailure({ retryAfterMs, status, ...rest }: ModelFailure, model: Model): ModelFailure {
+  const known = {
+    ...rest,
+    ...(Number.isFinite(retryAfterMs) && { retryAfterMs }),
+    ...(Number.isFinite(status) && { status }),
+  }
+  const fault = faultOf(failureSchema, known)
+  if (fault)
+    return brokenAdapter(model, `it threw a ProviderError with a fault at ${fault.path}: ${fault.what}`)
+  return known
 }
 
 function brokenAdapter({ provider, api }: Model, what: string): ModelFailure {

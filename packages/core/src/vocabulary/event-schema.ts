@@ -97,7 +97,8 @@ export const usage: z.ZodType<Usage> = objectOf<Usage>({
   cacheWriteTokens: optional(amount),
   reasoningTokens: optional(amount),
 })
-const failure = objectOf<ModelFailure>({
+/** A failed model call, as data. */
+export const failure: z.ZodType<ModelFailure> = objectOf<ModelFailure>({
   ...{ class: z.enum(failureClasses), message: text, retryable: flag },
   ...{ retryAfterMs: optional(amount), status: optional(amount), requestId: optional(text) },
 })

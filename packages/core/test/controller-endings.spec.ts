@@ -1,0 +1,144 @@
+import { describe, expect, it } from 'vitest'
+import { effectsOf, type Fact } from '@tallystick/core'
+import { given } from '@tallystick/core/testing'
+import {
+  begun,
+  called,
+  callId,
+  endedCall,
+  executing,
+  failure,
+  replied,
+  requested,
+  startedCall,
+  wrote,
+  answered,
+  owed,
+  cancelRequested,
+} from './pages.ts'
+
+const resumed = (inDoubt: readonly number[]): Fact => ({
+  ...{ type: 'run_resumed', turn: 1, why: 'crash', inDoubt: inDoubt.map((ordinal) => callId(ordinal)) },
+})
+
+describe('calls in doubt', () => {
+  const doubtful = (recovery: 'rerun' | 'reconcile' | 'ask' | 'report'): readonly Fact[] => [
+    ...executing(['a'], { effect: 'write', recovery }),
+    ...[startedCall(1, 1, 'a'), resumed([1])],
+  ]
+
+  it('go the way that their tool declares', () => {
+    expect(owed(doubtful('rerun'))).toEqual(['run_tools', 'start 1 attempt 2'])
+    expect(owed(doubtful('report'))).toEqual(['run_tools', 'interrupted 1'])
+    expect(owed(doubtful('ask'))).toEqual(['ask_approval', 'ask 1 attempt 2'])
+    expect(owed(doubtful('reconcile'))).toEqual(['wait'])
+    expect(effectsOf(given(doubtful('reconcile')).state!).map(({ kind }) => kind)).toEqual(['reconcile'])
+  })
+
+  it('are not started again where nothing was declared', () => {
+    const calls = [requested(1, 'a')]
+    const plan = { toolCallId: callId(1), name: 'a', plan: 'run', inputDigest: 'd' } as const
+    const page: readonly Fact[] = [
+      ...[...begun(), called(), ...calls, replied(calls)],
+      { type: 'tool_requests_collected', turn: 1, calls: [plan] },
+      ...[startedCall(1, 1, 'a'), resumed([1])],
+    ]
+    expect(owed(page)).toEqual(['run_tools', 'interrupted 1'])
+  })
+
+  it('hold back every write behind them', () => {
+    const page = [
+      ...executing(['a', 'b'], { effect: 'write', recovery: 'reconcile' }),
+      ...[startedCall(1, 1, 'a'), resumed([1])],
+    ]
+    expect(owed(page)).toEqual(['wait'])
+  })
+
+  it('stay in doubt when the run is cancelled', () => {
+    for (const recovery of ['rerun', 'reconcile', 'ask', 'report'] as const) {
+      expect(owed([...doubtful(recovery), cancelRequested])).toEqual(['settle_calls', 'interrupted 1'])
+    }
+  })
+
+  it('do not count against the limit of calls a second time', () => {
+    const page = executing(['a'], { recovery: 'rerun' }, { toolCallsMax: 1 })
+    expect(owed([...page, startedCall(1, 1, 'a'), resumed([1])])).toEqual(['run_tools', 'start 1 attempt 2'])
+  })
+})
+
+describe('a limit of turns', () => {
+  const met = (policy: 'finalize' | 'stop' | 'ask'): Fact => ({
+    ...{ type: 'limit_reached', turn: 1, limit: 'turnsMax', max: 1, used: 1, policy },
+  })
+  const page = answered('paused', { turnsMax: 1 })
+
+  it('lets one last call write the answer, without tools, and whatever it asks for is turned away', () => {
+    expect(owed([...page, met('finalize')])).toEqual(['call_model', 'call turn 2 attempt 1 none finalizing'])
+    const last = [...page, met('finalize'), called(2, 1, { finalizing: true, toolChoice: { type: 'none' } })]
+    expect(owed([...last, replied([], { stopReason: 'end', turn: 2 })])).toEqual([
+      'finish',
+      'finish turn_limit',
+    ])
+    const failing: Fact = { type: 'model_stream_failed', turn: 2, attempt: 1, failure: failure(), retryAt: 0 }
+    expect(owed([...last, failing])).toEqual(['call_model', 'call turn 2 attempt 2 none finalizing'])
+  })
+
+  it('ends the run at once, or waits until somebody raises it', () => {
+    expect(owed([...page, met('stop')])).toEqual(['finish', 'finish turn_limit'])
+    expect(owed([...page, met('ask')])).toEqual(['suspend'])
+    const raised: Fact = { type: 'limit_raised', turn: 1, limit: 'turnsMax', max: 2, by: 'ada' }
+    expect(owed([...page, met('ask'), raised])).toEqual(['call_model', 'call turn 2 attempt 1 auto'])
+    const another: Fact = { ...raised, limit: 'toolCallsMax' }
+    expect(owed([...page, met('ask'), another])).toEqual(['suspend'])
+  })
+})
+
+describe('a cancel', () => {
+  it('keeps the reply as far as it came, in the order of its parts', () => {
+    const reasoned: Fact = { type: 'assistant_reasoning_delta', turn: 1, attempt: 1, part: 0, text: 'Hm.' }
+    const page = [
+      ...begun(),
+      called(),
+      wrote('Hel', 1),
+      reasoned,
+      wrote('lo', 1),
+      requested(3),
+      cancelRequested,
+    ]
+    expect(owed(page)).toEqual(['keep_partial', 'keep cancelled ["Hm.","Hello","tool_call"]'])
+    expect(owed([...begun(), called(), cancelRequested])).toEqual(['finish', 'finish cancelled'])
+  })
+
+  it('closes what a given-up attempt has left open, before it ends the run', () => {
+    const failed: Fact = { type: 'model_stream_failed', turn: 1, attempt: 1, failure: failure(), retryAt: 0 }
+    const page = [...begun(), called(), requested(1), requested(2), failed]
+    const half = [...page, endedCall(1, { outcome: 'skipped' }), cancelRequested]
+    expect(owed(half)).toEqual(['finish', 'skipped 2', 'finish cancelled'])
+    const action = given(half).owed()
+    expect(given([...half, ...('facts' in action ? action.facts : [])]).state).toMatchObject({
+      phase: 'done',
+    })
+  })
+
+  it('gives what runs its grace time, and ends the rest at once', () => {
+    const page = [
+      ...executing(['a', 'b'], {}, { graceMs: 500, concurrencyMax: 1 }),
+      startedCall(1, 1, 'a'),
+      cancelRequested,
+    ]
+    expect(owed(page)).toEqual(['settle_calls', 'cancelled 2'])
+    const rest = [...page, endedCall(2, { name: 'b', outcome: 'cancelled' })]
+    // The last event stands a millisecond behind the cancel.
+    expect(given(rest).owed()).toMatchObject({ kind: 'wait' })
+    expect(owed(rest, 498)).toEqual(['wait'])
+    expect(owed(rest, 499)).toEqual(['settle_calls', 'cancelled 1'])
+  })
+})
+
+describe('a run that is done', () => {
+  it('owes nothing', () => {
+    const end: Fact = { type: 'run_finished', turn: 1, reason: 'answered', turns: 1, toolCalls: 0, usage: {} }
+    expect(given([...answered('end'), end]).owed()).toEqual({ kind: 'finished' })
+    expect(effectsOf(given([...answered('end'), end]).state!)).toEqual([])
+  })
+})
