@@ -1,0 +1,149 @@
+// One line of meaning for each way to end or to wait. Each record is exhaustive: a new word in the vocabulary does not
+// compile until it has its line here.
+import type {
+  CallStatus,
+  FailureClass,
+  FinishReason,
+  LimitName,
+  OnLimit,
+  Outcome,
+  Recovery,
+  Refusal,
+  ResumeReason,
+  StopReason,
+} from '@tallystick/core'
+
+/** A line for each word of a vocabulary. */
+export type Meanings<Word extends string> = { readonly [W in Word]: string }
+
+/** Why the run ended. */
+export const ofFinishReasons: Meanings<FinishReason> = {
+  answered: 'The model answered and asked for no tool. Nothing that anyone queued was left to answer.',
+  turn_limit: '`turnsMax` was met.',
+  tool_call_limit: '`toolCallsMax` was met.',
+  token_limit: 'Too few tokens were left for another model call.',
+  cost_limit: 'Too little money was left for another model call.',
+  time_limit: '`durationMaxMs` of work were over; time in which the run waited for a person does not count.',
+  repeat_limit: 'The run made no progress: the same calls gave the same answers again and again.',
+  cancelled: 'Someone cancelled it.',
+  refused: 'The model refused, or the provider withheld the reply.',
+  output_truncated: 'The reply was cut at its greatest length. Calls in it are not run.',
+  context_overflow: 'The history does not fit into what the model can read. It is intact in the ledger.',
+  guardrail: 'Kept for guardrails that block; nothing ends a run with it yet.',
+  handed_back:
+    'Kept for runs that hand their work back to whoever started them; nothing ends a run with it yet.',
+  model_failed: 'The model, and every fallback, failed for good; `detail` says how.',
+  stopped: 'The `stopWhen` of the agent said so, before another model call.',
+}
+
+/** Where a limit is met, and what it counts. */
+export const ofLimits: Meanings<LimitName> = {
+  turnsMax: 'model calls, retries not counted',
+  toolCallsMax: 'tool calls that were started, over the whole run',
+  toolCallsPerTurnMax: 'tool calls of one reply',
+  tokensMax: 'input and output tokens, those of failed attempts included',
+  inputTokensMax: 'input tokens',
+  outputTokensMax: 'output tokens',
+  costMaxUsd: 'US dollars, by the price on record',
+  durationMaxMs: 'milliseconds of work',
+  repeatsMax: 'equal answers of one call, equal errors of one tool',
+}
+
+/** What a met limit leads to. */
+export const ofPolicies: Meanings<OnLimit> = {
+  finalize: 'Open calls get `limit_reached`, and one last model call without tools writes the answer.',
+  stop: 'The run ends at once, with what the model said last.',
+  ask: 'The run is suspended until somebody raises the limit, or cancels.',
+}
+
+/** Why the model stopped. */
+export const ofStopReasons: Meanings<StopReason> = {
+  end: 'it was done',
+  tool_use: 'it waits for tools',
+  max_tokens: 'the reply reached its greatest length',
+  context_exceeded: 'the context was full',
+  refused: 'the model refused',
+  content_filtered: 'the provider withheld the rest',
+  paused: 'the provider paused a long reply, to be continued',
+  compacted: 'the provider compacted the context, to be continued',
+  cancelled: 'the runtime gave the call up, and kept what had come',
+  failed: 'the call failed for good, and what had come was kept',
+  other: 'a word of the wire that is none of these',
+}
+
+/** How a tool call ended. */
+export const ofOutcomes: Meanings<Outcome> = {
+  success: 'The tool answered.',
+  invalid_input: 'The input does not fit the schema. Nothing ran.',
+  unknown_tool: 'No tool has that name. Nothing ran.',
+  denied: 'A person or a policy said no, or nobody decided in time. Nothing ran.',
+  failed: 'The tool threw, or broke its contract.',
+  timed_out: 'The tool was given up after its time. It may have had an effect.',
+  cancelled: 'The run was cancelled before the call was complete.',
+  interrupted: 'In doubt: it was started, and nobody recorded how it ended.',
+  repeated: 'The same call had given the same answer often enough; the recorded one was served. Nothing ran.',
+  limit_reached: 'A limit stood in the way. Nothing ran.',
+  skipped: 'The reply that asked for it was cut or failed. Nothing ran.',
+}
+
+/** Where a call stands while the run rests or works. */
+export const ofCallStatuses: Meanings<CallStatus> = {
+  requested: 'The model asked for it; it is being checked. The run is at work.',
+  to_settle: 'It gets a result without being started. The run is at work.',
+  to_ask: 'A person is about to be asked. The run is at work.',
+  awaiting_approval:
+    '**A person has to decide.** The run is suspended once nothing else of the turn is running.',
+  ready: 'It may start; a write waits for the writes before it, and those may wait for a person.',
+  started: 'It runs. The run is at work.',
+  in_doubt: 'The process that ran it is gone. What follows is up to `recovery`, below.',
+  deferred: '**Someone outside has to settle it** (`runtime.settle`). The run is suspended once nothing else of the turn is running; at the deadline, if there is one, it counts as timed out.',
+  settled: 'It has its result, and waits for the others of its turn.',
+}
+
+/** What a resume does with a call in doubt. */
+export const ofRecoveries: Meanings<Recovery> = {
+  rerun: 'It is started again, under the same idempotency key.',
+  reconcile:
+    'The outside world is asked: it happened (its result), it did not (start), unknown (`interrupted`).',
+  ask: '**A person has to decide**: approved, it is started again; denied, it is `interrupted`.',
+  report: 'It is `interrupted`, and the model is told.',
+}
+
+/** What was in flight when a process took a run over. */
+export const ofResumeReasons: Meanings<ResumeReason> = {
+  command: 'Nothing was in flight: the run was waiting for a command.',
+  crash: 'Something was in flight, and its process is gone.',
+  takeover: 'Kept for a process that takes over what another still drives; nothing writes it yet.',
+}
+
+/** What a failed model call was. */
+export const ofFailures: Meanings<FailureClass> = {
+  rate_limited: 'too many calls',
+  overloaded: 'the service is busy',
+  timeout: 'no answer in time',
+  network: 'no connection',
+  truncated: 'the stream ended without its end',
+  invalid_request: 'the request is wrong',
+  authentication: 'no valid key',
+  permission: 'the account may not do this',
+  not_found: 'no such model',
+  context_overflow: 'the history does not fit',
+  content_filtered: 'the provider withholds the reply',
+  protocol: 'the answer makes no sense, or the adapter broke its contract',
+  server: 'a fault of the service',
+  interrupted: 'the process that made the call is gone',
+}
+
+/** Why a command was not obeyed. */
+export const ofRefusals: Meanings<Refusal['code']> = {
+  run_finished: 'The run is done.',
+  unknown_call: 'The run has no open call of that id.',
+  not_awaiting_approval: 'The call waits for nobody, or somebody has decided already.',
+  approval_expired: 'The time to decide is over; the call counts as denied.',
+  not_deferred: 'The call does not wait to be settled, or somebody has settled it already.',
+  already_cancelled: 'The run is being cancelled.',
+  cancelled: 'The run is being cancelled, and takes no more input.',
+  not_supported: 'The run does not exist yet.',
+  malformed: 'It is no command.',
+  run_exists: 'A run of that id exists.',
+}

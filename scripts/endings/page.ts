@@ -1,0 +1,138 @@
+import {
+  failureClasses,
+  finishReasons,
+  legalEvents,
+  limitNames,
+  onLimits,
+  outcomes,
+  phases,
+  recoveries,
+  resumeReasons,
+  stopReasons,
+} from '@tallystick/core'
+import * as meanings from './meanings.ts'
+import { afterFailure, afterReply, atLimit } from './probes.ts'
+import { code, table, words } from './table.ts'
+
+/** The page of all ways to end or to wait, as Markdown. */
+export async function endingsPage(): Promise<string> {
+  const sections = [
+    intro(),
+    ends(),
+    await limits(),
+    await replies(),
+    await failures(),
+    calls(),
+    waits(),
+    commands(),
+  ]
+  return `${sections.join('\n\n')}\n`
+}
+
+function intro(): string {
+  return `# How a run ends, and what it waits for
+
+This page is made from the code by \`pnpm docs:endings\`, and a test holds the two together. The tables of what follows
+from a limit, a reply or a failure are not written down anywhere: the runtime was asked, by playing each case.
+
+A run rests in one of two ways. It is **done**, with a reason, and nothing follows; or it is **suspended**: nothing is
+in flight, no process has to be alive, and only a command takes it further. \`await run.result\` answers either. It
+rejects only where the ledger or the caller's own code is at fault. Whatever the ending, finished results, partial text
+and usage are kept, and every tool request has its result.`
+}
+
+function ends(): string {
+  const from = phases.filter((phase) => legalEvents(phase).includes('run_finished'))
+  return `## Reasons to be done
+
+In \`result.reason\`, and in the event \`run_finished\`. A run can end from these phases and no other:
+${from.map(code).join(', ')}.
+
+${table(['reason', 'meaning'], words(finishReasons, meanings.ofFinishReasons))}`
+}
+
+async function limits(): Promise<string> {
+  const rows: string[][] = []
+  for (const limit of limitNames) {
+    const row = [code(limit), meanings.ofLimits[limit]]
+    for (const policy of onLimits) row.push(await atLimit(limit, policy))
+    rows.push(row)
+  }
+  return `## At a limit
+
+The event \`limit_reached\` names the limit; \`onLimit\` says what follows.
+
+${table(['`onLimit`', 'what follows'], words(onLimits, meanings.ofPolicies))}
+
+${table(['limit', 'counts', ...onLimits.map(code)], rows)}
+
+Where the run goes on, the calls past the limit get \`limit_reached\` and nothing else happens; \`callsMaxByTool\` does the
+same for one tool.`
+}
+
+async function replies(): Promise<string> {
+  const rows: string[][] = []
+  for (const stop of stopReasons) {
+    const { alone, withCall } = await afterReply(stop)
+    rows.push([code(stop), meanings.ofStopReasons[stop], alone, withCall])
+  }
+  return `## Behind a reply
+
+By the reply's \`stopReason\`: what follows where the reply asks for no tool, and what becomes of its calls where it does.
+
+${table(['stop reason', 'the model stopped because', 'without calls', 'with calls'], rows)}`
+}
+
+async function failures(): Promise<string> {
+  const rows: string[][] = []
+  for (const failure of failureClasses) {
+    const { triedAgain, fallbackAsked, end } = await afterFailure(failure)
+    const row = [triedAgain ? 'yes' : 'no', fallbackAsked ? 'yes' : 'no', end]
+    // A resume says of an interrupted call that it may be made again, whatever the model.
+    if (failure === 'interrupted') row[0] = 'yes, by a resume'
+    rows.push([code(failure), meanings.ofFailures[failure], ...row])
+  }
+  return `## When a model call fails
+
+The adapter says of each failure whether the same request may succeed later (\`retryable\`); the third column is what
+is usual for the class. Attempts are bounded by \`retry\`; then the next of \`fallbacks\` is asked, unless it would meet
+the same end; then the run ends.
+
+${table(['class', 'meaning', 'tried again', 'a fallback is asked', 'the run ends as'], rows)}`
+}
+
+function calls(): string {
+  return `## Outcomes of tool calls
+
+Each is a result that the model reads; all but \`success\` are errors to it. None of them ends the run.
+
+${table(['outcome', 'meaning'], words(outcomes, meanings.ofOutcomes))}`
+}
+
+function waits(): string {
+  return `## What a run waits for
+
+\`runtime.suspended()\` lists the runs that only a command takes further. They wait for a decision about a call
+(\`approve\`, \`deny\`; with \`approvalMaxMs\` it counts as denied when the time is over and the run is resumed), or for a
+limit to be raised (\`onLimit: 'ask'\`). A run whose runtime was drained rests as well, but is not in that list: it
+waits for nobody, and \`resume\` is enough.
+
+${table(['a call that is', 'means'], words(Object.keys(meanings.ofCallStatuses), meanings.ofCallStatuses))}
+
+A process that takes a run over first records what it finds (\`run_resumed\`):
+
+${table(['why', 'meaning'], words(resumeReasons, meanings.ofResumeReasons))}
+
+A call that was started and has no result is in doubt then. The tool's \`recovery\` says what follows:
+
+${table(['`recovery`', 'what follows'], words(recoveries, meanings.ofRecoveries))}`
+}
+
+function commands(): string {
+  return `## Commands that are refused
+
+A command answers \`{ accepted: true }\`, or \`{ accepted: false, code, message }\`; it never throws for what the run does
+not allow.
+
+${table(['code', 'meaning'], words(Object.keys(meanings.ofRefusals), meanings.ofRefusals))}`
+}

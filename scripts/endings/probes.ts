@@ -1,0 +1,108 @@
+// What the runtime does, found out by letting it: each probe plays one run on a scripted model and a manual clock.
+import {
+  createRuntime,
+  defineAgent,
+  memoryLedger,
+  type AgentOptions,
+  type FailureClass,
+  type LimitName,
+  type Limits,
+  type OnLimit,
+  type RunResult,
+  type RuntimeEvent,
+  type StopReason,
+} from '@tallystick/core'
+import {
+  manualClock,
+  scriptedModel,
+  settle,
+  testTool,
+  type ScriptedReply,
+  type ScriptedStep,
+} from '@tallystick/core/testing'
+
+interface Probe {
+  readonly result: RunResult
+  readonly events: readonly RuntimeEvent[]
+}
+
+async function play(steps: readonly ScriptedStep[], more: Partial<AgentOptions> = {}): Promise<Probe> {
+  const clock = manualClock()
+  const ledger = memoryLedger()
+  const agent = defineAgent({
+    ...{ name: 'probe', instructions: '', model: scriptedModel(steps), retry: { attemptsMax: 2 } },
+    tools: [testTool({ name: 'look', run: () => 'seen' })],
+    ...more,
+  })
+  const prices = { 'scripted-1': { inputUsd: 1, outputUsd: 10 } }
+  const runtime = createRuntime({ ledger, agents: [agent], prices, host: { clock, random: () => 0 } })
+  const run = runtime.run(agent, 'Go.')
+  const result = await settle(clock, run.result)
+  return { result, events: await Array.fromAsync(ledger.read(run.id)) }
+}
+
+const look = { name: 'look', input: {} }
+const behind: ScriptedReply = { text: 'Done.' }
+
+/** How a run stands, in one word. */
+function standing({ status, reason }: RunResult): string {
+  return status === 'suspended' ? 'suspended' : `\`${reason}\``
+}
+
+/** What follows from a reply: the end of the run, or another turn. */
+export async function afterReply(stopReason: StopReason): Promise<{ alone: string; withCall: string }> {
+  const alone = await play([{ text: 'So.', stopReason }, behind])
+  const withCall = await play([{ text: 'So.', toolCalls: [look], stopReason }, behind])
+  const next = ({ result }: Probe): string => (result.turns > 1 ? 'the run goes on' : standing(result))
+  const settled = withCall.events.find((event) => event.type === 'tool_result')
+  const fate = settled?.outcome === 'success' ? 'they run' : `\`${settled?.outcome}\``
+  return { alone: next(alone), withCall: `${fate}, ${next(withCall)}` }
+}
+
+/** What follows from a failed model call: another attempt, another model, the end. */
+export async function afterFailure(
+  fail: FailureClass,
+): Promise<{ triedAgain: boolean; fallbackAsked: boolean; end: string }> {
+  const once = await play([{ fail }, behind])
+  const lasting: ScriptedStep[] = [{ fail }, { fail }]
+  const saved = await play(lasting, { fallbacks: [scriptedModel([behind], 'fallback')] })
+  const given = await play(lasting)
+  return {
+    triedAgain: once.result.reason === 'answered',
+    fallbackAsked: saved.result.reason === 'answered',
+    end: standing(given.result),
+  }
+}
+
+/** A reply that never ends the run of its own accord, and the limit that stops it. */
+interface LimitProbe {
+  readonly limits: Limits
+  readonly reply: ScriptedReply
+}
+
+const limitProbes: { readonly [L in LimitName]: LimitProbe } = {
+  turnsMax: { limits: { turnsMax: 1 }, reply: { toolCalls: [look] } },
+  toolCallsMax: { limits: { toolCallsMax: 1 }, reply: { toolCalls: [look] } },
+  toolCallsPerTurnMax: { limits: { toolCallsPerTurnMax: 1 }, reply: { toolCalls: [look, look] } },
+  tokensMax: spending({ tokensMax: 600 }),
+  inputTokensMax: spending({ inputTokensMax: 600 }),
+  outputTokensMax: spending({ outputTokensMax: 110 }),
+  costMaxUsd: spending({ costMaxUsd: 0.0015 }),
+  durationMaxMs: { limits: { durationMaxMs: 1_000 }, reply: { text: 'Thinking', hang: true } },
+  repeatsMax: { limits: { repeatsMax: 1 }, reply: { toolCalls: [look] } },
+}
+
+function spending(limits: Limits): LimitProbe {
+  return { limits, reply: { toolCalls: [look], usage: { inputTokens: 400, outputTokens: 100 } } }
+}
+
+/** What a limit leads to under a policy; without `limit_reached` on record it turned calls away and no more. */
+export async function atLimit(limit: LimitName, onLimit: OnLimit): Promise<string> {
+  const { limits, reply } = limitProbes[limit]
+  const step: ScriptedStep = ({ toolChoice }) => (toolChoice.type === 'none' ? behind : reply)
+  const patience = limit === 'toolCallsPerTurnMax' ? [reply, behind] : Array.from({ length: 9 }, () => step)
+  const { result, events } = await play(patience, { limits: { repeatsMax: 99, ...limits, onLimit } })
+  const met = events.find((event) => event.type === 'limit_reached')
+  if (met?.limit !== limit) return 'the run goes on'
+  return result.text === behind.text ? `${standing(result)}, with an answer` : standing(result)
+}
