@@ -20,7 +20,8 @@ function copy(value: unknown, path: string, ancestors: readonly object[]): Json 
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return value
   if (typeof value === 'number') {
     if (!Number.isFinite(value)) throw new NotJsonError(`${path} is ${value}, which JSON cannot carry`)
-    return value
+    // JSON has one zero: what is shown now has to be what is read back later.
+    return value === 0 ? 0 : value
   }
   if (typeof value === 'object') return copyObject(value, path, ancestors)
   const kind = value === undefined ? 'undefined' : `a ${typeof value}`

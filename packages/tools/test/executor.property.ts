@@ -97,6 +97,7 @@ describe('one start of any tool, whatever the runtime does meanwhile', () => {
         expect([late, listening]).toEqual([closed ? 0 : 1, false])
       },
     )
-    await fc.assert(holds, { numRuns: 400 })
+    const minusZero: [Behaviour, Interference[]] = [{ steps: ['progress'], end: 'return', value: -0 }, []]
+    await fc.assert(holds, { numRuns: 400, examples: [minusZero] })
   })
 })
