@@ -30,6 +30,8 @@ export async function runCommandLine(
 }
 
 function reportError({ json, say }: CommandContext, error: unknown): ExitCode {
+  // No verb was named: the help is on stderr already, and is all that there is to say.
+  if (error instanceof CommanderError && error.code === 'commander.help') return exitCodes.usage
   const wrongUse = error instanceof CommanderError
   const exitCode = wrongUse ? exitCodes.usage : exitCodeOf(error)
   const code = wrongUse ? 'usage' : error instanceof TallystickError ? error.code : 'unexpected'
