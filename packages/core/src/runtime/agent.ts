@@ -1,4 +1,5 @@
 import { ConfigurationError } from '../errors.ts'
+import { requireLimits, requireModel, requireNumber, requireRetry, requireTools } from './agent-check.ts'
 import type { ApprovalPolicy } from './call-check.ts'
 import { digestOf } from '../machine/digest.ts'
 import type { Rules } from '../machine/rules.ts'
@@ -8,7 +9,7 @@ import type { AgentDefinition } from '../vocabulary/agent-definition.ts'
 import type { ModelRef } from '../vocabulary/content.ts'
 import type { Json } from '../vocabulary/json.ts'
 import { present } from '../vocabulary/present.ts'
-import { defaultLimits, limitNames, onLimits, type Limits, type RetryPolicy } from '../vocabulary/limits.ts'
+import { defaultLimits, type Limits, type RetryPolicy } from '../vocabulary/limits.ts'
 
 /** What an agent is put together from. */
 export interface AgentOptions {
@@ -73,12 +74,10 @@ export function defineAgent(options: AgentOptions): Agent {
   if (typeof instructions !== 'string') {
     throw new ConfigurationError(`Agent ${name} needs instructions, as text; give '' for none.`)
   }
-  if (typeof model?.stream !== 'function') {
-    throw new ConfigurationError(
-      `Agent ${name} needs a model, such as anthropic('…') of @tallystick/providers/anthropic.`,
-    )
-  }
+  for (const each of [model, ...fallbacks]) requireModel(name, each)
   requireTools(name, tools)
+  requireNumber(`maxOutputTokens of agent ${name}`, options.maxOutputTokens, 1)
+  requireRetry(name, retry)
   const limits = { ...defaultLimits, ...options.limits }
   requireLimits(name, limits)
   return {
@@ -106,38 +105,4 @@ function definitionOf(options: AgentOptions): AgentDefinition {
 
 function refOf({ provider, api, modelId }: Model): ModelRef {
   return { provider, api, modelId }
-}
-
-function requireTools(agent: string, tools: readonly Tool[]): void {
-  const names = new Set<string>()
-  for (const tool of tools) {
-    if (typeof tool?.run !== 'function' || typeof tool.check !== 'function') {
-      throw new ConfigurationError(
-        `A tool of agent ${agent} is none; make it with defineTool of @tallystick/tools.`,
-      )
-    }
-    if (names.has(tool.name)) {
-      throw new ConfigurationError(
-        `Agent ${agent} has two tools named ${tool.name}, and a model could not tell them apart. Rename one.`,
-      )
-    }
-    names.add(tool.name)
-  }
-}
-
-/** Refuses limits that are no maxima. */
-export function requireLimits(agent: string, limits: Limits): void {
-  for (const limit of [...limitNames, 'concurrencyMax', 'graceMs'] as const) {
-    const max = limits[limit]
-    if (max === undefined) continue
-    if (typeof max === 'number' && max >= (limit === 'concurrencyMax' ? 1 : 0)) continue
-    throw new ConfigurationError(
-      `The limit ${limit} of agent ${agent} is ${max}; it has to be a number of at least 0.`,
-    )
-  }
-  if (limits.onLimit !== undefined && !onLimits.includes(limits.onLimit)) {
-    throw new ConfigurationError(
-      `onLimit of agent ${agent} is ${limits.onLimit}; use one of ${onLimits.join(', ')}.`,
-    )
-  }
 }

@@ -10,7 +10,8 @@ import type { ModelRef, UserPart } from '../vocabulary/content.ts'
 import { parseRunId, type RunId } from '../vocabulary/ids.ts'
 import { defaultRetryPolicy, type Limits } from '../vocabulary/limits.ts'
 import type { Price } from '../vocabulary/price.ts'
-import { requireLimits, type Agent } from './agent.ts'
+import type { Agent } from './agent.ts'
+import { requireAgent, requireLimits } from './agent-check.ts'
 import { defaultHost } from './host.ts'
 import { messageOf } from './input-message.ts'
 import { RunHub } from './run-hub.ts'
@@ -87,6 +88,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   })
 
   const know = (agent: Agent): Agent => {
+    requireAgent(agent)
     const other = known.get(agent.name)
     if (other && other.definition.digest !== agent.definition.digest) {
       throw new ConfigurationError(

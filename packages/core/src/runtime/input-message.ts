@@ -1,14 +1,19 @@
 import { ConfigurationError } from '../errors.ts'
+import { userMessage } from '../vocabulary/content-schema.ts'
 import type { UserMessage, UserPart } from '../vocabulary/content.ts'
+import { faultOf, isJson } from '../vocabulary/schema.ts'
 
-/** A user's message from what a caller gives. */
+/** A user's message from what a caller gives. Throws a `ConfigurationError` for what no model could be shown. */
 export function messageOf(input: string | readonly UserPart[]): UserMessage {
-  if (typeof input === 'string') {
-    if (input !== '') return { role: 'user', parts: [{ type: 'text', text: input }] }
-  } else if (Array.isArray(input) && input.length > 0) {
-    return { role: 'user', parts: input }
+  const parts = typeof input === 'string' ? [{ type: 'text' as const, text: input }] : input
+  const message: UserMessage = { role: 'user', parts }
+  if (input === '' || (Array.isArray(input) && input.length === 0)) {
+    throw new ConfigurationError(
+      'A run needs input: a text, or message parts; providers refuse an empty message.',
+    )
   }
-  throw new ConfigurationError(
-    'A run needs input: a text, or message parts; providers refuse an empty message.',
-  )
+  const fault = faultOf(userMessage, message)
+  if (fault === undefined && isJson(message)) return message
+  const place = fault ? ` at ${fault.path}: ${fault.what}` : ': JSON cannot carry it'
+  throw new ConfigurationError(`The input of a run is wrong${place}. Give a text, or message parts.`)
 }
