@@ -14,12 +14,15 @@ export interface LedgerChild {
   ended(): Promise<readonly unknown[]>
 }
 
-/** Runs a task of `ledger-child.ts`, as another user where one is given. */
+/** Runs a task of `ledger-child.ts`; as another user, by number, where one is given. */
 export function ledgerChild(args: readonly string[], user?: number): LedgerChild {
   const child: ChildProcessByStdio<null, Readable, null> = spawn(
     process.execPath,
     [join(import.meta.dirname, 'ledger-child.ts'), ...args],
-    { stdio: ['ignore', 'pipe', 'inherit'], ...(user !== undefined && { uid: user, gid: user }) },
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      env: { ...process.env, ...(user !== undefined && { LEDGER_CHILD_USER: String(user) }) },
+    },
   )
   const exit = once(child, 'exit')
   const lines = createInterface({ input: child.stdout })

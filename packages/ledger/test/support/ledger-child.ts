@@ -1,10 +1,11 @@
 // A process of its own for tests of crashes and of many processes. It says on stdout, a JSON line each, what was
-// acknowledged. Usage: ledger-child.ts <task> <path> [argument]
+// acknowledged. Usage: ledger-child.ts <task> <path> [argument], with LEDGER_CHILD_USER as that user.
 import { readdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Fact, Ledger } from '@tallystick/core'
 import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import BetterSqlite3 from 'better-sqlite3'
 
 const run = sampleRunId(1)
 const facts = everyFact(run)
@@ -85,4 +86,14 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
   },
 }
 
+/** Another user may not be able to read the program itself, so all of it is loaded before. */
+function becomeUser(user: number): void {
+  new BetterSqlite3(':memory:').close()
+  process.setgroups?.([])
+  process.setgid?.(user)
+  process.setuid?.(user)
+}
+
+const { LEDGER_CHILD_USER: user } = process.env
+if (user !== undefined) becomeUser(Number(user))
 await tasks[task]?.()
