@@ -7,7 +7,7 @@ const eventsMax = 256
 const bytesMax = 1024 * 1024
 
 /** The event that a row holds. Types are as the row says: a row that was changed by hand may hold anything. */
-export function storedEvent(row: EventRow): StoredEvent {
+function storedEvent(row: EventRow): StoredEvent {
   return {
     runId: row.run_id as RunId,
     seq: row.seq,

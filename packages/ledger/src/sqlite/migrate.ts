@@ -14,7 +14,7 @@ const migrations: Readonly<Record<string, Migration>> = {
 export const schemaVersion: number = Object.keys(migrations).length
 
 /** The `user_version` of a database. */
-export function versionOf(database: Database): number {
+function versionOf(database: Database): number {
   return database.pragma('user_version', { simple: true }) as number
 }
 

@@ -1,8 +1,8 @@
 import { spawn, type ChildProcessByStdio } from 'node:child_process'
 import { once } from 'node:events'
-import { join } from 'node:path'
 import { createInterface, type Interface } from 'node:readline'
 import type { Readable } from 'node:stream'
+import { fileURLToPath } from 'node:url'
 
 /** A process of its own that works on a ledger file. */
 export interface LedgerChild {
@@ -18,7 +18,7 @@ export interface LedgerChild {
 export function ledgerChild(args: readonly string[], user?: number): LedgerChild {
   const child: ChildProcessByStdio<null, Readable, null> = spawn(
     process.execPath,
-    [join(import.meta.dirname, 'ledger-child.ts'), ...args],
+    [fileURLToPath(new URL('ledger-child.ts', import.meta.url)), ...args],
     {
       stdio: ['ignore', 'pipe', 'inherit'],
       env: { ...process.env, ...(user !== undefined && { LEDGER_CHILD_USER: String(user) }) },
