@@ -35,7 +35,14 @@ export type { Action } from './machine/action.ts'
 export { effectsOf, isSuspended, type Effect } from './machine/effects-of.ts'
 export { modelRequest, requestDigest } from './machine/model-request.ts'
 export { transcript } from './machine/transcript.ts'
-export { pendingApprovals, tallyOf, type PendingApproval, type Tally } from './machine/tally.ts'
+export {
+  deferredCalls,
+  pendingApprovals,
+  tallyOf,
+  type DeferredCall,
+  type PendingApproval,
+  type Tally,
+} from './machine/tally.ts'
 export { digestOf } from './machine/digest.ts'
 export { callsOf, type CallLog, type LoggedCall } from './machine/call-log.ts'
 export { messagesOf, type History } from './machine/history.ts'
@@ -46,7 +53,7 @@ export * from './machine/state.ts'
 export { defineAgent, type Agent, type AgentOptions } from './runtime/agent.ts'
 export {
   createRuntime,
-  type Prices,
+  type SettledResult,
   type RunOptions,
   type Runtime,
   type RuntimeOptions,
@@ -74,3 +81,4 @@ export {
   type PolicyVerdict,
 } from './runtime/call-check.ts'
 export type { Rules, TurnChange } from './machine/rules.ts'
+export type { Prices } from './runtime/known-agents.ts'

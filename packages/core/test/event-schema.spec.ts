@@ -146,6 +146,7 @@ const requiredFields: Readonly<Record<EventType, readonly string[]>> = {
   approval_decided: ['attempt', 'approved', 'by', 'inputDigest'],
   tool_started: ['name', 'attempt', 'effect', 'idempotencyKey'],
   tool_progress: ['attempt', 'data'],
+  tool_deferred: ['attempt', 'receipt'],
   tool_result: ['name', 'outcome', 'content'],
   tool_results_injected: ['toolCallIds'],
   context_compacted: ['summary', 'replacedMessages'],

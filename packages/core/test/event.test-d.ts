@@ -37,6 +37,7 @@ export function handles(event: CallEvent): string {
     case 'approval_decided':
     case 'tool_started':
     case 'tool_progress':
+    case 'tool_deferred':
     case 'tool_result':
       return event.toolCallId
     default:

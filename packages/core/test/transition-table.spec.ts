@@ -96,6 +96,10 @@ const fits: { readonly [T in EventType]?: (state: RunState, sample: FactOf<T>) =
     perCall(state, ({ toolCallId, attempts }) => {
       return { ...sample, turn: state.turn, toolCallId, attempt: attempts }
     }),
+  tool_deferred: (state, sample) =>
+    perCall(state, ({ toolCallId, attempts }) => {
+      return { ...sample, turn: state.turn, toolCallId, attempt: attempts }
+    }),
   tool_result: (state, sample) =>
     perCall(state, ({ toolCallId, name }) => {
       return { ...sample, turn: state.turn, toolCallId, name, outcome: 'cancelled' }

@@ -5,8 +5,10 @@ import {
   findCall,
   nextAction,
   type Agent,
+  type Call,
   type Command,
   type EventOf,
+  type Reconciliation,
   type ReplyPart,
   type RunState,
   type RuntimeEvent,
@@ -108,6 +110,11 @@ function recordedCause(
     case 'tool_progress': {
       const { toolCallId, attempt, data } = event
       return { type: 'tool_progressed', toolCallId, attempt, data }
+    }
+    case 'tool_deferred': {
+      const { toolCallId, attempt, receipt, deadlineAt } = event
+      const deadlineMs = deadlineAt === undefined ? {} : { deadlineMs: deadlineAt - event.at }
+      return { type: 'tool_deferred', toolCallId, attempt, receipt, ...deadlineMs }
     }
     case 'tool_started':
     case 'tool_result':
@@ -240,26 +247,29 @@ function replyParts(
   })
 }
 
-/** A tool's ending, or what the outside world said about a call in doubt. */
+/** What the outside world said about a call in doubt, or how a call ended: by its tool, or by whoever settled it. */
 function toolCause(
   state: RunState,
   event: EventOf<'tool_started'> | EventOf<'tool_result'>,
-): Signal | undefined {
-  const { toolCallId } = event
-  const call = findCall(state, toolCallId)
+): Message | undefined {
+  const call = findCall(state, event.toolCallId)
   const asked = call?.status === 'in_doubt' && call.recovery === 'reconcile' && state.cancel === undefined
-  if (event.type === 'tool_started') {
-    return asked ? { type: 'call_reconciled', toolCallId, finding: { state: 'not_done' } } : undefined
-  }
-  const { outcome, content, durationMs } = event
-  if (asked) {
-    const finding =
-      outcome === 'interrupted'
-        ? ({ state: 'unknown' } as const)
-        : ({ state: 'done', outcome, content } as const)
-    return { type: 'call_reconciled', toolCallId, finding }
+  if (asked) return { type: 'call_reconciled', toolCallId: event.toolCallId, finding: findingOf(event) }
+  return event.type === 'tool_result' && call ? endingOf(call, event) : undefined
+}
+
+function findingOf(event: EventOf<'tool_started'> | EventOf<'tool_result'>): Reconciliation {
+  if (event.type === 'tool_started') return { state: 'not_done' }
+  const { outcome, content } = event
+  return outcome === 'interrupted' ? { state: 'unknown' } : { state: 'done', outcome, content }
+}
+
+function endingOf(call: Call, event: EventOf<'tool_result'>): Message | undefined {
+  const { toolCallId, outcome, content, durationMs } = event
+  if (call.status === 'deferred' && (outcome === 'success' || outcome === 'failed')) {
+    return { type: 'settle', toolCallId, outcome, content }
   }
   // Only a tool's own ending says how long it took; what the machine settled took no time.
-  if (durationMs === undefined || call?.status !== 'started') return undefined
+  if (durationMs === undefined || call.status !== 'started') return undefined
   return { type: 'tool_ended', toolCallId, attempt: call.attempts, outcome, content, durationMs }
 }

@@ -1,5 +1,6 @@
 import type { Json, RunId, ToolCallId, ToolEffect, ToolRun, ToolSignal } from '@tallystick/core'
 import { Observable, take } from 'rxjs'
+import { type Deferral, isDeferral } from './deferral.ts'
 import { explainIssues } from './arguments.ts'
 import type { ReadSchema } from './schema.ts'
 import { jsonOf } from './json-value.ts'
@@ -36,7 +37,8 @@ export interface ToolBody<Input> {
 }
 
 /**
- * TOOL EXECUTION: one start of one call. Subscribing starts it; it reports progress, then exactly one ending, and
+ * TOOL EXECUTION: one start of one call. Subscribing starts it; it reports progress, then exactly one ending (or that
+ * the call is settled later), and
  * completes, whatever the tool does. It never errors. Unsubscribing aborts the tool's signal, and nothing that the
  * tool does afterwards is heard.
  */
@@ -67,7 +69,7 @@ export function runTool<Input>(body: ToolBody<Input>, call: ToolRun): Observable
       attempt,
     })
 
-    const endingOfCall = async (): Promise<Ending> => {
+    const endingOfCall = async (): Promise<Ending | Deferral> => {
       try {
         const parsed = await body.schema.parse(structuredClone(call.input))
         if (!parsed.ok) {
@@ -75,16 +77,19 @@ export function runTool<Input>(body: ToolBody<Input>, call: ToolRun): Observable
           return textEnding('invalid_input', explainIssues(tool, call.input, parsed.issues))
         }
         if (abort.signal.aborted) return cancelledUnstarted(cancelReason)
-        return endingOf(await body.execute(parsed.value, context), body.effect)
+        const returned = await body.execute(parsed.value, context)
+        return isDeferral(returned) ? returned : endingOf(returned, body.effect)
       } catch (thrown) {
         return abort.signal.aborted ? cancellationOf(cancelReason, body.effect, thrown) : failureOf(thrown)
       }
     }
     let ended = false
     const start = async (): Promise<void> => {
-      const { outcome, content } = await endingOfCall()
+      const ending = await endingOfCall()
       ended = true
-      subscriber.next({ type: 'tool_ended', outcome, content })
+      subscriber.next(
+        'receipt' in ending ? { type: 'tool_deferred', ...ending } : { type: 'tool_ended', ...ending },
+      )
       subscriber.complete()
     }
     void start()

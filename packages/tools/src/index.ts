@@ -7,6 +7,8 @@ export type { InputOf, InputSchema } from './schema.ts'
 // What a tool gives back.
 export { file, image, text } from './content.ts'
 export type { FileSource, ImageSource, Source } from './content.ts'
+export { settledLater } from './deferral.ts'
+export type { Deferral } from './deferral.ts'
 export { ToolError } from './tool-error.ts'
 export type { ToolErrorOutcome } from './tool-error.ts'
 

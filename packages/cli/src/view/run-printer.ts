@@ -69,6 +69,8 @@ export function runPrinter({ write, paint, cutAt = 400 }: RunPrinterOptions): (e
         return event.delivered
           ? undefined
           : note(`an input was not taken${event.why ? `: ${event.why}` : ''}`)
+      case 'tool_deferred':
+        return note(`${event.toolCallId} goes on outside as ${event.receipt}, and is settled later`)
       case 'model_call_started':
       case 'assistant_started':
       case 'tool_input_delta':

@@ -14,7 +14,7 @@ import type { Call, CallStatus, ExecutingState, RunState } from './state.ts'
 export function nextForCalls(state: ExecutingState, now: number): Action {
   return (
     recorded('settle_calls', state.cancel ? cancelled(state, state.cancel.at, now) : []) ??
-    recorded('settle_calls', refused(state)) ??
+    recorded('settle_calls', [...refused(state), ...overdue(state, now)]) ??
     (state.cancel ? undefined : goOn(state, now)) ??
     inject(state) ??
     rest(state)
@@ -45,6 +45,15 @@ function refused(state: ExecutingState): readonly Fact[] {
   return withStatus(state, 'to_settle').map((call) =>
     resultFact(state, call, call.refusal?.outcome ?? 'skipped', call.refusal?.text),
   )
+}
+
+/** Calls that were to be settled later, and were not in their time. */
+function overdue(state: ExecutingState, now: number): readonly Fact[] {
+  const late = withStatus(state, 'deferred').filter(
+    ({ deferred }) => now >= (deferred?.deadlineAt ?? Infinity),
+  )
+  const text = 'Nobody settled this call in its time. It may have had an effect all the same.'
+  return late.map((call) => resultFact(state, call, 'timed_out', text))
 }
 
 /** Calls in doubt that are not to be started again, by what the tool declared. */

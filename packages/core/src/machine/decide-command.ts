@@ -33,6 +33,8 @@ export function decideCommand(state: RunState | undefined, command: Command, at:
         ],
       }
     }
+    case 'settle':
+      return settle(state, command)
     case 'raise_limit': {
       const { limit, max, by } = command
       return { facts: [{ type: 'limit_raised', turn: state.turn, limit, max, by }] }
@@ -96,6 +98,17 @@ function resume(state: RunState, { why, definition }: ResumeCommand): Decision {
     })
   }
   return { facts }
+}
+
+function settle(state: RunState, command: Command & { readonly type: 'settle' }): Decision {
+  const call = findCall(state, command.toolCallId)
+  if (call?.status !== 'deferred') {
+    const message = `Tool call ${command.toolCallId} of run ${state.runId} does not wait to be settled; show the run to see which do.`
+    return refused('not_deferred', message)
+  }
+  const { toolCallId, name } = call
+  const { outcome, content } = command
+  return { facts: [{ type: 'tool_result', turn: state.turn, toolCallId, name, outcome, content }] }
 }
 
 function approval(

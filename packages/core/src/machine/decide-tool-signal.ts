@@ -1,6 +1,7 @@
 import type { Command } from '../vocabulary/command.ts'
 import type { CollectedCall, FactOf } from '../vocabulary/event.ts'
 import { idempotencyKeyOf, type RunId } from '../vocabulary/ids.ts'
+import { present } from '../vocabulary/present.ts'
 import type { CheckedCall, Signal } from '../vocabulary/signal.ts'
 import { nothing, type Decision } from './decision.ts'
 import { digestOf } from './digest.ts'
@@ -9,12 +10,13 @@ import { findCall, type Call, type RunState } from './state.ts'
 
 type AnyToolSignal = Extract<
   Signal,
-  { readonly type: 'calls_checked' | 'tool_progressed' | 'tool_ended' | 'call_reconciled' }
+  { readonly type: 'calls_checked' | 'tool_progressed' | 'tool_deferred' | 'tool_ended' | 'call_reconciled' }
 >
 
 const toolSignals: ReadonlySet<string> = new Set<AnyToolSignal['type']>([
   'calls_checked',
   'tool_progressed',
+  'tool_deferred',
   'tool_ended',
   'call_reconciled',
 ])
@@ -25,7 +27,7 @@ export function isToolSignal(message: Command | Signal): message is AnyToolSigna
 }
 
 /** What follows from a report about tool calls. A call that has ended hears nothing more. */
-export function decideToolSignal(state: RunState, signal: AnyToolSignal): Decision {
+export function decideToolSignal(state: RunState, signal: AnyToolSignal, at: number): Decision {
   if (signal.type === 'calls_checked') {
     if (state.phase !== 'collecting' || signal.turn !== state.turn) return nothing
     const calls = state.calls.map((call) => collectedCall(call, signal.calls))
@@ -39,6 +41,11 @@ export function decideToolSignal(state: RunState, signal: AnyToolSignal): Decisi
   if (call.status !== 'started' || call.attempts !== signal.attempt) return nothing
   if (signal.type === 'tool_progressed') {
     return { facts: [{ type: 'tool_progress', ...here, attempt: signal.attempt, data: signal.data }] }
+  }
+  if (signal.type === 'tool_deferred') {
+    const { attempt, receipt, deadlineMs } = signal
+    const deadlineAt = deadlineMs === undefined ? undefined : at + deadlineMs
+    return { facts: [{ type: 'tool_deferred', ...here, attempt, receipt, ...present({ deadlineAt }) }] }
   }
   const { outcome, content, durationMs } = signal
   return { facts: [{ type: 'tool_result', ...here, name, outcome, content, durationMs }] }

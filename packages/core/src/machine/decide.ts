@@ -13,5 +13,7 @@ import type { RunState } from './state.ts'
 export function decide(state: RunState | undefined, message: Command | Signal, stamp: Stamp): Decision {
   if (state === undefined) return decideCommand(undefined, message as Command, stamp.at)
   if (isModelSignal(message)) return decideModelSignal(state, message, stamp)
-  return isToolSignal(message) ? decideToolSignal(state, message) : decideCommand(state, message, stamp.at)
+  return isToolSignal(message)
+    ? decideToolSignal(state, message, stamp.at)
+    : decideCommand(state, message, stamp.at)
 }

@@ -15,6 +15,7 @@ export interface Refusal {
     | 'unknown_call'
     | 'not_awaiting_approval'
     | 'approval_expired'
+    | 'not_deferred'
     | 'already_cancelled'
     | 'cancelled'
     | 'not_supported'

@@ -33,7 +33,7 @@ export function isSuspended(state: RunState): boolean {
   if (state.phase !== 'executing') return false
   const statuses = state.calls.map(({ status }) => status)
   return (
-    statuses.includes('awaiting_approval') &&
+    statuses.some((status) => status === 'awaiting_approval' || status === 'deferred') &&
     !statuses.some((status) => status === 'started' || status === 'in_doubt')
   )
 }

@@ -1,4 +1,5 @@
 import type { Outcome, ToolResult } from '../vocabulary/content.ts'
+import { present } from '../vocabulary/present.ts'
 import type { Json } from '../vocabulary/json.ts'
 import type { CollectedCall, EventOf, RuntimeEvent } from '../vocabulary/event.ts'
 import { logCall } from './call-log.ts'
@@ -26,6 +27,7 @@ export type CallsEvent = Extract<
       | 'approval_decided'
       | 'tool_started'
       | 'tool_progress'
+      | 'tool_deferred'
       | 'tool_result'
       | 'tool_results_injected'
   }
@@ -52,6 +54,11 @@ export function evolveCalls(state: RunState, event: CallsEvent): RunState {
       return started(state, event)
     case 'tool_progress':
       return changeCall(state, event, ['started'], (call) => call)
+    case 'tool_deferred':
+      return changeCall(state, event, ['started'], (call) => {
+        const { receipt, deadlineAt } = event
+        return { ...call, status: 'deferred', deferred: { receipt, ...present({ deadlineAt }) } }
+      })
     case 'tool_result':
       return withAnswer({ ...settled(state, event), takeOvers: 0 }, event)
     case 'tool_results_injected':
@@ -91,10 +98,10 @@ const begun: readonly CallStatus[] = ['started', 'in_doubt']
 
 /** Law 2: which outcome may end a call that stands where. Nothing ends twice: `settled` is in no list. */
 const endable: { readonly [O in Outcome]: readonly CallStatus[] } = {
-  success: begun,
-  failed: begun,
-  timed_out: ['started'],
-  interrupted: [...begun, 'awaiting_approval', 'to_settle'],
+  success: [...begun, 'deferred'],
+  failed: [...begun, 'deferred'],
+  timed_out: ['started', 'deferred'],
+  interrupted: [...begun, 'deferred', 'awaiting_approval', 'to_settle'],
   cancelled: [...unstarted, ...begun],
   // An approver's edited input is checked when the tool starts with it.
   invalid_input: [...unstarted, 'started'],

@@ -114,6 +114,7 @@ function step(state: RunState, event: RuntimeEvent): RunState {
     case 'approval_decided':
     case 'tool_started':
     case 'tool_progress':
+    case 'tool_deferred':
     case 'tool_result':
     case 'tool_results_injected':
       return evolveCalls(state, event)

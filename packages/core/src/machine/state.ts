@@ -123,6 +123,7 @@ export interface Attempt {
  * - `ready`: may be started
  * - `started`: its effect may have begun
  * - `in_doubt`: was started by a writer that is gone, and nobody recorded its ending
+ * - `deferred`: goes on outside, and is settled later
  * - `settled`: has its result
  */
 export type CallStatus =
@@ -133,6 +134,7 @@ export type CallStatus =
   | 'ready'
   | 'started'
   | 'in_doubt'
+  | 'deferred'
   | 'settled'
 
 /** A tool call of the current turn. */
@@ -155,6 +157,8 @@ export interface Call {
   /** When an approval that is asked for counts as denied. */
   readonly expiresAt?: number
   readonly refusal?: CallRefusal
+  /** Of a call that goes on outside. */
+  readonly deferred?: { readonly receipt: string; readonly deadlineAt?: number }
   /** Starts so far. */
   readonly attempts: number
   readonly result?: ToolResult

@@ -36,6 +36,23 @@ export interface PendingApproval {
   readonly reason?: string
 }
 
+/** A call that goes on outside, until someone settles it. */
+export interface DeferredCall {
+  readonly toolCallId: ToolCallId
+  readonly name: string
+  /** What the tool gave the outside to name the call by. */
+  readonly receipt: string
+  /** Milliseconds since 1970 UTC, after which it counts as timed out. */
+  readonly deadlineAt?: number
+}
+
+/** Which calls of a run wait to be settled. */
+export function deferredCalls(state: RunState): readonly DeferredCall[] {
+  return openTurnCalls(state).flatMap(({ toolCallId, name, status, deferred }) =>
+    status === 'deferred' && deferred ? [{ toolCallId, name, ...deferred }] : [],
+  )
+}
+
 /** Which calls of a run wait for a person. */
 export function pendingApprovals(state: RunState): readonly PendingApproval[] {
   return openTurnCalls(state).flatMap((call) => {

@@ -56,6 +56,7 @@ export const transitionTable: { readonly [P in Phase]: Row } = {
     approval_decided: 'executing',
     tool_started: 'executing',
     tool_progress: 'executing',
+    tool_deferred: 'executing',
     tool_result: 'executing',
     tool_results_injected: 'injecting',
   },

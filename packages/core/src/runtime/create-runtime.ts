@@ -5,15 +5,16 @@ import type { RunState } from '../machine/state.ts'
 import type { Host } from '../ports/clock.ts'
 import type { Ledger } from '../ports/ledger.ts'
 import type { AgentDefinition } from '../vocabulary/agent-definition.ts'
-import type { StartCommand } from '../vocabulary/command.ts'
-import type { ModelRef, UserPart } from '../vocabulary/content.ts'
+import type { OutsideCommand, StartCommand } from '../vocabulary/command.ts'
+import type { ResultPart, UserPart } from '../vocabulary/content.ts'
 import { parseRunId, type RunId } from '../vocabulary/ids.ts'
 import { defaultRetryPolicy, type Limits } from '../vocabulary/limits.ts'
-import type { Price } from '../vocabulary/price.ts'
 import type { Agent } from './agent.ts'
-import { requireAgent, requireLimits } from './agent-check.ts'
+import { requireLimits } from './agent-check.ts'
 import { defaultHost } from './host.ts'
 import { messageOf } from './input-message.ts'
+import type { CommandReceipt } from './receipts.ts'
+import { knownAgents, type Prices } from './known-agents.ts'
 import { RunHub } from './run-hub.ts'
 import { runIdMaker } from './run-ids.ts'
 import { resultOf, type RunResult } from './run-result.ts'
@@ -35,9 +36,6 @@ export interface RuntimeOptions {
   readonly host?: Partial<Host>
 }
 
-/** Says what a model costs; `undefined` where it does not know. */
-export type Prices = { readonly [modelId: string]: Price } | ((model: ModelRef) => Price | undefined)
-
 /** What one run may have of its own. */
 export interface RunOptions {
   /** The conversation that the run belongs to. */
@@ -56,6 +54,11 @@ export interface Runtime {
    * and with `ConfigurationError` when its agent is not known.
    */
   resume(runId: string): Run
+  /**
+   * Settles a tool call that was deferred: its result is a text, parts, or what went wrong. The run goes on in this
+   * process. A call that does not wait to be settled is a refusal, not an error; a second settling changes nothing.
+   */
+  settle(runId: string, toolCallId: string, result: SettledResult): Promise<CommandReceipt>
   /** The runs of the ledger that only a command can take further, and what they wait for. */
   suspended(): AsyncGenerator<RunResult, void, undefined>
   /**
@@ -75,7 +78,6 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   }
   const host: Host = { ...defaultHost, ...given }
   const newId = runIdMaker(host)
-  const known = new Map<string, Agent>()
   const hubs = new Map<RunId, WeakRef<RunHub>>()
   const live = new Set<RunHub>()
   let draining = false
@@ -87,18 +89,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     if (hubs.get(runId)?.deref() === undefined) hubs.delete(runId)
   })
 
-  const know = (agent: Agent): Agent => {
-    requireAgent(agent)
-    const other = known.get(agent.name)
-    if (other && other.definition.digest !== agent.definition.digest) {
-      throw new ConfigurationError(
-        `Two different agents are named ${agent.name}; a resume could not tell which one a run belongs to. Rename one.`,
-      )
-    }
-    const priced = { ...agent, definition: withPrices(agent.definition, prices) }
-    known.set(agent.name, priced)
-    return priced
-  }
+  const { know, named } = knownAgents(prices)
   agents.forEach(know)
 
   const hubOf = (runId: RunId): RunHub => {
@@ -107,7 +98,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     const hub: RunHub = new RunHub({
       ...{ runId, ledger, host, onDrift, newKey: newId },
       onDriving: (driving) => (driving ? live.add(hub) : live.delete(hub)),
-      agentNamed: (name) => known.get(name),
+      agentNamed: named,
       onFailure: () => hubs.delete(runId),
     })
     hubs.set(runId, new WeakRef(hub))
@@ -132,6 +123,12 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       void hub.resume()
       return handle(hub)
     },
+    settle(text, toolCallId, result) {
+      requireOpen()
+      const runId = parseRunId(text)
+      if (runId === undefined) throw new RunNotFoundError(text)
+      return hubOf(runId).send({ type: 'settle', toolCallId, ...settledResult(result) })
+    },
     suspended: () => suspendedRuns(ledger),
     async drain(graceMs = 5_000) {
       draining = true
@@ -140,24 +137,22 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   }
 }
 
+/** How a deferred call ended: a text or parts for a success, or what went wrong. */
+export type SettledResult = string | readonly ResultPart[] | { readonly failed: string }
+
+function settledResult(
+  result: SettledResult,
+): Pick<Extract<OutsideCommand, { type: 'settle' }>, 'outcome' | 'content'> {
+  if (typeof result === 'string') return { outcome: 'success', content: [{ type: 'text', text: result }] }
+  if ('failed' in result) return { outcome: 'failed', content: [{ type: 'text', text: result.failed }] }
+  return { outcome: 'success', content: result }
+}
+
 async function* suspendedRuns(ledger: Ledger): AsyncGenerator<RunResult, void, undefined> {
   for await (const { runId } of ledger.runs()) {
     let state: RunState | undefined
     for await (const event of ledger.read(runId)) state = evolve(state, event)
     if (state && isSuspended(state)) yield resultOf(state)
-  }
-}
-
-function withPrices(definition: AgentDefinition, prices: Prices): AgentDefinition {
-  const priceOf = (model: ModelRef): { price?: Price } => {
-    const price = typeof prices === 'function' ? prices(model) : prices[model.modelId]
-    return price ? { price } : {}
-  }
-  const { fallbacks } = definition
-  return {
-    ...definition,
-    ...priceOf(definition.model),
-    ...(fallbacks && { fallbacks: fallbacks.map(({ model }) => ({ model, ...priceOf(model) })) }),
   }
 }
 

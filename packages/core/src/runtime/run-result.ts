@@ -4,7 +4,7 @@ import type { RunId } from '../vocabulary/ids.ts'
 import type { Usage } from '../vocabulary/usage.ts'
 import { messageAt } from '../machine/history.ts'
 import type { RunState } from '../machine/state.ts'
-import { pendingApprovals, type PendingApproval } from '../machine/tally.ts'
+import { deferredCalls, pendingApprovals, type DeferredCall, type PendingApproval } from '../machine/tally.ts'
 
 /** How a run stands when it rests. Every expected ending is a result, not an exception. */
 export interface RunResult {
@@ -26,6 +26,8 @@ export interface RunResult {
   /** Tool calls that were started. */
   readonly toolCalls: number
   readonly pendingApprovals: readonly PendingApproval[]
+  /** Calls that go on outside, until `runtime.settle`. */
+  readonly deferredCalls: readonly DeferredCall[]
   /** The last event's number. */
   readonly seq: number
 }
@@ -43,6 +45,7 @@ export function resultOf(state: RunState): RunResult {
     ...(costUsd !== undefined && { cost: costUsd }),
     ...{ turns, toolCalls },
     pendingApprovals: pendingApprovals(state),
+    deferredCalls: deferredCalls(state),
     seq: state.seq,
   }
 }

@@ -5,6 +5,7 @@ import type { Cancel, Host } from '../ports/clock.ts'
 import type { CallContext, Tool } from '../ports/tool.ts'
 import type { Outcome, ResultPart } from '../vocabulary/content.ts'
 import { idempotencyKeyOf } from '../vocabulary/ids.ts'
+import { present } from '../vocabulary/present.ts'
 import { faultOf } from '../vocabulary/schema.ts'
 import { reconciliationSchema, toolSignalSchema } from '../vocabulary/signal-schema.ts'
 import type { Reconciliation, Signal, ToolSignal } from '../vocabulary/signal.ts'
@@ -36,7 +37,7 @@ const reportable: ReadonlySet<Outcome> = new Set([
 ])
 
 /**
- * Runs one call of a tool and posts what it reports. Whatever the tool does, exactly one `tool_ended` is posted, last;
+ * Runs one call of a tool and posts what it reports. Whatever the tool does, exactly one `tool_ended` or `tool_deferred` is posted, last;
  * unless it is abandoned first, after which nothing that it does is heard.
  */
 export function startTool({ tool, call, context, host }: ToolStart, post: Post): RunningTool {
@@ -76,6 +77,11 @@ export function startTool({ tool, call, context, host }: ToolStart, post: Post):
     // Progress decides nothing: a report that cannot be kept is no reason to lose the result.
     if (signal?.type === 'tool_progressed') return
     if (fault) return fail(breachOf(signal, fault))
+    if (signal.type === 'tool_deferred') {
+      leave()
+      const { receipt, deadlineMs } = signal
+      return post({ type: 'tool_deferred', toolCallId, attempt, receipt, ...present({ deadlineMs }) })
+    }
     if (!reportable.has(signal.outcome)) {
       return fail(`The tool reported the outcome ${signal.outcome}, which is not its to give.`)
     }

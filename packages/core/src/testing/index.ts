@@ -6,7 +6,7 @@ export {
   type ScriptedReply,
   type ScriptedStep,
 } from './scripted-model.ts'
-export { testTool, type TestTool, type TestToolOptions } from './test-tool.ts'
+export { testTool, type TestReport, type TestTool, type TestToolOptions } from './test-tool.ts'
 export { checkLaws, checkTranscript, type Violation } from './checkers.ts'
 export { copyPrefix, mortalLedger, SimulatedCrash, type CrashPoint, type MortalLedger } from './faults.ts'
 export { given, type Given, type When } from './given.ts'

@@ -14,7 +14,7 @@ import { manualClock } from './manual-clock.ts'
 import { scriptedModel, type ScriptedReply, type ScriptedStep } from './scripted-model.ts'
 import { seededRandom } from './seeded-random.ts'
 import { simulate, type Simulated } from './simulate.ts'
-import { testTool, type TestToolOptions } from './test-tool.ts'
+import { testTool, type TestReport, type TestToolOptions } from './test-tool.ts'
 
 /** An agent as data: what its model says, how its tools behave, what happens to it from outside. */
 export interface Program {
@@ -40,7 +40,7 @@ export interface Step {
 /** A call, and what its tool does with it. */
 export interface CallPlan {
   readonly tool: string
-  readonly behaviour: 'succeed' | 'throw' | 'hang' | 'progress' | 'invalid' | 'malformed'
+  readonly behaviour: 'succeed' | 'throw' | 'hang' | 'progress' | 'defer' | 'invalid' | 'malformed'
 }
 
 /** What really happened, as the tools saw it. */
@@ -125,7 +125,7 @@ function toolsOf(
   const body = (name: string, writes: boolean): NonNullable<TestToolOptions['run']> => {
     return async (
       run: { input: JsonObject; idempotencyKey: string; toolCallId: string; attempt: number },
-      report: { progress(data: string): void },
+      report: TestReport,
     ): Promise<string> => {
       const announced = durable(
         (event) =>
@@ -138,6 +138,7 @@ function toolsOf(
       if (doing === 'hang') await new Promise(() => {})
       if (doing === 'progress') report.progress('half')
       await Promise.resolve()
+      if (doing === 'defer') report.defer('job', 500)
       if (doing === 'throw') throw new Error('broken')
       if (writes) {
         world.effects.set(run.toolCallId, (world.effects.get(run.toolCallId) ?? 0) + 1)

@@ -8,7 +8,7 @@ const callPlan: fc.Arbitrary<CallPlan> = fc.record({
   tool: fc.constantFrom(...toolNames),
   behaviour: fc.oneof(
     { weight: 4, arbitrary: fc.constant('succeed' as const) },
-    { weight: 1, arbitrary: fc.constantFrom('throw', 'hang', 'progress', 'invalid', 'malformed') },
+    { weight: 1, arbitrary: fc.constantFrom('throw', 'hang', 'progress', 'defer', 'invalid', 'malformed') },
   ),
 })
 

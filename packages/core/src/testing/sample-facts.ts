@@ -105,6 +105,10 @@ export function everyFact(runId: RunId): { readonly [T in EventType]: FactOf<T> 
       effect: 'read',
       idempotencyKey: idempotencyKeyOf(runId, toolCallId),
     },
+    tool_deferred: {
+      ...{ type: 'tool_deferred', turn: 1, toolCallId, attempt: 1, receipt: 'job-7' },
+      deadlineAt: 1_760_000_060_000,
+    },
     tool_progress: { type: 'tool_progress', turn: 1, toolCallId, attempt: 1, data: { done: 0.5 } },
     tool_result: {
       type: 'tool_result',

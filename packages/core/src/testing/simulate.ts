@@ -5,7 +5,8 @@ import type { RuntimeEvent } from '../vocabulary/event.ts'
 import type { RunId } from '../vocabulary/ids.ts'
 import type { JsonObject } from '../vocabulary/json.ts'
 import type { Agent } from '../runtime/agent.ts'
-import { createRuntime, type Prices } from '../runtime/create-runtime.ts'
+import { createRuntime } from '../runtime/create-runtime.ts'
+import type { Prices } from '../runtime/known-agents.ts'
 import type { RunResult } from '../runtime/run-result.ts'
 import type { Run } from '../runtime/run.ts'
 import { mortalLedger, SimulatedCrash, type CrashPoint, type MortalLedger } from './faults.ts'
@@ -53,7 +54,7 @@ const STRETCHES_MAX = 1_000
 
 /** Drives a run to its end through crashes, approvals and a cancel, a new process after each death. */
 export async function simulate(simulation: Simulation): Promise<Simulated> {
-  const { ledger, clock, crashes = [], decide = () => ({ approve: true }) } = simulation
+  const { ledger, clock, crashes = [] } = simulation
   let runId = simulation.resume
   let processes = 0
   for (let stretch = 0; stretch < STRETCHES_MAX; stretch++) {
@@ -69,7 +70,10 @@ export async function simulate(simulation: Simulation): Promise<Simulated> {
       const lastStates: RunState[] = []
       run.state$.subscribe({ next: (state) => lastStates.push(state), error: () => {} })
       interfere(run, simulation)
-      const result = await attend(run, clock, decide, () => lastStates.at(-1))
+      const result = await attend(run, simulation, {
+        lastState: () => lastStates.at(-1),
+        settleCall: (toolCallId) => runtime.settle(run.id, toolCallId, 'settled later'),
+      })
       const events: RuntimeEvent[] = []
       for await (const event of ledger.read(run.id)) events.push(event)
       return { result, events, processes, lastStates }
@@ -82,19 +86,26 @@ export async function simulate(simulation: Simulation): Promise<Simulated> {
   throw new Error(`The run did not end in ${STRETCHES_MAX} stretches.`)
 }
 
+/** Who the run may wait for. */
+interface Outside {
+  readonly lastState: () => RunState | undefined
+  readonly settleCall: (toolCallId: string) => Promise<unknown>
+}
+
 /** Answers what the run asks, until it ends, or rests for something that nobody can answer. */
 async function attend(
   run: Run,
-  clock: ManualClock,
-  decide: (pending: PendingApproval) => SimulatedDecision,
-  lastState: () => RunState | undefined,
+  { clock, decide = () => ({ approve: true }) }: Simulation,
+  { lastState, settleCall }: Outside,
 ): Promise<RunResult> {
   for (;;) {
     const result = await settle(clock, run.result)
     const limit = lastState()?.metLimit?.limit
     if (result.status === 'done') return result
     if (result.pendingApprovals.length > 0) answer(run, result.pendingApprovals, decide)
-    else if (limit) run.raiseLimit(limit, Number.MAX_SAFE_INTEGER, 'simulated').catch(() => {})
+    else if (result.deferredCalls.length > 0) {
+      for (const { toolCallId } of result.deferredCalls) settleCall(toolCallId).catch(() => {})
+    } else if (limit) run.raiseLimit(limit, Number.MAX_SAFE_INTEGER, 'simulated').catch(() => {})
     else return result
   }
 }

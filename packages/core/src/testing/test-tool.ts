@@ -13,8 +13,15 @@ export interface TestToolOptions {
   readonly timeoutMs?: number
   readonly check?: (input: JsonObject) => CallVerdict | Promise<CallVerdict>
   /** What the tool does. A text is its success; a throw its failure; a promise that never settles hangs. */
-  readonly run?: (run: ToolRun, report: { progress(data: Json): void }) => string | Promise<string>
+  readonly run?: (run: ToolRun, report: TestReport) => string | Promise<string>
   readonly reconcile?: (run: Omit<ToolRun, 'cancelled$'>) => Promise<Reconciliation>
+}
+
+/** What a test tool may report beside its result. */
+export interface TestReport {
+  progress(data: Json): void
+  /** The call is settled later: what the tool returns after this is not heard. */
+  defer(receipt: string, deadlineMs?: number): void
 }
 
 /** A tool for tests of the runtime, which remembers its runs. For real tools use `defineTool` of `@tallystick/tools`. */
@@ -41,8 +48,12 @@ export function testTool(options: TestToolOptions): TestTool {
           subscriber.complete()
         }
         const progress = (data: Json): void => subscriber.next({ type: 'tool_progressed', data })
+        const defer = (receipt: string, deadlineMs?: number): void => {
+          subscriber.next({ type: 'tool_deferred', receipt, ...(deadlineMs !== undefined && { deadlineMs }) })
+          subscriber.complete()
+        }
         const cancelled = run.cancelled$.subscribe((reason) => end('cancelled', reason))
-        const work = async (): Promise<string> => await body(run, { progress })
+        const work = async (): Promise<string> => await body(run, { progress, defer })
         work().then(
           (text) => end('success', text),
           (error: unknown) => end('failed', String(error)),

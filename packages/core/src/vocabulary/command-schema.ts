@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import type { OutsideCommand } from './command.ts'
-import { userMessage } from './content-schema.ts'
+import { resultPart, userMessage } from './content-schema.ts'
 import { limitNames } from './limits.ts'
 import { amount, jsonObject, objectOf, optional, text, variantOf } from './schema.ts'
 
@@ -14,6 +14,10 @@ export const outsideCommandSchema: z.ZodType<OutsideCommand> = variantOf<Outside
     ...{ type: z.literal('approve'), toolCallId: text, by: text, input: optional(jsonObject) },
   }),
   deny: objectOf<CommandOf<'deny'>>({ type: z.literal('deny'), toolCallId: text, by: text, reason: text }),
+  settle: objectOf<CommandOf<'settle'>>({
+    ...{ type: z.literal('settle'), toolCallId: text, outcome: z.enum(['success', 'failed']) },
+    content: z.array(resultPart),
+  }),
   cancel: objectOf<CommandOf<'cancel'>>({
     ...{ type: z.literal('cancel'), by: optional(text), reason: optional(text) },
   }),

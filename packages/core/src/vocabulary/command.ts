@@ -1,4 +1,4 @@
-import type { UserMessage } from './content.ts'
+import type { ResultPart, UserMessage } from './content.ts'
 import type { RunId } from './ids.ts'
 import type { JsonObject } from './json.ts'
 import type { LimitName, Limits, RetryPolicy } from './limits.ts'
@@ -37,6 +37,12 @@ export type OutsideCommand =
       readonly input?: JsonObject
     }
   | { readonly type: 'deny'; readonly toolCallId: string; readonly by: string; readonly reason: string }
+  | {
+      readonly type: 'settle'
+      readonly toolCallId: string
+      readonly outcome: 'success' | 'failed'
+      readonly content: readonly ResultPart[]
+    }
   | { readonly type: 'cancel'; readonly by?: string; readonly reason?: string }
   | { readonly type: 'raise_limit'; readonly limit: LimitName; readonly max: number; readonly by: string }
 

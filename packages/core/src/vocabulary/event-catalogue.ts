@@ -38,6 +38,7 @@ export const eventCatalogue: { readonly [T in EventType]: EventEntry } = {
   approval_decided: fact,
   tool_started: fact,
   tool_progress: { ...delta, modelHistory: 'no' },
+  tool_deferred: fact,
   tool_result: history,
   tool_results_injected: noted,
   context_compacted: history,

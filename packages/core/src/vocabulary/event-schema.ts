@@ -187,6 +187,9 @@ const toolSchemas = {
   tool_started: objectOf<EventBodies['tool_started']>({
     ...{ name: text, attempt: ordinal, idempotencyKey: text, effect },
   }),
+  tool_deferred: objectOf<EventBodies['tool_deferred']>({
+    ...{ attempt: ordinal, receipt: text, deadlineAt: optional(moment) },
+  }),
   tool_progress: objectOf<EventBodies['tool_progress']>({ attempt: ordinal, data: json }),
   tool_result: objectOf<EventBodies['tool_result']>({
     ...{ name: text, outcome, content: z.array(resultPart), durationMs: optional(amount) },

@@ -210,6 +210,8 @@ export interface EventBodies {
   }
   /** A running tool tells how far it is. */
   tool_progress: { readonly attempt: number; readonly data: Json }
+  /** The call goes on outside, under this receipt, and is settled later; at the deadline it counts as timed out. */
+  tool_deferred: { readonly attempt: number; readonly receipt: string; readonly deadlineAt?: number }
   /** How a call ended, and what the model will read: the second half of the tally. */
   tool_result: {
     readonly name: string
@@ -274,6 +276,7 @@ export const callEventTypes = [
   'approval_decided',
   'tool_started',
   'tool_progress',
+  'tool_deferred',
   'tool_result',
 ] as const
 export type CallEventType = (typeof callEventTypes)[number]

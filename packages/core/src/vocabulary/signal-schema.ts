@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { outcome, replyContent, requestedCall, resultPart, stopReason } from './content-schema.ts'
 import { usage } from './event-schema.ts'
-import { count, isJson, json, objectOf, optional, text, variantOf } from './schema.ts'
+import { amount, count, isJson, json, objectOf, optional, text, variantOf } from './schema.ts'
 import type { CallVerdict, ModelSignal, Reconciliation, ReplyPart, ToolSignal } from './signal.ts'
 
 type ModelSignalOf<T extends ModelSignal['type']> = Extract<ModelSignal, { readonly type: T }>
@@ -49,6 +49,9 @@ export const modelSignalSchema: z.ZodType<ModelSignal> = variantOf<ModelSignal>(
 export const toolSignalSchema: z.ZodType<ToolSignal> = variantOf<ToolSignal>({
   tool_progressed: objectOf<ToolSignalOf<'tool_progressed'>>({
     ...{ type: z.literal('tool_progressed'), data: json },
+  }),
+  tool_deferred: objectOf<ToolSignalOf<'tool_deferred'>>({
+    ...{ type: z.literal('tool_deferred'), receipt: text, deadlineMs: optional(amount) },
   }),
   tool_ended: objectOf<ToolSignalOf<'tool_ended'>>({
     ...{ type: z.literal('tool_ended'), outcome, content },

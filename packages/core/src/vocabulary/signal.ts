@@ -45,6 +45,8 @@ export type ModelSignal =
 /** What a tool reports while it runs: any number of progress reports, then exactly one ending. */
 export type ToolSignal =
   | { readonly type: 'tool_progressed'; readonly data: Json }
+  /** The call will be settled later, by `runtime.settle`: this instead of an ending. */
+  | { readonly type: 'tool_deferred'; readonly receipt: string; readonly deadlineMs?: number }
   | { readonly type: 'tool_ended'; readonly outcome: Outcome; readonly content: readonly ResultPart[] }
 
 /** What checking a call against its tool found, before anything runs. */
@@ -87,6 +89,13 @@ export type Signal =
       readonly toolCallId: ToolCallId
       readonly attempt: number
       readonly data: Json
+    }
+  | {
+      readonly type: 'tool_deferred'
+      readonly toolCallId: ToolCallId
+      readonly attempt: number
+      readonly receipt: string
+      readonly deadlineMs?: number
     }
   | {
       readonly type: 'tool_ended'

@@ -1,0 +1,40 @@
+import { defineTool, settledLater } from '@tallystick/tools'
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { signalsOf } from './one-call.ts'
+
+const exporting = (answer: () => unknown) =>
+  defineTool({
+    name: 'export_report',
+    description: 'Exports a report. It takes hours.',
+    input: z.object({ month: z.string() }),
+    effect: 'write',
+    execute: answer,
+  })
+
+describe('settledLater', () => {
+  it('defers the call under its receipt instead of ending it', async () => {
+    const tool = exporting(() => settledLater({ receipt: 'job-7', deadlineMs: 3_600_000 }))
+    expect(await signalsOf(tool, { month: '2026-10' })).toEqual([
+      { type: 'tool_deferred', receipt: 'job-7', deadlineMs: 3_600_000 },
+    ])
+  })
+
+  it('works from an asynchronous tool, and without a deadline', async () => {
+    const tool = exporting(async () => settledLater({ receipt: 'job-8' }))
+    expect(await signalsOf(tool, { month: '2026-10' })).toEqual([{ type: 'tool_deferred', receipt: 'job-8' }])
+  })
+
+  it('leaves a result that happens to look like one a result', async () => {
+    const [signal] = await signalsOf(
+      exporting(() => ({ receipt: 'job-9' })),
+      { month: '2026-10' },
+    )
+    expect(signal).toMatchObject({ type: 'tool_ended', outcome: 'success' })
+  })
+
+  it('needs a receipt and a deadline that can come', () => {
+    expect(() => settledLater({ receipt: '' })).toThrow('needs a receipt')
+    expect(() => settledLater({ receipt: 'job-1', deadlineMs: 0 })).toThrow('above 0')
+  })
+})
