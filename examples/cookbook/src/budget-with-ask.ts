@@ -1,0 +1,50 @@
+// A run that may spend two cents, rests when they are used up, and goes on when somebody gives it more.
+import assert from 'node:assert/strict'
+import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
+import { scriptedModel } from '@tallystick/core/testing'
+import { defineTool } from '@tallystick/tools'
+import { z } from 'zod'
+
+const read = defineTool({
+  name: 'read_chapter',
+  description: 'Reads one chapter of the report.',
+  input: z.object({ chapter: z.number() }),
+  effect: 'read',
+  execute: ({ chapter }) => `Chapter ${chapter}: sales rose.`,
+})
+// A script plays the model here, and says what it would have cost; put anthropic('…') in its place.
+const usage = { inputTokens: 4_000, outputTokens: 400 }
+const chapter = (number: number) => ({
+  toolCalls: [{ name: 'read_chapter', input: { chapter: number } }],
+  usage,
+})
+const model = scriptedModel([
+  chapter(1),
+  chapter(2),
+  { text: 'The script says: sales rose in both chapters.', usage },
+])
+const agent = defineAgent({
+  ...{ name: 'reader', instructions: 'Read, then sum up.', model, tools: [read] },
+  limits: { costMaxUsd: 0.02, onLimit: 'ask' },
+})
+const prices = { 'scripted-1': { inputUsd: 1, outputUsd: 10, source: 'made up' } }
+const runtime = createRuntime({ ledger: memoryLedger(), agents: [agent], prices })
+
+const run = runtime.run(agent, 'What does the report say?')
+for await (const event of run) {
+  if (event.type === 'limit_reached') {
+    console.log(`${event.limit}: ${event.used} of ${event.max} dollars are spent.`)
+  }
+}
+const rest = await run.result
+assert.equal(rest.status, 'suspended')
+assert.equal(rest.cost, 0.016)
+assert.equal(model.requests.length, 2)
+
+// Any process may do this, any time later: the run is in the ledger, and nobody has to keep it alive.
+const receipt = await run.raiseLimit('costMaxUsd', 0.05, 'ada')
+assert.deepEqual(receipt, { accepted: true })
+const result = await run.result
+assert.equal(result.reason, 'answered')
+assert.equal(result.cost, 0.024)
+console.log(`${result.text} It cost ${result.cost} dollars.`)

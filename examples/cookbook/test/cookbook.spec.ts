@@ -1,0 +1,43 @@
+import { execFile } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { describe, expect, it } from 'vitest'
+
+const run = promisify(execFile)
+const folder = join(import.meta.dirname, '../src')
+const contrary = new URL('./contrary-assert.ts', import.meta.url).href
+
+/** What each recipe prints, in the end. */
+const printed: Readonly<Record<string, string>> = {
+  'approval-elsewhere.ts': 'paid 70 euros back',
+  'budget-with-ask.ts': 'The script says: sales rose in both chapters. It cost 0.024 dollars.',
+  'fallback-model.ts': 'The script answers: Seoul has 9 million people.',
+  'steering.ts': 'The script was told: In the morning only.\nThe script was told: And a hotel?',
+}
+const recipes = Object.keys(printed)
+
+describe('the cookbook', { timeout: 30_000 }, () => {
+  it('has these recipes, in the README too, and each is under 60 lines', () => {
+    expect(readdirSync(folder).sort()).toEqual(recipes)
+    const readme = readFileSync(join(folder, '../README.md'), 'utf8')
+    for (const recipe of recipes) {
+      expect(readme).toContain(`(src/${recipe})`)
+      const lines = readFileSync(join(folder, recipe), 'utf8').trimEnd().split('\n').length
+      expect({ recipe, short: lines < 60 }).toEqual({ recipe, short: true })
+    }
+  })
+
+  it.concurrent.each(recipes)('%s does what it claims', async (recipe) => {
+    const { stdout } = await run(process.execPath, [join(folder, recipe)])
+    expect(stdout).toContain(printed[recipe])
+  })
+
+  it.concurrent.each(recipes)('%s exits with an error when a claim does not hold', async (recipe) => {
+    const failing = run(process.execPath, ['--import', contrary, join(folder, recipe)])
+    await expect(failing).rejects.toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('AssertionError'),
+    })
+  })
+})
