@@ -96,7 +96,8 @@ export const ofCallStatuses: Meanings<CallStatus> = {
   ready: 'It may start; a write waits for the writes before it, and those may wait for a person.',
   started: 'It runs. The run is at work.',
   in_doubt: 'The process that ran it is gone. What follows is up to `recovery`, below.',
-  deferred: '**Someone outside has to settle it** (`runtime.settle`). The run is suspended once nothing else of the turn is running; at the deadline, if there is one, it counts as timed out.',
+  deferred:
+    '**Someone outside has to settle it** (`runtime.settle`). The run is suspended once nothing else of the turn is running; at the deadline, if there is one, it counts as timed out.',
   settled: 'It has its result, and waits for the others of its turn.',
 }
 
