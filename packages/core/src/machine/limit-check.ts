@@ -1,6 +1,6 @@
 import type { FinishReason } from '../vocabulary/event.ts'
 import { defaultLimits, type LimitName } from '../vocabulary/limits.ts'
-import { costOf } from '../vocabulary/price.ts'
+import { costOf, ratesFor } from '../vocabulary/price.ts'
 import type { Action } from './action.ts'
 import { currentPrice, type Call, type RunState } from './state.ts'
 
@@ -77,7 +77,7 @@ function affordableTokens(state: RunState, leftUsd: number): number {
   const price = currentPrice(state)
   if (leftUsd === Infinity || price === undefined) return Infinity
   const afterInput = leftUsd - costOf(price, { inputTokens: state.contextTokens })
-  const perToken = price.outputUsd / 1_000_000
+  const perToken = ratesFor(price, state.contextTokens).outputUsd / 1_000_000
   if (afterInput <= 0) return 0
   return perToken === 0 ? Infinity : afterInput / perToken
 }

@@ -39,7 +39,7 @@ import {
   text,
   variantOf,
 } from './schema.ts'
-import type { Price } from './price.ts'
+import type { LongInputRates, Price } from './price.ts'
 import { recoveries, toolEffects, type ToolChoice, type ToolDefinition } from './tool-definition.ts'
 import type { Usage } from './usage.ts'
 
@@ -58,9 +58,14 @@ export const envelopeSchema: z.ZodType<EventEnvelope> = objectOf<EventEnvelope>(
 /** What stands on every event that always concerns one tool call. */
 export const callEnvelopeSchema: z.ZodType<{ readonly toolCallId: string }> = z.looseObject({ toolCallId })
 
-const price = objectOf<Price>({
+const rates = {
   ...{ inputUsd: amount, outputUsd: amount },
-  ...{ cacheReadUsd: optional(amount), cacheWriteUsd: optional(amount), source: optional(text) },
+  ...{ cacheReadUsd: optional(amount), cacheWriteUsd: optional(amount) },
+}
+const price = objectOf<Price>({
+  ...rates,
+  longInput: optional(z.array(objectOf<LongInputRates>({ ...rates, aboveInputTokens: amount }))),
+  source: optional(text),
 })
 const toolDefinition = objectOf<ToolDefinition>({ name: text, description: text, inputSchema: jsonObject })
 const definition = objectOf<AgentDefinition>({

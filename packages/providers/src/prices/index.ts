@@ -1,0 +1,1 @@
+export { genaiPrices, type GenaiPricesOptions } from './genai-prices.ts'
