@@ -148,6 +148,30 @@ describe('a ledger that somebody changed', { timeout: 30_000 }, () => {
       { scope: 'store', ok: false, runs: 2, brokenRuns: 1 },
     ])
   })
+
+  it('still shows and exports the runs that nobody touched, and what stands before the damage', async () => {
+    await using shop = await openShop()
+    const [sound, damaged] = [await shop.start(), await shop.start()]
+    const changed = tamper(shop.ledgerPath, damaged.runId)
+    const named = expect.stringContaining(`Run ${damaged.runId} is damaged at seq ${changed}`)
+    const listed = await tallystick('list', shop.ledgerPath)
+    expect({ code: listed.code, stderr: listed.stderr }).toEqual({ code: 4, stderr: named })
+    expect(listed.stdout).toMatch(new RegExp(`^${damaged.runId}( +\\?){5} +unreadable$`, 'm'))
+    expect(listed.stdout).toMatch(new RegExp(`^${sound.runId} +shopper .* suspended on pay `, 'm'))
+    const forPrograms = await tallystick('list', shop.ledgerPath, '--json')
+    expect(forPrograms.stdout.trimEnd().split('\n').map(json)).toMatchObject([
+      { runId: damaged.runId, status: 'unreadable', detail: named },
+      { runId: sound.runId, status: 'suspended' },
+    ])
+    expect(json(forPrograms.stderr)).toEqual({
+      error: { code: 'ledger_damaged', exitCode: 4, message: named },
+    })
+    const exported = await tallystick('export', shop.ledgerPath)
+    expect({ code: exported.code, stderr: exported.stderr }).toEqual({ code: 4, stderr: named })
+    const lines = exported.stdout.trimEnd().split('\n').map(json) as { runId: string }[]
+    const ofRun = (run: RunResult): number => lines.filter(({ runId }) => runId === run.runId).length
+    expect([ofRun(damaged), ofRun(sound)]).toEqual([changed - 1, sound.seq])
+  })
 })
 
 describe('looking', { timeout: 30_000 }, () => {
