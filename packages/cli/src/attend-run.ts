@@ -51,7 +51,11 @@ export async function attendRun(
   const choose = chooserFor(context, options)
   const decided: DriveRunOptions['choose'] = (approval) => (stop.asked ? { kind: 'later' } : choose(approval))
   const result = await driveRun(run, { by, choose: decided, watch }).finally(() => stop.off())
-  const tally = `Tally: ${tallyText(tallyOf(halves))}. Tokens: ${usageText(result.usage)}.\n`
+  const known =
+    result.status === 'done' && result.seq <= shownSeq
+      ? `Run ${result.runId} was done already: ${result.reason}. Nothing was left to do.\n`
+      : ''
+  const tally = `${known}Tally: ${tallyText(tallyOf(halves))}. Tokens: ${usageText(result.usage)}.\n`
   const next = result.status === 'done' ? afterwards(result.runId, place) : continuation(result, place)
   context.view.write(`\n${tally}${next}`)
   if (context.json) await context.print(`${JSON.stringify(resultData(result, ledgerPath))}\n`)

@@ -39,6 +39,11 @@ describe.concurrent('a decision from another process', { timeout: 30_000 }, () =
     })
     expect(closed).toBe('config closed')
 
+    const already = `Run ${runId} was done already: answered. Nothing was left to do.\n`
+    expect(resumed.stdout).not.toContain(already)
+    const again = await tallystick('resume', shop.ledgerPath, runId, ...config)
+    expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining(already) })
+
     const listed = await tallystick('list', shop.ledgerPath, '--json')
     expect(json(listed.stdout)).toMatchObject({
       runId,
