@@ -21,6 +21,7 @@ export interface Refusal {
     | 'not_supported'
     | 'malformed'
     | 'run_exists'
+    | 'drained'
   readonly message: string
 }
 

@@ -63,7 +63,8 @@ export interface Runtime {
   suspended(): AsyncGenerator<RunResult, void, undefined>
   /**
    * For a stop signal. Starts nothing more, lets what is in flight end for `graceMs` (5 seconds), stops the rest, and
-   * answers where each run rests. `resume` takes them further, in any process; this runtime starts no more runs.
+   * answers where each run rests. `resume` takes them further, in any process; this runtime starts no more runs, and
+   * refuses commands. A run whose writer fails meanwhile is not among the answers: its handle says why.
    */
   drain(graceMs?: number): Promise<readonly RunResult[]>
 }
@@ -99,6 +100,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       ...{ runId, ledger, host, onDrift, newKey: newId },
       onDriving: (driving) => (driving ? live.add(hub) : live.delete(hub)),
       agentNamed: named,
+      drained: () => draining,
       onFailure: () => hubs.delete(runId),
     })
     hubs.set(runId, new WeakRef(hub))
@@ -132,7 +134,8 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     suspended: () => suspendedRuns(ledger),
     async drain(graceMs = 5_000) {
       draining = true
-      return await Promise.all([...live].map((hub) => hub.drain(graceMs)))
+      const rests = await Promise.allSettled([...live].map((hub) => hub.drain(graceMs)))
+      return rests.flatMap((rest) => (rest.status === 'fulfilled' ? [rest.value] : []))
     },
   }
 }

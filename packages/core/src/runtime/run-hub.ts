@@ -1,5 +1,6 @@
 import { Subject } from 'rxjs'
 import { LedgerConflictError } from '../errors.ts'
+import type { Refusal } from '../machine/decision.ts'
 import type { RunState } from '../machine/state.ts'
 import type { Host } from '../ports/clock.ts'
 import type { Ledger } from '../ports/ledger.ts'
@@ -22,6 +23,8 @@ export interface HubOptions {
   readonly onDrift: 'continue' | 'refuse'
   /** Hears when the run begins to be driven here, and when it is not any more. */
   readonly onDriving: (driving: boolean) => void
+  /** Whether the runtime takes no run further any more. */
+  readonly drained: () => boolean
   /** Called when the run's writer has failed: this hub drives no more. */
   readonly onFailure: () => void
 }
@@ -80,6 +83,7 @@ export class RunHub {
       const message = `Run ${this.runId} is finished; nothing can be asked of it any more.`
       return Promise.resolve({ accepted: false, code: 'run_finished', message })
     }
+    if (this.#options.drained()) return Promise.resolve({ accepted: false, ...this.#drained() })
     // Whoever was relieved takes nothing back by itself: that is for a new handle, made by resume.
     if (this.#failure) return Promise.reject(this.#failure.error)
     const { ledger, host, newKey } = this.#options
@@ -129,9 +133,12 @@ export class RunHub {
         this.#loop = this.#newLoop()
         state = await this.#loop.resume()
       }
+      // In the inbox or not: nobody waits for an answer that this process will not give.
+      if (this.#loop?.draining) await this.#receipts.delivery()
       this.#done = state.phase === 'done'
       const message = `Run ${this.runId} is finished; nothing can be asked of it any more.`
       if (this.#done) this.#receipts.settleAll({ code: 'run_finished', message })
+      else if (this.#loop?.draining) this.#receipts.settleAll(this.#drained())
       this.#loop = undefined
       this.#options.onDriving(false)
       return resultOf(state)
@@ -144,6 +151,11 @@ export class RunHub {
       this.live.error(error)
       throw error
     }
+  }
+
+  #drained(): Refusal {
+    const message = `The runtime that holds this handle of run ${this.runId} was drained and takes no run further. Send the command from another process; one that is in the inbox already, whoever drives the run next decides about.`
+    return { code: 'drained', message }
   }
 
   #newLoop(): RunLoop {

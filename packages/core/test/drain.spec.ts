@@ -1,0 +1,101 @@
+import { describe, expect, it } from 'vitest'
+import { ConfigurationError, LedgerConflictError, memoryLedger, type Ledger } from '@tallystick/core'
+import { testTool } from '@tallystick/core/testing'
+import { checkedRun, ofType, stage, typesOf, type Stage } from './stage.ts'
+
+/** A run that waits for a person. */
+function asking(ledger?: Ledger): Stage {
+  const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
+  const steps = [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Paid.' }]
+  return stage({ steps, tools: [pay], ...(ledger && { ledger }) })
+}
+
+describe('a runtime that has been drained', () => {
+  it('starts nothing: no run, no resume, and no command of a handle takes a run up again', async () => {
+    const set = asking()
+    const run = set.start()
+    const rest = await set.settle(run.result)
+    expect(await set.settle(set.runtime.drain())).toEqual([])
+    expect(() => set.start()).toThrow(ConfigurationError)
+    expect(() => set.runtime.resume(run.id)).toThrow(ConfigurationError)
+    const before = await set.ledger.head(run.id)
+    const receipt = await set.settle(run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' }))
+    expect(receipt).toMatchObject({ accepted: false, code: 'drained' })
+    expect(await set.ledger.head(run.id)).toEqual(before)
+    expect(await set.ledger.inbox(run.id)).toEqual([])
+    // Another process hears of it, and goes on.
+    const other = stage({ ledger: set.ledger, clock: set.clock, model: set.model, tools: set.agent.tools })
+    const handle = other.runtime.resume(run.id)
+    await other.settle(handle.result)
+    await other.settle(handle.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' }))
+    expect(await other.settle(handle.result)).toMatchObject({ status: 'done', text: 'Paid.' })
+  })
+
+  it('leaves nobody waiting for the answer to a command', async () => {
+    const slow = testTool({ name: 'slow', run: () => new Promise(() => {}) })
+    const set = stage({ steps: [{ toolCalls: [{ name: 'slow', input: {} }] }], tools: [slow] })
+    const run = set.start()
+    const started = new Promise<void>((resolve) => {
+      run.events$.subscribe(({ type }) => {
+        if (type === 'tool_started') resolve()
+      })
+    })
+    await set.settle(started)
+    const steered = run.steer('Hurry.')
+    const drained = set.runtime.drain(1_000)
+    const during = run.steer('Hurry more.')
+    expect(await set.settle(drained)).toMatchObject([{ status: 'suspended' }])
+    const late = run.steer('Hurry most.')
+    expect(await set.settle(Promise.all([steered, during, late]))).toMatchObject([
+      { accepted: true },
+      { accepted: false, code: 'drained' },
+      { accepted: false, code: 'drained' },
+    ])
+    const inputs = ofType(checkedRun(await set.eventsOf(run)), 'input_received')
+    expect(inputs.map(({ delivery }) => delivery)).toEqual(['start', 'steer'])
+  })
+
+  it('waits for every run, also when the writer of one fails', async () => {
+    const ledger = memoryLedger()
+    const relieved = new Set<string>()
+    const shared: Ledger = {
+      ...ledger,
+      async append(runId, ...rest) {
+        if (relieved.has(runId)) throw new LedgerConflictError('epoch', 'Somebody else drives this run.')
+        return await ledger.append(runId, ...rest)
+      },
+    }
+    const slow = testTool({
+      name: 'slow',
+      run: () =>
+        new Promise((resolve) => {
+          set.clock.schedule(500, () => resolve('slow, but done'))
+        }),
+    })
+    const set: Stage = stage({
+      steps: Array.from({ length: 3 }, () => ({ toolCalls: [{ name: 'slow', input: {} }] })),
+      ...{ tools: [slow], ledger: shared },
+    })
+    const runs = [set.start(), set.start(), set.start()]
+    const started = runs.map(
+      (run) =>
+        new Promise<void>((resolve) => {
+          run.events$.subscribe({
+            next: ({ type }) => {
+              if (type === 'tool_started') resolve()
+            },
+            error: () => {},
+          })
+        }),
+    )
+    await set.settle(Promise.all(started))
+    relieved.add(runs[1]!.id)
+    const results = await set.settle(set.runtime.drain(1_000))
+    expect(results.map(({ runId }) => runId)).toEqual([runs[0]!.id, runs[2]!.id])
+    await expect(set.settle(runs[1]!.result)).rejects.toThrow(LedgerConflictError)
+    for (const run of [runs[0]!, runs[2]!]) {
+      const types = typesOf(await set.eventsOf(run))
+      expect(types.at(-1)).toBe('tool_result')
+    }
+  })
+})
