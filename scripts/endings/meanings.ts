@@ -147,5 +147,6 @@ export const ofRefusals: Meanings<Refusal['code']> = {
   not_supported: 'The run does not exist yet.',
   malformed: 'It is no command.',
   run_exists: 'A run of that id exists.',
-  drained: 'The process takes no run further. A command that is in the inbox already, whoever drives next decides about.',
+  drained:
+    'The process takes no run further. A command that is in the inbox already, whoever drives next decides about.',
 }
