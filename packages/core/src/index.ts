@@ -80,5 +80,5 @@ export {
   type PolicyCall,
   type PolicyVerdict,
 } from './runtime/call-check.ts'
-export type { Rules, TurnChange } from './machine/rules.ts'
+export type { Compaction, Rules, TurnChange } from './machine/rules.ts'
 export type { Prices } from './runtime/known-agents.ts'

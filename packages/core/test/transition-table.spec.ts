@@ -61,6 +61,7 @@ const perCall = (state: RunState, fact: (call: Call) => Fact): readonly Fact[] =
 
 /** For event types whose content depends on what came before: the facts that could fit a state. */
 const fits: { readonly [T in EventType]?: (state: RunState, sample: FactOf<T>) => readonly Fact[] } = {
+  context_compacted: (state, sample) => [{ ...sample, turn: state.turn, replacedMessages: 0 }],
   model_call_started: (state, sample) => [
     { ...sample, turn: state.turn + 1, attempt: 1 },
     { ...sample, turn: state.turn, attempt: attemptOf(state) + 1 },

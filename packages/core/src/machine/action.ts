@@ -17,6 +17,7 @@ export type Action =
 export type RecordingKind =
   | 'call_model'
   | 'deliver_input'
+  | 'compact'
   | 'keep_partial'
   | 'meet_limit'
   | 'collect'

@@ -4,10 +4,18 @@ import type { Action } from './action.ts'
 import { afterGivingUp, callAgain, callModel } from './controller-model.ts'
 import { endOf, failureReason, finish } from './ending.ts'
 import { nextForCalls, settleAll } from './controller-calls.ts'
+import { compactionAfterOverflow, compactionBeforeCall } from './controller-context.ts'
 import { deliverInput } from './controller-inputs.ts'
 import { activeMs, deadlineOf, limitReasons, meetLimit, reserveCall } from './limit-check.ts'
 import type { Rules } from './rules.ts'
-import type { CollectingState, InjectingState, Reply, RunState, StreamingState } from './state.ts'
+import type {
+  CollectingState,
+  FailedAttempt,
+  InjectingState,
+  Reply,
+  RunState,
+  StreamingState,
+} from './state.ts'
 
 /**
  * THE LOOP CONTROLLER: the one place that decides whether a run goes on, waits or stops. Pure: state and time in, what
@@ -20,7 +28,7 @@ export function nextAction(state: RunState, now: number, rules: Rules = {}): Act
       return state.history.length === 0 ? { kind: 'suspend' } : continueOrStop(state, undefined, now, rules)
     case 'streaming':
       return state.attempt.failed
-        ? afterFailure(state, state.attempt.failed, now)
+        ? afterFailure(state, state.attempt.failed, now, rules)
         : whileStreaming(state, now)
     case 'collecting':
       return state.calls.length === 0 ? afterReply(state, now, rules) : collect(state)
@@ -47,19 +55,24 @@ function whileStreaming(state: StreamingState, now: number): Action {
 /** More take-overs than this without a finished reply or result between them are no accident of a process. */
 const TAKE_OVERS_MAX = 5
 
+/** When the same call is made again, if it is. */
+function retryTime(state: StreamingState, { shortened, retryAt }: FailedAttempt): number | undefined {
+  if (state.takeOvers > TAKE_OVERS_MAX) return undefined
+  return shortened ? state.at : retryAt
+}
+
 /** A failed attempt: the next one when its time has come, or another model, or what came of the reply is kept. */
-function afterFailure(
-  state: StreamingState,
-  { retryAt }: { readonly retryAt?: number },
-  now: number,
-): Action {
+function afterFailure(state: StreamingState, failed: FailedAttempt, now: number, rules: Rules): Action {
   const { finalizing, calls } = state.attempt
   if (state.cancel || (state.metLimit && !finalizing)) return keepPartial(state, 'cancelled')
-  const again = retryAt !== undefined && state.takeOvers <= TAKE_OVERS_MAX
-  if (again && now < retryAt) return { kind: 'wait', wakeAt: retryAt }
+  const retryAt = retryTime(state, failed)
+  if (retryAt !== undefined && now < retryAt) return { kind: 'wait', wakeAt: retryAt }
   const reserved = finalizing ? { outputTokens: undefined } : reserveCall(state, now)
   if ('limit' in reserved) return meetLimit(state, reserved)
-  const next = again ? callAgain(state, reserved.outputTokens) : afterGivingUp(state, reserved.outputTokens)
+  const shorter = compactionAfterOverflow(state, failed, rules)
+  if (shorter) return { kind: 'compact', facts: [...settleAll(state, calls, 'skipped'), shorter] }
+  const { outputTokens } = reserved
+  const next = retryAt === undefined ? afterGivingUp(state, outputTokens) : callAgain(state, outputTokens)
   if (next === undefined) return keepPartial(state, 'failed')
   // Two attempts are never spliced: what the failed one asked for is closed before the next one starts.
   return { kind: 'call_model', facts: [...settleAll(state, calls, 'skipped'), next] }
@@ -146,6 +159,8 @@ function endAtLimit({
 function continueOrStop(state: RunState, reply: Reply | undefined, now: number, rules: Rules): Action {
   if (state.metLimit === undefined) {
     if (reply && rules.stopWhen?.(state)) return finish(state, 'stopped')
+    const shorter = compactionBeforeCall(state, rules)
+    if (shorter) return { kind: 'compact', facts: [shorter] }
     const reserved = reserveCall(state, now)
     if ('limit' in reserved) return meetLimit(state, reserved)
     const change = rules.prepareTurn?.(state)

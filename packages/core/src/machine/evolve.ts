@@ -118,13 +118,8 @@ function step(state: RunState, event: RuntimeEvent): RunState {
     case 'tool_result':
     case 'tool_results_injected':
       return evolveCalls(state, event)
-    case 'context_compacted': {
-      const kept = [event.summary, ...messagesOf(state.history).slice(event.replacedMessages)]
-      const contextTokens = kept
-        .map(messageTokens)
-        .reduce((sum, tokens) => sum + tokens, definitionTokens(state.definition))
-      return { ...state, contextTokens, history: kept.reduce(appendMessage, emptyHistory()) }
-    }
+    case 'context_compacted':
+      return compacted(state, event)
     case 'agent_handed_off':
       return { ...state, agent: event.to, definition: event.definition }
     case 'guardrail_tripped':
@@ -141,6 +136,24 @@ function step(state: RunState, event: RuntimeEvent): RunState {
       }
     }
   }
+}
+
+/** The history with its older messages replaced: cut where no call is parted from its result (law 3). */
+function compacted(state: RunState, event: EventOf<'context_compacted'>): RunState {
+  const messages = messagesOf(state.history)
+  const { replacedMessages, summary } = event
+  if (replacedMessages > messages.length || messages[replacedMessages]?.role === 'tool') {
+    throw illegal(state, event, 'it would part a message from its results')
+  }
+  const kept = [summary, ...messages.slice(replacedMessages)]
+  const contextTokens = kept
+    .map(messageTokens)
+    .reduce((sum, tokens) => sum + tokens, definitionTokens(state.definition))
+  const history = kept.reduce(appendMessage, emptyHistory())
+  const shorter = { contextTokens, history, compactedTurn: state.turn }
+  if (state.phase !== 'streaming' || !state.attempt.failed) return { ...state, ...shorter }
+  const failed = { ...state.attempt.failed, shortened: true as const }
+  return { ...state, ...shorter, attempt: { ...state.attempt, failed } }
 }
 
 function resumed(state: RunState, event: EventOf<'run_resumed'>): RunState {

@@ -17,10 +17,21 @@ export interface TurnChange {
   readonly maxOutputTokens?: number
 }
 
+/** How a history that grows too long is made shorter in what the model sees. Nothing leaves the ledger. */
+export interface Compaction {
+  /** The history is shortened before a call whose input is estimated to have more tokens than this. */
+  readonly contextTokensMax: number
+  /** How many of the newest messages stay as they are. */
+  readonly keepMessages: number
+  /** Says in one text what the older messages said. Pure. */
+  readonly summarize: (messages: readonly Message[]) => string
+}
+
 /** Code of the agent that the controller asks. Pure functions of the state: a replay asks them again. */
 export interface Rules {
   /** Ends the run as `stopped` before another model call, when it answers true. */
   readonly stopWhen?: (state: RunState) => boolean
   /** Changes the next turn; asked once a turn, before its first attempt. */
   readonly prepareTurn?: (state: RunState) => TurnChange | undefined
+  readonly compaction?: Compaction
 }

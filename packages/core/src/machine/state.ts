@@ -68,6 +68,8 @@ export interface RunFacts {
   readonly pendingInputs: readonly PendingInput[]
   /** Whether a user's message stands behind the last reply. */
   readonly inputSinceReply: boolean
+  /** The turn in which the history was last shortened. */
+  readonly compactedTurn?: number
   /** Take-overs that found something in flight, since a reply or a result was last recorded. */
   readonly takeOvers: number
   /** The model in use, where it is not the definition's. */
@@ -112,7 +114,15 @@ export interface Attempt {
   readonly calls: readonly Call[]
   readonly providerMessageId?: string
   /** Present once the attempt has failed. */
-  readonly failed?: { readonly failure: ModelFailure; readonly retryAt?: number }
+  readonly failed?: FailedAttempt
+}
+
+/** How an attempt failed. */
+export interface FailedAttempt {
+  readonly failure: ModelFailure
+  readonly retryAt?: number
+  /** The history was shortened since: the same call is worth another try. */
+  readonly shortened?: true
 }
 
 /**

@@ -2,7 +2,7 @@ import { ConfigurationError } from '../errors.ts'
 import { requireLimits, requireModel, requireNumber, requireRetry, requireTools } from './agent-check.ts'
 import type { ApprovalPolicy } from './call-check.ts'
 import { digestOf } from '../machine/digest.ts'
-import type { Rules } from '../machine/rules.ts'
+import type { Compaction, Rules } from '../machine/rules.ts'
 import type { Model } from '../ports/model.ts'
 import type { Tool } from '../ports/tool.ts'
 import type { AgentDefinition } from '../vocabulary/agent-definition.ts'
@@ -34,6 +34,8 @@ export interface AgentOptions {
   readonly stopWhen?: Rules['stopWhen']
   /** Changes a turn before it is asked: model, tools, instructions, what is shown. Pure; what it changes is on record. */
   readonly prepareTurn?: Rules['prepareTurn']
+  /** How a history that grows too long is made shorter in what the model sees. */
+  readonly compaction?: Compaction
 }
 
 /** An agent: a model, what it is told, and what it may use. Made by `defineAgent`. */
@@ -65,6 +67,7 @@ export function defineAgent(options: AgentOptions): Agent {
     approval,
     stopWhen,
     prepareTurn,
+    compaction,
   } = options
   if (typeof name !== 'string' || name.trim() === '') {
     throw new ConfigurationError(
@@ -83,7 +86,7 @@ export function defineAgent(options: AgentOptions): Agent {
   return {
     ...{ name, instructions, model, tools, limits, parallelToolCalls, retry, fallbacks },
     ...present({ approval }),
-    rules: present({ stopWhen, prepareTurn }),
+    rules: present({ stopWhen, prepareTurn, compaction }),
     definition: definitionOf(options),
   }
 }

@@ -2,13 +2,14 @@ import type { Ledger } from '../ports/ledger.ts'
 import type { Tool } from '../ports/tool.ts'
 import { defineAgent, type Agent } from '../runtime/agent.ts'
 import { memoryLedger } from '../runtime/memory-ledger.ts'
-import type { StopReason } from '../vocabulary/content.ts'
+import { textOf, type Message, type StopReason } from '../vocabulary/content.ts'
 import type { RuntimeEvent } from '../vocabulary/event.ts'
 import type { RunId } from '../vocabulary/ids.ts'
 import type { JsonObject } from '../vocabulary/json.ts'
 import type { Limits } from '../vocabulary/limits.ts'
 import type { ModelRequest } from '../vocabulary/model-request.ts'
 import type { CallVerdict } from '../vocabulary/signal.ts'
+import type { Compaction } from '../machine/rules.ts'
 import { mortalLedger, type CrashPoint, type MortalLedger } from './faults.ts'
 import { manualClock } from './manual-clock.ts'
 import { scriptedModel, type ScriptedReply, type ScriptedStep } from './scripted-model.ts'
@@ -20,6 +21,7 @@ import { testTool, type TestReport, type TestToolOptions } from './test-tool.ts'
 export interface Program {
   readonly steps: readonly Step[]
   readonly limits: Limits
+  readonly compaction: Pick<Compaction, 'contextTokensMax' | 'keepMessages'> | undefined
   readonly crashes: readonly CrashPoint[]
   readonly cancelAtSeq: number | undefined
   readonly inputs: readonly { readonly atSeq: number; readonly delivery: 'steer' | 'queue' }[]
@@ -34,7 +36,13 @@ export interface Step {
   readonly calls: readonly CallPlan[]
   readonly stopReason: StopReason | undefined
   /** Attempts that fail before one succeeds, and how. */
-  readonly failures: readonly ('overloaded' | 'network' | 'truncated' | 'authentication')[]
+  readonly failures: readonly (
+    | 'overloaded'
+    | 'network'
+    | 'truncated'
+    | 'authentication'
+    | 'context_overflow'
+  )[]
 }
 
 /** A call, and what its tool does with it. */
@@ -61,7 +69,7 @@ const prices = { 'scripted-1': { inputUsd: 3, outputUsd: 15, source: 'test' } }
 
 /** Plays a program to its end. */
 export async function playProgram(
-  { steps, limits, crashes, cancelAtSeq, inputs, decisions, randomness }: Program,
+  { steps, limits, compaction, crashes, cancelAtSeq, inputs, decisions, randomness }: Program,
   start: { ledger?: Ledger; resume?: RunId; world?: World } = {},
 ): Promise<Played> {
   const world = start.world ?? { effects: new Map(), keys: new Set(), early: [] }
@@ -74,7 +82,7 @@ export async function playProgram(
     ...{ ledger, clock, random: seededRandom(randomness), input: 'Go.', crashes, inputs },
     ...(start.resume && { resume: start.resume }),
     ...(cancelAtSeq !== undefined && { cancelAtSeq }),
-    agentOf: (own) => agentOf({ steps, limits }, world, own, attempts),
+    agentOf: (own) => agentOf({ steps, limits, compaction }, world, own, attempts),
     decide: () => {
       const decision = decisions[decided++] ?? 'approve'
       if (decision === 'deny') return { approve: false, reason: 'not today' }
@@ -87,13 +95,13 @@ export async function playProgram(
 }
 
 /** The agent of a program as code that nobody drives: for replays, which call no model and run no tool. */
-export function idleAgentOf({ steps, limits }: Program): Agent {
+export function idleAgentOf({ steps, limits, compaction }: Program): Agent {
   const world: World = { effects: new Map(), keys: new Set(), early: [] }
-  return agentOf({ steps, limits }, world, mortalLedger(memoryLedger()), new Map())
+  return agentOf({ steps, limits, compaction }, world, mortalLedger(memoryLedger()), new Map())
 }
 
 function agentOf(
-  { steps, limits }: Pick<Program, 'steps' | 'limits'>,
+  { steps, limits, compaction }: Pick<Program, 'steps' | 'limits' | 'compaction'>,
   world: World,
   ledger: MortalLedger,
   attempts: Map<number, number>,
@@ -102,19 +110,28 @@ function agentOf(
   const reply = (request: ModelRequest): ScriptedReply => {
     // Nothing follows the fact that announces a model call until the call has begun.
     if (ledger.durable.at(-1)?.type !== 'model_call_started') world.early.push('model call')
-    const turn = request.messages.filter(({ role }) => role === 'assistant').length
+    const turn = repliesIn(request.messages)
     const attempt = (attempts.get(turn) ?? 0) + 1
     attempts.set(turn, attempt)
     return replyOf(steps[turn], attempt, request)
   }
   const model = scriptedModel(Array.from({ length: 500 }, (): ScriptedStep => reply))
+  const summarize = (messages: readonly Message[]): string => `${repliesIn(messages)} replies before.`
   return defineAgent({
     name: 'program',
     instructions: 'Play.',
     model,
     tools: toolsOf(world, durable),
     limits,
+    ...(compaction && { compaction: { ...compaction, summarize } }),
   })
+}
+
+/** How many replies a history holds, those in its summary included: the place in the script. */
+function repliesIn(messages: readonly Message[]): number {
+  const [first] = messages
+  const summary = first?.role === 'user' ? /^(\d+) replies before/.exec(textOf(first.parts)) : undefined
+  return Number(summary?.[1] ?? 0) + messages.filter(({ role }) => role === 'assistant').length
 }
 
 /** Tools that misbehave as their input says, and that remember what they did to the world. */

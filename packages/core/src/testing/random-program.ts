@@ -24,9 +24,12 @@ const step: fc.Arbitrary<Step> = fc.record({
     { weight: 5, arbitrary: fc.constant([]) },
     {
       weight: 1,
-      arbitrary: fc.array(fc.constantFrom('overloaded', 'network', 'truncated', 'authentication'), {
-        maxLength: 5,
-      }),
+      arbitrary: fc.array(
+        fc.constantFrom('overloaded', 'network', 'truncated', 'authentication', 'context_overflow'),
+        {
+          maxLength: 5,
+        },
+      ),
     },
   ),
 })
@@ -50,6 +53,10 @@ export const randomProgram: fc.Arbitrary<Program> = fc.record({
       onLimit: fc.constantFrom('finalize', 'stop', 'ask'),
     },
     { requiredKeys: [] },
+  ),
+  compaction: fc.option(
+    fc.record({ contextTokensMax: fc.integer({ min: 0, max: 600 }), keepMessages: fc.nat(4) }),
+    { nil: undefined },
   ),
   crashes: fc.array(fc.record({ append: fc.integer({ min: 1, max: 25 }), stored: fc.boolean() }), {
     maxLength: 3,
