@@ -1,0 +1,98 @@
+// Proves that the tests of core would notice: breaks one guard at a time in a copy of core, runs its tests, and
+// demands red. Slow, so not a part of verify: `pnpm mutate`, or `pnpm mutate WORD` for the faults that hold a word.
+import { spawnSync } from 'node:child_process'
+import { cpSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { decisionMutations } from './mutations/decision-mutations.ts'
+import { foldMutations } from './mutations/fold-mutations.ts'
+import type { Mutation } from './mutations/mutation.ts'
+import { runtimeMutations } from './mutations/runtime-mutations.ts'
+
+const repository = join(import.meta.dirname, '..')
+const core = 'packages/core'
+const minutesMax = 3
+
+interface Trial {
+  readonly red: boolean
+  readonly seconds: number
+  /** The first test that noticed, or how else the tests ended. */
+  readonly how: string
+}
+
+/** Core by itself, with what is installed for it: the tests import it by its name, and so get the copy. */
+function copyCore(): string {
+  const root = mkdtempSync(join(realpathSync(tmpdir()), 'tallystick-mutate-'))
+  for (const part of ['src', 'test', 'package.json', 'README.md']) {
+    cpSync(join(repository, core, part), join(root, core, part), { recursive: true })
+  }
+  for (const file of ['vitest.config.ts', 'package.json']) cpSync(join(repository, file), join(root, file))
+  for (const modules of ['node_modules', join(core, 'node_modules')]) {
+    symlinkSync(join(repository, modules), join(root, modules))
+  }
+  return root
+}
+
+function runTests(root: string): Trial {
+  const report = join(root, 'report.json')
+  rmSync(report, { force: true })
+  const begins = performance.now()
+  const { status } = spawnSync(
+    join(repository, 'node_modules/.bin/vitest'),
+    ['run', '--root', root, '--bail', '1', '--no-isolate', '--reporter', 'json', '--outputFile', report],
+    { cwd: root, encoding: 'utf8', timeout: minutesMax * 60_000, killSignal: 'SIGKILL' },
+  )
+  const seconds = (performance.now() - begins) / 1_000
+  if (status === 0) return { red: false, seconds, how: 'every test passes' }
+  if (status === null) return { red: true, seconds, how: `the tests hang for ${minutesMax} minutes` }
+  return { red: true, seconds, how: firstFailure(report) }
+}
+
+function firstFailure(report: string): string {
+  const { testResults } = JSON.parse(readFileSync(report, 'utf8')) as {
+    testResults: { name: string; status: string; assertionResults: { status: string; fullName: string }[] }[]
+  }
+  const failed = testResults
+    .flatMap(({ assertionResults }) => assertionResults)
+    .find((each) => each.status === 'failed')
+  const file = testResults.find((each) => each.status === 'failed')?.name ?? 'no file at all'
+  return failed?.fullName ?? `an error outside of any test, in ${file}`
+}
+
+/** Runs the tests over one fault; a fault that no longer fits the sources is one of this script. */
+function tryMutation(root: string, { file, find, replace, fault }: Mutation): Trial {
+  const path = join(root, core, 'src', file)
+  const sound = readFileSync(path, 'utf8')
+  const parts = sound.split(find)
+  if (parts.length !== 2) {
+    throw new Error(`"${fault}" fits ${file} ${parts.length - 1} times, not once. Bring it up to date.`)
+  }
+  try {
+    writeFileSync(path, parts.join(replace))
+    return runTests(root)
+  } finally {
+    writeFileSync(path, sound)
+  }
+}
+
+const word = process.argv[2] ?? ''
+const all = [...foldMutations, ...decisionMutations, ...runtimeMutations]
+const chosen = all.filter(({ file, fault }) => `${file} ${fault}`.includes(word))
+const root = copyCore()
+try {
+  const control = runTests(root)
+  if (control.red) throw new Error(`The tests are red before anything is broken: ${control.how}`)
+  console.log(`sound ${control.seconds.toFixed(0).padStart(4)} s  ${control.how}`)
+  let survivors = 0
+  for (const mutation of chosen) {
+    const { red, seconds, how } = tryMutation(root, mutation)
+    if (!red) survivors++
+    console.log(
+      `${red ? 'red  ' : 'GREEN'} ${seconds.toFixed(0).padStart(4)} s  ${mutation.file}: ${mutation.fault}  <-  ${how}`,
+    )
+  }
+  console.log(`mutations: ${chosen.length} tried, ${survivors} survived`)
+  process.exitCode = survivors > 0 ? 1 : 0
+} finally {
+  rmSync(root, { recursive: true, force: true })
+}

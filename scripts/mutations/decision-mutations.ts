@@ -1,0 +1,149 @@
+import { type Mutation, mutationsOf } from './mutation.ts'
+
+/** Faults of what is decided and owed. */
+export const decisionMutations: readonly Mutation[] = [
+  ...mutationsOf('machine/controller.ts', {
+    'partial text is lost': [
+      'const texts = attempt.drafts.map(({ part, kind, text }) => ({ part, content: { type: kind, text } }))',
+      'const texts: { part: number; content: AssistantPart }[] = []',
+    ],
+    'calls of a reply that was cut at its token limit run': [
+      "new Set(['tool_use', 'end', 'paused', 'other'])",
+      "new Set(['tool_use', 'end', 'paused', 'other', 'max_tokens'])",
+    ],
+    'calls of a failed attempt get no result': [
+      "facts: [...settleAll(state, calls, 'skipped'), next]",
+      'facts: [next]',
+    ],
+    'calls of the finalizing reply run': [
+      '  if (!state.cancel && !finalizing && !message.partial && runnable.has(message.stopReason)) {\n',
+      '  if (!state.cancel && !message.partial && runnable.has(message.stopReason)) {\n',
+    ],
+    'calls of a partial reply run': [
+      '!finalizing && !message.partial && runnable.has',
+      '!finalizing && runnable.has',
+    ],
+    'a cancel waits for the next attempt': [
+      '  if (state.cancel || (state.metLimit && !finalizing)) return keepPartial',
+      '  if (state.metLimit && !finalizing) return keepPartial',
+    ],
+    'a cancel while the model answers is not heard': [
+      "  if (state.cancel) return keepPartial(state, 'cancelled')\n  const deadline",
+      '  const deadline',
+    ],
+    'the next attempt does not wait': [
+      '  if (again && now < retryAt) return',
+      '  if (again && now < 0) return',
+    ],
+    'what a given-up attempt left open stays open': [
+      "facts: [...settleAll(state, attempt.calls, 'skipped'), ...end.facts]",
+      'facts: end.facts',
+    ],
+  }),
+  ...mutationsOf('machine/controller-model.ts', {
+    'the finalizing call may ask for tools': ['toolChoice: finalizing ? noTools : toolChoice', 'toolChoice'],
+  }),
+  ...mutationsOf('machine/controller-calls.ts', {
+    'writes run at the same time': [
+      '(call === nextWrite || reads.includes(call))',
+      "(call.effect !== 'read' || reads.includes(call))",
+    ],
+    'writes run out of order': [
+      "writes.find((call) => call.status !== 'settled')",
+      "writes.findLast((call) => call.status !== 'settled')",
+    ],
+    'any number of reads run at the same time': [
+      'startable.has(call)).slice(0, room)',
+      'startable.has(call))',
+    ],
+    'a call in doubt is started again though its tool says report': [
+      "call.status === 'in_doubt' && call.recovery === 'rerun'",
+      "call.status === 'in_doubt'",
+    ],
+    'a call in doubt of an unknown tool is started again': [
+      "(call.recovery ?? 'report') === 'report'",
+      "call.recovery === 'report'",
+    ],
+    'a cancel gives no grace time': ['const late = now >= cancelledAt + graceMs(state)', 'const late = true'],
+    'a cancel leaves running tools alone for ever': [
+      'const late = now >= cancelledAt + graceMs(state)',
+      'const late = false',
+    ],
+    'a cancelled call in doubt counts as never run': [
+      "resultFact(state, call, doubtful ? 'interrupted' : 'cancelled')",
+      "resultFact(state, call, 'cancelled')",
+    ],
+    'results enter in the order in which they came': [
+      '  const toolCallIds = state.calls.map((call) => call.toolCallId)\n',
+      '  const toolCallIds = state.calls.map((call) => call.toolCallId).reverse()\n',
+    ],
+    'more calls start than there may be': [
+      'if (call.attempts === 0 && ++fresh > allowed) return []',
+      'if (++fresh > 99) return []',
+    ],
+    'a person is not asked about a call in doubt': [
+      "filter((call) => call.recovery === 'ask')",
+      'filter(() => false)',
+    ],
+  }),
+  ...mutationsOf('machine/decide-tool-signal.ts', {
+    'the ending of an earlier attempt counts': [
+      "if (call.status !== 'started' || call.attempts !== signal.attempt) return nothing",
+      "if (call.status !== 'started') return nothing",
+    ],
+    'the idempotency key changes with the attempt': [
+      'idempotencyKey: idempotencyKeyOf(runId, call.toolCallId)',
+      'idempotencyKey: `${idempotencyKeyOf(runId, call.toolCallId)}_${call.attempts}`',
+    ],
+    'a late check collects the calls of another turn': [
+      "state.phase !== 'collecting' || signal.turn !== state.turn",
+      "state.phase !== 'collecting'",
+    ],
+  }),
+  ...mutationsOf('machine/decide-model-signal.ts', {
+    'reports of another attempt count': [
+      '  if (signal.turn !== state.turn || signal.attempt !== state.attempt.number) return nothing\n',
+      '',
+    ],
+    'text that was not streamed is not made up for': ["  if (text === '') return []\n", '  return []\n'],
+    'a reply that contradicts its stream is taken': ['  if (fault) return broken(state, stamp, fault)\n', ''],
+    'a call is reported twice': [
+      '  if (state.attempt.calls.some((known) => known.part === part)) {\n',
+      '  if (false) {\n',
+    ],
+  }),
+  ...mutationsOf('machine/decide-command.ts', {
+    'a call is approved that nobody was asked about': [
+      "  if (call.status !== 'awaiting_approval' || call.inputDigest === undefined) {\n",
+      '  if (call.inputDigest === undefined) {\n',
+    ],
+    'a cancel is taken twice': [
+      "      if (state.cancel) return refused('already_cancelled'",
+      "      if (false) return refused('already_cancelled'",
+    ],
+    'an attempt that nobody listens to stays under way': [
+      "  if (state.phase === 'streaming' && !state.attempt.failed) {\n",
+      '  if (false) {\n',
+    ],
+  }),
+  ...mutationsOf('machine/retry.ts', {
+    'a provider may ask for any patience': ['  if (retryAfterMs > retryAfterMaxMs) return undefined\n', ''],
+    'attempts have no end': ['!failure.retryable || state.failures + 1 >= attemptsMax', '!failure.retryable'],
+    'failures that cannot be mended are tried again': [
+      '!failure.retryable || state.failures',
+      'state.failures',
+    ],
+    'waits have no cap': ['Math.min(capMs, baseMs * 2 ** failures)', 'baseMs * 2 ** failures'],
+    'runs that failed together come back together': [' * (1 - random / 2)', ''],
+  }),
+  ...mutationsOf('machine/limit-check.ts', {
+    'one turn more than there may be': [
+      'if (max !== undefined && amount >= max)',
+      'if (max !== undefined && amount > max)',
+    ],
+    'one tool call more than there may be': [
+      '(state.limits.toolCallsMax ?? Infinity) - state.totals.toolCalls',
+      '(state.limits.toolCallsMax ?? Infinity) + 1 - state.totals.toolCalls',
+    ],
+  }),
+]

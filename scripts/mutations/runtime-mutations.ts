@@ -1,0 +1,119 @@
+import { type Mutation, mutationsOf } from './mutation.ts'
+
+/** Faults of the shell: what it starts, appends, publishes and forgets. */
+export const runtimeMutations: readonly Mutation[] = [
+  ...mutationsOf('runtime/run-loop.ts', {
+    'tools and models start before the append is done': [
+      '      await ledger.append(runId',
+      '      void ledger.append(runId',
+    ],
+    'events are shown before they are in the ledger': [
+      '    if (page.events.length > 0) {\n',
+      '    for (const event of page.events) live.next(event)\n    if (page.events.length > 0) {\n',
+    ],
+    'the barrier is dropped': [
+      "eventCatalogue[type].durability === 'barrier') ? 'barrier' : 'lazy'",
+      "eventCatalogue[type].durability === 'barrier') ? 'lazy' : 'lazy'",
+    ],
+    'commands stay in the inbox': [
+      'durability: durabilityOf(page.events), takes }',
+      'durability: durabilityOf(page.events) }',
+    ],
+    'a run is taken over without raising its epoch': [
+      'this.#epoch = (await ledger.acquire(runId)).epoch',
+      'this.#epoch = found.epoch',
+    ],
+    'a run is taken by whoever cannot drive it': ['    this.#requireDrivable(found)\n', ''],
+    'what came in between is not read': [
+      'const state = await this.#load()\n    if (state.phase',
+      'const state = found\n    if (state.phase',
+    ],
+    'a command is decided as often as the inbox is read': ['      this.#seen.add(key)\n', ''],
+    'a run rests while commands are on their way': [
+      '    await this.#drive.receipts.delivery()\n    await this.#readInbox()\n',
+      '',
+    ],
+    'anything in the inbox is a command': [
+      '      if (fault) this.#refuse(key, fault)\n',
+      '      if (false) this.#refuse(key, fault!)\n',
+    ],
+    'what another process has appended is not shown': [
+      '      live.next(event)\n    }\n    if (this.#state',
+      '    }\n    if (this.#state',
+    ],
+    'a command that another process has taken is waited for': [
+      '    if (lost.length > 0) await this.#lose(lost)\n',
+      '',
+    ],
+  }),
+  ...mutationsOf('runtime/run-hub.ts', {
+    'a relieved handle takes the run back': [
+      '    if (this.#failure) return Promise.reject(this.#failure.error)\n',
+      '',
+    ],
+    'a run is driven twice in one process': ['    if (this.#loop && this.#result) return this.#result\n', ''],
+    'a command that comes while the run goes to rest is forgotten': [
+      'while (this.#receipts.open && state.phase',
+      'while (false && state.phase',
+    ],
+  }),
+  ...mutationsOf('runtime/effects.ts', {
+    'an effect is started twice': ['if (!hold && !this.#started.has(effect.key)) {', 'if (!hold) {'],
+    'what nobody wants any more goes on': [
+      '      this.#inFlight.delete(key)\n      effect.stop()\n',
+      '      this.#inFlight.delete(key)\n',
+    ],
+    'a drained run begins something new': ['if (!hold && !this.#started', 'if (!this.#started'],
+    'a tool is not told that it should stop': [
+      '        this.#inFlight.get(effect.key)?.cancel?.(effect.cancelReason)\n',
+      '',
+    ],
+  }),
+  ...mutationsOf('runtime/tool-effect.ts', {
+    'a tool ends twice': [
+      'const hear = (signal: ToolSignal): void => {\n    if (ended) return\n',
+      'const hear = (signal: ToolSignal): void => {\n',
+    ],
+    'a tool gives outcomes that are not its own': [
+      '    if (!reportable.has(signal.outcome)) {\n',
+      '    if (false) {\n',
+    ],
+    'a tool is asked to stop again and again': ['    if (asked) return\n', ''],
+    'an error behind the result counts': [
+      'outcome: Outcome, content: readonly ResultPart[]): void => {\n    if (ended) return\n',
+      'outcome: Outcome, content: readonly ResultPart[]): void => {\n',
+    ],
+    'a tool that takes too long is not given up': ["      end('timed_out', textContent('timed_out'))\n", ''],
+  }),
+  ...mutationsOf('runtime/model-effect.ts', {
+    'a model is heard behind its end': [
+      '      next: (signal) => {\n        if (ended) return\n',
+      '      next: (signal) => {\n',
+    ],
+    'a broken report of a model is taken': [
+      '        if (fault) return fail(brokenAdapter(model, fault))\n',
+      '',
+    ],
+  }),
+  ...mutationsOf('runtime/streams.ts', {
+    'a subscriber hears events twice': ['      if (event.seq <= seq) return\n', ''],
+    'a subscriber misses what is appended while it reads': [
+      'next: (event) => (caughtUp ? emit(event) : waiting.push(event)),',
+      'next: (event) => (caughtUp ? emit(event) : undefined),',
+    ],
+    'a stream never ends': ["      if (event.type === 'run_finished') subscriber.complete()\n", ''],
+  }),
+  ...mutationsOf('runtime/isolated.ts', {
+    'a subscriber that throws is thrown at everyone': [
+      '        failed = true\n        this.#report(thrown)\n',
+      '        failed = true\n        throw thrown\n',
+    ],
+    'what is piped is not isolated': [
+      'const lifted = new IsolatedObservable<R>(this.#report)',
+      'const lifted = new Observable<R>()',
+    ],
+  }),
+  ...mutationsOf('runtime/steady-clock.ts', {
+    'time falls with the host’s clock': ['      behind = Math.max(behind, last - time)\n', ''],
+  }),
+]
