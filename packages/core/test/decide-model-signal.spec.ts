@@ -113,6 +113,17 @@ describe('given a model call that is under way, when the model', () => {
       .then([{ type: 'usage_updated', ...here, usage: { outputTokens: 3 }, raw: { out: 3 } }])
   })
 
+  it('reports usage piece by piece, each report keeps what was known before', () => {
+    const first: Fact = { type: 'usage_updated', ...here, usage: { inputTokens: 10, outputTokens: 1 } }
+    given([...streaming, first])
+      .when(heard({ type: 'model_usage', usage: { outputTokens: 3 } }))
+      .then([{ ...first, usage: { inputTokens: 10, outputTokens: 3 } }])
+    const failed: Fact = { type: 'model_stream_failed', ...here, failure: failure(), retryAt: 0 }
+    given([...streaming, first, failed, called(1, 2)])
+      .when({ type: 'model_usage', turn: 1, attempt: 2, usage: { outputTokens: 3 } })
+      .then([{ ...first, attempt: 2, usage: { outputTokens: 3 } }])
+  })
+
   it('finishes as it streamed, the message stands', () => {
     given([...streaming, wrote('Hel'), wrote('lo')])
       .when(finishedWith([{ part: 0, type: 'text', text: 'Hello' }]))

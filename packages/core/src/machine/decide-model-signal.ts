@@ -2,6 +2,7 @@ import type { AssistantPart } from '../vocabulary/content.ts'
 import type { Fact } from '../vocabulary/event.ts'
 import type { ModelFailure } from '../vocabulary/failure.ts'
 import { toolCallIdOf, type ToolCallId } from '../vocabulary/ids.ts'
+import { replaceUsage } from '../vocabulary/usage.ts'
 import { costOf } from '../vocabulary/price.ts'
 import type { ReplyPart, Signal } from '../vocabulary/signal.ts'
 import type { Command } from '../vocabulary/command.ts'
@@ -45,7 +46,9 @@ export function decideModelSignal(state: RunState, signal: AnyModelSignal, stamp
     case 'model_tool_request':
       return requested(state, signal, stamp)
     case 'model_usage': {
-      const { usage, raw } = signal
+      const { raw } = signal
+      // A report of a part of the numbers takes nothing back of the others.
+      const usage = replaceUsage(state.totals.latestUsage, signal.usage)
       const price = currentPrice(state)
       const cost = price && { costUsd: costOf(price, usage), price }
       return one({ type: 'usage_updated', ...here, usage, ...cost, ...(raw !== undefined && { raw }) })
