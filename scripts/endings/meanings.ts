@@ -142,6 +142,7 @@ export const ofRefusals: Meanings<Refusal['code']> = {
   not_awaiting_approval: 'The call waits for nobody, or somebody has decided already.',
   approval_expired: 'The time to decide is over; the call counts as denied.',
   not_deferred: 'The call does not wait to be settled, or somebody has settled it already.',
+  not_raised: 'The limit is not set, or is as high already.',
   already_cancelled: 'The run is being cancelled.',
   cancelled: 'The run is being cancelled, and takes no more input.',
   not_supported: 'The run does not exist yet.',

@@ -37,10 +37,20 @@ describe('given a run, when somebody asks', () => {
       .thenRefused('already_cancelled')
   })
 
-  it('to raise a limit, it is raised', () => {
-    given(streaming)
-      .when({ type: 'raise_limit', limit: 'turnsMax', max: 9, by: 'ada' })
+  it('to raise a limit, it is raised, and never lowered', () => {
+    const limited = streaming.map((event) =>
+      event.type === 'run_started' ? { ...event, limits: { turnsMax: 3 } } : event,
+    )
+    const raise = { type: 'raise_limit', limit: 'turnsMax', by: 'ada' } as const
+    given(limited)
+      .when({ ...raise, max: 9 })
       .then([{ type: 'limit_raised', turn: 1, limit: 'turnsMax', max: 9, by: 'ada' }])
+    given(limited)
+      .when({ ...raise, max: 3 })
+      .thenRefused('not_raised')
+    given(streaming)
+      .when({ ...raise, max: 9 })
+      .thenRefused('not_raised')
   })
 
   it('to resume it, what was in flight is given up first', () => {

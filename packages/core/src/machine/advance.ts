@@ -2,6 +2,7 @@ import type { Command } from '../vocabulary/command.ts'
 import { eventCatalogue } from '../vocabulary/event-catalogue.ts'
 import type { Fact, RuntimeEvent } from '../vocabulary/event.ts'
 import type { RunId } from '../vocabulary/ids.ts'
+import { sealed } from '../vocabulary/sealed.ts'
 import type { Signal } from '../vocabulary/signal.ts'
 import type { Action } from './action.ts'
 import { nextAction } from './controller.ts'
@@ -79,5 +80,5 @@ export function advance(
 }
 
 function eventOf(fact: Fact, { runId, epoch }: Writer, seq: number, at: number): RuntimeEvent {
-  return { runId, seq, epoch, at, v: eventCatalogue[fact.type].v, ...fact }
+  return sealed({ runId, seq, epoch, at, v: eventCatalogue[fact.type].v, ...fact })
 }

@@ -31,7 +31,7 @@ export function nextAction(state: RunState, now: number, rules: Rules = {}): Act
         ? afterFailure(state, state.attempt.failed, now, rules)
         : whileStreaming(state, now)
     case 'collecting':
-      return state.calls.length === 0 ? afterReply(state, now, rules) : collect(state)
+      return state.calls.length === 0 ? afterReply(state, now, rules) : collect(state, now)
     case 'executing':
       return nextForCalls(state, now)
     case 'injecting':
@@ -122,13 +122,20 @@ function partialParts({ attempt }: StreamingState): readonly AssistantPart[] {
 /** Stop reasons after which a reply's calls may run. Any other says that the reply is not what the model meant. */
 const runnable: ReadonlySet<StopReason> = new Set(['tool_use', 'end', 'paused', 'other'])
 
-function collect(state: CollectingState): Action {
+function collect(state: CollectingState, now: number): Action {
   const { message, finalizing } = state.reply
-  if (!state.cancel && !finalizing && !message.partial && runnable.has(message.stopReason)) {
-    return { kind: 'wait' }
+  const { cancel, metLimit } = state
+  if (cancel) return { kind: 'collect', facts: settleAll(state, state.calls, 'cancelled') }
+  if (finalizing) return { kind: 'collect', facts: settleAll(state, state.calls, 'limit_reached') }
+  if (message.partial || !runnable.has(message.stopReason)) {
+    return { kind: 'collect', facts: settleAll(state, state.calls, 'skipped') }
   }
-  const outcome = state.cancel ? 'cancelled' : finalizing ? 'limit_reached' : 'skipped'
-  return { kind: 'collect', facts: settleAll(state, state.calls, outcome) }
+  const deadline = deadlineOf(state)
+  if (deadline === undefined || metLimit?.policy === 'ask') return { kind: 'wait' }
+  if (now < deadline) return { kind: 'wait', wakeAt: deadline }
+  if (metLimit) return { kind: 'collect', facts: settleAll(state, state.calls, 'limit_reached') }
+  const { durationMaxMs = 0 } = state.limits
+  return meetLimit(state, { limit: 'durationMaxMs', max: durationMaxMs, used: activeMs(state, now) })
 }
 
 /** The turn is over: every call has its result in the history. */

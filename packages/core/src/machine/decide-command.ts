@@ -35,10 +35,8 @@ export function decideCommand(state: RunState | undefined, command: Command, at:
     }
     case 'settle':
       return settle(state, command)
-    case 'raise_limit': {
-      const { limit, max, by } = command
-      return { facts: [{ type: 'limit_raised', turn: state.turn, limit, max, by }] }
-    }
+    case 'raise_limit':
+      return raise(state, command)
     case 'steer':
     case 'queue': {
       if (state.cancel)
@@ -98,6 +96,16 @@ function resume(state: RunState, { why, definition }: ResumeCommand): Decision {
     })
   }
   return { facts }
+}
+
+function raise(state: RunState, command: Command & { readonly type: 'raise_limit' }): Decision {
+  const { limit, max, by } = command
+  const present = state.limits[limit]
+  if (present !== undefined && max > present) {
+    return { facts: [{ type: 'limit_raised', turn: state.turn, limit, max, by }] }
+  }
+  const message = `The limit ${limit} of run ${state.runId} is ${present ?? 'not set'}; ${max} would not raise it.`
+  return refused('not_raised', message)
 }
 
 function settle(state: RunState, command: Command & { readonly type: 'settle' }): Decision {

@@ -16,6 +16,7 @@ export interface Refusal {
     | 'not_awaiting_approval'
     | 'approval_expired'
     | 'not_deferred'
+    | 'not_raised'
     | 'already_cancelled'
     | 'cancelled'
     | 'not_supported'

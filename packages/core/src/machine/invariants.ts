@@ -1,6 +1,8 @@
 import { LawBrokenError } from '../errors.ts'
 import { textOf, type AssistantPart } from '../vocabulary/content.ts'
 import type { EventOf, RuntimeEvent } from '../vocabulary/event.ts'
+import { canonicalJson } from '../vocabulary/json.ts'
+import { auditCalls } from './call-invariants.ts'
 import { evolve } from './evolve.ts'
 import { usedUpLimit } from './limit-check.ts'
 import { requestDigest } from './model-request.ts'
@@ -18,6 +20,8 @@ export function audit(state: RunState | undefined, event: RuntimeEvent): RunStat
     requireSameRequest(state, event)
     requireWithinLimits(state, event)
   }
+  requireTime(state, event)
+  auditCalls(state, event)
   if (event.type === 'assistant_message_finished') requireWholeMessage(state, event)
   if (event.type === 'run_finished') requireTotals(state, event)
   return next
@@ -43,7 +47,6 @@ function requireSameRequest(state: RunState, event: EventOf<'model_call_started'
 
 /** Law 9: no model call past a limit, save the one finalizing call, which may not ask for tools. */
 function requireWithinLimits(state: RunState, event: EventOf<'model_call_started'>): void {
-  if (event.attempt > 1) return
   const found = usedUpLimit(state, event.at)
   if (!event.finalizing) {
     if (found)
@@ -71,12 +74,26 @@ function wholeText(parts: readonly AssistantPart[], kind: 'text' | 'reasoning'):
   return parts.map((part) => (part.type === 'reasoning' ? part.text : '')).join('')
 }
 
+/** Law 4, for the time that stands on events. */
+function requireTime(state: RunState, { at, seq }: RuntimeEvent): void {
+  if (at >= state.at) return
+  throw new LawBrokenError(4, seq, `time falls from ${state.at} to ${at}`)
+}
+
 function requireTotals(state: RunState, event: EventOf<'run_finished'>): void {
-  const { turns, toolCalls } = state.totals
-  if (turns === event.turns && toolCalls === event.toolCalls) return
+  const { turns, toolCalls, usage, costUsd } = state.totals
+  if (turns !== event.turns || toolCalls !== event.toolCalls) {
+    throw new LawBrokenError(
+      6,
+      event.seq,
+      `the run says ${event.turns} turns and ${event.toolCalls} tool calls, its events say ${turns} and ${toolCalls}`,
+    )
+  }
+  const spent = canonicalJson([{ ...usage }, costUsd ?? null])
+  if (spent === canonicalJson([{ ...event.usage }, event.costUsd ?? null])) return
   throw new LawBrokenError(
     6,
     event.seq,
-    `the run says ${event.turns} turns and ${event.toolCalls} tool calls, its events say ${turns} and ${toolCalls}`,
+    `the run says another usage or cost than its events, which say ${spent}`,
   )
 }

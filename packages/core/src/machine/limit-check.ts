@@ -31,7 +31,8 @@ export const limitReasons: { readonly [L in LimitName]: FinishReason } = {
 function used(state: RunState, now: number): { readonly [L in LimitName]?: number } {
   const { inputTokens = 0, outputTokens = 0 } = state.totals.usage
   return {
-    turnsMax: state.totals.turns,
+    // The turn of a further attempt is counted already, and may go on.
+    ...(state.phase !== 'streaming' && { turnsMax: state.totals.turns }),
     tokensMax: inputTokens + outputTokens,
     inputTokensMax: inputTokens,
     outputTokensMax: outputTokens,

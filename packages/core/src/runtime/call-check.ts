@@ -5,7 +5,7 @@ import { faultOf } from '../vocabulary/schema.ts'
 import { verdictSchema } from '../vocabulary/signal-schema.ts'
 import type { CallVerdict, CheckedCall, Signal } from '../vocabulary/signal.ts'
 import type { ToolEffect } from '../vocabulary/tool-definition.ts'
-import { textOfError } from './tool-effect.ts'
+import { textOfError } from './error-text.ts'
 
 /** A call as an agent's approval policy sees it. */
 export interface PolicyCall extends CallContext {

@@ -118,7 +118,8 @@ export class Effects {
       }
       case 'reconcile': {
         const { call } = effect
-        void reconcileCall(this.#tool(call.name), call, { runId, turn, toolCallId: call.toolCallId }, post)
+        const context = { runId, turn, toolCallId: call.toolCallId }
+        void reconcileCall({ tool: this.#tool(call.name), call, context, host: this.#host }, post)
         return stopWith()
       }
     }

@@ -1,4 +1,5 @@
 import type { Subscription } from 'rxjs'
+import { namedTextOfError } from './error-text.ts'
 import { ProviderError } from '../errors.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Model } from '../ports/model.ts'
@@ -60,8 +61,7 @@ function signalFault(signal: ModelSignal): string | undefined {
 
 function failureOf(error: unknown, model: Model): ModelFailure {
   if (error instanceof ProviderError) return soundFailure(error.toFailure(), model)
-  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
-  return brokenAdapter(model, `it threw ${text.slice(0, 500)}`)
+  return brokenAdapter(model, `it threw ${namedTextOfError(error)}`)
 }
 
 /** The failure as the ledger can keep it: numbers that are none say nothing. */

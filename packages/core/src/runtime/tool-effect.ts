@@ -9,6 +9,7 @@ import { present } from '../vocabulary/present.ts'
 import { faultOf } from '../vocabulary/schema.ts'
 import { reconciliationSchema, toolSignalSchema } from '../vocabulary/signal-schema.ts'
 import type { Reconciliation, Signal, ToolSignal } from '../vocabulary/signal.ts'
+import { textOfError } from './error-text.ts'
 import { IsolatedObservable } from './isolated.ts'
 
 type Post = (signal: Signal) => void
@@ -126,28 +127,29 @@ function breachOf(signal: ToolSignal, fault: { readonly path: string; readonly w
   return `The tool broke its contract: it reported ${type} with a fault at ${fault.path}: ${fault.what}. It may have taken effect all the same.`
 }
 
-/** Asks the outside world about a call in doubt, and posts one `call_reconciled`. */
+/** How long the outside world may take to say what became of a call, where its tool has no time limit of its own. */
+const RECONCILE_MS_MAX = 60_000
+
+/** Asks the outside world about a call in doubt, and posts one `call_reconciled`; no answer in time is no finding. */
 export async function reconcileCall(
-  tool: Tool | undefined,
-  call: Call,
-  context: CallContext,
+  { tool, call, context, host }: Omit<ToolStart, 'tool'> & { readonly tool: Tool | undefined },
   post: Post,
 ): Promise<void> {
   const { toolCallId } = context
   const idempotencyKey = idempotencyKeyOf(context.runId, toolCallId)
   const run = { ...context, input: call.input, attempt: call.attempts, idempotencyKey }
   let finding: Reconciliation = { state: 'unknown' }
+  let stopTimer: Cancel | undefined
+  const timeout = new Promise<undefined>((resolve) => {
+    stopTimer = host.clock.schedule(tool?.timeoutMs ?? RECONCILE_MS_MAX, () => resolve(undefined))
+  })
   try {
-    const found = await tool?.reconcile?.(run)
+    const found = await Promise.race([tool?.reconcile?.(run), timeout])
     if (found !== undefined && faultOf(reconciliationSchema, found) === undefined) finding = found
   } catch {
     // Whoever cannot be asked leaves the call in doubt: the finding stays unknown.
+  } finally {
+    stopTimer?.()
   }
   post({ type: 'call_reconciled', toolCallId, finding })
-}
-
-/** What an error says, bounded. */
-export function textOfError(error: unknown): string {
-  const text = error instanceof Error ? error.message || error.name : String(error)
-  return text.slice(0, 2_000)
 }

@@ -1,0 +1,83 @@
+import { LawBrokenError } from '../errors.ts'
+import type { EventOf, RuntimeEvent } from '../vocabulary/event.ts'
+import { idempotencyKeyOf } from '../vocabulary/ids.ts'
+import { canonicalJson } from '../vocabulary/json.ts'
+import { digestOf } from './digest.ts'
+import { callsLeft } from './limit-check.ts'
+import { findCall, openTurnCalls, type Call, type RunState } from './state.ts'
+
+/** The laws that an event about tool calls can break, and that the fold does not hold by itself. */
+export function auditCalls(state: RunState, event: RuntimeEvent): void {
+  if (event.type === 'tool_requests_collected') requireDigests(state, event)
+  if (event.type === 'approval_requested') requireAskedDigest(state, event)
+  if (event.type === 'tool_started') requireHonestStart(state, event)
+  if (event.type === 'assistant_message_finished') requireSameCalls(state, event)
+}
+
+/** Law 13: what approvals are bound to is the digest of the arguments themselves. */
+function requireDigests(state: RunState, event: EventOf<'tool_requests_collected'>): void {
+  for (const { toolCallId, inputDigest } of event.calls) {
+    const call = findCall(state, toolCallId)
+    if (call && digestOf(call.input) === inputDigest) continue
+    throw new LawBrokenError(13, event.seq, `the digest of call ${toolCallId} is not that of its input`)
+  }
+}
+
+function requireAskedDigest(state: RunState, event: EventOf<'approval_requested'>): void {
+  if (findCall(state, event.toolCallId)?.inputDigest === event.inputDigest) return
+  throw new LawBrokenError(
+    13,
+    event.seq,
+    `call ${event.toolCallId} is asked about with other arguments than its own`,
+  )
+}
+
+/** Laws 9 and 10: nothing starts past a limit, nor a second time unless its tool declares that it may. */
+function requireHonestStart(state: RunState, event: EventOf<'tool_started'>): void {
+  const call = findCall(state, event.toolCallId)
+  if (call === undefined) return
+  const { toolCallId, effect, idempotencyKey, seq } = event
+  if (call.attempts === 0 && callsLeft(state) <= 0) {
+    throw new LawBrokenError(9, seq, `call ${toolCallId} starts, and toolCallsMax is used up`)
+  }
+  if (call.status === 'in_doubt' && call.recovery !== 'rerun' && call.recovery !== 'reconcile') {
+    throw new LawBrokenError(
+      10,
+      seq,
+      `call ${toolCallId} is in doubt, and its tool does not allow another start`,
+    )
+  }
+  if (idempotencyKey !== idempotencyKeyOf(event.runId, toolCallId)) {
+    throw new LawBrokenError(
+      10,
+      seq,
+      `the idempotency key of call ${toolCallId} is not the one that it has at every attempt`,
+    )
+  }
+  if (effect !== (call.effect ?? 'write')) {
+    throw new LawBrokenError(
+      10,
+      seq,
+      `call ${toolCallId} starts as a ${effect}, and was collected as a ${call.effect}`,
+    )
+  }
+}
+
+/** Law 12: the calls of a message are those that were requested, to the letter. */
+function requireSameCalls(state: RunState, event: EventOf<'assistant_message_finished'>): void {
+  const calls = openTurnCalls(state)
+  for (const part of event.parts) {
+    if (part.type !== 'tool_call') continue
+    const call = calls.find(({ toolCallId }) => toolCallId === part.toolCallId)
+    if (call && said(call) === said(part)) continue
+    throw new LawBrokenError(
+      12,
+      event.seq,
+      `call ${part.toolCallId} of the message is not what was requested`,
+    )
+  }
+}
+
+function said({ name, providerCallId, input }: Pick<Call, 'name' | 'providerCallId' | 'input'>): string {
+  return canonicalJson([name, providerCallId, input])
+}
