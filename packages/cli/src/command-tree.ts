@@ -22,6 +22,7 @@ export function commandTree(context: CommandContext, output: OutputConfiguration
     .configureOutput(output)
   addLookingVerbs(program, context, done)
   addDecidingVerbs(program, context, done)
+  addAnsweringVerbs(program, context, done)
   addDrivingVerbs(program, context, done)
   return program
 }
@@ -89,6 +90,30 @@ function addDecidingVerbs(program: Command, context: CommandContext, done: Done)
     })
 }
 
+function addAnsweringVerbs(program: Command, context: CommandContext, done: Done): void {
+  addVerb(program, 'raise', 'raise a limit of a run, such as one that it is suspended at')
+    .argument('<run>', 'id of the run')
+    .argument('<limit>', 'name of the limit, such as turnsMax')
+    .argument('<max>', 'the new maximum', positiveNumber)
+    .option('--by <name>', 'who raises it (default: the name of your account)')
+    .action(async (ledger: string, ...rest: [string, string, number, { by?: string }]) => {
+      const [run, limit, max, options] = rest
+      const { raise } = await import('./verbs/raise.ts')
+      done(await raise(context, { ledger, run, limit, max, ...options }))
+    })
+  addVerb(program, 'settle', 'give the result of a tool call that goes on outside')
+    .argument('<run>', 'id of the run')
+    .argument('<call>', 'id of the tool call, an unambiguous end of it, or its receipt')
+    .option('--result <text>', 'what it came to')
+    .option('--failed <text>', 'what went wrong')
+    .action(
+      async (ledger: string, run: string, call: string, options: { result?: string; failed?: string }) => {
+        const { settle } = await import('./verbs/settle.ts')
+        done(await settle(context, { ledger, run, call, ...options }))
+      },
+    )
+}
+
 function addDrivingVerbs(program: Command, context: CommandContext, done: Done): void {
   addVerb(program, 'resume', 'drive a run on, with the agents of tallystick.config.ts')
     .argument('<run>', 'id of the run')
@@ -122,6 +147,12 @@ function addDrivingVerbs(program: Command, context: CommandContext, done: Done):
 function wholeNumber(text: string): number {
   if (!/^[1-9]\d*$/.test(text)) throw new InvalidArgumentError('It has to be a whole number from 1.')
   return Number(text)
+}
+
+function positiveNumber(text: string): number {
+  const value = Number(text)
+  if (!Number.isFinite(value) || value <= 0) throw new InvalidArgumentError('It has to be a number above 0.')
+  return value
 }
 
 function jsonObject(text: string): JsonObject {

@@ -1,5 +1,5 @@
 import type { RunState } from '@tallystick/core'
-import { isSuspended, pendingApprovals } from '@tallystick/core'
+import { deferredCalls, isSuspended, pendingApprovals } from '@tallystick/core'
 
 /** Where a run stands, for people and programs. `suspended` waits for a command, `running` for whoever drives it. */
 export interface RunStatus {
@@ -12,7 +12,8 @@ export interface RunStatus {
 export function runStatus(state: RunState): RunStatus {
   if (state.phase === 'done') return { status: 'done', detail: state.reason }
   if (!isSuspended(state)) return { status: 'running' }
-  const waiting = pendingApprovals(state).map(({ name, toolCallId }) => `${name} ${toolCallId}`)
+  const calls = [...pendingApprovals(state), ...deferredCalls(state)]
+  const waiting = calls.map(({ name, toolCallId }) => `${name} ${toolCallId}`)
   if (waiting.length > 0) return { status: 'suspended', detail: waiting.join(', ') }
   return {
     status: 'suspended',

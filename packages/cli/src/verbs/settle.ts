@@ -1,0 +1,50 @@
+import { deferredCalls } from '@tallystick/core'
+import { foldTo } from '@tallystick/ledger'
+import type { CommandContext } from '../command-context.ts'
+import { commandLine } from '../command-context.ts'
+import type { ExitCode } from '../exit-code.ts'
+import { CommandError, exitCodes } from '../exit-code.ts'
+import { findRun } from '../find-run.ts'
+import { acknowledge, putCommand } from '../inbox.ts'
+import { withLedger } from '../open-ledger.ts'
+
+/** What `settle` was given: exactly one of `result` and `failed`. `call` may be an end of the id, or the receipt. */
+export interface SettleOptions {
+  readonly ledger: string
+  readonly run: string
+  readonly call: string
+  readonly result?: string
+  readonly failed?: string
+}
+
+/** `settle`: leaves the result of a call that goes on outside in the run's inbox. */
+export function settle(context: CommandContext, options: SettleOptions): Promise<ExitCode> {
+  const { ledger: ledgerPath, run, call: given, result, failed } = options
+  const { programName } = context
+  const text = result ?? failed
+  if (text === undefined || (result !== undefined && failed !== undefined)) {
+    throw new CommandError('usage', 'Say how the call ended: --result TEXT, or --failed TEXT.')
+  }
+  return withLedger(ledgerPath, 'write', async (ledger) => {
+    const runId = await findRun(ledger, run, { programName, ledgerPath })
+    const waiting = deferredCalls(await foldTo(ledger, runId))
+    const found = waiting.filter(({ toolCallId, receipt }) => toolCallId.endsWith(given) || receipt === given)
+    const [call] = found
+    if (call === undefined || found.length > 1) {
+      const show = commandLine(programName, 'show', ledgerPath, runId)
+      const what = found.length > 1 ? `${found.length} calls that end in` : 'no call'
+      throw new CommandError(
+        'not_found',
+        `Run ${runId} has ${what} ${given} to be settled. See which wait: ${show}`,
+      )
+    }
+    const command = {
+      ...{ type: 'settle' as const, toolCallId: call.toolCallId },
+      outcome: failed === undefined ? ('success' as const) : ('failed' as const),
+      content: [{ type: 'text' as const, text }],
+    }
+    const added = await putCommand(ledger, runId, command)
+    await acknowledge(context, { ledgerPath, runId, command, added })
+    return exitCodes.ok
+  })
+}
