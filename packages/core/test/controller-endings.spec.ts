@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { effectsOf, type Fact } from '@tallystick/core'
+import { effectsOf, toolCallIdOf, type Action, type Fact } from '@tallystick/core'
 import { given } from '@tallystick/core/testing'
 import {
   begun,
@@ -10,6 +10,7 @@ import {
   failure,
   replied,
   requested,
+  runId,
   startedCall,
   wrote,
   answered,
@@ -79,6 +80,10 @@ describe('a limit of turns', () => {
       'finish',
       'finish turn_limit',
     ])
+    const asking = { ...requested(1), turn: 2, toolCallId: toolCallIdOf(runId, 2, 1, 1) }
+    const asked = [...last, asking, replied([asking], { turn: 2 })]
+    const { facts } = given(asked).owed() as Extract<Action, { readonly facts: unknown }>
+    expect(facts).toMatchObject([{ calls: [{ plan: 'settle', refusal: { outcome: 'limit_reached' } }] }])
     const failing: Fact = { type: 'model_stream_failed', turn: 2, attempt: 1, failure: failure(), retryAt: 0 }
     expect(owed([...last, failing])).toEqual(['call_model', 'call turn 2 attempt 2 none finalizing'])
   })

@@ -15,7 +15,8 @@ import { defaultHost } from './host.ts'
 import { messageOf } from './input-message.ts'
 import type { CommandReceipt } from './receipts.ts'
 import { knownAgents, type Prices } from './known-agents.ts'
-import { RunHub } from './run-hub.ts'
+import { HubRegistry } from './hub-registry.ts'
+import type { RunHub } from './run-hub.ts'
 import { runIdMaker } from './run-ids.ts'
 import { resultOf, type RunResult } from './run-result.ts'
 import { runOf, type Run } from './run.ts'
@@ -79,41 +80,28 @@ export function createRuntime(options: RuntimeOptions): Runtime {
   }
   const host: Host = { ...defaultHost, ...given }
   const newId = runIdMaker(host)
-  const hubs = new Map<RunId, WeakRef<RunHub>>()
-  const live = new Set<RunHub>()
   let draining = false
   const requireOpen = (): void => {
     if (draining)
       throw new ConfigurationError('This runtime has been drained and starts no more runs; create another.')
   }
-  const forget = new FinalizationRegistry<RunId>((runId) => {
-    if (hubs.get(runId)?.deref() === undefined) hubs.delete(runId)
-  })
-
   const { know, named } = knownAgents(prices)
   agents.forEach(know)
 
-  const hubOf = (runId: RunId): RunHub => {
-    const there = hubs.get(runId)?.deref()
-    if (there) return there
-    const hub: RunHub = new RunHub({
-      ...{ runId, ledger, host, onDrift, newKey: newId },
-      onDriving: (driving) => (driving ? live.add(hub) : live.delete(hub)),
-      agentNamed: named,
-      drained: () => draining,
-      onFailure: () => hubs.delete(runId),
-    })
-    hubs.set(runId, new WeakRef(hub))
-    forget.register(hub, runId)
-    return hub
-  }
+  const hubs = new HubRegistry({
+    ...{ ledger, host, onDrift, newKey: newId, agentNamed: named },
+    drained: () => draining,
+  })
   const handle = (hub: RunHub): Run =>
-    runOf(hub, { runId: hub.runId, ledger, live: hub.live, report: host.report })
+    runOf(hub, {
+      ...{ runId: hub.runId, ledger, live: hub.live, report: host.report },
+      hold: () => hubs.hold(hub),
+    })
 
   return {
     run(agent, input, options = {}) {
       requireOpen()
-      const hub = hubOf(newId())
+      const hub = hubs.hubOf(newId())
       hub.start(startCommand(hub.runId, know(agent), input, options))
       return handle(hub)
     },
@@ -121,7 +109,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       requireOpen()
       const runId = parseRunId(text)
       if (runId === undefined) throw new RunNotFoundError(text)
-      const hub = hubOf(runId)
+      const hub = hubs.hubOf(runId)
       void hub.resume()
       return handle(hub)
     },
@@ -129,12 +117,12 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       requireOpen()
       const runId = parseRunId(text)
       if (runId === undefined) throw new RunNotFoundError(text)
-      return hubOf(runId).send({ type: 'settle', toolCallId, ...settledResult(result) })
+      return hubs.hubOf(runId).send({ type: 'settle', toolCallId, ...settledResult(result) })
     },
     suspended: () => suspendedRuns(ledger),
     async drain(graceMs = 5_000) {
       draining = true
-      const rests = await Promise.allSettled([...live].map((hub) => hub.drain(graceMs)))
+      const rests = await Promise.allSettled(hubs.driving.map((hub) => hub.drain(graceMs)))
       return rests.flatMap((rest) => (rest.status === 'fulfilled' ? [rest.value] : []))
     },
   }

@@ -12,18 +12,21 @@ export interface EventSource {
   readonly ledger: Ledger
   readonly live: Subject<RuntimeEvent>
   readonly report: (error: unknown) => void
+  /** Keeps the run's hub in memory until the answer is called: whoever is subscribed has to hear what it publishes. */
+  readonly hold: () => () => void
 }
 
 /**
  * All events of a run, from the first, then live: no gap, no repeat, for every subscriber, however late. Completes
  * behind `run_finished`; stays open while the run is suspended.
  */
-export function eventsOf({ runId, ledger, live, report }: EventSource): Observable<RuntimeEvent> {
+export function eventsOf({ runId, ledger, live, report, hold }: EventSource): Observable<RuntimeEvent> {
   return new IsolatedObservable<RuntimeEvent>(report, (subscriber) => {
     let seq = 0
     let caughtUp = false
     let failure: { readonly error: unknown } | undefined
     const waiting: RuntimeEvent[] = []
+    subscriber.add(hold())
     const emit = (event: RuntimeEvent): void => {
       if (event.seq <= seq) return
       seq = event.seq

@@ -1,0 +1,47 @@
+import type { RunId } from '../vocabulary/ids.ts'
+import { RunHub, type HubOptions } from './run-hub.ts'
+
+/**
+ * The hubs of one runtime, one a run: so a run is driven once in it, and everyone who watches a run watches the same.
+ * A hub is held as long as its run is driven or somebody is subscribed; for the rest, who has a handle holds it.
+ */
+export class HubRegistry {
+  readonly #options: Omit<HubOptions, 'runId' | 'onDriving' | 'onFailure'>
+  readonly #hubs = new Map<RunId, WeakRef<RunHub>>()
+  readonly #driving = new Set<RunHub>()
+  readonly #watched = new Set<{ readonly hub: RunHub }>()
+  readonly #forget = new FinalizationRegistry<RunId>((runId) => {
+    if (this.#hubs.get(runId)?.deref() === undefined) this.#hubs.delete(runId)
+  })
+
+  constructor(options: Omit<HubOptions, 'runId' | 'onDriving' | 'onFailure'>) {
+    this.#options = options
+  }
+
+  /** The hub of a run: the one that is there, or a new one. */
+  hubOf(runId: RunId): RunHub {
+    const there = this.#hubs.get(runId)?.deref()
+    if (there) return there
+    const hub: RunHub = new RunHub({
+      ...this.#options,
+      runId,
+      onDriving: (driving) => (driving ? this.#driving.add(hub) : this.#driving.delete(hub)),
+      onFailure: () => this.#hubs.delete(runId),
+    })
+    this.#hubs.set(runId, new WeakRef(hub))
+    this.#forget.register(hub, runId)
+    return hub
+  }
+
+  /** Holds a hub for somebody who is subscribed, until the answer is called. */
+  hold(hub: RunHub): () => void {
+    const watched = { hub }
+    this.#watched.add(watched)
+    return () => void this.#watched.delete(watched)
+  }
+
+  /** The hubs whose runs are being driven. */
+  get driving(): readonly RunHub[] {
+    return [...this.#driving]
+  }
+}
