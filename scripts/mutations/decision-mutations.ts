@@ -16,12 +16,12 @@ export const decisionMutations: readonly Mutation[] = [
       'facts: [next]',
     ],
     'calls of the finalizing reply run': [
-      '  if (!state.cancel && !finalizing && !message.partial && runnable.has(message.stopReason)) {\n',
-      '  if (!state.cancel && !message.partial && runnable.has(message.stopReason)) {\n',
+      "  if (finalizing) return { kind: 'collect'",
+      "  if (false) return { kind: 'collect'",
     ],
     'calls of a partial reply run': [
-      '!finalizing && !message.partial && runnable.has',
-      '!finalizing && runnable.has',
+      'if (message.partial || !runnable.has(message.stopReason)) {',
+      'if (!runnable.has(message.stopReason)) {',
     ],
     'a cancel waits for the next attempt': [
       '  if (state.cancel || (state.metLimit && !finalizing)) return keepPartial',
@@ -32,8 +32,8 @@ export const decisionMutations: readonly Mutation[] = [
       '  const deadline',
     ],
     'the next attempt does not wait': [
-      '  if (again && now < retryAt) return',
-      '  if (again && now < 0) return',
+      '  if (retryAt !== undefined && now < retryAt) return',
+      '  if (retryAt !== undefined && now < 0) return',
     ],
     'what a given-up attempt left open stays open': [
       "facts: [...settleAll(state, attempt.calls, 'skipped'), ...end.facts]",

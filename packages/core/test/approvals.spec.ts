@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { OutsideCommand, RunId, RunResult, RuntimeEvent } from '@tallystick/core'
-import { mortalLedger, testTool, type TestTool } from '@tallystick/core/testing'
-import { memoryLedger } from '@tallystick/core'
+import { testTool, type TestTool } from '@tallystick/core/testing'
 import { checkedRun, ofType, stage, typesOf, type Stage } from './stage.ts'
 
 function asking(name: string, more: Partial<Parameters<typeof testTool>[0]> = {}): TestTool {
@@ -169,6 +168,26 @@ describe('a decision about a call', () => {
   })
 })
 
+describe('a decision that comes at once', () => {
+  it('is taken before the run rests, and nobody takes the run over for it', async () => {
+    const pay = asking('pay')
+    const set = stage({
+      steps: [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Paid.' }],
+      tools: [pay],
+    })
+    const run = set.start()
+    const receipts: unknown[] = []
+    run.events$.subscribe((event) => {
+      if (event.type !== 'approval_requested') return
+      void run.approve(event.toolCallId, { by: 'ada' }).then((receipt) => receipts.push(receipt))
+    })
+    expect(await set.settle(run.result)).toMatchObject({ status: 'done', text: 'Paid.' })
+    expect(receipts).toEqual([{ accepted: true }])
+    expect((await set.ledger.head(run.id))?.epoch).toBe(1)
+    expect(typesOf(checkedRun(await set.eventsOf(run)))).not.toContain('run_resumed')
+  })
+})
+
 describe('several calls that wait for a person', () => {
   const names = ['first', 'second', 'third']
   const threeCalls = (): { set: Stage; tools: readonly TestTool[] } => {
@@ -231,59 +250,5 @@ describe('several calls that wait for a person', () => {
     await set.settle(run.approve(idsOf(rest)[0]!, { by: 'ada' }))
     expect(await set.settle(run.result)).toMatchObject({ reason: 'answered' })
     expect(write.runs).toHaveLength(1)
-  })
-})
-
-describe('a call in doubt whose tool wants a person to decide', () => {
-  /** A run whose process died while the tool ran. */
-  async function inDoubt(): Promise<{ set: Stage; rest: RunResult; send: TestTool }> {
-    const ledger = memoryLedger()
-    const dying = mortalLedger(ledger, { append: 7, stored: true })
-    const steps = [{ toolCalls: [{ name: 'send', input: {} }] }, { text: 'Sent.' }]
-    const make = (run?: () => Promise<string>): TestTool =>
-      testTool({ name: 'send', effect: 'write', recovery: 'ask', ...(run && { run }) })
-    const send = make()
-    const first = stage({ ledger: dying, steps, tools: [make(() => new Promise(() => {}))] })
-    const run = first.start()
-    const dead = new Promise<void>((resolve) => {
-      run.events$.subscribe(({ type }) => {
-        if (type === 'tool_started') resolve()
-      })
-    })
-    await first.settle(dead)
-    const set = stage({ ledger, clock: first.clock, steps: steps.slice(1), tools: [send] })
-    const rest = await set.settle(set.runtime.resume(run.id).result)
-    return { set, rest, send }
-  }
-
-  it('is started again only if the person says so, under the same key', async () => {
-    const { set, rest, send } = await inDoubt()
-    expect(rest).toMatchObject({ status: 'suspended', pendingApprovals: [{ name: 'send' }] })
-    expect(rest.pendingApprovals[0]?.reason).toContain('nobody knows whether it took effect')
-    const run = set.runtime.resume(rest.runId)
-    await set.settle(run.approve(idsOf(rest)[0]!, { by: 'ada' }))
-    expect(await set.settle(run.result)).toMatchObject({ status: 'done', toolCalls: 1 })
-    const starts = ofType(checkedRun(await set.eventsOf(rest.runId)), 'tool_started')
-    expect(starts.map(({ attempt }) => attempt)).toEqual([1, 2])
-    expect(new Set(starts.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1)
-    expect(send.runs.map(({ attempt, idempotencyKey }) => [attempt, idempotencyKey])).toEqual([
-      [2, starts[0]!.idempotencyKey],
-    ])
-  })
-
-  it('stays in doubt for the model when the person says no', async () => {
-    const { set, rest, send } = await inDoubt()
-    const run = set.runtime.resume(rest.runId)
-    await set.settle(run.deny(idsOf(rest)[0]!, { by: 'ada', reason: 'it arrived' }))
-    expect(await set.settle(run.result)).toMatchObject({ status: 'done' })
-    const events = checkedRun(await set.eventsOf(rest.runId))
-    expect(outcomes(events)).toEqual([['send', 'interrupted']])
-    expect(ofType(events, 'tool_result')[0]?.content).toMatchObject([
-      {
-        text: 'Nobody knows whether this call took effect, and ada decided not to start it again: it arrived',
-      },
-    ])
-    expect(send.runs).toEqual([])
-    expect(typesOf(events).filter((type) => type === 'tool_started')).toHaveLength(1)
   })
 })

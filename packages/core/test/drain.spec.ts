@@ -55,6 +55,33 @@ describe('a runtime that has been drained', () => {
     expect(inputs.map(({ delivery }) => delivery)).toEqual(['start', 'steer'])
   })
 
+  it('begins no check of the calls that a model asks for at the last moment', async () => {
+    let checks = 0
+    const look = testTool({
+      name: 'look',
+      check: () => {
+        checks++
+        return { kind: 'run' }
+      },
+    })
+    const gate = Promise.withResolvers<void>()
+    const steps = [
+      { text: 'Hm.', toolCalls: [{ name: 'look', input: {} }], until: gate.promise },
+      { text: 'Blue.' },
+    ]
+    const set = stage({ steps, tools: [look] })
+    const run = set.start()
+    run.events$.subscribe(({ type }) => {
+      if (type === 'assistant_started') void set.runtime.drain(1_000)
+      if (type === 'assistant_started') gate.resolve()
+    })
+    expect(await set.settle(run.result)).toMatchObject({ status: 'suspended', text: 'Hm.' })
+    expect([checks, look.runs.length]).toEqual([0, 0])
+    const other = stage({ ledger: set.ledger, clock: set.clock, steps: steps.slice(1), tools: [look] })
+    expect(await other.settle(other.runtime.resume(run.id).result)).toMatchObject({ text: 'Blue.' })
+    expect([checks, look.runs.length]).toEqual([1, 1])
+  })
+
   it('waits for every run, also when the writer of one fails', async () => {
     const ledger = memoryLedger()
     const relieved = new Set<string>()
