@@ -1,5 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import type { OutsideCommand, RunId, RunResult, RuntimeEvent } from '@tallystick/core'
+import {
+  memoryLedger,
+  type Ledger,
+  type OutsideCommand,
+  type RunId,
+  type RunResult,
+  type RuntimeEvent,
+} from '@tallystick/core'
 import { testTool, type TestTool } from '@tallystick/core/testing'
 import { checkedRun, ofType, stage, typesOf, type Stage } from './stage.ts'
 
@@ -171,10 +178,17 @@ describe('a decision about a call', () => {
 describe('a decision that comes at once', () => {
   it('is taken before the run rests, and nobody takes the run over for it', async () => {
     const pay = asking('pay')
-    const set = stage({
-      steps: [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Paid.' }],
-      tools: [pay],
-    })
+    const ledger = memoryLedger()
+    // The way to the inbox is long: the run has nothing more to do before the decision is there.
+    const slow: Ledger = {
+      ...ledger,
+      async put(runId, entry) {
+        for (let turn = 0; turn < 100; turn++) await Promise.resolve()
+        return await ledger.put(runId, entry)
+      },
+    }
+    const steps = [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Paid.' }]
+    const set = stage({ steps, tools: [pay], ledger: slow })
     const run = set.start()
     const receipts: unknown[] = []
     run.events$.subscribe((event) => {
