@@ -166,6 +166,12 @@ describe('calls that may run', () => {
     expect(owed([...page, asked, startedCall(2, 1, 'b'), endedCall(2, { name: 'b' })])).toEqual(['suspend'])
   })
 
+  it('are asked about for as long as the limits say, to a whole millisecond', () => {
+    const page = executing(['a'], { effect: 'write', plan: 'ask' }, { approvalMaxMs: 0.5 })
+    const { at } = given(page).state!
+    expect(given(page).owed()).toMatchObject({ facts: [{ type: 'approval_requested', expiresAt: at + 1 }] })
+  })
+
   it('are injected in request order, once each has its result', () => {
     const page = [...executing(['a', 'b']), startedCall(1, 1, 'a'), startedCall(2, 1, 'b')]
     const ended = [...page, endedCall(2, { name: 'b' }), endedCall(1, { name: 'a' })]

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { digestOf, type Fact, type Signal } from '@tallystick/core'
-import { given } from '@tallystick/core/testing'
+import { given, stamped } from '@tallystick/core/testing'
 import {
   begun,
   called,
@@ -10,6 +10,7 @@ import {
   executing,
   replied,
   requested,
+  runId,
   startedCall,
 } from './pages.ts'
 
@@ -89,6 +90,22 @@ describe('given a call that runs, when its tool', () => {
     given(running)
       .when(ended())
       .then([endedCall(1, { durationMs: 7 })])
+  })
+
+  it('defers its call, the time to settle it ends at a whole millisecond', () => {
+    const { at } = stamped(runId, running).at(-1)!
+    const signal = { type: 'tool_deferred', toolCallId: callId(1), attempt: 1, receipt: 'r1' } as const
+    const fact = { type: 'tool_deferred', turn: 1, toolCallId: callId(1), attempt: 1, receipt: 'r1' } as const
+    given(running).when(signal).then([fact])
+    given(running)
+      .when({ ...signal, deadlineMs: 1_000.25 })
+      .then([{ ...fact, deadlineAt: at + 1_001 }])
+    given([...running, fact])
+      .when(signal)
+      .then([])
+    given([...running, fact])
+      .when(ended())
+      .then([])
   })
 
   it('speaks of another attempt, of a call that does not run, or after its end, nobody hears it', () => {

@@ -184,7 +184,7 @@ function ask(state: ExecutingState, now: number): Action | undefined {
       ...{ type: 'approval_requested', turn: state.turn, toolCallId: call.toolCallId, name: call.name },
       ...{ attempt: call.attempts + 1, inputDigest: call.inputDigest ?? digestOf(call.input) },
       ...(reason !== undefined && { reason }),
-      ...(approvalMaxMs !== undefined && { expiresAt: now + approvalMaxMs }),
+      ...(approvalMaxMs !== undefined && { expiresAt: now + Math.ceil(approvalMaxMs) }),
     }
   })
   return { kind: 'ask_approval', facts }

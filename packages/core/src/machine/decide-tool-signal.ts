@@ -44,7 +44,7 @@ export function decideToolSignal(state: RunState, signal: AnyToolSignal, at: num
   }
   if (signal.type === 'tool_deferred') {
     const { attempt, receipt, deadlineMs } = signal
-    const deadlineAt = deadlineMs === undefined ? undefined : at + deadlineMs
+    const deadlineAt = deadlineMs === undefined ? undefined : at + Math.ceil(deadlineMs)
     return { facts: [{ type: 'tool_deferred', ...here, attempt, receipt, ...present({ deadlineAt }) }] }
   }
   const { outcome, content, durationMs } = signal
