@@ -121,6 +121,10 @@ export const decisionMutations: readonly Mutation[] = [
       "      if (state.cancel) return refused('already_cancelled'",
       "      if (false) return refused('already_cancelled'",
     ],
+    'the same input is taken twice': [
+      '      if (state.pendingInputs.some((input) => input.receipt === receipt)) return nothing\n',
+      '',
+    ],
     'an attempt that nobody listens to stays under way': [
       "  if (state.phase === 'streaming' && !state.attempt.failed) {\n",
       '  if (false) {\n',

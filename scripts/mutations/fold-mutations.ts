@@ -69,6 +69,10 @@ export const foldMutations: readonly Mutation[] = [
       "    call.status === 'started' ? { ...call, status: 'in_doubt' as const } : call,\n",
       '    call,\n',
     ],
+    'a summary parts a message from its results': [
+      "  if (replacedMessages > messages.length || messages[replacedMessages]?.role === 'tool') {\n",
+      '  if (false) {\n',
+    ],
     'a run ends with input that has no receipt': [
       '  if (input) throw illegal(state, event, `input ${input.receipt} has no receipt`)\n',
       '',
@@ -105,6 +109,16 @@ export const foldMutations: readonly Mutation[] = [
     ],
     'wrong totals at the end pass (law 6)': [
       "  if (event.type === 'run_finished') requireTotals(state, event)\n",
+      '',
+    ],
+  }),
+  ...mutationsOf('machine/call-invariants.ts', {
+    'a call is asked about with other arguments (law 13)': [
+      "  if (event.type === 'approval_requested') requireAskedDigest(state, event)\n",
+      '',
+    ],
+    'a call starts past a limit, or once more (laws 9 and 10)': [
+      "  if (event.type === 'tool_started') requireHonestStart(state, event)\n",
       '',
     ],
   }),

@@ -113,6 +113,16 @@ export const runtimeMutations: readonly Mutation[] = [
       'const lifted = new Observable<R>()',
     ],
   }),
+  ...mutationsOf('runtime/hub-registry.ts', {
+    'a subscriber goes deaf when the handle is collected': ['    this.#watched.add(watched)\n', ''],
+    'every handle drives its run by itself': ['    if (there) return there\n', ''],
+  }),
+  ...mutationsOf('runtime/call-check.ts', {
+    'a verdict that is none lets a call run': [
+      "  if (faultOf(verdictSchema, verdict)) throw new TypeError('its verdict is none of run, ask and refuse')\n",
+      '',
+    ],
+  }),
   ...mutationsOf('runtime/steady-clock.ts', {
     'time falls with the host’s clock': ['      behind = Math.max(behind, last - time)\n', ''],
   }),

@@ -169,6 +169,22 @@ describe('law 3: results enter together, in the order of their requests', () => 
     expect(refusal(ended, injection(1))).toBe('it is not in request order')
   })
 
+  it('and no summary parts a message from its results, or replaces what is not there', () => {
+    const page = [...ended, injection(1, 2)]
+    const compact = (replacedMessages: number): Fact => ({
+      ...{ type: 'context_compacted', turn: 1, summary: sampleMessage('Before.'), replacedMessages },
+    })
+    // The input, the reply and its results.
+    expect(given(page).state?.history.length).toBe(3)
+    const fault = 'it would part a message from its results'
+    expect([1, 2, 3, 4].map((count) => refusal(page, compact(count)))).toEqual([
+      'taken',
+      fault,
+      'taken',
+      fault,
+    ])
+  })
+
   it('and every call of a message is collected, in its order', () => {
     const calls = [requested(1), requested(2)] as const
     const page = [...streaming, ...calls, replied(calls)]

@@ -2,6 +2,7 @@ import canonicalize from 'canonicalize'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { canonicalJson, digestOf, type Json } from '@tallystick/core'
+import { isJson } from '../src/vocabulary/schema.ts'
 
 const isWellFormed = (value: unknown): boolean =>
   JSON.stringify(value).isWellFormed() && !/\\ud[89a-f]/.test(JSON.stringify(value))
@@ -46,6 +47,26 @@ describe('canonicalJson', () => {
         expect(canonicalJson(turned)).toBe(canonicalJson(object))
         expect(digestOf(turned)).toBe(digestOf(object))
       }),
+    )
+  })
+})
+
+describe('isJson', () => {
+  it('takes what canonicalJson can write, and nothing else', () => {
+    const anything = fc.anything({ withBigInt: true, withSparseArray: true, withNullPrototype: true })
+    const carried = (value: unknown): boolean => {
+      try {
+        canonicalJson(value as Json)
+        return true
+      } catch {
+        return false
+      }
+    }
+    fc.assert(
+      fc.property(fc.oneof(json, anything), (value) => {
+        expect(isJson(value)).toBe(carried(value))
+      }),
+      { numRuns: 1_000 },
     )
   })
 })

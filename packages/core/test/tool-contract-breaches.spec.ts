@@ -95,6 +95,22 @@ describe('a tool that breaks its contract', () => {
     },
   )
 
+  it('fails its call when its answer is nested deeper than stores can hold', async () => {
+    const nested = (depth: number): unknown =>
+      Array.from({ length: depth }).reduce<unknown>((inner) => ({ inner }), 'end')
+    const answer = (depth: number): Observable<ToolSignal> =>
+      signals({ ...success, content: [{ type: 'text', text: 'It did.', more: nested(depth) }] })
+    expect((await callTool(toolOf(() => answer(300)))).result.outcome).toBe('success')
+    for (const depth of [600, 100_000]) {
+      const { result, run } = await callTool(toolOf(() => answer(depth)))
+      expect([result.outcome, run.reason]).toEqual(['failed', 'answered'])
+    }
+    const circle: { self?: unknown; other?: unknown } = {}
+    Object.assign(circle, { self: circle, other: circle })
+    const round = signals({ ...success, content: [{ type: 'text', text: 'It did.', more: circle }] })
+    expect((await callTool(toolOf(() => round))).result.outcome).toBe('failed')
+  })
+
   it('is told that its effect may have taken place, where only its report is at fault', async () => {
     const { result } = await callTool(toolOf(() => signals({ ...success, content: 7 })))
     expect(said(result)).toContain('may have taken effect')

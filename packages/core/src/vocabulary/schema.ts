@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { canonicalJson, type Json, type JsonObject } from './json.ts'
+import type { Json, JsonObject } from './json.ts'
 
 type OptionalKey<T, K extends keyof T> = object extends Pick<T, K> ? true : false
 
@@ -46,14 +46,21 @@ export const jsonObject: z.ZodType<JsonObject> = z.custom<JsonObject>(
   'Invalid input: expected a JSON object',
 )
 
-/** Whether JSON can carry a value. */
+/** The deepest nesting that is taken: SQLite reads JSON to a depth of 1,000, and any deeper could end a process. */
+const DEPTH_MAX = 500
+
+/** Whether JSON can carry a value, to the depth that every store can read. */
 export function isJson(value: unknown): boolean {
-  try {
-    canonicalJson(value as Json)
-    return true
-  } catch {
-    return false
-  }
+  return isCarried(value, 0)
+}
+
+function isCarried(value: unknown, depth: number): boolean {
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return true
+  if (typeof value === 'number') return Number.isFinite(value)
+  if (typeof value !== 'object' || depth >= DEPTH_MAX) return false
+  if (Array.isArray(value)) return Array.from(value).every((item) => isCarried(item, depth + 1))
+  // As in `canonicalJson`, a field without a value is left out.
+  return Object.values(value).every((item) => item === undefined || isCarried(item, depth + 1))
 }
 
 /** What is wrong with a value, and where; `undefined` where it fits. The value itself is not shown. */
