@@ -3,7 +3,7 @@ export type Cancel = () => void
 
 /** The only source of time. */
 export interface Clock {
-  /** Milliseconds since 1970 UTC, an integer. */
+  /** Milliseconds since 1970 UTC, an integer. It may jump: a run never lets its own time fall. */
   now(): number
   /** Calls back once after `delayMs`, never at once. The callback must not throw. */
   schedule(delayMs: number, callback: () => void): Cancel

@@ -14,9 +14,10 @@ export interface ModelContext {
  * A model behind a wire. Two pure translations around one call; it never retries and never decides.
  *
  * `stream` starts the call when it is subscribed to. It reports signals, ends with `model_finished` and completes;
- * or it errors with a `ProviderError`. Anything else (another error, completion without `model_finished`) the runtime
- * takes for a broken adapter and records as a failure of class `protocol`. Unsubscribing closes the connection
- * before it returns control, and nothing is reported after it.
+ * or it errors with a `ProviderError`. Anything else (another error, completion without `model_finished`, a report that
+ * JSON cannot carry, a finished reply that contradicts what was streamed) the runtime takes for a broken adapter and
+ * records as a failure of class `protocol`. Unsubscribing closes the connection before it returns control, and nothing
+ * is reported after it.
  */
 export interface Model extends ModelRef {
   stream(request: ModelRequest, context: ModelContext): Observable<ModelSignal>

@@ -26,10 +26,12 @@ export interface ToolRun extends CallContext {
  * A tool as the runtime sees it. `defineTool` of `@tallystick/tools` makes one from a schema and a function.
  *
  * - `check` says whether the call may run, before anything runs. It has no side effects. A throw counts as a refusal.
- * - `run` starts when it is subscribed to, reports progress, then exactly one `tool_ended` or `tool_deferred`, and completes. An error or
- *   a completion without ending becomes the outcome `failed`. Unsubscribing leaves the tool behind: nothing that it
- *   reports afterwards is heard.
- * - `reconcile` asks the outside world whether a call in doubt took place. A throw counts as `unknown`.
+ * - `run` starts when it is subscribed to, reports progress, then exactly one `tool_ended` or `tool_deferred`, and
+ *   completes. An error, a completion without ending, or an ending that JSON cannot carry becomes the outcome `failed`;
+ *   progress that it cannot carry is left out. Unsubscribing leaves the tool behind: nothing that it reports afterwards
+ *   is heard.
+ * - `reconcile` asks the outside world whether a call in doubt took place. A throw, or no answer in time, counts as
+ *   `unknown`, and so does an outcome that a call that may have run cannot have.
  */
 export interface Tool extends ToolDefinition {
   readonly effect: ToolEffect

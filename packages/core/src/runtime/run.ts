@@ -14,7 +14,8 @@ import { eventsOf, iterateEvents, statesOf, textsOf, type EventSource } from './
 /**
  * A run, in the hands of whoever started or resumed it. Streams are views of the ledger: every subscriber gets all
  * of it, from the first event, however late it comes. Commands go through the ledger's inbox and answer what became of
- * them; they never throw for a command that the run does not allow.
+ * them; they never throw for a command that the run does not allow. Once the run's writer has failed (another process
+ * took the run over, the ledger cannot be written) they reject with that failure: `resume` makes a new handle.
  */
 export interface Run extends AsyncIterable<RuntimeEvent> {
   readonly id: RunId

@@ -261,6 +261,7 @@ export interface EventEnvelope {
   readonly epoch: number
   /** 0 before the first model call. */
   readonly turn: number
+  /** Milliseconds since 1970 UTC. Never falls within a run, whatever the clocks of its processes do. */
   readonly at: number
   /** The version of this event type's body. */
   readonly v: number
