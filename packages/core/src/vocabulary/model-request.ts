@@ -1,4 +1,5 @@
 import type { Message } from './content.ts'
+import type { JsonObject } from './json.ts'
 import type { ToolChoice, ToolDefinition } from './tool-definition.ts'
 
 /** What one model call carries. A fold of the ledger up to `model_call_started` gives it again, to the letter. */
@@ -10,4 +11,9 @@ export interface ModelRequest {
   readonly toolChoice: ToolChoice
   readonly parallelToolCalls: boolean
   readonly maxOutputTokens?: number
+  /**
+   * The answer has to be JSON of this schema (2020-12). An adapter hands it to the vendor's own way of holding a model to
+   * a schema, where there is one, and leaves it out where there is none: the runtime checks the answer in either case.
+   */
+  readonly outputSchema?: JsonObject
 }
