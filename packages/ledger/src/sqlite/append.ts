@@ -1,7 +1,5 @@
-import { randomBytes } from 'node:crypto'
 import {
   emptyHead,
-  onceKeyOf,
   requireHead,
   requireWellFormed,
   RunNotFoundError,
@@ -13,17 +11,15 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import type { Selectable } from 'kysely'
-import { commitmentOf, genesisHash, linkHash, sealOf } from '../chain.ts'
-import { bodyBytes, envelopeText } from '../stored-event.ts'
+import { genesisHash, sealOf } from '../chain.ts'
+import { isStoredAs, linkEvents, type LinkedEvent } from '../linked-event.ts'
+import { bodyBytes } from '../stored-event.ts'
 import type { Committer } from './committer.ts'
 import { eventRange } from './event-page.ts'
 import type { ReadQueries, WriteQueries } from './queries.ts'
 import { runRow } from './run-row.ts'
 import { sqliteCode } from './sqlite-failure.ts'
 import type { RunTable } from './tables.ts'
-
-/** Enough that nobody who lacks the salt can confirm a guess at a body. */
-const saltBytes = 16
 
 /** What appends need of an open store. */
 export interface AppendStore {
@@ -77,10 +73,9 @@ function standsAlready(
   const range = { runId, fromSeq: expected.expectedSeq + 1, toSeq: expected.expectedSeq + events.length }
   if (events.length === 0 || head.seq < range.toSeq) return false
   let index = 0
-  for (const { payload, ...stored } of eventRange(reads, range)) {
+  for (const stored of eventRange(reads, range)) {
     const [event, body] = [events[index], bodies[index]]
-    if (!event || !body || !payload || Buffer.compare(payload.body, body) !== 0) return false
-    if (envelopeText(stored) !== envelopeText(event)) return false
+    if (!event || !body || !isStoredAs(stored, event, body)) return false
     index++
   }
   return index === events.length
@@ -92,22 +87,17 @@ function writeEvents(
   run: Selectable<RunTable> | undefined,
 ): void {
   let pos = run?.pos
-  let previousHash = run?.head_hash ?? genesisHash
-  const salts = randomBytes(saltBytes * events.length)
-  for (const [index, event] of events.entries()) {
-    const body = bodies[index] as Uint8Array
-    const salt = salts.subarray(index * saltBytes, (index + 1) * saltBytes)
-    const bodyCommit = commitmentOf(salt, body)
-    previousHash = linkHash(previousHash, event, bodyCommit)
-    const eventPos = insertEvent(writes, event, bodyCommit, previousHash)
-    writes.insertPayload.run({ pos: eventPos, salt, body })
+  const linked = linkEvents(run?.head_hash ?? genesisHash, events, bodies)
+  for (const each of linked) {
+    const eventPos = insertEvent(writes, each)
+    writes.insertPayload.run({ pos: eventPos, salt: each.salt, body: each.body })
     pos ??= eventPos
   }
   const cell = {
     runId,
     pos: pos ?? 0,
     headSeq: expected.expectedSeq + events.length,
-    headHash: previousHash,
+    headHash: linked.at(-1)?.hash ?? genesisHash,
     epoch: expected.epoch,
   }
   const row = {
@@ -123,12 +113,9 @@ function writeEvents(
 
 function insertEvent(
   writes: WriteQueries,
-  event: RuntimeEvent,
-  bodyCommit: Uint8Array,
-  hash: Uint8Array,
+  { event, onceKey, bodyCommit, hash }: Omit<LinkedEvent, 'salt' | 'body'>,
 ): number {
   const { runId, seq, epoch, turn, toolCallId, type, v, at } = event
-  const onceKey = onceKeyOf(event)
   try {
     const { lastInsertRowid } = writes.insertEvent.run({
       run_id: runId,

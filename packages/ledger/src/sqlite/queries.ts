@@ -1,13 +1,9 @@
 import type { Database } from 'better-sqlite3'
 import type { Insertable, Kysely, Selectable } from 'kysely'
+import type { EventRange } from '../checked-event.ts'
+import type { EventRow } from '../event-row.ts'
 import { prepareFor, type PreparedQuery } from './prepared-query.ts'
 import type { EventTable, InboxTable, LedgerTables, RunTable } from './tables.ts'
-
-/** An event's row with its payload, where that is still there. */
-export type EventRow = Selectable<EventTable> & {
-  readonly salt: Uint8Array | null
-  readonly body: Uint8Array | null
-}
 
 /** Names one run. */
 export interface OfRun {
@@ -109,12 +105,6 @@ function inboxQueries(database: Database, tables: Kysely<LedgerTables>): InboxQu
         .where('taken_seq', 'is', null),
     ),
   }
-}
-
-/** Events of one run with `seq` in a range, both ends included. */
-export interface EventRange extends OfRun {
-  readonly fromSeq: number
-  readonly toSeq: number
 }
 
 /** What reading needs. */

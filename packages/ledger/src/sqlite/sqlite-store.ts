@@ -1,5 +1,4 @@
 import {
-  LedgerDamagedError,
   requireInboxKey,
   RunNotFoundError,
   storableText,
@@ -13,13 +12,15 @@ import {
 } from '@tallystick/core'
 import type { Database } from 'better-sqlite3'
 import type { Kysely } from 'kysely'
+import { presentRange } from '../checked-event.ts'
+import { outOfOrder } from '../event-row.ts'
+import { commandOf } from '../inbox-command.ts'
 import { fault, type Fault } from '../link-check.ts'
 import { acquire, append } from './append.ts'
 import { auditQueries, type AuditQueries } from './audit-queries.ts'
 import { Committer } from './committer.ts'
-import { outOfOrder } from './event-page.ts'
 import { readQueries, writeQueries, type ReadQueries, type WriteQueries } from './queries.ts'
-import { presentRange, readEvents } from './read.ts'
+import { readEvents } from './read.ts'
 import { runRow, soundRow } from './run-row.ts'
 import type { LedgerTables } from './tables.ts'
 
@@ -126,17 +127,5 @@ export class SqliteStore {
   /** Makes every lazy append durable. */
   harden(): void {
     if (this.committer.hasUnsynced) this.committer.transact('barrier', () => this.writes.raiseBarrier.run({}))
-  }
-}
-
-function commandOf(runId: RunId, key: string, body: Uint8Array): InboxEntry['command'] {
-  try {
-    return JSON.parse(Buffer.from(body).toString()) as InboxEntry['command']
-  } catch (cause) {
-    throw new LedgerDamagedError(
-      `The inbox of run ${runId} is damaged: the command under ${key} cannot be read. Run verify on the ledger, and ` +
-        'restore a copy.',
-      { cause },
-    )
   }
 }
