@@ -12,9 +12,9 @@ export const missing: string | undefined = existsSync(join(recordings, 'anthropi
   ? undefined
   : `skipped: no recorded streams at TALLYSTICK_FIXTURES or beside the repository`
 
-/** The body of a recording, as it came over HTTP. */
-export function recordedBytes(file: string): Uint8Array {
-  const bytes = readFileSync(join(recordings, 'anthropic', file))
+/** The body of a recording, as it came over HTTP. `provider` is the folder that it is in. */
+export function recordedBytes(file: string, provider = 'anthropic'): Uint8Array {
+  const bytes = readFileSync(join(recordings, provider, file))
   if (!file.endsWith('.jsonl')) return bytes
   const lines = bytes
     .toString('utf8')

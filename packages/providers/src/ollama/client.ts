@@ -1,0 +1,101 @@
+// Not the package's root: there a text that names a file is taken for an image's path, and the file goes out.
+import { Ollama } from 'ollama/browser'
+import { answeredFailure, notLines } from './failure.ts'
+import { lineBody, type LineBody } from './line-body.ts'
+import type { WireLine, WireRequest } from './wire.ts'
+
+/** Where the server is and how to reach it. */
+export interface OllamaClientOptions {
+  /** The server. Without it: `OLLAMA_HOST`, or `http://127.0.0.1:11434`. */
+  readonly baseURL?: string | undefined
+  /** The key, for servers that want one. Without it the official client sends `OLLAMA_API_KEY` to ollama.com, and nowhere else. */
+  readonly apiKey?: string | undefined
+  /** Headers added to every call. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  /** Stands in for the host's own `fetch`: a proxy, a longer patience for slow models, a recorder. */
+  readonly fetch?: typeof globalThis.fetch | undefined
+}
+
+/** One call. Its end closes the connection, whatever state it is in. */
+export interface OllamaCall {
+  readonly options: OllamaClientOptions
+  readonly signal: AbortSignal
+  /** Milliseconds since 1970 UTC. */
+  readonly now: () => number
+  /** Called whenever something came. */
+  readonly onBytes: () => void
+}
+
+/** The lines of a reply, and the way to leave its connection to the next call. */
+export interface OllamaReply {
+  readonly lines: AsyncIterable<WireLine>
+  readonly drain: () => Promise<void>
+}
+
+// What a server says about a refusal is short; a page that stands in its place need not be read to its end.
+const refusalLengthMax = 64 * 1024
+
+/**
+ * Asks the official client for a stream. Each call has a client of its own, since a client knows no signal and can be
+ * stopped neither before the answer begins nor without stopping every other call.
+ */
+export async function openChat(body: WireRequest, call: OllamaCall): Promise<OllamaReply> {
+  let answer: LineBody | undefined
+  const client = officialClient(call.options, async (url, init) => {
+    const response = await (call.options.fetch ?? globalThis.fetch)(url, { ...init, signal: call.signal })
+    if (!response.ok) {
+      const text = await beginningOf(response)
+      const { status, headers } = response
+      throw answeredFailure({ status, headers, text, now: call.now() })
+    }
+    const contentType = response.headers.get('content-type') ?? ''
+    if (/html/i.test(contentType)) throw notLines(contentType)
+    if (response.body === null) return response
+    answer = lineBody(response.body, call.onBytes)
+    return new Response(answer.body, response)
+  })
+  const lines = await client.chat({ ...body } as never)
+  return {
+    lines: lines as unknown as AsyncIterable<WireLine>,
+    drain: () => answer?.drain() ?? Promise.resolve(),
+  }
+}
+
+/** The official client. Throws where no server can be at such an address. */
+export function officialClient(
+  options: OllamaClientOptions,
+  fetch: typeof globalThis.fetch | undefined = options.fetch,
+): Ollama {
+  const host = hostOf(options)
+  const { apiKey, headers } = options
+  return new Ollama({
+    ...(host !== undefined && { host }),
+    ...(fetch && { fetch }),
+    headers: { ...(apiKey !== undefined && { Authorization: `Bearer ${apiKey}` }), ...headers },
+  })
+}
+
+/** The server that the options, or else the environment, name. */
+export function hostOf({ baseURL }: OllamaClientOptions): string | undefined {
+  const environment = typeof process === 'undefined' ? undefined : process.env
+  return baseURL ?? (environment?.['OLLAMA_HOST'] || undefined)
+}
+
+/** What a server says about a refusal, as far as it comes. */
+async function beginningOf({ body }: Response): Promise<string> {
+  if (body === null) return ''
+  const reader = body.getReader()
+  const decoder = new TextDecoder()
+  let text = ''
+  try {
+    while (text.length < refusalLengthMax) {
+      const { done, value } = await reader.read()
+      if (done) break
+      text += decoder.decode(value, { stream: true })
+    }
+  } catch {
+    // The status is worth more than the rest of the words.
+  }
+  await reader.cancel().catch(() => {})
+  return text
+}

@@ -1,0 +1,2 @@
+export { ollama, type OllamaOptions } from './model.ts'
+export type { OllamaClientOptions } from './client.ts'

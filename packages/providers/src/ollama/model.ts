@@ -1,0 +1,171 @@
+import {
+  ConfigurationError,
+  type JsonObject,
+  type Model,
+  type ModelContext,
+  type ModelRequest,
+  type ModelSignal,
+} from '@tallystick/core'
+import { Observable, type Subscriber } from 'rxjs'
+import { type SilenceWatch, watchSilence } from '../shared/silence-watch.ts'
+import { hostOf, officialClient, type OllamaClientOptions, openChat } from './client.ts'
+import { providerErrorOf, silentReply, truncatedReply } from './failure.ts'
+import { requestRenderer, type RequestRenderer } from './request.ts'
+import { readLine, type Reply, startReply } from './signals.ts'
+import { api, provider, type WireLine, type WireThinking } from './wire.ts'
+
+/** How `ollama()` calls its model. Everything may be left out. */
+export interface OllamaOptions extends OllamaClientOptions {
+  /**
+   * The context window to ask for, in tokens: prompt and reply together. 16 384. The server's own choice is small and a
+   * matter of the machine's memory; a prompt that does not fit ends in a failure of class `context_overflow` here, while
+   * the server by itself would drop the oldest messages and say nothing. Another size loads the model again.
+   */
+  readonly contextTokens?: number | undefined
+  /** Output tokens of one reply at most, where the request does not say. None: up to the end of the context. */
+  readonly maxOutputTokens?: number | undefined
+  /** Whether to think, or how hard. Unset: models that can, do. A model that cannot refuses anything but `false`. */
+  readonly thinking?: WireThinking | undefined
+  /** How long the model stays in memory afterwards, such as `'10m'`, or in seconds; `-1` for ever. The server's own: 5 minutes. */
+  readonly keepAlive?: string | number | undefined
+  /** Settings of the model by the vendor's own names, such as `temperature`, `top_p`, `seed`, `stop`. */
+  readonly parameters?: JsonObject | undefined
+  /** Fields of the request's body that no option covers. They win over those that one does. */
+  readonly extraBody?: JsonObject | undefined
+  /** The longest wait for an answer to begin, in milliseconds, the loading of the model included. 5 minutes, which is also where Node's own fetch gives up. */
+  readonly responseTimeoutMs?: number | undefined
+  /** The longest silence while a reply streams, in milliseconds. 2 minutes. */
+  readonly idleTimeoutMs?: number | undefined
+}
+
+const longestTimerMs = 2 ** 31 - 1
+// How long the rest of a finished answer may take to come, so that its connection can be used again.
+const drainMs = 1000
+
+/**
+ * A model on an Ollama server, over `/api/chat` and the official client. Nothing is sent before `stream` is subscribed
+ * to; unsubscribing closes the connection, which is what stops the model.
+ *
+ * Throws `ConfigurationError` for options that cannot work.
+ */
+export function ollama(modelId: string, options: OllamaOptions = {}): Model {
+  checkOptions(modelId, options)
+  const render = requestRenderer({
+    modelId,
+    contextTokens: options.contextTokens ?? 16_384,
+    maxOutputTokens: options.maxOutputTokens,
+    thinking: options.thinking,
+    keepAlive: options.keepAlive,
+    parameters: options.parameters,
+    extraBody: options.extraBody,
+  })
+  return {
+    provider,
+    api,
+    modelId,
+    stream: (request, context) =>
+      new Observable((subscriber) => startCall({ options, render, request, context, subscriber })),
+  }
+}
+
+function checkOptions(modelId: string, options: OllamaOptions): void {
+  if (modelId.trim() === '') {
+    throw new ConfigurationError(
+      'ollama() got an empty model id, so no call could succeed. Pass one that the server has, such as "qwen3".',
+    )
+  }
+  for (const name of ['contextTokens', 'maxOutputTokens', 'responseTimeoutMs', 'idleTimeoutMs'] as const) {
+    const value = options[name]
+    if (value === undefined || (Number.isInteger(value) && value > 0 && value <= longestTimerMs)) continue
+    throw new ConfigurationError(
+      `ollama() got ${name} ${value}, with which no call could succeed. Pass a whole number above 0.`,
+    )
+  }
+  checkAddress(options)
+}
+
+function checkAddress(options: OllamaClientOptions): void {
+  if (/^([a-z][a-z0-9+.-]*:\/\/)?[^/?#]*@/i.test(hostOf(options) ?? '')) {
+    throw new ConfigurationError(
+      'ollama() got a baseURL (or OLLAMA_HOST) with a user and a password in it, which fetch refuses. Pass an Authorization header in the option headers.',
+    )
+  }
+  try {
+    officialClient(options)
+  } catch {
+    throw new ConfigurationError(
+      'ollama() got a baseURL (or OLLAMA_HOST) that is no address, so no call could succeed. Pass one such as "http://127.0.0.1:11434".',
+    )
+  }
+}
+
+interface Call {
+  readonly options: OllamaOptions
+  readonly render: RequestRenderer
+  readonly request: ModelRequest
+  readonly context: ModelContext
+  readonly subscriber: Subscriber<ModelSignal>
+}
+
+interface Line {
+  readonly abort: AbortController
+  readonly watch: SilenceWatch
+  readonly outcome: { finished: boolean }
+}
+
+/** Starts the call and answers how to stop it: the connection is closed when that returns. */
+function startCall(call: Call): () => void {
+  const { context, options, subscriber } = call
+  const abort = new AbortController()
+  const watch = watchSilence(context.clock, options.responseTimeoutMs ?? 300_000, (limitMs) => {
+    subscriber.error(silentReply(limitMs))
+  })
+  const outcome = { finished: false }
+  void pump(call, { abort, watch, outcome })
+  return () => {
+    watch.stop()
+    if (!outcome.finished) abort.abort()
+  }
+}
+
+/** Carries the wire's lines to the subscriber, until one of the two has had enough. Never rejects. */
+async function pump({ options, render, request, context, subscriber }: Call, line: Line): Promise<void> {
+  const { abort, watch, outcome } = line
+  try {
+    const { body, names } = render(request)
+    const reply = startReply(names, body)
+    const { lines, drain } = await openChat(body, {
+      options,
+      signal: abort.signal,
+      now: () => context.clock.now(),
+      onBytes: () => watch.heard(),
+    })
+    watch.allow(options.idleTimeoutMs ?? 120_000)
+    for await (const one of lines) {
+      if (subscriber.closed) return
+      deliver(reply, one, subscriber)
+      if (!reply.finished || subscriber.closed) continue
+      outcome.finished = true
+      subscriber.complete()
+      await leaveConnection(drain, context, abort)
+    }
+    if (!reply.finished) subscriber.error(truncatedReply())
+  } catch (error) {
+    if (!subscriber.closed) subscriber.error(providerErrorOf(error))
+  }
+}
+
+function deliver(reply: Reply, line: WireLine, subscriber: Subscriber<ModelSignal>): void {
+  for (const signal of readLine(reply, line)) subscriber.next(signal)
+}
+
+/** Waits for the end of an answer that has said everything: a connection that is read to its end can be used again. */
+async function leaveConnection(
+  drain: () => Promise<void>,
+  { clock }: ModelContext,
+  abort: AbortController,
+): Promise<void> {
+  const stop = clock.schedule(drainMs, () => abort.abort())
+  await drain().catch(() => {})
+  stop()
+}

@@ -1,0 +1,118 @@
+import type { JsonObject, Message, ModelRequest, ToolDefinition } from '@tallystick/core'
+import { callIds } from '../shared/call-ids.ts'
+import { toolNames, type ToolNames } from '../shared/tool-names.ts'
+import { type Draft, draftOf, messagesOf } from './history.ts'
+import { toolSchema } from './tool-schema.ts'
+import type { WireMessage, WireRequest, WireThinking } from './wire.ts'
+
+// The server takes anything; the templates of models were trained on what other vendors take.
+const identifierLengthMax = 64
+
+/** What of a request the model's options decide. */
+export interface RequestSettings {
+  readonly modelId: string
+  readonly contextTokens: number
+  readonly maxOutputTokens?: number | undefined
+  readonly thinking?: WireThinking | undefined
+  readonly keepAlive?: string | number | undefined
+  /** The vendor's own settings of a model, by its own names. They win over those that an option makes. */
+  readonly parameters?: JsonObject | undefined
+  /** Fields of the body that no option covers. They win. */
+  readonly extraBody?: JsonObject | undefined
+}
+
+/** A request, ready to be sent. */
+export interface RenderedRequest {
+  readonly body: WireRequest
+  /** For the reply: the names that its calls go by. */
+  readonly names: ToolNames
+}
+
+/** Renders requests of one model. */
+export type RequestRenderer = (request: ModelRequest) => RenderedRequest
+
+/**
+ * A renderer that keeps what it made of each message and each tool, so that a turn costs what it adds. The same request
+ * gives the same body, whatever was rendered before.
+ */
+export function requestRenderer(settings: RequestSettings): RequestRenderer {
+  const drafts = kept((message: Message) => draftOf(message, settings.modelId))
+  const schemas = kept(toolSchema)
+  return (request) => renderRequest(request, request.messages.map(drafts), { settings, schemas })
+}
+
+/** The function, which remembers what it answered for each object. */
+function kept<Given extends object, Made>(make: (given: Given) => Made): (given: Given) => Made {
+  const made = new WeakMap<Given, Made>()
+  return (given) => {
+    const before = made.get(given)
+    if (before !== undefined) return before
+    const now = make(given)
+    made.set(given, now)
+    return now
+  }
+}
+
+interface Rendering {
+  readonly settings: RequestSettings
+  readonly schemas: (schema: JsonObject) => JsonObject
+}
+
+function renderRequest(
+  request: ModelRequest,
+  drafts: readonly Draft[],
+  { settings, schemas }: Rendering,
+): RenderedRequest {
+  const calls = drafts.flatMap((draft) => draft.calls)
+  const names = toolNames(
+    [...request.tools, ...calls].map((named) => named.name),
+    { lengthMax: identifierLengthMax },
+  )
+  const tools = offered(request).map((tool) => wireTool(tool, names, schemas))
+  const history = messagesOf(drafts, { ids: callIds(calls, identifierLengthMax), names })
+  const limits = [request.maxOutputTokens, settings.maxOutputTokens].filter((limit) => limit !== undefined)
+  const body: WireRequest = {
+    model: settings.modelId,
+    messages: [...systemMessage(request.instructions), ...history],
+    stream: true,
+    truncate: false,
+    shift: false,
+    ...(tools.length > 0 && { tools }),
+    ...(settings.thinking !== undefined && { think: settings.thinking }),
+    // A reply that is held to a schema cannot call a tool.
+    ...(request.outputSchema !== undefined && tools.length === 0 && { format: request.outputSchema }),
+    ...(settings.keepAlive !== undefined && { keep_alive: settings.keepAlive }),
+    options: {
+      num_ctx: settings.contextTokens,
+      ...(limits.length > 0 && { num_predict: Math.min(...limits) }),
+      ...settings.parameters,
+    },
+    ...settings.extraBody,
+  }
+  return { body, names }
+}
+
+/** The wire cannot forbid tools, nor demand one: what may not be called is not shown. */
+function offered({ tools, toolChoice }: ModelRequest): readonly ToolDefinition[] {
+  if (toolChoice.type === 'none') return []
+  return toolChoice.type === 'tool' ? tools.filter(({ name }) => name === toolChoice.name) : tools
+}
+
+function systemMessage(instructions: string): readonly WireMessage[] {
+  return instructions.trim() === '' ? [] : [{ role: 'system', content: instructions.toWellFormed() }]
+}
+
+function wireTool(
+  { name, description, inputSchema }: ToolDefinition,
+  names: ToolNames,
+  schemas: Rendering['schemas'],
+): JsonObject {
+  return {
+    type: 'function',
+    function: {
+      name: names.toWire(name),
+      description: description.toWellFormed(),
+      parameters: schemas(inputSchema),
+    },
+  }
+}

@@ -1,0 +1,205 @@
+import type { JsonObject, Message, ModelRequest } from '@tallystick/core'
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { requestRenderer, type RequestSettings } from '../src/ollama/request.ts'
+import { toolSchema } from '../src/ollama/tool-schema.ts'
+import { brokenRules } from './kit/ollama-history-rules.ts'
+import { own, requests as transcripts } from './kit/transcripts.ts'
+import type { Loose } from './kit/loose.ts'
+
+const modelId = 'qwen-test'
+const here = { provider: 'ollama', api: 'chat', modelId }
+
+/** Half of the replies are from here, by one model or another; the rest from elsewhere. */
+const requests: fc.Arbitrary<ModelRequest> = fc
+  .tuple(transcripts, fc.constantFrom(undefined, { type: 'object', properties: { a: { const: 1 } } }))
+  .map(([request, outputSchema]) => ({
+    ...request,
+    ...(outputSchema && { outputSchema }),
+    messages: request.messages.map((message) =>
+      message.role === 'assistant' && message.model.provider === own.provider
+        ? { ...message, model: { ...here, modelId: message.model === own ? modelId : 'other' } }
+        : message,
+    ),
+  }))
+const settings: fc.Arbitrary<RequestSettings> = fc.record({
+  modelId: fc.constant(modelId),
+  contextTokens: fc.constant(8192),
+  thinking: fc.constantFrom<RequestSettings['thinking']>(undefined, true, false, 'low'),
+})
+const plain: RequestSettings = { modelId, contextTokens: 8192 }
+const body = (request: ModelRequest, given = plain): Loose => requestRenderer(given)(request).body
+
+/** Schemas as people and libraries write them, references, circles and trifles included. */
+const { schema } = fc.letrec<{ schema: Loose }>((tie) => ({
+  schema: fc.oneof(
+    { depthSize: 'small', maxDepth: 3 },
+    fc.constantFrom<Loose>(
+      true,
+      {},
+      { type: 'string', pattern: '^a$', minLength: 1 },
+      { type: ['integer', 'null'], minimum: 0 },
+      { const: 'fixed' },
+      { enum: ['a', 1, null] },
+      { $ref: '#/$defs/city' },
+      { $ref: '#/$defs/tree', description: 'A tree.' },
+      { $ref: '#' },
+      { $ref: '#/nowhere' },
+      { $ref: 'https://example.org/schema' },
+    ),
+    fc.record({ oneOf: fc.array(tie('schema'), { maxLength: 2 }) }),
+    fc.record({ allOf: fc.array(tie('schema'), { maxLength: 2 }), description: fc.constant('All.') }),
+    fc.record({ type: fc.constant('array'), items: tie('schema'), maxItems: fc.constant(3) }),
+    fc.record({
+      type: fc.constant('object'),
+      properties: fc.dictionary(fc.constantFrom('a', 'b', '$ref'), tie('schema'), { maxKeys: 2 }),
+      additionalProperties: fc.boolean(),
+    }),
+  ),
+}))
+const toolSchemas: fc.Arbitrary<JsonObject> = fc
+  .dictionary(fc.constantFrom('x', 'y', 'z'), schema, { maxKeys: 3 })
+  .map((properties) => ({
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    type: 'object',
+    properties,
+    additionalProperties: false,
+    $defs: {
+      city: { type: 'string', maxLength: 80, description: 'A city.' },
+      tree: {
+        type: 'object',
+        properties: { left: { $ref: '#/$defs/tree' }, right: { $ref: '#/$defs/tree' } },
+      },
+    },
+  }))
+
+describe('the request that is made of any history', () => {
+  it('breaks no rule of the server, nor of the templates of its models', () => {
+    fc.assert(
+      fc.property(requests, settings, (request, given) => {
+        expect(brokenRules(body(request, given))).toEqual([])
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  it('breaks none when the history ends anywhere between a reply’s results and the next reply', () => {
+    fc.assert(
+      fc.property(requests, fc.nat({ max: 20 }), (request, cut) => {
+        const messages = request.messages.slice(0, cut)
+        fc.pre(messages.at(-1)?.role !== 'assistant' || request.messages[cut]?.role !== 'tool')
+        expect(brokenRules(body({ ...request, messages }))).toEqual([])
+      }),
+      { numRuns: 800 },
+    )
+  })
+
+  it('breaks none with tools of any schema', () => {
+    fc.assert(
+      fc.property(requests, toolSchemas, (request, inputSchema) => {
+        const tools = [{ name: 'a/tool', description: 'Does it.', inputSchema }]
+        expect(brokenRules(body({ ...request, tools, toolChoice: { type: 'auto' } }))).toEqual([])
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it('is the same whatever the renderer made before, and changes nothing of what was passed in', () => {
+    fc.assert(
+      fc.property(requests, settings, (request, given) => {
+        const before = structuredClone(request)
+        const render = requestRenderer(given)
+        request.messages.forEach((_, place) => {
+          render({ ...request, messages: request.messages.slice(place + 1), tools: [] })
+          render({ ...request, messages: request.messages.slice(0, place) })
+        })
+        expect(render(request).body).toEqual(body(request, given))
+        expect(request).toEqual(before)
+      }),
+    )
+  })
+
+  it('keeps all that was said, called and answered, in order', () => {
+    fc.assert(
+      fc.property(requests, (request) => {
+        const messages: Loose[] = body(request).messages
+        const everything = messages.map(({ content }) => content).join('\u0000')
+        let from = 0
+        for (const message of request.messages) {
+          const parts =
+            message.role === 'tool' ? message.results.flatMap(({ content }) => content) : message.parts
+          for (const part of parts) {
+            if (part.type !== 'text' || part.text.trim() === '') continue
+            const at = everything.indexOf(part.text.toWellFormed(), from)
+            expect(at).toBeGreaterThanOrEqual(from)
+            from = at + part.text.length
+          }
+        }
+        const asked = request.messages.flatMap((message) =>
+          message.role === 'assistant' ? message.parts.filter((part) => part.type === 'tool_call') : [],
+        )
+        const sent = messages.flatMap(({ tool_calls = [] }) => tool_calls)
+        expect(sent).toHaveLength(asked.length)
+        const failed = request.messages.flatMap((message) =>
+          message.role === 'tool' ? message.results.map(({ outcome }) => outcome !== 'success') : [],
+        )
+        const results = messages.filter(({ role }) => role === 'tool')
+        expect(results.map(({ content }) => /^Error \(\w+\): /.test(content))).toEqual(failed)
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it('shows thinking to the model that thought it, and to no other', () => {
+    fc.assert(
+      fc.property(requests, (request) => {
+        const thoughts = request.messages.flatMap((message) =>
+          message.role === 'assistant' && message.model.modelId === modelId
+            ? message.parts.flatMap((part) => (part.type === 'reasoning' ? [part.text] : []))
+            : [],
+        )
+        const sent = body(request)
+          .messages.map((message: Loose) => message.thinking ?? '')
+          .join('')
+        for (const thought of sent.split('\n\n')) {
+          expect(thought === '' || thoughts.join('').includes(thought)).toBe(true)
+        }
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('begins as the request before it did, so that the server finds what it has computed', () => {
+    fc.assert(
+      fc.property(requests, (request) => {
+        const messages: Message[] = [
+          { role: 'user', parts: [{ type: 'text', text: 'Hi' }] },
+          ...request.messages,
+        ]
+        const upTo = (place: number): Loose[] =>
+          body({ ...request, messages: messages.slice(0, place) }).messages
+        const whole = upTo(messages.length)
+        for (const [place, message] of messages.entries()) {
+          // A call is made when the user, or a tool, has spoken.
+          if (message.role === 'assistant') continue
+          const before = upTo(place + 1)
+          const last = before.pop()
+          expect(whole.slice(0, before.length)).toEqual(before)
+          // Another word of the user goes behind the last one, in its message.
+          expect(whole[before.length].content.startsWith(last.content)).toBe(true)
+        }
+      }),
+      { numRuns: 300 },
+    )
+  })
+})
+
+it('a schema is rewritten to the same whenever it is, and an already plain one stays as it is', () => {
+  fc.assert(
+    fc.property(toolSchemas, (given) => {
+      const once = toolSchema(given)
+      expect(toolSchema(structuredClone(given))).toEqual(once)
+      expect(toolSchema(once)).toEqual(once)
+    }),
+  )
+})
