@@ -9,6 +9,11 @@ export function sseRecord(event: unknown): string {
   return `event: ${(event as { type: string }).type}\ndata: ${JSON.stringify(event)}\n\n`
 }
 
+/** An event without a name, as Chat Completions sends it. */
+export function dataRecord(event: unknown): string {
+  return `data: ${JSON.stringify(event)}\n\n`
+}
+
 /** The same bytes in pieces that end at the given places; places beyond the end, or given twice, count for nothing. */
 export function splitAt(bytes: Uint8Array, places: readonly number[]): Uint8Array[] {
   const borders = [...new Set(places)]

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { sseRecord } from './bytes.ts'
+import { dataRecord, sseRecord } from './bytes.ts'
+import type { Loose } from './loose.ts'
 
 const root = resolve(import.meta.dirname, '../../../..')
 
@@ -12,13 +13,22 @@ export const missing: string | undefined = existsSync(join(recordings, 'anthropi
   ? undefined
   : `skipped: no recorded streams at TALLYSTICK_FIXTURES or beside the repository`
 
-/** The body of a recording, as it came over HTTP. `provider` is the folder that it is in. */
-export function recordedBytes(file: string, provider = 'anthropic'): Uint8Array {
-  const bytes = readFileSync(join(recordings, provider, file))
+/** The body of a recording, as it came over HTTP. */
+export function recordedBytes(file: string, folder = 'anthropic'): Uint8Array {
+  const bytes = readFileSync(join(recordings, folder, file))
   if (!file.endsWith('.jsonl')) return bytes
-  const lines = bytes
+  const events = bytes
     .toString('utf8')
     .split('\n')
     .filter((line) => line.trim() !== '')
-  return new TextEncoder().encode(lines.map((line) => sseRecord(JSON.parse(line))).join(''))
+    .map((line): unknown => JSON.parse(line))
+  // Chat Completions gives its events no names, and says when it is done.
+  const chat = folder === 'openai-chat' || folder === 'openai-compatible'
+  const body = chat ? events.map(dataRecord).join('') + 'data: [DONE]\n\n' : events.map(sseRecord).join('')
+  return new TextEncoder().encode(body)
+}
+
+/** The request that a recording answered. */
+export function recordedRequest(file: string, folder: string): Loose {
+  return JSON.parse(readFileSync(join(recordings, folder, file), 'utf8'))
 }

@@ -1,0 +1,77 @@
+import type { Model } from '@tallystick/core'
+import { ConfigurationError } from '@tallystick/core'
+import { Observable } from 'rxjs'
+import { type Attempt, startCall } from '../openai/call.ts'
+import { officialClient, type OpenAIChatClient } from '../openai/client.ts'
+import { providerErrorOf } from '../openai/failure.ts'
+import { checkOptions, type OpenAICommonOptions, warnOnce } from '../openai/options.ts'
+import { allQuirks, type OpenAIChatQuirks, type OpenAIChatServer, quirksOf } from './quirks.ts'
+import { requestRenderer } from './request.ts'
+import { replyReader } from './signals.ts'
+import { api } from './wire.ts'
+
+/** How `openaiChat()` calls its model. Everything may be left out. */
+export interface OpenAIChatOptions extends OpenAICommonOptions {
+  /** A client of your own (Azure, a proxy, your own logging) instead of `apiKey` and `baseURL`. */
+  readonly client?: OpenAIChatClient | undefined
+  /**
+   * Which server it is, of those whose ways are known; also the `provider` where none is given. `openai`. It is never
+   * guessed from an address.
+   */
+  readonly server?: OpenAIChatServer | undefined
+  /** Ways of the server that differ from what is known of it. */
+  readonly quirks?: OpenAIChatQuirks | undefined
+  /** How much the model reasons: `none` to `max`; which of them a model takes is its own. */
+  readonly reasoningEffort?: string | undefined
+  readonly verbosity?: 'low' | 'medium' | 'high' | undefined
+}
+
+/**
+ * A model of OpenAI, or of any server that speaks as it does, over Chat Completions and the official SDK. Nothing is
+ * sent, and no key looked for, before `stream` is subscribed to.
+ *
+ * Throws `ConfigurationError` for options that cannot work.
+ */
+export function openaiChat(modelId: string, options: OpenAIChatOptions = {}): Model {
+  checkOptions('openaiChat', modelId, options)
+  const { server = 'openai' } = options
+  if (!Object.hasOwn(quirksOf, server)) {
+    throw new ConfigurationError(
+      `openaiChat() got the server ${JSON.stringify(server)}, whose ways are not known. Name one of ${Object.keys(quirksOf).join(', ')}, or tell its ways in quirks.`,
+    )
+  }
+  const provider = options.provider ?? server
+  const render = requestRenderer({
+    ...{ modelId, provider, quirks: allQuirks(server, options.quirks) },
+    maxOutputTokens: options.maxOutputTokens,
+    reasoningEffort: options.reasoningEffort,
+    verbosity: options.verbosity,
+    strictTools: options.strictTools ?? false,
+    customTools: options.customTools ?? {},
+    toolFields: options.toolFields ?? {},
+    promptCacheKey: options.promptCacheKey,
+    extraBody: options.extraBody,
+    warn: warnOnce(options.onWarning),
+  })
+  let client = options.client
+  return {
+    ...{ provider, api, modelId },
+    stream: (request, context) =>
+      new Observable((subscriber) => {
+        try {
+          client ??= officialClient(options)
+        } catch (error) {
+          return subscriber.error(providerErrorOf(error, { now: context.clock.now() }))
+        }
+        const { completions } = client.chat
+        const prepare = (): Attempt => {
+          const { body, context: read } = render(request)
+          return { body, reader: replyReader(read) }
+        }
+        return startCall({
+          ...{ client, options, context, subscriber, prepare, instead: () => undefined },
+          create: (body, given) => completions.create(body, given),
+        })
+      }),
+  }
+}

@@ -1,0 +1,41 @@
+import type { StopReason } from '@tallystick/core'
+
+const known: { readonly [raw: string]: StopReason } = {
+  stop: 'end',
+  eos: 'end',
+  eos_token: 'end',
+  stop_sequence: 'end',
+  end_turn: 'end',
+  tool_calls: 'tool_use',
+  function_call: 'tool_use',
+  tool_use: 'tool_use',
+  length: 'max_tokens',
+  max_tokens: 'max_tokens',
+  model_length: 'context_exceeded',
+  content_filter: 'content_filtered',
+}
+
+/** Words for an end that was none: the server gave up in the middle. */
+const broken = new Set(['error', 'abort', 'cancelled', 'insufficient_system_resource'])
+
+/**
+ * A server's finish reason in our words. Whether tools are wanted is told by the calls: many servers say `stop` behind
+ * calls, and some say `tool_calls` without any.
+ */
+export function stopReasonOf(raw: string, calls: boolean, refused: boolean): StopReason {
+  const reason = Object.hasOwn(known, raw) ? known[raw]! : 'other'
+  if (reason !== 'end' && reason !== 'tool_use') return reason
+  if (calls) return 'tool_use'
+  return refused ? 'refused' : 'end'
+}
+
+/** Whether the reply was cut where it stood, so that its last call may be half a call. */
+export function cutsReply(raw: string): boolean {
+  const reason = Object.hasOwn(known, raw) ? known[raw] : undefined
+  return reason === 'max_tokens' || reason === 'context_exceeded' || reason === 'content_filtered'
+}
+
+/** Whether the reason says that the server broke the reply off. */
+export function isBroken(raw: string): boolean {
+  return broken.has(raw)
+}

@@ -1,0 +1,187 @@
+import type { Cancel, ModelContext, ModelSignal, ProviderError } from '@tallystick/core'
+import { Stream } from 'openai/streaming'
+import type { Subscriber } from 'rxjs'
+import { observedResponse, type ResponseFacts } from '../shared/observed-response.ts'
+import { type SilenceWatch, watchSilence } from '../shared/silence-watch.ts'
+import type { OpenAICreate } from './client.ts'
+import { notAStream, providerErrorOf, silentReply, truncatedReply } from './failure.ts'
+import { longestTimerMs, type OpenAICommonOptions } from './options.ts'
+
+/** Reads the events of one reply. */
+export interface ReplyReader {
+  /** The signals that follow from one event. Throws a `ProviderError` where the stream cannot be believed. */
+  read(event: unknown): readonly ModelSignal[]
+  /** The end of the stream: the last signals when the reply was whole by then, else `undefined`. */
+  end(): readonly ModelSignal[] | undefined
+  /** The reply is whole, and what follows does not matter. */
+  readonly finished: boolean
+  /** The reply says that it failed. */
+  readonly failure: ProviderError | undefined
+}
+
+/** One request, and who reads its answer. */
+export interface Attempt {
+  readonly body: object
+  readonly reader: ReplyReader
+}
+
+/** One call of a model. */
+export interface Call {
+  readonly create: OpenAICreate
+  /** The client itself, whose log settings the stream keeps to. */
+  readonly client: object
+  readonly options: OpenAICommonOptions
+  readonly context: ModelContext
+  readonly subscriber: Subscriber<ModelSignal>
+  readonly prepare: () => Attempt
+  /** Another request to make in place of one that was refused before anything was shown; `undefined`: it failed. */
+  readonly instead: (failure: ProviderError, refused: Attempt) => Attempt | undefined
+}
+
+// How long the rest of a finished answer may take to come, so that its connection can be used again.
+const drainMs = 1000
+
+/** What is under way: the connection of the present attempt, and what is known of it. */
+interface Line {
+  abort: AbortController
+  facts: ResponseFacts
+  attempt: Attempt | undefined
+  heard: boolean
+  shown: boolean
+  finished: boolean
+  readonly watch: SilenceWatch
+}
+
+/** Starts the call and answers how to stop it: the connection is closed when that returns. */
+export function startCall(call: Call): () => void {
+  const { context, options, subscriber } = call
+  const watch = watchSilence(context.clock, responseTimeoutOf(options), (limitMs) => {
+    if (!completed(call, line)) subscriber.error(silentReply(limitMs, line.facts.requestId))
+  })
+  const line: Line = { abort: new AbortController(), facts: {}, attempt: undefined, watch, ...fresh }
+  void pump(call, line)
+  return () => {
+    watch.stop()
+    if (!line.finished) line.abort.abort()
+  }
+}
+
+const fresh = { heard: false, shown: false, finished: false }
+
+/** Carries the wire's events to the subscriber, until one of the two has had enough. Never rejects. */
+async function pump(call: Call, line: Line): Promise<void> {
+  const { context, subscriber } = call
+  try {
+    line.attempt = call.prepare()
+    while (line.attempt !== undefined) line.attempt = await carry(call, line, line.attempt)
+  } catch (error) {
+    if (subscriber.closed) return
+    const failure = providerErrorOf(error, { now: context.clock.now(), requestId: line.facts.requestId })
+    // What breaks behind a reply that was whole takes nothing from it.
+    const broke = failure.class === 'network' || failure.class === 'timeout'
+    if (broke && completed(call, line)) return
+    subscriber.error(failure)
+  }
+}
+
+/** Makes one attempt. Answers the attempt to make in its place, if there is to be one. */
+async function carry(call: Call, line: Line, attempt: Attempt): Promise<Attempt | undefined> {
+  const { context, subscriber } = call
+  try {
+    await follow(call, line, attempt)
+    if (!subscriber.closed && !completed(call, line)) throw endedEarly(line)
+    return undefined
+  } catch (error) {
+    const failure = providerErrorOf(error, { now: context.clock.now(), requestId: line.facts.requestId })
+    const next = subscriber.closed || line.shown ? undefined : call.instead(failure, attempt)
+    if (next === undefined) throw failure
+    line.abort.abort()
+    Object.assign(line, { ...fresh, abort: new AbortController(), facts: {} })
+    line.watch.allow(responseTimeoutOf(call.options))
+    return next
+  }
+}
+
+/** Sends the request and reads its answer to the end, or until nobody listens any more. */
+async function follow(call: Call, line: Line, { body, reader }: Attempt): Promise<void> {
+  const { context, subscriber, options } = call
+  const { abort } = line
+  let stopDraining: Cancel | undefined
+  try {
+    const events = await opened(call, line, body)
+    line.watch.allow(options.idleTimeoutMs ?? 120_000)
+    for await (const event of events) {
+      line.heard = true
+      line.watch.heard()
+      // What follows the end is only waited for: a connection that is read to its end can be used again.
+      if (line.finished) continue
+      if (subscriber.closed) return
+      show(line, reader.read(event), subscriber)
+      if (reader.failure !== undefined) throw reader.failure
+      if (!reader.finished || subscriber.closed) continue
+      line.finished = true
+      stopDraining = context.clock.schedule(drainMs, () => abort.abort())
+      subscriber.complete()
+    }
+  } finally {
+    stopDraining?.()
+  }
+}
+
+function show(line: Line, signals: readonly ModelSignal[], subscriber: Subscriber<ModelSignal>): void {
+  for (const signal of signals) {
+    line.shown = true
+    subscriber.next(signal)
+  }
+}
+
+/** Ends the reply if it was whole already: some wires prove it before their last word. */
+function completed({ subscriber }: Call, line: Line): boolean {
+  if (subscriber.closed) return true
+  const last = line.attempt?.reader.end()
+  if (last === undefined) return false
+  show(line, last, subscriber)
+  subscriber.complete()
+  return true
+}
+
+/**
+ * The raw events. Of the official client only its own stream reader is used, over a response whose bytes are seen as
+ * they pass, since it swallows keep-alives.
+ */
+async function opened(call: Call, line: Line, body: object): Promise<AsyncIterable<unknown>> {
+  const { signal } = line.abort
+  const asked = call.create(body, {
+    signal,
+    maxRetries: 0,
+    // Not to go off before ours, which runs on the runtime's clock.
+    timeout: longestTimerMs,
+    headers: { ...call.options.headers },
+  })
+  if (!hasResponse(asked)) return asked
+  const response = await asked.asResponse()
+  line.facts.requestId = response.headers.get('x-request-id') ?? undefined
+  line.facts.contentType = response.headers.get('content-type') ?? undefined
+  const observed = observedResponse(response, () => line.watch.heard())
+  return Stream.fromSSEResponse(observed, line.abort, call.client as StreamClient)
+}
+
+type StreamClient = Parameters<typeof Stream.fromSSEResponse>[2]
+
+/** The promise that the official client answers. */
+interface ResponsePromise {
+  asResponse(): Promise<Response>
+}
+
+function hasResponse(asked: object): asked is ResponsePromise {
+  return 'asResponse' in asked && typeof asked.asResponse === 'function'
+}
+
+function endedEarly({ heard, facts: { contentType, requestId } }: Line): ProviderError {
+  const otherType = contentType !== undefined && !contentType.includes('text/event-stream')
+  return !heard && otherType ? notAStream(contentType, requestId) : truncatedReply(requestId)
+}
+
+function responseTimeoutOf(options: OpenAICommonOptions): number {
+  return options.responseTimeoutMs ?? 300_000
+}
