@@ -32,13 +32,16 @@ export interface AnthropicClientOptions {
   readonly apiKey?: string | (() => Promise<string>) | undefined
   /** Where the service is, without `/v1`. Without it: `ANTHROPIC_BASE_URL`, or Anthropic itself. */
   readonly baseURL?: string | undefined
+  /** Stands in for the host's own `fetch`: a proxy, a recorder. */
+  readonly fetch?: typeof globalThis.fetch | undefined
 }
 
 /** The official client. It says nothing on the console, where its messages would show payloads. */
-export function officialClient({ apiKey, baseURL }: AnthropicClientOptions): AnthropicClient {
+export function officialClient({ apiKey, baseURL, fetch }: AnthropicClientOptions): AnthropicClient {
   return new Anthropic({
     ...(apiKey !== undefined && { apiKey }),
     ...(baseURL !== undefined && { baseURL }),
+    ...(fetch !== undefined && { fetch }),
     maxRetries: 0,
     logLevel: 'off',
   })

@@ -103,9 +103,9 @@ function checkOptions(modelId: string, options: AnthropicOptions): void {
       'anthropic() got an empty model id, so no call could succeed. Pass one, such as "claude-opus-4-8".',
     )
   }
-  if (options.client && (options.apiKey !== undefined || options.baseURL !== undefined)) {
+  if (options.client && (options.apiKey ?? options.baseURL ?? options.fetch) !== undefined) {
     throw new ConfigurationError(
-      'anthropic() got a client together with apiKey or baseURL, which the client would ignore. Pass one or the other.',
+      'anthropic() got a client together with apiKey, baseURL or fetch, which the client would ignore. Pass one or the other.',
     )
   }
   for (const name of ['maxOutputTokens', 'responseTimeoutMs', 'idleTimeoutMs'] as const) {

@@ -1,0 +1,119 @@
+import { ConfigurationError } from '@tallystick/core'
+import {
+  bytesOf,
+  type Exchange,
+  type ExchangeEnding,
+  exchangeKey,
+  exchangesOf,
+  type RecordedRequest,
+  requestOf,
+} from './exchange.ts'
+import { firstDifference } from './first-difference.ts'
+import { readRecording } from './recording-file.ts'
+import { type Matching, type ReplayOrder, replayOrder, withoutRunIds } from './replay-order.ts'
+
+/** How `playedFetch` plays. Everything may be left out. */
+export interface PlayedFetchOptions {
+  /**
+   * `request` (the default): each request gets the answer that was recorded for it, by method, path and body; run ids in
+   * the ids of tool calls count for nothing. `order`: the first request gets the first answer, whatever it asks.
+   */
+  readonly match?: Matching | undefined
+}
+
+/** A `fetch` that never touches the network. */
+export interface PlayedFetch {
+  (input: string | URL | Request, init?: RequestInit): Promise<Response>
+  /** Throws `ConfigurationError` when recorded exchanges are left over. */
+  assertComplete(): void
+}
+
+/**
+ * A `fetch` that answers from a recording of `recordingFetch`, to the byte and in the recorded pieces, each exchange once.
+ * A request that has no recorded answer gets an answer of status 400 that says where it differs from what was recorded. A
+ * connection that broke, breaks again; an answer that was given up goes on to where it was, and then waits.
+ *
+ * Throws `ConfigurationError` where the file is not there, or is no such recording.
+ */
+export function playedFetch(file: string, options: PlayedFetchOptions = {}): PlayedFetch {
+  const exchanges = exchangesOf(readRecording(file, 'exchanges'))
+  if (exchanges === undefined) {
+    throw new ConfigurationError(
+      `The recording ${file} holds a line that belongs to no exchange, so it is damaged. Record it anew.`,
+    )
+  }
+  const order = replayOrder(
+    exchanges.map((entry) => ({ key: exchangeKey(entry.request), entry })),
+    options.match ?? 'request',
+  )
+  const play = async (input: string | URL | Request, init?: RequestInit): Promise<Response> => {
+    const signal = init?.signal ?? (input instanceof Request ? input.signal : undefined)
+    signal?.throwIfAborted()
+    const { request } = await requestOf(input, init)
+    const exchange = order.take(exchangeKey(request))
+    return exchange === undefined ? noAnswer(request, order, file) : played(exchange, signal ?? undefined)
+  }
+  return Object.assign(play, {
+    assertComplete() {
+      if (order.left === 0) return
+      throw new ConfigurationError(
+        `${order.left} of ${exchanges.length} exchanges in ${file} were not played: fewer requests were made than when it was recorded. Record it anew if that is meant.`,
+      )
+    },
+  })
+}
+
+/** Said as an answer, since clients hide what a `fetch` throws, and try again. */
+function noAnswer(request: RecordedRequest, { waiting }: ReplayOrder<Exchange>, file: string): Response {
+  const where = waiting && differenceOf(request, waiting.request)
+  const why =
+    waiting === undefined
+      ? 'all of its exchanges have been played'
+      : `the next one differs at ${where ?? 'nothing that is kept'}`
+  const message = `No answer to this request is recorded in ${file.split(/[/\\]/).at(-1)}: ${why}. Record it anew.`
+  const body = { type: 'error', error: { type: 'invalid_request_error', message } }
+  return Response.json(body, { status: 400, headers: { 'x-should-retry': 'false' } })
+}
+
+function differenceOf(request: RecordedRequest, recorded: RecordedRequest): string | undefined {
+  if (request.method !== recorded.method) return 'its method'
+  if (new URL(request.url).pathname !== new URL(recorded.url).pathname) return 'its path'
+  const bare = ({ body }: RecordedRequest) =>
+    JSON.parse(withoutRunIds(JSON.stringify(body))) as RecordedRequest['body']
+  return firstDifference(bare(recorded), bare(request))
+}
+
+async function played(
+  { status, headers, pieces, ending }: Exchange,
+  signal: AbortSignal | undefined,
+): Promise<Response> {
+  if (status === undefined) return await brokenOff(ending, signal)
+  const left = [...pieces]
+  const body = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        // An answer comes over time: who asked may give up between any two pieces.
+        await Promise.resolve()
+        signal?.throwIfAborted()
+        const piece = left.shift()
+        if (piece !== undefined) return controller.enqueue(bytesOf(piece))
+        if (ending.type === 'end') return controller.close()
+        await brokenOff(ending, signal)
+      },
+    },
+    { highWaterMark: 0 },
+  )
+  return new Response([101, 204, 205, 304].includes(status) ? null : body, { status, headers })
+}
+
+/** Breaks as the connection did; or waits, where it was given up, until it is given up again. */
+function brokenOff(ending: ExchangeEnding, signal: AbortSignal | undefined): Promise<never> {
+  return new Promise((_, reject) => {
+    if (ending.type === 'broken') {
+      const { message, code } = ending
+      const cause = code === undefined ? undefined : Object.assign(new Error(code), { code })
+      return reject(new TypeError(message, { cause }))
+    }
+    signal?.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
+}

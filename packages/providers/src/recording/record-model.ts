@@ -1,0 +1,51 @@
+import { type Model, type ModelSignal, ProviderError } from '@tallystick/core'
+import { Observable } from 'rxjs'
+import { type CallEnding, callLine, digestsOf } from './recorded-call.ts'
+import { recordingWriter } from './recording-file.ts'
+
+/**
+ * The same model, which keeps what it reports to each call in `file`, with the digests of what it was asked, for
+ * `playedModel`. For any model, whatever it stands on; the bytes of its wire are kept by `recordingFetch`. The recording
+ * that was there is replaced when the first call has ended.
+ *
+ * Throws `ConfigurationError` where the file cannot be written.
+ */
+export function recordModel(model: Model, file: string): Model {
+  const writer = recordingWriter(file, 'calls')
+  const { provider, api, modelId } = model
+  return {
+    provider,
+    api,
+    modelId,
+    stream: (request, context) =>
+      new Observable((subscriber) => {
+        const number = writer.next()
+        const signals: ModelSignal[] = []
+        let kept = false
+        const keep = (ending: CallEnding): void => {
+          if (kept) return
+          kept = true
+          writer.write(callLine({ number, model, request: digestsOf(request), signals, ending }))
+        }
+        subscriber.add(
+          model.stream(request, context).subscribe({
+            next: (signal) => {
+              signals.push(signal)
+              subscriber.next(signal)
+            },
+            error: (error: unknown) => {
+              // Another error is a mistake in the model, which a recording would only repeat.
+              if (error instanceof ProviderError) keep({ type: 'failed', failure: error.toFailure() })
+              kept = true
+              subscriber.error(error)
+            },
+            complete: () => {
+              keep({ type: 'completed' })
+              subscriber.complete()
+            },
+          }),
+        )
+        return () => keep({ type: 'abandoned' })
+      }),
+  }
+}

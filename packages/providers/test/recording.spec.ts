@@ -1,0 +1,441 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import {
+  ConfigurationError,
+  createRuntime,
+  defineAgent,
+  memoryLedger,
+  type Model,
+  type ModelSignal,
+  type ProviderError,
+} from '@tallystick/core'
+import { scriptedModel, testTool } from '@tallystick/core/testing'
+import * as fc from 'fast-check'
+import { take } from 'rxjs'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { anthropic } from '../src/anthropic/index.ts'
+import { ollama } from '../src/ollama/index.ts'
+import { playedFetch, playedModel, recordingFetch, recordModel } from '../src/recording/index.ts'
+import { inPiecesOf, splitAt, sseBytes } from './kit/bytes.ts'
+import { collect, request, textShown } from './kit/collect.ts'
+import { user } from './kit/history.ts'
+import { type Answer, serve } from './kit/loopback.ts'
+import type { Loose } from './kit/loose.ts'
+import { ManualClock } from './kit/manual-clock.ts'
+import * as lines from './kit/ollama-lines.ts'
+import { rich, start, open, text } from './kit/streams.ts'
+
+const apiKey = 'sk-ant-api03-veryverysecret'
+
+function newFile(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'tallystick-recording-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  return join(folder, 'recording.jsonl')
+}
+
+const linesOf = (file: string): Loose[] =>
+  readFileSync(file, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .slice(1)
+    .map((line) => JSON.parse(line))
+
+/** Two adapters, each over the official client of its wire. */
+const adapters: readonly {
+  readonly name: string
+  readonly rich: Uint8Array
+  readonly answer: (pieces: readonly Uint8Array[], more?: Answer) => Answer
+  readonly model: (baseURL: string, fetch: typeof globalThis.fetch) => Model
+}[] = [
+  {
+    name: 'anthropic',
+    rich: sseBytes(rich),
+    answer: (pieces, more) => ({ pieces, headers: { 'request-id': 'req_1' }, ...more }),
+    model: (baseURL, fetch) => anthropic('claude-test-1', { apiKey, baseURL, fetch }),
+  },
+  {
+    name: 'ollama',
+    rich: lines.lineBytes(lines.rich),
+    answer: (pieces, more) => lines.answer(pieces, more),
+    model: (baseURL, fetch) => ollama('qwen-test', { apiKey, baseURL, fetch }),
+  },
+]
+
+/** Nobody listens there: what is played goes nowhere. */
+const nowhere = 'http://127.0.0.1:9'
+
+describe.each(adapters)('the bytes of $name', ({ rich: bytes, answer, model }) => {
+  const record = async (given: Answer, file: string) => {
+    const server = await serve(given)
+    return { server, outcome: await collect(model(server.url, recordingFetch(file))) }
+  }
+
+  it('are played as they were recorded, to the same signals, and without a network', async () => {
+    const file = newFile()
+    const { outcome } = await record(answer([bytes]), file)
+    expect(outcome.completed).toBe(true)
+    const fetch = playedFetch(file)
+    expect(await collect(model(nowhere, fetch))).toEqual(outcome)
+    fetch.assertComplete()
+  })
+
+  it('come in the pieces in which they came, wherever these were cut', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.nat({ max: bytes.length }), { maxLength: 12 }), async (places) => {
+        const file = newFile()
+        const seen: Uint8Array[] = []
+        const pieces = splitAt(bytes, places)
+        const source = async () =>
+          new Response(
+            new ReadableStream<Uint8Array>({
+              pull(controller) {
+                const piece = pieces[seen.length]
+                if (piece === undefined) return controller.close()
+                seen.push(piece)
+                controller.enqueue(piece)
+              },
+            }),
+          )
+        const clock = new ManualClock()
+        await collect(model(nowhere, recordingFetch(file, { fetch: source })), request, clock)
+        // The rest behind the last event is read when nobody waits for it any more.
+        await clock.idle()
+        const sent = linesOf(file)[0]!.request
+        const played = await playedFetch(file)(sent.url, {
+          method: sent.method,
+          body: JSON.stringify(sent.body),
+        })
+        const again: Uint8Array[] = []
+        for await (const piece of played.body!) again.push(piece)
+        expect(again).toEqual(seen.map((piece) => new Uint8Array(piece)))
+      }),
+      { numRuns: 15 },
+    )
+  })
+
+  it('of a refusal bring the same failure, with its wait', async () => {
+    const file = newFile()
+    const body = JSON.stringify({ error: { type: 'rate_limit_error', message: 'Slow down' } })
+    const headers = { 'content-type': 'application/json', 'retry-after': '7', 'set-cookie': 'session=1' }
+    const { outcome } = await record({ status: 429, pieces: [body], headers }, file)
+    expect(outcome.failure).toMatchObject({ class: 'rate_limited', retryAfterMs: 7000, status: 429 })
+    const again = await collect(model(nowhere, playedFetch(file)))
+    expect(again.failure?.toFailure()).toEqual(outcome.failure?.toFailure())
+    expect(readFileSync(file, 'utf8')).not.toContain('session=1')
+  })
+
+  it('that a connection broke behind break again there', async () => {
+    const file = newFile()
+    const server = await serve(answer(inPiecesOf(64, bytes).slice(0, 9), { ending: 'stall' }))
+    const signals: ModelSignal[] = []
+    const failure = await new Promise((resolve) => {
+      model(server.url, recordingFetch(file))
+        .stream(request, { clock: new ManualClock() })
+        .subscribe({
+          next: (signal) => {
+            signals.push(signal)
+            if (signal.type === 'model_text' || signal.type === 'model_reasoning') {
+              server.arrivals[0]?.socket.resetAndDestroy()
+            }
+          },
+          error: resolve,
+        })
+    })
+    const again = await collect(model(nowhere, playedFetch(file)))
+    expect(failure).toMatchObject({ class: 'network', retryable: true })
+    expect(again.failure?.toFailure()).toEqual((failure as ProviderError).toFailure())
+    expect(again.signals).toEqual(signals)
+  })
+
+  it('never came where nobody listened, and do not come again', async () => {
+    const file = newFile()
+    const outcome = await collect(model(nowhere, recordingFetch(file)))
+    expect(outcome.failure).toMatchObject({ class: 'network' })
+    const again = await collect(model('http://127.0.0.1:8', playedFetch(file)))
+    expect(again.failure?.toFailure()).toEqual(outcome.failure?.toFailure())
+  })
+
+  it('that were given up in the middle go on to there, and wait to be given up', async () => {
+    const file = newFile()
+    const server = await serve(answer([bytes.subarray(0, 1100)], { ending: 'stall' }))
+    const some = (fetch: typeof globalThis.fetch, url: string) =>
+      new Promise<ModelSignal[]>((resolve, reject) => {
+        const heard: ModelSignal[] = []
+        model(url, fetch)
+          .stream(request, { clock: new ManualClock() })
+          .pipe(take(4))
+          .subscribe({ next: (signal) => heard.push(signal), complete: () => resolve(heard), error: reject })
+      })
+    const heard = await some(recordingFetch(file), server.url)
+    expect(linesOf(file).at(-1)).toEqual({ number: 1, ending: { type: 'abandoned' } })
+    expect(heard).toHaveLength(4)
+    expect(await some(playedFetch(file), nowhere)).toEqual(heard)
+    // Without giving up, it ends as a silence does.
+    const clock = new ManualClock()
+    let count = 0
+    const failure = await new Promise((resolve) => {
+      model(nowhere, playedFetch(file))
+        .stream(request, { clock })
+        .subscribe({
+          next: () => ++count === 4 && setImmediate(() => clock.advance(200_000)),
+          error: resolve,
+        })
+    })
+    expect(failure).toMatchObject({ class: 'timeout', retryable: true })
+  })
+
+  it('are written without the key, even where the answer repeats it over a border of its pieces', async () => {
+    const file = newFile()
+    const echo = JSON.stringify({ error: { message: `Wrong key: ${apiKey}`, type: 'authentication_error' } })
+    const middle = echo.indexOf('veryvery')
+    const pieces = [echo.slice(0, middle), echo.slice(middle)].map((piece) => new TextEncoder().encode(piece))
+    await record({ ...answer(pieces), status: 401 }, file)
+    const written = readFileSync(file, 'utf8')
+    expect(written).toContain('Wrong key: [struck out]')
+    expect(written).not.toMatch(/veryvery|Bearer/)
+  })
+
+  it('answer each request once, and a request that was not recorded by saying where it differs', async () => {
+    const file = newFile()
+    await record(answer([bytes]), file)
+    const fetch = playedFetch(file)
+    const other = await collect(model(nowhere, fetch), { ...request, messages: [user('Good bye')] })
+    expect(other.failure).toMatchObject({ class: 'invalid_request', retryable: false })
+    expect(other.failure?.message).toMatch(/differs at messages\.\d\.content/)
+    expect(other.failure?.message).toContain('recording.jsonl')
+    expect(() => fetch.assertComplete()).toThrow(/1 of 1 exchanges/)
+    expect((await collect(model(nowhere, fetch))).completed).toBe(true)
+    fetch.assertComplete()
+    expect((await collect(model(nowhere, fetch))).failure?.message).toContain('have been played')
+    const inOrder = playedFetch(file, { match: 'order' })
+    const answered = await collect(model(nowhere, inOrder), { ...request, messages: [user('Good bye')] })
+    expect(answered.completed).toBe(true)
+  })
+})
+
+it('what is secret in a request’s body, its query or its user is not written', async () => {
+  const file = newFile()
+  const fetch = recordingFetch(file, { fetch: async () => Response.json({ ok: true }) })
+  const body = {
+    mcp_servers: [{ name: 'x', authorization_token: 'tok-123456' }],
+    tools: [{ headers: { Authorization: 'Bearer abcdef' }, input_schema: { properties: { password: {} } } }],
+    messages: [`My key is sk-proj-abcdefghijklmnop, and header-secret.`],
+    max_tokens: 7,
+  }
+  const headers = { 'x-api-key': 'header-secret', cookie: 'id=cookie-secret' }
+  await fetch('https://api.example.org/v1/x?key=query-secret', {
+    ...{ method: 'POST', body: JSON.stringify(body), headers },
+  }).then((response) => response.text())
+  const written = readFileSync(file, 'utf8')
+  expect(written).not.toMatch(/tok-123456|abcdef|header-secret|cookie-secret|query-secret/)
+  expect(linesOf(file)[0].request).toEqual({
+    method: 'POST',
+    url: 'https://api.example.org/v1/x',
+    body: {
+      mcp_servers: [{ name: 'x', authorization_token: '[struck out]' }],
+      tools: [{ headers: { Authorization: '[struck out]' }, input_schema: { properties: { password: {} } } }],
+      messages: ['My key is sk-[struck out], and [struck out].'],
+      max_tokens: 7,
+    },
+  })
+  // The same request finds its answer again, whatever its secrets are by then.
+  const played = await playedFetch(file)('https://elsewhere.example.org/v1/x', {
+    method: 'POST',
+    body: JSON.stringify({ ...body, mcp_servers: [{ name: 'x', authorization_token: 'tok-another' }] }),
+    headers,
+  })
+  expect(await played.json()).toEqual({ ok: true })
+})
+
+it('requests that are made at once find their answers, in whichever order these came', async () => {
+  const file = newFile()
+  const release: (() => void)[] = []
+  const fetch = recordingFetch(file, {
+    fetch: async (_, init) => {
+      await new Promise<void>((resolve) => release.push(resolve))
+      return new Response(`answer to ${init?.body as string}`)
+    },
+  })
+  const asked = ['a', 'b'].map((body) =>
+    fetch('http://h/p', { method: 'POST', body }).then((response) => response.text()),
+  )
+  while (release.length < 2) await new Promise((resolve) => setImmediate(resolve))
+  release[1]!()
+  await asked[1]
+  release[0]!()
+  await asked[0]
+  expect(linesOf(file).map(({ number }) => number)).toEqual([2, 2, 2, 1, 1, 1])
+  const played = playedFetch(file, { match: 'order' })
+  expect(await (await played('http://h/p', { method: 'POST', body: 'c' })).text()).toBe('answer to a')
+  expect(await (await played(new Request('http://h/p', { method: 'POST', body: 'd' }))).text()).toBe(
+    'answer to b',
+  )
+})
+
+describe('a whole run', () => {
+  const weather = () => testTool({ name: 'get_weather', run: () => '21 degrees' })
+  const tools = () => [weather(), testTool({ name: 'get_time', run: () => 'noon' })]
+  const runOf = async (model: Model) => {
+    const agent = defineAgent({ name: 'assistant', instructions: 'Be brief.', model, tools: tools() })
+    const run = createRuntime({ ledger: memoryLedger(), agents: [agent] }).run(agent, 'Weather?')
+    const { status, reason, text: said, usage } = await run.result
+    return { status, reason, text: said, usage }
+  }
+  const answers = [
+    lines.answer([lines.lineBytes(lines.rich)]),
+    lines.answer([lines.lineBytes([lines.text('It is warm.'), lines.done()])]),
+  ]
+
+  it('recorded by its bytes is played by another run, whose calls have other ids', async () => {
+    const file = newFile()
+    const server = await serve(...answers)
+    const recorded = await runOf(ollama('qwen-test', { baseURL: server.url, fetch: recordingFetch(file) }))
+    expect(recorded).toMatchObject({ reason: 'answered', text: 'It is warm.' })
+    const fetch = playedFetch(file)
+    expect(await runOf(ollama('qwen-test', { baseURL: nowhere, fetch }))).toEqual(recorded)
+    fetch.assertComplete()
+    expect(server.arrivals).toHaveLength(2)
+  })
+
+  it('recorded by its signals is played by another run', async () => {
+    const file = newFile()
+    const server = await serve(...answers)
+    const recorded = await runOf(recordModel(ollama('qwen-test', { baseURL: server.url }), file))
+    const played = playedModel(file)
+    expect(played).toMatchObject({ provider: 'ollama', api: 'chat', modelId: 'qwen-test' })
+    expect(await runOf(played)).toEqual(recorded)
+    played.assertComplete()
+    expect(played.requests).toHaveLength(2)
+    // What was said is in the file once, and what was asked is not.
+    expect(readFileSync(file, 'utf8')).not.toContain('Be brief.')
+  })
+})
+
+describe('the signals of a model', () => {
+  it.each(adapters)(
+    'of $name are played one by one, and end as they ended',
+    async ({ rich: bytes, answer, model }) => {
+      const file = newFile()
+      const server = await serve(answer([bytes]), answer([bytes.subarray(0, 300)]))
+      const recorded = recordModel(model(server.url, fetch), file)
+      const whole = await collect(recorded)
+      const cut = await collect(recorded)
+      const played = playedModel(file)
+      expect(await collect(played)).toEqual(whole)
+      const again = await collect(played)
+      expect(again.signals).toEqual(cut.signals)
+      expect(cut.failure?.class).toBe('truncated')
+      expect(again.failure?.toFailure()).toEqual(cut.failure?.toFailure())
+    },
+  )
+
+  it('that were given up wait where they were given up', async () => {
+    const file = newFile()
+    const server = await serve({
+      pieces: [sseBytes([start(), open(0, { type: 'text', text: '' }), text(0, 'Hm')])],
+      ending: 'stall',
+    })
+    const recorded = recordModel(anthropic('claude-test-1', { apiKey, baseURL: server.url }), file)
+    const heard = (model: Model) =>
+      new Promise<ModelSignal[]>((resolve) => {
+        const signals: ModelSignal[] = []
+        const subscription = model.stream(request, { clock: new ManualClock() }).subscribe((signal) => {
+          signals.push(signal)
+          if (signal.type !== 'model_text') return
+          subscription.unsubscribe()
+          resolve(signals)
+        })
+      })
+    const first = await heard(recorded)
+    // The wrapped call was closed.
+    await server.arrivals[0]!.closed
+    expect(textShown(await heard(playedModel(file)))).toBe('Hm')
+    let ended = false
+    const signals: ModelSignal[] = []
+    const subscription = playedModel(file)
+      .stream(request, { clock: new ManualClock() })
+      .subscribe({
+        next: (signal) => signals.push(signal),
+        error: () => (ended = true),
+        complete: () => (ended = true),
+      })
+    await new Promise((resolve) => setImmediate(resolve))
+    expect([signals, ended]).toEqual([first, false])
+    subscription.unsubscribe()
+  })
+
+  it('are found by what was asked, which is told by its place where it differs', async () => {
+    const file = newFile()
+    const recorded = recordModel(scriptedModel([{ text: 'one' }, { text: 'two' }]), file)
+    const ask = (text: string) => ({ ...request, messages: [user(text)] })
+    await collect(recorded, ask('1'))
+    await collect(recorded, ask('2'))
+    const played = playedModel(file)
+    expect(textShown((await collect(played, ask('2'))).signals)).toBe('two')
+    const differing: readonly [object, RegExp][] = [
+      [{ ...ask('1'), instructions: 'Be long.' }, /its instructions/],
+      [{ ...ask('1'), tools: [{ name: 'f', description: '', inputSchema: {} }] }, /its tools/],
+      [ask('3'), /message 1 of 1/],
+      [{ ...ask('1'), messages: [user('1'), user('2')] }, /its length of 1 messages/],
+      [{ ...ask('1'), maxOutputTokens: 1 }, /its settings/],
+      [{ ...ask('1'), outputSchema: {} }, /its settings/],
+    ]
+    for (const [asked, where] of differing) {
+      const { failure } = await collect(played, asked as typeof request)
+      expect(failure).toMatchObject({ class: 'invalid_request', retryable: false })
+      expect(failure?.message).toMatch(where)
+    }
+    expect(() => played.assertComplete()).toThrow(/1 of 2 calls/)
+    expect(textShown((await collect(playedModel(file, { match: 'order' }), ask('9'))).signals)).toBe('one')
+  })
+})
+
+describe('a file', () => {
+  it('keeps what it held until something new is recorded', async () => {
+    const file = newFile()
+    writeFileSync(file, 'old')
+    const recorded = recordModel(scriptedModel([{ text: 'new' }]), file)
+    expect(readFileSync(file, 'utf8')).toBe('old')
+    await collect(recorded)
+    expect(readFileSync(file, 'utf8')).not.toContain('old')
+  })
+
+  it('that cannot be written is refused before anything is asked', () => {
+    expect(() => recordingFetch(join(newFile(), 'not', 'there.jsonl'))).toThrow(ConfigurationError)
+    expect(() => recordModel(scriptedModel([]), join(newFile(), 'not', 'there.jsonl'))).toThrow(
+      ConfigurationError,
+    )
+  })
+
+  it.each([
+    ['is not there', undefined],
+    ['is empty', ''],
+    ['is none of ours', '{"a": 1}\n'],
+    ['is of a later version', '{"recording":"calls","version":2}\n'],
+    ['is of another kind', '{"recording":"exchanges","version":1}\n'],
+    ['is damaged', '{"recording":"calls","version":1}\n{"number":1,'],
+    ['holds what is no call', '{"recording":"calls","version":1}\n{"number":1}\n'],
+    ['holds no call', '{"recording":"calls","version":1}\n'],
+  ])('that %s is refused at once, by name', (_, content) => {
+    const file = newFile()
+    if (content !== undefined) writeFileSync(file, content)
+    expect(() => playedModel(file)).toThrow(ConfigurationError)
+    expect(() => playedModel(file)).toThrow(/recording\.jsonl/)
+  })
+
+  it('that holds what is no exchange is refused at once', () => {
+    const file = newFile()
+    writeFileSync(file, '{"recording":"exchanges","version":1}\n{"number":1,"request":{"url":"x"}}\n')
+    expect(() => playedFetch(file)).toThrow(/belongs to no exchange/)
+  })
+
+  it('of several models is refused, since a reply goes back to the model that gave it', async () => {
+    const [one, other] = [newFile(), newFile()]
+    await collect(recordModel(scriptedModel([{ text: 'a' }], 'm-1'), one))
+    await collect(recordModel(scriptedModel([{ text: 'a' }], 'm-2'), other))
+    const [, second] = readFileSync(other, 'utf8').split('\n')
+    writeFileSync(one, `${readFileSync(one, 'utf8')}${second}\n`)
+    expect(() => playedModel(one)).toThrow(/several models/)
+  })
+})
