@@ -29,9 +29,10 @@ export const ofFinishReasons: Meanings<FinishReason> = {
   refused: 'The model refused, or the provider withheld the reply.',
   output_truncated: 'The reply was cut at its greatest length. Calls in it are not run.',
   context_overflow: 'The history does not fit into what the model can read. It is intact in the ledger.',
-  guardrail: 'Kept for guardrails that block; nothing ends a run with it yet.',
-  handed_back:
-    'Kept for runs that hand their work back to whoever started them; nothing ends a run with it yet.',
+  guardrail: 'A guardrail on what went in or came out blocked; `detail` says which, and what it found.',
+  handed_back: 'The model handed the conversation back to whoever started the run; `detail` says to whom.',
+  output_invalid:
+    'The answer did not fit the schema of the agent, and nor did those that the model was asked for again.',
   model_failed: 'The model, and every fallback, failed for good; `detail` says how.',
   stopped: 'The `stopWhen` of the agent said so, before another model call.',
 }

@@ -15,7 +15,7 @@ export interface ConfigContext {
 
 /** What a command needs to drive a run: `agents`, of which it picks the one by the run's recorded name. */
 export interface TallystickConfig {
-  readonly agents: readonly Agent[]
+  readonly agents: readonly Agent<unknown>[]
   /** Called when the command is done with the run, whatever came of it. */
   readonly close?: () => void | Promise<void>
 }

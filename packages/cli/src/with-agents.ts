@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import type { Agent, Ledger, RunState } from '@tallystick/core'
+import { reachableAgents, type Agent, type Ledger, type RunState } from '@tallystick/core'
 import { foldTo } from '@tallystick/ledger'
 import type { CommandContext } from './command-context.ts'
 import type { ConfigContext } from './config.ts'
@@ -19,7 +19,8 @@ export interface WithAgentsOptions {
 export interface RunWithAgents {
   readonly ledger: Ledger
   readonly state: RunState
-  readonly agents: readonly Agent[]
+  /** Those that hand over or work for others, with the others. */
+  readonly agents: readonly Agent<unknown>[]
 }
 
 /** Opens the ledger, finds the run, sets up the configuration for it, and closes both behind `use`. */
@@ -44,7 +45,8 @@ export function withAgents<Result>(
       },
     })
     try {
-      return await use({ ledger, state, agents: config.agents })
+      const agents = new Map(config.agents.flatMap(reachableAgents).map((each) => [each.name, each]))
+      return await use({ ledger, state, agents: [...agents.values()] })
     } finally {
       await config.close?.()
     }

@@ -45,10 +45,13 @@ export class LawBrokenError extends TallystickError {
   }
 }
 
-/** Another writer holds the run, or a fact that may stand once stands already. Code `ledger_conflict`. */
+/**
+ * Another writer holds the run, a fact that may stand once stands already, or another run of the session is under way.
+ * Code `ledger_conflict`.
+ */
 export class LedgerConflictError extends TallystickError {
-  readonly kind: 'seq' | 'epoch' | 'unique'
-  constructor(kind: 'seq' | 'epoch' | 'unique', message: string) {
+  readonly kind: 'seq' | 'epoch' | 'unique' | 'session'
+  constructor(kind: 'seq' | 'epoch' | 'unique' | 'session', message: string) {
     super('ledger_conflict', message)
     this.kind = kind
   }

@@ -9,6 +9,7 @@ export * from './vocabulary/ids.ts'
 export * from './vocabulary/json.ts'
 export * from './vocabulary/limits.ts'
 export * from './vocabulary/model-request.ts'
+export { present } from './vocabulary/present.ts'
 export * from './vocabulary/price.ts'
 export * from './vocabulary/signal.ts'
 export * from './vocabulary/command.ts'
@@ -43,6 +44,9 @@ export {
   type PendingApproval,
   type Tally,
 } from './machine/tally.ts'
+export { childRunIdOf } from './machine/child-run.ts'
+export { summaryInstructions } from './machine/compaction.ts'
+export { foldedHistory } from './machine/plain-text.ts'
 export { digestOf } from './machine/digest.ts'
 export { callsOf, type CallLog, type LoggedCall } from './machine/call-log.ts'
 export { messagesOf, type History } from './machine/history.ts'
@@ -50,18 +54,33 @@ export { legalEvents, transitionDiagram, transitionTable } from './machine/trans
 export * from './machine/state.ts'
 
 // The runtime: the shell around the machine.
-export { defineAgent, type Agent, type AgentOptions } from './runtime/agent.ts'
+export {
+  defineAgent,
+  type Agent,
+  type AgentOptions,
+  type CompactionOptions,
+  type Handoffs,
+  type ModelTimeouts,
+} from './runtime/agent.ts'
 export {
   createRuntime,
   type SettledResult,
   type RunOptions,
   type Runtime,
   type RuntimeOptions,
+  type RuntimeSession,
+  type SessionRunOptions,
 } from './runtime/create-runtime.ts'
 export type { CommandReceipt } from './runtime/receipts.ts'
 export type { Run } from './runtime/run.ts'
 export type { RunResult } from './runtime/run-result.ts'
 export { memoryLedger } from './runtime/memory-ledger.ts'
+export { agentTool, type AgentTool, type AgentToolOptions } from './runtime/agent-tool.ts'
+export * from './runtime/guardrail.ts'
+export { handBack, handoff, type HandoffOptions, type HandoffTarget } from './runtime/handoff.ts'
+export { reachableAgents } from './runtime/known-agents.ts'
+export type { OutputReader, OutputSchema } from './runtime/output-schema.ts'
+export type { PastEdits, PastOptions, Session } from './runtime/session.ts'
 
 // For those who build a ledger: what every one refuses, and which facts may stand once.
 export {
@@ -69,16 +88,20 @@ export {
   onceKeyOf,
   requireHead,
   requireInboxKey,
+  placeTaken,
   requireWellFormed,
   secondFact,
+  sessionPlaceOf,
   storableText,
+  type SessionPlace,
 } from './runtime/append-rules.ts'
 export {
   checkCalls,
   type ApprovalPolicy,
   type CallChecker,
+  type CheckContext,
   type PolicyCall,
   type PolicyVerdict,
 } from './runtime/call-check.ts'
-export type { Compaction, Rules, TurnChange } from './machine/rules.ts'
+export type { Compaction, Rules, TakingOver, TurnChange } from './machine/rules.ts'
 export type { Prices } from './runtime/known-agents.ts'

@@ -23,7 +23,10 @@ function sample(type: EventType): RuntimeEvent {
 type Path = readonly (string | number)[]
 
 /** Places whose value is the user's, the model's or the vendor's own: any JSON may stand there. */
-const free = [/\.input\b.+/, /\.inputSchema\b.+/, /\.opaque\.data\b/, /^\.data\b/, /^\.raw\b/]
+const free = [
+  ...[/\.input\b.+/, /\.inputSchema\b.+/, /\.output\.schema\b.+/, /\.opaque\.data\b/],
+  ...[/^\.data\b/, /^\.raw\b/, /^\.output\b/],
+]
 
 /** Every place inside a value, from its fields down to its leaves. */
 function placesOf(value: unknown, path: Path = []): readonly Path[] {
@@ -130,6 +133,8 @@ const requiredFields: Readonly<Record<EventType, readonly string[]>> = {
   run_started: ['agent', 'definition', 'limits', 'retry'],
   run_resumed: ['why', 'inDoubt'],
   run_finished: ['reason', 'turns', 'toolCalls', 'usage'],
+  history_carried: ['messages'],
+  history_edited: ['edits'],
   input_received: ['delivery', 'message'],
   input_settled: ['receipt', 'delivered'],
   model_call_started: ['attempt', 'model', 'requestDigest', 'toolChoice', 'finalizing'],
@@ -149,9 +154,12 @@ const requiredFields: Readonly<Record<EventType, readonly string[]>> = {
   tool_deferred: ['attempt', 'receipt'],
   tool_result: ['name', 'outcome', 'content'],
   tool_results_injected: ['toolCallIds'],
+  compaction_started: ['model', 'replacedMessages', 'requestDigest'],
   context_compacted: ['summary', 'replacedMessages'],
   agent_handed_off: ['from', 'to', 'definition'],
   guardrail_tripped: ['guardrail', 'on', 'action'],
+  guardrails_checked: ['on', 'guardrails'],
+  output_checked: ['valid'],
   limit_reached: ['limit', 'max', 'used', 'policy'],
   limit_raised: ['limit', 'max', 'by'],
   cancel_requested: [],

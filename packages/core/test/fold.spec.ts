@@ -71,7 +71,7 @@ describe('what a fold remembers', () => {
     const changed = { ...definition, digest: 'another' }
     const resumed: Fact = { type: 'run_resumed', turn: 0, why: 'command', inDoubt: [], definition: changed }
     expect(given([...begun(), resumed]).state?.definition.digest).toBe('another')
-    const done = [...executing(), startedCall(), endedCall(), injected]
+    const done = [...executing(['look'], { handoff: { to: 'clerk' } }), startedCall(), endedCall(), injected]
     const handOff: Fact = {
       type: 'agent_handed_off',
       turn: 1,

@@ -19,11 +19,12 @@ describe('the result of a run', () => {
     const run = start()
     const rest = await settle(run.result)
     expect(rest).toEqual({
+      ...{ agent: 'agent', children: { runs: 0, turns: 0, toolCalls: 0 } },
       ...{ runId: run.id, status: 'suspended', text: 'May I?', output: 'May I?' },
       ...{ usage: { inputTokens: 7, outputTokens: 2 }, turns: 1, toolCalls: 0, seq: rest.seq },
       pendingApprovals: [
         {
-          ...{ toolCallId: rest.pendingApprovals[0]?.toolCallId, name: 'pay', input: {} },
+          ...{ runId: run.id, toolCallId: rest.pendingApprovals[0]?.toolCallId, name: 'pay', input: {} },
           inputDigest: rest.pendingApprovals[0]?.inputDigest,
         },
       ],

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import {
+  defineAgent,
   eventTypes,
   evolve,
   IllegalTransitionError,
@@ -17,12 +18,15 @@ import {
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { everyFact, stamped, testTool } from '@tallystick/core/testing'
+import { everyFact, scriptedModel, stamped, testTool } from '@tallystick/core/testing'
 import { stage } from './stage.ts'
 
 /** Every state of a run that reads, asks a person, fails, tries again, pauses and answers. */
 async function statesOfARun(): Promise<readonly RunState[]> {
   const look = testTool({ name: 'look' })
+  const clerk = defineAgent({
+    ...{ name: 'clerk', instructions: 'Help.', model: scriptedModel([{ text: 'Paid.' }]) },
+  })
   const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
   const { start, settle, eventsOf } = stage({
     steps: [
@@ -35,14 +39,15 @@ async function statesOfARun(): Promise<readonly RunState[]> {
           { name: 'pay', input: {} },
         ],
       },
-      { text: 'Paid.' },
+      { text: 'The clerk knows.', toolCalls: [{ name: 'transfer_to_clerk', input: {} }] },
     ],
     tools: [look, pay],
+    handoffs: [clerk],
   })
   const run = start()
   const { pendingApprovals } = await settle(run.result)
   await settle(run.approve(pendingApprovals[0]!.toolCallId, { by: 'ada' }))
-  expect(await settle(run.result)).toMatchObject({ reason: 'answered', text: 'Paid.', toolCalls: 2 })
+  expect(await settle(run.result)).toMatchObject({ reason: 'answered', text: 'Paid.', toolCalls: 3 })
   const states: RunState[] = []
   for (const event of await eventsOf(run)) states.push(evolve(states.at(-1), event))
   return states.flatMap((state) => (state.phase === 'done' ? [state] : [state, steered(state)]))
@@ -61,7 +66,14 @@ const perCall = (state: RunState, fact: (call: Call) => Fact): readonly Fact[] =
 
 /** For event types whose content depends on what came before: the facts that could fit a state. */
 const fits: { readonly [T in EventType]?: (state: RunState, sample: FactOf<T>) => readonly Fact[] } = {
+  history_edited: (state, sample) => [{ ...sample, turn: state.turn, edits: [] }],
+  compaction_started: (state, sample) => [{ ...sample, turn: state.turn, replacedMessages: 0 }],
   context_compacted: (state, sample) => [{ ...sample, turn: state.turn, replacedMessages: 0 }],
+  guardrail_tripped: (state, sample) => [{ ...sample, turn: state.turn, action: 'record' }],
+  guardrails_checked: (state, sample) => [{ ...sample, turn: state.turn, on: 'input' }],
+  agent_handed_off: (state, sample) => [
+    { ...sample, turn: state.turn, from: state.agent, to: 'clerk', messages: [] },
+  ],
   model_call_started: (state, sample) => [
     { ...sample, turn: state.turn + 1, attempt: 1 },
     { ...sample, turn: state.turn, attempt: attemptOf(state) + 1 },

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { canonicalJson } from '@tallystick/core'
+import { canonicalJson, type SessionPlace } from '@tallystick/core'
 import { envelopeText, type Envelope } from './stored-event.ts'
 
 /** What the first event of a run is chained to: 32 zero bytes. */
@@ -45,11 +45,12 @@ export interface RunCell {
   readonly headSeq: number
   readonly headHash: Uint8Array
   readonly epoch: number
+  readonly session?: SessionPlace | undefined
 }
 
 /** SHA-256 over the byte 0x02 and the canonical JSON of a run's row: it shows a row that was changed by hand. */
-export function sealOf({ runId, pos, headSeq, headHash, epoch }: RunCell): Uint8Array {
-  const row = { runId, pos, headSeq, headHash: hexOf(headHash), epoch }
+export function sealOf({ runId, pos, headSeq, headHash, epoch, session }: RunCell): Uint8Array {
+  const row = { runId, pos, headSeq, headHash: hexOf(headHash), epoch, ...session }
   return sha256(sealTag, Buffer.from(canonicalJson(row)))
 }
 

@@ -6,6 +6,7 @@ import {
   TallystickError,
   type RunState,
   type RuntimeEvent,
+  type SessionPlace,
 } from '@tallystick/core'
 import { fault, type Fault } from './link-check.ts'
 
@@ -13,6 +14,12 @@ import { fault, type Fault } from './link-check.ts'
 export class EventAudit {
   #state: RunState | undefined
   readonly #onceKeys = new Set<string>()
+
+  /** Where the run stands in its session, as its first event says. */
+  get session(): SessionPlace | undefined {
+    const { sessionId, sessionPlace = 1 } = this.#state ?? {}
+    return sessionId === undefined ? undefined : { sessionId, sessionPlace }
+  }
 
   /** The first law that the next event breaks. */
   faultOf(event: RuntimeEvent): Fault | undefined {

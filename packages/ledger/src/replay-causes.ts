@@ -3,9 +3,13 @@ import {
   decide,
   evolve,
   findCall,
+  messagesOf,
   nextAction,
+  present,
   type Agent,
+  type AgentDefinition,
   type Call,
+  type Clock,
   type Command,
   type EventOf,
   type Reconciliation,
@@ -14,6 +18,8 @@ import {
   type RuntimeEvent,
   type Signal,
 } from '@tallystick/core'
+
+import { guardrailCause, isCallTrip, recordedCallGuardrails, summaryCause } from './replay-checks.ts'
 
 type Message = Command | Signal
 
@@ -26,7 +32,7 @@ export async function causesOf(
   before: RunState | undefined,
   recorded: readonly RuntimeEvent[],
   from: number,
-  agent: Agent,
+  agent: Agent<unknown>,
 ): Promise<readonly Message[]> {
   const messages: Message[] = []
   let state = before
@@ -50,41 +56,77 @@ async function causeOf(
   state: RunState | undefined,
   event: RuntimeEvent,
   recorded: readonly RuntimeEvent[],
-  agent: Agent,
+  agent: Agent<unknown>,
 ): Promise<Message | undefined> {
-  if (event.type === 'run_started') return startOf(event, recorded[event.seq], agent)
+  if (event.type === 'run_started') return startOf(event, recorded, agent)
   if (state === undefined) return undefined
   if (event.type === 'run_resumed') {
-    const { price } = event.definition ?? {}
-    return { type: 'resume', why: event.why, definition: { ...agent.definition, ...(price && { price }) } }
+    return {
+      type: 'resume',
+      why: event.why,
+      definition: pricedAsRecorded(agent.definition, event.definition),
+    }
   }
-  if (event.type === 'tool_requests_collected') return await checkOf(state, event, agent)
+  if (event.type === 'tool_requests_collected' || isCallTrip(event)) {
+    return await checkOf(state, event, recorded, agent)
+  }
   return recordedCause(state, event, recorded)
 }
 
 /** The check of a reply's calls, made again; `undefined` where the machine settles them without asking. */
 async function checkOf(
   state: RunState,
-  event: EventOf<'tool_requests_collected'>,
-  agent: Agent,
+  event: RuntimeEvent,
+  recorded: readonly RuntimeEvent[],
+  agent: Agent<unknown>,
 ): Promise<Signal | undefined> {
   if (state.phase !== 'collecting' || nextAction(state, event.at).kind !== 'wait') return undefined
   const found: Signal[] = []
-  const { runId, turn, calls } = state
-  await checkCalls(calls, agent, { runId, turn }, (signal) => found.push(signal))
+  const { runId, turn, calls, reply } = state
+  const context = { runId, turn, agent: state.agent, messages: messagesOf(state.history), clock: noTimer }
+  const { offered } = reply
+  const guardrails = recordedCallGuardrails(recorded, event)
+  await checkCalls(calls, { ...agent, guardrails }, { ...context, ...(offered && { offered }) }, (signal) =>
+    found.push(signal),
+  )
   return found[0]
 }
 
-function startOf(event: EventOf<'run_started'>, input: RuntimeEvent | undefined, agent: Agent): Command {
-  const { runId, agent: name, limits, retry, sessionId, parent, definition } = event
-  // Prices are those of then: a cost is never computed again.
-  const { price } = definition
+/** Nothing that a replay asks may take time. */
+const noTimer: Clock = { now: () => 0, schedule: () => () => {} }
+
+function startOf(
+  event: EventOf<'run_started'>,
+  recorded: readonly RuntimeEvent[],
+  agent: Agent<unknown>,
+): Command {
+  const { runId, agent: name, limits, retry, sessionId, sessionPlace, parent } = event
+  const past = recorded.slice(event.seq, event.seq + 3)
+  const input = past.find((other) => other.type === 'input_received')
+  const history = past.find((other) => other.type === 'history_carried')?.messages
+  const edited = past.find((other) => other.type === 'history_edited')
+  const edits = edited && { edits: edited.edits, ...present({ by: edited.by, reason: edited.reason }) }
   return {
     ...{ type: 'start', runId, agent: name, limits, retry },
-    definition: { ...agent.definition, ...(price && { price }) },
-    input: input?.type === 'input_received' ? input.message : { role: 'user', parts: [] },
-    ...(sessionId !== undefined && { sessionId }),
-    ...(parent !== undefined && { parent }),
+    definition: pricedAsRecorded(agent.definition, event.definition),
+    input: input?.message ?? { role: 'user', parts: [] },
+    ...present({ sessionId, sessionPlace, parent, history, edits }),
+  }
+}
+
+/** What the agent's code says now, at the prices of then: a cost is never computed again. */
+function pricedAsRecorded(now: AgentDefinition, recorded: AgentDefinition | undefined): AgentDefinition {
+  const { price, fallbacks = [], summarizer } = recorded ?? {}
+  return {
+    ...now,
+    ...present({ price }),
+    ...(now.fallbacks && {
+      fallbacks: now.fallbacks.map((fallback, index) => ({
+        ...fallback,
+        ...present({ price: fallbacks[index]?.price }),
+      })),
+    }),
+    ...(now.summarizer && { summarizer: { ...now.summarizer, ...present({ price: summarizer?.price }) } }),
   }
 }
 
@@ -124,6 +166,16 @@ function recordedCause(
       if (!approved) return { type: 'deny', toolCallId, by, reason }
       return { type: 'approve', toolCallId, by, ...(input !== undefined && { input }) }
     }
+    case 'guardrail_tripped':
+    case 'guardrails_checked':
+      return guardrailCause(state, event, recorded)
+    case 'output_checked': {
+      const { valid, output = null, error = '', turn } = event
+      const verdict = valid ? ({ valid, output } as const) : ({ valid, error } as const)
+      return { type: 'output_checked', turn, verdict }
+    }
+    case 'context_compacted':
+      return summaryCause(state, event)
     case 'cancel_requested': {
       const { by, reason } = event
       return { type: 'cancel', ...(by !== undefined && { by }), ...(reason !== undefined && { reason }) }
@@ -136,14 +188,15 @@ function recordedCause(
     case 'run_started':
     case 'run_resumed':
     case 'run_finished':
+    case 'history_carried':
+    case 'history_edited':
     case 'input_settled':
     case 'model_call_started':
     case 'tool_requests_collected':
     case 'approval_requested':
     case 'tool_results_injected':
-    case 'context_compacted':
+    case 'compaction_started':
     case 'agent_handed_off':
-    case 'guardrail_tripped':
     case 'limit_reached':
       return undefined
   }
@@ -265,11 +318,13 @@ function findingOf(event: EventOf<'tool_started'> | EventOf<'tool_result'>): Rec
 }
 
 function endingOf(call: Call, event: EventOf<'tool_result'>): Message | undefined {
-  const { toolCallId, outcome, content, durationMs } = event
-  if (call.status === 'deferred' && (outcome === 'success' || outcome === 'failed')) {
-    return { type: 'settle', toolCallId, outcome, content }
+  const { toolCallId, outcome, content, durationMs, child } = event
+  const own = present({ child })
+  const settled = call.status === 'deferred' && durationMs === undefined
+  if (settled && (outcome === 'success' || outcome === 'failed')) {
+    return { type: 'settle', toolCallId, outcome, content, ...own }
   }
   // Only a tool's own ending says how long it took; what the machine settled took no time.
-  if (durationMs === undefined || call.status !== 'started') return undefined
-  return { type: 'tool_ended', toolCallId, attempt: call.attempts, outcome, content, durationMs }
+  if (durationMs === undefined || (call.status !== 'started' && call.child === undefined)) return undefined
+  return { type: 'tool_ended', toolCallId, attempt: call.attempts, outcome, content, durationMs, ...own }
 }

@@ -40,7 +40,7 @@ export interface ReplayReport {
 export async function replayRun(
   ledger: Ledger,
   runId: RunId,
-  agentNamed: (name: string) => Agent,
+  agentNamed: (name: string) => Agent<unknown>,
 ): Promise<ReplayReport> {
   const recorded: RuntimeEvent[] = []
   for await (const event of ledger.read(runId)) recorded.push(event)
@@ -56,7 +56,7 @@ export async function replayRun(
     const page = advance(state, messages, {
       writer: { runId, epoch: next.epoch },
       stamp: () => ({ at: next.at, random: 0 }),
-      rules: agent.rules,
+      rulesOf: (name) => agentNamed(name).rules,
     })
     const divergence = firstDifference(recorded, done, page.events)
     if (divergence) return { runId, events: divergence.seq - 1, divergence }
@@ -84,9 +84,10 @@ function firstDifference(
   return undefined
 }
 
-/** An event without what depends on the hour and on chance. */
+/** An event without what depends on the hour, on chance, and on what models cost today. */
 function comparable(event: RuntimeEvent): object {
   const { at: _at, ...rest } = event
+  if (rest.type === 'agent_handed_off') return { ...rest, definition: rest.definition.digest }
   if (rest.type !== 'model_stream_failed') return rest
   const { retryAt, ...failed } = rest
   return { ...failed, retries: retryAt !== undefined }

@@ -1,4 +1,10 @@
-import { LedgerDamagedError, RunNotFoundError, type Ledger, type RunId } from '@tallystick/core'
+import {
+  LedgerDamagedError,
+  RunNotFoundError,
+  type Ledger,
+  type RunId,
+  type SessionPlace,
+} from '@tallystick/core'
 import { auditSourceOf, type AuditSource, type StoredRun } from './audit-source.ts'
 import { hexOf, sealOf } from './chain.ts'
 import { EventAudit } from './event-audit.ts'
@@ -108,14 +114,17 @@ async function auditRows(source: AuditSource, runId: RunId, progress: Progress):
   const laws = new EventAudit()
   let last: Link = genesis
   let firstPos = 0
+  let session: SessionPlace | undefined
   for await (const stored of source.events(runId, run.lastSeq)) {
     const broken = linkFault(last, stored) ?? bodyFault(stored, laws)
     if (broken) return void (progress.broken = { seq: progress.events + 1, ...broken })
     progress.events = stored.seq
     last = stored
-    if (stored.seq === 1) firstPos = stored.pos
+    if (stored.seq > 1) continue
+    firstPos = stored.pos
+    session = laws.session
   }
-  const broken = rowFault(run, last, firstPos)
+  const broken = sessionFault(run, session) ?? rowFault(run, last, firstPos)
   if (broken) progress.broken = { seq: Math.max(progress.events, 1), ...broken }
 }
 
@@ -126,6 +135,14 @@ function bodyFault(stored: StoredEvent, laws: EventAudit): Fault | undefined {
   } catch {
     return fault('body', 'canonical JSON', 'bytes that are none')
   }
+}
+
+/** The run's row says which session the run belongs to, as its first event does. */
+function sessionFault({ row }: StoredRun, session: SessionPlace | undefined): Fault | undefined {
+  const said = (place: SessionPlace | undefined): string =>
+    place ? `${place.sessionPlace} of ${place.sessionId}` : 'none'
+  if (row === undefined || said(row.session) === said(session)) return undefined
+  return fault('session', said(session), said(row.session))
 }
 
 /** The run's row says where the chain ends, under which epoch, and since when. */

@@ -67,16 +67,20 @@ describe('a page of events', () => {
 describe('the row of a run', () => {
   const sound = {
     ...{ run_id: runId, pos: 5, head_seq: 1, epoch: 1 },
-    ...{ head_hash: new Uint8Array(32), seal: new Uint8Array(32) },
+    ...{ head_hash: new Uint8Array(32), seal: new Uint8Array(32), session_id: null, session_place: null },
   }
 
-  it.each([{ pos: null }, { head_seq: 'x' }, { epoch: 0.5 }, { head_hash: 'text' }, { seal: 7 }])(
-    'is damage where it holds %j',
-    (change) => {
-      expect(soundRow(sound)).toBe(sound)
-      expect(() => soundRow({ ...sound, ...(change as object) })).toThrow(LedgerDamagedError)
-    },
-  )
+  it.each([
+    { pos: null },
+    { head_seq: 'x' },
+    { epoch: 0.5 },
+    { head_hash: 'text' },
+    { seal: 7 },
+    { session_id: 'a' },
+  ])('is damage where it holds %j', (change) => {
+    expect(soundRow(sound)).toBe(sound)
+    expect(() => soundRow({ ...sound, ...(change as object) })).toThrow(LedgerDamagedError)
+  })
 
   it('is damage where an index lists it out of order, and never listed for ever', () => {
     const store = Object.create(SqliteStore.prototype) as SqliteStore

@@ -15,7 +15,8 @@ async function ledgerOf(events: readonly RuntimeEvent[]): Promise<Ledger> {
 
 async function replay(random: Program, events: readonly RuntimeEvent[], change?: { instructions: string }) {
   const agent = idleAgentOf(random)
-  const now = change ? defineAgent({ ...agent, ...change }) : agent
+  const { name, model, tools, limits } = agent
+  const now = change ? defineAgent({ name, model, tools, limits, ...change }) : agent
   return await replayRun(await ledgerOf(events), events[0]!.runId, () => now)
 }
 

@@ -173,7 +173,7 @@ describe('opening to read', () => {
     const before = filesBeside(path)
     const ledger = sqliteLedger(path, { readOnly: true })
     expect(await Array.fromAsync(ledger.read(run))).toEqual(start)
-    expect(await Array.fromAsync(ledger.runs())).toEqual([{ runId: run, head: { seq: 1, epoch: 1 } }])
+    expect(await Array.fromAsync(ledger.runs())).toMatchObject([{ runId: run, head: { seq: 1, epoch: 1 } }])
     await ledger.close()
     expect(filesBeside(path)).toEqual(before)
   })

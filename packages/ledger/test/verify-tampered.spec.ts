@@ -82,6 +82,16 @@ const columns: Readonly<Record<'event' | 'payload' | 'run', Readonly<Record<stri
       what: 'seal',
       foundAt: atTheHead,
     },
+    session_id: {
+      sql: `update run set session_id = 'x', session_place = 1 where run_id = :run and :seq > 0`,
+      what: 'session',
+      foundAt: atTheHead,
+    },
+    session_place: {
+      sql: `update run set session_id = 'x', session_place = 2 where run_id = :run and :seq > 0`,
+      what: 'session',
+      foundAt: atTheHead,
+    },
   },
 }
 

@@ -39,7 +39,7 @@ export function replay(context: CommandContext, options: ReplayOptions): Promise
   })
 }
 
-function agentNamed(agents: readonly Agent[], name: string): Agent {
+function agentNamed(agents: readonly Agent<unknown>[], name: string): Agent<unknown> {
   const agent = agents.find((candidate) => candidate.name === name)
   if (agent !== undefined) return agent
   throw new ConfigurationError(

@@ -46,7 +46,7 @@ export function runPrinter({ write, paint, cutAt = 400 }: RunPrinterOptions): (e
       case 'approval_decided':
         return note(decided(event))
       case 'tool_started':
-        return event.attempt > 1 ? note(`${event.name} ${event.toolCallId} is started again`) : undefined
+        return startNote(event, note)
       case 'tool_result':
         return line(result(event, paint, cutAt))
       case 'context_compacted':
@@ -54,7 +54,15 @@ export function runPrinter({ write, paint, cutAt = 400 }: RunPrinterOptions): (e
       case 'agent_handed_off':
         return note(`${event.from} handed over to ${event.to}`)
       case 'guardrail_tripped':
-        return note(`the guardrail ${event.guardrail} tripped on ${event.on}: ${event.action}`)
+        return note(tripped(event))
+      case 'output_checked':
+        return event.valid ? undefined : note(`the answer does not fit its schema: ${event.error}`)
+      case 'history_carried':
+        return note(`${event.messages.length} messages of before are carried over`)
+      case 'history_edited':
+        return note(edited(event))
+      case 'compaction_started':
+        return note(`${event.model.modelId} sums up ${event.replacedMessages} older messages`)
       case 'limit_reached':
         return note(`the limit ${event.limit} of ${event.max} is reached: ${event.policy}`)
       case 'limit_raised':
@@ -78,6 +86,7 @@ export function runPrinter({ write, paint, cutAt = 400 }: RunPrinterOptions): (e
       case 'tool_requests_collected':
       case 'tool_progress':
       case 'tool_results_injected':
+      case 'guardrails_checked':
         return undefined
     }
   }
@@ -120,6 +129,23 @@ function resumed({ why, epoch, inDoubt }: EventOf<'run_resumed'>): string {
 function failed({ attempt, failure, retryAt }: EventOf<'model_stream_failed'>): string {
   const next = retryAt === undefined ? '' : '; it is tried again, and what it said so far is withdrawn'
   return `attempt ${attempt} of the model call failed (${failure.class}): ${failure.message}${next}`
+}
+
+function startNote(
+  { attempt, child, name, toolCallId }: EventOf<'tool_started'>,
+  note: (text: string) => void,
+): void {
+  if (attempt > 1) note(`${name} ${toolCallId} is started again`)
+  if (child !== undefined) note(`${name} works in run ${child}`)
+}
+
+function tripped({ guardrail, on, action, detail }: EventOf<'guardrail_tripped'>): string {
+  return `the guardrail ${guardrail} tripped on ${on}: ${action}${detail ? ` (${detail})` : ''}`
+}
+
+function edited({ edits, by, reason }: EventOf<'history_edited'>): string {
+  const who = by ? ` by ${by}` : ''
+  return `${edits.length} messages of before were changed or removed${who}${reason ? `: ${reason}` : ''}`
 }
 
 function decided({ approved, by, reason, input, toolCallId }: EventOf<'approval_decided'>): string {

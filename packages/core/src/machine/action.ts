@@ -18,6 +18,7 @@ export type RecordingKind =
   | 'call_model'
   | 'deliver_input'
   | 'compact'
+  | 'hand_off'
   | 'keep_partial'
   | 'meet_limit'
   | 'collect'

@@ -35,7 +35,8 @@ export interface AdvanceOptions {
   readonly writer: Writer
   /** Time and chance, asked for each message and each round. */
   readonly stamp: () => Stamp
-  readonly rules?: Rules
+  /** The rules of the active agent, by its name. */
+  readonly rulesOf?: (agent: string) => Rules
   /** Only what has arrived is decided: nothing new is begun. */
   readonly hold?: boolean
 }
@@ -50,7 +51,7 @@ const ROUNDS_MAX = 10_000
 export function advance(
   before: RunState | undefined,
   messages: readonly (Command | Signal)[],
-  { writer, stamp, rules = {}, hold = false }: AdvanceOptions,
+  { writer, stamp, rulesOf = () => ({}), hold = false }: AdvanceOptions,
 ): Page {
   const events: RuntimeEvent[] = []
   let state = before
@@ -72,7 +73,7 @@ export function advance(
     if (state === undefined) break
     if (hold) return { events, state, action: { kind: 'suspend' }, refusals }
     const { at } = stamp()
-    const action = nextAction(state, at, rules)
+    const action = nextAction(state, at, rulesOf(state.agent))
     if (!('facts' in action)) return { events, state, action, refusals }
     record(action.facts, at)
   }

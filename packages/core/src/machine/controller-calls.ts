@@ -4,6 +4,7 @@ import { defaultLimits } from '../vocabulary/limits.ts'
 import type { Action } from './action.ts'
 import { startOf } from './decide-tool-signal.ts'
 import { digestOf } from './digest.ts'
+import { dueResultsCheck } from './due-checks.ts'
 import { effectsOf, stopReason } from './effects-of.ts'
 import { sameAnswers } from './call-log.ts'
 import { activeMs, callsLeft, deadlineOf, meetLimit, repeatLimit } from './limit-check.ts'
@@ -16,7 +17,7 @@ export function nextForCalls(state: ExecutingState, now: number): Action {
     recorded('settle_calls', state.cancel ? cancelled(state, state.cancel.at, now) : []) ??
     recorded('settle_calls', [...refused(state), ...overdue(state, now)]) ??
     (state.cancel ? undefined : goOn(state, now)) ??
-    inject(state) ??
+    (dueResultsCheck(state) ? { kind: 'wait' as const } : inject(state)) ??
     rest(state)
   )
 }
@@ -68,7 +69,8 @@ function cancelled(state: ExecutingState, cancelledAt: number, now: number): rea
   const late = now >= cancelledAt + graceMs(state)
   return state.calls.flatMap((call) => {
     if (call.status === 'settled') return []
-    if (call.status === 'started' && !late) return []
+    const isAtWork = call.status === 'started' || (call.status === 'deferred' && call.child !== undefined)
+    if (isAtWork && !late) return []
     const doubtful = call.attempts > 0 && call.status !== 'started'
     return [resultFact(state, call, doubtful ? 'interrupted' : 'cancelled')]
   })
@@ -254,7 +256,7 @@ function resultFact(state: RunState, call: Call, outcome: Outcome, text?: string
 export function settleAll(
   state: RunState,
   calls: readonly Call[],
-  outcome: 'skipped' | 'cancelled' | 'limit_reached',
+  outcome: 'skipped' | 'cancelled' | 'limit_reached' | 'denied',
 ): readonly Fact[] {
   const open = calls.filter((call) => call.status !== 'settled')
   if (state.phase !== 'collecting') return open.map((call) => resultFact(state, call, outcome))

@@ -4,9 +4,12 @@ import type { Action } from './action.ts'
 import { afterGivingUp, callAgain, callModel } from './controller-model.ts'
 import { endOf, failureReason, finish } from './ending.ts'
 import { nextForCalls, settleAll } from './controller-calls.ts'
-import { compactionAfterOverflow, compactionBeforeCall } from './controller-context.ts'
+import { compactionAfterOverflow, compactionBeforeCall, whileCompacting } from './controller-context.ts'
+import { handOff } from './controller-handoff.ts'
 import { deliverInput } from './controller-inputs.ts'
+import { dueAnswerCheck, dueInputChecks } from './due-checks.ts'
 import { activeMs, deadlineOf, limitReasons, meetLimit, reserveCall } from './limit-check.ts'
+import { TAKE_OVERS_MAX } from './retry.ts'
 import type { Rules } from './rules.ts'
 import type {
   CollectingState,
@@ -25,6 +28,7 @@ export function nextAction(state: RunState, now: number, rules: Rules = {}): Act
   switch (state.phase) {
     case 'idle':
       if (state.cancel) return finish(state, 'cancelled')
+      if (state.blocked) return blockedEnd(state, state.blocked)
       return state.history.length === 0 ? { kind: 'suspend' } : continueOrStop(state, undefined, now, rules)
     case 'streaming':
       return state.attempt.failed
@@ -41,8 +45,16 @@ export function nextAction(state: RunState, now: number, rules: Rules = {}): Act
   }
 }
 
+/** The end that a guardrail gives the run. */
+function blockedEnd(
+  state: RunState,
+  { guardrail, detail }: NonNullable<RunState['blocked']>,
+): ReturnType<typeof finish> {
+  return finish(state, 'guardrail', detail === undefined ? guardrail : `${guardrail}: ${detail}`)
+}
+
 function whileStreaming(state: StreamingState, now: number): Action {
-  if (state.cancel) return keepPartial(state, 'cancelled')
+  if (state.cancel || state.blocked) return keepPartial(state, 'cancelled')
   const deadline = deadlineOf(state)
   // The finalizing call may write the answer to its end: nothing comes behind it.
   if (deadline === undefined || state.attempt.finalizing) return { kind: 'wait' }
@@ -51,9 +63,6 @@ function whileStreaming(state: StreamingState, now: number): Action {
   const max = state.limits.durationMaxMs ?? 0
   return meetLimit(state, { limit: 'durationMaxMs', max, used: activeMs(state, now) })
 }
-
-/** More take-overs than this without a finished reply or result between them are no accident of a process. */
-const TAKE_OVERS_MAX = 5
 
 /** When the same call is made again, if it is. */
 function retryTime(state: StreamingState, { shortened, retryAt }: FailedAttempt): number | undefined {
@@ -64,12 +73,14 @@ function retryTime(state: StreamingState, { shortened, retryAt }: FailedAttempt)
 /** A failed attempt: the next one when its time has come, or another model, or what came of the reply is kept. */
 function afterFailure(state: StreamingState, failed: FailedAttempt, now: number, rules: Rules): Action {
   const { finalizing, calls } = state.attempt
-  if (state.cancel || (state.metLimit && !finalizing)) return keepPartial(state, 'cancelled')
+  if (state.cancel || state.blocked || (state.metLimit && !finalizing)) return keepPartial(state, 'cancelled')
+  const summing = whileCompacting(state)
+  if (summing) return summing
   const retryAt = retryTime(state, failed)
   if (retryAt !== undefined && now < retryAt) return { kind: 'wait', wakeAt: retryAt }
   const reserved = finalizing ? { outputTokens: undefined } : reserveCall(state, now)
   if ('limit' in reserved) return meetLimit(state, reserved)
-  const shorter = compactionAfterOverflow(state, failed, rules)
+  const shorter = compactionAfterOverflow(state, now, failed, rules)
   if (shorter) return { kind: 'compact', facts: [...settleAll(state, calls, 'skipped'), shorter] }
   const { outputTokens } = reserved
   const next = retryAt === undefined ? afterGivingUp(state, outputTokens) : callAgain(state, outputTokens)
@@ -99,11 +110,14 @@ function keepPartial(state: StreamingState, stopReason: StopReason & ('cancelled
 
 /** Ends the run without a message of this attempt; what the attempt has left open is closed first. */
 function endWithout(state: StreamingState): Action {
-  const { attempt, metLimit, cancel } = state
+  const { attempt, metLimit, cancel, blocked } = state
   const { failure } = attempt.failed ?? {}
   const reason = metLimit ? limitReasons[metLimit.limit] : failureReason(failure?.class)
-  const end = cancel ? finish(state, 'cancelled') : finish(state, reason, failure?.message)
-  return { kind: 'finish', facts: [...settleAll(state, attempt.calls, 'skipped'), ...end.facts] }
+  const end = (): ReturnType<typeof finish> => {
+    if (cancel) return finish(state, 'cancelled')
+    return blocked ? blockedEnd(state, blocked) : finish(state, reason, failure?.message)
+  }
+  return { kind: 'finish', facts: [...settleAll(state, attempt.calls, 'skipped'), ...end().facts] }
 }
 
 function partialParts({ attempt }: StreamingState): readonly AssistantPart[] {
@@ -126,6 +140,7 @@ function collect(state: CollectingState, now: number): Action {
   const { message, finalizing } = state.reply
   const { cancel, metLimit } = state
   if (cancel) return { kind: 'collect', facts: settleAll(state, state.calls, 'cancelled') }
+  if (state.blocked) return { kind: 'collect', facts: settleAll(state, state.calls, 'denied') }
   if (finalizing) return { kind: 'collect', facts: settleAll(state, state.calls, 'limit_reached') }
   if (message.partial || !runnable.has(message.stopReason)) {
     return { kind: 'collect', facts: settleAll(state, state.calls, 'skipped') }
@@ -141,15 +156,28 @@ function collect(state: CollectingState, now: number): Action {
 /** The turn is over: every call has its result in the history. */
 function afterReply(state: CollectingState | InjectingState, now: number, rules: Rules): Action {
   if (state.cancel) return finish(state, 'cancelled')
+  if (state.blocked) return blockedEnd(state, state.blocked)
+  const owed = owedToReply(state, rules)
+  if (owed) return owed
   const goOn = (): Action => continueOrStop(state, state.reply, now, rules)
   const end = endAtLimit(state)
   if (end) return end === 'go on' ? goOn() : finish(state, end)
   const reason = endOf(state.reply, state.phase === 'injecting')
   if (reason === undefined) return deliverInput(state, 'steer') ?? goOn()
   if (reason !== 'answered') return finish(state, reason, state.reply.failure?.message)
+  const { fit } = state.reply
+  if (fit?.valid === false && !state.inputSinceReply) return finish(state, 'output_invalid', fit.error)
   // Whoever asked while the run was at it gets an answer too: the run goes on behind its own.
   const more = deliverInput(state, 'steer') ?? (state.inputSinceReply ? goOn() : deliverInput(state, 'queue'))
   return more ?? finish(state, reason)
+}
+
+/** What has to come before anything follows from a reply: a handoff that it asked for, and whoever has to look at it. */
+function owedToReply(state: CollectingState | InjectingState, rules: Rules): Action | undefined {
+  if (state.phase === 'injecting') return state.handoff && handOff(state, state.handoff, rules)
+  // What came since is looked at beside the next reply.
+  const beside = state.inputCheck !== undefined && !state.inputSinceReply && !state.reply.message.partial
+  return beside || dueAnswerCheck(state) ? { kind: 'wait' } : undefined
 }
 
 /** What a met limit makes of a reply that was written or cut off because of it. */
@@ -164,9 +192,13 @@ function endAtLimit({
 
 /** Law 9: the next model call, unless a limit stands in the way; then what its policy says. */
 function continueOrStop(state: RunState, reply: Reply | undefined, now: number, rules: Rules): Action {
+  const summing = whileCompacting(state)
+  if (summing) return summing
+  // Law 8, for guardrails: what they have to look at first, no model is shown.
+  if (dueInputChecks(state).before.length > 0 && state.metLimit?.policy !== 'ask') return { kind: 'wait' }
   if (state.metLimit === undefined) {
     if (reply && rules.stopWhen?.(state)) return finish(state, 'stopped')
-    const shorter = compactionBeforeCall(state, rules)
+    const shorter = compactionBeforeCall(state, now, rules)
     if (shorter) return { kind: 'compact', facts: [shorter] }
     const reserved = reserveCall(state, now)
     if ('limit' in reserved) return meetLimit(state, reserved)

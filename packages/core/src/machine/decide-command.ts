@@ -1,5 +1,6 @@
 import type { Command, ResumeCommand, StartCommand } from '../vocabulary/command.ts'
 import type { Fact } from '../vocabulary/event.ts'
+import { present } from '../vocabulary/present.ts'
 import { nothing, type Decision, type Refusal } from './decision.ts'
 import { findCall, openTurnCalls, type RunState } from './state.ts'
 
@@ -55,14 +56,16 @@ function refused(code: Refusal['code'], message: string): Decision {
 
 function start(state: RunState | undefined, command: StartCommand): Decision {
   if (state) return refused('run_exists', `Run ${state.runId} exists already.`)
-  const { agent, definition, limits, retry, input, sessionId, parent } = command
+  const { agent, definition, limits, retry, input, sessionId, sessionPlace, parent } = command
+  const { history = [], edits } = command
   return {
     facts: [
       {
         ...{ type: 'run_started', turn: 0, agent, definition, limits, retry },
-        ...(sessionId !== undefined && { sessionId }),
-        ...(parent !== undefined && { parent }),
+        ...present({ sessionId, sessionPlace, parent }),
       },
+      ...(history.length > 0 ? [{ type: 'history_carried' as const, turn: 0, messages: history }] : []),
+      ...(edits && edits.edits.length > 0 ? [{ type: 'history_edited' as const, turn: 0, ...edits }] : []),
       { type: 'input_received', turn: 0, message: input, delivery: 'start' },
     ],
   }
@@ -100,11 +103,11 @@ function resume(state: RunState, { why, definition }: ResumeCommand): Decision {
 
 function raise(state: RunState, command: Command & { readonly type: 'raise_limit' }): Decision {
   const { limit, max, by } = command
-  const present = state.limits[limit]
-  if (present !== undefined && max > present) {
+  const now = state.limits[limit]
+  if (now !== undefined && max > now) {
     return { facts: [{ type: 'limit_raised', turn: state.turn, limit, max, by }] }
   }
-  const message = `The limit ${limit} of run ${state.runId} is ${present ?? 'not set'}; ${max} would not raise it.`
+  const message = `The limit ${limit} of run ${state.runId} is ${now ?? 'not set'}; ${max} would not raise it.`
   return refused('not_raised', message)
 }
 
@@ -115,8 +118,9 @@ function settle(state: RunState, command: Command & { readonly type: 'settle' })
     return refused('not_deferred', message)
   }
   const { toolCallId, name } = call
-  const { outcome, content } = command
-  return { facts: [{ type: 'tool_result', turn: state.turn, toolCallId, name, outcome, content }] }
+  const { outcome, content, child } = command
+  const result = { type: 'tool_result' as const, turn: state.turn, toolCallId, name, outcome, content }
+  return { facts: [{ ...result, ...present({ child }) }] }
 }
 
 function approval(

@@ -3,6 +3,8 @@ import type { CollectedCall, FactOf } from '../vocabulary/event.ts'
 import { idempotencyKeyOf, type RunId } from '../vocabulary/ids.ts'
 import { present } from '../vocabulary/present.ts'
 import type { CheckedCall, Signal } from '../vocabulary/signal.ts'
+import { childRunIdOf } from './child-run.ts'
+import { tripFact } from './decide-check-signal.ts'
 import { nothing, type Decision } from './decision.ts'
 import { digestOf } from './digest.ts'
 import { textContent } from './outcome-text.ts'
@@ -30,34 +32,43 @@ export function isToolSignal(message: Command | Signal): message is AnyToolSigna
 export function decideToolSignal(state: RunState, signal: AnyToolSignal, at: number): Decision {
   if (signal.type === 'calls_checked') {
     if (state.phase !== 'collecting' || signal.turn !== state.turn) return nothing
+    // Nothing of them will run any more: the controller closes them.
+    if (state.cancel || state.blocked) return nothing
     const calls = state.calls.map((call) => collectedCall(call, signal.calls))
-    return { facts: [{ type: 'tool_requests_collected', turn: state.turn, calls }] }
+    const trips = signal.calls.flatMap(({ toolCallId, finds = [] }) =>
+      finds.map((find) => tripFact(state, 'tool_input', { ...find, toolCallId })),
+    )
+    return { facts: [...trips, { type: 'tool_requests_collected', turn: state.turn, calls }] }
   }
   const call = findCall(state, signal.toolCallId)
   if (call === undefined) return nothing
   const { toolCallId, name } = call
   const here = { turn: state.turn, toolCallId }
   if (signal.type === 'call_reconciled') return reconciled(state.runId, call, here, signal)
-  if (call.status !== 'started' || call.attempts !== signal.attempt) return nothing
+  const isAtWork = call.status === 'started' || (call.status === 'deferred' && call.child !== undefined)
+  if (!isAtWork || call.attempts !== signal.attempt) return nothing
   if (signal.type === 'tool_progressed') {
     return { facts: [{ type: 'tool_progress', ...here, attempt: signal.attempt, data: signal.data }] }
   }
   if (signal.type === 'tool_deferred') {
+    if (call.status === 'deferred') return nothing
     const { attempt, receipt, deadlineMs } = signal
     const deadlineAt = deadlineMs === undefined ? undefined : at + Math.ceil(deadlineMs)
     return { facts: [{ type: 'tool_deferred', ...here, attempt, receipt, ...present({ deadlineAt }) }] }
   }
-  const { outcome, content, durationMs } = signal
-  return { facts: [{ type: 'tool_result', ...here, name, outcome, content, durationMs }] }
+  const { outcome, content, durationMs, child } = signal
+  const result = { type: 'tool_result' as const, ...here, name, outcome, content, durationMs }
+  return { facts: [{ ...result, ...present({ child }) }] }
 }
 
 function collectedCall(call: Call, checked: readonly CheckedCall[]): CollectedCall {
   const { toolCallId, name, input } = call
   const check = checked.find((candidate) => candidate.toolCallId === toolCallId)
+  const { effect, recovery, child, handoff, input: replaced } = check ?? {}
   const base = {
-    ...{ toolCallId, name, inputDigest: digestOf(input) },
-    ...(check?.effect !== undefined && { effect: check.effect }),
-    ...(check?.recovery !== undefined && { recovery: check.recovery }),
+    // What a person is asked about, and what runs, is what the guardrails made of the input.
+    ...{ toolCallId, name, inputDigest: digestOf(replaced ?? input) },
+    ...present({ effect, recovery, child, handoff, input: replaced }),
   }
   const verdict = check?.verdict ?? {
     kind: 'refuse',
@@ -105,5 +116,6 @@ export function startOf(
   return {
     ...{ type: 'tool_started', ...here, name: call.name, attempt: call.attempts + 1 },
     ...{ idempotencyKey: idempotencyKeyOf(runId, call.toolCallId), effect: call.effect ?? 'write' },
+    ...(call.child !== undefined && { child: childRunIdOf(runId, call.toolCallId) }),
   }
 }

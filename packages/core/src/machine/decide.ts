@@ -1,6 +1,7 @@
 import type { Command } from '../vocabulary/command.ts'
 import type { Signal } from '../vocabulary/signal.ts'
 import { decideCommand } from './decide-command.ts'
+import { decideCheckSignal, isCheckSignal } from './decide-check-signal.ts'
 import { decideModelSignal, isModelSignal } from './decide-model-signal.ts'
 import { decideToolSignal, isToolSignal } from './decide-tool-signal.ts'
 import type { Decision, Stamp } from './decision.ts'
@@ -12,6 +13,7 @@ import type { RunState } from './state.ts'
  */
 export function decide(state: RunState | undefined, message: Command | Signal, stamp: Stamp): Decision {
   if (state === undefined) return decideCommand(undefined, message as Command, stamp.at)
+  if (isCheckSignal(message)) return decideCheckSignal(state, message)
   if (isModelSignal(message)) return decideModelSignal(state, message, stamp)
   return isToolSignal(message)
     ? decideToolSignal(state, message, stamp.at)

@@ -6,6 +6,7 @@ import { logCall } from './call-log.ts'
 import { digestOf } from './digest.ts'
 import { appendMessage } from './history.ts'
 import { illegal } from './illegal.ts'
+import { withSpent } from './run-facts.ts'
 import {
   openTurnCalls,
   type Attempt,
@@ -60,7 +61,7 @@ export function evolveCalls(state: RunState, event: CallsEvent): RunState {
         return { ...call, status: 'deferred', deferred: { receipt, ...present({ deadlineAt }) } }
       })
     case 'tool_result':
-      return withAnswer({ ...settled(state, event), takeOvers: 0 }, event)
+      return withAnswer({ ...withChild(settled(state, event), event), takeOvers: 0 }, event)
     case 'tool_results_injected':
       return injected(state, event)
   }
@@ -69,8 +70,19 @@ export function evolveCalls(state: RunState, event: CallsEvent): RunState {
 function settled(state: RunState, event: EventOf<'tool_result'>): RunState {
   return changeCall(state, event, endable[event.outcome], (call) => {
     if (event.name !== call.name) throw illegal(state, event, `the call's tool is ${call.name}`)
+    if (call.status === 'deferred' && event.outcome === 'cancelled' && call.child === undefined) {
+      throw illegal(state, event, `call ${call.toolCallId} is deferred`)
+    }
     return { ...call, status: 'settled', result: resultOf(event) }
   })
+}
+
+/** What a child run took counts as the run's own. */
+function withChild(state: RunState, { child }: EventOf<'tool_result'>): RunState {
+  if (child === undefined) return state
+  const { runs, turns, toolCalls } = state.totals.children
+  const children = { runs: runs + 1, turns: turns + child.turns, toolCalls: toolCalls + child.toolCalls }
+  return { ...state, totals: { ...withSpent(state.totals, child.usage, child.costUsd), children } }
 }
 
 /** What later calls are compared with: what the tool itself has answered, and how often it was not asked again. */
@@ -102,7 +114,7 @@ const endable: { readonly [O in Outcome]: readonly CallStatus[] } = {
   failed: [...begun, 'deferred'],
   timed_out: ['started', 'deferred'],
   interrupted: [...begun, 'deferred', 'awaiting_approval', 'to_settle'],
-  cancelled: [...unstarted, ...begun],
+  cancelled: [...unstarted, ...begun, 'deferred'],
   // An approver's edited input is checked when the tool starts with it.
   invalid_input: [...unstarted, 'started'],
   unknown_tool: unstarted,
@@ -126,16 +138,13 @@ function collected(state: RunState, event: EventOf<'tool_requests_collected'>): 
 }
 
 function planned(call: Call, plan: CollectedCall): Call {
-  const { effect, recovery, inputDigest, reason, refusal } = plan
+  const { effect, recovery, inputDigest, reason, refusal, child, handoff, input } = plan
   const status = ({ run: 'ready', ask: 'to_ask', settle: 'to_settle' } as const)[plan.plan]
   return {
     ...call,
     status,
     inputDigest,
-    ...(effect !== undefined && { effect }),
-    ...(recovery !== undefined && { recovery }),
-    ...(reason !== undefined && { askReason: reason }),
-    ...(refusal !== undefined && { refusal }),
+    ...present({ effect, recovery, askReason: reason, refusal, child, handoff, input }),
   }
 }
 
@@ -171,10 +180,13 @@ function injected(state: RunState, event: EventOf<'tool_results_injected'>): Inj
   requireClosed(state, event)
   const results = state.calls.flatMap((call) => (call.result ? [call.result] : []))
   if (event.toolCallIds.join() !== ids(results)) throw illegal(state, event, 'it is not in request order')
-  const { calls: _calls, ...rest } = state
+  const { calls, resultsChecked: _checked, ...rest } = state
   const message = { role: 'tool', results } as const
   const contextTokens = state.contextTokens + messageTokens(message)
-  return { ...rest, phase: 'injecting', contextTokens, history: appendMessage(state.history, message) }
+  const next = { ...rest, contextTokens, history: appendMessage(state.history, message) }
+  const asked = calls.find((call) => call.handoff && call.result?.outcome === 'success')
+  const handoff = asked?.handoff && { ...asked.handoff, tool: asked.name }
+  return { ...next, phase: 'injecting', ...present({ handoff }) }
 }
 
 /** Changes one call, if it stands where the event may find it. */

@@ -82,13 +82,14 @@ export function replied(state: RunState, event: EventOf<'assistant_message_finis
   const { parts, stopReason, partial } = event
   const { inputTokens, outputTokens } = state.totals.latestUsage
   const message: AssistantMessage = { role: 'assistant', parts, model: attempt.model, stopReason, partial }
+  const { output: _before, ...facts } = factsOf(state)
   return {
-    ...factsOf(state),
+    ...facts,
     phase: 'collecting',
     reply: {
       message,
       finalizing: attempt.finalizing,
-      ...(attempt.failed && { failure: attempt.failed.failure }),
+      ...present({ failure: attempt.failed?.failure, offered: attempt.change?.tools }),
     },
     calls: attempt.calls,
     // A reply without any content is no message that a model could be shown.

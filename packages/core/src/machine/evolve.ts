@@ -1,14 +1,19 @@
 import { IllegalTransitionError } from '../errors.ts'
+import type { UserMessage } from '../vocabulary/content.ts'
 import type { EventOf, RuntimeEvent } from '../vocabulary/event.ts'
+import { present } from '../vocabulary/present.ts'
 import { emptyCallLog } from './call-log.ts'
 import { effectsOf, isSuspended } from './effects-of.ts'
 import { evolveCalls, requireClosed, withDelta, withRequest, withToolInput } from './evolve-calls.ts'
 import { attemptFailed, calling, replied, withAttempt, withUsage } from './evolve-model.ts'
-import { appendMessage, emptyHistory, messagesOf } from './history.ts'
+import { guardrailsChecked, outputChecked, tripped, withInputCheck } from './evolve-checks.ts'
+import { carried, compacted, compactionStarted, edited, handedOff } from './evolve-history.ts'
+import { guardrailsOn } from './due-checks.ts'
+import { emptyHistory } from './history.ts'
 import { illegal } from './illegal.ts'
 import { factsOf, withMessage } from './run-facts.ts'
 import type { DoneState, RunState } from './state.ts'
-import { definitionTokens, messageTokens } from './token-estimate.ts'
+import { definitionTokens } from './token-estimate.ts'
 import { transitionTable } from './transition-table.ts'
 
 /**
@@ -48,12 +53,11 @@ function firstState(event: RuntimeEvent): RunState {
     definition: event.definition,
     limits: event.limits,
     retry: event.retry,
-    ...(event.sessionId !== undefined && { sessionId: event.sessionId }),
-    ...(event.parent !== undefined && { parent: event.parent }),
+    ...present({ sessionId: event.sessionId, sessionPlace: event.sessionPlace, parent: event.parent }),
     history: emptyHistory(),
     totals: {
       ...{ turns: 0, toolCalls: 0, toolCallsByTool: {}, repeated: 0 },
-      ...{ usage: {}, settledUsage: {}, latestUsage: {} },
+      ...{ children: { runs: 0, turns: 0, toolCalls: 0 }, usage: {}, settledUsage: {}, latestUsage: {} },
     },
     contextTokens: definitionTokens(event.definition),
     waitedMs: 0,
@@ -62,6 +66,7 @@ function firstState(event: RuntimeEvent): RunState {
     pendingInputs: [],
     inputSinceReply: false,
     takeOvers: 0,
+    repairs: 0,
   }
 }
 
@@ -84,6 +89,10 @@ function step(state: RunState, event: RuntimeEvent): RunState {
       return resumed(state, event)
     case 'run_finished':
       return finished(state, event)
+    case 'history_carried':
+      return carried(state, event)
+    case 'history_edited':
+      return edited(state, event)
     case 'input_received':
       return received(state, event)
     case 'input_settled':
@@ -120,10 +129,16 @@ function step(state: RunState, event: RuntimeEvent): RunState {
       return evolveCalls(state, event)
     case 'context_compacted':
       return compacted(state, event)
+    case 'compaction_started':
+      return compactionStarted(state, event)
     case 'agent_handed_off':
-      return { ...state, agent: event.to, definition: event.definition }
+      return handedOff(state, event)
     case 'guardrail_tripped':
-      return state
+      return tripped(state, event)
+    case 'guardrails_checked':
+      return guardrailsChecked(state, event)
+    case 'output_checked':
+      return outputChecked(state, event)
     case 'limit_reached':
       return { ...state, metLimit: { limit: event.limit, policy: event.policy, at: event.at } }
     case 'limit_raised':
@@ -138,28 +153,12 @@ function step(state: RunState, event: RuntimeEvent): RunState {
   }
 }
 
-/** The history with its older messages replaced: cut where no call is parted from its result (law 3). */
-function compacted(state: RunState, event: EventOf<'context_compacted'>): RunState {
-  const messages = messagesOf(state.history)
-  const { replacedMessages, summary } = event
-  if (replacedMessages > messages.length || messages[replacedMessages]?.role === 'tool') {
-    throw illegal(state, event, 'it would part a message from its results')
-  }
-  const kept = [summary, ...messages.slice(replacedMessages)]
-  const contextTokens = kept
-    .map(messageTokens)
-    .reduce((sum, tokens) => sum + tokens, definitionTokens(state.definition))
-  const history = kept.reduce(appendMessage, emptyHistory())
-  const shorter = { contextTokens, history, compactedTurn: state.turn }
-  if (state.phase !== 'streaming' || !state.attempt.failed) return { ...state, ...shorter }
-  const failed = { ...state.attempt.failed, shortened: true as const }
-  return { ...state, ...shorter, attempt: { ...state.attempt, failed } }
-}
-
 function resumed(state: RunState, event: EventOf<'run_resumed'>): RunState {
   const definition = event.definition ?? state.definition
   const interrupted = effectsOf(state).length > 0
-  const next = { ...state, definition, takeOvers: state.takeOvers + (interrupted ? 1 : 0) }
+  const known = new Set((definition.guardrails ?? []).map(({ name }) => name))
+  const takeOvers = state.takeOvers + (interrupted ? 1 : 0)
+  const next = withInputCheck({ ...state, definition, takeOvers }, (name) => known.has(name))
   if (next.phase !== 'executing') return next
   const calls = next.calls.map((call) =>
     call.status === 'started' ? { ...call, status: 'in_doubt' as const } : call,
@@ -169,11 +168,20 @@ function resumed(state: RunState, event: EventOf<'run_resumed'>): RunState {
 
 function received(state: RunState, event: EventOf<'input_received'>): RunState {
   const { message, delivery, receipt } = event
-  if (delivery === 'start') return { ...withMessage(state, message), inputSinceReply: true }
+  if (delivery === 'start') return said(state, message)
   if (receipt === undefined || state.pendingInputs.some((input) => input.receipt === receipt)) {
     throw illegal(state, event, 'input that comes later needs a receipt of its own')
   }
   return { ...state, pendingInputs: [...state.pendingInputs, { receipt, delivery, message }] }
+}
+
+/** A user's message enters the history, and the agent's guardrails have to look at it. */
+function said(state: RunState, message: UserMessage): RunState {
+  const next = { ...withMessage(state, message), inputSinceReply: true }
+  const guardrails = guardrailsOn(state, 'input')
+  if (guardrails.length === 0) return next
+  const from = state.inputSinceReply && state.inputCheck ? state.inputCheck.from : state.history.length
+  return { ...next, inputCheck: { seq: state.seq, from, guardrails } }
 }
 
 function inputSettled(state: RunState, event: EventOf<'input_settled'>): RunState {
@@ -183,7 +191,7 @@ function inputSettled(state: RunState, event: EventOf<'input_settled'>): RunStat
   if (!event.delivered) return rest
   requireClosed(state, event)
   if (state.phase === 'streaming') throw illegal(state, event, 'a model call is in flight')
-  return { ...withMessage(rest, input.message), inputSinceReply: true }
+  return said(rest, input.message)
 }
 
 function finished(state: RunState, event: EventOf<'run_finished'>): DoneState {

@@ -18,6 +18,11 @@ export function emptyHistory(): History {
   return { length: 0, store: { messages: [], digests: [] } }
 }
 
+/** A history of these messages. */
+export function historyOf(messages: readonly Message[]): History {
+  return { length: messages.length, store: { messages: [...messages], digests: [] } }
+}
+
 /** The history with one more message. The one that is handed in stays as it is. */
 export function appendMessage(history: History, message: Message): History {
   const { length, store } = history

@@ -1,6 +1,6 @@
 import type { FinishReason } from '../vocabulary/event.ts'
 import { defaultLimits, type LimitName } from '../vocabulary/limits.ts'
-import { costOf, ratesFor } from '../vocabulary/price.ts'
+import { costOf, ratesFor, type Price } from '../vocabulary/price.ts'
 import type { Action } from './action.ts'
 import { currentPrice, type Call, type RunState } from './state.ts'
 
@@ -29,14 +29,15 @@ export const limitReasons: { readonly [L in LimitName]: FinishReason } = {
 
 /** What of each limit that forbids further model calls is used up at a time. */
 function used(state: RunState, now: number): { readonly [L in LimitName]?: number } {
-  const { inputTokens = 0, outputTokens = 0 } = state.totals.usage
+  const { turns, children, usage, costUsd = 0 } = state.totals
+  const { inputTokens = 0, outputTokens = 0 } = usage
   return {
     // The turn of a further attempt is counted already, and may go on.
-    ...(state.phase !== 'streaming' && { turnsMax: state.totals.turns }),
+    ...(state.phase !== 'streaming' && { turnsMax: turns + children.turns }),
     tokensMax: inputTokens + outputTokens,
     inputTokensMax: inputTokens,
     outputTokensMax: outputTokens,
-    costMaxUsd: state.totals.costUsd ?? 0,
+    costMaxUsd: costUsd,
     durationMaxMs: activeMs(state, now),
   }
 }
@@ -51,16 +52,22 @@ export function usedUpLimit(state: RunState, now: number): LimitFinding | undefi
 }
 
 /** What a model call may use, or the limit that leaves it too little. Reserved before the call, settled after it. */
-export function reserveCall(state: RunState, now: number): LimitFinding | { readonly outputTokens: number } {
+export function reserveCall(
+  state: RunState,
+  now: number,
+  price: Price | undefined = currentPrice(state),
+): LimitFinding | { readonly outputTokens: number } {
   const found = usedUpLimit(state, now)
   if (found) return found
-  const [limit, outputTokens] = outputLeft(state).reduce((least, next) => (next[1] < least[1] ? next : least))
+  const [limit, outputTokens] = outputLeft(state, price).reduce((least, next) =>
+    next[1] < least[1] ? next : least,
+  )
   if (outputTokens >= OUTPUT_TOKENS_MIN) return { outputTokens: Math.floor(outputTokens) }
   return { limit, max: state.limits[limit] ?? 0, used: used(state, now)[limit] ?? 0 }
 }
 
 /** The output tokens that each limit leaves, when the input of the next request has been taken off. */
-function outputLeft(state: RunState): readonly (readonly [LimitName, number])[] {
+function outputLeft(state: RunState, price: Price | undefined): readonly (readonly [LimitName, number])[] {
   const { tokensMax = Infinity, inputTokensMax = Infinity, outputTokensMax = Infinity } = state.limits
   const { costMaxUsd = Infinity } = state.limits
   const { inputTokens = 0, outputTokens = 0 } = state.totals.usage
@@ -68,14 +75,13 @@ function outputLeft(state: RunState): readonly (readonly [LimitName, number])[] 
   return [
     ['tokensMax', tokensMax - input - outputTokens],
     ['outputTokensMax', outputTokensMax - outputTokens],
-    ['costMaxUsd', affordableTokens(state, costMaxUsd - (state.totals.costUsd ?? 0))],
+    ['costMaxUsd', affordableTokens(state, costMaxUsd - (state.totals.costUsd ?? 0), price)],
     ['inputTokensMax', input > inputTokensMax ? 0 : Infinity],
   ]
 }
 
 /** Output tokens that the money left pays for, after the input has been paid. */
-function affordableTokens(state: RunState, leftUsd: number): number {
-  const price = currentPrice(state)
+function affordableTokens(state: RunState, leftUsd: number, price: Price | undefined): number {
   if (leftUsd === Infinity || price === undefined) return Infinity
   const afterInput = leftUsd - costOf(price, { inputTokens: state.contextTokens })
   const perToken = ratesFor(price, state.contextTokens).outputUsd / 1_000_000
@@ -96,7 +102,8 @@ export function deadlineOf(state: RunState): number | undefined {
 
 /** How many more calls the run may start, however many turns it takes. */
 export function callsLeft(state: RunState): number {
-  return (state.limits.toolCallsMax ?? Infinity) - state.totals.toolCalls
+  const { toolCalls, children } = state.totals
+  return (state.limits.toolCallsMax ?? Infinity) - toolCalls - children.toolCalls
 }
 
 /** The limit on repeats, where this call has met it. */

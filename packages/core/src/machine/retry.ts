@@ -2,6 +2,9 @@ import type { ModelFailure } from '../vocabulary/failure.ts'
 import type { Stamp } from './decision.ts'
 import type { StreamingState } from './state.ts'
 
+/** More take-overs than this without a finished reply or result between them are no accident of a process. */
+export const TAKE_OVERS_MAX = 5
+
 /**
  * When a failed model call is tried again, in milliseconds since 1970 UTC; `undefined`: not any more. As long as the
  * provider asks, if that is within bounds; else `base * 2^n` up to the cap, shortened by up to a half at random, so

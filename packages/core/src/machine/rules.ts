@@ -1,3 +1,4 @@
+import type { AgentDefinition } from '../vocabulary/agent-definition.ts'
 import type { Message, ModelRef } from '../vocabulary/content.ts'
 import type { ToolChoice } from '../vocabulary/tool-definition.ts'
 import type { RunState } from './state.ts'
@@ -23,8 +24,18 @@ export interface Compaction {
   readonly contextTokensMax: number
   /** How many of the newest messages stay as they are. */
   readonly keepMessages: number
-  /** Says in one text what the older messages said. Pure. */
-  readonly summarize: (messages: readonly Message[]) => string
+  /**
+   * Says in one text what the older messages said. Pure. Without it, the definition's `summarizer` is asked; without
+   * that too, older messages are left out.
+   */
+  readonly summarize?: (messages: readonly Message[]) => string
+}
+
+/** What another agent needs to take a conversation over. */
+export interface TakingOver {
+  readonly definition: AgentDefinition
+  /** What it is shown of the past, where that is not the history as it is. */
+  readonly messages?: readonly Message[]
 }
 
 /** Code of the agent that the controller asks. Pure functions of the state: a replay asks them again. */
@@ -34,4 +45,6 @@ export interface Rules {
   /** Changes the next turn; asked once a turn, before its first attempt. */
   readonly prepareTurn?: (state: RunState) => TurnChange | undefined
   readonly compaction?: Compaction
+  /** Answers for a handoff tool of the agent what its target takes over with; `undefined` where there is none. */
+  readonly handOff?: (tool: string, messages: readonly Message[]) => TakingOver | undefined
 }

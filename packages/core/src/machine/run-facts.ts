@@ -1,12 +1,18 @@
 import type { Message } from '../vocabulary/content.ts'
-import { appendMessage } from './history.ts'
-import type { RunFacts, RunState } from './state.ts'
-import { messageTokens } from './token-estimate.ts'
+import { addUsage, type Usage } from '../vocabulary/usage.ts'
+import { appendMessage, historyOf } from './history.ts'
+import type { RunFacts, RunState, Totals } from './state.ts'
+import { messageTokens, requestTokens } from './token-estimate.ts'
+
+const phaseFields = [
+  ...['attempt', 'failures', 'turnStartedAt', 'reply', 'calls', 'resultsChecked'],
+  ...['handoff', 'reason', 'detail'],
+]
 
 /** The state without what belongs to its phase. */
 export function factsOf(state: RunState): RunFacts {
   const { phase: _phase, ...facts } = state
-  for (const own of ['attempt', 'failures', 'turnStartedAt', 'reply', 'calls', 'reason', 'detail']) {
+  for (const own of phaseFields) {
     delete (facts as Record<string, unknown>)[own]
   }
   return facts
@@ -16,4 +22,25 @@ export function factsOf(state: RunState): RunFacts {
 export function withMessage<State extends RunState>(state: State, message: Message): State {
   const contextTokens = state.contextTokens + messageTokens(message)
   return { ...state, contextTokens, history: appendMessage(state.history, message) }
+}
+
+/** The state with another history, and with what its next request then has. */
+export function withHistory<State extends RunState>(state: State, messages: readonly Message[]): State {
+  return {
+    ...state,
+    contextTokens: requestTokens(state.definition, messages),
+    history: historyOf(messages),
+  }
+}
+
+/** What the run has used, with what others used for it: a child run, a model that sums up. */
+export function withSpent(totals: Totals, usage: Usage, costUsd?: number): Totals {
+  const spent = {
+    ...totals,
+    usage: addUsage(totals.usage, usage),
+    settledUsage: addUsage(totals.settledUsage, usage),
+  }
+  if (costUsd === undefined) return spent
+  const plus = (sum: number | undefined): number => (sum ?? 0) + costUsd
+  return { ...spent, costUsd: plus(totals.costUsd), settledCostUsd: plus(totals.settledCostUsd) }
 }

@@ -1,9 +1,16 @@
 import type { AgentDefinition } from '../vocabulary/agent-definition.ts'
 import type { AssistantMessage, ModelRef, Opaque, ToolResult, UserMessage } from '../vocabulary/content.ts'
-import type { CallRefusal, FinishReason, ParentRef, ShownChange } from '../vocabulary/event.ts'
+import type {
+  CallRefusal,
+  FinishReason,
+  GuardedThing,
+  Handoff,
+  ParentRef,
+  ShownChange,
+} from '../vocabulary/event.ts'
 import type { ModelFailure } from '../vocabulary/failure.ts'
 import type { RunId, ToolCallId } from '../vocabulary/ids.ts'
-import type { JsonObject } from '../vocabulary/json.ts'
+import type { Json, JsonObject } from '../vocabulary/json.ts'
 import type { LimitName, Limits, OnLimit, RetryPolicy } from '../vocabulary/limits.ts'
 import type { Price } from '../vocabulary/price.ts'
 import type { Recovery, ToolChoice, ToolEffect } from '../vocabulary/tool-definition.ts'
@@ -23,6 +30,8 @@ export interface Totals {
   readonly toolCallsByTool: { readonly [tool: string]: number }
   /** Calls that were not run because their recorded answer was served. */
   readonly repeated: number
+  /** What child runs took. Their usage and cost are in `usage` and `costUsd`. */
+  readonly children: { readonly runs: number; readonly turns: number; readonly toolCalls: number }
   readonly usage: Usage
   readonly costUsd?: number
   /** The part of `usage` and `costUsd` that is not of the latest attempt, whose numbers may still be replaced. */
@@ -53,6 +62,7 @@ export interface RunFacts {
   readonly limits: Limits
   readonly retry: RetryPolicy
   readonly sessionId?: string
+  readonly sessionPlace?: number
   readonly parent?: ParentRef
   /** What the model is shown at the next call: messages whose calls all have their results. */
   readonly history: History
@@ -75,7 +85,34 @@ export interface RunFacts {
   /** The model in use, where it is not the definition's. */
   readonly model?: ModelRef
   readonly metLimit?: MetLimit
+  /** Guardrails that have not looked yet at what the user said last. */
+  readonly inputCheck?: InputCheck
+  /** The guardrail that ends the run. */
+  readonly blocked?: { readonly guardrail: string; readonly on: GuardedThing; readonly detail?: string }
+  /** A model sums up this many of the oldest messages. */
+  readonly compacting?: Compacting
+  /** Answers that did not fit the schema, and that the model was asked to write again. */
+  readonly repairs: number
+  /** The answer, as the schema made it. */
+  readonly output?: { readonly value: Json }
   readonly cancel?: { readonly at: number; readonly by?: string; readonly reason?: string }
+}
+
+/** What is to be looked at before the run may act on it. */
+export interface InputCheck {
+  /** The event by which the last of it entered the history. */
+  readonly seq: number
+  /** Its first message, by its place in the history from 0. */
+  readonly from: number
+  /** Names of the guardrails that have not looked yet. */
+  readonly guardrails: readonly string[]
+}
+
+/** A summary that is being written. */
+export interface Compacting {
+  readonly model: ModelRef
+  readonly replacedMessages: number
+  readonly maxOutputTokens?: number
 }
 
 /** Input that waits for its place. */
@@ -160,7 +197,11 @@ export interface Call {
   readonly status: CallStatus
   readonly effect?: ToolEffect
   readonly recovery?: Recovery
-  /** Of the input that the model wrote. */
+  /** The agent that does the work in a run of its own. */
+  readonly child?: string
+  /** Whom its success hands the conversation to. */
+  readonly handoff?: Handoff
+  /** Of the input that the model wrote, or that a guardrail put in its place. */
   readonly inputDigest?: string
   /** Why a person is asked. */
   readonly askReason?: string
@@ -196,9 +237,16 @@ export type ExecutingState = RunFacts & {
   readonly phase: 'executing'
   readonly reply: Reply
   readonly calls: readonly Call[]
+  /** Guardrails have looked at the results. */
+  readonly resultsChecked?: true
 }
 /** The results are in the history, and the controller decides whether there is another turn. */
-export type InjectingState = RunFacts & { readonly phase: 'injecting'; readonly reply: Reply }
+export type InjectingState = RunFacts & {
+  readonly phase: 'injecting'
+  readonly reply: Reply
+  /** What a call of the turn asks for, and the controller owes: the conversation goes to somebody else. */
+  readonly handoff?: Handoff & { readonly tool: string }
+}
 /** The end. Nothing follows. */
 export type DoneState = RunFacts & {
   readonly phase: 'done'
@@ -211,6 +259,12 @@ export interface Reply {
   readonly message: AssistantMessage
   readonly finalizing: boolean
   readonly failure?: ModelFailure
+  /** Names of the tools that were offered, where not all of them were. */
+  readonly offered?: readonly string[]
+  /** Whether the answer fits the schema, once that is known. */
+  readonly fit?: { readonly valid: boolean; readonly error?: string }
+  /** Guardrails have looked at the answer. */
+  readonly guarded?: true
 }
 
 /** Everything that is known of a run: a fold of its events, nothing else. */

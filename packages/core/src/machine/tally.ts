@@ -1,5 +1,6 @@
 import type { RuntimeEvent } from '../vocabulary/event.ts'
-import type { ToolCallId } from '../vocabulary/ids.ts'
+import type { RunId, ToolCallId } from '../vocabulary/ids.ts'
+import { present } from '../vocabulary/present.ts'
 import { openTurnCalls, type Call, type RunState } from './state.ts'
 
 /** The two halves, counted. The books balance when `open` is empty. */
@@ -28,6 +29,8 @@ export function tallyOf(events: Iterable<RuntimeEvent>): Tally {
 
 /** A call that waits for a person. */
 export interface PendingApproval {
+  /** The run that asked: a child run, it may be. */
+  readonly runId: RunId
   readonly toolCallId: ToolCallId
   readonly name: string
   readonly input: Call['input']
@@ -38,6 +41,8 @@ export interface PendingApproval {
 
 /** A call that goes on outside, until someone settles it. */
 export interface DeferredCall {
+  /** The run that waits: a child run, it may be. */
+  readonly runId: RunId
   readonly toolCallId: ToolCallId
   readonly name: string
   /** What the tool gave the outside to name the call by. */
@@ -49,7 +54,7 @@ export interface DeferredCall {
 /** Which calls of a run wait to be settled. */
 export function deferredCalls(state: RunState): readonly DeferredCall[] {
   return openTurnCalls(state).flatMap(({ toolCallId, name, status, deferred }) =>
-    status === 'deferred' && deferred ? [{ toolCallId, name, ...deferred }] : [],
+    status === 'deferred' && deferred ? [{ runId: state.runId, toolCallId, name, ...deferred }] : [],
   )
 }
 
@@ -58,6 +63,7 @@ export function pendingApprovals(state: RunState): readonly PendingApproval[] {
   return openTurnCalls(state).flatMap((call) => {
     const { toolCallId, name, input, inputDigest, askReason, status } = call
     if (status !== 'awaiting_approval' || inputDigest === undefined) return []
-    return [{ toolCallId, name, input, inputDigest, ...(askReason !== undefined && { reason: askReason }) }]
+    const { runId } = state
+    return [{ runId, toolCallId, name, input, inputDigest, ...present({ reason: askReason }) }]
   })
 }

@@ -24,6 +24,11 @@ export function definitionTokens({ instructions, tools }: AgentDefinition): numb
   return textTokens(instructions) + textTokens(JSON.stringify(tools))
 }
 
+/** About how many input tokens a request of these messages has. */
+export function requestTokens(definition: AgentDefinition, messages: readonly Message[]): number {
+  return messages.map(messageTokens).reduce((sum, tokens) => sum + tokens, definitionTokens(definition))
+}
+
 function partTokens(parts: readonly { readonly type: string }[]): number {
   return parts.reduce((sum, part) => {
     if (part.type === 'image' || part.type === 'file') return sum + ATTACHMENT_TOKENS

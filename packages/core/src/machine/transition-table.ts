@@ -11,6 +11,7 @@ function anywhere(phase: Phase): Row {
     limit_reached: phase,
     limit_raised: phase,
     guardrail_tripped: phase,
+    guardrails_checked: phase,
     usage_updated: phase,
     input_received: phase,
     input_settled: phase,
@@ -25,6 +26,9 @@ function anywhere(phase: Phase): Row {
 export const transitionTable: { readonly [P in Phase]: Row } = {
   idle: {
     ...anywhere('idle'),
+    history_carried: 'idle',
+    history_edited: 'idle',
+    compaction_started: 'idle',
     context_compacted: 'idle',
     model_call_started: 'streaming',
     run_finished: 'done',
@@ -38,6 +42,7 @@ export const transitionTable: { readonly [P in Phase]: Row } = {
     tool_request_ready: 'streaming',
     model_stream_failed: 'streaming',
     tool_result: 'streaming',
+    compaction_started: 'streaming',
     context_compacted: 'streaming',
     model_call_started: 'streaming',
     assistant_message_finished: 'collecting',
@@ -45,6 +50,8 @@ export const transitionTable: { readonly [P in Phase]: Row } = {
   },
   collecting: {
     ...anywhere('collecting'),
+    output_checked: 'collecting',
+    compaction_started: 'collecting',
     context_compacted: 'collecting',
     tool_requests_collected: 'executing',
     model_call_started: 'streaming',
@@ -62,6 +69,7 @@ export const transitionTable: { readonly [P in Phase]: Row } = {
   },
   injecting: {
     ...anywhere('injecting'),
+    compaction_started: 'injecting',
     context_compacted: 'injecting',
     agent_handed_off: 'injecting',
     model_call_started: 'streaming',

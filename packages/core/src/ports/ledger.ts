@@ -38,6 +38,15 @@ export interface InboxEntry {
 export interface RunRecord {
   readonly runId: RunId
   readonly head: Head
+  /** The conversation that it belongs to, and its place there, as its `run_started` says. */
+  readonly sessionId?: string
+  readonly sessionPlace?: number
+}
+
+/** Which runs a list shows: those that are all of what is named. */
+export interface RunFilter {
+  /** Runs of one session; the last place comes first. */
+  readonly sessionId?: string
 }
 
 /**
@@ -48,11 +57,12 @@ export interface RunRecord {
  *   makes it. When the head is another, `LedgerConflictError`, with nothing written; except that events which stand
  *   there already, byte for byte, from the same epoch, are a lost acknowledgement and succeed.
  *   One `run_finished` a run, one `tool_result` a call, one `tool_started` and one `approval_decided` a call and attempt:
- *   a second is a `LedgerConflictError` too, whatever the head.
+ *   a second is a `LedgerConflictError` of kind `unique` too, whatever the head. So is a second run at one place of a
+ *   session, whatever the run.
  * - `acquire` raises the epoch by one, durably, and answers the head. From then on no other writer can append.
  *   `RunNotFoundError` for a run that is not there.
  * - `read` yields events in order of `seq`, in constant memory; bounds are inclusive. A run that is not there is empty.
- * - `runs` yields every run, the newest first.
+ * - `runs` yields every run, or those of a session, the newest first.
  * - `put` adds to the inbox of a run, from any process, durably; it answers `false` when the key was there before
  *   (taken or not). `RunNotFoundError` for a run that is not there.
  * - `inbox` answers the entries not yet taken, in the order they were put.
@@ -73,7 +83,7 @@ export interface Ledger {
     runId: RunId,
     range?: { readonly fromSeq?: number; readonly toSeq?: number },
   ): AsyncIterable<RuntimeEvent>
-  runs(): AsyncIterable<RunRecord>
+  runs(filter?: RunFilter): AsyncIterable<RunRecord>
   put(runId: RunId, entry: InboxEntry): Promise<boolean>
   inbox(runId: RunId): Promise<readonly InboxEntry[]>
   changes(runId: RunId): Observable<void>

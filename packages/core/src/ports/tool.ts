@@ -1,4 +1,5 @@
 import type { Observable } from 'rxjs'
+import type { Handoff } from '../vocabulary/event.ts'
 import type { RunId, ToolCallId } from '../vocabulary/ids.ts'
 import type { JsonObject } from '../vocabulary/json.ts'
 import type { CallVerdict, Reconciliation, ToolSignal } from '../vocabulary/signal.ts'
@@ -38,6 +39,10 @@ export interface Tool extends ToolDefinition {
   readonly recovery: Recovery
   /** After this many milliseconds the call is given up as `timed_out`. */
   readonly timeoutMs?: number
+  /** The agent that does the work in a run of its own; only `agentTool` makes such a tool, and only a runtime runs it. */
+  readonly child?: string
+  /** Its success hands the conversation over. */
+  readonly handoff?: Handoff
   check(input: JsonObject, context: CallContext): CallVerdict | Promise<CallVerdict>
   run(call: ToolRun): Observable<ToolSignal>
   reconcile?(call: Omit<ToolRun, 'cancelled$'>): Promise<Reconciliation>

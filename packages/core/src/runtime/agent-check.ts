@@ -1,5 +1,6 @@
 import { ConfigurationError } from '../errors.ts'
 import type { Model } from '../ports/model.ts'
+import type { CompactionOptions } from './agent.ts'
 import type { Tool } from '../ports/tool.ts'
 import { limitNames, onLimits, type Limits, type RetryPolicy } from '../vocabulary/limits.ts'
 import { faultOf, jsonObject } from '../vocabulary/schema.ts'
@@ -57,6 +58,20 @@ function toolFault(tool: Tool): string | undefined {
     return 'says recovery reconcile, but has no function for it'
   }
   return undefined
+}
+
+/** Refuses a compaction that could never take place, or would leave nothing. */
+export function requireCompaction(agent: string, compaction: CompactionOptions | undefined): void {
+  if (compaction === undefined) return
+  requireNumber(`compaction.contextTokensMax of agent ${agent}`, compaction.contextTokensMax, 0)
+  requireNumber(`compaction.keepMessages of agent ${agent}`, compaction.keepMessages, 0)
+  const { summarize } = compaction
+  if (typeof summarize === 'object') requireModel(agent, summarize)
+  else if (summarize !== undefined && typeof summarize !== 'function') {
+    throw new ConfigurationError(
+      `compaction.summarize of agent ${agent} is neither a model nor a function. Leave it out to leave older messages out.`,
+    )
+  }
 }
 
 /** Refuses limits that are no maxima. */

@@ -20,6 +20,28 @@ export function onceKeyOf(event: RuntimeEvent): string | undefined {
   return undefined
 }
 
+/** A run's place in a conversation: in a ledger each is taken once. */
+export interface SessionPlace {
+  readonly sessionId: string
+  readonly sessionPlace: number
+}
+
+/** The place that a run takes with its first event; `undefined` for a run without a session. */
+export function sessionPlaceOf(events: readonly RuntimeEvent[]): SessionPlace | undefined {
+  const [first] = events
+  if (first?.type !== 'run_started' || first.sessionId === undefined) return undefined
+  return { sessionId: first.sessionId, sessionPlace: first.sessionPlace ?? 1 }
+}
+
+/** The refusal of a run whose place in its session another run has taken. */
+export function placeTaken(runId: RunId, { sessionId, sessionPlace }: SessionPlace): LedgerConflictError {
+  return new LedgerConflictError(
+    'unique',
+    `Run ${runId} cannot be run ${sessionPlace} of session ${sessionId}: another run is, and two runs that both ` +
+      'follow the same one would be two histories. Nothing was written. Start the run again, behind the one that stands.',
+  )
+}
+
 const envelopeIntegers = ['seq', 'epoch', 'turn', 'at', 'v'] as const
 
 /**

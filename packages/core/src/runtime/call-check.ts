@@ -1,11 +1,15 @@
 import type { Call } from '../machine/state.ts'
+import type { Clock } from '../ports/clock.ts'
 import type { CallContext, Tool } from '../ports/tool.ts'
 import type { JsonObject } from '../vocabulary/json.ts'
+import { present } from '../vocabulary/present.ts'
 import { faultOf } from '../vocabulary/schema.ts'
 import { verdictSchema } from '../vocabulary/signal-schema.ts'
 import type { CallVerdict, CheckedCall, Signal } from '../vocabulary/signal.ts'
 import type { ToolEffect } from '../vocabulary/tool-definition.ts'
 import { textOfError } from './error-text.ts'
+import { findsInCall, guardrailsFor } from './guardrail-check.ts'
+import type { Guardrail, GuardrailContext } from './guardrail.ts'
 
 /** A call as an agent's approval policy sees it. */
 export interface PolicyCall extends CallContext {
@@ -26,50 +30,109 @@ export type PolicyVerdict = 'run' | 'ask' | { readonly ask: string } | { readonl
 export interface CallChecker {
   readonly tools: readonly Tool[]
   readonly approval?: ApprovalPolicy
+  readonly guardrails?: readonly Guardrail[]
+}
+
+/** Where the calls stand, and what their check may use. */
+export interface CheckContext extends GuardrailContext {
+  readonly clock: Clock
+  /** Names of the tools that the turn offered, where not all of them. */
+  readonly offered?: readonly string[]
 }
 
 /** Checks every call of a reply against its tool and the agent's policy, and posts one `calls_checked`. Runs nothing. */
 export async function checkCalls(
   calls: readonly Call[],
   checker: CallChecker,
-  context: Omit<CallContext, 'toolCallId'>,
+  context: CheckContext,
   post: (signal: Signal) => void,
 ): Promise<void> {
+  const { turn, offered } = context
+  const tools = checker.tools.filter(({ name }) => offered === undefined || offered.includes(name))
+  // Who is to go on cannot be two: the first to be asked for is.
+  const handoff = calls.find(({ name }) => tools.some((tool) => tool.name === name && tool.handoff))
   const checked = await Promise.all(
     calls.map(async (call): Promise<CheckedCall> => {
       const { toolCallId, name } = call
-      const tool = checker.tools.find((known) => known.name === name)
+      const tool = tools.find((known) => known.name === name)
       if (tool === undefined) {
         const text = `There is no tool named ${name}. Nothing was run; use one of the tools you were given.`
         return { toolCallId, verdict: { kind: 'refuse', outcome: 'unknown_tool', text } }
       }
-      const { effect, recovery } = tool
-      const verdict = await verdictOn(call, tool, checker.approval, { ...context, toolCallId })
-      return { toolCallId, effect, recovery, verdict }
+      const { effect, recovery, child } = tool
+      const known = { toolCallId, effect, recovery, ...present({ child, handoff: tool.handoff }) }
+      if (tool.handoff && call !== handoff) {
+        const text =
+          'The conversation can be handed over once in a reply, and another call did. Nothing was run.'
+        return { ...known, verdict: { kind: 'refuse', outcome: 'skipped', text } }
+      }
+      return { ...known, ...(await verdictOn(call, tool, checker, context)) }
     }),
   )
-  post({ type: 'calls_checked', turn: context.turn, calls: checked })
+  post({ type: 'calls_checked', turn, calls: checked })
 }
 
+type Judged = Pick<CheckedCall, 'verdict' | 'finds' | 'input'>
+
+/** The tool's own say, then what the guardrails make of the input, then the agent's policy about what is left. */
 async function verdictOn(
-  { name, input, malformed }: Call,
+  call: Call,
   tool: Tool,
-  approval: ApprovalPolicy | undefined,
-  context: CallContext,
+  { approval, guardrails = [] }: CallChecker,
+  context: CheckContext,
+): Promise<Judged> {
+  const { toolCallId, name } = call
+  const own = await toolVerdict(call, tool, context)
+  const looking = guardrailsFor(guardrails, 'tool_input')
+  if (own.kind === 'refuse' || looking.length === 0)
+    return { verdict: await judged(own, call, tool, approval, context) }
+  const { finds, input, blocked } = await findsInCall(
+    looking,
+    { toolCallId, name, input: call.input },
+    context,
+    context.clock,
+  )
+  if (blocked !== undefined) return { finds, verdict: { kind: 'refuse', outcome: 'denied', text: blocked } }
+  if (input === undefined) return { finds, verdict: await judged(own, call, tool, approval, context) }
+  const changed = { ...call, input }
+  const verdict = await toolVerdict(changed, tool, context)
+  return { finds, input, verdict: await judged(verdict, changed, tool, approval, context) }
+}
+
+async function toolVerdict(
+  { input, malformed, toolCallId }: Call,
+  tool: Tool,
+  { runId, turn }: CheckContext,
 ): Promise<CallVerdict> {
   if (malformed) {
     const text = `The input is not a JSON object (${malformed.error}). Nothing was run; ask again with a JSON object that fits the schema.`
     return { kind: 'refuse', outcome: 'invalid_input', text }
   }
   try {
-    const verdict = requireVerdict(await tool.check(input, context))
-    if (verdict.kind === 'refuse' || approval === undefined) return verdict
-    const policy = await approval({ ...context, name, input, effect: tool.effect })
-    return requireVerdict(stricter(verdict, policy))
+    return requireVerdict(await tool.check(input, { runId, turn, toolCallId }))
   } catch (error) {
-    const text = `The check of this call failed, so it was not run: ${textOfError(error)}`
-    return { kind: 'refuse', outcome: 'denied', text }
+    return failedCheck(error)
   }
+}
+
+async function judged(
+  verdict: CallVerdict,
+  { name, input, toolCallId }: Call,
+  { effect }: Tool,
+  approval: ApprovalPolicy | undefined,
+  { runId, turn }: CheckContext,
+): Promise<CallVerdict> {
+  if (verdict.kind === 'refuse' || approval === undefined) return verdict
+  try {
+    return requireVerdict(stricter(verdict, await approval({ runId, turn, toolCallId, name, input, effect })))
+  } catch (error) {
+    return failedCheck(error)
+  }
+}
+
+function failedCheck(error: unknown): CallVerdict {
+  const text = `The check of this call failed, so it was not run: ${textOfError(error)}`
+  return { kind: 'refuse', outcome: 'denied', text }
 }
 
 /** Tools and policies may be written without a compiler. */

@@ -1,15 +1,19 @@
-import type { Subscription } from 'rxjs'
 import { effectsOf, type Effect } from '../machine/effects-of.ts'
-import { modelRequest, sameModel } from '../machine/model-request.ts'
+import { sameModel } from '../machine/model-request.ts'
 import type { RunState } from '../machine/state.ts'
 import type { Host } from '../ports/clock.ts'
 import type { Model } from '../ports/model.ts'
 import type { ModelRef } from '../vocabulary/content.ts'
 import type { Signal } from '../vocabulary/signal.ts'
 import type { Agent } from './agent.ts'
-import { startModelCall } from './model-effect.ts'
 import { checkCalls } from './call-check.ts'
-import { reconcileCall, startTool, type RunningTool } from './tool-effect.ts'
+import { checkAnswer, checkGuardrails, summarize } from './check-effects.ts'
+import type { ChildRuns } from './child-runs.ts'
+import { startChild } from './child-effect.ts'
+import { contextOf } from './guardrail-check.ts'
+import { startModelCall } from './model-effect.ts'
+import { modelRequest } from '../machine/model-request.ts'
+import { reconcileCall, startTool } from './tool-effect.ts'
 
 /** Something in flight. */
 interface InFlight {
@@ -17,21 +21,25 @@ interface InFlight {
   stop(): void
 }
 
+/** Whose effects they are, and what they may use. */
+export interface EffectOptions {
+  readonly agentNamed: (name: string) => Agent<unknown>
+  readonly host: Host
+  readonly children: ChildRuns
+  readonly post: (signal: Signal) => void
+}
+
 /**
  * Keeps in flight what the state says must be, and nothing else. Starts each effect once: a key that was started is
  * never started again, whatever became of it.
  */
 export class Effects {
-  readonly #agent: Agent
-  readonly #host: Host
-  readonly #post: (signal: Signal) => void
+  readonly #options: EffectOptions
   readonly #started = new Set<string>()
   readonly #inFlight = new Map<string, InFlight>()
 
-  constructor(agent: Agent, host: Host, post: (signal: Signal) => void) {
-    this.#agent = agent
-    this.#host = host
-    this.#post = post
+  constructor(options: EffectOptions) {
+    this.#options = options
   }
 
   /** Whether anything that the state wants is in flight. */
@@ -66,71 +74,76 @@ export class Effects {
 
   #start(effect: Effect, state: RunState): InFlight {
     let stopped = false
+    const { host } = this.#options
     const post = (signal: Signal): void => {
-      if (!stopped) this.#post(signal)
+      if (!stopped) this.#options.post(signal)
     }
-    const stopWith = (stop?: () => void): InFlight => ({
+    const { stop, cancel } = this.#begin(effect, state, post)
+    return {
+      ...(cancel && { cancel }),
       stop: () => {
         stopped = true
         try {
           stop?.()
         } catch (error) {
-          // Whoever cannot let go is left behind: the run does not depend on it any more.
-          this.#host.report(error)
+          // A faulty adapter or tool must not stop the run that lets go of it.
+          host.report(error)
         }
       },
-    })
+    }
+  }
+
+  #begin(
+    effect: Effect,
+    state: RunState,
+    post: (signal: Signal) => void,
+  ): { readonly stop?: () => void; readonly cancel?: (reason: string) => void } {
+    const { host, children } = this.#options
+    const { clock } = host
+    const agent = this.#options.agentNamed(state.agent)
     const { runId, turn } = state
     switch (effect.kind) {
       case 'model_call': {
-        if (state.phase !== 'streaming') return stopWith()
-        const call = {
-          model: this.#model(state.attempt.model),
-          request: modelRequest(state),
-          turn,
-          attempt: state.attempt.number,
-        }
-        const subscription: Subscription | undefined = startModelCall(call, this.#host.clock, post)
-        return stopWith(() => subscription?.unsubscribe())
+        if (state.phase !== 'streaming') return {}
+        const { attempt } = state
+        const call = { model: modelOf(agent, attempt.model), request: modelRequest(state), turn }
+        const { timeouts } = agent
+        return { stop: startModelCall({ ...call, attempt: attempt.number, timeouts }, clock, post) }
       }
       case 'check_calls': {
-        if (state.phase !== 'collecting') return stopWith()
-        void checkCalls(state.calls, this.#agent, { runId, turn }, post)
-        return stopWith()
+        if (state.phase !== 'collecting') return {}
+        const { offered } = state.reply
+        const context = { ...contextOf(state), clock, ...(offered && { offered }) }
+        void checkCalls(state.calls, agent, context, post)
+        return {}
       }
       case 'tool': {
         const { call } = effect
-        const tool = this.#tool(call.name)
+        if (call.child !== undefined) return startChild({ state, call, children, clock }, post)
+        const tool = agent.tools.find(({ name }) => name === call.name)
         const context = { runId, turn, toolCallId: call.toolCallId }
-        if (tool === undefined) {
-          const text = `The tool ${call.name} is not there any more.`
-          const ended = {
-            toolCallId: call.toolCallId,
-            attempt: call.attempts,
-            outcome: 'failed',
-            durationMs: 0,
-          } as const
-          post({ type: 'tool_ended', ...ended, content: [{ type: 'text', text }] })
-          return stopWith()
-        }
-        const running: RunningTool = startTool({ tool, call, context, host: this.#host }, post)
-        return { ...stopWith(() => running.abandon()), cancel: (reason) => running.cancel(reason) }
+        const running = startTool({ tool, call, context, host }, post)
+        return { stop: () => running.abandon(), cancel: (reason) => running.cancel(reason) }
       }
       case 'reconcile': {
         const { call } = effect
         const context = { runId, turn, toolCallId: call.toolCallId }
-        void reconcileCall({ tool: this.#tool(call.name), call, context, host: this.#host }, post)
-        return stopWith()
+        const tool = agent.tools.find(({ name }) => name === call.name)
+        void reconcileCall({ tool, call, context, host }, post)
+        return {}
       }
+      case 'guardrails':
+        void checkGuardrails({ effect, state, agent, clock }, post)
+        return {}
+      case 'check_output':
+        void checkAnswer(state, agent, post)
+        return {}
+      case 'summarize':
+        return { stop: summarize({ effect, state, agent, clock }, post) }
     }
   }
+}
 
-  #model(ref: ModelRef): Model {
-    const { model, fallbacks } = this.#agent
-    return [model, ...fallbacks].find((known) => sameModel(known, ref)) ?? model
-  }
-
-  #tool(name: string): Agent['tools'][number] | undefined {
-    return this.#agent.tools.find((tool) => tool.name === name)
-  }
+function modelOf({ model, fallbacks }: Agent<unknown>, ref: ModelRef): Model {
+  return [model, ...fallbacks].find((known) => sameModel(known, ref)) ?? model
 }

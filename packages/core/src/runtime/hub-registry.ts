@@ -1,12 +1,14 @@
 import type { RunId } from '../vocabulary/ids.ts'
 import { RunHub, type HubOptions } from './run-hub.ts'
 
+type OwnOptions = 'runId' | 'hubOf' | 'onDriving' | 'onFailure'
+
 /**
  * The hubs of one runtime, one a run: so a run is driven once in it, and everyone who watches a run watches the same.
  * A hub is held as long as its run is driven or somebody is subscribed; for the rest, who has a handle holds it.
  */
 export class HubRegistry {
-  readonly #options: Omit<HubOptions, 'runId' | 'onDriving' | 'onFailure'>
+  readonly #options: Omit<HubOptions, OwnOptions>
   readonly #hubs = new Map<RunId, WeakRef<RunHub>>()
   readonly #driving = new Set<RunHub>()
   readonly #watched = new Set<{ readonly hub: RunHub }>()
@@ -14,7 +16,7 @@ export class HubRegistry {
     if (this.#hubs.get(runId)?.deref() === undefined) this.#hubs.delete(runId)
   })
 
-  constructor(options: Omit<HubOptions, 'runId' | 'onDriving' | 'onFailure'>) {
+  constructor(options: Omit<HubOptions, OwnOptions>) {
     this.#options = options
   }
 
@@ -25,6 +27,7 @@ export class HubRegistry {
     const hub: RunHub = new RunHub({
       ...this.#options,
       runId,
+      hubOf: (other) => this.hubOf(other),
       onDriving: (driving) => (driving ? this.#driving.add(hub) : this.#driving.delete(hub)),
       onFailure: () => this.#hubs.delete(runId),
     })

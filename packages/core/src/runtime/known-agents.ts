@@ -4,33 +4,68 @@ import type { ModelRef } from '../vocabulary/content.ts'
 import type { Price } from '../vocabulary/price.ts'
 import type { Agent } from './agent.ts'
 import { requireAgent } from './agent-check.ts'
+import { isAgentTool } from './agent-tool.ts'
+import { handOffRule } from './handoff.ts'
 
 /** Says what a model costs; `undefined` where it does not know. */
 export type Prices = { readonly [modelId: string]: Price } | ((model: ModelRef) => Price | undefined)
 
 /** The agents that a runtime knows, by the name that the ledger records, with what their models cost. */
 export interface KnownAgents {
-  /** Takes an agent in. Throws a `ConfigurationError` where another has its name. */
-  readonly know: (agent: Agent) => Agent
-  readonly named: (name: string) => Agent | undefined
+  /**
+   * Takes an agent in, with all that it may hand over to and that work for it. Throws a `ConfigurationError` where
+   * another has its name.
+   */
+  readonly know: (agent: Agent<unknown>) => Agent<unknown>
+  readonly named: (name: string) => Agent<unknown> | undefined
 }
 
 /** A runtime's agents; none at first. */
 export function knownAgents(prices: Prices): KnownAgents {
-  const known = new Map<string, Agent>()
-  const know = (agent: Agent): Agent => {
+  const known = new Map<string, Agent<unknown>>()
+  const sources = new Map<string, Agent<unknown>>()
+  const know = (agent: Agent<unknown>): Agent<unknown> => {
     requireAgent(agent)
-    const other = known.get(agent.name)
-    if (other && other.definition.digest !== agent.definition.digest) {
+    const { name, definition, handoffs } = agent
+    const other = known.get(name)
+    if (other && other.definition.digest !== definition.digest) {
       throw new ConfigurationError(
-        `Two different agents are named ${agent.name}; a resume could not tell which one a run belongs to. Rename one.`,
+        `Two different agents are named ${name}; a resume could not tell which one a run belongs to. Rename one.`,
       )
     }
-    const priced = { ...agent, definition: withPrices(agent.definition, prices) }
-    known.set(agent.name, priced)
-    return priced
+    if (other && (sources.get(name) === agent || other === agent)) return other
+    const priced = { ...agent, definition: withPrices(definition, prices) }
+    known.set(name, priced)
+    sources.set(name, agent)
+    // Known before the others are looked at: agents may name each other in a circle.
+    for (const next of neighbours(agent)) know(next)
+    const handOff = handOffRule(
+      () => handoffs,
+      (next) => know(next).definition,
+    )
+    return Object.assign(priced, { rules: { ...agent.rules, handOff } })
   }
   return { know, named: (name) => known.get(name) }
+}
+
+/** The agents that may come to work in a run of this one: those that it hands over to, and those that work for it. */
+export function neighbours({ handoffs, tools }: Agent<unknown>): readonly Agent<unknown>[] {
+  return [
+    ...handoffs.flatMap(({ agent }) => (agent ? [agent] : [])),
+    ...tools.flatMap((tool) => (isAgentTool(tool) ? [tool.agent] : [])),
+  ]
+}
+
+/** An agent, and all that may come to work in its runs. */
+export function reachableAgents(agent: Agent<unknown>): readonly Agent<unknown>[] {
+  const found = new Map<string, Agent<unknown>>()
+  const visit = (each: Agent<unknown>): void => {
+    if (found.has(each.name)) return
+    found.set(each.name, each)
+    neighbours(each).forEach(visit)
+  }
+  visit(agent)
+  return [...found.values()]
 }
 
 function withPrices(definition: AgentDefinition, prices: Prices): AgentDefinition {
@@ -38,10 +73,11 @@ function withPrices(definition: AgentDefinition, prices: Prices): AgentDefinitio
     const price = typeof prices === 'function' ? prices(model) : prices[model.modelId]
     return price ? { price } : {}
   }
-  const { fallbacks } = definition
+  const { fallbacks, summarizer } = definition
   return {
     ...definition,
     ...priceOf(definition.model),
     ...(fallbacks && { fallbacks: fallbacks.map(({ model }) => ({ model, ...priceOf(model) })) }),
+    ...(summarizer && { summarizer: { ...summarizer, ...priceOf(summarizer.model) } }),
   }
 }

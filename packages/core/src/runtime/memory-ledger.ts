@@ -2,6 +2,7 @@ import { filter, map, Subject } from 'rxjs'
 import { LedgerUnavailableError, RunNotFoundError } from '../errors.ts'
 import type { Ledger } from '../ports/ledger.ts'
 import type { RunId } from '../vocabulary/ids.ts'
+import type { SessionPlace } from './append-rules.ts'
 import { MemoryRun } from './memory-run.ts'
 
 /**
@@ -12,6 +13,14 @@ export function memoryLedger(): Ledger {
   const changed$ = new Subject<RunId>()
   let store: Map<RunId, MemoryRun> | undefined = new Map()
 
+  /** The runs of each session, in order. */
+  const sessions = new Map<string, Set<MemoryRun>>()
+
+  function join(run: MemoryRun): void {
+    const { sessionId } = run.record
+    if (sessionId === undefined) return
+    sessions.set(sessionId, (sessions.get(sessionId) ?? new Set()).add(run))
+  }
   function openStore(): Map<RunId, MemoryRun> {
     if (store) return store
     throw new LedgerUnavailableError(
@@ -27,8 +36,11 @@ export function memoryLedger(): Ledger {
   return {
     async append(runId, expected, events, options) {
       const run = openStore().get(runId) ?? new MemoryRun(runId)
-      const head = run.append(expected, events, options)
+      const taken = ({ sessionId, sessionPlace }: SessionPlace): boolean =>
+        [...(sessions.get(sessionId) ?? [])].some((other) => other.record.sessionPlace === sessionPlace)
+      const head = run.append(expected, events, options, taken)
       if (head.seq > 0) openStore().set(runId, run)
+      join(run)
       changed$.next(runId)
       return head
     },
@@ -43,9 +55,10 @@ export function memoryLedger(): Ledger {
     async *read(runId, range) {
       yield* openStore().get(runId)?.read(range?.fromSeq, range?.toSeq) ?? []
     },
-    async *runs() {
-      const newestFirst = [...openStore().values()].toReversed()
-      for (const { runId, head } of newestFirst) yield { runId, head }
+    async *runs({ sessionId } = {}) {
+      const all = [...openStore().values()]
+      const found = sessionId === undefined ? all : [...(sessions.get(sessionId) ?? [])]
+      for (const { record } of found.toReversed()) yield record
     },
     async put(runId, entry) {
       const isNew = requireRun(runId).put(entry)
@@ -63,6 +76,7 @@ export function memoryLedger(): Ledger {
     },
     async close() {
       store = undefined
+      sessions.clear()
       changed$.complete()
     },
   }

@@ -1,14 +1,17 @@
-import type { AppendOptions, ExpectedHead, Head, InboxEntry } from '../ports/ledger.ts'
+import type { AppendOptions, ExpectedHead, Head, InboxEntry, RunRecord } from '../ports/ledger.ts'
 import type { RuntimeEvent } from '../vocabulary/event.ts'
 import type { RunId } from '../vocabulary/ids.ts'
 import {
   emptyHead,
   onceKeyOf,
+  placeTaken,
   requireHead,
   requireInboxKey,
   requireWellFormed,
   secondFact,
+  sessionPlaceOf,
   storableText,
+  type SessionPlace,
 } from './append-rules.ts'
 
 /**
@@ -24,6 +27,8 @@ export class MemoryRun {
   readonly #inbox = new Map<string, string>()
   /** Every key ever put. */
   readonly #inboxKeys = new Set<string>()
+  /** Where the run stands in its session, once it has begun. */
+  #place: SessionPlace | undefined
 
   constructor(runId: RunId) {
     this.runId = runId
@@ -33,7 +38,17 @@ export class MemoryRun {
     return { seq: this.#events.length, epoch: this.#epoch }
   }
 
-  append(expected: ExpectedHead, events: readonly RuntimeEvent[], options: AppendOptions): Head {
+  get record(): RunRecord {
+    return { runId: this.runId, head: this.head, ...this.#place }
+  }
+
+  /** Appends; `isTaken` says whether another run has a place in a session. */
+  append(
+    expected: ExpectedHead,
+    events: readonly RuntimeEvent[],
+    options: AppendOptions,
+    isTaken: (place: SessionPlace) => boolean,
+  ): Head {
     requireWellFormed(this.runId, expected, events)
     const texts = events.map((event) => {
       return storableText(event, `Event ${event.seq} (${event.type}) of run ${this.runId}`)
@@ -44,6 +59,9 @@ export class MemoryRun {
     }
     requireHead(this.runId, this.head, expected)
     const onceKeys = this.#unstatedKeys(events)
+    const place = expected.expectedSeq === 0 ? sessionPlaceOf(events) : undefined
+    if (place && isTaken(place)) throw placeTaken(this.runId, place)
+    this.#place ??= place
     for (const text of texts) this.#events.push(text)
     for (const key of onceKeys) this.#onceKeys.add(key)
     for (const key of options.takes ?? []) this.#inbox.delete(key)

@@ -1,7 +1,8 @@
 import type { Subscription } from 'rxjs'
 import { namedTextOfError } from './error-text.ts'
 import { ProviderError } from '../errors.ts'
-import type { Clock } from '../ports/clock.ts'
+import type { Cancel, Clock } from '../ports/clock.ts'
+import type { ModelTimeouts } from './agent.ts'
 import type { Model } from '../ports/model.ts'
 import type { ModelFailure } from '../vocabulary/failure.ts'
 import type { ModelRequest } from '../vocabulary/model-request.ts'
@@ -16,30 +17,53 @@ export interface ModelCall {
   readonly request: ModelRequest
   readonly turn: number
   readonly attempt: number
+  readonly timeouts?: ModelTimeouts
 }
 
 /**
  * Calls the model and posts what it reports. Whatever the adapter does, exactly one of `model_finished` and
- * `model_failed` is posted, last; unless the subscription is ended first, which closes the connection.
+ * `model_failed` is posted, last; unless the call is given up first by what this answers, which closes the connection.
  */
 export function startModelCall(
-  { model, request, turn, attempt }: ModelCall,
+  { model, request, turn, attempt, timeouts = {} }: ModelCall,
   clock: Clock,
   post: (signal: Signal) => void,
-): Subscription | undefined {
+): () => void {
   let ended = false
+  let subscription: Subscription | undefined
+  const { idleMs, totalMs } = timeouts
+  let stopIdle: Cancel | undefined
+  let stopTotal: Cancel | undefined
+  const end = (): void => {
+    ended = true
+    stopIdle?.()
+    stopTotal?.()
+  }
   const fail = (failure: ModelFailure): void => {
     if (ended) return
-    ended = true
+    end()
     post({ type: 'model_failed', turn, attempt, failure })
   }
+  const giveUp = (what: string): void => {
+    fail({ class: 'timeout', message: `${model.modelId} was given up: ${what}.`, retryable: true })
+    subscription?.unsubscribe()
+  }
+  const watch = (): void => {
+    stopIdle?.()
+    if (idleMs === undefined || ended) return
+    stopIdle = clock.schedule(idleMs, () => giveUp(`it reported nothing for ${idleMs} ms`))
+  }
+  watch()
+  if (totalMs !== undefined)
+    stopTotal = clock.schedule(totalMs, () => giveUp(`it took longer than ${totalMs} ms`))
   try {
-    return model.stream(request, { clock }).subscribe({
+    subscription = model.stream(request, { clock }).subscribe({
       next: (signal) => {
         if (ended) return
         const fault = signalFault(signal)
         if (fault) return fail(brokenAdapter(model, fault))
-        ended = signal.type === 'model_finished'
+        if (signal.type === 'model_finished') end()
+        else watch()
         post({ ...signal, turn, attempt })
       },
       error: (error: unknown) => fail(failureOf(error, model)),
@@ -47,7 +71,10 @@ export function startModelCall(
     })
   } catch (error) {
     fail(failureOf(error, model))
-    return undefined
+  }
+  return () => {
+    end()
+    subscription?.unsubscribe()
   }
 }
 

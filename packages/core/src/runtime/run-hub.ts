@@ -6,18 +6,28 @@ import type { Host } from '../ports/clock.ts'
 import type { Ledger } from '../ports/ledger.ts'
 import type { OutsideCommand, StartCommand } from '../vocabulary/command.ts'
 import type { RuntimeEvent } from '../vocabulary/event.ts'
-import type { RunId } from '../vocabulary/ids.ts'
+import { runIdOfCall, type RunId } from '../vocabulary/ids.ts'
 import type { Agent } from './agent.ts'
+import type { ChildRuns } from './child-runs.ts'
+import { restOf } from './follow-run.ts'
+import { stateOf } from './load-state.ts'
 import { Receipts, type CommandReceipt } from './receipts.ts'
 import { RunLoop } from './run-loop.ts'
-import { resultOf, type RunResult } from './run-result.ts'
+import { wholeResult, type RunResult } from './run-result.ts'
 
 /** What a hub needs of its runtime. */
 export interface HubOptions {
   readonly runId: RunId
   readonly ledger: Ledger
   readonly host: Host
-  readonly agentNamed: (name: string) => Agent | undefined
+  readonly agentNamed: (name: string) => Agent<unknown> | undefined
+  readonly children: ChildRuns
+  /** The hub of another run of the same runtime. */
+  readonly hubOf: (runId: RunId) => RunHub
+  /** Whether a run works for this one. */
+  readonly worksFor: (runId: RunId, root: RunId) => Promise<boolean>
+  /** Hears of the run's end. */
+  readonly onEnd: (state: RunState) => Promise<void>
   /** Makes keys for inbox entries, unique for ever. */
   readonly newKey: () => string
   readonly onDrift: 'continue' | 'refuse'
@@ -37,7 +47,8 @@ export class RunHub {
   readonly #receipts = new Receipts()
   #loop: RunLoop | undefined
   #existing: Promise<unknown> = Promise.resolve()
-  #result: Promise<RunResult> | undefined
+  #result: Promise<RunResult<unknown>> | undefined
+  #reported: Promise<void> = Promise.resolve()
   #done = false
   /** Why this hub drives no more. */
   #failure: { readonly error: unknown } | undefined
@@ -48,11 +59,20 @@ export class RunHub {
   }
 
   /** How the run stands when it rests: of the stretch that is being driven, or the last one. */
-  get result(): Promise<RunResult> {
+  get result(): Promise<RunResult<unknown>> {
     return (this.#result ??= this.resume())
   }
 
-  start(command: StartCommand): void {
+  /** Resolves when whoever has to know of the run's end does. */
+  get reported(): Promise<void> {
+    return this.#reported
+  }
+
+  /**
+   * Starts the run with what `prepare` answers. Where another run takes the place in the session that it names, and
+   * `again` says so, it is asked anew.
+   */
+  start(prepare: () => Promise<StartCommand>, again = false): void {
     this.#existing = new Promise((resolve, reject) => {
       const first = this.live.subscribe({
         next: (event) => {
@@ -63,7 +83,18 @@ export class RunHub {
       })
     })
     this.#existing.catch(() => {})
-    void this.#begin((loop) => loop.start(command))
+    void this.#begin(async (loop) => {
+      for (;;) {
+        const command = await prepare()
+        try {
+          return await (this.#loop ?? loop).start(command)
+        } catch (error) {
+          const { ledger } = this.#options
+          if (!again || !isPlaceTaken(error) || (await ledger.head(this.runId))) throw error
+          this.#loop = this.#newLoop()
+        }
+      }
+    })
   }
 
   /** A name for input, unique for ever. */
@@ -72,9 +103,31 @@ export class RunHub {
   }
 
   /** Drives the run until it rests; joins the driver that is at it already. */
-  resume(): Promise<RunResult> {
+  resume(): Promise<RunResult<unknown>> {
     if (this.#loop && this.#result) return this.#result
     return this.#begin((loop) => loop.resume())
+  }
+
+  /** Waits for the run's rest without driving it: another process does. Joins the driver of this process. */
+  follow(from: RunState): void {
+    if (this.#loop) return
+    const { ledger } = this.#options
+    const followed = restOf(ledger, from, (event) => this.live.next(event)).then((state) =>
+      this.#resultOf(state),
+    )
+    followed.catch(() => {})
+    this.#result = followed
+  }
+
+  /** Puts a command into the run's inbox for whoever drives it, and does not wait for what becomes of it. */
+  async leave(command: OutsideCommand): Promise<void> {
+    const { ledger, host, newKey } = this.#options
+    await ledger.put(this.runId, { key: newKey(), command, at: host.clock.now() })
+  }
+
+  /** Whether the run is being driven here. */
+  get driving(): boolean {
+    return this.#loop !== undefined
   }
 
   /** Sends a command by way of the ledger's inbox, and sees to it that somebody decides about it. */
@@ -84,6 +137,8 @@ export class RunHub {
       return Promise.resolve({ accepted: false, code: 'run_finished', message })
     }
     if (this.#options.drained()) return Promise.resolve({ accepted: false, ...this.#drained() })
+    const owner = 'toolCallId' in command ? runIdOfCall(command.toolCallId) : undefined
+    if (owner !== undefined && owner !== this.runId) return this.#forward(command, owner)
     // Whoever was relieved takes nothing back by itself: that is for a new handle, made by resume.
     if (this.#failure) return Promise.reject(this.#failure.error)
     const { ledger, host, newKey } = this.#options
@@ -107,13 +162,43 @@ export class RunHub {
     return receipt
   }
 
+  /** A command about a call of a child run goes to that run; this run's next result is what becomes of it. */
+  #forward(command: OutsideCommand, owner: RunId): Promise<CommandReceipt> {
+    const { hubOf, worksFor, ledger } = this.#options
+    const child = hubOf(owner)
+    const receipt = (async (): Promise<CommandReceipt> => {
+      if (await worksFor(owner, this.runId)) return await child.send(command)
+      const message = `Run ${this.runId} has no open tool call of that id, nor has a run that works for it; show the run to see which wait.`
+      return { accepted: false, code: 'unknown_call', message }
+    })()
+    if (this.#loop) return receipt
+    const result = (async (): Promise<RunResult<unknown>> => {
+      if ((await receipt).accepted) {
+        await child.result
+        await child.reported
+      }
+      // The child's end may have taken this run further.
+      if (this.#loop && this.#result) return await this.#result
+      const state = await stateOf(ledger, this.runId)
+      return state ? await this.#resultOf(state) : await this.resume()
+    })()
+    result.catch(() => {})
+    this.#result = result
+    return receipt
+  }
+
+  #resultOf(state: RunState): Promise<RunResult<unknown>> {
+    const { ledger, agentNamed } = this.#options
+    return wholeResult(state, ledger, agentNamed(state.agent))
+  }
+
   /** Lets what is in flight end, begins nothing, and answers where the run rests. */
-  async drain(graceMs: number): Promise<RunResult> {
+  async drain(graceMs: number): Promise<RunResult<unknown>> {
     this.#loop?.drain(graceMs)
     return await this.result
   }
 
-  #begin(drive: (loop: RunLoop) => Promise<RunState>): Promise<RunResult> {
+  #begin(drive: (loop: RunLoop) => Promise<RunState>): Promise<RunResult<unknown>> {
     const loop = this.#newLoop()
     this.#loop = loop
     this.#options.onDriving(true)
@@ -124,9 +209,13 @@ export class RunHub {
     return result
   }
 
-  async #driveToRest(drive: (loop: RunLoop) => Promise<RunState>, loop: RunLoop): Promise<RunResult> {
+  async #driveToRest(
+    drive: (loop: RunLoop) => Promise<RunState>,
+    loop: RunLoop,
+  ): Promise<RunResult<unknown>> {
+    let state: RunState
     try {
-      let state = await drive(loop)
+      state = await drive(loop)
       // A command may have come in while the last driver came to rest.
       while (this.#receipts.open && state.phase !== 'done' && !this.#loop?.draining) {
         await this.#receipts.delivery()
@@ -141,7 +230,6 @@ export class RunHub {
       else if (this.#loop?.draining) this.#receipts.settleAll(this.#drained())
       this.#loop = undefined
       this.#options.onDriving(false)
-      return resultOf(state)
     } catch (error) {
       this.#failure = { error }
       this.#loop = undefined
@@ -151,6 +239,11 @@ export class RunHub {
       this.live.error(error)
       throw error
     }
+    if (this.#done) {
+      this.#reported = this.#options.onEnd(state)
+      this.#reported.catch(this.#options.host.report)
+    }
+    return await this.#resultOf(state)
   }
 
   #drained(): Refusal {
@@ -159,15 +252,14 @@ export class RunHub {
   }
 
   #newLoop(): RunLoop {
-    const { runId, ledger, host, agentNamed, onDrift } = this.#options
+    const { runId, ledger, host, agentNamed, onDrift, children } = this.#options
     return new RunLoop({
-      runId,
-      ledger,
-      host,
-      agentNamed,
-      onDrift,
-      receipts: this.#receipts,
-      live: this.live,
+      ...{ runId, ledger, host, agentNamed, onDrift, children },
+      ...{ receipts: this.#receipts, live: this.live },
     })
   }
+}
+
+function isPlaceTaken(error: unknown): boolean {
+  return error instanceof LedgerConflictError && error.kind === 'unique'
 }

@@ -4,7 +4,9 @@ import { advance, type AdvanceOptions, type Page, type RestingAction } from '../
 import type { Stamp } from '../machine/decision.ts'
 import { effectsOf } from '../machine/effects-of.ts'
 import { audit } from '../machine/invariants.ts'
-import type { RunState } from '../machine/state.ts'
+import { childRunIdOf } from '../machine/child-run.ts'
+import type { Rules } from '../machine/rules.ts'
+import { openTurnCalls, type RunState } from '../machine/state.ts'
 import type { Cancel, Host } from '../ports/clock.ts'
 import type { Ledger } from '../ports/ledger.ts'
 import type { Command, StartCommand } from '../vocabulary/command.ts'
@@ -15,6 +17,7 @@ import { outsideCommandSchema } from '../vocabulary/command-schema.ts'
 import { faultOf } from '../vocabulary/schema.ts'
 import type { Signal } from '../vocabulary/signal.ts'
 import type { Agent } from './agent.ts'
+import { settlingOf, type ChildRuns } from './child-runs.ts'
 import { Effects } from './effects.ts'
 import { Mailbox } from './mailbox.ts'
 import type { Receipts } from './receipts.ts'
@@ -28,7 +31,8 @@ export interface Drive {
   readonly receipts: Receipts
   /** Hears every event once it is appended. */
   readonly live: Subject<RuntimeEvent>
-  readonly agentNamed: (name: string) => Agent | undefined
+  readonly agentNamed: (name: string) => Agent<unknown> | undefined
+  readonly children: ChildRuns
   readonly onDrift: 'continue' | 'refuse'
 }
 
@@ -79,7 +83,7 @@ export class RunLoop {
   /** Starts a run that does not exist yet, and drives it. Answers the state in which it rests. */
   async start(command: StartCommand): Promise<RunState> {
     this.#mailbox.post({ message: command })
-    return await this.#run(command.agent)
+    return await this.#run()
   }
 
   /**
@@ -97,7 +101,7 @@ export class RunLoop {
     const { definition } = this.#agent(state.agent)
     const why = effectsOf(state).length > 0 ? 'crash' : 'command'
     this.#mailbox.post({ message: { type: 'resume', why, definition } })
-    return await this.#run(state.agent)
+    return await this.#run()
   }
 
   /** Reads what is in the ledger and not yet in the state. Whoever watches hears of it: another process may have appended it. */
@@ -120,7 +124,7 @@ export class RunLoop {
     )
   }
 
-  #agent(name: string): Agent {
+  #agent(name: string): Agent<unknown> {
     const agent = this.#drive.agentNamed(name)
     if (agent) return agent
     throw new ConfigurationError(
@@ -128,18 +132,20 @@ export class RunLoop {
     )
   }
 
-  async #run(agentName: string): Promise<RunState> {
-    const { runId, ledger, host } = this.#drive
-    const agent = this.#agent(agentName)
-    const effects = new Effects(agent, { ...host, clock: this.#clock }, (signal) =>
-      this.#mailbox.post({ message: signal }),
-    )
+  async #run(): Promise<RunState> {
+    const { runId, ledger, host, children } = this.#drive
+    const effects = new Effects({
+      ...{ children, host: { ...host, clock: this.#clock } },
+      agentNamed: (name) => this.#agent(name),
+      post: (signal) => this.#mailbox.post({ message: signal }),
+    })
+    const rulesOf = (name: string): Rules => this.#agent(name).rules
     const hints = ledger.changes(runId).subscribe({ next: () => this.poke(), error: host.report })
     try {
       for (;;) {
         if (this.#inboxChanged && this.#state) await this.#readInbox()
         const hold = this.draining && this.#state !== undefined
-        const { action, state } = await this.#turnPage({ rules: agent.rules, hold })
+        const { action, state } = await this.#turnPage({ rulesOf, hold })
         effects.follow(state, { hold })
         const rests = await (hold ? this.#isDrained(effects.busyWith(state)) : this.#restsAfter(action))
         if (rests) return state
@@ -167,7 +173,7 @@ export class RunLoop {
   }
 
   /** Decides about everything that has arrived, appends what follows, and only then lets anyone see it. */
-  async #turnPage(options: Pick<AdvanceOptions, 'rules' | 'hold'>): Promise<Page> {
+  async #turnPage(options: Pick<AdvanceOptions, 'rulesOf' | 'hold'>): Promise<Page> {
     const { runId, ledger, live, receipts } = this.#drive
     const items = this.#mailbox.drain()
     const messages = items.map(({ message }) => message)
@@ -226,9 +232,20 @@ export class RunLoop {
 
   /** Whether the run may rest: no command is on its way or waiting in the inbox. */
   async #nobodyAsks(): Promise<boolean> {
+    await this.#hearEndedChildren()
     await this.#drive.receipts.delivery()
     await this.#readInbox()
     return this.#mailbox.empty && !this.#inboxChanged
+  }
+
+  /** A child run may have ended while its call was being parked, or while nobody drove this run. */
+  async #hearEndedChildren(): Promise<void> {
+    const { runId, children } = this.#drive
+    for (const call of this.#state ? openTurnCalls(this.#state) : []) {
+      if (call.status !== 'deferred' || call.child === undefined) continue
+      const ending = await children.endingOf(childRunIdOf(runId, call.toolCallId))
+      if (ending) this.#mailbox.post({ message: settlingOf(call.toolCallId, ending) })
+    }
   }
 
   async #arrival(wakeAt: number | undefined): Promise<void> {

@@ -17,7 +17,7 @@ import { eventsOf, iterateEvents, statesOf, textsOf, type EventSource } from './
  * them; they never throw for a command that the run does not allow. Once the run's writer has failed (another process
  * took the run over, the ledger cannot be written) they reject with that failure: `resume` makes a new handle.
  */
-export interface Run extends AsyncIterable<RuntimeEvent> {
+export interface Run<Output = unknown> extends AsyncIterable<RuntimeEvent> {
   readonly id: RunId
   /** Every event, once it is in the ledger. Completes behind `run_finished`; stays open while the run is suspended. */
   readonly events$: Observable<RuntimeEvent>
@@ -29,8 +29,8 @@ export interface Run extends AsyncIterable<RuntimeEvent> {
    * How the run stands when it rests: done, or suspended. After a command that lets a suspended run go on, the result
    * of the next rest. Rejects only where the ledger or the caller's own code is at fault.
    */
-  readonly result: Promise<RunResult>
-  /** Lets a call run that waits for an approval, with other input if given. */
+  readonly result: Promise<RunResult<Output>>
+  /** Lets a call run that waits for an approval, with other input if given: a call of this run, or of a child run. */
   approve(
     toolCallId: string,
     decision: { readonly by: string; readonly input?: JsonObject },
@@ -53,7 +53,7 @@ export interface Run extends AsyncIterable<RuntimeEvent> {
 }
 
 /** A handle of the run that a hub holds. */
-export function runOf(hub: RunHub, source: EventSource): Run {
+export function runOf<Output>(hub: RunHub, source: EventSource): Run<Output> {
   const events$ = eventsOf(source)
   return {
     id: hub.runId,
@@ -61,7 +61,8 @@ export function runOf(hub: RunHub, source: EventSource): Run {
     state$: statesOf(events$),
     text$: textsOf(events$),
     get result() {
-      return hub.result
+      // What a run of this agent answers, its schema has made.
+      return hub.result as Promise<RunResult<Output>>
     },
     approve: (toolCallId, { by, input }) =>
       hub.send({ type: 'approve', toolCallId, by, ...(input !== undefined && { input }) }),

@@ -22,7 +22,8 @@ export interface RunningTool {
 
 /** One start of one call. */
 export interface ToolStart {
-  readonly tool: Tool
+  /** Absent where the agent's code has no tool of the call's name any more. */
+  readonly tool: Tool | undefined
   readonly call: Call
   readonly context: CallContext
   readonly host: Pick<Host, 'clock' | 'report'>
@@ -88,6 +89,10 @@ export function startTool({ tool, call, context, host }: ToolStart, post: Post):
     }
     end(timedOut && signal.outcome === 'cancelled' ? 'timed_out' : signal.outcome, signal.content)
   }
+  if (tool === undefined) {
+    fail(`The tool ${call.name} is not there any more.`)
+    return { cancel: askToStop, abandon: leave }
+  }
   if (tool.timeoutMs !== undefined) {
     stopTimer = clock.schedule(tool.timeoutMs, () => {
       timedOut = true
@@ -131,10 +136,7 @@ function breachOf(signal: ToolSignal, fault: { readonly path: string; readonly w
 const RECONCILE_MS_MAX = 60_000
 
 /** Asks the outside world about a call in doubt, and posts one `call_reconciled`; no answer in time is no finding. */
-export async function reconcileCall(
-  { tool, call, context, host }: Omit<ToolStart, 'tool'> & { readonly tool: Tool | undefined },
-  post: Post,
-): Promise<void> {
+export async function reconcileCall({ tool, call, context, host }: ToolStart, post: Post): Promise<void> {
   const { toolCallId } = context
   const idempotencyKey = idempotencyKeyOf(context.runId, toolCallId)
   const run = { ...context, input: call.input, attempt: call.attempts, idempotencyKey }

@@ -73,9 +73,9 @@ export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
         yield event
       }
     },
-    async *runs() {
+    async *runs(filter) {
       requireAlive()
-      yield* ledger.runs()
+      yield* ledger.runs(filter)
     },
     close: () => Promise.resolve(),
     get dead() {

@@ -8,6 +8,7 @@ import { lostAcknowledgementCases } from './ledger-contract/lost-acknowledgement
 import { malformedCases } from './ledger-contract/malformed-cases.ts'
 import { onceCases } from './ledger-contract/once-cases.ts'
 import { readCases } from './ledger-contract/read-cases.ts'
+import { sessionCases } from './ledger-contract/session-cases.ts'
 import { sharedCases } from './ledger-contract/shared-cases.ts'
 import { takeOverCases } from './ledger-contract/take-over-cases.ts'
 
@@ -32,6 +33,7 @@ export const ledgerContract: readonly LedgerContractCase[] = [
   ...malformedCases,
   ...takeOverCases,
   ...readCases,
+  ...sessionCases,
   ...contentCases,
   ...inboxCases,
   ...changeCases,

@@ -30,6 +30,15 @@ const definition: AgentDefinition = {
   price,
   digest: 'd1'.repeat(32),
 }
+/** A definition with every field that it may have. */
+const wholeDefinition: AgentDefinition = {
+  ...definition,
+  fallbacks: [{ model, price }],
+  guardrails: [{ name: 'secrets', on: 'input', beside: true }],
+  output: { schema: { type: 'object' }, repairsMax: 2 },
+  handoffs: [{ tool: 'transfer_to_booking', to: 'booking', back: true }],
+  summarizer: { model, price, instructions: 'Sum up.' },
+}
 
 /** The `ordinal`-th run id of a test: shaped as a UUIDv7, the same at every call, and rising with `ordinal`. */
 export function sampleRunId(ordinal: number): RunId {
@@ -63,7 +72,7 @@ export function everyFact(runId: RunId): { readonly [T in EventType]: FactOf<T> 
   const toolCallId = sampleCallId(runId)
   const call = { turn: 1, toolCallId, name: 'get_weather', attempt: 1 } as const
   return {
-    ...runFacts(toolCallId),
+    ...runFacts(runId, toolCallId),
     ...modelFacts(toolCallId),
     tool_requests_collected: {
       type: 'tool_requests_collected',
@@ -77,6 +86,9 @@ export function everyFact(runId: RunId): { readonly [T in EventType]: FactOf<T> 
           effect: 'read',
           recovery: 'rerun',
           reason: 'Is the city right?',
+          child: 'meteorologist',
+          handoff: { to: 'booking' },
+          input: { city: 'Seoul' },
           refusal: { outcome: 'denied', text: 'No.' },
         },
       ],
@@ -104,6 +116,7 @@ export function everyFact(runId: RunId): { readonly [T in EventType]: FactOf<T> 
       ...call,
       effect: 'read',
       idempotencyKey: idempotencyKeyOf(runId, toolCallId),
+      child: sampleRunId(77),
     },
     tool_deferred: {
       ...{ type: 'tool_deferred', turn: 1, toolCallId, attempt: 1, receipt: 'job-7' },
@@ -121,15 +134,26 @@ export function everyFact(runId: RunId): { readonly [T in EventType]: FactOf<T> 
         { type: 'text', text: '21 °C' },
         { type: 'image', mediaType: 'image/png', data: 'iVBORw0KGgo=' },
       ],
+      child: { runId: sampleRunId(77), turns: 2, toolCalls: 1, usage, costUsd: 0.004 },
     },
     tool_results_injected: { type: 'tool_results_injected', turn: 1, toolCallIds: [toolCallId] },
     ...steeringFacts(),
   }
 }
 
-function runFacts(toolCallId: ToolCallId): {
+function runFacts(
+  runId: RunId,
+  toolCallId: ToolCallId,
+): {
   readonly [
-    T in 'run_started' | 'run_resumed' | 'run_finished' | 'input_received' | 'input_settled'
+    T in
+      | 'run_started'
+      | 'run_resumed'
+      | 'run_finished'
+      | 'history_carried'
+      | 'history_edited'
+      | 'input_received'
+      | 'input_settled'
   ]: FactOf<T>
 } {
   const retry = { attemptsMax: 4, baseMs: 500, capMs: 30_000, retryAfterMaxMs: 120_000 }
@@ -141,10 +165,22 @@ function runFacts(toolCallId: ToolCallId): {
       definition,
       limits,
       retry,
-      sessionId: 'session-1',
+      sessionId: `session of ${runId}`,
+      sessionPlace: 1,
       parent: { runId: sampleRunId(0), seq: 3, relation: 'fork' },
     },
-    run_resumed: { type: 'run_resumed', turn: 1, why: 'crash', inDoubt: [toolCallId], definition },
+    history_carried: {
+      ...{ type: 'history_carried', turn: 0 },
+      messages: [sampleMessage('Good morning.'), sampleMessage('My key is 123.')],
+    },
+    history_edited: {
+      ...{ type: 'history_edited', turn: 0, by: 'ada', reason: 'A key was in it.' },
+      edits: [{ index: 0 }, { index: 1, message: sampleMessage('My key is secret.') }],
+    },
+    run_resumed: {
+      ...{ type: 'run_resumed', turn: 1, why: 'crash', inDoubt: [toolCallId] },
+      definition: wholeDefinition,
+    },
     run_finished: {
       type: 'run_finished',
       turn: 1,
@@ -250,6 +286,9 @@ function modelFacts(toolCallId: ToolCallId): { readonly [T in ModelEventType]: F
 }
 
 type SteeringEventType =
+  | 'compaction_started'
+  | 'guardrails_checked'
+  | 'output_checked'
   | 'context_compacted'
   | 'agent_handed_off'
   | 'guardrail_tripped'
@@ -266,8 +305,20 @@ function steeringFacts(): { readonly [T in SteeringEventType]: FactOf<T> } {
       replacedMessages: 3,
       tokensBefore: 900,
       tokensAfter: 40,
+      usage,
+      costUsd: 0.002,
+      price,
+      failure: { class: 'overloaded', message: 'Try again later.', retryable: true },
     },
-    agent_handed_off: { type: 'agent_handed_off', turn: 1, from: 'assistant', to: 'booking', definition },
+    compaction_started: {
+      ...{ type: 'compaction_started', turn: 1, model, replacedMessages: 3 },
+      ...{ requestDigest: 'c3'.repeat(32), maxOutputTokens: 500 },
+    },
+    agent_handed_off: {
+      ...{ type: 'agent_handed_off', turn: 1, from: 'assistant', to: 'booking' },
+      definition: wholeDefinition,
+      messages: [sampleMessage('The user wants to book.')],
+    },
     guardrail_tripped: {
       type: 'guardrail_tripped',
       turn: 1,
@@ -275,6 +326,13 @@ function steeringFacts(): { readonly [T in SteeringEventType]: FactOf<T> } {
       on: 'output',
       action: 'replace',
       detail: 'A key was cut out.',
+      index: 4,
+      replacement: [{ type: 'text', text: 'The key is …' }],
+    },
+    guardrails_checked: { type: 'guardrails_checked', turn: 1, on: 'output', guardrails: ['secrets'] },
+    output_checked: {
+      ...{ type: 'output_checked', turn: 1, valid: false, output: { city: 'Seoul' } },
+      ...{ error: 'degrees: expected a number', repair: sampleMessage('Write it again.') },
     },
     limit_reached: { type: 'limit_reached', turn: 1, limit: 'turnsMax', max: 8, used: 8, policy: 'ask' },
     limit_raised: { type: 'limit_raised', turn: 1, limit: 'turnsMax', max: 12, by: 'ada' },

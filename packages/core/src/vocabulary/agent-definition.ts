@@ -1,11 +1,42 @@
 import type { ModelRef } from './content.ts'
 import type { Price } from './price.ts'
+import type { GuardedThing } from './event-parts.ts'
+import type { JsonObject } from './json.ts'
 import type { ToolDefinition } from './tool-definition.ts'
 
 /** A model that takes over, and what it costs. */
 export interface FallbackModel {
   readonly model: ModelRef
   readonly price?: Price
+}
+
+/** A guardrail as the ledger names it. */
+export interface GuardrailDefinition {
+  readonly name: string
+  readonly on: GuardedThing
+  /** On input: it looks while the model is at work already. */
+  readonly beside?: true
+}
+
+/** What an answer has to be. */
+export interface OutputDefinition {
+  /** JSON Schema (2020-12). */
+  readonly schema: JsonObject
+  /** How often the model may try again. */
+  readonly repairsMax: number
+}
+
+/** A tool that hands the conversation over, and whom to. */
+export interface HandoffDefinition {
+  readonly tool: string
+  readonly to: string
+  /** To whoever started the run. */
+  readonly back?: true
+}
+
+/** The model that sums up older history, and what it is told. */
+export interface SummarizerDefinition extends FallbackModel {
+  readonly instructions: string
 }
 
 /**
@@ -23,5 +54,10 @@ export interface AgentDefinition {
   readonly price?: Price
   /** Models that take over when the one before them is given up, in order. */
   readonly fallbacks?: readonly FallbackModel[]
+  /** Guardrails that look at what goes in and out; their code is not part of it. */
+  readonly guardrails?: readonly GuardrailDefinition[]
+  readonly output?: OutputDefinition
+  readonly handoffs?: readonly HandoffDefinition[]
+  readonly summarizer?: SummarizerDefinition
   readonly digest: string
 }

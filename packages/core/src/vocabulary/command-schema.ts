@@ -1,6 +1,7 @@
 import * as z from 'zod'
 import type { OutsideCommand } from './command.ts'
 import { resultPart, userMessage } from './content-schema.ts'
+import { childTotals } from './event-schema.ts'
 import { limitNames } from './limits.ts'
 import { amount, jsonObject, objectOf, optional, text, variantOf } from './schema.ts'
 
@@ -16,7 +17,7 @@ export const outsideCommandSchema: z.ZodType<OutsideCommand> = variantOf<Outside
   deny: objectOf<CommandOf<'deny'>>({ type: z.literal('deny'), toolCallId: text, by: text, reason: text }),
   settle: objectOf<CommandOf<'settle'>>({
     ...{ type: z.literal('settle'), toolCallId: text, outcome: z.enum(['success', 'failed']) },
-    content: z.array(resultPart),
+    ...{ content: z.array(resultPart), child: optional(childTotals) },
   }),
   cancel: objectOf<CommandOf<'cancel'>>({
     ...{ type: z.literal('cancel'), by: optional(text), reason: optional(text) },

@@ -1,9 +1,9 @@
-import type { ResultPart, UserMessage } from './content.ts'
+import type { Message, ResultPart, UserMessage } from './content.ts'
 import type { RunId } from './ids.ts'
 import type { JsonObject } from './json.ts'
 import type { LimitName, Limits, RetryPolicy } from './limits.ts'
 import type { AgentDefinition } from './agent-definition.ts'
-import type { ParentRef, ResumeReason } from './event.ts'
+import type { ChildTotals, HistoryEdit, ParentRef, ResumeReason } from './event.ts'
 
 /** Starts a run. Only the runtime sends it, since it mints the id. */
 export interface StartCommand {
@@ -15,7 +15,19 @@ export interface StartCommand {
   readonly retry: RetryPolicy
   readonly input: UserMessage
   readonly sessionId?: string
+  readonly sessionPlace?: number
   readonly parent?: ParentRef
+  /** What was said before. */
+  readonly history?: readonly Message[]
+  /** Changes of what was said before. */
+  readonly edits?: HistoryEdits
+}
+
+/** Changes of the past, with who made them and why. */
+export interface HistoryEdits {
+  readonly edits: readonly HistoryEdit[]
+  readonly by?: string
+  readonly reason?: string
 }
 
 /** A process takes the run over. Only the runtime sends it, when it has raised the epoch. */
@@ -42,6 +54,7 @@ export type OutsideCommand =
       readonly toolCallId: string
       readonly outcome: 'success' | 'failed'
       readonly content: readonly ResultPart[]
+      readonly child?: ChildTotals
     }
   | { readonly type: 'cancel'; readonly by?: string; readonly reason?: string }
   | { readonly type: 'raise_limit'; readonly limit: LimitName; readonly max: number; readonly by: string }

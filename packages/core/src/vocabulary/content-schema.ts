@@ -100,4 +100,8 @@ const toolResultsMessage = objectOf<ToolResultsMessage>({
   ...{ role: z.literal('tool'), results: z.array(toolResult) },
 })
 /** Any message that a model may be shown. */
-export const message: z.ZodType<Message> = z.union([userMessage, assistantMessage, toolResultsMessage])
+export const message: z.ZodType<Message> = z.discriminatedUnion('role', [
+  userMessage,
+  assistantMessage,
+  toolResultsMessage,
+] as unknown as Parameters<typeof z.discriminatedUnion>[1]) as unknown as z.ZodType<Message>

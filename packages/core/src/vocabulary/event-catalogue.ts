@@ -20,6 +20,8 @@ const delta: EventEntry = { v: 1, modelHistory: 'as_message', retention: 'deltas
 /** Every event type once. All are on the UI stream and in the ledger. */
 export const eventCatalogue: { readonly [T in EventType]: EventEntry } = {
   run_started: fact,
+  history_carried: history,
+  history_edited: history,
   run_resumed: fact,
   run_finished: fact,
   input_received: history,
@@ -41,9 +43,12 @@ export const eventCatalogue: { readonly [T in EventType]: EventEntry } = {
   tool_deferred: fact,
   tool_result: history,
   tool_results_injected: noted,
+  compaction_started: fact,
   context_compacted: history,
-  agent_handed_off: fact,
-  guardrail_tripped: fact,
+  agent_handed_off: history,
+  guardrail_tripped: history,
+  guardrails_checked: fact,
+  output_checked: history,
   limit_reached: fact,
   limit_raised: fact,
   cancel_requested: fact,

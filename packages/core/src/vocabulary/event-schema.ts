@@ -1,5 +1,12 @@
 import * as z from 'zod'
-import type { AgentDefinition, FallbackModel } from './agent-definition.ts'
+import type {
+  AgentDefinition,
+  FallbackModel,
+  GuardrailDefinition,
+  HandoffDefinition,
+  OutputDefinition,
+  SummarizerDefinition,
+} from './agent-definition.ts'
 import {
   assistantPart,
   message,
@@ -15,12 +22,17 @@ import {
   callPlans,
   deliveries,
   finishReasons,
+  guardedThings,
+  guardrailActions,
   resumeReasons,
   type CallRefusal,
+  type ChildTotals,
   type CollectedCall,
   type EventBodies,
   type EventEnvelope,
   type EventType,
+  type Handoff,
+  type HistoryEdit,
   type ParentRef,
   type ShownChange,
 } from './event.ts'
@@ -68,10 +80,20 @@ const price = objectOf<Price>({
   source: optional(text),
 })
 const toolDefinition = objectOf<ToolDefinition>({ name: text, description: text, inputSchema: jsonObject })
+const guarded = z.enum(guardedThings)
+const isTrue = z.literal(true)
 const definition = objectOf<AgentDefinition>({
   ...{ model: modelRef, instructions: text, tools: z.array(toolDefinition) },
   ...{ parallelToolCalls: flag, digest: text, maxOutputTokens: optional(amount), price: optional(price) },
   fallbacks: optional(z.array(objectOf<FallbackModel>({ model: modelRef, price: optional(price) }))),
+  guardrails: optional(
+    z.array(objectOf<GuardrailDefinition>({ name: text, on: guarded, beside: optional(isTrue) })),
+  ),
+  output: optional(objectOf<OutputDefinition>({ schema: jsonObject, repairsMax: count })),
+  handoffs: optional(z.array(objectOf<HandoffDefinition>({ tool: text, to: text, back: optional(isTrue) }))),
+  summarizer: optional(
+    objectOf<SummarizerDefinition>({ model: modelRef, price: optional(price), instructions: text }),
+  ),
 })
 const limits = objectOf<Limits>({
   turnsMax: optional(amount),
@@ -117,6 +139,8 @@ const effect = z.enum(toolEffects)
 const collectedCall = objectOf<CollectedCall>({
   ...{ toolCallId, name: text, plan: z.enum(callPlans), inputDigest: text },
   ...{ effect: optional(effect), recovery: optional(z.enum(recoveries)), reason: optional(text) },
+  ...{ child: optional(text), input: optional(jsonObject) },
+  handoff: optional(objectOf<Handoff>({ to: text, back: optional(isTrue) })),
   refusal: optional(objectOf<CallRefusal>({ outcome, text })),
 })
 const limitName = z.enum(limitNames)
@@ -125,7 +149,12 @@ const delta = { attempt: ordinal, part: count, text }
 const runSchemas = {
   run_started: objectOf<EventBodies['run_started']>({
     ...{ agent: text, definition, limits, retry },
-    ...{ sessionId: optional(text), parent: optional(parent) },
+    ...{ sessionId: optional(text), sessionPlace: optional(ordinal), parent: optional(parent) },
+  }),
+  history_carried: objectOf<EventBodies['history_carried']>({ messages: z.array(message) }),
+  history_edited: objectOf<EventBodies['history_edited']>({
+    edits: z.array(objectOf<HistoryEdit>({ index: count, message: optional(message) })),
+    ...{ by: optional(text), reason: optional(text) },
   }),
   run_resumed: objectOf<EventBodies['run_resumed']>({
     ...{ why: z.enum(resumeReasons), inDoubt: z.array(toolCallId), definition: optional(definition) },
@@ -177,6 +206,11 @@ const modelSchemas = {
   }),
 }
 
+/** What a child run took. */
+export const childTotals: z.ZodType<ChildTotals> = objectOf<ChildTotals>({
+  ...{ runId, turns: count, toolCalls: count, usage, costUsd: optional(amount) },
+})
+
 const toolSchemas = {
   tool_requests_collected: objectOf<EventBodies['tool_requests_collected']>({
     calls: z.array(collectedCall),
@@ -190,7 +224,7 @@ const toolSchemas = {
     ...{ input: optional(jsonObject), reason: optional(text) },
   }),
   tool_started: objectOf<EventBodies['tool_started']>({
-    ...{ name: text, attempt: ordinal, idempotencyKey: text, effect },
+    ...{ name: text, attempt: ordinal, idempotencyKey: text, effect, child: optional(runId) },
   }),
   tool_deferred: objectOf<EventBodies['tool_deferred']>({
     ...{ attempt: ordinal, receipt: text, deadlineAt: optional(moment) },
@@ -198,6 +232,7 @@ const toolSchemas = {
   tool_progress: objectOf<EventBodies['tool_progress']>({ attempt: ordinal, data: json }),
   tool_result: objectOf<EventBodies['tool_result']>({
     ...{ name: text, outcome, content: z.array(resultPart), durationMs: optional(amount) },
+    child: optional(childTotals),
   }),
   tool_results_injected: objectOf<EventBodies['tool_results_injected']>({
     toolCallIds: z.array(toolCallId),
@@ -205,16 +240,29 @@ const toolSchemas = {
 }
 
 const steeringSchemas = {
+  compaction_started: objectOf<EventBodies['compaction_started']>({
+    ...{ model: modelRef, replacedMessages: count, requestDigest: text, maxOutputTokens: optional(amount) },
+  }),
   context_compacted: objectOf<EventBodies['context_compacted']>({
     ...{ summary: userMessage, replacedMessages: count },
     ...{ tokensBefore: optional(amount), tokensAfter: optional(amount) },
+    ...{
+      usage: optional(usage),
+      costUsd: optional(amount),
+      price: optional(price),
+      failure: optional(failure),
+    },
   }),
-  agent_handed_off: objectOf<EventBodies['agent_handed_off']>({ from: text, to: text, definition }),
+  agent_handed_off: objectOf<EventBodies['agent_handed_off']>({
+    ...{ from: text, to: text, definition, messages: optional(z.array(message)) },
+  }),
   guardrail_tripped: objectOf<EventBodies['guardrail_tripped']>({
-    guardrail: text,
-    on: z.enum(['input', 'output', 'tool_input', 'tool_output']),
-    action: z.enum(['block', 'replace', 'record']),
-    detail: optional(text),
+    ...{ guardrail: text, on: guarded, action: z.enum(guardrailActions), detail: optional(text) },
+    ...{ index: optional(count), replacement: optional(z.array(resultPart)) },
+  }),
+  guardrails_checked: objectOf<EventBodies['guardrails_checked']>({ on: guarded, guardrails: z.array(text) }),
+  output_checked: objectOf<EventBodies['output_checked']>({
+    ...{ valid: flag, output: optional(json), error: optional(text), repair: optional(userMessage) },
   }),
   limit_reached: objectOf<EventBodies['limit_reached']>({
     ...{ limit: limitName, max: amount, used: amount, policy: z.enum(onLimits) },

@@ -1,3 +1,4 @@
+import type { AgentDefinition } from './agent-definition.ts'
 import type {
   AssistantPart,
   Message,
@@ -8,82 +9,27 @@ import type {
   StopReason,
   UserMessage,
 } from './content.ts'
+import type {
+  ChildTotals,
+  CollectedCall,
+  Delivery,
+  FinishReason,
+  GuardedThing,
+  GuardrailAction,
+  HistoryEdit,
+  ParentRef,
+  ResumeReason,
+  ShownChange,
+} from './event-parts.ts'
 import type { ModelFailure } from './failure.ts'
 import type { RunId, ToolCallId } from './ids.ts'
 import type { Json, JsonObject } from './json.ts'
 import type { LimitName, Limits, OnLimit, RetryPolicy } from './limits.ts'
-import type { AgentDefinition } from './agent-definition.ts'
 import type { Price } from './price.ts'
-import type { Recovery, ToolChoice, ToolEffect } from './tool-definition.ts'
+import type { ToolChoice, ToolEffect } from './tool-definition.ts'
 import type { Usage } from './usage.ts'
 
-/** Why a run ended. */
-export const finishReasons = [
-  'answered',
-  'turn_limit',
-  'tool_call_limit',
-  'token_limit',
-  'cost_limit',
-  'time_limit',
-  'repeat_limit',
-  'cancelled',
-  'refused',
-  'output_truncated',
-  'context_overflow',
-  'guardrail',
-  'handed_back',
-  'model_failed',
-  'stopped',
-] as const
-export type FinishReason = (typeof finishReasons)[number]
-
-/** How a user message reached the run: its first input, into the next injection, or after the answer. */
-export const deliveries = ['start', 'steer', 'queue'] as const
-export type Delivery = (typeof deliveries)[number]
-
-/** What a resume finds: what was in flight when the process before it stopped. */
-export const resumeReasons = ['command', 'crash', 'takeover'] as const
-export type ResumeReason = (typeof resumeReasons)[number]
-
-/** What happens to a collected call: it runs, a person decides first, or it is settled without running. */
-export const callPlans = ['run', 'ask', 'settle'] as const
-export type CallPlan = (typeof callPlans)[number]
-
-/** One call as `tool_requests_collected` names it. Digests are SHA-256 over the canonical JSON of the input, in hex. */
-export interface CollectedCall {
-  readonly toolCallId: ToolCallId
-  readonly name: string
-  readonly plan: CallPlan
-  readonly inputDigest: string
-  /** Of the tool that was found under the name. */
-  readonly effect?: ToolEffect
-  readonly recovery?: Recovery
-  /** Why a person is asked. */
-  readonly reason?: string
-  /** What a call that is settled without running gets for a result. */
-  readonly refusal?: CallRefusal
-}
-
-/** The result of a call that is not started. */
-export interface CallRefusal {
-  readonly outcome: Outcome
-  readonly text: string
-}
-
-/** What one turn shows a model instead of the definition's instructions and tools, or of the history. */
-export interface ShownChange {
-  readonly instructions?: string
-  /** Names of the definition's tools that were offered. */
-  readonly tools?: readonly string[]
-  readonly messages?: readonly Message[]
-}
-
-/** Where a run came from, when not from nothing. */
-export interface ParentRef {
-  readonly runId: RunId
-  readonly seq: number
-  readonly relation: 'fork' | 'child' | 'session'
-}
+export * from './event-parts.ts'
 
 /**
  * THE EVENT VOCABULARY: every fact that a ledger may hold, by type, with what it carries beside the envelope.
@@ -96,8 +42,18 @@ export interface EventBodies {
     readonly definition: AgentDefinition
     readonly limits: Limits
     readonly retry: RetryPolicy
+    /** The conversation that the run belongs to, and which of its runs it is: 1, 2, 3 …, each place taken once. */
     readonly sessionId?: string
+    readonly sessionPlace?: number
     readonly parent?: ParentRef
+  }
+  /** What was said before the run, in the runs of its session or in the run that it branches from. */
+  history_carried: { readonly messages: readonly Message[] }
+  /** Messages of the past were changed or removed in what the model sees; nothing leaves the ledger. */
+  history_edited: {
+    readonly edits: readonly HistoryEdit[]
+    readonly by?: string
+    readonly reason?: string
   }
   /** A process took the run over: what was in flight before is given up, started calls without result are in doubt. */
   run_resumed: {
@@ -207,6 +163,8 @@ export interface EventBodies {
     readonly attempt: number
     readonly idempotencyKey: string
     readonly effect: ToolEffect
+    /** The run that does the work, where the tool is an agent. The same at every attempt. */
+    readonly child?: RunId
   }
   /** A running tool tells how far it is. */
   tool_progress: { readonly attempt: number; readonly data: Json }
@@ -218,24 +176,61 @@ export interface EventBodies {
     readonly outcome: Outcome
     readonly content: readonly ResultPart[]
     readonly durationMs?: number
+    /** What the child run took, where the tool is an agent. */
+    readonly child?: ChildTotals
   }
   /** The results entered the history as one block, in request order. */
   tool_results_injected: { readonly toolCallIds: readonly ToolCallId[] }
+  /** A model is asked to sum up older history. The digest is that of the request. */
+  compaction_started: {
+    readonly model: ModelRef
+    readonly replacedMessages: number
+    readonly requestDigest: string
+    readonly maxOutputTokens?: number
+  }
   /** Older history was replaced by a summary in what the model sees; nothing leaves the ledger. */
   context_compacted: {
     readonly summary: UserMessage
     readonly replacedMessages: number
     readonly tokensBefore?: number
     readonly tokensAfter?: number
+    /** What the model that summed up took. */
+    readonly usage?: Usage
+    readonly costUsd?: number
+    readonly price?: Price
+    /** Why that model did not answer; older messages were left out instead. */
+    readonly failure?: ModelFailure
   }
   /** Another agent took over the conversation. */
-  agent_handed_off: { readonly from: string; readonly to: string; readonly definition: AgentDefinition }
+  agent_handed_off: {
+    readonly from: string
+    readonly to: string
+    readonly definition: AgentDefinition
+    /** What the next agent is shown of the past, where that is not the history as it is. */
+    readonly messages?: readonly Message[]
+  }
   /** A guardrail found something, and what it did about it. */
   guardrail_tripped: {
     readonly guardrail: string
-    readonly on: 'input' | 'output' | 'tool_input' | 'tool_output'
-    readonly action: 'block' | 'replace' | 'record'
+    readonly on: GuardedThing
+    readonly action: GuardrailAction
     readonly detail?: string
+    /** On input: the place of the message in the history, from 0. */
+    readonly index?: number
+    /** What stands in the place of the message or the result; of a tool's input, the collected call says it. */
+    readonly replacement?: readonly ResultPart[]
+  }
+  /** Guardrails have looked, and what they found stands before this. */
+  guardrails_checked: { readonly on: GuardedThing; readonly guardrails: readonly string[] }
+  /** Whether the answer fits the schema that the agent asks for. */
+  output_checked: {
+    readonly valid: boolean
+    /** What the schema made of the answer. */
+    readonly output?: Json
+    /** What does not fit. */
+    readonly error?: string
+    /** What the model is told, where it may try again. */
+    readonly repair?: UserMessage
   }
   /** A limit of the run was met, and what follows from it. */
   limit_reached: {

@@ -21,6 +21,14 @@ export function parseToolCallId(text: string): ToolCallId | undefined {
   return /^call_[0-9a-f]{32}_\d+_\d+_\d+$/.test(text) ? (text as ToolCallId) : undefined
 }
 
+/** The run that a tool call belongs to; `undefined` where the text is no tool call id. */
+export function runIdOfCall(toolCallId: string): RunId | undefined {
+  if (parseToolCallId(toolCallId) === undefined) return undefined
+  const hex = toolCallId.slice('call_'.length, 'call_'.length + 32)
+  const groups = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)]
+  return groups.join('-') as RunId
+}
+
 /**
  * The id of the `ordinal`-th call (from 1) of one model attempt. Derived, not drawn, so that replaying a run mints
  * the same ids; unique, because a run id is. Fits every vendor's alphabet (`[A-Za-z0-9_-]`, at most 64).

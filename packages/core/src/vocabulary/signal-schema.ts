@@ -63,7 +63,11 @@ export const verdictSchema: z.ZodType<CallVerdict> = z.union([
   objectOf<VerdictOf<'run'>>({ kind: z.literal('run') }),
   objectOf<VerdictOf<'ask'>>({ kind: z.literal('ask'), reason: optional(text) }),
   objectOf<VerdictOf<'refuse'>>({
-    ...{ kind: z.literal('refuse'), outcome: z.enum(['invalid_input', 'unknown_tool', 'denied']), text },
+    ...{
+      kind: z.literal('refuse'),
+      outcome: z.enum(['invalid_input', 'unknown_tool', 'denied', 'skipped']),
+      text,
+    },
   }),
 ])
 

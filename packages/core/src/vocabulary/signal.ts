@@ -7,9 +7,10 @@ import type {
   TextPart,
   Outcome,
 } from './content.ts'
+import type { ChildTotals, GuardedThing, GuardrailAction, Handoff } from './event-parts.ts'
 import type { ModelFailure } from './failure.ts'
 import type { ToolCallId } from './ids.ts'
-import type { Json } from './json.ts'
+import type { Json, JsonObject } from './json.ts'
 import type { Recovery, ToolEffect } from './tool-definition.ts'
 import type { Usage } from './usage.ts'
 
@@ -55,7 +56,7 @@ export type CallVerdict =
   | { readonly kind: 'ask'; readonly reason?: string }
   | {
       readonly kind: 'refuse'
-      readonly outcome: 'invalid_input' | 'unknown_tool' | 'denied'
+      readonly outcome: 'invalid_input' | 'unknown_tool' | 'denied' | 'skipped'
       readonly text: string
     }
 
@@ -65,7 +66,26 @@ export type CheckedCall = {
   /** Absent where no tool of that name was found. */
   readonly effect?: ToolEffect
   readonly recovery?: Recovery
+  /** The agent that does the work, where the tool is one. */
+  readonly child?: string
+  readonly handoff?: Handoff
+  /** What guardrails found in the input. */
+  readonly finds?: readonly GuardrailFind[]
+  /** The input that a guardrail put in the place of the model's. */
+  readonly input?: JsonObject
   readonly verdict: CallVerdict
+}
+
+/** What a guardrail found, and what it does about it. */
+export interface GuardrailFind {
+  readonly guardrail: string
+  readonly action: GuardrailAction
+  readonly detail?: string
+  /** On input: the place of the message in the history, from 0. */
+  readonly index?: number
+  /** On a tool's output: whose. */
+  readonly toolCallId?: ToolCallId
+  readonly replacement?: readonly ResultPart[]
 }
 
 /** What asking the outside world about a call in doubt found: it happened, it did not, or nobody can tell. */
@@ -104,6 +124,30 @@ export type Signal =
       readonly outcome: Outcome
       readonly content: readonly ResultPart[]
       readonly durationMs: number
+      readonly child?: ChildTotals
+    }
+  /** Guardrails have looked: at the input of the event `place`, or at what the turn `place` brought. */
+  | {
+      readonly type: 'guardrails_checked'
+      readonly on: Exclude<GuardedThing, 'tool_input'>
+      readonly place: number
+      readonly guardrails: readonly string[]
+      readonly finds: readonly GuardrailFind[]
+    }
+  /** Whether the answer fits the schema; `output` is what the schema made of it, `error` what does not fit. */
+  | {
+      readonly type: 'output_checked'
+      readonly turn: number
+      readonly verdict:
+        | { readonly valid: true; readonly output: Json }
+        | { readonly valid: false; readonly error: string }
+    }
+  /** What the model that sums up older history answered. */
+  | {
+      readonly type: 'summarized'
+      readonly turn: number
+      readonly usage?: Usage
+      readonly answer: { readonly text: string } | { readonly failure: ModelFailure }
     }
   /** What the outside world says about a call in doubt. */
   | { readonly type: 'call_reconciled'; readonly toolCallId: ToolCallId; readonly finding: Reconciliation }

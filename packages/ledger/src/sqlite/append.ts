@@ -1,14 +1,17 @@
 import {
   emptyHead,
+  placeTaken,
   requireHead,
   requireWellFormed,
   RunNotFoundError,
   secondFact,
+  sessionPlaceOf,
   type AppendOptions,
   type ExpectedHead,
   type Head,
   type RunId,
   type RuntimeEvent,
+  type SessionPlace,
 } from '@tallystick/core'
 import type { Selectable } from 'kysely'
 import { genesisHash, sealOf } from '../chain.ts'
@@ -17,7 +20,7 @@ import { bodyBytes } from '../stored-event.ts'
 import type { Committer } from './committer.ts'
 import { eventRange } from './event-page.ts'
 import type { ReadQueries, WriteQueries } from './queries.ts'
-import { runRow } from './run-row.ts'
+import { runRow, sessionOf } from './run-row.ts'
 import { sqliteCode } from './sqlite-failure.ts'
 import type { RunTable } from './tables.ts'
 
@@ -59,9 +62,16 @@ function appendWithin(store: AppendStore, batch: Batch, { durability, takes = []
   }
   if (isLostAcknowledgement) return after
   requireHead(runId, head, expected)
+  const place = run === undefined ? sessionPlaceOf(events) : undefined
+  if (place && isTaken(store.reads, place)) throw placeTaken(runId, place)
   if (events.length > 0) writeEvents(store.writes, batch, run)
   for (const key of takes) store.writes.take.run({ runId, key, takenSeq: after.seq })
   return after
+}
+
+function isTaken(reads: ReadQueries, { sessionId, sessionPlace }: SessionPlace): boolean {
+  const page = { sessionId, beforePlace: sessionPlace + 1, limit: 1 }
+  return reads.sessionRuns.get(page)?.session_place === sessionPlace
 }
 
 /** Whether these very events were written before: then only their acknowledgement was lost. */
@@ -93,12 +103,14 @@ function writeEvents(
     writes.insertPayload.run({ pos: eventPos, salt: each.salt, body: each.body })
     pos ??= eventPos
   }
+  const session = run ? sessionOf(run) : sessionPlaceOf(events)
   const cell = {
     runId,
     pos: pos ?? 0,
     headSeq: expected.expectedSeq + events.length,
     headHash: linked.at(-1)?.hash ?? genesisHash,
     epoch: expected.epoch,
+    session,
   }
   const row = {
     run_id: runId,
@@ -107,8 +119,9 @@ function writeEvents(
     epoch: cell.epoch,
     seal: sealOf(cell),
   }
-  if (run === undefined) writes.insertRun.run({ ...row, pos: cell.pos })
-  else writes.moveHead.run(row)
+  if (run) return void writes.moveHead.run(row)
+  const { sessionId = null, sessionPlace = null } = session ?? {}
+  writes.insertRun.run({ ...row, pos: cell.pos, session_id: sessionId, session_place: sessionPlace })
 }
 
 function insertEvent(
@@ -144,7 +157,8 @@ export function acquire({ committer, reads, writes }: AppendStore, runId: RunId)
     if (run === undefined) throw new RunNotFoundError(runId)
     const epoch = run.epoch + 1
     const { pos, head_seq, head_hash } = run
-    const seal = sealOf({ runId, pos, headSeq: head_seq, headHash: head_hash, epoch })
+    const session = sessionOf(run)
+    const seal = sealOf({ runId, pos, headSeq: head_seq, headHash: head_hash, epoch, session })
     writes.moveHead.run({ run_id: runId, head_seq, head_hash, epoch, seal })
     return { seq: head_seq, epoch }
   })

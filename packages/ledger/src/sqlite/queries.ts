@@ -17,10 +17,13 @@ export interface InboxQueries {
   readonly take: PreparedQuery<OfRun & { readonly key: string; readonly takenSeq: number }, unknown>
 }
 
+/** What an append or a take-over changes of a run's row. */
+export type MovedHead = Pick<RunTable, 'run_id' | 'head_seq' | 'head_hash' | 'epoch' | 'seal'>
+
 /** What appending, taking over and putting into an inbox need. */
 export interface WriteQueries extends InboxQueries {
   readonly insertRun: PreparedQuery<RunTable, unknown>
-  readonly moveHead: PreparedQuery<Omit<RunTable, 'pos'>, unknown>
+  readonly moveHead: PreparedQuery<MovedHead, unknown>
   readonly insertEvent: PreparedQuery<Insertable<EventTable>, unknown>
   readonly insertPayload: PreparedQuery<LedgerTables['payload'], unknown>
   readonly raiseBarrier: PreparedQuery<object, unknown>
@@ -38,9 +41,11 @@ export function writeQueries(database: Database, tables: Kysely<LedgerTables>): 
         head_hash: parameter('head_hash'),
         epoch: parameter('epoch'),
         seal: parameter('seal'),
+        session_id: parameter('session_id'),
+        session_place: parameter('session_place'),
       }),
     ),
-    moveHead: prepareFor<Omit<RunTable, 'pos'>>(database)((parameter) =>
+    moveHead: prepareFor<MovedHead>(database)((parameter) =>
       tables
         .updateTable('run')
         .set({
@@ -107,18 +112,29 @@ function inboxQueries(database: Database, tables: Kysely<LedgerTables>): InboxQu
   }
 }
 
+/** Up to `limit` runs of a session before a place, the last first. */
+export interface SessionPage {
+  readonly sessionId: string
+  readonly beforePlace: number
+  readonly limit: number
+}
+
 /** What reading needs. */
 export interface ReadQueries {
   readonly run: PreparedQuery<OfRun, Selectable<RunTable>>
   readonly events: PreparedQuery<EventRange, EventRow>
   /** Up to `limit` runs that were made before the one whose first event stands at `beforePos`. */
   readonly runs: PreparedQuery<{ readonly beforePos: number; readonly limit: number }, Selectable<RunTable>>
+  readonly sessionRuns: PreparedQuery<SessionPage, Selectable<RunTable>>
   /** Entries that were not taken. */
   readonly inbox: PreparedQuery<OfRun, Pick<Selectable<InboxTable>, 'key' | 'body' | 'at'>>
 }
 
 // By name, so that a file that lacks one is found damaged where it is opened, not where the value is missed.
-const runColumns = ['run_id', 'pos', 'head_seq', 'head_hash', 'epoch', 'seal'] as const
+const runColumns = [
+  ...(['run_id', 'pos', 'head_seq', 'head_hash', 'epoch', 'seal'] as const),
+  ...(['session_id', 'session_place'] as const),
+] as const
 const eventColumns = [
   'event.pos',
   'run_id',
@@ -158,6 +174,15 @@ export function readQueries(database: Database, tables: Kysely<LedgerTables>): R
         .select(runColumns)
         .where('pos', '<', parameter('beforePos'))
         .orderBy('pos', 'desc')
+        .limit(parameter('limit')),
+    ),
+    sessionRuns: prepareFor<SessionPage>(database)((parameter) =>
+      tables
+        .selectFrom('run')
+        .select(runColumns)
+        .where('session_id', '=', parameter('sessionId'))
+        .where('session_place', '<', parameter('beforePlace'))
+        .orderBy('session_place', 'desc')
         .limit(parameter('limit')),
     ),
     inbox: prepareFor<OfRun>(database)((parameter) =>

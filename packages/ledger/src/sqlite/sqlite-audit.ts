@@ -6,7 +6,7 @@ import { fault, type Fault } from '../link-check.ts'
 import type { AuditQueries } from './audit-queries.ts'
 import { eventRange } from './event-page.ts'
 import { migrate } from './migrate.ts'
-import { runRow } from './run-row.ts'
+import { runRow, sessionOf } from './run-row.ts'
 import { SqliteStore } from './sqlite-store.ts'
 import type { StoreAccess } from './store-access.ts'
 import type { LedgerTables } from './tables.ts'
@@ -41,10 +41,11 @@ function storedRun({ reads, audits }: SqliteStore, runId: RunId): StoredRun | un
   const row = runRow(reads, runId)
   if (row === undefined && events === 0) return undefined
   const { pos = 0, head_seq: headSeq = 0, head_hash: headHash, epoch = 0, seal } = row ?? {}
+  const session = row && sessionOf(row)
   return {
     events,
     lastSeq: lastSeq ?? 0,
-    ...(headHash && seal && { row: { runId, pos, headSeq, headHash, epoch, seal } }),
+    ...(headHash && seal && { row: { runId, pos, headSeq, headHash, epoch, seal, session } }),
   }
 }
 

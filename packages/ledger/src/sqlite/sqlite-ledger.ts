@@ -31,7 +31,7 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
     },
     head: (runId) => access.read((store) => store.head(runId)),
     read: (runId, range) => access.iterate((store) => store.read(runId, range)),
-    runs: () => access.iterate((store) => store.runs()),
+    runs: (filter) => access.iterate((store) => store.runs(filter)),
     async put(runId, entry) {
       const isNew = await access.write((store) => store.put(runId, entry))
       if (isNew) feed.notify(runId)

@@ -6,12 +6,13 @@ import {
   type ExpectedHead,
   type Head,
   type InboxEntry,
+  type RunFilter,
   type RunId,
   type RunRecord,
   type RuntimeEvent,
 } from '@tallystick/core'
 import type { Database } from 'better-sqlite3'
-import type { Kysely } from 'kysely'
+import type { Kysely, Selectable } from 'kysely'
 import { presentRange } from '../checked-event.ts'
 import { outOfOrder } from '../event-row.ts'
 import { commandOf } from '../inbox-command.ts'
@@ -21,8 +22,8 @@ import { auditQueries, type AuditQueries } from './audit-queries.ts'
 import { Committer } from './committer.ts'
 import { readQueries, writeQueries, type ReadQueries, type WriteQueries } from './queries.ts'
 import { readEvents } from './read.ts'
-import { runRow, soundRow } from './run-row.ts'
-import type { LedgerTables } from './tables.ts'
+import { runRow, sessionOf, soundRow } from './run-row.ts'
+import type { LedgerTables, RunTable } from './tables.ts'
 
 /** How many rows of runs are read at once. */
 const runsPerPage = 256
@@ -93,14 +94,29 @@ export class SqliteStore {
     if (present.fromSeq <= present.toSeq) yield* readEvents(this.reads, present)
   }
 
-  *runs(): Generator<RunRecord> {
+  *runs({ sessionId }: RunFilter = {}): Generator<RunRecord> {
+    if (sessionId !== undefined) return yield* this.#runsOf(sessionId)
     let beforePos = Number.MAX_SAFE_INTEGER
     for (;;) {
       const page = this.reads.runs.all({ beforePos, limit: runsPerPage })
-      for (const { run_id, pos, head_seq, epoch } of page.map(soundRow)) {
-        if (pos >= beforePos) throw outOfOrder('its runs')
-        beforePos = pos
-        yield { runId: run_id as RunId, head: { seq: head_seq, epoch } }
+      for (const row of page.map(soundRow)) {
+        if (row.pos >= beforePos) throw outOfOrder('its runs')
+        beforePos = row.pos
+        yield recordOf(row)
+      }
+      if (page.length < runsPerPage) return
+    }
+  }
+
+  *#runsOf(sessionId: string): Generator<RunRecord> {
+    let beforePlace = Number.MAX_SAFE_INTEGER
+    for (;;) {
+      const page = this.reads.sessionRuns.all({ sessionId, beforePlace, limit: runsPerPage })
+      for (const row of page.map(soundRow)) {
+        const place = row.session_place ?? beforePlace
+        if (place >= beforePlace) throw outOfOrder('the runs of a session')
+        beforePlace = place
+        yield recordOf(row)
       }
       if (page.length < runsPerPage) return
     }
@@ -128,4 +144,9 @@ export class SqliteStore {
   harden(): void {
     if (this.committer.hasUnsynced) this.committer.transact('barrier', () => this.writes.raiseBarrier.run({}))
   }
+}
+
+function recordOf(row: Selectable<RunTable>): RunRecord {
+  const { run_id, head_seq, epoch } = row
+  return { runId: run_id as RunId, head: { seq: head_seq, epoch }, ...sessionOf(row) }
 }

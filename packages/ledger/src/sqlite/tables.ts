@@ -10,6 +10,9 @@ export interface RunTable {
   readonly epoch: number
   /** See `sealOf`. */
   readonly seal: Uint8Array
+  /** The conversation that the run belongs to, and its place there: what `run_started` says, and taken once. */
+  readonly session_id: string | null
+  readonly session_place: number | null
 }
 
 /** One row an event, never changed and never removed. What the event says is in `payload`. */

@@ -6,14 +6,14 @@ CREATE TRIGGER inbox_once before insert on inbox for each row when exists (selec
 CREATE TRIGGER inbox_remains before delete on inbox for each row begin select raise(abort, 'tallystick: inbox keys are known for ever'); end;
 CREATE TRIGGER payload_once before insert on payload for each row when exists (select 1 from payload where pos = new.pos) begin select raise(abort, 'tallystick: payloads are never changed'); end;
 CREATE TRIGGER payload_stays before update on payload for each row begin select raise(abort, 'tallystick: payloads are never changed'); end;
-CREATE TRIGGER run_advances before update on run for each row when new.run_id <> old.run_id or new.pos <> old.pos or new.head_seq < old.head_seq or new.epoch < old.epoch or (new.head_seq = old.head_seq and new.head_hash <> old.head_hash) begin select raise(abort, 'tallystick: the head and the epoch of a run never fall'); end;
-CREATE TRIGGER run_once before insert on run for each row when exists (select 1 from run where run_id = new.run_id or pos = new.pos) begin select raise(abort, 'tallystick: runs are never replaced'); end;
+CREATE TRIGGER run_advances before update on run for each row when new.run_id <> old.run_id or new.pos <> old.pos or new.head_seq < old.head_seq or new.epoch < old.epoch or (new.head_seq = old.head_seq and new.head_hash <> old.head_hash) or new.session_id is not old.session_id or new.session_place is not old.session_place begin select raise(abort, 'tallystick: the head and the epoch of a run never fall, and its place in a session stays'); end;
+CREATE TRIGGER run_once before insert on run for each row when exists (select 1 from run where run_id = new.run_id or pos = new.pos or (session_id = new.session_id and session_place = new.session_place)) begin select raise(abort, 'tallystick: runs are never replaced'); end;
 CREATE TRIGGER run_remains before delete on run for each row begin select raise(abort, 'tallystick: runs are never removed'); end;
 CREATE TABLE "barrier" ("id" integer primary key check (id = 1), "count" integer not null) strict;
 CREATE TABLE "event" ("pos" integer primary key autoincrement, "run_id" text not null, "seq" integer not null, "epoch" integer not null, "type" text not null, "v" integer not null, "turn" integer not null, "tool_call_id" text, "at" integer not null, "once_key" text, "body_commit" blob not null, "hash" blob not null, constraint "event_seq" unique ("run_id", "seq")) strict;
 CREATE TABLE "inbox" ("pos" integer primary key autoincrement, "run_id" text not null, "key" text not null, "kind" text not null, "body" blob not null, "at" integer not null, "taken_seq" integer, constraint "inbox_key" unique ("run_id", "key")) strict;
 CREATE TABLE "payload" ("pos" integer primary key, "salt" blob not null, "body" blob not null) strict;
-CREATE TABLE "run" ("run_id" text not null primary key, "pos" integer not null unique, "head_seq" integer not null, "head_hash" blob not null, "epoch" integer not null, "seal" blob not null) strict, without rowid;
+CREATE TABLE "run" ("run_id" text not null primary key, "pos" integer not null unique, "head_seq" integer not null, "head_hash" blob not null, "epoch" integer not null, "seal" blob not null, "session_id" text, "session_place" integer) strict, without rowid;
 CREATE TABLE "schema_migration" ("name" varchar(255) not null primary key, "timestamp" varchar(255) not null);
 CREATE TABLE "schema_migration_lock" ("id" varchar(255) not null primary key, "is_locked" integer default 0 not null);
 CREATE INDEX "event_at" on "event" ("at");
@@ -22,3 +22,4 @@ CREATE INDEX "event_tool_call" on "event" ("tool_call_id", "seq") where "tool_ca
 CREATE INDEX "event_turn" on "event" ("run_id", "turn", "seq");
 CREATE INDEX "event_type" on "event" ("run_id", "type", "seq");
 CREATE INDEX "inbox_open" on "inbox" ("run_id", "pos") where "taken_seq" is null;
+CREATE UNIQUE INDEX "run_session" on "run" ("session_id", "session_place") where "session_id" is not null;

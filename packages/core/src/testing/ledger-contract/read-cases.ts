@@ -1,5 +1,6 @@
 import type { Ledger } from '../../ports/ledger.ts'
 import type { RuntimeEvent } from '../../vocabulary/event.ts'
+import { present } from '../../vocabulary/present.ts'
 import { everyFact, sampleRunId, stamped } from '../sample-facts.ts'
 import type { LedgerContractCase } from './contract-case.ts'
 import { requireEqual } from './requirement.ts'
@@ -7,6 +8,12 @@ import { appendAt, collect, otherRun, requireRecord, run, saying, startRun } fro
 
 const facts = Array.from({ length: 9 }, (_, index) => saying(`delta ${index}`))
 const ten = stamped(run, [everyFact(run).run_started, ...facts])
+
+/** Where `startRun` puts a run. */
+function sessionOf(ordinal: number): { readonly sessionId?: string; readonly sessionPlace?: number } {
+  const { sessionId, sessionPlace } = everyFact(sampleRunId(ordinal)).run_started
+  return present({ sessionId, sessionPlace })
+}
 
 async function tenEvents(ledger: Ledger): Promise<void> {
   await startRun(ledger, run, facts)
@@ -103,7 +110,7 @@ export const readCases: readonly LedgerContractCase[] = [
       await startRun(ledger, otherRun, facts)
       const [left, right] = await Promise.all([collect(ledger.read(run)), collect(ledger.read(otherRun))])
       requireEqual(left, ten, 'the one run')
-      requireEqual(right, stamped(otherRun, [everyFact(run).run_started, ...facts]), 'the other run')
+      requireEqual(right, stamped(otherRun, [everyFact(otherRun).run_started, ...facts]), 'the other run')
     },
   },
   {
@@ -116,7 +123,7 @@ export const readCases: readonly LedgerContractCase[] = [
         right = await appendAt(ledger, right, [saying('x'), fact], { runId: otherRun })
       }
       await requireRecord(ledger, ten)
-      const doubled = [everyFact(run).run_started, ...facts.flatMap((fact) => [saying('x'), fact])]
+      const doubled = [everyFact(otherRun).run_started, ...facts.flatMap((fact) => [saying('x'), fact])]
       await requireRecord(ledger, stamped(otherRun, doubled), { runId: otherRun })
     },
   },
@@ -135,9 +142,9 @@ export const readCases: readonly LedgerContractCase[] = [
       await appendAt(ledger, { seq: 1, epoch: 1 }, [saying('a')], { runId: sampleRunId(5) })
       await ledger.acquire(sampleRunId(3))
       const listed = [
-        { runId: sampleRunId(8), head: { seq: 1, epoch: 1 } },
-        { runId: sampleRunId(3), head: { seq: 1, epoch: 2 } },
-        { runId: sampleRunId(5), head: { seq: 2, epoch: 1 } },
+        { runId: sampleRunId(8), head: { seq: 1, epoch: 1 }, ...sessionOf(8) },
+        { runId: sampleRunId(3), head: { seq: 1, epoch: 2 }, ...sessionOf(3) },
+        { runId: sampleRunId(5), head: { seq: 2, epoch: 1 }, ...sessionOf(5) },
       ]
       requireEqual(await collect(ledger.runs()), listed, 'the runs')
     },

@@ -20,6 +20,8 @@ async function createTables({ schema }: Kysely<unknown>): Promise<void> {
     .addColumn('head_hash', 'blob', (column) => column.notNull())
     .addColumn('epoch', 'integer', (column) => column.notNull())
     .addColumn('seal', 'blob', (column) => column.notNull())
+    .addColumn('session_id', 'text')
+    .addColumn('session_place', 'integer')
     .modifyEnd(sql`strict, without rowid`)
     .execute()
   await schema
@@ -74,6 +76,13 @@ async function createIndexes({ schema }: Kysely<unknown>): Promise<void> {
     .columns(['run_id', 'once_key'])
     .where(sql.ref('once_key'), 'is not', null)
     .execute()
+  await schema
+    .createIndex('run_session')
+    .unique()
+    .on('run')
+    .columns(['session_id', 'session_place'])
+    .where(sql.ref('session_id'), 'is not', null)
+    .execute()
   await schema.createIndex('event_turn').on('event').columns(['run_id', 'turn', 'seq']).execute()
   await schema.createIndex('event_type').on('event').columns(['run_id', 'type', 'seq']).execute()
   await schema
@@ -122,15 +131,17 @@ const triggers: readonly string[] = [
   refusal(
     'run_once',
     'insert on run',
-    'exists (select 1 from run where run_id = new.run_id or pos = new.pos)',
+    'exists (select 1 from run where run_id = new.run_id or pos = new.pos ' +
+      'or (session_id = new.session_id and session_place = new.session_place))',
     'runs are never replaced',
   ),
   refusal(
     'run_advances',
     'update on run',
     'new.run_id <> old.run_id or new.pos <> old.pos or new.head_seq < old.head_seq or new.epoch < old.epoch ' +
-      'or (new.head_seq = old.head_seq and new.head_hash <> old.head_hash)',
-    'the head and the epoch of a run never fall',
+      'or (new.head_seq = old.head_seq and new.head_hash <> old.head_hash) ' +
+      'or new.session_id is not old.session_id or new.session_place is not old.session_place',
+    'the head and the epoch of a run never fall, and its place in a session stays',
   ),
   refusal('inbox_remains', 'delete on inbox', '', 'inbox keys are known for ever'),
   refusal(

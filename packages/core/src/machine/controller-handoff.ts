@@ -1,0 +1,33 @@
+import { ConfigurationError } from '../errors.ts'
+import { present } from '../vocabulary/present.ts'
+import type { Action } from './action.ts'
+import { finish } from './ending.ts'
+import { messagesOf } from './history.ts'
+import type { Rules } from './rules.ts'
+import type { InjectingState } from './state.ts'
+
+/** Hands the conversation over: to another agent, or back to whoever started the run. */
+export function handOff(
+  state: InjectingState,
+  { to, back, tool }: NonNullable<InjectingState['handoff']>,
+  rules: Rules,
+): Action {
+  if (back) return finish(state, 'handed_back', to)
+  const taking = rules.handOff?.(tool, messagesOf(state.history))
+  if (taking === undefined) {
+    throw new ConfigurationError(
+      `Run ${state.runId} is to be handed over to the agent ${to}, and the code of ${state.agent} does not name it any ` +
+        'more. Put it back among its handoffs and resume the run; nothing is lost.',
+    )
+  }
+  const { definition, messages } = taking
+  return {
+    kind: 'hand_off',
+    facts: [
+      {
+        ...{ type: 'agent_handed_off', turn: state.turn, from: state.agent, to, definition },
+        ...present({ messages }),
+      },
+    ],
+  }
+}

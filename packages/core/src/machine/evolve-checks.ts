@@ -1,0 +1,103 @@
+import type { AssistantMessage, Message, ToolResult } from '../vocabulary/content.ts'
+import type { EventOf } from '../vocabulary/event.ts'
+import { findCall, type CollectingState, type RunState } from './state.ts'
+import { historyOf, messageAt, messagesOf } from './history.ts'
+import { illegal } from './illegal.ts'
+import { textContent } from './outcome-text.ts'
+import { withMessage } from './run-facts.ts'
+
+/** What a guardrail found changes what the model is shown, or ends the run. */
+export function tripped(state: RunState, event: EventOf<'guardrail_tripped'>): RunState {
+  const { guardrail, on, action, detail } = event
+  const blocked = { guardrail, on, ...(detail !== undefined && { detail }) }
+  switch (on) {
+    case 'input':
+      if (action === 'block') return { ...state, blocked }
+      return action === 'replace' ? replacedInput(state, event) : state
+    case 'output': {
+      if (action === 'record') return state
+      const next = replacedAnswer(state, event)
+      return action === 'block' ? { ...next, blocked } : next
+    }
+    case 'tool_input':
+      // What becomes of the call stands in `tool_requests_collected`.
+      return state
+    case 'tool_output':
+      return action === 'record' ? state : replacedResult(state, event)
+  }
+}
+
+function replacedInput(state: RunState, event: EventOf<'guardrail_tripped'>): RunState {
+  const { index = -1, replacement } = event
+  if (messageAt(state.history, index)?.role !== 'user' || replacement === undefined) {
+    throw illegal(state, event, `the history holds no input at ${index} that it could replace`)
+  }
+  return withMessageAt(state, index, { role: 'user', parts: replacement })
+}
+
+/** A blocked answer stays in the ledger, and is withheld from whoever reads on. */
+function replacedAnswer(state: RunState, event: EventOf<'guardrail_tripped'>): CollectingState {
+  const index = state.history.length - 1
+  const last = messageAt(state.history, index)
+  if (state.phase !== 'collecting' || state.calls.length > 0 || last?.role !== 'assistant') {
+    throw illegal(state, event, 'there is no answer that it could replace')
+  }
+  const texts = (event.replacement ?? withheld(event)).flatMap((part) => (part.type === 'text' ? [part] : []))
+  const message: AssistantMessage = { ...last, parts: texts }
+  return { ...withMessageAt(state, index, message), reply: { ...state.reply, message } }
+}
+
+function replacedResult(state: RunState, event: EventOf<'guardrail_tripped'>): RunState {
+  const call = findCall(state, event.toolCallId ?? '')
+  if (state.phase !== 'executing' || call?.result === undefined) {
+    throw illegal(state, event, 'there is no result that it could replace')
+  }
+  const content = event.replacement ?? withheld(event)
+  const result: ToolResult = { ...call.result, content }
+  const calls = state.calls.map((each) => (each === call ? { ...call, result } : each))
+  return { ...state, calls }
+}
+
+function withheld({ guardrail }: EventOf<'guardrail_tripped'>): ReturnType<typeof textContent> {
+  return textContent('denied', `The guardrail ${guardrail} withheld this.`)
+}
+
+function withMessageAt<State extends RunState>(state: State, index: number, message: Message): State {
+  return { ...state, history: historyOf(messagesOf(state.history).with(index, message)) }
+}
+
+/** The state in which those guardrails that `remains` names still have to look at the input. */
+export function withInputCheck(state: RunState, remains: (name: string) => boolean): RunState {
+  const { inputCheck, ...rest } = state
+  const guardrails = inputCheck?.guardrails.filter(remains) ?? []
+  if (inputCheck === undefined || guardrails.length === 0) return rest as RunState
+  return { ...state, inputCheck: { ...inputCheck, guardrails } }
+}
+
+/** Guardrails have looked: what waited for them may go on. */
+export function guardrailsChecked(state: RunState, event: EventOf<'guardrails_checked'>): RunState {
+  switch (event.on) {
+    case 'input':
+      return withInputCheck(state, (name) => !event.guardrails.includes(name))
+    case 'output':
+      if (state.phase !== 'collecting') throw illegal(state, event, 'there is no answer')
+      return { ...state, reply: { ...state.reply, guarded: true } }
+    case 'tool_output':
+      if (state.phase !== 'executing') throw illegal(state, event, 'there are no results')
+      return { ...state, resultsChecked: true }
+    case 'tool_input':
+      return state
+  }
+}
+
+/** The answer fits its schema, or the model is asked to write it again, or nobody will. */
+export function outputChecked(state: RunState, event: EventOf<'output_checked'>): RunState {
+  if (state.phase !== 'collecting' || state.calls.length > 0)
+    throw illegal(state, event, 'there is no answer')
+  const { valid, output, error, repair } = event
+  const fit = { valid, ...(error !== undefined && { error }) }
+  const next = { ...state, reply: { ...state.reply, fit } }
+  if (valid) return output === undefined ? next : { ...next, output: { value: output } }
+  if (repair === undefined) return next
+  return { ...withMessage(next, repair), inputSinceReply: true, repairs: state.repairs + 1 }
+}

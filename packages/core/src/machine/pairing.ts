@@ -1,0 +1,19 @@
+import type { Message } from '../vocabulary/content.ts'
+
+/**
+ * Law 3, for messages of any origin: what of them no provider would accept. Behind each message that asked for tools
+ * stand its results, all of them, in its order; no results stand anywhere else. `undefined` where nothing is wrong.
+ */
+export function pairingFault(messages: readonly Message[]): string | undefined {
+  for (const [index, message] of messages.entries()) {
+    const next = messages[index + 1]
+    if (message.role === 'assistant') {
+      const asked = message.parts.flatMap((part) => (part.type === 'tool_call' ? [part.toolCallId] : []))
+      const answered = next?.role === 'tool' ? next.results.map(({ toolCallId }) => toolCallId) : []
+      if (asked.join() !== answered.join()) return `message ${index} and its tool results do not match`
+    } else if (next?.role === 'tool') {
+      return `the tool results at ${index + 1} answer no message`
+    }
+  }
+  return messages[0]?.role === 'tool' ? 'the tool results at 0 answer no message' : undefined
+}

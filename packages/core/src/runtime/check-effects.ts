@@ -1,0 +1,88 @@
+import { summaryRequest } from '../machine/compaction.ts'
+import type { Effect } from '../machine/effects-of.ts'
+import type { RunState } from '../machine/state.ts'
+import type { Clock } from '../ports/clock.ts'
+import { textOf } from '../vocabulary/content.ts'
+import { present } from '../vocabulary/present.ts'
+import type { Signal } from '../vocabulary/signal.ts'
+import { replaceUsage, type Usage } from '../vocabulary/usage.ts'
+import type { Agent } from './agent.ts'
+import { textOfError } from './error-text.ts'
+import { findsInInput, findsInOutput, findsInResults, guardrailsFor } from './guardrail-check.ts'
+import { startModelCall } from './model-effect.ts'
+import { jsonOfAnswer } from './output-schema.ts'
+
+type EffectOf<K extends Effect['kind']> = Extract<Effect, { readonly kind: K }>
+type Post = (signal: Signal) => void
+
+/** A check that is due, and whose it is. */
+export interface DueCheck<K extends Effect['kind']> {
+  readonly effect: EffectOf<K>
+  readonly state: RunState
+  readonly agent: Agent<unknown>
+  readonly clock: Clock
+}
+
+/** Lets guardrails look, and posts one `guardrails_checked`. */
+export async function checkGuardrails(
+  { effect: { on, guardrails }, state, agent, clock }: DueCheck<'guardrails'>,
+  post: Post,
+): Promise<void> {
+  const signal = { type: 'guardrails_checked', on, guardrails } as const
+  switch (on) {
+    case 'input': {
+      const looking = guardrailsFor(agent.guardrails, 'input', guardrails)
+      const finds = await findsInInput(looking, state, clock)
+      return post({ ...signal, place: state.inputCheck?.seq ?? 0, finds })
+    }
+    case 'output': {
+      const finds = await findsInOutput(guardrailsFor(agent.guardrails, 'output', guardrails), state, clock)
+      return post({ ...signal, place: state.turn, finds })
+    }
+    case 'tool_output': {
+      const looking = guardrailsFor(agent.guardrails, 'tool_output', guardrails)
+      return post({ ...signal, place: state.turn, finds: await findsInResults(looking, state, clock) })
+    }
+  }
+}
+
+/** Reads the answer by the agent's schema, and posts one `output_checked`. */
+export async function checkAnswer(state: RunState, agent: Agent<unknown>, post: Post): Promise<void> {
+  if (state.phase !== 'collecting') return
+  const { turn } = state
+  const refuse = (error: string): void =>
+    post({ type: 'output_checked', turn, verdict: { valid: false, error } })
+  const output = jsonOfAnswer(textOf(state.reply.message.parts))
+  if (output === undefined) return refuse('it is no JSON')
+  try {
+    const read = await agent.output?.read(output)
+    if (read && 'error' in read) return refuse(read.error)
+    post({ type: 'output_checked', turn, verdict: { valid: true, output } })
+  } catch (error) {
+    refuse(`the check of the schema failed: ${textOfError(error)}`)
+  }
+}
+
+/** Asks the model that sums up, and posts one `summarized`. Answers how to give the call up. */
+export function summarize(
+  { effect: { compacting }, state, agent, clock }: DueCheck<'summarize'>,
+  post: Post,
+): () => void {
+  const { turn } = state
+  let usage: Usage | undefined
+  const say = (answer: Extract<Signal, { type: 'summarized' }>['answer']): void =>
+    post({ type: 'summarized', turn, answer, ...present({ usage }) })
+  const model = agent.summarizer
+  if (model === undefined) {
+    const message = `The agent ${agent.name} has no model any more that sums up.`
+    say({ failure: { class: 'not_found', message, retryable: false } })
+    return () => {}
+  }
+  const request = summaryRequest(state, compacting)
+  const call = { model, request, turn, attempt: 1, timeouts: agent.timeouts }
+  return startModelCall(call, clock, (signal) => {
+    if (signal.type === 'model_usage') usage = replaceUsage(usage ?? {}, signal.usage)
+    else if (signal.type === 'model_failed') say({ failure: signal.failure })
+    else if (signal.type === 'model_finished') say({ text: textOf(signal.parts) })
+  })
+}

@@ -1,0 +1,58 @@
+import { LedgerConflictError } from '../errors.ts'
+import { childRunIdOf } from '../machine/child-run.ts'
+import { textContent } from '../machine/outcome-text.ts'
+import type { Call, RunState } from '../machine/state.ts'
+import type { Clock } from '../ports/clock.ts'
+import type { Signal } from '../vocabulary/signal.ts'
+import type { ChildRest, ChildRuns } from './child-runs.ts'
+import { textOfError } from './error-text.ts'
+
+/** The start of a call whose work an agent does. */
+export interface ChildStart {
+  readonly state: RunState
+  readonly call: Call
+  readonly children: ChildRuns
+  readonly clock: Clock
+}
+
+/**
+ * Drives the run that does the work of a call, and posts how it rests: `tool_ended` when it has ended, `tool_deferred`
+ * when it waits for something from outside. A call that waits already is only listened to once it is cancelled.
+ */
+export function startChild(
+  { state, call, children, clock }: ChildStart,
+  post: (signal: Signal) => void,
+): { readonly cancel: (reason: string) => void } {
+  if (state.phase !== 'executing') return { cancel: () => {} }
+  const { toolCallId, attempts: attempt, status } = call
+  const startedAt = clock.now()
+  let ended = false
+  const end = (ending: Omit<Extract<ChildRest, { kind: 'ended' }>, 'kind' | 'totals'>): void => {
+    if (ended) return
+    ended = true
+    post({ type: 'tool_ended', toolCallId, attempt, ...ending, durationMs: clock.now() - startedAt })
+  }
+  const park = (): void => {
+    if (ended || status === 'deferred') return
+    const receipt = childRunIdOf(state.runId, toolCallId)
+    post({ type: 'tool_deferred', toolCallId, attempt, receipt })
+  }
+  const listen = async (rest: Promise<ChildRest>): Promise<void> => {
+    try {
+      const found = await rest
+      if (found.kind === 'waits') return park()
+      const { outcome, content, totals } = found
+      end({ outcome, content, ...{ child: totals } })
+    } catch (error) {
+      // Another process drives the child now: whoever it is says how it ends.
+      if (error instanceof LedgerConflictError) return park()
+      end({
+        outcome: 'failed',
+        content: textContent('failed', `The work could not be done: ${textOfError(error)}`),
+      })
+    }
+  }
+  const driven = children.drive(state, call)
+  if (status !== 'deferred') void listen(driven.begin())
+  return { cancel: (reason) => void listen(driven.cancel(reason)) }
+}

@@ -1,0 +1,80 @@
+import type { Call, ExecutingState } from '../machine/state.ts'
+import type { OutsideCommand } from '../vocabulary/command.ts'
+import type { ResultPart } from '../vocabulary/content.ts'
+import type { ChildTotals } from '../vocabulary/event.ts'
+import type { RunId } from '../vocabulary/ids.ts'
+import type { RunResult } from './run-result.ts'
+
+/** How the work of a child run stands: it rests for something from outside, or it has ended. */
+export type ChildRest =
+  | { readonly kind: 'waits' }
+  | {
+      readonly kind: 'ended'
+      readonly outcome: 'success' | 'failed' | 'cancelled'
+      readonly content: readonly ResultPart[]
+      readonly totals: ChildTotals
+    }
+
+/** A child run that is being driven. */
+export interface DrivenChild {
+  /** Starts the run, or takes it up where it is. Answers how it rests. */
+  begin(): Promise<ChildRest>
+  /** Stops the run. Answers how it rests then. */
+  cancel(reason: string): Promise<ChildRest>
+}
+
+/** A child run that has ended. */
+export type ChildEnding = Extract<ChildRest, { readonly kind: 'ended' }>
+
+/** The command that gives a parked call of the parent what its child run ended in. */
+export function settlingOf(
+  toolCallId: string,
+  { outcome, content, totals: child }: ChildEnding,
+): Extract<OutsideCommand, { readonly type: 'settle' }> {
+  return { type: 'settle', toolCallId, outcome: outcome === 'success' ? 'success' : 'failed', content, child }
+}
+
+/** What drives child runs: the runtime. */
+export interface ChildRuns {
+  /** The run that does the work of a call. */
+  drive(state: ExecutingState, call: Call): DrivenChild
+  /** How a child run ended; `undefined` where it has not. */
+  endingOf(childId: RunId): Promise<ChildEnding | undefined>
+}
+
+/** What a parent's call gets of how its child rests. */
+export function restOf(result: RunResult<unknown>): ChildRest {
+  if (result.status === 'suspended') return { kind: 'waits' }
+  const { runId, usage, cost, turns, toolCalls, children } = result
+  const totals: ChildTotals = {
+    ...{ runId, usage, turns: turns + children.turns, toolCalls: toolCalls + children.toolCalls },
+    ...(cost !== undefined && { costUsd: cost }),
+  }
+  const { outcome, text } = endingText(result)
+  return { kind: 'ended', outcome, content: [{ type: 'text', text }], totals }
+}
+
+/** Reasons of a run that stopped at a limit, and may have written down what it had. */
+const limited: ReadonlySet<string> = new Set([
+  'turn_limit',
+  'tool_call_limit',
+  'token_limit',
+  'cost_limit',
+  'time_limit',
+  'repeat_limit',
+  'stopped',
+])
+
+function endingText({ reason = 'model_failed', detail, text }: RunResult<unknown>): {
+  readonly outcome: 'success' | 'failed' | 'cancelled'
+  readonly text: string
+} {
+  if (reason === 'answered') return { outcome: 'success', text: text === '' ? 'Done.' : text }
+  const why = detail === undefined ? reason : `${reason}: ${detail}`
+  if (reason === 'cancelled') return { outcome: 'cancelled', text: `The work was cancelled (${why}).` }
+  if (limited.has(reason) && text !== '') {
+    return { outcome: 'success', text: `The work was stopped early (${why}). What there was of it:\n${text}` }
+  }
+  const rest = text === '' ? '' : ` Its last words were:\n${text}`
+  return { outcome: 'failed', text: `The work ended without an answer (${why}).${rest}` }
+}

@@ -1,0 +1,199 @@
+import { messagesOf } from '../machine/history.ts'
+import { answeredCalls } from '../machine/due-checks.ts'
+import type { RunState } from '../machine/state.ts'
+import type { Cancel, Clock } from '../ports/clock.ts'
+import { textOf, type ResultPart } from '../vocabulary/content.ts'
+import type { JsonObject } from '../vocabulary/json.ts'
+import { present } from '../vocabulary/present.ts'
+import { isJson } from '../vocabulary/schema.ts'
+import type { GuardrailFind } from '../vocabulary/signal.ts'
+import { textOfError } from './error-text.ts'
+import type {
+  GuardedCall,
+  Guardrail,
+  GuardrailContext,
+  GuardrailVerdict,
+  InputGuardrail,
+  OutputGuardrail,
+  ToolInputGuardrail,
+  ToolOutputGuardrail,
+} from './guardrail.ts'
+
+/** How long a guardrail may look where it does not say. */
+const CHECK_MS = 60_000
+
+/** Lets guardrails look at what the user said since the last reply, each at what the one before it made of it. */
+export async function findsInInput(
+  guardrails: readonly InputGuardrail[],
+  state: RunState,
+  clock: Clock,
+): Promise<readonly GuardrailFind[]> {
+  const messages = messagesOf(state.history)
+  const context = contextOf(state)
+  const finds: GuardrailFind[] = []
+  for (let index = state.inputCheck?.from ?? 0; index < messages.length; index++) {
+    const message = messages[index]
+    if (message?.role !== 'user') break
+    let { parts } = message
+    for (const guardrail of guardrails) {
+      const subject = { text: textOf(parts), message: { role: 'user' as const, parts } }
+      const { find, replacement } = await ask(guardrail, () => guardrail.check(subject, context), clock)
+      if (find === undefined) continue
+      const content = replacement === undefined ? undefined : contentOf(replacement)
+      finds.push({ ...find, index, ...present({ replacement: content }) })
+      if (find.action === 'block') return finds
+      parts = content ?? parts
+    }
+  }
+  return finds
+}
+
+/** Lets guardrails look at the answer. */
+export async function findsInOutput(
+  guardrails: readonly OutputGuardrail[],
+  state: RunState,
+  clock: Clock,
+): Promise<readonly GuardrailFind[]> {
+  if (state.phase !== 'collecting') return []
+  const finds: GuardrailFind[] = []
+  let text = textOf(state.reply.message.parts)
+  for (const guardrail of guardrails) {
+    const { find, replacement } = await ask(
+      guardrail,
+      () => guardrail.check({ text }, contextOf(state)),
+      clock,
+    )
+    if (find === undefined) continue
+    finds.push({ ...find, ...(replacement !== undefined && { replacement: contentOf(replacement) }) })
+    if (find.action === 'block') return finds
+    text = replacement ?? text
+  }
+  return finds
+}
+
+/** Lets guardrails look at what the tools of a turn answered. */
+export async function findsInResults(
+  guardrails: readonly ToolOutputGuardrail[],
+  state: RunState,
+  clock: Clock,
+): Promise<readonly GuardrailFind[]> {
+  if (state.phase !== 'executing') return []
+  const finds = await Promise.all(
+    answeredCalls(state).map(async ({ toolCallId, name, input, result }) => {
+      const mine: GuardrailFind[] = []
+      if (result === undefined) return mine
+      let { content } = result
+      for (const guardrail of guardrails) {
+        const { outcome } = result
+        const subject = { toolCallId, name, input, outcome, text: textOf(content), content }
+        const { find, replacement } = await ask(
+          guardrail,
+          () => guardrail.check(subject, contextOf(state)),
+          clock,
+        )
+        if (find === undefined) continue
+        const next = replacement === undefined ? undefined : contentOf(replacement)
+        mine.push({ ...find, toolCallId, ...present({ replacement: next }) })
+        if (find.action === 'block') break
+        content = next ?? content
+      }
+      return mine
+    }),
+  )
+  return finds.flat()
+}
+
+/** What guardrails found in one call, and the input that they left of it. */
+export interface GuardedCheck {
+  readonly finds: readonly GuardrailFind[]
+  /** Where not that of the model. */
+  readonly input?: JsonObject
+  /** Why the call is not to run. */
+  readonly blocked?: string
+}
+
+/** Lets guardrails look at what a tool is called with. */
+export async function findsInCall(
+  guardrails: readonly ToolInputGuardrail[],
+  call: GuardedCall,
+  context: GuardrailContext,
+  clock: Clock,
+): Promise<GuardedCheck> {
+  const finds: GuardrailFind[] = []
+  let input: JsonObject | undefined
+  for (const guardrail of guardrails) {
+    const subject = { ...call, input: input ?? call.input }
+    const { find, replacement } = await ask(guardrail, () => guardrail.check(subject, context), clock)
+    if (find === undefined) continue
+    finds.push({ ...find, toolCallId: call.toolCallId })
+    if (find.action === 'block') {
+      const why = find.detail === undefined ? '' : `: ${find.detail}`
+      return { finds, blocked: `The guardrail ${guardrail.name} stopped this call${why}. Nothing was run.` }
+    }
+    input = replacement ?? input
+  }
+  return { finds, ...present({ input }) }
+}
+
+/** The guardrails of one kind. */
+export function guardrailsFor<On extends Guardrail['on']>(
+  guardrails: readonly Guardrail[],
+  on: On,
+  names?: readonly string[],
+): readonly Extract<Guardrail, { readonly on: On }>[] {
+  return guardrails.filter(
+    (guardrail): guardrail is Extract<Guardrail, { readonly on: On }> =>
+      guardrail.on === on && (names === undefined || names.includes(guardrail.name)),
+  )
+}
+
+/** A guardrail that fails has not found nothing: it could not look. */
+async function ask<Replacement>(
+  { name, timeoutMs = CHECK_MS }: Guardrail,
+  check: () => GuardrailVerdict<Replacement> | Promise<GuardrailVerdict<Replacement>>,
+  clock: Clock,
+): Promise<{ readonly find?: GuardrailFind; readonly replacement?: Replacement }> {
+  let stopTimer: Cancel | undefined
+  const late = new Promise<'late'>((resolve) => {
+    stopTimer = clock.schedule(timeoutMs, () => resolve('late'))
+  })
+  try {
+    const verdict = await Promise.race([check(), late])
+    if (verdict === 'late') return { find: blockedBy(name, 'it did not answer in time') }
+    return read(name, verdict)
+  } catch (error) {
+    return { find: blockedBy(name, `it failed: ${textOfError(error)}`) }
+  } finally {
+    stopTimer?.()
+  }
+}
+
+function read<Replacement>(
+  guardrail: string,
+  verdict: GuardrailVerdict<Replacement>,
+): { readonly find?: GuardrailFind; readonly replacement?: Replacement } {
+  if (verdict === 'pass') return {}
+  if ('block' in verdict) return { find: blockedBy(guardrail, String(verdict.block)) }
+  if ('record' in verdict) return { find: { guardrail, action: 'record', detail: String(verdict.record) } }
+  const { replace, why } = verdict
+  if (!isJson(replace))
+    return { find: blockedBy(guardrail, 'it replaced by something that JSON cannot carry') }
+  return {
+    find: { guardrail, action: 'replace', ...(why !== undefined && { detail: String(why) }) },
+    replacement: replace,
+  }
+}
+
+function blockedBy(guardrail: string, detail: string): GuardrailFind {
+  return { guardrail, action: 'block', detail }
+}
+
+function contentOf(replacement: string | readonly ResultPart[]): readonly ResultPart[] {
+  return typeof replacement === 'string' ? [{ type: 'text', text: replacement }] : replacement
+}
+
+/** Where the guardrails of a run look. */
+export function contextOf(state: RunState): GuardrailContext {
+  const { runId, agent, turn, history } = state
+  return { runId, agent, turn, messages: messagesOf(history) }
+}

@@ -1,0 +1,93 @@
+import { of } from 'rxjs'
+import { ConfigurationError } from '../errors.ts'
+import { textContent } from '../machine/outcome-text.ts'
+import type { Rules } from '../machine/rules.ts'
+import type { Tool } from '../ports/tool.ts'
+import type { AgentDefinition } from '../vocabulary/agent-definition.ts'
+import type { Message } from '../vocabulary/content.ts'
+import type { Handoff } from '../vocabulary/event.ts'
+import { present } from '../vocabulary/present.ts'
+import type { Agent } from './agent.ts'
+
+/** What a handoff does otherwise than by itself. */
+export interface HandoffOptions {
+  /** Of the tool that the model calls; `transfer_to_<name>` where not given. */
+  readonly toolName?: string
+  /** When to hand over; the agent's own description where not given. */
+  readonly description?: string
+  /**
+   * What the next agent is shown of the past. Pure; what it makes of the history is on record. Calls and results stay
+   * paired. `foldedHistory` is one.
+   */
+  readonly filter?: (messages: readonly Message[]) => readonly Message[]
+}
+
+/** Somebody to hand the conversation over to. Made by `handoff` or `handBack`; an agent alone is one as well. */
+export interface HandoffTarget {
+  readonly to: string
+  /** Absent: whoever started the run. */
+  readonly agent?: Agent<unknown>
+  readonly filter?: NonNullable<HandoffOptions['filter']>
+  readonly tool: Tool
+}
+
+/** Lets an agent hand the conversation over to another: the model calls a tool, and the other goes on in its place. */
+export function handoff(agent: Agent<unknown>, options: HandoffOptions = {}): HandoffTarget {
+  const { description, filter } = options
+  const about =
+    description ?? agent.description ?? `Hands the conversation over to ${agent.name}, who goes on with it.`
+  const tool = handoffTool(options.toolName ?? toolNameOf(agent.name), about, { to: agent.name })
+  return { to: agent.name, agent, tool, ...present({ filter }) }
+}
+
+/** Lets an agent hand the conversation back to whoever started the run, a person say: the run ends as `handed_back`. */
+export function handBack(
+  to: string,
+  options: { readonly toolName?: string; readonly description: string },
+): HandoffTarget {
+  if (typeof to !== 'string' || to.trim() === '') {
+    throw new ConfigurationError(
+      'handBack needs a name for whom the conversation goes to, such as a support desk.',
+    )
+  }
+  const tool = handoffTool(options.toolName ?? toolNameOf(to), options.description, { to, back: true })
+  return { to, tool }
+}
+
+/** Whom an agent can hand over to, however it was named. */
+export function targetOf(target: Agent<unknown> | HandoffTarget): HandoffTarget {
+  return 'tool' in target ? target : handoff(target)
+}
+
+/** The rule by which a conversation is handed over; `definitionOf` says what an agent takes over with. */
+export function handOffRule(
+  handoffs: () => readonly HandoffTarget[],
+  definitionOf: (agent: Agent<unknown>) => AgentDefinition,
+): NonNullable<Rules['handOff']> {
+  return (toolName, messages) => {
+    const target = handoffs().find(({ tool }) => tool.name === toolName)
+    if (target?.agent === undefined) return undefined
+    const definition = definitionOf(target.agent)
+    return { definition, ...present({ messages: target.filter?.(messages) }) }
+  }
+}
+
+function toolNameOf(name: string): string {
+  return `transfer_to_${name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '_')}`
+}
+
+function handoffTool(name: string, description: string, handedTo: Handoff): Tool {
+  const text = handedTo.back
+    ? `The conversation goes to ${handedTo.to}.`
+    : `The conversation is handed over to ${handedTo.to}, who goes on from here.`
+  return {
+    ...{ name, description, effect: 'read', recovery: 'rerun', handoff: handedTo },
+    inputSchema: {
+      type: 'object',
+      properties: { reason: { type: 'string', description: 'Why you hand over, in one sentence.' } },
+      additionalProperties: false,
+    },
+    check: () => ({ kind: 'run' }),
+    run: () => of({ type: 'tool_ended', outcome: 'success', content: textContent('success', text) }),
+  }
+}

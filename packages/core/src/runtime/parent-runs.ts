@@ -1,0 +1,110 @@
+import { childRunIdOf } from '../machine/child-run.ts'
+import { isSuspended } from '../machine/effects-of.ts'
+import { openTurnCalls, type Call, type ExecutingState, type RunState } from '../machine/state.ts'
+import { childLimits } from '../machine/child-run.ts'
+import type { Host } from '../ports/clock.ts'
+import type { Ledger } from '../ports/ledger.ts'
+import type { RunId } from '../vocabulary/ids.ts'
+import type { Agent } from './agent.ts'
+import { isAgentTool, taskOf } from './agent-tool.ts'
+import { restOf, settlingOf, type ChildEnding, type ChildRest, type ChildRuns } from './child-runs.ts'
+import type { HubRegistry } from './hub-registry.ts'
+import { stateOf } from './load-state.ts'
+import { resultOf } from './run-result.ts'
+import { startCommand } from './start-command.ts'
+
+/** What child runs are driven with. */
+export interface ParentOptions {
+  readonly ledger: Ledger
+  readonly host: Host
+  readonly hubs: () => HubRegistry
+  readonly know: (agent: Agent<unknown>) => Agent<unknown>
+  readonly named: (name: string) => Agent<unknown> | undefined
+  readonly drained: () => boolean
+}
+
+/** The child runs of a runtime: the same hubs, the same ledger, one id for ever a call. */
+export function childRuns({ ledger, host, hubs, know, named }: ParentOptions): ChildRuns {
+  return {
+    drive(state, call) {
+      const childId = childRunIdOf(state.runId, call.toolCallId)
+      const hub = hubs().hubOf(childId)
+      return {
+        async begin() {
+          const there = await ledger.head(childId)
+          if (there) return restOf(await hub.resume())
+          hub.start(() => Promise.resolve(commandOf(state, call, childId)))
+          return restOf(await hub.result)
+        },
+        async cancel(reason) {
+          await hub.send({ type: 'cancel', reason })
+          return restOf(await hub.result)
+        },
+      }
+    },
+    endingOf: (childId) => endingOf(ledger, childId),
+  }
+
+  function commandOf(state: ExecutingState, call: Call, childId: RunId): ReturnType<typeof startCommand> {
+    const tool = named(state.agent)?.tools.find(({ name }) => name === call.name)
+    if (tool === undefined || !isAgentTool(tool)) {
+      throw new TypeError(`the agent ${state.agent} has no tool ${call.name} any more that is an agent`)
+    }
+    const agent = know(tool.agent)
+    const limits = childLimits(state, call.toolCallId, agent.limits, host.clock.now())
+    const command = startCommand(childId, agent, taskOf(call.input) ?? 'Go on.', { limits, know })
+    return { ...command, limits, parent: { runId: state.runId, seq: state.seq, relation: 'child' } }
+  }
+}
+
+async function endingOf(ledger: Ledger, childId: RunId): Promise<ChildEnding | undefined> {
+  const head = await ledger.head(childId)
+  if (head === undefined) return undefined
+  // Only a run that has ended is read whole.
+  for await (const { type } of ledger.read(childId, { fromSeq: head.seq })) {
+    if (type !== 'run_finished') return undefined
+  }
+  const state = await stateOf(ledger, childId)
+  const rest: ChildRest | undefined = state && restOf(resultOf(state))
+  return rest?.kind === 'ended' ? rest : undefined
+}
+
+/**
+ * Tells the parent of a child run that has ended: where its call was parked, it is settled, and a parent that waited
+ * for nothing else is taken further. A parent that listens, or that has ended itself, hears nothing.
+ */
+export async function tellParent(
+  child: RunState,
+  { ledger, host, hubs, named, drained }: ParentOptions,
+): Promise<void> {
+  const { parent, runId } = child
+  if (parent?.relation !== 'child') return
+  const state = await stateOf(ledger, parent.runId)
+  if (state === undefined) return
+  const parked = openTurnCalls(state).find(
+    ({ toolCallId, status }) => status === 'deferred' && childRunIdOf(state.runId, toolCallId) === runId,
+  )
+  if (parked === undefined) return
+  const rest = restOf(resultOf(child))
+  if (rest.kind !== 'ended') return
+  const command = settlingOf(parked.toolCallId, rest)
+  await ledger.put(state.runId, { key: `child ${runId}`, command, at: host.clock.now() })
+  if (!isSuspended(state) || named(state.agent) === undefined || drained()) return
+  const hub = hubs().hubOf(state.runId)
+  await hub.resume()
+  await hub.reported
+}
+
+/** Whether a run works for another, at whatever depth. */
+export async function worksFor(ledger: Ledger, runId: RunId, root: RunId): Promise<boolean> {
+  let at: RunId | undefined = runId
+  while (at !== undefined && at !== root) at = await parentOf(ledger, at)
+  return at === root
+}
+
+async function parentOf(ledger: Ledger, runId: RunId): Promise<RunId | undefined> {
+  for await (const event of ledger.read(runId, { toSeq: 1 })) {
+    if (event.type === 'run_started' && event.parent?.relation === 'child') return event.parent.runId
+  }
+  return undefined
+}

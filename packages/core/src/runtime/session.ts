@@ -1,0 +1,131 @@
+import { ConfigurationError, LedgerConflictError, RunNotFoundError } from '../errors.ts'
+import { isSuspended } from '../machine/effects-of.ts'
+import { transcript } from '../machine/transcript.ts'
+import type { RunState } from '../machine/state.ts'
+import type { Ledger, RunRecord } from '../ports/ledger.ts'
+import type { StartCommand } from '../vocabulary/command.ts'
+import type { Message } from '../vocabulary/content.ts'
+import type { HistoryEdit } from '../vocabulary/event.ts'
+import { parseRunId, type RunId } from '../vocabulary/ids.ts'
+import { present } from '../vocabulary/present.ts'
+import { endOf } from './follow-run.ts'
+import { stateOf } from './load-state.ts'
+
+/** Changes of what was said before, on record with who made them and why. */
+export interface PastEdits {
+  /** The run whose history the places are counted in: the one that the new run follows. */
+  readonly of: string
+  /** In ascending order of their places. Calls and results stay paired. */
+  readonly edits: readonly HistoryEdit[]
+  readonly by?: string
+  readonly reason?: string
+}
+
+/** What a run may have of a past. */
+export interface PastOptions {
+  /** The conversation that the run belongs to: it begins with what was said in the session's last run. */
+  readonly sessionId?: string
+  /**
+   * What happens when a run of the session is under way, or waits for a person: `conflict` (the default) rejects the
+   * result with a `LedgerConflictError` of kind `session`; `queue` starts the run when that one has ended.
+   */
+  readonly whenBusy?: 'conflict' | 'queue'
+  /**
+   * Begins with what was said in another run, up to an event: with a new `sessionId` a branch of its session, with the
+   * same one a step back.
+   */
+  readonly from?: { readonly runId: string; readonly atSeq?: number }
+  /** Messages of the past that the run is not to see as they were. */
+  readonly edit?: PastEdits
+}
+
+/** What a start command says of the past. */
+export type Past = Pick<StartCommand, 'sessionId' | 'sessionPlace' | 'parent' | 'history' | 'edits'>
+
+/** What a run begins with, read from the ledger. Waits, where the options say so, for the run before it. */
+export async function pastOf(ledger: Ledger, options: PastOptions): Promise<Past> {
+  const { sessionId, from, edit } = options
+  const last = sessionId === undefined ? undefined : await lastOf(ledger, sessionId)
+  const before = last && (await endedRun(ledger, last, options))
+  const source = from ? await branchPoint(ledger, from) : before
+  const relation = from && source?.sessionId !== sessionId ? ('fork' as const) : ('session' as const)
+  if (edit && edit.of !== source?.runId) throw editedMeanwhile(edit, source)
+  const history = source ? transcript(source) : []
+  return {
+    ...present({
+      sessionId,
+      sessionPlace: sessionId === undefined ? undefined : (last?.sessionPlace ?? 0) + 1,
+    }),
+    ...(source && { parent: { runId: source.runId, seq: source.seq, relation } }),
+    ...(history.length > 0 && { history }),
+    ...(edit && { edits: { edits: edit.edits, ...present({ by: edit.by, reason: edit.reason }) } }),
+  }
+}
+
+/** The last run of a session. */
+export async function lastOf(ledger: Ledger, sessionId: string): Promise<RunRecord | undefined> {
+  for await (const record of ledger.runs({ sessionId })) return record
+  return undefined
+}
+
+async function endedRun(
+  ledger: Ledger,
+  { runId }: RunRecord,
+  { sessionId, whenBusy = 'conflict' }: PastOptions,
+): Promise<RunState | undefined> {
+  const state = await stateOf(ledger, runId)
+  if (state === undefined || state.phase === 'done') return state
+  if (whenBusy === 'queue') return await endOf(ledger, state)
+  const doing = isSuspended(state) ? 'waits for something from outside' : 'is under way'
+  throw new LedgerConflictError(
+    'session',
+    `Run ${runId} of session ${sessionId} ${doing}, and a second run beside it would be a second history. Wait for its ` +
+      `end, cancel it, or start this run with whenBusy: 'queue'; session(…).run joins it with whenBusy: 'join'.`,
+  )
+}
+
+async function branchPoint(
+  ledger: Ledger,
+  { runId: text, atSeq }: NonNullable<PastOptions['from']>,
+): Promise<RunState> {
+  const runId = parseRunId(text)
+  const state = runId && (await stateOf(ledger, runId, atSeq))
+  if (state === undefined) throw new RunNotFoundError(text)
+  if (atSeq === undefined || state.seq === atSeq) return state
+  throw new ConfigurationError(
+    `Run ${text} ends at event ${state.seq}; a run cannot begin from its event ${atSeq}.`,
+  )
+}
+
+function editedMeanwhile({ of }: PastEdits, source: RunState | undefined): LedgerConflictError {
+  const what = source ? `follows run ${source.runId}` : 'has no past'
+  return new LedgerConflictError(
+    'session',
+    `The edits are of the history of run ${of}, but this run ${what}: their places may mean other messages. Nothing ` +
+      'was written. Read the history again and decide anew.',
+  )
+}
+
+/** A conversation: the runs that share a history, in order. */
+export interface Session {
+  readonly id: string
+  /** Its runs, the last first. */
+  runs(): AsyncIterable<RunRecord>
+  /** What its next run begins with, and where that was said; `undefined` before its first run. */
+  history(): Promise<
+    { readonly runId: RunId; readonly seq: number; readonly messages: readonly Message[] } | undefined
+  >
+}
+
+/** What the ledger says of a session. */
+export function sessionView(ledger: Ledger, id: string): Session {
+  return {
+    id,
+    runs: () => ledger.runs({ sessionId: id }),
+    async history() {
+      const last = await lastOf(ledger, id)
+      const state = last && (await stateOf(ledger, last.runId))
+      return state && { runId: state.runId, seq: state.seq, messages: transcript(state) }
+    },
+  }
+}
