@@ -14,6 +14,11 @@ export function dataRecord(event: unknown): string {
   return `data: ${JSON.stringify(event)}\n\n`
 }
 
+/** Chunks as a body of Chat Completions, which says when it is done. */
+export function chatBytes(chunks: readonly unknown[]): Uint8Array {
+  return encoder.encode(`${chunks.map(dataRecord).join('')}data: [DONE]\n\n`)
+}
+
 /** The same bytes in pieces that end at the given places; places beyond the end, or given twice, count for nothing. */
 export function splitAt(bytes: Uint8Array, places: readonly number[]): Uint8Array[] {
   const borders = [...new Set(places)]

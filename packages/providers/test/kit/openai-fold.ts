@@ -1,0 +1,61 @@
+import type { ModelSignal } from '@tallystick/core'
+import type { ReplyReader } from '../../src/openai/call.ts'
+import { replyReader as chatReader, type ReplyContext as ChatContext } from '../../src/openai-chat/signals.ts'
+import type { ReplyContext } from '../../src/openai-responses/item.ts'
+import { replyReader } from '../../src/openai-responses/signals.ts'
+
+interface Folded {
+  readonly signals: ModelSignal[]
+  /** Whether the reply was whole at the end of the stream. */
+  readonly whole: boolean
+  readonly error?: unknown
+}
+
+function fold(reader: ReplyReader, events: readonly object[]): Folded {
+  const signals: ModelSignal[] = []
+  try {
+    for (const event of events) {
+      signals.push(...reader.read(event))
+      if (reader.failure) throw reader.failure
+    }
+    const last = reader.end()
+    signals.push(...(last ?? []))
+    return { signals, whole: reader.finished || last !== undefined }
+  } catch (error) {
+    return { signals, whole: false, error }
+  }
+}
+
+/** All signals of a stream of the Responses API. */
+export function foldResponse(events: readonly object[], given: Partial<ReplyContext> = {}): Folded {
+  return fold(
+    replyReader({
+      provider: 'openai',
+      toolName: (name) => name,
+      customField: () => 'sql',
+      cleaned: (_, input) => input,
+      approvalTool: 'mcp_approval',
+      kept: () => undefined,
+      ...given,
+    }),
+    events,
+  )
+}
+
+/** All signals of a stream of Chat Completions. */
+export function foldChat(chunks: readonly object[], given: Partial<ChatContext> = {}): Folded {
+  return fold(
+    chatReader({
+      provider: 'openai',
+      toolName: (name) => name,
+      customField: () => 'sql',
+      cleaned: (_, input) => input,
+      finishReasonOptional: false,
+      ...given,
+    }),
+    chunks,
+  )
+}
+
+/** What a part of these wires carries. */
+export const carriedAs = (api: 'responses' | 'chat', data: object) => ({ provider: 'openai', api, data })
