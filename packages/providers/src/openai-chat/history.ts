@@ -85,13 +85,14 @@ function assistantMessage(draft: AssistantDraft, binding: Binding, aloud: boolea
 function contentOf(
   { text, refusal, thoughts }: AssistantDraft,
   aloud: boolean,
-): JsonObject[] | string | null {
-  const words = text === '' ? [] : [{ type: 'text', text }]
-  if (aloud && thoughts !== '') {
-    return [{ type: 'thinking', thinking: [{ type: 'text', text: thoughts }] }, ...words]
-  }
-  if (refusal !== '') return [...words, { type: 'refusal', refusal }]
-  return text === '' ? null : text
+): readonly JsonObject[] | string | null {
+  const thinking = aloud && thoughts !== ''
+  if (!thinking && refusal === '') return text === '' ? null : text
+  return [
+    ...(thinking ? [{ type: 'thinking', thinking: [{ type: 'text', text: thoughts }] }] : []),
+    ...(text === '' ? [] : [{ type: 'text', text }]),
+    ...(refusal === '' ? [] : [{ type: 'refusal', refusal }]),
+  ]
 }
 
 /** For templates that know nothing but turns: neighbours of one role become one, and the user begins. */

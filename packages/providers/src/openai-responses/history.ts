@@ -18,7 +18,21 @@ export function inputOf(drafts: readonly Draft[], from: number, binding: Binding
     for (const slot of draft.slots) if (slot.role === 'call') calls.set(slot.toolCallId, slot)
     if (place >= from) input.push(...bound(draft, binding, calls))
   })
-  return input
+  return withoutRepeatedIds(input)
+}
+
+/** The vendor refuses two items of one id, which servers that begin to count again give; and it needs none. */
+function withoutRepeatedIds(input: readonly JsonObject[]): readonly JsonObject[] {
+  const taken = new Set<string>()
+  return input.map((item) => {
+    const id = textAt(item, 'id')
+    if (id === undefined || !taken.has(id)) {
+      if (id !== undefined) taken.add(id)
+      return item
+    }
+    const { id: _, ...rest } = item
+    return rest
+  })
 }
 
 const bounds = new WeakMap<Draft, { readonly key: string; readonly items: readonly JsonObject[] }>()

@@ -1,0 +1,221 @@
+import type { Message, ModelRequest } from '@tallystick/core'
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { allQuirks, type OpenAIChatServer, quirksOf } from '../src/openai-chat/quirks.ts'
+import {
+  requestRenderer as chatRenderer,
+  type RequestSettings as ChatSettings,
+} from '../src/openai-chat/request.ts'
+import { requestRenderer, type RequestSettings } from '../src/openai-responses/request.ts'
+import { brokenChatRules } from './kit/chat-rules.ts'
+import type { Loose } from './kit/loose.ts'
+import { endsWhole, openaiRequests } from './kit/openai-transcripts.ts'
+import { brokenResponsesRules } from './kit/responses-rules.ts'
+
+const common = {
+  ...{ modelId: 'gpt-test', provider: 'openai', strictTools: false, customTools: {}, toolFields: {} },
+  warn: () => {},
+}
+const plain: RequestSettings = { ...common, state: 'none', providerTools: [], approvalTool: 'mcp_approval' }
+const settings: fc.Arbitrary<RequestSettings> = fc.record({
+  ...Object.fromEntries(Object.entries(plain).map(([key, value]) => [key, fc.constant(value)])),
+  strictTools: fc.boolean(),
+  maxOutputTokens: fc.constantFrom(undefined, 4, 9000),
+  customTools: fc.constantFrom({}, { get_weather: { field: 'sql' } }),
+  providerTools: fc.constantFrom<readonly { type: string }[]>([], [{ type: 'web_search' }]),
+}) as fc.Arbitrary<RequestSettings>
+
+const chatPlain: ChatSettings = { ...common, quirks: allQuirks('openai', undefined) }
+const servers = Object.keys(quirksOf) as OpenAIChatServer[]
+const chatSettings: fc.Arbitrary<ChatSettings> = fc
+  .record({ server: fc.constantFrom(...servers), strictTools: fc.boolean(), custom: fc.boolean() })
+  .map(({ server, strictTools, custom }) => ({
+    ...{ ...chatPlain, quirks: allQuirks(server, undefined), strictTools },
+    customTools: custom ? { get_weather: { field: 'sql' } } : {},
+  }))
+
+const strictnessOf = ({ quirks }: ChatSettings) => ({
+  ...(quirks.callIds === 'nine_alphanumeric' && { id: /^[a-zA-Z0-9]{9}$/ }),
+  alternating: quirks.alternatingRoles,
+})
+
+interface Wire<Settings> {
+  readonly requests: fc.Arbitrary<ModelRequest>
+  readonly settings: fc.Arbitrary<Settings>
+  readonly renderer: (given: Settings) => (request: ModelRequest) => Loose
+  readonly broken: (body: Loose, given: Settings) => string[]
+}
+
+const responses: Wire<RequestSettings> = {
+  requests: openaiRequests('responses'),
+  settings,
+  renderer: (given) => {
+    const render = requestRenderer(given)
+    return (request) => render(request, {}).body
+  },
+  broken: (body) => brokenResponsesRules(body),
+}
+const chat: Wire<ChatSettings> = {
+  requests: openaiRequests('chat'),
+  settings: chatSettings,
+  renderer: (given) => {
+    const render = chatRenderer(given)
+    return (request) => render(request).body
+  },
+  broken: (body, given) => brokenChatRules(body, strictnessOf(given)),
+}
+
+function theRequest<Settings>({ requests, settings: all, renderer, broken }: Wire<Settings>): void {
+  it('breaks no rule of the vendor', () => {
+    fc.assert(
+      fc.property(requests, all, (request, given) => {
+        expect(broken(renderer(given)(request), given)).toEqual([])
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  it('breaks none when the history ends anywhere between a reply’s results and the next reply', () => {
+    fc.assert(
+      fc.property(requests, all, fc.nat({ max: 20 }), (request, given, cut) => {
+        fc.pre(endsWhole(request.messages, cut))
+        const messages = request.messages.slice(0, cut)
+        expect(broken(renderer(given)({ ...request, messages }), given)).toEqual([])
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  it('is the same whatever the renderer made before, and changes nothing of what was passed in', () => {
+    fc.assert(
+      fc.property(requests, all, (request, given) => {
+        const before = structuredClone(request)
+        const render = renderer(given)
+        // Other beginnings decide other ids and names for the messages that follow.
+        for (const place of request.messages.keys()) {
+          render({ ...request, messages: request.messages.slice(place + 1), tools: [] })
+          render({ ...request, messages: request.messages.slice(0, place), tools: [] })
+        }
+        expect(render(request)).toEqual(renderer(given)(request))
+        expect(request).toEqual(before)
+      }),
+      { numRuns: 300 },
+    )
+  })
+}
+
+describe('the request that is made of any history for the Responses API', () => {
+  theRequest(responses)
+
+  it('keeps what every reply said, called and was answered, in order', () => {
+    fc.assert(
+      fc.property(responses.requests, (request) => {
+        const { input } = responses.renderer(plain)(request)
+        const texts = input.flatMap((item: Loose) =>
+          item.role === 'assistant' ? item.content.map((one: Loose) => one.text ?? one.refusal) : [],
+        )
+        const said = textsOf(request.messages, 'assistant')
+        expect(texts.filter((text: string) => text.trim() !== '')).toEqual(said)
+        const asked = request.messages.flatMap((message) =>
+          message.role === 'assistant' ? message.parts.filter((part) => part.type === 'tool_call') : [],
+        )
+        const kinds = (pattern: RegExp) => input.filter((item: Loose) => pattern.test(item.type ?? ''))
+        const calls = kinds(/^(function_call|custom_tool_call|mcp_approval_request)$/)
+        const answers = kinds(/^(function_call_output|custom_tool_call_output|mcp_approval_response)$/)
+        expect(calls).toHaveLength(asked.length)
+        expect(answers.map((item: Loose) => item.call_id ?? item.approval_request_id)).toEqual(
+          calls.map((item: Loose) => item.call_id ?? item.id),
+        )
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it('never sends an item by the id that it has beside reasoning which stays behind', () => {
+    fc.assert(
+      fc.property(responses.requests, (request) => {
+        const { input } = responses.renderer(plain)(request)
+        const ids: string[] = input.map(({ id }: Loose) => id).filter(Boolean)
+        request.messages.forEach((message, place) => {
+          if (message.role !== 'assistant') return
+          const first = message.parts.findIndex(({ type }) => type === 'reasoning')
+          const mine = ids.filter((id) => new RegExp(`^(msg|fc|ctc)_${place}_`).test(id))
+          const behind = mine.filter((id) => first >= 0 && Number(id.split('_')[2]) > first)
+          const proofs = ids.filter((id) => id.startsWith(`rs_${place}_`))
+          if (behind.length > 0) expect(proofs).not.toEqual([])
+        })
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it('begins as the request before it did, so that the prompt cache is found again', () => {
+    fc.assert(
+      fc.property(responses.requests, (request) => {
+        const render = responses.renderer(plain)
+        beginsAlike([hello, ...request.messages], (messages) => render({ ...request, messages }).input)
+      }),
+      { numRuns: 300 },
+    )
+  })
+})
+
+describe('the request that is made of any history for Chat Completions', () => {
+  theRequest(chat)
+
+  it('keeps what every reply said and called, and what answered it, in order', () => {
+    fc.assert(
+      fc.property(chat.requests, (request) => {
+        const { messages } = chat.renderer(chatPlain)(request)
+        const asked = request.messages.flatMap((message) =>
+          message.role === 'assistant' ? message.parts.filter((part) => part.type === 'tool_call') : [],
+        )
+        const calls = messages.flatMap((message: Loose) => message.tool_calls ?? [])
+        expect(calls).toHaveLength(asked.length)
+        const answers = messages.filter(({ role }: Loose) => role === 'tool')
+        expect(answers.map((message: Loose) => message.tool_call_id)).toEqual(
+          calls.map(({ id }: Loose) => id),
+        )
+        const whole = JSON.stringify(messages)
+        for (const text of textsOf(request.messages, 'assistant')) {
+          expect(whole).toContain(JSON.stringify(text).slice(1, -1))
+        }
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it('begins as the request before it did, so that the prompt cache is found again', () => {
+    fc.assert(
+      fc.property(chat.requests, (request) => {
+        // Reasoning goes back in the turn that is under way only, which is what such servers want.
+        const quirks = { ...chatPlain.quirks, replayReasoning: 'never' as const }
+        const render = chat.renderer({ ...chatPlain, quirks })
+        beginsAlike([hello, ...request.messages], (messages) => render({ ...request, messages }).messages)
+      }),
+      { numRuns: 300 },
+    )
+  })
+})
+
+const hello: Message = { role: 'user', parts: [{ type: 'text', text: 'Hi' }] }
+
+function beginsAlike(messages: readonly Message[], render: (messages: readonly Message[]) => Loose[]): void {
+  const whole = render(messages)
+  for (const [place, message] of messages.entries()) {
+    // A call is made when the user, or a tool, has spoken.
+    if (message.role === 'assistant') continue
+    const before = render(messages.slice(0, place + 1))
+    expect(whole.slice(0, before.length)).toEqual(before)
+  }
+}
+
+function textsOf(messages: readonly Message[], role: 'assistant'): string[] {
+  return messages.flatMap((message) =>
+    message.role === role
+      ? message.parts.flatMap((part) =>
+          part.type === 'text' && part.text.trim() !== '' ? [part.text.toWellFormed()] : [],
+        )
+      : [],
+  )
+}
