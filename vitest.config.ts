@@ -1,14 +1,34 @@
-import { defineConfig } from 'vitest/config'
+import { configDefaults, defineConfig } from 'vitest/config'
+
+/** Tests that need a Postgres server, which is started before the first and ended after the last of them. */
+const onPostgres = ['packages/*/test/postgres-*.{spec,property,contract}.ts']
 
 export default defineConfig({
   test: {
     // Only a hang takes this long: no test is judged by how busy its machine is.
     testTimeout: 90_000,
     hookTimeout: 90_000,
-    include: [
-      'packages/*/test/**/*.{spec,property,contract}.ts',
-      'examples/*/test/**/*.spec.ts',
-      'scripts/test/**/*.spec.ts',
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'tests',
+          include: [
+            'packages/*/test/**/*.{spec,property,contract}.ts',
+            'examples/*/test/**/*.spec.ts',
+            'scripts/test/**/*.spec.ts',
+          ],
+          exclude: [...configDefaults.exclude, ...onPostgres],
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'postgres',
+          include: onPostgres,
+          globalSetup: ['packages/ledger/test/support/postgres-setup.ts'],
+        },
+      },
     ],
   },
 })

@@ -16,11 +16,12 @@ import {
 import type { Selectable } from 'kysely'
 import { genesisHash, sealOf } from '../chain.ts'
 import { isStoredAs, linkEvents, type LinkedEvent } from '../linked-event.ts'
+import { sessionOf } from '../run-record.ts'
 import { bodyBytes } from '../stored-event.ts'
 import type { Committer } from './committer.ts'
 import { eventRange } from './event-page.ts'
 import type { ReadQueries, WriteQueries } from './queries.ts'
-import { runRow, sessionOf } from './run-row.ts'
+import { runRow } from './run-row.ts'
 import { sqliteCode } from './sqlite-failure.ts'
 import type { RunTable } from './tables.ts'
 

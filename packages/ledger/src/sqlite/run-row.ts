@@ -1,4 +1,4 @@
-import { LedgerDamagedError, type RunId, type SessionPlace } from '@tallystick/core'
+import { LedgerDamagedError, type RunId } from '@tallystick/core'
 import type { Selectable } from 'kysely'
 import type { ReadQueries } from './queries.ts'
 import type { RunTable } from './tables.ts'
@@ -17,15 +17,6 @@ export function soundRow(row: Selectable<RunTable>): Selectable<RunTable> {
   if (row.session_place !== null) integers.push(row.session_place)
   if (integers.every(Number.isSafeInteger) && bytes.every((value) => value instanceof Uint8Array)) return row
   throw damaged(row)
-}
-
-/** Where the run stands in its session, if it belongs to one. */
-export function sessionOf({
-  session_id,
-  session_place,
-}: Pick<Selectable<RunTable>, 'session_id' | 'session_place'>): SessionPlace | undefined {
-  if (session_id === null || session_place === null) return undefined
-  return { sessionId: session_id, sessionPlace: session_place }
 }
 
 function damaged(row: Selectable<RunTable>): LedgerDamagedError {

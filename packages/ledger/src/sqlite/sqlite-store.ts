@@ -12,18 +12,19 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import type { Database } from 'better-sqlite3'
-import type { Kysely, Selectable } from 'kysely'
+import type { Kysely } from 'kysely'
 import { presentRange } from '../checked-event.ts'
 import { outOfOrder } from '../event-row.ts'
 import { commandOf } from '../inbox-command.ts'
 import { fault, type Fault } from '../link-check.ts'
+import { recordOf } from '../run-record.ts'
 import { acquire, append } from './append.ts'
 import { auditQueries, type AuditQueries } from './audit-queries.ts'
 import { Committer } from './committer.ts'
 import { readQueries, writeQueries, type ReadQueries, type WriteQueries } from './queries.ts'
 import { readEvents } from './read.ts'
-import { runRow, sessionOf, soundRow } from './run-row.ts'
-import type { LedgerTables, RunTable } from './tables.ts'
+import { runRow, soundRow } from './run-row.ts'
+import type { LedgerTables } from './tables.ts'
 
 /** How many rows of runs are read at once. */
 const runsPerPage = 256
@@ -144,9 +145,4 @@ export class SqliteStore {
   harden(): void {
     if (this.committer.hasUnsynced) this.committer.transact('barrier', () => this.writes.raiseBarrier.run({}))
   }
-}
-
-function recordOf(row: Selectable<RunTable>): RunRecord {
-  const { run_id, head_seq, epoch } = row
-  return { runId: run_id as RunId, head: { seq: head_seq, epoch }, ...sessionOf(row) }
 }

@@ -1,0 +1,127 @@
+import type { RunId } from '@tallystick/core'
+import { filter, finalize, map, Observable, Subject } from 'rxjs'
+import { channelOf, ChangeListener } from './change-listener.ts'
+import { ChangeNotifier } from './change-notifier.ts'
+import type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
+import { isStorable } from './storable-name.ts'
+import type { StoreAccess } from './store-access.ts'
+
+/**
+ * Hints that a run may have changed: at once for what this ledger wrote; for what others wrote by being told, and by
+ * looking now and then, since a word may be lost. It listens and looks only while somebody subscribes, and never keeps
+ * a process alive.
+ */
+export class ChangeFeed {
+  /** A run that changed, or `undefined` where nobody knows which. */
+  readonly #changed$ = new Subject<RunId | undefined>()
+  readonly #access: StoreAccess
+  readonly #listener: ChangeListener | undefined
+  readonly #notifier: ChangeNotifier
+  readonly #pollIntervalMs: number
+  /** How many listen to a run, and how it stood when it was last looked at. */
+  readonly #followed = new Map<RunId, { listeners: number; mark: string | undefined }>()
+  #timer: NodeJS.Timeout | undefined
+  #isLooking = false
+  #isClosed = false
+
+  constructor(access: StoreAccess, options: PostgresLedgerOptions) {
+    const { pooled = false, pollIntervalMs = pooled ? 250 : 1_000 } = options
+    const channel = channelOf(access.place.schema)
+    this.#access = access
+    this.#pollIntervalMs = pollIntervalMs
+    this.#notifier = new ChangeNotifier((payload) => access.tell(channel, payload))
+    if (!pooled) {
+      this.#listener = new ChangeListener(options, channel, (runIds) => {
+        for (const runId of runIds ?? [undefined]) this.#changed$.next(runId)
+      })
+    }
+  }
+
+  /** To be called for what this ledger wrote. */
+  notify(runId: RunId): void {
+    this.#changed$.next(runId)
+    if (!this.#isClosed) this.#notifier.tell(runId)
+  }
+
+  of(runId: RunId): Observable<void> {
+    return new Observable((subscriber) => {
+      this.#arrive(runId)
+      return this.#changed$
+        .pipe(
+          filter((changed) => changed === undefined || changed === runId),
+          map(() => undefined),
+          finalize(() => this.#leave(runId)),
+        )
+        .subscribe(subscriber)
+    })
+  }
+
+  /** Lets go of its connection; what it has to tell is told before. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#rest()
+    this.#changed$.complete()
+    await Promise.all([this.#notifier.flush(), this.#listener?.leave()])
+  }
+
+  #arrive(runId: RunId): void {
+    const followed = this.#followed.get(runId)
+    if (followed) {
+      followed.listeners++
+      return
+    }
+    this.#followed.set(runId, { listeners: 1, mark: undefined })
+    if (this.#isClosed || !isStorable(runId)) return
+    this.#timer ??= setInterval(() => this.#look(), this.#pollIntervalMs).unref()
+    this.#look()
+  }
+
+  #leave(runId: RunId): void {
+    const followed = this.#followed.get(runId)
+    if (followed === undefined || --followed.listeners > 0) return
+    this.#followed.delete(runId)
+    if (this.#followed.size === 0) this.#rest()
+  }
+
+  #rest(): void {
+    clearInterval(this.#timer)
+    this.#timer = undefined
+    void this.#listener?.leave()
+  }
+
+  /** Where the database cannot be asked, the next look may succeed; whoever reads meanwhile meets the error. */
+  #look(): void {
+    void this.#listener?.listen()
+    if (this.#isLooking) return
+    this.#isLooking = true
+    const runIds = [...this.#followed.keys()].filter(isStorable)
+    this.#access
+      .read((store) => store.marks(runIds))
+      .then(
+        (marks) => {
+          this.#isLooking = false
+          this.#compare(runIds, marks)
+          if (this.#timer && this.#hasUnseen()) this.#look()
+        },
+        () => {
+          this.#isLooking = false
+        },
+      )
+  }
+
+  /** Whether somebody came while the database was asked about the others. */
+  #hasUnseen(): boolean {
+    return [...this.#followed].some(([runId, { mark }]) => mark === undefined && isStorable(runId))
+  }
+
+  /** A run that is looked at for the first time may have changed since its listener came, so that is a hint too. */
+  #compare(runIds: readonly RunId[], marks: ReadonlyMap<string, string>): void {
+    for (const runId of runIds) {
+      const followed = this.#followed.get(runId)
+      const mark = marks.get(runId) ?? 'none'
+      if (followed === undefined || followed.mark === mark) continue
+      followed.mark = mark
+      this.#changed$.next(runId)
+    }
+  }
+}

@@ -1,0 +1,43 @@
+import type { RunId } from '@tallystick/core'
+import { payloadOf } from './change-listener.ts'
+
+/** Notifications that Postgres would send one by one make commits wait for each other, so there is one for many. */
+const gapMs = 10
+
+/** Tells other processes which runs have changed: at once after a pause, and then no more often than every 10 ms. */
+export class ChangeNotifier {
+  readonly #send: (payload: string) => Promise<unknown>
+  readonly #changed = new Set<RunId>()
+  #isSending = false
+
+  constructor(send: (payload: string) => Promise<unknown>) {
+    this.#send = send
+  }
+
+  tell(runId: RunId): void {
+    this.#changed.add(runId)
+    if (!this.#isSending) void this.#sendAll()
+  }
+
+  /** Sends what is left to be told. */
+  async flush(): Promise<void> {
+    await this.#sendChanged()
+  }
+
+  async #sendAll(): Promise<void> {
+    this.#isSending = true
+    while (this.#changed.size > 0) {
+      await this.#sendChanged()
+      await new Promise<void>((resolve) => void setTimeout(resolve, gapMs).unref())
+    }
+    this.#isSending = false
+  }
+
+  async #sendChanged(): Promise<void> {
+    if (this.#changed.size === 0) return
+    const payload = payloadOf([...this.#changed])
+    this.#changed.clear()
+    // A hint that is lost is made up for by whoever looks now and then.
+    await this.#send(payload).catch(() => undefined)
+  }
+}

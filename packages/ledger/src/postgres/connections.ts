@@ -1,0 +1,137 @@
+import { Client, Pool, types, type ClientBase, type ClientConfig, type PoolClient } from 'pg'
+import { isConnectionLost, isContention, isUnanswered } from './postgres-failure.ts'
+import type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
+
+/** A statement and its values. One with a name is parsed once a connection, where connections keep that. */
+export interface Statement {
+  readonly name?: string
+  readonly text: string
+  readonly values: readonly unknown[]
+}
+
+/** What a statement answered. */
+export interface Answer<Row> {
+  readonly rows: readonly Row[]
+  /** Whether it was sent twice, since the first connection was lost: the first one may have been carried out. */
+  readonly wasResent: boolean
+}
+
+/** How often a statement is sent that Postgres undid for the sake of others. */
+const contentionsMax = 20
+
+/** How much longer than the server this process waits for the end of a statement. */
+const graceMs = 1_000
+
+/** What every connection of a ledger has in common. Times and places are whole numbers far below 2^53. */
+export function connectionConfig(options: PostgresLedgerOptions): ClientConfig {
+  return {
+    connectionString: options.connectionString,
+    fallback_application_name: 'tallystick',
+    keepAlive: true,
+    connectionTimeoutMillis: options.connectTimeoutMs ?? 10_000,
+    types: { getTypeParser: parserOf },
+  }
+}
+
+/** How the text of a value is read; what is no whole number of 8 bytes as pg reads it. */
+function parserOf(type: Parameters<typeof types.setTypeParser>[0]): (text: string) => unknown {
+  return type === types.builtins.INT8 ? Number : types.getTypeParser(type)
+}
+
+/**
+ * Every statement of a ledger finds its rows by an index. Plans are kept as long as a connection, so one that was made
+ * while the tables were small would read them whole when they are large.
+ */
+function settings(statementTimeoutMs: number): string {
+  return `set statement_timeout = ${statementTimeoutMs}; set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off`
+}
+
+/** A hook for new connections. The pool waits for what it answers, which its types do not tell. */
+function settle(statement: string): (client: ClientBase) => void {
+  return ((client: ClientBase) => client.query(statement)) as (client: ClientBase) => void
+}
+
+/** The connections of one ledger. Statements are whole transactions, and each of ours may be sent again. */
+export class Connections {
+  readonly #options: PostgresLedgerOptions
+  readonly #pool: Pool
+  readonly #keepsStatements: boolean
+  #ended: Promise<void> | undefined
+
+  constructor(options: PostgresLedgerOptions) {
+    const { statementTimeoutMs = 30_000, connectionsMax = 10, pooled = false } = options
+    this.#options = options
+    this.#keepsStatements = !pooled
+    this.#pool = new Pool({
+      ...connectionConfig(options),
+      max: connectionsMax,
+      // Behind a pooler it would be the connection of others.
+      ...(!pooled && { onConnect: settle(settings(statementTimeoutMs)) }),
+      query_timeout: statementTimeoutMs + graceMs,
+      allowExitOnIdle: true,
+    })
+    // Whoever uses a lost connection hears of it there; without listeners the process would end.
+    this.#pool.on('error', () => undefined)
+    this.#pool.on('connect', (client) => void client.on('error', () => undefined))
+  }
+
+  /**
+   * Sends a statement, once more where the connection was lost on the way, and again where others were in the way:
+   * appends and take-overs carry what they expect, so that carried out twice they do no more than once.
+   */
+  async send<Row>(statement: Statement): Promise<Answer<Row>> {
+    let wasResent = false
+    for (let contentions = 0; ;) {
+      try {
+        return { rows: await this.#sendOnce<Row>(statement), wasResent }
+      } catch (error) {
+        if (isContention(error) && ++contentions < contentionsMax) continue
+        if (wasResent || !isConnectionLost(error)) throw error
+        wasResent = true
+      }
+    }
+  }
+
+  /** The rows that a statement answers. */
+  async rows<Row>(statement: Statement): Promise<readonly Row[]> {
+    return (await this.send<Row>(statement)).rows
+  }
+
+  /** The rows of a statement that has all the time it takes, over a connection of its own. */
+  async patiently<Row>({ text, values }: Statement): Promise<readonly Row[]> {
+    const client = new Client(connectionConfig(this.#options))
+    client.on('error', () => undefined)
+    try {
+      await client.connect()
+      return (await client.query(text, [...values])).rows as readonly Row[]
+    } finally {
+      await client.end().catch(() => undefined)
+    }
+  }
+
+  /** Ends every connection, once those in use are free. */
+  end(): Promise<void> {
+    this.#ended ??= this.#pool.end()
+    return this.#ended
+  }
+
+  async #sendOnce<Row>({ name, text, values }: Statement): Promise<readonly Row[]> {
+    const client: PoolClient = await this.#pool.connect()
+    let isSpent = true
+    try {
+      const { rows } = await client.query({
+        text,
+        values: [...values],
+        ...(name !== undefined && this.#keepsStatements && { name }),
+      })
+      isSpent = false
+      return rows as readonly Row[]
+    } catch (error) {
+      // Where Postgres itself refused, the connection is as good as before.
+      isSpent = isConnectionLost(error) || isUnanswered(error)
+      throw error
+    } finally {
+      client.release(isSpent)
+    }
+  }
+}

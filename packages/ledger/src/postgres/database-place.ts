@@ -1,0 +1,71 @@
+import { ConfigurationError } from '@tallystick/core'
+import { Client } from 'pg'
+import type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
+
+/** Which ledger is meant. */
+export interface DatabasePlace {
+  /** The schema as it is called. */
+  readonly schema: string
+  /** The schema as it stands in a statement. */
+  readonly quotedSchema: string
+  /** Host, port, database and schema, for messages; no user and no password. */
+  readonly description: string
+}
+
+const identifierBytesMax = 63
+
+/** Reads the options that say where a ledger is. Throws a `ConfigurationError`, which repeats no secret. */
+export function databasePlace({
+  connectionString,
+  schema = 'tallystick',
+}: PostgresLedgerOptions): DatabasePlace {
+  requireSchemaName(schema)
+  if (typeof connectionString !== 'string' || connectionString.trim() === '') {
+    throw new ConfigurationError(
+      'postgresLedger needs a connectionString, and without one it would guess which database to write to. ' +
+        'Give one such as postgres://user@host:5432/database.',
+    )
+  }
+  try {
+    const { host, port, database } = new Client({ connectionString })
+    const description = `${host}:${port}/${database ?? ''}, schema ${schema}`
+    return { schema, quotedSchema: `"${schema.replaceAll('"', '""')}"`, description }
+  } catch {
+    // Its message would repeat the string, and with it the password.
+    throw new ConfigurationError(
+      'postgresLedger got a connectionString that cannot be read, so no database is named. ' +
+        'Give one such as postgres://user@host:5432/database, with special characters of the password percent-encoded.',
+    )
+  }
+}
+
+function requireSchemaName(schema: string): void {
+  const sound =
+    schema !== '' &&
+    schema.isWellFormed() &&
+    !schema.includes('\0') &&
+    !schema.startsWith('pg_') &&
+    Buffer.byteLength(schema) <= identifierBytesMax
+  if (sound) return
+  throw new ConfigurationError(
+    `postgresLedger got a schema name that Postgres would refuse or cut short. Give one of 1 to ${identifierBytesMax} ` +
+      'bytes that does not begin with pg_.',
+  )
+}
+
+/** Refuses options that are no whole numbers within their bounds. Throws a `ConfigurationError`. */
+export function requireNumbers(options: PostgresLedgerOptions): void {
+  const bounds = {
+    connectionsMax: [1, 10_000],
+    connectTimeoutMs: [1, 0x7fffffff],
+    statementTimeoutMs: [1, 0x7ffffbff],
+    pollIntervalMs: [1, 0x7fffffff],
+  } as const
+  for (const [name, [min, max]] of Object.entries(bounds)) {
+    const value = options[name as keyof typeof bounds]
+    if (value === undefined || (Number.isInteger(value) && value >= min && value <= max)) continue
+    throw new ConfigurationError(
+      `postgresLedger got ${name}: ${value}, which cannot work. Give a whole number from ${min} to ${max}.`,
+    )
+  }
+}

@@ -1,0 +1,93 @@
+/** One append that waits for its turn. */
+export interface Queued {
+  readonly runId: string
+  /** Rows and bytes that it adds to a group. */
+  readonly events: number
+  readonly bytes: number
+}
+
+/** What a group may hold; one append alone may be larger. */
+const runsMax = 64
+const eventsMax = 1_024
+const bytesMax = 4 * 1024 * 1024
+
+interface Waiting<Item, Result> {
+  readonly item: Item
+  readonly resolve: (result: Result) => void
+  readonly reject: (error: unknown) => void
+}
+
+/**
+ * Lets appends of many runs share statements and commits. Nobody waits for company: while all lanes are busy, what
+ * arrives queues up, and the next free lane takes what has queued as one group. Of a run, one append is under way at
+ * a time, so that groups of one process never wait for each other.
+ */
+export class GroupCommit<Item extends Queued, Result> {
+  readonly #commit: (group: readonly Item[]) => Promise<readonly Result[]>
+  readonly #lanes: number
+  readonly #busyRuns = new Set<string>()
+  #waiting: Waiting<Item, Result>[] = []
+  #busyLanes = 0
+
+  /** `commit` answers for each append of a group in its order; where it rejects for several, it is asked one by one. */
+  constructor(lanes: number, commit: (group: readonly Item[]) => Promise<readonly Result[]>) {
+    this.#lanes = lanes
+    this.#commit = commit
+  }
+
+  submit(item: Item): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ item, resolve, reject })
+      this.#fill()
+    })
+  }
+
+  #fill(): void {
+    while (this.#busyLanes < this.#lanes) {
+      const group = this.#nextGroup()
+      if (group.length === 0) return
+      this.#busyLanes++
+      for (const { item } of group) this.#busyRuns.add(item.runId)
+      void this.#carryOut(group).finally(() => {
+        this.#busyLanes--
+        for (const { item } of group) this.#busyRuns.delete(item.runId)
+        this.#fill()
+      })
+    }
+  }
+
+  #nextGroup(): readonly Waiting<Item, Result>[] {
+    const group: Waiting<Item, Result>[] = []
+    const left: Waiting<Item, Result>[] = []
+    const runs = new Set<string>()
+    let [events, bytes] = [0, 0]
+    for (const waiting of this.#waiting) {
+      const { item } = waiting
+      const fits =
+        group.length === 0 ||
+        (group.length < runsMax && events + item.events <= eventsMax && bytes + item.bytes <= bytesMax)
+      if (!fits || runs.has(item.runId) || this.#busyRuns.has(item.runId)) left.push(waiting)
+      else {
+        group.push(waiting)
+        events += item.events
+        bytes += item.bytes
+      }
+      // What comes later of the same run waits for what came before.
+      runs.add(item.runId)
+    }
+    this.#waiting = left
+    return group
+  }
+
+  async #carryOut(group: readonly Waiting<Item, Result>[]): Promise<void> {
+    try {
+      const results = await this.#commit(group.map(({ item }) => item))
+      for (const [index, { resolve }] of group.entries()) resolve(results[index] as Result)
+    } catch (error) {
+      const [only, ...others] = group
+      if (only && others.length === 0) return only.reject(error)
+      // One of them is at fault, and the others must not suffer for it.
+      for (const waiting of group) await this.#carryOut([waiting])
+    }
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * What the migrations make, by name, as the catalogue tells it; where the schema is named stands `@`. A test holds the
+ * two together.
+ */
+export const ledgerRules: ReadonlyMap<string, string> = new Map([
+  ['column event.at', 'bigint not null'],
+  ['column event.body_commit', 'bytea not null'],
+  ['column event.epoch', 'bigint not null'],
+  ['column event.hash', 'bytea not null'],
+  ['column event.once_key', 'text collate C'],
+  ['column event.pos', 'bigint not null'],
+  ['column event.run_id', 'text not null collate C'],
+  ['column event.seq', 'bigint not null'],
+  ['column event.tool_call_id', 'text collate C'],
+  ['column event.turn', 'bigint not null'],
+  ['column event.type', 'text not null collate C'],
+  ['column event.v', 'bigint not null'],
+  ['column inbox.at', 'bigint not null'],
+  ['column inbox.body', 'bytea not null'],
+  ['column inbox.key', 'text not null collate C'],
+  ['column inbox.kind', 'text not null collate C'],
+  ['column inbox.pos', 'bigint not null identity'],
+  ['column inbox.run_id', 'text not null collate C'],
+  ['column inbox.taken_seq', 'bigint'],
+  ['column ledger.application', 'text not null collate default'],
+  ['column ledger.version', 'bigint not null'],
+  ['column payload.body', 'bytea not null'],
+  ['column payload.pos', 'bigint not null'],
+  ['column payload.salt', 'bytea not null'],
+  ['column run.epoch', 'bigint not null'],
+  ['column run.head_hash', 'bytea not null'],
+  ['column run.head_seq', 'bigint not null'],
+  ['column run.pos', 'bigint not null'],
+  ['column run.run_id', 'text not null collate C'],
+  ['column run.seal', 'bytea not null'],
+  ['column run.session_id', 'text collate C'],
+  ['column run.session_place', 'bigint'],
+  [
+    'function event_follows',
+    `
+declare
+  batch record;
+  head record;
+begin
+  for batch in select run_id, min(seq) as first, max(seq) as last, count(*) as events, min(epoch) as lowest,
+      max(epoch) as highest from added group by run_id
+  loop
+    select head_seq, epoch into head from @.run where run.run_id = batch.run_id;
+    if head.head_seq is distinct from batch.last or batch.last - batch.first + 1 <> batch.events
+      or head.epoch is distinct from batch.lowest or batch.lowest <> batch.highest
+      or (batch.first <> 1 and not exists (
+        select from @.event where event.run_id = batch.run_id and event.seq = batch.first - 1
+      ))
+    then
+      raise exception 'tallystick: an event follows the last one of its run without a gap' using errcode = 'TL001';
+    end if;
+  end loop;
+  return null;
+end
+`,
+  ],
+  [
+    'function refuse',
+    `
+begin
+  raise exception 'tallystick: %', tg_argv[0] using errcode = 'TL001';
+end
+`,
+  ],
+  ['index event_at', 'CREATE INDEX event_at ON @.event USING btree (at)'],
+  [
+    'index event_once',
+    'CREATE UNIQUE INDEX event_once ON @.event USING btree (run_id, once_key) WHERE (once_key IS NOT NULL)',
+  ],
+  ['index event_pkey', 'CREATE UNIQUE INDEX event_pkey ON @.event USING btree (pos)'],
+  ['index event_seq', 'CREATE UNIQUE INDEX event_seq ON @.event USING btree (run_id, seq)'],
+  [
+    'index event_tool_call',
+    'CREATE INDEX event_tool_call ON @.event USING btree (tool_call_id, seq) WHERE (tool_call_id IS NOT NULL)',
+  ],
+  ['index event_turn', 'CREATE INDEX event_turn ON @.event USING btree (run_id, turn, seq)'],
+  ['index event_type', 'CREATE INDEX event_type ON @.event USING btree (run_id, type, seq)'],
+  ['index inbox_key', 'CREATE UNIQUE INDEX inbox_key ON @.inbox USING btree (run_id, key)'],
+  [
+    'index inbox_open',
+    'CREATE INDEX inbox_open ON @.inbox USING btree (run_id, pos) WHERE (taken_seq IS NULL)',
+  ],
+  ['index inbox_pkey', 'CREATE UNIQUE INDEX inbox_pkey ON @.inbox USING btree (pos)'],
+  ['index ledger_pkey', 'CREATE UNIQUE INDEX ledger_pkey ON @.ledger USING btree (application)'],
+  ['index payload_pkey', 'CREATE UNIQUE INDEX payload_pkey ON @.payload USING btree (pos)'],
+  ['index run_pkey', 'CREATE UNIQUE INDEX run_pkey ON @.run USING btree (run_id)'],
+  ['index run_pos', 'CREATE UNIQUE INDEX run_pos ON @.run USING btree (pos)'],
+  [
+    'index run_session',
+    'CREATE UNIQUE INDEX run_session ON @.run USING btree (session_id, session_place) WHERE (session_id IS NOT NULL)',
+  ],
+  ['table event', 'logged'],
+  ['table inbox', 'logged'],
+  ['table ledger', 'logged'],
+  ['table payload', 'logged'],
+  ['table run', 'logged'],
+  [
+    'trigger event.event_follows',
+    'CREATE TRIGGER event_follows AFTER INSERT ON @.event REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION @.event_follows()',
+  ],
+  [
+    'trigger event.event_stays',
+    `CREATE TRIGGER event_stays BEFORE DELETE OR UPDATE OR TRUNCATE ON @.event FOR EACH STATEMENT EXECUTE FUNCTION @.refuse('events stay as they were written')`,
+  ],
+  [
+    'trigger inbox.inbox_is_taken_once',
+    `CREATE TRIGGER inbox_is_taken_once BEFORE UPDATE ON @.inbox FOR EACH ROW WHEN (((old.taken_seq IS NOT NULL) OR (new.taken_seq IS NULL) OR (new.pos <> old.pos) OR (new.run_id <> old.run_id) OR (new.key <> old.key) OR (new.kind <> old.kind) OR (new.body <> old.body) OR (new.at <> old.at))) EXECUTE FUNCTION @.refuse('an inbox entry is taken once, and never changed')`,
+  ],
+  [
+    'trigger inbox.inbox_remains',
+    `CREATE TRIGGER inbox_remains BEFORE DELETE OR TRUNCATE ON @.inbox FOR EACH STATEMENT EXECUTE FUNCTION @.refuse('inbox keys are known for ever')`,
+  ],
+  [
+    'trigger payload.payload_stays',
+    `CREATE TRIGGER payload_stays BEFORE UPDATE OR TRUNCATE ON @.payload FOR EACH STATEMENT EXECUTE FUNCTION @.refuse('payloads are never changed')`,
+  ],
+  [
+    'trigger run.run_advances',
+    `CREATE TRIGGER run_advances BEFORE UPDATE ON @.run FOR EACH ROW WHEN (((new.run_id <> old.run_id) OR (new.pos <> old.pos) OR (new.head_seq < old.head_seq) OR (new.epoch < old.epoch) OR ((new.head_seq = old.head_seq) AND (new.head_hash <> old.head_hash)) OR (new.session_id IS DISTINCT FROM old.session_id) OR (new.session_place IS DISTINCT FROM old.session_place))) EXECUTE FUNCTION @.refuse('the head and the epoch of a run never fall')`,
+  ],
+  [
+    'trigger run.run_remains',
+    `CREATE TRIGGER run_remains BEFORE DELETE OR TRUNCATE ON @.run FOR EACH STATEMENT EXECUTE FUNCTION @.refuse('runs are never removed')`,
+  ],
+])

@@ -1,0 +1,93 @@
+import type { RunId } from '@tallystick/core'
+import type { AuditSource, StoredRun } from '../audit-source.ts'
+import { fault, type Fault } from '../link-check.ts'
+import { sessionOf } from '../run-record.ts'
+import { eventRange } from './event-page.ts'
+import type { PostgresStore } from './postgres-store.ts'
+import { ruleFault, rulesStatement, rulesWithout, type SchemaRule } from './schema-rules.ts'
+import { isStorable } from './storable-name.ts'
+import type { StoreAccess } from './store-access.ts'
+
+/** Runs without a row that one audit names; more are as bad as that. */
+const orphansMax = 1000
+
+/** Lends the rows of a ledger to `verify`. */
+export function postgresAudit(access: StoreAccess): AuditSource {
+  return {
+    run: (runId) => access.read((store) => storedRun(store, runId)),
+    events: (runId, toSeq) =>
+      access.iterate((store) => eventRange(store.connections, store.texts, { runId, fromSeq: 1, toSeq })),
+    orphans: () => access.read(orphans),
+    fault: () =>
+      access.read(async (store) => {
+        const rows = await store.connections.patiently<SchemaRule>(rulesStatement(access.place.schema))
+        return ruleFault(rulesWithout(access.place, rows)) ?? (await strayFault(store))
+      }),
+  }
+}
+
+/** What the store holds of a run, in one statement and so at one moment. */
+async function storedRun(store: PostgresStore, runId: RunId): Promise<StoredRun | undefined> {
+  if (!isStorable(runId)) return undefined
+  const { tables } = store
+  const events = tables.selectFrom('event').where('run_id', '=', runId)
+  const [found] = await store.audit(
+    tables
+      .selectFrom(
+        events
+          .select(({ fn }) => [
+            fn.countAll<number>().as('events'),
+            fn.max<number | null>('seq').as('last_seq'),
+          ])
+          .as('extent'),
+      )
+      .leftJoin('run', (join) => join.on('run.run_id', '=', runId))
+      .select(['events', 'last_seq', 'run_id', 'pos', 'head_seq', 'head_hash', 'epoch', 'seal'])
+      .select(['session_id', 'session_place']),
+  )
+  if (found === undefined || (found.run_id === null && found.events === 0)) return undefined
+  const { last_seq: lastSeq, pos, head_seq: headSeq, head_hash: headHash, epoch, seal } = found
+  const cell = { pos, headSeq, headHash, epoch, seal }
+  const session = sessionOf(found)
+  return {
+    events: found.events,
+    lastSeq: lastSeq ?? 0,
+    ...(isWhole(cell) && { row: { runId, ...cell, ...(session && { session }) } }),
+  }
+}
+
+type Cell = Pick<NonNullable<StoredRun['row']>, 'pos' | 'headSeq' | 'headHash' | 'epoch' | 'seal'>
+
+/** Whether there is a row; its columns allow no null. */
+function isWhole(cell: { readonly [Name in keyof Cell]: Cell[Name] | null }): cell is Cell {
+  return Object.values(cell).every((value) => value !== null)
+}
+
+async function orphans(store: PostgresStore): Promise<readonly RunId[]> {
+  const rows = await store.audit(
+    store.tables
+      .selectFrom('event')
+      .select('run_id')
+      .distinct()
+      .where((is) =>
+        is.not(is.exists(is.selectFrom('run').select('run.pos').whereRef('run.run_id', '=', 'event.run_id'))),
+      )
+      .limit(orphansMax),
+  )
+  return rows.map(({ run_id }) => run_id as RunId)
+}
+
+/** Payloads that belong to no event. */
+async function strayFault(store: PostgresStore): Promise<Fault | undefined> {
+  const [found] = await store.audit(
+    store.tables
+      .selectFrom('payload')
+      .select(({ fn }) => fn.countAll<number>().as('stray'))
+      .where((is) =>
+        is.not(
+          is.exists(is.selectFrom('event').select('event.seq').whereRef('event.pos', '=', 'payload.pos')),
+        ),
+      ),
+  )
+  return found?.stray === 0 ? undefined : fault('payload rows without an event', 0, String(found?.stray))
+}

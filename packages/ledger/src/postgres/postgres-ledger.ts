@@ -1,0 +1,49 @@
+import type { Ledger } from '@tallystick/core'
+import { auditSource, type AuditedLedger } from '../audit-source.ts'
+import { ChangeFeed } from './change-feed.ts'
+import { postgresAudit } from './postgres-audit.ts'
+import type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
+import { StoreAccess } from './store-access.ts'
+
+/**
+ * A ledger in a schema of a Postgres database, made where there is none. Any number of processes may drive runs,
+ * read them and put commands into their inboxes. Connects at the first use.
+ *
+ * Throws a `ConfigurationError` where the options cannot work. Every use rejects with `LedgerUnavailableError` where
+ * the schema can be no ledger, before anything is written: tables of something else, a ledger of a newer version.
+ */
+export function postgresLedger(options: PostgresLedgerOptions): Ledger {
+  const access = new StoreAccess(options)
+  const feed = new ChangeFeed(access, options)
+  let closing: Promise<void> | undefined
+  const ledger: AuditedLedger = {
+    async append(runId, expected, events, appendOptions) {
+      const head = await access.write((store) =>
+        store.appender.append(runId, expected, events, appendOptions),
+      )
+      feed.notify(runId)
+      return head
+    },
+    async acquire(runId) {
+      const head = await access.write((store) => store.acquire(runId))
+      feed.notify(runId)
+      return head
+    },
+    head: (runId) => access.read((store) => store.head(runId)),
+    read: (runId, range) => access.iterate((store) => store.read(runId, range)),
+    runs: (filter) => access.iterate((store) => store.runs(filter)),
+    async put(runId, entry) {
+      const isNew = await access.write((store) => store.put(runId, entry))
+      if (isNew) feed.notify(runId)
+      return isNew
+    },
+    inbox: (runId) => access.read((store) => store.inbox(runId)),
+    changes: (runId) => feed.of(runId),
+    close() {
+      closing ??= access.close(() => feed.close())
+      return closing
+    },
+    [auditSource]: postgresAudit(access),
+  }
+  return ledger
+}

@@ -1,0 +1,171 @@
+import {
+  requireInboxKey,
+  RunNotFoundError,
+  storableText,
+  type Head,
+  type InboxEntry,
+  type RunFilter,
+  type RunId,
+  type RunRecord,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import {
+  DummyDriver,
+  Kysely,
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+  type Compilable,
+} from 'kysely'
+import { presentRange } from '../checked-event.ts'
+import { outOfOrder } from '../event-row.ts'
+import { commandOf } from '../inbox-command.ts'
+import { recordOf, type ListedRow } from '../run-record.ts'
+import { Appender } from './append.ts'
+import type { Connections } from './connections.ts'
+import type { DatabasePlace } from './database-place.ts'
+import { readEvents } from './event-page.ts'
+import { isStorable } from './storable-name.ts'
+import { statementTexts, type StatementTexts } from './statements.ts'
+import type { LedgerTables } from './tables.ts'
+
+/** How many rows of runs are read at once. */
+const runsPerPage = 256
+
+type Listed = ListedRow & { readonly pos: number }
+
+/** The members of the port on a schema of the newest version. */
+export class PostgresStore {
+  readonly appender: Appender
+  readonly texts: StatementTexts
+  /** Builds queries; the connections carry them out. */
+  readonly tables: Kysely<LedgerTables>
+  readonly connections: Connections
+
+  constructor(connections: Connections, { schema, quotedSchema }: DatabasePlace) {
+    this.connections = connections
+    this.texts = statementTexts(quotedSchema)
+    this.appender = new Appender(connections, this.texts)
+    this.tables = new Kysely<LedgerTables>({
+      dialect: {
+        createAdapter: () => new PostgresAdapter(),
+        createDriver: () => new DummyDriver(),
+        createIntrospector: (database) => new PostgresIntrospector(database),
+        createQueryCompiler: () => new PostgresQueryCompiler(),
+      },
+    }).withSchema(schema)
+  }
+
+  /** The rows of a query that Kysely builds. */
+  ask<Row>(query: Compilable<Row>): Promise<readonly Row[]> {
+    const { sql: text, parameters: values } = query.compile()
+    return this.connections.rows<Row>({ text, values })
+  }
+
+  /** The rows of a query that may go through all there is. */
+  audit<Row>(query: Compilable<Row>): Promise<readonly Row[]> {
+    const { sql: text, parameters: values } = query.compile()
+    return this.connections.patiently<Row>({ text, values })
+  }
+
+  async head(runId: RunId): Promise<Head | undefined> {
+    if (!isStorable(runId)) return undefined
+    const [row] = await this.connections.rows<{ readonly head_seq: number; readonly epoch: number }>({
+      name: 'tallystick run',
+      text: this.texts.run,
+      values: [runId],
+    })
+    return row && { seq: row.head_seq, epoch: row.epoch }
+  }
+
+  acquire(runId: RunId): Promise<Head> {
+    if (!isStorable(runId)) return Promise.reject(new RunNotFoundError(runId))
+    return this.appender.acquire(runId)
+  }
+
+  /** Up to where the run ends when the first event is asked for. */
+  async *read(
+    runId: RunId,
+    range?: { readonly fromSeq?: number; readonly toSeq?: number },
+  ): AsyncGenerator<RuntimeEvent> {
+    const present = presentRange(runId, (await this.head(runId))?.seq ?? 0, range)
+    if (present.fromSeq <= present.toSeq) yield* readEvents(this.connections, this.texts, present)
+  }
+
+  async *runs({ sessionId }: RunFilter = {}): AsyncGenerator<RunRecord> {
+    if (sessionId !== undefined && !isStorable(sessionId)) return
+    let before = Number.MAX_SAFE_INTEGER
+    for (;;) {
+      const page = await this.ask(
+        sessionId === undefined ? this.#runsBefore(before) : this.#sessionBefore(sessionId, before),
+      )
+      for (const row of page) {
+        const place = sessionId === undefined ? row.pos : (row.session_place ?? before)
+        // An index that is out of order would have the same page listed for ever.
+        if (place >= before) throw outOfOrder('its runs')
+        before = place
+        yield recordOf(row)
+      }
+      if (page.length < runsPerPage) return
+    }
+  }
+
+  /** Whether the key is new. */
+  async put(runId: RunId, { key, command, at }: InboxEntry): Promise<boolean> {
+    requireInboxKey(key)
+    const body = Buffer.from(storableText(command, `The command under ${key} for run ${runId}`))
+    if (!isStorable(runId)) throw new RunNotFoundError(runId)
+    const { rows, wasResent } = await this.connections.send<{ runs: number; entries: number }>({
+      name: 'tallystick put',
+      text: this.texts.put,
+      values: [runId, key, command.type, body, at],
+    })
+    if (rows[0]?.runs !== 1) throw new RunNotFoundError(runId)
+    // Where the answer to the first try was lost, this very entry may be what stands in the way of the second.
+    return rows[0].entries === 1 || (wasResent && (await this.#holds(runId, key, body, at)))
+  }
+
+  async inbox(runId: RunId): Promise<readonly InboxEntry[]> {
+    if (!isStorable(runId)) return []
+    const rows = await this.connections.rows<{ key: string; body: Uint8Array; at: number }>({
+      name: 'tallystick inbox',
+      text: this.texts.inbox,
+      values: [runId],
+    })
+    return rows.map(({ key, body, at }) => ({ key, command: commandOf(runId, key, body), at }))
+  }
+
+  /** How runs stand: what differs from one look to the next has changed. Runs that are not there have no mark. */
+  async marks(runIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const rows = await this.connections.rows<{ run_id: string; mark: string }>({
+      name: 'tallystick marks',
+      text: this.texts.marks,
+      values: [runIds],
+    })
+    return new Map(rows.map(({ run_id, mark }) => [run_id, mark]))
+  }
+
+  async #holds(runId: RunId, key: string, body: Uint8Array, at: number): Promise<boolean> {
+    const query = this.tables.selectFrom('inbox').select(['body', 'at'])
+    const [row] = await this.ask(query.where('run_id', '=', runId).where('key', '=', key))
+    return row !== undefined && row.at === at && Buffer.compare(row.body, body) === 0
+  }
+
+  #runsBefore(pos: number): Compilable<Listed> {
+    return this.#listed().where('pos', '<', pos).orderBy('pos', 'desc').limit(runsPerPage)
+  }
+
+  #sessionBefore(sessionId: string, place: number): Compilable<Listed> {
+    return this.#listed()
+      .where('session_id', '=', sessionId)
+      .where('session_place', '<', place)
+      .orderBy('session_place', 'desc')
+      .limit(runsPerPage)
+  }
+
+  #listed() {
+    return this.tables
+      .selectFrom('run')
+      .select(['run_id', 'pos', 'head_seq', 'epoch', 'session_id', 'session_place'])
+  }
+}
