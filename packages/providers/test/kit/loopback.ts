@@ -74,7 +74,11 @@ async function give(answer: Answer, response: ServerResponse): Promise<void> {
   response.on('error', () => {})
   response.writeHead(answer.status ?? 200, { 'content-type': 'text/event-stream', ...answer.headers })
   response.flushHeaders()
-  for (const piece of answer.pieces ?? []) await written(response, piece)
+  for (const piece of answer.pieces ?? []) {
+    await written(response, piece)
+    // Pieces that wait together on the other side become one there: without this turn, no border is where a test put it.
+    await new Promise((resolve) => setImmediate(resolve))
+  }
   if (answer.ending === 'break') response.socket?.resetAndDestroy()
   else if (answer.ending !== 'stall') response.end()
 }

@@ -1,0 +1,79 @@
+import type { JsonObject, Model } from '@tallystick/core'
+
+/** A reply that a model is to give, in words that every wire can say. */
+export interface ContractReply {
+  /** What the model thinks aloud, in pieces. Left out by wires that show no thinking. */
+  readonly reasoning?: readonly string[]
+  /** What it says, in pieces. */
+  readonly text?: readonly string[]
+  readonly calls?: readonly { readonly id: string; readonly name: string; readonly input: JsonObject }[]
+  readonly stop: 'end' | 'tool_use' | 'max_tokens'
+  readonly usage: { readonly inputTokens: number; readonly outputTokens: number }
+}
+
+/** What happens when the model is called. */
+export type Scene =
+  | {
+      readonly type: 'reply'
+      /** The reply; or how it is made from the names by which the request offers its tools on the wire. */
+      readonly reply: ContractReply | ((toolNames: readonly string[]) => ContractReply)
+      /** How many events of the wire come; all of them, where this is left out. */
+      readonly events?: number
+      /** What follows them: a proper end (the default), a broken connection, or nothing. */
+      readonly then?: 'end' | 'break' | 'stall'
+      /** Events come in pieces of so many bytes, whatever their borders. */
+      readonly pieceBytes?: number
+    }
+  /** An answer of another status. Its words repeat the harness's secret, if that has one. */
+  | { readonly type: 'refusal'; readonly status: number; readonly retryAfterSeconds?: number }
+  /** A web page of status 200, as a proxy or a login puts in place of an answer. */
+  | { readonly type: 'page' }
+  /** Nothing comes, not even the beginning of an answer. */
+  | { readonly type: 'mute' }
+  /** Nobody is there to be called. */
+  | { readonly type: 'nobody' }
+
+/** A model whose next calls are decided. */
+export interface Stage {
+  readonly model: Model
+  /** What each call so far asked, as the other side read it. */
+  readonly bodies: readonly unknown[]
+  /** Resolves when the call of that number, from 0, has arrived at the other side. */
+  begun(place: number): Promise<void>
+  /** Resolves when the other side has seen the connection of that call close. */
+  closed(place: number): Promise<void>
+  /** Takes it all down. */
+  close(): Promise<void>
+}
+
+/** How the contract plays with an adapter. `httpHarness` makes one for any that speaks HTTP. */
+export interface ModelHarness {
+  /** Sets the scenes for the next calls, in turn; the last one stays for all that follow. */
+  stage(scenes: readonly Scene[]): Promise<Stage>
+  /** How many events a reply is on this wire, and how many of them prove it whole: without the last of these it is cut. */
+  measure(reply: ContractReply): { readonly events: number; readonly proof: number }
+  /** A key that the model was given, to be found nowhere. */
+  readonly secret?: string
+  /** The rules of the vendor that a request breaks, one line each; none where nothing is known of them. */
+  brokenRules?(body: unknown): readonly string[]
+  /** What this wire cannot do. Cases that need it are left out. */
+  readonly lacks?: readonly Need[]
+}
+
+/**
+ * What a wire has to have for a promise to mean anything:
+ * - `reasoning`: it shows thinking
+ * - `connection`: calls go over a connection that can break, be refused and stay silent
+ * - `names`: it has rules for the names of tools, so that some have to be changed on the way
+ */
+export type Need = 'reasoning' | 'connection' | 'names'
+
+/** One promise of the `Model` port, and how to find out whether an adapter keeps it. */
+export interface ModelContractCase {
+  /** What the adapter promises, as a claim. */
+  readonly promise: string
+  /** Skip the case, with that reason, where the harness lacks it. */
+  readonly needs?: Need
+  /** Rejects with an error that says what was expected and what was found. Never sleeps; a model that hangs, hangs it. */
+  readonly run: (harness: ModelHarness) => Promise<void>
+}

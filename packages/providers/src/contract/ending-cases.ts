@@ -1,0 +1,137 @@
+import type { ModelContractCase, ModelHarness } from './contract-case.ts'
+import { require, requireEqual } from './expectation.ts'
+import { hear, hearUpTo, onStage, until } from './heard.ts'
+import { callingReply, plainRequest, replying, spokenReply, toolRequest } from './samples.ts'
+import { stillClock } from './still-clock.ts'
+
+/** Longer than any adapter waits. */
+const foreverMs = 30 * 24 * 3600 * 1000
+
+async function checkCuts(
+  harness: ModelHarness,
+  then: 'end' | 'break',
+  classes: readonly string[],
+): Promise<void> {
+  const whole = await onStage(harness, [replying(callingReply)], ({ model }) => hear(model, toolRequest))
+  const { proof } = harness.measure(callingReply)
+  for (let events = 0; events < proof; events++) {
+    const what = `a reply of which ${events} of ${proof} events came`
+    const scene = replying(callingReply, { events, then })
+    const { signals, failure } = await onStage(harness, [scene], ({ model }) => hear(model, toolRequest))
+    require(failure !== undefined, `${what} fails`)
+    require(classes.includes(failure.class), `${what} is ${classes.join(' or ')}, not ${failure.class}`)
+    require(failure.retryable, `${what} may be tried again`)
+    require(!signals.some(({ type }) => type === 'model_finished'), `${what} has no end`)
+    const calls = signals.filter(({ type }) => type === 'model_tool_request')
+    const all = whole.signals.filter(({ type }) => type === 'model_tool_request')
+    requireEqual(calls, all.slice(0, calls.length), `The calls of ${what}`)
+  }
+}
+
+async function checkMute(harness: ModelHarness): Promise<void> {
+  await onStage(harness, [{ type: 'mute' }], async (stage) => {
+    const clock = stillClock()
+    const heard = hear(stage.model, plainRequest, { clock })
+    await stage.begun(0)
+    clock.advance(foreverMs)
+    const { failure } = await heard
+    requireEqual([failure?.class, failure?.retryable], ['timeout', true], 'The failure')
+    await stage.closed(0)
+    requireEqual(clock.waiting, 0, 'The number of timers that still wait')
+  })
+}
+
+async function checkStall(harness: ModelHarness): Promise<void> {
+  const { proof } = harness.measure(spokenReply)
+  await onStage(harness, [replying(spokenReply, { events: proof - 1, then: 'stall' })], async (stage) => {
+    let said = ''
+    const { failure, clock } = await hear(stage.model, plainRequest, {
+      onSignal(signal, _, lent) {
+        if (signal.type !== 'model_text') return
+        said += signal.text
+        if (said === spokenReply.text?.join('')) setImmediate(() => lent.advance(foreverMs))
+      },
+    })
+    requireEqual([failure?.class, failure?.retryable], ['timeout', true], 'The failure')
+    await stage.closed(0)
+    requireEqual(clock.waiting, 0, 'The number of timers that still wait')
+  })
+}
+
+async function checkTimers(harness: ModelHarness): Promise<void> {
+  const scenes = [
+    replying(spokenReply),
+    replying(spokenReply, { events: 1 }),
+    { type: 'refusal', status: 500 } as const,
+  ]
+  for (const scene of scenes) {
+    await onStage(harness, [scene], async ({ model }) => {
+      const { clock } = await hear(model, plainRequest)
+      await until(() => clock.waiting === 0, 'no timer is left behind a call')
+    })
+  }
+}
+
+async function checkGivenUpEarly(harness: ModelHarness): Promise<void> {
+  await onStage(harness, [{ type: 'mute' }], async (stage) => {
+    const clock = stillClock()
+    let heard = 0
+    const count = (): void => void heard++
+    const subscription = stage.model
+      .stream(plainRequest, { clock })
+      .subscribe({ next: count, error: count, complete: count })
+    await stage.begun(0)
+    subscription.unsubscribe()
+    requireEqual(clock.waiting, 0, 'The number of timers that still wait')
+    await stage.closed(0)
+    requireEqual(heard, 0, 'The number of reports behind that')
+  })
+}
+
+async function checkGivenUp(harness: ModelHarness): Promise<void> {
+  const whole = await onStage(harness, [replying(callingReply)], ({ model }) => hear(model, toolRequest))
+  // The end itself is reported when nothing is left to give up.
+  const last = whole.signals.findIndex(({ type }) => type === 'model_finished')
+  await onStage(harness, [replying(callingReply, { then: 'stall' })], async (stage) => {
+    for (let count = 1; count <= last; count++) {
+      const { signals, clock } = await hearUpTo(stage.model, toolRequest, count)
+      await stage.closed(count - 1)
+      requireEqual(signals, whole.signals.slice(0, count), `What was heard up to signal ${count}`)
+      requireEqual(clock.waiting, 0, 'The number of timers that still wait')
+    }
+  })
+}
+
+/** How a model ends that does not get to the end of its reply. */
+export const endingCases: readonly ModelContractCase[] = [
+  {
+    promise:
+      'fails, to be tried again, wherever a reply ends before its proof, and requests no call that was cut',
+    run: (harness) => checkCuts(harness, 'end', ['truncated', 'protocol']),
+  },
+  {
+    promise: 'fails, to be tried again, wherever the connection breaks',
+    needs: 'connection',
+    run: (harness) => checkCuts(harness, 'break', ['network', 'truncated', 'protocol']),
+  },
+  {
+    promise: 'gives up an answer that does not begin, by the clock that it is lent',
+    needs: 'connection',
+    run: checkMute,
+  },
+  {
+    promise: 'gives up a reply that falls silent, by the clock that it is lent',
+    needs: 'connection',
+    run: checkStall,
+  },
+  { promise: 'leaves no timer behind', run: checkTimers },
+  {
+    promise: 'closes the connection when it is given up before the answer',
+    needs: 'connection',
+    run: checkGivenUpEarly,
+  },
+  {
+    promise: 'closes the connection when it is given up at any signal, and reports nothing more',
+    run: checkGivenUp,
+  },
+]

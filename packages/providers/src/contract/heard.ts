@@ -1,0 +1,105 @@
+import { type Model, type ModelRequest, type ModelSignal, ProviderError } from '@tallystick/core'
+import { type Observable, take } from 'rxjs'
+import type { ModelHarness, Scene, Stage } from './contract-case.ts'
+import { require } from './expectation.ts'
+import { type StillClock, stillClock } from './still-clock.ts'
+
+/** What one call came to. */
+export interface Heard {
+  readonly signals: readonly ModelSignal[]
+  /** Absent where the call completed. */
+  readonly failure?: ProviderError
+  readonly clock: StillClock
+}
+
+/** How a call is listened to. */
+export interface Listening {
+  readonly clock?: StillClock
+  /** Sees each signal as it comes, and how many there were before it. */
+  readonly onSignal?: (signal: ModelSignal, before: number, clock: StillClock) => void
+}
+
+/** Calls the model and waits for the end. Rejects where it fails with anything but a `ProviderError`. */
+export function hear(model: Model, request: ModelRequest, listening: Listening = {}): Promise<Heard> {
+  const clock = listening.clock ?? stillClock()
+  const signals: ModelSignal[] = []
+  return new Promise((resolve, reject) => {
+    streamOf(model, request, clock).subscribe({
+      next: (signal) => {
+        signals.push(signal)
+        listening.onSignal?.(signal, signals.length - 1, clock)
+      },
+      complete: () => resolve({ signals, clock }),
+      error: (error: unknown) => {
+        if (error instanceof ProviderError) resolve({ signals, failure: error, clock })
+        else
+          reject(new Error('Not so: a call fails with a ProviderError and nothing else.', { cause: error }))
+      },
+    })
+  })
+}
+
+function streamOf(model: Model, request: ModelRequest, clock: StillClock): Observable<ModelSignal> {
+  try {
+    return model.stream(request, { clock })
+  } catch (cause) {
+    throw new Error('Not so: stream() throws nothing, whatever the request.', { cause })
+  }
+}
+
+/** Calls the model and gives it up at the signal of that number, from 1. */
+export function hearUpTo(model: Model, request: ModelRequest, count: number): Promise<Heard> {
+  const clock = stillClock()
+  const signals: ModelSignal[] = []
+  return new Promise((resolve, reject) => {
+    model
+      .stream(request, { clock })
+      .pipe(take(count))
+      .subscribe({
+        next: (signal) => signals.push(signal),
+        complete: () => resolve({ signals, clock }),
+        error: reject,
+      })
+  })
+}
+
+/** Sets the stage, plays on it, and takes it down. */
+export async function onStage<T>(
+  harness: ModelHarness,
+  scenes: readonly Scene[],
+  play: (stage: Stage) => Promise<T>,
+): Promise<T> {
+  const stage = await harness.stage(scenes)
+  try {
+    return await play(stage)
+  } finally {
+    await stage.close()
+  }
+}
+
+/** Waits until a condition holds that nobody tells of, a turn of the event loop at a time. */
+export async function until(holds: () => boolean, what: string): Promise<void> {
+  for (let turns = 0; turns < turnsMax; turns++) {
+    if (holds()) return
+    await turnOfTheLoop()
+  }
+  require(holds(), what)
+}
+
+const turnsMax = 2000
+
+/** Lets everything happen that is about to. */
+export function turnOfTheLoop(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
+
+/** The end of a reply; throws where there is none. */
+export function endOf({
+  signals,
+  failure,
+}: Heard): Extract<ModelSignal, { readonly type: 'model_finished' }> {
+  if (failure) throw new Error(`Not so: the call completes. It failed: ${failure.message}`)
+  const end = signals.at(-1)
+  if (end?.type !== 'model_finished') throw new Error('Not so: the last signal is model_finished.')
+  return end
+}

@@ -1,0 +1,172 @@
+import type { ModelSignal } from '@tallystick/core'
+import type { ContractReply, ModelContractCase, ModelHarness } from './contract-case.ts'
+import { require, requireEqual } from './expectation.ts'
+import { endOf, hear, type Heard, onStage } from './heard.ts'
+import { callingReply, plainRequest, replying, spokenReply, toolRequest } from './samples.ts'
+
+const thinkingReply: ContractReply = { ...callingReply, reasoning: ['The user asks ', 'for two things.'] }
+
+function heardOf(harness: ModelHarness, reply: ContractReply, pieceBytes?: number): Promise<Heard> {
+  const scene = replying(reply, pieceBytes === undefined ? {} : { pieceBytes })
+  return onStage(harness, [scene], ({ model }) => hear(model, toolRequest))
+}
+
+function deltas(
+  signals: readonly ModelSignal[],
+  type: 'model_text' | 'model_reasoning',
+): Record<number, string> {
+  const texts: Record<number, string> = {}
+  for (const signal of signals)
+    if (signal.type === type) texts[signal.part] = (texts[signal.part] ?? '') + signal.text
+  return texts
+}
+
+async function checkOrder(harness: ModelHarness): Promise<void> {
+  const heard = await heardOf(harness, callingReply)
+  endOf(heard)
+  const types = heard.signals.map(({ type }) => type)
+  require(types.filter((type) => type === 'model_started').length <= 1, 'a reply starts at most once')
+  require(types.indexOf('model_started') <= 0, 'nothing is reported before the start')
+  requireEqual(types.filter((type) => type === 'model_finished').length, 1, 'The number of ends')
+}
+
+async function checkText(harness: ModelHarness): Promise<void> {
+  const heard = await heardOf(harness, spokenReply)
+  const { parts } = endOf(heard)
+  requireEqual(
+    Object.values(deltas(heard.signals, 'model_text')).join(''),
+    spokenReply.text?.join(''),
+    'What was said',
+  )
+  const spoken = parts.flatMap((part) => (part.type === 'text' ? [[part.part, part.text]] : []))
+  requireEqual(Object.fromEntries(spoken), deltas(heard.signals, 'model_text'), 'The text of the parts')
+}
+
+async function checkReasoning(harness: ModelHarness): Promise<void> {
+  const heard = await heardOf(harness, thinkingReply)
+  const shown = deltas(heard.signals, 'model_reasoning')
+  requireEqual(Object.values(shown).join(''), thinkingReply.reasoning?.join(''), 'What was thought')
+  const thoughts = endOf(heard).parts.flatMap((part) =>
+    part.type === 'reasoning' ? [[part.part, part.text]] : [],
+  )
+  requireEqual(Object.fromEntries(thoughts), shown, 'The reasoning of the parts')
+}
+
+async function checkCalls(harness: ModelHarness): Promise<void> {
+  const heard = await heardOf(harness, callingReply)
+  const requested = heard.signals.flatMap((signal) =>
+    signal.type === 'model_tool_request' ? [{ part: signal.part, ...signal.call }] : [],
+  )
+  requireEqual(
+    requested.map(({ name, input }) => ({ name, input })),
+    callingReply.calls?.map(({ name, input }) => ({ name, input })),
+    'The calls',
+  )
+  const kept = endOf(heard).parts.filter((part) => part.type === 'tool_call')
+  requireEqual(kept, requested, 'The calls among the parts')
+  const typed: Record<number, string> = {}
+  for (const signal of heard.signals) {
+    if (signal.type !== 'model_tool_input') continue
+    requireEqual(signal.name, requested.find(({ part }) => part === signal.part)?.name, 'The name of a call')
+    typed[signal.part] = (typed[signal.part] ?? '') + signal.text
+  }
+  for (const { part, input } of requested) {
+    const text = typed[part] ?? ''
+    if (text.trim() !== '') requireEqual(JSON.parse(text), input, 'The input that was shown piece by piece')
+  }
+}
+
+async function checkParts(harness: ModelHarness): Promise<void> {
+  const heard = await heardOf(harness, thinkingReply)
+  const places = endOf(heard).parts.map(({ part }) => part)
+  require(places.every(
+    (place, at) => at === 0 || place > places[at - 1]!,
+  ), 'parts stand in the order of their places, each at one of its own')
+}
+
+async function checkStops(harness: ModelHarness): Promise<void> {
+  const cut: ContractReply = { ...spokenReply, stop: 'max_tokens' }
+  for (const reply of [spokenReply, callingReply, cut]) {
+    requireEqual(endOf(await heardOf(harness, reply)).stopReason, reply.stop, 'The stop reason')
+  }
+}
+
+async function checkUsage(harness: ModelHarness): Promise<void> {
+  const { signals } = await heardOf(harness, callingReply)
+  const last = signals.findLast((signal) => signal.type === 'model_usage')?.usage
+  const { inputTokens, outputTokens } = last ?? {}
+  requireEqual({ inputTokens, outputTokens }, callingReply.usage, 'The usage')
+}
+
+async function checkJson(harness: ModelHarness): Promise<void> {
+  const { signals } = await heardOf(harness, thinkingReply)
+  requireEqual(JSON.parse(JSON.stringify(signals)), signals, 'The signals, written and read')
+  require(signals.every((signal) =>
+    isPlain(signal),
+  ), 'signals are plain data, without undefined, classes and functions')
+}
+
+function isPlain(value: unknown): boolean {
+  if (value === null || typeof value === 'string' || typeof value === 'boolean') return true
+  if (typeof value === 'number') return Number.isFinite(value)
+  if (typeof value !== 'object') return false
+  if (Array.isArray(value)) return value.every(isPlain)
+  return Object.getPrototypeOf(value) === Object.prototype && Object.values(value).every(isPlain)
+}
+
+async function checkPieces(harness: ModelHarness): Promise<void> {
+  const whole = await heardOf(harness, thinkingReply)
+  for (const pieceBytes of [1, 7, 64, 100_000]) {
+    const { signals } = await heardOf(harness, thinkingReply, pieceBytes)
+    requireEqual(signals, whole.signals, `The signals of bytes in pieces of ${pieceBytes}`)
+  }
+}
+
+async function checkLaziness(harness: ModelHarness): Promise<void> {
+  await onStage(harness, [replying(spokenReply)], async (stage) => {
+    const { model } = stage
+    await hear(model, plainRequest)
+    await hear(model, plainRequest)
+    requireEqual(stage.bodies.length, 2, 'The number of requests of two calls')
+    requireEqual(stage.bodies[1], stage.bodies[0], 'The second request for the same')
+  })
+}
+
+async function checkParallel(harness: ModelHarness): Promise<void> {
+  const other: ContractReply = { ...spokenReply, text: ['Another ', 'reply.'] }
+  await onStage(harness, [replying(spokenReply), replying(other)], async ({ model }) => {
+    const both = await Promise.all([hear(model, plainRequest), hear(model, plainRequest)])
+    const said = both.map((heard) =>
+      endOf(heard)
+        .parts.map((part) => ('text' in part ? part.text : ''))
+        .join(''),
+    )
+    const missing = [spokenReply, other].filter(({ text = [] }) => !said.includes(text.join('')))
+    requireEqual(missing, [], 'What neither of two calls at the same time heard as it was said')
+  })
+}
+
+/** What a model says while all goes well. */
+export const replyCases: readonly ModelContractCase[] = [
+  {
+    promise: 'reports at most one start, then what streams, then exactly one end, and completes',
+    run: checkOrder,
+  },
+  { promise: 'gives each part of text what its deltas said', run: checkText },
+  { promise: 'gives each part of reasoning what its deltas said', needs: 'reasoning', run: checkReasoning },
+  {
+    promise: 'requests each call once and whole, in the order of the reply, and keeps it among the parts',
+    run: checkCalls,
+  },
+  { promise: 'gives each part a place of its own', run: checkParts },
+  { promise: 'says in one vocabulary why the reply ended', run: checkStops },
+  { promise: 'reports the tokens of the whole call', run: checkUsage },
+  { promise: 'reports nothing but what JSON can carry', run: checkJson },
+  {
+    promise: 'reports the same however the bytes were cut on their way',
+    needs: 'connection',
+    run: checkPieces,
+  },
+  { promise: 'makes one request a subscription, and the same one for the same', run: checkLaziness },
+  { promise: 'keeps calls apart that go on at the same time', run: checkParallel },
+]

@@ -1,0 +1,117 @@
+import type { AssistantPart, Message, ModelRequest } from '@tallystick/core'
+import type { ModelContractCase, ModelHarness } from './contract-case.ts'
+import { require, requireEqual } from './expectation.ts'
+import { endOf, hear, onStage } from './heard.ts'
+import {
+  callIdOf,
+  callingReply,
+  hardHistories,
+  plainRequest,
+  replying,
+  spokenReply,
+  toolRequest,
+} from './samples.ts'
+
+function frozen<T>(value: T): T {
+  if (typeof value !== 'object' || value === null) return value
+  Object.values(value).forEach(frozen)
+  return Object.freeze(value)
+}
+
+async function checkFrozen(harness: ModelHarness): Promise<void> {
+  await onStage(harness, [replying(spokenReply)], async (stage) => {
+    const request = frozen(structuredClone(toolRequest))
+    endOf(await hear(stage.model, request))
+    requireEqual(request, toolRequest, 'The request behind the call')
+  })
+}
+
+async function checkHistories(harness: ModelHarness): Promise<void> {
+  await onStage(harness, [replying(spokenReply)], async (stage) => {
+    for (const [name, messages] of hardHistories(stage.model)) {
+      const { failure } = await hear(stage.model, frozen({ ...plainRequest, messages }))
+      require(failure === undefined, `a history with ${name} is sent: ${failure?.message}`)
+      requireEqual(
+        harness.brokenRules?.(stage.bodies.at(-1)) ?? [],
+        [],
+        `The rules that a history with ${name} breaks`,
+      )
+    }
+  })
+}
+
+async function checkRoundTrip(harness: ModelHarness): Promise<void> {
+  const reply = harness.lacks?.includes('reasoning') ? callingReply : { ...callingReply, reasoning: ['hm'] }
+  await onStage(harness, [replying(reply), replying(spokenReply)], async (stage) => {
+    const { parts, stopReason } = endOf(await hear(stage.model, toolRequest))
+    let ordinal = 0
+    const owned = parts.map(({ part: _, ...rest }): AssistantPart =>
+      rest.type === 'tool_call' ? { ...rest, toolCallId: callIdOf(++ordinal) } : rest,
+    )
+    const results = owned
+      .filter((part) => part.type === 'tool_call')
+      .map(({ toolCallId, name }) => {
+        const content = [{ type: 'text' as const, text: `result of ${toolCallId.at(-1)}` }]
+        return { toolCallId, name, outcome: 'success' as const, content }
+      })
+    const messages: readonly Message[] = [
+      ...toolRequest.messages,
+      { role: 'assistant', parts: owned, model: stage.model, stopReason, partial: false },
+      { role: 'tool', results },
+    ]
+    endOf(await hear(stage.model, frozen({ ...toolRequest, messages })))
+    const sent = JSON.stringify(stage.bodies[1])
+    const inOrder = ['Let me look.', 'Seoul', 'Busan', 'result of 1', 'result of 2', 'result of 3']
+    const places = inOrder.map((words) => sent.indexOf(words))
+    require(places.every(
+      (place, at) => place > (places[at - 1] ?? -1),
+    ), 'the next request holds the words, the calls and their results, in order')
+    requireEqual(harness.brokenRules?.(stage.bodies[1]) ?? [], [], 'The rules that the next request breaks')
+  })
+}
+
+const oddNames = ['files/read', 'files.read', 'get_weather', `${'long_'.repeat(30)}name`, '날씨']
+
+async function checkNames(harness: ModelHarness): Promise<void> {
+  const request: ModelRequest = {
+    ...plainRequest,
+    tools: oddNames.map((name) => ({ name, description: 'Does it.', inputSchema: { type: 'object' } })),
+  }
+  let offered: readonly string[] = []
+  const scene = {
+    type: 'reply' as const,
+    reply: (toolNames: readonly string[]) => {
+      offered = toolNames
+      const calls = toolNames.map((name, place) => ({ id: `call_${place}`, name, input: {} }))
+      return { ...callingReply, calls }
+    },
+  }
+  await onStage(harness, [scene], async ({ model }) => {
+    const { parts } = endOf(await hear(model, request))
+    requireEqual(new Set(offered).size, oddNames.length, 'The number of names on the wire')
+    const called = parts.flatMap((part) => (part.type === 'tool_call' ? [part.name] : []))
+    requireEqual(called.toSorted(), oddNames.toSorted(), 'The names that calls come back under')
+  })
+}
+
+async function checkForbidden(harness: ModelHarness): Promise<void> {
+  await onStage(harness, [replying(spokenReply)], async (stage) => {
+    endOf(await hear(stage.model, { ...toolRequest, toolChoice: { type: 'none' } }))
+    endOf(await hear(stage.model, toolRequest))
+    const [forbidden, allowed] = stage.bodies.map((body) => JSON.stringify(body))
+    require(forbidden !== allowed, 'a request that forbids tools is another than one that allows them')
+  })
+}
+
+/** What a model makes of what it is asked. */
+export const requestCases: readonly ModelContractCase[] = [
+  { promise: 'changes nothing of the request that it is given', run: checkFrozen },
+  { promise: 'sends any history that a run can come to, by the rules of its vendor', run: checkHistories },
+  { promise: 'sends a reply back with its calls, and their results behind it', run: checkRoundTrip },
+  {
+    promise: 'offers tools of any name, and reports calls under the names that they have here',
+    needs: 'names',
+    run: checkNames,
+  },
+  { promise: 'says so when no tool may be called', run: checkForbidden },
+]
