@@ -16,9 +16,9 @@ export function auditCalls(state: RunState, event: RuntimeEvent): void {
 
 /** Law 13: what approvals are bound to is the digest of the arguments themselves. */
 function requireDigests(state: RunState, event: EventOf<'tool_requests_collected'>): void {
-  for (const { toolCallId, inputDigest } of event.calls) {
+  for (const { toolCallId, inputDigest, input } of event.calls) {
     const call = findCall(state, toolCallId)
-    if (call && digestOf(call.input) === inputDigest) continue
+    if (call && digestOf(input ?? call.input) === inputDigest) continue
     throw new LawBrokenError(13, event.seq, `the digest of call ${toolCallId} is not that of its input`)
   }
 }

@@ -3,6 +3,7 @@ import type { ToolChoice } from '../vocabulary/tool-definition.ts'
 import type { ModelRef } from '../vocabulary/content.ts'
 import type { ShownChange } from '../vocabulary/event.ts'
 import type { Json } from '../vocabulary/json.ts'
+import { present } from '../vocabulary/present.ts'
 import { digestOf } from './digest.ts'
 import { historyDigest, messagesOf } from './history.ts'
 import type { RunState, StreamingState } from './state.ts'
@@ -26,7 +27,7 @@ export function modelRequest(state: StreamingState): ModelRequest {
     : state.definition.tools
   return {
     ...{ instructions, messages, tools, toolChoice, parallelToolCalls },
-    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+    ...present({ maxOutputTokens, outputSchema: state.definition.output?.schema }),
   }
 }
 

@@ -43,7 +43,7 @@ export interface ChildRuns {
 }
 
 /** What a parent's call gets of how its child rests. */
-export function restOf(result: RunResult<unknown>): ChildRest {
+export function restOf(result: RunResult): ChildRest {
   if (result.status === 'suspended') return { kind: 'waits' }
   const { runId, usage, cost, turns, toolCalls, children } = result
   const totals: ChildTotals = {
@@ -65,7 +65,7 @@ const limited: ReadonlySet<string> = new Set([
   'stopped',
 ])
 
-function endingText({ reason = 'model_failed', detail, text }: RunResult<unknown>): {
+function endingText({ reason = 'model_failed', detail, text }: RunResult): {
   readonly outcome: 'success' | 'failed' | 'cancelled'
   readonly text: string
 } {

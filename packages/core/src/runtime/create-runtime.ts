@@ -87,13 +87,13 @@ export interface Runtime {
    * The runs of the ledger that only a command can take further, and what they wait for. Child runs are not listed by
    * themselves: what they wait for, the run at the top waits for.
    */
-  suspended(): AsyncGenerator<RunResult<unknown>, void, undefined>
+  suspended(): AsyncGenerator<RunResult, void, undefined>
   /**
    * For a stop signal. Starts nothing more, lets what is in flight end for `graceMs` (5 seconds), stops the rest, and
    * answers where each run rests. `resume` takes them further, in any process; this runtime starts no more runs, and
    * refuses commands. A run whose writer fails meanwhile is not among the answers: its handle says why.
    */
-  drain(graceMs?: number): Promise<readonly RunResult<unknown>[]>
+  drain(graceMs?: number): Promise<readonly RunResult[]>
 }
 
 /** Puts a runtime together. */
@@ -233,7 +233,7 @@ function settledResult(
   return { outcome: 'success', content: result }
 }
 
-async function* suspendedRuns(ledger: Ledger): AsyncGenerator<RunResult<unknown>, void, undefined> {
+async function* suspendedRuns(ledger: Ledger): AsyncGenerator<RunResult, void, undefined> {
   for await (const { runId } of ledger.runs()) {
     const state = await stateOf(ledger, runId)
     if (state && isSuspended(state) && state.parent?.relation !== 'child')

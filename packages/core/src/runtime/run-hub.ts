@@ -47,7 +47,7 @@ export class RunHub {
   readonly #receipts = new Receipts()
   #loop: RunLoop | undefined
   #existing: Promise<unknown> = Promise.resolve()
-  #result: Promise<RunResult<unknown>> | undefined
+  #result: Promise<RunResult> | undefined
   #reported: Promise<void> = Promise.resolve()
   #done = false
   /** Why this hub drives no more. */
@@ -59,7 +59,7 @@ export class RunHub {
   }
 
   /** How the run stands when it rests: of the stretch that is being driven, or the last one. */
-  get result(): Promise<RunResult<unknown>> {
+  get result(): Promise<RunResult> {
     return (this.#result ??= this.resume())
   }
 
@@ -103,7 +103,7 @@ export class RunHub {
   }
 
   /** Drives the run until it rests; joins the driver that is at it already. */
-  resume(): Promise<RunResult<unknown>> {
+  resume(): Promise<RunResult> {
     if (this.#loop && this.#result) return this.#result
     return this.#begin((loop) => loop.resume())
   }
@@ -172,7 +172,7 @@ export class RunHub {
       return { accepted: false, code: 'unknown_call', message }
     })()
     if (this.#loop) return receipt
-    const result = (async (): Promise<RunResult<unknown>> => {
+    const result = (async (): Promise<RunResult> => {
       if ((await receipt).accepted) {
         await child.result
         await child.reported
@@ -187,18 +187,18 @@ export class RunHub {
     return receipt
   }
 
-  #resultOf(state: RunState): Promise<RunResult<unknown>> {
+  #resultOf(state: RunState): Promise<RunResult> {
     const { ledger, agentNamed } = this.#options
     return wholeResult(state, ledger, agentNamed(state.agent))
   }
 
   /** Lets what is in flight end, begins nothing, and answers where the run rests. */
-  async drain(graceMs: number): Promise<RunResult<unknown>> {
+  async drain(graceMs: number): Promise<RunResult> {
     this.#loop?.drain(graceMs)
     return await this.result
   }
 
-  #begin(drive: (loop: RunLoop) => Promise<RunState>): Promise<RunResult<unknown>> {
+  #begin(drive: (loop: RunLoop) => Promise<RunState>): Promise<RunResult> {
     const loop = this.#newLoop()
     this.#loop = loop
     this.#options.onDriving(true)
@@ -209,10 +209,7 @@ export class RunHub {
     return result
   }
 
-  async #driveToRest(
-    drive: (loop: RunLoop) => Promise<RunState>,
-    loop: RunLoop,
-  ): Promise<RunResult<unknown>> {
+  async #driveToRest(drive: (loop: RunLoop) => Promise<RunState>, loop: RunLoop): Promise<RunResult> {
     let state: RunState
     try {
       state = await drive(loop)

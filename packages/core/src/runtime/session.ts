@@ -1,5 +1,7 @@
 import { ConfigurationError, LedgerConflictError, RunNotFoundError } from '../errors.ts'
 import { isSuspended } from '../machine/effects-of.ts'
+import { withEdits } from '../machine/evolve-history.ts'
+import { pairingFault } from '../machine/pairing.ts'
 import { transcript } from '../machine/transcript.ts'
 import type { RunState } from '../machine/state.ts'
 import type { Ledger, RunRecord } from '../ports/ledger.ts'
@@ -51,6 +53,7 @@ export async function pastOf(ledger: Ledger, options: PastOptions): Promise<Past
   const relation = from && source?.sessionId !== sessionId ? ('fork' as const) : ('session' as const)
   if (edit && edit.of !== source?.runId) throw editedMeanwhile(edit, source)
   const history = source ? transcript(source) : []
+  if (edit) requireSoundEdits(edit, history)
   return {
     ...present({
       sessionId,
@@ -94,6 +97,18 @@ async function branchPoint(
   if (atSeq === undefined || state.seq === atSeq) return state
   throw new ConfigurationError(
     `Run ${text} ends at event ${state.seq}; a run cannot begin from its event ${atSeq}.`,
+  )
+}
+
+/** Law 3: what no provider would accept is refused before anything is written. */
+function requireSoundEdits({ of, edits }: PastEdits, history: readonly Message[]): void {
+  const edited = withEdits(history, edits)
+  const fault = edited
+    ? pairingFault(edited)
+    : `they have to name places from 0 to ${history.length - 1}, ascending`
+  if (fault === undefined) return
+  throw new ConfigurationError(
+    `The edits of the history of run ${of} cannot be made: ${fault}. Remove a message together with its tool results.`,
   )
 }
 

@@ -1,0 +1,185 @@
+import { describe, expect, it } from 'vitest'
+import {
+  createRuntime,
+  defineAgent,
+  evolve,
+  foldedHistory,
+  handBack,
+  handoff,
+  memoryLedger,
+  textOf,
+  type Agent,
+  type RunState,
+} from '@tallystick/core'
+import { checkTranscript, manualClock, scriptedModel, settle, testTool } from '@tallystick/core/testing'
+import { checkedRun, ofType, recorded, stage } from './stage.ts'
+
+const transfer = (to: string): { readonly name: string; readonly input: object } => ({
+  name: `transfer_to_${to}`,
+  input: { reason: 'They know more.' },
+})
+
+/** An agent that answers, and says so. */
+function expert(
+  name: string,
+  text = `I am ${name}.`,
+): Agent & { readonly model: ReturnType<typeof scriptedModel> } {
+  const model = scriptedModel([{ text }, { text }], `model-of-${name}`)
+  return {
+    ...defineAgent({ name, description: `Knows all about ${name}.`, instructions: `Be ${name}.`, model }),
+    model,
+  }
+}
+
+describe('a handoff', () => {
+  it('is a tool call, after which the other agent goes on with its own model, instructions and tools', async () => {
+    const billing = expert('billing')
+    const { play, eventsOf, model } = stage({
+      steps: [{ toolCalls: [transfer('billing')] as never }],
+      handoffs: [billing],
+    })
+    const result = await play('Where is my invoice?')
+    expect(result).toMatchObject({ reason: 'answered', text: 'I am billing.', agent: 'billing', turns: 2 })
+    expect(model.requests[0]?.tools).toEqual([
+      {
+        name: 'transfer_to_billing',
+        description: 'Knows all about billing.',
+        inputSchema: expect.objectContaining({ type: 'object' }) as unknown,
+      },
+    ])
+    const [request] = billing.model.requests
+    expect(request).toMatchObject({ instructions: 'Be billing.', tools: [] })
+    expect(request?.messages.map(({ role }) => role)).toEqual(['user', 'assistant', 'tool'])
+    const events = checkedRun(await eventsOf(result.runId))
+    expect(ofType(events, 'agent_handed_off')).toMatchObject([
+      { from: 'agent', to: 'billing', turn: 1, definition: { instructions: 'Be billing.' } },
+    ])
+    expect(ofType(events, 'model_call_started').map(({ model: { modelId } }) => modelId)).toEqual([
+      'scripted-1',
+      'model-of-billing',
+    ])
+  })
+
+  it('shows the next agent what its filter makes of the past, which is on record', async () => {
+    const billing = expert('billing')
+    const { play, eventsOf } = stage({
+      steps: [{ text: 'One moment.', toolCalls: [transfer('billing')] as never }],
+      handoffs: [handoff(billing, { filter: foldedHistory })],
+    })
+    const { runId } = await play('Where is my invoice?')
+    const shown = billing.model.requests[0]?.messages ?? []
+    expect(shown).toHaveLength(1)
+    expect(textOf(shown[0]?.role === 'user' ? shown[0].parts : [])).toBe(
+      'What was said and done before you took over:\n' +
+        'User: Where is my invoice?\n' +
+        'Assistant: One moment.\n' +
+        'Assistant called transfer_to_billing with {"reason":"They know more."}\n' +
+        'transfer_to_billing answered (success): The conversation is handed over to billing, who goes on from here.',
+    )
+    const [handed] = ofType(checkedRun(await eventsOf(runId)), 'agent_handed_off')
+    expect(handed?.messages).toEqual(shown)
+  })
+
+  it('goes round between agents that name each other, until the limit of turns', async () => {
+    const ping = Array.from({ length: 9 }, () => ({ toolCalls: [transfer('b')] as never }))
+    const pong = Array.from({ length: 9 }, () => ({ toolCalls: [transfer('a')] as never }))
+    const a: Agent = defineAgent({
+      ...{ name: 'a', instructions: 'A.', model: scriptedModel([...ping.slice(0, 3), { text: 'Enough.' }]) },
+      ...{ handoffs: () => [b], limits: { turnsMax: 5 } },
+    })
+    const b: Agent = defineAgent({
+      ...{
+        name: 'b',
+        instructions: 'B.',
+        model: scriptedModel([...pong.slice(0, 2), { text: 'Enough, says b.' }]),
+      },
+      handoffs: () => [a],
+    })
+    const clock = manualClock()
+    const ledger = memoryLedger()
+    const runtime = createRuntime({ ledger, agents: [a], host: { clock } })
+    const run = runtime.run(a, 'Go.')
+    const result = await settle(clock, run.result)
+    expect(result).toMatchObject({ reason: 'turn_limit', agent: 'b', text: 'Enough, says b.' })
+    const events = checkedRun(await recorded(ledger, run.id))
+    expect(ofType(events, 'agent_handed_off').map(({ to }) => to)).toEqual(['b', 'a', 'b', 'a', 'b'])
+  })
+
+  it('takes place once a reply: a second one in the same reply is told so', async () => {
+    const { play, eventsOf } = stage({
+      steps: [{ toolCalls: [transfer('billing'), transfer('sales')] as never }],
+      handoffs: [expert('billing'), expert('sales')],
+    })
+    const { runId, agent } = await play()
+    expect(agent).toBe('billing')
+    const results = ofType(checkedRun(await eventsOf(runId)), 'tool_result')
+    expect(results.map(({ name, outcome }) => `${name} ${outcome}`).toSorted()).toEqual([
+      ...['transfer_to_billing success', 'transfer_to_sales skipped'],
+    ])
+  })
+
+  it('waits for a person where the policy of the agent says so, and a denial keeps the agent', async () => {
+    const {
+      start,
+      settle: settled,
+      eventsOf,
+    } = stage({
+      steps: [{ toolCalls: [transfer('billing')] as never }, { text: 'Then I do it myself.' }],
+      handoffs: [expert('billing')],
+      approval: ({ name }) => (name.startsWith('transfer_to') ? 'ask' : 'run'),
+    })
+    const run = start()
+    const [pending] = (await settled(run.result)).pendingApprovals
+    await settled(run.deny(pending!.toolCallId, { by: 'ada', reason: 'Billing is closed.' }))
+    expect(await settled(run.result)).toMatchObject({ agent: 'agent', text: 'Then I do it myself.' })
+    expect(ofType(checkedRun(await eventsOf(run)), 'agent_handed_off')).toEqual([])
+  })
+
+  it('is found by any process that resumes the run, under the name of the active agent', async () => {
+    const tool = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
+    const model = scriptedModel([{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Paid.' }])
+    const billing = defineAgent({ name: 'billing', instructions: 'Bill.', model, tools: [tool] })
+    const first = stage({ steps: [{ toolCalls: [transfer('billing')] as never }], handoffs: [billing] })
+    const run = first.start()
+    const [pending] = (await first.settle(run.result)).pendingApprovals
+    // Another process: it knows the first agent, and through it the second.
+    const other = createRuntime({ ledger: first.ledger, agents: [first.agent], host: { clock: first.clock } })
+    const resumed = other.resume(run.id)
+    await first.settle(resumed.approve(pending!.toolCallId, { by: 'ada' }))
+    expect(await first.settle(resumed.result)).toMatchObject({ agent: 'billing', text: 'Paid.' })
+  })
+
+  it('back to whoever started the run ends it as handed_back, and the history can go on', async () => {
+    const { play, eventsOf } = stage({
+      steps: [{ text: 'I get somebody.', toolCalls: [transfer('support_desk')] as never }],
+      handoffs: [handBack('Support desk', { description: 'Use it when the user asks for a person.' })],
+    })
+    const result = await play()
+    expect(result).toMatchObject({ status: 'done', reason: 'handed_back', detail: 'Support desk' })
+    const events = checkedRun(await eventsOf(result.runId))
+    const state = events.reduce<RunState | undefined>(evolve, undefined)
+    expect(checkTranscript(state ? state.history.store.messages : [])).toEqual([])
+  })
+
+  it('to an agent that the code does not name any more stops the driver and loses nothing', async () => {
+    const hold = { kind: 'ask' } as const
+    const tool = testTool({ name: 'look', check: () => hold })
+    const calls = [{ name: 'look', input: {} }, transfer('billing')] as never
+    const first = stage({ steps: [{ toolCalls: calls }], handoffs: [expert('billing')], tools: [tool] })
+    const run = first.start()
+    const [pending] = (await first.settle(run.result)).pendingApprovals
+    const without = defineAgent({ name: 'agent', instructions: 'Act.', model: first.model, tools: [tool] })
+    const other = createRuntime({ ledger: first.ledger, agents: [without], host: { clock: first.clock } })
+    const resumed = other.resume(run.id)
+    const approved = resumed.approve(pending!.toolCallId, { by: 'ada' })
+    approved.catch(() => {})
+    await expect(first.settle(resumed.result)).rejects.toThrow(
+      /handed over to the agent billing.*Put it back/,
+    )
+    const again = createRuntime({ ledger: first.ledger, agents: [first.agent], host: { clock: first.clock } })
+    expect(await first.settle(again.resume(run.id).result)).toMatchObject({
+      agent: 'billing',
+      reason: 'answered',
+    })
+  })
+})
