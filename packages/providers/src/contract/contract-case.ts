@@ -20,7 +20,7 @@ export type Scene =
       /** How many events of the wire come; all of them, where this is left out. */
       readonly events?: number
       /** What follows them: a proper end (the default), a broken connection, or nothing. */
-      readonly then?: 'end' | 'break' | 'stall'
+      readonly ending?: 'end' | 'break' | 'stall'
       /** Events come in pieces of so many bytes, whatever their borders. */
       readonly pieceBytes?: number
     }

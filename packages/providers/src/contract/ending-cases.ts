@@ -9,14 +9,14 @@ const foreverMs = 30 * 24 * 3600 * 1000
 
 async function checkCuts(
   harness: ModelHarness,
-  then: 'end' | 'break',
+  ending: 'end' | 'break',
   classes: readonly string[],
 ): Promise<void> {
   const whole = await onStage(harness, [replying(callingReply)], ({ model }) => hear(model, toolRequest))
   const { proof } = harness.measure(callingReply)
   for (let events = 0; events < proof; events++) {
     const what = `a reply of which ${events} of ${proof} events came`
-    const scene = replying(callingReply, { events, then })
+    const scene = replying(callingReply, { events, ending })
     const { signals, failure } = await onStage(harness, [scene], ({ model }) => hear(model, toolRequest))
     require(failure !== undefined, `${what} fails`)
     require(classes.includes(failure.class), `${what} is ${classes.join(' or ')}, not ${failure.class}`)
@@ -43,7 +43,7 @@ async function checkMute(harness: ModelHarness): Promise<void> {
 
 async function checkStall(harness: ModelHarness): Promise<void> {
   const { proof } = harness.measure(spokenReply)
-  await onStage(harness, [replying(spokenReply, { events: proof - 1, then: 'stall' })], async (stage) => {
+  await onStage(harness, [replying(spokenReply, { events: proof - 1, ending: 'stall' })], async (stage) => {
     let said = ''
     const { failure, clock } = await hear(stage.model, plainRequest, {
       onSignal(signal, _, lent) {
@@ -92,7 +92,7 @@ async function checkGivenUp(harness: ModelHarness): Promise<void> {
   const whole = await onStage(harness, [replying(callingReply)], ({ model }) => hear(model, toolRequest))
   // The end itself is reported when nothing is left to give up.
   const last = whole.signals.findIndex(({ type }) => type === 'model_finished')
-  await onStage(harness, [replying(callingReply, { then: 'stall' })], async (stage) => {
+  await onStage(harness, [replying(callingReply, { ending: 'stall' })], async (stage) => {
     for (let count = 1; count <= last; count++) {
       const { signals, clock } = await hearUpTo(stage.model, toolRequest, count)
       await stage.closed(count - 1)

@@ -126,7 +126,7 @@ async function play({ wire, scene, body, response }: Performance): Promise<void>
 
 async function playReply(
   wire: HttpWire,
-  { reply, events: count, then = 'end', pieceBytes }: Extract<Scene, { type: 'reply' }>,
+  { reply, events: count, ending = 'end', pieceBytes }: Extract<Scene, { type: 'reply' }>,
   body: unknown,
   response: ServerResponse,
 ): Promise<void> {
@@ -137,8 +137,8 @@ async function playReply(
     // Pieces that wait together on the other side become one there.
     if (pieceBytes !== undefined) await turnOfTheLoop()
   }
-  if (then === 'break') response.socket?.resetAndDestroy()
-  if (then === 'end') response.end()
+  if (ending === 'break') response.socket?.resetAndDestroy()
+  if (ending === 'end') response.end()
 }
 
 function piecesOf(events: readonly string[], size: number | undefined): readonly (string | Uint8Array)[] {

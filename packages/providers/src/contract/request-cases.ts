@@ -45,9 +45,10 @@ async function checkRoundTrip(harness: ModelHarness): Promise<void> {
   await onStage(harness, [replying(reply), replying(spokenReply)], async (stage) => {
     const { parts, stopReason } = endOf(await hear(stage.model, toolRequest))
     let ordinal = 0
-    const owned = parts.map(({ part: _, ...rest }): AssistantPart =>
-      rest.type === 'tool_call' ? { ...rest, toolCallId: callIdOf(++ordinal) } : rest,
-    )
+    const owned = parts.map((given): AssistantPart => {
+      const { part: _, ...rest } = given
+      return rest.type === 'tool_call' ? { ...rest, toolCallId: callIdOf(++ordinal) } : rest
+    })
     const results = owned
       .filter((part) => part.type === 'tool_call')
       .map(({ toolCallId, name }) => {
