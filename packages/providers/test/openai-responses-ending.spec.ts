@@ -1,0 +1,211 @@
+import { ProviderError } from '@tallystick/core'
+import { describe, expect, it } from 'vitest'
+import { callsOf, finished, lastUsage, textShown } from './kit/collect.ts'
+import { foldResponse } from './kit/openai-fold.ts'
+import {
+  added,
+  args,
+  completed,
+  counted,
+  created,
+  failedResponse,
+  functionCall,
+  incomplete,
+  itemDone,
+  message,
+  reasoning,
+  said,
+  webSearch,
+} from './kit/openai-streams.ts'
+
+describe('a reply that was cut', () => {
+  it('inside a call does not report the call whose item never ended', () => {
+    const { signals } = foldResponse([
+      ...[created(), ...message(0, 'Writing')],
+      ...[added(1, { type: 'function_call', id: 'fc_1', call_id: 'call_1', name: 'write', arguments: '' })],
+      ...[args(1, '{"file": "a.t'), incomplete('max_output_tokens')],
+    ])
+    expect(callsOf(signals)).toEqual([])
+    expect(finished(signals)).toMatchObject({
+      ...{ stopReason: 'max_tokens', rawStopReason: 'max_output_tokens' },
+      parts: [{ type: 'text', text: 'Writing', part: 0 }],
+    })
+  })
+
+  it('does not report a call that says of itself that it is incomplete, though it can be read', () => {
+    const item = { type: 'function_call', id: 'fc_0', call_id: 'call_1', name: 'f', arguments: '{}' }
+    const { signals } = foldResponse([
+      ...[created(), added(0, item), itemDone(0, { ...item, status: 'incomplete' })],
+      incomplete('max_output_tokens'),
+    ])
+    expect(callsOf(signals)).toEqual([])
+    expect(finished(signals)?.parts).toEqual([])
+  })
+
+  it.each(['max_output_tokens', 'content_filter', 'steered'])(
+    'by %s does not report its last call when its input cannot be read, though the item ended',
+    (reason) => {
+      const { signals } = foldResponse([
+        ...[created(), ...functionCall(0, 'call_1', 'write', '{"file":"a"}')],
+        ...[...functionCall(1, 'call_2', 'write', '{"file": "b.t'), incomplete(reason)],
+      ])
+      expect(callsOf(signals).map((call) => call.providerCallId)).toEqual(['call_1'])
+      expect(finished(signals)?.parts).toHaveLength(1)
+    },
+  )
+
+  it('reports a malformed call that is not its last item', () => {
+    const { signals } = foldResponse([
+      ...[created(), ...functionCall(0, 'call_1', 'write', '{"file": '), ...message(1, 'and so')],
+      incomplete('max_output_tokens'),
+    ])
+    expect(callsOf(signals)[0]?.malformed?.text).toBe('{"file": ')
+    expect(finished(signals)?.parts.map((part) => part.type)).toEqual(['tool_call', 'text'])
+  })
+
+  it('keeps half a text, and neither half an item of the vendor nor proof of half a thought', () => {
+    const { signals } = foldResponse([
+      ...[created(), added(0, { type: 'reasoning', id: 'rs_0', encrypted_content: 'aGFsZg==', summary: [] })],
+      ...[added(1, { type: 'web_search_call', id: 'ws_1' }), added(2, { type: 'message', id: 'msg_2' })],
+      ...[said(2, 'I wi'), incomplete('max_output_tokens')],
+    ])
+    expect(finished(signals)?.parts).toEqual([
+      { type: 'reasoning', text: '', part: 0 },
+      { type: 'text', text: 'I wi', part: 2 },
+    ])
+  })
+
+  it.each([
+    ['max_output_tokens', 'max_tokens'],
+    ['content_filter', 'content_filtered'],
+    ['max_messages', 'other'],
+    ['toString', 'other'],
+  ])('by %s stops as %s, and the word itself is kept', (reason, stopReason) => {
+    const { signals } = foldResponse([created(), ...message(0, 'x'), incomplete(reason)])
+    expect(finished(signals)).toMatchObject({ stopReason, rawStopReason: reason })
+  })
+
+  it('for a reason that is not told stops as other', () => {
+    const { signals } = foldResponse([created(), ...message(0, 'x'), incomplete(undefined)])
+    expect(finished(signals)).toMatchObject({ stopReason: 'other', rawStopReason: 'incomplete' })
+  })
+})
+
+describe('the end', () => {
+  it('of a reply with calls is the wish for tools, though the wire says completed', () => {
+    const { signals } = foldResponse([
+      created(),
+      ...message(0, 'x'),
+      ...functionCall(1, 'c', 'f', '{}'),
+      completed(),
+    ])
+    expect(finished(signals)).toMatchObject({ stopReason: 'tool_use', rawStopReason: 'completed' })
+  })
+
+  it('of a reply with the vendor’s own tools only is the end', () => {
+    const { signals } = foldResponse([created(), ...webSearch(0), completed()])
+    expect(finished(signals)?.stopReason).toBe('end')
+  })
+
+  it('is final: what follows it says nothing', () => {
+    const { signals } = foldResponse([
+      ...[created(), completed(), ...message(0, 'late'), created({ id: 'resp_2' }), completed()],
+    ])
+    expect(signals.at(-1)?.type).toBe('model_finished')
+    expect(textShown(signals)).toBe('')
+  })
+
+  it('that never comes is no end', () => {
+    expect(foldResponse([created(), ...message(0, 'x')])).toMatchObject({ whole: false })
+  })
+
+  it('without usage leaves it unknown, and without its details what they would say', () => {
+    expect(lastUsage(foldResponse([created(), completed({ usage: null })]).signals)).toBeUndefined()
+    const { signals } = foldResponse([created(), completed({ usage: { input_tokens: 3 } })])
+    expect(lastUsage(signals)).toEqual({ inputTokens: 3 })
+  })
+})
+
+describe('a response that failed', () => {
+  it.each([
+    ['server_error', 'The server had an error', 'server', true],
+    ['rate_limit_exceeded', 'Slow down', 'rate_limited', true],
+    ['vector_store_timeout', 'Too slow', 'timeout', true],
+    ['insufficient_quota', 'You have no money', 'rate_limited', false],
+    ['invalid_prompt', 'Your prompt was flagged', 'content_filtered', false],
+    ['bio_policy', 'No', 'content_filtered', false],
+    ['context_length_exceeded', 'Too long', 'context_overflow', false],
+    ['some_new_error', 'What is this?', 'server', true],
+  ])('by %s "%s" is %s, retryable: %s', (code, words, failureClass, retryable) => {
+    const { error } = foldResponse([created(), failedResponse(code, words)])
+    expect(error).toBeInstanceOf(ProviderError)
+    expect(error).toMatchObject({ class: failureClass, retryable })
+    expect((error as ProviderError).message).toContain(`(${code}): ${words.replace(/\.$/, '')}`)
+  })
+
+  it('still says what it cost', () => {
+    const usage = { input_tokens: 5, output_tokens: 1 }
+    const { signals, error } = foldResponse([created(), failedResponse('server_error', 'x', { usage })])
+    expect(error).toBeInstanceOf(ProviderError)
+    expect(lastUsage(signals)).toEqual({ inputTokens: 5, outputTokens: 1 })
+  })
+
+  it.each([
+    ['nested', { error: { type: 'server_error', code: 'server_error', message: 'Oops' } }],
+    ['flat', { code: 'server_error', message: 'Oops', param: null }],
+  ])('may say so in an error event, %s', (_, fields) => {
+    const { error } = foldResponse([created(), { type: 'error', ...fields }])
+    expect(error).toMatchObject({ class: 'server', retryable: true })
+    expect((error as ProviderError).message).toContain('(server_error): Oops')
+  })
+})
+
+describe('a stream that two replies share', () => {
+  it('fails at the second response, and reports no call of it', () => {
+    const { signals, error } = foldResponse([
+      ...[
+        created(),
+        added(0, { type: 'function_call', id: 'fc_0', call_id: 'c', name: 'f' }),
+        args(0, '{"val'),
+      ],
+      ...[created({ id: 'resp_2' }), ...functionCall(0, 'call_2', 'f', '{"value":1}'), completed()],
+    ])
+    expect(error).toMatchObject({ class: 'protocol', retryable: true })
+    expect(callsOf(signals)).toEqual([])
+  })
+
+  it('goes on when only the start of the same response is repeated', () => {
+    const { signals, error } = foldResponse([created(), created(), ...message(0, 'ok'), completed()])
+    expect(error).toBeUndefined()
+    expect(signals.filter((signal) => signal.type === 'model_started')).toHaveLength(1)
+  })
+
+  it('goes on when a gateway gives the response another id in every event', () => {
+    const events = [created(), ...message(0, 'ok'), completed({ id: 'resp_9' })]
+    expect(
+      foldResponse([events[0]!, { type: 'response.in_progress', response: { id: 'x' } }, ...events.slice(1)]),
+    ).toMatchObject({
+      whole: true,
+    })
+  })
+
+  it.each([
+    [
+      'an item begins again, as another thing',
+      [added(0, { type: 'message' }), added(0, { type: 'function_call' })],
+    ],
+    ['an item goes on behind its end', [...message(0, 'x'), said(0, 'y')]],
+    ['an item begins without a type', [added(0, {})]],
+    ['an item ends without a type', [itemDone(0, {})]],
+  ])('fails where %s', (_, events) => {
+    expect(foldResponse([created(), ...events, completed()]).error).toMatchObject({
+      ...{ class: 'protocol', retryable: true },
+    })
+  })
+})
+
+it('a reply whose events restart their count, without a start, is never taken for whole', () => {
+  const events = counted(created(), reasoning(0, 'ZW5j'), message(1, 'One'))
+  const again = counted(message(2, 'Two'), completed())
+  expect(foldResponse([...events, ...again])).toMatchObject({ whole: false })
+})
