@@ -25,9 +25,10 @@ function answered(model: Model, reply: NonNullable<ReturnType<typeof finished>>,
     ordinal += 1
     return { ...part, toolCallId: `call_${'0'.repeat(32)}_${turn}_1_${ordinal}` as ToolCallId }
   })
-  const assistant: AssistantMessage = {
-    ...{ role: 'assistant', parts, model, stopReason: reply.stopReason, partial: false },
-  }
+  const { provider, api, modelId } = model
+  const { stopReason } = reply
+  const ref = { provider, api, modelId }
+  const assistant: AssistantMessage = { role: 'assistant', parts, model: ref, stopReason, partial: false }
   const results = parts.flatMap((part) =>
     part.type === 'tool_call'
       ? [
