@@ -1,22 +1,32 @@
 import type { Ledger } from '@tallystick/core'
 import { ledgerContract } from '@tallystick/core/testing'
 import { postgresLedger, type PostgresLedgerOptions } from '@tallystick/ledger/postgres'
-import { describe, it } from 'vitest'
+import { afterAll, beforeAll, describe, it } from 'vitest'
 import { connectionString, freshSchema, hasPostgres } from './support/postgres-database.ts'
+import { transactionPooler, type Pooler } from './support/postgres-pooler.ts'
 
-const ways: readonly (readonly [string, Partial<PostgresLedgerOptions>])[] = [
-  ['postgresLedger', { pollIntervalMs: 60_000 }],
-  ['postgresLedger behind a pooler', { pooled: true, pollIntervalMs: 20 }],
+let pooler: Pooler | undefined
+beforeAll(async () => {
+  if (hasPostgres) pooler = await transactionPooler(connectionString)
+})
+afterAll(() => pooler?.close())
+
+const ways: readonly { readonly name: string; readonly options: () => PostgresLedgerOptions }[] = [
+  { name: 'postgresLedger', options: () => ({ connectionString, pollIntervalMs: 60_000 }) },
+  {
+    name: 'postgresLedger behind a pooler in transaction mode',
+    options: () => ({ connectionString: pooler?.connectionString ?? '', pooled: true, pollIntervalMs: 20 }),
+  },
 ]
 
 // Only a platform without Postgres leaves them out, and the run says so.
-describe.skipIf(!hasPostgres).each(ways)('%s keeps the promises of a ledger', (_name, options) => {
+describe.skipIf(!hasPostgres).each(ways)('$name keeps the promises of a ledger', ({ options }) => {
   // oxlint-disable-next-line vitest/expect-expect -- a case rejects when its promise is broken
   it.concurrent.each(ledgerContract)('$promise', async ({ run }) => {
-    const schema = freshSchema()
+    const opening = { ...options(), schema: freshSchema(), connectionsMax: 4 }
     const opened: Ledger[] = []
     await run(async () => {
-      const ledger = postgresLedger({ connectionString, schema, connectionsMax: 4, ...options })
+      const ledger = postgresLedger(opening)
       opened.push(ledger)
       return ledger
     })

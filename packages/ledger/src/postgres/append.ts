@@ -175,15 +175,26 @@ export class Appender {
   }
 
   /** An append without events: for the entries that it takes, and for the head that it expects. */
-  async #settle({ runId, expected, options: { durability, takes = [] } }: Batch): Promise<Head> {
+  async #settle({ runId, expected, options }: Batch): Promise<Head> {
     const { expectedSeq, epoch } = expected
+    const isHeld =
+      [expectedSeq, epoch].every(Number.isSafeInteger) && (await this.#takeAt(runId, expected, options))
+    if (!isHeld) requireHead(runId, (await this.#head(runId)) ?? emptyHead, expected)
+    return { seq: expectedSeq, epoch }
+  }
+
+  /** Answers whether the run is there and its head is the expected one. */
+  async #takeAt(
+    runId: RunId,
+    { expectedSeq, epoch }: ExpectedHead,
+    { durability, takes = [] }: AppendOptions,
+  ): Promise<boolean> {
     const [row] = await this.#connections.rows<{ runs: number }>({
       name: `tallystick settle ${durability}`,
       text: this.#texts.settle[durability],
       values: [runId, expectedSeq, epoch, takes.filter(isStorable)],
     })
-    if (row?.runs !== 1) requireHead(runId, (await this.#head(runId)) ?? emptyHead, expected)
-    return { seq: expectedSeq, epoch }
+    return row?.runs === 1
   }
 
   /** Whether these very events were written before: then only their acknowledgement was lost. */

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { RunId } from '@tallystick/core'
 import { filter, finalize, map, Observable, Subject } from 'rxjs'
 import { channelOf, ChangeListener } from './change-listener.ts'
@@ -29,10 +30,13 @@ export class ChangeFeed {
     const channel = channelOf(access.place.schema)
     this.#access = access
     this.#pollIntervalMs = pollIntervalMs
-    this.#notifier = new ChangeNotifier((payload) => access.tell(channel, payload))
+    const own = randomUUID()
+    this.#notifier = new ChangeNotifier(own, (payload) => access.tell(channel, payload))
     if (!pooled) {
-      this.#listener = new ChangeListener(options, channel, (runIds) => {
-        for (const runId of runIds ?? [undefined]) this.#changed$.next(runId)
+      this.#listener = new ChangeListener(options, channel, ({ from, runIds }) => {
+        // What this ledger wrote it has hinted at already.
+        if (from === own) return
+        for (const runId of runIds.length > 0 ? runIds : [undefined]) this.#changed$.next(runId)
       })
     }
   }

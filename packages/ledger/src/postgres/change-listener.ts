@@ -12,35 +12,40 @@ export function channelOf(schema: string): string {
 /** Postgres takes payloads of fewer bytes than 8000. */
 const payloadBytesMax = 7_900
 
-/** Which runs have changed, as a payload; an empty one where they are too many to name. */
-export function payloadOf(runIds: readonly string[]): string {
-  const payload = JSON.stringify(runIds)
-  return Buffer.byteLength(payload) <= payloadBytesMax ? payload : ''
+/** What one ledger tells the others. */
+export interface Word {
+  /** Who tells it: one ledger of one process. */
+  readonly from: string
+  /** The runs that changed; none where they are too many to name. */
+  readonly runIds: readonly RunId[]
 }
 
-/** The runs of a payload; `undefined` where it names none. */
-export function runIdsOf(payload: string): readonly RunId[] | undefined {
+/** A word as a payload. */
+export function payloadOf({ from, runIds }: Word): string {
+  const payload = JSON.stringify([from, ...runIds])
+  return Buffer.byteLength(payload) <= payloadBytesMax ? payload : JSON.stringify([from])
+}
+
+/** The word of a payload; one that is no word says that anything may have changed. */
+export function wordOf(payload: string): Word {
   try {
-    const named: unknown = JSON.parse(payload)
-    return Array.isArray(named) ? (named as readonly RunId[]) : undefined
+    const told: unknown = JSON.parse(payload)
+    const [from, ...runIds] = Array.isArray(told) ? (told as readonly unknown[]) : []
+    if (typeof from === 'string') return { from, runIds: runIds as readonly RunId[] }
   } catch {
-    return undefined
+    // Anybody may write to a channel.
   }
+  return { from: '', runIds: [] }
 }
 
 /** One connection that is told of changes by other processes. It does not keep a process alive. */
 export class ChangeListener {
   readonly #options: PostgresLedgerOptions
   readonly #channel: string
-  readonly #hear: (runIds: readonly RunId[] | undefined) => void
+  readonly #hear: (word: Word) => void
   #client: Client | undefined
 
-  /** `hear` gets the runs that may have changed; `undefined` where nobody knows which. */
-  constructor(
-    options: PostgresLedgerOptions,
-    channel: string,
-    hear: (runIds: readonly RunId[] | undefined) => void,
-  ) {
+  constructor(options: PostgresLedgerOptions, channel: string, hear: (word: Word) => void) {
     this.#options = options
     this.#channel = channel
     this.#hear = hear
@@ -56,7 +61,7 @@ export class ChangeListener {
     }
     client.on('error', drop)
     client.on('end', drop)
-    client.on('notification', ({ payload = '' }) => this.#hear(runIdsOf(payload)))
+    client.on('notification', ({ payload = '' }) => this.#hear(wordOf(payload)))
     try {
       await client.connect()
       unreferenced(client)
@@ -67,7 +72,7 @@ export class ChangeListener {
       return
     }
     // What changed before it listened, nobody told it.
-    if (this.#client === client) this.#hear(undefined)
+    if (this.#client === client) this.#hear({ from: '', runIds: [] })
     else await client.end().catch(() => undefined)
   }
 

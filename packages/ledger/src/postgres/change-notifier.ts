@@ -6,11 +6,14 @@ const gapMs = 10
 
 /** Tells other processes which runs have changed: at once after a pause, and then no more often than every 10 ms. */
 export class ChangeNotifier {
+  readonly #from: string
   readonly #send: (payload: string) => Promise<unknown>
   readonly #changed = new Set<RunId>()
   #isSending = false
 
-  constructor(send: (payload: string) => Promise<unknown>) {
+  /** `from` is what it signs with. */
+  constructor(from: string, send: (payload: string) => Promise<unknown>) {
+    this.#from = from
     this.#send = send
   }
 
@@ -35,7 +38,7 @@ export class ChangeNotifier {
 
   async #sendChanged(): Promise<void> {
     if (this.#changed.size === 0) return
-    const payload = payloadOf([...this.#changed])
+    const payload = payloadOf({ from: this.#from, runIds: [...this.#changed] })
     this.#changed.clear()
     // A hint that is lost is made up for by whoever looks now and then.
     await this.#send(payload).catch(() => undefined)
