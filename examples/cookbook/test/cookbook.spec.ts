@@ -12,8 +12,13 @@ const contrary = new URL('./contrary-assert.ts', import.meta.url).href
 const printed: Readonly<Record<string, string>> = {
   'approval-elsewhere.ts': 'paid 70 euros back',
   'budget-with-ask.ts': 'The script says: sales rose in both chapters. It cost 0.024 dollars.',
+  'child-run.ts': 'The script says: the incident is over. The operator took 2 turns.',
+  'compacting-session.ts': 'The script was shown:\nUser: We want to renovate the kitchen.',
   'fallback-model.ts': 'The script answers: Seoul has 9 million people.',
+  'guardrails.ts': 'card-numbers: replace\npayment-cap: block\nno-advice: replace',
+  'handoff.ts': 'front desk hands over to billing.\nThe script says: in May an engineer',
   'steering.ts': 'The script was told: In the morning only.\nThe script was told: And a hotel?',
+  'structured-output.ts': 'A-20417 was broken 7 days ago.\noutput_invalid: it is no JSON',
 }
 const recipes = Object.keys(printed)
 

@@ -1,0 +1,59 @@
+// An agent as a tool: the engineer on call has an operator act, in a run of its own whose approval shows at the top.
+import assert from 'node:assert/strict'
+import { agentTool, createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
+import { scriptedModel } from '@tallystick/core/testing'
+import { defineTool } from '@tallystick/tools'
+import { z } from 'zod'
+
+const restart = defineTool({
+  name: 'restart_service',
+  description: 'Restarts a service in production.',
+  input: z.object({ service: z.string() }),
+  effect: 'write',
+  approval: 'always',
+  execute: ({ service }) => `${service} restarted, healthy after 4 s`,
+})
+// Scripts play both models here, and say what they would have used; put anthropic('…') in their place.
+const usage = { inputTokens: 500, outputTokens: 40 }
+const operator = defineAgent({
+  ...{ name: 'operator', description: 'Acts on production. Tell it what to do and why.' },
+  ...{ instructions: 'Do what you are told, and check it.', tools: [restart], limits: { turnsMax: 4 } },
+  model: scriptedModel([
+    { toolCalls: [{ name: 'restart_service', input: { service: 'checkout' } }], usage },
+    { text: 'The script says: checkout is healthy again.', usage },
+  ]),
+})
+const onCallModel = scriptedModel([
+  { toolCalls: [{ name: 'operator', input: { task: 'Restart checkout: its queue is stuck.' } }], usage },
+  { text: 'The script says: the incident is over.', usage },
+])
+const onCall = defineAgent({
+  ...{
+    name: 'on call',
+    instructions: 'Resolve incidents.',
+    model: onCallModel,
+    tools: [agentTool(operator)],
+  },
+  limits: { tokensMax: 10_000 },
+})
+const ledger = memoryLedger()
+const run = createRuntime({ ledger, agents: [onCall] }).run(onCall, 'Checkout answers no more.')
+
+// The operator waits for a person, so the whole waits: the call shows at the top, with the run that it belongs to.
+const rest = await run.result
+const [pending] = rest.pendingApprovals
+assert.equal(rest.status, 'suspended')
+assert.notEqual(pending!.runId, run.id)
+await run.approve(pending!.toolCallId, { by: 'maria' })
+
+const result = await run.result
+console.log(`${result.text} The operator took ${result.children.turns} turns.`)
+assert.equal(result.reason, 'answered')
+assert.match(JSON.stringify(onCallModel.requests[1]?.messages), /checkout is healthy again/)
+// What the operator used counts as the parent's: two calls of each model.
+assert.deepEqual(result.usage, { inputTokens: 2_000, outputTokens: 160 })
+const [started] = await Array.fromAsync(ledger.read(pending!.runId))
+assert(started?.type === 'run_started')
+assert.equal(started.parent?.runId, run.id)
+// Its limits lie within what the parent had left when it asked.
+assert.equal(started.limits.tokensMax, 9_460)
