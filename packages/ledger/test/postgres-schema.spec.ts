@@ -1,0 +1,236 @@
+import { LedgerUnavailableError, type Ledger } from '@tallystick/core'
+import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
+import { verifyLedger } from '@tallystick/ledger'
+import { describe, expect, it } from 'vitest'
+import { ledgerRules } from '../src/postgres/ledger-rules.ts'
+import { rulesStatement, rulesWithout, type SchemaRule } from '../src/postgres/schema-rules.ts'
+import {
+  connectionString,
+  freshSchema,
+  hasPostgres,
+  openLedger,
+  rowsOf,
+  withClient,
+} from './support/postgres-database.ts'
+
+const run = sampleRunId(1)
+const facts = everyFact(run)
+
+/** Four events, two commands of which one was taken, and a take-over. */
+async function ledgerSchema(schema = freshSchema()): Promise<string> {
+  const ledger = openLedger(schema)
+  const events = stamped(run, [facts.run_started, facts.tool_started, facts.tool_result])
+  await ledger.append(run, { expectedSeq: 0, epoch: 1 }, events, { durability: 'barrier' })
+  const command = { type: 'steer', message: sampleMessage('x'), receipt: 'r' } as const
+  for (const key of ['k1', 'k2']) await ledger.put(run, { key, command, at: 1 })
+  const next = stamped(run, [facts.cancel_requested], { afterSeq: 3 })
+  await ledger.append(run, { expectedSeq: 3, epoch: 1 }, next, { durability: 'barrier', takes: ['k1'] })
+  await ledger.acquire(run)
+  await ledger.close()
+  return schema
+}
+
+/** Sends a statement as somebody with an SQL shell does, who has named the schema before. */
+function inSchema<T>(
+  schema: string,
+  work: (send: (text: string) => Promise<{ rows: unknown[]; rowCount: number | null }>) => Promise<T>,
+): Promise<T> {
+  return withClient(async (client) => {
+    await client.query(`set search_path = "${schema.replaceAll('"', '""')}"`)
+    return work((text) => client.query(text))
+  })
+}
+
+const tables = ['run', 'event', 'payload', 'inbox', 'ledger']
+
+// Only a platform without Postgres leaves them out, and the run says so.
+describe.skipIf(!hasPostgres)('the schema of a ledger in Postgres', () => {
+  it('is the one that verify knows, whatever the schema is called', async () => {
+    for (const schema of [freshSchema(), `Odd "name's" ${process.pid}`, `run_${process.pid}.x`]) {
+      await ledgerSchema(schema)
+      const { text, values } = rulesStatement(schema)
+      const rows = await rowsOf<SchemaRule & Record<string, unknown>>(text, values)
+      const quotedSchema = `"${schema.replaceAll('"', '""')}"`
+      expect([...rulesWithout({ schema, quotedSchema }, rows)]).toEqual([...ledgerRules])
+    }
+  })
+
+  // What nobody may do, not even with an SQL shell.
+  const forbidden = [
+    `update event set at = 1 where seq = 2`,
+    `update event set seq = 9 where seq = 4`,
+    `delete from event where seq = 4`,
+    `truncate event`,
+    `truncate run, event, payload, inbox`,
+    `merge into event using (select 2 as seq) as other on event.seq = other.seq when matched then delete`,
+    `insert into event select * from event where seq = 2 on conflict (pos) do update set at = 1`,
+    `insert into event select pos + 100, run_id, seq + 4, epoch, type, v, turn, null, at, null, body_commit, hash from event where seq = 3`,
+    `insert into event select pos + 100, run_id, 5, 2, type, v, turn, null, at, null, body_commit, hash from event where seq = 3`,
+    `insert into event select pos + 100, run_id, 0, 2, type, v, turn, null, at, null, body_commit, hash from event where seq = 3`,
+    `insert into event select pos + 100, 'nobody', 1, 1, type, v, turn, null, at, null, body_commit, hash from event where seq = 3`,
+    `with moved as (update run set head_seq = 6) insert into event select pos + 100, run_id, 6, 2, type, v, turn, null, at, null, body_commit, hash from event where seq = 3`,
+    `with moved as (update run set head_seq = 5) insert into event select pos + 100, run_id, 5, 1, type, v, turn, null, at, null, body_commit, hash from event where seq = 3`,
+    `update payload set body = '{}'`,
+    `truncate payload`,
+    `delete from run`,
+    `truncate run`,
+    `update run set head_seq = 3`,
+    `update run set epoch = 1`,
+    `update run set head_hash = '\\x00'`,
+    `update run set run_id = 'other'`,
+    `update run set pos = 9`,
+    `update run set session_id = 'other'`,
+    `update run set session_place = 7`,
+    `delete from inbox`,
+    `truncate inbox`,
+    `update inbox set body = '{}' where key = 'k2'`,
+    `update inbox set taken_seq = null where key = 'k1'`,
+    `update inbox set taken_seq = 9 where key = 'k1'`,
+  ]
+  it('refuses what nobody may do, also to a session that replicates', async () => {
+    const schema = await ledgerSchema()
+    await inSchema(schema, async (send) => {
+      const contents = async (): Promise<readonly unknown[]> => {
+        const all: unknown[] = []
+        for (const table of tables) all.push((await send(`select * from ${table}`)).rows)
+        return all
+      }
+      const before = await contents()
+      for (const role of ['origin', 'replica']) {
+        await send(`set session_replication_role = ${role}`)
+        for (const statement of forbidden) {
+          const refusal = send(statement)
+          await expect(refusal, statement).rejects.toThrow(/^tallystick: /)
+        }
+      }
+      expect(await contents()).toEqual(before)
+    })
+  })
+
+  it.each([
+    ['a second start of an attempt', `'tool_started ' || tool_call_id || ' 1'`],
+    ['a second result of a call', `'tool_result ' || tool_call_id`],
+  ])('keeps out %s by an index, whatever a writer believes', async (_name, onceKey) => {
+    const schema = await ledgerSchema()
+    await inSchema(schema, async (send) => {
+      const second = `with moved as (update run set head_seq = 5)
+        insert into event (pos, run_id, seq, epoch, type, v, turn, tool_call_id, at, once_key, body_commit, hash)
+        select 99, run_id, 5, 2, type, v, turn, tool_call_id, at, ${onceKey}, body_commit, hash from event where seq = 3`
+      await expect(send(second)).rejects.toThrow(/"event_once"/)
+    })
+  })
+
+  it('allows a payload to be removed, and nothing else', async () => {
+    const schema = await ledgerSchema()
+    await inSchema(schema, async (send) => {
+      expect(
+        (await send('delete from payload where pos = (select pos from event where seq = 2)')).rowCount,
+      ).toBe(1)
+    })
+  })
+})
+
+/** What every use of a ledger is refused with. */
+async function refusalOf(ledger: Ledger): Promise<string> {
+  const start = stamped(run, [facts.run_started])
+  const append = ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'barrier' })
+  await expect(append).rejects.toThrow(LedgerUnavailableError)
+  return await append.then(String, String)
+}
+
+// Only a platform without Postgres leaves them out, and the run says so.
+describe.skipIf(!hasPostgres)('opening what is no ledger', () => {
+  it('refuses a schema in which tables of ours belong to somebody else, and leaves it as it is', async () => {
+    for (const table of [
+      'event (id int8)',
+      'ledger (account text, amount int8)',
+      'ledger (application text, version int8)',
+    ]) {
+      const schema = freshSchema()
+      await rowsOf(`create schema ${schema}`)
+      await rowsOf(`create table ${schema}.${table}`)
+      for (const readOnly of [false, true]) {
+        expect(await refusalOf(openLedger(schema, { readOnly }))).toMatch(
+          /^LedgerUnavailableError: The schema at .* has tables of another application \((event|ledger)\).*left as it is/,
+        )
+      }
+      expect(await rowsOf('select from pg_tables where schemaname = $1', [schema])).toHaveLength(1)
+    }
+  })
+
+  it('stands beside tables of others that are called otherwise', async () => {
+    const schema = freshSchema()
+    await rowsOf(`create schema ${schema}`)
+    await rowsOf(`create table ${schema}.customer (name text)`)
+    await ledgerSchema(schema)
+    expect(await openLedger(schema).head(run)).toEqual({ seq: 4, epoch: 2 })
+  })
+
+  it('refuses a ledger of a newer version, and leaves it as it is', async () => {
+    const schema = await ledgerSchema()
+    await rowsOf(`update ${schema}.ledger set version = 7`)
+    for (const readOnly of [false, true]) {
+      expect(await refusalOf(openLedger(schema, { readOnly }))).toMatch(
+        /schema version 7, and this library knows versions up to 1\..*Update @tallystick\/ledger/,
+      )
+    }
+    expect(await rowsOf(`select version from ${schema}.ledger`)).toEqual([{ version: '7' }])
+  })
+
+  it('makes nothing where it is to read only, and says what is missing', async () => {
+    const schema = freshSchema()
+    expect(await refusalOf(openLedger(schema, { readOnly: true }))).toMatch(
+      /There is no ledger at .*makes none/,
+    )
+    expect(await rowsOf('select from pg_namespace where nspname = $1', [schema])).toEqual([])
+  })
+
+  it('refuses a database whose encoding cannot hold every text', async () => {
+    const database = `ascii_${process.pid}`
+    await rowsOf(`create database ${database} encoding 'SQL_ASCII' locale 'C' template template0`)
+    const url = new URL(connectionString)
+    url.pathname = database
+    expect(await refusalOf(openLedger(freshSchema(), { connectionString: url.href }))).toMatch(
+      /has the encoding SQL_ASCII, which cannot hold every text/,
+    )
+  })
+
+  it('reads and writes with no more rights than the README lists', async () => {
+    const schema = await ledgerSchema()
+    const [writer, reader] = [`writer_${process.pid}`, `reader_${process.pid}`]
+    await withClient(async (client) => {
+      for (const role of [writer, reader]) await client.query(`create role ${role} login password 'secret'`)
+      await client.query(`grant usage on schema ${schema} to ${writer}, ${reader}`)
+      await client.query(`grant select on all tables in schema ${schema} to ${writer}, ${reader}`)
+      await client.query(
+        `grant insert on ${tables
+          .slice(0, 4)
+          .map((table) => `${schema}.${table}`)
+          .join(', ')} to ${writer}`,
+      )
+      await client.query(`grant update on ${schema}.run, ${schema}.inbox to ${writer}`)
+      await client.query(`grant usage on all sequences in schema ${schema} to ${writer}`)
+    })
+    const as = (role: string): string => {
+      const url = new URL(connectionString)
+      url.username = role
+      url.password = 'secret'
+      return url.href
+    }
+    const ledger = openLedger(schema, { connectionString: as(writer) })
+    const head = await ledger.acquire(run)
+    await ledger.put(run, { key: 'k9', command: { type: 'cancel' }, at: 1 })
+    const next = stamped(run, [facts.guardrail_tripped], { afterSeq: 4, epoch: head.epoch })
+    await ledger.append(run, { expectedSeq: 4, epoch: head.epoch }, next, {
+      durability: 'barrier',
+      takes: ['k9'],
+    })
+    await ledger.append(run, { expectedSeq: 5, epoch: head.epoch }, [], { durability: 'barrier' })
+    const other = openLedger(schema, { connectionString: as(reader), readOnly: true })
+    expect(await Array.fromAsync(other.read(run, { fromSeq: 5 }))).toEqual(next)
+    expect((await Array.fromAsync(verifyLedger(other))).at(-1)).toMatchObject({ scope: 'store', runs: 1 })
+    const refused = openLedger(schema, { connectionString: as(reader) }).acquire(run)
+    await expect(refused).rejects.toThrow(/permission denied.*Grant it what the README lists/)
+    await expect(other.acquire(run)).rejects.toThrow(/was opened with readOnly/)
+  })
+})

@@ -1,0 +1,315 @@
+import { LedgerDamagedError, type RuntimeEvent } from '@tallystick/core'
+import { sampleRunId } from '@tallystick/core/testing'
+import { verifyRun, type BrokenPlace } from '@tallystick/ledger'
+import type { Client } from 'pg'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { sealOf } from '../src/chain.ts'
+import { freshSchema, hasPostgres, openLedger, rowsOf, withClient } from './support/postgres-database.ts'
+import {
+  allVerifiedIn,
+  recordedSchema,
+  restoreIn,
+  tamperIn,
+  verifiedIn,
+  type RecordedSchema,
+} from './support/postgres-recorded.ts'
+
+interface Change {
+  /** The statement, on the event at `$2` of the run `$1`. */
+  readonly sql: string
+  readonly what: string
+  /** Where it is found, given the changed event's seq and the run's last; at the changed event where not given. */
+  readonly foundAt?: (seq: number, last: number) => number
+}
+
+const atTheHead = (_seq: number, last: number): number => last
+const ofEvent = 'where run_id = $1 and seq = $2'
+const ofPayload = `where pos = (select pos from event ${ofEvent})`
+const ofRun = 'where run_id = $1 and $2::int8 > 0'
+
+/** One change for every column of the tables that the chain covers. */
+const columns: Readonly<Record<'event' | 'payload' | 'run', Readonly<Record<string, Change>>>> = {
+  event: {
+    pos: { sql: `update event set pos = 9999 ${ofEvent}`, what: 'payload' },
+    run_id: { sql: `update event set run_id = 'elsewhere' ${ofEvent}`, what: 'seq' },
+    seq: { sql: `update event set seq = 9999 ${ofEvent}`, what: 'seq' },
+    epoch: { sql: `update event set epoch = 2 ${ofEvent}`, what: 'hash' },
+    type: { sql: `update event set type = 'tool_progress' ${ofEvent}`, what: 'hash' },
+    v: { sql: `update event set v = 2 ${ofEvent}`, what: 'hash' },
+    turn: { sql: `update event set turn = 2 ${ofEvent}`, what: 'hash' },
+    tool_call_id: { sql: `update event set tool_call_id = 'call_x' ${ofEvent}`, what: 'hash' },
+    at: { sql: `update event set at = at + 1 ${ofEvent}`, what: 'hash' },
+    once_key: { sql: `update event set once_key = null ${ofEvent}`, what: 'once_key' },
+    body_commit: { sql: `update event set body_commit = sha256('') ${ofEvent}`, what: 'payload' },
+    hash: { sql: `update event set hash = sha256('') ${ofEvent}`, what: 'hash' },
+  },
+  payload: {
+    pos: { sql: `update payload set pos = 9999 ${ofPayload}`, what: 'payload' },
+    salt: { sql: `update payload set salt = substring(sha256('') for 16) ${ofPayload}`, what: 'payload' },
+    body: {
+      sql: `update payload set body = convert_to(replace(convert_from(body, 'UTF8'), 'success', 'failure'), 'UTF8') ${ofPayload}`,
+      what: 'payload',
+    },
+  },
+  run: {
+    run_id: { sql: `update run set run_id = 'elsewhere' ${ofRun}`, what: 'run', foundAt: atTheHead },
+    pos: { sql: `update run set pos = 9999 ${ofRun}`, what: 'pos', foundAt: atTheHead },
+    head_seq: {
+      sql: 'update run set head_seq = $2 where run_id = $1',
+      what: 'head_seq',
+      foundAt: atTheHead,
+    },
+    head_hash: {
+      sql: `update run set head_hash = sha256('') ${ofRun}`,
+      what: 'head_hash',
+      foundAt: atTheHead,
+    },
+    epoch: { sql: `update run set epoch = 7 ${ofRun}`, what: 'seal', foundAt: atTheHead },
+    seal: { sql: `update run set seal = sha256('') ${ofRun}`, what: 'seal', foundAt: atTheHead },
+    session_id: {
+      sql: `update run set session_id = 'x', session_place = 1 ${ofRun}`,
+      what: 'session',
+      foundAt: atTheHead,
+    },
+    session_place: {
+      sql: `update run set session_id = 'x', session_place = 2 ${ofRun}`,
+      what: 'session',
+      foundAt: atTheHead,
+    },
+  },
+}
+
+const changes = Object.entries(columns).flatMap(([table, changed]) =>
+  Object.entries(changed).map(([column, change]) => [`${table}.${column}`, change] as const),
+)
+
+async function brokenBy(
+  { schema, runId }: RecordedSchema,
+  sql: string,
+): Promise<{ broken: BrokenPlace | undefined; seq: number; last: number }> {
+  let [seq, last] = [0, 0]
+  await tamperIn(schema, async (client) => {
+    ;[seq, last] = await placesIn(client, runId)
+    expect((await client.query(sql, [runId, seq])).rowCount).toBe(1)
+  })
+  return { broken: (await verifiedIn(schema, runId)).broken, seq, last }
+}
+
+/** The event that most cases change, which concerns a call and may stand once; and the run's last. */
+async function placesIn(client: Client, runId: string): Promise<[seq: number, last: number]> {
+  const { rows } = await client.query<{ seq: number; last: number }>(
+    `select max(seq) filter (where type = 'tool_result')::int4 as seq, max(seq)::int4 as last from event where run_id = $1`,
+    [runId],
+  )
+  return [rows[0]?.seq ?? 0, rows[0]?.last ?? 0]
+}
+
+// Only a platform without Postgres leaves them out, and the run says so.
+describe.skipIf(!hasPostgres)('verify on a sound ledger in Postgres', () => {
+  it('finds every run and the store sound, also after a take-over', async () => {
+    const { schema, runId, otherId } = await recordedSchema()
+    const ledger = openLedger(schema)
+    await ledger.acquire(otherId)
+    const { runs, store } = await allVerifiedIn(schema)
+    expect(runs.map((run) => [run.runId, run.ok, run.broken])).toEqual([
+      [otherId, true, undefined],
+      [runId, true, undefined],
+    ])
+    const events = runs.reduce((sum, run) => sum + run.events, 0)
+    expect(store).toEqual({ scope: 'store', ok: true, runs: 2, brokenRuns: 0, events })
+    expect(events).toBeGreaterThan(40)
+  })
+
+  it('computes the same seal in the database as outside of it, whatever a run and its session are called', async () => {
+    const schema = freshSchema()
+    const ledger = openLedger(schema)
+    const odd =
+      'quote " back \\ slash / tab \t feed \n bell \u0007 del \u007f line \u2028 \u00e9 \u{1f600} </script>'
+    for (const [index, runId] of [odd, 'plain'].entries()) {
+      const session = index === 0 ? { sessionId: `session ${odd}`, sessionPlace: 3 } : {}
+      const started = { runId, seq: 1, epoch: 1, at: 1, v: 1, turn: 0, type: 'run_started', ...session }
+      const next = { ...started, seq: 2, epoch: 2, type: 'cancel_requested' }
+      const append = (event: unknown, epoch: number, expectedSeq: number): Promise<unknown> =>
+        ledger.append(runId as never, { expectedSeq, epoch }, [event as RuntimeEvent], { durability: 'lazy' })
+      await append(started, 1, 0)
+      await ledger.acquire(runId as never)
+      await append(next, 2, 1)
+      const [row] = await rowsOf<Record<'head_hash' | 'seal', Buffer> & { pos: string }>(
+        `select * from ${schema}.run where run_id = $1`,
+        [runId],
+      )
+      const cell = { runId, pos: Number(row?.pos), headSeq: 2, headHash: row?.head_hash as Buffer, epoch: 2 }
+      const sessionOf = index === 0 ? { session: { sessionId: `session ${odd}`, sessionPlace: 3 } } : {}
+      expect(row?.seal.equals(sealOf({ ...cell, ...sessionOf }))).toBe(true)
+    }
+  })
+})
+
+// Only a platform without Postgres leaves them out, and the run says so.
+describe.skipIf(!hasPostgres)('verify on a ledger in Postgres that somebody has changed', () => {
+  let record: RecordedSchema
+  beforeAll(async () => {
+    record = await recordedSchema()
+  })
+  afterEach(() => restoreIn(record.schema))
+
+  it('knows every column of the tables that the chain covers', async () => {
+    const { schema } = record
+    for (const [table, changed] of Object.entries(columns)) {
+      const rows = await rowsOf<{ name: string }>(
+        'select column_name::text as name from information_schema.columns where table_schema = $1 and table_name = $2',
+        [schema, table],
+      )
+      expect(Object.keys(changed).toSorted()).toEqual(rows.map(({ name }) => name).toSorted())
+    }
+  })
+
+  it.each(changes)('finds a changed %s, and where', async (_column, { sql, what, foundAt }) => {
+    const { broken, seq, last } = await brokenBy(record, sql)
+    expect(broken).toMatchObject({ runId: record.runId, seq: foundAt ? foundAt(seq, last) : seq, what })
+    expect(broken?.expected).not.toBe(broken?.found)
+    const { runs, store } = await allVerifiedIn(record.schema)
+    expect(store.ok).toBe(false)
+    expect(runs.find(({ runId }) => runId === record.otherId)?.ok).toBe(true)
+  })
+
+  it.each([
+    ['an event that was removed', `delete from event ${ofEvent}`, 'seq'],
+    ['a payload that was removed', `delete from payload ${ofPayload}`, 'payload'],
+  ])('finds %s, and reading stops before it', async (_name, sql, what) => {
+    const { broken, seq } = await brokenBy(record, sql)
+    expect(broken).toMatchObject({ seq, what })
+    const ledger = openLedger(record.schema, { readOnly: true })
+    const read: number[] = []
+    const reading = async (): Promise<void> => {
+      for await (const event of ledger.read(record.runId)) read.push(event.seq)
+    }
+    await expect(reading()).rejects.toThrow(LedgerDamagedError)
+    expect(read).toEqual(Array.from({ length: seq - 1 }, (_, index) => index + 1))
+  })
+
+  it('finds events whose run lost its row', async () => {
+    const { schema, runId, otherId } = record
+    await tamperIn(
+      schema,
+      async (client) => void (await client.query('delete from run where run_id = $1', [runId])),
+    )
+    const { runs, store } = await allVerifiedIn(schema)
+    expect(runs.map(({ runId: id, ok, broken }) => [id, ok, broken?.what])).toEqual([
+      [otherId, true, undefined],
+      [runId, false, 'run'],
+    ])
+    expect(store).toMatchObject({ ok: false, runs: 2, brokenRuns: 1 })
+  })
+
+  it('finds payloads without an event', async () => {
+    const { schema } = record
+    await rowsOf(`insert into ${schema}.payload values (99999, '', '')`)
+    expect((await allVerifiedIn(schema)).store).toMatchObject({
+      ok: false,
+      brokenRuns: 0,
+      broken: { what: 'payload rows without an event', expected: '0', found: '1' },
+    })
+  })
+})
+
+// Only a platform without Postgres leaves them out, and the run says so.
+describe.skipIf(!hasPostgres)('verify on a schema in Postgres whose rules somebody has changed', () => {
+  const rules: readonly (readonly [string, string, string, string])[] = [
+    ['a rule that was removed', 'drop trigger event_stays on event', 'trigger event.event_stays', 'missing'],
+    [
+      'a rule that was put to sleep',
+      'alter table run disable trigger run_remains',
+      'trigger run.run_remains',
+      'another',
+    ],
+    [
+      'a rule that sleeps while a session replicates',
+      'alter table run enable trigger run_remains',
+      'trigger run.run_remains',
+      'another',
+    ],
+    [
+      'a rule that was weakened',
+      `create or replace function refuse() returns trigger language plpgsql as $$ begin return new; end $$`,
+      'function refuse',
+      'another',
+    ],
+    [
+      'a trigger that was added',
+      `create trigger extra before insert on event for each row execute function refuse('x')`,
+      'trigger event.extra',
+      'one that was added',
+    ],
+    [
+      'a rewriting rule that was added',
+      'create rule quiet as on insert to payload do instead nothing',
+      'rewrite payload.quiet',
+      'one that was added',
+    ],
+    ['an index that was removed', 'drop index event_once', 'index event_once', 'missing'],
+    [
+      'rows that are hidden from some',
+      'alter table event enable row level security',
+      'table event',
+      'another',
+    ],
+    ['a table that a crash empties', 'alter table payload set unlogged', 'table payload', 'another'],
+    [
+      'a column that takes nothing for a value',
+      'alter table run alter seal drop not null',
+      'column run.seal',
+      'another',
+    ],
+  ]
+  it.each(rules)('finds %s', async (_name, sql, what, found) => {
+    const schema = freshSchema()
+    await openLedger(schema).head(sampleRunId(1))
+    await withClient(async (client) => {
+      await client.query(`set search_path = ${schema}`)
+      await client.query(sql)
+    })
+    const { store } = await allVerifiedIn(schema)
+    expect(store).toMatchObject({ ok: false, brokenRuns: 0, broken: { what, found } })
+  })
+
+  it('leaves columns, indexes and views that others add in peace', async () => {
+    const { schema } = await recordedSchema()
+    await withClient(async (client) => {
+      await client.query(`set search_path = ${schema}`)
+      await client.query('create view by_type as select type, count(*) as events from event group by type')
+      await client.query('create index mine on event (at, type)')
+      await client.query('alter table run add column note text')
+    })
+    expect((await allVerifiedIn(schema)).store.ok).toBe(true)
+  })
+
+  it('appends nothing where a rule stops what the head allows, and says that the ledger is damaged', async () => {
+    const { schema, runId } = await recordedSchema()
+    const ledger = openLedger(schema)
+    const head = await ledger.acquire(runId)
+    await rowsOf(`create or replace function ${schema}.event_follows() returns trigger language plpgsql as
+      $$ begin raise exception 'tallystick: no' using errcode = 'TL001'; end $$`)
+    const event = {
+      runId,
+      seq: head.seq + 1,
+      epoch: head.epoch,
+      at: 1,
+      v: 1,
+      turn: 1,
+      type: 'cancel_requested',
+    }
+    const append = ledger.append(
+      runId,
+      { expectedSeq: head.seq, epoch: head.epoch },
+      [event as RuntimeEvent],
+      {
+        durability: 'barrier',
+      },
+    )
+    await expect(append).rejects.toThrow(LedgerDamagedError)
+    await expect(append).rejects.toThrow(/tallystick: no.*Run verify on it/)
+    expect(await ledger.head(runId)).toEqual(head)
+    expect((await verifyRun(ledger, runId)).ok).toBe(true)
+  })
+})
