@@ -52,6 +52,7 @@ export { callsOf, type CallLog, type LoggedCall } from './machine/call-log.ts'
 export { messagesOf, type History } from './machine/history.ts'
 export { legalEvents, transitionDiagram, transitionTable } from './machine/transition-table.ts'
 export * from './machine/state.ts'
+export { currentModel, findCall, openTurnCalls } from './machine/state-views.ts'
 
 // The runtime: the shell around the machine.
 export {
@@ -62,15 +63,15 @@ export {
   type Handoffs,
   type ModelTimeouts,
 } from './runtime/agent.ts'
-export {
-  createRuntime,
-  type SettledResult,
-  type RunOptions,
-  type Runtime,
-  type RuntimeOptions,
-  type RuntimeSession,
-  type SessionRunOptions,
-} from './runtime/create-runtime.ts'
+export { createRuntime } from './runtime/create-runtime.ts'
+export type {
+  SettledResult,
+  RunOptions,
+  Runtime,
+  RuntimeOptions,
+  RuntimeSession,
+  SessionRunOptions,
+} from './runtime/runtime.ts'
 export type { CommandReceipt } from './runtime/receipts.ts'
 export type { Run } from './runtime/run.ts'
 export type { RunResult } from './runtime/run-result.ts'

@@ -40,7 +40,7 @@ function worker(
   return { ...agent, model }
 }
 
-const asks = (task = 'Do it.'): ScriptedStep => ({ toolCalls: [{ name: 'worker', input: { task } }], usage })
+const asks = (task = 'Do it.'): ScriptedReply => ({ toolCalls: [{ name: 'worker', input: { task } }], usage })
 
 function boss(agent: Agent<unknown>, steps: readonly ScriptedStep[], more: StageOptions = {}) {
   return stage({ steps, tools: [agentTool(agent)], ...more })

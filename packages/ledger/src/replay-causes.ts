@@ -2,24 +2,22 @@ import {
   checkCalls,
   decide,
   evolve,
-  findCall,
   messagesOf,
   nextAction,
   present,
   type Agent,
   type AgentDefinition,
-  type Call,
   type Clock,
   type Command,
   type EventOf,
-  type Reconciliation,
-  type ReplyPart,
   type RunState,
   type RuntimeEvent,
   type Signal,
 } from '@tallystick/core'
 
 import { guardrailCause, isCallTrip, recordedCallGuardrails, summaryCause } from './replay-checks.ts'
+import { modelCause } from './replay-model.ts'
+import { toolCause } from './replay-tools.ts'
 
 type Message = Command | Signal
 
@@ -154,9 +152,9 @@ function recordedCause(
       return { type: 'tool_progressed', toolCallId, attempt, data }
     }
     case 'tool_deferred': {
-      const { toolCallId, attempt, receipt, deadlineAt } = event
-      const deadlineMs = deadlineAt === undefined ? {} : { deadlineMs: deadlineAt - event.at }
-      return { type: 'tool_deferred', toolCallId, attempt, receipt, ...deadlineMs }
+      const { toolCallId, attempt, receipt, deadlineAt = NaN } = event
+      const deadlineMs = Number.isNaN(deadlineAt) ? undefined : deadlineAt - event.at
+      return { type: 'tool_deferred', toolCallId, attempt, receipt, ...present({ deadlineMs }) }
     }
     case 'tool_started':
     case 'tool_result':
@@ -164,7 +162,7 @@ function recordedCause(
     case 'approval_decided': {
       const { toolCallId, by, approved, input, reason = '' } = event
       if (!approved) return { type: 'deny', toolCallId, by, reason }
-      return { type: 'approve', toolCallId, by, ...(input !== undefined && { input }) }
+      return { type: 'approve', toolCallId, by, ...present({ input }) }
     }
     case 'guardrail_tripped':
     case 'guardrails_checked':
@@ -178,7 +176,7 @@ function recordedCause(
       return summaryCause(state, event)
     case 'cancel_requested': {
       const { by, reason } = event
-      return { type: 'cancel', ...(by !== undefined && { by }), ...(reason !== undefined && { reason }) }
+      return { type: 'cancel', ...present({ by, reason }) }
     }
     case 'limit_raised': {
       const { limit, max, by } = event
@@ -200,131 +198,4 @@ function recordedCause(
     case 'limit_reached':
       return undefined
   }
-}
-
-type ModelEvent = Extract<
-  RuntimeEvent,
-  {
-    readonly type:
-      | 'assistant_started'
-      | 'assistant_text_delta'
-      | 'assistant_reasoning_delta'
-      | 'tool_input_delta'
-      | 'tool_request_ready'
-      | 'usage_updated'
-      | 'assistant_message_finished'
-      | 'model_stream_failed'
-  }
->
-
-function modelCause(event: ModelEvent, recorded: readonly RuntimeEvent[]): Signal | undefined {
-  const { turn, attempt } = event
-  const here = { turn, attempt }
-  switch (event.type) {
-    case 'assistant_started': {
-      const { providerMessageId, servedModel } = event
-      return {
-        ...{ type: 'model_started', ...here },
-        ...(providerMessageId !== undefined && { providerMessageId }),
-        ...(servedModel !== undefined && { servedModel }),
-      }
-    }
-    case 'assistant_text_delta':
-      return { type: 'model_text', ...here, part: event.part, text: event.text }
-    case 'assistant_reasoning_delta':
-      return { type: 'model_reasoning', ...here, part: event.part, text: event.text }
-    case 'tool_input_delta':
-      return { type: 'model_tool_input', ...here, part: event.part, name: event.name, text: event.text }
-    case 'tool_request_ready': {
-      const { part, providerCallId, name, input, malformed, opaque } = event
-      const call = {
-        ...{ type: 'tool_call' as const, providerCallId, name, input },
-        ...(malformed !== undefined && { malformed }),
-        ...(opaque !== undefined && { opaque }),
-      }
-      return { type: 'model_tool_request', ...here, part, call }
-    }
-    case 'usage_updated':
-      return {
-        type: 'model_usage',
-        ...here,
-        usage: event.usage,
-        ...(event.raw !== undefined && { raw: event.raw }),
-      }
-    case 'assistant_message_finished': {
-      if (event.partial) return undefined
-      const { stopReason, rawStopReason, providerMessageId } = event
-      return {
-        ...{ type: 'model_finished', ...here, stopReason, parts: replyParts(event, recorded) },
-        ...(rawStopReason !== undefined && { rawStopReason }),
-        ...(providerMessageId !== undefined && { providerMessageId }),
-      }
-    }
-    case 'model_stream_failed': {
-      if (event.failure.class === 'interrupted') return undefined
-      return { type: 'model_failed', ...here, failure: event.failure }
-    }
-  }
-}
-
-/** The parts of a reply with the places that its deltas and requests name. */
-function replyParts(
-  message: EventOf<'assistant_message_finished'>,
-  recorded: readonly RuntimeEvent[],
-): ReplyPart[] {
-  const mine = recorded.filter((event) => event.turn === message.turn && event.seq < message.seq)
-  const places = (type: 'assistant_text_delta' | 'assistant_reasoning_delta'): number[] => {
-    const parts = mine.flatMap((event) =>
-      event.type === type && event.attempt === message.attempt ? [event.part] : [],
-    )
-    return [...new Set(parts)].sort((a, b) => a - b)
-  }
-  const free = { text: places('assistant_text_delta'), reasoning: places('assistant_reasoning_delta') }
-  // Parts without any delta stand at places that nothing else names.
-  let unnamed = 1 + Math.max(-1, ...mine.flatMap((event) => ('part' in event ? [event.part] : [])))
-  return message.parts.map((part): ReplyPart => {
-    switch (part.type) {
-      case 'tool_call': {
-        const { toolCallId, ...call } = part
-        const request = mine.find(
-          (event) => event.type === 'tool_request_ready' && event.toolCallId === toolCallId,
-        )
-        return { ...call, part: request?.type === 'tool_request_ready' ? request.part : unnamed++ }
-      }
-      case 'text':
-      case 'reasoning':
-        return { ...part, part: part.text === '' ? unnamed++ : (free[part.type].shift() ?? unnamed++) }
-      case 'provider':
-        return { ...part, part: unnamed++ }
-    }
-  })
-}
-
-/** What the outside world said about a call in doubt, or how a call ended: by its tool, or by whoever settled it. */
-function toolCause(
-  state: RunState,
-  event: EventOf<'tool_started'> | EventOf<'tool_result'>,
-): Message | undefined {
-  const call = findCall(state, event.toolCallId)
-  const asked = call?.status === 'in_doubt' && call.recovery === 'reconcile' && state.cancel === undefined
-  if (asked) return { type: 'call_reconciled', toolCallId: event.toolCallId, finding: findingOf(event) }
-  return event.type === 'tool_result' && call ? endingOf(call, event) : undefined
-}
-
-function findingOf(event: EventOf<'tool_started'> | EventOf<'tool_result'>): Reconciliation {
-  if (event.type === 'tool_started') return { state: 'not_done' }
-  const { outcome, content } = event
-  return outcome === 'interrupted' ? { state: 'unknown' } : { state: 'done', outcome, content }
-}
-
-function endingOf(call: Call, event: EventOf<'tool_result'>): Message | undefined {
-  const { toolCallId, outcome, content, durationMs, child } = event
-  const own = present({ child })
-  const settled = call.status === 'deferred' && durationMs === undefined
-  if (settled && (outcome === 'success' || outcome === 'failed')) {
-    return { type: 'settle', toolCallId, outcome, content, ...own }
-  }
-  // Only a tool's own ending says how long it took; what the machine settled took no time.
-  if (durationMs === undefined || (call.status !== 'started' && call.child === undefined)) return undefined
-  return { type: 'tool_ended', toolCallId, attempt: call.attempts, outcome, content, durationMs, ...own }
 }

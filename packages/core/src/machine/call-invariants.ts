@@ -4,7 +4,8 @@ import { idempotencyKeyOf } from '../vocabulary/ids.ts'
 import { canonicalJson } from '../vocabulary/json.ts'
 import { digestOf } from './digest.ts'
 import { callsLeft } from './limit-check.ts'
-import { findCall, openTurnCalls, type Call, type RunState } from './state.ts'
+import type { Call, RunState } from './state.ts'
+import { findCall, openTurnCalls } from './state-views.ts'
 
 /** The laws that an event about tool calls can break, and that the fold does not hold by itself. */
 export function auditCalls(state: RunState, event: RuntimeEvent): void {

@@ -1,5 +1,5 @@
 import { idempotencyKeyOf, type RunId, type ToolCallId } from '../vocabulary/ids.ts'
-import type { LimitName, Limits } from '../vocabulary/limits.ts'
+import { defaultLimits, type LimitName, type Limits } from '../vocabulary/limits.ts'
 import { digestOf } from './digest.ts'
 import { deadlineOf } from './limit-check.ts'
 import type { ExecutingState } from './state.ts'
@@ -22,40 +22,43 @@ const GRACE_SHARE = 0.75
  * the same time share that evenly.
  */
 export function childLimits(state: ExecutingState, toolCallId: ToolCallId, own: Limits, now: number): Limits {
-  const call = state.calls.find((candidate) => candidate.toolCallId === toolCallId)
-  const open = state.calls.filter(({ child, status }) => child !== undefined && status !== 'settled')
-  const beside = call?.effect === 'read' ? open.filter(({ effect }) => effect === 'read').length : 1
-  const { limits, totals } = state
-  const { inputTokens = 0, outputTokens = 0 } = totals.usage
+  const shares = sharers(state, toolCallId)
+  const inherited: { [L in LimitName]?: number } = {}
+  for (const [name, left] of Object.entries(leftOf(state)) as [LimitName, number][]) {
+    const share = name === 'costMaxUsd' ? left / shares : Math.floor(left / shares)
+    inherited[name] = Math.min(own[name] ?? Infinity, share)
+  }
   const deadline = deadlineOf(state)
-  const left: { readonly [L in LimitName]?: number | undefined } = {
-    turnsMax: less(limits.turnsMax, totals.turns + totals.children.turns),
-    toolCallsMax: less(limits.toolCallsMax, totals.toolCalls + totals.children.toolCalls),
-    tokensMax: less(limits.tokensMax, inputTokens + outputTokens),
-    inputTokensMax: less(limits.inputTokensMax, inputTokens),
-    outputTokensMax: less(limits.outputTokensMax, outputTokens),
-    costMaxUsd: less(limits.costMaxUsd, totals.costUsd ?? 0),
+  if (deadline !== undefined) {
+    inherited.durationMaxMs = Math.min(own.durationMaxMs ?? Infinity, Math.max(0, deadline - now))
   }
-  const shared: { [L in LimitName]?: number } = {}
-  for (const [name, amount] of Object.entries(left) as [LimitName, number | undefined][]) {
-    if (amount === undefined) continue
-    const share = amount / Math.max(1, beside)
-    shared[name] = Math.min(own[name] ?? Infinity, name === 'costMaxUsd' ? share : Math.floor(share))
-  }
-  const durationMaxMs = Math.min(
-    own.durationMaxMs ?? Infinity,
-    deadline === undefined ? Infinity : Math.max(0, deadline - now),
-  )
-  return {
-    ...own,
-    ...shared,
-    ...(Number.isFinite(durationMaxMs) && { durationMaxMs }),
-    ...(limits.graceMs !== undefined && {
-      graceMs: Math.min(own.graceMs ?? Infinity, Math.floor(limits.graceMs * GRACE_SHARE)),
-    }),
-  }
+  const graceMs = Math.floor((state.limits.graceMs ?? defaultLimits.graceMs) * GRACE_SHARE)
+  return { ...own, ...inherited, graceMs: Math.min(own.graceMs ?? Infinity, graceMs) }
 }
 
-function less(max: number | undefined, used: number): number | undefined {
-  return max === undefined ? undefined : Math.max(0, max - used)
+/** What the run has left of each of its limits that its children's work counts for. */
+function leftOf({ limits, totals }: ExecutingState): { readonly [L in LimitName]?: number } {
+  const { inputTokens = 0, outputTokens = 0 } = totals.usage
+  const used = {
+    turnsMax: totals.turns + totals.children.turns,
+    toolCallsMax: totals.toolCalls + totals.children.toolCalls,
+    tokensMax: inputTokens + outputTokens,
+    inputTokensMax: inputTokens,
+    outputTokensMax: outputTokens,
+    costMaxUsd: totals.costUsd ?? 0,
+  }
+  const names = Object.keys(used) as (keyof typeof used)[]
+  const left = names.flatMap((name) => {
+    const max = limits[name]
+    return max === undefined ? [] : [[name, Math.max(0, max - used[name])] as const]
+  })
+  return Object.fromEntries(left)
+}
+
+/** How many children may be at work at the same time as this one: writes run one at a time. */
+function sharers({ calls }: ExecutingState, toolCallId: ToolCallId): number {
+  const call = calls.find((candidate) => candidate.toolCallId === toolCallId)
+  if (call?.effect !== 'read') return 1
+  const open = calls.filter(({ child, status }) => child !== undefined && status !== 'settled')
+  return Math.max(1, open.filter(({ effect }) => effect === 'read').length)
 }

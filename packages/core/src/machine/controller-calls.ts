@@ -2,7 +2,7 @@ import type { Outcome } from '../vocabulary/content.ts'
 import type { Fact, FactOf } from '../vocabulary/event.ts'
 import { defaultLimits } from '../vocabulary/limits.ts'
 import type { Action } from './action.ts'
-import { startOf } from './decide-tool-signal.ts'
+import { isAtWork, startOf } from './decide-tool-signal.ts'
 import { digestOf } from './digest.ts'
 import { dueResultsCheck } from './due-checks.ts'
 import { effectsOf, stopReason } from './effects-of.ts'
@@ -69,8 +69,7 @@ function cancelled(state: ExecutingState, cancelledAt: number, now: number): rea
   const late = now >= cancelledAt + graceMs(state)
   return state.calls.flatMap((call) => {
     if (call.status === 'settled') return []
-    const isAtWork = call.status === 'started' || (call.status === 'deferred' && call.child !== undefined)
-    if (isAtWork && !late) return []
+    if (isAtWork(call) && !late) return []
     const doubtful = call.attempts > 0 && call.status !== 'started'
     return [resultFact(state, call, doubtful ? 'interrupted' : 'cancelled')]
   })

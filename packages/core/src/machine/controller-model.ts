@@ -4,7 +4,8 @@ import type { FailureClass } from '../vocabulary/failure.ts'
 import { present } from '../vocabulary/present.ts'
 import { requestDigest, sameModel } from './model-request.ts'
 import type { TurnChange } from './rules.ts'
-import { currentModel, type RunState, type StreamingState } from './state.ts'
+import type { RunState, StreamingState } from './state.ts'
+import { currentModel } from './state-views.ts'
 
 /** What the next model call is to be. */
 export interface CallPlanning {

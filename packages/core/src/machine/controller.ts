@@ -1,24 +1,18 @@
 import type { AssistantPart, StopReason } from '../vocabulary/content.ts'
 import type { FinishReason } from '../vocabulary/event.ts'
 import type { Action } from './action.ts'
-import { afterGivingUp, callAgain, callModel } from './controller-model.ts'
-import { endOf, failureReason, finish } from './ending.ts'
+import { afterGivingUp, callAgain } from './controller-model.ts'
+import { continueOrStop } from './controller-turn.ts'
+import { endOf, failureReason, finish, stoppedEnd } from './ending.ts'
 import { nextForCalls, settleAll } from './controller-calls.ts'
-import { compactionAfterOverflow, compactionBeforeCall, whileCompacting } from './controller-context.ts'
+import { compactionAfterOverflow, whileCompacting } from './controller-context.ts'
 import { handOff } from './controller-handoff.ts'
 import { deliverInput } from './controller-inputs.ts'
-import { dueAnswerCheck, dueInputChecks } from './due-checks.ts'
+import { dueAnswerCheck } from './due-checks.ts'
 import { activeMs, deadlineOf, limitReasons, meetLimit, reserveCall } from './limit-check.ts'
 import { TAKE_OVERS_MAX } from './retry.ts'
 import type { Rules } from './rules.ts'
-import type {
-  CollectingState,
-  FailedAttempt,
-  InjectingState,
-  Reply,
-  RunState,
-  StreamingState,
-} from './state.ts'
+import type { CollectingState, FailedAttempt, InjectingState, RunState, StreamingState } from './state.ts'
 
 /**
  * THE LOOP CONTROLLER: the one place that decides whether a run goes on, waits or stops. Pure: state and time in, what
@@ -27,9 +21,7 @@ import type {
 export function nextAction(state: RunState, now: number, rules: Rules = {}): Action {
   switch (state.phase) {
     case 'idle':
-      if (state.cancel) return finish(state, 'cancelled')
-      if (state.blocked) return blockedEnd(state, state.blocked)
-      return state.history.length === 0 ? { kind: 'suspend' } : continueOrStop(state, undefined, now, rules)
+      return stoppedEnd(state) ?? fromIdle(state, now, rules)
     case 'streaming':
       return state.attempt.failed
         ? afterFailure(state, state.attempt.failed, now, rules)
@@ -45,12 +37,8 @@ export function nextAction(state: RunState, now: number, rules: Rules = {}): Act
   }
 }
 
-/** The end that a guardrail gives the run. */
-function blockedEnd(
-  state: RunState,
-  { guardrail, detail }: NonNullable<RunState['blocked']>,
-): ReturnType<typeof finish> {
-  return finish(state, 'guardrail', detail === undefined ? guardrail : `${guardrail}: ${detail}`)
+function fromIdle(state: RunState, now: number, rules: Rules): Action {
+  return state.history.length === 0 ? { kind: 'suspend' } : continueOrStop(state, undefined, now, rules)
 }
 
 function whileStreaming(state: StreamingState, now: number): Action {
@@ -72,10 +60,13 @@ function retryTime(state: StreamingState, { shortened, retryAt }: FailedAttempt)
 
 /** A failed attempt: the next one when its time has come, or another model, or what came of the reply is kept. */
 function afterFailure(state: StreamingState, failed: FailedAttempt, now: number, rules: Rules): Action {
-  const { finalizing, calls } = state.attempt
+  const { finalizing } = state.attempt
   if (state.cancel || state.blocked || (state.metLimit && !finalizing)) return keepPartial(state, 'cancelled')
-  const summing = whileCompacting(state)
-  if (summing) return summing
+  return whileCompacting(state) ?? nextAttempt(state, failed, now, rules)
+}
+
+function nextAttempt(state: StreamingState, failed: FailedAttempt, now: number, rules: Rules): Action {
+  const { finalizing, calls } = state.attempt
   const retryAt = retryTime(state, failed)
   if (retryAt !== undefined && now < retryAt) return { kind: 'wait', wakeAt: retryAt }
   const reserved = finalizing ? { outputTokens: undefined } : reserveCall(state, now)
@@ -110,14 +101,11 @@ function keepPartial(state: StreamingState, stopReason: StopReason & ('cancelled
 
 /** Ends the run without a message of this attempt; what the attempt has left open is closed first. */
 function endWithout(state: StreamingState): Action {
-  const { attempt, metLimit, cancel, blocked } = state
+  const { attempt, metLimit } = state
   const { failure } = attempt.failed ?? {}
   const reason = metLimit ? limitReasons[metLimit.limit] : failureReason(failure?.class)
-  const end = (): ReturnType<typeof finish> => {
-    if (cancel) return finish(state, 'cancelled')
-    return blocked ? blockedEnd(state, blocked) : finish(state, reason, failure?.message)
-  }
-  return { kind: 'finish', facts: [...settleAll(state, attempt.calls, 'skipped'), ...end().facts] }
+  const end = stoppedEnd(state) ?? finish(state, reason, failure?.message)
+  return { kind: 'finish', facts: [...settleAll(state, attempt.calls, 'skipped'), ...end.facts] }
 }
 
 function partialParts({ attempt }: StreamingState): readonly AssistantPart[] {
@@ -155,21 +143,7 @@ function collect(state: CollectingState, now: number): Action {
 
 /** The turn is over: every call has its result in the history. */
 function afterReply(state: CollectingState | InjectingState, now: number, rules: Rules): Action {
-  if (state.cancel) return finish(state, 'cancelled')
-  if (state.blocked) return blockedEnd(state, state.blocked)
-  const owed = owedToReply(state, rules)
-  if (owed) return owed
-  const goOn = (): Action => continueOrStop(state, state.reply, now, rules)
-  const end = endAtLimit(state)
-  if (end) return end === 'go on' ? goOn() : finish(state, end)
-  const reason = endOf(state.reply, state.phase === 'injecting')
-  if (reason === undefined) return deliverInput(state, 'steer') ?? goOn()
-  if (reason !== 'answered') return finish(state, reason, state.reply.failure?.message)
-  const { fit } = state.reply
-  if (fit?.valid === false && !state.inputSinceReply) return finish(state, 'output_invalid', fit.error)
-  // Whoever asked while the run was at it gets an answer too: the run goes on behind its own.
-  const more = deliverInput(state, 'steer') ?? (state.inputSinceReply ? goOn() : deliverInput(state, 'queue'))
-  return more ?? finish(state, reason)
+  return stoppedEnd(state) ?? owedToReply(state, rules) ?? followReply(state, now, rules)
 }
 
 /** What has to come before anything follows from a reply: a handoff that it asked for, and whoever has to look at it. */
@@ -180,6 +154,26 @@ function owedToReply(state: CollectingState | InjectingState, rules: Rules): Act
   return beside || dueAnswerCheck(state) ? { kind: 'wait' } : undefined
 }
 
+function followReply(state: CollectingState | InjectingState, now: number, rules: Rules): Action {
+  const goOn = (): Action => continueOrStop(state, state.reply, now, rules)
+  const end = endAtLimit(state)
+  if (end) return end === 'go on' ? goOn() : finish(state, end)
+  const reason = endOf(state.reply, state.phase === 'injecting')
+  if (reason === undefined) return deliverInput(state, 'steer') ?? goOn()
+  if (reason !== 'answered') return finish(state, reason, state.reply.failure?.message)
+  const unfit = state.inputSinceReply ? undefined : misfit(state)
+  if (unfit) return unfit
+  // Whoever asked while the run was at it gets an answer too: the run goes on behind its own.
+  const more = deliverInput(state, 'steer') ?? (state.inputSinceReply ? goOn() : deliverInput(state, 'queue'))
+  return more ?? finish(state, reason)
+}
+
+/** The end of a run whose answer does not fit, and is not asked for again. */
+function misfit(state: CollectingState | InjectingState): Action | undefined {
+  const { fit } = state.reply
+  return fit?.valid === false ? finish(state, 'output_invalid', fit.error) : undefined
+}
+
 /** What a met limit makes of a reply that was written or cut off because of it. */
 function endAtLimit({
   metLimit,
@@ -188,31 +182,4 @@ function endAtLimit({
   if (metLimit === undefined || reply.message.stopReason === 'failed') return undefined
   if (reply.finalizing) return limitReasons[metLimit.limit]
   return reply.message.stopReason === 'cancelled' ? 'go on' : undefined
-}
-
-/** Law 9: the next model call, unless a limit stands in the way; then what its policy says. */
-function continueOrStop(state: RunState, reply: Reply | undefined, now: number, rules: Rules): Action {
-  const summing = whileCompacting(state)
-  if (summing) return summing
-  // Law 8, for guardrails: what they have to look at first, no model is shown.
-  if (dueInputChecks(state).before.length > 0 && state.metLimit?.policy !== 'ask') return { kind: 'wait' }
-  if (state.metLimit === undefined) {
-    if (reply && rules.stopWhen?.(state)) return finish(state, 'stopped')
-    const shorter = compactionBeforeCall(state, now, rules)
-    if (shorter) return { kind: 'compact', facts: [shorter] }
-    const reserved = reserveCall(state, now)
-    if ('limit' in reserved) return meetLimit(state, reserved)
-    const change = rules.prepareTurn?.(state)
-    return { kind: 'call_model', facts: [callModel(state, { outputTokens: reserved.outputTokens, change })] }
-  }
-  switch (state.metLimit.policy) {
-    case 'ask':
-      return { kind: 'suspend' }
-    case 'stop':
-      return finish(state, limitReasons[state.metLimit.limit])
-    case 'finalize':
-      return reply?.finalizing
-        ? finish(state, limitReasons[state.metLimit.limit])
-        : { kind: 'call_model', facts: [callModel(state, { finalizing: true })] }
-  }
 }

@@ -2,7 +2,8 @@ import type { Command, ResumeCommand, StartCommand } from '../vocabulary/command
 import type { Fact } from '../vocabulary/event.ts'
 import { present } from '../vocabulary/present.ts'
 import { nothing, type Decision, type Refusal } from './decision.ts'
-import { findCall, openTurnCalls, type RunState } from './state.ts'
+import type { RunState } from './state.ts'
+import { findCall, openTurnCalls } from './state-views.ts'
 
 /** What follows from a command. `undefined` is the state of a run that does not exist yet. */
 export function decideCommand(state: RunState | undefined, command: Command, at: number): Decision {

@@ -10,7 +10,8 @@ import { nothing, type Decision, type Stamp } from './decision.ts'
 import { withToolInput } from './evolve-calls.ts'
 import { replyFault } from './reply-fault.ts'
 import { retryAt } from './retry.ts'
-import { currentPrice, type Attempt, type RunState, type StreamingState } from './state.ts'
+import type { Attempt, RunState, StreamingState } from './state.ts'
+import { currentPrice } from './state-views.ts'
 
 type AnyModelSignal = Extract<Signal, { readonly type: `model_${string}` }>
 

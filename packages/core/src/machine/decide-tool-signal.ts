@@ -8,7 +8,8 @@ import { tripFact } from './decide-check-signal.ts'
 import { nothing, type Decision } from './decision.ts'
 import { digestOf } from './digest.ts'
 import { textContent } from './outcome-text.ts'
-import { findCall, type Call, type RunState } from './state.ts'
+import type { Call, RunState } from './state.ts'
+import { findCall } from './state-views.ts'
 
 type AnyToolSignal = Extract<
   Signal,
@@ -30,35 +31,54 @@ export function isToolSignal(message: Command | Signal): message is AnyToolSigna
 
 /** What follows from a report about tool calls. A call that has ended hears nothing more. */
 export function decideToolSignal(state: RunState, signal: AnyToolSignal, at: number): Decision {
-  if (signal.type === 'calls_checked') {
-    if (state.phase !== 'collecting' || signal.turn !== state.turn) return nothing
-    // Nothing of them will run any more: the controller closes them.
-    if (state.cancel || state.blocked) return nothing
-    const calls = state.calls.map((call) => collectedCall(call, signal.calls))
-    const trips = signal.calls.flatMap(({ toolCallId, finds = [] }) =>
-      finds.map((find) => tripFact(state, 'tool_input', { ...find, toolCallId })),
-    )
-    return { facts: [...trips, { type: 'tool_requests_collected', turn: state.turn, calls }] }
-  }
+  if (signal.type === 'calls_checked') return checked(state, signal)
   const call = findCall(state, signal.toolCallId)
   if (call === undefined) return nothing
-  const { toolCallId, name } = call
+  const { toolCallId } = call
   const here = { turn: state.turn, toolCallId }
   if (signal.type === 'call_reconciled') return reconciled(state.runId, call, here, signal)
-  const isAtWork = call.status === 'started' || (call.status === 'deferred' && call.child !== undefined)
-  if (!isAtWork || call.attempts !== signal.attempt) return nothing
-  if (signal.type === 'tool_progressed') {
-    return { facts: [{ type: 'tool_progress', ...here, attempt: signal.attempt, data: signal.data }] }
+  return isAtWork(call) && call.attempts === signal.attempt ? reported(call, here, signal, at) : nothing
+}
+
+/** A child run that is parked is at work as soon as somebody stops it. */
+export function isAtWork({ status, child }: Call): boolean {
+  return status === 'started' || (status === 'deferred' && child !== undefined)
+}
+
+function checked(state: RunState, signal: Extract<Signal, { type: 'calls_checked' }>): Decision {
+  if (state.phase !== 'collecting' || signal.turn !== state.turn) return nothing
+  // Nothing of them will run any more: the controller closes them.
+  if (state.cancel || state.blocked) return nothing
+  const calls = state.calls.map((call) => collectedCall(call, signal.calls))
+  const trips = signal.calls.flatMap(({ toolCallId, finds = [] }) =>
+    finds.map((find) => tripFact(state, 'tool_input', { ...find, toolCallId })),
+  )
+  return { facts: [...trips, { type: 'tool_requests_collected', turn: state.turn, calls }] }
+}
+
+type Report = Extract<Signal, { readonly type: 'tool_progressed' | 'tool_deferred' | 'tool_ended' }>
+
+function reported(
+  { name, status }: Call,
+  here: { readonly turn: number; readonly toolCallId: Call['toolCallId'] },
+  signal: Report,
+  at: number,
+): Decision {
+  switch (signal.type) {
+    case 'tool_progressed':
+      return { facts: [{ type: 'tool_progress', ...here, attempt: signal.attempt, data: signal.data }] }
+    case 'tool_deferred': {
+      if (status === 'deferred') return nothing
+      const { attempt, receipt, deadlineMs } = signal
+      const deadlineAt = deadlineMs === undefined ? undefined : at + Math.ceil(deadlineMs)
+      return { facts: [{ type: 'tool_deferred', ...here, attempt, receipt, ...present({ deadlineAt }) }] }
+    }
+    case 'tool_ended': {
+      const { outcome, content, durationMs, child } = signal
+      const result = { type: 'tool_result' as const, ...here, name, outcome, content, durationMs }
+      return { facts: [{ ...result, ...present({ child }) }] }
+    }
   }
-  if (signal.type === 'tool_deferred') {
-    if (call.status === 'deferred') return nothing
-    const { attempt, receipt, deadlineMs } = signal
-    const deadlineAt = deadlineMs === undefined ? undefined : at + Math.ceil(deadlineMs)
-    return { facts: [{ type: 'tool_deferred', ...here, attempt, receipt, ...present({ deadlineAt }) }] }
-  }
-  const { outcome, content, durationMs, child } = signal
-  const result = { type: 'tool_result' as const, ...here, name, outcome, content, durationMs }
-  return { facts: [{ ...result, ...present({ child }) }] }
 }
 
 function collectedCall(call: Call, checked: readonly CheckedCall[]): CollectedCall {

@@ -34,6 +34,14 @@ export function failureReason(failureClass: string | undefined): FinishReason {
   return failureClass === 'content_filtered' ? 'refused' : 'model_failed'
 }
 
+/** The end of a run that somebody cancelled, or that a guardrail blocks; `undefined` where neither is so. */
+export function stoppedEnd(state: RunState): ReturnType<typeof finish> | undefined {
+  if (state.cancel) return finish(state, 'cancelled')
+  if (state.blocked === undefined) return undefined
+  const { guardrail, detail } = state.blocked
+  return finish(state, 'guardrail', detail === undefined ? guardrail : `${guardrail}: ${detail}`)
+}
+
 /** Ends the run, with a receipt for all input that it ends without. */
 export function finish(
   state: RunState,

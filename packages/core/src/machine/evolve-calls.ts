@@ -7,15 +7,8 @@ import { digestOf } from './digest.ts'
 import { appendMessage } from './history.ts'
 import { illegal } from './illegal.ts'
 import { withSpent } from './run-facts.ts'
-import {
-  openTurnCalls,
-  type Attempt,
-  type Call,
-  type CallStatus,
-  type ExecutingState,
-  type InjectingState,
-  type RunState,
-} from './state.ts'
+import type { Attempt, Call, CallStatus, ExecutingState, InjectingState, RunState } from './state.ts'
+import { openTurnCalls } from './state-views.ts'
 import { messageTokens } from './token-estimate.ts'
 
 /** The events that move the calls of a turn from request to result. */

@@ -1,6 +1,7 @@
 import type { AssistantMessage, Message, ToolResult } from '../vocabulary/content.ts'
 import type { EventOf } from '../vocabulary/event.ts'
-import { findCall, type CollectingState, type RunState } from './state.ts'
+import type { CollectingState, RunState } from './state.ts'
+import { findCall } from './state-views.ts'
 import { historyOf, messageAt, messagesOf } from './history.ts'
 import { illegal } from './illegal.ts'
 import { textContent } from './outcome-text.ts'
@@ -70,7 +71,7 @@ function withMessageAt<State extends RunState>(state: State, index: number, mess
 export function withInputCheck(state: RunState, remains: (name: string) => boolean): RunState {
   const { inputCheck, ...rest } = state
   const guardrails = inputCheck?.guardrails.filter(remains) ?? []
-  if (inputCheck === undefined || guardrails.length === 0) return rest as RunState
+  if (inputCheck === undefined || guardrails.length === 0) return rest
   return { ...state, inputCheck: { ...inputCheck, guardrails } }
 }
 

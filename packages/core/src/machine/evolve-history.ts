@@ -58,7 +58,7 @@ export function compacted(state: RunState, event: EventOf<'context_compacted'>):
   const { compacting: _ended, ...rest } = state
   const kept = [summary, ...messagesOf(state.history).slice(replacedMessages)]
   const totals = withSpent(state.totals, usage, costUsd)
-  const shorter = withHistory({ ...rest, totals, compactedTurn: state.turn } as RunState, kept)
+  const shorter = withHistory<RunState>({ ...rest, totals, compactedTurn: state.turn }, kept)
   if (shorter.phase !== 'streaming' || !shorter.attempt.failed) return shorter
   const failed = { ...shorter.attempt.failed, shortened: true as const }
   return { ...shorter, attempt: { ...shorter.attempt, failed } }

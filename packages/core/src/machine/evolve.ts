@@ -100,11 +100,10 @@ function step(state: RunState, event: RuntimeEvent): RunState {
     case 'model_call_started':
       return calling(state, event)
     case 'assistant_started':
-      return withAttempt(state, event, (attempt) =>
-        event.providerMessageId === undefined
-          ? attempt
-          : { ...attempt, providerMessageId: event.providerMessageId },
-      )
+      return withAttempt(state, event, (attempt) => ({
+        ...attempt,
+        ...present({ providerMessageId: event.providerMessageId }),
+      }))
     case 'assistant_text_delta':
     case 'assistant_reasoning_delta':
       return withAttempt(state, event, (attempt) => withDelta(attempt, event))
@@ -143,13 +142,8 @@ function step(state: RunState, event: RuntimeEvent): RunState {
       return { ...state, metLimit: { limit: event.limit, policy: event.policy, at: event.at } }
     case 'limit_raised':
       return raised(state, event)
-    case 'cancel_requested': {
-      const { by, reason } = event
-      return {
-        ...state,
-        cancel: { at: event.at, ...(by !== undefined && { by }), ...(reason !== undefined && { reason }) },
-      }
-    }
+    case 'cancel_requested':
+      return { ...state, cancel: { at: event.at, ...present({ by: event.by, reason: event.reason }) } }
   }
 }
 

@@ -2,7 +2,8 @@ import type { FinishReason } from '../vocabulary/event.ts'
 import { defaultLimits, type LimitName } from '../vocabulary/limits.ts'
 import { costOf, ratesFor, type Price } from '../vocabulary/price.ts'
 import type { Action } from './action.ts'
-import { currentPrice, type Call, type RunState } from './state.ts'
+import type { Call, RunState } from './state.ts'
+import { currentPrice } from './state-views.ts'
 
 /** A limit that stands in the way, and how much of it is used. */
 export interface LimitFinding {

@@ -1,7 +1,8 @@
 import type { RuntimeEvent } from '../vocabulary/event.ts'
 import type { RunId, ToolCallId } from '../vocabulary/ids.ts'
 import { present } from '../vocabulary/present.ts'
-import { openTurnCalls, type Call, type RunState } from './state.ts'
+import type { Call, RunState } from './state.ts'
+import { openTurnCalls } from './state-views.ts'
 
 /** The two halves, counted. The books balance when `open` is empty. */
 export interface Tally {

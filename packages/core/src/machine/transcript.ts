@@ -1,7 +1,8 @@
 import type { Message, ToolResult } from '../vocabulary/content.ts'
 import { messagesOf } from './history.ts'
 import { textContent } from './outcome-text.ts'
-import { openTurnCalls, type Call, type RunState } from './state.ts'
+import type { Call, RunState } from './state.ts'
+import { openTurnCalls } from './state-views.ts'
 
 /**
  * What a model could be shown in this state, whatever the state: the history, and behind a message whose calls are

@@ -82,34 +82,37 @@ async function verdictOn(
   context: CheckContext,
 ): Promise<Judged> {
   const { toolCallId, name } = call
+  const judge = async (input: JsonObject, verdict: CallVerdict): Promise<CallVerdict> => {
+    if (verdict.kind === 'refuse' || approval === undefined) return verdict
+    return await judged(
+      verdict,
+      { ...callContext(call, context), name, input, effect: tool.effect },
+      approval,
+    )
+  }
   const own = await toolVerdict(call, tool, context)
   const looking = guardrailsFor(guardrails, 'tool_input')
-  if (own.kind === 'refuse' || looking.length === 0)
-    return { verdict: await judged(own, call, tool, approval, context) }
-  const { finds, input, blocked } = await findsInCall(
-    looking,
-    { toolCallId, name, input: call.input },
-    context,
-    context.clock,
-  )
+  if (own.kind === 'refuse' || looking.length === 0) return { verdict: await judge(call.input, own) }
+  const subject = { toolCallId, name, input: call.input }
+  const { finds, input, blocked } = await findsInCall(looking, subject, context, context.clock)
   if (blocked !== undefined) return { finds, verdict: { kind: 'refuse', outcome: 'denied', text: blocked } }
-  if (input === undefined) return { finds, verdict: await judged(own, call, tool, approval, context) }
-  const changed = { ...call, input }
-  const verdict = await toolVerdict(changed, tool, context)
-  return { finds, input, verdict: await judged(verdict, changed, tool, approval, context) }
+  if (input === undefined) return { finds, verdict: await judge(call.input, own) }
+  const verdict = await toolVerdict({ ...call, input }, tool, context)
+  return { finds, input, verdict: await judge(input, verdict) }
 }
 
-async function toolVerdict(
-  { input, malformed, toolCallId }: Call,
-  tool: Tool,
-  { runId, turn }: CheckContext,
-): Promise<CallVerdict> {
+function callContext({ toolCallId }: Call, { runId, turn }: CheckContext): CallContext {
+  return { runId, turn, toolCallId }
+}
+
+async function toolVerdict(call: Call, tool: Tool, context: CheckContext): Promise<CallVerdict> {
+  const { input, malformed } = call
   if (malformed) {
     const text = `The input is not a JSON object (${malformed.error}). Nothing was run; ask again with a JSON object that fits the schema.`
     return { kind: 'refuse', outcome: 'invalid_input', text }
   }
   try {
-    return requireVerdict(await tool.check(input, { runId, turn, toolCallId }))
+    return requireVerdict(await tool.check(input, callContext(call, context)))
   } catch (error) {
     return failedCheck(error)
   }
@@ -117,14 +120,11 @@ async function toolVerdict(
 
 async function judged(
   verdict: CallVerdict,
-  { name, input, toolCallId }: Call,
-  { effect }: Tool,
-  approval: ApprovalPolicy | undefined,
-  { runId, turn }: CheckContext,
+  call: PolicyCall,
+  approval: ApprovalPolicy,
 ): Promise<CallVerdict> {
-  if (verdict.kind === 'refuse' || approval === undefined) return verdict
   try {
-    return requireVerdict(stricter(verdict, await approval({ runId, turn, toolCallId, name, input, effect })))
+    return requireVerdict(stricter(verdict, await approval(call)))
   } catch (error) {
     return failedCheck(error)
   }

@@ -1,11 +1,13 @@
+import * as z from 'zod'
 import { messagesOf } from '../machine/history.ts'
 import { answeredCalls } from '../machine/due-checks.ts'
 import type { RunState } from '../machine/state.ts'
 import type { Cancel, Clock } from '../ports/clock.ts'
 import { textOf, type ResultPart } from '../vocabulary/content.ts'
+import { resultPart } from '../vocabulary/content-schema.ts'
 import type { JsonObject } from '../vocabulary/json.ts'
 import { present } from '../vocabulary/present.ts'
-import { isJson } from '../vocabulary/schema.ts'
+import { faultOf, isJson, jsonObject } from '../vocabulary/schema.ts'
 import type { GuardrailFind } from '../vocabulary/signal.ts'
 import { textOfError } from './error-text.ts'
 import type {
@@ -37,7 +39,10 @@ export async function findsInInput(
     let { parts } = message
     for (const guardrail of guardrails) {
       const subject = { text: textOf(parts), message: { role: 'user' as const, parts } }
-      const { find, replacement } = await ask(guardrail, () => guardrail.check(subject, context), clock)
+      const { find, replacement } = await ask(guardrail, () => guardrail.check(subject, context), {
+        clock,
+        fits: isContent,
+      })
       if (find === undefined) continue
       const content = replacement === undefined ? undefined : contentOf(replacement)
       finds.push({ ...find, index, ...present({ replacement: content }) })
@@ -58,11 +63,10 @@ export async function findsInOutput(
   const finds: GuardrailFind[] = []
   let text = textOf(state.reply.message.parts)
   for (const guardrail of guardrails) {
-    const { find, replacement } = await ask(
-      guardrail,
-      () => guardrail.check({ text }, contextOf(state)),
+    const { find, replacement } = await ask(guardrail, () => guardrail.check({ text }, contextOf(state)), {
       clock,
-    )
+      fits: isText,
+    })
     if (find === undefined) continue
     finds.push({ ...find, ...(replacement !== undefined && { replacement: contentOf(replacement) }) })
     if (find.action === 'block') return finds
@@ -86,11 +90,10 @@ export async function findsInResults(
       for (const guardrail of guardrails) {
         const { outcome } = result
         const subject = { toolCallId, name, input, outcome, text: textOf(content), content }
-        const { find, replacement } = await ask(
-          guardrail,
-          () => guardrail.check(subject, contextOf(state)),
+        const { find, replacement } = await ask(guardrail, () => guardrail.check(subject, contextOf(state)), {
           clock,
-        )
+          fits: isContent,
+        })
         if (find === undefined) continue
         const next = replacement === undefined ? undefined : contentOf(replacement)
         mine.push({ ...find, toolCallId, ...present({ replacement: next }) })
@@ -123,7 +126,10 @@ export async function findsInCall(
   let input: JsonObject | undefined
   for (const guardrail of guardrails) {
     const subject = { ...call, input: input ?? call.input }
-    const { find, replacement } = await ask(guardrail, () => guardrail.check(subject, context), clock)
+    const { find, replacement } = await ask(guardrail, () => guardrail.check(subject, context), {
+      clock,
+      fits: isObject,
+    })
     if (find === undefined) continue
     finds.push({ ...find, toolCallId: call.toolCallId })
     if (find.action === 'block') {
@@ -147,11 +153,23 @@ export function guardrailsFor<On extends Guardrail['on']>(
   )
 }
 
+/** Whose answer is waited for, and what it may put in the place of what it looked at. */
+interface Asking {
+  readonly clock: Clock
+  readonly fits: (replacement: unknown) => boolean
+}
+
+const parts = z.array(resultPart)
+const isText = (replacement: unknown): boolean => typeof replacement === 'string'
+const isContent = (replacement: unknown): boolean =>
+  isText(replacement) || (isJson(replacement) && faultOf(parts, replacement) === undefined)
+const isObject = (replacement: unknown): boolean => faultOf(jsonObject, replacement) === undefined
+
 /** A guardrail that fails has not found nothing: it could not look. */
 async function ask<Replacement>(
   { name, timeoutMs = CHECK_MS }: Guardrail,
   check: () => GuardrailVerdict<Replacement> | Promise<GuardrailVerdict<Replacement>>,
-  clock: Clock,
+  { clock, fits }: Asking,
 ): Promise<{ readonly find?: GuardrailFind; readonly replacement?: Replacement }> {
   let stopTimer: Cancel | undefined
   const late = new Promise<'late'>((resolve) => {
@@ -159,8 +177,9 @@ async function ask<Replacement>(
   })
   try {
     const verdict = await Promise.race([check(), late])
-    if (verdict === 'late') return { find: blockedBy(name, 'it did not answer in time') }
-    return read(name, verdict)
+    return verdict === 'late'
+      ? { find: blockedBy(name, 'it did not answer in time') }
+      : read(name, verdict, fits)
   } catch (error) {
     return { find: blockedBy(name, `it failed: ${textOfError(error)}`) }
   } finally {
@@ -168,20 +187,27 @@ async function ask<Replacement>(
   }
 }
 
+/** Guardrails may be written without a compiler: what is no verdict says that nobody can tell. */
 function read<Replacement>(
   guardrail: string,
   verdict: GuardrailVerdict<Replacement>,
+  fits: Asking['fits'],
 ): { readonly find?: GuardrailFind; readonly replacement?: Replacement } {
   if (verdict === 'pass') return {}
-  if ('block' in verdict) return { find: blockedBy(guardrail, String(verdict.block)) }
-  if ('record' in verdict) return { find: { guardrail, action: 'record', detail: String(verdict.record) } }
+  if (typeof verdict !== 'object' || verdict === null)
+    return { find: blockedBy(guardrail, 'it gave no verdict') }
+  if ('block' in verdict) return { find: blockedBy(guardrail, said(verdict.block)) }
+  if ('record' in verdict) return { find: { guardrail, action: 'record', detail: said(verdict.record) } }
   const { replace, why } = verdict
-  if (!isJson(replace))
-    return { find: blockedBy(guardrail, 'it replaced by something that JSON cannot carry') }
+  if (!fits(replace)) return { find: blockedBy(guardrail, 'what it put in its place does not fit there') }
   return {
-    find: { guardrail, action: 'replace', ...(why !== undefined && { detail: String(why) }) },
+    find: { guardrail, action: 'replace', ...(why !== undefined && { detail: said(why) }) },
     replacement: replace,
   }
+}
+
+function said(detail: unknown): string {
+  return typeof detail === 'string' ? detail : 'something'
 }
 
 function blockedBy(guardrail: string, detail: string): GuardrailFind {

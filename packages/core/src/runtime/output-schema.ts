@@ -46,10 +46,7 @@ function fromJsonSchema<Output>(agent: string, schema: JsonObject): StandardSche
     )
   }
   try {
-    return z.fromJSONSchema(schema as Parameters<typeof z.fromJSONSchema>[0]) as unknown as StandardSchemaV1<
-      unknown,
-      Output
-    >
+    return z.fromJSONSchema(schema) as unknown as StandardSchemaV1<unknown, Output>
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
     throw new ConfigurationError(

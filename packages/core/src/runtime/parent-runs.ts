@@ -1,6 +1,7 @@
 import { childRunIdOf } from '../machine/child-run.ts'
 import { isSuspended } from '../machine/effects-of.ts'
-import { openTurnCalls, type Call, type ExecutingState, type RunState } from '../machine/state.ts'
+import type { Call, ExecutingState, RunState } from '../machine/state.ts'
+import { openTurnCalls } from '../machine/state-views.ts'
 import { childLimits } from '../machine/child-run.ts'
 import type { Host } from '../ports/clock.ts'
 import type { Ledger } from '../ports/ledger.ts'

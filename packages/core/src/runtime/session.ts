@@ -50,19 +50,23 @@ export async function pastOf(ledger: Ledger, options: PastOptions): Promise<Past
   const last = sessionId === undefined ? undefined : await lastOf(ledger, sessionId)
   const before = last && (await endedRun(ledger, last, options))
   const source = from ? await branchPoint(ledger, from) : before
-  const relation = from && source?.sessionId !== sessionId ? ('fork' as const) : ('session' as const)
-  if (edit && edit.of !== source?.runId) throw editedMeanwhile(edit, source)
-  const history = source ? transcript(source) : []
-  if (edit) requireSoundEdits(edit, history)
   return {
-    ...present({
-      sessionId,
-      sessionPlace: sessionId === undefined ? undefined : (last?.sessionPlace ?? 0) + 1,
-    }),
-    ...(source && { parent: { runId: source.runId, seq: source.seq, relation } }),
-    ...(history.length > 0 && { history }),
-    ...(edit && { edits: { edits: edit.edits, ...present({ by: edit.by, reason: edit.reason }) } }),
+    ...(sessionId !== undefined && { sessionId, sessionPlace: (last?.sessionPlace ?? 0) + 1 }),
+    ...(source && pastFrom(source, source === before || source.sessionId === sessionId ? 'session' : 'fork')),
+    ...(edit && editsOf(edit, source)),
   }
+}
+
+function pastFrom(source: RunState, relation: 'session' | 'fork'): Past {
+  const history = transcript(source)
+  const parent = { runId: source.runId, seq: source.seq, relation }
+  return history.length > 0 ? { parent, history } : { parent }
+}
+
+function editsOf({ of, edits, by, reason }: PastEdits, source: RunState | undefined): Past {
+  if (of !== source?.runId) throw editedMeanwhile(of, source)
+  requireSoundEdits(of, edits, transcript(source))
+  return { edits: { edits, ...present({ by, reason }) } }
 }
 
 /** The last run of a session. */
@@ -101,7 +105,7 @@ async function branchPoint(
 }
 
 /** Law 3: what no provider would accept is refused before anything is written. */
-function requireSoundEdits({ of, edits }: PastEdits, history: readonly Message[]): void {
+function requireSoundEdits(of: string, edits: readonly HistoryEdit[], history: readonly Message[]): void {
   const edited = withEdits(history, edits)
   const fault = edited
     ? pairingFault(edited)
@@ -112,7 +116,7 @@ function requireSoundEdits({ of, edits }: PastEdits, history: readonly Message[]
   )
 }
 
-function editedMeanwhile({ of }: PastEdits, source: RunState | undefined): LedgerConflictError {
+function editedMeanwhile(of: string, source: RunState | undefined): LedgerConflictError {
   const what = source ? `follows run ${source.runId}` : 'has no past'
   return new LedgerConflictError(
     'session',

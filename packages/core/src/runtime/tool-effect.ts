@@ -1,4 +1,4 @@
-import { ReplaySubject, type Subscription } from 'rxjs'
+import { of, ReplaySubject, type Subscription } from 'rxjs'
 import { textContent } from '../machine/outcome-text.ts'
 import type { Call } from '../machine/state.ts'
 import type { Cancel, Host } from '../ports/clock.ts'
@@ -42,7 +42,8 @@ const reportable: ReadonlySet<Outcome> = new Set([
  * Runs one call of a tool and posts what it reports. Whatever the tool does, exactly one `tool_ended` or `tool_deferred` is posted, last;
  * unless it is abandoned first, after which nothing that it does is heard.
  */
-export function startTool({ tool, call, context, host }: ToolStart, post: Post): RunningTool {
+export function startTool({ tool: known, call, context, host }: ToolStart, post: Post): RunningTool {
+  const tool = known ?? missingTool(call.name)
   const attempt = call.attempts
   const { toolCallId } = context
   const { clock, report } = host
@@ -89,10 +90,6 @@ export function startTool({ tool, call, context, host }: ToolStart, post: Post):
     }
     end(timedOut && signal.outcome === 'cancelled' ? 'timed_out' : signal.outcome, signal.content)
   }
-  if (tool === undefined) {
-    fail(`The tool ${call.name} is not there any more.`)
-    return { cancel: askToStop, abandon: leave }
-  }
   if (tool.timeoutMs !== undefined) {
     stopTimer = clock.schedule(tool.timeoutMs, () => {
       timedOut = true
@@ -116,6 +113,12 @@ export function startTool({ tool, call, context, host }: ToolStart, post: Post):
     fail(`The tool failed: ${textOfError(error)}`)
   }
   return { cancel: askToStop, abandon: leave }
+}
+
+/** What stands for a tool that the agent's code does not have any more. */
+function missingTool(name: string): Pick<Tool, 'run' | 'timeoutMs'> {
+  const text = `The tool ${name} is not there any more.`
+  return { run: () => of({ type: 'tool_ended', outcome: 'failed', content: textContent('failed', text) }) }
 }
 
 function letGo(subscription: Subscription | undefined, report: (error: unknown) => void): void {

@@ -8,7 +8,7 @@ import { decide } from '../machine/decide.ts'
 import type { Decision, Refusal, Stamp } from '../machine/decision.ts'
 import { evolve } from '../machine/evolve.ts'
 import type { RunState } from '../machine/state.ts'
-import { sampleRunId, stamped } from './sample-facts.ts'
+import { sampleRunId, stamped } from './sample-ids.ts'
 
 /** What is on record. */
 export interface Given {

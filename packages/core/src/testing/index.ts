@@ -13,7 +13,8 @@ export { given, type Given, type When } from './given.ts'
 export { seededRandom } from './seeded-random.ts'
 export { simulate, type Simulated, type SimulatedDecision, type Simulation } from './simulate.ts'
 export { ledgerContract, type LedgerContractCase, type OpenLedger } from './ledger-contract.ts'
-export { everyFact, sampleCallId, sampleMessage, sampleRunId, stamped } from './sample-facts.ts'
+export { everyFact } from './sample-facts.ts'
+export { sampleCallId, sampleMessage, sampleRunId, stamped } from './sample-ids.ts'
 export {
   idleAgentOf,
   playProgram,

@@ -1,79 +1,34 @@
-import type { AgentDefinition } from '../vocabulary/agent-definition.ts'
-import type { UserMessage } from '../vocabulary/content.ts'
-import type { EventType, Fact, FactOf, RuntimeEvent } from '../vocabulary/event.ts'
-import { eventCatalogue } from '../vocabulary/event-catalogue.ts'
+import type { EventType, FactOf } from '../vocabulary/event.ts'
 import type { ModelFailure } from '../vocabulary/failure.ts'
-import { idempotencyKeyOf, toolCallIdOf, type RunId, type ToolCallId } from '../vocabulary/ids.ts'
-import type { Limits } from '../vocabulary/limits.ts'
-
-const model = { provider: 'scripted', api: 'script', modelId: 'sample-1' }
-const limits: Limits = {
-  turnsMax: 8,
-  costMaxUsd: 0.25,
-  callsMaxByTool: { get_weather: 3 },
-  onLimit: 'finalize',
-}
-const usage = { inputTokens: 120, outputTokens: 17, cacheReadTokens: 64 }
-const price = { inputUsd: 3, outputUsd: 15, cacheReadUsd: 0.3, cacheWriteUsd: 3.75, source: 'sample 1' }
-const definition: AgentDefinition = {
-  model,
-  instructions: 'Answer briefly.',
-  tools: [
-    {
-      name: 'get_weather',
-      description: 'Tells the weather of a city.',
-      inputSchema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
-    },
-  ],
-  parallelToolCalls: true,
-  maxOutputTokens: 1024,
-  price,
-  digest: 'd1'.repeat(32),
-}
-/** A definition with every field that it may have. */
-const wholeDefinition: AgentDefinition = {
-  ...definition,
-  fallbacks: [{ model, price }],
-  guardrails: [{ name: 'secrets', on: 'input', beside: true }],
-  output: { schema: { type: 'object' }, repairsMax: 2 },
-  handoffs: [{ tool: 'transfer_to_booking', to: 'booking', back: true }],
-  summarizer: { model, price, instructions: 'Sum up.' },
-}
-
-/** The `ordinal`-th run id of a test: shaped as a UUIDv7, the same at every call, and rising with `ordinal`. */
-export function sampleRunId(ordinal: number): RunId {
-  return `01932f00-0000-7000-8000-${ordinal.toString(16).padStart(12, '0')}` as RunId
-}
-
-/** The `ordinal`-th call, from 1, of the first attempt of a run's first turn. */
-export function sampleCallId(runId: RunId, ordinal = 1): ToolCallId {
-  return toolCallIdOf(runId, 1, 1, ordinal)
-}
-
-/** A user's message of one text. */
-export function sampleMessage(text: string): UserMessage {
-  return { role: 'user', parts: [{ type: 'text', text }] }
-}
-
-/** Facts as events: numbered behind `afterSeq`, signed with `epoch`, one millisecond apart. */
-export function stamped(
-  runId: RunId,
-  facts: readonly Fact[],
-  { afterSeq = 0, epoch = 1 }: { readonly afterSeq?: number; readonly epoch?: number } = {},
-): readonly RuntimeEvent[] {
-  return facts.map((fact, index) => {
-    const seq = afterSeq + index + 1
-    return { runId, seq, epoch, at: 1_760_000_000_000 + seq, v: eventCatalogue[fact.type].v, ...fact }
-  })
-}
+import { idempotencyKeyOf, type RunId, type ToolCallId } from '../vocabulary/ids.ts'
+import { sampleCallId, sampleMessage, sampleRunId } from './sample-ids.ts'
+import { definition, limits, model, price, usage, wholeDefinition } from './sample-parts.ts'
+import { steeringFacts } from './sample-steering-facts.ts'
 
 /** One fact of every type, with every field that it may have. They are no legal run: their order says nothing. */
 export function everyFact(runId: RunId): { readonly [T in EventType]: FactOf<T> } {
   const toolCallId = sampleCallId(runId)
-  const call = { turn: 1, toolCallId, name: 'get_weather', attempt: 1 } as const
   return {
     ...runFacts(runId, toolCallId),
     ...modelFacts(toolCallId),
+    ...toolFacts(runId, toolCallId),
+    ...steeringFacts(),
+  }
+}
+
+type ToolEventType =
+  | 'tool_requests_collected'
+  | 'approval_requested'
+  | 'approval_decided'
+  | 'tool_started'
+  | 'tool_deferred'
+  | 'tool_progress'
+  | 'tool_result'
+  | 'tool_results_injected'
+
+function toolFacts(runId: RunId, toolCallId: ToolCallId): { readonly [T in ToolEventType]: FactOf<T> } {
+  const call = { turn: 1, toolCallId, name: 'get_weather', attempt: 1 } as const
+  return {
     tool_requests_collected: {
       type: 'tool_requests_collected',
       turn: 1,
@@ -137,7 +92,6 @@ export function everyFact(runId: RunId): { readonly [T in EventType]: FactOf<T> 
       child: { runId: sampleRunId(77), turns: 2, toolCalls: 1, usage, costUsd: 0.004 },
     },
     tool_results_injected: { type: 'tool_results_injected', turn: 1, toolCallIds: [toolCallId] },
-    ...steeringFacts(),
   }
 }
 
@@ -282,60 +236,5 @@ function modelFacts(toolCallId: ToolCallId): { readonly [T in ModelEventType]: F
       ],
     },
     model_stream_failed: { type: 'model_stream_failed', ...attempt, failure, retryAt: 1_760_000_002_000 },
-  }
-}
-
-type SteeringEventType =
-  | 'compaction_started'
-  | 'guardrails_checked'
-  | 'output_checked'
-  | 'context_compacted'
-  | 'agent_handed_off'
-  | 'guardrail_tripped'
-  | 'limit_reached'
-  | 'limit_raised'
-  | 'cancel_requested'
-
-function steeringFacts(): { readonly [T in SteeringEventType]: FactOf<T> } {
-  return {
-    context_compacted: {
-      type: 'context_compacted',
-      turn: 1,
-      summary: sampleMessage('Weather was asked for.'),
-      replacedMessages: 3,
-      tokensBefore: 900,
-      tokensAfter: 40,
-      usage,
-      costUsd: 0.002,
-      price,
-      failure: { class: 'overloaded', message: 'Try again later.', retryable: true },
-    },
-    compaction_started: {
-      ...{ type: 'compaction_started', turn: 1, model, replacedMessages: 3 },
-      ...{ requestDigest: 'c3'.repeat(32), maxOutputTokens: 500 },
-    },
-    agent_handed_off: {
-      ...{ type: 'agent_handed_off', turn: 1, from: 'assistant', to: 'booking' },
-      definition: wholeDefinition,
-      messages: [sampleMessage('The user wants to book.')],
-    },
-    guardrail_tripped: {
-      type: 'guardrail_tripped',
-      turn: 1,
-      guardrail: 'secrets',
-      on: 'output',
-      action: 'replace',
-      detail: 'A key was cut out.',
-      index: 4,
-      replacement: [{ type: 'text', text: 'The key is …' }],
-    },
-    guardrails_checked: { type: 'guardrails_checked', turn: 1, on: 'output', guardrails: ['secrets'] },
-    output_checked: {
-      ...{ type: 'output_checked', turn: 1, valid: false, output: { city: 'Seoul' } },
-      ...{ error: 'degrees: expected a number', repair: sampleMessage('Write it again.') },
-    },
-    limit_reached: { type: 'limit_reached', turn: 1, limit: 'turnsMax', max: 8, used: 8, policy: 'ask' },
-    limit_raised: { type: 'limit_raised', turn: 1, limit: 'turnsMax', max: 12, by: 'ada' },
-    cancel_requested: { type: 'cancel_requested', turn: 1, by: 'ada', reason: 'Enough.' },
   }
 }

@@ -14,14 +14,14 @@ import {
   type SessionPlace,
 } from '@tallystick/core'
 import type { Selectable } from 'kysely'
-import { genesisHash, sealOf } from '../chain.ts'
+import { genesisHash, sealOf, type RunCell } from '../chain.ts'
 import { isStoredAs, linkEvents, type LinkedEvent } from '../linked-event.ts'
 import { sessionOf } from '../run-record.ts'
 import { bodyBytes } from '../stored-event.ts'
 import type { Committer } from './committer.ts'
 import { eventRange } from './event-page.ts'
-import type { ReadQueries, WriteQueries } from './queries.ts'
-import { runRow } from './run-row.ts'
+import type { MovedHead, ReadQueries, WriteQueries } from './queries.ts'
+import { cellOf, runRow } from './run-row.ts'
 import { sqliteCode } from './sqlite-failure.ts'
 import type { RunTable } from './tables.ts'
 
@@ -104,25 +104,28 @@ function writeEvents(
     writes.insertPayload.run({ pos: eventPos, salt: each.salt, body: each.body })
     pos ??= eventPos
   }
-  const session = run ? sessionOf(run) : sessionPlaceOf(events)
   const cell = {
-    runId,
-    pos: pos ?? 0,
+    ...{ runId, pos: pos ?? 0, epoch: expected.epoch },
     headSeq: expected.expectedSeq + events.length,
     headHash: linked.at(-1)?.hash ?? genesisHash,
-    epoch: expected.epoch,
-    session,
   }
-  const row = {
-    run_id: runId,
-    head_seq: cell.headSeq,
-    head_hash: cell.headHash,
-    epoch: cell.epoch,
-    seal: sealOf(cell),
-  }
-  if (run) return void writes.moveHead.run(row)
-  const { sessionId = null, sessionPlace = null } = session ?? {}
-  writes.insertRun.run({ ...row, pos: cell.pos, session_id: sessionId, session_place: sessionPlace })
+  if (run) writes.moveHead.run(headRow({ ...cell, session: sessionOf(run) }))
+  else insertRun(writes, { ...cell, session: sessionPlaceOf(events) })
+}
+
+function insertRun(writes: WriteQueries, cell: RunCell): void {
+  const { sessionId = null, sessionPlace = null } = cell.session ?? {}
+  writes.insertRun.run({
+    ...headRow(cell),
+    pos: cell.pos,
+    session_id: sessionId,
+    session_place: sessionPlace,
+  })
+}
+
+function headRow(cell: RunCell): MovedHead {
+  const { runId, headSeq, headHash, epoch } = cell
+  return { run_id: runId, head_seq: headSeq, head_hash: headHash, epoch, seal: sealOf(cell) }
 }
 
 function insertEvent(
@@ -156,11 +159,8 @@ export function acquire({ committer, reads, writes }: AppendStore, runId: RunId)
   return committer.transact('barrier', () => {
     const run = runRow(reads, runId)
     if (run === undefined) throw new RunNotFoundError(runId)
-    const epoch = run.epoch + 1
-    const { pos, head_seq, head_hash } = run
-    const session = sessionOf(run)
-    const seal = sealOf({ runId, pos, headSeq: head_seq, headHash: head_hash, epoch, session })
-    writes.moveHead.run({ run_id: runId, head_seq, head_hash, epoch, seal })
-    return { seq: head_seq, epoch }
+    const cell = { ...cellOf(runId, run), epoch: run.epoch + 1 }
+    writes.moveHead.run(headRow(cell))
+    return { seq: cell.headSeq, epoch: cell.epoch }
   })
 }

@@ -1,5 +1,7 @@
 import { LedgerDamagedError, type RunId } from '@tallystick/core'
 import type { Selectable } from 'kysely'
+import type { RunCell } from '../chain.ts'
+import { sessionOf } from '../run-record.ts'
 import type { ReadQueries } from './queries.ts'
 import type { RunTable } from './tables.ts'
 
@@ -17,6 +19,12 @@ export function soundRow(row: Selectable<RunTable>): Selectable<RunTable> {
   if (row.session_place !== null) integers.push(row.session_place)
   if (integers.every(Number.isSafeInteger) && bytes.every((value) => value instanceof Uint8Array)) return row
   throw damaged(row)
+}
+
+/** What the row's seal covers. */
+export function cellOf(runId: RunId, row: Selectable<RunTable>): RunCell {
+  const { pos, head_seq, head_hash, epoch } = row
+  return { runId, pos, headSeq: head_seq, headHash: head_hash, epoch, session: sessionOf(row) }
 }
 
 function damaged(row: Selectable<RunTable>): LedgerDamagedError {

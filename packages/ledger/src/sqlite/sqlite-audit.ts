@@ -3,11 +3,10 @@ import type { RunId } from '@tallystick/core'
 import { Kysely, SqliteDialect } from 'kysely'
 import type { AuditSource, StoredRun } from '../audit-source.ts'
 import { fault, type Fault } from '../link-check.ts'
-import { sessionOf } from '../run-record.ts'
 import type { AuditQueries } from './audit-queries.ts'
 import { eventRange } from './event-page.ts'
 import { migrate } from './migrate.ts'
-import { runRow } from './run-row.ts'
+import { cellOf, runRow } from './run-row.ts'
 import { SqliteStore } from './sqlite-store.ts'
 import type { StoreAccess } from './store-access.ts'
 import type { LedgerTables } from './tables.ts'
@@ -41,13 +40,7 @@ function storedRun({ reads, audits }: SqliteStore, runId: RunId): StoredRun | un
   const { events = 0, lastSeq } = audits.extent.get({ runId }) ?? {}
   const row = runRow(reads, runId)
   if (row === undefined && events === 0) return undefined
-  const { pos = 0, head_seq: headSeq = 0, head_hash: headHash, epoch = 0, seal } = row ?? {}
-  const session = row && sessionOf(row)
-  return {
-    events,
-    lastSeq: lastSeq ?? 0,
-    ...(headHash && seal && { row: { runId, pos, headSeq, headHash, epoch, seal, session } }),
-  }
+  return { events, lastSeq: lastSeq ?? 0, ...(row && { row: { ...cellOf(runId, row), seal: row.seal } }) }
 }
 
 /** Places are given without gaps and never again, so what was removed leaves a hole. */

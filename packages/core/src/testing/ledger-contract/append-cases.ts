@@ -1,5 +1,6 @@
 import { LedgerConflictError } from '../../errors.ts'
-import { everyFact, stamped } from '../sample-facts.ts'
+import { everyFact } from '../sample-facts.ts'
+import { stamped } from '../sample-ids.ts'
 import type { LedgerContractCase } from './contract-case.ts'
 import { require, requireConflict, requireEqual } from './requirement.ts'
 import { appendAt, barrier, collect, lazy, requireRecord, run, saying, startRun } from './scenario.ts'

@@ -1,5 +1,6 @@
 import type { OutsideCommand } from '../../vocabulary/command.ts'
-import { everyFact, sampleCallId, sampleMessage, sampleRunId, stamped } from '../sample-facts.ts'
+import { everyFact } from '../sample-facts.ts'
+import { sampleCallId, sampleMessage, sampleRunId, stamped } from '../sample-ids.ts'
 import type { LedgerContractCase } from './contract-case.ts'
 import { requireConflict, requireEqual, requireRefusal } from './requirement.ts'
 import { appendAt, otherRun, requireRecord, run, saying, startRun, steering } from './scenario.ts'

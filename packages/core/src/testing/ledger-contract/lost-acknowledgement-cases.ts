@@ -1,6 +1,7 @@
 import type { Ledger } from '../../ports/ledger.ts'
 import type { RuntimeEvent } from '../../vocabulary/event.ts'
-import { everyFact, stamped } from '../sample-facts.ts'
+import { everyFact } from '../sample-facts.ts'
+import { stamped } from '../sample-ids.ts'
 import type { LedgerContractCase } from './contract-case.ts'
 import { requireConflict, requireEqual } from './requirement.ts'
 import { appendAt, barrier, requireRecord, run, saying, startRun, steering } from './scenario.ts'

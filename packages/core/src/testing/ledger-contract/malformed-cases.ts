@@ -1,4 +1,5 @@
-import { everyFact, stamped } from '../sample-facts.ts'
+import { everyFact } from '../sample-facts.ts'
+import { stamped } from '../sample-ids.ts'
 import type { LedgerContractCase } from './contract-case.ts'
 import { require, requireEqual, requireRefusal } from './requirement.ts'
 import { appendAt, barrier, otherRun, requireRecord, run, saying, startRun, steering } from './scenario.ts'

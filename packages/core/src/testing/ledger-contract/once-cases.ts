@@ -1,5 +1,6 @@
 import type { Fact } from '../../vocabulary/event.ts'
-import { everyFact, sampleCallId, stamped } from '../sample-facts.ts'
+import { everyFact } from '../sample-facts.ts'
+import { sampleCallId, stamped } from '../sample-ids.ts'
 import type { LedgerContractCase } from './contract-case.ts'
 import { requireConflict, requireEqual } from './requirement.ts'
 import { appendAt, collect, otherRun, requireRecord, run, saying, startRun, steering } from './scenario.ts'

@@ -1,7 +1,8 @@
 import type { AppendOptions, Head, InboxEntry, Ledger } from '../../ports/ledger.ts'
 import type { Fact, FactOf, RuntimeEvent } from '../../vocabulary/event.ts'
 import type { RunId } from '../../vocabulary/ids.ts'
-import { everyFact, sampleMessage, sampleRunId, stamped } from '../sample-facts.ts'
+import { everyFact } from '../sample-facts.ts'
+import { sampleMessage, sampleRunId, stamped } from '../sample-ids.ts'
 import { requireEqual } from './requirement.ts'
 
 /** The run that most cases are about, and another beside it. */

@@ -1,6 +1,7 @@
 import type { Head, Ledger } from '../../ports/ledger.ts'
 import type { RunId } from '../../vocabulary/ids.ts'
-import { everyFact, sampleRunId, stamped } from '../sample-facts.ts'
+import { everyFact } from '../sample-facts.ts'
+import { sampleRunId, stamped } from '../sample-ids.ts'
 import type { LedgerContractCase } from './contract-case.ts'
 import { requireConflict, requireEqual } from './requirement.ts'
 import { appendAt, barrier, collect, saying } from './scenario.ts'

@@ -1,4 +1,5 @@
-import { everyFact, stamped } from '../sample-facts.ts'
+import { everyFact } from '../sample-facts.ts'
+import { stamped } from '../sample-ids.ts'
 import { hinted } from './change-cases.ts'
 import type { LedgerContractCase } from './contract-case.ts'
 import { requireConflict, requireEqual } from './requirement.ts'

@@ -1,4 +1,5 @@
-import { everyFact, sampleRunId, stamped } from '../sample-facts.ts'
+import { everyFact } from '../sample-facts.ts'
+import { sampleRunId, stamped } from '../sample-ids.ts'
 import type { LedgerContractCase } from './contract-case.ts'
 import { requireConflict, requireEqual, requireRefusal } from './requirement.ts'
 import {

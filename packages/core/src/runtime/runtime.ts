@@ -1,0 +1,87 @@
+import type { Host } from '../ports/clock.ts'
+import type { Ledger } from '../ports/ledger.ts'
+import type { ResultPart, UserPart } from '../vocabulary/content.ts'
+import type { Limits } from '../vocabulary/limits.ts'
+import type { Agent } from './agent.ts'
+import type { Prices } from './known-agents.ts'
+import type { CommandReceipt } from './receipts.ts'
+import type { RunResult } from './run-result.ts'
+import type { Run } from './run.ts'
+import type { PastOptions, Session } from './session.ts'
+
+/** What a runtime is put together from. */
+export interface RuntimeOptions {
+  readonly ledger: Ledger
+  /** The agents that a resume can find by the name in the ledger. Those that `run` is given are known as well. */
+  readonly agents?: readonly Agent<unknown>[]
+  /** What models cost: by model id, or as a function. Without a price a run has no cost, and no `costMaxUsd`. */
+  readonly prices?: Prices
+  /**
+   * What a resume does when the agent's code says something else than what the run recorded: `continue` with what it
+   * says now, which is put on record (the default), or `refuse`.
+   */
+  readonly onDrift?: 'continue' | 'refuse'
+  /** Time, timers, randomness, and where stray errors are reported; the host's own where not given. */
+  readonly host?: Partial<Host>
+}
+
+/** What one run may have of its own. */
+export interface RunOptions extends PastOptions {
+  /** Limits of this run, over those of the agent. */
+  readonly limits?: Limits
+}
+
+/** What one run of a session may have of its own. */
+export interface SessionRunOptions extends Omit<RunOptions, 'sessionId' | 'whenBusy'> {
+  /**
+   * As for `Runtime.run`; and `join`: the input goes into the run that is under way, at its next turn, and that run is
+   * the answer. A run whose process is gone is not taken over by joining it: `resume` does that.
+   */
+  readonly whenBusy?: 'conflict' | 'queue' | 'join'
+}
+
+/** A conversation in the hands of a runtime. */
+export interface RuntimeSession extends Session {
+  /** Starts its next run, or joins the one that is under way. Rejects as the result of a run does. */
+  run<Output>(
+    agent: Agent<Output>,
+    input: string | readonly UserPart[],
+    options?: SessionRunOptions,
+  ): Promise<Run<Output>>
+}
+
+/** Starts runs and takes them up again. */
+export interface Runtime {
+  /**
+   * Starts a run. It is under way when this returns. In a session it begins with what was said there; where another
+   * process begins a run of the session at the same moment, one of the two gets a `LedgerConflictError`, or waits.
+   */
+  run<Output>(agent: Agent<Output>, input: string | readonly UserPart[], options?: RunOptions): Run<Output>
+  /** A conversation: its runs, its history, its next run. It need not have begun. */
+  session(sessionId: string): RuntimeSession
+  /**
+   * Takes a run up where its ledger ends: after a suspension, a crash, or from another process. A run that this
+   * runtime is driving is joined, not driven twice. The result rejects with `RunNotFoundError` for an unknown run,
+   * and with `ConfigurationError` when its agent is not known.
+   */
+  resume<Output = unknown>(runId: string): Run<Output>
+  /**
+   * Settles a tool call that was deferred: its result is a text, parts, or what went wrong. The run goes on in this
+   * process. A call that does not wait to be settled is a refusal, not an error; a second settling changes nothing.
+   */
+  settle(runId: string, toolCallId: string, result: SettledResult): Promise<CommandReceipt>
+  /**
+   * The runs of the ledger that only a command can take further, and what they wait for. Child runs are not listed by
+   * themselves: what they wait for, the run at the top waits for.
+   */
+  suspended(): AsyncGenerator<RunResult, void, undefined>
+  /**
+   * For a stop signal. Starts nothing more, lets what is in flight end for `graceMs` (5 seconds), stops the rest, and
+   * answers where each run rests. `resume` takes them further, in any process; this runtime starts no more runs, and
+   * refuses commands. A run whose writer fails meanwhile is not among the answers: its handle says why.
+   */
+  drain(graceMs?: number): Promise<readonly RunResult[]>
+}
+
+/** How a deferred call ended: a text or parts for a success, or what went wrong. */
+export type SettledResult = string | readonly ResultPart[] | { readonly failed: string }

@@ -1,0 +1,46 @@
+import type { AgentDefinition } from '../vocabulary/agent-definition.ts'
+import type { ModelRef } from '../vocabulary/content.ts'
+import type { Limits } from '../vocabulary/limits.ts'
+import type { Price } from '../vocabulary/price.ts'
+import type { Usage } from '../vocabulary/usage.ts'
+
+/** What samples hold. */
+export const model: ModelRef = { provider: 'scripted', api: 'script', modelId: 'sample-1' }
+export const limits: Limits = {
+  turnsMax: 8,
+  costMaxUsd: 0.25,
+  callsMaxByTool: { get_weather: 3 },
+  onLimit: 'finalize',
+}
+export const usage: Usage = { inputTokens: 120, outputTokens: 17, cacheReadTokens: 64 }
+export const price: Price = {
+  inputUsd: 3,
+  outputUsd: 15,
+  cacheReadUsd: 0.3,
+  cacheWriteUsd: 3.75,
+  source: 'sample 1',
+}
+export const definition: AgentDefinition = {
+  model,
+  instructions: 'Answer briefly.',
+  tools: [
+    {
+      name: 'get_weather',
+      description: 'Tells the weather of a city.',
+      inputSchema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+    },
+  ],
+  parallelToolCalls: true,
+  maxOutputTokens: 1024,
+  price,
+  digest: 'd1'.repeat(32),
+}
+/** A definition with every field that it may have. */
+export const wholeDefinition: AgentDefinition = {
+  ...definition,
+  fallbacks: [{ model, price }],
+  guardrails: [{ name: 'secrets', on: 'input', beside: true }],
+  output: { schema: { type: 'object' }, repairsMax: 2 },
+  handoffs: [{ tool: 'transfer_to_booking', to: 'booking', back: true }],
+  summarizer: { model, price, instructions: 'Sum up.' },
+}

@@ -1,0 +1,120 @@
+// What users of agent runtimes have lost of their conversations; see field.spec.ts. A session that lives beside the run
+// is written when the run ends well. Here the run's events are the session: whatever a run ends in, the next one, in a
+// process with nothing but the ledger, shows the model all of it.
+import { describe, expect, it } from 'vitest'
+import { memoryLedger } from '@tallystick/core'
+import {
+  manualClock,
+  mortalLedger,
+  testTool,
+  type ScriptedReply,
+  type ScriptedStep,
+  type TestTool,
+} from '@tallystick/core/testing'
+import { begin, converse, newProcess, nextRequest, readable } from './conversation.ts'
+import { ofType, type StageOptions } from './stage.ts'
+
+const reply: ScriptedReply = { text: 'Booking.', toolCalls: [{ name: 'book', input: {} }] }
+
+/** Books until two calls have been answered, then says so. */
+const twice: ScriptedStep = ({ messages }) =>
+  messages.filter(({ role }) => role === 'tool').length < 2 ? reply : { text: 'Both are booked.' }
+
+/** A tool that books; `log` is the world outside, which all processes share. */
+const booking = (log: string[]): TestTool =>
+  testTool({ name: 'book', effect: 'write', run: () => `seat ${log.push('booked')}` })
+
+describe('a session whose run', () => {
+  const endings: readonly (StageOptions & { readonly what: string; readonly ends: object })[] = [
+    {
+      what: 'hits its turn limit',
+      ...{ steps: [reply, reply], limits: { turnsMax: 2, onLimit: 'stop' as const } },
+      ends: { reason: 'turn_limit', toolCalls: 2 },
+    },
+    {
+      what: 'fails for good at the next model call',
+      ...{ steps: [reply, reply, { fail: 'authentication' as const }] },
+      ends: { reason: 'model_failed', toolCalls: 2 },
+    },
+    {
+      what: 'runs out of money',
+      ...{ steps: [reply, { ...reply, usage: { inputTokens: 900, outputTokens: 90 } }] },
+      ...{ limits: { tokensMax: 1_000, onLimit: 'stop' as const } },
+      ends: { reason: 'token_limit', toolCalls: 2 },
+    },
+  ]
+
+  it.each(endings)('$what behind executed tools was empty: it has the input, the calls and the results', async (
+    { ends, what: _what, ...options },
+  ) => {
+    const log: string[] = []
+    const set = newProcess({ tools: [booking(log)], ...options })
+    expect(await converse(set, 'Book two seats.')).toMatchObject(ends)
+    expect(readable(await nextRequest(set))).toEqual([
+      'user: Book two seats.',
+      ...['assistant: Booking.', 'asks book', 'book success: seat 1'],
+      ...['assistant: Booking.', 'asks book', 'book success: seat 2'],
+      'user: And now?',
+    ])
+    expect(log).toHaveLength(2)
+  })
+
+  it('is aborted behind executed tools had the user message alone: it has all of it, whenever that is', async () => {
+    const seen = new Set<string>()
+    for (let at = 1, stopped = true; stopped; at++) {
+      const log: string[] = []
+      const set = newProcess({ tools: [booking(log)], steps: Array.from({ length: 3 }, () => twice) })
+      const run = begin(set, 'Book two seats.')
+      stopped = false
+      run.events$.subscribe(({ seq, type }) => {
+        if (seq !== at || type === 'run_finished') return
+        stopped = true
+        void run.cancel('enough')
+      })
+      const { reason } = await set.settle(run.result)
+      const lines = readable(await nextRequest(set))
+      expect([lines[0], lines.at(-1)]).toEqual(['user: Book two seats.', 'user: And now?'])
+      const answers = lines.filter((line) => line.startsWith('book '))
+      expect(answers).toHaveLength(lines.filter((line) => line === 'asks book').length)
+      // What was done is known, behind the message that asked for it.
+      expect(answers.filter((line) => line.includes('seat'))).toEqual(
+        log.map((_, index) => `book success: seat ${index + 1}`),
+      )
+      seen.add([reason, ...answers].join(', '))
+    }
+    expect([...seen]).toEqual([])
+  })
+
+  it('dies with its process was lost, or went on twice: it goes on where it was, and the next run has all of it', async () => {
+    const seen = new Set<string>()
+    for (let append = 1, died = true; died; append++) {
+      for (const stored of [true, false]) {
+        const log: string[] = []
+        const store = memoryLedger()
+        const same = { clock: manualClock(), steps: Array.from({ length: 3 }, () => twice) }
+        const ledger = mortalLedger(store, { append, stored })
+        const dying = newProcess({ ...same, ledger, tools: [booking(log)] })
+        const run = begin(dying, 'Book two seats.')
+        await dying.settle(Promise.allSettled([run.result]))
+        died = ledger.dead
+        if ((await store.head(run.id)) === undefined) {
+          expect(log).toEqual([])
+          continue
+        }
+        const next = newProcess({ ...same, ledger: store, tools: [booking(log)] })
+        const [finished] = ofType(await next.eventsOf(run), 'run_finished')
+        // Nobody writes a second history beside the one that is not at its end.
+        if (!finished) await expect(converse(next)).rejects.toMatchObject({ kind: 'session' })
+        expect(await next.settle(next.runtime.resume(run.id).result)).toMatchObject({ reason: 'answered' })
+        const lines = readable(await nextRequest(next))
+        expect(lines.filter((line) => !line.startsWith('book '))).toEqual([
+          ...['user: Book two seats.', 'assistant: Booking.', 'asks book', 'assistant: Booking.', 'asks book'],
+          ...['assistant: Both are booked.', 'user: And now?'],
+        ])
+        const outcomes = lines.flatMap((line) => /^book (\w+)/.exec(line)?.[1] ?? [])
+        seen.add(`${outcomes.join(', ')}; booked ${log.length} times`)
+      }
+    }
+    expect([...seen]).toEqual([])
+  })
+})
