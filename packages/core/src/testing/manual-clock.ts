@@ -71,22 +71,29 @@ const JUMPS_MAX = 10_000
  * Waits for a promise under a manual clock: whenever nothing moves any more, time jumps to the next timer. For code
  * that waits for nothing but promises and this clock, and looks at the clock as it goes, as the runtime does for every
  * page of the ledger. A promise that nothing can settle is an error, not a hang.
+ *
+ * `outside` answers what is under way outside of this process, such as the answer of a database; while there is
+ * something, time stands still.
  */
-export async function settle<T>(clock: ManualClock, promise: Promise<T>): Promise<T> {
+export async function settle<T>(
+  clock: ManualClock,
+  promise: Promise<T>,
+  outside: () => Promise<unknown> | undefined = () => undefined,
+): Promise<T> {
   const watched = { settled: false }
   const done = (): void => {
     watched.settled = true
   }
   promise.then(done, done)
-  for (let jumps = 0; ; jumps++) {
-    if (jumps > JUMPS_MAX)
-      throw new Error(`Time has jumped ${JUMPS_MAX} times, and the promise has not settled.`)
+  for (let jumps = 0; jumps <= JUMPS_MAX;) {
     await quiet(clock, watched)
     if (watched.settled) return await promise
-    if (!clock.advanceToNext()) {
-      throw new Error('Nothing moves any more: the promise waits for something that no timer will bring.')
-    }
+    const underWay = outside()
+    if (underWay) await underWay
+    else if (clock.advanceToNext()) jumps++
+    else throw new Error('Nothing moves any more: the promise waits for something that no timer will bring.')
   }
+  throw new Error(`Time has jumped ${JUMPS_MAX} times, and the promise has not settled.`)
 }
 
 /** Resolves when the promise is settled, or when nobody has looked at the clock for long. */

@@ -4,7 +4,6 @@ import { defineAgent, type Agent } from '../runtime/agent.ts'
 import { memoryLedger } from '../runtime/memory-ledger.ts'
 import { textOf, type Message, type StopReason } from '../vocabulary/content.ts'
 import type { RuntimeEvent } from '../vocabulary/event.ts'
-import type { RunId } from '../vocabulary/ids.ts'
 import type { JsonObject } from '../vocabulary/json.ts'
 import type { Limits } from '../vocabulary/limits.ts'
 import type { ModelRequest } from '../vocabulary/model-request.ts'
@@ -14,7 +13,7 @@ import { mortalLedger, type CrashPoint, type MortalLedger } from './faults.ts'
 import { manualClock } from './manual-clock.ts'
 import { scriptedModel, type ScriptedReply, type ScriptedStep } from './scripted-model.ts'
 import { seededRandom } from './seeded-random.ts'
-import { simulate, type Simulated } from './simulate.ts'
+import { simulate, type Simulated, type Simulation } from './simulate.ts'
 import { testTool, type TestReport, type TestToolOptions } from './test-tool.ts'
 
 /** An agent as data: what its model says, how its tools behave, what happens to it from outside. */
@@ -70,7 +69,7 @@ const prices = { 'scripted-1': { inputUsd: 3, outputUsd: 15, source: 'test' } }
 /** Plays a program to its end. */
 export async function playProgram(
   { steps, limits, compaction, crashes, cancelAtSeq, inputs, decisions, randomness }: Program,
-  start: { ledger?: Ledger; resume?: RunId; world?: World } = {},
+  start: Pick<Simulation, 'resume' | 'outside'> & { ledger?: Ledger; world?: World } = {},
 ): Promise<Played> {
   const world = start.world ?? { effects: new Map(), keys: new Set(), early: [] }
   const clock = manualClock()
@@ -81,6 +80,7 @@ export async function playProgram(
     prices,
     ...{ ledger, clock, random: seededRandom(randomness), input: 'Go.', crashes, inputs },
     ...(start.resume && { resume: start.resume }),
+    ...(start.outside && { outside: start.outside }),
     ...(cancelAtSeq !== undefined && { cancelAtSeq }),
     agentOf: (own) => agentOf({ steps, limits, compaction }, world, own, attempts),
     decide: () => {

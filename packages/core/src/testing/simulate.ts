@@ -22,6 +22,8 @@ export interface Simulation {
   /** Outlives every process. Fresh, or holding the run that `resume` names. */
   readonly ledger: Ledger
   readonly clock: ManualClock
+  /** What the ledger waits for outside of this process, if it does; see `settle`. */
+  readonly outside?: () => Promise<unknown> | undefined
   /** Randomness of the runtime, from 0 to 1. */
   readonly random: () => number
   /** The agent as each process makes it; it gets its process's view of the ledger. */
@@ -95,11 +97,11 @@ interface Outside {
 /** Answers what the run asks, until it ends, or rests for something that nobody can answer. */
 async function attend(
   run: Run,
-  { clock, decide = () => ({ approve: true }) }: Simulation,
+  { clock, outside, decide = () => ({ approve: true }) }: Simulation,
   { lastState, settleCall }: Outside,
 ): Promise<RunResult> {
   for (;;) {
-    const result = await settle(clock, run.result)
+    const result = await settle(clock, run.result, outside)
     const limit = lastState()?.metLimit?.limit
     if (result.status === 'done') return result
     if (result.pendingApprovals.length > 0) answer(run, result.pendingApprovals, decide)

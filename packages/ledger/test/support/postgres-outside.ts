@@ -1,0 +1,40 @@
+import type { Ledger } from '@tallystick/core'
+
+/** A ledger, and what it is waiting for. */
+export interface WatchedLedger {
+  readonly ledger: Ledger
+  /** Resolves when one of the calls that are under way has ended; `undefined` where none is. */
+  readonly outside: () => Promise<unknown> | undefined
+}
+
+/** Watches what is under way at a ledger whose answers come from outside of the process. */
+export function watched(ledger: Ledger): WatchedLedger {
+  const underWay = new Set<Promise<unknown>>()
+  const watch = <T>(call: Promise<T>): Promise<T> => {
+    const ended = call.then(
+      () => underWay.delete(ended),
+      () => underWay.delete(ended),
+    )
+    underWay.add(ended)
+    return call
+  }
+  async function* each<T>(items: AsyncIterable<T>): AsyncGenerator<T> {
+    const iterator = items[Symbol.asyncIterator]()
+    for (let next = await watch(iterator.next()); !next.done; next = await watch(iterator.next()))
+      yield next.value
+  }
+  return {
+    outside: () => (underWay.size > 0 ? Promise.race(underWay) : undefined),
+    ledger: {
+      append: (...args) => watch(ledger.append(...args)),
+      acquire: (runId) => watch(ledger.acquire(runId)),
+      head: (runId) => watch(ledger.head(runId)),
+      read: (...args) => each(ledger.read(...args)),
+      runs: (filter) => each(ledger.runs(filter)),
+      put: (...args) => watch(ledger.put(...args)),
+      inbox: (runId) => watch(ledger.inbox(runId)),
+      changes: (runId) => ledger.changes(runId),
+      close: () => watch(ledger.close()),
+    },
+  }
+}
