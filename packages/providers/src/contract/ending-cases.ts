@@ -89,14 +89,19 @@ async function checkGivenUpEarly(harness: ModelHarness): Promise<void> {
 }
 
 async function checkGivenUp(harness: ModelHarness): Promise<void> {
-  const whole = await onStage(harness, [replying(callingReply)], ({ model }) => hear(model, toolRequest))
-  // The end itself is reported when nothing is left to give up.
-  const last = whole.signals.findIndex(({ type }) => type === 'model_finished')
-  await onStage(harness, [replying(callingReply, { ending: 'stall' })], async (stage) => {
-    for (let count = 1; count <= last; count++) {
+  const { proof } = harness.measure(callingReply)
+  const events = proof - 1
+  // A connection that stays open brings no more than this; and the counts, at times, come with its end only.
+  const cut = await onStage(harness, [replying(callingReply, { events })], ({ model }) =>
+    hear(model, toolRequest),
+  )
+  const last = cut.signals.findLastIndex(({ type }) => type !== 'model_usage')
+  require(last > 0, 'a reply is reported while it streams')
+  await onStage(harness, [replying(callingReply, { events, ending: 'stall' })], async (stage) => {
+    for (let count = 1; count <= last + 1; count++) {
       const { signals, clock } = await hearUpTo(stage.model, toolRequest, count)
       await stage.closed(count - 1)
-      requireEqual(signals, whole.signals.slice(0, count), `What was heard up to signal ${count}`)
+      requireEqual(signals, cut.signals.slice(0, count), `What was heard up to signal ${count}`)
       requireEqual(clock.waiting, 0, 'The number of timers that still wait')
     }
   })

@@ -1,0 +1,205 @@
+import {
+  type Cancel,
+  ConfigurationError,
+  type JsonObject,
+  type Model,
+  type ModelContext,
+  type ModelRequest,
+  type ModelSignal,
+} from '@tallystick/core'
+import { Observable, type Subscriber } from 'rxjs'
+import { type SilenceWatch, watchSilence } from '../shared/silence-watch.ts'
+import { callOf } from './call.ts'
+import { providerErrorOf, silentReply, truncatedReply } from './failure.ts'
+import type { Reader } from './prompt.ts'
+import { readPart, type Reply, startReply } from './signals.ts'
+import { type AiSdkModel, api, type WirePart } from './wire.ts'
+
+/** How `fromAiSdk()` calls the model. Everything may be left out. */
+export interface AiSdkOptions {
+  /** Output tokens of one reply at most, where the request does not say. None. */
+  readonly maxOutputTokens?: number | undefined
+  /** Settings of the AI SDK for each call, such as `temperature`, `seed`, `reasoning`, `stopSequences`. */
+  readonly settings?: JsonObject | undefined
+  /** What the AI SDK calls so: options by the name of the provider. */
+  readonly providerOptions?: JsonObject | undefined
+  /** Headers added to every call. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  /**
+   * Whether a reply counts as whole where its provider does not say that it ended. Off: such a reply fails as `truncated`.
+   * For servers that never say so.
+   */
+  readonly endOfStreamIsEnd?: boolean | undefined
+  /** The longest wait for an answer to begin, in milliseconds. 5 minutes. */
+  readonly responseTimeoutMs?: number | undefined
+  /** The longest silence while a reply streams, in milliseconds. 2 minutes. */
+  readonly idleTimeoutMs?: number | undefined
+}
+
+const longestTimerMs = 2 ** 31 - 1
+// How long the rest of a finished answer may take to come, so that its connection can be used again.
+const drainMs = 1000
+
+/**
+ * Any language model of the AI SDK (`anthropic('…')`, `google('…')` and the rest, of interface version 3 or 4) as a model
+ * of ours. Its own provider speaks to the vendor; what the vendor needs back rides on the parts of the history, to be
+ * returned to the same provider. The AI SDK's retries, tools loop and telemetry have no part in it.
+ *
+ * Throws `ConfigurationError` for a model of another version, and for options that cannot work.
+ */
+export function fromAiSdk(model: AiSdkModel, options: AiSdkOptions = {}): Model {
+  checkModel(model)
+  checkOptions(options)
+  const { provider, modelId } = model
+  return {
+    provider,
+    api,
+    modelId,
+    stream: (request, context) =>
+      new Observable((subscriber) => startCall({ model, options, request, context, subscriber })),
+  }
+}
+
+function checkModel({ specificationVersion }: AiSdkModel): void {
+  if (specificationVersion === 'v3' || specificationVersion === 'v4') return
+  throw new ConfigurationError(
+    `fromAiSdk() got a model of the AI SDK's interface ${specificationVersion}, which it does not know. Use a provider of the AI SDK 6 or 7 (interface v3 or v4).`,
+  )
+}
+
+function checkOptions(options: AiSdkOptions): void {
+  for (const name of ['maxOutputTokens', 'responseTimeoutMs', 'idleTimeoutMs'] as const) {
+    const value = options[name]
+    if (value === undefined || (Number.isInteger(value) && value > 0 && value <= longestTimerMs)) continue
+    throw new ConfigurationError(
+      `fromAiSdk() got ${name} ${value}, with which no call could succeed. Pass a whole number above 0.`,
+    )
+  }
+}
+
+interface Call {
+  readonly model: AiSdkModel
+  readonly options: AiSdkOptions
+  readonly request: ModelRequest
+  readonly context: ModelContext
+  readonly subscriber: Subscriber<ModelSignal>
+}
+
+interface Line {
+  readonly abort: AbortController
+  readonly watch: SilenceWatch
+  readonly outcome: { finished: boolean }
+}
+
+/** Starts the call and answers how to stop it: the provider has been told so when that returns. */
+function startCall(call: Call): () => void {
+  const { context, options, subscriber } = call
+  const abort = new AbortController()
+  const watch = watchSilence(context.clock, options.responseTimeoutMs ?? 300_000, (limitMs) => {
+    subscriber.error(silentReply(limitMs))
+  })
+  const outcome = { finished: false }
+  void pump(call, { abort, watch, outcome })
+  return () => {
+    watch.stop()
+    if (!outcome.finished) abort.abort()
+  }
+}
+
+/** Carries the parts of the stream to the subscriber, until one of the two has had enough. Never rejects. */
+async function pump(call: Call, line: Line): Promise<void> {
+  const { context, subscriber } = call
+  const draining: Draining = {}
+  try {
+    const opened = await openStream(call, line)
+    if (opened !== undefined) await deliver(opened, call, { ...line, draining })
+  } catch (error) {
+    if (!subscriber.closed) subscriber.error(providerErrorOf(error, context.clock.now()))
+  } finally {
+    draining.stop?.()
+  }
+}
+
+interface Draining {
+  stop?: Cancel
+}
+
+interface Opened {
+  readonly stream: ReadableStream<WirePart>
+  readonly reply: Reply
+}
+
+/** Makes the call; `undefined` where it was given up before. */
+async function openStream(call: Call, { abort, watch }: Line): Promise<Opened | undefined> {
+  const { model, options, request, context, subscriber } = call
+  const { call: asked, names } = callOf(request, await readerOf(model), options)
+  if (subscriber.closed) return undefined
+  const { stream } = await model.doStream({ ...asked, abortSignal: abort.signal } as never)
+  watch.allow(options.idleTimeoutMs ?? 120_000)
+  const reply = startReply({
+    provider: model.provider,
+    names,
+    endOfStreamIsEnd: options.endOfStreamIsEnd ?? false,
+    now: () => context.clock.now(),
+  })
+  return { stream: stream as ReadableStream<WirePart>, reply }
+}
+
+async function deliver(
+  { stream, reply }: Opened,
+  { context, subscriber }: Call,
+  { abort, watch, outcome, draining }: Line & { readonly draining: Draining },
+): Promise<void> {
+  for await (const part of partsOf(stream)) {
+    watch.heard()
+    // What follows the end is only waited for: a connection that is read to its end can be used again.
+    if (outcome.finished) continue
+    if (subscriber.closed) return
+    for (const signal of readPart(reply, part)) subscriber.next(signal)
+    if (!reply.finished || subscriber.closed) continue
+    outcome.finished = true
+    draining.stop = context.clock.schedule(drainMs, () => abort.abort())
+    subscriber.complete()
+  }
+  if (!reply.finished) subscriber.error(truncatedReply())
+}
+
+/** The parts of a stream. Leaving early cancels it. */
+async function* partsOf(stream: ReadableStream<WirePart>): AsyncGenerator<WirePart, void> {
+  const reader = stream.getReader()
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      yield value
+    }
+  } finally {
+    // It may have failed, or have been aborted: then there is nothing to cancel.
+    await reader.cancel().catch(() => {})
+  }
+}
+
+async function readerOf({
+  provider,
+  modelId,
+  specificationVersion,
+  supportedUrls,
+}: AiSdkModel): Promise<Reader> {
+  const patterns = Object.entries((await supportedUrls) ?? {})
+  return {
+    provider,
+    modelId,
+    version: specificationVersion === 'v3' ? 'v3' : 'v4',
+    fetches: (mediaType, url) =>
+      patterns.some(
+        ([pattern, urls]) =>
+          covers(pattern, mediaType) && urls.some((known) => known.test(url.toLowerCase())),
+      ),
+  }
+}
+
+/** Whether a pattern such as `*`, `image/*` or `image/png` means this media type. */
+function covers(pattern: string, mediaType: string): boolean {
+  if (pattern === '*' || pattern === '*/*') return true
+  return pattern.endsWith('/*') ? mediaType.startsWith(pattern.slice(0, -1)) : pattern === mediaType
+}

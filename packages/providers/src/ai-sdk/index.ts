@@ -1,0 +1,2 @@
+export { fromAiSdk, type AiSdkOptions } from './from-ai-sdk.ts'
+export type { AiSdkModel } from './wire.ts'
