@@ -1,0 +1,488 @@
+import type { AssistantPart, Message, ModelRequest } from '@tallystick/core'
+import { describe, expect, it } from 'vitest'
+import type { OpenAIChatQuirks, OpenAIChatServer, OpenAIWarning } from '../src/openai/index.ts'
+import { allQuirks } from '../src/openai-chat/quirks.ts'
+import { requestRenderer, type RequestSettings } from '../src/openai-chat/request.ts'
+import { brokenChatRules } from './kit/chat-rules.ts'
+import { request } from './kit/collect.ts'
+import { call, result, results, user } from './kit/history.ts'
+import type { Loose } from './kit/loose.ts'
+import { carriedAs } from './kit/openai-fold.ts'
+import { ownModels } from './kit/openai-transcripts.ts'
+import { missing, recordedRequest } from './kit/recorded.ts'
+
+type Given = Partial<RequestSettings> & {
+  readonly server?: OpenAIChatServer
+  readonly ways?: OpenAIChatQuirks
+}
+
+const body = (messages: readonly Message[], given: Given = {}, more: Partial<ModelRequest> = {}): Loose => {
+  const { server = 'openai', ways, ...rest } = given
+  const settings: RequestSettings = {
+    ...{ modelId: 'gpt-test', provider: 'openai', quirks: allQuirks(server, ways), strictTools: false },
+    ...{ customTools: {}, toolFields: {}, warn: () => {} },
+    ...rest,
+  }
+  return requestRenderer(settings)({ ...request, messages, ...more }).body
+}
+const assistant = (parts: readonly AssistantPart[], more: object = {}): Message => ({
+  ...{ role: 'assistant', parts, model: ownModels.chat, stopReason: 'end', partial: false },
+  ...more,
+})
+const text = (words: string, more: object = {}): AssistantPart => ({ type: 'text', text: words, ...more })
+const kept = (data: object) => ({ opaque: carriedAs('chat', data) })
+const system = { role: 'system', content: 'Be brief.' }
+
+describe('a conversation', () => {
+  it('becomes messages and the options of the model', () => {
+    const sent = body([user('Hello'), assistant([text('Hi')]), user('Bye')], {
+      ...{ reasoningEffort: 'low', verbosity: 'high', promptCacheKey: 'team', maxOutputTokens: 900 },
+      extraBody: { temperature: 0 },
+    })
+    expect(sent).toEqual({
+      ...{ model: 'gpt-test', stream: true, stream_options: { include_usage: true } },
+      messages: [
+        system,
+        { role: 'user', content: 'Hello' },
+        { role: 'assistant', content: 'Hi' },
+        { role: 'user', content: 'Bye' },
+      ],
+      ...{ max_completion_tokens: 900, reasoning_effort: 'low', verbosity: 'high' },
+      ...{ prompt_cache_key: 'team', temperature: 0 },
+    })
+  })
+
+  it('is a text wherever it can be, and parts where there is more than text', () => {
+    const parts = [
+      { type: 'text' as const, text: 'Look:' },
+      { type: 'image' as const, mediaType: 'image/png', data: 'aGk=' },
+      { type: 'file' as const, mediaType: 'application/pdf', data: 'aGk=', name: 'a.pdf' },
+      {
+        type: 'file' as const,
+        mediaType: 'application/pdf',
+        url: 'https://example.org/b.pdf',
+        name: 'b.pdf',
+      },
+    ]
+    const sent = body([{ role: 'user', parts }])
+    expect(sent.messages[1].content).toEqual([
+      { type: 'text', text: 'Look:' },
+      { type: 'image_url', image_url: { url: 'data:image/png;base64,aGk=' } },
+      { type: 'file', file: { filename: 'a.pdf', file_data: 'data:application/pdf;base64,aGk=' } },
+      { type: 'text', text: expect.stringContaining('https://example.org/b.pdf') },
+    ])
+    expect(brokenChatRules(sent)).toEqual([])
+    const texts = ['One', 'Two'].map((words) => ({ type: 'text' as const, text: words }))
+    expect(body([{ role: 'user', parts: texts }]).messages[1].content).toBe('One\n\nTwo')
+  })
+
+  it('loses replies that hold nothing, and is never empty', () => {
+    const messages = [user('One'), assistant([{ type: 'reasoning', text: 'hm' }]), user('Two')]
+    expect(body(messages).messages.slice(1)).toEqual([
+      { role: 'user', content: 'One' },
+      { role: 'user', content: 'Two' },
+    ])
+    expect(body([], {}, { instructions: '' }).messages).toEqual([
+      { role: 'user', content: '(The conversation begins here.)' },
+    ])
+  })
+})
+
+describe('calls and their results', () => {
+  const asked = (...parts: AssistantPart[]) => [user('x'), assistant(parts)]
+  const wireCall = (id: string) => ({
+    ...{ id, type: 'function', function: { name: 'get_weather', arguments: '{"city":"Seoul"}' } },
+  })
+
+  it('stand behind one another, before anything else, and what tools showed comes last, from the user', () => {
+    const image = { type: 'image' as const, mediaType: 'image/png', data: 'aGk=' }
+    const sent = body([
+      ...asked(text('Looking'), call(1, 'call_1'), call(2, 'call_2')),
+      results(result(1, { content: [{ type: 'text', text: 'So:' }, image] }), result(2)),
+      user('Hurry'),
+    ])
+    expect(sent.messages.slice(2)).toEqual([
+      { role: 'assistant', content: 'Looking', tool_calls: [wireCall('call_1'), wireCall('call_2')] },
+      {
+        role: 'tool',
+        tool_call_id: 'call_1',
+        content: 'So:\n\n(What it returned is shown in the next message.)',
+      },
+      { role: 'tool', tool_call_id: 'call_2', content: '21 degrees' },
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'What get_weather returned:' },
+          { type: 'image_url', image_url: { url: 'data:image/png;base64,aGk=' } },
+        ],
+      },
+      { role: 'user', content: 'Hurry' },
+    ])
+  })
+
+  it('without a word beside them have a content of null, and errors say that they are', () => {
+    const sent = body([
+      ...asked(call(1, 'call_1')),
+      results(result(1, { outcome: 'timed_out', content: [] })),
+    ])
+    expect(sent.messages.slice(2)).toEqual([
+      { role: 'assistant', content: null, tool_calls: [wireCall('call_1')] },
+      { role: 'tool', tool_call_id: 'call_1', content: 'The call ended as timed_out, without output.' },
+    ])
+  })
+
+  it('give back what only their server knows', () => {
+    const extra_content = { google: { thought_signature: 'c2ln' } }
+    const sent = body([...asked(call(1, 'call_1', kept({ call: { extra_content } }))), results(result(1))])
+    expect(sent.messages[2].tool_calls).toEqual([{ ...wireCall('call_1'), extra_content }])
+  })
+
+  it('of custom tools go back as what they are', () => {
+    const custom = call(1, 'call_1', { input: { sql: 'SELECT 1' }, ...kept({ field: 'sql' }) })
+    expect(body([...asked(custom), results(result(1))]).messages[2].tool_calls).toEqual([
+      { id: 'call_1', type: 'custom', custom: { name: 'get_weather', input: 'SELECT 1' } },
+    ])
+  })
+
+  it('from elsewhere, or with an id that was given twice, get ids of our own', () => {
+    const other = { model: { provider: 'anthropic', api: 'messages', modelId: 'x' } }
+    const sent = body([
+      ...[user('x'), assistant([call(1, 'toolu_1')], other), results(result(1))],
+      ...[...asked(call(2, '0')), results(result(2)), ...asked(call(3, '0')), results(result(3))],
+    ])
+    const ids = sent.messages.flatMap(({ tool_calls: calls }: Loose) =>
+      (calls ?? []).map(({ id }: Loose) => id),
+    )
+    expect(ids[0]).toMatch(/^call_a{32}_1_1_1$/)
+    expect(ids[1]).toBe('0')
+    expect(ids[2]).toMatch(/^call_a{32}_1_1_3$/)
+    expect(brokenChatRules(sent)).toEqual([])
+  })
+})
+
+describe('reasoning', () => {
+  const thought = (reasoning: string, more: object = {}): AssistantPart => ({
+    ...{ type: 'reasoning', text: 'hm' },
+    ...kept({ reasoning, ...more }),
+  })
+  const turn = (part: AssistantPart) => [
+    ...[user('x'), assistant([part, call(1, 'call_1')]), results(result(1))],
+  ]
+
+  it.each([
+    ['reasoning_content', { reasoning_content: 'hm' }],
+    ['reasoning', { reasoning: 'hm' }],
+  ])('that was shown in %s goes back there while its turn is under way, and not after', (field, fields) => {
+    const open = turn(thought(field))
+    expect(body(open).messages[2]).toMatchObject(fields)
+    const closed = body([...open, assistant([text('Warm')]), user('and now?')])
+    expect(JSON.stringify(closed)).not.toContain('"hm"')
+  })
+
+  it('goes back with its signed details, or as the beginning of the content, as its server has it', () => {
+    const details = [{ type: 'reasoning.encrypted', data: 'ZW5j' }]
+    expect(body(turn(thought('reasoning', { details }))).messages[2]).toMatchObject({
+      ...{ reasoning: 'hm', reasoning_details: details },
+    })
+    expect(body(turn(thought('thinking'))).messages[2].content).toEqual([
+      { type: 'thinking', thinking: [{ type: 'text', text: 'hm' }] },
+    ])
+  })
+
+  it.each([
+    ['always', true],
+    ['never', false],
+  ] as const)('goes back %s where the server wants it so', (replayReasoning, back) => {
+    const messages = [...turn(thought('reasoning')), assistant([text('Warm')]), user('and now?')]
+    const whole = [...messages, assistant([thought('reasoning'), call(2, 'call_2')]), results(result(2))]
+    const sent = body(whole, { ways: { replayReasoning } }).messages
+    expect(sent.map(({ reasoning }: Loose) => reasoning).filter(Boolean)).toEqual(back ? ['hm', 'hm'] : [])
+  })
+
+  it('of another service, or another wire, is no part of the request', () => {
+    expect(JSON.stringify(body(turn(thought('reasoning')), { provider: 'groq' }))).not.toContain('"hm"')
+    const foreign: AssistantPart = {
+      type: 'reasoning',
+      text: 'hm',
+      opaque: carriedAs('responses', { reasoning: 'reasoning' }),
+    }
+    expect(JSON.stringify(body(turn(foreign)))).not.toContain('"hm"')
+  })
+
+  it('a refusal goes back as one', () => {
+    const messages = [user('x'), assistant([text('No', kept({ refusal: true }))]), user('y')]
+    expect(body(messages).messages[2].content).toEqual([{ type: 'refusal', refusal: 'No' }])
+  })
+})
+
+describe('tools', () => {
+  const tools = [{ name: 'get_weather', description: 'Tells it.', inputSchema: { properties: {} } }]
+  const sent = (given: Given, more: Partial<ModelRequest> = {}) =>
+    body([user('x')], given, { tools, ...more })
+
+  it('are functions with their schema, strict only where that is wished', () => {
+    const parameters = { type: 'object', properties: {} }
+    expect(sent({}).tools).toEqual([
+      { type: 'function', function: { name: 'get_weather', description: 'Tells it.', parameters } },
+    ])
+    expect(sent({ strictTools: true }).tools[0].function).toMatchObject({ strict: true })
+  })
+
+  it.each([
+    [{ type: 'auto' }, true, undefined, undefined],
+    [{ type: 'any' }, false, 'required', false],
+    [{ type: 'none' }, true, 'none', undefined],
+    [
+      { type: 'tool', name: 'get_weather' },
+      true,
+      { type: 'function', function: { name: 'get_weather' } },
+      undefined,
+    ],
+  ] as const)('%j, parallel: %s, is chosen as %j', (toolChoice, parallelToolCalls, choice, parallel) => {
+    const chosen = sent({}, { toolChoice, parallelToolCalls })
+    expect(chosen.tool_choice).toEqual(choice)
+    expect(chosen.parallel_tool_calls).toBe(parallel)
+  })
+
+  it('may be custom', () => {
+    const customTools = { get_weather: { field: 'sql', format: { type: 'text' } } }
+    const chosen = sent({ customTools }, { toolChoice: { type: 'tool', name: 'get_weather' } })
+    expect(chosen.tools).toEqual([
+      { type: 'custom', custom: { name: 'get_weather', description: 'Tells it.', format: { type: 'text' } } },
+    ])
+    expect(chosen.tool_choice).toEqual({ type: 'custom', custom: { name: 'get_weather' } })
+  })
+})
+
+describe('a server that differs', () => {
+  const tools = [{ name: 'get_weather', description: 'Tells it.', inputSchema: { properties: {} } }]
+  const warned = (given: Given, more: Partial<ModelRequest>) => {
+    const warnings: OpenAIWarning[] = []
+    const sent = body(
+      [user('x')],
+      { ...given, warn: (warning) => warnings.push(warning) },
+      { tools, ...more },
+    )
+    return { sent, warnings: warnings.map(({ what }) => what) }
+  }
+
+  it.each([
+    ['openai', 'max_completion_tokens', true],
+    ['mistral', 'max_tokens', false],
+    ['vllm', 'max_tokens', true],
+    ['ollama', 'max_tokens', true],
+  ] as const)('%s bounds the output by %s, and is asked for usage: %s', (server, field, usage) => {
+    const sent = body([user('x')], { server }, { maxOutputTokens: 7 })
+    expect(sent[field]).toBe(7)
+    expect('stream_options' in sent).toBe(usage)
+  })
+
+  it('may take instructions from a developer', () => {
+    expect(body([user('x')], { ways: { systemRole: 'developer' } }).messages[0]).toEqual({
+      ...{ role: 'developer', content: 'Be brief.' },
+    })
+  })
+
+  it('of Mistral’s gets ids of nine letters and digits, its own where they are', () => {
+    const messages = [
+      ...[user('x'), assistant([call(1, 'abcDEF123'), call(2, 'call_2')]), results(result(1), result(2))],
+      ...[user('y'), assistant([call(3, 'abcDEF123')]), results(result(3))],
+    ]
+    const sent = body(messages, { server: 'mistral' })
+    const ids = sent.messages.flatMap(({ tool_calls: calls }: Loose) =>
+      (calls ?? []).map(({ id }: Loose) => id),
+    )
+    expect(ids[0]).toBe('abcDEF123')
+    expect(new Set(ids).size).toBe(3)
+    expect(brokenChatRules(sent, { id: /^[a-zA-Z0-9]{9}$/, alternating: true })).toEqual([])
+    // The same in every request, or the prompt's cache is lost.
+    expect(JSON.stringify(body([...messages, user('z')], { server: 'mistral' }))).toContain(ids[1])
+  })
+
+  it('whose templates know only turns gets turns', () => {
+    const messages = [
+      ...[
+        assistant([text('Welcome')]),
+        user('One'),
+        user('Two'),
+        assistant([text('Hm')]),
+        assistant([call(1, 'c')]),
+      ],
+      ...[results(result(1)), user('Hurry')],
+    ]
+    const sent = body(messages, { server: 'vllm' })
+    expect(brokenChatRules(sent, { alternating: true })).toEqual([])
+    expect(sent.messages.map(({ role, content }: Loose) => [role, content])).toEqual([
+      ['system', 'Be brief.'],
+      ['user', '(The conversation begins here.)'],
+      ['assistant', 'Welcome'],
+      ['user', 'One\n\nTwo'],
+      ['assistant', 'Hm'],
+      ['tool', '21 degrees'],
+      ['assistant', '(The results are in.)'],
+      ['user', 'Hurry'],
+    ])
+  })
+
+  it('that obeys no choice of tools is not told of one: forcing is warned of, forbidding offers none', () => {
+    expect(warned({ server: 'ollama' }, { toolChoice: { type: 'any' } })).toMatchObject({
+      ...{ warnings: ['tool_choice'], sent: { tools: [{}] } },
+    })
+    const none = warned({ server: 'ollama' }, { toolChoice: { type: 'none' } })
+    expect(none.warnings).toEqual([])
+    expect(none.sent).not.toHaveProperty('tools')
+  })
+
+  it('that cannot make one call at a time, hold an answer to a schema, or be strict, is warned of', () => {
+    const outputSchema = { type: 'object', properties: {} }
+    const { sent, warnings } = warned(
+      { server: 'deepseek', strictTools: true },
+      { parallelToolCalls: false, outputSchema },
+    )
+    expect(warnings.toSorted()).toEqual(['output_schema', 'parallel_tool_calls', 'schema'])
+    expect(sent).not.toHaveProperty('parallel_tool_calls')
+    expect(sent).not.toHaveProperty('response_format')
+    expect(sent.tools[0].function).not.toHaveProperty('strict')
+  })
+
+  it('may be told of way by way', () => {
+    const sent = body([user('x')], { server: 'mistral', ways: { streamUsage: true } })
+    expect(sent).toHaveProperty('stream_options')
+  })
+})
+
+it('an answer that has to fit a schema is asked for, strictly where the schema allows it', () => {
+  const outputSchema = { type: 'object', properties: { sum: { type: 'number' } }, required: ['sum'] }
+  const format = (given: Given, schema: Loose = outputSchema) =>
+    body([user('x')], given, { outputSchema: schema }).response_format
+  expect(format({})).toEqual({
+    type: 'json_schema',
+    json_schema: { name: 'answer', strict: true, schema: { ...outputSchema, additionalProperties: false } },
+  })
+  const loose = { type: 'object', properties: { sum: { type: 'number' } } }
+  expect(format({}, loose).json_schema).toEqual({ name: 'answer', strict: false, schema: loose })
+  expect(format({ server: 'groq' }).json_schema).toEqual({ name: 'answer', schema: outputSchema })
+})
+
+const capital = {
+  ...{ name: 'get_capital', description: '' },
+  inputSchema: {
+    ...{ type: 'object', properties: { country: { type: 'string' } } },
+    ...{ required: ['country'], additionalProperties: false },
+  },
+}
+const question = user('What is the capital of the UK? Use the tool, then answer.')
+const weather = (name: string, description: string, properties: object) => ({
+  ...{ name, description },
+  inputSchema: {
+    type: 'object',
+    properties,
+    required: Object.keys(properties),
+    additionalProperties: false,
+  } as Loose,
+})
+
+/** What was asked when a recording was made, in our words. */
+const askedBy: { readonly [path: string]: Parameters<typeof body> } = {
+  'openai-chat/gpt5-moderation-chunk': [
+    [user('What is the capital of France?')],
+    { modelId: 'gpt-5', extraBody: { moderation: { model: 'omni-moderation-latest' } } },
+    { instructions: '' },
+  ],
+  'openai-chat/one-tool-many-deltas': [
+    [user('What is 1231 * 2331?')],
+    { modelId: 'gpt-4o-mini' },
+    {
+      instructions: '',
+      tools: [
+        {
+          ...{ name: 'multiply', description: 'Multiply two numbers.' },
+          inputSchema: {
+            ...{ type: 'object', properties: { a: { type: 'integer' }, b: { type: 'integer' } } },
+            required: ['a', 'b'],
+          },
+        },
+      ],
+    },
+  ],
+  'openai-chat/one-tool-usage': [
+    [question],
+    { modelId: 'gpt-4o-mini', strictTools: true },
+    { instructions: '', tools: [capital] },
+  ],
+  'openai-chat/parallel-tools-otel': [
+    [user("What's the weather in Seattle and San Francisco today?")],
+    { modelId: 'gpt-4o-mini' },
+    {
+      instructions: "You're a helpful assistant.",
+      tools: [
+        weather('get_current_weather', 'Get the current weather in a given location', {
+          location: { type: 'string', description: 'The city and state, e.g. Boston, MA' },
+        }),
+      ],
+    },
+  ],
+  'openai-chat/text-usage': [
+    [
+      question,
+      assistant([
+        call(1, 'call_ZR5UUuTt3pf61kjwAJIYdVMj', { name: 'get_capital', input: { country: 'UK' } }),
+      ]),
+      results(result(1, { name: 'get_capital', content: [{ type: 'text', text: 'London' }] })),
+    ],
+    { modelId: 'gpt-4o-mini', strictTools: true },
+    { instructions: '', tools: [capital] },
+  ],
+  'openai-compatible/ollama-v1-gpt-oss-tool': [
+    [user("What's the weather in Berlin? (52.5200, 13.4050)")],
+    { modelId: 'gpt-oss:120b', server: 'ollama' },
+    {
+      instructions: '',
+      tools: [
+        {
+          ...{ name: 'weather', description: 'Gets current weather for a location' },
+          inputSchema: {
+            ...weather('', '', {
+              latitude: { type: 'string', description: 'Latitude (e.g., 52.5200)' },
+              longitude: { type: 'string', description: 'Longitude (e.g., 13.4050)' },
+            }).inputSchema,
+            strict: true,
+          },
+        },
+      ],
+    },
+  ],
+  'openai-compatible/openrouter-mid-stream-error': [
+    [user('Hello there')],
+    {
+      modelId: 'minimax/minimax-m2:free',
+      server: 'openrouter',
+      ways: { maxTokensField: 'max_completion_tokens' },
+    },
+    { instructions: '', maxOutputTokens: 10 },
+  ],
+  'openai-compatible/vllm-text-length': [
+    [user('Tell me a joke about OpenTelemetry')],
+    {
+      ...{ modelId: 'facebook/opt-125m', server: 'vllm', ways: { streamUsage: false } },
+      extraBody: { n: 1, temperature: 0.7 },
+    },
+    { instructions: 'You are a helpful assistant ', maxOutputTokens: 20 },
+  ],
+}
+
+/** A body without what says nothing: blanks, and a choice that holds anyway. */
+function essence({ tool_choice: choice, ...rest }: Loose): Loose {
+  const whole = { ...rest, ...(choice !== 'auto' && { tool_choice: choice }) }
+  return JSON.parse(JSON.stringify(whole, (_, value) => (value === '' ? undefined : value)))
+}
+
+// The recordings belong to their sources and are not in the repository; the title says when they are not there.
+describe.skipIf(missing)(`a request that was recorded${missing ? ` (${missing})` : ''}`, () => {
+  it.each(Object.keys(askedBy))('%s is asked as it was then', (path) => {
+    const [folder, name] = path.split('/')
+    const ours = body(...askedBy[path]!)
+    expect(essence(ours)).toEqual(essence(recordedRequest(`${name}.request.json`, folder!)))
+    expect(brokenChatRules(ours)).toEqual([])
+  })
+})
