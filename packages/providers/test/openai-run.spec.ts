@@ -1,0 +1,222 @@
+import { createRuntime, defineAgent, evolve, memoryLedger, transcript } from '@tallystick/core'
+import type { Run, RunResult, RunState, RuntimeEvent } from '@tallystick/core'
+import { checkLaws, testTool } from '@tallystick/core/testing'
+import { describe, expect, it } from 'vitest'
+import { allQuirks } from '../src/openai-chat/quirks.ts'
+import { requestRenderer as chatRenderer } from '../src/openai-chat/request.ts'
+import { requestRenderer } from '../src/openai-responses/request.ts'
+import { brokenChatRules } from './kit/chat-rules.ts'
+import { request } from './kit/collect.ts'
+import { serve, type Answer, type Loopback } from './kit/loopback.ts'
+import type { Loose } from './kit/loose.ts'
+import { ManualClock } from './kit/manual-clock.ts'
+import {
+  args,
+  callPieces,
+  content,
+  counted,
+  created,
+  finish,
+  functionCall,
+  incomplete,
+  added,
+  message,
+  reasoning,
+  role,
+} from './kit/openai-streams.ts'
+import { type WireUnderTest, wires } from './kit/openai-wires.ts'
+import { forbidUnhandledRejections } from './kit/quiet.ts'
+import { brokenResponsesRules } from './kit/responses-rules.ts'
+
+forbidUnhandledRejections()
+
+interface Told {
+  readonly server: Loopback
+  readonly result: RunResult
+  readonly events: readonly RuntimeEvent[]
+}
+
+type Watch = (event: RuntimeEvent, run: Run) => void
+
+/** A run of the real runtime against these answers. `watch` sees each event as it is recorded. */
+async function run(wire: WireUnderTest, answers: readonly Answer[], watch: Watch = () => {}): Promise<Told> {
+  const server = await serve(...answers)
+  const clock = new ManualClock()
+  const model = wire.make({ apiKey: 'k', baseURL: server.url })
+  const tools = ['get_weather', 'get_time'].map((name) => testTool({ name }))
+  const agent = defineAgent({ name: 'assistant', instructions: 'Be brief.', model, tools })
+  const ledger = memoryLedger()
+  const runtime = createRuntime({
+    ledger,
+    agents: [agent],
+    host: { clock, random: () => 0.5, report: () => {} },
+  })
+  const started = runtime.run(agent, 'Weather?')
+  started.events$.subscribe((event) => {
+    watch(event, started)
+    if (event.type === 'model_stream_failed' && event.retryAt !== undefined) {
+      // The timer is set when the event has been heard.
+      const waitMs = event.retryAt - clock.now()
+      setImmediate(() => clock.advance(waitMs))
+    }
+  })
+  const result = await started.result
+  const events: RuntimeEvent[] = []
+  for await (const event of ledger.read(started.id)) events.push(event)
+  return { server, result, events }
+}
+
+/** What differs between the wires in a story. */
+interface Pieces {
+  readonly cutInACall: readonly object[]
+  readonly atItsLimit: readonly object[]
+  readonly begun: readonly object[]
+  readonly rules: (body: Loose) => string[]
+  /** The body that a run would send if it went on from here. */
+  readonly next: (state: RunState) => Loose
+}
+
+const common = {
+  ...{ modelId: 'gpt-test', provider: 'openai', strictTools: false, customTools: {}, toolFields: {} },
+  warn: () => {},
+}
+const responsesCut = [
+  ...[created(), ...reasoning(0, 'ZW5j'), ...functionCall(1, 'call_1', 'get_weather', '{"city":"Seoul"}')],
+  ...[added(2, { type: 'function_call', id: 'fc_2', call_id: 'call_2', name: 'get_time', arguments: '' })],
+  args(2, '{"zone": "As'),
+]
+const chatCut = [
+  ...[role, ...callPieces(0, 'call_1', 'get_weather', '{"city":"Seoul"}')],
+  ...callPieces(1, 'call_2', 'get_time', '{"zone": "As'),
+]
+const piecesOf: { readonly [wire: string]: Pieces } = {
+  Responses: {
+    cutInACall: counted(responsesCut),
+    atItsLimit: counted(responsesCut, incomplete('max_output_tokens')),
+    begun: counted(created(), reasoning(0, 'ZW5j'), message(1, 'It ').slice(0, -2)),
+    rules: (body) => brokenResponsesRules(body),
+    next: (state) => {
+      const settings = { ...common, state: 'none' as const, providerTools: [], approvalTool: 'mcp_approval' }
+      return requestRenderer(settings)({ ...request, messages: transcript(state) }, {}).body
+    },
+  },
+  'Chat Completions': {
+    cutInACall: chatCut,
+    atItsLimit: [...chatCut, finish('length')],
+    begun: [role, content('It ')],
+    rules: (body) => brokenChatRules(body),
+    next: (state) => {
+      const settings = { ...common, quirks: allQuirks('openai', undefined) }
+      return chatRenderer(settings)({ ...request, messages: transcript(state) }).body
+    },
+  },
+}
+
+function storiesOf(wire: WireUnderTest): { readonly [title: string]: () => Promise<Told> } {
+  const { cutInACall, atItsLimit, begun } = piecesOf[wire.name]!
+  const whole: Answer = { pieces: [wire.bytes(wire.rich)] }
+  const answer: Answer = { pieces: [wire.bytes(wire.hello)] }
+  const records = (events: readonly object[]) => events.map((event) => wire.record(event))
+  const broken = [...cutInACall, wire.failing('server_error', 'Oops')]
+  return {
+    'that calls tools and answers': () => run(wire, [whole, answer]),
+    'whose reply is cut at its token limit, inside a call': () =>
+      run(wire, [{ pieces: records(atItsLimit) }, answer]),
+    'whose reply breaks off inside a call, and is asked for again': () =>
+      run(wire, [{ pieces: records(broken) }, whole, answer]),
+    'whose every reply breaks off': () => run(wire, [{ pieces: records(cutInACall) }]),
+    'that is cancelled in the middle of a word': () =>
+      run(wire, [{ pieces: records(begun), ending: 'stall' }], (event, started) => {
+        if (event.type === 'assistant_text_delta') started.cancel('enough')
+      }),
+    'that meets a full context': () =>
+      run(wire, [
+        {
+          ...{ status: 400, headers: { 'content-type': 'application/json' } },
+          pieces: [JSON.stringify({ error: { code: 'context_length_exceeded', message: 'Too long' } })],
+        },
+      ]),
+  }
+}
+
+describe.each(wires)('a run over $name', (wire) => {
+  const stories = storiesOf(wire)
+  const { rules, next } = piecesOf[wire.name]!
+
+  it.each(Object.keys(stories))(
+    '%s breaks no law, and sends nothing that the vendor refuses',
+    async (title) => {
+      const { server, events } = await stories[title]!()
+      expect(checkLaws(events)).toEqual([])
+      expect(server.arrivals.map(({ body }) => rules(body))).toEqual(server.arrivals.map(() => []))
+    },
+  )
+
+  it.each(Object.keys(stories))(
+    '%s could go on from any of its events with a request that the vendor takes',
+    async (title) => {
+      const { events } = await stories[title]!()
+      let state: RunState | undefined
+      const refused = events.flatMap((event) => {
+        state = evolve(state, event)
+        return rules(next(state)).map((rule) => `${event.seq} ${event.type}: ${rule}`)
+      })
+      expect(refused).toEqual([])
+    },
+  )
+
+  it('sends the reply back with the results behind it, and answers', async () => {
+    const { server, result } = await stories['that calls tools and answers']!()
+    expect(result).toMatchObject({ status: 'done', reason: 'answered', text: 'Hello' })
+    expect(result.usage).toMatchObject({ inputTokens: 120 + 12, outputTokens: 64 + 20, cacheReadTokens: 100 })
+    const sent = server.arrivals[1]!.body
+    const items: Loose[] = sent['input'] ?? sent['messages']
+    expect(items.map((item) => item.type ?? item.role)).toEqual(
+      wire.name === 'Responses'
+        ? [
+            ...[
+              'user',
+              'reasoning',
+              'web_search_call',
+              'reasoning',
+              'message',
+              'function_call',
+              'function_call',
+            ],
+            ...['function_call_output', 'function_call_output'],
+          ]
+        : ['system', 'user', 'assistant', 'tool', 'tool'],
+    )
+    expect(
+      items.slice(-2).map((item) => [item.call_id ?? item.tool_call_id, item.output ?? item.content]),
+    ).toEqual([
+      ['call_1', '{"city":"Seoul","days":3}'],
+      ['call_2', '{}'],
+    ])
+  })
+
+  it('runs no call of a reply that was cut', async () => {
+    const { events } = await stories['whose reply is cut at its token limit, inside a call']!()
+    const types = events.map(({ type }) => type)
+    expect(types).toContain('tool_request_ready')
+    expect(types).not.toContain('tool_started')
+  })
+
+  it('tries a broken reply again, and never splices the two', async () => {
+    const { events, result, server } =
+      await stories['whose reply breaks off inside a call, and is asked for again']!()
+    expect(events.filter(({ type }) => type === 'model_stream_failed')).toMatchObject([
+      { failure: { class: 'server', retryable: true } },
+    ])
+    expect(server.arrivals[1]?.body).toEqual(server.arrivals[0]?.body)
+    expect(result.text).toBe('Hello')
+  })
+
+  it.each([
+    ['whose every reply breaks off', 'model_failed'],
+    ['that is cancelled in the middle of a word', 'cancelled'],
+    ['that meets a full context', 'context_overflow'],
+  ])('%s ends as %s', async (title, reason) => {
+    expect((await stories[title]!()).result).toMatchObject({ status: 'done', reason })
+  })
+})
