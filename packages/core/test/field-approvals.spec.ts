@@ -4,6 +4,7 @@ import {
   evolve,
   textOf,
   transcript,
+  type CommandReceipt,
   type Ledger,
   type LedgerConflictError,
   type RunResult,
@@ -17,6 +18,7 @@ import {
   type ScriptedStep,
   type TestTool,
 } from '@tallystick/core/testing'
+import { converse, newProcess, nextRequest, readable } from './conversation.ts'
 import { checkedRun, ofType, stage, type Stage, type StageOptions } from './stage.ts'
 
 const steps: readonly ScriptedStep[] = [
@@ -38,13 +40,13 @@ const payInto = (log: string[]): TestTool =>
 
 /** One more process on the same ledger, which plays the script from behind the call. */
 const another = (ledger: Ledger, log: string[], options: StageOptions = {}): Stage =>
-  stage({ ledger, steps: steps.slice(1), tools: [payInto(log)], ...options })
+  newProcess({ ledger, steps: steps.slice(1), tools: [payInto(log)], ...options })
 
 /** A run that waits for a person, and the world that it would act on. */
 async function waiting(): Promise<{ first: Stage; rest: RunResult; log: string[]; toolCallId: string }> {
   const log: string[] = []
-  const first = stage({ steps, tools: [payInto(log)] })
-  const rest = await first.play()
+  const first = newProcess({ steps, tools: [payInto(log)] })
+  const rest = await converse(first)
   expect(rest).toMatchObject({ status: 'suspended', pendingApprovals: [{ name: 'pay' }] })
   return { first, rest, log, toolCallId: rest.pendingApprovals[0]!.toolCallId }
 }
@@ -59,6 +61,13 @@ function resultsIn(events: readonly RuntimeEvent[]): readonly string[] {
       : [],
   )
 }
+
+/** What became of a decision, in one word. */
+const fateOf = async (receipt: Promise<CommandReceipt>): Promise<string> =>
+  await receipt.then(
+    (answer) => (answer.accepted ? 'accepted' : answer.code),
+    (error: LedgerConflictError) => error.code,
+  )
 
 async function turns(count: number): Promise<void> {
   for (let turn = 0; turn < count; turn++) await Promise.resolve()
@@ -116,6 +125,76 @@ describe('one approval', () => {
     }
     // Both ways of racing were met: the one shut the other out, and the other found the work done.
     expect(seen).toEqual(new Set(['LedgerConflictError and Paid.', 'Paid. and Paid.']))
+  })
+
+  it('that two processes each decide is decided once: the one that came first is obeyed, and the other is told', async () => {
+    const told = new Set<string>()
+    const outcomes = new Set<string>()
+    for (const second of ['approve', 'deny'] as const) {
+      for (let ahead = 0; ahead < 60; ahead++) {
+        const { first, rest, log, toolCallId } = await waiting()
+        const one = another(first.ledger, log, { clock: first.clock }).runtime.resume(rest.runId)
+        const fates = [fateOf(one.approve(toolCallId, { by: 'ada' }))]
+        await turns(ahead)
+        const two = another(first.ledger, log, { clock: first.clock }).runtime.resume(rest.runId)
+        fates.push(fateOf(two[second](toolCallId, { by: 'bob', reason: 'too dear' })))
+        told.add((await first.settle(Promise.all(fates))).join(', '))
+        await first.settle(Promise.allSettled([one.result, two.result]))
+        const events = await first.eventsOf(rest.runId)
+        expect(ofType(events, 'approval_decided')).toMatchObject([{ by: 'ada', approved: true }])
+        expect({ ahead, log }).toEqual({ ahead, log: ['paid 5'] })
+        for (const result of resultsIn(events)) outcomes.add(result.split(':')[0]!)
+      }
+    }
+    // A process that is relieved while the tool runs cannot say how it ended: the model is told, and nothing runs again.
+    expect(outcomes).toEqual(new Set(['success', 'interrupted']))
+    // So is whoever decided in it to look: what became of the decision is on record.
+    expect([...told].toSorted()).toEqual([
+      ...['accepted, ledger_conflict', 'accepted, run_finished', 'ledger_conflict, not_awaiting_approval'],
+    ])
+  })
+
+  it('that is given again behind the end, or twice in one process, is refused, and nothing runs', async () => {
+    const { first, rest, log, toolCallId } = await waiting()
+    const handles = [first.runtime.resume(rest.runId), first.runtime.resume(rest.runId)]
+    const receipts = handles.map((run) => fateOf(run.approve(toolCallId, { by: 'ada' })))
+    expect(await first.settle(Promise.all(receipts))).toEqual(['accepted', 'not_awaiting_approval'])
+    await first.settle(Promise.all(handles.map((run) => run.result)))
+    const later = another(first.ledger, log, { clock: first.clock })
+    const again = later.runtime.resume(rest.runId).approve(toolCallId, { by: 'ada' })
+    expect(await later.settle(fateOf(again))).toBe('run_finished')
+    expect([log, later.model.requests]).toEqual([['paid 5'], []])
+  })
+
+  it('is of one call in one run: a conversation that is sent on again runs nothing again, and asks anew', async () => {
+    const { first, rest, log, toolCallId } = await waiting()
+    const run = first.runtime.resume(rest.runId)
+    await first.settle(run.approve(toolCallId, { by: 'ada' }))
+    await first.settle(run.result)
+    expect(readable(await nextRequest(first))).toContain('pay success: paid')
+    const next = another(first.ledger, log, { clock: first.clock, steps })
+    const again = await converse(next, 'The same again.')
+    expect(again).toMatchObject({ status: 'suspended', pendingApprovals: [{ name: 'pay' }] })
+    const handle = next.runtime.resume(again.runId)
+    expect(await next.settle(fateOf(handle.approve(toolCallId, { by: 'ada' })))).toBe('unknown_call')
+    expect(log).toEqual(['paid 5'])
+  })
+
+  it('that a branch begins before stays with its run: the branch runs nothing, the run goes on', async () => {
+    const { first, rest, log, toolCallId } = await waiting()
+    const { runtime, agent, model, settle } = another(first.ledger, log, { clock: first.clock })
+    const from = { runId: rest.runId, atSeq: rest.seq }
+    const branch = runtime.run(agent, 'Forget it.', { sessionId: 'branch', from })
+    expect(await settle(branch.result)).toMatchObject({ reason: 'answered', toolCalls: 0 })
+    expect(readable(model.requests[0]!.messages)).toEqual([
+      ...['user: Go.', 'asks pay', 'pay skipped: This call was not run.', 'user: Forget it.'],
+    ])
+    expect(await settle(fateOf(branch.approve(toolCallId, { by: 'ada' })))).toBe('run_finished')
+    expect(log).toEqual([])
+    const run = another(first.ledger, log, { clock: first.clock }).runtime.resume(rest.runId)
+    expect(await settle(fateOf(run.approve(toolCallId, { by: 'ada' })))).toBe('accepted')
+    expect(await settle(run.result)).toMatchObject({ reason: 'answered' })
+    expect(log).toEqual(['paid 5'])
   })
 
   it('that was recorded holds in a new process with nothing in memory', async () => {
