@@ -1,4 +1,3 @@
-import { ProviderError } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
 import { callsOf, deltasOf, finished, lastUsage, textShown } from './kit/collect.ts'
 import { carriedAs, foldChat } from './kit/openai-fold.ts'
@@ -185,7 +184,7 @@ describe('calls', () => {
       }),
     ],
   ])('that a server sends %s stay apart', (_, ...chunks) => {
-    expect(calls(...chunks)).toEqual([
+    expect(calls(...(chunks as object[]))).toEqual([
       ['c1', 'a', { x: 1 }],
       ['c2', 'b', { y: 2 }],
     ])
@@ -290,82 +289,6 @@ describe('calls', () => {
   })
 })
 
-describe('the end', () => {
-  const call = callPieces(0, 'c1', 'a', '{}')
-  it.each([
-    ['stop', [], 'end'],
-    ['stop', call, 'tool_use'],
-    ['tool_calls', call, 'tool_use'],
-    ['tool_calls', [], 'end'],
-    ['function_call', call, 'tool_use'],
-    ['eos_token', [], 'end'],
-    ['length', [], 'max_tokens'],
-    ['length', call, 'max_tokens'],
-    ['model_length', [], 'context_exceeded'],
-    ['content_filter', [], 'content_filtered'],
-    ['tired', [], 'other'],
-    ['toString', [], 'other'],
-  ])('%s behind %j is %s', (raw, chunks, stopReason) => {
-    const { signals } = foldChat([role, content('x'), ...chunks, finish(raw)])
-    expect(finished(signals)).toMatchObject({ stopReason, rawStopReason: raw })
-  })
-
-  it('that is told twice is the last one, and usage may come with it, behind it or not at all', () => {
-    const late = foldChat([role, content('x'), choice({ content: '' }, 'stop'), finish('stop')])
-    expect(finished(late.signals)?.stopReason).toBe('end')
-    expect(lastUsage(late.signals)).toBeUndefined()
-    const together = chunk([{ index: 0, delta: {}, finish_reason: 'stop' }], { usage: { prompt_tokens: 1 } })
-    expect(lastUsage(foldChat([role, together]).signals)).toEqual({ inputTokens: 1 })
-  })
-
-  it.each([
-    ['a usage chunk without choices', { id: 'chatcmpl-1', usage: { prompt_tokens: 4 } }],
-    ['choices that are null', { id: 'chatcmpl-1', choices: null, usage: { prompt_tokens: 4 } }],
-    ['usage where Groq used to put it', chunk([], { x_groq: { usage: { prompt_tokens: 4 } } })],
-  ])('reads %s', (_, last) => {
-    expect(lastUsage(foldChat([role, content('x'), finish('stop'), last]).signals)).toEqual({
-      inputTokens: 4,
-    })
-  })
-
-  it('of a cut reply does not report its last call when its input cannot be read, or never began', () => {
-    const first = callPieces(0, 'c1', 'a', '{"x":1}')
-    for (const text of ['{"y": ', '', ' ']) {
-      const { signals } = foldChat([role, ...first, ...callPieces(1, 'c2', 'b', text), finish('length')])
-      expect(callsOf(signals).map(({ providerCallId }) => providerCallId)).toEqual(['c1'])
-      expect(finished(signals)?.parts).toHaveLength(1)
-    }
-  })
-
-  it('that never comes is no end, unless the server is known to leave it out', () => {
-    const cut = [role, content('x')]
-    expect(foldChat(cut)).toMatchObject({ whole: false })
-    const kimi = foldChat([...cut, ...call], { finishReasonOptional: true })
-    expect(finished(kimi.signals)).toMatchObject({ stopReason: 'tool_use' })
-    expect(finished(kimi.signals)).not.toHaveProperty('rawStopReason')
-    expect(foldChat([role], { finishReasonOptional: true })).toMatchObject({ whole: false })
-  })
-
-  it.each([
-    ['error', 'server'],
-    ['insufficient_system_resource', 'overloaded'],
-  ])('%s is a reply that the server gave up', (raw, failureClass) => {
-    const { error, signals } = foldChat([role, content('x'), finish(raw)])
-    expect(error).toMatchObject({ class: failureClass, retryable: true })
-    expect(finished(signals)).toBeUndefined()
-  })
-
-  it('that an error follows is none', () => {
-    const { error } = foldChat([
-      role,
-      content('x'),
-      finish('length'),
-      { error: { code: 502, message: 'Upstream' } },
-    ])
-    expect(error).toMatchObject({ class: 'server', retryable: true })
-  })
-})
-
 describe('odd chunks', () => {
   it('a first chunk of Azure, without choices, id or model, begins nothing', () => {
     const azure = { id: '', model: '', choices: [], prompt_filter_results: [{ prompt_index: 0 }] }
@@ -394,27 +317,5 @@ describe('odd chunks', () => {
     const { signals } = foldChat([chunk([{ delta: { content: 'x' }, finish_reason: 'stop' }])])
     expect(textShown(signals)).toBe('x')
     expect(finished(signals)?.stopReason).toBe('end')
-  })
-})
-
-describe('a stream that two replies share', () => {
-  const second = (made: object) => ({ ...made, id: 'chatcmpl-2' })
-
-  it('fails where the second begins, and reports no call', () => {
-    const { signals, error } = foldChat([
-      ...[role, ...callPieces(0, 'c1', 'a', '{"x":'), second(role)],
-      ...[...callPieces(0, 'c2', 'a', '{"x":1}').map(second), second(finish('tool_calls'))],
-    ])
-    expect(error).toBeInstanceOf(ProviderError)
-    expect(error).toMatchObject({ class: 'protocol', retryable: true })
-    expect(callsOf(signals)).toEqual([])
-  })
-
-  it('is none where a gateway gives every chunk an id of its own', () => {
-    const rotated = [role, role, content('x'), finish('stop')].map((one, index) => ({
-      ...one,
-      id: `id-${index}`,
-    }))
-    expect(foldChat(rotated)).toMatchObject({ whole: true })
   })
 })

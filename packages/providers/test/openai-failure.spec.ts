@@ -18,7 +18,12 @@ const errorBody = (
   type: string | null = 'invalid_request_error',
 ) => JSON.stringify({ error: { message, type, param: null, code } })
 
-async function refused(status: number, body: string, headers: Record<string, string> = {}, make = openai) {
+async function refused(
+  status: number,
+  body: string,
+  headers: Record<string, string> = {},
+  make: typeof openai | typeof openaiChat = openai,
+) {
   const json: Answer = {
     status,
     pieces: [body],

@@ -1,8 +1,9 @@
-import type { AssistantMessage, AssistantPart, Message, Model, ToolCallId } from '@tallystick/core'
+import type { Message, Model } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
 import { openai, openaiChat } from '../src/openai/index.ts'
+import { answersTo, recordedReply } from './kit/answered.ts'
 import { callsOf, collect, finished, lastUsage, request, textShown } from './kit/collect.ts'
-import { result, results, user } from './kit/history.ts'
+import { user } from './kit/history.ts'
 
 const modelId = process.env['OPENAI_MODEL'] ?? 'gpt-5.4-mini'
 const skipped = process.env['OPENAI_API_KEY'] ? '' : ' (skipped: no OPENAI_API_KEY)'
@@ -18,27 +19,8 @@ const tools = [
 
 /** The history behind a reply that called tools, each answered with the sun. */
 function sunny(model: Model, question: Message, reply: NonNullable<ReturnType<typeof finished>>): Message[] {
-  let ordinal = 0
-  const parts = reply.parts.map(({ part: _, ...part }): AssistantPart => {
-    if (part.type !== 'tool_call') return part
-    ordinal += 1
-    return { ...part, toolCallId: `call_${'a'.repeat(32)}_1_1_${ordinal}` as ToolCallId }
-  })
-  const { provider, api } = model
-  const assistant: AssistantMessage = {
-    ...{
-      role: 'assistant',
-      parts,
-      model: { provider, api, modelId },
-      stopReason: reply.stopReason,
-      partial: false,
-    },
-  }
-  const content = [{ type: 'text' as const, text: 'Sunny, 21 degrees.' }]
-  const answers = Array.from({ length: ordinal }, (_, place) =>
-    result(place + 1, { name: 'weather/now', content }),
-  )
-  return [question, assistant, results(...answers)]
+  const recorded = recordedReply(model, reply)
+  return [question, recorded, { role: 'tool', results: answersTo(recorded, () => 'Sunny, 21 degrees.') }]
 }
 
 const made: readonly (readonly [string, () => Model])[] = [

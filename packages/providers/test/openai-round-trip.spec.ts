@@ -1,6 +1,7 @@
-import type { AssistantMessage, AssistantPart, Message, Model, ToolCallId } from '@tallystick/core'
+import type { Message, Model } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
 import { openai, openaiChat } from '../src/openai/index.ts'
+import { answersTo, recordedReply } from './kit/answered.ts'
 import { chatBytes, sseBytes } from './kit/bytes.ts'
 import { brokenChatRules } from './kit/chat-rules.ts'
 import { chatReadings } from './kit/chat-readings.ts'
@@ -19,28 +20,10 @@ const goodbye = {
 
 /** The history once a reply has been recorded and its calls answered, as the runtime makes it. */
 function answered(model: Model, reply: NonNullable<ReturnType<typeof finished>>, turn: number): Message[] {
-  let ordinal = 0
-  const parts = reply.parts.map(({ part: _, ...part }): AssistantPart => {
-    if (part.type !== 'tool_call') return part
-    ordinal += 1
-    return { ...part, toolCallId: `call_${'0'.repeat(32)}_${turn}_1_${ordinal}` as ToolCallId }
-  })
-  const { provider, api, modelId } = model
-  const { stopReason } = reply
-  const ref = { provider, api, modelId }
-  const assistant: AssistantMessage = { role: 'assistant', parts, model: ref, stopReason, partial: false }
-  const results = parts.flatMap((part) =>
-    part.type === 'tool_call'
-      ? [
-          {
-            ...{ toolCallId: part.toolCallId, name: part.name, outcome: 'success' as const },
-            content: [{ type: 'text' as const, text: `answer of ${part.providerCallId}` }],
-          },
-        ]
-      : [],
-  )
+  const recorded = recordedReply(model, reply, turn * 10)
+  const results = answersTo(recorded, (id) => `answer of ${id}`)
   const next: Message = { role: 'user', parts: [{ type: 'text', text: 'Go on.' }] }
-  return [assistant, ...(results.length > 0 ? [{ role: 'tool' as const, results }] : [next])]
+  return [recorded, results.length > 0 ? { role: 'tool', results } : next]
 }
 
 /** Plays the recordings as one conversation, and answers each request that was made on the way. */
@@ -111,7 +94,9 @@ describe.skipIf(missing)(`a conversation that goes on${missing ? ` (${missing})`
     'gives back every item of %s as it came',
     async (file) => {
       const [, second] = await conversation('responses', [{ folder: 'openai-responses', file }])
-      const sent = second.input.filter((item: Loose) => item.role !== 'user' && !/_output$/.test(item.type))
+      const sent = second.input.filter(
+        (item: Loose) => item.role !== 'user' && !item.type.endsWith('_output'),
+      )
       expect(sent).toEqual(itemsOf(file).map(withoutOdds))
     },
   )
@@ -130,5 +115,9 @@ function itemsOf(file: string): Loose[] {
 /** Token odds are no part of what was said. */
 function withoutOdds(item: Loose): Loose {
   if (item.type !== 'message') return item
-  return { ...item, content: item.content.map(({ logprobs: _, ...part }: Loose) => part) }
+  const content = item.content.map((one: Loose) => {
+    const { logprobs: _, ...part } = one
+    return part
+  })
+  return { ...item, content }
 }

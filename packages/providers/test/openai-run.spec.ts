@@ -127,7 +127,7 @@ function storiesOf(wire: WireUnderTest): { readonly [title: string]: () => Promi
     'whose every reply breaks off': () => run(wire, [{ pieces: records(cutInACall) }]),
     'that is cancelled in the middle of a word': () =>
       run(wire, [{ pieces: records(begun), ending: 'stall' }], (event, started) => {
-        if (event.type === 'assistant_text_delta') started.cancel('enough')
+        if (event.type === 'assistant_text_delta') void started.cancel('enough')
       }),
     'that meets a full context': () =>
       run(wire, [

@@ -1,6 +1,7 @@
-import type { AssistantMessage, AssistantPart, Message, ModelRequest, ToolCallId } from '@tallystick/core'
+import type { Message, ModelRequest } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
 import { openai, type OpenAIOptions, type OpenAIWarning } from '../src/openai/index.ts'
+import { answersTo, recordedReply } from './kit/answered.ts'
 import { sseBytes } from './kit/bytes.ts'
 import { collect, finished, request, textShown } from './kit/collect.ts'
 import { user } from './kit/history.ts'
@@ -35,38 +36,15 @@ async function talk(options: OpenAIOptions, ...answers: Answer[]) {
     ...{ apiKey: 'k', baseURL: server.url, onWarning: (warning) => warnings.push(warning) },
     ...options,
   })
-  const { provider, api, modelId } = model
   const history: Message[] = []
-  let calls = 0
   const ask = async (...messages: Message[]) => {
     history.push(...messages)
     const { signals, failure } = await collect(model, { ...request, messages: [...history] })
     const whole = finished(signals)
     if (!whole) return { failure, text: textShown(signals) }
-    const parts = whole.parts.map(({ part: _, ...part }): AssistantPart => {
-      if (part.type !== 'tool_call') return part
-      calls += 1
-      return { ...part, toolCallId: `call_${'0'.repeat(32)}_1_1_${calls}` as ToolCallId }
-    })
-    const { stopReason } = whole
-    const ref = { provider, api, modelId }
-    history.push({
-      role: 'assistant',
-      parts,
-      model: ref,
-      stopReason,
-      partial: false,
-    } satisfies AssistantMessage)
-    const results = parts.flatMap((part) =>
-      part.type === 'tool_call'
-        ? [
-            {
-              ...{ toolCallId: part.toolCallId, name: part.name, outcome: 'success' as const },
-              content: [{ type: 'text' as const, text: 'sunny' }],
-            },
-          ]
-        : [],
-    )
+    const recorded = recordedReply(model, whole, history.length * 10)
+    const results = answersTo(recorded, () => 'sunny')
+    history.push(recorded)
     if (results.length > 0) history.push({ role: 'tool', results })
     return { failure, text: textShown(signals) }
   }

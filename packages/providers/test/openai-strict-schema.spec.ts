@@ -56,7 +56,7 @@ describe('a schema that fits', () => {
     ['not', { type: 'string', not: { const: '' } }, 'not at #/properties/x was left out'],
     ['oneOf', { oneOf: [text, { type: 'null' }] }, 'oneOf at #/properties/x was sent as anyOf'],
   ])('loses %s, and says so', (_, inner, note) => {
-    const { schema, strict, notes } = fitSchema(object({ x: inner as JsonObject }), 'refused')
+    const { schema, strict, notes } = fitSchema(object({ x: inner }), 'refused')
     expect([strict, notes]).toEqual([true, [note]])
     expect(brokenSchema(schema)).toEqual([])
   })
@@ -90,9 +90,9 @@ describe('a schema that does not fit', () => {
     ['a root that is no object', { type: 'array', items: text }],
     ['a property that may be left out', object({ x: text }, [])],
   ])('because of %s goes as it is, and says why', (_, given) => {
-    const { schema, strict, notes } = fitSchema(given as JsonObject, 'refused')
+    const { schema, strict, notes } = fitSchema(given, 'refused')
     expect(strict).toBe(false)
-    expect(schema).toEqual({ type: 'object', ...(given as JsonObject) })
+    expect(schema).toEqual({ type: 'object', ...given })
     expect(notes).toEqual([expect.stringMatching(/^not strict: ./)])
   })
 
@@ -178,15 +178,16 @@ const schemas = fc.letrec<{ node: JsonObject; leaf: JsonObject }>((tie) => ({
       })
       .map((given): JsonObject => ({ type: 'object', ...given })),
   ),
-})).node as fc.Arbitrary<JsonObject>
+})).node
 
 it('whatever the schema, one that is called strict breaks no rule of strict schemas', () => {
   fc.assert(
     fc.property(schemas, fc.constantFrom('nulled', 'refused'), (inner, optional) => {
       const given = { type: 'object', properties: { x: inner }, required: ['x'] }
       const { schema, strict, notes } = fitSchema(given, optional)
-      if (strict) expect(brokenSchema(schema)).toEqual([])
-      else expect([schema, notes]).toEqual([given, [expect.any(String)]])
+      // One that is not strict goes as it came, and says why.
+      const found = strict ? brokenSchema(schema) : [schema, notes.length, notes[0]?.slice(0, 10)]
+      expect(found).toEqual(strict ? [] : [given, 1, 'not strict'])
     }),
     { numRuns: 1000 },
   )

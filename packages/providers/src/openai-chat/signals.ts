@@ -22,7 +22,7 @@ interface Piece {
 }
 
 /** One reply while it streams: what has to be remembered between two chunks. */
-export interface Reply {
+interface Reply {
   readonly context: ReplyContext
   readonly pieces: Piece[]
   readonly slots: CallSlot[]
@@ -36,7 +36,7 @@ export interface Reply {
 }
 
 /** A reply of which nothing has come yet. */
-export function startReply(context: ReplyContext): Reply {
+function startReply(context: ReplyContext): Reply {
   return {
     ...{ context, pieces: [], slots: [], parts: 0, started: false, sameId: 0 },
     ...{ messageId: undefined, rawStopReason: undefined, failure: undefined },
@@ -63,7 +63,7 @@ export function replyReader(context: ReplyContext): ReplyReader {
  * PROVIDER MAPPING: one chunk of the wire to the signals that follow from it, `reply` being carried along. Only the
  * first choice is read. Throws a `ProviderError` where two streams are spliced together or the chunk tells of a failure.
  */
-export function readChunk(reply: Reply, chunk: WireChunk): readonly ModelSignal[] {
+function readChunk(reply: Reply, chunk: WireChunk): readonly ModelSignal[] {
   if (!isJsonObject(chunk)) return []
   if (chunk.error) throw failureInStream(chunk.error)
   const choices = Array.isArray(chunk.choices) ? (chunk.choices as readonly JsonObject[]) : []

@@ -36,7 +36,7 @@ export function replyReader(context: ReplyContext): ReplyReader {
  * events that it does not know are passed over. Throws a `ProviderError` where the stream is two streams spliced
  * together or contradicts itself; a response that failed is in `reply.failure`.
  */
-export function readEvent(reply: Reply, event: WireEvent): readonly ModelSignal[] {
+function readEvent(reply: Reply, event: WireEvent): readonly ModelSignal[] {
   if (reply.finished || reply.failure || !isJsonObject(event) || isRepeated(reply, event)) return []
   const { type, response = {}, output_index: index = -1 } = event
   switch (type) {

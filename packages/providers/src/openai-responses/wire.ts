@@ -4,14 +4,6 @@ import { isJsonObject } from '../shared/json-reading.ts'
 /** This wire, as `ModelRef` and `Opaque` name it. Whose service it is, an option says. */
 export const api = 'responses'
 
-/**
- * A piece of a request's input or of a reply's output. The vendor adds kinds all the time, so only `type` is sure, and
- * not even that: a message of the user goes without.
- */
-export interface WireItem extends JsonObject {
-  readonly type: string
-}
-
 /** The response as lifecycle events show it. */
 export interface WireResponse {
   readonly id?: string

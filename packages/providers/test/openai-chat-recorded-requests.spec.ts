@@ -1,0 +1,152 @@
+import type { AssistantPart, Message, ModelRequest } from '@tallystick/core'
+import { describe, expect, it } from 'vitest'
+import type { OpenAIChatQuirks, OpenAIChatServer } from '../src/openai/index.ts'
+import { allQuirks } from '../src/openai-chat/quirks.ts'
+import { requestRenderer, type RequestSettings } from '../src/openai-chat/request.ts'
+import { brokenChatRules } from './kit/chat-rules.ts'
+import { request } from './kit/collect.ts'
+import { call, result, results, user } from './kit/history.ts'
+import type { Loose } from './kit/loose.ts'
+import { ownModels } from './kit/openai-transcripts.ts'
+import { missing, recordedRequest } from './kit/recorded.ts'
+
+type Given = Partial<RequestSettings> & {
+  readonly server?: OpenAIChatServer
+  readonly ways?: OpenAIChatQuirks
+}
+
+const body = (messages: readonly Message[], given: Given = {}, more: Partial<ModelRequest> = {}): Loose => {
+  const { server = 'openai', ways, ...rest } = given
+  const settings: RequestSettings = {
+    ...{ modelId: 'gpt-test', provider: 'openai', quirks: allQuirks(server, ways), strictTools: false },
+    ...{ customTools: {}, toolFields: {}, warn: () => {} },
+    ...rest,
+  }
+  return requestRenderer(settings)({ ...request, messages, ...more }).body
+}
+const assistant = (parts: readonly AssistantPart[], more: object = {}): Message => ({
+  ...{ role: 'assistant', parts, model: ownModels.chat, stopReason: 'end', partial: false },
+  ...more,
+})
+const capital = {
+  ...{ name: 'get_capital', description: '' },
+  inputSchema: {
+    ...{ type: 'object', properties: { country: { type: 'string' } } },
+    ...{ required: ['country'], additionalProperties: false },
+  },
+}
+const question = user('What is the capital of the UK? Use the tool, then answer.')
+const weather = (name: string, description: string, properties: object) => ({
+  ...{ name, description },
+  inputSchema: {
+    type: 'object',
+    properties,
+    required: Object.keys(properties),
+    additionalProperties: false,
+  } as Loose,
+})
+
+/** What was asked when a recording was made, in our words. */
+const askedBy: { readonly [path: string]: Parameters<typeof body> } = {
+  'openai-chat/gpt5-moderation-chunk': [
+    [user('What is the capital of France?')],
+    { modelId: 'gpt-5', extraBody: { moderation: { model: 'omni-moderation-latest' } } },
+    { instructions: '' },
+  ],
+  'openai-chat/one-tool-many-deltas': [
+    [user('What is 1231 * 2331?')],
+    { modelId: 'gpt-4o-mini' },
+    {
+      instructions: '',
+      tools: [
+        {
+          ...{ name: 'multiply', description: 'Multiply two numbers.' },
+          inputSchema: {
+            ...{ type: 'object', properties: { a: { type: 'integer' }, b: { type: 'integer' } } },
+            required: ['a', 'b'],
+          },
+        },
+      ],
+    },
+  ],
+  'openai-chat/one-tool-usage': [
+    [question],
+    { modelId: 'gpt-4o-mini', strictTools: true },
+    { instructions: '', tools: [capital] },
+  ],
+  'openai-chat/parallel-tools-otel': [
+    [user("What's the weather in Seattle and San Francisco today?")],
+    { modelId: 'gpt-4o-mini' },
+    {
+      instructions: "You're a helpful assistant.",
+      tools: [
+        weather('get_current_weather', 'Get the current weather in a given location', {
+          location: { type: 'string', description: 'The city and state, e.g. Boston, MA' },
+        }),
+      ],
+    },
+  ],
+  'openai-chat/text-usage': [
+    [
+      question,
+      assistant([
+        call(1, 'call_ZR5UUuTt3pf61kjwAJIYdVMj', { name: 'get_capital', input: { country: 'UK' } }),
+      ]),
+      results(result(1, { name: 'get_capital', content: [{ type: 'text', text: 'London' }] })),
+    ],
+    { modelId: 'gpt-4o-mini', strictTools: true },
+    { instructions: '', tools: [capital] },
+  ],
+  'openai-compatible/ollama-v1-gpt-oss-tool': [
+    [user("What's the weather in Berlin? (52.5200, 13.4050)")],
+    { modelId: 'gpt-oss:120b', server: 'ollama' },
+    {
+      instructions: '',
+      tools: [
+        {
+          ...{ name: 'weather', description: 'Gets current weather for a location' },
+          inputSchema: {
+            ...weather('', '', {
+              latitude: { type: 'string', description: 'Latitude (e.g., 52.5200)' },
+              longitude: { type: 'string', description: 'Longitude (e.g., 13.4050)' },
+            }).inputSchema,
+            strict: true,
+          },
+        },
+      ],
+    },
+  ],
+  'openai-compatible/openrouter-mid-stream-error': [
+    [user('Hello there')],
+    {
+      modelId: 'minimax/minimax-m2:free',
+      server: 'openrouter',
+      ways: { maxTokensField: 'max_completion_tokens' },
+    },
+    { instructions: '', maxOutputTokens: 10 },
+  ],
+  'openai-compatible/vllm-text-length': [
+    [user('Tell me a joke about OpenTelemetry')],
+    {
+      ...{ modelId: 'facebook/opt-125m', server: 'vllm', ways: { streamUsage: false } },
+      extraBody: { n: 1, temperature: 0.7 },
+    },
+    { instructions: 'You are a helpful assistant ', maxOutputTokens: 20 },
+  ],
+}
+
+/** A body without what says nothing: blanks, and a choice that holds anyway. */
+function essence({ tool_choice: choice, ...rest }: Loose): Loose {
+  const whole = { ...rest, ...(choice !== 'auto' && { tool_choice: choice }) }
+  return JSON.parse(JSON.stringify(whole, (_, value) => (value === '' ? undefined : value)))
+}
+
+// The recordings belong to their sources and are not in the repository; the title says when they are not there.
+describe.skipIf(missing)(`a request that was recorded${missing ? ` (${missing})` : ''}`, () => {
+  it.each(Object.keys(askedBy))('%s is asked as it was then', (path) => {
+    const [folder, name] = path.split('/')
+    const ours = body(...askedBy[path]!)
+    expect(essence(ours)).toEqual(essence(recordedRequest(`${name}.request.json`, folder!)))
+    expect(brokenChatRules(ours)).toEqual([])
+  })
+})
