@@ -4,6 +4,7 @@ import type {
   CallStatus,
   FailureClass,
   FinishReason,
+  GuardedThing,
   LimitName,
   OnLimit,
   Outcome,
@@ -50,6 +51,14 @@ export const ofLimits: Meanings<LimitName> = {
   repeatsMax: 'equal answers of one call, equal errors of one tool',
 }
 
+/** What a guardrail looks at. */
+export const ofGuardedThings: Meanings<GuardedThing> = {
+  input: 'each message of the user, before a model is shown it or, with `beside`, while one is at work',
+  output: 'the answer, before the run ends with it',
+  tool_input: 'what a tool is called with, before a person is asked or anything runs',
+  tool_output: 'what a tool answered, before the model reads it',
+}
+
 /** What a met limit leads to. */
 export const ofPolicies: Meanings<OnLimit> = {
   finalize: 'Open calls get `limit_reached`, and one last model call without tools writes the answer.',
@@ -77,14 +86,15 @@ export const ofOutcomes: Meanings<Outcome> = {
   success: 'The tool answered.',
   invalid_input: 'The input does not fit the schema. Nothing ran.',
   unknown_tool: 'No tool has that name. Nothing ran.',
-  denied: 'A person or a policy said no, or nobody decided in time. Nothing ran.',
-  failed: 'The tool threw, or broke its contract.',
+  denied: 'A person, a policy or a guardrail said no, or nobody decided in time. Nothing ran.',
+  failed: 'The tool threw, or broke its contract; or its child run ended without an answer.',
   timed_out: 'The tool was given up after its time. It may have had an effect.',
   cancelled: 'The run was cancelled before the call was complete.',
   interrupted: 'In doubt: it was started, and nobody recorded how it ended.',
   repeated: 'The same call had given the same answer often enough; the recorded one was served. Nothing ran.',
   limit_reached: 'A limit stood in the way. Nothing ran.',
-  skipped: 'The reply that asked for it was cut or failed. Nothing ran.',
+  skipped:
+    'The reply that asked for it was cut or failed, or had handed over already; or another run began from a history in which it was open. Nothing ran.',
 }
 
 /** Where a call stands while the run rests or works. */
@@ -98,7 +108,7 @@ export const ofCallStatuses: Meanings<CallStatus> = {
   started: 'It runs. The run is at work.',
   in_doubt: 'The process that ran it is gone. What follows is up to `recovery`, below.',
   deferred:
-    '**Someone outside has to settle it** (`runtime.settle`). The run is suspended once nothing else of the turn is running; at the deadline, if there is one, it counts as timed out.',
+    '**Someone outside has to settle it** (`runtime.settle`), or its child run waits for something. The run is suspended once nothing else of the turn is running; at the deadline, if there is one, it counts as timed out.',
   settled: 'It has its result, and waits for the others of its turn.',
 }
 

@@ -1,6 +1,8 @@
 import {
   failureClasses,
   finishReasons,
+  guardedThings,
+  guardrailActions,
   legalEvents,
   limitNames,
   onLimits,
@@ -11,6 +13,7 @@ import {
   stopReasons,
 } from '@tallystick/core'
 import * as meanings from './meanings.ts'
+import { afterChild, afterFind } from './probes-around.ts'
 import { afterFailure, afterReply, atLimit } from './probes.ts'
 import { code, table, words } from './table.ts'
 
@@ -22,7 +25,9 @@ export async function endingsPage(): Promise<string> {
     await limits(),
     await replies(),
     await failures(),
+    await finds(),
     calls(),
+    await childRuns(),
     waits(),
     commands(),
   ]
@@ -101,10 +106,42 @@ the same end; then the run ends.
 ${table(['class', 'meaning', 'tried again', 'a fallback is asked', 'the run ends as'], rows)}`
 }
 
+async function finds(): Promise<string> {
+  const rows: string[][] = []
+  for (const on of guardedThings) {
+    const row = [code(on), meanings.ofGuardedThings[on]]
+    for (const action of guardrailActions) row.push(await afterFind(on, action))
+    rows.push(row)
+  }
+  return `## When a guardrail finds something
+
+\`guardrail_tripped\` says what it found, and \`guardrails_checked\` that it has looked. One that throws, or does not answer
+in time, could not tell: that blocks.
+
+${table(['on', 'looks at', ...guardrailActions.map(code)], rows)}
+
+What was replaced or withheld stays in the ledger as it was; the model, and the result of the run, have what stands in
+its place. An answer that does not fit the agent's \`output\` schema goes back to the model first, as often as
+\`outputRepairsMax\` says (2); \`output_checked\` says what did not fit.`
+}
+
+async function childRuns(): Promise<string> {
+  return `## When a child run ends
+
+A call of a tool that is an agent is a run of its own; how that ends is the result of the call, and ends its parent in
+no case. It is cancelled with its parent.
+
+${table(
+  ['the child run', 'ended as', 'the call of its parent gets'],
+  (await afterChild()).map(({ what, reason, outcome }) => [what, code(reason), code(outcome)]),
+)}`
+}
+
 function calls(): string {
   return `## Outcomes of tool calls
 
-Each is a result that the model reads; all but \`success\` are errors to it. None of them ends the run.
+Each is a result that the model reads; all but \`success\` are errors to it. None of them ends the run, save the success of
+a tool made by \`handBack\`: \`handed_back\`.
 
 ${table(['outcome', 'meaning'], words(outcomes, meanings.ofOutcomes))}`
 }
@@ -114,8 +151,13 @@ function waits(): string {
 
 \`runtime.suspended()\` lists the runs that only a command takes further. They wait for a decision about a call
 (\`approve\`, \`deny\`; with \`approvalMaxMs\` it counts as denied when the time is over and the run is resumed), or for a
-limit to be raised (\`onLimit: 'ask'\`). A run whose runtime was drained rests as well, but is not in that list: it
-waits for nobody, and \`resume\` is enough.
+limit to be raised (\`onLimit: 'ask'\`), or for a call to be settled. What a child run waits for, the run at the top of
+it waits for: only that one is in the list, with the calls of both. A run whose runtime was drained rests as well, but
+is not in that list: it waits for nobody, and \`resume\` is enough.
+
+A run of a session does not begin beside another one of it that is under way, or waits: its result rejects with a
+\`LedgerConflictError\` of kind \`session\`. With \`whenBusy: 'queue'\` it begins behind the end of that run; with
+\`session(id).run(…, { whenBusy: 'join' })\` its input goes into that run, and that run is the answer.
 
 ${table(['a call that is', 'means'], words(Object.keys(meanings.ofCallStatuses), meanings.ofCallStatuses))}
 

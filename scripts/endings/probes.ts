@@ -1,45 +1,7 @@
-// What the runtime does, found out by letting it: each probe plays one run on a scripted model and a manual clock.
-import {
-  createRuntime,
-  defineAgent,
-  memoryLedger,
-  type AgentOptions,
-  type FailureClass,
-  type LimitName,
-  type Limits,
-  type OnLimit,
-  type RunResult,
-  type RuntimeEvent,
-  type StopReason,
-} from '@tallystick/core'
-import {
-  manualClock,
-  scriptedModel,
-  settle,
-  testTool,
-  type ScriptedReply,
-  type ScriptedStep,
-} from '@tallystick/core/testing'
-
-interface Probe {
-  readonly result: RunResult
-  readonly events: readonly RuntimeEvent[]
-}
-
-async function play(steps: readonly ScriptedStep[], more: Partial<AgentOptions> = {}): Promise<Probe> {
-  const clock = manualClock()
-  const ledger = memoryLedger()
-  const agent = defineAgent({
-    ...{ name: 'probe', instructions: '', model: scriptedModel(steps), retry: { attemptsMax: 2 } },
-    tools: [testTool({ name: 'look', run: () => 'seen' })],
-    ...more,
-  })
-  const prices = { 'scripted-1': { inputUsd: 1, outputUsd: 10 } }
-  const runtime = createRuntime({ ledger, agents: [agent], prices, host: { clock, random: () => 0 } })
-  const run = runtime.run(agent, 'Go.')
-  const result = await settle(clock, run.result)
-  return { result, events: await Array.fromAsync(ledger.read(run.id)) }
-}
+// What limits, replies and failures lead to, found out by letting them.
+import type { FailureClass, LimitName, Limits, OnLimit, RunResult, StopReason } from '@tallystick/core'
+import { scriptedModel, type ScriptedReply, type ScriptedStep } from '@tallystick/core/testing'
+import { play, type Probe } from './play.ts'
 
 const look = { name: 'look', input: {} }
 const behind: ScriptedReply = { text: 'Done.' }

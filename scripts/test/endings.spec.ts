@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
 import { failureClasses, finishReasons, limitNames, outcomes, stopReasons } from '@tallystick/core'
 import { endingsPage } from '../endings/page.ts'
+import { afterChild, afterFind } from '../endings/probes-around.ts'
 import { afterFailure, afterReply, atLimit } from '../endings/probes.ts'
 import { table, words } from '../endings/table.ts'
 
@@ -24,6 +25,19 @@ describe('docs/endings.md', () => {
 })
 
 describe('probes', () => {
+  it('tell a find that ends the run from one that turns a call away, and from one that is noted', async () => {
+    expect(await afterFind('output', 'block')).toBe('`guardrail`')
+    expect(await afterFind('tool_input', 'block')).toBe('`denied`, the run goes on')
+    expect(await afterFind('input', 'record')).toBe('the run goes on')
+  })
+
+  it('tell a child run that has something to say from one that has not', async () => {
+    const outcomes = (await afterChild()).map(({ reason, outcome }) => `${reason}: ${outcome}`)
+    expect(outcomes).toEqual(
+      expect.arrayContaining(['turn_limit: success', 'turn_limit: failed', 'output_invalid: failed']),
+    )
+  })
+
   it('tell a reply that ends the run from one that does not', async () => {
     expect(await afterReply('max_tokens')).toEqual({
       alone: '`output_truncated`',
