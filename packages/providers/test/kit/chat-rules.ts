@@ -61,13 +61,7 @@ function checkAssistant(messages: Loose[], place: number, { id }: Strictness, ru
   rule(says || calls !== undefined, `${at}: an assistant message has content or tool_calls`)
   if (calls === undefined) return
   rule(calls.length > 0, `${at}: tool_calls is not an empty list`)
-  for (const call of calls) {
-    const body = call.type === 'custom' ? call.custom : call.function
-    rule(name.test(body?.name), `${at}: the name ${body?.name}`)
-    rule((id ?? /^.{1,64}$/s).test(call.id), `${at}: the id ${call.id}`)
-    if (call.type === 'custom') rule(typeof body.input === 'string', `${at}: input`)
-    else rule(isObject(parsed(body.arguments)), `${at}: arguments are an object`)
-  }
+  for (const call of calls) checkCall(call, at, id ?? /^.{1,64}$/s, rule)
   const behind = messages.slice(place + 1)
   const end = behind.findIndex(({ role }) => role !== 'tool')
   const answered = behind.slice(0, end < 0 ? undefined : end).map((message) => message.tool_call_id)
@@ -76,6 +70,14 @@ function checkAssistant(messages: Loose[], place: number, { id }: Strictness, ru
     asked.length === answered.length && asked.every((one: string) => answered.includes(one)),
     `${at}: tool_calls must be followed by tool messages responding to each tool_call_id`,
   )
+}
+
+function checkCall(call: Loose, at: string, id: RegExp, rule: Rule): void {
+  const body = call.type === 'custom' ? call.custom : call.function
+  rule(name.test(body?.name), `${at}: the name ${body?.name}`)
+  rule(id.test(call.id), `${at}: the id ${call.id}`)
+  if (call.type === 'custom') rule(typeof body.input === 'string', `${at}: input`)
+  else rule(isObject(parsed(body.arguments)), `${at}: arguments are an object`)
 }
 
 function checkTool(messages: Loose[], place: number, rule: Rule): void {
@@ -109,7 +111,16 @@ function checkTools(body: Loose, rule: Rule): void {
     rule(name.test(tool.name), `tools: the name ${tool.name}`)
     if (tool.strict) brokenSchema(tool.parameters).forEach((why) => rule(false, `tools: ${tool.name} ${why}`))
   }
-  const { tool_choice: choice, parallel_tool_calls: parallel } = body
+  checkChoice(body, all, rule)
+  const format = body.response_format?.json_schema
+  if (format?.strict) brokenSchema(format.schema).forEach((why) => rule(false, `response_format ${why}`))
+}
+
+function checkChoice(
+  { tool_choice: choice, parallel_tool_calls: parallel }: Loose,
+  all: Loose[],
+  rule: Rule,
+): void {
   if (choice !== undefined || parallel !== undefined) rule(all.length > 0, 'tool_choice needs tools')
   const chosen = choice?.function ?? choice?.custom
   if (chosen)
@@ -117,6 +128,4 @@ function checkTools(body: Loose, rule: Rule): void {
       all.some((tool) => tool.name === chosen.name),
       'tool_choice names a tool',
     )
-  const format = body.response_format?.json_schema
-  if (format?.strict) brokenSchema(format.schema).forEach((why) => rule(false, `response_format ${why}`))
 }

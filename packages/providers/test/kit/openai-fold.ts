@@ -3,6 +3,7 @@ import type { ReplyReader } from '../../src/openai/call.ts'
 import { replyReader as chatReader, type ReplyContext as ChatContext } from '../../src/openai-chat/signals.ts'
 import type { ReplyContext } from '../../src/openai-responses/item.ts'
 import { replyReader } from '../../src/openai-responses/signals.ts'
+import type { Loose } from './loose.ts'
 
 interface Folded {
   readonly signals: ModelSignal[]
@@ -58,4 +59,4 @@ export function foldChat(chunks: readonly object[], given: Partial<ChatContext> 
 }
 
 /** What a part of these wires carries. */
-export const carriedAs = (api: 'responses' | 'chat', data: object) => ({ provider: 'openai', api, data })
+export const carriedAs = (api: 'responses' | 'chat', data: Loose) => ({ provider: 'openai', api, data })

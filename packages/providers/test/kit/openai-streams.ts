@@ -8,7 +8,7 @@ export const counted = (...events: readonly (object | readonly object[])[]): obj
 const lifecycle = (type: string, response: Fields) => ({ type: `response.${type}`, response })
 export const created = (more: Fields = {}) =>
   lifecycle('created', { id: 'resp_1', model: 'gpt-test-1', status: 'in_progress', output: [], ...more })
-export const usageOf = (input_tokens: number, output_tokens: number) => ({ input_tokens, output_tokens })
+const usageOf = (input_tokens: number, output_tokens: number) => ({ input_tokens, output_tokens })
 export const completed = (more: Fields = {}) =>
   lifecycle('completed', { id: 'resp_1', status: 'completed', usage: usageOf(12, 20), ...more })
 export const incomplete = (reason: string | undefined, more: Fields = {}) =>
