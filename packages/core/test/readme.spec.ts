@@ -6,11 +6,31 @@ import { limitNames } from '@tallystick/core'
 
 const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
 
-it('the example in the README runs as it stands', () => {
-  const [, example = ''] = /```ts\n(.*?)```/s.exec(readme) ?? []
-  const cwd = fileURLToPath(new URL('..', import.meta.url))
-  const words = ['--no-warnings', '--input-type=module-typescript', '--eval', example]
-  expect(execFileSync(process.execPath, words, { cwd, encoding: 'utf8' })).toBe('done answered Hello.\n')
+const examples = [...readme.matchAll(/```ts\n(.*?)```/gs)].map(([, example = '']) => example)
+const printed = ['done answered Hello.\n', '4\nAt ten. 3\n']
+
+it.each(printed.map((output, index) => [examples[index] ?? '', output]))(
+  'an example in the README runs as it stands: %#',
+  (example, output) => {
+    const cwd = fileURLToPath(new URL('..', import.meta.url))
+    const words = ['--no-warnings', '--input-type=module-typescript', '--eval', example]
+    expect(execFileSync(process.execPath, words, { cwd, encoding: 'utf8' })).toBe(output)
+  },
+)
+
+it('no example in the README is left out', () => {
+  expect(examples).toHaveLength(printed.length)
+})
+
+it('the README names every part of an agent that a run can begin with', () => {
+  const parts: readonly (keyof AgentOptions)[] = [
+    'handoffs',
+    'guardrails',
+    'output',
+    'compaction',
+    'timeouts',
+  ]
+  expect(parts.filter((part) => !readme.includes(`\`${part}`))).toEqual([])
 })
 
 it('the README names every limit', () => {
