@@ -1,6 +1,7 @@
 import type { AssistantPart, Message, ToolCallId } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
 import { anthropic } from '../src/anthropic/index.ts'
+import { contentOf } from './kit/anthropic-content.ts'
 import { sseBytes } from './kit/bytes.ts'
 import { collect, finished, request } from './kit/collect.ts'
 import { brokenRules } from './kit/history-rules.ts'
@@ -29,29 +30,6 @@ const whole = missing
       'web-fetch-thinking.sse',
       'web-search-citations.sse',
     ]
-
-/** The content that a body shows, put together without the adapter: each block as it began, with its deltas in it. */
-function contentOf(bytes: Uint8Array): Loose[] {
-  const blocks: Loose[] = []
-  for (const line of new TextDecoder().decode(bytes).split('\n')) {
-    if (!line.startsWith('data:')) continue
-    const event = JSON.parse(line.slice(5))
-    if (event.type === 'message_start') blocks.push(...event.message.content)
-    if (event.type === 'content_block_start') blocks[event.index] = { ...event.content_block }
-    if (event.type !== 'content_block_delta') continue
-    const { type, ...change } = event.delta
-    const block = blocks[event.index]
-    if (type === 'input_json_delta') block.json = (block.json ?? '') + change.partial_json
-    else if (type === 'citations_delta') block.citations.push(change.citation)
-    else if (type === 'signature_delta') block.signature = change.signature
-    else for (const [key, value] of Object.entries(change)) block[key] = (block[key] ?? '') + value
-  }
-  return blocks.map(({ json, citations, ...block }) => ({
-    ...block,
-    ...(json && { input: JSON.parse(json) }),
-    ...(citations?.length && { citations }),
-  }))
-}
 
 /** One call that gets these bytes, and then the next one, whose body is answered. */
 async function sentBack(bytes: Uint8Array): Promise<Record<string, Loose>> {

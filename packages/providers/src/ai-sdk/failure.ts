@@ -93,12 +93,10 @@ export function providerErrorOf(error: unknown, now: number): ProviderError {
   if (network !== undefined)
     return failed(retryable(network.class), `The connection broke${named(network.code)}`)
   // A provider may hand on what its vendor said in the stream, as it said it.
-  const { words, type } = answerOf(error)
+  const answer = answerOf(error)
+  const { words, type } = answer
   if (words !== '' && (typeof error === 'string' || isJsonObject(error)) && !(error instanceof Error)) {
-    return failed(
-      verdictOf({ words, type, status: undefined }),
-      `The reply was broken off${named(type)}${quoted(words)}`,
-    )
+    return failed(verdictOf(answer), `The reply was broken off${named(type)}${quoted(words)}`)
   }
   const message = `The call failed unexpectedly (${name || typeof error}). ${advice.protocol}`
   return new ProviderError({ ...final('protocol'), message }, { cause: error })
@@ -153,21 +151,24 @@ function bodyOf(text: string): unknown {
 interface Answer {
   readonly words: string
   readonly type: string | undefined
+  /** Of an answer; or what an error in the stream calls its code, as some gateways do. */
+  readonly status: number | undefined
 }
 
 /** A vendor's error: a text, an object with a message, or an object with such an `error`. */
 function answerOf(error: unknown): Answer {
-  if (typeof error === 'string') return { words: error, type: undefined }
+  if (typeof error === 'string') return { words: error, type: undefined, status: undefined }
   const inner = objectAt(error, 'error') ?? error
-  const code = textAt(inner, 'code') ?? numberAt(inner, 'code')?.toString()
-  const types = [code, textAt(inner, 'type')].filter((type) => type !== undefined)
+  const types = [textAt(inner, 'code'), textAt(inner, 'type')].filter((type) => type !== undefined)
+  const code = numberAt(inner, 'code')
   return {
     words: textAt(inner, 'message') ?? textAt(error, 'error') ?? '',
     type: types.find((type) => byType.some(([pattern]) => pattern.test(type))) ?? types[0],
+    status: code !== undefined && code >= 400 && code < 600 ? code : undefined,
   }
 }
 
-function verdictOf({ words, type = '', status }: Answer & { readonly status: number | undefined }): Verdict {
+function verdictOf({ words, type = '', status }: Answer): Verdict {
   const named = byType.find(([pattern]) => pattern.test(type))?.[1]
   const verdict = named ?? verdictOfStatus(status)
   if (verdict.class !== 'invalid_request') return verdict

@@ -119,9 +119,11 @@ function* contentOf(reply: Reply, part: ContentPart): Generator<ModelSignal, voi
     case 'source':
     case 'file':
     case 'reasoning-file':
-    case 'custom':
     case 'tool-approval-request':
       break
+    case 'custom':
+      // Tells of the whole message, and is no piece of it.
+      if (part.kind.endsWith('.message_start')) return
   }
   keepWhole(reply, part)
 }

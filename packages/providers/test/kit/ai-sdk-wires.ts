@@ -18,7 +18,7 @@ export const aiSdkAnthropicWire: HttpWire = {
 }
 
 /** The vendor takes a result's text in place of blocks, and an empty one for none; the checker knows blocks only. */
-function withBlocks(body: Loose): Loose {
+export function withBlocks(body: Loose): Loose {
   const blockOf = ({ content, ...block }: Loose) => {
     if (typeof content !== 'string') return { ...block, ...(content && { content }) }
     return { ...block, ...(content !== '' && { content: [{ type: 'text', text: content }] }) }
