@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
-import { limitNames } from '@tallystick/core'
+import { limitNames, type AgentOptions } from '@tallystick/core'
 
 const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
 
