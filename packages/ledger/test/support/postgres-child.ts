@@ -81,6 +81,14 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
       }
     }
   },
+  /** Appends, listens, and goes without closing. */
+  async leave() {
+    const heard = new Promise<void>((resolve) => {
+      ledger.changes(run).subscribe(() => resolve())
+    })
+    say(await takeOver())
+    await heard
+  },
   /** Makes the ledger, with others that do the same, and a run in it. */
   async make() {
     const own = sampleRunId(Number(argument))
@@ -89,4 +97,4 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
 }
 
 await tasks[task]?.()
-await ledger.close()
+if (task !== 'leave') await ledger.close()

@@ -1,0 +1,296 @@
+import {
+  ConfigurationError,
+  LedgerDamagedError,
+  LedgerUnavailableError,
+  type Ledger,
+  type RunId,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import { everyFact, ledgerContract, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
+import { postgresLedger, type PostgresLedgerOptions } from '@tallystick/ledger/postgres'
+import { describe, expect, it } from 'vitest'
+import { chainFaults } from './support/postgres-chain.ts'
+import { postgresChild } from './support/postgres-children.ts'
+import { cutter } from './support/postgres-cutter.ts'
+import {
+  connectionString,
+  freshSchema,
+  hasPostgres,
+  openLedger,
+  rowsOf,
+  withClient,
+} from './support/postgres-database.ts'
+import { transactionPooler } from './support/postgres-pooler.ts'
+
+const run = sampleRunId(1)
+const start = stamped(run, [everyFact(run).run_started])
+const next = stamped(run, [everyFact(run).usage_updated, everyFact(run).cancel_requested], { afterSeq: 1 })
+const command = { type: 'steer', message: sampleMessage('x'), receipt: 'r' } as const
+const barrier = { durability: 'barrier' } as const
+
+function append(ledger: Ledger, events: readonly RuntimeEvent[], runId: RunId = run): Promise<unknown> {
+  const [first] = events
+  const expected = { expectedSeq: (first?.seq ?? 1) - 1, epoch: first?.epoch ?? 1 }
+  return ledger.append(runId, expected, events, barrier)
+}
+
+/** The address of the shared server with something changed. */
+function address(change: (url: URL) => void): string {
+  const url = new URL(connectionString)
+  change(url)
+  return url.href
+}
+
+async function refusal(options: Partial<PostgresLedgerOptions>): Promise<unknown> {
+  return await openLedger(freshSchema(), options)
+    .head(run)
+    .then(String, (error: unknown) => error)
+}
+
+// Only a platform without Postgres leaves them out, and the run says so.
+describe.skipIf(!hasPostgres)(
+  'a ledger whose connection is lost behind a statement that was carried out',
+  () => {
+    async function cuttable(): Promise<Awaited<ReturnType<typeof cutter>> & { readonly ledger: Ledger }> {
+      const line = await cutter(connectionString)
+      const ledger = openLedger(freshSchema(), { connectionString: line.connectionString })
+      await append(ledger, start)
+      return { ...line, ledger }
+    }
+
+    it('recognises its append, and answers as if nothing had happened', async () => {
+      const { ledger, cutAnswers, cuts } = await cuttable()
+      cutAnswers('tallystick append', 1)
+      expect(await append(ledger, next)).toEqual({ seq: 3, epoch: 1 })
+      expect(cuts()).toBe(1)
+      expect(await Array.fromAsync(ledger.read(run))).toEqual([...start, ...next])
+      expect(await chainFaults(ledger, run)).toEqual([])
+    })
+
+    it('recognises every append of a group', async () => {
+      const { ledger, cutAnswers, cuts } = await cuttable()
+      cutAnswers('tallystick append', 3)
+      const runIds = Array.from({ length: 30 }, (_, index) => sampleRunId(index + 10))
+      const heads = await Promise.all(
+        runIds.map((runId) => append(ledger, stamped(runId, [everyFact(runId).run_started]), runId)),
+      )
+      expect(heads).toEqual(runIds.map(() => ({ seq: 1, epoch: 1 })))
+      expect(cuts()).toBe(3)
+      expect(await Array.fromAsync(ledger.runs())).toHaveLength(31)
+    })
+
+    it('answers that a command is new which it put itself, and that one is not which was there', async () => {
+      const { ledger, cutAnswers } = await cuttable()
+      cutAnswers('tallystick put', 1)
+      expect(await ledger.put(run, { key: 'k1', command, at: 1 })).toBe(true)
+      cutAnswers('tallystick put', 1)
+      expect(await ledger.put(run, { key: 'k1', command, at: 2 })).toBe(false)
+      expect(await ledger.inbox(run)).toEqual([{ key: 'k1', command, at: 1 }])
+    })
+
+    it('holds the run that it took over', async () => {
+      const { ledger, cutAnswers } = await cuttable()
+      cutAnswers('tallystick acquire', 1)
+      const head = await ledger.acquire(run)
+      const own = stamped(run, [everyFact(run).cancel_requested], { afterSeq: 1, epoch: head.epoch })
+      expect(await append(ledger, own)).toEqual({ seq: 2, epoch: head.epoch })
+    })
+
+    it('says that it does not know whether it was carried out where the line is cut again, and asking again tells', async () => {
+      const { ledger, cutAnswers } = await cuttable()
+      cutAnswers('tallystick append', 2)
+      const lost = append(ledger, next)
+      await expect(lost).rejects.toThrow(LedgerUnavailableError)
+      await expect(lost).rejects.toThrow(
+        /Whether the last statement was carried out is not known.*is recognised/,
+      )
+      expect(await append(ledger, next)).toEqual({ seq: 3, epoch: 1 })
+      expect(await Array.fromAsync(ledger.read(run))).toEqual([...start, ...next])
+    })
+
+    it('makes new connections where the server has ended all of them', async () => {
+      const schema = freshSchema()
+      const ledger = openLedger(schema, {
+        connectionString: address((url) => url.searchParams.set('application_name', schema)),
+      })
+      await append(ledger, start)
+      const ended = `select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1`
+      expect((await rowsOf(ended, [schema])).length).toBeGreaterThan(0)
+      expect(await append(ledger, next)).toEqual({ seq: 3, epoch: 1 })
+    })
+  },
+)
+
+// Only a platform without Postgres leaves them out, and the run says so.
+describe.skipIf(!hasPostgres)('a ledger among others that write', () => {
+  // The cases in which appends meet; where the database runs every transaction as if it were alone.
+  const meetings = ledgerContract.filter(({ promise }) =>
+    /at once|in turns|two ledgers|another/.test(promise),
+  )
+  // oxlint-disable-next-line vitest/expect-expect -- a case rejects when its promise is broken
+  it.each(meetings)(
+    'keeps its promise where transactions are serializable: $promise',
+    async ({ run: play }) => {
+      const schema = freshSchema()
+      const serializable = address((url) =>
+        url.searchParams.set('options', '-c default_transaction_isolation=serializable'),
+      )
+      await play(() => Promise.resolve(openLedger(schema, { connectionString: serializable })))
+    },
+  )
+
+  it('gives up what takes too long, says so, and writes when the way is free', async () => {
+    const schema = freshSchema()
+    const ledger = openLedger(schema, { statementTimeoutMs: 100 })
+    await append(ledger, start)
+    await withClient(async (client) => {
+      await client.query('begin')
+      await client.query(`select from ${schema}.run for update`)
+      const late = append(ledger, next)
+      await expect(late).rejects.toThrow(LedgerUnavailableError)
+      await expect(late).rejects.toThrow(/took too long, and nothing of it was written.*statementTimeoutMs/)
+      await client.query('rollback')
+    })
+    expect(await append(ledger, next)).toEqual({ seq: 3, epoch: 1 })
+  })
+
+  it('lets no run wait for another that is locked', async () => {
+    const schema = freshSchema()
+    const ledger = openLedger(schema)
+    const runIds = [1, 2, 3, 4, 5].map(sampleRunId)
+    for (const runId of runIds) await append(ledger, stamped(runId, [everyFact(runId).run_started]), runId)
+    await withClient(async (client) => {
+      await client.query('begin')
+      await client.query(`select from ${schema}.run where run_id = $1 for update`, [run])
+      const held = append(ledger, next)
+      for (const runId of runIds.slice(1)) {
+        const own = stamped(runId, [everyFact(runId).cancel_requested], { afterSeq: 1 })
+        expect(await append(ledger, own, runId)).toEqual({ seq: 2, epoch: 1 })
+      }
+      await client.query('rollback')
+      expect(await held).toEqual({ seq: 3, epoch: 1 })
+    })
+  })
+})
+
+// Only a platform without Postgres leaves them out, and the run says so.
+describe.skipIf(!hasPostgres)('a ledger that cannot be had', () => {
+  it.each([
+    [
+      'nobody listens',
+      (url: URL) => (url.port = '1'),
+      /ECONNREFUSED.*The server cannot be reached\. Start it/,
+    ],
+    ['the password is wrong', (url: URL) => (url.password = 'hunter2'), /does not let this user in/],
+    ['there is no such database', (url: URL) => (url.pathname = 'nowhere'), /There is no such database/],
+  ])('says what to do where %s, and repeats no secret', async (_where, change, said) => {
+    const error = await refusal({ connectionString: address(change) })
+    expect(error).toBeInstanceOf(LedgerUnavailableError)
+    expect(String(error)).toMatch(said)
+    expect(String(error)).not.toMatch(/hunter2|password=/)
+    expect(String(error)).not.toContain(new URL(connectionString).password)
+  })
+
+  it('says what to do where the server has no connection left', async () => {
+    await rowsOf(`create role crowd login password 'secret' connection limit 0`)
+    const crowd = address((url) => {
+      url.username = 'crowd'
+      url.password = 'secret'
+    })
+    expect(String(await refusal({ connectionString: crowd }))).toMatch(
+      /no connection left. Lower connectionsMax/,
+    )
+  })
+
+  it('says what to do where a pooler stands before it that nobody told it of', async () => {
+    const pooler = await transactionPooler(connectionString)
+    const ledger = openLedger(freshSchema(), { connectionString: pooler.connectionString })
+    await ledger.head(run)
+    const again = ledger.head(run)
+    await expect(again).rejects.toThrow(LedgerUnavailableError)
+    await expect(again).rejects.toThrow(/prepared statement.*Open with pooled: true/)
+    await ledger.close()
+    pooler.close()
+  })
+
+  it('is tried again at the next use', async () => {
+    const schema = freshSchema()
+    const reader = openLedger(schema, { readOnly: true })
+    await expect(reader.head(run)).rejects.toThrow(/There is no ledger/)
+    await append(openLedger(schema), start)
+    expect(await reader.head(run)).toEqual({ seq: 1, epoch: 1 })
+  })
+
+  it('is damaged where a table lacks what its version promises', async () => {
+    const schema = freshSchema()
+    const ledger = openLedger(schema)
+    await append(ledger, start)
+    await rowsOf(`alter table ${schema}.payload rename column body to corpse`)
+    const reading = Array.fromAsync(ledger.read(run))
+    await expect(reading).rejects.toThrow(LedgerDamagedError)
+    await expect(reading).rejects.toThrow(/column "body" does not exist.*Run verify on it/)
+  })
+})
+
+describe('options that cannot work', () => {
+  it.each<readonly [string, Partial<PostgresLedgerOptions>, RegExp]>([
+    ['no connection string', { connectionString: ' ' }, /needs a connectionString/],
+    ['one that cannot be read', { connectionString: 'postgres://ada:hunter2@[/x' }, /cannot be read/],
+    ['an empty schema', { schema: '' }, /schema name/],
+    ['a schema that Postgres would cut short', { schema: 'x'.repeat(64) }, /1 to 63 bytes/],
+    ['a schema of Postgres itself', { schema: 'pg_mine' }, /does not begin with pg_/],
+    ['half a connection', { connectionsMax: 0.5 }, /connectionsMax: 0.5.*whole number from 1/],
+    ['no time at all', { statementTimeoutMs: 0 }, /statementTimeoutMs: 0/],
+    ['an endless wait', { pollIntervalMs: Number.POSITIVE_INFINITY }, /pollIntervalMs: Infinity/],
+  ])('are refused before anything is connected: %s', (_name, options, said) => {
+    const open = (): Ledger => postgresLedger({ connectionString: 'postgres://127.0.0.1:1/x', ...options })
+    expect(open).toThrow(ConfigurationError)
+    expect(open).toThrow(said)
+    expect(open).not.toThrow(/hunter2/)
+  })
+})
+
+// Only a platform without Postgres leaves them out, and the run says so.
+describe.skipIf(!hasPostgres)('ids that Postgres cannot hold', () => {
+  it('name no run, and are refused in appends', async () => {
+    const ledger = openLedger(freshSchema())
+    for (const odd of ['a\0b', 'half \ud800'] as RunId[]) {
+      expect(await ledger.head(odd)).toBeUndefined()
+      expect(await Array.fromAsync(ledger.read(odd))).toEqual([])
+      expect(await ledger.inbox(odd)).toEqual([])
+      expect(await Array.fromAsync(ledger.runs({ sessionId: odd }))).toEqual([])
+      await expect(ledger.acquire(odd)).rejects.toMatchObject({ code: 'run_not_found' })
+      await expect(ledger.put(odd, { key: 'k', command, at: 1 })).rejects.toMatchObject({
+        code: 'run_not_found',
+      })
+      const events = stamped(odd, [everyFact(run).cancel_requested])
+      await expect(append(ledger, events, odd)).rejects.toThrow(ConfigurationError)
+    }
+    expect(await Array.fromAsync(ledger.runs())).toEqual([])
+  })
+})
+
+// Only a platform without Postgres leaves them out, and the run says so.
+describe.skipIf(!hasPostgres)('closing', () => {
+  it('waits for what is under way, and leaves no connection behind', async () => {
+    const schema = freshSchema()
+    const mine = address((url) => url.searchParams.set('application_name', schema))
+    const ledger = openLedger(schema, { connectionString: mine })
+    let completed = 0
+    ledger.changes(run).subscribe({ complete: () => completed++ })
+    await append(ledger, start)
+    const appending = append(ledger, next)
+    await ledger.close()
+    expect(await appending).toEqual({ seq: 3, epoch: 1 })
+    expect(completed).toBe(1)
+    // A server process ends a moment after its client has gone.
+    const left = `select from pg_stat_activity where application_name = $1`
+    while ((await rowsOf(left, [schema])).length > 0);
+    await expect(ledger.head(run)).rejects.toThrow(/was closed/)
+  })
+
+  it('is not needed for a process to end', async () => {
+    const child = postgresChild(['leave', connectionString, freshSchema()])
+    expect(await child.ended()).toEqual([{ seq: 1, epoch: 1 }])
+  })
+})
