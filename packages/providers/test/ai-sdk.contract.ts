@@ -1,11 +1,17 @@
 import { describe, expect, it } from 'vitest'
 import { httpHarness, type HttpWire, modelContract } from '../src/contract/index.ts'
-import { aiSdkAnthropicWire, aiSdkCompatibleWire, aiSdkOpenAiChatWire } from './kit/ai-sdk-wires.ts'
+import {
+  aiSdkAnthropicWire,
+  aiSdkCompatibleWire,
+  aiSdkOpenAiChatWire,
+  aiSdkResponsesWire,
+} from './kit/ai-sdk-wires.ts'
 
 const wires: Readonly<Record<string, HttpWire>> = {
   '@ai-sdk/anthropic': aiSdkAnthropicWire,
   '@ai-sdk/openai-compatible': aiSdkCompatibleWire,
   '@ai-sdk/openai, chat': aiSdkOpenAiChatWire,
+  '@ai-sdk/openai, responses': aiSdkResponsesWire,
 }
 
 describe.each(Object.entries(wires))('fromAiSdk() over %s', (_, wire) => {

@@ -1,11 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { httpHarness, type HttpWire, modelContract } from '../src/contract/index.ts'
 import { anthropicWire, ollamaWire } from './kit/contract-wires.ts'
+import { chatWire, responsesWire } from './kit/openai-contract-wires.ts'
 
 /** Every adapter of ours. Another one is another line here, and a wire in the kit. */
 const wires: Readonly<Record<string, HttpWire>> = {
   'anthropic()': anthropicWire,
   'ollama()': ollamaWire,
+  'openai()': responsesWire,
+  'openaiChat()': chatWire,
 }
 
 describe.each(Object.entries(wires))('%s', (_, wire) => {
