@@ -24,6 +24,7 @@ export function commandTree(context: CommandContext, output: OutputConfiguration
   addDecidingVerbs(program, context, done)
   addAnsweringVerbs(program, context, done)
   addDrivingVerbs(program, context, done)
+  addKeepingVerbs(program, context, done)
   return program
 }
 
@@ -51,11 +52,20 @@ function addLookingVerbs(program: Command, context: CommandContext, done: Done):
     const { verify } = await import('./verbs/verify.ts')
     done(await verify(context, ledger))
   })
+}
+
+function addKeepingVerbs(program: Command, context: CommandContext, done: Done): void {
   addVerb(program, 'export', 'print the events, one JSON object a line')
     .option('--run <run>', 'of this run only')
     .action(async (ledger: string, options: { run?: string }) => {
       const { exportLedger } = await import('./verbs/export.ts')
       done(await exportLedger(context, { ledger, ...options }))
+    })
+  addVerb(program, 'import', 'read what export printed into a ledger, which is made where there is none')
+    .argument('<file>', 'what export printed; - for standard input')
+    .action(async (ledger: string, file: string) => {
+      const { importLedger } = await import('./verbs/import.ts')
+      done(await importLedger(context, { ledger, file }))
     })
 }
 

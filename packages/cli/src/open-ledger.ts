@@ -3,13 +3,16 @@ import type { Ledger } from '@tallystick/core'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { CommandError } from './exit-code.ts'
 
-/** Opens a ledger that is there already, for looking (`read`: nothing can be written) or for commands and driving. */
+/**
+ * Opens a ledger: one that is there already, for looking (`read`: nothing can be written) or for commands and driving
+ * (`write`); or one that is made where there is none (`make`).
+ */
 export async function withLedger<Result>(
   path: string,
-  access: 'read' | 'write',
+  access: 'read' | 'write' | 'make',
   use: (ledger: Ledger) => Promise<Result>,
 ): Promise<Result> {
-  if (!existsSync(path)) {
+  if (access !== 'make' && !existsSync(path)) {
     throw new CommandError(
       'not_found',
       `There is no ledger at ${path}. Name the file that the runs were recorded in.`,

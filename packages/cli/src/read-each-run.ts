@@ -16,19 +16,21 @@ const ofOneRun: ReadonlySet<string> = new Set([
 export interface RunReader {
   readonly read: (runId: RunId) => Promise<void>
   readonly unreadable?: (runId: RunId, error: TallystickError) => Promise<void>
+  /** The order in which the runs were made; the newest comes first where not given. */
+  readonly oldestFirst?: boolean
 }
 
 /**
- * Reads the runs of a ledger, the newest first. One that cannot be read is named on stderr and keeps nobody from the
+ * Reads the runs of a ledger, one after the other. One that cannot be read is named on stderr and keeps nobody from the
  * others; the exit code is that of the first such run.
  */
 export async function readEachRun(
   { json, say }: CommandContext,
   ledger: Ledger,
-  { read, unreadable }: RunReader,
+  { read, unreadable, oldestFirst = false }: RunReader,
 ): Promise<ExitCode> {
   let first: ExitCode | undefined
-  for await (const { runId } of ledger.runs()) {
+  for await (const runId of oldestFirst ? runsFromTheFirst(ledger) : runsFromTheLast(ledger)) {
     try {
       await read(runId)
     } catch (error) {
@@ -41,4 +43,14 @@ export async function readEachRun(
     }
   }
   return first ?? exitCodes.ok
+}
+
+async function* runsFromTheLast(ledger: Ledger): AsyncGenerator<RunId> {
+  for await (const { runId } of ledger.runs()) yield runId
+}
+
+async function* runsFromTheFirst(ledger: Ledger): AsyncGenerator<RunId> {
+  const runIds: RunId[] = []
+  for await (const runId of runsFromTheLast(ledger)) runIds.push(runId)
+  yield* runIds.toReversed()
 }

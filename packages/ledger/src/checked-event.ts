@@ -1,6 +1,7 @@
 import { LedgerDamagedError, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { linkFault, type Link } from './link-check.ts'
 import { eventOf, type StoredEvent } from './stored-event.ts'
+import { upcast } from './upcast.ts'
 
 /** Events of one run with `seq` in a range, both ends included. */
 export interface EventRange {
@@ -22,12 +23,18 @@ export function presentRange(
   }
 }
 
+/** The event that was stored, checked as `recordedEventAfter` does, as today's code knows it. */
+export function eventAfter(previous: Link, stored: StoredEvent): RuntimeEvent | undefined {
+  const event = recordedEventAfter(previous, stored)
+  return event && upcast(event)
+}
+
 /**
- * The event that was stored, checked against the link before it, so that nothing is ever built on bytes that have
+ * The event as it was recorded, in whatever version, checked against the link before it, so that nothing is ever built on bytes that have
  * changed; `undefined` where it is not the next one of the run. Throws `LedgerDamagedError` where it is not as it was
  * written.
  */
-export function eventAfter(previous: Link, stored: StoredEvent): RuntimeEvent | undefined {
+export function recordedEventAfter(previous: Link, stored: StoredEvent): RuntimeEvent | undefined {
   const fault = linkFault(previous, stored)
   if (fault?.what === 'seq') return undefined
   if (fault !== undefined || stored.payload === undefined) {

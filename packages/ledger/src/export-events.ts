@@ -6,23 +6,29 @@ import {
   type RunId,
   type RuntimeEvent,
 } from '@tallystick/core'
+import { recordedEvents } from './recorded-events.ts'
 import { envelopeOf } from './stored-event.ts'
 
 /**
- * The events of one run, or of every run, the newest first, as JSON Lines: one object a line, without the line feed.
- * First runId, seq, epoch, turn, toolCallId (where there is one), type, v and at, then the keys of the body in
- * code-unit order, so that equal events make equal lines. Types that this version does not know are exported too.
+ * The events of one run, or of every run in the order in which the runs were made, as JSON Lines: one object a line,
+ * without the line feed. They are exported as they were recorded, in whatever version; `importEvents` reads them.
+ *
+ * First runId, seq, epoch, turn, toolCallId (where there is one), type, v and at, then the keys of the body in code-unit
+ * order, so that equal events make equal lines. Types that this version does not know are exported too.
  *
  * Rejects with `RunNotFoundError` where the ledger has no such run.
  */
 export async function* exportEvents(ledger: Ledger, runId?: RunId): AsyncGenerator<string> {
   for await (const exported of runId === undefined ? everyRun(ledger) : oneRun(ledger, runId)) {
-    for await (const event of ledger.read(exported)) yield lineOf(event)
+    for await (const event of recordedEvents(ledger, exported)) yield lineOf(event)
   }
 }
 
+/** A ledger lists the newest run first; whoever imports what is exported makes the oldest one first. */
 async function* everyRun(ledger: Ledger): AsyncGenerator<RunId> {
-  for await (const { runId } of ledger.runs()) yield runId
+  const newestFirst: RunId[] = []
+  for await (const { runId } of ledger.runs()) newestFirst.push(runId)
+  yield* newestFirst.toReversed()
 }
 
 async function* oneRun(ledger: Ledger, runId: RunId): AsyncGenerator<RunId> {
@@ -30,7 +36,8 @@ async function* oneRun(ledger: Ledger, runId: RunId): AsyncGenerator<RunId> {
   yield runId
 }
 
-function lineOf(event: RuntimeEvent): string {
+/** An event as one line of an export. */
+export function lineOf(event: RuntimeEvent): string {
   const envelope = envelopeOf(event)
   const body = Object.entries(event).filter(([key]) => !Object.hasOwn(envelope, key))
   const rest = canonicalJson(Object.fromEntries<Json>(body))

@@ -1,4 +1,6 @@
 export { exportEvents } from './export-events.ts'
+export { importEvents, type ImportOptions, type ImportReport, type ImportedRun } from './import-events.ts'
+export { linesOf } from './lines-of.ts'
 export { foldTo } from './fold-to.ts'
 export type { Fault } from './link-check.ts'
 export type { BrokenPlace, RunVerdict, StoreVerdict } from './verdict.ts'

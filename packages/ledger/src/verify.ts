@@ -10,6 +10,7 @@ import { hexOf, sealOf } from './chain.ts'
 import { EventAudit } from './event-audit.ts'
 import { contentFault, fault, genesis, linkFault, type Fault, type Link } from './link-check.ts'
 import { eventOf, type StoredEvent } from './stored-event.ts'
+import { upcast } from './upcast.ts'
 import type { RunVerdict, StoreVerdict } from './verdict.ts'
 
 /** How far an audit of a run came, and what stopped it. */
@@ -130,7 +131,7 @@ async function auditRows(source: AuditSource, runId: RunId, progress: Progress):
 
 function bodyFault(stored: StoredEvent, laws: EventAudit): Fault | undefined {
   try {
-    const event = eventOf(stored, stored.payload?.body ?? new Uint8Array())
+    const event = upcast(eventOf(stored, stored.payload?.body ?? new Uint8Array()))
     return contentFault(stored, event) ?? laws.faultOf(event)
   } catch {
     return fault('body', 'canonical JSON', 'bytes that are none')

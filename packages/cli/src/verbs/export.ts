@@ -14,7 +14,10 @@ export interface ExportOptions {
   readonly run?: string
 }
 
-/** `export`: the events as JSON Lines, run by run, in constant memory. Damage in one run keeps no other from being exported. */
+/**
+ * `export`: the events as JSON Lines, run by run in the order in which they were made, so that `import` makes them
+ * in that order. Damage in one run keeps no other from being exported.
+ */
 export function exportLedger(
   context: CommandContext,
   { ledger: ledgerPath, run }: ExportOptions,
@@ -24,7 +27,7 @@ export function exportLedger(
     const read = async (runId: RunId): Promise<void> => {
       for await (const line of exportEvents(ledger, runId)) await context.print(`${line}\n`)
     }
-    if (run === undefined) return await readEachRun(context, ledger, { read })
+    if (run === undefined) return await readEachRun(context, ledger, { read, oldestFirst: true })
     await read(await findRun(ledger, run, place))
     return exitCodes.ok
   })

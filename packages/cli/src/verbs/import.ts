@@ -1,0 +1,56 @@
+import { createReadStream, statSync } from 'node:fs'
+import { importEvents, linesOf, type ImportReport } from '@tallystick/ledger'
+import type { CommandContext } from '../command-context.ts'
+import type { ExitCode } from '../exit-code.ts'
+import { CommandError, exitCodes } from '../exit-code.ts'
+import { withLedger } from '../open-ledger.ts'
+import { counted } from '../view/run-ending.ts'
+
+/** What `import` was given. */
+export interface ImportOptions {
+  /** Made where there is none. */
+  readonly ledger: string
+  /** What `export` printed; `-` for standard input. */
+  readonly file: string
+}
+
+/** `import`: reads what `export` printed into a ledger, every event checked before it is written. A line a run. */
+export function importLedger(
+  context: CommandContext,
+  { ledger: ledgerPath, file }: ImportOptions,
+): Promise<ExitCode> {
+  const { json, print, say } = context
+  if (file !== '-' && statSync(file, { throwIfNoEntry: false })?.isDirectory() !== false) {
+    throw new CommandError(
+      'not_found',
+      `There is no file ${file}. Name one that tallystick export has written.`,
+    )
+  }
+  return withLedger(ledgerPath, 'make', async (ledger) => {
+    const chunks = file === '-' ? process.stdin : createReadStream(file)
+    const report = await importEvents(ledger, linesOf(chunks), {
+      async onRun(run) {
+        const { runId, events, present } = run
+        const line = json
+          ? JSON.stringify(run)
+          : `${runId}  ${counted(events, 'event')}${presentText(present)}`
+        await print(`${line}\n`)
+      },
+    })
+    if (report.torn) say(tornText(report.torn))
+    await print(json ? `${JSON.stringify(report)}\n` : summaryText(report))
+    return exitCodes.ok
+  })
+}
+
+function presentText(present: number): string {
+  return present === 0 ? '' : `, ${present} were there`
+}
+
+function tornText({ line }: NonNullable<ImportReport['torn']>): string {
+  return `Line ${line}, the last one, is cut off in the middle of an event, so it was left out.`
+}
+
+function summaryText({ runs, events, present }: ImportReport): string {
+  return `imported  ${counted(runs, 'run')}, ${counted(events, 'event')}${presentText(present)}\n`
+}

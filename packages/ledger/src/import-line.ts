@@ -1,0 +1,64 @@
+import { LedgerDamagedError, parseEvent, type RuntimeEvent } from '@tallystick/core'
+import { upcast } from './upcast.ts'
+
+/** An event that a line of an export holds. */
+export interface ImportedLine {
+  /** Its number, from 1. */
+  readonly line: number
+  /** Of its text. */
+  readonly length: number
+  /** As it was recorded, in whatever version. */
+  readonly recorded: RuntimeEvent
+  /** As today's code knows it. */
+  readonly event: RuntimeEvent
+}
+
+/** The JSON value of a line; `undefined` where the line is none, or is no UTF-8: it is torn, or damaged. */
+export function valueOf(text: string | Uint8Array): unknown {
+  try {
+    return JSON.parse(textOf(text)) as unknown
+  } catch {
+    return undefined
+  }
+}
+
+// What is no UTF-8 must not be read as something that it is not.
+const decoder = new TextDecoder('utf-8', { fatal: true })
+
+function textOf(text: string | Uint8Array): string {
+  return typeof text === 'string' ? text : decoder.decode(text)
+}
+
+/** Whether a line says nothing. */
+export function isBlank(text: string | Uint8Array): boolean {
+  return text.length < 16 && /^\s*$/.test(typeof text === 'string' ? text : Buffer.from(text).toString())
+}
+
+/**
+ * The event that a line's value is. Throws an `UnknownEventError` for what this release does not know, and a
+ * `LedgerDamagedError` for anything else that is no event.
+ */
+export function importedLine(line: number, length: number, value: unknown): ImportedLine {
+  try {
+    const event = parseEvent(isVersioned(value) ? upcast(value) : value)
+    return { line, length, recorded: value as RuntimeEvent, event }
+  } catch (cause) {
+    if (cause instanceof LedgerDamagedError) throw damagedLine(line, cause.message, cause)
+    throw cause
+  }
+}
+
+function isVersioned(value: unknown): value is RuntimeEvent {
+  if (typeof value !== 'object' || value === null) return false
+  const { type, v } = value as { readonly type?: unknown; readonly v?: unknown }
+  return typeof type === 'string' && Number.isSafeInteger(v)
+}
+
+/** The refusal of a line. */
+export function damagedLine(line: number, what: string, cause?: unknown): LedgerDamagedError {
+  return new LedgerDamagedError(
+    `Line ${line} cannot be imported: ${what} What stands before it was imported, and importing a sound export of the ` +
+      'same ledger goes on from there.',
+    { cause },
+  )
+}

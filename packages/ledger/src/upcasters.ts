@@ -1,0 +1,16 @@
+import type { EventType, JsonObject } from '@tallystick/core'
+
+/**
+ * Brings what an event says, beside its envelope, from one version of its type to the next. Pure: the same body gives
+ * the same body, for ever. It keeps the fields that it does not know.
+ */
+export type Upcaster = (body: JsonObject) => JsonObject
+
+/** For each event type, by the version that it leads away from: at 1 stands what makes version 2 of version 1. */
+export type Upcasters = { readonly [T in EventType]?: { readonly [fromVersion: number]: Upcaster } }
+
+/**
+ * THE UPCASTERS. A new version of an event type raises its `v` in core's `eventCatalogue` and adds one line here, and
+ * nothing that was released is ever changed or removed. No type has had a second version yet.
+ */
+export const upcasters: Upcasters = {}
