@@ -31,7 +31,7 @@ const nested = JSON.stringify({
 
 describe('a refusal over HTTP', () => {
   it.each([
-    [400, 'registry.ollama.ai/library/llama2:latest does not support tools', 'invalid_request', false],
+    [400, 'the model llama2:latest does not support tools', 'invalid_request', false],
     [400, '"llama3" does not support thinking', 'invalid_request', false],
     [400, nested, 'context_overflow', false],
     [

@@ -1,8 +1,5 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
 import {
-  ConfigurationError,
   createRuntime,
   defineAgent,
   memoryLedger,
@@ -10,29 +7,20 @@ import {
   type ModelSignal,
   type ProviderError,
 } from '@tallystick/core'
-import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { testTool } from '@tallystick/core/testing'
 import * as fc from 'fast-check'
 import { take } from 'rxjs'
-import { describe, expect, it, onTestFinished } from 'vitest'
-import { anthropic } from '../src/anthropic/index.ts'
+import { describe, expect, it } from 'vitest'
 import { ollama } from '../src/ollama/index.ts'
 import { playedFetch, playedModel, recordingFetch, recordModel } from '../src/recording/index.ts'
-import { inPiecesOf, splitAt, sseBytes } from './kit/bytes.ts'
-import { collect, request, textShown } from './kit/collect.ts'
+import { inPiecesOf, splitAt } from './kit/bytes.ts'
+import { collect, request } from './kit/collect.ts'
 import { user } from './kit/history.ts'
 import { type Answer, serve } from './kit/loopback.ts'
 import type { Loose } from './kit/loose.ts'
 import { ManualClock } from './kit/manual-clock.ts'
 import * as lines from './kit/ollama-lines.ts'
-import { rich, start, open, text } from './kit/streams.ts'
-
-const apiKey = 'sk-ant-api03-veryverysecret'
-
-function newFile(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'tallystick-recording-'))
-  onTestFinished(() => rmSync(folder, { recursive: true }))
-  return join(folder, 'recording.jsonl')
-}
+import { adapters, apiKey, newFile, nowhere } from './kit/recording.ts'
 
 const linesOf = (file: string): Loose[] =>
   readFileSync(file, 'utf8')
@@ -40,30 +28,6 @@ const linesOf = (file: string): Loose[] =>
     .split('\n')
     .slice(1)
     .map((line) => JSON.parse(line))
-
-/** Two adapters, each over the official client of its wire. */
-const adapters: readonly {
-  readonly name: string
-  readonly rich: Uint8Array
-  readonly answer: (pieces: readonly Uint8Array[], more?: Answer) => Answer
-  readonly model: (baseURL: string, fetch: typeof globalThis.fetch) => Model
-}[] = [
-  {
-    name: 'anthropic',
-    rich: sseBytes(rich),
-    answer: (pieces, more) => ({ pieces, headers: { 'request-id': 'req_1' }, ...more }),
-    model: (baseURL, fetch) => anthropic('claude-test-1', { apiKey, baseURL, fetch }),
-  },
-  {
-    name: 'ollama',
-    rich: lines.lineBytes(lines.rich),
-    answer: (pieces, more) => lines.answer(pieces, more),
-    model: (baseURL, fetch) => ollama('qwen-test', { apiKey, baseURL, fetch }),
-  },
-]
-
-/** Nobody listens there: what is played goes nowhere. */
-const nowhere = 'http://127.0.0.1:9'
 
 describe.each(adapters)('the bytes of $name', ({ rich: bytes, answer, model }) => {
   const record = async (given: Answer, file: string) => {
@@ -309,133 +273,5 @@ describe('a whole run', () => {
     expect(played.requests).toHaveLength(2)
     // What was said is in the file once, and what was asked is not.
     expect(readFileSync(file, 'utf8')).not.toContain('Be brief.')
-  })
-})
-
-describe('the signals of a model', () => {
-  it.each(adapters)(
-    'of $name are played one by one, and end as they ended',
-    async ({ rich: bytes, answer, model }) => {
-      const file = newFile()
-      const server = await serve(answer([bytes]), answer([bytes.subarray(0, 300)]))
-      const recorded = recordModel(model(server.url, fetch), file)
-      const whole = await collect(recorded)
-      const cut = await collect(recorded)
-      const played = playedModel(file)
-      expect(await collect(played)).toEqual(whole)
-      const again = await collect(played)
-      expect(again.signals).toEqual(cut.signals)
-      expect(cut.failure?.class).toBe('truncated')
-      expect(again.failure?.toFailure()).toEqual(cut.failure?.toFailure())
-    },
-  )
-
-  it('that were given up wait where they were given up', async () => {
-    const file = newFile()
-    const server = await serve({
-      pieces: [sseBytes([start(), open(0, { type: 'text', text: '' }), text(0, 'Hm')])],
-      ending: 'stall',
-    })
-    const recorded = recordModel(anthropic('claude-test-1', { apiKey, baseURL: server.url }), file)
-    const heard = (model: Model) =>
-      new Promise<ModelSignal[]>((resolve) => {
-        const signals: ModelSignal[] = []
-        const subscription = model.stream(request, { clock: new ManualClock() }).subscribe((signal) => {
-          signals.push(signal)
-          if (signal.type !== 'model_text') return
-          subscription.unsubscribe()
-          resolve(signals)
-        })
-      })
-    const first = await heard(recorded)
-    // The wrapped call was closed.
-    await server.arrivals[0]!.closed
-    expect(textShown(await heard(playedModel(file)))).toBe('Hm')
-    let ended = false
-    const signals: ModelSignal[] = []
-    const subscription = playedModel(file)
-      .stream(request, { clock: new ManualClock() })
-      .subscribe({
-        next: (signal) => signals.push(signal),
-        error: () => (ended = true),
-        complete: () => (ended = true),
-      })
-    await new Promise((resolve) => setImmediate(resolve))
-    expect([signals, ended]).toEqual([first, false])
-    subscription.unsubscribe()
-  })
-
-  it('are found by what was asked, which is told by its place where it differs', async () => {
-    const file = newFile()
-    const recorded = recordModel(scriptedModel([{ text: 'one' }, { text: 'two' }]), file)
-    const ask = (text: string) => ({ ...request, messages: [user(text)] })
-    await collect(recorded, ask('1'))
-    await collect(recorded, ask('2'))
-    const played = playedModel(file)
-    expect(textShown((await collect(played, ask('2'))).signals)).toBe('two')
-    const differing: readonly [object, RegExp][] = [
-      [{ ...ask('1'), instructions: 'Be long.' }, /its instructions/],
-      [{ ...ask('1'), tools: [{ name: 'f', description: '', inputSchema: {} }] }, /its tools/],
-      [ask('3'), /message 1 of 1/],
-      [{ ...ask('1'), messages: [user('1'), user('2')] }, /its length of 1 messages/],
-      [{ ...ask('1'), maxOutputTokens: 1 }, /its settings/],
-      [{ ...ask('1'), outputSchema: {} }, /its settings/],
-    ]
-    for (const [asked, where] of differing) {
-      const { failure } = await collect(played, asked as typeof request)
-      expect(failure).toMatchObject({ class: 'invalid_request', retryable: false })
-      expect(failure?.message).toMatch(where)
-    }
-    expect(() => played.assertComplete()).toThrow(/1 of 2 calls/)
-    expect(textShown((await collect(playedModel(file, { match: 'order' }), ask('9'))).signals)).toBe('one')
-  })
-})
-
-describe('a file', () => {
-  it('keeps what it held until something new is recorded', async () => {
-    const file = newFile()
-    writeFileSync(file, 'old')
-    const recorded = recordModel(scriptedModel([{ text: 'new' }]), file)
-    expect(readFileSync(file, 'utf8')).toBe('old')
-    await collect(recorded)
-    expect(readFileSync(file, 'utf8')).not.toContain('old')
-  })
-
-  it('that cannot be written is refused before anything is asked', () => {
-    expect(() => recordingFetch(join(newFile(), 'not', 'there.jsonl'))).toThrow(ConfigurationError)
-    expect(() => recordModel(scriptedModel([]), join(newFile(), 'not', 'there.jsonl'))).toThrow(
-      ConfigurationError,
-    )
-  })
-
-  it.each([
-    ['is not there', undefined],
-    ['is empty', ''],
-    ['is none of ours', '{"a": 1}\n'],
-    ['is of a later version', '{"recording":"calls","version":2}\n'],
-    ['is of another kind', '{"recording":"exchanges","version":1}\n'],
-    ['is damaged', '{"recording":"calls","version":1}\n{"number":1,'],
-    ['holds what is no call', '{"recording":"calls","version":1}\n{"number":1}\n'],
-    ['holds no call', '{"recording":"calls","version":1}\n'],
-  ])('that %s is refused at once, by name', (_, content) => {
-    const file = newFile()
-    if (content !== undefined) writeFileSync(file, content)
-    expect(() => playedModel(file)).toThrow(ConfigurationError)
-    expect(() => playedModel(file)).toThrow(/recording\.jsonl/)
-  })
-
-  it('that holds what is no exchange is refused at once', () => {
-    const file = newFile()
-    writeFileSync(file, '{"recording":"exchanges","version":1}\n{"number":1,"request":{"url":"x"}}\n')
-    expect(() => playedFetch(file)).toThrow(/belongs to no exchange/)
-  })
-
-  it('of several models is refused, since a reply goes back to the model that gave it', async () => {
-    const [one, other] = [newFile(), newFile()]
-    await collect(recordModel(scriptedModel([{ text: 'a' }], 'm-1'), one))
-    await collect(recordModel(scriptedModel([{ text: 'a' }], 'm-2'), other))
-    const [, second] = readFileSync(other, 'utf8').split('\n')
-    writeFileSync(one, `${readFileSync(one, 'utf8')}${second}\n`)
-    expect(() => playedModel(one)).toThrow(/several models/)
   })
 })

@@ -19,7 +19,7 @@ export function secretsIn(headers: Headers): readonly string[] {
 }
 
 /** A text without these secrets, and without what looks like a key. */
-export function withoutSecrets(text: string, secrets: readonly string[]): string {
+function withoutSecrets(text: string, secrets: readonly string[]): string {
   return secrets
     .reduce((rest, secret) => rest.replaceAll(secret, struckOut), text)
     .replace(keyShape, `$1-${struckOut}`)

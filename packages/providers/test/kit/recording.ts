@@ -1,0 +1,44 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Model } from '@tallystick/core'
+import { onTestFinished } from 'vitest'
+import { anthropic } from '../../src/anthropic/index.ts'
+import { ollama } from '../../src/ollama/index.ts'
+import { sseBytes } from './bytes.ts'
+import type { Answer } from './loopback.ts'
+import * as lines from './ollama-lines.ts'
+import { rich } from './streams.ts'
+
+export const apiKey = 'sk-ant-api03-veryverysecret'
+
+/** A file that does not exist yet, in a folder that goes with the test. */
+export function newFile(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'tallystick-recording-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  return join(folder, 'recording.jsonl')
+}
+
+/** Two adapters, each over the official client of its wire. */
+export const adapters: readonly {
+  readonly name: string
+  readonly rich: Uint8Array
+  readonly answer: (pieces: readonly Uint8Array[], more?: Answer) => Answer
+  readonly model: (baseURL: string, fetch: typeof globalThis.fetch) => Model
+}[] = [
+  {
+    name: 'anthropic',
+    rich: sseBytes(rich),
+    answer: (pieces, more) => ({ pieces, headers: { 'request-id': 'req_1' }, ...more }),
+    model: (baseURL, fetch) => anthropic('claude-test-1', { apiKey, baseURL, fetch }),
+  },
+  {
+    name: 'ollama',
+    rich: lines.lineBytes(lines.rich),
+    answer: (pieces, more) => lines.answer(pieces, more),
+    model: (baseURL, fetch) => ollama('qwen-test', { apiKey, baseURL, fetch }),
+  },
+]
+
+/** Nobody listens there: what is played goes nowhere. */
+export const nowhere = 'http://127.0.0.1:9'
