@@ -38,9 +38,6 @@ export async function nextRequest({ ledger, clock, agent, runtime }: Stage): Pro
   return messages
 }
 
-/** Who speaks, in order. */
-export const rolesOf = (messages: readonly Message[]): readonly string[] => messages.map(({ role }) => role)
-
 /** The results of tool calls, in order. */
 export const resultsOf = (messages: readonly Message[]): readonly ToolResult[] =>
   messages.flatMap((message) => (message.role === 'tool' ? message.results : []))
