@@ -32,6 +32,15 @@ describe('the end', () => {
     expect(lastUsage(foldChat([role, together]).signals)).toEqual({ inputTokens: 1 })
   })
 
+  it('takes usage that is told in every chunk for totals, never for more', () => {
+    const told = (completion_tokens: number) => ({
+      ...content('x'),
+      usage: { prompt_tokens: 7, completion_tokens },
+    })
+    const { signals } = foldChat([role, told(1), told(2), finish('stop'), told(3)])
+    expect(lastUsage(signals)).toEqual({ inputTokens: 7, outputTokens: 3 })
+  })
+
   it.each([
     ['a usage chunk without choices', { id: 'chatcmpl-1', usage: { prompt_tokens: 4 } }],
     ['choices that are null', { id: 'chatcmpl-1', choices: null, usage: { prompt_tokens: 4 } }],

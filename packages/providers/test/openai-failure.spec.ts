@@ -160,6 +160,11 @@ describe('a refusal over HTTP', () => {
     expect(failure.message).not.toContain('payload-of-the-gateway')
   })
 
+  it.each(['x-request-id', 'request-id', 'apim-request-id'])('names the request by %s', async (header) => {
+    const headers = { 'x-request-id': '', [header]: 'req_2' }
+    expect(await refused(500, errorBody('server_error', 'x'), headers)).toMatchObject({ requestId: 'req_2' })
+  })
+
   it('that claims to be JSON and is none is judged by its status', async () => {
     expect(await refused(500, '{"half": ')).toMatchObject({ class: 'server', status: 500 })
   })

@@ -81,6 +81,14 @@ describe('what the vendor needs back', () => {
     expect(items([thought('rs_1', 'ZW5j'), said], {}, { provider: 'azure' })).toEqual([bare])
   })
 
+  it('says that a summary is empty where its server left it out, and nothing that is null', () => {
+    const item = { type: 'reasoning', id: 'rs_1', encrypted_content: 'ZW5j', status: null }
+    const bare: AssistantPart = { type: 'reasoning', text: '', ...kept(item, 0) }
+    expect(items([bare, said])[0]).toEqual({
+      ...{ type: 'reasoning', id: 'rs_1', encrypted_content: 'ZW5j', summary: [] },
+    })
+  })
+
   it('loses reasoning that nothing followed', () => {
     expect(items([said, thought('rs_1', 'ZW5j'), thought('rs_2', 'ZW5j')])).toHaveLength(1)
     expect(items([thought('rs_1', 'ZW5j')])).toEqual([])

@@ -385,3 +385,13 @@ it('an event that comes twice counts once, where the server counts its events', 
     'haha',
   )
 })
+
+it('an item that ends twice counts once, also where the server counts nothing', () => {
+  const ends = functionCall(0, 'call_1', 'f', '{}').slice(-1)
+  const { signals, error } = foldResponse([
+    ...[created(), ...functionCall(0, 'call_1', 'f', '{}'), ...ends],
+    ...[...message(1, 'Hm'), ...message(1, 'Hm').slice(-1), completed()],
+  ])
+  expect(error).toBeUndefined()
+  expect(finished(signals)?.parts.map((part) => part.type)).toEqual(['tool_call', 'text'])
+})

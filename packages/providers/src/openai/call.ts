@@ -4,7 +4,7 @@ import type { Subscriber } from 'rxjs'
 import { observedResponse, type ResponseFacts } from '../shared/observed-response.ts'
 import { type SilenceWatch, watchSilence } from '../shared/silence-watch.ts'
 import type { OpenAICreate } from './client.ts'
-import { notAStream, providerErrorOf, silentReply, truncatedReply } from './failure.ts'
+import { notAStream, providerErrorOf, requestIdIn, silentReply, truncatedReply } from './failure.ts'
 import { longestTimerMs, type OpenAICommonOptions } from './options.ts'
 
 /** Reads the events of one reply. */
@@ -160,7 +160,7 @@ async function opened(call: Call, line: Line, body: object): Promise<AsyncIterab
   })
   if (!hasResponse(asked)) return asked
   const response = await asked.asResponse()
-  line.facts.requestId = response.headers.get('x-request-id') ?? undefined
+  line.facts.requestId = requestIdIn(response.headers)
   line.facts.contentType = response.headers.get('content-type') ?? undefined
   const observed = observedResponse(response, () => line.watch.heard())
   return Stream.fromSSEResponse(observed, line.abort, call.client as StreamClient)

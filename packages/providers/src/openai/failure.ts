@@ -22,6 +22,15 @@ const advice: { readonly [failureClass in FailureClass]: string } = {
   interrupted: 'Resume the run.',
 }
 
+/** The id by which the service knows a request. Not every server names it as OpenAI does. */
+export function requestIdIn(headers: HeaderReader): string | undefined {
+  for (const name of ['x-request-id', 'request-id', 'apim-request-id']) {
+    const id = headers.get(name)
+    if (id) return id
+  }
+  return undefined
+}
+
 /** What is known when a call fails. */
 export interface FailureFacts {
   /** Milliseconds since 1970 UTC, to read a date in `retry-after` against. */
@@ -68,7 +77,6 @@ interface ApiError extends Error {
   readonly headers: HeaderReader | undefined
   /** What stood in the body, or in the record of the stream, under `error`. */
   readonly error: unknown
-  readonly requestID: string | null | undefined
 }
 
 function isApiError(error: unknown): error is ApiError {
@@ -77,7 +85,7 @@ function isApiError(error: unknown): error is ApiError {
 
 function answeredFailure(error: ApiError, facts: FailureFacts): ProviderError {
   const { status, headers } = error
-  const requestId = error.requestID ?? facts.requestId
+  const requestId = (headers && requestIdIn(headers)) ?? facts.requestId
   const known = {
     ...(status !== undefined && { status }),
     ...(requestId !== undefined && { requestId }),
