@@ -3,7 +3,7 @@ import { createOpenAI } from '@ai-sdk/openai'
 import { ConfigurationError, type Message, type ModelRequest } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
 import { callOf, type CallSettings } from '../src/ai-sdk/call.ts'
-import { fromAiSdk } from '../src/ai-sdk/index.ts'
+import { type AiSdkWarning, fromAiSdk } from '../src/ai-sdk/index.ts'
 import type { Reader } from '../src/ai-sdk/prompt.ts'
 import { sseBytes } from './kit/bytes.ts'
 import { collect, request } from './kit/collect.ts'
@@ -322,6 +322,24 @@ describe('a model of the AI SDK', () => {
     expect(server.arrivals[0]?.body['response_format']).toMatchObject({
       type: 'json_schema',
       json_schema: { schema: outputSchema },
+    })
+  })
+
+  it('tells once of what it could not do', async () => {
+    const server = await serve(answer)
+    const told: AiSdkWarning[] = []
+    const model = fromAiSdk(createAnthropic({ apiKey: 'k', baseURL: `${server.url}/v1` })('claude-test-1'), {
+      settings: { seed: 7 },
+      maxOutputTokens: 1000,
+      onWarning: (warning) => told.push(warning),
+    })
+    const { signals } = await collect(model)
+    await collect(model)
+    expect(told).toEqual([{ what: 'unsupported', message: 'seed' }])
+    const usage = signals.findLast((signal) => signal.type === 'model_usage')
+    expect(usage?.raw).toMatchObject({
+      input_tokens: 12,
+      warnings: [{ type: 'unsupported', feature: 'seed' }],
     })
   })
 

@@ -12,7 +12,7 @@ function fold(
   { endOfStreamIsEnd = false, tools = [] as readonly string[] } = {},
 ): { signals: ModelSignal[]; error?: ProviderError } {
   const names = toolNames(tools, { lengthMax: 64 })
-  const reply = startReply({ provider: 'test.chat', names, endOfStreamIsEnd, now: () => 0 })
+  const reply = startReply({ provider: 'test.chat', names, endOfStreamIsEnd, now: () => 0, warn: () => {} })
   const signals: ModelSignal[] = []
   try {
     for (const part of parts) {

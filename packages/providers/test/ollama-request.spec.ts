@@ -1,6 +1,6 @@
 import type { Message, ModelRequest, ToolDefinition } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { requestRenderer, type RequestSettings } from '../src/ollama/request.ts'
+import { type OllamaWarning, requestRenderer, type RequestSettings } from '../src/ollama/request.ts'
 import { toolSchema } from '../src/ollama/tool-schema.ts'
 import { request } from './kit/collect.ts'
 import { assistant, call, id, result, results, user } from './kit/history.ts'
@@ -105,6 +105,34 @@ describe('tools', () => {
     expect(wireName).toMatch(/^files_read_[0-9a-f]{8}$/)
     expect(sent[2].tool_calls[0].function.name).toBe(wireName)
     expect(sent[3].tool_name).toBe(wireName)
+  })
+})
+
+describe('what the wire cannot be told', () => {
+  const heard = (more: Partial<ModelRequest>) => {
+    const told: string[] = []
+    const options = { warn: ({ what, message }: OllamaWarning) => told.push(`${what}: ${message}`) }
+    body(undefined, { tools: [weather], ...more }, options)
+    return told
+  }
+
+  it('is reported, and the call goes out without it', () => {
+    expect(heard({})).toEqual([])
+    expect(heard({ toolChoice: { type: 'any' } })).toEqual([
+      expect.stringMatching(/^tool_choice: .* may answer without/),
+    ])
+    expect(heard({ toolChoice: { type: 'tool', name: 'get_weather' } })).toHaveLength(1)
+    expect(heard({ parallelToolCalls: false })).toEqual([expect.stringMatching(/^parallel_tool_calls: /)])
+    expect(heard({ outputSchema: {} })).toEqual([expect.stringMatching(/^output_schema: /)])
+    expect(heard({ outputSchema: {}, parallelToolCalls: false, toolChoice: { type: 'none' } })).toEqual([])
+  })
+
+  it('of a schema is named by its keywords and its tool', () => {
+    const city = { type: 'string', minLength: 1, pattern: '^[A-Z]' }
+    const inputSchema = { type: 'object', properties: { city, tree: { $ref: '#' } } }
+    expect(heard({ tools: [{ ...weather, inputSchema }] })).toEqual([
+      expect.stringContaining('minLength, pattern, $ref in the schema of the tool get_weather'),
+    ])
   })
 })
 
@@ -271,7 +299,7 @@ describe('what is no text', () => {
 
 describe('a schema of a tool', () => {
   const property = (schema: Loose, $defs: Loose = {}): Loose =>
-    (toolSchema({ type: 'object', properties: { a: schema }, $defs })['properties'] as Loose).a
+    (toolSchema({ type: 'object', properties: { a: schema }, $defs }).schema['properties'] as Loose).a
 
   it('has its references put in place, what stands beside them winning', () => {
     const $defs = { city: { type: 'string', description: 'A city.' }, alias: { $ref: '#/$defs/city' } }
@@ -325,6 +353,6 @@ describe('a schema of a tool', () => {
   })
 
   it('of no input is one of an object without properties', () => {
-    expect(toolSchema({})).toEqual({ type: 'object', properties: {} })
+    expect(toolSchema({})).toEqual({ schema: { type: 'object', properties: {} }, told: [] })
   })
 })

@@ -9,10 +9,12 @@ import {
 } from '@tallystick/core'
 import { Observable, type Subscriber } from 'rxjs'
 import { type SilenceWatch, watchSilence } from '../shared/silence-watch.ts'
+import { warnOnce } from '../shared/warning.ts'
 import { callOf } from './call.ts'
 import { providerErrorOf, silentReply, truncatedReply } from './failure.ts'
 import type { Reader } from './prompt.ts'
 import { readPart, type Reply, startReply } from './signals.ts'
+import type { AiSdkWarning } from './warning.ts'
 import { type AiSdkModel, api, type WirePart } from './wire.ts'
 
 /** How `fromAiSdk()` calls the model. Everything may be left out. */
@@ -30,6 +32,8 @@ export interface AiSdkOptions {
    * For servers that never say so.
    */
   readonly endOfStreamIsEnd?: boolean | undefined
+  /** Hears what the provider could not do of a request, each thing once for a model. Must not throw. */
+  readonly onWarning?: ((warning: AiSdkWarning) => void) | undefined
   /** The longest wait for an answer to begin, in milliseconds. 5 minutes. */
   readonly responseTimeoutMs?: number | undefined
   /** The longest silence while a reply streams, in milliseconds. 2 minutes. */
@@ -51,12 +55,13 @@ export function fromAiSdk(model: AiSdkModel, options: AiSdkOptions = {}): Model 
   checkModel(model)
   checkOptions(options)
   const { provider, modelId } = model
+  const warn = warnOnce(options.onWarning)
   return {
     provider,
     api,
     modelId,
     stream: (request, context) =>
-      new Observable((subscriber) => startCall({ model, options, request, context, subscriber })),
+      new Observable((subscriber) => startCall({ model, options, warn, request, context, subscriber })),
   }
 }
 
@@ -80,6 +85,7 @@ function checkOptions(options: AiSdkOptions): void {
 interface Call {
   readonly model: AiSdkModel
   readonly options: AiSdkOptions
+  readonly warn: (warning: AiSdkWarning) => void
   readonly request: ModelRequest
   readonly context: ModelContext
   readonly subscriber: Subscriber<ModelSignal>
@@ -131,7 +137,7 @@ interface Opened {
 
 /** Makes the call; `undefined` where it was given up before. */
 async function openStream(call: Call, { abort, watch }: Line): Promise<Opened | undefined> {
-  const { model, options, request, context, subscriber } = call
+  const { model, options, warn, request, context, subscriber } = call
   const { call: asked, names } = callOf(request, await readerOf(model), options)
   if (subscriber.closed) return undefined
   const { stream } = await model.doStream({ ...asked, abortSignal: abort.signal } as never)
@@ -141,6 +147,7 @@ async function openStream(call: Call, { abort, watch }: Line): Promise<Opened | 
     names,
     endOfStreamIsEnd: options.endOfStreamIsEnd ?? false,
     now: () => context.clock.now(),
+    warn,
   })
   return { stream: stream as ReadableStream<WirePart>, reply }
 }

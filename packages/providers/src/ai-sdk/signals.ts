@@ -4,6 +4,7 @@ import type { ToolNames } from '../shared/tool-names.ts'
 import { erroneousReply, providerErrorOf, truncatedReply } from './failure.ts'
 import { cutsReply, stopReasonOf } from './stop-reason.ts'
 import { usageSignals } from './usage.ts'
+import { type AiSdkWarning, warningOf, type WireWarning } from './warning.ts'
 import { api, asJson, asJsonObject, type WireMemory, type WirePart } from './wire.ts'
 
 /** A part of the reply while it streams. */
@@ -26,6 +27,8 @@ export interface Reply {
   /** Whether a reply of which nothing says that it ended, counts as whole. */
   readonly endOfStreamIsEnd: boolean
   readonly now: () => number
+  /** Hears what the provider could not do of the request. */
+  readonly warn: (warning: AiSdkWarning) => void
   readonly blocks: Block[]
   /** The blocks that stream now, by the kind and the id that the AI SDK gave them. */
   readonly open: Map<string, Block>
@@ -38,7 +41,9 @@ export interface Reply {
 }
 
 /** A reply of which nothing has come yet. */
-export function startReply(given: Pick<Reply, 'provider' | 'names' | 'endOfStreamIsEnd' | 'now'>): Reply {
+export function startReply(
+  given: Pick<Reply, 'provider' | 'names' | 'endOfStreamIsEnd' | 'now' | 'warn'>,
+): Reply {
   return {
     ...given,
     blocks: [],
@@ -59,7 +64,7 @@ export function startReply(given: Pick<Reply, 'provider' | 'names' | 'endOfStrea
 export function* readPart(reply: Reply, part: WirePart): Generator<ModelSignal, void> {
   if (reply.finished || part.type === 'raw' || part.type === 'ping') return
   if (part.type === 'error') throw providerErrorOf(part.error, reply.now())
-  if (part.type === 'stream-start') reply.warnings = part.warnings.length > 0 ? asJson(part.warnings) : null
+  if (part.type === 'stream-start') keepWarnings(reply, part.warnings)
   else if (part.type === 'response-metadata') {
     reply.messageId = part.id ?? reply.messageId
     if (!reply.started) yield startOf(reply, part.modelId)
@@ -68,6 +73,11 @@ export function* readPart(reply: Reply, part: WirePart): Generator<ModelSignal, 
     if (!reply.started) yield startOf(reply, undefined)
     yield* contentOf(reply, part)
   }
+}
+
+function keepWarnings(reply: Reply, warnings: readonly WireWarning[]): void {
+  if (warnings.length > 0) reply.warnings = asJson(warnings)
+  for (const warning of warnings) reply.warn(warningOf(warning))
 }
 
 function startOf(reply: Reply, servedModel: string | undefined): ModelSignal {

@@ -8,9 +8,10 @@ import {
 } from '@tallystick/core'
 import { Observable, type Subscriber } from 'rxjs'
 import { type SilenceWatch, watchSilence } from '../shared/silence-watch.ts'
+import { warnOnce } from '../shared/warning.ts'
 import { hostOf, officialClient, type OllamaClientOptions, openChat } from './client.ts'
 import { providerErrorOf, silentReply, truncatedReply } from './failure.ts'
-import { requestRenderer, type RequestRenderer } from './request.ts'
+import { type OllamaWarning, requestRenderer, type RequestRenderer } from './request.ts'
 import { readLine, type Reply, startReply } from './signals.ts'
 import { api, provider, type WireLine, type WireThinking } from './wire.ts'
 
@@ -32,6 +33,8 @@ export interface OllamaOptions extends OllamaClientOptions {
   readonly parameters?: JsonObject | undefined
   /** Fields of the request's body that no option covers. They win over those that one does. */
   readonly extraBody?: JsonObject | undefined
+  /** Hears what a request could not be told, each thing once for a model. Must not throw. */
+  readonly onWarning?: ((warning: OllamaWarning) => void) | undefined
   /** The longest wait for an answer to begin, in milliseconds, the loading of the model included. 5 minutes, which is also where Node's own fetch gives up. */
   readonly responseTimeoutMs?: number | undefined
   /** The longest silence while a reply streams, in milliseconds. 2 minutes. */
@@ -58,6 +61,7 @@ export function ollama(modelId: string, options: OllamaOptions = {}): Model {
     keepAlive: options.keepAlive,
     parameters: options.parameters,
     extraBody: options.extraBody,
+    warn: warnOnce(options.onWarning),
   })
   return {
     provider,

@@ -1,12 +1,18 @@
 import type { JsonObject, Message, ModelRequest, ToolDefinition } from '@tallystick/core'
 import { callIds } from '../shared/call-ids.ts'
 import { toolNames, type ToolNames } from '../shared/tool-names.ts'
+import type { Warning } from '../shared/warning.ts'
 import { type Draft, draftOf, messagesOf } from './history.ts'
-import { toolSchema } from './tool-schema.ts'
+import { type RenderedSchema, toolSchema } from './tool-schema.ts'
 import type { WireMessage, WireRequest, WireThinking } from './wire.ts'
 
 // The server takes anything; the templates of models were trained on what other vendors take.
 const identifierLengthMax = 64
+
+/** Something that a request asked for and that this wire cannot be told. The call goes out without it. */
+export interface OllamaWarning extends Warning {
+  readonly what: 'schema' | 'tool_choice' | 'parallel_tool_calls' | 'output_schema'
+}
 
 /** What of a request the model's options decide. */
 export interface RequestSettings {
@@ -19,6 +25,8 @@ export interface RequestSettings {
   readonly parameters?: JsonObject | undefined
   /** Fields of the body that no option covers. They win. */
   readonly extraBody?: JsonObject | undefined
+  /** Hears what the wire cannot be told. */
+  readonly warn?: ((warning: OllamaWarning) => void) | undefined
 }
 
 /** A request, ready to be sent. */
@@ -55,7 +63,7 @@ function kept<Given extends object, Made>(make: (given: Given) => Made): (given:
 
 interface Rendering {
   readonly settings: RequestSettings
-  readonly schemas: (schema: JsonObject) => JsonObject
+  readonly schemas: (schema: JsonObject) => RenderedSchema
 }
 
 function renderRequest(
@@ -68,7 +76,8 @@ function renderRequest(
     [...request.tools, ...calls].map((named) => named.name),
     { lengthMax: identifierLengthMax },
   )
-  const tools = offered(request).map((tool) => wireTool(tool, names, schemas))
+  const tools = offered(request).map((tool) => wireTool(tool, names, { settings, schemas }))
+  if (settings.warn) warnings(request, tools.length > 0).forEach(settings.warn)
   const history = messagesOf(drafts, { ids: callIds(calls, identifierLengthMax), names })
   const limits = [request.maxOutputTokens, settings.maxOutputTokens].filter((limit) => limit !== undefined)
   const body: WireRequest = {
@@ -105,14 +114,39 @@ function systemMessage(instructions: string): readonly WireMessage[] {
 function wireTool(
   { name, description, inputSchema }: ToolDefinition,
   names: ToolNames,
-  schemas: Rendering['schemas'],
+  { settings, schemas }: Rendering,
 ): JsonObject {
+  const { schema, told } = schemas(inputSchema)
+  if (told.length > 0) {
+    const what = `${told.join(', ')} in the schema of the tool ${name}`
+    settings.warn?.({
+      what: 'schema',
+      message: `Ollama has no word for ${what}: told in descriptions instead.`,
+    })
+  }
   return {
     type: 'function',
-    function: {
-      name: names.toWire(name),
-      description: description.toWellFormed(),
-      parameters: schemas(inputSchema),
-    },
+    function: { name: names.toWire(name), description: description.toWellFormed(), parameters: schema },
   }
+}
+
+function warnings(
+  { toolChoice, parallelToolCalls, outputSchema }: ModelRequest,
+  toolsShown: boolean,
+): OllamaWarning[] {
+  const all: OllamaWarning[] = []
+  if (toolChoice.type === 'any' || toolChoice.type === 'tool') {
+    const message = 'Ollama cannot be told that a tool must be called: the model may answer without one.'
+    all.push({ what: 'tool_choice', message })
+  }
+  if (toolsShown && !parallelToolCalls) {
+    const message = 'Ollama cannot be told to ask for one call at a time: all that come are taken.'
+    all.push({ what: 'parallel_tool_calls', message })
+  }
+  if (toolsShown && outputSchema !== undefined) {
+    const message =
+      'A reply that Ollama holds to a schema can call no tool: it is held to one where none is offered.'
+    all.push({ what: 'output_schema', message })
+  }
+  return all
 }

@@ -18,20 +18,30 @@ const silent = new Set([
 // A schema that refers to itself is unfolded so many times; what lies deeper is told of by its name only.
 const unfoldingsMax = 3
 
+/** A schema as it goes over the wire. */
+export interface RenderedSchema {
+  readonly schema: JsonObject
+  /** The keywords that the server has no word for, and that are told in descriptions instead. */
+  readonly told: readonly string[]
+}
+
 /**
  * A tool's schema in the words that the server knows: references are put in place, `const` becomes an `enum` of one,
  * `oneOf` becomes `anyOf`, parts of `allOf` become one. Bounds, patterns and the like, for which it has no words, are
  * told in the description, so that the model still reads them.
  */
-export function toolSchema(schema: JsonObject): JsonObject {
-  const whole = rewritten(schema, { root: schema, unfolded: [] })
-  return { ...whole, type: 'object', properties: whole['properties'] ?? {} }
+export function toolSchema(given: JsonObject): RenderedSchema {
+  const told = new Set<string>()
+  const whole = rewritten(given, { root: given, unfolded: [], told })
+  return { schema: { ...whole, type: 'object', properties: whole['properties'] ?? {} }, told: [...told] }
 }
 
 interface Place {
   readonly root: JsonObject
   /** The references that led here. */
   readonly unfolded: readonly string[]
+  /** Gathers the keywords that end up in words. */
+  readonly told: Set<string>
 }
 
 function rewritten(given: Json | undefined, place: Place): JsonObject {
@@ -46,7 +56,7 @@ function rewritten(given: Json | undefined, place: Place): JsonObject {
     (left, right) => bothOf(left, rewritten(right, inside)),
     contained(plain, inside),
   )
-  return described(merged)
+  return described(merged, inside)
 }
 
 /** The schema with what its `$ref` points to, for as long as that does not go in circles. */
@@ -58,6 +68,7 @@ function unfolded(schema: JsonObject, place: Place): { readonly schema: JsonObje
   const target = times < unfoldingsMax ? targetOf(reference, place.root) : undefined
   if (target === undefined) {
     const name = reference.split('/').at(-1) ?? reference
+    place.told.add('$ref')
     return { schema: { description: `A ${name}, as above.`, ...rest }, place }
   }
   return unfolded({ ...target, ...rest }, { ...place, unfolded: [...place.unfolded, reference] })
@@ -102,7 +113,7 @@ function bothOf(left: JsonObject, right: JsonObject): JsonObject {
 }
 
 /** What the server would drop, in words. */
-function described(schema: JsonObject): JsonObject {
+function described(schema: JsonObject, { told: toldSoFar }: Place): JsonObject {
   const kept: { [key: string]: Json } = {}
   const rules: { [key: string]: Json } = {}
   for (const [key, value] of Object.entries(schema)) {
@@ -111,6 +122,7 @@ function described(schema: JsonObject): JsonObject {
   }
   if (rules['additionalProperties'] === false) delete rules['additionalProperties']
   if (Object.keys(rules).length === 0) return kept
+  for (const key of Object.keys(rules)) toldSoFar.add(key)
   const told = `Rules: ${JSON.stringify(rules)}`
   const description = textAt(kept, 'description')
   return { ...kept, description: description ? `${description} ${told}` : told }
