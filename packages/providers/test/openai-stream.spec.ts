@@ -2,7 +2,7 @@ import { ConfigurationError, type ModelSignal } from '@tallystick/core'
 import OpenAI, { AzureOpenAI } from 'openai'
 import { describe, expect, it } from 'vitest'
 import { openai, openaiChat, type OpenAIClient } from '../src/openai/index.ts'
-import { collect, finished, request, textShown } from './kit/collect.ts'
+import { callsOf, collect, finished, request, textShown } from './kit/collect.ts'
 import { serve } from './kit/loopback.ts'
 import type { Loose } from './kit/loose.ts'
 import { ManualClock } from './kit/manual-clock.ts'
@@ -12,7 +12,7 @@ import { forbidConsole, forbidUnhandledRejections } from './kit/quiet.ts'
 forbidConsole()
 forbidUnhandledRejections()
 
-describe.each(wires)('a call over HTTP to $name', ({ make, path, bytes, hello, record }) => {
+describe.each(wires)('a call over HTTP to $name', ({ make, path, bytes, hello, record, calling }) => {
   it('asks once, as a stream, with the key and the headers it was given', async () => {
     const server = await serve({ pieces: [bytes(hello)] })
     const model = make({ apiKey: 'test-key', baseURL: `${server.url}/v1`, headers: { 'x-team': 'blue' } })
@@ -76,6 +76,21 @@ describe.each(wires)('a call over HTTP to $name', ({ make, path, bytes, hello, r
     expect(server.arrivals[0]?.path).toContain('api-version=2026-01-01')
   })
 
+  it('takes the nulls away again that a strict tool made the model write', async () => {
+    const inputSchema = {
+      ...{ type: 'object', required: ['city'] },
+      properties: { city: { type: 'string' }, days: { type: 'integer' } },
+    }
+    const tools = [{ name: 'get_weather', description: 'Tells it.', inputSchema }]
+    const server = await serve({ pieces: [bytes(calling('get_weather', '{"city":"Seoul","days":null}'))] })
+    const inputOf = async (strictTools: boolean) => {
+      const model = make({ apiKey: 'k', baseURL: server.url, strictTools })
+      return callsOf((await collect(model, { ...request, tools })).signals)[0]?.input
+    }
+    expect(await inputOf(true)).toEqual({ city: 'Seoul' })
+    expect(await inputOf(false)).toEqual({ city: 'Seoul', days: null })
+  })
+
   it('gives calls back under the names that the tools have here', async () => {
     const server = await serve({ pieces: [bytes(hello)] })
     const tools = [{ name: 'files/read', description: 'Reads.', inputSchema: { type: 'object' } }]
@@ -83,6 +98,9 @@ describe.each(wires)('a call over HTTP to $name', ({ make, path, bytes, hello, r
     const [tool]: Loose[] = server.arrivals[0]!.body['tools']
     const wireName: string = tool.name ?? tool.function.name
     expect(wireName).toMatch(/^files_read_[0-9a-f]{8}$/)
+    const second = await serve({ pieces: [bytes(calling(wireName, '{}'))] })
+    const answer = await collect(make({ apiKey: 'k', baseURL: second.url }), { ...request, tools })
+    expect(callsOf(answer.signals).map((call) => call.name)).toEqual(['files/read'])
   })
 })
 

@@ -68,7 +68,7 @@ function readChunk(reply: Reply, chunk: WireChunk): readonly ModelSignal[] {
   if (chunk.error) throw failureInStream(chunk.error)
   const choices = Array.isArray(chunk.choices) ? (chunk.choices as readonly JsonObject[]) : []
   const choice = choices.find((one) => (numberAt(one, 'index') ?? 0) === 0)
-  const signals = [...start(reply, chunk)]
+  const signals = start(reply, chunk)
   if (isJsonObject(choice)) signals.push(...readChoice(reply, choice))
   const usage = chunk.usage ?? objectAt(chunk.x_groq, 'usage')
   if (isJsonObject(usage)) signals.push(usageSignal(usage, 'chat'))
@@ -115,12 +115,10 @@ function isFirst({ choices }: WireChunk): boolean {
 
 function readChoice(reply: Reply, choice: JsonObject): ModelSignal[] {
   const delta = objectAt(choice, 'delta') ?? objectAt(choice, 'message') ?? {}
-  const signals = [
-    ...readReasoning(reply, delta),
-    ...readContent(reply, delta['content']),
-    ...more(reply, 'refusal', textAt(delta, 'refusal') ?? ''),
-    ...readCalls(reply, delta),
-  ]
+  const signals = readReasoning(reply, delta)
+  signals.push(...readContent(reply, delta['content']))
+  signals.push(...more(reply, 'refusal', textAt(delta, 'refusal') ?? ''))
+  signals.push(...readCalls(reply, delta))
   const reason = textAt(choice, 'finish_reason')
   if (reason) reply.rawStopReason = reason
   if (reason !== undefined && isBroken(reason)) {

@@ -125,6 +125,11 @@ function addItem(reply: Reply, index: number, given: JsonObject | undefined): Mo
   return before
 }
 
+/** The signals, behind the start of the reply where its server left that out. */
+function begun(reply: Reply, signals: ModelSignal[]): ModelSignal[] {
+  return reply.started ? signals : [...start(reply), ...signals]
+}
+
 /** The item that goes on. Some servers leave out that it began. */
 function itemAt(reply: Reply, index: number, type: string): Item {
   const item = reply.byIndex.get(index)
@@ -150,7 +155,7 @@ function moreText(reply: Reply, index: number, event: WireEvent, type: string): 
   const item = itemAt(reply, index, 'message')
   const place = event.content_index ?? 0
   const piece = item.pieces.get(place) ?? addPiece(reply, item, place, type)
-  return [...start(reply), ...shown(piece, typeof event.delta === 'string' ? event.delta : '')]
+  return begun(reply, shown(piece, typeof event.delta === 'string' ? event.delta : ''))
 }
 
 function moreReasoning(reply: Reply, index: number, event: WireEvent): ModelSignal[] {
@@ -161,7 +166,7 @@ function moreReasoning(reply: Reply, index: number, event: WireEvent): ModelSign
   const delta = typeof event.delta === 'string' ? event.delta : ''
   const paragraph = piece.text !== '' && delta !== '' && piece.place !== place
   if (delta !== '') piece.place = place
-  return [...start(reply), ...shown(piece, paragraph ? `\n\n${delta}` : delta)]
+  return begun(reply, shown(piece, paragraph ? `\n\n${delta}` : delta))
 }
 
 function moreInput(reply: Reply, index: number, { delta }: WireEvent, type: string): ModelSignal[] {

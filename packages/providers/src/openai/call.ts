@@ -49,6 +49,8 @@ interface Line {
   heard: boolean
   shown: boolean
   finished: boolean
+  /** Whether the bytes are watched, which says more than the events. */
+  observed: boolean
   readonly watch: SilenceWatch
 }
 
@@ -66,7 +68,7 @@ export function startCall(call: Call): () => void {
   }
 }
 
-const fresh = { heard: false, shown: false, finished: false }
+const fresh = { heard: false, shown: false, finished: false, observed: false }
 
 /** Carries the wire's events to the subscriber, until one of the two has had enough. Never rejects. */
 async function pump(call: Call, line: Line): Promise<void> {
@@ -112,7 +114,7 @@ async function follow(call: Call, line: Line, { body, reader }: Attempt): Promis
     line.watch.allow(options.idleTimeoutMs ?? 120_000)
     for await (const event of events) {
       line.heard = true
-      line.watch.heard()
+      if (!line.observed) line.watch.heard()
       // What follows the end is only waited for: a connection that is read to its end can be used again.
       if (line.finished) continue
       if (subscriber.closed) return
@@ -162,6 +164,7 @@ async function opened(call: Call, line: Line, body: object): Promise<AsyncIterab
   const response = await asked.asResponse()
   line.facts.requestId = requestIdIn(response.headers)
   line.facts.contentType = response.headers.get('content-type') ?? undefined
+  line.observed = true
   const observed = observedResponse(response, () => line.watch.heard())
   return Stream.fromSSEResponse(observed, line.abort, call.client as StreamClient)
 }
