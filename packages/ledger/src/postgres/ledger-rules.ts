@@ -121,7 +121,7 @@ end
   ],
   [
     'trigger run.run_advances',
-    `CREATE TRIGGER run_advances BEFORE UPDATE ON @.run FOR EACH ROW WHEN (((new.run_id <> old.run_id) OR (new.pos <> old.pos) OR (new.head_seq < old.head_seq) OR (new.epoch < old.epoch) OR ((new.head_seq = old.head_seq) AND (new.head_hash <> old.head_hash)) OR (new.session_id IS DISTINCT FROM old.session_id) OR (new.session_place IS DISTINCT FROM old.session_place))) EXECUTE FUNCTION @.refuse('the head and the epoch of a run never fall')`,
+    `CREATE TRIGGER run_advances BEFORE UPDATE ON @.run FOR EACH ROW WHEN (((new.run_id <> old.run_id) OR (new.pos <> old.pos) OR (new.head_seq < old.head_seq) OR (new.epoch < old.epoch) OR ((new.head_seq = old.head_seq) AND (new.head_hash <> old.head_hash)) OR (new.session_id IS DISTINCT FROM old.session_id) OR (new.session_place IS DISTINCT FROM old.session_place))) EXECUTE FUNCTION @.refuse('the head and the epoch of a run never fall, and its place in a session stays')`,
   ],
   [
     'trigger run.run_remains',
