@@ -187,11 +187,29 @@ describe('chained responses', () => {
     expect(server.arrivals).toHaveLength(2)
   })
 
-  it('that are refused for another reason fail', async () => {
-    const { ask, server } = await talk(chain, says('resp_1', 'Hi'), refusal(400, 'bad', 'The model is bad'))
+  it.each([
+    ['another reason', refusal(400, 'bad', 'The model is bad'), 'invalid_request'],
+    ['too many calls', refusal(429, null, 'Previous response not found, slow down'), 'rate_limited'],
+  ])('that are refused for %s fail', async (_, answer, failureClass) => {
+    const { ask, server } = await talk(chain, says('resp_1', 'Hi'), answer, says('resp_2', 'Bye'))
     await ask(user('One'))
-    expect((await ask(user('Two'))).failure).toMatchObject({ class: 'invalid_request' })
+    const { failure } = await ask(user('Two'))
+    expect(failure?.class).toBe(failureClass)
     expect(server.arrivals).toHaveLength(2)
+  })
+
+  it('are not gone on from behind a call whose id the service gave before, for it would know another one', async () => {
+    const calling = (id: string) => reply(id, functionCall(0, 'call_1', 'get_weather', '{}'))
+    const { ask, body } = await talk(chain, calling('resp_1'), calling('resp_2'), says('resp_3', 'Sunny.'))
+    await ask(user('Weather?'))
+    await ask()
+    await ask()
+    expect(body(1)).toMatchObject({ previous_response_id: 'resp_1' })
+    expect(body(2)).toMatchObject({ previous_response_id: 'resp_1' })
+    expect(body(2).input.map((item: Loose) => item.type)).toEqual([
+      ...['function_call_output', 'function_call', 'function_call_output'],
+    ])
+    expect(brokenResponsesRules(body(2), { calls: ['call_1'] })).toEqual([])
   })
 })
 
