@@ -1,8 +1,8 @@
 // Not the package's root: there a text that names a file is taken for an image's path, and the file goes out.
 import { Ollama } from 'ollama/browser'
-import { answeredFailure, notLines } from './failure.ts'
+import { answeredFailure, notLines, truncatedReply } from './failure.ts'
 import { lineBody, type LineBody } from './line-body.ts'
-import type { WireLine, WireRequest } from './wire.ts'
+import type { WireRequest } from './wire.ts'
 
 /** Where the server is and how to reach it. */
 export interface OllamaClientOptions {
@@ -27,9 +27,9 @@ export interface OllamaCall {
 }
 
 /** The lines of a reply, and the way to leave its connection to the next call. */
-export interface OllamaReply {
-  readonly lines: AsyncIterable<WireLine>
-  readonly drain: () => Promise<void>
+export interface OllamaReply extends Pick<LineBody, 'take' | 'drain'> {
+  /** Goes on with each line, which `take` then gives. Ends behind the last one, and throws what ends the reply. */
+  readonly steps: AsyncIterable<unknown>
 }
 
 // What a server says about a refusal is short; a page that stands in its place need not be read to its end.
@@ -52,13 +52,11 @@ export async function openChat(body: WireRequest, call: OllamaCall): Promise<Oll
     if (/html/i.test(contentType)) throw notLines(contentType)
     if (response.body === null) return response
     answer = lineBody(response.body, call.onBytes)
-    return new Response(answer.body, response)
+    return new Response(answer.tokens, response)
   })
-  const lines = await client.chat({ ...body } as never)
-  return {
-    lines: lines as unknown as AsyncIterable<WireLine>,
-    drain: () => answer?.drain() ?? Promise.resolve(),
-  }
+  const steps: unknown = await client.chat({ ...body } as never)
+  if (answer === undefined) throw truncatedReply()
+  return { steps: steps as AsyncIterable<unknown>, take: answer.take, drain: answer.drain }
 }
 
 /** The official client. Throws where no server can be at such an address. */

@@ -12,8 +12,8 @@ import { warnOnce } from '../shared/warning.ts'
 import { hostOf, officialClient, type OllamaClientOptions, openChat } from './client.ts'
 import { providerErrorOf, silentReply, truncatedReply } from './failure.ts'
 import { type OllamaWarning, requestRenderer, type RequestRenderer } from './request.ts'
-import { readLine, type Reply, startReply } from './signals.ts'
-import { api, provider, type WireLine, type WireThinking } from './wire.ts'
+import { readLine, startReply } from './signals.ts'
+import { api, provider, type WireThinking } from './wire.ts'
 
 /** How `ollama()` calls its model. Everything may be left out. */
 export interface OllamaOptions extends OllamaClientOptions {
@@ -138,16 +138,18 @@ async function pump({ options, render, request, context, subscriber }: Call, lin
   try {
     const { body, names } = render(request)
     const reply = startReply(names, body)
-    const { lines, drain } = await openChat(body, {
+    const emit = (signal: ModelSignal): void => subscriber.next(signal)
+    const { steps, take, drain } = await openChat(body, {
       options,
       signal: abort.signal,
       now: () => context.clock.now(),
       onBytes: () => watch.heard(),
     })
     watch.allow(options.idleTimeoutMs ?? 120_000)
-    for await (const one of lines) {
-      if (subscriber.closed) return
-      deliver(reply, one, subscriber)
+    for await (const _ of steps) {
+      const line = take()
+      if (subscriber.closed || line === undefined) return
+      readLine(reply, line, emit)
       if (!reply.finished || subscriber.closed) continue
       outcome.finished = true
       subscriber.complete()
@@ -157,10 +159,6 @@ async function pump({ options, render, request, context, subscriber }: Call, lin
   } catch (error) {
     if (!subscriber.closed) subscriber.error(providerErrorOf(error))
   }
-}
-
-function deliver(reply: Reply, line: WireLine, subscriber: Subscriber<ModelSignal>): void {
-  for (const signal of readLine(reply, line)) subscriber.next(signal)
 }
 
 /** Waits for the end of an answer that has said everything: a connection that is read to its end can be used again. */

@@ -9,6 +9,8 @@ import type { WireLine, WireRequest } from './wire.ts'
 type Spoken = { readonly type: 'text' | 'reasoning'; readonly part: number; text: string }
 type Called = RequestedCall & { readonly part: number }
 
+type Emit = (signal: ModelSignal) => void
+
 /** One reply while it streams: what has to be remembered between two lines. */
 export interface Reply {
   readonly names: ToolNames
@@ -27,18 +29,18 @@ export function startReply(names: ToolNames, body: WireRequest): Reply {
 
 /**
  * PROVIDER MAPPING: one line of the wire to the signals that follow from it, `reply` being carried along. A line may hold
- * thinking, words and calls at once, and be the last one besides. Yields usage before it throws a `ProviderError`, where
+ * thinking, words and calls at once, and be the last one besides. Emits usage before it throws a `ProviderError`, where
  * the counts say that the model never saw the whole prompt.
  */
-export function* readLine(reply: Reply, line: WireLine): Generator<ModelSignal, void> {
+export function readLine(reply: Reply, line: WireLine, emit: Emit): void {
   if (reply.finished) return
-  if (!reply.started) yield startOf(reply, line)
+  if (!reply.started) emit(startOf(reply, line))
   const message = objectAt(line, 'message') ?? {}
-  yield* moreOf(reply, 'reasoning', textAt(message, 'thinking') ?? '')
-  yield* moreOf(reply, 'text', textAt(message, 'content') ?? '')
+  addWords(reply, 'reasoning', textAt(message, 'thinking'), emit)
+  addWords(reply, 'text', textAt(message, 'content'), emit)
   const calls = message['tool_calls']
-  for (const call of Array.isArray(calls) ? calls : []) yield* callOf(reply, call)
-  if (line.done === true) yield* finish(reply, line)
+  if (Array.isArray(calls)) for (const call of calls) addCall(reply, call, emit)
+  if (line.done === true) finish(reply, line, emit)
 }
 
 function startOf(reply: Reply, line: WireLine): ModelSignal {
@@ -48,19 +50,19 @@ function startOf(reply: Reply, line: WireLine): ModelSignal {
 }
 
 /** Words go on in the last part as long as that is of their kind: behind a call, or other words, a new part begins. */
-function* moreOf(reply: Reply, type: Spoken['type'], text: string): Generator<ModelSignal, void> {
-  if (text === '') return
+function addWords(reply: Reply, type: Spoken['type'], text: string | undefined, emit: Emit): void {
+  if (text === undefined || text === '') return
   let open = reply.parts.at(-1)
   if (open?.type !== type) {
     open = { type, part: reply.parts.length, text: '' }
     reply.parts.push(open)
   }
   open.text += text
-  yield { type: type === 'text' ? 'model_text' : 'model_reasoning', part: open.part, text }
+  emit({ type: type === 'text' ? 'model_text' : 'model_reasoning', part: open.part, text })
 }
 
 /** A call comes whole, and each is one more: neither its `index` nor its id tells it from the ones before. */
-function* callOf(reply: Reply, wireCall: unknown): Generator<ModelSignal, void> {
+function addCall(reply: Reply, wireCall: unknown, emit: Emit): void {
   const wireFunction = objectAt(wireCall, 'function')
   const call: RequestedCall = {
     type: 'tool_call',
@@ -70,7 +72,7 @@ function* callOf(reply: Reply, wireCall: unknown): Generator<ModelSignal, void> 
   }
   const part = reply.parts.length
   reply.parts.push({ ...call, part })
-  yield { type: 'model_tool_request', part, call }
+  emit({ type: 'model_tool_request', part, call })
 }
 
 /** An object as a rule. Some servers in between write it as text, as another vendor's wire does. */
@@ -91,7 +93,7 @@ function notAnObject(text: string): Pick<RequestedCall, 'input' | 'malformed'> {
   return { input: {}, malformed: { text, error: 'The input is valid JSON, but not an object.' } }
 }
 
-function* finish(reply: Reply, line: WireLine): Generator<ModelSignal, void> {
+function finish(reply: Reply, line: WireLine, emit: Emit): void {
   const { body, parts } = reply
   const counts = countsOf(line)
   const [promptTokens, replyTokens] = [
@@ -99,7 +101,7 @@ function* finish(reply: Reply, line: WireLine): Generator<ModelSignal, void> {
     numberAt(line, 'eval_count'),
   ] as const
   if (promptTokens !== undefined || replyTokens !== undefined) {
-    yield { type: 'model_usage', usage: usageOf(promptTokens, replyTokens), raw: counts }
+    emit({ type: 'model_usage', usage: usageOf(promptTokens, replyTokens), raw: counts })
   }
   const contextTokens = contextTokensOf(body)
   if (promptWasCut(body, promptTokens)) throw cutPrompt(promptTokens, contextTokens)
@@ -108,12 +110,12 @@ function* finish(reply: Reply, line: WireLine): Generator<ModelSignal, void> {
     promptTokens === undefined || replyTokens === undefined ? undefined : promptTokens + replyTokens
   const hadCalls = parts.some((part) => part.type === 'tool_call')
   reply.finished = true
-  yield {
+  emit({
     type: 'model_finished',
     stopReason: stopReasonOf({ raw, hadCalls, tokens, contextTokens }),
     ...(raw !== undefined && { rawStopReason: raw }),
     parts: parts.map((part): ReplyPart => ({ ...part })),
-  }
+  })
 }
 
 function usageOf(inputTokens: number | undefined, outputTokens: number | undefined): Usage {

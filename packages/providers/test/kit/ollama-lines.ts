@@ -68,7 +68,7 @@ export function fold(
   const reply = startReply(names, body)
   const signals: ModelSignal[] = []
   try {
-    for (const one of lines) for (const signal of readLine(reply, one as WireLine)) signals.push(signal)
+    for (const one of lines) readLine(reply, one as WireLine, (signal) => signals.push(signal))
     return { signals }
   } catch (error) {
     return { signals, error }
