@@ -48,10 +48,16 @@ function addLookingVerbs(program: Command, context: CommandContext, done: Done):
       const { show } = await import('./verbs/show.ts')
       done(await show(context, { ledger, run, ...options }))
     })
-  addVerb(program, 'verify', 'check the chain and the laws of every run').action(async (ledger: string) => {
-    const { verify } = await import('./verbs/verify.ts')
-    done(await verify(context, ledger))
-  })
+  addVerb(program, 'verify', 'check the chain and the laws of every run')
+    .option('--checkpoints <file>', 'compare it with these signed checkpoints too')
+    .option('--public-key <file>', 'key of whoever signed them: PEM, or the one-line form of signed notes')
+    .option('--origin <name>', 'whose checkpoints they have to be')
+    .action(
+      async (ledger: string, options: { checkpoints?: string; publicKey?: string; origin?: string }) => {
+        const { verify } = await import('./verbs/verify.ts')
+        done(await verify(context, { ledger, ...options }))
+      },
+    )
 }
 
 function addKeepingVerbs(program: Command, context: CommandContext, done: Done): void {
@@ -66,6 +72,14 @@ function addKeepingVerbs(program: Command, context: CommandContext, done: Done):
     .action(async (ledger: string, file: string) => {
       const { importLedger } = await import('./verbs/import.ts')
       done(await importLedger(context, { ledger, file }))
+    })
+  addVerb(program, 'checkpoint', 'sign where every run ends now, so that a rewritten history is found out')
+    .requiredOption('--out <file>', 'where the checkpoints are kept, behind each other')
+    .requiredOption('--key <file>', 'private Ed25519 key, as PEM')
+    .requiredOption('--origin <name>', 'names the ledger to whoever verifies, such as example.com/agents')
+    .action(async (ledger: string, options: { out: string; key: string; origin: string }) => {
+      const { checkpoint } = await import('./verbs/checkpoint.ts')
+      done(await checkpoint(context, { ledger, ...options }))
     })
 }
 

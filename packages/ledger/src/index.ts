@@ -1,3 +1,11 @@
+export { verifierKeyOf } from './checkpoint-note.ts'
+export { writeCheckpoint, type Checkpoint, type CheckpointOptions } from './checkpoint.ts'
+export {
+  verifyCheckpoints,
+  type CheckpointFault,
+  type CheckpointsVerdict,
+  type VerifyCheckpointsOptions,
+} from './verify-checkpoints.ts'
 export { exportEvents } from './export-events.ts'
 export { importEvents, type ImportOptions, type ImportReport, type ImportedRun } from './import-events.ts'
 export { linesOf } from './lines-of.ts'

@@ -1,21 +1,48 @@
-import type { RunVerdict, StoreVerdict } from '@tallystick/ledger'
-import { verifyLedger } from '@tallystick/ledger'
+import type {
+  CheckpointFault,
+  CheckpointsVerdict,
+  RunVerdict,
+  StoreVerdict,
+  VerifyCheckpointsOptions,
+} from '@tallystick/ledger'
+import { verifyCheckpoints, verifyLedger } from '@tallystick/ledger'
 import type { CommandContext } from '../command-context.ts'
 import { commandLine } from '../command-context.ts'
 import type { ExitCode } from '../exit-code.ts'
-import { exitCodes } from '../exit-code.ts'
+import { CommandError, exitCodes } from '../exit-code.ts'
 import { withLedger } from '../open-ledger.ts'
+import { readGiven } from '../read-given.ts'
 import type { Paint } from '../view/paint.ts'
 import { counted } from '../view/run-ending.ts'
 
-/** `verify`: a line a run and one for the whole ledger. Exit code 4 where anything is not what was written. */
-export function verify(context: CommandContext, ledgerPath: string): Promise<ExitCode> {
+/** What `verify` was given. */
+export interface VerifyOptions {
+  readonly ledger: string
+  /** File of signed checkpoints. */
+  readonly checkpoints?: string
+  /** File of the key that verifies them. */
+  readonly publicKey?: string
+  readonly origin?: string
+}
+
+/**
+ * `verify`: a line a run, one for the whole ledger, and one for the checkpoints where there are some. Exit code 4 where
+ * anything is not what was written, or not what was signed.
+ */
+export function verify(context: CommandContext, options: VerifyOptions): Promise<ExitCode> {
   const { json, paint, print, programName, say } = context
+  const { ledger: ledgerPath } = options
+  const signed = checkpointsOf(options)
   return withLedger(ledgerPath, 'read', async (ledger) => {
     let sound = true
     for await (const verdict of verifyLedger(ledger)) {
       sound &&= verdict.ok
       await print(`${json ? JSON.stringify(verdict) : verdictText(verdict, paint)}\n`)
+    }
+    if (signed) {
+      const verdict = await verifyCheckpoints(ledger, signed)
+      sound &&= verdict.ok
+      await print(`${json ? JSON.stringify(verdict) : checkpointsText(verdict, paint)}\n`)
     }
     if (sound) return exitCodes.ok
     if (!json) {
@@ -26,6 +53,43 @@ export function verify(context: CommandContext, ledgerPath: string): Promise<Exi
     }
     return exitCodes.damaged
   })
+}
+
+function checkpointsOf({
+  checkpoints: file,
+  publicKey,
+  origin,
+}: VerifyOptions): VerifyCheckpointsOptions | undefined {
+  if (file === undefined && publicKey === undefined) return undefined
+  if (file === undefined || publicKey === undefined) {
+    throw new CommandError(
+      'usage',
+      'Checkpoints are verified with the key of whoever signed them: give both --checkpoints FILE and --public-key FILE.',
+    )
+  }
+  return { file, publicKey: readGiven(publicKey), ...(origin !== undefined && { origin }) }
+}
+
+function checkpointsText(
+  { ok, checkpoints, runs, events, broken }: CheckpointsVerdict,
+  paint: Paint,
+): string {
+  const found = [counted(checkpoints, 'checkpoint'), counted(runs, 'run'), counted(events, 'event')].join(
+    ', ',
+  )
+  if (ok) return `checkpoints  ${paint('green', 'ok')}  ${found} as signed`
+  return broken
+    .map((place) => `${placeText(place)}  ${paint('red', 'NOT AS SIGNED')}  ${faultText(place)}`)
+    .join('\n')
+}
+
+function placeText({ runId, checkpoint }: CheckpointFault): string {
+  return runId ?? `checkpoint ${checkpoint}`
+}
+
+function faultText({ seq, checkpoint, what, expected, found }: CheckpointFault): string {
+  const place = seq === undefined ? '' : `at event ${seq}, by checkpoint ${checkpoint}: `
+  return `${place}${what} should be ${expected}, is ${found}`
 }
 
 function verdictText(verdict: RunVerdict | StoreVerdict, paint: Paint): string {
