@@ -57,7 +57,9 @@ export async function migrate(options: PostgresLedgerOptions, place: DatabasePla
 }
 
 async function migrateWithin(transaction: Transaction<LedgerTables>, place: DatabasePlace): Promise<void> {
+  // A process that is stopped half-way must not keep the others waiting for ever.
   await sql`select set_config('statement_timeout', '0', true),
+    set_config('idle_in_transaction_session_timeout', '60000', true),
     set_config('synchronous_commit', case when current_setting('synchronous_commit') = 'off' then 'on'
       else current_setting('synchronous_commit') end, true)`.execute(transaction)
   await sql`select pg_advisory_xact_lock(hashtextextended(${`tallystick ${place.schema}`}, 0))`.execute(
