@@ -191,13 +191,21 @@ describe('a prompt that the server cut', () => {
   const ended = (prompt_eval_count: number, more = {}) =>
     fold([text('a'), done('stop', { prompt_eval_count })], { messages: long, ...more })
 
-  it.each([4096, 5000])('fails the call when %i of 4096 tokens of context are prompt', (count) => {
-    const { signals, error } = ended(count)
+  it('fails the call when the prompt is all of the context, to the token', () => {
+    const { signals, error } = ended(4096)
     expect(error).toMatchObject({ class: 'context_overflow', retryable: false })
     expect(String(error)).toContain('4096 tokens')
     expect(finished(signals)).toBeUndefined()
     // It was paid for all the same.
-    expect(lastUsage(signals)).toEqual({ inputTokens: count, outputTokens: 20 })
+    expect(lastUsage(signals)).toEqual({ inputTokens: 4096, outputTokens: 20 })
+  })
+
+  it('cannot be longer than the context: then the server has a larger one than it was asked for', () => {
+    expect(ended(4097).error).toBeUndefined()
+    const { signals } = fold([text('a'), done('length', { prompt_eval_count: 5000, eval_count: 10 })], {
+      messages: long,
+    })
+    expect(finished(signals)?.stopReason).toBe('max_tokens')
   })
 
   it('to half of the context is known by the count that this leaves, beside a text that could not fit', () => {

@@ -63,7 +63,7 @@ export interface ModelHarness {
 /**
  * What a wire has to have for a promise to mean anything:
  * - `reasoning`: it shows thinking
- * - `connection`: calls go over a connection that can break, be refused and stay silent
+ * - `connection`: calls go over HTTP, which can break, be refused and stay silent; a model in the same process lacks it
  * - `names`: it has rules for the names of tools, so that some have to be changed on the way
  */
 export type Need = 'reasoning' | 'connection' | 'names'

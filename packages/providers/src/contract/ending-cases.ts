@@ -1,4 +1,4 @@
-import type { ModelContractCase, ModelHarness } from './contract-case.ts'
+import type { ModelContractCase, ModelHarness, Scene } from './contract-case.ts'
 import { require, requireEqual } from './expectation.ts'
 import { hear, hearUpTo, onStage, until } from './heard.ts'
 import { callingReply, plainRequest, replying, spokenReply, toolRequest } from './samples.ts'
@@ -59,11 +59,8 @@ async function checkStall(harness: ModelHarness): Promise<void> {
 }
 
 async function checkTimers(harness: ModelHarness): Promise<void> {
-  const scenes = [
-    replying(spokenReply),
-    replying(spokenReply, { events: 1 }),
-    { type: 'refusal', status: 500 } as const,
-  ]
+  const broken: readonly Scene[] = [replying(spokenReply, { events: 1 }), { type: 'refusal', status: 500 }]
+  const scenes = [replying(spokenReply), ...(harness.lacks?.includes('connection') ? [] : broken)]
   for (const scene of scenes) {
     await onStage(harness, [scene], async ({ model }) => {
       const { clock } = await hear(model, plainRequest)
@@ -112,6 +109,7 @@ export const endingCases: readonly ModelContractCase[] = [
   {
     promise:
       'fails, to be tried again, wherever a reply ends before its proof, and requests no call that was cut',
+    needs: 'connection',
     run: (harness) => checkCuts(harness, 'end', ['truncated', 'protocol']),
   },
   {
@@ -137,6 +135,7 @@ export const endingCases: readonly ModelContractCase[] = [
   },
   {
     promise: 'closes the connection when it is given up at any signal, and reports nothing more',
+    needs: 'connection',
     run: checkGivenUp,
   },
 ]

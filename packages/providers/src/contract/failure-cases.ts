@@ -74,9 +74,17 @@ function told(error: unknown, depth = 0): string {
 
 /** What a model says when it is refused. */
 export const failureCases: readonly ModelContractCase[] = [
-  { promise: 'says by class and status what kind of refusal it met, after one attempt', run: checkStatuses },
-  { promise: 'says how long it was asked to wait', run: checkWait },
-  { promise: 'takes no page for a reply', run: checkPage },
+  {
+    promise: 'says by class and status what kind of refusal it met, after one attempt',
+    needs: 'connection',
+    run: checkStatuses,
+  },
+  { promise: 'says how long it was asked to wait', needs: 'connection', run: checkWait },
+  { promise: 'takes no page for a reply', needs: 'connection', run: checkPage },
   { promise: 'says that nobody could be reached', needs: 'connection', run: checkNobody },
-  { promise: 'tells of a refusal in one bounded line, without the key', run: checkWords },
+  {
+    promise: 'tells of a refusal in one bounded line, without the key',
+    needs: 'connection',
+    run: checkWords,
+  },
 ]

@@ -1,7 +1,7 @@
 import type { JsonObject, ModelSignal, ReplyPart, RequestedCall, Usage } from '@tallystick/core'
 import { isJsonObject, numberAt, objectAt, textAt } from '../shared/json-reading.ts'
 import type { ToolNames } from '../shared/tool-names.ts'
-import { contextTokensOf, promptWasCut } from './context-window.ts'
+import { contextTokensAt, contextTokensOf, promptWasCut } from './context-window.ts'
 import { cutPrompt } from './failure.ts'
 import { stopReasonOf } from './stop-reason.ts'
 import type { WireLine, WireRequest } from './wire.ts'
@@ -103,8 +103,7 @@ function finish(reply: Reply, line: WireLine, emit: Emit): void {
   if (promptTokens !== undefined || replyTokens !== undefined) {
     emit({ type: 'model_usage', usage: usageOf(promptTokens, replyTokens), raw: counts })
   }
-  const contextTokens = contextTokensOf(body)
-  if (promptWasCut(body, promptTokens)) throw cutPrompt(promptTokens, contextTokens)
+  if (promptWasCut(body, promptTokens)) throw cutPrompt(promptTokens, contextTokensOf(body))
   const raw = textAt(line, 'done_reason')
   const tokens =
     promptTokens === undefined || replyTokens === undefined ? undefined : promptTokens + replyTokens
@@ -112,7 +111,7 @@ function finish(reply: Reply, line: WireLine, emit: Emit): void {
   reply.finished = true
   emit({
     type: 'model_finished',
-    stopReason: stopReasonOf({ raw, hadCalls, tokens, contextTokens }),
+    stopReason: stopReasonOf({ raw, hadCalls, tokens, contextTokens: contextTokensAt(body, promptTokens) }),
     ...(raw !== undefined && { rawStopReason: raw }),
     parts: parts.map((part): ReplyPart => ({ ...part })),
   })
