@@ -360,5 +360,6 @@ it('an answer that has to fit a schema is asked for, strictly where the schema a
   })
   const loose = { type: 'object', properties: { sum: { type: 'number' } } }
   expect(format({}, loose).json_schema).toEqual({ name: 'answer', strict: false, schema: loose })
+  expect(format({}, { type: 'array', items: {} })).toBeUndefined()
   expect(format({ server: 'groq' }).json_schema).toEqual({ name: 'answer', schema: outputSchema })
 })

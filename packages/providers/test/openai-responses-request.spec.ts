@@ -284,6 +284,16 @@ describe('an answer that has to fit a schema', () => {
     ])
   })
 
+  it.each([{ type: 'array', items: {} }, { type: 'string' }])(
+    'is left to the runtime where the vendor takes no schema such as %j',
+    (outputSchema) => {
+      const warnings: OpenAIWarning[] = []
+      const sent = body([user('x')], { warn: (warning) => warnings.push(warning) }, { outputSchema })
+      expect(sent).not.toHaveProperty('text')
+      expect(warnings).toMatchObject([{ what: 'output_schema' }])
+    },
+  )
+
   it('is asked for as it is where the schema lets properties be left out, for null would not fit it', () => {
     const warnings: OpenAIWarning[] = []
     expect(format(schema(['sum']), warnings)).toMatchObject({ strict: false, schema: schema(['sum']) })

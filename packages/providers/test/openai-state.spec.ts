@@ -293,6 +293,14 @@ describe('encrypted reasoning', () => {
   })
 })
 
+it('what the caller insists on, though the service refuses it, fails after one more attempt', async () => {
+  const include = ['reasoning.encrypted_content']
+  const unknown = refusal(400, null, 'Encrypted content is not supported with this model.')
+  const { ask, server } = await talk({ extraBody: { include } }, unknown)
+  expect((await ask(user('One'))).failure).toMatchObject({ class: 'invalid_request', retryable: false })
+  expect(server.arrivals).toHaveLength(2)
+})
+
 it('a request with nothing new behind the last reply carries everything', async () => {
   const { ask, body } = await talk(chain, says('resp_1', 'Hi'), says('resp_2', 'Bye'))
   await ask(user('One'))

@@ -1,7 +1,7 @@
 import type { JsonObject, Message, ModelRequest, ToolDefinition } from '@tallystick/core'
 import type { OpenAICustomTool, OpenAIWarning } from '../openai/options.ts'
 import { withoutAddedNulls } from '../openai/schema-reading.ts'
-import { fitSchema } from '../openai/strict-schema.ts'
+import { fitSchema, isAnswerSchema, noAnswerSchema } from '../openai/strict-schema.ts'
 import { toolNames, type ToolNames } from '../shared/tool-names.ts'
 import { chatCallIds } from './call-ids.ts'
 import { type Draft, draftOf } from './draft.ts'
@@ -172,6 +172,10 @@ function answerFormat({ outputSchema }: ModelRequest, { quirks, warn }: RequestS
   if (quirks.structuredOutput === 'none') {
     const message = 'The server cannot hold an answer to a schema, so none was sent.'
     warn({ what: 'output_schema', message })
+    return {}
+  }
+  if (!isAnswerSchema(outputSchema)) {
+    warn({ what: 'output_schema', message: noAnswerSchema })
     return {}
   }
   const fitted = fitSchema(outputSchema, 'refused')

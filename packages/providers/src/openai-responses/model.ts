@@ -67,7 +67,9 @@ export function openai(modelId: string, options: OpenAIOptions = {}): Model {
         }
         const instead = (failure: ProviderError, { body }: Attempt): Attempt | undefined => {
           const more = concessionFor(failure, body)
-          if (more === undefined) return undefined
+          // Conceded already, and still refused: something else in the request insists on it.
+          const anew = Object.keys(more?.now ?? {}).some((one) => !(one in conceded))
+          if (more === undefined || !anew) return undefined
           conceded = { ...conceded, ...more.now }
           learnt = { ...learnt, ...more.forGood }
           settings.warn(more.warning)

@@ -1,7 +1,7 @@
 import type { JsonObject, Message, ModelRequest, ToolDefinition } from '@tallystick/core'
 import type { OpenAICustomTool, OpenAIWarning } from '../openai/options.ts'
 import { withoutAddedNulls } from '../openai/schema-reading.ts'
-import { fitSchema } from '../openai/strict-schema.ts'
+import { fitSchema, isAnswerSchema, noAnswerSchema } from '../openai/strict-schema.ts'
 import { callIds } from '../shared/call-ids.ts'
 import { textAt } from '../shared/json-reading.ts'
 import { toolNames, type ToolNames } from '../shared/tool-names.ts'
@@ -229,10 +229,25 @@ function wireChoice(
   }
 }
 
-function textField({ outputSchema }: ModelRequest, { verbosity, warn }: RequestSettings): object {
-  if (outputSchema === undefined) return verbosity === undefined ? {} : { text: { verbosity } }
+function textField(
+  { outputSchema }: ModelRequest,
+  { verbosity, warn }: RequestSettings,
+): { readonly text?: JsonObject } {
+  const spoken = verbosity === undefined ? {} : { verbosity }
+  const format = outputSchema === undefined ? undefined : answerFormat(outputSchema, warn)
+  const text = { ...(format && { format }), ...spoken }
+  return Object.keys(text).length > 0 ? { text } : {}
+}
+
+function answerFormat(
+  outputSchema: JsonObject,
+  warn: (warning: OpenAIWarning) => void,
+): JsonObject | undefined {
+  if (!isAnswerSchema(outputSchema)) {
+    warn({ what: 'output_schema', message: noAnswerSchema })
+    return undefined
+  }
   const { schema, strict, notes } = fitSchema(outputSchema, 'refused')
   for (const note of notes) warn({ what: 'output_schema', message: `The schema of the answer: ${note}.` })
-  const format = { type: 'json_schema', name: 'answer', schema, strict }
-  return { text: { format, ...(verbosity !== undefined && { verbosity }) } }
+  return { type: 'json_schema', name: 'answer', schema, strict }
 }

@@ -48,7 +48,7 @@ export function officialClient({ apiKey, baseURL }: OpenAIClientOptions): OpenAI
  * Some servers put the reason at the top of the body instead: it is moved to where the client looks.
  */
 async function withErrorInside(response: Response): Promise<Response> {
-  if (response.ok || !response.headers.get('content-type')?.includes('json')) return response
+  if (response.status < 400 || !response.headers.get('content-type')?.includes('json')) return response
   const text = await response.text()
   const headers = new Headers(response.headers)
   headers.delete('content-length')

@@ -70,6 +70,15 @@ export function fitSchema(schema: JsonObject, optional: OptionalProperties): Fit
   }
 }
 
+/** Whether the vendor takes a schema for an answer at all: its root has to be an object, strict or not. */
+export function isAnswerSchema(schema: JsonObject): boolean {
+  return schema['type'] === undefined || schema['type'] === 'object'
+}
+
+/** What is told of an answer's schema that is not sent. */
+export const noAnswerSchema: string =
+  'The schema of the answer is not one of an object, which is all that the vendor takes, so none was sent.'
+
 function fitted(node: Json | undefined, place: Place, fitting: Fitting): JsonObject {
   if (!isJsonObject(node)) throw new NotStrict(`anything is allowed at ${place.path}`)
   if (place.depth > depthMax) {
