@@ -26,7 +26,7 @@ describe('the signals of a model', () => {
       expect(await collect(played)).toEqual(whole)
       const again = await collect(played)
       expect(again.signals).toEqual(cut.signals)
-      expect(cut.failure?.class).toBe('truncated')
+      expect(cut.failure?.retryable).toBe(true)
       expect(again.failure?.toFailure()).toEqual(cut.failure?.toFailure())
     },
   )

@@ -2,12 +2,15 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Model } from '@tallystick/core'
+import OpenAI from 'openai'
 import { onTestFinished } from 'vitest'
 import { anthropic } from '../../src/anthropic/index.ts'
 import { ollama } from '../../src/ollama/index.ts'
-import { sseBytes } from './bytes.ts'
+import { openaiChat } from '../../src/openai/index.ts'
+import { chatBytes, sseBytes } from './bytes.ts'
 import type { Answer } from './loopback.ts'
 import * as lines from './ollama-lines.ts'
+import { richChat } from './openai-streams.ts'
 import { rich } from './streams.ts'
 
 export const apiKey = 'sk-ant-api03-veryverysecret'
@@ -19,7 +22,7 @@ export function newFile(): string {
   return join(folder, 'recording.jsonl')
 }
 
-/** Two adapters, each over the official client of its wire. */
+/** Adapters, each over the official client of its wire. */
 export const adapters: readonly {
   readonly name: string
   readonly rich: Uint8Array
@@ -37,6 +40,13 @@ export const adapters: readonly {
     rich: lines.lineBytes(lines.rich),
     answer: (pieces, more) => lines.answer(pieces, more),
     model: (baseURL, fetch) => ollama('qwen-test', { apiKey, baseURL, fetch }),
+  },
+  {
+    name: 'openaiChat, by its client',
+    rich: chatBytes(richChat),
+    answer: (pieces, more) => ({ pieces, headers: { 'x-request-id': 'req_1' }, ...more }),
+    model: (baseURL, fetch) =>
+      openaiChat('gpt-test', { client: new OpenAI({ apiKey, baseURL, fetch, maxRetries: 0 }) }),
   },
 ]
 
