@@ -2,9 +2,11 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { uncounted } from './kit/answered.ts'
 import { inPiecesOf, splitAt } from './kit/bytes.ts'
+import { chatReadings } from './kit/chat-readings.ts'
 import { callsOf, collect, finished, type Outcome } from './kit/collect.ts'
 import { serve, type Answer } from './kit/loopback.ts'
 import type { Loose } from './kit/loose.ts'
+import { responsesReadings } from './kit/openai-readings.ts'
 import { type WireUnderTest, wires } from './kit/openai-wires.ts'
 import { forbidConsole, forbidUnhandledRejections } from './kit/quiet.ts'
 import { missing, recordedBytes } from './kit/recorded.ts'
@@ -91,6 +93,25 @@ describe.each(streams)(`%s${missing ? ` (recordings ${missing})` : ''}`, (_, byt
       { numRuns: 30 },
     )
   })
+})
+
+// The recordings belong to their sources and are not in the repository; the title says when they are not there.
+describe.skipIf(missing)(`every recording${missing ? ` (${missing})` : ''}`, () => {
+  it.each([...responsesReadings, ...chatReadings])(
+    '$folder/$file reads alike whole and in pieces',
+    async ({ folder, file }) => {
+      const bytes = recordedBytes(file, folder)
+      const wire = wires[folder === 'openai-responses' ? 0 : 1]!
+      const { signals, failure } = await read(wire, { pieces: [bytes] })
+      await fc.assert(
+        fc.asyncProperty(fc.array(fc.nat({ max: bytes.length }), { maxLength: 60 }), async (places) => {
+          const cut = await read(wire, { pieces: splitAt(bytes, places) })
+          expect([cut.signals, cut.failure?.toFailure()]).toEqual([signals, failure?.toFailure()])
+        }),
+        { numRuns: 3 },
+      )
+    },
+  )
 })
 
 /** Whether what came proves the reply whole: its terminal event, or the reason of a chat. */
