@@ -24,16 +24,18 @@ export function guardrailCause(
 ): Signal | undefined {
   const { on } = event
   if (on === 'tool_input') return undefined
+  const place = on === 'input' ? (state.inputCheck?.seq ?? 0) : state.turn
   const finds: GuardrailFind[] = []
   for (const each of recorded.slice(event.seq - 1)) {
     if (each.type === 'guardrails_checked') {
-      const place = on === 'input' ? (state.inputCheck?.seq ?? 0) : state.turn
       return { type: 'guardrails_checked', on, place, guardrails: each.guardrails, finds }
     }
     if (each.type !== 'guardrail_tripped') return undefined
     finds.push(findOf(each))
   }
-  return undefined
+  // The recording ends here: a run that is still under way.
+  const guardrails = finds.map(({ guardrail }) => guardrail)
+  return { type: 'guardrails_checked', on, place, guardrails, finds }
 }
 
 function findOf({ guardrail, action, detail, index, toolCallId, replacement }: Trip): GuardrailFind {
@@ -46,11 +48,8 @@ export function recordedCallGuardrails(
   from: RuntimeEvent,
 ): readonly ToolInputGuardrail[] {
   const rest = recorded.slice(from.seq - 1)
-  const trips = rest.slice(
-    0,
-    rest.findIndex(({ type }) => type === 'tool_requests_collected'),
-  )
   const collected = rest.find((event) => event.type === 'tool_requests_collected')
+  const trips = collected ? rest.slice(0, rest.indexOf(collected)) : rest
   const inputs = new Map(collected?.calls.map(({ toolCallId, input }) => [toolCallId, input]))
   return trips.filter(isCallTrip).map((trip): ToolInputGuardrail => ({
     name: trip.guardrail,
@@ -72,7 +71,7 @@ function saidBy(
     case 'record':
       return { record: detail }
     case 'replace':
-      return input === undefined ? 'pass' : { replace: input, ...(detail !== '' && { why: detail }) }
+      return { replace: input ?? {}, ...(detail !== '' && { why: detail }) }
   }
 }
 

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { defineAgent, memoryLedger, type Ledger, type RuntimeEvent } from '@tallystick/core'
+import { memoryLedger, reachableAgents, type Ledger, type RuntimeEvent } from '@tallystick/core'
 import { copyPrefix, idleAgentOf, playProgram, type Program } from '@tallystick/core/testing'
 import { randomProgram } from '@tallystick/core/testing/random'
 import { replayRun } from '@tallystick/ledger'
@@ -14,19 +14,18 @@ async function ledgerOf(events: readonly RuntimeEvent[]): Promise<Ledger> {
 }
 
 async function replay(random: Program, events: readonly RuntimeEvent[], change?: { instructions: string }) {
-  const agent = idleAgentOf(random)
-  const { name, model, tools, limits } = agent
-  const now = change ? defineAgent({ name, model, tools, limits, ...change }) : agent
-  return await replayRun(await ledgerOf(events), events[0]!.runId, () => now)
+  const agents = new Map(reachableAgents(idleAgentOf(random, change)).map((agent) => [agent.name, agent]))
+  return await replayRun(await ledgerOf(events), events[0]!.runId, (name) => agents.get(name)!)
 }
 
 describe('replayRun', () => {
   it('drives every random run again to the same events, crashes, denials and cancels included', async () => {
     await fc.assert(
       fc.asyncProperty(randomProgram, async (random) => {
-        const { events } = await playProgram(random)
-        const report = await replay(random, events)
-        expect(report).toEqual({ runId: events[0]!.runId, events: events.length })
+        const { events, others } = await playProgram(random)
+        for (const run of [events, ...others]) {
+          expect(await replay(random, run)).toEqual({ runId: run[0]!.runId, events: run.length })
+        }
       }),
       { numRuns },
     )

@@ -34,6 +34,11 @@ export function compactionAfterOverflow(
   return compact(state, now, compaction)
 }
 
+/** Guardrails name messages by their places: none moves while one of them looks. */
+export function beforeCompaction(state: RunState): Action | undefined {
+  return state.inputCheck ? { kind: 'wait' } : undefined
+}
+
 /** What is owed while a model sums up: to wait for it, unless one process after the other dies over it. */
 export function whileCompacting(state: RunState): Action | undefined {
   const { compacting } = state

@@ -3,6 +3,7 @@ import { present } from '../vocabulary/present.ts'
 import type { Action } from './action.ts'
 import { finish } from './ending.ts'
 import { messagesOf } from './history.ts'
+import { requireShown } from './pairing.ts'
 import type { Rules } from './rules.ts'
 import type { InjectingState } from './state.ts'
 
@@ -21,6 +22,7 @@ export function handOff(
     )
   }
   const { definition, messages } = taking
+  requireShown(messages, `The filter of the handoff from ${state.agent} to ${to}`)
   return {
     kind: 'hand_off',
     facts: [

@@ -1,9 +1,10 @@
 import type { Action } from './action.ts'
-import { compactionBeforeCall, whileCompacting } from './controller-context.ts'
+import { beforeCompaction, compactionBeforeCall, whileCompacting } from './controller-context.ts'
 import { callModel } from './controller-model.ts'
 import { dueInputChecks } from './due-checks.ts'
 import { finish } from './ending.ts'
 import { limitReasons, meetLimit, reserveCall } from './limit-check.ts'
+import { requireShown } from './pairing.ts'
 import type { Rules } from './rules.ts'
 import type { MetLimit, Reply, RunState } from './state.ts'
 
@@ -26,10 +27,11 @@ function whileGuarded(state: RunState): Action | undefined {
 function nextTurn(state: RunState, reply: Reply | undefined, now: number, rules: Rules): Action {
   if (reply && rules.stopWhen?.(state)) return finish(state, 'stopped')
   const shorter = compactionBeforeCall(state, now, rules)
-  if (shorter) return { kind: 'compact', facts: [shorter] }
+  if (shorter) return beforeCompaction(state) ?? { kind: 'compact', facts: [shorter] }
   const reserved = reserveCall(state, now)
   if ('limit' in reserved) return meetLimit(state, reserved)
   const change = rules.prepareTurn?.(state)
+  requireShown(change?.messages, `prepareTurn of the agent ${state.agent}`)
   return { kind: 'call_model', facts: [callModel(state, { outputTokens: reserved.outputTokens, change })] }
 }
 

@@ -5,7 +5,7 @@ import { afterGivingUp, callAgain } from './controller-model.ts'
 import { continueOrStop } from './controller-turn.ts'
 import { endOf, failureReason, finish, stoppedEnd } from './ending.ts'
 import { nextForCalls, settleAll } from './controller-calls.ts'
-import { compactionAfterOverflow, whileCompacting } from './controller-context.ts'
+import { beforeCompaction, compactionAfterOverflow, whileCompacting } from './controller-context.ts'
 import { handOff } from './controller-handoff.ts'
 import { deliverInput } from './controller-inputs.ts'
 import { dueAnswerCheck } from './due-checks.ts'
@@ -72,7 +72,10 @@ function nextAttempt(state: StreamingState, failed: FailedAttempt, now: number, 
   const reserved = finalizing ? { outputTokens: undefined } : reserveCall(state, now)
   if ('limit' in reserved) return meetLimit(state, reserved)
   const shorter = compactionAfterOverflow(state, now, failed, rules)
-  if (shorter) return { kind: 'compact', facts: [...settleAll(state, calls, 'skipped'), shorter] }
+  if (shorter) {
+    const facts = [...settleAll(state, calls, 'skipped'), shorter]
+    return beforeCompaction(state) ?? { kind: 'compact', facts }
+  }
   const { outputTokens } = reserved
   const next = retryAt === undefined ? afterGivingUp(state, outputTokens) : callAgain(state, outputTokens)
   if (next === undefined) return keepPartial(state, 'failed')

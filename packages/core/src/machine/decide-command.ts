@@ -58,14 +58,16 @@ function refused(code: Refusal['code'], message: string): Decision {
 function start(state: RunState | undefined, command: StartCommand): Decision {
   if (state) return refused('run_exists', `Run ${state.runId} exists already.`)
   const { agent, definition, limits, retry, input, sessionId, sessionPlace, parent } = command
-  const { history = [], edits } = command
+  const { history = [], edits, uncheckedFrom } = command
   return {
     facts: [
       {
         ...{ type: 'run_started', turn: 0, agent, definition, limits, retry },
         ...present({ sessionId, sessionPlace, parent }),
       },
-      ...(history.length > 0 ? [{ type: 'history_carried' as const, turn: 0, messages: history }] : []),
+      ...(history.length > 0
+        ? [{ type: 'history_carried' as const, turn: 0, messages: history, ...present({ uncheckedFrom }) }]
+        : []),
       ...(edits && edits.edits.length > 0 ? [{ type: 'history_edited' as const, turn: 0, ...edits }] : []),
       { type: 'input_received', turn: 0, message: input, delivery: 'start' },
     ],
@@ -120,6 +122,10 @@ function settle(state: RunState, command: Command & { readonly type: 'settle' })
   }
   const { toolCallId, name } = call
   const { outcome, content, child } = command
+  if (call.child !== undefined && child === undefined) {
+    const message = `Tool call ${toolCallId} of run ${state.runId} is the work of run ${call.deferred?.receipt}: decide what that run waits for, or cancel it.`
+    return refused('not_deferred', message)
+  }
   const result = { type: 'tool_result' as const, turn: state.turn, toolCallId, name, outcome, content }
   return { facts: [{ ...result, ...present({ child }) }] }
 }

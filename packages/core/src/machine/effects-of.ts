@@ -73,7 +73,8 @@ function answerCheck(state: CollectingState): readonly Effect[] {
   const { turn } = state
   switch (dueAnswerCheck(state)) {
     case 'schema':
-      return [{ kind: 'check_output', key: `output ${turn}` }]
+      // An answer that a guardrail has changed is another one.
+      return [{ kind: 'check_output', key: `output ${turn}${state.reply.guarded ? ' guarded' : ''}` }]
     case 'guardrails': {
       const guardrails = guardrailsOn(state, 'output')
       return [{ kind: 'guardrails', key: `guardrails output ${turn}`, on: 'output', guardrails }]

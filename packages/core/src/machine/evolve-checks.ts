@@ -1,4 +1,4 @@
-import type { AssistantMessage, Message, ToolResult } from '../vocabulary/content.ts'
+import { textOf, type AssistantMessage, type Message, type ToolResult } from '../vocabulary/content.ts'
 import type { EventOf } from '../vocabulary/event.ts'
 import type { CollectingState, RunState } from './state.ts'
 import { findCall } from './state-views.ts'
@@ -13,11 +13,11 @@ export function tripped(state: RunState, event: EventOf<'guardrail_tripped'>): R
   const blocked = { guardrail, on, ...(detail !== undefined && { detail }) }
   switch (on) {
     case 'input':
-      if (action === 'block') return { ...state, blocked }
-      return action === 'replace' ? replacedInput(state, event) : state
+      if (action === 'record') return state
+      return { ...replacedInput(state, event), ...(action === 'block' && { blocked }) }
     case 'output': {
       if (action === 'record') return state
-      const next = replacedAnswer(state, event)
+      const { output: _read, ...next } = replacedAnswer(state, event)
       return action === 'block' ? { ...next, blocked } : next
     }
     case 'tool_input':
@@ -29,8 +29,8 @@ export function tripped(state: RunState, event: EventOf<'guardrail_tripped'>): R
 }
 
 function replacedInput(state: RunState, event: EventOf<'guardrail_tripped'>): RunState {
-  const { index = -1, replacement } = event
-  if (messageAt(state.history, index)?.role !== 'user' || replacement === undefined) {
+  const { index = -1, replacement = withheld(event) } = event
+  if (messageAt(state.history, index)?.role !== 'user') {
     throw illegal(state, event, `the history holds no input at ${index} that it could replace`)
   }
   return withMessageAt(state, index, { role: 'user', parts: replacement })
@@ -38,14 +38,19 @@ function replacedInput(state: RunState, event: EventOf<'guardrail_tripped'>): Ru
 
 /** A blocked answer stays in the ledger, and is withheld from whoever reads on. */
 function replacedAnswer(state: RunState, event: EventOf<'guardrail_tripped'>): CollectingState {
-  const index = state.history.length - 1
-  const last = messageAt(state.history, index)
-  if (state.phase !== 'collecting' || state.calls.length > 0 || last?.role !== 'assistant') {
+  if (state.phase !== 'collecting' || state.calls.length > 0) {
     throw illegal(state, event, 'there is no answer that it could replace')
   }
-  const texts = (event.replacement ?? withheld(event)).flatMap((part) => (part.type === 'text' ? [part] : []))
-  const message: AssistantMessage = { ...last, parts: texts }
-  return { ...withMessageAt(state, index, message), reply: { ...state.reply, message } }
+  const parts = (event.replacement ?? withheld(event)).flatMap((part) =>
+    part.type === 'text' && part.text !== '' ? [part] : [],
+  )
+  const message: AssistantMessage = { ...state.reply.message, parts }
+  // A message without any content is none: neither the answer nor what stands in its place need be in the history.
+  const before = messagesOf(state.history).slice(0, state.reply.message.parts.length > 0 ? -1 : undefined)
+  const history = historyOf(parts.length > 0 ? [...before, message] : before)
+  // Whether what stands there now fits the schema, nobody knows yet.
+  const { fit: _unknown, ...reply } = state.reply
+  return { ...state, history, lastText: textOf(parts), reply: { ...reply, message } }
 }
 
 function replacedResult(state: RunState, event: EventOf<'guardrail_tripped'>): RunState {

@@ -1,5 +1,6 @@
 import type { Message } from '../vocabulary/content.ts'
 import type { EventOf, HistoryEdit, RuntimeEvent } from '../vocabulary/event.ts'
+import { guardrailsOn } from './due-checks.ts'
 import { messagesOf } from './history.ts'
 import { illegal } from './illegal.ts'
 import { pairingFault } from './pairing.ts'
@@ -10,8 +11,12 @@ import { definitionTokens } from './token-estimate.ts'
 /** The history of an earlier run, before anything is said in this one. */
 export function carried(state: RunState, event: EventOf<'history_carried'>): RunState {
   if (state.history.length > 0) throw illegal(state, event, 'something was said already')
-  requirePaired(state, event, event.messages)
-  return withHistory(state, event.messages)
+  const { messages, uncheckedFrom } = event
+  requirePaired(state, event, messages)
+  const next = withHistory(state, messages)
+  const guardrails = guardrailsOn(state, 'input')
+  if (uncheckedFrom === undefined || guardrails.length === 0) return next
+  return { ...next, inputCheck: { seq: event.seq, from: uncheckedFrom, guardrails } }
 }
 
 /** The history with some of its messages changed or gone. */

@@ -1,4 +1,4 @@
-import type { AssistantMessage } from '../vocabulary/content.ts'
+import { textOf, type AssistantMessage } from '../vocabulary/content.ts'
 import type { EventOf, RuntimeEvent } from '../vocabulary/event.ts'
 import { present } from '../vocabulary/present.ts'
 import { addUsage } from '../vocabulary/usage.ts'
@@ -96,6 +96,7 @@ export function replied(state: RunState, event: EventOf<'assistant_message_finis
     history: parts.length === 0 ? state.history : appendMessage(state.history, message),
     inputSinceReply: false,
     takeOvers: 0,
+    lastText: parts.length === 0 ? state.lastText : textOf(parts),
     contextTokens: (inputTokens ?? state.contextTokens) + (outputTokens ?? messageTokens(message)),
   }
 }

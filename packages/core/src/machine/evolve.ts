@@ -67,6 +67,7 @@ function firstState(event: RuntimeEvent): RunState {
     inputSinceReply: false,
     takeOvers: 0,
     repairs: 0,
+    lastText: '',
   }
 }
 
@@ -174,7 +175,7 @@ function said(state: RunState, message: UserMessage): RunState {
   const next = { ...withMessage(state, message), inputSinceReply: true }
   const guardrails = guardrailsOn(state, 'input')
   if (guardrails.length === 0) return next
-  const from = state.inputSinceReply && state.inputCheck ? state.inputCheck.from : state.history.length
+  const from = state.inputCheck?.from ?? state.history.length
   return { ...next, inputCheck: { seq: state.seq, from, guardrails } }
 }
 

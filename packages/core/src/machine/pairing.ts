@@ -1,3 +1,4 @@
+import { ConfigurationError } from '../errors.ts'
 import type { Message } from '../vocabulary/content.ts'
 
 /**
@@ -16,4 +17,14 @@ export function pairingFault(messages: readonly Message[]): string | undefined {
     }
   }
   return messages[0]?.role === 'tool' ? 'the tool results at 0 answer no message' : undefined
+}
+
+/** Refuses what an agent's code would show a model, and no provider would take. `subject` names the code. */
+export function requireShown(messages: readonly Message[] | undefined, subject: string): void {
+  if (messages === undefined) return
+  const fault = messages.length === 0 ? 'nothing is left to be shown' : pairingFault(messages)
+  if (fault === undefined) return
+  throw new ConfigurationError(
+    `${subject} makes messages that no provider takes: ${fault}. Keep a call together with its results, and at least one message. Correct it and resume the run; nothing is lost.`,
+  )
 }

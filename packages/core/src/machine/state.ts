@@ -92,7 +92,9 @@ export interface RunFacts {
   readonly compacting?: Compacting
   /** Answers that did not fit the schema, and that the model was asked to write again. */
   readonly repairs: number
-  /** The answer, as the schema made it. */
+  /** The text of the model's last message in this run; `''` where there is none. */
+  readonly lastText: string
+  /** The answer, as JSON that fits the schema. */
   readonly output?: { readonly value: Json }
   readonly cancel?: { readonly at: number; readonly by?: string; readonly reason?: string }
 }

@@ -1,3 +1,4 @@
+import type { InboxEntry } from '../ports/ledger.ts'
 import type { Call, ExecutingState } from '../machine/state.ts'
 import type { OutsideCommand } from '../vocabulary/command.ts'
 import type { ResultPart } from '../vocabulary/content.ts'
@@ -38,8 +39,10 @@ export function settlingOf(
 export interface ChildRuns {
   /** The run that does the work of a call. */
   drive(state: ExecutingState, call: Call): DrivenChild
-  /** How a child run ended; `undefined` where it has not. */
+  /** How a child run ended; `undefined` where it has not. One that waits, and has been answered, is taken further first. */
   endingOf(childId: RunId): Promise<ChildEnding | undefined>
+  /** Passes a command on to a run that works for another; `false` where it does not. */
+  passOn(entry: InboxEntry, owner: RunId, root: RunId): Promise<boolean>
 }
 
 /** What a parent's call gets of how its child rests. */

@@ -65,7 +65,10 @@ class RuntimeRuns {
     this.#know = know
     this.#newId = runIdMaker(host)
     const drained = (): boolean => this.#draining
-    const parents: ParentOptions = { ...{ ledger, host, know, named, drained }, hubs: () => this.hubs }
+    const parents: ParentOptions = {
+      ...{ ledger, host, know, named, drained, awaited: new Set() },
+      hubs: () => this.hubs,
+    }
     this.hubs = new HubRegistry({
       ...{ ledger, host, onDrift, newKey: this.#newId, agentNamed: named, drained },
       children: childRuns(parents),

@@ -35,7 +35,7 @@ export async function findsInInput(
   const finds: GuardrailFind[] = []
   for (let index = state.inputCheck?.from ?? 0; index < messages.length; index++) {
     const message = messages[index]
-    if (message?.role !== 'user') break
+    if (message?.role !== 'user') continue
     let { parts } = message
     for (const guardrail of guardrails) {
       const subject = { text: textOf(parts), message: { role: 'user' as const, parts } }

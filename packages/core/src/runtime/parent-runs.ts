@@ -11,7 +11,7 @@ import { isAgentTool, taskOf } from './agent-tool.ts'
 import { restOf, settlingOf, type ChildEnding, type ChildRest, type ChildRuns } from './child-runs.ts'
 import type { HubRegistry } from './hub-registry.ts'
 import { stateOf } from './load-state.ts'
-import { resultOf } from './run-result.ts'
+import { resultOf, type RunResult } from './run-result.ts'
 import { startCommand } from './start-command.ts'
 
 /** What child runs are driven with. */
@@ -22,10 +22,21 @@ export interface ParentOptions {
   readonly know: (agent: Agent<unknown>) => Agent<unknown>
   readonly named: (name: string) => Agent<unknown> | undefined
   readonly drained: () => boolean
+  /** Child runs whose rest a call of this process waits for: nobody else need tell their parents. */
+  readonly awaited: Set<RunId>
 }
 
 /** The child runs of a runtime: the same hubs, the same ledger, one id for ever a call. */
-export function childRuns({ ledger, host, hubs, know, named }: ParentOptions): ChildRuns {
+export function childRuns(options: ParentOptions): ChildRuns {
+  const { ledger, host, hubs, know, named, drained, awaited } = options
+  const rested = async (childId: RunId, result: () => Promise<RunResult>): Promise<ChildRest> => {
+    awaited.add(childId)
+    try {
+      return restOf(await result())
+    } finally {
+      awaited.delete(childId)
+    }
+  }
   return {
     drive(state, call) {
       const childId = childRunIdOf(state.runId, call.toolCallId)
@@ -33,17 +44,28 @@ export function childRuns({ ledger, host, hubs, know, named }: ParentOptions): C
       return {
         async begin() {
           const there = await ledger.head(childId)
-          if (there) return restOf(await hub.resume())
-          hub.start(() => Promise.resolve(commandOf(state, call, childId)))
-          return restOf(await hub.result)
+          return await rested(childId, () => {
+            if (there) return hub.resume()
+            hub.start(() => Promise.resolve(commandOf(state, call, childId)))
+            return hub.result
+          })
         },
-        async cancel(reason) {
-          await hub.send({ type: 'cancel', reason })
-          return restOf(await hub.result)
-        },
+        cancel: (reason) =>
+          rested(childId, async () => {
+            await hub.send({ type: 'cancel', reason })
+            return await hub.result
+          }),
       }
     },
-    endingOf: (childId) => endingOf(ledger, childId),
+    async endingOf(childId) {
+      if (!drained() && (await isAnswered(ledger, childId))) await hubs().hubOf(childId).resume()
+      return await endingOf(ledger, childId)
+    },
+    async passOn(entry, owner, root) {
+      if (!(await worksFor(ledger, owner, root))) return false
+      await ledger.put(owner, entry)
+      return true
+    },
   }
 
   function commandOf(state: ExecutingState, call: Call, childId: RunId): ReturnType<typeof startCommand> {
@@ -56,6 +78,18 @@ export function childRuns({ ledger, host, hubs, know, named }: ParentOptions): C
     const command = startCommand(childId, agent, taskOf(call.input) ?? 'Go on.', { limits, know })
     return { ...command, limits, parent: { runId: state.runId, seq: state.seq, relation: 'child' } }
   }
+}
+
+/** Whether a run that waits for an answer, its own or one of those that work for it, has got one. */
+async function isAnswered(ledger: Ledger, runId: RunId): Promise<boolean> {
+  const state = await stateOf(ledger, runId)
+  if (state === undefined || !isSuspended(state)) return false
+  if ((await ledger.inbox(runId)).length > 0) return true
+  for (const { toolCallId, status, child } of openTurnCalls(state)) {
+    if (status !== 'deferred' || child === undefined) continue
+    if (await isAnswered(ledger, childRunIdOf(runId, toolCallId))) return true
+  }
+  return false
 }
 
 async function endingOf(ledger: Ledger, childId: RunId): Promise<ChildEnding | undefined> {
@@ -76,10 +110,10 @@ async function endingOf(ledger: Ledger, childId: RunId): Promise<ChildEnding | u
  */
 export async function tellParent(
   child: RunState,
-  { ledger, host, hubs, named, drained }: ParentOptions,
+  { ledger, host, hubs, named, drained, awaited }: ParentOptions,
 ): Promise<void> {
   const { parent, runId } = child
-  if (parent?.relation !== 'child') return
+  if (parent?.relation !== 'child' || awaited.has(runId)) return
   const state = await stateOf(ledger, parent.runId)
   if (state === undefined) return
   const parked = openTurnCalls(state).find(
@@ -91,6 +125,8 @@ export async function tellParent(
   const command = settlingOf(parked.toolCallId, rest)
   await ledger.put(state.runId, { key: `child ${runId}`, command, at: host.clock.now() })
   if (!isSuspended(state) || named(state.agent) === undefined || drained()) return
+  // Whoever has taken it over since drives it, and hears of this by its inbox.
+  if ((await ledger.head(state.runId))?.epoch !== state.epoch && !hubs().hubOf(state.runId).driving) return
   const hub = hubs().hubOf(state.runId)
   await hub.resume()
   await hub.reported

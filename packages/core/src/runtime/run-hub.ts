@@ -47,7 +47,10 @@ export class RunHub {
   readonly #receipts = new Receipts()
   #loop: RunLoop | undefined
   #existing: Promise<unknown> = Promise.resolve()
-  #result: Promise<RunResult> | undefined
+  /** The stretch that is being driven, or the last one. */
+  #stretch: Promise<RunResult> | undefined
+  /** Commands about calls of child runs, until what became of them has come up to this run. */
+  readonly #forwards = new Set<Promise<unknown>>()
   #reported: Promise<void> = Promise.resolve()
   #done = false
   /** Why this hub drives no more. */
@@ -60,7 +63,7 @@ export class RunHub {
 
   /** How the run stands when it rests: of the stretch that is being driven, or the last one. */
   get result(): Promise<RunResult> {
-    return (this.#result ??= this.resume())
+    return this.#forwards.size > 0 ? this.#afterForwards() : (this.#stretch ??= this.resume())
   }
 
   /** Resolves when whoever has to know of the run's end does. */
@@ -104,7 +107,7 @@ export class RunHub {
 
   /** Drives the run until it rests; joins the driver that is at it already. */
   resume(): Promise<RunResult> {
-    if (this.#loop && this.#result) return this.#result
+    if (this.#loop && this.#stretch) return this.#stretch
     return this.#begin((loop) => loop.resume())
   }
 
@@ -116,7 +119,7 @@ export class RunHub {
       this.#resultOf(state),
     )
     followed.catch(() => {})
-    this.#result = followed
+    this.#stretch = followed
   }
 
   /** Puts a command into the run's inbox for whoever drives it, and does not wait for what becomes of it. */
@@ -162,29 +165,32 @@ export class RunHub {
     return receipt
   }
 
-  /** A command about a call of a child run goes to that run; this run's next result is what becomes of it. */
+  /** A command about a call of a child run goes to that run; what becomes of it comes up to this one. */
   #forward(command: OutsideCommand, owner: RunId): Promise<CommandReceipt> {
-    const { hubOf, worksFor, ledger } = this.#options
+    const { hubOf, worksFor } = this.#options
     const child = hubOf(owner)
     const receipt = (async (): Promise<CommandReceipt> => {
+      await this.#existing
       if (await worksFor(owner, this.runId)) return await child.send(command)
       const message = `Run ${this.runId} has no open tool call of that id, nor has a run that works for it; show the run to see which wait.`
       return { accepted: false, code: 'unknown_call', message }
     })()
-    if (this.#loop) return receipt
-    const result = (async (): Promise<RunResult> => {
-      if ((await receipt).accepted) {
-        await child.result
-        await child.reported
-      }
-      // The child's end may have taken this run further.
-      if (this.#loop && this.#result) return await this.#result
-      const state = await stateOf(ledger, this.runId)
-      return state ? await this.#resultOf(state) : await this.resume()
+    const forward = (async (): Promise<void> => {
+      if (!(await receipt).accepted) return
+      await child.result
+      await child.reported
     })()
-    result.catch(() => {})
-    this.#result = result
+    const done: Promise<void> = forward.catch(() => {}).finally(() => this.#forwards.delete(done))
+    this.#forwards.add(done)
     return receipt
+  }
+
+  /** The child's end may have taken this run further. */
+  async #afterForwards(): Promise<RunResult> {
+    while (this.#forwards.size > 0) await Promise.all(this.#forwards)
+    if (this.#loop && this.#stretch) return await this.#stretch
+    const state = await stateOf(this.#options.ledger, this.runId)
+    return state ? await this.#resultOf(state) : await this.resume()
   }
 
   #resultOf(state: RunState): Promise<RunResult> {
@@ -205,7 +211,7 @@ export class RunHub {
     const result = this.#driveToRest(drive, loop)
     // Whoever wants the result awaits it; a failure that nobody awaits is on the event stream too.
     result.catch(() => {})
-    this.#result = result
+    this.#stretch = result
     return result
   }
 

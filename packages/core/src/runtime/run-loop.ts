@@ -9,11 +9,11 @@ import type { Rules } from '../machine/rules.ts'
 import type { RunState } from '../machine/state.ts'
 import { openTurnCalls } from '../machine/state-views.ts'
 import type { Cancel, Host } from '../ports/clock.ts'
-import type { Ledger } from '../ports/ledger.ts'
+import type { InboxEntry, Ledger } from '../ports/ledger.ts'
 import type { Command, StartCommand } from '../vocabulary/command.ts'
 import { eventCatalogue } from '../vocabulary/event-catalogue.ts'
 import type { RuntimeEvent } from '../vocabulary/event.ts'
-import type { RunId } from '../vocabulary/ids.ts'
+import { runIdOfCall, type RunId } from '../vocabulary/ids.ts'
 import { outsideCommandSchema } from '../vocabulary/command-schema.ts'
 import { faultOf } from '../vocabulary/schema.ts'
 import type { Signal } from '../vocabulary/signal.ts'
@@ -203,13 +203,27 @@ export class RunLoop {
     const there = new Set(entries.map(({ key }) => key))
     const lost = delivered.filter((key) => !there.has(key) && !this.#seen.has(key))
     if (lost.length > 0) await this.#lose(lost)
-    for (const { key, command } of entries) {
+    for (const { key, command, at } of entries) {
       if (this.#seen.has(key)) continue
       this.#seen.add(key)
+      const owner = 'toolCallId' in command ? runIdOfCall(command.toolCallId) : undefined
+      if (owner !== undefined && owner !== runId) {
+        await this.#passOn({ key, command, at }, owner)
+        continue
+      }
       const fault = faultOf(outsideCommandSchema, command)
       if (fault) this.#refuse(key, fault)
       else this.#mailbox.post({ message: command, key })
     }
+  }
+
+  /** A command about a call of a run that works for this one is that run's to decide. */
+  async #passOn(entry: InboxEntry, owner: RunId): Promise<void> {
+    const { runId, children, receipts } = this.#drive
+    this.#takes.push(entry.key)
+    if (await children.passOn(entry, owner, runId)) return receipts.settle(entry.key, undefined)
+    const message = `Run ${runId} has no open tool call of that id, nor has a run that works for it; show the run to see which wait.`
+    receipts.settle(entry.key, { code: 'unknown_call', message })
   }
 
   /** Only the run's writer takes commands out of its inbox: those that are gone, another one has decided about. */
@@ -233,9 +247,9 @@ export class RunLoop {
 
   /** Whether the run may rest: no command is on its way or waiting in the inbox. */
   async #nobodyAsks(): Promise<boolean> {
-    await this.#hearEndedChildren()
     await this.#drive.receipts.delivery()
     await this.#readInbox()
+    await this.#hearEndedChildren()
     return this.#mailbox.empty && !this.#inboxChanged
   }
 

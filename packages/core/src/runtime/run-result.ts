@@ -1,11 +1,9 @@
 import type { Json } from '../vocabulary/json.ts'
-import { textOf } from '../vocabulary/content.ts'
 import type { FinishReason } from '../vocabulary/event.ts'
 import type { RunId } from '../vocabulary/ids.ts'
 import { present } from '../vocabulary/present.ts'
 import type { Usage } from '../vocabulary/usage.ts'
 import { childRunIdOf } from '../machine/child-run.ts'
-import { messageAt } from '../machine/history.ts'
 import type { RunState } from '../machine/state.ts'
 import { openTurnCalls } from '../machine/state-views.ts'
 import { deferredCalls, pendingApprovals, type DeferredCall, type PendingApproval } from '../machine/tally.ts'
@@ -47,7 +45,7 @@ export interface RunResult<Output = unknown> {
 
 /** The result of a run that rests in this state, as far as its own events say. */
 export function resultOf(state: RunState): RunResult<Json> {
-  const text = lastText(state)
+  const { lastText: text } = state
   const { turns, toolCalls, children, usage, costUsd } = state.totals
   return {
     ...{ runId: state.runId, agent: state.agent, text, usage, turns, toolCalls, children },
@@ -88,12 +86,4 @@ export async function withChildren(state: RunState, ledger: Ledger): Promise<Run
     deferred = [...deferred.filter((call) => call.toolCallId !== toolCallId), ...below.deferredCalls]
   }
   return { ...own, pendingApprovals: approvals, deferredCalls: deferred }
-}
-
-function lastText({ history }: RunState): string {
-  for (let index = history.length - 1; index >= 0; index--) {
-    const message = messageAt(history, index)
-    if (message?.role === 'assistant') return textOf(message.parts)
-  }
-  return ''
 }

@@ -42,7 +42,10 @@ export interface PastOptions {
 }
 
 /** What a start command says of the past. */
-export type Past = Pick<StartCommand, 'sessionId' | 'sessionPlace' | 'parent' | 'history' | 'edits'>
+export type Past = Pick<
+  StartCommand,
+  'sessionId' | 'sessionPlace' | 'parent' | 'history' | 'uncheckedFrom' | 'edits'
+>
 
 /** What a run begins with, read from the ledger. Waits, where the options say so, for the run before it. */
 export async function pastOf(ledger: Ledger, options: PastOptions): Promise<Past> {
@@ -60,7 +63,8 @@ export async function pastOf(ledger: Ledger, options: PastOptions): Promise<Past
 function pastFrom(source: RunState, relation: 'session' | 'fork'): Past {
   const history = transcript(source)
   const parent = { runId: source.runId, seq: source.seq, relation }
-  return history.length > 0 ? { parent, history } : { parent }
+  if (history.length === 0) return { parent }
+  return { parent, history, ...present({ uncheckedFrom: source.inputCheck?.from }) }
 }
 
 function editsOf({ of, edits, by, reason }: PastEdits, source: RunState | undefined): Past {

@@ -1,8 +1,11 @@
 import * as fc from 'fast-check'
 import type { StopReason } from '../vocabulary/content.ts'
-import type { CallPlan, Program, Step } from './program.ts'
+import type { CallPlan, GuardrailPlan, Program, Step } from './program-plan.ts'
 
-const toolNames = ['read', 'write', 'rerunnable', 'reconciled', 'asking', 'no_such_tool'] as const
+const toolNames = [
+  ...(['read', 'write', 'rerunnable', 'reconciled', 'asking', 'no_such_tool', 'helper', 'helper'] as const),
+  ...(['transfer_to_second', 'transfer_to_program', 'transfer_to_user'] as const),
+] as const
 
 const callPlan: fc.Arbitrary<CallPlan> = fc.record({
   tool: fc.constantFrom(...toolNames),
@@ -13,7 +16,10 @@ const callPlan: fc.Arbitrary<CallPlan> = fc.record({
 })
 
 const step: fc.Arbitrary<Step> = fc.record({
-  text: fc.string({ maxLength: 12 }),
+  text: fc.oneof(
+    { weight: 4, arbitrary: fc.string({ maxLength: 12 }) },
+    { weight: 1, arbitrary: fc.constant('{"guarded":false}') },
+  ),
   reasoning: fc.constantFrom('', '', 'Hm.'),
   calls: fc.array(callPlan, { maxLength: 4 }),
   stopReason: fc.oneof(
@@ -31,6 +37,15 @@ const step: fc.Arbitrary<Step> = fc.record({
         },
       ),
     },
+  ),
+})
+
+const guardrailPlan: fc.Arbitrary<GuardrailPlan> = fc.record({
+  on: fc.constantFrom('input', 'output', 'tool_input', 'tool_output'),
+  beside: fc.boolean(),
+  says: fc.oneof(
+    { weight: 6, arbitrary: fc.constantFrom('pass' as const, 'replace' as const, 'record' as const) },
+    { weight: 1, arbitrary: fc.constantFrom('block' as const, 'throw' as const, 'hang' as const) },
   ),
 })
 
@@ -55,8 +70,20 @@ export const randomProgram: fc.Arbitrary<Program> = fc.record({
     { requiredKeys: [] },
   ),
   compaction: fc.option(
-    fc.record({ contextTokensMax: fc.integer({ min: 0, max: 600 }), keepMessages: fc.nat(4) }),
+    fc.record({
+      contextTokensMax: fc.integer({ min: 0, max: 600 }),
+      keepMessages: fc.nat(4),
+      by: fc.constantFrom('function', 'model', 'nobody'),
+    }),
     { nil: undefined },
+  ),
+  guardrails: fc.oneof(
+    { weight: 2, arbitrary: fc.constant([]) },
+    { weight: 1, arbitrary: fc.array(guardrailPlan, { maxLength: 3 }) },
+  ),
+  structured: fc.oneof(
+    { weight: 4, arbitrary: fc.constant(false) },
+    { weight: 1, arbitrary: fc.constant(true) },
   ),
   crashes: fc.array(fc.record({ append: fc.integer({ min: 1, max: 25 }), stored: fc.boolean() }), {
     maxLength: 3,

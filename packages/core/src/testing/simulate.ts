@@ -27,7 +27,7 @@ export interface Simulation {
   /** Randomness of the runtime, from 0 to 1. */
   readonly random: () => number
   /** The agent as each process makes it; it gets its process's view of the ledger. */
-  readonly agentOf: (ledger: MortalLedger) => Agent
+  readonly agentOf: (ledger: MortalLedger) => Agent<unknown>
   readonly input: string
   readonly prices?: Prices
   /** Takes this run up instead of starting one. */
@@ -46,6 +46,8 @@ export interface Simulation {
 export interface Simulated {
   readonly result: RunResult
   readonly events: readonly RuntimeEvent[]
+  /** What the ledger holds of each other run: those that worked for it. */
+  readonly others: readonly (readonly RuntimeEvent[])[]
   readonly processes: number
   /** Every state that a subscriber of the last process saw live. */
   readonly lastStates: readonly RunState[]
@@ -53,6 +55,9 @@ export interface Simulated {
 
 /** More stretches than any run needs whose approvals are answered. */
 const STRETCHES_MAX = 1_000
+
+/** Turns of the promise queue in which whatever follows from an answer of the ledger asks it for more. */
+const FOLLOWING_TURNS = 1_000
 
 /** Drives a run to its end through crashes, approvals and a cancel, a new process after each death. */
 export async function simulate(simulation: Simulation): Promise<Simulated> {
@@ -76,9 +81,9 @@ export async function simulate(simulation: Simulation): Promise<Simulated> {
         lastState: () => lastStates.at(-1),
         settleCall: (toolCallId) => runtime.settle(run.id, toolCallId, 'settled later'),
       })
-      const events: RuntimeEvent[] = []
-      for await (const event of ledger.read(run.id)) events.push(event)
-      return { result, events, processes, lastStates }
+      const events = await eventsOf(ledger, run.id)
+      const others = await othersOf(ledger, run.id)
+      return { result, events, others, processes, lastStates }
     } catch (error) {
       if (!(error instanceof SimulatedCrash)) throw error
       // A run that never came to be is started again by whoever wanted it.
@@ -86,6 +91,20 @@ export async function simulate(simulation: Simulation): Promise<Simulated> {
     }
   }
   throw new Error(`The run did not end in ${STRETCHES_MAX} stretches.`)
+}
+
+async function eventsOf(ledger: Ledger, runId: RunId): Promise<readonly RuntimeEvent[]> {
+  const events: RuntimeEvent[] = []
+  for await (const event of ledger.read(runId)) events.push(event)
+  return events
+}
+
+async function othersOf(ledger: Ledger, runId: RunId): Promise<readonly (readonly RuntimeEvent[])[]> {
+  const found: (readonly RuntimeEvent[])[] = []
+  for await (const record of ledger.runs()) {
+    if (record.runId !== runId) found.push(await eventsOf(ledger, record.runId))
+  }
+  return found
 }
 
 /** Who the run may wait for. */
@@ -108,8 +127,19 @@ async function attend(
     else if (result.deferredCalls.length > 0) {
       for (const { toolCallId } of result.deferredCalls) settleCall(toolCallId).catch(() => {})
     } else if (limit) run.raiseLimit(limit, Number.MAX_SAFE_INTEGER, 'simulated').catch(() => {})
-    else return result
+    else if (!(await hasWaited(outside))) return result
   }
+}
+
+/** Waits until nothing is under way outside, and for what follows from it; answers whether there was anything. */
+async function hasWaited(outside: Simulation['outside'] = () => undefined): Promise<boolean> {
+  let waited = false
+  for (let underWay = outside(); underWay; underWay = outside()) {
+    waited = true
+    await underWay
+    for (let turn = 0; turn < FOLLOWING_TURNS; turn++) await Promise.resolve()
+  }
+  return waited
 }
 
 /** What happens from outside while the run is at work. */

@@ -19,6 +19,8 @@ export interface StartCommand {
   readonly parent?: ParentRef
   /** What was said before. */
   readonly history?: readonly Message[]
+  /** The first message of it that guardrails have not passed. */
+  readonly uncheckedFrom?: number
   /** Changes of what was said before. */
   readonly edits?: HistoryEdits
 }

@@ -151,7 +151,9 @@ const runSchemas = {
     ...{ agent: text, definition, limits, retry },
     ...{ sessionId: optional(text), sessionPlace: optional(ordinal), parent: optional(parent) },
   }),
-  history_carried: objectOf<EventBodies['history_carried']>({ messages: z.array(message) }),
+  history_carried: objectOf<EventBodies['history_carried']>({
+    ...{ messages: z.array(message), uncheckedFrom: optional(count) },
+  }),
   history_edited: objectOf<EventBodies['history_edited']>({
     edits: z.array(objectOf<HistoryEdit>({ index: count, message: optional(message) })),
     ...{ by: optional(text), reason: optional(text) },

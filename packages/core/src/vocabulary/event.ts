@@ -48,7 +48,11 @@ export interface EventBodies {
     readonly parent?: ParentRef
   }
   /** What was said before the run, in the runs of its session or in the run that it branches from. */
-  history_carried: { readonly messages: readonly Message[] }
+  history_carried: {
+    readonly messages: readonly Message[]
+    /** The first message that guardrails have not passed, where there is one: its place, from 0. */
+    readonly uncheckedFrom?: number
+  }
   /** Messages of the past were changed or removed in what the model sees; nothing leaves the ledger. */
   history_edited: {
     readonly edits: readonly HistoryEdit[]

@@ -1,0 +1,54 @@
+import type { StopReason } from '../vocabulary/content.ts'
+import type { Limits } from '../vocabulary/limits.ts'
+import type { CrashPoint } from './faults.ts'
+
+/** An agent as data: what its model says, how its tools behave, what happens to it from outside. */
+export interface Program {
+  readonly steps: readonly Step[]
+  readonly limits: Limits
+  readonly compaction:
+    | {
+        readonly contextTokensMax: number
+        readonly keepMessages: number
+        /** Who sums up what is older: a function, a model, or nobody. */
+        readonly by: 'function' | 'model' | 'nobody'
+      }
+    | undefined
+  readonly guardrails: readonly GuardrailPlan[]
+  /** Whether the answer has to be JSON. */
+  readonly structured: boolean
+  readonly crashes: readonly CrashPoint[]
+  readonly cancelAtSeq: number | undefined
+  readonly inputs: readonly { readonly atSeq: number; readonly delivery: 'steer' | 'queue' }[]
+  readonly decisions: readonly ('approve' | 'deny' | 'edit')[]
+  readonly randomness: number
+}
+
+/** A guardrail, and what it says of everything. */
+export interface GuardrailPlan {
+  readonly on: 'input' | 'output' | 'tool_input' | 'tool_output'
+  readonly beside: boolean
+  readonly says: 'pass' | 'block' | 'replace' | 'record' | 'throw' | 'hang'
+}
+
+/** What the model says at one turn. */
+export interface Step {
+  readonly text: string
+  readonly reasoning: string
+  readonly calls: readonly CallPlan[]
+  readonly stopReason: StopReason | undefined
+  /** Attempts that fail before one succeeds, and how. */
+  readonly failures: readonly (
+    | 'overloaded'
+    | 'network'
+    | 'truncated'
+    | 'authentication'
+    | 'context_overflow'
+  )[]
+}
+
+/** A call, and what its tool does with it. */
+export interface CallPlan {
+  readonly tool: string
+  readonly behaviour: 'succeed' | 'throw' | 'hang' | 'progress' | 'defer' | 'invalid' | 'malformed'
+}
