@@ -21,6 +21,7 @@ import {
   withClient,
 } from './support/postgres-database.ts'
 import { transactionPooler } from './support/postgres-pooler.ts'
+import { restoreIn } from './support/postgres-recorded.ts'
 
 const run = sampleRunId(1)
 const start = stamped(run, [everyFact(run).run_started])
@@ -69,13 +70,14 @@ describe.skipIf(!hasPostgres)(
 
     it('recognises every append of a group', async () => {
       const { ledger, cutAnswers, cuts } = await cuttable()
-      cutAnswers('tallystick append', 3)
       const runIds = Array.from({ length: 30 }, (_, index) => sampleRunId(index + 10))
+      // While the first of them are under way, the last ones queue up and go together.
+      cutAnswers(runIds.at(-1) ?? '', 1)
       const heads = await Promise.all(
         runIds.map((runId) => append(ledger, stamped(runId, [everyFact(runId).run_started]), runId)),
       )
       expect(heads).toEqual(runIds.map(() => ({ seq: 1, epoch: 1 })))
-      expect(cuts()).toBe(3)
+      expect(cuts()).toBe(1)
       expect(await Array.fromAsync(ledger.runs())).toHaveLength(31)
     })
 
@@ -152,6 +154,52 @@ describe.skipIf(!hasPostgres)('a ledger among others that write', () => {
       await client.query('rollback')
     })
     expect(await append(ledger, next)).toEqual({ seq: 3, epoch: 1 })
+  })
+
+  it.each([
+    ['an append', next],
+    ['an append that only takes commands', []],
+  ])('shuts out %s that had to wait for a take-over', async (_what, events) => {
+    const schema = freshSchema()
+    const ledger = openLedger(schema)
+    await append(ledger, start)
+    await ledger.put(run, { key: 'k1', command, at: 1 })
+    await withClient(async (client) => {
+      await client.query('begin')
+      await client.query(`update ${schema}.run set epoch = epoch + 1`)
+      const heard: string[] = []
+      const late = ledger
+        .append(run, { expectedSeq: 1, epoch: 1 }, events, { ...barrier, takes: ['k1'] })
+        .then(() => 'written', String)
+        .finally(() => heard.push('an answer'))
+      const waiting = `select from pg_stat_activity where wait_event_type = 'Lock' and query like $1`
+      while (heard.length === 0 && (await rowsOf(waiting, [`%"${schema}".run%`])).length === 0);
+      await client.query('commit')
+      expect(await late).toMatch(/^LedgerConflictError: .*held by the writer of epoch 2/)
+    })
+    expect(await ledger.inbox(run)).toEqual([{ key: 'k1', command, at: 1 }])
+    expect(await Array.fromAsync(ledger.read(run))).toEqual(start)
+  })
+
+  it('chains its events to what stands, not to what it remembers, where the database went back in time', async () => {
+    const schema = freshSchema()
+    const [mine, theirs] = [openLedger(schema), openLedger(schema)]
+    await append(mine, start)
+    await withClient(async (client) => {
+      for (const table of ['run', 'event', 'payload']) {
+        await client.query(`create table ${schema}.saved_${table} as table ${schema}.${table}`)
+      }
+    })
+    await append(mine, next)
+    await restoreIn(schema)
+    const other = stamped(run, [everyFact(run).cancel_requested, everyFact(run).usage_updated], {
+      afterSeq: 1,
+    })
+    await append(theirs, other)
+    const more = stamped(run, [everyFact(run).guardrail_tripped], { afterSeq: 3 })
+    expect(await append(mine, more)).toEqual({ seq: 4, epoch: 1 })
+    expect(await Array.fromAsync(mine.read(run))).toEqual([...start, ...other, ...more])
+    expect(await chainFaults(mine, run)).toEqual([])
   })
 
   it('lets no run wait for another that is locked', async () => {
