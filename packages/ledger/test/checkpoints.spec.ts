@@ -1,84 +1,12 @@
-import { generateKeyPairSync } from 'node:crypto'
-import { copyFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ConfigurationError, LedgerDamagedError, memoryLedger, type RunId } from '@tallystick/core'
-import {
-  verifierKeyOf,
-  verifyCheckpoints,
-  verifyLedger,
-  writeCheckpoint,
-  type Checkpoint,
-  type CheckpointsVerdict,
-} from '@tallystick/ledger'
+import { LedgerDamagedError } from '@tallystick/core'
+import { verifierKeyOf, verifyCheckpoints, verifyLedger, writeCheckpoint } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
-import { commitmentOf, genesisHash, linkHash, sealOf } from '../src/chain.ts'
-import { storedEvent, type EventRow } from '../src/event-row.ts'
+import { another, kept, origin, otherAnswer, privateKey, publicKey, rewrite } from './support/kept-ledger.ts'
 import { tamper, withRaw } from './support/raw-database.ts'
-import { recordRun } from './support/record-run.ts'
-import { recorded, allVerified, type Recorded } from './support/recorded.ts'
-
-const origin = 'example.com/agents'
-const { privateKey, publicKey } = generateKeyPairSync('ed25519')
-
-/** A ledger file with two runs, and where its checkpoints go. */
-interface Kept extends Recorded {
-  readonly file: string
-  readonly sign: () => Promise<Checkpoint>
-  readonly compared: () => Promise<CheckpointsVerdict>
-}
-
-async function kept(): Promise<Kept> {
-  const { path, ...runs } = await recorded()
-  const file = join(path, '..', 'checkpoints')
-  const during = async <T>(work: (ledger: ReturnType<typeof sqliteLedger>) => Promise<T>): Promise<T> => {
-    const ledger = sqliteLedger(path, { readOnly: true })
-    try {
-      return await work(ledger)
-    } finally {
-      await ledger.close()
-    }
-  }
-  return {
-    ...{ path, file, ...runs },
-    sign: () => during((ledger) => writeCheckpoint(ledger, { file, key: privateKey, origin })),
-    compared: () => during((ledger) => verifyCheckpoints(ledger, { file, publicKey })),
-  }
-}
-
-/** A third run in a ledger file. */
-async function another(path: string): Promise<RunId> {
-  const ledger = sqliteLedger(path)
-  const runId = await recordRun(ledger, 3)
-  await ledger.close()
-  return runId
-}
-
-/** Lets a run have said something else, and computes its chain and its seal anew, as somebody would who knows how. */
-function rewrite(path: string, runId: RunId, change: (body: string) => string): void {
-  tamper(path, (database) => {
-    const rows = database
-      .prepare<[string], EventRow>(
-        'select * from event join payload using (pos) where run_id = ? order by seq',
-      )
-      .all(runId)
-    let hash = genesisHash
-    for (const row of rows) {
-      const body = Buffer.from(change(Buffer.from(row.body as Uint8Array).toString()))
-      const commit = commitmentOf(row.salt as Uint8Array, body)
-      hash = linkHash(hash, storedEvent(row), commit)
-      database.prepare('update payload set body = ? where pos = ?').run(body, row.pos)
-      database.prepare('update event set body_commit = ?, hash = ? where pos = ?').run(commit, hash, row.pos)
-    }
-    const [first, last] = [rows[0] as EventRow, rows.at(-1) as EventRow]
-    const cell = { runId, pos: first.pos, headSeq: last.seq, headHash: hash, epoch: last.epoch }
-    const seal = sealOf(cell)
-    database.prepare('update run set head_hash = ?, seal = ? where run_id = ?').run(hash, seal, runId)
-  })
-}
-
-/** The answer of the run, as another one. */
-const otherAnswer = (body: string): string => body.replaceAll('is yours.', 'is Bobs.')
+import { allVerified } from './support/recorded.ts'
 
 describe('checkpoints', () => {
   it('cover where every run ends, as notes that others can read', async () => {
@@ -226,108 +154,6 @@ describe('checkpoints', () => {
     rewrite(path, third, otherAnswer)
     // No checkpoint covers the run: nobody can tell.
     expect(await compared()).toMatchObject({ ok: true, runs: 2 })
-  })
-})
-
-describe('a file of checkpoints', () => {
-  async function changed(change: (text: string) => string): Promise<CheckpointsVerdict> {
-    const { path, file, sign, compared } = await kept()
-    await sign()
-    await another(path)
-    await sign()
-    writeFileSync(file, change(readFileSync(file, 'utf8')))
-    return await compared()
-  }
-
-  it('is found changed, line by line', async () => {
-    const { path, file, sign, compared } = await kept()
-    await sign()
-    await another(path)
-    await sign()
-    const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1)
-    for (const [index, line] of lines.entries()) {
-      if (line === '') continue
-      const other = line.replace(/[0-9a-z](?=[^0-9a-z]*$)/, (last) => (last === '0' ? '1' : '0'))
-      writeFileSync(file, `${lines.with(index, other).join('\n')}\n`)
-      const { ok, broken, checkpoints } = await compared()
-      expect({ index, ok, count: broken.length }).toEqual({ index, ok: false, count: 1 })
-      expect(broken[0]).toMatchObject({ checkpoint: checkpoints + 1 })
-      await expect(sign()).rejects.toThrow(LedgerDamagedError)
-    }
-  })
-
-  it('is found out where heads were left out, moved or added, whoever has signed it', async () => {
-    const without = await changed((text) => text.replace('heads 2', 'heads 1').replace(/\n\S+ \d+ \S+/, ''))
-    expect(without.broken).toMatchObject([{ what: 'size', expected: '1', found: '2', checkpoint: 1 }])
-    const moved = await changed((text) => text.replace(/\n(\S+ \d+ \S+)\n(\S+ \d+ \S+)/, '\n$2\n$1'))
-    expect(moved.broken).toMatchObject([{ what: 'root', checkpoint: 1 }])
-    expect(moved.broken[0]).not.toHaveProperty('runId')
-    const once = await changed((text) => text.slice(text.lastIndexOf('heads')))
-    expect(once.broken).toMatchObject([{ what: 'size', expected: '1', found: '3' }])
-  })
-
-  it('is of one key and one origin', async () => {
-    const { path, file, sign } = await kept()
-    await sign()
-    const ledger = sqliteLedger(path, { readOnly: true })
-    const stranger = generateKeyPairSync('ed25519')
-    const as = (key: Parameters<typeof verifyCheckpoints>[1]['publicKey'], of?: string) =>
-      verifyCheckpoints(ledger, { file, publicKey: key, ...(of !== undefined && { origin: of }) })
-    expect((await as(stranger.publicKey)).broken).toMatchObject([{ what: 'signature', checkpoint: 1 }])
-    expect((await as(publicKey, 'example.com/other')).broken).toMatchObject([
-      { what: 'origin', expected: 'example.com/other', found: origin },
-    ])
-    expect(await as(verifierKeyOf(origin, publicKey))).toMatchObject({ ok: true })
-    expect((await as(verifierKeyOf('example.com/other', publicKey))).ok).toBe(false)
-    expect(await as(publicKey.export({ type: 'spki', format: 'pem' }) as string)).toMatchObject({ ok: true })
-    await expect(writeCheckpoint(ledger, { file, key: stranger.privateKey, origin })).rejects.toThrow(
-      'Use the key and the origin that the file was begun with',
-    )
-    await expect(
-      writeCheckpoint(ledger, { file, key: privateKey, origin: 'example.com/other' }),
-    ).rejects.toThrow(LedgerDamagedError)
-    await ledger.close()
-  })
-
-  it('is carried on where its last checkpoint was cut off at any byte', async () => {
-    const { path, file, sign, compared } = await kept()
-    await sign()
-    const first = readFileSync(file)
-    await another(path)
-    await sign()
-    const whole = readFileSync(file)
-    for (let length = first.length; length < whole.length; length += 3) {
-      writeFileSync(file, whole.subarray(0, length))
-      expect(await compared()).toMatchObject({ ok: true, checkpoints: 1 })
-      expect(await sign()).toMatchObject({ size: 3, added: 1 })
-      expect(readFileSync(file)).toEqual(whole)
-    }
-  })
-
-  it('is never made out of a file of something else, or of nothing', async () => {
-    const { path, file } = await kept()
-    const ledger = sqliteLedger(path, { readOnly: true })
-    for (const text of ['my notes', 'my notes\n', 'heads of state']) {
-      writeFileSync(file, text)
-      await expect(writeCheckpoint(ledger, { file, key: privateKey, origin })).rejects.toThrow(
-        LedgerDamagedError,
-      )
-      expect(readFileSync(file, 'utf8')).toBe(text)
-    }
-    await expect(verifyCheckpoints(ledger, { file: `${file}-absent`, publicKey })).rejects.toThrow(
-      ConfigurationError,
-    )
-    for (const bad of ['', 'two words']) {
-      const wrong = { file: `${file}-absent`, key: privateKey, origin: bad }
-      await expect(writeCheckpoint(ledger, wrong)).rejects.toThrow(ConfigurationError)
-    }
-    expect(existsSync(`${file}-absent`)).toBe(false)
-    await ledger.close()
-    const memory = memoryLedger()
-    await expect(writeCheckpoint(memory, { file, key: privateKey, origin })).rejects.toThrow(
-      'keeps no chain of hashes',
-    )
-    await expect(verifyCheckpoints(memory, { file, publicKey })).rejects.toThrow(ConfigurationError)
   })
 
   it('says nothing of laws: verify does, and both find a run sound', async () => {

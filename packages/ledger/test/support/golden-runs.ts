@@ -1,0 +1,233 @@
+import {
+  agentTool,
+  createRuntime,
+  defineAgent,
+  handoff,
+  type Agent,
+  type AgentOptions,
+  type Ledger,
+  type RunResult,
+  type Runtime,
+} from '@tallystick/core'
+import {
+  manualClock,
+  scriptedModel,
+  seededRandom,
+  settle,
+  SimulatedCrash,
+  testTool,
+  type ScriptedStep,
+} from '@tallystick/core/testing'
+
+const usage = { inputTokens: 120, outputTokens: 17, cacheReadTokens: 100, reasoningTokens: 4 }
+const prices = { 'scripted-1': { inputUsd: 3, outputUsd: 15, cacheReadUsd: 0.3, source: 'golden' } }
+
+/** What every golden run shares: a ledger, a clock that a run moves, and chance that is the same at every time. */
+class GoldenStage {
+  readonly ledger: Ledger
+  readonly clock: ReturnType<typeof manualClock> = manualClock(Date.UTC(2026, 10, 20))
+  readonly #random = seededRandom(7)
+
+  constructor(ledger: Ledger) {
+    this.ledger = ledger
+  }
+
+  runtime(agents: readonly Agent<unknown>[], ledger: Ledger = this.ledger): Runtime {
+    const host = { clock: this.clock, random: this.#random, report: () => {} }
+    return createRuntime({ ledger, agents, prices, host })
+  }
+
+  settled<T>(promise: Promise<T>): Promise<T> {
+    return settle(this.clock, promise)
+  }
+
+  /** Drives a run of an agent to its rest. */
+  async rest(agent: Agent<unknown>, input: string): Promise<RunResult> {
+    return await this.settled(this.runtime([agent]).run(agent, input).result)
+  }
+}
+
+function agentOf(
+  name: string,
+  steps: readonly ScriptedStep[],
+  options: Partial<AgentOptions<unknown>> = {},
+): Agent<unknown> {
+  return defineAgent<unknown>({
+    name,
+    instructions: `You are ${name}.`,
+    model: scriptedModel(steps),
+    ...options,
+  })
+}
+
+const look = testTool({
+  name: 'look',
+  run: ({ input }, report) => {
+    report.progress({ done: 0.5 })
+    return `Looked at ${JSON.stringify(input)}.`
+  },
+})
+const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask', reason: 'it is money' }) })
+const calling = (
+  name: string,
+  ...inputs: readonly { readonly [key: string]: string | number }[]
+): ScriptedStep => ({
+  reasoning: 'Let me see.',
+  text: 'I use a tool. ',
+  toolCalls: inputs.map((input) => ({ name, input })),
+  usage,
+})
+const said = (text: string): ScriptedStep => ({ text, usage })
+
+/** One run, or a few, for each thing that a ledger can tell of. */
+const scenes: readonly ((stage: GoldenStage) => Promise<unknown>)[] = [
+  (stage) =>
+    stage.rest(
+      agentOf('tools', [calling('look', { at: 'a' }, { at: 'ü\ud800\n' }), said('Seen.')], { tools: [look] }),
+      'Look.',
+    ),
+  async (stage) => {
+    const agent = agentOf('approvals', [calling('pay', { usd: 1 }, { usd: 2 }), said('Paid.')], {
+      tools: [pay],
+    })
+    const runtime = stage.runtime([agent])
+    const run = runtime.run(agent, 'Pay.')
+    const [one, two] = (await stage.settled(run.result)).pendingApprovals
+    await stage.settled(run.approve(one?.toolCallId ?? '', { by: 'ada', input: { usd: 3 } }))
+    await stage.settled(run.deny(two?.toolCallId ?? '', { by: 'ada', reason: 'once is enough' }))
+    await stage.settled(run.result)
+  },
+  crashed,
+  (stage) =>
+    stage.rest(agentOf('retries', [{ text: 'I beg', fail: 'overloaded' }, said('Again.')]), 'Try hard.'),
+  async (stage) => {
+    const limits = { turnsMax: 1, onLimit: 'ask' } as const
+    const agent = agentOf('limits', [calling('look', { at: 'a' }), said('More.')], { tools: [look], limits })
+    const run = stage.runtime([agent]).run(agent, 'Go far.')
+    await stage.settled(run.result)
+    await stage.settled(run.raiseLimit('turnsMax', 5, 'ada'))
+    await stage.settled(run.result)
+  },
+  (stage) =>
+    stage.rest(
+      agentOf('finalizes', [calling('look', { at: 'a' }), said('In short.')], {
+        ...{ tools: [look], limits: { turnsMax: 1 } },
+      }),
+      'Be long.',
+    ),
+  async (stage) => {
+    const agent = agentOf('cancels', [{ text: 'Once upon a time', hang: true }])
+    const run = stage.runtime([agent]).run(agent, 'Tell me everything.')
+    for await (const event of run) if (event.type === 'assistant_text_delta') void run.cancel('too long')
+    await stage.settled(run.result)
+  },
+  async (stage) => {
+    const job = testTool({
+      ...{ name: 'job', effect: 'write' },
+      run: (_run, report) => {
+        report.defer('job-7')
+        return ''
+      },
+    })
+    const agent = agentOf('defers', [calling('job', { of: 'hours' }), said('Done.')], { tools: [job] })
+    const runtime = stage.runtime([agent])
+    const run = runtime.run(agent, 'Start it.')
+    const [call] = (await stage.settled(run.result)).deferredCalls
+    await stage.settled(runtime.settle(run.id, call?.toolCallId ?? '', 'it took hours'))
+    await stage.settled(runtime.resume(run.id).result)
+  },
+  async (stage) => {
+    const agent = agentOf('sessions', [said('Hello.'), said('Still here.')])
+    const runtime = stage.runtime([agent])
+    const first = runtime.run(agent, 'My key is 123.', { sessionId: 'chat' })
+    await stage.settled(first.result)
+    const message = { role: 'user', parts: [{ type: 'text', text: 'My key is secret.' }] } as const
+    const edit = { of: first.id, edits: [{ index: 0, message }], by: 'ada', reason: 'a key was in it' }
+    await stage.settled(runtime.run(agent, 'And now?', { sessionId: 'chat', edit }).result)
+  },
+  async (stage) => {
+    const agent = agentOf('steers', [calling('look', { at: 'a' }), said('Brief.'), said('More.')], {
+      tools: [look],
+    })
+    const run = stage.runtime([agent]).run(agent, 'Look.')
+    run.events$.subscribe((event) => {
+      if (event.type !== 'tool_started') return
+      void run.steer('Be brief.')
+      void run.queue('And then?')
+    })
+    await stage.settled(run.result)
+  },
+  (stage) => {
+    const summarize = scriptedModel([said('They looked at things.')])
+    const compaction = { contextTokensMax: 40, keepMessages: 2, summarize }
+    const steps = [calling('look', { at: 'a' }), calling('look', { at: 'b' }), said('All seen.')]
+    return stage.rest(
+      agentOf('compacts', steps, { tools: [look], compaction }),
+      'Look at everything there is.',
+    )
+  },
+  (stage) => {
+    const booking = agentOf('booking', [said('Booked.')], { description: 'Books seats.' })
+    const agent = agentOf('hands_over', [calling('transfer_to_booking', {})], {
+      handoffs: [handoff(booking, { filter: (messages) => messages.slice(0, 1) })],
+    })
+    return stage.rest(agent, 'Seat 4, please.')
+  },
+  (stage) =>
+    stage.rest(
+      agentOf('guards', [calling('look', { at: 'a' }), said('The key is 123.')], {
+        tools: [look],
+        guardrails: [
+          { name: 'polite', on: 'input', check: () => ({ replace: 'Look, please.', why: 'manners' }) },
+          { name: 'places', on: 'tool_input', check: () => ({ record: 'a place' }) },
+          { name: 'results', on: 'tool_output', check: () => ({ replace: 'Looked.' }) },
+          { name: 'keys', on: 'output', check: () => ({ block: 'a key' }) },
+        ],
+      }),
+      'Look.',
+    ),
+  (stage) =>
+    stage.rest(
+      agentOf('fits', [said('no JSON'), said('{"warm":true}')], {
+        output: { type: 'object', properties: { warm: { type: 'boolean' } }, required: ['warm'] },
+      }),
+      'Is it warm?',
+    ),
+  (stage) => {
+    const child = agentOf('child', [said('It is 21 °C.')], { description: 'Knows the weather.' })
+    const agent = agentOf('parent', [calling('child', { task: 'How warm?' }), said('Warm.')], {
+      tools: [agentTool(child)],
+    })
+    return stage.rest(agent, 'Ask.')
+  },
+  async (stage) => {
+    const agent = agentOf('waits', [calling('pay', { usd: 1 })], { tools: [pay] })
+    await stage.rest(agent, 'This run still waits for an approval.')
+  },
+]
+
+/** A process that dies as soon as a tool may run, and another one that takes over: nobody knows what the tool did. */
+async function crashed(stage: GoldenStage): Promise<void> {
+  const { ledger } = stage
+  const mortal: Ledger = {
+    ...ledger,
+    async append(runId, expected, events, options) {
+      await ledger.append(runId, expected, events, options)
+      if (events.some(({ type }) => type === 'tool_started')) throw new SimulatedCrash()
+      return { seq: expected.expectedSeq + events.length, epoch: expected.epoch }
+    },
+  }
+  const send = testTool({ name: 'send', effect: 'write' })
+  const agent = agentOf('crashes', [calling('send', { to: 'ada' })], { tools: [send] })
+  const run = stage.runtime([agent], mortal).run(agent, 'Send it.')
+  const crash = await stage.settled(run.result.catch((error: unknown) => error))
+  if (!(crash instanceof SimulatedCrash)) throw new Error('The run did not crash.', { cause: crash })
+  const later = agentOf('crashes', [said('I cannot tell.')], { tools: [send] })
+  await stage.settled(stage.runtime([later]).resume(run.id).result)
+}
+
+/** Drives every golden run through the real runtime into a ledger, the same ones at every time. */
+export async function recordGoldenRuns(ledger: Ledger): Promise<void> {
+  const stage = new GoldenStage(ledger)
+  for (const scene of scenes) await scene(stage)
+}
