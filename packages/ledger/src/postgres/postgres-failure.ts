@@ -1,7 +1,7 @@
 import { LedgerDamagedError, LedgerUnavailableError, TallystickError } from '@tallystick/core'
 
 /** The code of a failure: Postgres's own, such as `23505`, or the system's, such as `ECONNREFUSED`. */
-export function failureCode(error: unknown): string | undefined {
+function failureCode(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined
   if ('code' in error && typeof error.code === 'string') return error.code
   return error instanceof AggregateError ? failureCode(error.errors[0]) : undefined

