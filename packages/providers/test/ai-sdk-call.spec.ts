@@ -296,7 +296,10 @@ describe('a model of the AI SDK', () => {
         providerOptions: { anthropic: { thinking: { type: 'enabled', budgetTokens: 1024 } } },
       },
     )
-    expect(model).toMatchObject({ provider: 'anthropic.messages', api: 'ai-sdk', modelId: 'claude-test-1' })
+    expect(model).toMatchObject({ provider: 'anthropic', api: 'ai-sdk', modelId: 'claude-test-1' })
+    const other = createOpenAI({ apiKey: 'k' }).chat('gpt-test')
+    expect(fromAiSdk(other).provider).toBe('openai')
+    expect(fromAiSdk(other, { provider: 'my-gateway' }).provider).toBe('my-gateway')
     const { completed } = await collect(model)
     expect(completed).toBe(true)
     expect(server.arrivals[0]?.headers['x-team']).toBe('blue')

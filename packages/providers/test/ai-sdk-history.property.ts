@@ -9,7 +9,7 @@ import { brokenRules } from './kit/history-rules.ts'
 import { own, requests as transcripts } from './kit/transcripts.ts'
 import type { Loose } from './kit/loose.ts'
 
-const here = { provider: 'anthropic.messages', api: 'ai-sdk', modelId: 'claude-test-1' }
+const here = { provider: 'anthropic', api: 'ai-sdk', modelId: 'claude-test-1' }
 
 /** Replies of Anthropic become such of its provider; what they carry for our own adapter says nothing to it. */
 const requests: fc.Arbitrary<ModelRequest> = transcripts.map((request) => ({

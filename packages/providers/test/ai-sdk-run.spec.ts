@@ -111,7 +111,7 @@ describe.each(Object.entries(stories))('a run %s', (_, tell) => {
   it('could go on from any of its events', async () => {
     const { events } = await tell()
     const reader = {
-      provider: 'anthropic.messages',
+      provider: 'anthropic',
       modelId: 'claude-test-1',
       version: 'v4',
       fetches: () => true,

@@ -184,15 +184,15 @@ it('what is secret in a request’s body, its query or its user is not written',
   const body = {
     mcp_servers: [{ name: 'x', authorization_token: 'tok-123456' }],
     tools: [{ headers: { Authorization: 'Bearer abcdef' }, input_schema: { properties: { password: {} } } }],
-    messages: [`My key is sk-proj-abcdefghijklmnop, and header-secret.`],
+    messages: [`My key is sk-proj-abcdefghijklmnop, and secret-of-the-header.`],
     max_tokens: 7,
   }
-  const headers = { 'x-api-key': 'header-secret', cookie: 'id=cookie-secret' }
+  const headers = { 'x-api-key': 'secret-of-the-header', cookie: 'id=secret-of-the-cookie' }
   await fetch('https://api.example.org/v1/x?key=query-secret', {
     ...{ method: 'POST', body: JSON.stringify(body), headers },
   }).then((response) => response.text())
   const written = readFileSync(file, 'utf8')
-  expect(written).not.toMatch(/tok-123456|abcdef|header-secret|cookie-secret|query-secret/)
+  expect(written).not.toMatch(/tok-123456|abcdef|secret-of-the-header|secret-of-the-cookie|query-secret/)
   expect(linesOf(file)[0].request).toEqual({
     method: 'POST',
     url: 'https://api.example.org/v1/x',
@@ -210,6 +210,19 @@ it('what is secret in a request’s body, its query or its user is not written',
     headers,
   })
   expect(await played.json()).toEqual({ ok: true })
+})
+
+it('a word that servers without keys are given for one is no secret, and stays where a reply says it', async () => {
+  const file = newFile()
+  const reply = 'Bearer of ollama-keys: use ollama, dummy-key.'
+  const fetch = recordingFetch(file, { fetch: async () => new Response(reply) })
+  const asked = {
+    method: 'POST',
+    body: '{}',
+    headers: { authorization: 'Bearer ollama', 'x-api-key': 'dummy-key' },
+  }
+  await fetch('http://h/p', asked).then((response) => response.text())
+  expect(await (await playedFetch(file)('http://h/p', asked)).text()).toBe(reply)
 })
 
 it('requests that are made at once find their answers, in whichever order these came', async () => {

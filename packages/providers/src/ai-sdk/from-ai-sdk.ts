@@ -19,6 +19,11 @@ import { type AiSdkModel, api, type WirePart } from './wire.ts'
 
 /** How `fromAiSdk()` calls the model. Everything may be left out. */
 export interface AiSdkOptions {
+  /**
+   * Whose model this is, as the ledger and the prices name it. The beginning of what the AI SDK calls it: `anthropic` of
+   * `anthropic.messages`. What a provider needs back goes to the same one only.
+   */
+  readonly provider?: string | undefined
   /** Output tokens of one reply at most, where the request does not say. None. */
   readonly maxOutputTokens?: number | undefined
   /** Settings of the AI SDK for each call, such as `temperature`, `seed`, `reasoning`, `stopSequences`. */
@@ -54,14 +59,17 @@ const drainMs = 1000
 export function fromAiSdk(model: AiSdkModel, options: AiSdkOptions = {}): Model {
   checkModel(model)
   checkOptions(options)
-  const { provider, modelId } = model
+  const { modelId } = model
+  const provider = options.provider ?? model.provider.split('.', 1)[0] ?? model.provider
   const warn = warnOnce(options.onWarning)
   return {
     provider,
     api,
     modelId,
     stream: (request, context) =>
-      new Observable((subscriber) => startCall({ model, options, warn, request, context, subscriber })),
+      new Observable((subscriber) =>
+        startCall({ model, provider, options, warn, request, context, subscriber }),
+      ),
   }
 }
 
@@ -84,6 +92,7 @@ function checkOptions(options: AiSdkOptions): void {
 
 interface Call {
   readonly model: AiSdkModel
+  readonly provider: string
   readonly options: AiSdkOptions
   readonly warn: (warning: AiSdkWarning) => void
   readonly request: ModelRequest
@@ -137,13 +146,13 @@ interface Opened {
 
 /** Makes the call; `undefined` where it was given up before. */
 async function openStream(call: Call, { abort, watch }: Line): Promise<Opened | undefined> {
-  const { model, options, warn, request, context, subscriber } = call
-  const { call: asked, names } = callOf(request, await readerOf(model), options)
+  const { model, provider, options, warn, request, context, subscriber } = call
+  const { call: asked, names } = callOf(request, await readerOf(model, provider), options)
   if (subscriber.closed) return undefined
   const { stream } = await model.doStream({ ...asked, abortSignal: abort.signal } as never)
   watch.allow(options.idleTimeoutMs ?? 120_000)
   const reply = startReply({
-    provider: model.provider,
+    provider,
     names,
     endOfStreamIsEnd: options.endOfStreamIsEnd ?? false,
     now: () => context.clock.now(),
@@ -186,12 +195,10 @@ async function* partsOf(stream: ReadableStream<WirePart>): AsyncGenerator<WirePa
   }
 }
 
-async function readerOf({
-  provider,
-  modelId,
-  specificationVersion,
-  supportedUrls,
-}: AiSdkModel): Promise<Reader> {
+async function readerOf(
+  { modelId, specificationVersion, supportedUrls }: AiSdkModel,
+  provider: string,
+): Promise<Reader> {
   const patterns = Object.entries((await supportedUrls) ?? {})
   return {
     provider,

@@ -9,12 +9,15 @@ const secretFields =
   /^(authorization|authorization_token|(x-)?api[-_]?key|password|(client_)?secret|(access|refresh)_token)$/i
 const keyShape = /\b(sk|rk|pk)-[A-Za-z0-9_-]{16,}/g
 
-/** The secrets that a request's headers hold, without the word that says what kind they are. */
+// A shorter one is a word that servers without keys are given, such as "ollama", and may stand in any text.
+const secretLengthMin = 16
+
+/** The secrets that a request's headers hold: whole values, and what they are made of. */
 export function secretsIn(headers: Headers): readonly string[] {
   const values = [...headers].filter(([name]) => secretHeaders.test(name)).map(([, value]) => value)
-  return values
-    .flatMap((value) => [value, ...value.split(/[\s;,]+/)])
-    .filter((value) => value.length >= 6)
+  const pieces = values.flatMap((value) => [value, ...value.split(/[\s;,=]+/)])
+  return [...new Set(pieces)]
+    .filter((piece) => piece.length >= secretLengthMin)
     .sort((one, other) => other.length - one.length)
 }
 
