@@ -11,7 +11,7 @@ export interface WatchedLedger {
 export function watched(ledger: Ledger): WatchedLedger {
   const underWay = new Set<Promise<unknown>>()
   const watch = <T>(call: Promise<T>): Promise<T> => {
-    const ended = call.then(
+    const ended: Promise<unknown> = call.then(
       () => underWay.delete(ended),
       () => underWay.delete(ended),
     )
