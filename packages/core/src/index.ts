@@ -45,9 +45,10 @@ export {
   type Tally,
 } from './machine/tally.ts'
 export { childRunIdOf } from './machine/child-run.ts'
-export { summaryInstructions } from './machine/compaction.ts'
+export { summaryDigest, summaryInstructions } from './machine/compaction.ts'
 export { foldedHistory } from './machine/plain-text.ts'
 export { digestOf } from './machine/digest.ts'
+export { definitionTokens, messageTokens } from './machine/token-estimate.ts'
 export { callsOf, type CallLog, type LoggedCall } from './machine/call-log.ts'
 export { messagesOf, type History } from './machine/history.ts'
 export { legalEvents, transitionDiagram, transitionTable } from './machine/transition-table.ts'
