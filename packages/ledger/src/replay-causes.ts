@@ -6,7 +6,6 @@ import {
   nextAction,
   present,
   type Agent,
-  type AgentDefinition,
   type Clock,
   type Command,
   type EventOf,
@@ -17,6 +16,7 @@ import {
 
 import { guardrailCause, isCallTrip, recordedCallGuardrails, summaryCause } from './replay-checks.ts'
 import { modelCause } from './replay-model.ts'
+import { pricedAsRecorded } from './replay-prices.ts'
 import { toolCause } from './replay-tools.ts'
 
 type Message = Command | Signal
@@ -109,22 +109,6 @@ function startOf(
     definition: pricedAsRecorded(agent.definition, event.definition),
     input: input?.message ?? { role: 'user', parts: [] },
     ...present({ sessionId, sessionPlace, parent, history, edits }),
-  }
-}
-
-/** What the agent's code says now, at the prices of then: a cost is never computed again. */
-function pricedAsRecorded(now: AgentDefinition, recorded: AgentDefinition | undefined): AgentDefinition {
-  const { price, fallbacks = [], summarizer } = recorded ?? {}
-  return {
-    ...now,
-    ...present({ price }),
-    ...(now.fallbacks && {
-      fallbacks: now.fallbacks.map((fallback, index) => ({
-        ...fallback,
-        ...present({ price: fallbacks[index]?.price }),
-      })),
-    }),
-    ...(now.summarizer && { summarizer: { ...now.summarizer, ...present({ price: summarizer?.price }) } }),
   }
 }
 

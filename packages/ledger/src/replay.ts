@@ -10,6 +10,7 @@ import {
 } from '@tallystick/core'
 import { differencesOf, type Difference } from './difference.ts'
 import { causesOf } from './replay-causes.ts'
+import { rulesAsRecorded } from './replay-prices.ts'
 
 /** The first place where a run, driven again, does not do what was recorded. */
 export interface Divergence {
@@ -56,7 +57,7 @@ export async function replayRun(
     const page = advance(state, messages, {
       writer: { runId, epoch: next.epoch },
       stamp: () => ({ at: next.at, random: 0 }),
-      rulesOf: (name) => agentNamed(name).rules,
+      rulesOf: (name) => rulesAsRecorded(agentNamed(name).rules, recorded, done),
     })
     const divergence = firstDifference(recorded, done, page.events)
     if (divergence) return { runId, events: divergence.seq - 1, divergence }
@@ -84,10 +85,9 @@ function firstDifference(
   return undefined
 }
 
-/** An event without what depends on the hour, on chance, and on what models cost today. */
+/** An event without what depends on the hour and on chance. */
 function comparable(event: RuntimeEvent): object {
   const { at: _at, ...rest } = event
-  if (rest.type === 'agent_handed_off') return { ...rest, definition: rest.definition.digest }
   if (rest.type !== 'model_stream_failed') return rest
   const { retryAt, ...failed } = rest
   return { ...failed, retries: retryAt !== undefined }

@@ -3,6 +3,7 @@ import { textOf, type AssistantPart } from '../vocabulary/content.ts'
 import type { EventOf, RuntimeEvent } from '../vocabulary/event.ts'
 import { canonicalJson } from '../vocabulary/json.ts'
 import { auditCalls } from './call-invariants.ts'
+import { summaryDigest } from './compaction.ts'
 import { evolve } from './evolve.ts'
 import { usedUpLimit } from './limit-check.ts'
 import { requestDigest } from './model-request.ts'
@@ -20,6 +21,7 @@ export function audit(state: RunState | undefined, event: RuntimeEvent): RunStat
     requireSameRequest(state, event)
     requireWithinLimits(state, event)
   }
+  if (event.type === 'compaction_started') requireHonestSummary(state, event)
   requireTime(state, event)
   auditCalls(state, event)
   if (event.type === 'assistant_message_finished') requireWholeMessage(state, event)
@@ -56,6 +58,16 @@ function requireWithinLimits(state: RunState, event: EventOf<'model_call_started
   if (state.metLimit === undefined || event.toolChoice.type !== 'none') {
     throw new LawBrokenError(9, event.seq, 'a finalizing call needs a met limit and the tool choice none')
   }
+}
+
+/** Laws 7 and 9, for the call of a model that sums up. */
+function requireHonestSummary(state: RunState, event: EventOf<'compaction_started'>): void {
+  const found = usedUpLimit(state, event.at)
+  if (found)
+    throw new LawBrokenError(9, event.seq, `${found.limit} is ${found.max}, and ${found.used} are used`)
+  const rebuilt = summaryDigest(state, event)
+  if (rebuilt === event.requestDigest) return
+  throw new LawBrokenError(7, event.seq, `the summary that the ledger rebuilds has the digest ${rebuilt}`)
 }
 
 /** Law 12: the deltas of a message, put together, are the message. */

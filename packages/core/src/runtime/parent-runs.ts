@@ -108,26 +108,35 @@ async function endingOf(ledger: Ledger, childId: RunId): Promise<ChildEnding | u
  * Tells the parent of a child run that has ended: where its call was parked, it is settled, and a parent that waited
  * for nothing else is taken further. A parent that listens, or that has ended itself, hears nothing.
  */
-export async function tellParent(
-  child: RunState,
-  { ledger, host, hubs, named, drained, awaited }: ParentOptions,
-): Promise<void> {
+export async function tellParent(child: RunState, options: ParentOptions): Promise<void> {
   const { parent, runId } = child
-  if (parent?.relation !== 'child' || awaited.has(runId)) return
+  if (parent?.relation !== 'child' || options.awaited.has(runId)) return
+  const { ledger, host } = options
   const state = await stateOf(ledger, parent.runId)
   if (state === undefined) return
-  const parked = openTurnCalls(state).find(
-    ({ toolCallId, status }) => status === 'deferred' && childRunIdOf(state.runId, toolCallId) === runId,
-  )
-  if (parked === undefined) return
+  const parked = parkedCall(state, runId)
   const rest = restOf(resultOf(child))
-  if (rest.kind !== 'ended') return
+  if (parked === undefined || rest.kind !== 'ended') return
   const command = settlingOf(parked.toolCallId, rest)
   await ledger.put(state.runId, { key: `child ${runId}`, command, at: host.clock.now() })
-  if (!isSuspended(state) || named(state.agent) === undefined || drained()) return
+  if (isSuspended(state)) await takeFurther(state, options)
+}
+
+/** The call of a run that waits for a child run. */
+function parkedCall(state: RunState, childId: RunId): Call | undefined {
+  return openTurnCalls(state).find(
+    ({ toolCallId, status }) => status === 'deferred' && childRunIdOf(state.runId, toolCallId) === childId,
+  )
+}
+
+async function takeFurther(
+  { runId, agent, epoch }: RunState,
+  { ledger, hubs, named, drained }: ParentOptions,
+): Promise<void> {
+  if (named(agent) === undefined || drained()) return
+  const hub = hubs().hubOf(runId)
   // Whoever has taken it over since drives it, and hears of this by its inbox.
-  if ((await ledger.head(state.runId))?.epoch !== state.epoch && !hubs().hubOf(state.runId).driving) return
-  const hub = hubs().hubOf(state.runId)
+  if (!hub.driving && (await ledger.head(runId))?.epoch !== epoch) return
   await hub.resume()
   await hub.reported
 }

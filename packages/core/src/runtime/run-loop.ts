@@ -206,18 +206,20 @@ export class RunLoop {
     for (const { key, command, at } of entries) {
       if (this.#seen.has(key)) continue
       this.#seen.add(key)
-      const owner = 'toolCallId' in command ? runIdOfCall(command.toolCallId) : undefined
-      if (owner !== undefined && owner !== runId) {
-        await this.#passOn({ key, command, at }, owner)
-        continue
-      }
       const fault = faultOf(outsideCommandSchema, command)
       if (fault) this.#refuse(key, fault)
-      else this.#mailbox.post({ message: command, key })
+      else await this.#take({ key, command, at })
     }
   }
 
   /** A command about a call of a run that works for this one is that run's to decide. */
+  async #take(entry: InboxEntry): Promise<void> {
+    const { key, command } = entry
+    const owner = 'toolCallId' in command ? runIdOfCall(command.toolCallId) : undefined
+    if (owner !== undefined && owner !== this.#drive.runId) await this.#passOn(entry, owner)
+    else this.#mailbox.post({ message: command, key })
+  }
+
   async #passOn(entry: InboxEntry, owner: RunId): Promise<void> {
     const { runId, children, receipts } = this.#drive
     this.#takes.push(entry.key)

@@ -1,5 +1,6 @@
 import { textOf, type Message } from '../vocabulary/content.ts'
-import type { EventOf, EventType, RuntimeEvent } from '../vocabulary/event.ts'
+import type { ChildTotals, EventOf, EventType, RuntimeEvent } from '../vocabulary/event.ts'
+import type { Usage } from '../vocabulary/usage.ts'
 
 /** One law that a ledger breaks, and where. */
 export interface Violation {
@@ -86,6 +87,7 @@ function noCallPastALimit(events: readonly RuntimeEvent[]): readonly Violation[]
     ...pastTheLimit(events, counted, 'turnsMax'),
     ...pastTheLimit(events, ofType(firsts, 'tool_started'), 'toolCallsMax'),
     ...pastTheBudget(events, ofType(events, 'model_call_started')),
+    ...pastTheBudget(events, ofType(events, 'compaction_started')),
     ...extra.map(({ seq }) => ({ law: 9, seq, what: 'a second finalizing call' })),
   ]
 }
@@ -98,19 +100,28 @@ function pastTheLimit(
 ): readonly Violation[] {
   const first = ofType(events, 'run_started')[0]?.limits[limit] ?? Infinity
   const raises = ofType(events, 'limit_raised').filter((raise) => raise.limit === limit)
+  const field = limit === 'turnsMax' ? 'turns' : 'toolCalls'
   return starts.flatMap(({ seq }, index) => {
     const max = raises.findLast((raise) => raise.seq < seq)?.max ?? first
-    return index < max ? [] : [{ law: 9, seq, what: `start ${index + 1} where ${limit} is ${max}` }]
+    const below = childrenBefore(events, seq).reduce((sum, child) => sum + child[field], 0)
+    return index + below < max ? [] : [{ law: 9, seq, what: `start ${index + 1} where ${limit} is ${max}` }]
   })
+}
+
+/** What child runs took that had ended by then. */
+function childrenBefore(events: readonly RuntimeEvent[], seq: number): readonly ChildTotals[] {
+  return ofType(events, 'tool_result').flatMap((result) =>
+    result.seq < seq && result.child ? [result.child] : [],
+  )
 }
 
 /** Model calls, other than the finalizing one, that start when the tokens or the money are used up. */
 function pastTheBudget(
   events: readonly RuntimeEvent[],
-  modelCalls: readonly EventOf<'model_call_started'>[],
+  modelCalls: readonly { readonly seq: number; readonly finalizing?: boolean }[],
 ): readonly Violation[] {
   const limits = ofType(events, 'run_started')[0]?.limits ?? {}
-  return modelCalls.flatMap(({ seq, finalizing }) => {
+  return modelCalls.flatMap(({ seq, finalizing = false }) => {
     const spent = spentBefore(events, seq)
     const raised = ofType(events, 'limit_raised').filter((event) => event.seq < seq)
     const maxOf = (name: keyof typeof spent): number =>
@@ -122,6 +133,11 @@ function pastTheBudget(
 
 const budgets = ['tokensMax', 'inputTokensMax', 'outputTokensMax', 'costMaxUsd'] as const
 
+interface Spent {
+  readonly usage?: Usage
+  readonly costUsd?: number
+}
+
 function spentBefore(
   events: readonly RuntimeEvent[],
   seq: number,
@@ -130,11 +146,12 @@ function spentBefore(
   for (const report of ofType(events, 'usage_updated')) {
     if (report.seq < seq) latest.set(`${report.turn} ${report.attempt}`, report)
   }
-  const reports = [...latest.values()]
-  const sum = (amount: (report: EventOf<'usage_updated'>) => number | undefined): number =>
+  const summaries = ofType(events, 'context_compacted').filter((event) => event.seq < seq)
+  const reports: readonly Spent[] = [...latest.values(), ...summaries, ...childrenBefore(events, seq)]
+  const sum = (amount: (report: Spent) => number | undefined): number =>
     reports.reduce((total, report) => total + (amount(report) ?? 0), 0)
-  const inputTokensMax = sum(({ usage }) => usage.inputTokens)
-  const outputTokensMax = sum(({ usage }) => usage.outputTokens)
+  const inputTokensMax = sum(({ usage }) => usage?.inputTokens)
+  const outputTokensMax = sum(({ usage }) => usage?.outputTokens)
   const costMaxUsd = sum((report) => report.costUsd)
   return { inputTokensMax, outputTokensMax, costMaxUsd, tokensMax: inputTokensMax + outputTokensMax }
 }
