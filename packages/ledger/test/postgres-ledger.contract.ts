@@ -3,6 +3,7 @@ import { ledgerContract } from '@tallystick/core/testing'
 import { postgresLedger, type PostgresLedgerOptions } from '@tallystick/ledger/postgres'
 import { afterAll, beforeAll, describe, it } from 'vitest'
 import { connectionString, freshSchema, hasPostgres } from './support/postgres-database.ts'
+import { emptyIn } from './support/postgres-recorded.ts'
 import { transactionPooler, type Pooler } from './support/postgres-pooler.ts'
 
 let pooler: Pooler | undefined
@@ -19,11 +20,15 @@ const ways: readonly { readonly name: string; readonly options: () => PostgresLe
   },
 ]
 
+/** Schemas whose cases have ended well. To empty one is quicker than to make one. */
+const emptied: string[] = []
+
 // Only a platform without Postgres leaves them out, and the run says so.
 describe.skipIf(!hasPostgres).each(ways)('$name keeps the promises of a ledger', ({ options }) => {
   // oxlint-disable-next-line vitest/expect-expect -- a case rejects when its promise is broken
   it.concurrent.each(ledgerContract)('$promise', async ({ run }) => {
-    const opening = { ...options(), schema: freshSchema(), connectionsMax: 4 }
+    const schema = emptied.pop() ?? freshSchema()
+    const opening = { ...options(), schema, connectionsMax: 4 }
     const opened: Ledger[] = []
     await run(async () => {
       const ledger = postgresLedger(opening)
@@ -31,5 +36,7 @@ describe.skipIf(!hasPostgres).each(ways)('$name keeps the promises of a ledger',
       return ledger
     })
     for (const ledger of opened) await ledger.close()
+    await emptyIn(schema)
+    emptied.push(schema)
   })
 })

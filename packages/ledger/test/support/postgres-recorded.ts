@@ -58,6 +58,13 @@ export async function allVerifiedIn(
   return { runs: verdicts.filter((verdict) => verdict.scope === 'run'), store }
 }
 
+/** Removes all that a schema holds, as nobody else could. */
+export function emptyIn(schema: string): Promise<void> {
+  return tamperIn(schema, async (client) => {
+    await client.query('delete from run; delete from event; delete from payload; delete from inbox')
+  })
+}
+
 /** Works on a schema as somebody would who owns it and wants to change what it says: without its triggers. */
 export function tamperIn(schema: string, work: (client: Client) => Promise<void>): Promise<void> {
   return withClient(async (client) => {
@@ -67,8 +74,10 @@ export function tamperIn(schema: string, work: (client: Client) => Promise<void>
        where relnamespace = $1::regnamespace and not tgisinternal`,
       [schema],
     )
-    for (const { rule, at } of rows) await client.query(`alter table ${at} disable trigger ${rule}`)
+    const each = (how: string): string =>
+      rows.map(({ rule, at }) => `alter table ${at} ${how} trigger ${rule}`).join(';')
+    await client.query(each('disable'))
     await work(client)
-    for (const { rule, at } of rows) await client.query(`alter table ${at} enable always trigger ${rule}`)
+    await client.query(each('enable always'))
   })
 }
