@@ -1,45 +1,49 @@
-import type { RuntimeEvent } from '@tallystick/core'
+import { reachableAgents, type Ledger } from '@tallystick/core'
 import { checkLaws, idleAgentOf, playProgram } from '@tallystick/core/testing'
 import { randomProgram } from '@tallystick/core/testing/random'
 import { foldTo, replayRun, verifyLedger } from '@tallystick/ledger'
+import { postgresLedger } from '@tallystick/ledger/postgres'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { freshSchema, hasPostgres, openLedger } from './support/postgres-database.ts'
+import { connectionString, freshSchema, hasPostgres } from './support/postgres-database.ts'
 import { watched } from './support/postgres-outside.ts'
 
 /** Property runs: more with TALLYSTICK_RUNS in the environment. */
-const numRuns = Math.ceil(Number(process.env['TALLYSTICK_RUNS'] ?? 300) / 10)
+const numRuns = Math.ceil(Number(process.env['TALLYSTICK_RUNS'] ?? 300) / 15)
+
+async function inLedgers(work: (writer: Ledger, reader: Ledger) => Promise<void>): Promise<void> {
+  const schema = freshSchema()
+  const ledgers = [false, true].map((readOnly) => postgresLedger({ connectionString, schema, readOnly }))
+  try {
+    await work(...(ledgers as [Ledger, Ledger]))
+  } finally {
+    for (const ledger of ledgers) await ledger.close()
+  }
+}
 
 // Only a platform without Postgres leaves them out, and the run says so.
-describe.skipIf(!hasPostgres)(
-  'random runs in one Postgres schema, with crashes, cancels, denials and limits',
-  () => {
-    it('keep every law, and are read back, folded, replayed and verified by another ledger', async () => {
-      const schema = freshSchema()
-      const { ledger, outside } = watched(openLedger(schema))
-      const reader = openLedger(schema, { readOnly: true })
-      let runs = 0
-      await fc.assert(
-        fc.asyncProperty(randomProgram, async (program) => {
-          // Runs share a ledger, so their ids must differ.
-          const { events, result } = await playProgram(
-            { ...program, randomness: ++runs },
-            { ledger, outside },
-          )
-          expect(checkLaws(events)).toEqual([])
-          const read: RuntimeEvent[] = []
-          for await (const event of reader.read(result.runId)) read.push(event)
-          expect(read).toEqual(events)
+describe.skipIf(!hasPostgres)('a random run in Postgres, with crashes, cancels, denials and limits', () => {
+  it('keeps every law, and is read back, folded, replayed and verified by another ledger', async () => {
+    await fc.assert(
+      fc.asyncProperty(randomProgram, async (program) => {
+        await inLedgers(async (writer, reader) => {
+          const { events, others, result } = await playProgram(program, watched(writer))
+          const agents = new Map(reachableAgents(idleAgentOf(program)).map((agent) => [agent.name, agent]))
+          for (const played of [events, ...others]) {
+            const runId = played[0]?.runId ?? result.runId
+            expect(checkLaws(played)).toEqual([])
+            expect(await Array.fromAsync(reader.read(runId))).toEqual(played)
+            const replayed = await replayRun(reader, runId, (name) => agents.get(name)!)
+            expect(replayed).toEqual({ runId, events: played.length })
+          }
           const { totals, seq } = await foldTo(reader, result.runId)
           const { turns, toolCalls, usage } = totals
           expect(result).toMatchObject({ seq, turns, toolCalls, usage })
-          const replayed = await replayRun(reader, result.runId, () => idleAgentOf(program))
-          expect(replayed).toEqual({ runId: result.runId, events: events.length })
-        }),
-        { numRuns },
-      )
-      const verdicts = await Array.fromAsync(verifyLedger(reader))
-      expect(verdicts.map(({ ok }) => ok)).toEqual(Array.from({ length: runs + 1 }, () => true))
-    })
-  },
-)
+          const verdicts = await Array.fromAsync(verifyLedger(reader))
+          expect(verdicts.map(({ ok }) => ok)).toEqual(Array.from({ length: others.length + 2 }, () => true))
+        })
+      }),
+      { numRuns },
+    )
+  })
+})
