@@ -73,6 +73,17 @@ function addKeepingVerbs(program: Command, context: CommandContext, done: Done):
       const { importLedger } = await import('./verbs/import.ts')
       done(await importLedger(context, { ledger, file }))
     })
+  addVerb(program, 'regression', 'write a run as a test that vitest runs offline against the agents of today')
+    .argument('<run>', 'id of the run')
+    .requiredOption('--out <file>', 'the test file to write; what the run said goes beside it')
+    .option('--config <file>', 'where the agents are (default: the nearest tallystick.config.ts)')
+    .option('--redact <patterns...>', 'regular expressions of what else is a secret')
+    .action(
+      async (ledger: string, run: string, options: { out: string; config?: string; redact?: string[] }) => {
+        const { regression } = await import('./verbs/regression.ts')
+        done(await regression(context, { ledger, run, ...options }))
+      },
+    )
   addVerb(program, 'checkpoint', 'sign where every run ends now, so that a rewritten history is found out')
     .requiredOption('--out <file>', 'where the checkpoints are kept, behind each other')
     .requiredOption('--key <file>', 'private Ed25519 key, as PEM')

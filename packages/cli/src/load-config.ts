@@ -14,19 +14,19 @@ export interface LoadConfigOptions {
   readonly context: ConfigContext
 }
 
-/** Finds the configuration, imports it and sets up what it describes. Throws a `ConfigurationError`. */
-export async function loadConfig({
-  workingDirectory,
-  file,
-  context,
-}: LoadConfigOptions): Promise<TallystickConfig> {
+/** The path of the configuration. Throws a `ConfigurationError` where there is none. */
+export function configPath({ workingDirectory, file }: Omit<LoadConfigOptions, 'context'>): string {
   const path = file === undefined ? nearestConfig(workingDirectory) : resolve(workingDirectory, file)
-  if (path === undefined || !existsSync(path)) {
-    throw new ConfigurationError(
-      `No configuration was found: ${path ?? `${fileNames[0]} is neither in ${workingDirectory} nor above it`}. ` +
-        'It says which agents a run is driven with. Write one that exports defineConfig({ agents }), or name it with --config FILE.',
-    )
-  }
+  if (path !== undefined && existsSync(path)) return path
+  throw new ConfigurationError(
+    `No configuration was found: ${path ?? `${fileNames[0]} is neither in ${workingDirectory} nor above it`}. ` +
+      'It says which agents a run is driven with. Write one that exports defineConfig({ agents }), or name it with --config FILE.',
+  )
+}
+
+/** Finds the configuration, imports it and sets up what it describes. Throws a `ConfigurationError`. */
+export async function loadConfig({ context, ...given }: LoadConfigOptions): Promise<TallystickConfig> {
+  const path = configPath(given)
   const source = await importConfig(path)
   const config: unknown =
     typeof source === 'function' ? await (source as (given: ConfigContext) => unknown)(context) : source

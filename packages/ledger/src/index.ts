@@ -15,3 +15,10 @@ export type { BrokenPlace, RunVerdict, StoreVerdict } from './verdict.ts'
 export { verifyLedger, verifyRun } from './verify.ts'
 export type { Difference } from './difference.ts'
 export { replayRun, type Divergence, type ReplayReport } from './replay.ts'
+export { exportRegression, type Regression, type RegressionOptions } from './regression.ts'
+export {
+  replayRegression,
+  type RegressionAgents,
+  type RegressionContext,
+  type RegressionSetup,
+} from './replay-regression.ts'

@@ -1,0 +1,59 @@
+import {
+  canonicalJson,
+  digestOf,
+  type Agent,
+  type AgentDefinition,
+  type Json,
+  type TurnChange,
+} from '@tallystick/core'
+import type { SecretMask } from './secret-mask.ts'
+
+/** What an agent tells its model, without secrets, under a digest of its own. Without any it is the same. */
+export function redactedDefinition(definition: AgentDefinition, mask: SecretMask): AgentDefinition {
+  const redacted = mask.value(definition)
+  if (textOf(redacted) === textOf(definition)) return definition
+  // A price is no part of the digest.
+  const { digest: _old, price: _price, fallbacks, summarizer, ...rest } = redacted
+  const said = {
+    ...rest,
+    ...(fallbacks && { fallbacks: fallbacks.map(({ model }) => ({ model })) }),
+    ...(summarizer && { summarizer: { model: summarizer.model, instructions: summarizer.instructions } }),
+  }
+  return { ...redacted, digest: digestOf(said as unknown as Json) }
+}
+
+function textOf(definition: AgentDefinition): string {
+  return canonicalJson(definition as unknown as Json)
+}
+
+/** An agent whose words are without secrets: its definition, and what its rules say. What it decides stays its own. */
+export function redactedAgent(agent: Agent<unknown>, mask: SecretMask): Agent<unknown> {
+  const { prepareTurn, compaction, handOff, ...rules } = agent.rules
+  const { summarize } = compaction ?? {}
+  return {
+    ...agent,
+    definition: redactedDefinition(agent.definition, mask),
+    rules: {
+      ...rules,
+      ...(prepareTurn && {
+        prepareTurn: (state): TurnChange | undefined => mask.value(prepareTurn(state)),
+      }),
+      ...(compaction && {
+        compaction: {
+          ...compaction,
+          ...(summarize && { summarize: (messages): string => mask.text(summarize(messages)) }),
+        },
+      }),
+      ...(handOff && {
+        handOff: (tool, messages) => {
+          const taking = handOff(tool, messages)
+          if (taking === undefined) return undefined
+          return {
+            definition: redactedDefinition(taking.definition, mask),
+            ...(taking.messages && { messages: mask.value(taking.messages) }),
+          }
+        },
+      }),
+    },
+  }
+}

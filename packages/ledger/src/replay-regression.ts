@@ -1,0 +1,94 @@
+import { createReadStream } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import {
+  ConfigurationError,
+  LedgerDamagedError,
+  memoryLedger,
+  reachableAgents,
+  type Agent,
+  type ModelRef,
+  type RunId,
+} from '@tallystick/core'
+import { importEvents } from './import-events.ts'
+import { linesOf } from './lines-of.ts'
+import { redactedAgent } from './redacted-definition.ts'
+import { replayRun, type ReplayReport } from './replay.ts'
+import { SecretMask } from './secret-mask.ts'
+
+/** What a regression test tells whoever sets its agents up: nothing is driven for real, so nothing real is needed. */
+export interface RegressionContext {
+  readonly verb: 'replay'
+  /** The fixture's path. */
+  readonly ledgerPath: string
+  readonly runId: RunId
+  /** The name that the run's agent was recorded under. */
+  readonly agent: string
+  readonly model: ModelRef
+}
+
+/** Agents, and what is to be done when they are needed no more. */
+export interface RegressionSetup {
+  readonly agents: readonly Agent<unknown>[]
+  readonly close?: () => void | Promise<void>
+}
+
+/** Today's agents: one, several, or what sets them up. The default export of a `tallystick.config.ts` is one of these. */
+export type RegressionAgents =
+  | Agent<unknown>
+  | readonly Agent<unknown>[]
+  | RegressionSetup
+  | ((context: RegressionContext) => RegressionSetup | Promise<RegressionSetup>)
+
+/**
+ * Drives the run of a fixture again by today's agents, as `replayRun` does, and reports the first event that differs.
+ * What the agents say is masked as the fixture is; `secrets` are the patterns that it was written with.
+ *
+ * Rejects with `LedgerDamagedError` where the fixture is not what was written, and with `ConfigurationError` where an
+ * agent of the run is not among those of today.
+ */
+export async function replayRegression(
+  fixture: URL | string,
+  given: RegressionAgents,
+  { secrets }: { readonly secrets?: readonly RegExp[] } = {},
+): Promise<ReplayReport> {
+  const path = typeof fixture === 'string' ? fixture : fileURLToPath(fixture)
+  const ledger = memoryLedger()
+  const { runs, torn } = await importEvents(ledger, linesOf(createReadStream(path)))
+  const record = await firstOf(ledger.runs())
+  const start = record && (await firstOf(ledger.read(record.runId, { toSeq: 1 })))
+  if (runs !== 1 || torn || start?.type !== 'run_started') {
+    throw new LedgerDamagedError(
+      `The fixture ${path} does not hold one whole run, so it cannot be driven again. Restore it, or write it again from the ledger.`,
+    )
+  }
+  const { runId, agent, definition } = start
+  const context = { verb: 'replay', ledgerPath: path, runId, agent, model: definition.model } as const
+  const { agents, close } = await setUp(given, context)
+  try {
+    const mask = new SecretMask(secrets)
+    const known = new Map(
+      agents.flatMap(reachableAgents).map((each) => [each.name, redactedAgent(each, mask)]),
+    )
+    return await replayRun(ledger, runId, (name) => known.get(name) ?? unknownAgent(name))
+  } finally {
+    await close?.()
+  }
+}
+
+async function firstOf<T>(items: AsyncIterable<T>): Promise<T | undefined> {
+  for await (const item of items) return item
+  return undefined
+}
+
+async function setUp(given: RegressionAgents, context: RegressionContext): Promise<RegressionSetup> {
+  if (typeof given === 'function') return await given(context)
+  if ('agents' in given) return given
+  return { agents: 'name' in given ? [given] : given }
+}
+
+function unknownAgent(name: string): never {
+  throw new ConfigurationError(
+    `The run was recorded with an agent named ${name}, and today's agents have none of that name, so it cannot be driven ` +
+      'again. Add the agent, or remove the test.',
+  )
+}
