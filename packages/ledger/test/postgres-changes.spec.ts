@@ -9,6 +9,7 @@ import {
   hasPostgres,
   openLedger,
   rowsOf,
+  withClient,
 } from './support/postgres-database.ts'
 
 const [run, otherRun] = [sampleRunId(1), sampleRunId(2)]
@@ -114,6 +115,35 @@ describe.skipIf(!hasPostgres)('changes of a run in Postgres', () => {
     await cancel(theirs, 1)
     await until(async () => (await mine.head(run))?.seq === 2)
     expect(await listening(schema)).toHaveLength(1)
+  })
+
+  it('are hinted at once: what a ledger tells the others it does not hear again', async () => {
+    const schema = freshSchema()
+    const [mine, theirs] = [named(schema, { pollIntervalMs: never }), openLedger(schema)]
+    await withClient(async (client) => {
+      let told: (() => void) | undefined
+      client.on('notification', () => told?.())
+      await client.query(`listen ${channelOf(schema)}`)
+      const word = (): Promise<void> => new Promise((resolve) => (told = resolve))
+      const first = word()
+      await start(theirs)
+      await first
+      const heard = { run: 0, otherRun: 0 }
+      const hints = [
+        mine.changes(run).subscribe(() => heard.run++),
+        mine.changes(otherRun).subscribe(() => heard.otherRun++),
+      ]
+      onTestFinished(() => hints.forEach((each) => each.unsubscribe()))
+      // At first it looks, and it hints when it begins to listen.
+      await vi.waitUntil(() => heard.run === 2 && heard.otherRun === 2, { timeout: 60_000 })
+      const own = word()
+      await cancel(mine, 1)
+      await own
+      await start(theirs, otherRun)
+      // Words arrive in their order: had its own one come back, it would have been before this one.
+      await vi.waitUntil(() => heard.otherRun > 2, { timeout: 60_000 })
+      expect(heard).toEqual({ run: 3, otherRun: 3 })
+    })
   })
 
   it('outlive words on the channel that mean nothing', async () => {

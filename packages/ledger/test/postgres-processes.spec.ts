@@ -18,7 +18,7 @@ interface Acknowledged {
 describe.skipIf(!hasPostgres)('several processes on one Postgres ledger', () => {
   it('make one ledger when they begin at once on an empty database', async () => {
     const schema = freshSchema()
-    const ordinals = [1, 2, 3, 4]
+    const ordinals = [1, 2, 3]
     const children = ordinals.map((ordinal) =>
       postgresChild(['make', connectionString, schema, String(ordinal)]),
     )
@@ -30,8 +30,8 @@ describe.skipIf(!hasPostgres)('several processes on one Postgres ledger', () => 
     expect(runIds.toSorted()).toEqual(ordinals.map((ordinal) => sampleRunId(ordinal)))
     expect((await Array.fromAsync(verifyLedger(ledger))).at(-1)).toMatchObject({
       ok: true,
-      runs: 4,
-      events: 4,
+      runs: 3,
+      events: 3,
     })
   })
 
@@ -65,7 +65,7 @@ describe.skipIf(!hasPostgres)('several processes on one Postgres ledger', () => 
     const schema = freshSchema()
     const ledger = openLedger(schema)
     let acknowledged = 0
-    for (const [round, acknowledgements] of [1, 2, 7, 3, 19].entries()) {
+    for (const [round, acknowledgements] of [1, 7, 19].entries()) {
       const child = postgresChild(['append', connectionString, schema])
       for (let heard = 0; heard < acknowledgements; heard++) acknowledged = ((await child.hear()) as Head).seq
       await child.kill()
