@@ -4,14 +4,16 @@ import {
   auditAll,
   callsOf,
   evolve,
+  forkedEvents,
   LawBrokenError,
   memoryLedger,
   messagesOf,
+  requireForkable,
   transcript,
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { checkLaws, checkTranscript, copyPrefix } from '@tallystick/core/testing'
+import { checkLaws, checkTranscript, copyPrefix, sampleRunId } from '@tallystick/core/testing'
 import { outcomesOf, play, program, type Played, type Program } from './program.ts'
 
 /** Property runs: more with TALLYSTICK_RUNS in the environment. */
@@ -167,6 +169,39 @@ describe('the prefix sweep', () => {
     )
   })
 })
+
+describe('a fork', () => {
+  it('at any event of a random run keeps every law, and ends', async () => {
+    await fc.assert(
+      fc.asyncProperty(program, fc.nat(), async (random, cut) => {
+        const calm = { ...random, crashes: [], cancelAtSeq: undefined, inputs: [] }
+        const { events, others, world } = await play(random)
+        const shared = events.slice(0, 2 + (cut % Math.max(1, events.length - 2)))
+        if (!isForkable(shared)) return
+        const runId = sampleRunId(4_000)
+        const fork = forkedEvents(shared, { runId })
+        expect(checkLaws(fork)).toEqual([])
+        expect(fork.map(({ type }) => type)).toEqual(shared.map(({ type }) => type))
+        const played = await resumeFrom([fork, events, ...others], calm, world.keys)
+        expect(checkLaws(played.events)).toEqual([])
+        expect(played.result.status).toBe('done')
+        auditAll(played.events)
+        expect(played.events.slice(0, fork.length)).toEqual(fork)
+      }),
+      { numRuns: Math.ceil(numRuns / 2) },
+    )
+  })
+})
+
+function isForkable(events: readonly RuntimeEvent[]): boolean {
+  const state = events.reduce<RunState | undefined>(evolve, undefined)
+  try {
+    requireForkable(state, 'x', events.length)
+    return true
+  } catch {
+    return false
+  }
+}
 
 /** A state without the stores that its history and its calls share with others. */
 function plain(state: RunState | undefined): unknown {

@@ -189,7 +189,7 @@ describe('a branch', () => {
       const [started] = ofType(checkedRun(await branch.eventsOf(runId)), 'run_started')
       expect(started).toMatchObject({
         sessionPlace: 1,
-        parent: { runId: first.runId, seq, relation: 'fork' },
+        parent: { runId: first.runId, seq, relation: 'branch' },
       })
     }
     expect((await set.runtime.session('chat').history())?.messages).toHaveLength(4)

@@ -29,8 +29,8 @@ function findingOf(event: EventOf<'tool_started'> | EventOf<'tool_result'>): Rec
 }
 
 function endingOf(call: Call, event: EventOf<'tool_result'>): Message | undefined {
-  const { toolCallId, outcome, content, durationMs, child } = event
-  const own = present({ child })
+  const { toolCallId, outcome, content, durationMs, child, reused } = event
+  const own = present({ child, reused })
   const settled = call.status === 'deferred' && durationMs === undefined
   if (settled && (outcome === 'success' || outcome === 'failed')) {
     return { type: 'settle', toolCallId, outcome, content, ...own }

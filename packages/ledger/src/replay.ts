@@ -3,6 +3,7 @@ import {
   evolve,
   RunNotFoundError,
   type Agent,
+  type EventOf,
   type Ledger,
   type RunId,
   type RunState,
@@ -48,8 +49,8 @@ export async function replayRun(
   const first = recorded[0]
   if (first?.type !== 'run_started') throw new RunNotFoundError(runId)
 
-  let state: RunState | undefined
-  let done = 0
+  let done = givenEvents(first, recorded)
+  let state = recorded.slice(0, done).reduce<RunState | undefined>(evolve, undefined)
   while (done < recorded.length) {
     const next = recorded[done] as RuntimeEvent
     const agent = agentNamed(state?.agent ?? first.agent)
@@ -66,6 +67,13 @@ export async function replayRun(
     done += page.events.length
   }
   return { runId, events: done }
+}
+
+/** A fork begins with what another run did, and with its edits: they are given, and all of its first epoch. */
+function givenEvents(first: EventOf<'run_started'>, recorded: readonly RuntimeEvent[]): number {
+  if (first.parent?.relation !== 'fork') return 0
+  const own = recorded.findIndex(({ epoch }) => epoch > first.epoch)
+  return own === -1 ? recorded.length : own
 }
 
 function firstDifference(

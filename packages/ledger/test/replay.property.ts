@@ -1,9 +1,28 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { memoryLedger, reachableAgents, type Ledger, type RuntimeEvent } from '@tallystick/core'
-import { copyPrefix, idleAgentOf, playProgram, type Program } from '@tallystick/core/testing'
+import {
+  evolve,
+  forkedEvents,
+  memoryLedger,
+  reachableAgents,
+  requireForkable,
+  type Ledger,
+  type RunState,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import { copyPrefix, idleAgentOf, playProgram, sampleRunId, type Program } from '@tallystick/core/testing'
 import { randomProgram } from '@tallystick/core/testing/random'
 import { replayRun } from '@tallystick/ledger'
+
+function isForkable(events: readonly RuntimeEvent[]): boolean {
+  const state = events.reduce<RunState | undefined>(evolve, undefined)
+  try {
+    requireForkable(state, 'x', events.length)
+    return true
+  } catch {
+    return false
+  }
+}
 
 const numRuns = Number(process.env['TALLYSTICK_RUNS'] ?? 300)
 
@@ -28,6 +47,22 @@ describe('replayRun', () => {
         }
       }),
       { numRuns },
+    )
+  })
+
+  it('drives a fork again from where it goes its own way', async () => {
+    await fc.assert(
+      fc.asyncProperty(randomProgram, fc.nat(), async (random, cut) => {
+        const { events, others } = await playProgram(random)
+        const shared = events.slice(0, 2 + (cut % Math.max(1, events.length - 2)))
+        if (!isForkable(shared)) return
+        const runId = sampleRunId(4_000)
+        const ledger = memoryLedger()
+        for (const run of [...others, events, forkedEvents(shared, { runId })]) await copyPrefix(run, ledger)
+        const played = await playProgram({ ...random, crashes: [] }, { ledger, resume: runId })
+        expect(await replay(random, played.events)).toEqual({ runId, events: played.events.length })
+      }),
+      { numRuns: Math.ceil(numRuns / 3) },
     )
   })
 

@@ -74,9 +74,9 @@ function reported(
       return { facts: [{ type: 'tool_deferred', ...here, attempt, receipt, ...present({ deadlineAt }) }] }
     }
     case 'tool_ended': {
-      const { outcome, content, durationMs, child } = signal
+      const { outcome, content, durationMs, child, reused } = signal
       const result = { type: 'tool_result' as const, ...here, name, outcome, content, durationMs }
-      return { facts: [{ ...result, ...present({ child }) }] }
+      return { facts: [{ ...result, ...present({ child, reused }) }] }
     }
   }
 }

@@ -54,7 +54,7 @@ export function evolveCalls(state: RunState, event: CallsEvent): RunState {
         return { ...call, status: 'deferred', deferred: { receipt, ...present({ deadlineAt }) } }
       })
     case 'tool_result':
-      return withAnswer({ ...withChild(settled(state, event), event), takeOvers: 0 }, event)
+      return withAnswer({ ...withReuse(withChild(settled(state, event), event), event), takeOvers: 0 }, event)
     case 'tool_results_injected':
       return injected(state, event)
   }
@@ -68,6 +68,14 @@ function settled(state: RunState, event: EventOf<'tool_result'>): RunState {
     }
     return { ...call, status: 'settled', result: resultOf(event) }
   })
+}
+
+/** A tool's own ending in a fork was served from the record, or the fork goes its own way from here. */
+function withReuse(state: RunState, { reused, durationMs, seq }: EventOf<'tool_result'>): RunState {
+  const { parent, fork = { reused: [], diverged: false } } = state
+  if (parent?.relation !== 'fork' || seq <= parent.seq || durationMs === undefined) return state
+  if (reused === undefined) return { ...state, fork: { ...fork, diverged: true } }
+  return { ...state, fork: { ...fork, reused: [...fork.reused, reused] } }
 }
 
 /** What a child run took counts as the run's own. */

@@ -1,6 +1,7 @@
 import type { Message } from '../vocabulary/content.ts'
 import type { EventOf, HistoryEdit, RuntimeEvent } from '../vocabulary/event.ts'
 import { guardrailsOn } from './due-checks.ts'
+import { requireClosed } from './evolve-calls.ts'
 import { messagesOf } from './history.ts'
 import { illegal } from './illegal.ts'
 import { pairingFault } from './pairing.ts'
@@ -26,7 +27,12 @@ export function edited(state: RunState, event: EventOf<'history_edited'>): RunSt
     throw illegal(state, event, 'its places are not in ascending order, or not in the history')
   }
   requirePaired(state, event, messages)
-  return withHistory(state, messages)
+  requireClosed(state, event)
+  const next = withHistory(state, messages)
+  const { inputCheck } = state
+  if (inputCheck === undefined) return next
+  const gone = event.edits.filter(({ index, message }) => !message && index < inputCheck.from)
+  return { ...next, inputCheck: { ...inputCheck, from: inputCheck.from - gone.length } }
 }
 
 /** The messages after some edits; `undefined` where the edits name places that are not there, or not in order. */

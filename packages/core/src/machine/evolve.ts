@@ -1,4 +1,5 @@
 import { IllegalTransitionError } from '../errors.ts'
+import type { AgentDefinition } from '../vocabulary/agent-definition.ts'
 import type { UserMessage } from '../vocabulary/content.ts'
 import type { EventOf, RuntimeEvent } from '../vocabulary/event.ts'
 import { present } from '../vocabulary/present.ts'
@@ -11,6 +12,7 @@ import { carried, compacted, compactionStarted, edited, handedOff } from './evol
 import { guardrailsOn } from './due-checks.ts'
 import { emptyHistory } from './history.ts'
 import { illegal } from './illegal.ts'
+import { sameModel } from './model-request.ts'
 import { factsOf, withMessage } from './run-facts.ts'
 import type { DoneState, RunState } from './state.ts'
 import { definitionTokens } from './token-estimate.ts'
@@ -148,12 +150,21 @@ function step(state: RunState, event: RuntimeEvent): RunState {
   }
 }
 
+/** A model that took over stays in use as long as the agent's code names it. */
+function withKnownModel(state: RunState, definition: AgentDefinition): RunState {
+  const { model, ...rest } = state
+  const models = [definition, ...(definition.fallbacks ?? [])]
+  return model === undefined || models.some((known) => sameModel(known.model, model)) ? state : rest
+}
+
 function resumed(state: RunState, event: EventOf<'run_resumed'>): RunState {
   const definition = event.definition ?? state.definition
   const interrupted = effectsOf(state).length > 0
   const known = new Set((definition.guardrails ?? []).map(({ name }) => name))
   const takeOvers = state.takeOvers + (interrupted ? 1 : 0)
-  const next = withInputCheck({ ...state, definition, takeOvers }, (name) => known.has(name))
+  const next = withInputCheck({ ...withKnownModel(state, definition), definition, takeOvers }, (name) =>
+    known.has(name),
+  )
   if (next.phase !== 'executing') return next
   const calls = next.calls.map((call) =>
     call.status === 'started' ? { ...call, status: 'in_doubt' as const } : call,

@@ -90,6 +90,8 @@ export interface RunFacts {
   readonly blocked?: { readonly guardrail: string; readonly on: GuardedThing; readonly detail?: string }
   /** A model sums up this many of the oldest messages. */
   readonly compacting?: Compacting
+  /** Of a fork: what of the other run's recorded results was served, and whether it has gone another way since. */
+  readonly fork?: { readonly reused: readonly string[]; readonly diverged: boolean }
   /** Answers that did not fit the schema, and that the model was asked to write again. */
   readonly repairs: number
   /** The text of the model's last message in this run; `''` where there is none. */

@@ -50,6 +50,7 @@ export const transitionTable: { readonly [P in Phase]: Row } = {
   },
   collecting: {
     ...anywhere('collecting'),
+    history_edited: 'collecting',
     output_checked: 'collecting',
     compaction_started: 'collecting',
     context_compacted: 'collecting',
@@ -69,6 +70,7 @@ export const transitionTable: { readonly [P in Phase]: Row } = {
   },
   injecting: {
     ...anywhere('injecting'),
+    history_edited: 'injecting',
     compaction_started: 'injecting',
     context_compacted: 'injecting',
     agent_handed_off: 'injecting',

@@ -8,6 +8,7 @@ import { parseRunId } from '../vocabulary/ids.ts'
 import { present } from '../vocabulary/present.ts'
 import type { Agent } from './agent.ts'
 import { childRuns, tellParent, worksFor, type ParentOptions } from './parent-runs.ts'
+import { forkOf, type ForkOptions } from './fork.ts'
 import { defaultHost } from './host.ts'
 import { HubRegistry } from './hub-registry.ts'
 import { messageOf } from './input-message.ts'
@@ -40,6 +41,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       void hub.resume()
       return runs.handle<Output>(hub)
     },
+    fork: <Output>(source: string, own: ForkOptions) => runs.handle<Output>(runs.fork(source, own)),
     settle: (runId, toolCallId, result) =>
       runs.found(runId).send({ type: 'settle', toolCallId, ...settledResult(result) }),
     suspended: () => suspendedRuns(ledger),
@@ -53,16 +55,18 @@ class RuntimeRuns {
   readonly #ledger: Ledger
   readonly #host: Host
   readonly #know: (agent: Agent<unknown>) => Agent<unknown>
+  readonly #priced: (agent: Agent<unknown>) => Agent<unknown>
   readonly #newId: ReturnType<typeof runIdMaker>
   #draining = false
 
   constructor({ ledger, agents = [], prices = {}, onDrift = 'continue', host: given = {} }: RuntimeOptions) {
     const host: Host = { ...defaultHost, ...given }
-    const { know, named } = knownAgents(prices)
+    const { know, named, priced } = knownAgents(prices)
     for (const agent of agents) know(agent)
     this.#ledger = ledger
     this.#host = host
     this.#know = know
+    this.#priced = priced
     this.#newId = runIdMaker(host)
     const drained = (): boolean => this.#draining
     const parents: ParentOptions = {
@@ -88,6 +92,14 @@ class RuntimeRuns {
       ...(await pastOf(this.#ledger, options)),
     })
     hub.start(prepare, whenBusy === 'queue')
+    return hub
+  }
+
+  fork(source: string, options: ForkOptions): RunHub {
+    this.requireOpen()
+    const runId = this.#newId()
+    const hub = this.hubs.hubOf(runId, options.agent && this.#priced(options.agent))
+    hub.fork(() => forkOf(this.#ledger, { source, runId }, options))
     return hub
   }
 

@@ -1,6 +1,6 @@
 import { effectsOf, type Effect } from '../machine/effects-of.ts'
 import { sameModel } from '../machine/model-request.ts'
-import type { RunState } from '../machine/state.ts'
+import type { Call, RunState } from '../machine/state.ts'
 import type { Host } from '../ports/clock.ts'
 import type { Model } from '../ports/model.ts'
 import type { ModelRef } from '../vocabulary/content.ts'
@@ -13,6 +13,7 @@ import { startChild } from './child-effect.ts'
 import { contextOf } from './guardrail-check.ts'
 import { startModelCall } from './model-effect.ts'
 import { modelRequest } from '../machine/model-request.ts'
+import type { RecordedResult, ServeRecorded } from './recorded-results.ts'
 import { reconcileCall, startTool } from './tool-effect.ts'
 
 /** Something in flight. */
@@ -26,6 +27,8 @@ export interface EffectOptions {
   readonly agentNamed: (name: string) => Agent<unknown>
   readonly host: Host
   readonly children: ChildRuns
+  /** What a fork is served instead of running its tools. */
+  readonly serve: ServeRecorded
   readonly post: (signal: Signal) => void
 }
 
@@ -119,6 +122,11 @@ export class Effects {
       }
       case 'tool': {
         const { call } = effect
+        const recorded = this.#options.serve(state, call)
+        if (recorded) {
+          post(endingOf(call, recorded))
+          return {}
+        }
         if (call.child !== undefined) return startChild({ state, call, children, clock }, post)
         const tool = agent.tools.find(({ name }) => name === call.name)
         const context = { runId, turn, toolCallId: call.toolCallId }
@@ -142,6 +150,13 @@ export class Effects {
         return { stop: summarize({ effect, state, agent, clock }, post) }
     }
   }
+}
+
+function endingOf(
+  { toolCallId, attempts: attempt }: Call,
+  { outcome, content, toolCallId: reused }: RecordedResult,
+): Signal {
+  return { type: 'tool_ended', toolCallId, attempt, outcome, content, durationMs: 0, reused }
 }
 
 function modelOf({ model, fallbacks }: Agent<unknown>, ref: ModelRef): Model {

@@ -1,4 +1,5 @@
 import type { RunId } from '../vocabulary/ids.ts'
+import type { Agent } from './agent.ts'
 import { RunHub, type HubOptions } from './run-hub.ts'
 
 type OwnOptions = 'runId' | 'hubOf' | 'onDriving' | 'onFailure'
@@ -20,13 +21,14 @@ export class HubRegistry {
     this.#options = options
   }
 
-  /** The hub of a run: the one that is there, or a new one. */
-  hubOf(runId: RunId): RunHub {
+  /** The hub of a run: the one that is there, or a new one; in which `own` stands for the agent of its name. */
+  hubOf(runId: RunId, own?: Agent<unknown>): RunHub {
     const there = this.#hubs.get(runId)?.deref()
     if (there) return there
     const hub: RunHub = new RunHub({
       ...this.#options,
       runId,
+      agentNamed: (name) => (name === own?.name ? own : this.#options.agentNamed(name)),
       hubOf: (other) => this.hubOf(other),
       onDriving: (driving) => (driving ? this.#driving.add(hub) : this.#driving.delete(hub)),
       onFailure: () => this.#hubs.delete(runId),

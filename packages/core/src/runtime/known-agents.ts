@@ -18,15 +18,29 @@ export interface KnownAgents {
    */
   readonly know: (agent: Agent<unknown>) => Agent<unknown>
   readonly named: (name: string) => Agent<unknown> | undefined
+  /** An agent with what its models cost, which need not be known: one fork's own. */
+  readonly priced: (agent: Agent<unknown>) => Agent<unknown>
 }
 
 /** A runtime's agents; none at first. */
 export function knownAgents(prices: Prices): KnownAgents {
   const known = new Map<string, Agent<unknown>>()
   const sources = new Map<string, Agent<unknown>>()
+  const priced = (agent: Agent<unknown>): Agent<unknown> => {
+    requireAgent(agent)
+    const handOff = handOffRule(
+      () => agent.handoffs,
+      (next) => know(next).definition,
+    )
+    return {
+      ...agent,
+      definition: withPrices(agent.definition, prices),
+      rules: { ...agent.rules, handOff },
+    }
+  }
   const know = (agent: Agent<unknown>): Agent<unknown> => {
     requireAgent(agent)
-    const { name, definition, handoffs } = agent
+    const { name, definition } = agent
     const other = known.get(name)
     if (other && other.definition.digest !== definition.digest) {
       throw new ConfigurationError(
@@ -34,18 +48,14 @@ export function knownAgents(prices: Prices): KnownAgents {
       )
     }
     if (other && (sources.get(name) === agent || other === agent)) return other
-    const priced = { ...agent, definition: withPrices(definition, prices) }
-    known.set(name, priced)
+    const own = priced(agent)
+    known.set(name, own)
     sources.set(name, agent)
     // Known before the others are looked at: agents may name each other in a circle.
     for (const next of neighbours(agent)) know(next)
-    const handOff = handOffRule(
-      () => handoffs,
-      (next) => know(next).definition,
-    )
-    return Object.assign(priced, { rules: { ...agent.rules, handOff } })
+    return own
   }
-  return { know, named: (name) => known.get(name) }
+  return { know, priced, named: (name) => known.get(name) }
 }
 
 /** The agents that may come to work in a run of this one: those that it hands over to, and those that work for it. */

@@ -76,16 +76,7 @@ export class RunHub {
    * `again` says so, it is asked anew.
    */
   start(prepare: () => Promise<StartCommand>, again = false): void {
-    this.#existing = new Promise((resolve, reject) => {
-      const first = this.live.subscribe({
-        next: (event) => {
-          resolve(event)
-          first.unsubscribe()
-        },
-        error: reject,
-      })
-    })
-    this.#existing.catch(() => {})
+    this.#awaitFirst()
     void this.#begin(async (loop) => {
       for (;;) {
         const command = await prepare()
@@ -98,6 +89,26 @@ export class RunHub {
         }
       }
     })
+  }
+
+  /** Makes the run of the first events of another, and drives it from there. */
+  fork(prepare: () => Promise<readonly RuntimeEvent[]>): void {
+    this.#awaitFirst()
+    void this.#begin(async (loop) => await loop.fork(await prepare()))
+  }
+
+  /** Commands wait until the run is there. */
+  #awaitFirst(): void {
+    this.#existing = new Promise((resolve, reject) => {
+      const first = this.live.subscribe({
+        next: (event) => {
+          resolve(event)
+          first.unsubscribe()
+        },
+        error: reject,
+      })
+    })
+    this.#existing.catch(() => {})
   }
 
   /** A name for input, unique for ever. */

@@ -22,6 +22,7 @@ import { settlingOf, type ChildRuns } from './child-runs.ts'
 import { Effects } from './effects.ts'
 import { Mailbox } from './mailbox.ts'
 import type { Receipts } from './receipts.ts'
+import { recordedResults, type ServeRecorded } from './recorded-results.ts'
 import { steadyClock, type SteadyClock } from './steady-clock.ts'
 
 /** What a run is driven with. */
@@ -87,6 +88,13 @@ export class RunLoop {
     return await this.#run()
   }
 
+  /** Makes a fork of its first events, all at once, and drives it. Answers the state in which it rests. */
+  async fork(events: readonly RuntimeEvent[]): Promise<RunState> {
+    const { ledger, runId } = this.#drive
+    await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'barrier' })
+    return await this.resume()
+  }
+
   /**
    * Takes a run over. It is read first: a run that is done, or that nobody here can drive, is left with whoever has it.
    * Then the epoch is raised, so that nobody else can append, and what came in between is read behind it.
@@ -135,8 +143,9 @@ export class RunLoop {
 
   async #run(): Promise<RunState> {
     const { runId, ledger, host, children } = this.#drive
+    const serve: ServeRecorded = this.#state ? await recordedResults(ledger, this.#state) : () => undefined
     const effects = new Effects({
-      ...{ children, host: { ...host, clock: this.#clock } },
+      ...{ children, serve, host: { ...host, clock: this.#clock } },
       agentNamed: (name) => this.#agent(name),
       post: (signal) => this.#mailbox.post({ message: signal }),
     })

@@ -3,6 +3,7 @@ import type { Ledger } from '../ports/ledger.ts'
 import type { ResultPart, UserPart } from '../vocabulary/content.ts'
 import type { Limits } from '../vocabulary/limits.ts'
 import type { Agent } from './agent.ts'
+import type { ForkOptions } from './fork.ts'
 import type { Prices } from './known-agents.ts'
 import type { CommandReceipt } from './receipts.ts'
 import type { RunResult } from './run-result.ts'
@@ -57,6 +58,12 @@ export interface Runtime {
    * process begins a run of the session at the same moment, one of the two gets a `LedgerConflictError`, or waits.
    */
   run<Output>(agent: Agent<Output>, input: string | readonly UserPart[], options?: RunOptions): Run<Output>
+  /**
+   * Starts a run that shares the first events of another, and goes on from there: with an edited message or result, or
+   * another agent. Results on record are served as long as the fork asks for the same calls, so that it costs what it
+   * does otherwise; its tools run from the first call that differs on. The run that is forked is not touched.
+   */
+  fork<Output = unknown>(runId: string, options: ForkOptions): Run<Output>
   /** A conversation: its runs, its history, its next run. It need not have begun. */
   session(sessionId: string): RuntimeSession
   /**

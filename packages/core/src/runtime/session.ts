@@ -55,12 +55,13 @@ export async function pastOf(ledger: Ledger, options: PastOptions): Promise<Past
   const source = from ? await branchPoint(ledger, from) : before
   return {
     ...(sessionId !== undefined && { sessionId, sessionPlace: (last?.sessionPlace ?? 0) + 1 }),
-    ...(source && pastFrom(source, source === before || source.sessionId === sessionId ? 'session' : 'fork')),
+    ...(source &&
+      pastFrom(source, source === before || source.sessionId === sessionId ? 'session' : 'branch')),
     ...(edit && editsOf(edit, source)),
   }
 }
 
-function pastFrom(source: RunState, relation: 'session' | 'fork'): Past {
+function pastFrom(source: RunState, relation: 'session' | 'branch'): Past {
   const history = transcript(source)
   const parent = { runId: source.runId, seq: source.seq, relation }
   if (history.length === 0) return { parent }
@@ -109,7 +110,11 @@ async function branchPoint(
 }
 
 /** Law 3: what no provider would accept is refused before anything is written. */
-function requireSoundEdits(of: string, edits: readonly HistoryEdit[], history: readonly Message[]): void {
+export function requireSoundEdits(
+  of: string,
+  edits: readonly HistoryEdit[],
+  history: readonly Message[],
+): void {
   const edited = withEdits(history, edits)
   const fault = edited
     ? pairingFault(edited)

@@ -90,6 +90,7 @@ function toolFacts(runId: RunId, toolCallId: ToolCallId): { readonly [T in ToolE
         { type: 'image', mediaType: 'image/png', data: 'iVBORw0KGgo=' },
       ],
       child: { runId: sampleRunId(77), turns: 2, toolCalls: 1, usage, costUsd: 0.004 },
+      reused: sampleCallId(sampleRunId(0)),
     },
     tool_results_injected: { type: 'tool_results_injected', turn: 1, toolCallIds: [toolCallId] },
   }

@@ -12,6 +12,7 @@ import {
   type ModelRef,
   type Opaque,
   type Outcome,
+  type ProviderExecuted,
   type ProviderPart,
   type ReasoningPart,
   type RequestedCall,
@@ -51,7 +52,13 @@ const filePart = objectOf<FilePart>({
 const reasoningPart = objectOf<ReasoningPart>({
   ...{ type: z.literal('reasoning'), text, opaque: optional(opaque) },
 })
-const providerPart = objectOf<ProviderPart>({ type: z.literal('provider'), kind: text, opaque })
+const executed: z.ZodType<ProviderExecuted> = objectOf<ProviderExecuted>({
+  ...{ id: text, name: text, input: optional(jsonObject) },
+  outcome: optional(z.enum(['success', 'failed'])),
+})
+const providerPart = objectOf<ProviderPart>({
+  ...{ type: z.literal('provider'), kind: text, opaque, executed: optional(executed) },
+})
 
 /** The fields of a call as the model wrote it. */
 export const requestedFields: {

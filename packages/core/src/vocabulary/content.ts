@@ -57,11 +57,26 @@ export interface ToolCallPart extends RequestedCall {
   readonly toolCallId: ToolCallId
 }
 
+/**
+ * What a vendor's own tool was asked, or how it ended, as far as that can be shown to people. The vendor ran it inside the
+ * reply: it is no tool request, and nobody answers it.
+ */
+export interface ProviderExecuted {
+  /** Joins asking and ending, which may be two parts, or even stand in two messages. */
+  readonly id: string
+  readonly name: string
+  /** What was asked, in the part that asks. */
+  readonly input?: JsonObject
+  /** How it ended, in the part that says so. */
+  readonly outcome?: 'success' | 'failed'
+}
+
 /** A block that only its own vendor understands: a server-side tool's use or result, a compaction block. */
 export interface ProviderPart {
   readonly type: 'provider'
   readonly kind: string
   readonly opaque: Opaque
+  readonly executed?: ProviderExecuted
 }
 
 /** What a message of each role may hold. */

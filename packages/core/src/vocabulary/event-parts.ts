@@ -109,9 +109,12 @@ export type GuardedThing = (typeof guardedThings)[number]
 export const guardrailActions = ['block', 'replace', 'record'] as const
 export type GuardrailAction = (typeof guardrailActions)[number]
 
-/** Where a run came from, when not from nothing. */
+/**
+ * Where a run came from, when not from nothing: `fork` shares the first events of another, up to `seq`; `child` works
+ * for it; `session` follows it; `branch` begins with what was said in it up to `seq`.
+ */
 export interface ParentRef {
   readonly runId: RunId
   readonly seq: number
-  readonly relation: 'fork' | 'child' | 'session'
+  readonly relation: 'fork' | 'child' | 'session' | 'branch'
 }

@@ -115,7 +115,11 @@ const retry = objectOf<RetryPolicy>({
   ...{ attemptsMax: amount, baseMs: amount, capMs: amount, retryAfterMaxMs: amount },
   totalMaxMs: optional(amount),
 })
-const parent = objectOf<ParentRef>({ runId, seq: count, relation: z.enum(['fork', 'child', 'session']) })
+const parent = objectOf<ParentRef>({
+  runId,
+  seq: count,
+  relation: z.enum(['fork', 'child', 'session', 'branch']),
+})
 /** Tokens. */
 export const usage: z.ZodType<Usage> = objectOf<Usage>({
   inputTokens: optional(amount),
@@ -234,7 +238,7 @@ const toolSchemas = {
   tool_progress: objectOf<EventBodies['tool_progress']>({ attempt: ordinal, data: json }),
   tool_result: objectOf<EventBodies['tool_result']>({
     ...{ name: text, outcome, content: z.array(resultPart), durationMs: optional(amount) },
-    child: optional(childTotals),
+    ...{ child: optional(childTotals), reused: optional(toolCallId) },
   }),
   tool_results_injected: objectOf<EventBodies['tool_results_injected']>({
     toolCallIds: z.array(toolCallId),

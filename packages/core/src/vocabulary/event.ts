@@ -182,6 +182,8 @@ export interface EventBodies {
     readonly durationMs?: number
     /** What the child run took, where the tool is an agent. */
     readonly child?: ChildTotals
+    /** In a fork: the call of the other run whose recorded result was served; nothing ran. */
+    readonly reused?: ToolCallId
   }
   /** The results entered the history as one block, in request order. */
   tool_results_injected: { readonly toolCallIds: readonly ToolCallId[] }

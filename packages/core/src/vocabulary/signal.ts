@@ -125,6 +125,7 @@ export type Signal =
       readonly content: readonly ResultPart[]
       readonly durationMs: number
       readonly child?: ChildTotals
+      readonly reused?: ToolCallId
     }
   /** Guardrails have looked: at the input of the event `place`, or at what the turn `place` brought. */
   | {

@@ -1,0 +1,102 @@
+import { ConfigurationError } from '../errors.ts'
+import type { EventOf, ParentRef, RuntimeEvent } from '../vocabulary/event.ts'
+import { idempotencyKeyOf, toolCallIdOf, type RunId } from '../vocabulary/ids.ts'
+import type { Json } from '../vocabulary/json.ts'
+import { present } from '../vocabulary/present.ts'
+import { childRunIdOf } from './child-run.ts'
+import { summaryDigest } from './compaction.ts'
+import { evolve } from './evolve.ts'
+import { requestDigest } from './model-request.ts'
+import type { RunState } from './state.ts'
+
+/** Who forks, and the conversation that the fork begins or goes on with. */
+export interface ForkIdentity {
+  readonly runId: RunId
+  readonly sessionId?: string
+  readonly sessionPlace?: number
+}
+
+/**
+ * The first events of a run as those of another: the same facts in the same order, with tool call ids, idempotency keys
+ * and digests that are the fork's own. Pure. Its writer is the first, so all of them are of epoch 1.
+ */
+export function forkedEvents(
+  events: readonly RuntimeEvent[],
+  { runId, ...session }: ForkIdentity,
+): readonly RuntimeEvent[] {
+  const [first] = events
+  const last = events.at(-1)
+  if (first === undefined || last === undefined) return []
+  const parent: ParentRef = { runId: first.runId, seq: last.seq, relation: 'fork' }
+  const forked: RuntimeEvent[] = []
+  let state: RunState | undefined
+  for (const event of events) {
+    const moved = movedTo(runId, event, { parent, ...session })
+    const own = state === undefined ? moved : withOwnDigest(state, moved)
+    state = evolve(state, own)
+    forked.push(own)
+  }
+  return forked
+}
+
+function movedTo(
+  runId: RunId,
+  event: RuntimeEvent,
+  started: Pick<EventOf<'run_started'>, 'parent' | 'sessionId' | 'sessionPlace'>,
+): RuntimeEvent {
+  const renamed = withIds(event as unknown as Json, event.runId, runId) as unknown as RuntimeEvent
+  const moved = { ...renamed, runId, epoch: 1 }
+  if (moved.type === 'run_started') {
+    const { sessionId: _session, sessionPlace: _place, parent: _parent, ...rest } = moved
+    return { ...rest, ...present(started) }
+  }
+  if (moved.type !== 'tool_started') return moved
+  const { toolCallId, child } = moved
+  return {
+    ...moved,
+    idempotencyKey: idempotencyKeyOf(runId, toolCallId),
+    ...(child !== undefined && { child: childRunIdOf(runId, toolCallId) }),
+  }
+}
+
+/** Every string that is a tool call id of one run, as that of another. */
+function withIds(value: Json, from: RunId, to: RunId): Json {
+  if (typeof value === 'string') return ownId(value, from, to)
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map((item) => withIds(item, from, to))
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withIds(item, from, to)]))
+}
+
+function ownId(text: string, from: RunId, to: RunId): string {
+  const prefix = toolCallIdOf(from, 0, 0, 0).slice(0, -'_0_0_0'.length)
+  if (!text.startsWith(`${prefix}_`) || !/^(_\d+){3}$/.test(text.slice(prefix.length))) return text
+  return toolCallIdOf(to, 0, 0, 0).slice(0, -'_0_0_0'.length) + text.slice(prefix.length)
+}
+
+/** Law 7: the digest of a request holds the ids that stand in it. */
+function withOwnDigest(state: RunState, event: RuntimeEvent): RuntimeEvent {
+  if (event.type === 'model_call_started') return { ...event, requestDigest: requestDigest(state, event) }
+  if (event.type === 'compaction_started') return { ...event, requestDigest: summaryDigest(state, event) }
+  return event
+}
+
+/** Refuses a place in a run that no fork can begin at. */
+export function requireForkable(state: RunState | undefined, runId: string, atSeq: number): RunState {
+  const refuse = (why: string): never => {
+    throw new ConfigurationError(`Run ${runId} cannot be forked at its event ${atSeq}: ${why}`)
+  }
+  if (state === undefined || state.seq !== atSeq || state.history.length === 0) {
+    return refuse('name an event from its first input (2) to its last.')
+  }
+  if (state.phase === 'done') {
+    return refuse(
+      'the run ends there. Name an earlier event; to go on behind its end, start a run with from.',
+    )
+  }
+  const parked =
+    state.phase === 'executing' &&
+    state.calls.some(({ status, child }) => status === 'deferred' && child !== undefined)
+  return parked
+    ? refuse('a run that works for it waits there. Name an event before its tool_deferred.')
+    : state
+}

@@ -1,0 +1,192 @@
+import { describe, expect, it } from 'vitest'
+import { defineAgent, evolve, messagesOf, textOf, type RunState, type RuntimeEvent } from '@tallystick/core'
+import {
+  checkTranscript,
+  seededRandom,
+  testTool,
+  type ScriptedReply,
+  type ScriptedStep,
+} from '@tallystick/core/testing'
+import { checkedRun, ofType, stage as stageOf, type StageOptions } from './stage.ts'
+
+const look = { name: 'look', input: { at: 'stock' } }
+const pay = { name: 'pay', input: { amount: 5 } }
+const replies: readonly ScriptedReply[] = [
+  { text: 'Looking.', toolCalls: [look], usage: { inputTokens: 100, outputTokens: 10 } },
+  { text: 'Paying.', toolCalls: [pay], usage: { inputTokens: 200, outputTokens: 10 } },
+  { text: 'Done.', usage: { inputTokens: 300, outputTokens: 10 } },
+]
+const script: readonly ScriptedStep[] = replies
+
+function shop(options: StageOptions = {}) {
+  const tools = [
+    testTool({ name: 'look', run: () => '5 left' }),
+    testTool({ name: 'pay', effect: 'write', run: () => 'paid' }),
+  ]
+  return { ...stageOf({ steps: script, tools, random: seededRandom(1), ...options }), tools }
+}
+
+/** A run to be forked, and its seq right behind an event of a type. */
+async function recorded() {
+  const set = shop()
+  const { runId } = await set.play('Buy one.')
+  const events = await set.eventsOf(runId)
+  const behind = (type: RuntimeEvent['type'], nth = 1): number =>
+    events.filter((event) => event.type === type)[nth - 1]!.seq
+  return { ...set, runId, events, behind }
+}
+
+describe('a fork', () => {
+  it('shares the first events of another run under ids of its own, from any event on, with every law kept', async () => {
+    const { ledger, clock, runId, events } = await recorded()
+    for (const { seq } of events.slice(1, -1)) {
+      const set = shop({ ledger, clock, steps: asTheScriptGoesOn, random: seededRandom(100 + seq) })
+      const fork = set.runtime.fork(runId, { atSeq: seq })
+      const result = await set.settle(fork.result)
+      expect(result, `forked at ${seq}`).toMatchObject({ status: 'done', reason: 'answered' })
+      const forked = checkedRun(await set.eventsOf(fork))
+      expect(forked.slice(0, seq).map(({ type }) => type)).toEqual(
+        events.slice(0, seq).map(({ type }) => type),
+      )
+      expect(ofType(forked, 'run_started')[0]?.parent).toEqual({ runId, seq, relation: 'fork' })
+      const state = forked.reduce<RunState | undefined>(evolve, undefined)!
+      expect(checkTranscript(messagesOf(state.history))).toEqual([])
+      // Nothing names a call of the other run but what was served from it.
+      const own = forked
+        .slice(1)
+        .map((event) => (event.type === 'tool_result' ? { ...event, reused: '' } : event))
+      expect(JSON.stringify(own)).not.toContain(runId.replaceAll('-', ''))
+    }
+  })
+
+  it('is served the recorded results as long as it asks for the same calls: its tools do not run', async () => {
+    const { ledger, runId, behind, clock } = await recorded()
+    const set = shop({ ledger, clock, steps: script.slice(1), random: seededRandom(2) })
+    const other = defineAgent({
+      name: 'agent',
+      instructions: 'Act politely.',
+      model: set.model,
+      tools: set.tools,
+    })
+    const fork = set.runtime.fork(runId, { atSeq: behind('tool_results_injected'), agent: other })
+    expect(await set.settle(fork.result)).toMatchObject({ reason: 'answered', text: 'Done.' })
+    expect(set.tools.map(({ runs }) => runs.length)).toEqual([0, 0])
+    const events = checkedRun(await set.eventsOf(fork))
+    expect(ofType(events, 'tool_result').map(({ name, reused }) => [name, reused !== undefined])).toEqual([
+      ['look', false],
+      ['pay', true],
+    ])
+    const keys = (runOf: readonly RuntimeEvent[]) =>
+      ofType(runOf, 'tool_started').map(({ idempotencyKey }) => idempotencyKey)
+    const before = keys(await set.eventsOf(runId))
+    expect(keys(events).some((key) => before.includes(key))).toBe(false)
+    expect(set.model.requests[0]?.instructions).toBe('Act politely.')
+    expect(ofType(events, 'run_resumed')[0]?.definition?.instructions).toBe('Act politely.')
+  })
+
+  it('runs its tools from the first call on that differs', async () => {
+    const { ledger, runId, behind, clock } = await recorded()
+    const steps: readonly ScriptedStep[] = [
+      { toolCalls: [{ name: 'pay', input: { amount: 7 } }] },
+      { toolCalls: [pay] },
+      { text: 'Paid twice.' },
+    ]
+    const set = shop({ ledger, clock, steps, random: seededRandom(2) })
+    const fork = set.runtime.fork(runId, { atSeq: behind('tool_results_injected') })
+    await set.settle(fork.result)
+    expect(set.tools[1]?.runs.map(({ input }) => input)).toEqual([{ amount: 7 }, { amount: 5 }])
+    checkedRun(await set.eventsOf(fork))
+  })
+
+  it('says something else in the place of the input, or of any message, on record', async () => {
+    const { ledger, runId, behind, clock } = await recorded()
+    const set = shop({
+      ledger,
+      clock,
+      steps: [{ text: 'Two then.' }, { text: 'Sold out.' }],
+      random: seededRandom(2),
+    })
+    const first = set.runtime.fork(runId, {
+      atSeq: behind('input_received'),
+      edit: { input: 'Buy two.', by: 'ada' },
+    })
+    expect(await set.settle(first.result)).toMatchObject({ text: 'Two then.' })
+    const [asked] = set.model.requests[0]?.messages ?? []
+    expect(textOf(asked?.role === 'user' ? asked.parts : [])).toBe('Buy two.')
+    expect(ofType(checkedRun(await set.eventsOf(first)), 'history_edited')).toMatchObject([
+      { by: 'ada', edits: [{ index: 0 }] },
+    ])
+
+    const edit = { history: [{ index: 2 }] }
+    const second = set.runtime.fork(runId, { atSeq: behind('tool_results_injected'), edit })
+    await expect(set.settle(second.result)).rejects.toThrow(/Remove a message together with its tool results/)
+    const amid = set.runtime.fork(runId, { atSeq: behind('tool_started'), edit: { input: 'Buy two.' } })
+    await expect(set.settle(amid.result)).rejects.toThrow(/in the middle of a turn \(executing\)/)
+  })
+
+  it('gives a call another result where it has none yet', async () => {
+    const { ledger, runId, behind, clock, events } = await recorded()
+    const set = shop({ ledger, clock, steps: [{ text: 'Sold out.' }], random: seededRandom(2) })
+    const { toolCallId } = ofType(events, 'tool_started')[0]!
+    const edit = { results: [{ toolCallId, content: '0 left' }] }
+    const fork = set.runtime.fork(runId, { atSeq: behind('tool_started'), edit })
+    expect(await set.settle(fork.result)).toMatchObject({ text: 'Sold out.' })
+    expect(JSON.stringify(set.model.requests[0]?.messages)).toContain('0 left')
+    expect(set.tools[0]?.runs).toHaveLength(0)
+    checkedRun(await set.eventsOf(fork))
+    const late = set.runtime.fork(runId, { atSeq: behind('tool_results_injected'), edit })
+    await expect(set.settle(late.result)).rejects.toThrow(/cannot be given another one there/)
+  })
+
+  it('is refused where it could not begin, and leaves nothing behind', async () => {
+    const { runtime, settle, runId, events, eventsOf } = await recorded()
+    for (const atSeq of [0, 1, events.length, 999]) {
+      const fork = runtime.fork(runId, { atSeq })
+      await expect(settle(fork.result)).rejects.toThrow(/cannot be forked at its event/)
+      expect(await eventsOf(fork)).toEqual([])
+    }
+    await expect(settle(runtime.fork('nobody', { atSeq: 2 }).result)).rejects.toThrow(
+      /Run nobody is not in this ledger/,
+    )
+  })
+
+  it('can be taken up by another process, and goes on being served', async () => {
+    const { ledger, runId, behind, clock } = await recorded()
+    const asking = testTool({
+      name: 'pay',
+      effect: 'write',
+      check: () => ({ kind: 'ask' }),
+      run: () => 'paid',
+    })
+    const set = shop({
+      ledger,
+      clock,
+      steps: script.slice(1),
+      random: seededRandom(2),
+      tools: [testTool({ name: 'look' }), asking],
+    })
+    const fork = set.runtime.fork(runId, { atSeq: behind('tool_results_injected') })
+    const [pending] = (await set.settle(fork.result)).pendingApprovals
+    const next = shop({
+      ledger,
+      clock,
+      steps: script.slice(2),
+      random: seededRandom(3),
+      tools: [testTool({ name: 'look' }), asking],
+    })
+    const resumed = next.runtime.resume(fork.id)
+    await next.settle(resumed.approve(pending!.toolCallId, { by: 'ada' }))
+    expect(await next.settle(resumed.result)).toMatchObject({ reason: 'answered', text: 'Done.' })
+    expect(asking.runs).toHaveLength(0)
+    checkedRun(await next.eventsOf(fork))
+  })
+})
+
+/** Whatever is shared, the model says what the script says at that place. */
+const asTheScriptGoesOn: readonly ScriptedStep[] = Array.from(
+  { length: 5 },
+  (): ScriptedStep => (request) => {
+    const said = request.messages.filter(({ role }) => role === 'assistant').length
+    return replies[said] ?? { text: 'Done.' }
+  },
+)
