@@ -3,6 +3,7 @@ import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core
 import { verifyLedger } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
 import { ledgerRules } from '../src/postgres/ledger-rules.ts'
+import { statementTexts } from '../src/postgres/statements.ts'
 import { rulesStatement, rulesWithout, type SchemaRule } from '../src/postgres/schema-rules.ts'
 import {
   connectionString,
@@ -137,6 +138,49 @@ async function refusalOf(ledger: Ledger): Promise<string> {
   await expect(append).rejects.toThrow(LedgerUnavailableError)
   return await append.then(String, String)
 }
+
+// Only a platform without Postgres leaves them out, and the run says so.
+describe.skipIf(!hasPostgres)('a ledger that is not there yet', () => {
+  it.each(['read committed', 'serializable'])(
+    'is made once where many begin at once, also where transactions are %s',
+    async (isolation) => {
+      const url = new URL(connectionString)
+      const option = isolation.replaceAll(' ', '\\ ')
+      url.searchParams.set('options', `-c default_transaction_isolation=${option}`)
+      for (let round = 0; round < 3; round++) {
+        const schema = freshSchema()
+        const ledgers = Array.from({ length: 8 }, () => openLedger(schema, { connectionString: url.href }))
+        expect(await Promise.all(ledgers.map((ledger) => ledger.head(run)))).toEqual(
+          ledgers.map(() => undefined),
+        )
+        expect(await rowsOf(`select * from ${schema}.ledger`)).toEqual([
+          { application: 'tallystick', version: '1' },
+        ])
+        for (const ledger of ledgers) await ledger.close()
+      }
+    },
+  )
+
+  it('is read in pages that end where their bodies grow large', async () => {
+    const schema = freshSchema()
+    const ledger = openLedger(schema)
+    const large = { ...facts.assistant_text_delta, text: 'x'.repeat(400_000) }
+    const events = stamped(run, [facts.run_started, ...Array.from({ length: 9 }, () => large)])
+    await ledger.append(run, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
+    const { page } = statementTexts(schema)
+    const lengthFrom = async (seq: number): Promise<number> => (await rowsOf(page, [run, seq, 99])).length
+    expect([await lengthFrom(1), await lengthFrom(5), await lengthFrom(9)]).toEqual([4, 3, 2])
+    expect(await Array.fromAsync(ledger.read(run))).toEqual(events)
+    const many = stamped(
+      run,
+      Array.from({ length: 600 }, () => facts.usage_updated),
+      { afterSeq: 10 },
+    )
+    await ledger.append(run, { expectedSeq: 10, epoch: 1 }, many, { durability: 'lazy' })
+    expect((await rowsOf(page, [run, 11, 9_999])).length).toBe(256)
+    expect(await Array.fromAsync(ledger.read(run, { fromSeq: 11 }))).toEqual(many)
+  })
+})
 
 // Only a platform without Postgres leaves them out, and the run says so.
 describe.skipIf(!hasPostgres)('opening what is no ledger', () => {
