@@ -10,6 +10,8 @@ export { exportEvents } from './export-events.ts'
 export { importEvents, type ImportOptions, type ImportReport, type ImportedRun } from './import-events.ts'
 export { linesOf } from './lines-of.ts'
 export { foldTo } from './fold-to.ts'
+export { diffRuns, type RunsDiff, type RunTail } from './diff-runs.ts'
+export { watch } from './watch.ts'
 export type { Fault } from './link-check.ts'
 export type { BrokenPlace, RunVerdict, StoreVerdict } from './verdict.ts'
 export { verifyLedger, verifyRun } from './verify.ts'
@@ -22,3 +24,5 @@ export {
   type RegressionContext,
   type RegressionSetup,
 } from './replay-regression.ts'
+export { explain } from './explain.ts'
+export type { ExplainedAttempt, ExplainedItem, Explanation, ReplacedMessage } from './explanation.ts'

@@ -1,0 +1,50 @@
+import { RunNotFoundError, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { Observable } from 'rxjs'
+
+/**
+ * The events of a run from `fromSeq` on, first those that are there, then live, whichever process appends them: no gap,
+ * no repeat. Completes behind `run_finished`. `(runId, seq)` is a cursor: whoever has seen seq n goes on from n + 1.
+ *
+ * Nothing of the run is kept in memory, and nobody is driven. Errors with `RunNotFoundError` where the ledger has no
+ * such run, and with what the ledger rejects with.
+ */
+export function watch(ledger: Ledger, runId: RunId, fromSeq = 1): Observable<RuntimeEvent> {
+  return new Observable((subscriber) => {
+    let next = Math.max(1, fromSeq)
+    let reading = false
+    let changed = false
+    const look = async (): Promise<void> => {
+      changed = true
+      if (reading) return
+      reading = true
+      while (changed && !subscriber.closed) {
+        changed = false
+        for await (const event of ledger.read(runId, { fromSeq: next })) {
+          if (subscriber.closed) return
+          next = event.seq + 1
+          subscriber.next(event)
+          if (event.type === 'run_finished') return subscriber.complete()
+        }
+      }
+      reading = false
+    }
+    const begin = async (): Promise<void> => {
+      const head = await ledger.head(runId)
+      if (head === undefined) throw new RunNotFoundError(runId)
+      await look()
+      // Behind the end of a run nothing comes any more.
+      if (next > head.seq && (await hasEnded(ledger, runId, head.seq))) subscriber.complete()
+    }
+    const fail = (error: unknown): void => subscriber.error(error)
+    // Listening begins before the first look: what is appended in between is looked for again.
+    const hints = ledger.changes(runId).subscribe({ next: () => void look().catch(fail), error: fail })
+    begin().catch(fail)
+    return hints
+  })
+}
+
+async function hasEnded(ledger: Ledger, runId: RunId, seq: number): Promise<boolean> {
+  for await (const { type } of ledger.read(runId, { fromSeq: seq, toSeq: seq }))
+    return type === 'run_finished'
+  return false
+}
