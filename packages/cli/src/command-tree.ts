@@ -48,6 +48,13 @@ function addLookingVerbs(program: Command, context: CommandContext, done: Done):
       const { show } = await import('./verbs/show.ts')
       done(await show(context, { ledger, run, ...options }))
     })
+  addVerb(program, 'explain', 'show which events made up the request of a turn, and what each part is worth')
+    .argument('<run>', 'id of the run')
+    .argument('<turn>', 'number of the turn', wholeNumber)
+    .action(async (ledger: string, run: string, turn: number) => {
+      const { explainTurn } = await import('./verbs/explain.ts')
+      done(await explainTurn(context, { ledger, run, turn }))
+    })
   addVerb(program, 'verify', 'check the chain and the laws of every run')
     .option('--checkpoints <file>', 'compare it with these signed checkpoints too')
     .option('--public-key <file>', 'key of whoever signed them: PEM, or the one-line form of signed notes')

@@ -1,0 +1,146 @@
+import {
+  ConfigurationError,
+  costOf,
+  definitionTokens,
+  evolve,
+  messagesOf,
+  messageTokens,
+  modelRequest,
+  present,
+  RunNotFoundError,
+  type AgentDefinition,
+  type EventOf,
+  type Ledger,
+  type ModelRequest,
+  type RunId,
+  type RunState,
+  type RuntimeEvent,
+  type StreamingState,
+} from '@tallystick/core'
+import { explainedAttempts } from './explained-attempts.ts'
+import type { ExplainedItem, Explanation, MessageOrigin, ReplacedMessage } from './explanation.ts'
+import { HistoryOrigins, matched } from './history-origins.ts'
+
+/** What is known right behind the `model_call_started` of an attempt. */
+interface Asked {
+  readonly started: EventOf<'model_call_started'>
+  readonly state: StreamingState
+  readonly history: readonly MessageOrigin[]
+  /** What left the history without anything in its place. */
+  readonly dropped: readonly MessageOrigin[]
+  /** The event that says the definition in force. */
+  readonly definitionSeq: number
+}
+
+/**
+ * Says where the model's request of a turn came from: of the instructions, the tools and each message the events that
+ * made it, what was replaced by summaries, and what each is worth in tokens (estimated) and US dollars (its share of
+ * what the input cost, where that is on record).
+ *
+ * Rejects with `RunNotFoundError` for an unknown run, and with `ConfigurationError` for a turn that the run did not have.
+ */
+export async function explain(ledger: Ledger, runId: RunId, turn: number): Promise<Explanation> {
+  if ((await ledger.head(runId)) === undefined) throw new RunNotFoundError(runId)
+  const origins = new HistoryOrigins()
+  const ofTurn: RuntimeEvent[] = []
+  let state: RunState | undefined
+  let asked: Asked | undefined
+  let definitionSeq = 1
+  for await (const event of ledger.read(runId)) {
+    if (event.turn > turn) break
+    const before = state
+    state = evolve(state, event)
+    if (state.definition !== before?.definition) definitionSeq = event.seq
+    origins.follow(event, state.history === before?.history ? undefined : messagesOf(state.history))
+    if (event.turn !== turn) continue
+    ofTurn.push(event)
+    if (event.type === 'model_call_started' && state.phase === 'streaming') {
+      asked = { started: event, state, history: origins.origins, dropped: origins.dropped, definitionSeq }
+    }
+  }
+  if (asked) return explanationOf(asked, ofTurn)
+  throw new ConfigurationError(
+    `Run ${runId} has no turn ${turn} in which a model was asked, so there is no request to explain. Turns count from 1; ` +
+      'the state of the run says how many there were.',
+  )
+}
+
+function explanationOf({ started, state, ...from }: Asked, ofTurn: readonly RuntimeEvent[]): Explanation {
+  const { runId, agent, definition, attempt } = state
+  const request = modelRequest(state)
+  const { found, lost } = matched(from.history, request.messages, { wordForWord: true })
+  const messages = request.messages.map(
+    (message): MessageOrigin => found.get(message) ?? { message, seqs: [started.seq], replaced: [] },
+  )
+  const items = [
+    ...toldItems(definition, request, { started, definitionSeq: from.definitionSeq }),
+    ...messages.map(messageItem),
+  ]
+  const estimated = items.reduce((sum, { tokens }) => sum + tokens, 0)
+  const attempts = explainedAttempts(ofTurn)
+  const { usage } = attempts.at(-1) ?? {}
+  const inputUsd = inputCost(ofTurn, started)
+  return {
+    ...{ runId, turn: started.turn, agent, model: attempt.model },
+    ...{ requestDigest: started.requestDigest, toolChoice: started.toolChoice, attempts },
+    items: items.map((item) => ({
+      ...item,
+      ...present({ costUsd: inputUsd === undefined ? undefined : (inputUsd * item.tokens) / estimated }),
+    })),
+    leftOut: [...from.dropped, ...lost].map(replacedMessage),
+    tokens: { estimated, ...present({ billed: usage?.inputTokens }) },
+  }
+}
+
+/** What the model is told beside the history. */
+function toldItems(
+  definition: AgentDefinition,
+  request: ModelRequest,
+  { started, definitionSeq }: Pick<Asked, 'started' | 'definitionSeq'>,
+): readonly ExplainedItem[] {
+  const { change } = started
+  const { instructions, tools, outputSchema } = request
+  const none = definitionTokens({ ...definition, instructions: '', tools: [] })
+  const textTokens = (text: string): number =>
+    definitionTokens({ ...definition, instructions: text, tools: [] }) - none
+  const told: ExplainedItem[] = [
+    {
+      kind: 'instructions',
+      seqs: change?.instructions === undefined ? [definitionSeq] : [started.seq],
+      tokens: textTokens(instructions),
+    },
+    {
+      kind: 'tools',
+      seqs: change?.tools === undefined ? [definitionSeq] : [definitionSeq, started.seq],
+      tokens: definitionTokens({ ...definition, instructions: '', tools }),
+    },
+  ]
+  if (outputSchema === undefined) return told
+  const tokens = textTokens(JSON.stringify(outputSchema))
+  return [...told, { kind: 'output_schema', seqs: [definitionSeq], tokens }]
+}
+
+function messageItem({ message, seqs, replaced }: MessageOrigin, index: number): ExplainedItem {
+  return {
+    ...{ kind: 'message', message, index, seqs, tokens: messageTokens(message) },
+    ...(replaced.length > 0 && { replaced: replaced.map(replacedMessage) }),
+  }
+}
+
+function replacedMessage({ message, seqs, replaced }: MessageOrigin): ReplacedMessage {
+  return {
+    ...{ role: message.role, seqs, tokens: messageTokens(message) },
+    ...(replaced.length > 0 && { replaced: replaced.map(replacedMessage) }),
+  }
+}
+
+/** What the input of an attempt cost, at the price on record. */
+function inputCost(
+  ofTurn: readonly RuntimeEvent[],
+  { attempt }: EventOf<'model_call_started'>,
+): number | undefined {
+  const last = ofTurn.findLast((event) => event.type === 'usage_updated' && event.attempt === attempt)
+  if (last?.type !== 'usage_updated' || last.price === undefined) return undefined
+  const { outputTokens: _output, reasoningTokens: _reasoning, ...input } = last.usage
+  return input.inputTokens === undefined ? undefined : costOf(last.price, input)
+}

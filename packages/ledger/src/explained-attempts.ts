@@ -1,0 +1,25 @@
+import { present, type RuntimeEvent } from '@tallystick/core'
+import type { ExplainedAttempt } from './explanation.ts'
+
+/** The attempts of a turn's model call, as the turn's events tell of them. */
+export function explainedAttempts(ofTurn: readonly RuntimeEvent[]): readonly ExplainedAttempt[] {
+  const attempts: ExplainedAttempt[] = []
+  for (const event of ofTurn) {
+    if (event.type === 'model_call_started') {
+      const { attempt, seq, model } = event
+      attempts.push({ attempt, seq, model, outcome: 'under_way' })
+      continue
+    }
+    const last = attempts.at(-1)
+    if (last) attempts[attempts.length - 1] = { ...last, ...toldBy(event) }
+  }
+  return attempts
+}
+
+function toldBy(event: RuntimeEvent): Partial<ExplainedAttempt> {
+  if (event.type === 'model_stream_failed') return { outcome: 'failed', failure: event.failure.class }
+  if (event.type === 'assistant_message_finished') return { outcome: event.partial ? 'cut_off' : 'answered' }
+  if (event.type !== 'usage_updated') return {}
+  const { usage, costUsd } = event
+  return { usage, ...present({ costUsd }) }
+}

@@ -1,0 +1,137 @@
+import { canonicalJson, type EventType, type Json, type Message, type RuntimeEvent } from '@tallystick/core'
+import type { MessageOrigin } from './explanation.ts'
+
+/**
+ * Follows where the messages of a history come from, event by event. It compares the history before and behind an
+ * event instead of knowing what each event does: what stays keeps its origin, what is new comes from the event.
+ */
+export class HistoryOrigins {
+  #origins: readonly MessageOrigin[] = []
+  readonly #dropped: MessageOrigin[] = []
+  /** Events of the attempt that streams, of the results that come in, of a summary, and of inputs that wait. */
+  #reply: number[] = []
+  #results: number[] = []
+  #summary: number[] = []
+  readonly #inputs = new Map<string, number>()
+
+  /** Of each message of the history, in its order. */
+  get origins(): readonly MessageOrigin[] {
+    return this.#origins
+  }
+
+  /** Messages that left the history, with nothing in their place. */
+  get dropped(): readonly MessageOrigin[] {
+    return [...this.#dropped]
+  }
+
+  /** Takes an event in; `messages` is the history behind it, `undefined` where it is the one before. */
+  follow(event: RuntimeEvent, messages: readonly Message[] | undefined): void {
+    this.#note(event)
+    if (messages === undefined) return
+    const seqs = [...this.#sourcesOf(event), event.seq]
+    const { origins, dropped } = originsAfter(this.#origins, messages, { event, seqs })
+    this.#origins = origins
+    for (const origin of dropped) this.#dropped.push(origin)
+  }
+
+  #note(event: RuntimeEvent): void {
+    const { seq, type } = event
+    if (type === 'model_call_started') [this.#reply, this.#results] = [[], []]
+    if (replyTypes.has(type)) this.#reply.push(seq)
+    if (type === 'tool_result') this.#results.push(seq)
+    if (type === 'guardrail_tripped' && event.on === 'tool_output' && event.action !== 'record') {
+      this.#results.push(seq)
+    }
+    if (type === 'compaction_started') this.#summary = [seq]
+    if (type === 'input_received') this.#inputs.set(event.receipt ?? '', seq)
+  }
+
+  /** What an event adds to the history comes from these, beside itself. */
+  #sourcesOf(event: RuntimeEvent): readonly number[] {
+    if (event.type === 'assistant_message_finished') return this.#reply
+    if (event.type === 'tool_results_injected') return this.#results
+    if (event.type === 'input_settled') return [this.#inputs.get(event.receipt) ?? event.seq]
+    return event.type === 'context_compacted' ? this.#summary.splice(0) : []
+  }
+}
+
+/** Events that a reply is put together from. */
+const replyTypes: ReadonlySet<EventType> = new Set<EventType>([
+  'assistant_text_delta',
+  'assistant_reasoning_delta',
+  'tool_input_delta',
+  'tool_request_ready',
+])
+
+/**
+ * Where messages come from: those that stood there before from where they came, one that was changed from there and the
+ * event, and the rest from `seqs`; the first of these stands for all that is gone.
+ */
+function originsAfter(
+  before: readonly MessageOrigin[],
+  messages: readonly Message[],
+  { event, seqs }: { readonly event: RuntimeEvent; readonly seqs: readonly number[] },
+): { readonly origins: readonly MessageOrigin[]; readonly dropped: readonly MessageOrigin[] } {
+  const { found, lost } = matched(before, messages, { wordForWord: event.type === 'agent_handed_off' })
+  const placeBefore = placesBefore(before, messages, event)
+  const unclaimed = new Set(lost)
+  const origins = messages.map((message, index): MessageOrigin => {
+    const same = found.get(message)
+    if (same) return same
+    const changed = before[placeBefore(index) ?? -1]
+    if (changed && unclaimed.delete(changed)) {
+      return { ...changed, message, seqs: [...changed.seqs, event.seq] }
+    }
+    const replaced = event.type === 'history_edited' ? [] : [...unclaimed]
+    for (const origin of replaced) unclaimed.delete(origin)
+    return { message, seqs, replaced }
+  })
+  return { origins, dropped: [...unclaimed] }
+}
+
+/**
+ * Messages that stood there before, and those of before that are gone. Where messages were written down anew, as those
+ * that are handed over, the ones that say the same word for word are the same.
+ */
+export function matched(
+  before: readonly MessageOrigin[],
+  messages: readonly Message[],
+  { wordForWord }: { readonly wordForWord: boolean },
+): {
+  readonly found: ReadonlyMap<Message, MessageOrigin>
+  readonly lost: readonly MessageOrigin[]
+} {
+  const found = new Map<Message, MessageOrigin>()
+  const left = new Map(before.map((origin) => [origin.message, origin]))
+  for (const message of messages) {
+    const same = left.get(message)
+    if (same) found.set(message, same)
+    left.delete(message)
+  }
+  const byText = Map.groupBy(wordForWord ? left.values() : [], ({ message }) => textOf(message))
+  for (const message of byText.size > 0 ? messages : []) {
+    if (found.has(message)) continue
+    const same = byText.get(textOf(message))?.shift()
+    if (same === undefined) continue
+    found.set(message, { ...same, message })
+    left.delete(same.message)
+  }
+  return { found, lost: [...left.values()] }
+}
+
+/** For a message that is new: which one of before was changed into it, by its place; `undefined` where none was. */
+function placesBefore(
+  before: readonly MessageOrigin[],
+  messages: readonly Message[],
+  event: RuntimeEvent,
+): (index: number) => number | undefined {
+  if (event.type === 'guardrail_tripped' && before.length === messages.length) return (index) => index
+  if (event.type !== 'history_edited') return () => undefined
+  const removed = new Set(event.edits.flatMap((edit) => (edit.message ? [] : [edit.index])))
+  const kept = before.map((_origin, index) => index).filter((index) => !removed.has(index))
+  return (index) => kept[index]
+}
+
+function textOf(message: Message): string {
+  return canonicalJson(message as unknown as Json)
+}
