@@ -64,7 +64,8 @@ export async function replayRun(
     if (divergence) return { runId, events: divergence.seq - 1, divergence }
     // Times and waits are the recording's: the state goes on from what was recorded.
     for (const event of recorded.slice(done, done + page.events.length)) state = evolve(state, event)
-    done += page.events.length
+    // What was recorded of a run that is still under way may end within a page.
+    done = Math.min(done + page.events.length, recorded.length)
   }
   return { runId, events: done }
 }

@@ -7,6 +7,7 @@ import {
   auditAll,
   ConfigurationError,
   createRuntime,
+  memoryLedger,
   LedgerDamagedError,
   RunNotFoundError,
   type Agent,
@@ -14,7 +15,7 @@ import {
   type RunId,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { playProgram, idleAgentOf, sampleRunId } from '@tallystick/core/testing'
+import { copyPrefix, playProgram, idleAgentOf, sampleRunId } from '@tallystick/core/testing'
 import { randomProgram } from '@tallystick/core/testing/random'
 import { exportRegression, replayRegression, type ReplayReport } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
@@ -231,6 +232,27 @@ describe('a regression test of a run', () => {
         }
       }),
       { numRuns: 20 },
+    )
+  })
+
+  it('drives a run that was still under way as far as it goes, wherever that is', async () => {
+    const folder = temporaryFolder()
+    let files = 0
+    await fc.assert(
+      fc.asyncProperty(randomProgram, fc.nat(), async (program, cut) => {
+        const { events } = await playProgram(program)
+        const prefix = events.slice(0, 2 + (cut % (events.length - 1)))
+        const ledger = memoryLedger()
+        await copyPrefix(prefix, ledger)
+        const { runId } = prefix[0] as RuntimeEvent
+        const file = join(folder, `${++files}.spec.ts`)
+        const { fixture } = await exportRegression(ledger, runId, { file, agents: { from: './agent.ts' } })
+        expect(await replayRegression(fixture, idleAgentOf(program))).toEqual({
+          runId,
+          events: prefix.length,
+        })
+      }),
+      { numRuns: 30 },
     )
   })
 })
