@@ -41,7 +41,7 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
     for (let ordinal = Number(argument); ; ordinal++) {
       const ledger = sqliteLedger(path)
       const own = sampleRunId(ordinal)
-      await ledger.append(own, { expectedSeq: 0, epoch: 1 }, stamped(own, [facts.run_started]), {
+      await ledger.append(own, { expectedSeq: 0, epoch: 1 }, stamped(own, [everyFact(own).run_started]), {
         durability: 'lazy',
       })
       say(ordinal)
@@ -53,7 +53,7 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
     const ledger = sqliteLedger(path)
     const own = sampleRunId(Number(argument))
     say(
-      await ledger.append(own, { expectedSeq: 0, epoch: 1 }, stamped(own, [facts.run_started]), {
+      await ledger.append(own, { expectedSeq: 0, epoch: 1 }, stamped(own, [everyFact(own).run_started]), {
         durability: 'barrier',
       }),
     )
