@@ -39,6 +39,17 @@ export async function attendRun(
   run: Run,
   options: AttendRunOptions,
 ): Promise<RunResult> {
+  const result = await watchRun(context, run, options)
+  if (context.json) await context.print(`${JSON.stringify(resultData(result, options.ledgerPath))}\n`)
+  return result
+}
+
+/** Does what `attendRun` does, and prints nothing on stdout where that is for JSON. */
+export async function watchRun(
+  context: CommandContext,
+  run: Run,
+  options: AttendRunOptions,
+): Promise<RunResult> {
   const { ledgerPath, by = accountName(), shownSeq = 0 } = options
   const show = runPrinter(context.view)
   const halves: RuntimeEvent[] = []
@@ -58,7 +69,6 @@ export async function attendRun(
   const tally = `${known}Tally: ${tallyText(tallyOf(halves))}. Tokens: ${usageText(result.usage)}.\n`
   const next = result.status === 'done' ? afterwards(result.runId, place) : continuation(result, place)
   context.view.write(`\n${tally}${next}`)
-  if (context.json) await context.print(`${JSON.stringify(resultData(result, ledgerPath))}\n`)
   return result
 }
 
@@ -88,8 +98,12 @@ function chooserFor(context: CommandContext, { yes, deny }: AttendRunOptions): D
   return context.interactive ? askForApproval : () => ({ kind: 'later' })
 }
 
-function resultData(result: RunResult, ledger: string): object {
-  const { runId, status, reason = null, text, turns, toolCalls, usage, pendingApprovals } = result
-  const waiting = status === 'suspended' ? { pendingApprovals } : {}
-  return { runId, status, reason, text, turns, toolCalls, usage, ledger, ...waiting }
+/** A result for programs: what there is none of is null. */
+export function resultData(result: RunResult, ledger: string): object {
+  const { runId, agent, status, reason = null, detail = null, text, output = null } = result
+  const { turns, toolCalls, children, usage, cost = null, pendingApprovals, deferredCalls, seq } = result
+  return {
+    ...{ runId, agent, status, reason, detail, text, output, turns, toolCalls, children, usage, cost, seq },
+    ...{ ledger, pendingApprovals, deferredCalls },
+  }
 }

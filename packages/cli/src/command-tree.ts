@@ -3,6 +3,8 @@ import type { OutputConfiguration } from 'commander'
 import type { JsonObject } from '@tallystick/core'
 import type { CommandContext } from './command-context.ts'
 import type { ExitCode } from './exit-code.ts'
+import type { ListOptions } from './verbs/list.ts'
+import { runStatuses } from './view/run-status.ts'
 
 const afterHelp = `
 Exit codes: 0 ok, 1 failed, 2 wrong use, 3 replay diverged, 4 ledger damaged, 5 not found.
@@ -37,10 +39,13 @@ function addVerb(program: Command, name: string, description: string): Command {
 }
 
 function addLookingVerbs(program: Command, context: CommandContext, done: Done): void {
-  addVerb(program, 'list', 'list the runs, the newest first').action(async (ledger: string) => {
-    const { list } = await import('./verbs/list.ts')
-    done(await list(context, ledger))
-  })
+  addVerb(program, 'list', 'list the runs, the newest first, and under each those that work for it')
+    .option('--session <id>', 'those of this session only')
+    .addOption(new Option('--status <status>', 'those that stand so only').choices(runStatuses))
+    .action(async (ledger: string, options: Omit<ListOptions, 'ledger'>) => {
+      const { list } = await import('./verbs/list.ts')
+      done(await list(context, { ledger, ...options }))
+    })
   addVerb(program, 'show', 'show the state and the transcript of a run')
     .argument('<run>', 'id of the run')
     .option('--at <seq>', 'as it was right behind this event', wholeNumber)

@@ -4,6 +4,7 @@ import type { Json, Ledger, OutsideCommand, RunId } from '@tallystick/core'
 import { canonicalJson } from '@tallystick/core'
 import type { CommandContext } from './command-context.ts'
 import { commandLine } from './command-context.ts'
+import { employersOf } from './parent-of.ts'
 
 /** The name of the account that this process runs under, for the record of who decided. */
 export function accountName(): string {
@@ -20,6 +21,7 @@ export function putCommand(ledger: Ledger, runId: RunId, command: OutsideCommand
 
 /** What was put into which inbox. */
 export interface Acknowledgement {
+  readonly ledger: Ledger
   readonly ledgerPath: string
   readonly runId: RunId
   readonly command: OutsideCommand
@@ -27,15 +29,17 @@ export interface Acknowledgement {
   readonly added: boolean
 }
 
-/** Says what was put, and how the run comes to hear of it. */
+/** Says what was put, and how the run comes to hear of it: through the run at the top that it works for, where it does. */
 export async function acknowledge(context: CommandContext, put: Acknowledgement): Promise<void> {
-  const { ledgerPath, runId, command, added } = put
-  const next = commandLine(context.programName, 'resume', ledgerPath, runId)
+  const { ledger, ledgerPath, runId, command, added } = put
+  const top = (await employersOf(ledger, runId)).at(-1)
+  const next = commandLine(context.programName, 'resume', ledgerPath, top ?? runId)
+  const whose = `run ${runId}${top === undefined ? '' : `, which works for run ${top}`}`
   if (context.json) return context.print(`${JSON.stringify({ runId, command, added, next })}\n`)
   context.say(
     added
-      ? `Recorded: ${command.type} for run ${runId}.`
-      : `This was asked for before: ${command.type} for run ${runId}.`,
+      ? `Recorded: ${command.type} for ${whose}.`
+      : `This was asked for before: ${command.type} for ${whose}.`,
   )
   context.say(
     'A process that drives the run takes it up by itself. If there is none, this continues the run:',

@@ -4,6 +4,14 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { CommandError } from './exit-code.ts'
 
 /**
+ * Whether a process may have the ledger open. As long as one has, SQLite keeps its log beside the file; one that was
+ * killed leaves the log there, and the next that opens the file to write takes it away at its end.
+ */
+export function isOpenSomewhere(path: string): boolean {
+  return existsSync(`${path}-shm`) || existsSync(`${path}-wal`)
+}
+
+/**
  * Opens a ledger: one that is there already, for looking (`read`: nothing can be written) or for commands and driving
  * (`write`); or one that is made where there is none (`make`).
  */

@@ -16,8 +16,8 @@ const ofOneRun: ReadonlySet<string> = new Set([
 export interface RunReader {
   readonly read: (runId: RunId) => Promise<void>
   readonly unreadable?: (runId: RunId, error: TallystickError) => Promise<void>
-  /** The order in which the runs were made; the newest comes first where not given. */
-  readonly oldestFirst?: boolean
+  /** Which runs, in which order. Every run, the newest first, where not given. */
+  readonly runs?: AsyncIterable<RunId>
 }
 
 /**
@@ -27,10 +27,10 @@ export interface RunReader {
 export async function readEachRun(
   { json, say }: CommandContext,
   ledger: Ledger,
-  { read, unreadable, oldestFirst = false }: RunReader,
+  { read, unreadable, runs = runsFromTheLast(ledger) }: RunReader,
 ): Promise<ExitCode> {
   let first: ExitCode | undefined
-  for await (const runId of oldestFirst ? runsFromTheFirst(ledger) : runsFromTheLast(ledger)) {
+  for await (const runId of runs) {
     try {
       await read(runId)
     } catch (error) {
@@ -49,7 +49,8 @@ async function* runsFromTheLast(ledger: Ledger): AsyncGenerator<RunId> {
   for await (const { runId } of ledger.runs()) yield runId
 }
 
-async function* runsFromTheFirst(ledger: Ledger): AsyncGenerator<RunId> {
+/** Every run, in the order in which they were made. */
+export async function* runsFromTheFirst(ledger: Ledger): AsyncGenerator<RunId> {
   const runIds: RunId[] = []
   for await (const runId of runsFromTheLast(ledger)) runIds.push(runId)
   yield* runIds.toReversed()

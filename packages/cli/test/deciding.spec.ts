@@ -48,7 +48,7 @@ describe.concurrent('a decision from another process', { timeout: 30_000 }, () =
     expect(json(listed.stdout)).toMatchObject({
       runId,
       status: 'done',
-      detail: 'answered',
+      reason: 'answered',
       turns: 3,
       toolCalls: 2,
     })

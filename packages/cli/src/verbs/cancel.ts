@@ -31,7 +31,7 @@ export function cancel(context: CommandContext, options: CancelOptions): Promise
     }
     const command = { type: 'cancel' as const, by, ...(reason !== undefined && { reason }) }
     const added = await putCommand(ledger, runId, command)
-    await acknowledge(context, { ledgerPath, runId, command, added })
+    await acknowledge(context, { ledger, ledgerPath, runId, command, added })
     return exitCodes.ok
   })
 }

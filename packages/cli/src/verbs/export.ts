@@ -5,7 +5,7 @@ import type { ExitCode } from '../exit-code.ts'
 import { exitCodes } from '../exit-code.ts'
 import { findRun } from '../find-run.ts'
 import { withLedger } from '../open-ledger.ts'
-import { readEachRun } from '../read-each-run.ts'
+import { readEachRun, runsFromTheFirst } from '../read-each-run.ts'
 
 /** What `export` was given. */
 export interface ExportOptions {
@@ -27,7 +27,7 @@ export function exportLedger(
     const read = async (runId: RunId): Promise<void> => {
       for await (const line of exportEvents(ledger, runId)) await context.print(`${line}\n`)
     }
-    if (run === undefined) return await readEachRun(context, ledger, { read, oldestFirst: true })
+    if (run === undefined) return await readEachRun(context, ledger, { read, runs: runsFromTheFirst(ledger) })
     await read(await findRun(ledger, run, place))
     return exitCodes.ok
   })

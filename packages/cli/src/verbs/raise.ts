@@ -32,7 +32,7 @@ export function raise(context: CommandContext, options: RaiseOptions): Promise<E
     }
     const command = { type: 'raise_limit' as const, limit, max, by }
     const added = await putCommand(ledger, runId, command)
-    await acknowledge(context, { ledgerPath, runId, command, added })
+    await acknowledge(context, { ledger, ledgerPath, runId, command, added })
     return exitCodes.ok
   })
 }

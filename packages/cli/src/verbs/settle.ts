@@ -1,4 +1,3 @@
-import { deferredCalls } from '@tallystick/core'
 import { foldTo } from '@tallystick/ledger'
 import type { CommandContext } from '../command-context.ts'
 import { commandLine } from '../command-context.ts'
@@ -7,6 +6,7 @@ import { CommandError, exitCodes } from '../exit-code.ts'
 import { findRun } from '../find-run.ts'
 import { acknowledge, putCommand } from '../inbox.ts'
 import { withLedger } from '../open-ledger.ts'
+import { waitsOf } from '../waits.ts'
 
 /** What `settle` was given: exactly one of `result` and `failed`. `call` may be an end of the id, or the receipt. */
 export interface SettleOptions {
@@ -17,7 +17,7 @@ export interface SettleOptions {
   readonly failed?: string
 }
 
-/** `settle`: leaves the result of a call that goes on outside in the run's inbox. */
+/** `settle`: leaves the result of a call that goes on outside in the inbox of the run that waits for it. */
 export function settle(context: CommandContext, options: SettleOptions): Promise<ExitCode> {
   const { ledger: ledgerPath, run, call: given, result, failed } = options
   const { programName } = context
@@ -26,25 +26,26 @@ export function settle(context: CommandContext, options: SettleOptions): Promise
     throw new CommandError('usage', 'Say how the call ended: --result TEXT, or --failed TEXT.')
   }
   return withLedger(ledgerPath, 'write', async (ledger) => {
-    const runId = await findRun(ledger, run, { programName, ledgerPath })
-    const waiting = deferredCalls(await foldTo(ledger, runId))
+    const named = await findRun(ledger, run, { programName, ledgerPath })
+    const { deferred: waiting } = await waitsOf(ledger, await foldTo(ledger, named))
     const found = waiting.filter(({ toolCallId, receipt }) => toolCallId.endsWith(given) || receipt === given)
     const [call] = found
     if (call === undefined || found.length > 1) {
-      const show = commandLine(programName, 'show', ledgerPath, runId)
+      const show = commandLine(programName, 'show', ledgerPath, named)
       const what = found.length > 1 ? `${found.length} calls that end in` : 'no call'
       throw new CommandError(
         'not_found',
-        `Run ${runId} has ${what} ${given} to be settled. See which wait: ${show}`,
+        `Run ${named} has ${what} ${given} to be settled. See which wait: ${show}`,
       )
     }
+    const { runId } = call
     const command = {
       ...{ type: 'settle' as const, toolCallId: call.toolCallId },
       outcome: failed === undefined ? ('success' as const) : ('failed' as const),
       content: [{ type: 'text' as const, text }],
     }
     const added = await putCommand(ledger, runId, command)
-    await acknowledge(context, { ledgerPath, runId, command, added })
+    await acknowledge(context, { ledger, ledgerPath, runId, command, added })
     return exitCodes.ok
   })
 }

@@ -1,15 +1,18 @@
-import type { Ledger, RunId, RunState, RuntimeEvent, Tally } from '@tallystick/core'
-import { pendingApprovals, tallyOf, transcript } from '@tallystick/core'
-import { foldTo } from '@tallystick/ledger'
+import type { InboxEntry, Ledger, Message, RunId } from '@tallystick/core'
+import { transcript } from '@tallystick/core'
 import type { CommandContext } from '../command-context.ts'
 import { commandLine } from '../command-context.ts'
 import type { ExitCode } from '../exit-code.ts'
 import { CommandError, exitCodes } from '../exit-code.ts'
 import { findRun } from '../find-run.ts'
-import { withLedger } from '../open-ledger.ts'
+import { isOpenSomewhere, withLedger } from '../open-ledger.ts'
+import { readRun, type RunReading } from '../read-run.ts'
+import { ownWaits, waitsOf, type Waits } from '../waits.ts'
+import { openCallsOf } from '../view/open-call.ts'
+import { originText, relationText } from '../view/origin-text.ts'
 import type { Paint } from '../view/paint.ts'
 import { counted, tallyText, usageText } from '../view/run-ending.ts'
-import { runStatus, statusText } from '../view/run-status.ts'
+import { runStatus, statusText, type RunStatus } from '../view/run-status.ts'
 import { table } from '../view/table.ts'
 import { transcriptText } from '../view/transcript-text.ts'
 
@@ -21,12 +24,30 @@ export interface ShowOptions {
   readonly at?: number
 }
 
+/** A run at one of its events. */
+interface Shown extends RunReading {
+  /** The run's last event. */
+  readonly seqMax: number
+  readonly waits: Waits
+  readonly standing: RunStatus
+  /** The runs that work for it, as they stand now. */
+  readonly workers: readonly Worker[]
+  /** Commands that nobody has taken up yet. */
+  readonly inbox: readonly InboxEntry[]
+}
+
+interface Worker extends RunStatus {
+  readonly runId: RunId
+  readonly agent: string
+}
+
 /** `show`: the state of a run and what its model was shown, now or right behind an event. */
 export function show(
   context: CommandContext,
   { ledger: ledgerPath, run, at }: ShowOptions,
 ): Promise<ExitCode> {
   const { programName, paint } = context
+  const isOpen = isOpenSomewhere(ledgerPath)
   return withLedger(ledgerPath, 'read', async (ledger) => {
     const runId = await findRun(ledger, run, { programName, ledgerPath })
     const seqMax = (await ledger.head(runId))?.seq ?? 0
@@ -37,54 +58,114 @@ export function show(
         `Run ${runId} has ${seqMax} events, so there is no event ${at}. See the last: ${last}`,
       )
     }
-    const state = await foldTo(ledger, runId, at)
-    const tally = await tallyTo(ledger, runId, state.seq)
-    const shown = { state, tally, seqMax }
+    const reading = await readRun(ledger, runId, at)
+    const { state } = reading
+    const isNow = state.seq >= seqMax
+    // What other runs wait for is known of now only.
+    const waits = isNow ? await waitsOf(ledger, state) : ownWaits(state)
+    const shown: Shown = {
+      ...{ ...reading, seqMax, waits, standing: runStatus(state, { waits, isOpen }) },
+      workers: await workersOf(ledger, reading.children, isOpen),
+      inbox: isNow ? await ledger.inbox(runId) : [],
+    }
     await context.print(context.json ? `${JSON.stringify(asData(shown))}\n` : asText(shown, paint))
     return exitCodes.ok
   })
 }
 
-/** A run at one of its events. */
-interface Shown {
-  readonly state: RunState
-  readonly tally: Tally
-  /** The run's last event. */
-  readonly seqMax: number
-}
-
-async function tallyTo(ledger: Ledger, runId: RunId, toSeq: number): Promise<Tally> {
-  const halves: RuntimeEvent[] = []
-  for await (const event of ledger.read(runId, { toSeq })) {
-    if (event.type === 'tool_request_ready' || event.type === 'tool_result') halves.push(event)
+async function workersOf(
+  ledger: Ledger,
+  runIds: readonly RunId[],
+  isOpen: boolean,
+): Promise<readonly Worker[]> {
+  const workers: Worker[] = []
+  for (const runId of runIds) {
+    // A call may have been started without that its run was.
+    if ((await ledger.head(runId)) === undefined) continue
+    const { state } = await readRun(ledger, runId)
+    const standing = runStatus(state, { waits: await waitsOf(ledger, state), isOpen })
+    workers.push({ runId, agent: state.agent, ...standing })
   }
-  return tallyOf(halves)
+  return workers
 }
 
-function asData({ state, tally, seqMax }: Shown): object {
+function asData(shown: Shown): object {
+  const { state, tally, agents, seqMax, waits, standing, workers, inbox } = shown
   const { runId, agent, definition, phase, turn, seq, epoch, totals, limits, cancel, metLimit } = state
+  const { sessionId, sessionPlace, parent } = state
+  const { turns, toolCalls, children, usage, costUsd } = totals
   return {
-    ...{ runId, agent, model: definition.model, ...runStatus(state), phase, turn, seq, seqMax, epoch },
-    ...{ startedAt: new Date(state.startedAt).toISOString(), limits, cancel, metLimit },
-    ...{ turns: totals.turns, toolCalls: totals.toolCalls, usage: totals.usage, costUsd: totals.costUsd },
-    ...{ tally, pendingApprovals: pendingApprovals(state), messages: transcript(state) },
+    ...{ runId, agent, agents, model: definition.model, sessionId, sessionPlace, parent, ...standing },
+    ...{ phase, turn, seq, seqMax, epoch },
+    ...{ startedAt: timeText(state.startedAt), lastEventAt: timeText(state.at), limits, cancel, metLimit },
+    ...{ turns, toolCalls, children, usage, costUsd, tally },
+    ...{ pendingApprovals: waits.approvals, deferredCalls: waits.deferred, openCalls: openCallsOf(state) },
+    ...{ workers, inbox, messages: recordedMessages(shown) },
   }
 }
 
-function asText({ state, tally, seqMax }: Shown, paint: Paint): string {
-  const { turns, toolCalls, usage } = state.totals
+/** Without what would stand in for calls that have no result yet. */
+function recordedMessages({ state }: Shown): readonly Message[] {
+  const open = new Set(openCallsOf(state).map(({ toolCallId }) => toolCallId))
+  return transcript(state).flatMap((message): readonly Message[] => {
+    if (message.role !== 'tool') return [message]
+    const results = message.results.filter(({ toolCallId }) => !open.has(toolCallId))
+    return results.length === 0 ? [] : [{ ...message, results }]
+  })
+}
+
+function asText(shown: Shown, paint: Paint): string {
+  const { state, tally, agents, seqMax, waits, standing, workers, inbox } = shown
+  const { parent } = state
+  const origin = parent?.relation === 'session' ? relationText(parent) : ''
+  const partOf = [originText(state), origin].filter((text) => text !== '').join(', ')
   const rows = [
     ['run', state.runId],
-    ['agent', `${state.agent}, model ${state.definition.model.modelId}`],
-    ['status', statusText(runStatus(state))],
+    ['agent', `${agents.join(' → ')}, model ${state.definition.model.modelId}`],
+    ...(partOf === '' ? [] : [['part of', partOf]]),
+    ['status', statusText(standing)],
     ['phase', `${state.phase}, turn ${state.turn}, event ${state.seq} of ${seqMax}, writer ${state.epoch}`],
-    ['started', new Date(state.startedAt).toISOString()],
-    ['used', `${counted(turns, 'turn')}, ${counted(toolCalls, 'tool call')}, ${usageText(usage)}`],
+    ['started', `${timeText(state.startedAt)}, last event ${timeText(state.at)}`],
+    ['used', usedText(shown)],
     ['tally', tallyText(tally)],
-    ...pendingApprovals(state).map(({ name, toolCallId, input }) => [
+    ...waits.approvals.map(({ name, toolCallId, input, runId }) => [
       'waiting',
-      `${name} ${toolCallId} ${JSON.stringify(input)}`,
+      `${name} ${toolCallId} ${JSON.stringify(input)}${ofRun(runId, state.runId)}`,
     ]),
+    ...waits.deferred.map(({ name, toolCallId, receipt, runId }) => [
+      'waiting',
+      `${name} ${toolCallId} goes on outside as ${receipt}${ofRun(runId, state.runId)}`,
+    ]),
+    ...workers.map(({ runId, agent, ...stands }) => ['worker', `${runId} ${agent}, ${statusText(stands)}`]),
+    ...inbox.map(({ command }) => ['inbox', `${commandText(command)}, for whoever drives the run next`]),
   ]
-  return `${table(rows)}\n${transcriptText(transcript(state), paint)}`
+  const view = { paint, open: openCallsOf(state) }
+  return `${table(rows)}\n${transcriptText(transcript(state), view)}`
+}
+
+function usedText({ state }: Shown): string {
+  const { turns, toolCalls, children, usage, costUsd } = state.totals
+  const own = [counted(turns, 'turn'), counted(toolCalls, 'tool call')]
+  const below =
+    children.runs === 0
+      ? []
+      : [
+          `${counted(children.runs, 'child run')} with ${counted(children.turns, 'turn')} and ${counted(children.toolCalls, 'tool call')}`,
+        ]
+  const cost = costUsd === undefined ? [] : [`$${costUsd.toFixed(4)}`]
+  return [...own, ...below, usageText(usage), ...cost].join(', ')
+}
+
+function ofRun(runId: RunId, shown: RunId): string {
+  return runId === shown ? '' : `, in run ${runId}`
+}
+
+function commandText(command: InboxEntry['command']): string {
+  const call = 'toolCallId' in command ? ` ${command.toolCallId}` : ''
+  const by = 'by' in command && command.by !== undefined ? ` by ${command.by}` : ''
+  return `${command.type}${call}${by}`
+}
+
+function timeText(at: number): string {
+  return new Date(at).toISOString()
 }

@@ -1,5 +1,7 @@
 import type { EventOf, EventType } from '@tallystick/core'
+import { childRunIdOf } from '@tallystick/core'
 import { contentText, oneLine } from './content-text.ts'
+import { relationText } from './origin-text.ts'
 import { runEnding } from './run-ending.ts'
 import type { Screen } from './screen.ts'
 
@@ -51,8 +53,12 @@ export const printed: { readonly [T in EventType]: (event: EventOf<T>, screen: S
     if (child !== undefined) note(`${name} works in run ${child}`)
   },
   tool_progress: silent,
-  tool_deferred: ({ toolCallId, receipt }, { note }) =>
-    note(`${toolCallId} goes on outside as ${receipt}, and is settled later`),
+  tool_deferred: ({ runId, toolCallId, receipt }, { note }) =>
+    note(
+      receipt === childRunIdOf(runId, toolCallId)
+        ? `${toolCallId} waits for run ${receipt}, whose end it goes on with`
+        : `${toolCallId} goes on outside as ${receipt}, and is settled later`,
+    ),
   tool_result: (event, { line, paint, cutAt }) => {
     const { name, toolCallId, outcome, durationMs, content } = event
     const outcomeText = paint(outcome === 'success' ? 'green' : 'red', outcome)
@@ -83,10 +89,7 @@ export const printed: { readonly [T in EventType]: (event: EventOf<T>, screen: S
 function silent(): void {}
 
 function parentText({ parent }: EventOf<'run_started'>): string {
-  if (parent === undefined || parent.relation === 'session') return ''
-  return parent.relation === 'child'
-    ? `, working for run ${parent.runId}`
-    : `, a branch of run ${parent.runId}`
+  return parent === undefined || parent.relation === 'session' ? '' : `, ${relationText(parent)}`
 }
 
 function byText(by: string | undefined): string {

@@ -1,13 +1,21 @@
-import type { AssistantPart, Message } from '@tallystick/core'
+import type { AssistantPart, Message, ProviderPart } from '@tallystick/core'
 import { contentText } from './content-text.ts'
+import type { OpenCall } from './open-call.ts'
 import type { Paint } from './paint.ts'
 
-/** What a model is shown, for a person: each message under its role, calls and results under the id that joins them. */
-export function transcriptText(messages: readonly Message[], paint: Paint): string {
-  return messages.map((message) => `${messageText(message, paint)}\n`).join('')
+/** How a transcript is shown. */
+export interface TranscriptView {
+  readonly paint: Paint
+  /** Calls that have no result yet; a transcript has stand-ins for them, which nobody has seen. */
+  readonly open: readonly OpenCall[]
 }
 
-function messageText(message: Message, paint: Paint): string {
+/** What a model is shown, for a person: each message under its role, calls and results under the id that joins them. */
+export function transcriptText(messages: readonly Message[], view: TranscriptView): string {
+  return messages.map((message) => `${messageText(message, view)}\n`).join('')
+}
+
+function messageText(message: Message, { paint, open }: TranscriptView): string {
   switch (message.role) {
     case 'user':
       return `${paint('bold', 'user')}\n${indented(contentText(message.parts))}\n`
@@ -16,11 +24,15 @@ function messageText(message: Message, paint: Paint): string {
       return `${paint('bold', head)}\n${message.parts.map((part) => indented(partText(part, paint))).join('\n')}\n`
     }
     case 'tool': {
-      const results = message.results.map(
-        ({ name, toolCallId, outcome, content }) =>
-          `${indented(`${paint('cyan', '└ result ')} ${name} ${paint('dim', toolCallId)} ${outcome}`)}\n` +
-          indented(indented(contentText(content))),
-      )
+      const results = message.results.map(({ name, toolCallId, outcome, content }) => {
+        const call = `${name} ${paint('dim', toolCallId)}`
+        const waiting = open.find((each) => each.toolCallId === toolCallId)
+        if (waiting) return indented(`${paint('yellow', '╎ open   ')} ${call} ${waiting.waits}`)
+        return (
+          `${indented(`${paint('cyan', '└ result ')} ${call} ${outcome}`)}\n` +
+          indented(indented(contentText(content)))
+        )
+      })
       return `${paint('bold', 'tool')}\n${results.join('\n')}\n`
     }
   }
@@ -37,8 +49,18 @@ function partText(part: AssistantPart, paint: Paint): string {
       return `${paint('cyan', '┌ request')} ${part.name} ${paint('dim', part.toolCallId)}\n${indented(input)}`
     }
     case 'provider':
-      return paint('dim', `[${part.opaque.provider}: ${part.kind}]`)
+      return providerText(part, paint)
   }
+}
+
+/** What the vendor did itself: a call of its own tool where the part tells of one. */
+function providerText({ opaque, kind, executed }: ProviderPart, paint: Paint): string {
+  const whose = paint('dim', `[${opaque.provider}: ${kind}]`)
+  if (executed === undefined) return whose
+  const { id, name, input, outcome } = executed
+  const asked = input && `${paint('cyan', '┌ run by the provider')} ${name} ${paint('dim', id)} ${whose}`
+  const ended = outcome && `${paint('cyan', '└ result')} ${name} ${paint('dim', id)} ${outcome} ${whose}`
+  return [asked, input && indented(JSON.stringify(input)), ended].filter(Boolean).join('\n')
 }
 
 function indented(text: string): string {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { createRuntime, defineAgent } from '@tallystick/core'
-import type { Agent, RunResult } from '@tallystick/core'
+import type { Agent, RunOptions, RunResult } from '@tallystick/core'
 import { scriptedModel, testTool } from '@tallystick/core/testing'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 
@@ -39,8 +39,11 @@ export function shopAgent(instructions = 'Buy tea.'): Agent {
 export interface Shop extends AsyncDisposable {
   readonly folder: string
   readonly ledgerPath: string
-  /** Drives a new run in this process until it rests, which is when it waits for the approval of `pay`. */
-  start(): Promise<RunResult>
+  /**
+   * Drives a new run in this process until it rests. Without an agent that is the shopper, which rests when it waits
+   * for the approval of `pay`.
+   */
+  start(agent?: Agent, options?: RunOptions): Promise<RunResult>
 }
 
 /** Opens a shop without any run. */
@@ -50,10 +53,10 @@ export async function openShop(): Promise<Shop> {
   return {
     folder,
     ledgerPath,
-    async start() {
+    async start(agent = shopAgent(), options = {}) {
       const ledger = sqliteLedger(ledgerPath)
       try {
-        return await createRuntime({ ledger }).run(shopAgent(), 'Buy tea.').result
+        return await createRuntime({ ledger }).run(agent, 'Buy tea.', options).result
       } finally {
         await ledger.close()
       }

@@ -1,0 +1,20 @@
+import type { Ledger, ParentRef, RunId } from '@tallystick/core'
+
+/** Where a run came from, as its first event says; `undefined` where it came from nothing. */
+export async function parentOf(ledger: Ledger, runId: RunId): Promise<ParentRef | undefined> {
+  for await (const event of ledger.read(runId, { toSeq: 1 })) {
+    if (event.type === 'run_started') return event.parent
+  }
+  return undefined
+}
+
+/** The runs that a run works for: the one that its result goes to first, the one at the top last. */
+export async function employersOf(ledger: Ledger, runId: RunId): Promise<readonly RunId[]> {
+  const found: RunId[] = []
+  for (let at = runId; ;) {
+    const parent = await parentOf(ledger, at)
+    if (parent?.relation !== 'child' || found.includes(parent.runId)) return found
+    at = parent.runId
+    found.push(at)
+  }
+}

@@ -1,0 +1,26 @@
+import type { RunId } from '@tallystick/core'
+
+/** What stands in a list at its own place, or under the run that it works for. */
+export interface Placed {
+  readonly runId: RunId
+  /** The run that it works for. */
+  readonly employer?: RunId
+}
+
+/**
+ * The same entries with each that works for another under that one, the first that was begun first, and how deep it
+ * stands there. One whose employer is not in the list stays where it is.
+ */
+export function underEmployers<Entry extends Placed>(
+  newestFirst: readonly Entry[],
+): readonly (readonly [entry: Entry, depth: number])[] {
+  const present = new Set(newestFirst.map(({ runId }) => runId))
+  const isBelow = ({ runId, employer }: Entry): boolean =>
+    employer !== undefined && employer !== runId && present.has(employer)
+  const workers = Map.groupBy(newestFirst.filter(isBelow).toReversed(), ({ employer }) => employer)
+  const place = (entry: Entry, depth: number): readonly (readonly [Entry, number])[] => [
+    [entry, depth],
+    ...(workers.get(entry.runId) ?? []).flatMap((worker) => place(worker, depth + 1)),
+  ]
+  return newestFirst.filter((entry) => !isBelow(entry)).flatMap((entry) => place(entry, 0))
+}

@@ -1,0 +1,39 @@
+import type { Call, RunState, ToolCallId } from '@tallystick/core'
+import { childRunIdOf, openTurnCalls } from '@tallystick/core'
+
+/** A call that has no result yet. */
+export interface OpenCall {
+  readonly toolCallId: ToolCallId
+  readonly name: string
+  readonly status: Call['status']
+  /** What it waits for, in words. */
+  readonly waits: string
+}
+
+/** The calls of a run that have no result yet. */
+export function openCallsOf(state: RunState): readonly OpenCall[] {
+  return openTurnCalls(state).flatMap((call) => {
+    const { toolCallId, name, status } = call
+    return status === 'settled' ? [] : [{ toolCallId, name, status, waits: waitText(state, call) }]
+  })
+}
+
+function waitText({ runId }: RunState, { toolCallId, status, child, deferred }: Call): string {
+  const worker = child === undefined ? undefined : childRunIdOf(runId, toolCallId)
+  switch (status) {
+    case 'awaiting_approval':
+      return 'waits for an approval'
+    case 'started':
+      return worker === undefined ? 'was started' : `is the work of run ${worker}`
+    case 'in_doubt':
+      return 'was started, and nobody recorded how it ended'
+    case 'deferred':
+      return worker === undefined ? `goes on outside as ${deferred?.receipt}` : `waits for run ${worker}`
+    case 'requested':
+    case 'to_settle':
+    case 'to_ask':
+    case 'ready':
+    case 'settled':
+      return 'was not started'
+  }
+}

@@ -1,0 +1,23 @@
+import type { ParentRef, RunState } from '@tallystick/core'
+
+/** What a run is a part of, for people: its session, the run that it works for, the run that it branched or was forked from. */
+export function originText({ sessionId, sessionPlace = 1, parent }: RunState): string {
+  const session = sessionId === undefined ? [] : [`run ${sessionPlace} of session ${sessionId}`]
+  // Within a session the run before it goes without saying.
+  const origin = parent === undefined || parent.relation === 'session' ? [] : [relationText(parent)]
+  return [...session, ...origin].join(', ')
+}
+
+/** How a run stands to the one that it came from. */
+export function relationText({ runId, seq, relation }: ParentRef): string {
+  switch (relation) {
+    case 'child':
+      return `works for run ${runId}`
+    case 'fork':
+      return `forked from run ${runId} at event ${seq}`
+    case 'branch':
+      return `a branch of run ${runId} at event ${seq}`
+    case 'session':
+      return `goes on from run ${runId}`
+  }
+}

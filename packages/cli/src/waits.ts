@@ -1,0 +1,59 @@
+import type { DeferredCall, Ledger, PendingApproval, RunId, RunState, ToolCallId } from '@tallystick/core'
+import { childRunIdOf, deferredCalls, isSuspended, openTurnCalls, pendingApprovals } from '@tallystick/core'
+import { foldTo } from '@tallystick/ledger'
+
+/** A call of a run whose work another run does, and that waits for that run. */
+export interface ChildWait {
+  readonly toolCallId: ToolCallId
+  readonly name: string
+  /** The run that does the work. */
+  readonly runId: RunId
+  /** `unfinished`: something of it is in flight, or was when its process ended. `absent`: it was never begun. */
+  readonly stands: 'done' | 'suspended' | 'unfinished' | 'absent'
+}
+
+/** What a run waits for: in itself, and in the runs that work for it, at whatever depth. */
+export interface Waits {
+  readonly approvals: readonly PendingApproval[]
+  /** Calls that go on outside, in no run. */
+  readonly deferred: readonly DeferredCall[]
+  readonly children: readonly ChildWait[]
+}
+
+/** What a run waits for in itself. */
+export function ownWaits(state: RunState): Waits {
+  const children = openTurnCalls(state).flatMap(({ toolCallId, name, status, child }) =>
+    status === 'deferred' && child !== undefined
+      ? [{ toolCallId, name, runId: childRunIdOf(state.runId, toolCallId), stands: 'unfinished' as const }]
+      : [],
+  )
+  const working = new Set(children.map(({ toolCallId }) => toolCallId))
+  return {
+    approvals: pendingApprovals(state),
+    deferred: deferredCalls(state).filter(({ toolCallId }) => !working.has(toolCallId)),
+    children,
+  }
+}
+
+/** What a run waits for, with what the runs that work for it wait for now. */
+export async function waitsOf(ledger: Ledger, state: RunState): Promise<Waits> {
+  const own = ownWaits(state)
+  let { approvals, deferred } = own
+  const children: ChildWait[] = []
+  for (const wait of own.children) {
+    const child = (await ledger.head(wait.runId)) && (await foldTo(ledger, wait.runId))
+    children.push({ ...wait, stands: standOf(child) })
+    if (child === undefined || child.phase === 'done') continue
+    const below = await waitsOf(ledger, child)
+    approvals = [...approvals, ...below.approvals]
+    deferred = [...deferred, ...below.deferred]
+    children.push(...below.children)
+  }
+  return { approvals, deferred, children }
+}
+
+function standOf(child: RunState | undefined): ChildWait['stands'] {
+  if (child === undefined) return 'absent'
+  if (child.phase === 'done') return 'done'
+  return isSuspended(child) ? 'suspended' : 'unfinished'
+}

@@ -1,0 +1,189 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import type { RunId, RunResult } from '@tallystick/core'
+import { boss, officeConfig } from './kit/office.ts'
+import { openShop, type Shop } from './kit/shop.ts'
+import { json, tallystick, tallystickHere } from './kit/tallystick.ts'
+
+const config = ['--config', officeConfig]
+
+/** A run whose clerk waits for an approval, in a run of its own. */
+async function waitingBoss(shop: Shop): Promise<{ parent: RunId; child: RunId; call: string }> {
+  const { runId: parent, pendingApprovals } = await shop.start(boss())
+  const [approval] = pendingApprovals
+  if (approval === undefined) throw new Error('no call waits')
+  return { parent, child: approval.runId, call: approval.toolCallId }
+}
+
+describe.concurrent('a call of a run that works for another', { timeout: 60_000 }, () => {
+  it('is decided by the command that resume prints, and the run at the top goes on in another process', async () => {
+    await using shop = await openShop()
+    const { parent, child, call } = await waitingBoss(shop)
+    const waiting = await tallystick('resume', shop.ledgerPath, parent, ...config)
+    expect(waiting).toMatchObject({ code: 0, stderr: '' })
+    const approve = `tallystick approve ${shop.ledgerPath} ${child} ${call} --by you`
+    expect(waiting.stdout).toContain(`about pay {"usd":5}, which run ${child} asks for:\n  ${approve}\n`)
+    expect(waiting.stdout).toContain(`  tallystick resume ${shop.ledgerPath} ${parent}\n`)
+
+    const approved = await tallystick(...approve.split(' ').slice(1))
+    expect(approved).toMatchObject({ code: 0, stdout: `tallystick resume ${shop.ledgerPath} ${parent}\n` })
+    expect(approved.stderr).toContain(`approve for run ${child}, which works for run ${parent}.`)
+    const shown = await tallystick('show', shop.ledgerPath, child)
+    expect(shown.stdout).toContain(`inbox    approve ${call} by you, for whoever drives the run next\n`)
+
+    const resumed = await tallystick('resume', shop.ledgerPath, parent, ...config)
+    expect(resumed).toMatchObject({ code: 0, stderr: '' })
+    expect(resumed.stdout).toContain('All paid.')
+    expect(resumed.stdout).toContain('Tally: 1 request, 1 result, 0 open.')
+    const listed = (await tallystick('list', shop.ledgerPath, '--json')).stdout
+      .trimEnd()
+      .split('\n')
+      .map(json)
+    expect(listed).toMatchObject([
+      { runId: child, status: 'done', reason: 'answered' },
+      { runId: parent, status: 'done', reason: 'answered' },
+    ])
+    expect((await tallystick('verify', shop.ledgerPath)).code).toBe(0)
+  })
+
+  it('is found under the name of the run at the top, and decided once under either name', async () => {
+    await using shop = await openShop()
+    const { parent, child, call } = await waitingBoss(shop)
+    const words = ['--by', 'ann', '--json']
+    const atTop = await tallystickHere('approve', shop.ledgerPath, parent, call.slice(-9), ...words)
+    expect(json(atTop.stdout)).toEqual({
+      ...{ runId: child, added: true, command: { type: 'approve', toolCallId: call, by: 'ann' } },
+      next: `tallystick resume ${shop.ledgerPath} ${parent}`,
+    })
+    const below = await tallystickHere('approve', shop.ledgerPath, child, call, ...words)
+    expect(json(below.stdout)).toMatchObject({ runId: child, added: false })
+    const denied = await tallystickHere('deny', shop.ledgerPath, parent, call, '--reason', 'no')
+    expect(denied).toMatchObject({ code: 1, stderr: expect.stringContaining('approve by ann') as string })
+  })
+
+  it('that is decided by resume --yes at the top takes the whole to its end', async () => {
+    await using shop = await openShop()
+    const { parent } = await waitingBoss(shop)
+    const { code, stdout } = await tallystick('resume', shop.ledgerPath, parent, '--yes', '--json', ...config)
+    expect(code).toBe(0)
+    expect(json(stdout)).toMatchObject({
+      ...{
+        runId: parent,
+        agent: 'boss',
+        status: 'done',
+        reason: 'answered',
+        detail: null,
+        output: 'All paid.',
+      },
+      ...{ cost: null, turns: 2, toolCalls: 1, children: { runs: 1, turns: 2, toolCalls: 1 } },
+      ...{ pendingApprovals: [], deferredCalls: [], usage: { inputTokens: 40, outputTokens: 4 } },
+    })
+  })
+})
+
+describe.concurrent('resume of a run that works for another', { timeout: 60_000 }, () => {
+  it('takes that one further behind it, and closes the ledger when both rest', async () => {
+    await using shop = await openShop()
+    const { parent, child, call } = await waitingBoss(shop)
+    await tallystickHere('approve', shop.ledgerPath, child, call, '--by', 'ann')
+    const resumed = await tallystick('resume', shop.ledgerPath, child, ...config)
+    expect(resumed).toMatchObject({ code: 0, stderr: '' })
+    expect(resumed.stdout).toContain(`Run ${child} worked for run ${parent}, which goes on:\n`)
+    expect(resumed.stdout).toMatch(/Paid\.[^]*which goes on:[^]*All paid\./)
+    const shown = await tallystickHere('show', shop.ledgerPath, parent, '--json')
+    expect(json(shown.stdout)).toMatchObject({ status: 'done', reason: 'answered', inbox: [] })
+  })
+
+  it('tells programs of both, the one that was named outside', async () => {
+    await using shop = await openShop()
+    const { parent, child } = await waitingBoss(shop)
+    const resumed = await tallystick('resume', shop.ledgerPath, child, '--yes', '--json', ...config)
+    expect(resumed.code).toBe(0)
+    expect(json(resumed.stdout)).toMatchObject({
+      ...{ runId: child, agent: 'clerk', status: 'done', text: 'Paid.' },
+      worksFor: { runId: parent, agent: 'boss', status: 'done', text: 'All paid.' },
+    })
+  })
+
+  it('leaves word for the other where the configuration does not know its agent', async () => {
+    await using shop = await openShop()
+    const { parent, child } = await waitingBoss(shop)
+    const clerkOnly = join(shop.folder, 'clerk.config.mjs')
+    const kit = import.meta.resolve('./kit/office.ts')
+    await writeFile(clerkOnly, `import { clerk } from '${kit}'\nexport default { agents: [clerk()] }`)
+    const resumed = await tallystick('resume', shop.ledgerPath, child, '--yes', '--config', clerkOnly)
+    expect(resumed.code).toBe(0)
+    expect(resumed.stderr).toBe(
+      `It worked for run ${parent}, which was told. Where no process drives that one, this does:\n` +
+        `  tallystick resume ${shop.ledgerPath} ${parent}\n`,
+    )
+    const later = await tallystick('resume', shop.ledgerPath, parent, '--json', ...config)
+    expect(json(later.stdout)).toMatchObject({ status: 'done', text: 'All paid.' })
+  })
+
+  it('leaves the other as it is where the one that was named is not done', async () => {
+    await using shop = await openShop()
+    const { child, call } = await waitingBoss(shop)
+    const { code, stdout } = await tallystick('resume', shop.ledgerPath, child, '--json', ...config)
+    expect(code).toBe(0)
+    const result = json(stdout) as RunResult & { readonly worksFor?: unknown }
+    expect(result).toMatchObject({ status: 'suspended', pendingApprovals: [{ toolCallId: call }] })
+    expect(result.worksFor).toBeUndefined()
+  })
+})
+
+describe('a ledger with a run that works for another', () => {
+  it('lists it under that one, says what the whole waits for, and means the one at the top by latest', async () => {
+    await using shop = await openShop()
+    const { parent, child, call } = await waitingBoss(shop)
+    const { stdout } = await tallystickHere('list', shop.ledgerPath)
+    const [heads, ...lines] = stdout.trimEnd().split('\n')
+    expect(heads).toMatch(/^RUN +AGENT +PART OF +TURNS +CALLS +TOKENS +STARTED +STATUS$/)
+    expect(lines[0]).toMatch(new RegExp(`^${parent} +boss .* suspended on pay ${call} of run ${child}$`))
+    expect(lines[1]).toMatch(
+      new RegExp(`^└ ${child} +clerk +works for run ${parent} .* suspended on pay ${call}$`),
+    )
+    const latest = await tallystickHere('show', shop.ledgerPath, 'latest', '--json')
+    expect(json(latest.stdout)).toMatchObject({ runId: parent })
+    const beginning = await tallystickHere('show', shop.ledgerPath, parent.slice(0, 8), '--json')
+    expect(json(beginning.stdout)).toMatchObject({ runId: parent })
+  })
+
+  it('shows what the run below waits for, and no call that is open as if it had a result', async () => {
+    await using shop = await openShop()
+    const { parent, child, call } = await waitingBoss(shop)
+    const { stdout } = await tallystickHere('show', shop.ledgerPath, parent)
+    expect(stdout).toContain(`waiting  pay ${call} {"usd":5}, in run ${child}\n`)
+    expect(stdout).toContain(`worker   ${child} clerk, suspended on pay ${call}\n`)
+    expect(stdout).toMatch(new RegExp(`╎ open +clerk call_\\w+ waits for run ${child}\n`))
+    const below = await tallystickHere('show', shop.ledgerPath, child)
+    expect(below.stdout).toContain(`part of  works for run ${parent}\n`)
+    expect(below.stdout).toContain(`╎ open    pay ${call} waits for an approval\n`)
+    for (const text of [stdout, below.stdout]) expect(text).not.toMatch(/skipped|interrupted/)
+    const data = json((await tallystickHere('show', shop.ledgerPath, parent, '--json')).stdout)
+    expect(data).toMatchObject({
+      pendingApprovals: [{ runId: child, toolCallId: call, name: 'pay' }],
+      deferredCalls: [],
+      openCalls: [{ name: 'clerk', status: 'deferred', waits: `waits for run ${child}` }],
+      workers: [{ runId: child, agent: 'clerk', status: 'suspended' }],
+      messages: [{ role: 'user' }, { role: 'assistant' }],
+    })
+    const { parent: named } = json(
+      (await tallystickHere('show', shop.ledgerPath, child, '--json')).stdout,
+    ) as { parent: object }
+    expect(named).toMatchObject({ runId: parent, relation: 'child' })
+  })
+
+  it('counts the turns, calls and tokens of both at the top', async () => {
+    await using shop = await openShop()
+    const { parent } = await waitingBoss(shop)
+    await tallystick('resume', shop.ledgerPath, parent, '--yes', ...config)
+    const { stdout } = await tallystickHere('list', shop.ledgerPath)
+    expect(stdout).toMatch(new RegExp(`^${parent} +boss +4 +2 +44 .* done: answered$`, 'm'))
+    expect(stdout).toMatch(/^└ \S+ +clerk +works for run \S+ +2 +1 +22 .* done: answered$/m)
+    expect((await tallystickHere('show', shop.ledgerPath, parent)).stdout).toContain(
+      'used     2 turns, 1 tool call, 1 child run with 2 turns and 1 tool call, 40 tokens in, 4 out\n',
+    )
+  })
+})
