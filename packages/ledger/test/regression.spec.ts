@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createReadStream, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
@@ -17,10 +17,17 @@ import {
 } from '@tallystick/core'
 import { copyPrefix, playProgram, idleAgentOf, sampleRunId } from '@tallystick/core/testing'
 import { randomProgram } from '@tallystick/core/testing/random'
-import { exportRegression, replayRegression, type ReplayReport } from '@tallystick/ledger'
+import {
+  exportRegression,
+  importEvents,
+  linesOf,
+  replayRegression,
+  type ReplayReport,
+} from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import * as fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { goldenFiles } from './support/golden.ts'
 import { temporaryFolder } from './support/temporary-folder.ts'
 
 // Put together here, so that no scanner takes this file for one that leaks.
@@ -254,5 +261,22 @@ describe('a regression test of a run', () => {
       }),
       { numRuns: 30 },
     )
+  })
+
+  it('keeps the laws over every kind of event, whatever words of it are masked', async () => {
+    const [folder, ledger] = [temporaryFolder(), memoryLedger()]
+    await importEvents(ledger, linesOf(createReadStream(goldenFiles(1).lines)))
+    const secrets = [/\b[A-Z]\w*/]
+    let runs = 0
+    for await (const { runId, head } of ledger.runs()) {
+      const options = { file: join(folder, `${++runs}.spec.ts`), agents: { from: './agent.ts' }, secrets }
+      const { fixture, events, redacted } = await exportRegression(ledger, runId, options)
+      expect(events).toBe(head.seq)
+      expect(redacted).toBeGreaterThan(0)
+      // What is imported is audited, law by law.
+      const report = await importEvents(memoryLedger(), linesOf(createReadStream(fixture)))
+      expect(report).toEqual({ runs: 1, events, present: 0 })
+    }
+    expect(runs).toBeGreaterThan(15)
   })
 })

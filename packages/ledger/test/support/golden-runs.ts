@@ -204,6 +204,18 @@ const scenes: readonly ((stage: GoldenStage) => Promise<unknown>)[] = [
     const agent = agentOf('waits', [calling('pay', { usd: 1 })], { tools: [pay] })
     await stage.rest(agent, 'This run still waits for an approval.')
   },
+  async (stage) => {
+    const steps = [calling('look', { at: 'a' }), said('Seen.'), said('Seen otherwise.')]
+    const agent = agentOf('forks', steps, { tools: [look] })
+    const runtime = stage.runtime([agent])
+    const run = runtime.run(agent, 'Look.')
+    await stage.settled(run.result)
+    const events = await Array.fromAsync(stage.ledger.read(run.id))
+    const atSeq = events.find(({ type }) => type === 'tool_results_injected')?.seq ?? 0
+    const message = { role: 'user', parts: [{ type: 'text', text: 'Look again.' }] } as const
+    const edit = { history: [{ index: 0, message }], by: 'ada', reason: 'in other words' }
+    await stage.settled(runtime.fork(run.id, { atSeq, edit }).result)
+  },
 ]
 
 /** A process that dies as soon as a tool may run, and another one that takes over: nobody knows what the tool did. */
