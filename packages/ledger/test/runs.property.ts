@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { RuntimeEvent } from '@tallystick/core'
+import { reachableAgents } from '@tallystick/core'
 import { checkLaws, idleAgentOf, playProgram } from '@tallystick/core/testing'
 import { randomProgram } from '@tallystick/core/testing/random'
 import { foldTo, replayRun, verifyLedger } from '@tallystick/ledger'
@@ -25,20 +25,21 @@ describe('a random run in a SQLite file, with crashes, cancels, denials and limi
       fc.asyncProperty(randomProgram, async (program) => {
         const path = join(folder, `${++files}.db`)
         const ledger = sqliteLedger(path)
-        const { events, result } = await playProgram(program, { ledger })
-        expect(checkLaws(events)).toEqual([])
+        const { events, others, result } = await playProgram(program, { ledger })
         const reader = sqliteLedger(path, { readOnly: true })
-        const read: RuntimeEvent[] = []
-        for await (const event of reader.read(result.runId)) read.push(event)
-        expect(read).toEqual(events)
+        const agents = new Map(reachableAgents(idleAgentOf(program)).map((agent) => [agent.name, agent]))
+        for (const played of [events, ...others]) {
+          const runId = played[0]?.runId ?? result.runId
+          expect(checkLaws(played)).toEqual([])
+          expect(await Array.fromAsync(reader.read(runId))).toEqual(played)
+          const replayed = await replayRun(reader, runId, (name) => agents.get(name)!)
+          expect(replayed).toEqual({ runId, events: played.length })
+        }
         const { totals, seq } = await foldTo(reader, result.runId)
         const { turns, toolCalls, usage } = totals
         expect(result).toMatchObject({ seq, turns, toolCalls, usage })
-        const replayed = await replayRun(reader, result.runId, () => idleAgentOf(program))
-        expect(replayed).toEqual({ runId: result.runId, events: events.length })
-        const verdicts: boolean[] = []
-        for await (const { ok } of verifyLedger(reader)) verdicts.push(ok)
-        expect(verdicts).toEqual([true, true])
+        const verdicts = await Array.fromAsync(verifyLedger(reader))
+        expect(verdicts.map(({ ok }) => ok)).toEqual(Array.from({ length: others.length + 2 }, () => true))
         await reader.close()
         await ledger.close()
       }),
