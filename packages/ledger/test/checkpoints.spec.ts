@@ -61,6 +61,8 @@ describe('checkpoints', () => {
   it('cover a run that goes on at every checkpoint, and a ledger without runs', async () => {
     const { path, file, sign, compared, runId } = await kept()
     await sign()
+    const before = `${path}.before`
+    copyFileSync(path, before)
     const ledger = sqliteLedger(path)
     const { seq, epoch } = await ledger.acquire(runId)
     const last = (await Array.fromAsync(ledger.read(runId))).at(-1)
@@ -69,6 +71,12 @@ describe('checkpoints', () => {
     await ledger.close()
     expect(await sign()).toMatchObject({ size: 3, added: 1 })
     expect(await compared()).toMatchObject({ ok: true, checkpoints: 2, runs: 2 })
+    // An earlier state of the ledger, sound in itself, is not what was signed last.
+    copyFileSync(before, path)
+    expect((await compared()).broken).toMatchObject([
+      { runId, seq: seq + 1, what: 'event', found: 'none', checkpoint: 2 },
+    ])
+    await expect(sign()).rejects.toThrow(`Run ${runId} ends at event ${seq}, and ended at ${seq + 1} when`)
     const empty = sqliteLedger(join(path, '..', 'empty.db'))
     const emptyFile = `${file}-empty`
     expect(await writeCheckpoint(empty, { file: emptyFile, key: privateKey, origin })).toMatchObject({
