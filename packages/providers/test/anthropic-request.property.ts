@@ -1,13 +1,18 @@
-import type { Message, ModelRequest } from '@tallystick/core'
+import type { JsonObject, Message, ModelRequest } from '@tallystick/core'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { requestRenderer, type RequestSettings } from '../src/anthropic/request.ts'
 import { brokenRules } from './kit/history-rules.ts'
-import { requests } from './kit/transcripts.ts'
+import { requests as plainRequests } from './kit/transcripts.ts'
 import type { Loose } from './kit/loose.ts'
 
-const plain: RequestSettings = { modelId: 'claude-test-1', maxOutputTokens: 32_000, promptCache: '5m' }
+const plain: RequestSettings = {
+  ...{ modelId: 'claude-test-1', maxOutputTokens: 32_000, promptCache: '5m' },
+  warn: () => {},
+}
+const search = { type: 'web_search_20260318', name: 'web_search' }
 const settings: fc.Arbitrary<RequestSettings> = fc.record({
+  warn: fc.constant(() => {}),
   modelId: fc.constant('claude-test-1'),
   maxOutputTokens: fc.constant(32_000),
   promptCache: fc.constantFrom('5m', '1h', 'off'),
@@ -19,9 +24,47 @@ const settings: fc.Arbitrary<RequestSettings> = fc.record({
   ),
   providerTools: fc.constantFrom<RequestSettings['providerTools']>(
     [],
-    [{ type: 'web_search_20260318', name: 'web_search' }],
+    [search],
+    [{ ...search, cache_control: { type: 'ephemeral' } }],
   ),
+  citations: fc.boolean(),
+  strictTools: fc.boolean(),
+  eagerToolInputs: fc.boolean(),
+  toolFields: fc.constantFrom<RequestSettings['toolFields']>(
+    {},
+    { get_weather: { defer_loading: true }, 'files/read': { cache_control: { type: 'ephemeral' } } },
+  ),
+  mcpServers: fc.constantFrom<RequestSettings['mcpServers']>(
+    [],
+    [
+      { name: 'wiki', url: 'https://example.org/mcp' },
+      { name: 'docs', url: 'https://example.org/docs', authorizationToken: 't' },
+    ],
+  ),
+  contextEdits: fc.constantFrom<RequestSettings['contextEdits']>([], [{ type: 'compact_20260112' }]),
 })
+
+/** Schemas that the vendor takes, takes in part, or takes not at all. */
+const schemas = fc.constantFrom<JsonObject>(
+  {},
+  { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+  { properties: { city: { type: ['string', 'null'], minLength: 1 }, days: { type: 'integer', maximum: 7 } } },
+  { type: 'object', additionalProperties: { type: 'string' } },
+  { anyOf: [{ type: 'object', properties: { a: {} } }, { $ref: '#/$defs/b' }], $defs: { b: {} } },
+  {
+    properties: Object.fromEntries(
+      Array.from({ length: 12 }, (_, n) => [`p${n}`, { type: ['string', 'null'] }]),
+    ),
+  },
+)
+/** The requests around any history, with schemas of every kind. */
+const requests: fc.Arbitrary<ModelRequest> = fc
+  .tuple(plainRequests, fc.array(schemas, { minLength: 3, maxLength: 3 }), fc.option(schemas))
+  .map(([request, inputs, outputSchema]) => ({
+    ...request,
+    tools: request.tools.map((tool, place) => ({ ...tool, inputSchema: inputs[place]! })),
+    ...(outputSchema && { outputSchema }),
+  }))
 
 const body = (request: ModelRequest, given: RequestSettings) => requestRenderer(given)(request, 0).body
 

@@ -6,6 +6,7 @@ import { anthropic } from '../src/anthropic/index.ts'
 import { requestRenderer } from '../src/anthropic/request.ts'
 import { sseBytes } from './kit/bytes.ts'
 import { request } from './kit/collect.ts'
+import { settings } from './kit/history.ts'
 import { brokenRules } from './kit/history-rules.ts'
 import { serve, type Answer, type Loopback } from './kit/loopback.ts'
 import { ManualClock } from './kit/manual-clock.ts'
@@ -139,7 +140,7 @@ describe.each(Object.entries(stories))('a run %s', (_, tell) => {
 
   it('could go on from any of its events with a request that the vendor takes', async () => {
     const { events } = await tell()
-    const render = requestRenderer({ modelId: 'claude-test-1', maxOutputTokens: 32_000, promptCache: '5m' })
+    const render = requestRenderer({ ...settings, promptCache: '5m' })
     let state: RunState | undefined
     const refused = events.flatMap((event) => {
       state = evolve(state, event)

@@ -145,7 +145,8 @@ describe.skipIf(missing)(`the request behind a recorded reply${missing ? ` (${mi
   /** The AI SDK leaves the input of a call over MCP out, which streams behind the beginning of its block. */
   const mcp = 'mcp-connector.sse'
   const whole = recordings
-    .filter(({ stop, parts }) => stop && stop[0] !== 'max_tokens' && parts.length > 0)
+    .filter(({ stop }) => stop && stop[0] !== 'max_tokens')
+    .filter(({ parts }) => parts.some(([kind]) => kind !== 'stop_details'))
     .map(({ file }) => file)
 
   it.each(whole)('of %s holds it as it came, through the AI SDK as well', async (file) => {

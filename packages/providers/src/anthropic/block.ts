@@ -1,6 +1,7 @@
 import type { Json, JsonObject, ModelSignal, Opaque, ReplyPart, RequestedCall } from '@tallystick/core'
 import { isJsonObject, restOf, textAt } from '../shared/json-reading.ts'
 import type { ToolNames } from '../shared/tool-names.ts'
+import { executedCall } from './executed-call.ts'
 import { api, provider, type WireBlock, type WireMemory } from './wire.ts'
 
 /** One content block while it streams. `part` is its place in the reply. */
@@ -127,8 +128,11 @@ function notAnObject(text: string): Pick<RequestedCall, 'input' | 'malformed'> {
   return { input: {}, malformed: { text, error: 'The input is valid JSON, but not an object.' } }
 }
 
-/** The block as a part of the reply. None for a call or a vendor's block that never closed: half of it is worth nothing. */
-export function partOf(block: Block): ReplyPart | undefined {
+/**
+ * The block as a part of the reply. None for a call or a vendor's block that never closed: half of it is worth nothing.
+ * `useOf` finds the block that a result answers, by its id.
+ */
+export function partOf(block: Block, useOf: (id: string) => JsonObject | undefined): ReplyPart | undefined {
   const { part, kind, text, fields } = block
   switch (kind) {
     case 'text': {
@@ -151,11 +155,11 @@ export function partOf(block: Block): ReplyPart | undefined {
     case 'provider': {
       if (!block.closed) return undefined
       const input = block.inputText.trim() === '' ? {} : { input: readInput(block).input }
+      const whole: WireBlock = { type: 'unknown', ...fields, ...input }
+      const executed = executedCall(whole, useOf)
       return {
-        type: 'provider',
-        kind: textAt(fields, 'type') ?? 'unknown',
-        opaque: opaqueOf({ block: { ...fields, ...input } }),
-        part,
+        ...{ type: 'provider', kind: whole.type, opaque: opaqueOf({ block: whole }), part },
+        ...(executed && { executed }),
       }
     }
   }
@@ -166,19 +170,25 @@ export function withContainer(parts: readonly ReplyPart[], container: JsonObject
   const carrier =
     parts.findLast((part) => part.type === 'provider') ?? parts.findLast((part) => part.type !== 'tool_call')
   if (carrier === undefined) {
-    const part = parts.reduce((last, { part: place }) => Math.max(last, place), -1) + 1
     const carried = parts.some(
       ({ opaque }) => (opaque?.data as WireMemory | undefined)?.container !== undefined,
     )
     if (carried || parts.length === 0) return parts
-    return [
-      ...parts,
-      { type: 'provider', kind: 'container', opaque: opaqueOf({ block: {}, container }), part },
-    ]
+    return withMemory(parts, 'container', { block: {}, container })
   }
   const memory = (carrier.opaque?.data ?? { block: {} }) as WireMemory
   const loaded = { ...carrier, opaque: opaqueOf({ ...memory, container }) }
   return parts.map((part) => (part === carrier ? loaded : part))
+}
+
+/** Adds a part that is no block and never goes back: what the vendor says about the reply as a whole. */
+export function withMemory(
+  parts: readonly ReplyPart[],
+  kind: string,
+  data: WireMemory,
+): readonly ReplyPart[] {
+  const part = parts.reduce((last, { part: place }) => Math.max(last, place), -1) + 1
+  return [...parts, { type: 'provider', kind, opaque: opaqueOf(data), part }]
 }
 
 function opaqueOf(data: WireMemory): Opaque {

@@ -5,7 +5,7 @@ const imageTypes = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'
 const textTypes = /^(text\/|application\/(json|xml|yaml|x-yaml|javascript|typescript|toml|x-ndjson|sql)$)/
 
 /** What a user wrote, or a tool answered, as blocks. Text that holds nothing but white space is refused, so it is left out. */
-export function contentBlocks(parts: readonly (UserPart | ResultPart)[]): WireBlock[] {
+export function contentBlocks(parts: readonly (UserPart | ResultPart)[], citations: boolean): WireBlock[] {
   return parts.flatMap((part) => {
     switch (part.type) {
       case 'text':
@@ -13,7 +13,7 @@ export function contentBlocks(parts: readonly (UserPart | ResultPart)[]): WireBl
       case 'image':
         return imageBlock(part)
       case 'file':
-        return fileBlock(part)
+        return fileBlock(part, citations)
     }
   })
 }
@@ -30,21 +30,22 @@ function imageBlock(part: ImagePart): WireBlock[] {
   return [{ type: 'image', source: { type: 'base64', media_type: mediaType, data: part.data } }]
 }
 
-function fileBlock(part: FilePart): WireBlock[] {
+function fileBlock(part: FilePart, citations: boolean): WireBlock[] {
   const mediaType = bareType(part.mediaType)
-  const title = part.name ? { title: part.name.toWellFormed() } : {}
+  const more = {
+    ...(part.name && { title: part.name.toWellFormed() }),
+    ...(citations && { citations: { enabled: true } }),
+  }
   if (mediaType === 'application/pdf' && part.url !== undefined) {
-    return [{ type: 'document', source: { type: 'url', url: part.url }, ...title }]
+    return [{ type: 'document', source: { type: 'url', url: part.url }, ...more }]
   }
   if (mediaType === 'application/pdf' && part.data) {
-    return [
-      { type: 'document', source: { type: 'base64', media_type: mediaType, data: part.data }, ...title },
-    ]
+    return [{ type: 'document', source: { type: 'base64', media_type: mediaType, data: part.data }, ...more }]
   }
   if (part.data && textTypes.test(mediaType)) {
     const data = decodedText(part.data)
     if (data.trim() !== '') {
-      return [{ type: 'document', source: { type: 'text', media_type: 'text/plain', data }, ...title }]
+      return [{ type: 'document', source: { type: 'text', media_type: 'text/plain', data }, ...more }]
     }
   }
   return textBlock(leftOut('file', part))
@@ -58,9 +59,11 @@ function leftOut(what: 'image' | 'file', part: ImagePart | FilePart): string {
 }
 
 /** The body of a `tool_result`. An error must hold text and nothing else. */
-export function resultBlock(result: ToolResult): WireBlock {
+export function resultBlock(result: ToolResult, citations: boolean): WireBlock {
   const isError = result.outcome !== 'success'
-  const content = isError ? errorBlocks(result.outcome, result.content) : contentBlocks(result.content)
+  const content = isError
+    ? errorBlocks(result.outcome, result.content)
+    : contentBlocks(result.content, citations)
   return {
     type: 'tool_result',
     tool_use_id: result.toolCallId,

@@ -46,11 +46,14 @@ export function serverHalfOf(block: WireBlock): ServerHalf | undefined {
   return kind && id !== undefined ? { kind, id } : undefined
 }
 
-/** Renders a message for the model of this id. What the whole request decides stands in it as a first guess. */
-export function draftOf(message: Message, modelId: string): Draft {
+/**
+ * Renders a message for the model of this id. What the whole request decides stands in it as a first guess. With
+ * `citations` its documents may be cited.
+ */
+export function draftOf(message: Message, modelId: string, citations: boolean): Draft {
   switch (message.role) {
     case 'user': {
-      const blocks = contentBlocks(message.parts)
+      const blocks = contentBlocks(message.parts, citations)
       // Left out, it would leave the assistant the last word, which is another request.
       return {
         ...plain,
@@ -60,8 +63,9 @@ export function draftOf(message: Message, modelId: string): Draft {
       }
     }
     case 'tool': {
+      const blocks = message.results.map((result) => resultBlock(result, citations))
       const slots = message.results.map((result, at): Slot => ({ at, kind: 'result', ...result }))
-      return { ...plain, role: 'user', blocks: message.results.map(resultBlock), slots }
+      return { ...plain, role: 'user', blocks, slots }
     }
     case 'assistant':
       return assistantDraft(message, modelId)

@@ -1,4 +1,5 @@
-export { anthropic, type AnthropicOptions, type AnthropicThinking } from './model.ts'
+export { anthropic } from './model.ts'
+export type { AnthropicMcpServer, AnthropicOptions, AnthropicThinking, AnthropicWarning } from './options.ts'
 export type {
   AnthropicCallOptions,
   AnthropicClient,

@@ -1,65 +1,20 @@
-import {
-  ConfigurationError,
-  type Cancel,
-  type JsonObject,
-  type Model,
-  type ModelContext,
-  type ModelRequest,
-  type ModelSignal,
-} from '@tallystick/core'
+import type { Cancel, Model, ModelContext, ModelRequest, ModelSignal } from '@tallystick/core'
 import { Observable, type Subscriber } from 'rxjs'
 import { observedResponse, type ResponseFacts } from '../shared/observed-response.ts'
 import { type SilenceWatch, watchSilence } from '../shared/silence-watch.ts'
+import { warnOnce } from '../shared/warning.ts'
 import {
   type AnthropicCallOptions,
   type AnthropicClient,
-  type AnthropicClientOptions,
   type AnthropicMiddleware,
   officialClient,
 } from './client.ts'
 import { notAStream, providerErrorOf, silentReply, truncatedReply } from './failure.ts'
+import { type AnthropicOptions, type AnthropicThinking, checkOptions, longestTimerMs } from './options.ts'
 import { requestRenderer, type RequestRenderer } from './request.ts'
 import { readEvent, type Reply, startReply } from './signals.ts'
 import { api, provider, type WireEvent, type WireThinking } from './wire.ts'
 
-/** How the model thinks before it answers. Which of these a model takes, and what holds when none is set, is its own. */
-export type AnthropicThinking =
-  /** The model decides when and how much. */
-  | { readonly type: 'adaptive'; readonly display?: 'summarized' | 'omitted' }
-  /** Up to `budgetTokens` (at least 1024) in every reply; a request that cannot have them goes out without. */
-  | { readonly type: 'enabled'; readonly budgetTokens: number; readonly display?: 'summarized' | 'omitted' }
-  | { readonly type: 'between_tools' }
-  | { readonly type: 'disabled' }
-
-/** How `anthropic()` calls its model. Everything may be left out. */
-export interface AnthropicOptions extends AnthropicClientOptions {
-  /** A client of your own (another cloud, a proxy, your own logging) instead of `apiKey` and `baseURL`. */
-  readonly client?: AnthropicClient | undefined
-  /** Output tokens of one reply at most, thinking included, where the request does not say. 32 000. */
-  readonly maxOutputTokens?: number | undefined
-  readonly thinking?: AnthropicThinking | undefined
-  readonly effort?: 'low' | 'medium' | 'high' | 'xhigh' | 'max' | undefined
-  /**
-   * How long the vendor keeps the beginning of the prompt in its cache: five minutes (the default; writing costs a
-   * quarter more than reading anew, finding it a tenth), an hour, or not at all.
-   */
-  readonly promptCache?: '5m' | '1h' | 'off' | undefined
-  /** Tools that Anthropic runs itself, in its own words, such as `{ type: 'web_search_20260318', name: 'web_search' }`. */
-  readonly providerTools?: readonly JsonObject[] | undefined
-  /** Values of the `anthropic-beta` header. */
-  readonly betas?: readonly string[] | undefined
-  /** Headers added to every call. */
-  readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Fields of the request's body that no option covers. They win over those that one does. */
-  readonly extraBody?: JsonObject | undefined
-  /** The longest wait for an answer to begin, in milliseconds. 5 minutes, which is also where Node's own fetch gives up. */
-  readonly responseTimeoutMs?: number | undefined
-  /** The longest silence while a reply streams, in milliseconds; keep-alives break it. 2 minutes. */
-  readonly idleTimeoutMs?: number | undefined
-}
-
-// A timer cannot wait longer. The client's own must not go off before ours, which runs on the runtime's clock.
-const longestTimerMs = 2 ** 31 - 1
 // How long the rest of a finished answer may take to come, so that its connection can be used again.
 const drainMs = 1000
 
@@ -77,8 +32,16 @@ export function anthropic(modelId: string, options: AnthropicOptions = {}): Mode
     promptCache: options.promptCache ?? '5m',
     thinking: wireThinking(options.thinking),
     effort: options.effort,
+    citations: options.citations,
+    strictTools: options.strictTools,
+    eagerToolInputs: options.eagerToolInputs,
+    toolFields: options.toolFields,
     providerTools: options.providerTools,
+    mcpServers: options.mcpServers,
+    contextEdits: options.contextEdits,
+    betas: options.betas,
     extraBody: options.extraBody,
+    warn: warnOnce(options.onWarning),
   })
   let client = options.client
   return {
@@ -94,26 +57,6 @@ export function anthropic(modelId: string, options: AnthropicOptions = {}): Mode
         }
         return startCall({ client, options, render, request, context, subscriber })
       }),
-  }
-}
-
-function checkOptions(modelId: string, options: AnthropicOptions): void {
-  if (modelId.trim() === '') {
-    throw new ConfigurationError(
-      'anthropic() got an empty model id, so no call could succeed. Pass one, such as "claude-opus-4-8".',
-    )
-  }
-  if (options.client && (options.apiKey ?? options.baseURL ?? options.fetch) !== undefined) {
-    throw new ConfigurationError(
-      'anthropic() got a client together with apiKey, baseURL or fetch, which the client would ignore. Pass one or the other.',
-    )
-  }
-  for (const name of ['maxOutputTokens', 'responseTimeoutMs', 'idleTimeoutMs'] as const) {
-    const value = options[name]
-    if (value === undefined || (Number.isInteger(value) && value > 0 && value <= longestTimerMs)) continue
-    throw new ConfigurationError(
-      `anthropic() got ${name} ${value}, with which no call could succeed. Pass a whole number above 0.`,
-    )
   }
 }
 
@@ -161,9 +104,9 @@ async function pump(call: Call, line: Line): Promise<void> {
   const { abort, facts, watch, outcome } = line
   let stopDraining: Cancel | undefined
   try {
-    const { body, names } = call.render(call.request, context.clock.now())
+    const { body, names, betas } = call.render(call.request, context.clock.now())
     const reply = startReply(names)
-    const events = await call.client.messages.create(body, callOptions(call.options, line))
+    const events = await call.client.messages.create(body, callOptions(call.options, betas, line))
     watch.allow(idleTimeoutOf(call.options))
     let heard = false
     for await (const event of events) {
@@ -201,11 +144,17 @@ function idleTimeoutOf(options: AnthropicOptions): number {
   return options.idleTimeoutMs ?? 120_000
 }
 
-function callOptions(options: AnthropicOptions, { abort, facts, watch }: Line): AnthropicCallOptions {
+function callOptions(
+  options: AnthropicOptions,
+  betas: readonly string[],
+  { abort, facts, watch }: Line,
+): AnthropicCallOptions {
   const observe: AnthropicMiddleware = async (request, next) => {
     const response = await next(request)
-    facts.requestId = response.headers.get('request-id') ?? undefined
-    facts.contentType = response.headers.get('content-type') ?? undefined
+    const { headers } = response
+    // Bedrock has a name of its own for it.
+    facts.requestId = headers.get('request-id') ?? headers.get('x-amzn-requestid') ?? undefined
+    facts.contentType = headers.get('content-type') ?? undefined
     return observedResponse(response, () => watch.heard())
   }
   return {
@@ -213,7 +162,7 @@ function callOptions(options: AnthropicOptions, { abort, facts, watch }: Line): 
     maxRetries: 0,
     timeout: longestTimerMs,
     headers: {
-      ...(options.betas?.length && { 'anthropic-beta': options.betas.join(',') }),
+      ...(betas.length > 0 && { 'anthropic-beta': betas.join(',') }),
       ...options.headers,
     },
     middleware: [observe],

@@ -1,11 +1,16 @@
-import type { JsonObject, Message, ModelRequest, ToolChoice, ToolDefinition } from '@tallystick/core'
+import type { JsonObject, Message, ModelRequest } from '@tallystick/core'
 import { callIds } from '../shared/call-ids.ts'
 import { textAt } from '../shared/json-reading.ts'
 import { toolNames, type ToolNames } from '../shared/tool-names.ts'
+import { betasOf } from './betas.ts'
 import { textBlock } from './content-blocks.ts'
 import { type Draft, draftOf } from './draft.ts'
 import { isThinking, turnsOf } from './history.ts'
-import type { WireBlock, WireRequest, WireThinking, WireTurn } from './wire.ts'
+import type { AnthropicMcpServer, AnthropicWarning } from './options.ts'
+import { cached, type CachePolicy } from './prompt-cache.ts'
+import type { FittedSchema } from './strict-schema.ts'
+import { answerSchema, toolFields } from './tools.ts'
+import type { WireRequest, WireThinking, WireTurn } from './wire.ts'
 
 // The vendor takes longer ones by now; gateways and other hosts of the same models do not.
 const identifierLengthMax = 64
@@ -15,13 +20,21 @@ const thinkingBudgetMin = 1024
 export interface RequestSettings {
   readonly modelId: string
   readonly maxOutputTokens: number
-  readonly promptCache: '5m' | '1h' | 'off'
+  readonly promptCache: CachePolicy
   readonly thinking?: WireThinking | undefined
   readonly effort?: string | undefined
+  readonly citations?: boolean | undefined
+  readonly strictTools?: boolean | undefined
+  readonly eagerToolInputs?: boolean | undefined
+  readonly toolFields?: Readonly<Record<string, JsonObject>> | undefined
   /** Tools that the vendor runs itself, in its own words. */
   readonly providerTools?: readonly JsonObject[] | undefined
+  readonly mcpServers?: readonly AnthropicMcpServer[] | undefined
+  readonly contextEdits?: readonly JsonObject[] | undefined
+  readonly betas?: readonly string[] | undefined
   /** Fields of the body that no option covers. They win. */
   readonly extraBody?: JsonObject | undefined
+  readonly warn: (warning: AnthropicWarning) => void
 }
 
 /** A request, ready to be sent. */
@@ -29,6 +42,8 @@ export interface RenderedRequest {
   readonly body: WireRequest
   /** For the reply: the names that its calls go by. */
   readonly names: ToolNames
+  /** Values of the `anthropic-beta` header. */
+  readonly betas: readonly string[]
 }
 
 /** Renders requests of one model. `now` is in milliseconds since 1970 UTC. */
@@ -39,96 +54,100 @@ export type RequestRenderer = (request: ModelRequest, now: number) => RenderedRe
  * same body, whatever was rendered before.
  */
 export function requestRenderer(settings: RequestSettings): RequestRenderer {
-  const drafts = new WeakMap<Message, Draft>()
-  const draftFor = (message: Message): Draft => {
+  const plain = new WeakMap<Message, Draft>()
+  const citing = new WeakMap<Message, Draft>()
+  const draftFor = (message: Message, citations: boolean): Draft => {
+    const drafts = citations ? citing : plain
     const before = drafts.get(message)
     if (before !== undefined) return before
-    const draft = draftOf(message, settings.modelId)
+    const draft = draftOf(message, settings.modelId, citations)
     drafts.set(message, draft)
     return draft
   }
-  return (request, now) => renderRequest(request, request.messages.map(draftFor), settings, now)
+  return (request, now) => {
+    const answer = answerSchema(request.outputSchema, settings.warn)
+    const citations = settings.citations === true && answer === undefined
+    if (settings.citations && !citations) warnOf(settings, 'citations')
+    const drafts = request.messages.map((message) => draftFor(message, citations))
+    return renderRequest(request, drafts, settings, { answer, now })
+  }
 }
 
 function renderRequest(
   request: ModelRequest,
   drafts: readonly Draft[],
   settings: RequestSettings,
-  now: number,
+  { answer, now }: { readonly answer: FittedSchema | undefined; readonly now: number },
 ): RenderedRequest {
-  const providerTools = settings.providerTools ?? []
   const calls = drafts.flatMap(({ slots }) => slots.filter((slot) => slot.kind === 'call'))
   const names = toolNames(
     [...request.tools, ...calls].map((named) => named.name),
     {
       lengthMax: identifierLengthMax,
-      reserved: providerTools.map((tool) => textAt(tool, 'name')).filter((name) => name !== undefined),
+      reserved: (settings.providerTools ?? [])
+        .map((tool) => textAt(tool, 'name'))
+        .filter((name) => name !== undefined),
     },
   )
   const turns = turnsOf(drafts, { ids: callIds(calls, identifierLengthMax), names })
   const maxTokens = Math.min(request.maxOutputTokens ?? Infinity, settings.maxOutputTokens)
-  const choice = choiceOf(request, [...new Set(calls.map((call) => call.name))], names, providerTools)
-  const thinking = thinkingOf(settings.thinking, request.toolChoice, turns, maxTokens)
-  const container = liveContainer(drafts, now)
+  const called = [...new Set(calls.map((call) => call.name))]
+  const offered = toolFields(request, { settings, names, called, answer: answer?.size })
+  const thinking = thinkingOf(settings, offered.tool_choice, turns, maxTokens)
+  const system = textBlock(request.instructions)
   const body: WireRequest = {
-    model: settings.modelId,
-    max_tokens: maxTokens,
-    stream: true,
-    ...cached(textBlock(request.instructions), choice, settings.promptCache),
-    messages: cachedTurns(thinkingAllowed(turns, thinking), settings.promptCache),
+    ...{ model: settings.modelId, max_tokens: maxTokens, stream: true },
+    ...cached(
+      {
+        ...(system.length > 0 && { system }),
+        ...offered,
+        messages: thinkingAllowed(turns, thinking),
+      },
+      settings.promptCache,
+    ),
     ...(thinking && { thinking }),
-    ...(settings.effort !== undefined && { output_config: { effort: settings.effort } }),
-    ...(container !== undefined && { container }),
+    ...outputConfig(settings, answer),
+    ...serverFields(settings, drafts, now),
     ...settings.extraBody,
   }
-  return { body, names }
+  return { body, names, betas: betasOf(body, settings.betas ?? []) }
 }
 
-interface Choice {
-  readonly tools?: readonly JsonObject[]
-  readonly tool_choice?: JsonObject
+function outputConfig(
+  { effort }: RequestSettings,
+  answer: FittedSchema | undefined,
+): Pick<WireRequest, 'output_config'> {
+  if (effort === undefined && answer === undefined) return {}
+  const format = answer && { type: 'json_schema', schema: answer.schema }
+  return { output_config: { ...(effort !== undefined && { effort }), ...(format && { format }) } }
 }
 
-/**
- * The tools and whether they may be called. Tools stay in the request when they may not be: the vendor wants them there
- * when the history holds calls, and the prompt's cached beginning stays the same.
- */
-function choiceOf(
-  request: ModelRequest,
-  called: readonly string[],
-  names: ToolNames,
-  providerTools: readonly JsonObject[],
-): Choice {
-  const tools = [...request.tools.map((tool) => wireTool(tool, names)), ...providerTools]
-  if (tools.length > 0) {
-    const choice = wireChoice(request.toolChoice, request.parallelToolCalls, names)
-    return { tools, ...(choice && { tool_choice: choice }) }
-  }
-  if (called.length === 0) return {}
-  const past = called.map((name) => ({ name: names.toWire(name), input_schema: { type: 'object' } }))
-  return { tools: past, tool_choice: { type: 'none' } }
-}
-
-function wireTool({ name, description, inputSchema }: ToolDefinition, names: ToolNames): JsonObject {
+/** What concerns the vendor's side only: its sandbox, its connections, what it leaves out by itself. */
+function serverFields(
+  { mcpServers = [], contextEdits = [] }: RequestSettings,
+  drafts: readonly Draft[],
+  now: number,
+): object {
+  const container = liveContainer(drafts, now)
+  const servers = mcpServers.map(({ name, url, authorizationToken: token }) => ({
+    ...{ type: 'url', name, url },
+    ...(token !== undefined && { authorization_token: token }),
+  }))
   return {
-    name: names.toWire(name),
-    ...(description.trim() !== '' && { description: description.toWellFormed() }),
-    input_schema: { type: 'object', ...inputSchema },
+    ...(container !== undefined && { container }),
+    ...(servers.length > 0 && { mcp_servers: servers }),
+    ...(contextEdits.length > 0 && { context_management: { edits: contextEdits } }),
   }
 }
 
-function wireChoice(choice: ToolChoice, parallel: boolean, names: ToolNames): JsonObject | undefined {
-  const alone = parallel ? {} : { disable_parallel_tool_use: true }
-  switch (choice.type) {
-    case 'auto':
-      return parallel ? undefined : { type: 'auto', ...alone }
-    case 'any':
-      return { type: 'any', ...alone }
-    case 'none':
-      return { type: 'none' }
-    case 'tool':
-      return { type: 'tool', name: names.toWire(choice.name), ...alone }
-  }
+const warnings = {
+  citations: 'The answer has to fit a schema, with which the vendor takes no wish for citations.',
+  thinking:
+    'A fixed thinking budget was left out of a request that the vendor would have refused with it: a call was demanded, too few output tokens are left, or the turn began without thinking.',
+}
+
+function warnOf({ warn }: RequestSettings, what: keyof typeof warnings): void {
+  warn({ what, message: warnings[what] })
 }
 
 /**
@@ -136,16 +155,19 @@ function wireChoice(choice: ToolChoice, parallel: boolean, names: ToolNames): Js
  * that does not fit into the reply, and an open turn that began without thinking (because another model began it).
  */
 function thinkingOf(
-  wanted: WireThinking | undefined,
-  choice: ToolChoice,
+  settings: RequestSettings,
+  choice: JsonObject | undefined,
   turns: readonly WireTurn[],
   maxTokens: number,
 ): WireThinking | undefined {
+  const wanted = settings.thinking
   if (wanted?.type !== 'enabled') return wanted
   const budget = Math.min(wanted.budget_tokens, maxTokens - 1)
-  const forced = choice.type === 'any' || choice.type === 'tool'
-  if (forced || budget < thinkingBudgetMin || !openTurnThinks(turns)) return undefined
-  return { ...wanted, budget_tokens: budget }
+  const forced = choice?.['type'] === 'any' || choice?.['type'] === 'tool'
+  if (!forced && budget >= thinkingBudgetMin && openTurnThinks(turns))
+    return { ...wanted, budget_tokens: budget }
+  warnOf(settings, 'thinking')
+  return undefined
 }
 
 /** An open turn: what the assistant did since the user's last words. One that has not begun may think. */
@@ -173,45 +195,4 @@ function liveContainer(drafts: readonly Draft[], now: number): string | undefine
   const container = drafts.findLast((draft) => draft.container !== undefined)?.container
   const expiresAt = Date.parse(textAt(container, 'expires_at') ?? '')
   return expiresAt <= now ? undefined : textAt(container, 'id')
-}
-
-/** Marks where the unchanging beginning ends: behind the instructions, or else behind the tools. */
-function cached(
-  system: readonly WireBlock[],
-  choice: Choice,
-  policy: RequestSettings['promptCache'],
-): object {
-  const marked = system.length > 0 ? { system: marking(system, policy) } : {}
-  if (system.length > 0 || !choice.tools) return { ...marked, ...choice }
-  return { ...choice, tools: marking(choice.tools, policy) }
-}
-
-/**
- * Marks the end of the last two user messages: up to the first one the last request is in the cache, up to the second
- * one the next request will find this one.
- */
-function cachedTurns(
-  turns: readonly WireTurn[],
-  policy: RequestSettings['promptCache'],
-): readonly WireTurn[] {
-  if (policy === 'off') return turns
-  const marked = [...turns]
-  let left = 2
-  for (let place = turns.length - 1; place >= 0 && left > 0; place--) {
-    const turn = turns[place]!
-    if (turn.role !== 'user') continue
-    marked[place] = { role: 'user', content: marking(turn.content, policy) }
-    left -= 1
-  }
-  return marked
-}
-
-function marking<T extends JsonObject>(
-  items: readonly T[],
-  policy: RequestSettings['promptCache'],
-): readonly T[] {
-  const last = items.at(-1)
-  if (policy === 'off' || last === undefined) return items
-  const mark = { type: 'ephemeral', ...(policy === '1h' && { ttl: policy }) }
-  return [...items.slice(0, -1), { ...last, cache_control: mark }]
 }

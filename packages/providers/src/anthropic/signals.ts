@@ -1,5 +1,5 @@
 import { ProviderError, type JsonObject, type ModelSignal, type ReplyPart } from '@tallystick/core'
-import { isJsonObject, objectAt, textAt } from '../shared/json-reading.ts'
+import { isJsonObject, objectAt, restOf, textAt } from '../shared/json-reading.ts'
 import type { ToolNames } from '../shared/tool-names.ts'
 import {
   type Block,
@@ -9,6 +9,7 @@ import {
   openingSignals,
   partOf,
   withContainer,
+  withMemory,
 } from './block.ts'
 import { failureInStream } from './failure.ts'
 import { cutsReply, stopReasonOf } from './stop-reason.ts'
@@ -28,6 +29,8 @@ export interface Reply {
   usage: JsonObject
   container: JsonObject | undefined
   rawStopReason: string | undefined
+  /** What the vendor said about the reply as a whole, by the kind of part that it becomes. */
+  readonly notes: Map<string, JsonObject>
   /** Set by the terminal event. Whatever follows it is ignored. */
   finished: boolean
 }
@@ -44,6 +47,7 @@ export function startReply(names: ToolNames): Reply {
     usage: {},
     container: undefined,
     rawStopReason: undefined,
+    notes: new Map(),
     finished: false,
   }
 }
@@ -65,6 +69,7 @@ export function readEvent(reply: Reply, event: WireEvent): readonly ModelSignal[
     case 'content_block_stop':
       return stopBlock(reply, reply.byIndex.get(event.index ?? -1))
     case 'message_delta':
+      noteEdits(reply, event.context_management)
       return updateMessage(reply, event.delta ?? {}, event.usage)
     case 'message_stop':
       return finish(reply)
@@ -133,7 +138,16 @@ function updateMessage(
 ): readonly ModelSignal[] {
   reply.rawStopReason = textAt(delta, 'stop_reason') ?? reply.rawStopReason
   reply.container = objectAt(delta, 'container') ?? reply.container
+  const details = objectAt(delta, 'stop_details')
+  // A token in it is worth money, and is nobody's to keep.
+  if (details) reply.notes.set('stop_details', restOf(details, ['fallback_credit_token']))
   return updateUsage(reply, usage)
+}
+
+/** Keeps what the vendor left out of the history before the model saw it: the ledger has to say so. */
+function noteEdits(reply: Reply, management: JsonObject | null | undefined): void {
+  const edits = management?.['applied_edits']
+  if (Array.isArray(edits) && edits.length > 0) reply.notes.set('context_management', management!)
 }
 
 function updateUsage(reply: Reply, usage: JsonObject | null | undefined): readonly ModelSignal[] {
@@ -168,8 +182,11 @@ function finish(reply: Reply): readonly ModelSignal[] {
 }
 
 function partsOf(reply: Reply): readonly ReplyPart[] {
-  const parts = reply.blocks.map(partOf).filter((part) => part !== undefined)
-  return reply.container === undefined ? parts : withContainer(parts, reply.container)
+  const useOf = (id: string): JsonObject | undefined =>
+    reply.blocks.find(({ kind, fields }) => kind === 'provider' && fields['id'] === id)?.fields
+  const blocks = reply.blocks.map((block) => partOf(block, useOf)).filter((part) => part !== undefined)
+  const parts = reply.container === undefined ? blocks : withContainer(blocks, reply.container)
+  return [...reply.notes].reduce((all, [kind, note]) => withMemory(all, kind, { block: {}, note }), parts)
 }
 
 /** The call stands: something came behind it, or the reply ended of itself. It is malformed, and is answered as such. */

@@ -29,7 +29,8 @@ export interface WireMessage {
  * - `content_block_delta`: `index`, `delta` (`text_delta`, `input_json_delta`, `thinking_delta`, `signature_delta`,
  *   `citations_delta`, `compaction_delta`, …)
  * - `content_block_stop`: `index`
- * - `message_delta`: `delta` with `stop_reason` and `container`, `usage` with totals so far
+ * - `message_delta`: `delta` with `stop_reason`, `stop_details` and `container`, `usage` with totals so far,
+ *   `context_management` with what the vendor left out of the history
  * - `message_stop`: nothing; the proof that the message is whole
  * - `error`: `error` with `type` and `message`. The SDK throws it, gateways may send it under another event name
  */
@@ -40,6 +41,7 @@ export interface WireEvent {
   readonly content_block?: WireBlock
   readonly delta?: JsonObject
   readonly usage?: JsonObject | null
+  readonly context_management?: JsonObject | null
   readonly error?: JsonObject
 }
 
@@ -73,11 +75,13 @@ export interface WireRequest {
 
 /**
  * What an `Opaque` of this wire holds: the block's fields that have no place in the part itself, and the sandbox that
- * the reply ran in, which the next request names to find its files again.
+ * the reply ran in, which the next request names to find its files again. `note` is what the vendor said about a reply as
+ * a whole; it never goes back.
  */
 export interface WireMemory extends JsonObject {
   readonly block: JsonObject
   readonly container?: JsonObject
+  readonly note?: JsonObject
 }
 
 /** The fields of a part's `Opaque`, when it is of this wire. */

@@ -1,4 +1,6 @@
+import { brokenSchema } from './anthropic-schema-rules.ts'
 import type { Loose } from './loose.ts'
+
 /**
  * What Anthropic's Messages API refuses in a request, written from the wire's documentation and from errors that its
  * users met; it shares nothing with the code that it checks. Answers one line for each rule that is broken.
@@ -9,7 +11,9 @@ export function brokenRules(body: Loose): string[] {
   const messages: Loose[] = body.messages
   rule(Number.isInteger(body.max_tokens) && body.max_tokens > 0, 'max_tokens is required')
   rule(messages.length > 0, 'at least one message is required')
-  rule(messages[0]?.role === 'user', 'the first message is from the user')
+  const opening = messages[0]
+  const compacted = opening?.role === 'assistant' && opening.content[0]?.type === 'compaction'
+  rule(opening?.role === 'user' || compacted, 'the first message is from the user')
   messages.forEach((message, place) => {
     const at = `messages.${place}`
     rule(message.role === 'user' || message.role === 'assistant', `${at}: role`)
@@ -26,6 +30,8 @@ export function brokenRules(body: Loose): string[] {
   checkTools(body, rule)
   checkThinking(body, rule)
   checkText(body, rule)
+  checkOutput(body, rule)
+  checkCitations(body, rule)
   return broken
 }
 
@@ -37,7 +43,8 @@ const thinkingKinds = ['thinking', 'redacted_thinking']
 function checkBlock(block: Loose, role: string, at: string, rule: Rule): void {
   if (role === 'user') {
     rule(userKinds.includes(block.type), `${at}: a user message holds no ${block.type}`)
-    rule(block.citations === undefined, `${at}: text of a user carries no citations`)
+    const cites = block.type === 'text' && block.citations !== undefined
+    rule(!cites, `${at}: text of a user carries no citations`)
   } else {
     const usersOnly = ['tool_result', 'image', 'document'].includes(block.type)
     rule(!usersOnly, `${at}: an assistant message holds no ${block.type}`)
@@ -157,11 +164,17 @@ function checkServerTools(messages: Loose[], rule: Rule): void {
 
 function checkTools(body: Loose, rule: Rule): void {
   const tools: Loose[] = body.tools ?? []
-  const names = tools.map((tool) => tool.name)
+  const servers: string[] = (body.mcp_servers ?? []).map((server: Loose) => server.name)
+  const sets = tools.filter((tool) => tool.type === 'mcp_toolset').map((tool) => tool.mcp_server_name)
+  const paired = sets.length === servers.length && servers.every((name) => sets.includes(name))
+  rule(paired, 'each MCP server has one toolset')
+  const named = tools.filter((tool) => tool.type !== 'mcp_toolset')
+  const names = named.map((tool) => tool.name)
   rule(new Set(names).size === names.length, 'tools: tool names must be unique')
-  for (const tool of tools) {
+  for (const tool of named) {
     rule(/^[a-zA-Z0-9_-]{1,64}$/.test(tool.name), `tools: the name ${tool.name}`)
-    if (!tool.type) rule(tool.input_schema?.type === 'object', 'tools: input_schema.type')
+    rule(!(tool.defer_loading && tool.cache_control), 'a tool that is loaded later takes no cache_control')
+    if (!tool.type) checkInputSchema(tool.input_schema, rule)
   }
   const blocks = body.messages.flatMap(({ content }: Loose) => content.map((block: Loose) => block.type))
   if (blocks.includes('tool_use')) rule(tools.length > 0, 'tools must be there when the history holds calls')
@@ -171,6 +184,35 @@ function checkTools(body: Loose, rule: Rule): void {
   if (choice.type === 'tool') rule(names.includes(choice.name), 'tool_choice names a tool')
   if (choice.type === 'none')
     rule(choice.disable_parallel_tool_use === undefined, 'none takes no disable_parallel_tool_use')
+}
+
+function checkInputSchema(schema: Loose, rule: Rule): void {
+  rule(schema?.type === 'object', 'tools: input_schema.type')
+  for (const keyword of ['anyOf', 'oneOf', 'allOf'])
+    rule(!(keyword in schema), `tools: input_schema does not support ${keyword} at its root`)
+}
+
+/** What the vendor compiles: schemas in its subset, and only so much of them. */
+function checkOutput(body: Loose, rule: Rule): void {
+  const strict = (body.tools ?? []).filter((tool: Loose) => tool.strict)
+  const format = body.output_config?.format
+  const schemas = [...strict.map((tool: Loose) => tool.input_schema), ...(format ? [format.schema] : [])]
+  rule(strict.length <= 20, 'at most 20 strict tools')
+  const checked = schemas.map(brokenSchema)
+  for (const { broken } of checked) rule(broken.length === 0, broken.join('; '))
+  const sum = (numbers: number[]) => numbers.reduce((all, one) => all + one, 0)
+  rule(sum(checked.map(({ optional }) => optional)) <= 24, 'at most 24 optional properties')
+  rule(sum(checked.map(({ unions }) => unions)) <= 16, 'at most 16 unions')
+  if (format) rule(format.type === 'json_schema', 'output_config.format.type')
+}
+
+function checkCitations(body: Loose, rule: Rule): void {
+  const blocks: Loose[] = body.messages.flatMap(({ content }: Loose) =>
+    content.flatMap((block: Loose) => [block, ...(Array.isArray(block.content) ? block.content : [])]),
+  )
+  const cited = blocks.filter(({ type }) => type === 'document').map((block) => !!block.citations?.enabled)
+  rule(new Set(cited).size <= 1, 'citations must be enabled on all or none of the documents')
+  rule(!(cited.includes(true) && body.output_config?.format), 'citations take no output format')
 }
 
 function checkThinking(body: Loose, rule: Rule): void {

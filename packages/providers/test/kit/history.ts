@@ -16,6 +16,7 @@ export const settings: RequestSettings = {
   modelId: 'claude-test-1',
   maxOutputTokens: 32_000,
   promptCache: 'off',
+  warn: () => {},
 }
 export const now = Date.UTC(2026, 0, 1)
 

@@ -200,6 +200,7 @@ export const recordings: readonly Expected[] = [
     parts: [
       ['reasoning', 212, 'Simple educational question', 'just roll with it politely.'],
       ['text', 2, 'Hi'],
+      ['stop_details'],
     ],
     calls: [],
     usage: usage(28, 106, { reasoningTokens: 67 }),
@@ -209,7 +210,7 @@ export const recordings: readonly Expected[] = [
     file: 'refusal-empty.jsonl',
     id: 'msg_01RefusalStreamAbcdefghijk',
     served: 'claude-fable-5',
-    parts: [],
+    parts: [['stop_details']],
     calls: [],
     usage: usage(18, 5),
     stop: ['refused', 'refusal'],
