@@ -18,6 +18,10 @@ export interface CommandContext {
   readonly print: (text: string) => Promise<void>
   /** Writes a line to stderr, where all else goes. */
   readonly say: (line: string) => void
+  /** Writes how far long work is; absent where stderr is no terminal, or JSON is printed. */
+  readonly progress?: (text: string) => void
+  /** Milliseconds since 1970 UTC. */
+  readonly now: () => number
   /** How the user calls this program, for the commands that messages name. */
   readonly programName: string
 }
@@ -27,6 +31,8 @@ export type CommandHost = Pick<NodeJS.Process, 'env' | 'cwd'> & {
   readonly stdin: { readonly isTTY?: boolean }
   readonly stdout: NodeJS.WritableStream & { readonly isTTY?: boolean }
   readonly stderr: NodeJS.WritableStream & { readonly isTTY?: boolean }
+  /** Milliseconds since 1970 UTC. Default: the clock of the machine. */
+  readonly now?: () => number
 }
 
 /** The context of a command in a process. */
@@ -44,6 +50,8 @@ export function processContext(json: boolean, host: CommandHost = process): Comm
       if (!stdout.write(text)) await once(stdout, 'drain')
     },
     say: (line) => void stderr.write(`${line}\n`),
+    ...(stderr.isTTY === true && !json && { progress: (text: string) => void stderr.write(text) }),
+    now: host.now ?? (() => Date.now()),
     programName: programName(env),
   }
 }

@@ -1,17 +1,16 @@
-import { Command, InvalidArgumentError, Option } from 'commander'
+import { Command, Option } from 'commander'
 import type { OutputConfiguration } from 'commander'
 import type { JsonObject } from '@tallystick/core'
+import { addVerb, type Done } from './add-verb.ts'
+import { jsonObject, positiveNumber, wholeNumber } from './given-values.ts'
 import type { CommandContext } from './command-context.ts'
-import type { ExitCode } from './exit-code.ts'
+import { addWatchingVerbs } from './watching-verbs.ts'
 import type { ListOptions } from './verbs/list.ts'
 import { runStatuses } from './view/run-status.ts'
 
 const afterHelp = `
 Exit codes: 0 ok, 1 failed, 2 wrong use, 3 replay diverged, 4 ledger damaged, 5 not found.
 RUN is a run's id, an unambiguous beginning or end of it, or "latest".`
-
-/** Hears how the verb that was called ended. */
-type Done = (code: ExitCode) => void
 
 /** The command line as commander reads it. Each verb is imported when it is used. */
 export function commandTree(context: CommandContext, output: OutputConfiguration, done: Done): Command {
@@ -23,19 +22,12 @@ export function commandTree(context: CommandContext, output: OutputConfiguration
     .exitOverride()
     .configureOutput(output)
   addLookingVerbs(program, context, done)
+  addWatchingVerbs(program, context, done)
   addDecidingVerbs(program, context, done)
   addAnsweringVerbs(program, context, done)
   addDrivingVerbs(program, context, done)
   addKeepingVerbs(program, context, done)
   return program
-}
-
-function addVerb(program: Command, name: string, description: string): Command {
-  return program
-    .command(name)
-    .description(description)
-    .argument('<ledger>', 'file of the ledger')
-    .option('--json', 'print JSON; errors too, on stderr')
 }
 
 function addLookingVerbs(program: Command, context: CommandContext, done: Done): void {
@@ -189,25 +181,4 @@ function addDrivingVerbs(program: Command, context: CommandContext, done: Done):
       const { replay } = await import('./verbs/replay.ts')
       done(await replay(context, { ledger, run, ...options }))
     })
-}
-
-function wholeNumber(text: string): number {
-  if (!/^[1-9]\d*$/.test(text)) throw new InvalidArgumentError('It has to be a whole number from 1.')
-  return Number(text)
-}
-
-function positiveNumber(text: string): number {
-  const value = Number(text)
-  if (!Number.isFinite(value) || value <= 0) throw new InvalidArgumentError('It has to be a number above 0.')
-  return value
-}
-
-function jsonObject(text: string): JsonObject {
-  try {
-    const value: unknown = JSON.parse(text)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as JsonObject
-  } catch {
-    // Not JSON at all: the message below says what it should be.
-  }
-  throw new InvalidArgumentError(`It has to be a JSON object, such as '{"quantity":12}'.`)
 }

@@ -1,5 +1,5 @@
 import type { Ledger, RunId, RunState, RuntimeEvent, Tally } from '@tallystick/core'
-import { childRunIdOf, evolve, RunNotFoundError, tallyOf } from '@tallystick/core'
+import { evolve, RunNotFoundError, tallyOf } from '@tallystick/core'
 
 /** A run, read once from its first event to one of the others. */
 export interface RunReading {
@@ -7,7 +7,7 @@ export interface RunReading {
   readonly tally: Tally
   /** Those that had the conversation, in order: the one that the run was started with, and each that took over. */
   readonly agents: readonly string[]
-  /** The runs that were started to do the work of a call, in order. */
+  /** The runs that do the work of a call, in order; in a fork also those that another run has had do it. */
   readonly children: readonly RunId[]
 }
 
@@ -22,10 +22,7 @@ export async function readRun(ledger: Ledger, runId: RunId, toSeq?: number): Pro
     if (event.type === 'tool_request_ready' || event.type === 'tool_result') halves.push(event)
     if (event.type === 'run_started') agents.push(event.agent)
     if (event.type === 'agent_handed_off') agents.push(event.to)
-    // A fork has what runs of the other have done, and they do not work for it.
-    if (event.type === 'tool_started' && event.child === childRunIdOf(runId, event.toolCallId)) {
-      children.add(event.child)
-    }
+    if (event.type === 'tool_started' && event.child !== undefined) children.add(event.child)
   }
   if (state === undefined) throw new RunNotFoundError(runId)
   return { state, tally: tallyOf(halves), agents, children: [...children] }

@@ -69,7 +69,7 @@ export function list(context: CommandContext, options: ListOptions): Promise<Exi
   })
 }
 
-/** The runs of a session, the last first, each with those that work for it behind it, once it was read. */
+/** The runs of a session, the last first, each with those that work for it behind it, once it was read. A call may have been started without that its run was. */
 async function* runsOfSession(
   ledger: Ledger,
   sessionId: string,

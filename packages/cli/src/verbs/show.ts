@@ -80,7 +80,7 @@ async function workersOf(
 ): Promise<readonly Worker[]> {
   const workers: Worker[] = []
   for (const runId of runIds) {
-    // A call may have been started without that its run was.
+    // A call may have been started without that its run was, and a fork has had none of its own.
     if ((await ledger.head(runId)) === undefined) continue
     const { state } = await readRun(ledger, runId)
     const standing = runStatus(state, { waits: await waitsOf(ledger, state), isOpen })

@@ -12,7 +12,7 @@ const askingOnce = (modelId: string, call: ScriptedReply, answer: string): Retur
       { length: 9 },
       () =>
         ({ messages }: ModelRequest): ScriptedReply =>
-          messages.length === 1 ? call : { text: answer, usage },
+          messages.at(-1)?.role === 'user' ? call : { text: answer, usage },
     ),
     modelId,
   )

@@ -1,0 +1,21 @@
+/** What a person would type, by verb. */
+export const examples: Readonly<Record<string, string>> = {
+  list: 'tallystick list runs.db --status suspended',
+  show: 'tallystick show runs.db latest --at 12',
+  explain: 'tallystick explain runs.db latest 2',
+  tail: 'tallystick tail runs.db latest',
+  stats: 'tallystick stats runs.db --days 30',
+  verify: 'tallystick verify runs.db --checkpoints checkpoints --public-key key.pub',
+  export: 'tallystick export runs.db --run latest > run.jsonl',
+  import: 'tallystick import copy.db run.jsonl',
+  checkpoint: 'tallystick checkpoint runs.db --out checkpoints --key key.pem --origin example.com/agents',
+  regression: 'tallystick regression runs.db latest --out test/refund.spec.ts',
+  approve: `tallystick approve runs.db latest 2_1_1 --by ann --input '{"quantity":12}'`,
+  deny: `tallystick deny runs.db latest 2_1_1 --by ann --reason 'twelve are enough'`,
+  cancel: `tallystick cancel runs.db latest --reason 'the shop is closed'`,
+  raise: 'tallystick raise runs.db latest turnsMax 40 --by ann',
+  settle: `tallystick settle runs.db latest job-7 --result '12 rows'`,
+  resume: 'tallystick resume runs.db latest --yes --by ann',
+  replay: 'tallystick replay runs.db latest',
+  completion: `tallystick completion bash >> ~/.bashrc`,
+}

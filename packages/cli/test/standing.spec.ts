@@ -1,0 +1,128 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import { createRuntime, defineAgent, type Agent } from '@tallystick/core'
+import { scriptedModel, type ScriptedStep } from '@tallystick/core/testing'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { boss } from './kit/office.ts'
+import { openShop } from './kit/shop.ts'
+import { json, tallystickHere } from './kit/tallystick.ts'
+
+const agentOf = (name: string, steps: readonly ScriptedStep[], handoffs: readonly Agent[] = []): Agent =>
+  defineAgent({
+    ...{ name, description: `Is ${name}.`, instructions: '', handoffs },
+    model: scriptedModel(steps, `${name}-model`),
+  })
+
+/** What the command printed, an object a line. */
+const objects = (text: string): readonly unknown[] => text.trimEnd().split('\n').map(json)
+
+describe('list and show', () => {
+  it('say which session a run is of, at which place, and list one session with those that work for its runs', async () => {
+    await using shop = await openShop()
+    const first = await shop.start(agentOf('host', [{ text: 'Hello.' }]), { sessionId: 'chat' })
+    const second = await shop.start(boss(), { sessionId: 'chat' })
+    const other = await shop.start(agentOf('host', [{ text: 'Hello.' }]))
+    const all = await tallystickHere('list', shop.ledgerPath)
+    expect(all.stdout).toMatch(new RegExp(`^${other.runId} +host +1 `, 'm'))
+    const listed = await tallystickHere('list', shop.ledgerPath, '--session', 'chat')
+    expect(listed.stdout.trimEnd().split('\n').slice(1)).toEqual([
+      expect.stringMatching(new RegExp(`^${second.runId} +boss +run 2 of session chat `)),
+      expect.stringMatching(new RegExp(`^└ \\S+ +clerk +works for run ${second.runId} `)),
+      expect.stringMatching(new RegExp(`^${first.runId} +host +run 1 of session chat `)),
+    ])
+    const { stdout } = await tallystickHere('list', shop.ledgerPath, '--session', 'chat', '--json')
+    const parent = { runId: first.runId, seq: first.seq, relation: 'session' }
+    expect(objects(stdout)).toMatchObject([
+      { runId: second.runId, sessionId: 'chat', sessionPlace: 2, parent },
+      { agent: 'clerk', parent: { runId: second.runId, relation: 'child' } },
+      { runId: first.runId, sessionId: 'chat', sessionPlace: 1 },
+    ])
+    const shown = await tallystickHere('show', shop.ledgerPath, second.runId)
+    expect(shown.stdout).toContain(`part of  run 2 of session chat, goes on from run ${first.runId}\n`)
+    expect(await tallystickHere('list', shop.ledgerPath, '--session', 'none')).toEqual({
+      ...{ code: 0, stdout: '' },
+      stderr: 'This ledger holds no runs of session none.\n',
+    })
+  })
+
+  it('name all agents that had the conversation, in order', async () => {
+    await using shop = await openShop()
+    const billing = agentOf('billing', [{ text: 'I am billing.' }])
+    const transfer: ScriptedStep = { toolCalls: [{ name: 'transfer_to_billing', input: { reason: 'x' } }] }
+    const { runId } = await shop.start(agentOf('triage', [transfer], [billing]))
+    expect((await tallystickHere('show', shop.ledgerPath, runId)).stdout).toContain(
+      'agent    triage → billing, model billing-model\n',
+    )
+    const before = await tallystickHere('show', shop.ledgerPath, runId, '--at', '3')
+    expect(before.stdout).toContain('agent    triage, model triage-model\n')
+    const listed = await tallystickHere('list', shop.ledgerPath, '--json')
+    expect(json(listed.stdout)).toMatchObject({ agent: 'billing', agents: ['triage', 'billing'] })
+    expect((await tallystickHere('list', shop.ledgerPath)).stdout).toContain(`${runId}  triage → billing  `)
+  })
+
+  it('say why a run ended, in detail', async () => {
+    await using shop = await openShop()
+    const { runId, detail = '' } = await shop.start(agentOf('host', [{ fail: 'authentication' }]))
+    expect(detail).not.toBe('')
+    const listed = await tallystickHere('list', shop.ledgerPath)
+    expect(listed.stdout).toContain(`done: model_failed (${detail})\n`)
+    for (const words of [['list'], ['show', runId]] as const) {
+      const [verb, ...rest] = words
+      const { stdout } = await tallystickHere(verb, shop.ledgerPath, ...rest, '--json')
+      expect(json(stdout)).toMatchObject({ status: 'done', reason: 'model_failed', detail })
+    }
+  })
+
+  it('list the runs that stand as is asked', async () => {
+    await using shop = await openShop()
+    const done = await shop.start(agentOf('host', [{ text: 'Hello.' }]))
+    const waiting = await shop.start()
+    const idsOf = async (status: string): Promise<readonly unknown[]> => {
+      const { stdout } = await tallystickHere('list', shop.ledgerPath, '--json', '--status', status)
+      return stdout === '' ? [] : objects(stdout).map((run) => (run as { runId: string }).runId)
+    }
+    expect(await idsOf('suspended')).toEqual([waiting.runId])
+    expect(await idsOf('done')).toEqual([done.runId])
+    expect(await idsOf('interrupted')).toEqual([])
+    expect((await tallystickHere('list', shop.ledgerPath, '--status', 'asleep')).code).toBe(2)
+  })
+})
+
+describe('a run of which something was in flight', () => {
+  it('is in flight while a process has the ledger open, and interrupted when none has', async () => {
+    await using shop = await openShop()
+    const ledger = sqliteLedger(shop.ledgerPath)
+    const runtime = createRuntime({ ledger })
+    const run = runtime.run(agentOf('host', [{ text: 'Let me th', hang: true }]), 'Hello.')
+    await new Promise<void>((resolve) => {
+      run.events$.subscribe(({ type }) => type === 'assistant_text_delta' && resolve())
+    })
+    const during = json((await tallystickHere('list', shop.ledgerPath, '--json')).stdout)
+    expect(during).toMatchObject({ status: 'in_flight', detail: 'the model call of turn 1' })
+    await runtime.drain(0)
+    await ledger.close()
+    const { stdout } = await tallystickHere('list', shop.ledgerPath)
+    expect(stdout).toContain(' interrupted in the model call of turn 1\n')
+    expect((await tallystickHere('show', shop.ledgerPath, run.id)).stdout).toContain(
+      'status   interrupted in the model call of turn 1\n',
+    )
+  })
+
+  it('may be in flight for all that is known when its process was killed, until somebody opens the ledger to write', async () => {
+    await using shop = await openShop()
+    const driver = spawn(process.execPath, [
+      fileURLToPath(import.meta.resolve('./kit/hang.ts')),
+      shop.ledgerPath,
+    ])
+    await once(driver.stdout, 'data')
+    driver.kill('SIGKILL')
+    await once(driver, 'close')
+    const standing = async (): Promise<unknown> =>
+      json((await tallystickHere('list', shop.ledgerPath, '--json')).stdout)
+    expect(await standing()).toMatchObject({ status: 'in_flight', lastEventAt: expect.any(String) as string })
+    await sqliteLedger(shop.ledgerPath).close()
+    expect(await standing()).toMatchObject({ status: 'interrupted' })
+  })
+})

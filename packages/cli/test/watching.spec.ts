@@ -1,0 +1,194 @@
+import { readdir } from 'node:fs/promises'
+import { describe, expect, it } from 'vitest'
+import {
+  createRuntime,
+  defineAgent,
+  runIdOfCall,
+  type Agent,
+  type RunResult,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import { manualClock, scriptedModel } from '@tallystick/core/testing'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { boss, officeConfig } from './kit/office.ts'
+import { callOf, openShop, shopAgent, type Shop } from './kit/shop.ts'
+import { json, startTallystick, tallystick, tallystickAt, tallystickHere } from './kit/tallystick.ts'
+
+/** What the command printed, an object a line. */
+const objects = (text: string): readonly unknown[] => text.trimEnd().split('\n').map(json)
+
+/** Drives a run of the shop on in this process, to its end. */
+async function approve(shop: Shop, runId: string, call: string): Promise<void> {
+  const ledger = sqliteLedger(shop.ledgerPath)
+  const run = createRuntime({ ledger, agents: [shopAgent()] }).resume(runId)
+  await run.approve(call, { by: 'ann' })
+  await run.result
+  await ledger.close()
+}
+
+describe.concurrent('tail', { timeout: 60_000 }, () => {
+  it('shows what is there, and then what another process does, until the run is done', async () => {
+    await using shop = await openShop()
+    const waiting = await shop.start()
+    const call = callOf(waiting)
+    const tail = startTallystick('tail', shop.ledgerPath, 'latest')
+    await tail.says(`The run is suspended on pay ${call}.`)
+    await approve(shop, waiting.runId, call)
+    const { code, stdout } = await tail.ending
+    expect(code).toBe(0)
+    const shown = [
+      'I look.',
+      `needs an approval`,
+      `${call} was approved by ann`,
+      'Payment: 5 USD paid',
+      'done:',
+    ]
+    for (const part of shown) expect(stdout.split(part)).toEqual([expect.any(String), expect.any(String)])
+  })
+
+  it('prints each event once for programs, from the one that is asked for', async () => {
+    await using shop = await openShop()
+    const waiting = await shop.start()
+    const tail = startTallystick('tail', shop.ledgerPath, waiting.runId, '--json', '--from', '4')
+    await approve(shop, waiting.runId, callOf(waiting))
+    const { code, stdout, stderr } = await tail.ending
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    const events = objects(stdout) as RuntimeEvent[]
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_, place) => place + 4))
+    expect(events.at(-1)).toMatchObject({ type: 'run_finished', reason: 'answered' })
+    const { stdout: exported } = await tallystickHere('export', shop.ledgerPath)
+    expect(events).toHaveLength(exported.trimEnd().split('\n').length - 3)
+  })
+
+  it('ends where the run is suspended, where that is asked for', async () => {
+    await using shop = await openShop()
+    const waiting = await shop.start()
+    const { code, stdout } = await tallystick('tail', shop.ledgerPath, 'latest', '--json', '--until-rest')
+    expect(code).toBe(0)
+    expect(objects(stdout)).toHaveLength(waiting.seq)
+  })
+
+  it('ends by Ctrl-C, and leaves no file beside the ledger by which it would seem open', async () => {
+    await using shop = await openShop()
+    const waiting = await shop.start()
+    const tail = startTallystick('tail', shop.ledgerPath, 'latest')
+    await tail.says(`suspended on pay ${callOf(waiting)}`)
+    tail.kill('SIGINT')
+    expect((await tail.ending).code).toBe(0)
+    expect(await readdir(shop.folder)).toEqual(['runs.db'])
+  })
+
+  it('says that a call waits for a run, not that somebody settles it', async () => {
+    await using shop = await openShop()
+    const { runId, pendingApprovals } = await shop.start(boss())
+    const [approval] = pendingApprovals
+    const child = runIdOfCall(approval!.toolCallId)
+    const resumed = await tallystick(
+      'resume',
+      shop.ledgerPath,
+      runId,
+      '--yes',
+      '--json',
+      '--config',
+      officeConfig,
+    )
+    expect(resumed.stderr).toContain('All paid.')
+    const { stdout } = await tallystickHere('tail', shop.ledgerPath, runId)
+    expect(stdout).toMatch(new RegExp(`! call_\\w+ waits for run ${child}, whose end it goes on with\n`))
+    expect(stdout + resumed.stderr).not.toContain('is settled later')
+  })
+})
+
+describe('stats', { timeout: 60_000 }, () => {
+  const usage = { inputTokens: 1_000_000, outputTokens: 100_000 }
+  const agentOf = (name: string, steps: Parameters<typeof scriptedModel>[0]): Agent =>
+    defineAgent({ name, instructions: '', model: scriptedModel(steps, `${name}-model`) })
+
+  const dayMs = 24 * 60 * 60 * 1000
+  const now = Date.UTC(2026, 5, 30)
+
+  /** Drives a run with prices, a number of days ago. */
+  async function start(shop: Shop, agent: Agent, daysAgo: number): Promise<RunResult> {
+    const ledger = sqliteLedger(shop.ledgerPath)
+    const clock = manualClock(now - daysAgo * dayMs)
+    const prices = { 'seller-model': { inputUsd: 2, outputUsd: 10 } }
+    const result = await createRuntime({ ledger, prices, host: { clock } }).run(agent, 'Go.').result
+    await ledger.close()
+    return result
+  }
+
+  it('tells what waits, what failed and why, and what the last days cost by agent and model', async () => {
+    await using shop = await openShop()
+    const waiting = await start(shop, shopAgent(), 6)
+    const failed = await start(shop, agentOf('host', [{ fail: 'authentication' }]), 3)
+    await start(shop, agentOf('host', [{ fail: 'authentication' }]), 8)
+    for (const daysAgo of [1, 2, 20])
+      await start(shop, agentOf('seller', [{ text: 'Sold.', usage }]), daysAgo)
+    const { code, stdout } = await tallystickAt(now, 'stats', shop.ledgerPath)
+    expect(code).toBe(0)
+    expect(stdout).toContain('runs: 5 done, 1 suspended\n')
+    expect(stdout).toContain(
+      `suspended:\n  ${waiting.runId}  shopper  2026-06-24T00:00:00.000Z  suspended on pay ${callOf(waiting)}\n`,
+    )
+    expect(stdout).toContain('in flight or interrupted: none\n')
+    expect(stdout).toContain(
+      `ended badly in the last 7 days:\n  ${failed.runId}  host  2026-06-27T00:00:00.000Z  done: model_failed (${failed.detail})\n\n`,
+    )
+    expect(stdout).toMatch(/^ {2}seller +scripted seller-model +2 +2000000 +200000 +\$6\.0000$/m)
+    expect(stdout).toMatch(/^ {2}shopper +scripted scripted-1 +2 +0 +0 +2 calls without a price$/m)
+    expect(stdout).toMatch(/^ {2}all +5 +2000000 +200000 +\$6\.0000 and 3 calls without a price$/m)
+    const month = await tallystickAt(now, 'stats', shop.ledgerPath, '--days', '30', '--json')
+    expect(json(month.stdout)).toMatchObject({
+      ...{ days: 30, since: '2026-05-31T00:00:00.000Z', runs: { done: 5, suspended: 1, interrupted: 0 } },
+      suspended: [{ runId: waiting.runId, agent: 'shopper', status: 'suspended' }],
+      failed: [{ reason: 'model_failed' }, { runId: failed.runId, reason: 'model_failed' }],
+      spending: [
+        { agent: 'seller', model: { modelId: 'seller-model' }, calls: 3, costUsd: 9, unpriced: 0 },
+        { agent: 'host', calls: 2, unpriced: 2 },
+        { agent: 'shopper', calls: 2, unpriced: 2 },
+      ],
+    })
+  })
+
+  it('counts what a run that works for another took once, as its own', async () => {
+    await using shop = await openShop()
+    const { runId } = await shop.start(boss())
+    await tallystick('resume', shop.ledgerPath, runId, '--yes', '--config', officeConfig)
+    const stats = json((await tallystickHere('stats', shop.ledgerPath, '--json')).stdout)
+    expect(stats).toMatchObject({
+      suspended: [],
+      spending: [
+        { agent: 'boss', calls: 2, usage: { inputTokens: 20, outputTokens: 2 } },
+        { agent: 'clerk', calls: 2, usage: { inputTokens: 20, outputTokens: 2 } },
+      ],
+    })
+  })
+
+  it('counts what a fork shares with the other run once, as that one’s', async () => {
+    await using shop = await openShop()
+    const steps = [
+      { toolCalls: [{ name: 'none', input: {} }], usage },
+      { text: 'Sold.', usage },
+      { text: 'Sold.', usage },
+    ]
+    const agent = agentOf('seller', steps)
+    const ledger = sqliteLedger(shop.ledgerPath)
+    const runtime = createRuntime({ ledger, agents: [agent] })
+    const { runId } = await runtime.run(agent, 'Go.').result
+    let atSeq = 0
+    for await (const { type, seq } of ledger.read(runId)) if (type === 'tool_results_injected') atSeq = seq
+    await runtime.fork(runId, { atSeq }).result
+    await ledger.close()
+    const stats = json((await tallystickHere('stats', shop.ledgerPath, '--json')).stdout)
+    expect(stats).toMatchObject({ runs: { done: 2 }, spending: [{ agent: 'seller', calls: 3 }] })
+  })
+
+  it('is a ledger of no runs where there are none', async () => {
+    await using shop = await openShop()
+    await sqliteLedger(shop.ledgerPath).close()
+    const { code, stdout } = await tallystickHere('stats', shop.ledgerPath)
+    expect(code).toBe(0)
+    expect(stdout).toContain('runs: none\n')
+    expect(stdout).toContain('model calls in the last 7 days: none\n')
+  })
+})
