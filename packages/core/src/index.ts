@@ -44,6 +44,7 @@ export {
   type PendingApproval,
   type Tally,
 } from './machine/tally.ts'
+export { forkedEvents, requireForkable, type ForkIdentity } from './machine/fork-events.ts'
 export { childRunIdOf } from './machine/child-run.ts'
 export { summaryDigest, summaryInstructions } from './machine/compaction.ts'
 export { foldedHistory } from './machine/plain-text.ts'

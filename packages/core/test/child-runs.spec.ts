@@ -16,6 +16,7 @@ import {
   scriptedModel,
   settle,
   testTool,
+  type ScriptedReply,
   type ScriptedStep,
 } from '@tallystick/core/testing'
 import { checkedRun, ofType, recorded, stage, type StageOptions } from './stage.ts'

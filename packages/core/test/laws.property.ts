@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import {
   auditAll,
   callsOf,
+  ConfigurationError,
   evolve,
   forkedEvents,
   LawBrokenError,
@@ -96,12 +97,12 @@ describe('the laws, over random programs with failing models, misbehaving tools,
         const altered = events.map((event) =>
           event.type === 'input_received' ? { ...event, message: { ...event.message, parts: [] } } : event,
         )
-        const firstCall = events.findIndex(({ type }) => type === 'model_call_started')
-        const replaced = events
-          .slice(0, firstCall)
-          .some((event) => event.type === 'guardrail_tripped' && event.action !== 'record')
-        const expected = called && !replaced ? 7 : undefined
-        expect([brokenLaw(events), brokenLaw(altered)]).toEqual([undefined, expected])
+        const replaced = events.some(
+          (event) => event.type === 'guardrail_tripped' && event.on === 'input' && event.action !== 'record',
+        )
+        expect(brokenLaw(events)).toBeUndefined()
+        // What a guardrail has replaced, nobody was shown.
+        if (!replaced) expect(brokenLaw(altered)).toBe(called ? 7 : undefined)
       }),
       { numRuns: Math.ceil(numRuns / 3) },
     )
@@ -198,8 +199,9 @@ function isForkable(events: readonly RuntimeEvent[]): boolean {
   try {
     requireForkable(state, 'x', events.length)
     return true
-  } catch {
-    return false
+  } catch (error) {
+    if (error instanceof ConfigurationError) return false
+    throw error
   }
 }
 

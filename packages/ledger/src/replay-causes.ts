@@ -21,6 +21,12 @@ import { toolCause } from './replay-tools.ts'
 
 type Message = Command | Signal
 
+/** What the outside said, and when: milliseconds since 1970 UTC. */
+export interface Cause {
+  readonly message: Command | Signal
+  readonly at: number
+}
+
 /**
  * The commands and signals that the events from `from` on tell of, up to the first event that the machine made by
  * itself; none, when that one is the next. They count as one page: had the machine had anything to say between two of
@@ -31,8 +37,8 @@ export async function causesOf(
   recorded: readonly RuntimeEvent[],
   from: number,
   agent: Agent<unknown>,
-): Promise<readonly Message[]> {
-  const messages: Message[] = []
+): Promise<readonly Cause[]> {
+  const messages: Cause[] = []
   let state = before
   for (let index = from; index < recorded.length;) {
     const event = recorded[index] as RuntimeEvent
@@ -40,7 +46,7 @@ export async function causesOf(
     if (event.type === 'run_resumed' && index > from) break
     const message = await causeOf(state, event, recorded, agent)
     if (message === undefined) break
-    messages.push(message)
+    messages.push({ message, at: event.at })
     const decision = decide(state, message, { at: event.at, random: 0 })
     const facts = 'facts' in decision ? decision.facts.length : 0
     for (const fact of recorded.slice(index, index + Math.max(1, facts))) state = evolve(state, fact)

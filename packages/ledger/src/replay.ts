@@ -8,9 +8,10 @@ import {
   type RunId,
   type RunState,
   type RuntimeEvent,
+  type Stamp,
 } from '@tallystick/core'
 import { differencesOf, type Difference } from './difference.ts'
-import { causesOf } from './replay-causes.ts'
+import { causesOf, type Cause } from './replay-causes.ts'
 import { rulesAsRecorded } from './replay-prices.ts'
 
 /** The first place where a run, driven again, does not do what was recorded. */
@@ -54,10 +55,11 @@ export async function replayRun(
   while (done < recorded.length) {
     const next = recorded[done] as RuntimeEvent
     const agent = agentNamed(state?.agent ?? first.agent)
-    const messages = await causesOf(state, recorded, done, agent)
+    const causes = await causesOf(state, recorded, done, agent)
+    const messages = causes.map(({ message }) => message)
     const page = advance(state, messages, {
       writer: { runId, epoch: next.epoch },
-      stamp: () => ({ at: next.at, random: 0 }),
+      stamp: stampsOf(causes, next.at),
       rulesOf: (name) => rulesAsRecorded(agentNamed(name).rules, recorded, done),
     })
     const divergence = firstDifference(recorded, done, page.events)
@@ -68,6 +70,13 @@ export async function replayRun(
     done = Math.min(done + page.events.length, recorded.length)
   }
   return { runId, events: done }
+}
+
+/** The time of each cause, and for what follows from them that of the last: the machine knows no other. */
+function stampsOf(causes: readonly Cause[], otherwise: number): () => Stamp {
+  let asked = 0
+  const last = causes.at(-1)?.at ?? otherwise
+  return () => ({ at: causes[asked++]?.at ?? last, random: 0 })
 }
 
 /** A fork begins with what another run did, and with its edits: they are given, and all of its first epoch. */

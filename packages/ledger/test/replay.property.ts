@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
+  ConfigurationError,
   evolve,
   forkedEvents,
   memoryLedger,
@@ -19,8 +20,9 @@ function isForkable(events: readonly RuntimeEvent[]): boolean {
   try {
     requireForkable(state, 'x', events.length)
     return true
-  } catch {
-    return false
+  } catch (error) {
+    if (error instanceof ConfigurationError) return false
+    throw error
   }
 }
 

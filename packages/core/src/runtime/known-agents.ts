@@ -59,7 +59,7 @@ export function knownAgents(prices: Prices): KnownAgents {
 }
 
 /** The agents that may come to work in a run of this one: those that it hands over to, and those that work for it. */
-export function neighbours({ handoffs, tools }: Agent<unknown>): readonly Agent<unknown>[] {
+function neighbours({ handoffs, tools }: Agent<unknown>): readonly Agent<unknown>[] {
   return [
     ...handoffs.flatMap(({ agent }) => (agent ? [agent] : [])),
     ...tools.flatMap((tool) => (isAgentTool(tool) ? [tool.agent] : [])),

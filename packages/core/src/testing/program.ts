@@ -9,7 +9,7 @@ import type { World } from './program-tools.ts'
 import { seededRandom } from './seeded-random.ts'
 import { simulate, type Simulated, type Simulation } from './simulate.ts'
 
-export type { CallPlan, GuardrailPlan, Program, Step } from './program-plan.ts'
+export type { CallPlan, Program, Step } from './program-plan.ts'
 export type { World } from './program-tools.ts'
 
 /** How a program went, and what its tools saw of the world. */
