@@ -5,6 +5,12 @@ import type { ExitCode } from './exit-code.ts'
 /** Hears how the verb that was called ended. */
 export type Done = (code: ExitCode) => void
 
+/** What the help of a verb ends with. */
+export function exampleOf(verb: string): string {
+  const example = examples[verb]
+  return example === undefined ? '' : `\nExample:\n  ${example}`
+}
+
 /** Adds a verb that works on a ledger. Its help ends with its example. */
 export function addVerb(program: Command, name: string, description: string): Command {
   return program
@@ -12,5 +18,5 @@ export function addVerb(program: Command, name: string, description: string): Co
     .description(description)
     .argument('<ledger>', 'file of the ledger')
     .option('--json', 'print JSON; errors too, on stderr')
-    .addHelpText('after', () => `\nExample:\n  ${examples[name] ?? ''}`)
+    .addHelpText('after', exampleOf(name))
 }

@@ -1,7 +1,8 @@
-import { Command, Option } from 'commander'
+import { Argument, Command, Option } from 'commander'
 import type { OutputConfiguration } from 'commander'
 import type { JsonObject } from '@tallystick/core'
-import { addVerb, type Done } from './add-verb.ts'
+import { addVerb, exampleOf, type Done } from './add-verb.ts'
+import { shells, type Shell } from './shells.ts'
 import { jsonObject, positiveNumber, wholeNumber } from './given-values.ts'
 import type { CommandContext } from './command-context.ts'
 import { addWatchingVerbs } from './watching-verbs.ts'
@@ -27,7 +28,20 @@ export function commandTree(context: CommandContext, output: OutputConfiguration
   addAnsweringVerbs(program, context, done)
   addDrivingVerbs(program, context, done)
   addKeepingVerbs(program, context, done)
+  addCompletion(program, context)
   return program
+}
+
+function addCompletion(program: Command, { print }: CommandContext): void {
+  program
+    .command('completion')
+    .description('print a script that makes your shell complete this command')
+    .addArgument(new Argument('<shell>', 'your shell').choices(shells))
+    .addHelpText('after', exampleOf('completion'))
+    .action(async (shell: Shell) => {
+      const { completionScript } = await import('./completion.ts')
+      await print(completionScript(program, shell))
+    })
 }
 
 function addLookingVerbs(program: Command, context: CommandContext, done: Done): void {

@@ -17,5 +17,5 @@ export const examples: Readonly<Record<string, string>> = {
   settle: `tallystick settle runs.db latest job-7 --result '12 rows'`,
   resume: 'tallystick resume runs.db latest --yes --by ann',
   replay: 'tallystick replay runs.db latest',
-  completion: `tallystick completion bash >> ~/.bashrc`,
+  completion: 'source <(tallystick completion bash)',
 }

@@ -1,11 +1,13 @@
 import type { RunId } from '@tallystick/core'
 import { exportEvents } from '@tallystick/ledger'
 import type { CommandContext } from '../command-context.ts'
+import { countEvents } from '../count-events.ts'
 import type { ExitCode } from '../exit-code.ts'
 import { exitCodes } from '../exit-code.ts'
 import { findRun } from '../find-run.ts'
 import { withLedger } from '../open-ledger.ts'
 import { readEachRun, runsFromTheFirst } from '../read-each-run.ts'
+import { withProgress } from '../view/progress.ts'
 
 /** What `export` was given. */
 export interface ExportOptions {
@@ -19,16 +21,25 @@ export interface ExportOptions {
  * in that order. Damage in one run keeps no other from being exported.
  */
 export function exportLedger(
-  context: CommandContext,
+  given: CommandContext,
   { ledger: ledgerPath, run }: ExportOptions,
 ): Promise<ExitCode> {
-  const place = { programName: context.programName, ledgerPath }
+  const place = { programName: given.programName, ledgerPath }
   return withLedger(ledgerPath, 'read', async (ledger) => {
-    const read = async (runId: RunId): Promise<void> => {
-      for await (const line of exportEvents(ledger, runId)) await context.print(`${line}\n`)
-    }
-    if (run === undefined) return await readEachRun(context, ledger, { read, runs: runsFromTheFirst(ledger) })
-    await read(await findRun(ledger, run, place))
-    return exitCodes.ok
+    const one = run === undefined ? undefined : await findRun(ledger, run, place)
+    const countAll = async (): Promise<number> =>
+      one === undefined ? await countEvents(ledger) : ((await ledger.head(one))?.seq ?? 0)
+    return await withProgress(given, countAll, async ({ add, context }) => {
+      const read = async (runId: RunId): Promise<void> => {
+        for await (const line of exportEvents(ledger, runId)) {
+          await context.print(`${line}\n`)
+          add(1)
+        }
+      }
+      if (one === undefined)
+        return await readEachRun(context, ledger, { read, runs: runsFromTheFirst(ledger) })
+      await read(one)
+      return exitCodes.ok
+    })
   })
 }

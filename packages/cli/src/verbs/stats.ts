@@ -4,7 +4,7 @@ import type { ExitCode } from '../exit-code.ts'
 import { isOpenSomewhere, withLedger } from '../open-ledger.ts'
 import { readEachRun } from '../read-each-run.ts'
 import { StatsOfRuns, type AgentSpending, type NotedRun, type Stats } from '../stats-of-runs.ts'
-import { progressOf } from '../view/progress.ts'
+import { withProgress } from '../view/progress.ts'
 import { counted } from '../view/run-ending.ts'
 import { runStatuses, statusText } from '../view/run-status.ts'
 import { table } from '../view/table.ts'
@@ -28,12 +28,15 @@ export function stats(
   const since = context.now() - days * dayMs
   const gathered = new StatsOfRuns(since, isOpenSomewhere(ledgerPath))
   return withLedger(ledgerPath, 'read', async (ledger) => {
-    const progress = await progressOf(context, 'event', () => countEvents(ledger))
-    const exitCode = await readEachRun(context, ledger, {
-      read: async (runId) => progress.add(await gathered.read(ledger, runId)),
-      unreadable: async () => gathered.unreadable(),
-    })
-    progress.clear()
+    const exitCode = await withProgress(
+      context,
+      () => countEvents(ledger),
+      (progress) =>
+        readEachRun(progress.context, ledger, {
+          read: async (runId) => progress.add(await gathered.read(ledger, runId)),
+          unreadable: async () => gathered.unreadable(),
+        }),
+    )
     const found = gathered.stats
     await context.print(
       context.json ? `${JSON.stringify(dataOf(found, { days, since }))}\n` : textOf(found, days),

@@ -1,3 +1,4 @@
+import type { Ledger } from '@tallystick/core'
 import type {
   CheckpointFault,
   CheckpointsVerdict,
@@ -8,11 +9,13 @@ import type {
 import { verifyCheckpoints, verifyLedger } from '@tallystick/ledger'
 import type { CommandContext } from '../command-context.ts'
 import { commandLine } from '../command-context.ts'
+import { countEvents } from '../count-events.ts'
 import type { ExitCode } from '../exit-code.ts'
 import { CommandError, exitCodes } from '../exit-code.ts'
 import { withLedger } from '../open-ledger.ts'
 import { readGiven } from '../read-given.ts'
 import type { Paint } from '../view/paint.ts'
+import { withProgress, type Progress } from '../view/progress.ts'
 import { counted } from '../view/run-ending.ts'
 
 /** What `verify` was given. */
@@ -34,11 +37,11 @@ export function verify(context: CommandContext, options: VerifyOptions): Promise
   const { ledger: ledgerPath } = options
   const signed = checkpointsOf(options)
   return withLedger(ledgerPath, 'read', async (ledger) => {
-    let sound = true
-    for await (const verdict of verifyLedger(ledger)) {
-      sound &&= verdict.ok
-      await print(`${json ? JSON.stringify(verdict) : verdictText(verdict, paint)}\n`)
-    }
+    let sound = await withProgress(
+      context,
+      () => countEvents(ledger),
+      (progress) => verifyRuns(progress, ledger),
+    )
     if (signed) {
       const verdict = await verifyCheckpoints(ledger, signed)
       sound &&= verdict.ok
@@ -53,6 +56,18 @@ export function verify(context: CommandContext, options: VerifyOptions): Promise
     }
     return exitCodes.damaged
   })
+}
+
+/** Prints a verdict of each run and one of the whole; answers whether all is as it was written. */
+async function verifyRuns({ context, add }: Progress, ledger: Ledger): Promise<boolean> {
+  const { json, paint, print } = context
+  let sound = true
+  for await (const verdict of verifyLedger(ledger)) {
+    sound &&= verdict.ok
+    await print(`${json ? JSON.stringify(verdict) : verdictText(verdict, paint)}\n`)
+    if (verdict.scope === 'run') add(verdict.events)
+  }
+  return sound
 }
 
 function checkpointsOf({

@@ -1,0 +1,184 @@
+import type { Command, Option } from 'commander'
+import type { Shell } from './shells.ts'
+
+/** A script that makes a shell complete the verbs, options and files of a command line. */
+export function completionScript(program: Command, shell: Shell): string {
+  const verbs = program.commands.map(verbOf)
+  switch (shell) {
+    case 'bash':
+      return bashScript(program.name(), verbs)
+    case 'zsh':
+      return zshScript(program.name(), verbs)
+    case 'fish':
+      return fishScript(program.name(), verbs)
+  }
+}
+
+/** What may stand at a place: one of some words, a file, or what nobody can guess. */
+interface Place {
+  readonly name: string
+  readonly choices: readonly string[]
+  readonly isFile: boolean
+}
+
+interface VerbOption {
+  readonly flag: string
+  readonly description: string
+  /** Its value, where it takes one. */
+  readonly value?: Place
+}
+
+interface Verb {
+  readonly name: string
+  readonly description: string
+  readonly options: readonly VerbOption[]
+  readonly places: readonly Place[]
+}
+
+function verbOf(command: Command): Verb {
+  return {
+    name: command.name(),
+    description: command.description(),
+    options: command.options.map(optionOf),
+    places: command.registeredArguments.map((argument) => placeOf(argument.name(), argument.argChoices)),
+  }
+}
+
+function optionOf({ long, short, description, flags, required, optional, argChoices }: Option): VerbOption {
+  const placeholder = /[<[]([\w-]+)/.exec(flags)?.[1] ?? ''
+  const flag = long ?? short ?? ''
+  return required || optional
+    ? { flag, description, value: placeOf(placeholder, argChoices) }
+    : { flag, description }
+}
+
+function placeOf(name: string, choices: readonly string[] = []): Place {
+  const known = choices.length === 0 && name === 'run' ? ['latest'] : choices
+  return { name, choices: known, isFile: name === 'ledger' || name === 'file' }
+}
+
+function bashScript(program: string, verbs: readonly Verb[]): string {
+  const values = verbs.flatMap(({ name, options }) =>
+    options.flatMap(({ flag, value }) =>
+      value ? [`    '${name} ${flag}') ${bashReply(value)} return ;;\n`] : [],
+    ),
+  )
+  const places = verbs.flatMap(({ name, places }) =>
+    places.map((place, index) => `    '${name} ${index + 1}') ${bashReply(place)} ;;\n`),
+  )
+  const flags = verbs.map(
+    ({ name, options }) => `      ${name}) ${bashWords(options.map(({ flag }) => flag))} ;;\n`,
+  )
+  const withValue = verbs.flatMap(({ options }) =>
+    options.flatMap(({ flag, value }) => (value ? [flag] : [])),
+  )
+  return `# ${program}: completion for bash
+_${program}() {
+  local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]} verb=\${COMP_WORDS[1]} place=1 at IFS=$'\\n'
+  COMPREPLY=()
+  if [[ $COMP_CWORD -eq 1 ]]; then
+    ${bashWords(verbs.map(({ name }) => name))}
+    return
+  fi
+  case "$verb $prev" in
+${values.join('')}  esac
+  if [[ $cur == -* ]]; then
+    case $verb in
+${flags.join('')}    esac
+    return
+  fi
+  for ((at = 2; at < COMP_CWORD; at++)); do
+    case \${COMP_WORDS[at]} in
+      ${[...new Set(withValue)].join('|')}) ((at++)) ;;
+      -*) ;;
+      *) ((place++)) ;;
+    esac
+  done
+  case "$verb $place" in
+${places.join('')}  esac
+}
+complete -o filenames -F _${program} ${program}
+`
+}
+
+function bashReply({ choices, isFile }: Place): string {
+  if (isFile) return 'COMPREPLY=($(compgen -f -- "$cur"));'
+  return choices.length === 0 ? '' : `${bashWords(choices)};`
+}
+
+/** Lines, since names of files have spaces. */
+function bashWords(words: readonly string[]): string {
+  return `COMPREPLY=($(compgen -W $'${words.join(String.raw`\n`)}' -- "$cur"))`
+}
+
+function zshScript(program: string, verbs: readonly Verb[]): string {
+  const described = verbs.map(({ name, description }) => `    ${quoted(`${name}:${zshText(description)}`)}\n`)
+  const cases = verbs.map(({ name, options, places }) => {
+    const specs = [
+      ...options.map(({ flag, description, value }) =>
+        quoted(`${flag}[${zshText(description)}]${value ? zshPlace(value) : ''}`),
+      ),
+      ...places.map((place, index) => quoted(`${index + 1}${zshPlace(place)}`)),
+    ]
+    return `    ${name}) _arguments ${specs.join(' ')} ;;\n`
+  })
+  return `#compdef ${program}
+_${program}() {
+  local -a verbs
+  verbs=(
+${described.join('')}  )
+  if (( CURRENT == 2 )); then
+    _describe verb verbs
+    return
+  fi
+  local verb=$words[2]
+  shift words
+  (( CURRENT-- ))
+  case $verb in
+${cases.join('')}  esac
+}
+compdef _${program} ${program}
+`
+}
+
+function zshPlace({ name, choices, isFile }: Place): string {
+  if (isFile) return `:${name}:_files`
+  return choices.length === 0 ? `:${name}: ` : `:${name}:(${choices.join(' ')})`
+}
+
+/** Brackets and colons mean something in a specification. */
+function zshText(text: string): string {
+  return text.replaceAll(/[[\]:\\]/g, String.raw`\$&`)
+}
+
+function fishScript(program: string, verbs: readonly Verb[]): string {
+  const lines = [
+    `# ${program}: completion for fish`,
+    `complete -c ${program} -f`,
+    ...verbs.flatMap(({ name, description, options, places }) => {
+      const seen = quoted(`__fish_seen_subcommand_from ${name}`)
+      return [
+        `complete -c ${program} -n __fish_use_subcommand -a ${name} -d ${quoted(description)}`,
+        ...options.map(
+          ({ flag, description: what, value }) =>
+            `complete -c ${program} -n ${seen} -l ${flag.replace(/^--/, '')}${value ? fishValue(value) : ''} -d ${quoted(what)}`,
+        ),
+        ...(places.some(({ isFile }) => isFile) ? [`complete -c ${program} -n ${seen} -F`] : []),
+        ...places
+          .filter(({ choices }) => choices.length > 0)
+          .map(({ choices }) => `complete -c ${program} -n ${seen} -a ${quoted(choices.join(' '))}`),
+      ]
+    }),
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+function fishValue({ choices, isFile }: Place): string {
+  if (isFile) return ' -r -F'
+  return choices.length === 0 ? ' -x' : ` -x -a ${quoted(choices.join(' '))}`
+}
+
+/** A word that no shell looks into; zsh and fish take the same. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`
+}

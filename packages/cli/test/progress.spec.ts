@@ -1,0 +1,27 @@
+import { describe, expect, it } from 'vitest'
+import { openShop } from './kit/shop.ts'
+import { tallystickHere, tallystickOnTerminal } from './kit/tallystick.ts'
+
+describe('long work', () => {
+  it('says how far it is where stderr is a terminal, on a line that is gone at the end', async () => {
+    await using shop = await openShop()
+    const [older, newer] = [await shop.start(), await shop.start()]
+    const all = older.seq + newer.seq
+    for (const verb of ['verify', 'export', 'stats']) {
+      const { code, stderr } = await tallystickOnTerminal(verb, shop.ledgerPath)
+      expect(code).toBe(0)
+      expect(stderr).toContain(`\r\u001B[K${newer.seq} of ${all} events`)
+      expect(stderr).toContain(`\r\u001B[K${all} of ${all} events`)
+      expect(stderr.endsWith('\r\u001B[K')).toBe(true)
+    }
+  })
+
+  it('says nothing of it elsewhere, nor to programs', async () => {
+    await using shop = await openShop()
+    await shop.start()
+    for (const verb of ['verify', 'export', 'stats']) {
+      expect((await tallystickHere(verb, shop.ledgerPath)).stderr).toBe('')
+      expect((await tallystickOnTerminal(verb, shop.ledgerPath, '--json')).stderr).toBe('')
+    }
+  })
+})
