@@ -57,6 +57,7 @@ describe('completion', () => {
     expect(stderr).toContain('Allowed choices are bash, zsh, fish')
   })
 
+  // Not every machine has this shell.
   describe.skipIf(!isThere('bash'))('in bash', () => {
     const complete = (...words: readonly string[]): readonly string[] =>
       run(
@@ -78,6 +79,7 @@ describe('completion', () => {
     })
   })
 
+  // Not every machine has this shell.
   describe.skipIf(!isThere('fish'))('in fish', () => {
     const complete = (line: string): readonly string[] =>
       run('fish', `source ./tallystick.fish; complete -C '${line}'`).map(
@@ -94,6 +96,7 @@ describe('completion', () => {
     })
   })
 
+  // Not every machine has this shell.
   describe.skipIf(!isThere('zsh'))('in zsh', () => {
     /** What Tab makes of lines in a terminal: a key behind it has zsh print what stands on its line then. */
     const complete = (...lines: readonly string[]): readonly string[] =>
