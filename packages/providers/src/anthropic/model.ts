@@ -83,7 +83,7 @@ function startCall(call: Call): () => void {
   const watch = watchSilence(context.clock, options.responseTimeoutMs ?? 300_000, (limitMs) => {
     subscriber.error(silentReply(limitMs, facts.requestId))
   })
-  const outcome = { finished: false }
+  const outcome = { finished: false, observed: false }
   void pump(call, { abort, facts, watch, outcome })
   return () => {
     watch.stop()
@@ -95,7 +95,8 @@ interface Line {
   readonly abort: AbortController
   readonly facts: ResponseFacts
   readonly watch: SilenceWatch
-  readonly outcome: { finished: boolean }
+  /** `observed`: the bytes are watched, which says more than the events. */
+  readonly outcome: { finished: boolean; observed: boolean }
 }
 
 /** Carries the wire's events to the subscriber, until one of the two has had enough. Never rejects. */
@@ -111,7 +112,7 @@ async function pump(call: Call, line: Line): Promise<void> {
     let heard = false
     for await (const event of events) {
       heard = true
-      watch.heard()
+      if (!outcome.observed) watch.heard()
       // What follows the end is only waited for: a connection that is read to its end can be used again.
       if (outcome.finished) continue
       if (subscriber.closed) return
@@ -147,7 +148,7 @@ function idleTimeoutOf(options: AnthropicOptions): number {
 function callOptions(
   options: AnthropicOptions,
   betas: readonly string[],
-  { abort, facts, watch }: Line,
+  { abort, facts, watch, outcome }: Line,
 ): AnthropicCallOptions {
   const observe: AnthropicMiddleware = async (request, next) => {
     const response = await next(request)
@@ -155,7 +156,9 @@ function callOptions(
     // Bedrock has a name of its own for it.
     facts.requestId = headers.get('request-id') ?? headers.get('x-amzn-requestid') ?? undefined
     facts.contentType = headers.get('content-type') ?? undefined
-    return observedResponse(response, () => watch.heard())
+    const observed = observedResponse(response, () => watch.heard())
+    outcome.observed = observed !== response
+    return observed
   }
   return {
     signal: abort.signal,

@@ -28,7 +28,7 @@ export interface OllamaCall {
 
 /** The lines of a reply, and the way to leave its connection to the next call. */
 export interface OllamaReply extends Pick<LineBody, 'take' | 'drain'> {
-  /** Goes on with each line, which `take` then gives. Ends behind the last one, and throws what ends the reply. */
+  /** Goes on whenever lines came, which `take` then gives. Ends behind the last one, and throws what ends the reply. */
   readonly steps: AsyncIterable<unknown>
 }
 

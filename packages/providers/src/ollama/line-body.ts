@@ -4,15 +4,16 @@ import type { WireLine } from './wire.ts'
 
 /** A body that was read line by line on its way to the official client. */
 export interface LineBody {
-  /** What the client gets: for each line a token, `{}`, and for the last one `{"done":true}`. */
+  /** What the client gets: a token, `{}`, for the lines that came together, and `{"done":true}` where the last is among them. */
   readonly tokens: ReadableStream<Uint8Array>
-  /** The line that the client's latest token stands for. */
-  readonly take: () => WireLine | undefined
+  /** The lines that the client's tokens so far stand for, each once. */
+  readonly take: () => readonly WireLine[]
   /** Reads what is left, for the sake of the connection. Rejects when that breaks. */
   readonly drain: () => Promise<void>
 }
 
 const lineFeed = 0x0a
+const lastToken = '{"done":true}\n'
 
 /**
  * Reads the lines of a body before the official client does, which writes those that it cannot read to the console, goes
@@ -23,21 +24,21 @@ const lineFeed = 0x0a
 export function lineBody(source: ReadableStream<Uint8Array>, onBytes: () => void): LineBody {
   const reader = source.getReader()
   const [decoder, encoder] = [new TextDecoder(), new TextEncoder()]
-  const lines: WireLine[] = []
+  let lines: WireLine[] = []
   let rest: Uint8Array = new Uint8Array()
   let failure: Error | undefined
-  /** Keeps the lines that may pass, and answers their tokens; the first that may not becomes the failure. */
-  const tokensOf = (whole: Uint8Array): string => {
-    let tokens = ''
+  /** Keeps the lines that may pass, and answers their token; the first that may not becomes the failure. */
+  const tokenOf = (whole: Uint8Array): string => {
+    let token = ''
     for (const text of decoder.decode(whole).split('\n')) {
-      if (text.trim() === '') continue
       const line = parsed(text)
+      if (line === undefined && text.trim() === '') continue
       failure = faultIn(line)
       if (failure !== undefined) break
       lines.push(line as WireLine)
-      tokens += (line as WireLine).done === true ? '{"done":true}\n' : '{}\n'
+      if (token !== lastToken) token = (line as WireLine).done === true ? lastToken : '{}\n'
     }
-    return tokens
+    return token
   }
   const throwFailure = (): void => {
     if (failure !== undefined) throw failure
@@ -53,7 +54,7 @@ export function lineBody(source: ReadableStream<Uint8Array>, onBytes: () => void
           const bytes = joined(rest, value)
           const end = done ? wholeLength(bytes, decoder) : bytes.lastIndexOf(lineFeed) + 1
           rest = bytes.subarray(end)
-          const text = tokensOf(bytes.subarray(0, end))
+          const text = tokenOf(bytes.subarray(0, end))
           if (text !== '') controller.enqueue(encoder.encode(text))
           if (done) throwFailure()
           if (done) return controller.close()
@@ -64,7 +65,12 @@ export function lineBody(source: ReadableStream<Uint8Array>, onBytes: () => void
     },
     { highWaterMark: 0 },
   )
-  return { tokens, take: () => lines.shift(), drain: () => drained(reader) }
+  const take = (): readonly WireLine[] => {
+    const taken = lines
+    lines = []
+    return taken
+  }
+  return { tokens, take, drain: () => drained(reader) }
 }
 
 async function drained(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {

@@ -147,9 +147,10 @@ async function pump({ options, render, request, context, subscriber }: Call, lin
     })
     watch.allow(options.idleTimeoutMs ?? 120_000)
     for await (const _ of steps) {
-      const line = take()
-      if (subscriber.closed || line === undefined) return
-      readLine(reply, line, emit)
+      for (const line of take()) {
+        if (subscriber.closed) return
+        readLine(reply, line, emit)
+      }
       if (!reply.finished || subscriber.closed) continue
       outcome.finished = true
       subscriber.complete()

@@ -88,7 +88,8 @@ function isRepeated(reply: Reply, { sequence_number: number }: WireEvent): boole
     if (number < sequence.last && !sequence.counts) reply.sequence = undefined
     return sequence.counts
   }
-  reply.sequence = { last: number, counts: true }
+  sequence.last = number
+  sequence.counts = true
   return false
 }
 

@@ -1,0 +1,15 @@
+// Runs the benchmark of a package: `pnpm bench providers`, and whatever else it takes behind its name.
+import { spawnSync } from 'node:child_process'
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+
+const packages = join(import.meta.dirname, '../packages')
+const scriptOf = (name: string): string => join(packages, name, 'bench/main.ts')
+const known = readdirSync(packages).filter((name) => existsSync(scriptOf(name)))
+const [name = '', ...rest] = process.argv.slice(2)
+if (known.includes(name)) {
+  process.exitCode = spawnSync(process.execPath, [scriptOf(name), ...rest], { stdio: 'inherit' }).status ?? 1
+} else {
+  console.error(`Which benchmark? One of: ${known.join(', ')}.`)
+  process.exitCode = 2
+}
