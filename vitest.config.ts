@@ -1,3 +1,5 @@
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { configDefaults, defineConfig } from 'vitest/config'
 
 /** Tests that need a Postgres server, which is started before the first and ended after the last of them. */
@@ -10,6 +12,8 @@ export default defineConfig({
     // Only a hang takes this long: no test is judged by how busy its machine is.
     testTimeout: 90_000,
     hookTimeout: 90_000,
+    // Processes that tests start load the same sources again and again: Node compiles them once.
+    env: { NODE_COMPILE_CACHE: join(tmpdir(), 'tallystick-compile-cache') },
     projects: [
       {
         extends: true,
