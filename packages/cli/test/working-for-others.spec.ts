@@ -1,8 +1,10 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import type { RunId, RunResult } from '@tallystick/core'
-import { boss, officeConfig } from './kit/office.ts'
+import { agentTool, createRuntime, type RunId, type RunResult } from '@tallystick/core'
+import { scriptedModel } from '@tallystick/core/testing'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { banker, boss, clerk, officeConfig, owner } from './kit/office.ts'
 import { openShop, type Shop } from './kit/shop.ts'
 import { json, tallystick, tallystickHere } from './kit/tallystick.ts'
 
@@ -82,6 +84,43 @@ describe.concurrent('a call of a run that works for another', { timeout: 60_000 
   })
 })
 
+describe.concurrent(
+  'a call that goes on outside, of a run that works for another',
+  { timeout: 60_000 },
+  () => {
+    it('is settled by the command that resume prints, under either name, and the whole goes on', async () => {
+      await using shop = await openShop()
+      const { runId: parent, deferredCalls } = await shop.start(banker())
+      const [deferred] = deferredCalls
+      const { runId: child, toolCallId: call } = deferred!
+      const waiting = await tallystick('resume', shop.ledgerPath, parent, ...config)
+      expect(waiting.stdout).toContain(
+        `until transfer, which goes on outside as transfer-7, has come to an end, which run ${child} asks for:\n` +
+          `  tallystick settle ${shop.ledgerPath} ${child} ${call} --result 'what it came to'\n`,
+      )
+      expect(waiting.stdout).not.toContain('settle later')
+      expect((await tallystickHere('show', shop.ledgerPath, parent)).stdout).toContain(
+        `waiting  transfer ${call} goes on outside as transfer-7, in run ${child}\n`,
+      )
+      const settled = await tallystickHere(
+        'settle',
+        shop.ledgerPath,
+        parent,
+        'transfer-7',
+        '--result',
+        'ok',
+        '--json',
+      )
+      expect(json(settled.stdout)).toMatchObject({
+        ...{ runId: child, added: true, command: { type: 'settle', toolCallId: call } },
+        next: `tallystick resume ${shop.ledgerPath} ${parent}`,
+      })
+      const done = await tallystick('resume', shop.ledgerPath, parent, '--json', ...config)
+      expect(json(done.stdout)).toMatchObject({ status: 'done', text: 'It is there.' })
+    })
+  },
+)
+
 describe.concurrent('resume of a run that works for another', { timeout: 60_000 }, () => {
   it('takes that one further behind it, and closes the ledger when both rest', async () => {
     await using shop = await openShop()
@@ -115,10 +154,57 @@ describe.concurrent('resume of a run that works for another', { timeout: 60_000 
     const resumed = await tallystick('resume', shop.ledgerPath, child, '--yes', '--config', clerkOnly)
     expect(resumed.code).toBe(0)
     expect(resumed.stderr).toBe(
-      `It worked for run ${parent}, which was told. Where no process drives that one, this does:\n` +
+      `It worked for run ${parent}, which goes on with its result. Where no process drives that one, this does:\n` +
         `  tallystick resume ${shop.ledgerPath} ${parent}\n`,
     )
     const later = await tallystick('resume', shop.ledgerPath, parent, '--json', ...config)
+    expect(json(later.stdout)).toMatchObject({ status: 'done', text: 'All paid.' })
+  })
+
+  it('takes as many further as work for each other', async () => {
+    await using shop = await openShop()
+    const { runId: top, pendingApprovals } = await shop.start(owner())
+    const child = pendingApprovals[0]!.runId
+    const listed = await tallystickHere('list', shop.ledgerPath)
+    expect(listed.stdout).toMatch(
+      new RegExp(
+        `^${top} +owner [^\\n]*\\n└ (\\S+) +boss +works for run ${top} [^\\n]*\\n {2}└ ${child} +clerk +works for run \\1 `,
+        'm',
+      ),
+    )
+    const resumed = await tallystick('resume', shop.ledgerPath, child, '--yes', '--json', ...config)
+    expect(resumed.stderr).not.toMatch(/error|threw/)
+    expect(json(resumed.stdout)).toMatchObject({
+      ...{ agent: 'clerk', text: 'Paid.' },
+      worksFor: {
+        agent: 'boss',
+        text: 'All paid.',
+        worksFor: { runId: top, agent: 'owner', text: 'All well.' },
+      },
+    })
+  })
+
+  it('says what takes the other further where that one was interrupted', async () => {
+    await using shop = await openShop()
+    const ledger = sqliteLedger(shop.ledgerPath)
+    const { promise: asked, resolve: ask } = Promise.withResolvers<void>()
+    const hanging = scriptedModel([() => (ask(), { text: 'Let me th', hang: true })], 'clerk-model')
+    const runtime = createRuntime({ ledger })
+    const run = runtime.run({ ...boss(), tools: [agentTool({ ...clerk(), model: hanging })] }, 'Go.')
+    const child = new Promise<RunId>((resolve) => {
+      run.events$.subscribe((event) => event.type === 'tool_started' && resolve(event.child!))
+    })
+    await asked
+    await runtime.drain(0)
+    await ledger.close()
+    const listed = await tallystickHere('list', shop.ledgerPath)
+    expect(listed.stdout).toMatch(
+      / interrupted in clerk call_\w+\n└ .* interrupted in the model call of turn 1\n/,
+    )
+    const resumed = await tallystick('resume', shop.ledgerPath, await child, '--yes', ...config)
+    expect(resumed.code).toBe(0)
+    expect(resumed.stderr).toContain(`  tallystick resume ${shop.ledgerPath} ${run.id}\n`)
+    const later = await tallystick('resume', shop.ledgerPath, run.id, '--json', ...config)
     expect(json(later.stdout)).toMatchObject({ status: 'done', text: 'All paid.' })
   })
 

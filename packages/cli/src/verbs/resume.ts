@@ -104,7 +104,9 @@ class DrivenRuns {
 
   #sayNext({ runId }: RunState): void {
     const { programName, say } = this.#context
-    say(`It worked for run ${runId}, which was told. Where no process drives that one, this does:`)
+    say(
+      `It worked for run ${runId}, which goes on with its result. Where no process drives that one, this does:`,
+    )
     say(`  ${commandLine(programName, 'resume', this.#options.ledger, runId)}`)
   }
 }

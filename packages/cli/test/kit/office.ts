@@ -28,6 +28,53 @@ export function clerk(): Agent {
   })
 }
 
+/** Hands a transfer to the bank, which says later what became of it. */
+export function teller(): Agent {
+  const transfer = testTool({
+    name: 'transfer',
+    effect: 'write',
+    run: (_call, report) => {
+      report.defer('transfer-7')
+      return ''
+    },
+  })
+  return defineAgent({
+    ...{ name: 'teller', description: 'Transfers.', instructions: '' },
+    model: askingOnce(
+      'teller-model',
+      { toolCalls: [{ name: 'transfer', input: {} }], usage },
+      'Transferred.',
+    ),
+    tools: [transfer],
+  })
+}
+
+/** Has the boss do it, in a run of its own. */
+export function owner(): Agent {
+  return defineAgent({
+    ...{ name: 'owner', instructions: '' },
+    model: askingOnce(
+      'owner-model',
+      { toolCalls: [{ name: 'boss', input: { task: 'Pay.' } }], usage },
+      'All well.',
+    ),
+    tools: [agentTool({ ...boss(), description: 'Has others pay.' })],
+  })
+}
+
+/** Has the teller transfer, in a run of its own. */
+export function banker(): Agent {
+  return defineAgent({
+    ...{ name: 'banker', instructions: '' },
+    model: askingOnce(
+      'banker-model',
+      { toolCalls: [{ name: 'teller', input: { task: 'Go.' } }], usage },
+      'It is there.',
+    ),
+    tools: [agentTool(teller())],
+  })
+}
+
 /** Has the clerk pay, in a run of its own. */
 export function boss(): Agent {
   return defineAgent({
