@@ -39,6 +39,23 @@ function twoProcesses(options: {
 }
 
 describe('resume', () => {
+  it('stops at an event that a newer release wrote, takes nothing over, and loses nothing', async () => {
+    const { start, settle, ledger, eventsOf } = stage({ steps: [payStep], tools: [payTool()] })
+    const run = start()
+    await settle(run.result)
+    const events = await eventsOf(run)
+    const dreamt = {
+      ...events.at(-1)!,
+      seq: events.length + 1,
+      type: 'tool_dreamt',
+    } as unknown as RuntimeEvent
+    const { epoch } = (await ledger.head(run.id))!
+    await ledger.append(run.id, { expectedSeq: events.length, epoch }, [dreamt], { durability: 'barrier' })
+    const other = createRuntime({ ledger, agents: [stage({ tools: [payTool()] }).agent] })
+    await expect(settle(other.resume(run.id).result)).rejects.toMatchObject({ code: 'unknown_event' })
+    expect(await ledger.head(run.id)).toEqual({ seq: events.length + 1, epoch })
+  })
+
   it('only reads a run that is done, and raises nobody’s epoch', async () => {
     const { play, runtime, ledger, settle, eventsOf } = stage()
     const { runId } = await play()

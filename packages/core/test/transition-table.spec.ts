@@ -10,6 +10,7 @@ import {
   toolCallIdOf,
   transitionDiagram,
   transitionTable,
+  UnknownEventError,
   type Call,
   type EventType,
   type Fact,
@@ -207,7 +208,7 @@ describe('the transition table', () => {
       ...fitting(states[0]!, 'cancel_requested')[0]!,
       type: 'constructor',
     } as unknown as RuntimeEvent
-    expect(() => evolve(states[0], event)).toThrow(IllegalTransitionError)
+    expect(() => evolve(states[0], event)).toThrow(UnknownEventError)
   })
 
   it('is drawn as a diagram of the ways between phases', () => {

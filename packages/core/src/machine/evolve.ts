@@ -13,6 +13,7 @@ import { guardrailsOn } from './due-checks.ts'
 import { emptyHistory } from './history.ts'
 import { illegal } from './illegal.ts'
 import { sameModel } from './model-request.ts'
+import { requireKnown } from './known-event.ts'
 import { factsOf, withMessage } from './run-facts.ts'
 import type { DoneState, RunState } from './state.ts'
 import { definitionTokens } from './token-estimate.ts'
@@ -20,9 +21,11 @@ import { transitionTable } from './transition-table.ts'
 
 /**
  * The fold: the state before an event, and the event, to the state after it. `undefined` is the state before the
- * first event. Pure and total: an event that is not legal where it stands throws `IllegalTransitionError`.
+ * first event. Pure and total: an event that is not legal where it stands throws `IllegalTransitionError`, and one that
+ * this release does not know an `UnknownEventError`.
  */
 export function evolve(state: RunState | undefined, event: RuntimeEvent): RunState {
+  requireKnown(event)
   if (state === undefined) return firstState(event)
   if (!Object.hasOwn(transitionTable[state.phase], event.type)) throw illegal(state, event)
   requireOrder(state, event)

@@ -1,9 +1,9 @@
 import type * as z from 'zod'
 import { LedgerDamagedError, UnknownEventError } from '../errors.ts'
-import { eventCatalogue } from '../vocabulary/event-catalogue.ts'
 import { callEnvelopeSchema, envelopeSchema, eventSchemas } from '../vocabulary/event-schema.ts'
 import { faultOf } from '../vocabulary/schema.ts'
-import { callEventTypes, type EventType, type RuntimeEvent } from '../vocabulary/event.ts'
+import { callEventTypes, type RuntimeEvent } from '../vocabulary/event.ts'
+import { isKnown } from './known-event.ts'
 
 const callTypes: ReadonlySet<string> = new Set(callEventTypes)
 
@@ -17,14 +17,10 @@ export function parseEvent(value: unknown): RuntimeEvent {
   const { type, v, seq, runId } = value as { type?: unknown; v: number; seq: number; runId: string }
   const subject = `Event ${seq} of run ${runId}`
   if (typeof type !== 'string') throw damaged(subject, 'type', 'expected string')
-  if (!isKnown(type) || v > eventCatalogue[type].v) throw new UnknownEventError(runId, seq, `${type} v${v}`)
+  if (!isKnown(type, v)) throw new UnknownEventError(runId, seq, `${type} v${v}`)
   if (callTypes.has(type)) requireValid(callEnvelopeSchema, value, subject)
   requireValid(eventSchemas[type], value, subject)
   return value as RuntimeEvent
-}
-
-function isKnown(type: string): type is EventType {
-  return Object.hasOwn(eventCatalogue, type)
 }
 
 function requireValid(schema: z.ZodType, value: unknown, subject: string): void {
