@@ -1,4 +1,4 @@
 import { defineConfig } from '@tallystick/cli'
 import { banker, boss, owner } from './office.ts'
 
-export default defineConfig({ agents: [boss(), owner(), banker()] })
+export default defineConfig(() => ({ agents: [boss(), owner(), banker()] }))
