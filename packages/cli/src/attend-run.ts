@@ -40,24 +40,30 @@ export async function attendRun(
   options: AttendRunOptions,
 ): Promise<RunResult> {
   const result = await watchRun(context, run, options)
+  sayNext(context, result, options.ledgerPath)
   if (context.json) await context.print(`${JSON.stringify(resultData(result, options.ledgerPath))}\n`)
   return result
 }
 
-/** Does what `attendRun` does, and prints nothing on stdout where that is for JSON. */
+/** Shows the commands that come next. */
+export function sayNext({ programName, view }: CommandContext, result: RunResult, ledgerPath: string): void {
+  const place = { programName, ledgerPath }
+  view.write(result.status === 'done' ? afterwards(result.runId, place) : continuation(result, place))
+}
+
+/** Does what `attendRun` does up to the tally. */
 export async function watchRun(
   context: CommandContext,
   run: Run,
   options: AttendRunOptions,
 ): Promise<RunResult> {
-  const { ledgerPath, by = accountName(), shownSeq = 0 } = options
+  const { by = accountName(), shownSeq = 0 } = options
   const show = runPrinter(context.view)
   const halves: RuntimeEvent[] = []
   const watch = (event: RuntimeEvent): void => {
     if (event.type === 'tool_request_ready' || event.type === 'tool_result') halves.push(event)
     if (event.seq > shownSeq) show(event)
   }
-  const place = { programName: context.programName, ledgerPath }
   const stop = stopOnSignal(context, options)
   const choose = chooserFor(context, options)
   const decided: DriveRunOptions['choose'] = (approval) => (stop.asked ? { kind: 'later' } : choose(approval))
@@ -67,8 +73,7 @@ export async function watchRun(
       ? `Run ${result.runId} was done already: ${result.reason}. Nothing was left to do.\n`
       : ''
   const tally = `${known}Tally: ${tallyText(tallyOf(halves))}. Tokens: ${usageText(result.usage)}.\n`
-  const next = result.status === 'done' ? afterwards(result.runId, place) : continuation(result, place)
-  context.view.write(`\n${tally}${next}`)
+  context.view.write(`\n${tally}`)
   return result
 }
 

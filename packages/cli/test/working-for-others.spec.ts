@@ -130,6 +130,9 @@ describe.concurrent('resume of a run that works for another', { timeout: 60_000 
     expect(resumed).toMatchObject({ code: 0, stderr: '' })
     expect(resumed.stdout).toContain(`Run ${child} worked for run ${parent}, which goes on:\n`)
     expect(resumed.stdout).toMatch(/Paid\.[^]*which goes on:[^]*All paid\./)
+    expect(resumed.stdout.match(/tallystick show .*/g)).toEqual([
+      `tallystick show ${shop.ledgerPath} ${parent}`,
+    ])
     const shown = await tallystickHere('show', shop.ledgerPath, parent, '--json')
     expect(json(shown.stdout)).toMatchObject({ status: 'done', reason: 'answered', inbox: [] })
   })

@@ -1,7 +1,7 @@
 import type { Runtime, RunResult, RunState } from '@tallystick/core'
 import { createRuntime, isSuspended } from '@tallystick/core'
 import { foldTo } from '@tallystick/ledger'
-import { resultData, watchRun, type AttendRunOptions } from '../attend-run.ts'
+import { resultData, sayNext, watchRun, type AttendRunOptions } from '../attend-run.ts'
 import type { CommandContext } from '../command-context.ts'
 import { commandLine } from '../command-context.ts'
 import type { ExitCode } from '../exit-code.ts'
@@ -41,6 +41,7 @@ export function resume(context: CommandContext, options: ResumeOptions): Promise
     for (const runId of await employersOf(ledger, state.runId)) employers.push(await foldTo(ledger, runId))
     const result = await driven.drive(state, options)
     const above = await Promise.race([driven.driveEmployers({ ...found, result, employers }), faults.promise])
+    sayNext(context, above.at(-1) ?? result, options.ledger)
     if (context.json) {
       const data = [result, ...above].map((each) => resultData(each, options.ledger))
       const nested = data.reduceRight((employer, each) => ({ ...each, worksFor: employer }))
