@@ -22,10 +22,10 @@ export function modelCause(event: ModelEvent, recorded: readonly RuntimeEvent[])
   const here = { turn, attempt }
   switch (event.type) {
     case 'assistant_started': {
-      const { providerMessageId, servedModel } = event
+      const { providerMessageId, servedModel, warnings } = event
       return {
         ...{ type: 'model_started', ...here },
-        ...present({ providerMessageId, servedModel }),
+        ...present({ providerMessageId, servedModel, warnings }),
       }
     }
     case 'assistant_text_delta':

@@ -2,6 +2,7 @@ import type { AssistantPart } from '../vocabulary/content.ts'
 import type { Fact } from '../vocabulary/event.ts'
 import type { ModelFailure } from '../vocabulary/failure.ts'
 import { toolCallIdOf, type ToolCallId } from '../vocabulary/ids.ts'
+import { present } from '../vocabulary/present.ts'
 import { replaceUsage } from '../vocabulary/usage.ts'
 import { costOf } from '../vocabulary/price.ts'
 import type { ReplyPart, Signal } from '../vocabulary/signal.ts'
@@ -67,12 +68,11 @@ function one(fact: Fact): Decision {
 
 function began(
   here: { readonly turn: number; readonly attempt: number },
-  { providerMessageId, servedModel }: Extract<AnyModelSignal, { type: 'model_started' }>,
+  { providerMessageId, servedModel, warnings }: Extract<AnyModelSignal, { type: 'model_started' }>,
 ): Decision {
   return one({
     ...{ type: 'assistant_started', ...here },
-    ...(providerMessageId !== undefined && { providerMessageId }),
-    ...(servedModel !== undefined && { servedModel }),
+    ...present({ providerMessageId, servedModel, warnings }),
   })
 }
 

@@ -203,6 +203,7 @@ function modelFacts(toolCallId: ToolCallId): { readonly [T in ModelEventType]: F
       ...attempt,
       providerMessageId: 'm1',
       servedModel: 'sample-1b',
+      warnings: ['The model takes no images, so 1 was left out.'],
     },
     assistant_text_delta: { type: 'assistant_text_delta', ...attempt, part: 1, text: 'Let me look' },
     assistant_reasoning_delta: { type: 'assistant_reasoning_delta', ...attempt, part: 0, text: 'Weather.' },

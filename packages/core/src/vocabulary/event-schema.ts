@@ -193,6 +193,7 @@ const modelSchemas = {
   }),
   assistant_started: objectOf<EventBodies['assistant_started']>({
     ...{ attempt: ordinal, providerMessageId: optional(text), servedModel: optional(text) },
+    warnings: optional(z.array(text)),
   }),
   assistant_text_delta: objectOf<EventBodies['assistant_text_delta']>(delta),
   assistant_reasoning_delta: objectOf<EventBodies['assistant_reasoning_delta']>(delta),

@@ -99,6 +99,8 @@ export interface EventBodies {
     readonly attempt: number
     readonly providerMessageId?: string
     readonly servedModel?: string
+    /** What of the request the wire could not be told, and was left out. */
+    readonly warnings?: readonly string[]
   }
   /** More text of the part at place `part` of the reply. */
   assistant_text_delta: { readonly attempt: number; readonly part: number; readonly text: string }

@@ -25,6 +25,7 @@ const content = storable(z.array(resultPart))
 export const modelSignalSchema: z.ZodType<ModelSignal> = variantOf<ModelSignal>({
   model_started: objectOf<ModelSignalOf<'model_started'>>({
     ...{ type: z.literal('model_started'), providerMessageId: optional(text), servedModel: optional(text) },
+    warnings: optional(z.array(text)),
   }),
   model_text: objectOf<ModelSignalOf<'model_text'>>({ type: z.literal('model_text'), part: count, text }),
   model_reasoning: objectOf<ModelSignalOf<'model_reasoning'>>({

@@ -22,7 +22,13 @@ export type ReplyPart = (TextPart | ReasoningPart | RequestedCall | ProviderPart
  * and usage, then exactly one `model_finished`; a failure is an error of the stream instead.
  */
 export type ModelSignal =
-  | { readonly type: 'model_started'; readonly providerMessageId?: string; readonly servedModel?: string }
+  | {
+      readonly type: 'model_started'
+      readonly providerMessageId?: string
+      readonly servedModel?: string
+      /** What of the request the wire could not be told, and was left out: one sentence each, without payloads. */
+      readonly warnings?: readonly string[]
+    }
   | { readonly type: 'model_text'; readonly part: number; readonly text: string }
   | { readonly type: 'model_reasoning'; readonly part: number; readonly text: string }
   /** More of a call's input as raw JSON text. */

@@ -9,7 +9,7 @@ import {
 } from '@tallystick/core'
 import { Observable, type Subscriber } from 'rxjs'
 import { type SilenceWatch, watchSilence } from '../shared/silence-watch.ts'
-import { warnOnce } from '../shared/warning.ts'
+import { type Heeding, warnOnce, withWarnings } from '../shared/warning.ts'
 import { callOf } from './call.ts'
 import { providerErrorOf, silentReply, truncatedReply } from './failure.ts'
 import type { Reader } from './prompt.ts'
@@ -67,8 +67,11 @@ export function fromAiSdk(model: AiSdkModel, options: AiSdkOptions = {}): Model 
     api,
     modelId,
     stream: (request, context) =>
-      new Observable((subscriber) =>
-        startCall({ model, provider, options, warn, request, context, subscriber }),
+      withWarnings(
+        (heeding) =>
+          new Observable((subscriber) =>
+            startCall({ model, provider, options, warn, heeding, request, context, subscriber }),
+          ),
       ),
   }
 }
@@ -95,6 +98,7 @@ interface Call {
   readonly provider: string
   readonly options: AiSdkOptions
   readonly warn: (warning: AiSdkWarning) => void
+  readonly heeding: Heeding
   readonly request: ModelRequest
   readonly context: ModelContext
   readonly subscriber: Subscriber<ModelSignal>
@@ -146,7 +150,7 @@ interface Opened {
 
 /** Makes the call; `undefined` where it was given up before. */
 async function openStream(call: Call, { abort, watch }: Line): Promise<Opened | undefined> {
-  const { model, provider, options, warn, request, context, subscriber } = call
+  const { model, provider, options, warn, heeding, request, context, subscriber } = call
   const { call: asked, names } = callOf(request, await readerOf(model, provider), options)
   if (subscriber.closed) return undefined
   const { stream } = await model.doStream({ ...asked, abortSignal: abort.signal } as never)
@@ -156,7 +160,7 @@ async function openStream(call: Call, { abort, watch }: Line): Promise<Opened | 
     names,
     endOfStreamIsEnd: options.endOfStreamIsEnd ?? false,
     now: () => context.clock.now(),
-    warn,
+    warn: (warning) => heeding(() => warn(warning)),
   })
   return { stream: stream as ReadableStream<WirePart>, reply }
 }

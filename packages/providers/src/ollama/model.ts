@@ -8,7 +8,7 @@ import {
 } from '@tallystick/core'
 import { Observable, type Subscriber } from 'rxjs'
 import { type SilenceWatch, watchSilence } from '../shared/silence-watch.ts'
-import { warnOnce } from '../shared/warning.ts'
+import { warnOnce, withWarnings } from '../shared/warning.ts'
 import { hostOf, officialClient, type OllamaClientOptions, openChat } from './client.ts'
 import { providerErrorOf, silentReply, truncatedReply } from './failure.ts'
 import { type OllamaWarning, requestRenderer, type RequestRenderer } from './request.ts'
@@ -68,7 +68,15 @@ export function ollama(modelId: string, options: OllamaOptions = {}): Model {
     api,
     modelId,
     stream: (request, context) =>
-      new Observable((subscriber) => startCall({ options, render, request, context, subscriber })),
+      withWarnings(
+        (heeding) =>
+          new Observable((subscriber) =>
+            startCall({
+              ...{ options, request, context, subscriber },
+              render: (asked) => heeding(() => render(asked)),
+            }),
+          ),
+      ),
   }
 }
 

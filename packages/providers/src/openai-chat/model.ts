@@ -4,7 +4,8 @@ import { Observable } from 'rxjs'
 import { type Attempt, startCall } from '../openai/call.ts'
 import { officialClient, type OpenAIChatClient } from '../openai/client.ts'
 import { providerErrorOf } from '../openai/failure.ts'
-import { checkOptions, type OpenAICommonOptions, warnOnce } from '../openai/options.ts'
+import { checkOptions, type OpenAICommonOptions } from '../openai/options.ts'
+import { warnOnce, withWarnings } from '../shared/warning.ts'
 import { allQuirks, type OpenAIChatQuirks, type OpenAIChatServer, quirksOf } from './quirks.ts'
 import { requestRenderer } from './request.ts'
 import { replyReader } from './signals.ts'
@@ -57,21 +58,24 @@ export function openaiChat(modelId: string, options: OpenAIChatOptions = {}): Mo
   return {
     ...{ provider, api, modelId },
     stream: (request, context) =>
-      new Observable((subscriber) => {
-        try {
-          client ??= officialClient(options)
-        } catch (error) {
-          return subscriber.error(providerErrorOf(error, { now: context.clock.now() }))
-        }
-        const { completions } = client.chat
-        const prepare = (): Attempt => {
-          const { body, context: read } = render(request)
-          return { body, reader: replyReader(read) }
-        }
-        return startCall({
-          ...{ client, options, context, subscriber, prepare, instead: () => undefined },
-          create: (body, given) => completions.create(body, given),
-        })
-      }),
+      withWarnings(
+        (heeding) =>
+          new Observable((subscriber) => {
+            try {
+              client ??= officialClient(options)
+            } catch (error) {
+              return subscriber.error(providerErrorOf(error, { now: context.clock.now() }))
+            }
+            const { completions } = client.chat
+            const prepare = (): Attempt => {
+              const { body, context: read } = heeding(() => render(request))
+              return { body, reader: replyReader(read) }
+            }
+            return startCall({
+              ...{ client, options, context, subscriber, prepare, instead: () => undefined },
+              create: (body, given) => completions.create(body, given),
+            })
+          }),
+      ),
   }
 }

@@ -3,7 +3,8 @@ import { Observable } from 'rxjs'
 import { type Attempt, startCall } from '../openai/call.ts'
 import { officialClient, type OpenAIClient } from '../openai/client.ts'
 import { codeOf, providerErrorOf } from '../openai/failure.ts'
-import { checkOptions, type OpenAICommonOptions, warnOnce } from '../openai/options.ts'
+import { checkOptions, type OpenAICommonOptions } from '../openai/options.ts'
+import { warnOnce, withWarnings } from '../shared/warning.ts'
 import { type Concessions, requestRenderer, type RequestSettings } from './request.ts'
 import { replyReader } from './signals.ts'
 import { api } from './wire.ts'
@@ -53,33 +54,36 @@ export function openai(modelId: string, options: OpenAIOptions = {}): Model {
   return {
     ...{ provider: settings.provider, api, modelId },
     stream: (request, context) =>
-      new Observable((subscriber) => {
-        try {
-          client ??= officialClient(options)
-        } catch (error) {
-          return subscriber.error(providerErrorOf(error, { now: context.clock.now() }))
-        }
-        const { responses } = client
-        let conceded = learnt
-        const prepare = (): Attempt => {
-          const rendered = render(request, conceded)
-          return { body: rendered.body, reader: replyReader(rendered.context) }
-        }
-        const instead = (failure: ProviderError, { body }: Attempt): Attempt | undefined => {
-          const more = concessionFor(failure, body)
-          // Conceded already, and still refused: something else in the request insists on it.
-          const anew = Object.keys(more?.now ?? {}).some((one) => !(one in conceded))
-          if (more === undefined || !anew) return undefined
-          conceded = { ...conceded, ...more.now }
-          learnt = { ...learnt, ...more.forGood }
-          settings.warn(more.warning)
-          return prepare()
-        }
-        return startCall({
-          ...{ client, options, context, subscriber, prepare, instead },
-          create: (body, given) => responses.create(body, given),
-        })
-      }),
+      withWarnings(
+        (heeding) =>
+          new Observable((subscriber) => {
+            try {
+              client ??= officialClient(options)
+            } catch (error) {
+              return subscriber.error(providerErrorOf(error, { now: context.clock.now() }))
+            }
+            const { responses } = client
+            let conceded = learnt
+            const prepare = (): Attempt => {
+              const rendered = heeding(() => render(request, conceded))
+              return { body: rendered.body, reader: replyReader(rendered.context) }
+            }
+            const instead = (failure: ProviderError, { body }: Attempt): Attempt | undefined => {
+              const more = concessionFor(failure, body)
+              // Conceded already, and still refused: something else in the request insists on it.
+              const anew = Object.keys(more?.now ?? {}).some((one) => !(one in conceded))
+              if (more === undefined || !anew) return undefined
+              conceded = { ...conceded, ...more.now }
+              learnt = { ...learnt, ...more.forGood }
+              heeding(() => settings.warn(more.warning))
+              return prepare()
+            }
+            return startCall({
+              ...{ client, options, context, subscriber, prepare, instead },
+              create: (body, given) => responses.create(body, given),
+            })
+          }),
+      ),
   }
 }
 

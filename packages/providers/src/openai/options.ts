@@ -75,15 +75,3 @@ export function checkOptions(
     )
   }
 }
-
-/** Tells of each thing once. */
-export function warnOnce(
-  onWarning: ((warning: OpenAIWarning) => void) | undefined,
-): (warning: OpenAIWarning) => void {
-  const told = new Set<string>()
-  return (warning) => {
-    if (onWarning === undefined || told.has(warning.message)) return
-    told.add(warning.message)
-    onWarning(warning)
-  }
-}

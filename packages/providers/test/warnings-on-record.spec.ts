@@ -1,0 +1,44 @@
+import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
+import { manualClock, scriptedModel, testTool } from '@tallystick/core/testing'
+import { warnOnce, withWarnings } from '../src/shared/warning.ts'
+import { describe, expect, it } from 'vitest'
+
+describe('what a wire could not be told', () => {
+  it('goes on record with each call that it concerns, and is told once', async () => {
+    const told: string[] = []
+    const warn = warnOnce((warning) => told.push(warning.message))
+    const inner = scriptedModel([
+      { toolCalls: [{ name: 'look', input: {} }] },
+      { toolCalls: [{ name: 'look', input: {} }] },
+      { text: 'Done.' },
+    ])
+    const warnings = [
+      [{ what: 'images', message: 'Images were left out.' }],
+      [
+        { what: 'images', message: 'Images were left out.' },
+        { what: 'choice', message: 'No choice was told.' },
+      ],
+      [],
+    ]
+    const model = {
+      ...inner,
+      stream: (...call: Parameters<typeof inner.stream>) =>
+        withWarnings((heeding) => {
+          heeding(() => warnings[inner.requests.length]?.forEach(warn))
+          return inner.stream(...call)
+        }),
+    }
+    const ledger = memoryLedger()
+    const agent = defineAgent({ name: 'a', instructions: '', model, tools: [testTool({ name: 'look' })] })
+    const { runId } = await createRuntime({ ledger, host: { clock: manualClock() } }).run(agent, 'Go.').result
+    const started = (await Array.fromAsync(ledger.read(runId))).filter(
+      ({ type }) => type === 'assistant_started',
+    )
+    expect(started.map((event) => ('warnings' in event ? event.warnings : undefined))).toEqual([
+      ['Images were left out.'],
+      ['Images were left out.', 'No choice was told.'],
+      undefined,
+    ])
+    expect(told).toEqual(['Images were left out.', 'No choice was told.'])
+  })
+})
