@@ -2,7 +2,7 @@ import type { Cancel, Model, ModelContext, ModelRequest, ModelSignal } from '@ta
 import { Observable, type Subscriber } from 'rxjs'
 import { observedResponse, type ResponseFacts } from '../shared/observed-response.ts'
 import { type SilenceWatch, watchSilence } from '../shared/silence-watch.ts'
-import { warnOnce } from '../shared/warning.ts'
+import { warnOnce, withWarnings } from '../shared/warning.ts'
 import {
   type AnthropicCallOptions,
   type AnthropicClient,
@@ -49,14 +49,18 @@ export function anthropic(modelId: string, options: AnthropicOptions = {}): Mode
     api,
     modelId,
     stream: (request, context) =>
-      new Observable((subscriber) => {
-        try {
-          client ??= officialClient(options)
-        } catch (error) {
-          return subscriber.error(providerErrorOf(error, { now: context.clock.now() }))
-        }
-        return startCall({ client, options, render, request, context, subscriber })
-      }),
+      withWarnings(
+        (heeding) =>
+          new Observable((subscriber) => {
+            try {
+              client ??= officialClient(options)
+            } catch (error) {
+              return subscriber.error(providerErrorOf(error, { now: context.clock.now() }))
+            }
+            const heeded: RequestRenderer = (...asked) => heeding(() => render(...asked))
+            return startCall({ client, options, render: heeded, request, context, subscriber })
+          }),
+      ),
   }
 }
 
