@@ -40,12 +40,12 @@ export function openingSignals(block: Block): ModelSignal[] {
 
 /** Folds one delta into the block, and says what of it can be shown. */
 export function extendBlock(block: Block, delta: JsonObject, names: ToolNames): ModelSignal[] {
-  switch (textAt(delta, 'type') ?? '') {
+  switch (delta['type']) {
     case 'text_delta':
-      if (block.kind === 'text') return moreText(block, textAt(delta, 'text') ?? '')
+      if (block.kind === 'text') return moreText(block, delta['text'])
       break
     case 'thinking_delta':
-      if (block.kind === 'reasoning') return moreText(block, textAt(delta, 'thinking') ?? '')
+      if (block.kind === 'reasoning') return moreText(block, delta['thinking'])
       break
     case 'input_json_delta':
       return moreInput(block, textAt(delta, 'partial_json') ?? '', names)
@@ -63,9 +63,10 @@ export function extendBlock(block: Block, delta: JsonObject, names: ToolNames): 
   return []
 }
 
-function moreText(block: Block, text: string): ModelSignal[] {
+function moreText(block: Block, text: Json | undefined): ModelSignal[] {
+  if (typeof text !== 'string' || text === '') return []
   block.text += text
-  return text === '' ? [] : shownText(block, text)
+  return shownText(block, text)
 }
 
 function shownText(block: Block, text: string): ModelSignal[] {

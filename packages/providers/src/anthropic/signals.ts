@@ -60,12 +60,12 @@ export function startReply(names: ToolNames): Reply {
 export function readEvent(reply: Reply, event: WireEvent): readonly ModelSignal[] {
   if (reply.finished || !isJsonObject(event)) return []
   switch (event.type) {
+    case 'content_block_delta':
+      return extendBlock(openBlockAt(reply, event.index ?? -1), event.delta ?? {}, reply.names)
     case 'message_start':
       return startMessage(reply, event.message ?? {})
     case 'content_block_start':
       return startBlock(reply, event.index ?? -1, event.content_block)
-    case 'content_block_delta':
-      return extendBlock(openBlockAt(reply, event.index ?? -1), event.delta ?? {}, reply.names)
     case 'content_block_stop':
       return stopBlock(reply, reply.byIndex.get(event.index ?? -1))
     case 'message_delta':
