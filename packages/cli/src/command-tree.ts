@@ -6,6 +6,7 @@ import { shells, type Shell } from './shells.ts'
 import { jsonObject, positiveNumber, wholeNumber } from './given-values.ts'
 import type { CommandContext } from './command-context.ts'
 import { addWatchingVerbs } from './watching-verbs.ts'
+import type { ForkVerbOptions } from './verbs/fork.ts'
 import type { ListOptions } from './verbs/list.ts'
 import { runStatuses } from './view/run-status.ts'
 
@@ -184,6 +185,19 @@ function addDrivingVerbs(program: Command, context: CommandContext, done: Done):
         done(await resume(context, { ledger, run, ...options }))
       },
     )
+  addVerb(program, 'fork', 'drive a new run on that shares the first events of a run')
+    .argument('<run>', 'id of the run to fork')
+    .requiredOption('--at <seq>', 'the last event that both share', wholeNumber)
+    .option('--input <text>', 'what the user says in the place of the last input before it')
+    .option('--reason <text>', 'why, for the record')
+    .addOption(new Option('--yes', 'approve every call that waits for it').conflicts('deny'))
+    .option('--deny <reason>', 'deny every call that waits for an approval')
+    .option('--by <name>', 'who forks and decides (default: the name of your account)')
+    .option('--config <file>', 'where the agents are (default: the nearest tallystick.config.ts)')
+    .action(async (ledger: string, run: string, options: Omit<ForkVerbOptions, 'ledger' | 'run'>) => {
+      const { fork } = await import('./verbs/fork.ts')
+      done(await fork(context, { ledger, run, ...options }))
+    })
   addVerb(
     program,
     'replay',

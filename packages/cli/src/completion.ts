@@ -53,7 +53,7 @@ function optionOf({ long, short, description, flags, required, optional, argChoi
 }
 
 function placeOf(name: string, choices: readonly string[] = []): Place {
-  const known = choices.length === 0 && name === 'run' ? ['latest'] : choices
+  const known = choices.length === 0 && (name === 'run' || name === 'other') ? ['latest'] : choices
   return { name, choices: known, isFile: name === 'ledger' || name === 'file' }
 }
 

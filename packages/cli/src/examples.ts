@@ -4,6 +4,7 @@ export const examples: Readonly<Record<string, string>> = {
   show: 'tallystick show runs.db latest --at 12',
   explain: 'tallystick explain runs.db latest 2',
   tail: 'tallystick tail runs.db latest',
+  diff: 'tallystick diff runs.db latest 5f2c91',
   stats: 'tallystick stats runs.db --days 30',
   verify: 'tallystick verify runs.db --checkpoints checkpoints --public-key key.pub',
   export: 'tallystick export runs.db --run latest > run.jsonl',
@@ -16,6 +17,7 @@ export const examples: Readonly<Record<string, string>> = {
   raise: 'tallystick raise runs.db latest turnsMax 40 --by ann',
   settle: `tallystick settle runs.db latest job-7 --result '12 rows'`,
   resume: 'tallystick resume runs.db latest --yes --by ann',
+  fork: `tallystick fork runs.db latest --at 12 --input 'Order two.'`,
   replay: 'tallystick replay runs.db latest',
   completion: 'source <(tallystick completion bash)',
 }

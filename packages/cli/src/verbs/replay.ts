@@ -1,11 +1,11 @@
 import { ConfigurationError } from '@tallystick/core'
 import type { Agent } from '@tallystick/core'
-import type { Difference, Divergence } from '@tallystick/ledger'
+import type { Divergence } from '@tallystick/ledger'
 import { replayRun } from '@tallystick/ledger'
 import type { CommandContext } from '../command-context.ts'
 import type { ExitCode } from '../exit-code.ts'
 import { exitCodes } from '../exit-code.ts'
-import { oneLine } from '../view/content-text.ts'
+import { differencesText } from '../view/difference-text.ts'
 import { counted } from '../view/run-ending.ts'
 import { withAgents } from '../with-agents.ts'
 
@@ -15,11 +15,6 @@ export interface ReplayOptions {
   readonly run: string
   readonly config?: string
 }
-
-const differencesMax = 20
-const valueCharactersMax = 200
-/** Characters shown of what two long values have in common, in front of the first that differs. */
-const charactersBefore = 40
 
 /**
  * `replay`: drives a run again with what it was told from outside, by today's agent, without any model call or tool.
@@ -50,25 +45,5 @@ function agentNamed(agents: readonly Agent<unknown>[], name: string): Agent<unkn
 
 function divergenceText({ seq, recorded, happened, differences }: Divergence): string {
   const head = `event ${seq}: recorded ${recorded?.type ?? 'nothing'}, happened ${happened?.type ?? 'nothing'}\n`
-  const shown = differences.slice(0, differencesMax).map(differenceText)
-  const left = differences.length - shown.length
-  return `${head}${shown.join('')}${left > 0 ? `  and ${left} more\n` : ''}`
-}
-
-function differenceText({ path, recorded, happened }: Difference): string {
-  const [before, after] = [valueText(recorded), valueText(happened)]
-  const from = Math.max(0, sameCharacters(before, after) - charactersBefore)
-  const show = (text: string): string => (from > 0 ? '…' : '') + oneLine(text.slice(from), valueCharactersMax)
-  return `  ${path}\n    recorded ${show(before)}\n    happened ${show(after)}\n`
-}
-
-function valueText(value: unknown): string {
-  return value === undefined ? 'nothing' : JSON.stringify(value)
-}
-
-/** How many characters two texts begin with alike. */
-function sameCharacters(a: string, b: string): number {
-  let count = 0
-  while (count < a.length && a[count] === b[count]) count++
-  return count
+  return `${head}${differencesText(differences, ['recorded', 'happened'])}`
 }
