@@ -34,7 +34,9 @@ export function fork(context: CommandContext, options: ForkVerbOptions): Promise
     const drain = (): Promise<unknown> => runtime.drain()
     const result = await attendRun(context, run, { ledgerPath, by, yes, deny, drain, shownSeq: atSeq })
     const where = `Run ${run.id} shares ${atSeq} events with run ${state.runId}.`
-    context.say(`${where} Compare them with: ${context.programName} diff ${ledgerPath} ${state.runId} ${run.id}`)
+    context.say(
+      `${where} Compare them with: ${context.programName} diff ${ledgerPath} ${state.runId} ${run.id}`,
+    )
     return result.reason === 'model_failed' ? exitCodes.failed : exitCodes.ok
   })
 }
