@@ -14,6 +14,58 @@ const restamped = (events: readonly RuntimeEvent[], seq: number, epoch: number):
 
 const inOrder = (left: InboxEntry, right: InboxEntry): number => (left.key < right.key ? -1 : 1)
 
+/** Each filter of a search left out, and answers in other orders. */
+function searchFaults(): Readonly<Record<string, Fault>> {
+  const filters = ['sessionId', 'runId', 'turn', 'toolCallId', 'types', 'fromAt', 'toAt'] as const
+  const deaf = filters.map((filter): [string, Fault] => [
+    `searches without minding ${filter}`,
+    (sound) => ({ find: ({ [filter]: _ignored, ...query } = {}) => sound.find(query) }),
+  ])
+  const reordered = (order: (left: RuntimeEvent, right: RuntimeEvent) => number): Fault => {
+    return (sound) => ({
+      async *find(query) {
+        yield* (await Array.fromAsync(sound.find(query))).toSorted(order)
+      },
+    })
+  }
+  return {
+    ...Object.fromEntries(deaf),
+    'finds the latest first': reordered((left, right) => right.at - left.at),
+    'finds run after run': reordered((left, right) =>
+      left.runId < right.runId ? -1 : left.runId > right.runId ? 1 : 0,
+    ),
+    'leaves out the ends of a time': (sound) => ({
+      async *find(query = {}) {
+        for await (const event of sound.find(query)) {
+          if (event.at !== query.fromAt && event.at !== query.toAt) yield event
+        }
+      },
+    }),
+    'finds one thousand events and no more': (sound) => ({
+      async *find(query) {
+        let found = 0
+        for await (const event of sound.find(query)) if (++found <= 1000) yield event
+      },
+    }),
+    'follows the log for ever': (sound) => ({
+      async *find(query) {
+        let found = 0
+        for (let isMore = true; isMore;) {
+          const all = await Array.fromAsync(sound.find(query))
+          isMore = all.length > found
+          for (const event of all.slice(found)) {
+            found++
+            yield event
+          }
+        }
+      },
+    }),
+    'takes no types for any type': (sound) => ({
+      find: ({ types = [], ...query } = {}) => sound.find(types.length > 0 ? { ...query, types } : query),
+    }),
+  }
+}
+
 /** Stores that break one promise each, as careless stores do. */
 const faults: Readonly<Record<string, Fault>> = {
   'appends wherever the head is': (sound) => ({
@@ -133,6 +185,23 @@ const faults: Readonly<Record<string, Fault>> = {
       yield* (await Array.fromAsync(sound.runs())).toReversed()
     },
   }),
+  'lists every run, whatever the limit': (sound) => ({
+    runs: ({ limit: _limit, ...filter } = {}) => sound.runs(filter),
+  }),
+  'begins every page with the run that ended the last': (sound) => ({
+    async *runs({ before, ...filter } = {}) {
+      const all = await Array.fromAsync(sound.runs(filter))
+      yield* all.slice(all.findIndex(({ runId }) => runId === before))
+    },
+  }),
+  'begins the list anew for a run that it does not know': (sound) => ({
+    async *runs({ before, limit = Infinity, ...filter } = {}) {
+      const all = await Array.fromAsync(sound.runs(filter))
+      const from = all.findIndex(({ runId }) => runId === before) + 1
+      yield* all.slice(from, from + limit)
+    },
+  }),
+  ...searchFaults(),
   'calls every key new': (sound) => ({ put: async (runId, entry) => (await sound.put(runId, entry), true) }),
   'orders the inbox by key': (sound) => ({
     inbox: async (runId) => (await sound.inbox(runId)).toSorted(inOrder),

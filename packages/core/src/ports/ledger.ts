@@ -1,7 +1,7 @@
 import type { Observable } from 'rxjs'
 import type { OutsideCommand } from '../vocabulary/command.ts'
-import type { RuntimeEvent } from '../vocabulary/event.ts'
-import type { RunId } from '../vocabulary/ids.ts'
+import type { EventType, RuntimeEvent } from '../vocabulary/event.ts'
+import type { RunId, ToolCallId } from '../vocabulary/ids.ts'
 
 /** Where a run's ledger ends, and who may append to it. */
 export interface Head {
@@ -47,6 +47,23 @@ export interface RunRecord {
 export interface RunFilter {
   /** Runs of one session; the last place comes first. */
   readonly sessionId?: string
+  /** Only what comes behind this run in the list: the last run of a page begins the next one. */
+  readonly before?: RunId
+  /** At most so many. */
+  readonly limit?: number
+}
+
+/** Which events a search finds: those that are all of what is named, so every event where nothing is. */
+export interface EventQuery {
+  readonly sessionId?: string
+  readonly runId?: RunId
+  readonly turn?: number
+  readonly toolCallId?: ToolCallId
+  /** Events of any of these types; of an empty list, none. */
+  readonly types?: readonly EventType[]
+  /** The earliest and the latest `at`, both included, in milliseconds since 1970 UTC. */
+  readonly fromAt?: number
+  readonly toAt?: number
 }
 
 /**
@@ -62,7 +79,13 @@ export interface RunFilter {
  * - `acquire` raises the epoch by one, durably, and answers the head. From then on no other writer can append.
  *   `RunNotFoundError` for a run that is not there.
  * - `read` yields events in order of `seq`, in constant memory; bounds are inclusive. A run that is not there is empty.
- * - `runs` yields every run, or those of a session, the newest first.
+ * - `find` yields the events that a query asks for, in an order that stays the same for ever: those of a run by `seq`,
+ *   and what was acknowledged before another append began stands before that. Events of appends that were under way
+ *   at once may stand between each other. All that was acknowledged when the first is asked for is found; of what is
+ *   appended meanwhile some may be, none without those before it in its run, and the search ends all the same.
+ *   Memory does not grow with what is found or passed over. What names a run, session or call that is not there is empty.
+ * - `runs` yields every run, or those of a session, the newest first; `before` and `limit` cut a page out of that list.
+ *   `RunNotFoundError` for a `before` that is not in it.
  * - `put` adds to the inbox of a run, from any process, durably; it answers `false` when the key was there before
  *   (taken or not). `RunNotFoundError` for a run that is not there.
  * - `inbox` answers the entries not yet taken, in the order they were put.
@@ -83,6 +106,7 @@ export interface Ledger {
     runId: RunId,
     range?: { readonly fromSeq?: number; readonly toSeq?: number },
   ): AsyncIterable<RuntimeEvent>
+  find(query?: EventQuery): AsyncIterable<RuntimeEvent>
   runs(filter?: RunFilter): AsyncIterable<RunRecord>
   put(runId: RunId, entry: InboxEntry): Promise<boolean>
   inbox(runId: RunId): Promise<readonly InboxEntry[]>

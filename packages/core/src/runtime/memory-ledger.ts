@@ -2,8 +2,8 @@ import { filter, map, Subject } from 'rxjs'
 import { LedgerUnavailableError, RunNotFoundError } from '../errors.ts'
 import type { Ledger } from '../ports/ledger.ts'
 import type { RunId } from '../vocabulary/ids.ts'
-import type { SessionPlace } from './append-rules.ts'
-import { MemoryRun } from './memory-run.ts'
+import type { MemoryRun } from './memory-run.ts'
+import { MemoryStore } from './memory-store.ts'
 
 /**
  * A ledger that lives in this process and ends with it: for tests, and for runs that nobody resumes. It keeps every
@@ -11,36 +11,23 @@ import { MemoryRun } from './memory-run.ts'
  */
 export function memoryLedger(): Ledger {
   const changed$ = new Subject<RunId>()
-  let store: Map<RunId, MemoryRun> | undefined = new Map()
+  let store: MemoryStore | undefined = new MemoryStore()
 
-  /** The runs of each session, in order. */
-  const sessions = new Map<string, Set<MemoryRun>>()
-
-  function join(run: MemoryRun): void {
-    const { sessionId } = run.record
-    if (sessionId === undefined) return
-    sessions.set(sessionId, (sessions.get(sessionId) ?? new Set()).add(run))
-  }
-  function openStore(): Map<RunId, MemoryRun> {
+  function openStore(): MemoryStore {
     if (store) return store
     throw new LedgerUnavailableError(
       'This in-memory ledger is closed, and what it held is gone. Make a new one with memoryLedger().',
     )
   }
   function requireRun(runId: RunId): MemoryRun {
-    const run = openStore().get(runId)
+    const run = openStore().run(runId)
     if (run === undefined) throw new RunNotFoundError(runId)
     return run
   }
 
   return {
     async append(runId, expected, events, options) {
-      const run = openStore().get(runId) ?? new MemoryRun(runId)
-      const taken = ({ sessionId, sessionPlace }: SessionPlace): boolean =>
-        [...(sessions.get(sessionId) ?? [])].some((other) => other.record.sessionPlace === sessionPlace)
-      const head = run.append(expected, events, options, taken)
-      if (head.seq > 0) openStore().set(runId, run)
-      join(run)
+      const head = openStore().append(runId, expected, events, options)
       changed$.next(runId)
       return head
     },
@@ -50,15 +37,19 @@ export function memoryLedger(): Ledger {
       return head
     },
     async head(runId) {
-      return openStore().get(runId)?.head
+      return openStore().run(runId)?.head
     },
     async *read(runId, range) {
-      yield* openStore().get(runId)?.read(range?.fromSeq, range?.toSeq) ?? []
+      yield* openStore().run(runId)?.read(range?.fromSeq, range?.toSeq) ?? []
     },
-    async *runs({ sessionId } = {}) {
-      const all = [...openStore().values()]
-      const found = sessionId === undefined ? all : [...(sessions.get(sessionId) ?? [])]
-      for (const { record } of found.toReversed()) yield record
+    async *find(query = {}) {
+      for (const event of openStore().find(query)) {
+        openStore()
+        yield event
+      }
+    },
+    async *runs(runFilter = {}) {
+      for (const { record } of openStore().listed(runFilter)) yield record
     },
     async put(runId, entry) {
       const isNew = requireRun(runId).put(entry)
@@ -66,7 +57,7 @@ export function memoryLedger(): Ledger {
       return isNew
     },
     async inbox(runId) {
-      return openStore().get(runId)?.inbox() ?? []
+      return openStore().run(runId)?.inbox() ?? []
     },
     changes(runId) {
       return changed$.pipe(
@@ -76,7 +67,6 @@ export function memoryLedger(): Ledger {
     },
     async close() {
       store = undefined
-      sessions.clear()
       changed$.complete()
     },
   }

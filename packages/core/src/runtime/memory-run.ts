@@ -42,6 +42,11 @@ export class MemoryRun {
     return { runId: this.runId, head: this.head, ...this.#place }
   }
 
+  /** The place in its session; 0 where it belongs to none. */
+  get sessionPlace(): number {
+    return this.#place?.sessionPlace ?? 0
+  }
+
   /** Appends; `isTaken` says whether another run has a place in a session. */
   append(
     expected: ExpectedHead,

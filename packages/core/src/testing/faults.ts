@@ -73,6 +73,12 @@ export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
         yield event
       }
     },
+    async *find(query) {
+      for await (const event of ledger.find(query)) {
+        requireAlive()
+        yield event
+      }
+    },
     async *runs(filter) {
       requireAlive()
       yield* ledger.runs(filter)

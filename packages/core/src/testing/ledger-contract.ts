@@ -3,11 +3,14 @@ import { changeCases } from './ledger-contract/change-cases.ts'
 import { closeCases } from './ledger-contract/close-cases.ts'
 import { contentCases } from './ledger-contract/content-cases.ts'
 import type { LedgerContractCase } from './ledger-contract/contract-case.ts'
+import { findCases } from './ledger-contract/find-cases.ts'
 import { inboxCases } from './ledger-contract/inbox-cases.ts'
+import { listCases } from './ledger-contract/list-cases.ts'
 import { lostAcknowledgementCases } from './ledger-contract/lost-acknowledgement-cases.ts'
 import { malformedCases } from './ledger-contract/malformed-cases.ts'
 import { onceCases } from './ledger-contract/once-cases.ts'
 import { readCases } from './ledger-contract/read-cases.ts'
+import { searchCases } from './ledger-contract/search-cases.ts'
 import { sessionCases } from './ledger-contract/session-cases.ts'
 import { sharedCases } from './ledger-contract/shared-cases.ts'
 import { takeOverCases } from './ledger-contract/take-over-cases.ts'
@@ -34,6 +37,9 @@ export const ledgerContract: readonly LedgerContractCase[] = [
   ...takeOverCases,
   ...readCases,
   ...sessionCases,
+  ...listCases,
+  ...findCases,
+  ...searchCases,
   ...contentCases,
   ...inboxCases,
   ...changeCases,

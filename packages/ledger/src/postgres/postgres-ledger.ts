@@ -1,5 +1,7 @@
 import type { Ledger } from '@tallystick/core'
 import { auditSource, type AuditedLedger } from '../audit-source.ts'
+import type { SearchedStore } from '../event-search.ts'
+import { findEvents } from '../find-events.ts'
 import { ChangeFeed } from './change-feed.ts'
 import { postgresAudit } from './postgres-audit.ts'
 import type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
@@ -15,6 +17,11 @@ import { StoreAccess } from './store-access.ts'
 export function postgresLedger(options: PostgresLedgerOptions): Ledger {
   const access = new StoreAccess(options)
   const feed = new ChangeFeed(access, options)
+  const searched: SearchedStore = {
+    runs: (asked) => access.read(({ search }) => search.runs(asked)),
+    places: (asked) => access.read(({ search }) => search.places(asked)),
+    page: (asked, strand, after) => access.read(({ search }) => search.page(asked, strand, after)),
+  }
   let closing: Promise<void> | undefined
   const ledger: AuditedLedger = {
     async append(runId, expected, events, appendOptions) {
@@ -31,6 +38,7 @@ export function postgresLedger(options: PostgresLedgerOptions): Ledger {
     },
     head: (runId) => access.read((store) => store.head(runId)),
     read: (runId, range) => access.iterate((store) => store.read(runId, range)),
+    find: (query) => findEvents(searched, query),
     runs: (filter) => access.iterate((store) => store.runs(filter)),
     async put(runId, entry) {
       const isNew = await access.write((store) => store.put(runId, entry))

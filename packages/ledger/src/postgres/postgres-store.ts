@@ -25,6 +25,7 @@ import { Appender } from './append.ts'
 import type { Connections } from './connections.ts'
 import type { DatabasePlace } from './database-place.ts'
 import { readEvents } from './event-page.ts'
+import { PostgresSearch } from './search.ts'
 import { isStorable } from './storable-name.ts'
 import { statementTexts, type StatementTexts } from './statements.ts'
 import type { LedgerTables } from './tables.ts'
@@ -41,10 +42,12 @@ export class PostgresStore {
   /** Builds queries; the connections carry them out. */
   readonly tables: Kysely<LedgerTables>
   readonly connections: Connections
+  readonly search: PostgresSearch
 
   constructor(connections: Connections, { schema, quotedSchema }: DatabasePlace) {
     this.connections = connections
     this.texts = statementTexts(quotedSchema)
+    this.search = new PostgresSearch(connections, quotedSchema)
     this.appender = new Appender(connections, this.texts)
     this.tables = new Kysely<LedgerTables>({
       dialect: {
@@ -92,21 +95,22 @@ export class PostgresStore {
     if (present.fromSeq <= present.toSeq) yield* readEvents(this.connections, this.texts, present)
   }
 
-  async *runs({ sessionId }: RunFilter = {}): AsyncGenerator<RunRecord> {
-    if (sessionId !== undefined && !isStorable(sessionId)) return
-    let before = Number.MAX_SAFE_INTEGER
-    for (;;) {
-      const page = await this.ask(
-        sessionId === undefined ? this.#runsBefore(before) : this.#sessionBefore(sessionId, before),
-      )
+  async *runs(filter: RunFilter = {}): AsyncGenerator<RunRecord> {
+    let { limit: left = Infinity } = filter
+    if (filter.sessionId !== undefined && !isStorable(filter.sessionId)) return
+    let before = await this.#startOf(filter)
+    while (left > 0) {
+      const asked = Math.min(runsPerPage, Math.ceil(left))
+      const page = await this.ask(this.#pageBefore(before, filter.sessionId).limit(asked))
       for (const row of page) {
-        const place = sessionId === undefined ? row.pos : (row.session_place ?? before)
+        const place = placeOf(row, filter)
         // An index that is out of order would have the same page listed for ever.
-        if (place >= before) throw outOfOrder('its runs')
+        if (place === undefined || place >= before) throw outOfOrder('its runs')
         before = place
         yield recordOf(row)
       }
-      if (page.length < runsPerPage) return
+      if (page.length < asked) return
+      left -= asked
     }
   }
 
@@ -151,16 +155,22 @@ export class PostgresStore {
     return row !== undefined && row.at === at && Buffer.compare(row.body, body) === 0
   }
 
-  #runsBefore(pos: number): Compilable<Listed> {
-    return this.#listed().where('pos', '<', pos).orderBy('pos', 'desc').limit(runsPerPage)
+  /** Where in its list a page begins: at the run that it is to come behind. */
+  async #startOf(filter: RunFilter): Promise<number> {
+    if (filter.before === undefined) return Number.MAX_SAFE_INTEGER
+    const named = this.#listed().where('run_id', '=', filter.before)
+    const [row] = isStorable(filter.before) ? await this.ask(named) : []
+    const place = row && placeOf(row, filter)
+    if (place === undefined) throw new RunNotFoundError(filter.before)
+    return place
   }
 
-  #sessionBefore(sessionId: string, place: number): Compilable<Listed> {
+  #pageBefore(place: number, sessionId?: string) {
+    if (sessionId === undefined) return this.#listed().where('pos', '<', place).orderBy('pos', 'desc')
     return this.#listed()
       .where('session_id', '=', sessionId)
       .where('session_place', '<', place)
       .orderBy('session_place', 'desc')
-      .limit(runsPerPage)
   }
 
   #listed() {
@@ -168,4 +178,10 @@ export class PostgresStore {
       .selectFrom('run')
       .select(['run_id', 'pos', 'head_seq', 'epoch', 'session_id', 'session_place'])
   }
+}
+
+/** Where a run stands in a list: by what it is ordered; `undefined` where it is not in the list. */
+function placeOf(row: Listed, { sessionId }: RunFilter): number | undefined {
+  if (sessionId === undefined) return row.pos
+  return row.session_id === sessionId ? (row.session_place ?? undefined) : undefined
 }

@@ -4,8 +4,8 @@ import type { StoredEvent } from '../stored-event.ts'
 import type { ReadQueries } from './queries.ts'
 
 /** A page holds at most this many events, and ends with the first that takes its bodies over this many bytes. */
-const eventsMax = 256
-const bytesMax = 1024 * 1024
+export const eventsPerPage = 256
+export const bytesPerPage: number = 1024 * 1024
 
 /** Events of a range, as one page: reading it holds no lock and no cursor once this has returned. */
 export function eventPage(reads: ReadQueries, range: EventRange): readonly StoredEvent[] {
@@ -17,7 +17,7 @@ export function eventPage(reads: ReadQueries, range: EventRange): readonly Store
     seq = row.seq
     page.push(storedEvent(row))
     bytes += row.body?.length ?? 0
-    if (page.length === eventsMax || bytes >= bytesMax) break
+    if (page.length === eventsPerPage || bytes >= bytesPerPage) break
   }
   return page
 }

@@ -1,5 +1,7 @@
 import type { Ledger } from '@tallystick/core'
 import { auditSource, type AuditedLedger } from '../audit-source.ts'
+import type { SearchedStore } from '../event-search.ts'
+import { findEvents } from '../find-events.ts'
 import { ChangeFeed } from './change-feed.ts'
 import { openDatabase } from './open-database.ts'
 import { sqliteAudit } from './sqlite-audit.ts'
@@ -17,6 +19,11 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
   const opened = openDatabase(path, options)
   const feed = new ChangeFeed(opened.database, options.pollIntervalMs ?? 250)
   const access = new StoreAccess(opened, options.readOnly ?? false)
+  const searched: SearchedStore = {
+    runs: (asked) => access.read(({ search }) => search.runs(asked)),
+    places: (asked) => access.read(({ search }) => search.places(asked)),
+    page: (asked, strand, after) => access.read(({ search }) => search.page(asked, strand, after)),
+  }
   let closing: Promise<void> | undefined
   const ledger: AuditedLedger = {
     async append(runId, expected, events, appendOptions) {
@@ -31,6 +38,7 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
     },
     head: (runId) => access.read((store) => store.head(runId)),
     read: (runId, range) => access.iterate((store) => store.read(runId, range)),
+    find: (query) => findEvents(searched, query),
     runs: (filter) => access.iterate((store) => store.runs(filter)),
     async put(runId, entry) {
       const isNew = await access.write((store) => store.put(runId, entry))

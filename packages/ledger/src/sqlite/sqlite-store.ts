@@ -14,20 +14,17 @@ import {
 import type { Database } from 'better-sqlite3'
 import type { Kysely } from 'kysely'
 import { presentRange } from '../checked-event.ts'
-import { outOfOrder } from '../event-row.ts'
 import { commandOf } from '../inbox-command.ts'
 import { fault, type Fault } from '../link-check.ts'
-import { recordOf } from '../run-record.ts'
 import { acquire, append } from './append.ts'
 import { auditQueries, type AuditQueries } from './audit-queries.ts'
 import { Committer } from './committer.ts'
+import { listRuns } from './list-runs.ts'
 import { readQueries, writeQueries, type ReadQueries, type WriteQueries } from './queries.ts'
 import { readEvents } from './read.ts'
-import { runRow, soundRow } from './run-row.ts'
+import { runRow } from './run-row.ts'
+import { SqliteSearch } from './search.ts'
 import type { LedgerTables } from './tables.ts'
-
-/** How many rows of runs are read at once. */
-const runsPerPage = 256
 
 /** The members of the port on an open database of the newest schema. All of them are synchronous. */
 export class SqliteStore {
@@ -37,6 +34,7 @@ export class SqliteStore {
   readonly #tables: Kysely<LedgerTables>
   #writes: WriteQueries | undefined
   #audits: AuditQueries | undefined
+  #search: SqliteSearch | undefined
 
   constructor(database: Database, tables: Kysely<LedgerTables>) {
     this.#database = database
@@ -54,6 +52,11 @@ export class SqliteStore {
   get audits(): AuditQueries {
     this.#audits ??= auditQueries(this.#database, this.#tables)
     return this.#audits
+  }
+
+  get search(): SqliteSearch {
+    this.#search ??= new SqliteSearch(this.#database, this.#tables, this.reads)
+    return this.#search
   }
 
   /** What `work` reads is the store as it was when it began, whatever others write meanwhile. */
@@ -95,32 +98,8 @@ export class SqliteStore {
     if (present.fromSeq <= present.toSeq) yield* readEvents(this.reads, present)
   }
 
-  *runs({ sessionId }: RunFilter = {}): Generator<RunRecord> {
-    if (sessionId !== undefined) return yield* this.#runsOf(sessionId)
-    let beforePos = Number.MAX_SAFE_INTEGER
-    for (;;) {
-      const page = this.reads.runs.all({ beforePos, limit: runsPerPage })
-      for (const row of page.map(soundRow)) {
-        if (row.pos >= beforePos) throw outOfOrder('its runs')
-        beforePos = row.pos
-        yield recordOf(row)
-      }
-      if (page.length < runsPerPage) return
-    }
-  }
-
-  *#runsOf(sessionId: string): Generator<RunRecord> {
-    let beforePlace = Number.MAX_SAFE_INTEGER
-    for (;;) {
-      const page = this.reads.sessionRuns.all({ sessionId, beforePlace, limit: runsPerPage })
-      for (const row of page.map(soundRow)) {
-        const place = row.session_place ?? beforePlace
-        if (place >= beforePlace) throw outOfOrder('the runs of a session')
-        beforePlace = place
-        yield recordOf(row)
-      }
-      if (page.length < runsPerPage) return
-    }
+  runs(filter?: RunFilter): Generator<RunRecord> {
+    return listRuns(this.reads, filter)
   }
 
   /** Whether the key is new. */

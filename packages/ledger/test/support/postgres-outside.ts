@@ -30,6 +30,7 @@ export function watched(ledger: Ledger): WatchedLedger {
       acquire: (runId) => watch(ledger.acquire(runId)),
       head: (runId) => watch(ledger.head(runId)),
       read: (...args) => each(ledger.read(...args)),
+      find: (query) => each(ledger.find(query)),
       runs: (filter) => each(ledger.runs(filter)),
       put: (...args) => watch(ledger.put(...args)),
       inbox: (runId) => watch(ledger.inbox(runId)),

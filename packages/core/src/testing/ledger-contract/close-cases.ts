@@ -29,6 +29,8 @@ export const closeCases: readonly LedgerContractCase[] = [
       await requireRefusal(ledger.acquire(run), 'ledger_unavailable')
       await requireRefusal(ledger.head(run), 'ledger_unavailable')
       await requireRefusal(collect(ledger.read(run)), 'ledger_unavailable')
+      await requireRefusal(collect(ledger.find()), 'ledger_unavailable')
+      await requireRefusal(collect(ledger.find({ types: ['run_started'] })), 'ledger_unavailable')
       await requireRefusal(collect(ledger.runs()), 'ledger_unavailable')
       await requireRefusal(ledger.put(run, steering('k1')), 'ledger_unavailable')
       await requireRefusal(ledger.inbox(run), 'ledger_unavailable')

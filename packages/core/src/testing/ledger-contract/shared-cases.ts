@@ -17,6 +17,8 @@ export const sharedCases: readonly LedgerContractCase[] = [
       await startRun(one, run, [saying('a')])
       await requireRecord(other, stamped(run, [facts.run_started, saying('a')]))
       requireEqual((await collect(other.runs())).length, 1, 'the number of runs')
+      const record = stamped(run, [facts.run_started, saying('a')])
+      requireEqual(await collect(other.find({ turn: 1 })), record.slice(1), 'what is found of turn 1')
     },
   },
   {

@@ -1,0 +1,67 @@
+import { RunNotFoundError } from '../errors.ts'
+import type { AppendOptions, EventQuery, ExpectedHead, Head, RunFilter } from '../ports/ledger.ts'
+import type { RuntimeEvent } from '../vocabulary/event.ts'
+import type { RunId } from '../vocabulary/ids.ts'
+import type { SessionPlace } from './append-rules.ts'
+import { answers } from './event-query.ts'
+import { MemoryRun } from './memory-run.ts'
+
+/** What a `memoryLedger` holds. Appending is synchronous, and so atomic. */
+export class MemoryStore {
+  /** In the order in which they were made. */
+  readonly #runs = new Map<RunId, MemoryRun>()
+  readonly #sessions = new Map<string, Set<MemoryRun>>()
+  /** Every event, in the order of appends. */
+  readonly #places: { readonly run: MemoryRun; readonly seq: number }[] = []
+
+  run(runId: RunId): MemoryRun | undefined {
+    return this.#runs.get(runId)
+  }
+
+  append(
+    runId: RunId,
+    expected: ExpectedHead,
+    events: readonly RuntimeEvent[],
+    options: AppendOptions,
+  ): Head {
+    const run = this.run(runId) ?? new MemoryRun(runId)
+    const standing = run.head.seq
+    const head = run.append(expected, events, options, (place) => this.#isTaken(place))
+    for (let seq = standing + 1; seq <= run.head.seq; seq++) this.#places.push({ run, seq })
+    if (head.seq > 0) this.#runs.set(runId, run)
+    const { sessionId } = run.record
+    if (sessionId !== undefined) this.#sessions.set(sessionId, this.#inSession(sessionId).add(run))
+    return head
+  }
+
+  /** Runs as a list shows them. `RunNotFoundError` where it is to begin behind one that is not in it. */
+  listed({ sessionId, before, limit = Infinity }: RunFilter): readonly MemoryRun[] {
+    const all =
+      sessionId === undefined
+        ? [...this.#runs.values()].toReversed()
+        : [...this.#inSession(sessionId)].toSorted((left, right) => right.sessionPlace - left.sessionPlace)
+    const from = before === undefined ? 0 : all.findIndex(({ runId }) => runId === before) + 1
+    if (before !== undefined && from === 0) throw new RunNotFoundError(before)
+    return all.slice(from, from + limit)
+  }
+
+  /** What is appended from the first event on is not found. */
+  *find(query: EventQuery): Generator<RuntimeEvent> {
+    const { runId, sessionId } = query
+    const run = runId === undefined ? undefined : this.run(runId)
+    const end = runId === undefined ? this.#places.length : (run?.head.seq ?? 0)
+    for (let index = 0; index < end; index++) {
+      const place = run ? { run, seq: index + 1 } : this.#places[index]
+      if (!place || (sessionId !== undefined && place.run.record.sessionId !== sessionId)) continue
+      for (const event of place.run.read(place.seq, place.seq)) if (answers(event, query)) yield event
+    }
+  }
+
+  #inSession(sessionId: string): Set<MemoryRun> {
+    return this.#sessions.get(sessionId) ?? new Set()
+  }
+
+  #isTaken({ sessionId, sessionPlace }: SessionPlace): boolean {
+    return [...this.#inSession(sessionId)].some((other) => other.sessionPlace === sessionPlace)
+  }
+}

@@ -1,0 +1,96 @@
+import { toolCallIdOf, type RuntimeEvent } from '@tallystick/core'
+import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/core/testing'
+import { describe, expect, it } from 'vitest'
+import { searchTexts } from '../src/postgres/search-texts.ts'
+import { freshSchema, hasPostgres, openLedger, withClient } from './support/postgres-database.ts'
+
+const run = sampleRunId(1)
+
+async function filledSchema(): Promise<string> {
+  const schema = freshSchema()
+  const ledger = openLedger(schema)
+  for (let ordinal = 1; ordinal <= 20; ordinal++) {
+    const runId = sampleRunId(ordinal)
+    const facts = everyFact(runId)
+    const events = stamped(runId, [
+      facts.run_started,
+      ...Array.from({ length: 30 }, (_, turn) => [
+        ...Array.from({ length: 9 }, () => ({ ...facts.assistant_text_delta, turn })),
+        { ...facts.tool_progress, turn, toolCallId: toolCallIdOf(runId, turn, 1, 1) },
+      ]).flat(),
+      facts.tool_result,
+    ])
+    await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
+  }
+  return schema
+}
+
+// Only a platform without Postgres leaves them out, and the run says so.
+describe.skipIf(!hasPostgres)('a search in Postgres', () => {
+  it('finds events by the index of what it was asked for, however the plan is made', async () => {
+    const schema = await filledSchema()
+    const { page, runsOfCall, placesAt, places } = searchTexts(schema)
+    const filters = [0, 2_000_000_000_000, 1, ['tool_progress'], 0, 10_000]
+    const wanted = {
+      run: [/Index (Scan|Only Scan) (using|on) event_seq/, [run]],
+      turn: [/Index (Scan|Only Scan) (using|on) event_turn/, [run]],
+      type: [/Index (Scan|Only Scan) (using|on) event_type/, [run, 'tool_progress']],
+      call: [/Index (Scan|Only Scan) (using|on) event_tool_call/, [run, sampleCallId(run)]],
+      place: [/Index (Scan|Only Scan) (using|on) event_pkey/, []],
+    } as const
+    await withClient(async (client) => {
+      await client.query(`analyze ${schema}.event; analyze ${schema}.run; analyze ${schema}.payload`)
+      await client.query('set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off')
+      const planOf = async (text: string, values: readonly unknown[]): Promise<string> => {
+        const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain ${text}`, [...values])
+        return rows.map((row) => row['QUERY PLAN']).join('\n')
+      }
+      for (const mode of ['force_custom_plan', 'force_generic_plan']) {
+        await client.query(`set plan_cache_mode = ${mode}`)
+        for (const [by, [index, values]] of Object.entries(wanted)) {
+          const plan = await planOf(page[by as keyof typeof page], [...filters, ...values])
+          expect(plan, `${by} under ${mode}`).not.toMatch(/Seq Scan/)
+          // Bodies are joined to what a page holds, never to all that was looked at.
+          expect(plan.indexOf('payload_pkey'), `${by} under ${mode}`).toBeGreaterThan(plan.indexOf('Limit'))
+          expect(plan.slice(plan.lastIndexOf('Limit')), `${by} under ${mode}`).toMatch(index)
+        }
+        const called = await planOf(runsOfCall, [null, null, sampleCallId(run)])
+        expect(called).toMatch(/event_tool_call/)
+        expect(called).toMatch(/Index Scan using run_pkey on run/)
+        expect(await planOf(placesAt, [5, 6])).toMatch(/event_at/)
+        expect(await planOf(places, [])).not.toMatch(/Seq Scan/)
+      }
+    })
+  })
+
+  it('finds nothing under names that Postgres cannot hold, and refuses none of them', async () => {
+    const ledger = openLedger(await filledSchema())
+    for (const name of ['a\0b', '\ud800']) {
+      const types = [name, 'tool_result'] as unknown as readonly RuntimeEvent['type'][]
+      expect(await Array.fromAsync(ledger.find({ sessionId: name }))).toEqual([])
+      expect(await Array.fromAsync(ledger.find({ runId: name as typeof run }))).toEqual([])
+      expect(
+        await Array.fromAsync(ledger.find({ toolCallId: name as ReturnType<typeof sampleCallId> })),
+      ).toEqual([])
+      expect(await Array.fromAsync(ledger.find({ types }))).toHaveLength(20)
+      expect(await Array.fromAsync(ledger.find({ types, runId: run }))).toHaveLength(1)
+    }
+  })
+
+  it('reads pages of large bodies that end early', async () => {
+    const schema = freshSchema()
+    const ledger = openLedger(schema)
+    const facts = everyFact(run)
+    const large = { ...facts.assistant_text_delta, text: 'x'.repeat(400_000) }
+    const events = stamped(run, [facts.run_started, ...Array.from({ length: 9 }, () => large)])
+    await ledger.append(run, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
+    const { page } = searchTexts(schema)
+    const lengthBehind = async (pos: number): Promise<number> => {
+      const values = [0, 2_000_000_000_000, null, null, pos, 99]
+      return withClient(async (client) => (await client.query(page.place, values)).rows.length)
+    }
+    expect([await lengthBehind(0), await lengthBehind(4)]).toEqual([4, 3])
+    expect(await Array.fromAsync(ledger.find())).toEqual(events)
+    expect(await Array.fromAsync(ledger.find({ types: ['assistant_text_delta'] }))).toEqual(events.slice(1))
+  })
+})
