@@ -24,12 +24,12 @@ export const decisionMutations: readonly Mutation[] = [
       'if (!runnable.has(message.stopReason)) {',
     ],
     'a cancel waits for the next attempt': [
-      '  if (state.cancel || (state.metLimit && !finalizing)) return keepPartial',
-      '  if (state.metLimit && !finalizing) return keepPartial',
+      '  if (state.cancel || state.blocked || (state.metLimit && !finalizing))',
+      '  if (state.blocked || (state.metLimit && !finalizing))',
     ],
     'a cancel while the model answers is not heard': [
-      "  if (state.cancel) return keepPartial(state, 'cancelled')\n  const deadline",
-      '  const deadline',
+      "  if (state.cancel || state.blocked) return keepPartial(state, 'cancelled')\n  const deadline",
+      "  if (state.blocked) return keepPartial(state, 'cancelled')\n  const deadline",
     ],
     'the next attempt does not wait': [
       '  if (retryAt !== undefined && now < retryAt) return',
@@ -88,8 +88,8 @@ export const decisionMutations: readonly Mutation[] = [
   }),
   ...mutationsOf('machine/decide-tool-signal.ts', {
     'the ending of an earlier attempt counts': [
-      "if (call.status !== 'started' || call.attempts !== signal.attempt) return nothing",
-      "if (call.status !== 'started') return nothing",
+      'isAtWork(call) && call.attempts === signal.attempt ?',
+      'isAtWork(call) ?',
     ],
     'the idempotency key changes with the attempt': [
       'idempotencyKey: idempotencyKeyOf(runId, call.toolCallId)',
@@ -146,8 +146,49 @@ export const decisionMutations: readonly Mutation[] = [
       'if (max !== undefined && amount > max)',
     ],
     'one tool call more than there may be': [
-      '(state.limits.toolCallsMax ?? Infinity) - state.totals.toolCalls',
-      '(state.limits.toolCallsMax ?? Infinity) + 1 - state.totals.toolCalls',
+      '(state.limits.toolCallsMax ?? Infinity) - toolCalls',
+      '(state.limits.toolCallsMax ?? Infinity) + 1 - toolCalls',
+    ],
+  }),
+  ...mutationsOf('machine/controller-turn.ts', {
+    'a model is called before guardrails have looked': ['    whileGuarded(state) ??\n', ''],
+    'a turn shows what no provider takes': [
+      '  requireShown(change?.messages, `prepareTurn of the agent ${state.agent}`)\n',
+      '',
+    ],
+  }),
+  ...mutationsOf('machine/controller-handoff.ts', {
+    'a handoff shows what no provider takes': [
+      '  requireShown(messages, `The filter of the handoff from ${state.agent} to ${to}`)\n',
+      '',
+    ],
+  }),
+  ...mutationsOf('machine/child-run.ts', {
+    'children that work side by side each get all that is left': [
+      'Math.floor(left / shares)',
+      'Math.floor(left)',
+    ],
+    'a child run has its own limits only': ['  return { ...own, ...inherited,', '  return { ...own,'],
+  }),
+  ...mutationsOf('machine/effects-of.ts', {
+    'calls are checked before guardrails have passed the input': [
+      '  if (state.blocked || state.inputCheck) return []',
+      '  if (state.blocked) return []',
+    ],
+  }),
+  ...mutationsOf('machine/decide-command.ts', {
+    'the work of a child run is settled by somebody else': [
+      '  if (call.child !== undefined && child === undefined) {',
+      '  if (false) {',
+    ],
+  }),
+  ...mutationsOf('machine/fork-events.ts', {
+    'a fork has the idempotency keys of the run that it forks': [
+      '    idempotencyKey: idempotencyKeyOf(runId, toolCallId),\n',
+      '',
+    ],
+      '  return parked ? refuse(',
+      '  return false ? refuse(',
     ],
   }),
 ]

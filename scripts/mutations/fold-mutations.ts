@@ -69,10 +69,6 @@ export const foldMutations: readonly Mutation[] = [
       "    call.status === 'started' ? { ...call, status: 'in_doubt' as const } : call,\n",
       '    call,\n',
     ],
-    'a summary parts a message from its results': [
-      "  if (replacedMessages > messages.length || messages[replacedMessages]?.role === 'tool') {\n",
-      '  if (false) {\n',
-    ],
     'a run ends with input that has no receipt': [
       '  if (input) throw illegal(state, event, `input ${input.receipt} has no receipt`)\n',
       '',
@@ -97,10 +93,40 @@ export const foldMutations: readonly Mutation[] = [
     ],
     'usage of failed attempts is lost': ['      settledUsage: totals.usage,\n', ''],
   }),
+  ...mutationsOf('machine/evolve-history.ts', {
+    'a summary parts a message from its results': [
+      "  if (replacedMessages <= messages.length && messages[replacedMessages]?.role !== 'tool') return\n",
+      '  return\n',
+    ],
+    'a conversation is handed over that nobody asked to hand over': [
+      "  if (state.phase !== 'injecting' || state.handoff?.to !== event.to || state.handoff.back) {",
+      "  if (state.phase !== 'injecting') {",
+    ],
+    'edits part a call from its result': [
+      '  requirePaired(state, event, messages)\n  requireClosed(state, event)\n',
+      '',
+    ],
+  }),
+  ...mutationsOf('machine/evolve-checks.ts', {
+    'a blocked input is shown to the next run': [
+      "      return { ...replacedInput(state, event), ...(action === 'block' && { blocked }) }",
+      "      return action === 'block' ? { ...state, blocked } : replacedInput(state, event)",
+    ],
+    'a replaced answer keeps the output that was read from the other': [
+      '      const { output: _read, ...next } = replacedAnswer(state, event)',
+      '      const next = replacedAnswer(state, event)',
+    ],
+  }),
+  ...mutationsOf('machine/evolve-calls.ts', {
+    'what child runs took does not count': [
+      'withReuse(withChild(settled(state, event), event), event)',
+      'withReuse(settled(state, event), event)',
+    ],
+  }),
   ...mutationsOf('machine/invariants.ts', {
     'a request that the ledger does not rebuild passes (law 7)': [
-      '  if (rebuilt === event.requestDigest) return\n',
-      '  return\n',
+      '  if (rebuilt === event.requestDigest) return\n  throw new LawBrokenError(\n',
+      '  return\n  throw new LawBrokenError(\n',
     ],
     'a model call past a limit passes (law 9)': ['    requireWithinLimits(state, event)\n', ''],
     'a message that is not its deltas passes (law 12)': [

@@ -51,7 +51,10 @@ export const runtimeMutations: readonly Mutation[] = [
       '    if (this.#failure) return Promise.reject(this.#failure.error)\n',
       '',
     ],
-    'a run is driven twice in one process': ['    if (this.#loop && this.#result) return this.#result\n', ''],
+    'a run is driven twice in one process': [
+      '    if (this.#loop && this.#stretch) return this.#stretch\n',
+      '',
+    ],
     'a command that comes while the run goes to rest is forgotten': [
       'while (this.#receipts.open && state.phase',
       'while (false && state.phase',
@@ -125,5 +128,28 @@ export const runtimeMutations: readonly Mutation[] = [
   }),
   ...mutationsOf('runtime/steady-clock.ts', {
     'time falls with the host’s clock': ['      behind = Math.max(behind, last - time)\n', ''],
+  }),
+  ...mutationsOf('runtime/parent-runs.ts', {
+    'a decision is passed on to a run that works for somebody else': [
+      '      if (!(await worksFor(ledger, owner, root))) return false\n',
+      '',
+    ],
+    'an answered child run is not taken further': [
+      '      if (!drained() && (await isAnswered(ledger, childId))) await hubs().hubOf(childId).resume()\n',
+      '',
+    ],
+  }),
+  ...mutationsOf('runtime/session.ts', {
+    'a run begins beside another of its session': [
+      "  if (whenBusy === 'queue') return await endOf(ledger, state)\n",
+      '  return state\n',
+    ],
+    'edits of another past are taken': [
+      '  if (of !== source?.runId) throw editedMeanwhile(of, source)\n',
+      '',
+    ],
+  }),
+  ...mutationsOf('runtime/recorded-results.ts', {
+    'a fork that has gone its own way is still served': ['    if (fork?.diverged) return undefined\n', ''],
   }),
 ]

@@ -188,6 +188,18 @@ describe('an approval below', () => {
     checkedRun(await first.eventsOf(run))
   })
 
+  it('is heard all the way up before the runtime is idle, so that its ledger may be closed then', async () => {
+    const first = boss(worker(paying, { tools: [pay()] }), [asks(), { text: 'All paid.' }])
+    const run = first.start()
+    const [pending] = (await first.settle(run.result)).pendingApprovals
+    const other = createRuntime({ ledger: first.ledger, agents: [first.agent], host: { clock: first.clock } })
+    const child = other.resume(pending!.runId)
+    child.approve(pending!.toolCallId, { by: 'ada' }).catch(() => {})
+    await first.settle(other.idle())
+    expect((await first.eventsOf(run)).at(-1)?.type).toBe('run_finished')
+    await first.settle(other.idle())
+  })
+
   it('goes up through several runs', async () => {
     const tool = pay()
     const inner = worker(paying, { tools: [tool] })

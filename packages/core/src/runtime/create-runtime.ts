@@ -46,6 +46,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       runs.found(runId).send({ type: 'settle', toolCallId, ...settledResult(result) }),
     suspended: () => suspendedRuns(ledger),
     drain: (graceMs = 5_000) => runs.drain(graceMs),
+    idle: () => runs.hubs.idle(),
   }
 }
 

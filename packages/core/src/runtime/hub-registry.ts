@@ -13,6 +13,7 @@ export class HubRegistry {
   readonly #hubs = new Map<RunId, WeakRef<RunHub>>()
   readonly #driving = new Set<RunHub>()
   readonly #watched = new Set<{ readonly hub: RunHub }>()
+  readonly #reports = new Set<Promise<void>>()
   readonly #forget = new FinalizationRegistry<RunId>((runId) => {
     if (this.#hubs.get(runId)?.deref() === undefined) this.#hubs.delete(runId)
   })
@@ -32,10 +33,24 @@ export class HubRegistry {
       hubOf: (other) => this.hubOf(other),
       onDriving: (driving) => (driving ? this.#driving.add(hub) : this.#driving.delete(hub)),
       onFailure: () => this.#hubs.delete(runId),
+      onEnd: (state) => this.#report(this.#options.onEnd(state)),
     })
     this.#hubs.set(runId, new WeakRef(hub))
     this.#forget.register(hub, runId)
     return hub
+  }
+
+  /** Resolves when nothing is driven any more, and whoever had to know of an end does. */
+  async idle(): Promise<void> {
+    while (this.#driving.size > 0 || this.#reports.size > 0) {
+      await Promise.allSettled([...this.#reports, ...[...this.#driving].map((hub) => hub.result)])
+    }
+  }
+
+  #report(told: Promise<void>): Promise<void> {
+    const report: Promise<void> = told.finally(() => this.#reports.delete(report))
+    this.#reports.add(report)
+    return report
   }
 
   /** Holds a hub for somebody who is subscribed, until the answer is called. */

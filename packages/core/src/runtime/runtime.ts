@@ -88,6 +88,11 @@ export interface Runtime {
    * refuses commands. A run whose writer fails meanwhile is not among the answers: its handle says why.
    */
   drain(graceMs?: number): Promise<readonly RunResult[]>
+  /**
+   * Resolves when no run is being driven here any more: each has ended or rests, and the parents of child runs have been
+   * told and taken further. Then the ledger may be closed.
+   */
+  idle(): Promise<void>
 }
 
 /** How a deferred call ended: a text or parts for a success, or what went wrong. */
