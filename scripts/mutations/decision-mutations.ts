@@ -187,8 +187,5 @@ export const decisionMutations: readonly Mutation[] = [
       '    idempotencyKey: idempotencyKeyOf(runId, toolCallId),\n',
       '',
     ],
-      '  return parked ? refuse(',
-      '  return false ? refuse(',
-    ],
   }),
 ]
