@@ -50,13 +50,19 @@ describe('a schema of the answer', () => {
     ])
   })
 
-  it('is told of once for a model, however often it is asked', async () => {
+  it('is told of once for a model, however often it is asked, and goes on record with each call', async () => {
     const server = await serve({ pieces: [hello] })
     const warnings: AnthropicWarning[] = []
     const model = anthropic('claude-test-1', {
       ...{ apiKey: 'k', baseURL: server.url, onWarning: (warning) => void warnings.push(warning) },
     })
-    for (let times = 0; times < 3; times++) await collect(model, { ...request, outputSchema })
+    for (let times = 0; times < 3; times++) {
+      const { signals } = await collect(model, { ...request, outputSchema })
+      expect(signals[0]).toMatchObject({
+        type: 'model_started',
+        warnings: warnings.map((one) => one.message),
+      })
+    }
     expect(server.arrivals).toHaveLength(3)
     expect(warnings).toHaveLength(1)
   })
