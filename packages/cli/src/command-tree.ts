@@ -1,6 +1,7 @@
 import { Argument, Command, Option } from 'commander'
 import type { OutputConfiguration } from 'commander'
 import type { JsonObject } from '@tallystick/core'
+import { addContract } from './add-contract.ts'
 import { addVerb, exampleOf, type Done } from './add-verb.ts'
 import { shells, type Shell } from './shells.ts'
 import { jsonObject, positiveNumber, wholeNumber } from './given-values.ts'
@@ -29,6 +30,7 @@ export function commandTree(context: CommandContext, output: OutputConfiguration
   addAnsweringVerbs(program, context, done)
   addDrivingVerbs(program, context, done)
   addKeepingVerbs(program, context, done)
+  addContract(program, context, done)
   addCompletion(program, context)
   return program
 }

@@ -19,5 +19,6 @@ export const examples: Readonly<Record<string, string>> = {
   resume: 'tallystick resume runs.db latest --yes --by ann',
   fork: `tallystick fork runs.db latest --at 12 --input 'Order two.'`,
   replay: 'tallystick replay runs.db latest',
+  contract: 'tallystick contract ./my-store.ts',
   completion: 'source <(tallystick completion bash)',
 }

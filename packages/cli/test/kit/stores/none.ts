@@ -1,0 +1,2 @@
+/** What makes no stores. */
+export default { open: 'soon' }

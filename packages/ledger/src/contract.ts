@@ -1,0 +1,90 @@
+import type { Ledger } from '@tallystick/core'
+import { ledgerContract, type LedgerContractCase } from '@tallystick/core/testing'
+
+export { ledgerContract, type LedgerContractCase, type OpenLedger } from '@tallystick/core/testing'
+
+/** The store of one case, which is empty at first. */
+export interface EmptyStore {
+  /** Opens a ledger over the store, as one process would. Called again it opens another over the same. */
+  readonly open: () => Ledger | Promise<Ledger>
+  /** Removes the store, once its ledgers are closed. */
+  readonly remove?: () => void | Promise<void>
+  /** What the store is not meant to be; promises that need it are skipped. */
+  readonly lacks?: readonly NonNullable<LedgerContractCase['needs']>[]
+}
+
+/** Makes a store for a case. */
+export type MakeStore = () => EmptyStore | Promise<EmptyStore>
+
+/** Whether a store keeps a promise. */
+export interface PromiseVerdict {
+  readonly promise: string
+  readonly verdict: 'kept' | 'broken' | 'skipped'
+  /** Where it is not kept: what was expected and what was found, or what the store lacks. */
+  readonly why?: string
+}
+
+/** Which promises are looked at, and how. */
+export interface ContractOptions {
+  /** Those whose text holds this. */
+  readonly only?: string
+  /** How long a store may take for one promise. Default 30 000. */
+  readonly limitMs?: number
+}
+
+/**
+ * Finds out which promises of the `Ledger` port a store keeps, each on an empty store of its own. What goes wrong is
+ * told in the verdict; rejects only where no store can be made at all.
+ */
+export async function* checkContract(
+  makeStore: MakeStore,
+  { only = '', limitMs = 30_000 }: ContractOptions = {},
+): AsyncGenerator<PromiseVerdict> {
+  for (const contractCase of ledgerContract) {
+    if (contractCase.promise.includes(only)) yield await verdictOn(contractCase, await makeStore(), limitMs)
+  }
+}
+
+async function verdictOn(
+  { promise, needs, run }: LedgerContractCase,
+  store: EmptyStore,
+  limitMs: number,
+): Promise<PromiseVerdict> {
+  const opened: Ledger[] = []
+  const open = async (): Promise<Ledger> => {
+    const ledger = await store.open()
+    opened.push(ledger)
+    return ledger
+  }
+  try {
+    if (needs !== undefined && store.lacks?.includes(needs)) {
+      return { promise, verdict: 'skipped', why: `the store is not ${needs}` }
+    }
+    const broken =
+      (await faultWithin(limitMs, () => run(open))) ??
+      (await faultWithin(limitMs, async () => {
+        for (const ledger of opened) await ledger.close()
+      }))
+    return broken === undefined ? { promise, verdict: 'kept' } : { promise, verdict: 'broken', why: broken }
+  } finally {
+    // Who hangs or fails in a case may have left something open.
+    await faultWithin(
+      limitMs,
+      async () => void (await Promise.allSettled(opened.map(async (ledger) => ledger.close()))),
+    )
+    await store.remove?.()
+  }
+}
+
+/** What went wrong, if anything did; that nothing has come of it in time, too. */
+async function faultWithin(limitMs: number, work: () => Promise<void>): Promise<string | undefined> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<string>((resolve) => {
+    timer = setTimeout(() => resolve(`nothing has come of it within ${limitMs} ms`), limitMs)
+  })
+  const fault = work().then(
+    () => undefined,
+    (error: unknown) => (error instanceof Error ? `${error.name}: ${error.message}` : String(error)),
+  )
+  return Promise.race([fault, late]).finally(() => clearTimeout(timer))
+}
