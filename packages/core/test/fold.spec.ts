@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Fact } from '@tallystick/core'
+import type { Fact, Handoff } from '@tallystick/core'
 import { everyFact, given } from '@tallystick/core/testing'
 import {
   begun,
@@ -71,13 +71,20 @@ describe('what a fold remembers', () => {
     const changed = { ...definition, digest: 'another' }
     const resumed: Fact = { type: 'run_resumed', turn: 0, why: 'command', inDoubt: [], definition: changed }
     expect(given([...begun(), resumed]).state?.definition.digest).toBe('another')
-    const done = [...executing(['look'], { handoff: { to: 'clerk' } }), startedCall(), endedCall(), injected]
+    const asked = (handoff?: Handoff): readonly Fact[] => {
+      const calls = executing(['look'], handoff ? { handoff } : {})
+      return [...calls, startedCall(), endedCall(), injected]
+    }
+    const done = asked({ to: 'clerk' })
     const handOff: Fact = {
       type: 'agent_handed_off',
       turn: 1,
       from: 'agent',
       to: 'clerk',
       definition: changed,
+    }
+    for (const other of [asked(), asked({ to: 'baker' }), asked({ to: 'clerk', back: true })]) {
+      expect(() => given([...other, handOff])).toThrow(/no call asked for clerk/)
     }
     expect(given([...done, handOff]).state).toMatchObject({
       agent: 'clerk',
