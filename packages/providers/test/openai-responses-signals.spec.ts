@@ -306,8 +306,9 @@ describe('other calls', () => {
       ...[created(), ...webSearch(0), added(1, news), itemDone(1, news), completed()],
     ])
     const search = { type: 'web_search_call', id: 'ws_0', status: 'completed', action: { query: 'weather' } }
+    const executed = { id: 'ws_0', name: 'web_search', input: { query: 'weather' }, outcome: 'success' }
     expect(finished(signals)?.parts).toEqual([
-      { type: 'provider', kind: 'web_search_call', opaque: remembered(search, 0), part: 0 },
+      { type: 'provider', kind: 'web_search_call', opaque: remembered(search, 0), part: 0, executed },
       { type: 'provider', kind: 'telepathy_call', opaque: remembered(news, 1), part: 1 },
     ])
     expect(callsOf(signals)).toEqual([])

@@ -269,7 +269,7 @@ function withoutNulls(item: JsonObject): JsonObject {
 }
 
 /** Items that the caller has to answer in ways of their own, and that nobody here answers. Left open they are refused. */
-function awaitsCaller(item: JsonObject): boolean {
+export function awaitsCaller(item: JsonObject): boolean {
   const type = textAt(item, 'type')
   if (type === 'tool_search_call') return textAt(item, 'execution') === 'client'
   if (type === 'shell_call') {

@@ -1,6 +1,7 @@
 import type { Json, JsonObject, ModelSignal, Opaque, ReplyPart, RequestedCall } from '@tallystick/core'
 import { readCallInput } from '../openai/call-input.ts'
 import { isJsonObject, restOf, textAt } from '../shared/json-reading.ts'
+import { executedCall } from './executed-call.ts'
 import { type CallKind, isCallKind, type KeptResponse, opaqueOf, type WireMemory } from './wire.ts'
 
 /** What of the request a reply is read by. */
@@ -163,7 +164,8 @@ export function partsOf(item: Item, context: ReplyContext, kept: KeptResponse | 
     case 'provider': {
       if (!item.closed || part === undefined) return []
       const kind = textAt(fields, 'type') ?? 'unknown'
-      return [{ type: 'provider', kind, opaque: carry(fields), part }]
+      const executed = executedCall(fields)
+      return [{ type: 'provider', kind, opaque: carry(fields), part, ...(executed && { executed }) }]
     }
   }
 }

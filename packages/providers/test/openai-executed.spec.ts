@@ -1,0 +1,75 @@
+import { describe, expect, it } from 'vitest'
+import { openai } from '../src/openai/index.ts'
+import { collect, finished } from './kit/collect.ts'
+import { serve } from './kit/loopback.ts'
+import { foldResponse } from './kit/openai-fold.ts'
+import { added, completed, created, itemDone } from './kit/openai-streams.ts'
+import { missing, recordedBytes } from './kit/recorded.ts'
+
+function executed(item: object): unknown {
+  const { signals } = foldResponse([created(), added(0, item), itemDone(0, item), completed()])
+  return finished(signals)!.parts.map((part) => (part.type === 'provider' ? part.executed : part.type))[0]
+}
+
+describe('a call that OpenAI ran itself', () => {
+  const done = { status: 'completed' }
+  it.each([
+    [
+      { type: 'mcp_call', id: 'mcp_1', server_label: 'wiki', name: 'ask', arguments: '{"q":1}', error: null },
+      { id: 'mcp_1', name: 'wiki/ask', input: { q: 1 }, outcome: 'success' },
+    ],
+    [
+      {
+        type: 'mcp_call',
+        id: 'mcp_1',
+        server_label: 'wiki',
+        name: 'ask',
+        arguments: '{',
+        error: 'gone',
+        ...done,
+      },
+      { id: 'mcp_1', name: 'wiki/ask', input: { text: '{' }, outcome: 'failed' },
+    ],
+    [
+      { type: 'code_interpreter_call', id: 'ci_1', code: '1+1', container_id: 'c', outputs: null, ...done },
+      { id: 'ci_1', name: 'code_interpreter', input: { code: '1+1' }, outcome: 'success' },
+    ],
+    [
+      { type: 'file_search_call', id: 'fs_1', queries: ['a'], results: null, status: 'failed' },
+      { id: 'fs_1', name: 'file_search', input: { queries: ['a'] }, outcome: 'failed' },
+    ],
+  ])('%o is shown as %o', (item, shown) => {
+    expect(executed(item)).toEqual(shown)
+  })
+
+  it.each([
+    ['waits for the caller', { type: 'shell_call', id: 'sh_1', environment: { type: 'local' }, ...done }],
+    ['searches tools at the caller', { type: 'tool_search_call', id: 'ts_1', execution: 'client', ...done }],
+    ['is of a kind that nobody knows', { type: 'telepathy_call', id: 'tp_1', ...done }],
+    ['is no call', { type: 'compaction', id: 'cmp_1', encrypted_content: 'x' }],
+  ])('is none that %s', (_, item) => {
+    expect(executed(item)).toBeUndefined()
+  })
+
+  // The recordings are not in the repository; the title says when they are not there.
+  it.skipIf(missing)(`is seen in recordings${missing ? ` (${missing})` : ''}`, async () => {
+    const of = async (file: string) => {
+      const server = await serve({ pieces: [recordedBytes(file, 'openai-responses')] })
+      const { signals } = await collect(openai('gpt-test', { apiKey: 'k', baseURL: server.url }))
+      return finished(signals)!.parts.flatMap((part) =>
+        part.type === 'provider' && part.executed ? [part.executed] : [],
+      )
+    }
+    expect(await of('mcp-call.sse')).toMatchObject([
+      { name: 'deepwiki/ask_question', input: { repoName: 'pydantic/pydantic-ai' }, outcome: 'success' },
+    ])
+    expect((await of('code-interpreter.sse')).map(({ input }) => input?.['code'])).toEqual([
+      'n = pow(123456, 123)\nlen(str(n))',
+      'str(n)[:100], str(n)[-100:]',
+      'n',
+    ])
+    expect(await of('reasoning-web-search.sse')).toMatchObject([
+      { name: 'web_search', input: { type: 'search', query: 'weather: San Francisco, CA' } },
+    ])
+  })
+})
