@@ -1,10 +1,13 @@
+import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
+import { checkLaws, testTool } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
 import { anthropic } from '../src/anthropic/index.ts'
+import { sseBytes } from './kit/bytes.ts'
 import { collect, finished } from './kit/collect.ts'
 import { fold, opaque } from './kit/fold.ts'
 import { serve } from './kit/loopback.ts'
 import { missing, recordedBytes } from './kit/recorded.ts'
-import { close, done, json, open, start, stop, textBlock } from './kit/streams.ts'
+import { close, done, json, open, start, stop, textBlock, toolBlock } from './kit/streams.ts'
 
 const whole = (index: number, block: object) => [open(index, block), close(index)]
 const partsOf = (...events: object[]) =>
@@ -63,6 +66,34 @@ describe('a call that Anthropic ran itself', () => {
     expect(executed(...whole(0, { type: 'container_upload', file_id: 'f' }), ...textBlock(1, 'x'))).toEqual([
       undefined,
       undefined,
+    ])
+  })
+
+  it('goes into the ledger of a run, where everybody can see it, and back to the vendor as it came', async () => {
+    const searched = [open(0, use), json(0, '{"query":"x"}'), close(0), ...whole(1, found)]
+    const replies = [
+      [start(), ...searched, ...toolBlock(2, 'toolu_1', 'get_time', '{}'), done('tool_use'), stop],
+      [start(), ...textBlock(0, 'Noon.'), done('end_turn'), stop],
+    ]
+    const server = await serve(...replies.map((events) => ({ pieces: [sseBytes(events)] })))
+    const model = anthropic('claude-test-1', { apiKey: 'k', baseURL: server.url, promptCache: 'off' })
+    const agent = defineAgent({ name: 'a', instructions: '', model, tools: [testTool({ name: 'get_time' })] })
+    const ledger = memoryLedger()
+    const { runId, text } = await createRuntime({ ledger }).run(agent, 'What time is it?').result
+    expect(text).toBe('Noon.')
+    const events = await Array.fromAsync(ledger.read(runId))
+    expect(checkLaws(events)).toEqual([])
+    const [reply] = events.filter(({ type }) => type === 'assistant_message_finished')
+    expect(reply).toMatchObject({
+      parts: [
+        { executed: { id: 'srvtoolu_1', name: 'web_search', input: { query: 'x' } } },
+        { executed: { id: 'srvtoolu_1', name: 'web_search', outcome: 'success' } },
+        { type: 'tool_call', name: 'get_time' },
+      ],
+    })
+    expect(server.arrivals[1]!.body['messages'][1].content.slice(0, 2)).toEqual([
+      { ...use, input: { query: 'x' } },
+      found,
     ])
   })
 

@@ -1,3 +1,4 @@
+import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
 import { anthropic, type AnthropicWarning } from '../src/anthropic/index.ts'
 import { hello, object, sent, tool } from './kit/anthropic-sent.ts'
@@ -48,6 +49,15 @@ describe('a schema of the answer', () => {
         message: `The schema of the answer was not sent, and the runtime alone checks the answer: ${why}.`,
       },
     ])
+  })
+
+  it('is that of the agent, whose runtime reads the answer', async () => {
+    const server = await serve({ pieces: [hello] })
+    const model = anthropic('claude-test-1', { apiKey: 'k', baseURL: server.url, effort: 'low' })
+    const agent = defineAgent({ name: 'a', instructions: '', model, output: outputSchema })
+    const { result } = createRuntime({ ledger: memoryLedger() }).run(agent, 'What is 2 + 3?')
+    expect(await result).toMatchObject({ reason: 'answered', output: { sum: 5 } })
+    expect(server.arrivals[0]?.body['output_config'].format.schema.required).toEqual(['sum'])
   })
 
   it('is told of once for a model, however often it is asked, and goes on record with each call', async () => {

@@ -6,7 +6,7 @@ import { foldResponse } from './kit/openai-fold.ts'
 import { added, completed, created, itemDone } from './kit/openai-streams.ts'
 import { missing, recordedBytes } from './kit/recorded.ts'
 
-function executed(item: object): unknown {
+function executed(item: Readonly<Record<string, unknown>>): unknown {
   const { signals } = foldResponse([created(), added(0, item), itemDone(0, item), completed()])
   return finished(signals)!.parts.map((part) => (part.type === 'provider' ? part.executed : part.type))[0]
 }
