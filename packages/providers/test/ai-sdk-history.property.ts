@@ -8,6 +8,7 @@ import { collect } from './kit/collect.ts'
 import { brokenRules } from './kit/history-rules.ts'
 import { own, requests as transcripts } from './kit/transcripts.ts'
 import type { Loose } from './kit/loose.ts'
+import { runs } from './kit/runs.ts'
 
 const here = { provider: 'anthropic', api: 'ai-sdk', modelId: 'claude-test-1' }
 
@@ -37,6 +38,6 @@ it('any history goes through the AI SDK’s provider for Anthropic to a request 
       expect(failure?.message).toContain('500')
       expect(brokenRules(withBlocks(body))).toEqual([])
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   )
 })

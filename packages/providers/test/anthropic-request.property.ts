@@ -5,6 +5,7 @@ import { requestRenderer, type RequestSettings } from '../src/anthropic/request.
 import { brokenRules } from './kit/history-rules.ts'
 import { requests as plainRequests } from './kit/transcripts.ts'
 import type { Loose } from './kit/loose.ts'
+import { runs } from './kit/runs.ts'
 
 const plain: RequestSettings = {
   ...{ modelId: 'claude-test-1', maxOutputTokens: 32_000, promptCache: '5m' },
@@ -74,7 +75,7 @@ describe('the request that is made of any history', () => {
       fc.property(requests, settings, (request, given) => {
         expect(brokenRules(body(request, given))).toEqual([])
       }),
-      { numRuns: 3000 },
+      { numRuns: runs(3000) },
     )
   })
 
@@ -85,7 +86,7 @@ describe('the request that is made of any history', () => {
         fc.pre(messages.at(-1)?.role !== 'assistant' || request.messages[cut]?.role !== 'tool')
         expect(brokenRules(body({ ...request, messages }, given))).toEqual([])
       }),
-      { numRuns: 1500 },
+      { numRuns: runs(1500) },
     )
   })
 
@@ -139,7 +140,7 @@ describe('the request that is made of any history', () => {
         )
         expect(results.map((result) => result.is_error ?? false)).toEqual(outcomes)
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 
@@ -164,7 +165,7 @@ describe('the request that is made of any history', () => {
           expect(whole.slice(0, before.length)).toEqual(before)
         }
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 })

@@ -7,6 +7,7 @@ import { serve, type Answer } from './kit/loopback.ts'
 import { missing, recordedBytes } from './kit/recorded.ts'
 import { rich } from './kit/streams.ts'
 import type { Loose } from './kit/loose.ts'
+import { runs } from './kit/runs.ts'
 
 const recorded = missing
   ? []
@@ -52,7 +53,7 @@ describe.each(streams)(`%s${missing ? ` (recordings ${missing})` : ''}`, (_, byt
       fc.asyncProperty(fc.array(fc.nat({ max: bytes.length }), { maxLength: 40 }), async (places) => {
         expect((await read({ pieces: splitAt(bytes, places) })).signals).toEqual(whole.signals)
       }),
-      { numRuns: 15 },
+      { numRuns: runs(15) },
     )
   })
 
@@ -75,7 +76,7 @@ describe.each(streams)(`%s${missing ? ` (recordings ${missing})` : ''}`, (_, byt
           expect(callsOf(signals).length).toBeGreaterThanOrEqual(least)
         },
       ),
-      { numRuns: 40 },
+      { numRuns: runs(40) },
     )
   })
 })
@@ -105,6 +106,6 @@ it('whatever order the events come in, a call that was not closed is never reque
         .map((event: Loose) => event.index)
       expect(callsOf(signals).length).toBeLessThanOrEqual(closed.filter((index) => index >= 5).length)
     }),
-    { numRuns: 60 },
+    { numRuns: runs(60) },
   )
 })

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { fitSchema, NotStrictError } from '../src/anthropic/strict-schema.ts'
 import { toolSchema } from '../src/anthropic/tool-schema.ts'
 import { brokenSchema } from './kit/anthropic-schema-rules.ts'
+import { runs } from './kit/runs.ts'
 
 const object = (
   properties: JsonObject,
@@ -167,7 +168,7 @@ describe('any schema', () => {
         }
         expect(given).toEqual(before)
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 
@@ -180,7 +181,7 @@ describe('any schema', () => {
           expect.arrayContaining([expect.stringMatching(/Of$|^\$ref$/)]),
         )
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 })

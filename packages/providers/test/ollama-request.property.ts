@@ -6,6 +6,7 @@ import { toolSchema } from '../src/ollama/tool-schema.ts'
 import { brokenRules } from './kit/ollama-history-rules.ts'
 import { own, requests as transcripts } from './kit/transcripts.ts'
 import type { Loose } from './kit/loose.ts'
+import { runs } from './kit/runs.ts'
 
 const modelId = 'qwen-test'
 const here = { provider: 'ollama', api: 'chat', modelId }
@@ -79,7 +80,7 @@ describe('the request that is made of any history', () => {
       fc.property(requests, settings, (request, given) => {
         expect(brokenRules(body(request, given))).toEqual([])
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     )
   })
 
@@ -90,7 +91,7 @@ describe('the request that is made of any history', () => {
         fc.pre(messages.at(-1)?.role !== 'assistant' || request.messages[cut]?.role !== 'tool')
         expect(brokenRules(body({ ...request, messages }))).toEqual([])
       }),
-      { numRuns: 800 },
+      { numRuns: runs(800) },
     )
   })
 
@@ -100,7 +101,7 @@ describe('the request that is made of any history', () => {
         const tools = [{ name: 'a/tool', description: 'Does it.', inputSchema }]
         expect(brokenRules(body({ ...request, tools, toolChoice: { type: 'auto' } }))).toEqual([])
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 
@@ -146,7 +147,7 @@ describe('the request that is made of any history', () => {
         const results = messages.filter(({ role }) => role === 'tool')
         expect(results.map(({ content }) => /^Error \(\w+\): /.test(content))).toEqual(failed)
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 
@@ -162,7 +163,7 @@ describe('the request that is made of any history', () => {
         const sent = body(request).messages.flatMap((message: Loose) => message.thinking?.split('\n\n') ?? [])
         expect(sent.filter((thought: string) => !thoughts.includes(thought))).toEqual([])
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 
@@ -186,7 +187,7 @@ describe('the request that is made of any history', () => {
           expect(whole[before.length].content.startsWith(last.content)).toBe(true)
         }
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 })

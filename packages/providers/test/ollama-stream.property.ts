@@ -9,6 +9,7 @@ import { recordings } from './kit/ollama-readings.ts'
 import { forbidConsole } from './kit/quiet.ts'
 import { missing, recordedBytes } from './kit/recorded.ts'
 import type { Loose } from './kit/loose.ts'
+import { runs } from './kit/runs.ts'
 
 // The client writes lines that it cannot read to the console.
 forbidConsole()
@@ -39,7 +40,7 @@ describe.each(streams)(`%s${missing ? ` (recordings ${missing})` : ''}`, (_, byt
       fc.asyncProperty(fc.array(fc.nat({ max: bytes.length }), { maxLength: 40 }), async (places) => {
         expect((await read(answer(splitAt(bytes, places)))).signals).toEqual(whole.signals)
       }),
-      { numRuns: 10 },
+      { numRuns: runs(10) },
     )
   })
 
@@ -65,7 +66,7 @@ describe.each(streams)(`%s${missing ? ` (recordings ${missing})` : ''}`, (_, byt
           expect(callsOf(signals).length).toBeLessThanOrEqual(callsBefore(bytes, place + 1))
         },
       ),
-      { numRuns: 25 },
+      { numRuns: runs(25) },
     )
   })
 })
@@ -110,7 +111,7 @@ it('garbage among the lines ends the reply as one that cannot be trusted, behind
       expect(failure?.cause).toBeUndefined()
       expect(signals).toEqual(whole.signals)
     }),
-    { numRuns: 30 },
+    { numRuns: runs(30) },
   )
 })
 
@@ -127,6 +128,6 @@ it('whatever order the lines come in, the stream ends once, with all calls befor
       )
       expect(callsOf(signals)).toHaveLength(asked.length)
     }),
-    { numRuns: 40 },
+    { numRuns: runs(40) },
   )
 })

@@ -11,6 +11,7 @@ import { brokenChatRules } from './kit/chat-rules.ts'
 import type { Loose } from './kit/loose.ts'
 import { endsWhole, openaiRequests } from './kit/openai-transcripts.ts'
 import { brokenResponsesRules } from './kit/responses-rules.ts'
+import { runs } from './kit/runs.ts'
 
 const common = {
   ...{ modelId: 'gpt-test', provider: 'openai', strictTools: false, customTools: {}, toolFields: {} },
@@ -72,7 +73,7 @@ function theRequest<Settings>({ requests, settings: all, renderer, broken }: Wir
       fc.property(requests, all, (request, given) => {
         expect(broken(renderer(given)(request), given)).toEqual([])
       }),
-      { numRuns: 2000 },
+      { numRuns: runs(2000) },
     )
   })
 
@@ -83,7 +84,7 @@ function theRequest<Settings>({ requests, settings: all, renderer, broken }: Wir
         const messages = request.messages.slice(0, cut)
         expect(broken(renderer(given)({ ...request, messages }), given)).toEqual([])
       }),
-      { numRuns: 1000 },
+      { numRuns: runs(1000) },
     )
   })
 
@@ -100,7 +101,7 @@ function theRequest<Settings>({ requests, settings: all, renderer, broken }: Wir
         expect(render(request)).toEqual(renderer(given)(request))
         expect(request).toEqual(before)
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 }
@@ -128,7 +129,7 @@ describe('the request that is made of any history for the Responses API', () => 
           calls.map((item: Loose) => item.call_id ?? item.id),
         )
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 
@@ -146,7 +147,7 @@ describe('the request that is made of any history for the Responses API', () => 
           expect(behind.length > 0 && proofs.length === 0).toBe(false)
         })
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 
@@ -157,7 +158,7 @@ describe('the request that is made of any history for the Responses API', () => 
         const input = (messages: readonly Message[]) => render({ ...request, messages }).input
         expect(begunOtherwise([hello, ...request.messages], input)).toBeUndefined()
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 })
@@ -183,7 +184,7 @@ describe('the request that is made of any history for Chat Completions', () => {
           expect(whole).toContain(JSON.stringify(text).slice(1, -1))
         }
       }),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     )
   })
 
@@ -196,7 +197,7 @@ describe('the request that is made of any history for Chat Completions', () => {
         const sent = (messages: readonly Message[]) => render({ ...request, messages }).messages
         expect(begunOtherwise([hello, ...request.messages], sent)).toBeUndefined()
       }),
-      { numRuns: 300 },
+      { numRuns: runs(300) },
     )
   })
 })

@@ -10,6 +10,7 @@ import { responsesReadings } from './kit/openai-readings.ts'
 import { type WireUnderTest, wires } from './kit/openai-wires.ts'
 import { forbidConsole, forbidUnhandledRejections } from './kit/quiet.ts'
 import { missing, recordedBytes } from './kit/recorded.ts'
+import { runs } from './kit/runs.ts'
 
 forbidConsole()
 forbidUnhandledRejections()
@@ -68,7 +69,7 @@ describe.each(streams)(`%s${missing ? ` (recordings ${missing})` : ''}`, (_, byt
       fc.asyncProperty(fc.array(fc.nat({ max: bytes.length }), { maxLength: 40 }), async (places) => {
         expect((await read(wire, { pieces: splitAt(bytes, places) })).signals).toEqual(whole.signals)
       }),
-      { numRuns: 10 },
+      { numRuns: runs(10) },
     )
   })
 
@@ -90,7 +91,7 @@ describe.each(streams)(`%s${missing ? ` (recordings ${missing})` : ''}`, (_, byt
           expect(callsOf(signals).length).toBeLessThanOrEqual(callsWholeBefore(bytes, place + 2, total))
         },
       ),
-      { numRuns: 30 },
+      { numRuns: runs(30) },
     )
   })
 })
@@ -108,7 +109,7 @@ describe.skipIf(missing)(`every recording${missing ? ` (${missing})` : ''}`, () 
           const cut = await read(wire, { pieces: splitAt(bytes, places) })
           expect([cut.signals, cut.failure?.toFailure()]).toEqual([signals, failure?.toFailure()])
         }),
-        { numRuns: 3 },
+        { numRuns: runs(3) },
       )
     },
   )
@@ -146,7 +147,7 @@ it.each(wires)(
         const parts = finished(signals)?.parts ?? []
         expect(parts.map(({ part }) => part)).toEqual(parts.map(({ part }) => part).toSorted((a, b) => a - b))
       }),
-      { numRuns: 40 },
+      { numRuns: runs(40) },
     )
   },
 )
@@ -171,6 +172,6 @@ it.each(wires)('garbage in a stream of $name ends it in a failure, or is passed 
       expect(completed).toBe(failure === undefined)
       expect(completed).toBe(finished(signals) !== undefined)
     }),
-    { numRuns: 60 },
+    { numRuns: runs(60) },
   )
 })

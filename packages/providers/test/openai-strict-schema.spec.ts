@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { withoutAddedNulls } from '../src/openai/schema-reading.ts'
 import { fitSchema } from '../src/openai/strict-schema.ts'
 import { brokenSchema } from './kit/strict-rules.ts'
+import { runs } from './kit/runs.ts'
 
 const object = (
   properties: JsonObject,
@@ -189,6 +190,6 @@ it('whatever the schema, one that is called strict breaks no rule of strict sche
       const found = strict ? brokenSchema(schema) : [schema, notes.length, notes[0]?.slice(0, 10)]
       expect(found).toEqual(strict ? [] : [given, 1, 'not strict'])
     }),
-    { numRuns: 1000 },
+    { numRuns: runs(1000) },
   )
 })

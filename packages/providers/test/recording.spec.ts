@@ -21,6 +21,7 @@ import type { Loose } from './kit/loose.ts'
 import { ManualClock } from './kit/manual-clock.ts'
 import * as lines from './kit/ollama-lines.ts'
 import { adapters, apiKey, newFile, nowhere } from './kit/recording.ts'
+import { runs } from './kit/runs.ts'
 
 const linesOf = (file: string): Loose[] =>
   readFileSync(file, 'utf8')
@@ -74,7 +75,7 @@ describe.each(adapters)('the bytes of $name', ({ rich: bytes, answer, model }) =
         for await (const piece of played.body!) again.push(piece)
         expect(again).toEqual(seen.map((piece) => new Uint8Array(piece)))
       }),
-      { numRuns: 15 },
+      { numRuns: runs(15) },
     )
   })
 
