@@ -1,16 +1,14 @@
-// Proves that the tests of core would notice: breaks one guard at a time in a copy of core, runs its tests, and
-// demands red. Slow, so not a part of verify: `pnpm mutate`, or `pnpm mutate WORD` for the faults that hold a word.
+// Proves that the tests would notice: breaks one guard at a time in a copy of a package, runs its tests, and demands
+// red. Slow, so not a part of verify: `pnpm mutate`, or `pnpm mutate WORD` for the faults that hold a word, such as the
+// name of a subject (core, sqlite, postgres).
 import { spawnSync } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { decisionMutations } from './mutations/decision-mutations.ts'
-import { foldMutations } from './mutations/fold-mutations.ts'
 import type { Mutation } from './mutations/mutation.ts'
-import { runtimeMutations } from './mutations/runtime-mutations.ts'
+import { subjects, type Subject } from './mutations/subject.ts'
 
 const repository = join(import.meta.dirname, '..')
-const core = 'packages/core'
 const minutesMax = 3
 
 interface Trial {
@@ -20,26 +18,26 @@ interface Trial {
   readonly how: string
 }
 
-/** Core by itself, with what is installed for it: the tests import it by its name, and so get the copy. */
-function copyCore(): string {
+/** A package by itself, with what is installed for it: the tests import it by its name, and so get the copy. */
+function copyOf(place: string): string {
   const root = mkdtempSync(join(realpathSync(tmpdir()), 'tallystick-mutate-'))
   for (const part of ['src', 'test', 'package.json', 'README.md']) {
-    cpSync(join(repository, core, part), join(root, core, part), { recursive: true })
+    cpSync(join(repository, place, part), join(root, place, part), { recursive: true })
   }
   for (const file of ['vitest.config.ts', 'package.json']) cpSync(join(repository, file), join(root, file))
-  for (const modules of ['node_modules', join(core, 'node_modules')]) {
+  for (const modules of ['node_modules', join(place, 'node_modules')]) {
     symlinkSync(join(repository, modules), join(root, modules))
   }
   return root
 }
 
-function runTests(root: string): Trial {
+function runTests(root: string, { tests }: Subject): Trial {
   const report = join(root, 'report.json')
   rmSync(report, { force: true })
   const begins = performance.now()
   const { status } = spawnSync(
     join(repository, 'node_modules/.bin/vitest'),
-    ['run', '--root', root, '--bail', '1', '--no-isolate', '--reporter', 'json', '--outputFile', report],
+    ['run', '--root', root, '--bail', '1', '--reporter', 'json', '--outputFile', report, ...tests],
     { cwd: root, encoding: 'utf8', timeout: minutesMax * 60_000, killSignal: 'SIGKILL' },
   )
   const seconds = (performance.now() - begins) / 1_000
@@ -60,46 +58,59 @@ function firstFailure(report: string): string {
 }
 
 /** Runs the tests over one fault. */
-function tryMutation(root: string, { file, find, replace }: Mutation): Trial {
-  const path = join(root, core, 'src', file)
+function tryMutation(root: string, subject: Subject, { file, find, replace }: Mutation): Trial {
+  const path = join(root, subject.place, 'src', file)
   const sound = readFileSync(path, 'utf8')
   try {
     writeFileSync(path, sound.split(find).join(replace))
-    return runTests(root)
+    return runTests(root, subject)
   } finally {
     writeFileSync(path, sound)
   }
 }
 
 /** A fault that does not fit the sources any more would prove nothing. */
-function requireFitting(mutations: readonly Mutation[]): void {
+function requireFitting({ place, mutations }: Subject): void {
   const stale = mutations.filter(({ file, find }) => {
-    return readFileSync(join(repository, core, 'src', file), 'utf8').split(find).length !== 2
+    return readFileSync(join(repository, place, 'src', file), 'utf8').split(find).length !== 2
   })
   if (stale.length === 0) return
   const list = stale.map(({ file, fault }) => `  ${file}: ${fault}`).join('\n')
   throw new Error(`These mutations do not fit their file exactly once; bring them up to date:\n${list}`)
 }
 
-const word = process.argv[2] ?? ''
-const all = [...foldMutations, ...decisionMutations, ...runtimeMutations]
-const chosen = all.filter(({ file, fault }) => `${file} ${fault}`.includes(word))
-requireFitting(chosen)
-const root = copyCore()
-try {
-  const control = runTests(root)
-  if (control.red) throw new Error(`The tests are red before anything is broken: ${control.how}`)
-  console.log(`sound ${control.seconds.toFixed(0).padStart(4)} s  ${control.how}`)
-  let survivors = 0
-  for (const mutation of chosen) {
-    const { red, seconds, how } = tryMutation(root, mutation)
-    if (!red) survivors++
-    console.log(
-      `${red ? 'red  ' : 'GREEN'} ${seconds.toFixed(0).padStart(4)} s  ${mutation.file}: ${mutation.fault}  <-  ${how}`,
-    )
+/** Tries every mutation of a subject; answers how many no test has noticed. */
+function survivorsOf(subject: Subject): number {
+  const root = copyOf(subject.place)
+  try {
+    const control = runTests(root, subject)
+    if (control.red) throw new Error(`The tests are red before anything is broken: ${control.how}`)
+    console.log(`sound ${control.seconds.toFixed(0).padStart(4)} s  ${subject.name}: ${control.how}`)
+    let survivors = 0
+    for (const mutation of subject.mutations) {
+      const { red, seconds, how } = tryMutation(root, subject, mutation)
+      if (!red) survivors++
+      console.log(
+        `${red ? 'red  ' : 'GREEN'} ${seconds.toFixed(0).padStart(4)} s  ${mutation.file}: ${mutation.fault}  <-  ${how}`,
+      )
+    }
+    return survivors
+  } finally {
+    rmSync(root, { recursive: true, force: true })
   }
-  console.log(`mutations: ${chosen.length} tried, ${survivors} survived`)
-  process.exitCode = survivors > 0 ? 1 : 0
-} finally {
-  rmSync(root, { recursive: true, force: true })
 }
+
+const word = process.argv[2] ?? ''
+const chosen = subjects
+  .map((subject) => ({
+    ...subject,
+    mutations: subject.mutations.filter(({ file, fault }) =>
+      `${subject.name} ${file} ${fault}`.includes(word),
+    ),
+  }))
+  .filter(({ mutations }) => mutations.length > 0)
+chosen.forEach(requireFitting)
+const survivors = chosen.reduce((sum, subject) => sum + survivorsOf(subject), 0)
+const tried = chosen.reduce((sum, { mutations }) => sum + mutations.length, 0)
+console.log(`mutations: ${tried} tried, ${survivors} survived`)
+process.exitCode = survivors > 0 ? 1 : 0

@@ -2,7 +2,7 @@
 export interface Mutation {
   /** What the code does wrong then. */
   readonly fault: string
-  /** The file, from the sources of core. */
+  /** The file, from the sources of its package. */
   readonly file: string
   /** Stands in the file exactly once. */
   readonly find: string

@@ -109,6 +109,14 @@ describe('a search in SQLite', () => {
     await expect(Array.fromAsync(openFile(path).find(query))).rejects.toThrow(LedgerDamagedError)
   })
 
+  it('finds what is rare behind thousands that are not asked for', async () => {
+    const ledger = openFile(temporaryFile())
+    const events = await fill(ledger, first, 20_000)
+    const [last] = events.slice(-1)
+    expect(await Array.fromAsync(ledger.find({ types: ['run_finished'] }))).toEqual([last])
+    expect(await Array.fromAsync(ledger.find({ runId: first, fromAt: last?.at ?? 0 }))).toEqual([last])
+  })
+
   it('reads no further than it is asked to', async () => {
     const path = temporaryFile()
     const ledger = sqliteLedger(path)

@@ -1,0 +1,102 @@
+import { mutationsOf, type Mutation } from './mutation.ts'
+
+const seqCheck =
+  'and run.head_seq = head.expected_seq\n      and run.epoch = head.epoch and run.head_hash = head.previous_hash'
+
+const statements = {
+  'the epoch of an append is not checked': [
+    'and run.epoch = head.epoch and run.head_hash = head.previous_hash',
+    'and run.head_hash = head.previous_hash',
+  ],
+  'the seq of an append is not checked': [seqCheck, 'and run.epoch = head.epoch'],
+  'the hash of the head is not checked': [
+    'and run.epoch = head.epoch and run.head_hash = head.previous_hash',
+    'and run.epoch = head.epoch',
+  ],
+  'the second of two first appends fails in words of the database': [
+    'from head where expected_seq = 0 and epoch = 1) fresh\n    on conflict (run_id) do nothing',
+    'from head where expected_seq = 0 and epoch = 1) fresh',
+  ],
+  'a refused append takes from the inbox': [
+    'where places[given.whose] is not null\n      and inbox.run_id',
+    'where inbox.run_id',
+  ],
+  'a barrier does not wait for the disk': [
+    `case when current_setting('synchronous_commit') = 'off' then 'on' else current_setting('synchronous_commit') end`,
+    `'off'`,
+  ],
+  'a barrier that has nothing to write writes nothing': [
+    `pg_logical_emit_message(true, 'tallystick', '')`,
+    `''`,
+  ],
+  'taking over does not raise the epoch': ['set epoch = epoch + 1,', 'set epoch = epoch + 0,'],
+  'an append of no events does not check the head': [
+    'where run_id = $1 and head_seq = $2 and epoch = $3 for no key update',
+    'where run_id = $1 and ($2::int8 + $3::int8 > 0) for no key update',
+  ],
+} as const
+
+const append = {
+  'no lost acknowledgement is recognised': [
+    'if (await this.#standsAlready(batch)) {',
+    "if (batch.runId === '') {",
+  ],
+  'any events that stand are taken for those of a lost acknowledgement': [
+    'if (!event || !body || !isStoredAs(stored, event, body)) return false',
+    'if (!event || !body) return false',
+  ],
+  'a second fact is an error of the database': [
+    `if (constraint !== 'event_once') return error`,
+    `if (constraint !== '') return error`,
+  ],
+  'a second run at a place is an error of the database': [
+    `if (constraint === 'run_session' && place) return placeTaken(runId, place)`,
+    'void place',
+  ],
+  'lazy appends are not made durable by closing': [
+    'if (this.#hardened === this.#lazy) return',
+    'if (this.#hardened <= this.#lazy) return',
+  ],
+} as const
+
+const schema = {
+  'facts that stand once have no unique index': [
+    `.createIndex('event_once')\n      .unique()`,
+    `.createIndex('event_once')`,
+  ],
+  'places of sessions have no unique index': [
+    `.createIndex('run_session')\n      .unique()`,
+    `.createIndex('run_session')`,
+  ],
+  'events may leave gaps': [
+    'if head.head_seq is distinct from batch.last or',
+    'if false and head.head_seq is distinct from batch.last or',
+  ],
+} as const
+
+const search = {
+  'a search has no horizon: what is appended meanwhile keeps it going': [
+    'max(pos) as "toPos" from ${schema}.event`',
+    'max(pos) + 10000 as "toPos" from ${schema}.event`',
+  ],
+  'a search by turn goes through its run': [
+    "where: 'event.run_id = $7 and event.turn = $3'",
+    "where: 'event.run_id = $7'",
+  ],
+} as const
+
+const group = {
+  'two appends of a run are under way at once': [
+    'if (!fits || runs.has(item.runId) || this.#busyRuns.has(item.runId)) left.push(waiting)',
+    'if (!fits) left.push(waiting)',
+  ],
+} as const
+
+/** Faults of the Postgres store. */
+export const postgresMutations: readonly Mutation[] = [
+  ...mutationsOf('postgres/statements.ts', statements),
+  ...mutationsOf('postgres/append.ts', append),
+  ...mutationsOf('postgres/migrations/0001-ledger.ts', schema),
+  ...mutationsOf('postgres/search-texts.ts', search),
+  ...mutationsOf('postgres/group-commit.ts', group),
+]
