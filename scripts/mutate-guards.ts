@@ -16,6 +16,8 @@ interface Trial {
   readonly seconds: number
   /** The first test that noticed, or how else the tests ended. */
   readonly how: string
+  /** Whether it was a test that noticed. */
+  readonly isNamed: boolean
 }
 
 /** A package by itself, with what is installed for it: the tests import it by its name, and so get the copy. */
@@ -41,20 +43,28 @@ function runTests(root: string, { tests }: Subject): Trial {
     { cwd: root, encoding: 'utf8', timeout: minutesMax * 60_000, killSignal: 'SIGKILL' },
   )
   const seconds = (performance.now() - begins) / 1_000
-  if (status === 0) return { red: false, seconds, how: 'every test passes' }
-  if (status === null) return { red: true, seconds, how: `the tests hang for ${minutesMax} minutes` }
-  return { red: true, seconds, how: firstFailure(report) }
+  if (status === 0) return { red: false, seconds, how: 'every test passes', isNamed: true }
+  if (status === null) {
+    return { red: true, seconds, how: `the tests hang for ${minutesMax} minutes`, isNamed: true }
+  }
+  return { red: true, seconds, ...firstFailure(report) }
 }
 
-function firstFailure(report: string): string {
+function firstFailure(report: string): Pick<Trial, 'how' | 'isNamed'> {
   const { testResults } = JSON.parse(readFileSync(report, 'utf8')) as {
-    testResults: { name: string; status: string; assertionResults: { status: string; fullName: string }[] }[]
+    testResults: {
+      name: string
+      status: string
+      message: string
+      assertionResults: { status: string; fullName: string }[]
+    }[]
   }
   const failed = testResults
     .flatMap(({ assertionResults }) => assertionResults)
     .find((each) => each.status === 'failed')
-  const file = testResults.find((each) => each.status === 'failed')?.name ?? 'no file at all'
-  return failed?.fullName ?? `an error outside of any test, in ${file}`
+  if (failed) return { how: failed.fullName, isNamed: true }
+  const { name = 'no file at all', message = '' } = testResults.find((each) => each.status === 'failed') ?? {}
+  return { how: `an error outside of any test, in ${name}: ${message.split('\n')[0]}`, isNamed: false }
 }
 
 /** Runs the tests over one fault. */
@@ -63,7 +73,9 @@ function tryMutation(root: string, subject: Subject, { file, find, replace }: Mu
   const sound = readFileSync(path, 'utf8')
   try {
     writeFileSync(path, sound.split(find).join(replace))
-    return runTests(root, subject)
+    const trial = runTests(root, subject)
+    // What no test has noticed may have been something else on this machine.
+    return trial.isNamed ? trial : runTests(root, subject)
   } finally {
     writeFileSync(path, sound)
   }
