@@ -40,9 +40,9 @@ export function decideToolSignal(state: RunState, signal: AnyToolSignal, at: num
   return isAtWork(call) && call.attempts === signal.attempt ? reported(call, here, signal, at) : nothing
 }
 
-/** A child run that is parked is at work as soon as somebody stops it. */
+/** A child run that is parked, or that nobody drives any more, is at work as soon as somebody stops it. */
 export function isAtWork({ status, child }: Call): boolean {
-  return status === 'started' || (status === 'deferred' && child !== undefined)
+  return status === 'started' || (child !== undefined && (status === 'deferred' || status === 'in_doubt'))
 }
 
 function checked(state: RunState, signal: Extract<Signal, { type: 'calls_checked' }>): Decision {
@@ -68,7 +68,7 @@ function reported(
     case 'tool_progressed':
       return { facts: [{ type: 'tool_progress', ...here, attempt: signal.attempt, data: signal.data }] }
     case 'tool_deferred': {
-      if (status === 'deferred') return nothing
+      if (status !== 'started') return nothing
       const { attempt, receipt, deadlineMs } = signal
       const deadlineAt = deadlineMs === undefined ? undefined : at + Math.ceil(deadlineMs)
       return { facts: [{ type: 'tool_deferred', ...here, attempt, receipt, ...present({ deadlineAt }) }] }

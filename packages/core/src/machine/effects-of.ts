@@ -114,7 +114,8 @@ export function stopReason({ cancel, metLimit }: RunState): string | undefined {
 function effectOfCall(state: RunState, call: Call): readonly Effect[] {
   const { toolCallId, attempts } = call
   const reason = stopReason(state)
-  if (call.status === 'deferred' && call.child !== undefined && reason !== undefined) {
+  const left = call.status === 'deferred' || (call.status === 'in_doubt' && state.cancel !== undefined)
+  if (left && call.child !== undefined && reason !== undefined) {
     return [{ kind: 'tool', key: `tool ${toolCallId} ${attempts} stop`, call, cancelReason: reason }]
   }
   if (call.status === 'started') {

@@ -4,7 +4,7 @@ import { textContent } from '../machine/outcome-text.ts'
 import type { Call, RunState } from '../machine/state.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { Signal } from '../vocabulary/signal.ts'
-import type { ChildRest, ChildRuns } from './child-runs.ts'
+import type { ChildEnding, ChildRest, ChildRuns } from './child-runs.ts'
 import { textOfError } from './error-text.ts'
 
 /** The start of a call whose work an agent does. */
@@ -17,7 +17,8 @@ export interface ChildStart {
 
 /**
  * Drives the run that does the work of a call, and posts how it rests: `tool_ended` when it has ended, `tool_deferred`
- * when it waits for something from outside. A call that waits already is only listened to once it is cancelled.
+ * when it waits for something from outside. A call that waits already, or that the cancel of its run found in doubt, is
+ * only stopped.
  */
 export function startChild(
   { state, call, children, clock }: ChildStart,
@@ -27,13 +28,13 @@ export function startChild(
   const { toolCallId, attempts: attempt, status } = call
   const startedAt = clock.now()
   let ended = false
-  const end = (ending: Omit<Extract<ChildRest, { kind: 'ended' }>, 'kind' | 'totals'>): void => {
+  const end = (ending: Pick<ChildEnding, 'outcome' | 'content'>): void => {
     if (ended) return
     ended = true
     post({ type: 'tool_ended', toolCallId, attempt, ...ending, durationMs: clock.now() - startedAt })
   }
   const park = (): void => {
-    if (ended || status === 'deferred') return
+    if (ended || status !== 'started') return
     const receipt = childRunIdOf(state.runId, toolCallId)
     post({ type: 'tool_deferred', toolCallId, attempt, receipt })
   }
@@ -41,6 +42,8 @@ export function startChild(
     try {
       const found = await rest
       if (found.kind === 'waits') return park()
+      if (found.kind === 'never_begun')
+        return end({ outcome: 'cancelled', content: textContent('cancelled') })
       const { outcome, content, totals } = found
       end({ outcome, content, ...{ child: totals } })
     } catch (error) {
@@ -53,6 +56,6 @@ export function startChild(
     }
   }
   const driven = children.drive(state, call)
-  if (status !== 'deferred') void listen(driven.begin())
+  if (status === 'started') void listen(driven.begin())
   return { cancel: (reason) => void listen(driven.cancel(reason)) }
 }

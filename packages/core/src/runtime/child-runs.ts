@@ -6,9 +6,10 @@ import type { ChildTotals } from '../vocabulary/event.ts'
 import type { RunId } from '../vocabulary/ids.ts'
 import type { RunResult } from './run-result.ts'
 
-/** How the work of a child run stands: it rests for something from outside, or it has ended. */
+/** How the work of a child run stands: it rests for something from outside, was never begun, or has ended. */
 export type ChildRest =
   | { readonly kind: 'waits' }
+  | { readonly kind: 'never_begun' }
   | {
       readonly kind: 'ended'
       readonly outcome: 'success' | 'failed' | 'cancelled'
@@ -39,8 +40,11 @@ export function settlingOf(
 export interface ChildRuns {
   /** The run that does the work of a call. */
   drive(state: ExecutingState, call: Call): DrivenChild
-  /** How a child run ended; `undefined` where it has not. One that waits, and has been answered, is taken further first. */
-  endingOf(childId: RunId): Promise<ChildEnding | undefined>
+  /**
+   * How a child run ended; `undefined` where it has not. One that waits, and has been answered, is taken further first;
+   * with `takeOver`, one that is under way is taken over too, for nobody drives it any more.
+   */
+  endingOf(childId: RunId, takeOver: boolean): Promise<ChildEnding | undefined>
   /** Passes a command on to a run that works for another; `false` where it does not. */
   passOn(entry: InboxEntry, owner: RunId, root: RunId): Promise<boolean>
 }

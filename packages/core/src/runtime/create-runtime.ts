@@ -38,7 +38,7 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     session: (id) => sessionOf(id, ledger, runs),
     resume<Output>(runId: string) {
       const hub = runs.found(runId)
-      void hub.resume()
+      void hub.resume({ takeOver: true })
       return runs.handle<Output>(hub)
     },
     fork: <Output>(source: string, own: ForkOptions) => runs.handle<Output>(runs.fork(source, own)),

@@ -6,6 +6,7 @@ export class Mailbox<Item> {
   #items: Item[] = []
   #awake = false
   #wake: (() => void) | undefined
+  #listeners: (() => void)[] = []
 
   post(item: Item): void {
     this.#items.push(item)
@@ -16,6 +17,7 @@ export class Mailbox<Item> {
   wake(): void {
     this.#awake = true
     this.#wake?.()
+    for (const hear of this.#listeners.splice(0)) hear()
   }
 
   /** Takes everything that is there. */
@@ -34,6 +36,11 @@ export class Mailbox<Item> {
       this.#wake = undefined
     }
     this.#awake = false
+  }
+
+  /** Resolves when the next thing is posted or the writer is woken, which `arrival` still hears of. */
+  next(): Promise<void> {
+    return new Promise((resolve) => void this.#listeners.push(resolve))
   }
 
   get empty(): boolean {

@@ -1,3 +1,4 @@
+import { LedgerConflictError } from '../errors.ts'
 import { childRunIdOf } from '../machine/child-run.ts'
 import { isSuspended } from '../machine/effects-of.ts'
 import type { Call, ExecutingState, RunState } from '../machine/state.ts'
@@ -41,24 +42,32 @@ export function childRuns(options: ParentOptions): ChildRuns {
     drive(state, call) {
       const childId = childRunIdOf(state.runId, call.toolCallId)
       const hub = hubs().hubOf(childId)
+      let begun: Promise<unknown> | undefined
+      const begin = async (): Promise<void> => {
+        if (await ledger.head(childId)) void hub.resume({ takeOver: true })
+        else hub.start(() => Promise.resolve(commandOf(state, call, childId)))
+      }
       return {
         async begin() {
-          const there = await ledger.head(childId)
-          return await rested(childId, () => {
-            if (there) return hub.resume()
-            hub.start(() => Promise.resolve(commandOf(state, call, childId)))
-            return hub.result
-          })
+          begun = begin()
+          await begun
+          return await rested(childId, () => hub.result)
         },
-        cancel: (reason) =>
-          rested(childId, async () => {
+        async cancel(reason) {
+          await begun
+          if (begun === undefined && !(await ledger.head(childId))) return { kind: 'never_begun' }
+          return await rested(childId, async () => {
             await hub.send({ type: 'cancel', reason })
             return await hub.result
-          }),
+          })
+        },
       }
     },
-    async endingOf(childId) {
-      if (!drained() && (await isAnswered(ledger, childId))) await hubs().hubOf(childId).resume()
+    async endingOf(childId, takeOver) {
+      const hub = hubs().hubOf(childId)
+      if (!drained() && (await canGoOn(ledger, childId, takeOver))) {
+        await hub.resume({ takeOver }).catch(unlessDrivenElsewhere)
+      }
       return await endingOf(ledger, childId)
     },
     async passOn(entry, owner, root) {
@@ -80,14 +89,23 @@ export function childRuns(options: ParentOptions): ChildRuns {
   }
 }
 
-/** Whether a run that waits for an answer, its own or one of those that work for it, has got one. */
-async function isAnswered(ledger: Ledger, runId: RunId): Promise<boolean> {
+/** Another process drives the run now: whoever it is says how it ends. */
+function unlessDrivenElsewhere(error: unknown): void {
+  if (!(error instanceof LedgerConflictError)) throw error
+}
+
+/**
+ * Whether a run that waits for an answer, its own or one of those that work for it, has got one. With `takeOver`, also
+ * whether one of them is under way.
+ */
+async function canGoOn(ledger: Ledger, runId: RunId, takeOver: boolean): Promise<boolean> {
   const state = await stateOf(ledger, runId)
-  if (state === undefined || !isSuspended(state)) return false
+  if (state === undefined || state.phase === 'done') return false
+  if (!isSuspended(state)) return takeOver
   if ((await ledger.inbox(runId)).length > 0) return true
   for (const { toolCallId, status, child } of openTurnCalls(state)) {
     if (status !== 'deferred' || child === undefined) continue
-    if (await isAnswered(ledger, childRunIdOf(runId, toolCallId))) return true
+    if (await canGoOn(ledger, childRunIdOf(runId, toolCallId), takeOver)) return true
   }
   return false
 }
@@ -137,7 +155,7 @@ async function takeFurther(
   const hub = hubs().hubOf(runId)
   // Whoever has taken it over since drives it, and hears of this by its inbox.
   if (!hub.driving && (await ledger.head(runId))?.epoch !== epoch) return
-  await hub.resume()
+  await hub.resume({ takeOver: false })
   await hub.reported
 }
 

@@ -63,7 +63,9 @@ export class RunHub {
 
   /** How the run stands when it rests: of the stretch that is being driven, or the last one. */
   get result(): Promise<RunResult> {
-    return this.#forwards.size > 0 ? this.#afterForwards() : (this.#stretch ??= this.resume())
+    return this.#forwards.size > 0
+      ? this.#afterForwards()
+      : (this.#stretch ??= this.resume({ takeOver: false }))
   }
 
   /** Resolves when whoever has to know of the run's end does. */
@@ -116,10 +118,13 @@ export class RunHub {
     return this.#options.newKey()
   }
 
-  /** Drives the run until it rests; joins the driver that is at it already. */
-  resume(): Promise<RunResult> {
+  /**
+   * Drives the run until it rests; joins the driver that is at it already. With `takeOver`, nobody else is taken to
+   * drive the runs that work for it.
+   */
+  resume({ takeOver }: { readonly takeOver: boolean }): Promise<RunResult> {
     if (this.#loop && this.#stretch) return this.#stretch
-    return this.#begin((loop) => loop.resume())
+    return this.#begin((loop) => loop.resume(takeOver))
   }
 
   /** Waits for the run's rest without driving it: another process does. Joins the driver of this process. */
@@ -170,7 +175,7 @@ export class RunHub {
     if (this.#loop === undefined) {
       void this.#begin(async (loop) => {
         await this.#receipts.delivery()
-        return await loop.resume()
+        return await loop.resume(false)
       })
     }
     return receipt
@@ -201,7 +206,7 @@ export class RunHub {
     while (this.#forwards.size > 0) await Promise.all(this.#forwards)
     if (this.#loop && this.#stretch) return await this.#stretch
     const state = await stateOf(this.#options.ledger, this.runId)
-    return state ? await this.#resultOf(state) : await this.resume()
+    return state ? await this.#resultOf(state) : await this.resume({ takeOver: false })
   }
 
   #resultOf(state: RunState): Promise<RunResult> {
@@ -234,7 +239,7 @@ export class RunHub {
       while (this.#receipts.open && state.phase !== 'done' && !this.#loop?.draining) {
         await this.#receipts.delivery()
         this.#loop = this.#newLoop()
-        state = await this.#loop.resume()
+        state = await this.#loop.resume(false)
       }
       // In the inbox or not: nobody waits for an answer that this process will not give.
       if (this.#loop?.draining) await this.#receipts.delivery()

@@ -4,10 +4,8 @@ import { advance, type AdvanceOptions, type Page, type RestingAction } from '../
 import type { Stamp } from '../machine/decision.ts'
 import { effectsOf } from '../machine/effects-of.ts'
 import { audit } from '../machine/invariants.ts'
-import { childRunIdOf } from '../machine/child-run.ts'
 import type { Rules } from '../machine/rules.ts'
 import type { RunState } from '../machine/state.ts'
-import { openTurnCalls } from '../machine/state-views.ts'
 import type { Cancel, Host } from '../ports/clock.ts'
 import type { InboxEntry, Ledger } from '../ports/ledger.ts'
 import type { Command, StartCommand } from '../vocabulary/command.ts'
@@ -18,9 +16,10 @@ import { outsideCommandSchema } from '../vocabulary/command-schema.ts'
 import { faultOf } from '../vocabulary/schema.ts'
 import type { Signal } from '../vocabulary/signal.ts'
 import type { Agent } from './agent.ts'
-import { settlingOf, type ChildRuns } from './child-runs.ts'
+import type { ChildRuns } from './child-runs.ts'
 import { Effects } from './effects.ts'
 import { Mailbox } from './mailbox.ts'
+import { hearParkedChildren } from './parked-children.ts'
 import type { Receipts } from './receipts.ts'
 import { recordedResults, type ServeRecorded } from './recorded-results.ts'
 import { steadyClock, type SteadyClock } from './steady-clock.ts'
@@ -60,6 +59,7 @@ export class RunLoop {
   #timer: Cancel | undefined
   /** When what is in flight is given up, once the loop is being drained. */
   #drainUntil: number | undefined
+  #takesOver = false
 
   constructor(drive: Drive) {
     this.#drive = drive
@@ -92,14 +92,16 @@ export class RunLoop {
   async fork(events: readonly RuntimeEvent[]): Promise<RunState> {
     const { ledger, runId } = this.#drive
     await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'barrier' })
-    return await this.resume()
+    return await this.resume(false)
   }
 
   /**
    * Takes a run over. It is read first: a run that is done, or that nobody here can drive, is left with whoever has it.
-   * Then the epoch is raised, so that nobody else can append, and what came in between is read behind it.
+   * Then the epoch is raised, so that nobody else can append, and what came in between is read behind it. With
+   * `takeOver`, the runs that work for it are taken over with it.
    */
-  async resume(): Promise<RunState> {
+  async resume(takeOver: boolean): Promise<RunState> {
+    this.#takesOver = takeOver
     const { ledger, runId } = this.#drive
     const found = await this.#load()
     if (found.phase === 'done') return found
@@ -260,18 +262,16 @@ export class RunLoop {
   async #nobodyAsks(): Promise<boolean> {
     await this.#drive.receipts.delivery()
     await this.#readInbox()
-    await this.#hearEndedChildren()
-    return this.#mailbox.empty && !this.#inboxChanged
-  }
-
-  /** A child run may have ended while its call was being parked, or while nobody drove this run. */
-  async #hearEndedChildren(): Promise<void> {
-    const { runId, children } = this.#drive
-    for (const call of this.#state ? openTurnCalls(this.#state) : []) {
-      if (call.status !== 'deferred' || call.child === undefined) continue
-      const ending = await children.endingOf(childRunIdOf(runId, call.toolCallId))
-      if (ending) this.#mailbox.post({ message: settlingOf(call.toolCallId, ending) })
+    const isAsked = (): boolean => !this.#mailbox.empty || this.#inboxChanged
+    if (this.#state) {
+      await hearParkedChildren(this.#state, {
+        ...{ children: this.#drive.children, takesOver: this.#takesOver },
+        post: (message) => this.#mailbox.post({ message }),
+        isAsked: () => isAsked() || this.draining,
+        next: () => this.#mailbox.next(),
+      })
     }
+    return !isAsked()
   }
 
   async #arrival(wakeAt: number | undefined): Promise<void> {
