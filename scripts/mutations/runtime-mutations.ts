@@ -135,8 +135,12 @@ export const runtimeMutations: readonly Mutation[] = [
       '',
     ],
     'an answered child run is not taken further': [
-      '      if (!drained() && (await isAnswered(ledger, childId))) await hubs().hubOf(childId).resume()\n',
+      '        await hub.resume({ takeOver }).catch(unlessDrivenElsewhere)\n',
       '',
+    ],
+    'a child run that died is left where it is': [
+      '  if (!isSuspended(state)) return takeOver\n',
+      '  if (!isSuspended(state)) return false\n',
     ],
   }),
   ...mutationsOf('runtime/session.ts', {
