@@ -128,6 +128,16 @@ it('a decision about a call of a child run in the inbox of the run at the top is
     text: 'All paid.',
   })
 })
+it('a decision about a call of a run that works for somebody else is not passed on', async () => {
+  const { open, rest, settled, ledger } = await waiting()
+  const { boss, runtime } = open()
+  const other = await settled(runtime.run(boss, 'Go.').result)
+  const { runId, toolCallId } = other.pendingApprovals[0]!
+  await ledger.put(rest.runId, { key: 'k', at: 0, command: { type: 'approve', toolCallId, by: 'ada' } })
+  await settled(open().runtime.resume(rest.runId).result)
+  expect([await ledger.inbox(rest.runId), await ledger.inbox(runId)]).toEqual([[], []])
+  expect(await settled(open().runtime.resume(other.runId).result)).toMatchObject({ status: 'suspended' })
+})
 it('a call whose work a child run does cannot be settled by somebody else', async () => {
   const { open, rest, settled, ledger } = await waiting()
   const [started] = ofType(await recorded(ledger, rest.runId), 'tool_started')
