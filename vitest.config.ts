@@ -1,4 +1,4 @@
-import { tmpdir } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { configDefaults, defineConfig } from 'vitest/config'
 
@@ -16,6 +16,8 @@ export default defineConfig({
     // Only a hang takes this long: no test is judged by how busy its machine is.
     testTimeout: 90_000,
     hookTimeout: 90_000,
+    // Many tests wait for processes of their own: two workers keep even a machine of two cores busy.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     // Processes that tests start load the same sources again and again: Node compiles them once.
     env: { NODE_COMPILE_CACHE: join(tmpdir(), 'tallystick-compile-cache') },
     projects: [
