@@ -68,7 +68,8 @@ export interface Runtime {
   session(sessionId: string): RuntimeSession
   /**
    * Takes a run up where its ledger ends: after a suspension, a crash, or from another process. A run that this
-   * runtime is driving is joined, not driven twice. The result rejects with `RunNotFoundError` for an unknown run,
+   * runtime is driving is joined, not driven twice. Child runs that were under way are taken over with it, whoever
+   * drove them; a command to a run leaves those alone. The result rejects with `RunNotFoundError` for an unknown run,
    * and with `ConfigurationError` when its agent is not known.
    */
   resume<Output = unknown>(runId: string): Run<Output>
