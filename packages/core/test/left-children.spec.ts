@@ -1,5 +1,13 @@
 import { expect, it } from 'vitest'
-import { checkLaws } from '@tallystick/core/testing'
+import { agentTool, createRuntime, defineAgent, memoryLedger, type ModelRequest } from '@tallystick/core'
+import {
+  checkLaws,
+  manualClock,
+  scriptedModel,
+  settle,
+  testTool,
+  type ScriptedReply,
+} from '@tallystick/core/testing'
 import { play, type Program } from './program.ts'
 
 const plain: Program = {
@@ -46,3 +54,82 @@ it.each(Array.from({ length: 12 }, (_, at) => at + 8))(
     }
   },
 )
+
+/** A boss whose clerk asks before it pays; `paying` is what a payment does. */
+function office(paying: () => Promise<string>) {
+  const ledger = memoryLedger()
+  const clock = manualClock()
+  const asking = (call: ScriptedReply, answer: string) =>
+    scriptedModel(
+      Array.from({ length: 9 }, () => ({ messages }: ModelRequest) => {
+        return messages.length === 1 ? call : { text: answer }
+      }),
+    )
+  const open = () => {
+    const pay = testTool({
+      ...{ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) },
+      run: paying,
+    })
+    const clerk = defineAgent({
+      ...{ name: 'clerk', description: 'Pays.', instructions: '', tools: [pay] },
+      model: asking({ toolCalls: [{ name: 'pay', input: {} }] }, 'Paid.'),
+    })
+    const boss = defineAgent({
+      ...{ name: 'boss', instructions: '', tools: [agentTool(clerk)] },
+      model: asking({ toolCalls: [{ name: 'clerk', input: { task: 'Pay.' } }] }, 'All paid.'),
+    })
+    const host = { clock, random: Math.random, report: () => {} }
+    return { boss, runtime: createRuntime({ ledger, agents: [boss], host }) }
+  }
+  return { ledger, open, settled: <T>(promise: Promise<T>) => settle(clock, promise) }
+}
+
+/** A run whose clerk waits for a decision, which has come into the inbox of the clerk's run. */
+async function decided(paying: () => Promise<string>) {
+  const set = office(paying)
+  const { boss, runtime } = set.open()
+  const rest = await set.settled(runtime.run(boss, 'Go.').result)
+  const { runId, toolCallId } = rest.pendingApprovals[0]!
+  await set.ledger.put(runId, { key: 'k', at: 0, command: { type: 'approve', toolCallId, by: 'ada' } })
+  return { ...set, rest, childId: runId }
+}
+
+it('a run is heard while a child that it took up again is at work', async () => {
+  const begun = Promise.withResolvers<void>()
+  const { open, rest, settled, childId, ledger } = await decided(() => {
+    begun.resolve()
+    return new Promise(() => {})
+  })
+  const run = open().runtime.resume(rest.runId)
+  await settled(begun.promise)
+  expect(await settled(run.cancel('enough'))).toEqual({ accepted: true })
+  expect(await settled(run.result)).toMatchObject({ status: 'done', reason: 'cancelled' })
+  const types: string[] = []
+  for await (const { type } of ledger.read(childId)) types.push(type)
+  expect(types.at(-1)).toBe('run_finished')
+})
+
+it('a command to a run leaves a child alone that another process drives', async () => {
+  const begun = Promise.withResolvers<void>()
+  const paid = Promise.withResolvers<string>()
+  let payments = 0
+  const { open, rest, settled, childId, ledger } = await decided(() => {
+    payments++
+    begun.resolve()
+    return paid.promise
+  })
+  const driver = open().runtime.resume(rest.runId)
+  await settled(begun.promise)
+  const before = await ledger.head(childId)
+  const other = open().runtime
+  const calls: string[] = []
+  for await (const event of ledger.read(rest.runId)) {
+    if (event.type === 'tool_deferred') calls.push(event.toolCallId)
+  }
+  expect((await settled(other.settle(rest.runId, calls[0]!, 'I did it.'))).accepted).toBe(false)
+  await settled(other.idle())
+  expect(await ledger.head(childId)).toEqual(before)
+  paid.resolve('paid')
+  await settled(driver.result.catch(() => {}))
+  expect(payments).toBe(1)
+})

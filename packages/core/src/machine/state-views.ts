@@ -32,6 +32,11 @@ export function openTurnCalls(state: RunState): readonly Call[] {
   }
 }
 
+/** The calls that wait for a child run. */
+export function parkedChildCalls(state: RunState): readonly Call[] {
+  return openTurnCalls(state).filter(({ status, child }) => status === 'deferred' && child !== undefined)
+}
+
 /** Finds a call of the current turn. */
 export function findCall(state: RunState, toolCallId: string): Call | undefined {
   return openTurnCalls(state).find((call) => call.toolCallId === toolCallId)

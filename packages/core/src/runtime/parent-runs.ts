@@ -1,9 +1,8 @@
 import { LedgerConflictError } from '../errors.ts'
-import { childRunIdOf } from '../machine/child-run.ts'
+import { childLimits, childRunIdOf } from '../machine/child-run.ts'
 import { isSuspended } from '../machine/effects-of.ts'
 import type { Call, ExecutingState, RunState } from '../machine/state.ts'
-import { openTurnCalls } from '../machine/state-views.ts'
-import { childLimits } from '../machine/child-run.ts'
+import { parkedChildCalls } from '../machine/state-views.ts'
 import type { Host } from '../ports/clock.ts'
 import type { Ledger } from '../ports/ledger.ts'
 import type { RunId } from '../vocabulary/ids.ts'
@@ -103,8 +102,7 @@ async function canGoOn(ledger: Ledger, runId: RunId, takeOver: boolean): Promise
   if (state === undefined || state.phase === 'done') return false
   if (!isSuspended(state)) return takeOver
   if ((await ledger.inbox(runId)).length > 0) return true
-  for (const { toolCallId, status, child } of openTurnCalls(state)) {
-    if (status !== 'deferred' || child === undefined) continue
+  for (const { toolCallId } of parkedChildCalls(state)) {
     if (await canGoOn(ledger, childRunIdOf(runId, toolCallId), takeOver)) return true
   }
   return false
@@ -142,9 +140,7 @@ export async function tellParent(child: RunState, options: ParentOptions): Promi
 
 /** The call of a run that waits for a child run. */
 function parkedCall(state: RunState, childId: RunId): Call | undefined {
-  return openTurnCalls(state).find(
-    ({ toolCallId, status }) => status === 'deferred' && childRunIdOf(state.runId, toolCallId) === childId,
-  )
+  return parkedChildCalls(state).find(({ toolCallId }) => childRunIdOf(state.runId, toolCallId) === childId)
 }
 
 async function takeFurther(

@@ -1,6 +1,6 @@
 import { childRunIdOf } from '../machine/child-run.ts'
-import type { Call, RunState } from '../machine/state.ts'
-import { openTurnCalls } from '../machine/state-views.ts'
+import type { RunState } from '../machine/state.ts'
+import { parkedChildCalls } from '../machine/state-views.ts'
 import { settlingOf, type ChildRuns } from './child-runs.ts'
 
 /** Who listens to the child runs that a run is parked on. */
@@ -24,9 +24,8 @@ export async function hearParkedChildren(
   state: RunState,
   { children, takesOver, post, isAsked, next }: Listener,
 ): Promise<void> {
-  const parked = openTurnCalls(state).filter(isParkedChild)
   const rests = Promise.all(
-    parked.map(async ({ toolCallId }) => {
+    parkedChildCalls(state).map(async ({ toolCallId }) => {
       const ending = await children.endingOf(childRunIdOf(state.runId, toolCallId), takesOver)
       if (ending) post(settlingOf(toolCallId, ending))
     }),
@@ -36,8 +35,4 @@ export async function hearParkedChildren(
   while (!isAsked()) {
     if ((await Promise.race([rests, next()])) === 'rest') return
   }
-}
-
-function isParkedChild({ status, child }: Call): boolean {
-  return status === 'deferred' && child !== undefined
 }
