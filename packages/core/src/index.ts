@@ -99,6 +99,7 @@ export {
   storableText,
   type SessionPlace,
 } from './runtime/append-rules.ts'
+export { unknownCursor } from './runtime/unknown-cursor.ts'
 export {
   checkCalls,
   type ApprovalPolicy,

@@ -1,7 +1,7 @@
 import { canonicalJson, storableText, type EventEnvelope, type RuntimeEvent } from '@tallystick/core'
 
 /** What stands on every event beside its body: what the chain of hashes covers in the clear. */
-export type Envelope = EventEnvelope & { readonly type: RuntimeEvent['type'] }
+export type Envelope = Omit<EventEnvelope, 'removed'> & { readonly type: RuntimeEvent['type'] }
 
 /** An event as a store holds it: the envelope in the clear, the body as salted, committed bytes. */
 export interface StoredEvent extends Envelope {

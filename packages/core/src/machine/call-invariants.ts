@@ -7,11 +7,10 @@ import { callsLeft } from './limit-check.ts'
 import type { Call, RunState } from './state.ts'
 import { findCall, openTurnCalls } from './state-views.ts'
 
-/** The laws that an event about tool calls can break, and that the fold does not hold by itself. */
+/** The laws that the content of an event about tool calls can break, and that the fold does not hold by itself. */
 export function auditCalls(state: RunState, event: RuntimeEvent): void {
   if (event.type === 'tool_requests_collected') requireDigests(state, event)
   if (event.type === 'approval_requested') requireAskedDigest(state, event)
-  if (event.type === 'tool_started') requireHonestStart(state, event)
   if (event.type === 'assistant_message_finished') requireSameCalls(state, event)
 }
 
@@ -34,7 +33,7 @@ function requireAskedDigest(state: RunState, event: EventOf<'approval_requested'
 }
 
 /** Laws 9 and 10: nothing starts past a limit, nor a second time unless its tool declares that it may. */
-function requireHonestStart(state: RunState, event: EventOf<'tool_started'>): void {
+export function requireHonestStart(state: RunState, event: EventOf<'tool_started'>): void {
   const call = findCall(state, event.toolCallId)
   if (call === undefined) return
   const { toolCallId, effect, idempotencyKey, seq } = event

@@ -57,13 +57,13 @@ function refused(code: Refusal['code'], message: string): Decision {
 
 function start(state: RunState | undefined, command: StartCommand): Decision {
   if (state) return refused('run_exists', `Run ${state.runId} exists already.`)
-  const { agent, definition, limits, retry, input, sessionId, sessionPlace, parent } = command
+  const { agent, definition, limits, retry, input, sessionId, sessionPlace, parent, subject } = command
   const { history = [], edits, uncheckedFrom } = command
   return {
     facts: [
       {
         ...{ type: 'run_started', turn: 0, agent, definition, limits, retry },
-        ...present({ sessionId, sessionPlace, parent }),
+        ...present({ sessionId, sessionPlace, parent, subject }),
       },
       ...(history.length > 0
         ? [{ type: 'history_carried' as const, turn: 0, messages: history, ...present({ uncheckedFrom }) }]

@@ -152,7 +152,9 @@ function planned(call: Call, plan: CollectedCall): Call {
 function decided(state: RunState, event: EventOf<'approval_decided'>, call: Call): Call {
   requireAttempt(state, event, call.attempts + 1)
   // Law 13: a decision is about the arguments that were asked about, and no others.
-  if (event.inputDigest !== call.inputDigest) throw illegal(state, event, 'it is about other arguments')
+  if (state.removedFrom === undefined && event.inputDigest !== call.inputDigest) {
+    throw illegal(state, event, 'it is about other arguments')
+  }
   if (event.approved) return { ...call, status: 'ready', input: event.input ?? call.input }
   const again = call.attempts > 0
   const text = again

@@ -30,10 +30,9 @@ export function evolve(state: RunState | undefined, event: RuntimeEvent): RunSta
   if (!Object.hasOwn(transitionTable[state.phase], event.type)) throw illegal(state, event)
   requireOrder(state, event)
   const { seq, epoch, at, turn } = event
-  return step(
-    { ...state, seq, epoch, at, turn, waitedMs: state.waitedMs + waitedBefore(state, event) },
-    event,
-  )
+  const waitedMs = state.waitedMs + waitedBefore(state, event)
+  const gone = event.removed && state.removedFrom === undefined ? { removedFrom: seq } : undefined
+  return step({ ...state, seq, epoch, at, turn, waitedMs, ...gone }, event)
 }
 
 /** How long nothing was in flight before this event, in milliseconds: a person was waited for, or a process. */
@@ -59,6 +58,7 @@ function firstState(event: RuntimeEvent): RunState {
     limits: event.limits,
     retry: event.retry,
     ...present({ sessionId: event.sessionId, sessionPlace: event.sessionPlace, parent: event.parent }),
+    ...present({ subject: event.subject, removedFrom: event.removed && event.seq }),
     history: emptyHistory(),
     totals: {
       ...{ turns: 0, toolCalls: 0, toolCallsByTool: {}, repeated: 0 },

@@ -2,7 +2,7 @@ import { LawBrokenError } from '../errors.ts'
 import { textOf, type AssistantPart } from '../vocabulary/content.ts'
 import type { EventOf, RuntimeEvent } from '../vocabulary/event.ts'
 import { canonicalJson } from '../vocabulary/json.ts'
-import { auditCalls } from './call-invariants.ts'
+import { auditCalls, requireHonestStart } from './call-invariants.ts'
 import { summaryDigest } from './compaction.ts'
 import { evolve } from './evolve.ts'
 import { usedUpLimit } from './limit-check.ts'
@@ -17,16 +17,22 @@ import type { RunState } from './state.ts'
 export function audit(state: RunState | undefined, event: RuntimeEvent): RunState {
   const next = evolve(state, event)
   if (state === undefined) return next
+  if (next.removedFrom === undefined) auditContent(state, event)
+  requireTime(state, event)
+  if (event.type === 'tool_started') requireHonestStart(state, event)
+  if (event.type === 'run_finished') requireTotals(state, event)
+  return next
+}
+
+/** The laws that are about what was said: where some of it is gone, nobody can judge them any more. */
+function auditContent(state: RunState, event: RuntimeEvent): void {
   if (event.type === 'model_call_started') {
     requireSameRequest(state, event)
     requireWithinLimits(state, event)
   }
   if (event.type === 'compaction_started') requireHonestSummary(state, event)
-  requireTime(state, event)
   auditCalls(state, event)
   if (event.type === 'assistant_message_finished') requireWholeMessage(state, event)
-  if (event.type === 'run_finished') requireTotals(state, event)
-  return next
 }
 
 /** Audits events in order; the state after the last, `undefined` where there is none. */

@@ -63,6 +63,9 @@ export interface RunFacts {
   readonly sessionId?: string
   readonly sessionPlace?: number
   readonly parent?: ParentRef
+  readonly subject?: string
+  /** The first event whose content is gone from the ledger: what follows from content can no longer be judged. */
+  readonly removedFrom?: number
   /** What the model is shown at the next call: messages whose calls all have their results. */
   readonly history: History
   readonly totals: Totals

@@ -67,6 +67,18 @@ export interface EventQuery {
 }
 
 /**
+ * A place in the one order in which a ledger tells the events of all its runs. To whoever keeps it a text, and no more:
+ * it may be stored, and serves any process. It belongs to the ledger that gave it out.
+ */
+export type TailCursor = string
+
+/** An event of any run, and the place behind which a tail goes on. */
+export interface TailedEvent {
+  readonly cursor: TailCursor
+  readonly event: RuntimeEvent
+}
+
+/**
  * An append-only store of events. Every member may reject with a `TallystickError`; none loses what it acknowledged.
  *
  * - `append` is one atomic compare-and-swap: all events or none. Events carry `seq` from `expectedSeq + 1` without
@@ -89,8 +101,13 @@ export interface EventQuery {
  * - `put` adds to the inbox of a run, from any process, durably; it answers `false` when the key was there before
  *   (taken or not). `RunNotFoundError` for a run that is not there.
  * - `inbox` answers the entries not yet taken, in the order they were put.
- * - `changes` emits, without content, when the run's events or inbox may have changed, also by another process.
- *   A hint: it may come late, merged or for nothing.
+ * - `tail` yields every event of every run behind a cursor, or from the first one on: each run's by `seq`, none left out
+ *   and none twice, also while many processes append. It ends when it has yielded all that was settled when its first
+ *   event was asked for: what was acknowledged, as soon as no append that began before it can stand in front of it any
+ *   more. What comes behind a cursor is the same for ever. `ConfigurationError` for a cursor that names no event of this
+ *   ledger: another ledger's, or one of events that were lost with a disk or an older copy that was restored.
+ * - `changes` emits, without content, when the run's events or inbox may have changed, also by another process; those
+ *   of any run where none is named. A hint: it may come late, merged or for nothing.
  * - `close` lets go of files and connections; what was lazy is durable after it.
  */
 export interface Ledger {
@@ -110,6 +127,7 @@ export interface Ledger {
   runs(filter?: RunFilter): AsyncIterable<RunRecord>
   put(runId: RunId, entry: InboxEntry): Promise<boolean>
   inbox(runId: RunId): Promise<readonly InboxEntry[]>
-  changes(runId: RunId): Observable<void>
+  tail(after?: TailCursor): AsyncIterable<TailedEvent>
+  changes(runId?: RunId): Observable<void>
   close(): Promise<void>
 }

@@ -84,13 +84,14 @@ class RuntimeRuns {
 
   start<Output>(agent: Agent<Output>, input: string | readonly UserPart[], options: RunOptions): RunHub {
     this.requireOpen()
-    const { limits, whenBusy } = options
+    const { limits, whenBusy, subject } = options
     const hub = this.hubs.hubOf(this.#newId())
     const own = { ...present({ limits }), know: this.#know }
     const command = startCommand(hub.runId, this.#know(agent), input, own)
     const prepare = async (): Promise<StartCommand> => ({
       ...command,
       ...(await pastOf(this.#ledger, options)),
+      ...present({ subject }),
     })
     hub.start(prepare, whenBusy === 'queue')
     return hub

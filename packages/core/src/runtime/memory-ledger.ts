@@ -59,9 +59,15 @@ export function memoryLedger(): Ledger {
     async inbox(runId) {
       return openStore().run(runId)?.inbox() ?? []
     },
+    async *tail(after) {
+      for (const tailed of openStore().tail(after)) {
+        openStore()
+        yield tailed
+      }
+    },
     changes(runId) {
       return changed$.pipe(
-        filter((changed) => changed === runId),
+        filter((changed) => runId === undefined || changed === runId),
         map(() => undefined),
       )
     },

@@ -1,10 +1,24 @@
 import { RunNotFoundError } from '../errors.ts'
-import type { AppendOptions, EventQuery, ExpectedHead, Head, RunFilter } from '../ports/ledger.ts'
+import type {
+  AppendOptions,
+  EventQuery,
+  ExpectedHead,
+  Head,
+  RunFilter,
+  TailCursor,
+  TailedEvent,
+} from '../ports/ledger.ts'
 import type { RuntimeEvent } from '../vocabulary/event.ts'
 import type { RunId } from '../vocabulary/ids.ts'
 import type { SessionPlace } from './append-rules.ts'
 import { answers } from './event-query.ts'
 import { MemoryRun } from './memory-run.ts'
+import { unknownCursor } from './unknown-cursor.ts'
+
+interface Place {
+  readonly run: MemoryRun
+  readonly seq: number
+}
 
 /** What a `memoryLedger` holds. Appending is synchronous, and so atomic. */
 export class MemoryStore {
@@ -12,7 +26,7 @@ export class MemoryStore {
   readonly #runs = new Map<RunId, MemoryRun>()
   readonly #sessions = new Map<string, Set<MemoryRun>>()
   /** Every event, in the order of appends. */
-  readonly #places: { readonly run: MemoryRun; readonly seq: number }[] = []
+  readonly #places: Place[] = []
 
   run(runId: RunId): MemoryRun | undefined {
     return this.#runs.get(runId)
@@ -57,6 +71,25 @@ export class MemoryStore {
     }
   }
 
+  /** What is appended from the first event on is not yielded. */
+  *tail(after?: TailCursor): Generator<TailedEvent> {
+    const begin = after === undefined ? 0 : this.#placeOf(after)
+    const end = this.#places.length
+    for (let index = begin; index < end; index++) {
+      const place = this.#places[index] as Place
+      for (const event of place.run.read(place.seq, place.seq))
+        yield { cursor: cursorOf(place, index), event }
+    }
+  }
+
+  /** How many events stand up to a cursor. */
+  #placeOf(cursor: TailCursor): number {
+    const index = Number.parseInt(cursor) - 1
+    const place = this.#places[index]
+    if (place === undefined || cursor !== cursorOf(place, index)) throw unknownCursor(cursor)
+    return index + 1
+  }
+
   #inSession(sessionId: string): Set<MemoryRun> {
     return this.#sessions.get(sessionId) ?? new Set()
   }
@@ -64,4 +97,8 @@ export class MemoryStore {
   #isTaken({ sessionId, sessionPlace }: SessionPlace): boolean {
     return [...this.#inSession(sessionId)].some((other) => other.sessionPlace === sessionPlace)
   }
+}
+
+function cursorOf({ run, seq }: Place, index: number): TailCursor {
+  return `${index + 1}-${seq}-${run.runId}`
 }

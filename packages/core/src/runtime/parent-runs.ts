@@ -6,6 +6,7 @@ import { parkedChildCalls } from '../machine/state-views.ts'
 import type { Host } from '../ports/clock.ts'
 import type { Ledger } from '../ports/ledger.ts'
 import type { RunId } from '../vocabulary/ids.ts'
+import { present } from '../vocabulary/present.ts'
 import type { Agent } from './agent.ts'
 import { isAgentTool, taskOf } from './agent-tool.ts'
 import { restOf, settlingOf, type ChildEnding, type ChildRest, type ChildRuns } from './child-runs.ts'
@@ -84,7 +85,8 @@ export function childRuns(options: ParentOptions): ChildRuns {
     const agent = know(tool.agent)
     const limits = childLimits(state, call.toolCallId, agent.limits, host.clock.now())
     const command = startCommand(childId, agent, taskOf(call.input) ?? 'Go on.', { limits, know })
-    return { ...command, limits, parent: { runId: state.runId, seq: state.seq, relation: 'child' } }
+    const parent = { runId: state.runId, seq: state.seq, relation: 'child' } as const
+    return { ...command, limits, parent, ...present({ subject: state.subject }) }
   }
 }
 

@@ -30,6 +30,12 @@ export interface RuntimeOptions {
 export interface RunOptions extends PastOptions {
   /** Limits of this run, over those of the agent. */
   readonly limits?: Limits
+  /**
+   * Whom the run is about, such as a customer, by a name that says nothing about them: it stands in the ledger in the
+   * clear. A ledger with keys seals what is said in the run for this subject, so that destroying the key erases it.
+   * Runs of the session, branches, forks and child runs have the same subject, where not given another.
+   */
+  readonly subject?: string
 }
 
 /** What one run of a session may have of its own. */

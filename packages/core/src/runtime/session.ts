@@ -44,7 +44,7 @@ export interface PastOptions {
 /** What a start command says of the past. */
 export type Past = Pick<
   StartCommand,
-  'sessionId' | 'sessionPlace' | 'parent' | 'history' | 'uncheckedFrom' | 'edits'
+  'sessionId' | 'sessionPlace' | 'parent' | 'subject' | 'history' | 'uncheckedFrom' | 'edits'
 >
 
 /** What a run begins with, read from the ledger. Waits, where the options say so, for the run before it. */
@@ -64,8 +64,8 @@ export async function pastOf(ledger: Ledger, options: PastOptions): Promise<Past
 function pastFrom(source: RunState, relation: 'session' | 'branch'): Past {
   const history = transcript(source)
   const parent = { runId: source.runId, seq: source.seq, relation }
-  if (history.length === 0) return { parent }
-  return { parent, history, ...present({ uncheckedFrom: source.inputCheck?.from }) }
+  const said = history.length === 0 ? {} : { history, ...present({ uncheckedFrom: source.inputCheck?.from }) }
+  return { parent, ...said, ...present({ subject: source.subject }) }
 }
 
 function editsOf({ of, edits, by, reason }: PastEdits, source: RunState | undefined): Past {

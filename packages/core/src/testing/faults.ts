@@ -83,6 +83,12 @@ export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
       requireAlive()
       yield* ledger.runs(filter)
     },
+    async *tail(after) {
+      for await (const tailed of ledger.tail(after)) {
+        requireAlive()
+        yield tailed
+      }
+    },
     close: () => Promise.resolve(),
     get dead() {
       return dead

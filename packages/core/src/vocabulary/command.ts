@@ -17,6 +17,7 @@ export interface StartCommand {
   readonly sessionId?: string
   readonly sessionPlace?: number
   readonly parent?: ParentRef
+  readonly subject?: string
   /** What was said before. */
   readonly history?: readonly Message[]
   /** The first message of it that guardrails have not passed. */

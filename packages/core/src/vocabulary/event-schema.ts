@@ -34,6 +34,7 @@ import {
   type Handoff,
   type HistoryEdit,
   type ParentRef,
+  type Removed,
   type ShownChange,
 } from './event.ts'
 import { failureClasses, type ModelFailure } from './failure.ts'
@@ -65,6 +66,12 @@ const moment = z.int()
 export const envelopeSchema: z.ZodType<EventEnvelope> = objectOf<EventEnvelope>({
   ...{ runId, seq: ordinal, epoch: ordinal, turn: count, at: moment, v: ordinal },
   toolCallId: optional(toolCallId),
+  removed: optional(
+    objectOf<Removed>({
+      kind: z.enum(['redacted', 'expired', 'erased']),
+      ...{ at: optional(moment), by: optional(text), reason: optional(text) },
+    }),
+  ),
 })
 
 /** What stands on every event that always concerns one tool call. */
@@ -154,6 +161,7 @@ const runSchemas = {
   run_started: objectOf<EventBodies['run_started']>({
     ...{ agent: text, definition, limits, retry },
     ...{ sessionId: optional(text), sessionPlace: optional(ordinal), parent: optional(parent) },
+    subject: optional(text),
   }),
   history_carried: objectOf<EventBodies['history_carried']>({
     ...{ messages: z.array(message), uncheckedFrom: optional(count) },

@@ -46,6 +46,8 @@ export interface EventBodies {
     readonly sessionId?: string
     readonly sessionPlace?: number
     readonly parent?: ParentRef
+    /** Whom the run is about, by a name that says nothing: a ledger with keys seals the run's content for them. */
+    readonly subject?: string
   }
   /** What was said before the run, in the runs of its session or in the run that it branches from. */
   history_carried: {
@@ -270,6 +272,18 @@ export interface EventEnvelope {
   readonly v: number
   /** On events that concern one tool call. */
   readonly toolCallId?: ToolCallId
+  /** Present where what was said is gone from the ledger: the event holds its facts, and markers in the place of content. */
+  readonly removed?: Removed
+}
+
+/** Why the content of an event is gone, and who took it away. */
+export interface Removed {
+  /** `redacted` by somebody; `expired` under a rule of retention; `erased` with the key of the run's subject. */
+  readonly kind: 'redacted' | 'expired' | 'erased'
+  /** Milliseconds since 1970 UTC. Nobody knows when a key was destroyed. */
+  readonly at?: number
+  readonly by?: string
+  readonly reason?: string
 }
 
 /** Event types that always concern one tool call, and so always name it. */

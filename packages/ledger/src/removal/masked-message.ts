@@ -1,0 +1,81 @@
+import type {
+  AgentDefinition,
+  AssistantPart,
+  Message,
+  ModelFailure,
+  ResultPart,
+  UserMessage,
+  UserPart,
+} from '@tallystick/core'
+
+/** What stands in the place of a text that is gone. Never empty, since providers refuse an empty text. */
+export const removedText = '[removed]'
+
+/** A text that is gone. What was empty said nothing. */
+export function maskedText(text: string): string {
+  return text === '' ? '' : removedText
+}
+
+/** What a user said or a tool answered: as many parts, all of them text. */
+export function maskedParts<Part extends UserPart | ResultPart>(
+  parts: readonly Part[],
+): readonly { readonly type: 'text'; readonly text: string }[] {
+  return parts.map((part) => ({
+    type: 'text',
+    text: part.type === 'text' ? maskedText(part.text) : removedText,
+  }))
+}
+
+/**
+ * What a model said: texts are gone, and so are reasoning and blocks of the vendor, whose proofs hold for the whole
+ * only. Calls stay, under their names and ids, so that each still has its result.
+ */
+export function maskedReply(parts: readonly AssistantPart[]): readonly AssistantPart[] {
+  const masked = parts.flatMap((part): AssistantPart[] => {
+    if (part.type === 'text') return [{ type: 'text', text: maskedText(part.text) }]
+    if (part.type !== 'tool_call') return []
+    const { type, toolCallId, providerCallId, name } = part
+    return [{ type, toolCallId, providerCallId, name, input: {} }]
+  })
+  return masked.length > 0 || parts.length === 0 ? masked : [{ type: 'text', text: removedText }]
+}
+
+/** What a user said. */
+export function maskedUserMessage({ role, parts }: UserMessage): UserMessage {
+  return { role, parts: maskedParts(parts) }
+}
+
+/** A message of the history, with the calls and results that it pairs. */
+export function maskedMessage(message: Message): Message {
+  if (message.role === 'user') return maskedUserMessage(message)
+  if (message.role === 'tool') {
+    const results = message.results.map(({ toolCallId, name, outcome, content }) => {
+      return { toolCallId, name, outcome, content: maskedParts(content) }
+    })
+    return { role: 'tool', results }
+  }
+  const { role, parts, model, stopReason, partial } = message
+  return { role, parts: maskedReply(parts), model, stopReason, partial }
+}
+
+/** What an agent tells its model. Names, models, prices and the digest of the whole stay. */
+export function maskedDefinition(definition: AgentDefinition): AgentDefinition {
+  const { model, instructions, tools, parallelToolCalls, digest, output, summarizer } = definition
+  const { maxOutputTokens, price, fallbacks, guardrails, handoffs } = definition
+  return {
+    ...{ model, instructions: maskedText(instructions), parallelToolCalls, digest },
+    tools: tools.map(({ name }) => ({ name, description: removedText, inputSchema: { type: 'object' } })),
+    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+    ...(price && { price }),
+    ...(fallbacks && { fallbacks }),
+    ...(guardrails && { guardrails }),
+    ...(handoffs && { handoffs }),
+    ...(output && { output: { schema: {}, repairsMax: output.repairsMax } }),
+    ...(summarizer && { summarizer: { ...summarizer, instructions: removedText } }),
+  }
+}
+
+/** How a model call failed, without the vendor's words. */
+export function maskedFailure(failure: ModelFailure): ModelFailure {
+  return { ...failure, message: maskedText(failure.message) }
+}

@@ -1,0 +1,50 @@
+import * as fc from 'fast-check'
+import { audit, parseEvent, transcript, type RunState, type RuntimeEvent } from '@tallystick/core'
+import { checkTranscript, playProgram } from '@tallystick/core/testing'
+import { randomProgram } from '@tallystick/core/testing/random'
+import { describe, expect, it } from 'vitest'
+import { maskedBody } from '../src/removal/masked-body.ts'
+import { envelopeOf } from '../src/stored-event.ts'
+
+/** Property runs: more with TALLYSTICK_RUNS in the environment. */
+const numRuns = Math.ceil(Number(process.env['TALLYSTICK_RUNS'] ?? 300) / 3)
+
+function masked(event: RuntimeEvent): RuntimeEvent {
+  const removed = { kind: 'expired', at: 1, by: 'nobody' } as const
+  return { ...maskedBody(event), ...envelopeOf(event), removed } as RuntimeEvent
+}
+
+function folded(events: readonly RuntimeEvent[]): RunState {
+  const last = events.reduce<RunState | undefined>((state, event) => {
+    const next = audit(state, parseEvent(event))
+    expect(checkTranscript(transcript(next))).toEqual([])
+    return next
+  }, undefined)
+  if (last === undefined) throw new Error('The run has no events.')
+  return last
+}
+
+describe('a random run of which content is gone', () => {
+  it('folds at every event, whatever is gone, to the same totals, phase and pairing', async () => {
+    await fc.assert(
+      fc.asyncProperty(randomProgram, fc.infiniteStream(fc.boolean()), async (program, choices) => {
+        const { events, others } = await playProgram(program)
+        for (const played of [events, ...others]) {
+          const whole = folded(played)
+          for (const state of [
+            folded(played.map(masked)),
+            folded(played.map((event) => (choices.next().value ? masked(event) : event))),
+          ]) {
+            const { phase, seq, totals, turn, agent, waitedMs } = whole
+            expect(state).toMatchObject({ phase, seq, totals, turn, agent, waitedMs })
+            expect(transcript(state).map(({ role }) => role)).toEqual(
+              transcript(whole).map(({ role }) => role),
+            )
+          }
+          for (const event of played) expect(maskedBody(masked(event))).toEqual(maskedBody(event))
+        }
+      }),
+      { numRuns },
+    )
+  })
+})

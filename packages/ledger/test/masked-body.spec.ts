@@ -1,0 +1,217 @@
+import type { Json, JsonObject, RuntimeEvent } from '@tallystick/core'
+import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { expect, it } from 'vitest'
+import { maskedBody } from '../src/removal/masked-body.ts'
+import { envelopeOf } from '../src/stored-event.ts'
+
+/** A value with a mark in every text of it, which says where it stands. */
+function marked(value: Json, path: string): Json {
+  if (typeof value === 'string') return `secret ${path}`
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map((item: Json) => marked(item, `${path}[]`))
+  const fields = Object.entries(value as JsonObject)
+  return Object.fromEntries(fields.map(([key, item]) => [key, marked(item, `${path}.${key}`)]))
+}
+
+function marksIn(value: unknown): readonly string[] {
+  const found = JSON.stringify(value).match(/secret [\w.[\]]+/g) ?? []
+  return [...new Set(found.map((mark) => mark.slice('secret '.length)))]
+}
+
+/** The kind of a part decides what becomes of it, and has to stay what it is. */
+function withKinds(original: Json, value: Json): Json {
+  if (typeof original !== 'object' || original === null) return value
+  if (Array.isArray(original))
+    return original.map((item: Json, index) => withKinds(item, (value as Json[])[index] ?? null))
+  const fields = Object.entries(original as JsonObject).map(([key, item]) => {
+    const own = (value as JsonObject)[key] ?? null
+    return [key, key === 'type' || key === 'role' ? item : withKinds(item, own)]
+  })
+  return Object.fromEntries(fields)
+}
+
+it('leaves of each event its facts, and not one text of those that somebody said', () => {
+  const runId = sampleRunId(1)
+  const events = stamped(runId, Object.values(everyFact(runId)))
+  const left = events.map((event) => {
+    const body = event as unknown as Json
+    const secret = {
+      ...(withKinds(body, marked(body, event.type)) as object),
+      ...envelopeOf(event),
+    } as RuntimeEvent
+    return [event.type, marksIn(maskedBody(secret)).map((path) => path.slice(event.type.length + 1))]
+  })
+  expect(Object.fromEntries(left)).toMatchInlineSnapshot(`
+    {
+      "agent_handed_off": [
+        "from",
+        "to",
+        "definition.model.provider",
+        "definition.model.api",
+        "definition.model.modelId",
+        "definition.digest",
+        "definition.tools[].name",
+        "definition.price.source",
+        "definition.fallbacks[].model.provider",
+        "definition.fallbacks[].model.api",
+        "definition.fallbacks[].model.modelId",
+        "definition.fallbacks[].price.source",
+        "definition.guardrails[].name",
+        "definition.guardrails[].on",
+        "definition.handoffs[].tool",
+        "definition.handoffs[].to",
+        "definition.summarizer.model.provider",
+        "definition.summarizer.model.api",
+        "definition.summarizer.model.modelId",
+        "definition.summarizer.price.source",
+      ],
+      "approval_decided": [
+        "by",
+      ],
+      "approval_requested": [
+        "name",
+      ],
+      "assistant_message_finished": [
+        "stopReason",
+        "rawStopReason",
+        "parts[].toolCallId",
+        "parts[].providerCallId",
+        "parts[].name",
+        "providerMessageId",
+      ],
+      "assistant_reasoning_delta": [],
+      "assistant_started": [
+        "providerMessageId",
+        "servedModel",
+      ],
+      "assistant_text_delta": [],
+      "cancel_requested": [
+        "by",
+      ],
+      "compaction_started": [
+        "model.provider",
+        "model.api",
+        "model.modelId",
+      ],
+      "context_compacted": [
+        "price.source",
+        "failure.class",
+      ],
+      "guardrail_tripped": [
+        "guardrail",
+        "on",
+        "action",
+      ],
+      "guardrails_checked": [
+        "on",
+        "guardrails[]",
+      ],
+      "history_carried": [],
+      "history_edited": [
+        "by",
+      ],
+      "input_received": [
+        "delivery",
+        "receipt",
+      ],
+      "input_settled": [
+        "receipt",
+      ],
+      "limit_raised": [
+        "limit",
+        "by",
+      ],
+      "limit_reached": [
+        "limit",
+        "policy",
+      ],
+      "model_call_started": [
+        "model.provider",
+        "model.api",
+        "model.modelId",
+      ],
+      "model_stream_failed": [
+        "failure.class",
+        "failure.requestId",
+      ],
+      "output_checked": [],
+      "run_finished": [
+        "reason",
+      ],
+      "run_resumed": [
+        "why",
+        "inDoubt[]",
+        "definition.model.provider",
+        "definition.model.api",
+        "definition.model.modelId",
+        "definition.digest",
+        "definition.tools[].name",
+        "definition.price.source",
+        "definition.fallbacks[].model.provider",
+        "definition.fallbacks[].model.api",
+        "definition.fallbacks[].model.modelId",
+        "definition.fallbacks[].price.source",
+        "definition.guardrails[].name",
+        "definition.guardrails[].on",
+        "definition.handoffs[].tool",
+        "definition.handoffs[].to",
+        "definition.summarizer.model.provider",
+        "definition.summarizer.model.api",
+        "definition.summarizer.model.modelId",
+        "definition.summarizer.price.source",
+      ],
+      "run_started": [
+        "agent",
+        "limits.onLimit",
+        "sessionId",
+        "parent.runId",
+        "parent.relation",
+        "definition.model.provider",
+        "definition.model.api",
+        "definition.model.modelId",
+        "definition.digest",
+        "definition.tools[].name",
+        "definition.price.source",
+      ],
+      "tool_deferred": [
+        "receipt",
+      ],
+      "tool_input_delta": [
+        "name",
+      ],
+      "tool_progress": [],
+      "tool_request_ready": [
+        "providerCallId",
+        "name",
+      ],
+      "tool_requests_collected": [
+        "calls[].toolCallId",
+        "calls[].name",
+        "calls[].plan",
+        "calls[].effect",
+        "calls[].recovery",
+        "calls[].child",
+        "calls[].handoff.to",
+        "calls[].refusal.outcome",
+      ],
+      "tool_result": [
+        "name",
+        "outcome",
+        "child.runId",
+        "reused",
+      ],
+      "tool_results_injected": [
+        "toolCallIds[]",
+      ],
+      "tool_started": [
+        "name",
+        "idempotencyKey",
+        "effect",
+        "child",
+      ],
+      "usage_updated": [
+        "price.source",
+      ],
+    }
+  `)
+})
