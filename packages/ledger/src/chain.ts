@@ -6,11 +6,19 @@ import { envelopeText, type Envelope } from './stored-event.ts'
 export const genesisHash: Uint8Array = new Uint8Array(32)
 
 /** First byte of what is hashed, so that a link and a seal can never be taken for each other. */
-const linkTag = Uint8Array.of(1)
+const linkTag = 1
 const sealTag = Uint8Array.of(2)
+
+const digestBytes = 32
 
 /** The block of SHA-256, to which HMAC pads its key. */
 const blockBytes = 64
+
+/** Where the parts of most digests are laid together. What is larger gets room of its own. */
+const desk = Buffer.alloc(16 * 1024)
+
+/** The outer half of an HMAC: a padded key and the digest of the inner half. */
+const outer = Buffer.alloc(blockBytes + digestBytes)
 
 /**
  * What the chain says about a body: HMAC-SHA256 with the salt, of at most 64 bytes, as key. Without the salt, which
@@ -19,13 +27,17 @@ const blockBytes = 64
  * HMAC is spelled out, since a key object for each event would cost ten times the hashing.
  */
 export function commitmentOf(salt: Uint8Array, body: Uint8Array): Uint8Array {
-  return sha256(padded(salt, 0x5c), sha256(padded(salt, 0x36), body))
-}
-
-function padded(key: Uint8Array, pad: number): Uint8Array {
-  const block = Buffer.alloc(blockBytes, pad)
-  for (let index = 0; index < key.length; index++) block[index] = (key[index] as number) ^ pad
-  return block
+  const inner = roomFor(blockBytes + body.length)
+  inner.fill(0x36, 0, blockBytes)
+  outer.fill(0x5c, 0, blockBytes)
+  for (let index = 0; index < salt.length; index++) {
+    const byte = salt[index] as number
+    inner[index] = byte ^ 0x36
+    outer[index] = byte ^ 0x5c
+  }
+  inner.set(body, blockBytes)
+  outer.write(digestOf(inner.subarray(0, blockBytes + body.length)), blockBytes, 'binary')
+  return Buffer.from(digestOf(outer), 'binary')
 }
 
 /**
@@ -34,7 +46,15 @@ function padded(key: Uint8Array, pad: number): Uint8Array {
  * no two links are made of the same bytes.
  */
 export function linkHash(previousHash: Uint8Array, envelope: Envelope, bodyCommit: Uint8Array): Uint8Array {
-  return sha256(linkTag, previousHash, Buffer.from(envelopeText(envelope)), bodyCommit)
+  const text = envelopeText(envelope)
+  // A code unit of a text is at most three bytes of UTF-8.
+  const link = roomFor(1 + previousHash.length + 3 * text.length + bodyCommit.length)
+  link[0] = linkTag
+  link.set(previousHash, 1)
+  let end = 1 + previousHash.length
+  end += link.write(text, end)
+  link.set(bodyCommit, end)
+  return Buffer.from(digestOf(link.subarray(0, end + bodyCommit.length)), 'binary')
 }
 
 /** What a run's row holds, and its seal covers. */
@@ -51,7 +71,7 @@ export interface RunCell {
 /** SHA-256 over the byte 0x02 and the canonical JSON of a run's row: it shows a row that was changed by hand. */
 export function sealOf({ runId, pos, headSeq, headHash, epoch, session }: RunCell): Uint8Array {
   const row = { runId, pos, headSeq, headHash: hexOf(headHash), epoch, ...session }
-  return sha256(sealTag, Buffer.from(canonicalJson(row)))
+  return Buffer.from(digestOf(Buffer.concat([sealTag, Buffer.from(canonicalJson(row))])), 'binary')
 }
 
 /** Bytes as people compare them. */
@@ -59,6 +79,11 @@ export function hexOf(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
 }
 
-function sha256(...parts: readonly Uint8Array[]): Uint8Array {
-  return hash('sha256', Buffer.concat(parts), 'buffer')
+function roomFor(bytes: number): Buffer {
+  return bytes <= desk.length ? desk : Buffer.allocUnsafe(bytes)
+}
+
+/** As a text of bytes: made in a third of the time that a buffer takes. */
+function digestOf(bytes: Uint8Array): string {
+  return hash('sha256', bytes, 'binary')
 }

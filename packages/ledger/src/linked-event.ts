@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { onceKeyOf, type RuntimeEvent } from '@tallystick/core'
 import { commitmentOf, linkHash } from './chain.ts'
-import { envelopeText, type StoredEvent } from './stored-event.ts'
+import { envelopeNames, type StoredEvent } from './stored-event.ts'
 
 /** Enough that nobody who lacks the salt can confirm a guess at a body. */
 const saltBytes = 16
@@ -35,10 +35,9 @@ export function linkEvents(
 
 /** Whether what is stored is this very event: then only the acknowledgement of its append was lost. */
 export function isStoredAs(stored: StoredEvent, event: RuntimeEvent, body: Uint8Array): boolean {
-  const { payload, ...envelope } = stored
   return (
-    payload !== undefined &&
-    Buffer.compare(payload.body, body) === 0 &&
-    envelopeText(envelope) === envelopeText(event)
+    stored.payload !== undefined &&
+    Buffer.compare(stored.payload.body, body) === 0 &&
+    envelopeNames.every((name) => stored[name] === event[name])
   )
 }

@@ -1,4 +1,4 @@
-import { canonicalJson, storableText, type EventEnvelope, type RuntimeEvent } from '@tallystick/core'
+import { storableText, type EventEnvelope, type RuntimeEvent } from '@tallystick/core'
 
 /** What stands on every event beside its body: what the chain of hashes covers in the clear. */
 export type Envelope = Omit<EventEnvelope, 'removed'> & { readonly type: RuntimeEvent['type'] }
@@ -17,15 +17,25 @@ export interface StoredEvent extends Envelope {
   readonly payload?: { readonly salt: Uint8Array; readonly body: Uint8Array }
 }
 
+/** What an envelope has, or may have. */
+export const envelopeNames = ['runId', 'seq', 'epoch', 'turn', 'toolCallId', 'type', 'v', 'at'] as const
+
 /** The envelope of an event, its keys in a fixed order. */
 export function envelopeOf(event: Envelope): Envelope {
   const { runId, seq, epoch, turn, toolCallId, type, v, at } = event
   return { runId, seq, epoch, turn, ...(toolCallId !== undefined && { toolCallId }), type, v, at }
 }
 
-/** The canonical text of an envelope: integers and ids only. */
-export function envelopeText(event: Envelope): string {
-  return canonicalJson({ ...envelopeOf(event) })
+/**
+ * The canonical text of an envelope, of whole numbers and texts only. Spelled out in the order of its keys, since it is
+ * written for each event that is appended or read.
+ */
+export function envelopeText({ at, epoch, runId, seq, toolCallId, turn, type, v }: Envelope): string {
+  const call = toolCallId === undefined ? '' : `"toolCallId":${JSON.stringify(toolCallId)},`
+  return (
+    `{"at":${at},"epoch":${epoch},"runId":${JSON.stringify(runId)},"seq":${seq},` +
+    `${call}"turn":${turn},"type":${JSON.stringify(type)},"v":${v}}`
+  )
 }
 
 /** Canonical JSON bytes of all that is not envelope. A `ConfigurationError` where JSON cannot carry it. */
@@ -36,6 +46,6 @@ export function bodyBytes(event: RuntimeEvent): Uint8Array {
 
 /** The event that was stored. Throws what `JSON.parse` throws where the bytes are no JSON. */
 export function eventOf(envelope: Envelope, body: Uint8Array): RuntimeEvent {
-  const fields = JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString()) as object
-  return { ...fields, ...envelopeOf(envelope) } as RuntimeEvent
+  const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString()
+  return Object.assign(JSON.parse(text) as object, envelopeOf(envelope)) as RuntimeEvent
 }

@@ -1,9 +1,10 @@
-import { createHmac } from 'node:crypto'
+import { createHash, createHmac } from 'node:crypto'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { canonicalJson, type RunId } from '@tallystick/core'
 import { sampleCallId, sampleRunId } from '@tallystick/core/testing'
 import { commitmentOf, genesisHash, hexOf, linkHash, sealOf } from '../src/chain.ts'
-import { envelopeText, type Envelope } from '../src/stored-event.ts'
+import { envelopeOf, envelopeText, type Envelope } from '../src/stored-event.ts'
 
 // Fixed for ever: a ledger of today has to verify in ten years. Computed by hashlib of Python from the description in chain.ts.
 const runId = sampleRunId(1)
@@ -34,6 +35,31 @@ describe('the chain of hashes', () => {
     )
     expect(envelopeText({ ...envelope, type: 'tool_started', toolCallId: sampleCallId(runId) })).toBe(
       '{"at":1760000000001,"epoch":1,"runId":"01932f00-0000-7000-8000-000000000001","seq":1,"toolCallId":"call_01932f00000070008000000000000001_1_1_1","turn":0,"type":"tool_started","v":1}',
+    )
+  })
+
+  it('encodes any envelope as the canonicaliser of JSON does, whatever its ids hold', () => {
+    const whole = fc.maxSafeInteger()
+    const fields = { seq: whole, epoch: whole, turn: whole, v: whole, at: whole }
+    const ids = { runId: fc.string({ unit: 'binary' }), type: fc.string({ unit: 'binary' }) }
+    const toolCallId = fc.option(fc.string({ unit: 'binary' }), { nil: undefined })
+    fc.assert(
+      fc.property(fc.record({ ...fields, ...ids, toolCallId }), (any) => {
+        expect(envelopeText(any as Envelope)).toBe(canonicalJson({ ...envelopeOf(any as Envelope) }))
+      }),
+    )
+  })
+
+  it('hashes what is longer than its desk as what is shorter', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 15_000, max: 40_000 }), (length) => {
+        const long = Buffer.alloc(length, 'é')
+        expect(hexOf(commitmentOf(salt, long))).toBe(createHmac('sha256', salt).update(long).digest('hex'))
+        const named = { ...envelope, runId: long.toString() as RunId }
+        const parts = [Buffer.of(1), genesisHash, Buffer.from(envelopeText(named)), salt]
+        const digest = createHash('sha256').update(Buffer.concat(parts)).digest('hex')
+        expect(hexOf(linkHash(genesisHash, named, salt))).toBe(digest)
+      }),
     )
   })
 
