@@ -133,6 +133,10 @@ export const foldMutations: readonly Mutation[] = [
       "  if (event.type === 'assistant_message_finished') requireWholeMessage(state, event)\n",
       '',
     ],
+    'a call starts past a limit, or once more (laws 9 and 10)': [
+      "  if (event.type === 'tool_started') requireHonestStart(state, event)\n",
+      '',
+    ],
     'wrong totals at the end pass (law 6)': [
       "  if (event.type === 'run_finished') requireTotals(state, event)\n",
       '',
@@ -141,10 +145,6 @@ export const foldMutations: readonly Mutation[] = [
   ...mutationsOf('machine/call-invariants.ts', {
     'a call is asked about with other arguments (law 13)': [
       "  if (event.type === 'approval_requested') requireAskedDigest(state, event)\n",
-      '',
-    ],
-    'a call starts past a limit, or once more (laws 9 and 10)': [
-      "  if (event.type === 'tool_started') requireHonestStart(state, event)\n",
       '',
     ],
   }),

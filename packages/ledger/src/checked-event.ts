@@ -1,6 +1,7 @@
 import { LedgerDamagedError, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { linkFault, type Link } from './link-check.ts'
-import { eventOf, type StoredEvent } from './stored-event.ts'
+import { openedEvent } from './content/opened-event.ts'
+import type { StoredEvent } from './stored-event.ts'
 import { upcast } from './upcast.ts'
 
 /** Events of one run with `seq` in a range, both ends included. */
@@ -37,10 +38,10 @@ export function eventAfter(previous: Link, stored: StoredEvent): RuntimeEvent | 
 export function recordedEventAfter(previous: Link, stored: StoredEvent): RuntimeEvent | undefined {
   const fault = linkFault(previous, stored)
   if (fault?.what === 'seq') return undefined
-  if (fault !== undefined || stored.payload === undefined) {
-    throw damaged(stored.runId, stored.seq, `its ${fault?.what} is not what was written`)
+  if (fault !== undefined) {
+    throw damaged(stored.runId, stored.seq, `its ${fault.what} is not what was written`)
   }
-  return eventOf(stored, stored.payload.body)
+  return openedEvent(stored)
 }
 
 /** The refusal to read past an event that should be there. */

@@ -9,7 +9,8 @@ import { auditSourceOf, type AuditSource, type StoredRun } from './audit-source.
 import { hexOf, sealOf } from './chain.ts'
 import { EventAudit } from './event-audit.ts'
 import { contentFault, fault, genesis, linkFault, type Fault, type Link } from './link-check.ts'
-import { eventOf, type StoredEvent } from './stored-event.ts'
+import { openedEvent } from './content/opened-event.ts'
+import type { StoredEvent } from './stored-event.ts'
 import { upcast } from './upcast.ts'
 import type { RunVerdict, StoreVerdict } from './verdict.ts'
 
@@ -131,10 +132,11 @@ async function auditRows(source: AuditSource, runId: RunId, progress: Progress):
 
 function bodyFault(stored: StoredEvent, laws: EventAudit): Fault | undefined {
   try {
-    const event = upcast(eventOf(stored, stored.payload?.body ?? new Uint8Array()))
+    const event = upcast(openedEvent(stored))
     return contentFault(stored, event) ?? laws.faultOf(event)
-  } catch {
-    return fault('body', 'canonical JSON', 'bytes that are none')
+  } catch (error) {
+    const found = error instanceof LedgerDamagedError ? error.message : 'bytes that are none'
+    return fault('body', 'canonical JSON', found)
   }
 }
 

@@ -68,7 +68,7 @@ export const envelopeSchema: z.ZodType<EventEnvelope> = objectOf<EventEnvelope>(
   toolCallId: optional(toolCallId),
   removed: optional(
     objectOf<Removed>({
-      kind: z.enum(['redacted', 'expired', 'erased']),
+      kind: z.enum(['redacted', 'expired', 'erased', 'sealed']),
       ...{ at: optional(moment), by: optional(text), reason: optional(text) },
     }),
   ),

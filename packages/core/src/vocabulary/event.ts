@@ -278,8 +278,11 @@ export interface EventEnvelope {
 
 /** Why the content of an event is gone, and who took it away. */
 export interface Removed {
-  /** `redacted` by somebody; `expired` under a rule of retention; `erased` with the key of the run's subject. */
-  readonly kind: 'redacted' | 'expired' | 'erased'
+  /**
+   * `redacted` by somebody; `expired` under a rule of retention; `erased` with the key of the run's subject. `sealed`: it
+   * is there, and whoever reads was given no keys.
+   */
+  readonly kind: 'redacted' | 'expired' | 'erased' | 'sealed'
   /** Milliseconds since 1970 UTC. Nobody knows when a key was destroyed. */
   readonly at?: number
   readonly by?: string

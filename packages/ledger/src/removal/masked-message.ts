@@ -17,8 +17,8 @@ export function maskedText(text: string): string {
 }
 
 /** What a user said or a tool answered: as many parts, all of them text. */
-export function maskedParts<Part extends UserPart | ResultPart>(
-  parts: readonly Part[],
+export function maskedParts(
+  parts: readonly (UserPart | ResultPart)[],
 ): readonly { readonly type: 'text'; readonly text: string }[] {
   return parts.map((part) => ({
     type: 'text',

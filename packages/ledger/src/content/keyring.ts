@@ -1,0 +1,20 @@
+/** The key that content about one subject is sealed with. */
+export interface SubjectKey {
+  /** Names the key and says nothing of the subject: it stands in the ledger in the clear. */
+  readonly id: string
+  /** 32 bytes. */
+  readonly bytes: Uint8Array
+}
+
+/**
+ * Keeps the keys of subjects, outside the ledger and its backups: destroying a subject's key erases, in every copy, what
+ * was said about them. Members may reject with a `TallystickError`; whoever reads or writes a ledger then meets it.
+ */
+export interface Keyring {
+  /** The key to seal with; made, and durable, where the subject has none, or none any more. */
+  keyOf(subject: string): Promise<SubjectKey>
+  /** The key of this id; `undefined` where it was destroyed, or is not known here. */
+  key(id: string): Promise<Uint8Array | undefined>
+  /** Destroys the keys of a subject, for good. Answers their ids; none where the subject had no key. */
+  destroy(subject: string): Promise<readonly string[]>
+}

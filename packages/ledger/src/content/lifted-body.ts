@@ -1,0 +1,84 @@
+import { canonicalJson, type Json, type JsonObject } from '@tallystick/core'
+
+/** A text of this many bytes, in UTF-8, or more is kept once, by its digest, beside the body that holds it. */
+export const largeBytesMin: number = 16 * 1024
+
+/** Where in a body a text stood: object keys, and places in arrays from 0. */
+type Path = readonly (string | number)[]
+
+/** A large text that was taken out of a body. */
+export interface LargeText {
+  readonly path: Path
+  readonly text: string
+}
+
+/** A body without its large texts. */
+export interface LiftedBody {
+  readonly body: JsonObject
+  readonly large: readonly LargeText[]
+}
+
+/** Takes the large texts out of a body: an empty text stands in the place of each. */
+export function liftedBody(body: JsonObject): LiftedBody {
+  const large: LargeText[] = []
+  return { body: lifted(body, [], large) as JsonObject, large }
+}
+
+function lifted(value: Json, path: Path, large: LargeText[]): Json {
+  if (typeof value === 'string') {
+    // A code unit is at least one byte, and at most three.
+    const isLarge =
+      value.length * 3 >= largeBytesMin &&
+      (value.length >= largeBytesMin || Buffer.byteLength(value) >= largeBytesMin)
+    // Half of a surrogate pair is not to be had as UTF-8.
+    if (!isLarge || !value.isWellFormed()) return value
+    large.push({ path, text: value })
+    return ''
+  }
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map((item: Json, index) => lifted(item, [...path, index], large))
+  const copy: Record<string, Json> = {}
+  for (const [key, item] of Object.entries(value as JsonObject)) {
+    define(copy, key, lifted(item, [...path, key], large))
+  }
+  return copy
+}
+
+/** A body whose large texts stand elsewhere, as bytes: a JSON array, which no body is. */
+export function referringText(body: JsonObject, references: readonly Reference[]): string {
+  return canonicalJson([body, references.map(({ path, digest }) => [path, digest])])
+}
+
+/** Where a large text belongs, and the SHA-256 of its bytes as they are stored, in hex. */
+export interface Reference {
+  readonly path: Path
+  readonly digest: string
+}
+
+/** Reads what `referringText` wrote. */
+export function parseReferring(text: string): {
+  readonly body: JsonObject
+  readonly references: readonly Reference[]
+} {
+  const [body, references] = JSON.parse(text) as [JsonObject, readonly [Path, string][]]
+  return { body, references: references.map(([path, digest]) => ({ path, digest })) }
+}
+
+/** Puts a large text back where it stood, in a body that nobody else holds. Throws where there is no such place. */
+export function putBack(body: JsonObject, path: Path, text: string): void {
+  let holder: unknown = body
+  for (const key of path.slice(0, -1)) holder = ownField(holder, key)
+  const last = path.at(-1)
+  if (last === undefined || ownField(holder, last) !== '') throw new Error('no such place')
+  define(holder as Record<string, Json>, last, text)
+}
+
+function ownField(holder: unknown, key: string | number): unknown {
+  if (typeof holder !== 'object' || holder === null || !Object.hasOwn(holder, key)) return undefined
+  return (holder as Record<string | number, unknown>)[key]
+}
+
+/** A key named `__proto__` would set the prototype instead of a field. */
+function define(holder: Record<string, Json>, key: string | number, value: Json): void {
+  Object.defineProperty(holder, key, { value, enumerable: true, writable: true, configurable: true })
+}

@@ -1,0 +1,22 @@
+import { eventCatalogue, eventTypes, type EventType } from '@tallystick/core'
+
+/** Types that say nothing but facts: numbers, names, reasons of the runtime's own. */
+const factual: ReadonlySet<EventType> = new Set([
+  'usage_updated',
+  'tool_started',
+  'tool_deferred',
+  'tool_results_injected',
+  'guardrails_checked',
+  'limit_reached',
+  'limit_raised',
+])
+
+/** Types that only show progress: what they say stands again in what follows them. */
+export const deltaTypes: readonly EventType[] = eventTypes.filter(
+  (type) => eventCatalogue[type].retention === 'deltas',
+)
+
+/** Types that hold what somebody said, asked for or was answered. */
+export const contentTypes: readonly EventType[] = eventTypes.filter(
+  (type) => !factual.has(type) && !deltaTypes.includes(type),
+)

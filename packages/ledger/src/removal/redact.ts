@@ -1,0 +1,66 @@
+import { ConfigurationError, RunNotFoundError, type Ledger, type RunId } from '@tallystick/core'
+import { removableStoreOf, type RemovableStore } from './removable-store.ts'
+import { removalsOf } from './removals-of.ts'
+
+/** How many events are read, and taken away, at once. */
+const eventsAtOnce = 512
+
+/** Who takes something away, and why. It stays on record for ever, so it must not say what was taken away. */
+export interface RedactOptions {
+  readonly by: string
+  readonly reason: string
+  /** Milliseconds since 1970 UTC; now, where not given. */
+  readonly at?: number
+}
+
+/**
+ * Takes away what events of a run said, for good: of each its facts stay, and who took the rest away and why. The chain
+ * of hashes still verifies. A run that is resumed goes on without what is gone. Answers how many events lost their
+ * content; those that had lost it before are not counted.
+ *
+ * What stands again elsewhere has to be named as well: a text in the message that it was put together to, a tool's input
+ * in the request and in the message, what was carried into later runs of the session. `find` helps to find it.
+ *
+ * Rejects with `RunNotFoundError` for an unknown run, and with `ConfigurationError` for an event that the run does not
+ * have, or a ledger that nothing can be taken away from.
+ */
+export async function redact(
+  ledger: Ledger,
+  runId: RunId,
+  seqs: readonly number[] | 'all',
+  { by, reason, at = Date.now() }: RedactOptions,
+): Promise<number> {
+  const store = requireRemovable(ledger)
+  if (by === '' || reason === '') {
+    throw new ConfigurationError(
+      'A redaction needs a name in by and a reason: they stay on record in its place.',
+    )
+  }
+  const head = await ledger.head(runId)
+  if (head === undefined) throw new RunNotFoundError(runId)
+  const wanted = seqs === 'all' ? undefined : new Set(seqs)
+  const unknown = [...(wanted ?? [])].find((seq) => !Number.isSafeInteger(seq) || seq < 1 || seq > head.seq)
+  if (unknown !== undefined) {
+    throw new ConfigurationError(
+      `Run ${runId} has events 1 to ${head.seq}, so event ${unknown} cannot be redacted. Nothing was taken away.`,
+    )
+  }
+  const taking = { kind: 'redacted', at, by, reason } as const
+  let removed = 0
+  for (let fromSeq = 1; fromSeq <= head.seq; fromSeq += eventsAtOnce) {
+    const events = await store.events(runId, fromSeq, Math.min(fromSeq + eventsAtOnce - 1, head.seq))
+    const due = events.filter(({ seq, payload }) => payload !== undefined && (wanted?.has(seq) ?? true))
+    if (due.length > 0) removed += await store.remove(removalsOf(due, taking))
+  }
+  return removed
+}
+
+/** The store beneath a ledger. Throws a `ConfigurationError` where nothing can be taken away from it. */
+export function requireRemovable(ledger: Ledger): RemovableStore {
+  const store = removableStoreOf(ledger)
+  if (store) return store
+  throw new ConfigurationError(
+    'Nothing can be taken away from this ledger: only sqliteLedger and postgresLedger keep payloads apart from their ' +
+      'events. Hand over the ledger itself, not something wrapped around it.',
+  )
+}

@@ -1,0 +1,30 @@
+import { canonicalJson, type Json, type RuntimeEvent } from '@tallystick/core'
+import { openedEvent } from '../content/opened-event.ts'
+import type { StoredEvent } from '../stored-event.ts'
+import { maskedBody } from './masked-body.ts'
+import type { Removal } from './removal.ts'
+
+/** Why payloads are taken away, and who does it. */
+export type Taking = Pick<Removal, 'kind' | 'at' | 'by' | 'reason'>
+
+/**
+ * The removals that take away the payloads of some events of one run, in order of seq. Neighbours of which the same is
+ * left share one. Throws `LedgerDamagedError` where an event cannot be read.
+ */
+export function removalsOf(events: readonly StoredEvent[], taking: Taking): readonly Removal[] {
+  const removals: Removal[] = []
+  for (const stored of events) {
+    const kept = keptOf(openedEvent(stored))
+    const last = removals.at(-1)
+    if (last?.runId === stored.runId && last.toSeq === stored.seq - 1 && last.kept === kept) {
+      removals[removals.length - 1] = { ...last, toSeq: stored.seq }
+    } else {
+      removals.push({ runId: stored.runId, fromSeq: stored.seq, toSeq: stored.seq, ...taking, kept })
+    }
+  }
+  return removals
+}
+
+function keptOf(event: RuntimeEvent): string {
+  return canonicalJson(maskedBody(event) as unknown as Json)
+}

@@ -1,0 +1,122 @@
+import { ConfigurationError, type Ledger } from '@tallystick/core'
+import { hexOf } from '../chain.ts'
+import { contentTypes, deltaTypes } from './content-types.ts'
+import { requireRemovable } from './redact.ts'
+import type { RemovableQuery, RemovableStore } from './removable-store.ts'
+import type { Removal } from './removal.ts'
+import { removalsOf, type Taking } from './removals-of.ts'
+
+/** How long what is kept, by class, in milliseconds from when it was recorded. A class that is not named stays for ever. */
+export interface RetentionAges {
+  /** Pieces of texts and of tool inputs as they were streamed, and progress of tools: what they say stands again whole. */
+  readonly deltasMs?: number
+  /** What was said, asked for and answered. Of each event its facts stay: who, which, when, how much, how it ended. */
+  readonly contentMs?: number
+  /** Whole runs, from their end. Of each nothing stays but that it was there, until when, and the hash that it ended with. */
+  readonly factsMs?: number
+}
+
+/** How rules of retention are applied. */
+export interface RetentionOptions {
+  /** Milliseconds since 1970 UTC; now, where not given. */
+  readonly now?: number
+  /** On record with each removal. `retention`, where not given. */
+  readonly by?: string
+  readonly reason?: string
+  /** Only counts. */
+  readonly dryRun?: boolean
+  /** Hears after each step what has been done so far. */
+  readonly onProgress?: (soFar: RetentionReport) => void
+}
+
+/** What rules of retention took away. */
+export interface RetentionReport {
+  /** Events that lost their payload, by class. */
+  readonly deltas: number
+  readonly content: number
+  /** Runs that were dropped, and how many events they had. */
+  readonly runs: number
+  readonly events: number
+}
+
+const eventsAtOnce = 512
+const runsAtOnce = 64
+
+/**
+ * Takes away what is older than the rules allow, from runs that have ended; a run that is under way, or waits for
+ * somebody, keeps what it needs to go on. In small transactions: it can be stopped at any moment, and run again.
+ *
+ * Rejects with `ConfigurationError` for ages that are none, or a ledger that nothing can be taken away from.
+ */
+export async function applyRetention(
+  ledger: Ledger,
+  ages: RetentionAges,
+  options: RetentionOptions = {},
+): Promise<RetentionReport> {
+  const store = requireRemovable(ledger)
+  requireAges(ages)
+  const { now = Date.now(), by = 'retention', reason, dryRun = false, onProgress } = options
+  const report = { deltas: 0, content: 0, runs: 0, events: 0 }
+  const taking = { at: now, by, ...(reason !== undefined && { reason }) }
+  const remove = async (removals: readonly Removal[]): Promise<number> =>
+    dryRun
+      ? removals.reduce((sum, { fromSeq, toSeq }) => sum + toSeq - fromSeq + 1, 0)
+      : await store.remove(removals)
+  const told = (): void => onProgress?.({ ...report })
+  // Whole runs first: what goes with them need not be masked before.
+  if (ages.factsMs !== undefined) {
+    for await (const removal of dropped(store, now - ages.factsMs, taking)) {
+      report.events += await remove([removal])
+      report.runs++
+      told()
+    }
+  }
+  for (const [name, types, ageMs] of [
+    ['deltas', deltaTypes, ages.deltasMs],
+    ['content', contentTypes, ages.contentMs],
+  ] as const) {
+    if (ageMs === undefined) continue
+    for await (const removals of expired(store, { types, before: now - ageMs }, taking)) {
+      report[name] += await remove(removals)
+      told()
+    }
+  }
+  return report
+}
+
+function requireAges({ deltasMs, contentMs, factsMs }: RetentionAges): void {
+  const named = [deltasMs, contentMs, factsMs].flatMap((age) => (age === undefined ? [] : [age]))
+  if (named.length > 0 && named.every((age) => Number.isFinite(age) && age >= 0)) return
+  throw new ConfigurationError(
+    'Retention needs an age in milliseconds, from 0, for at least one class: deltasMs, contentMs, factsMs. Nothing was taken away.',
+  )
+}
+
+type Taken = Omit<Taking, 'kind'>
+
+async function* dropped(store: RemovableStore, before: number, taken: Taken): AsyncGenerator<Removal> {
+  for (let afterPos = 0; ;) {
+    const page = await store.endedRuns({ before, afterPos, limit: runsAtOnce })
+    for (const { runId, headSeq, headHash } of page) {
+      yield { runId, fromSeq: 1, toSeq: headSeq, kind: 'dropped', headHash: hexOf(headHash), ...taken }
+    }
+    const last = page.at(-1)
+    if (last === undefined) return
+    afterPos = last.pos
+  }
+}
+
+async function* expired(
+  store: RemovableStore,
+  asked: Pick<RemovableQuery, 'types' | 'before'>,
+  taken: Taken,
+): AsyncGenerator<readonly Removal[]> {
+  for (let afterPos = 0; ;) {
+    const page = await store.payloads({ ...asked, afterPos, limit: eventsAtOnce })
+    const last = page.at(-1)
+    if (last === undefined) return
+    afterPos = last.pos
+    const runs = Map.groupBy(page, ({ runId }) => runId)
+    yield [...runs.values()].flatMap((events) => removalsOf(events, { kind: 'expired', ...taken }))
+  }
+}
