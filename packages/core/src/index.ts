@@ -54,6 +54,7 @@ export { callsOf, type CallLog, type LoggedCall } from './machine/call-log.ts'
 export { messagesOf, type History } from './machine/history.ts'
 export { legalEvents, transitionDiagram, transitionTable } from './machine/transition-table.ts'
 export * from './machine/state.ts'
+export { stateFromJson, stateToJson } from './machine/state-json.ts'
 export { currentModel, findCall, openTurnCalls } from './machine/state-views.ts'
 
 // The runtime: the shell around the machine.

@@ -1,0 +1,69 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  audit,
+  canonicalJson,
+  evolve,
+  stateFromJson,
+  stateToJson,
+  type JsonObject,
+  type RunState,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import { play, program } from './program.ts'
+
+/** Property runs: more with TALLYSTICK_RUNS in the environment. */
+const numRuns = Math.ceil(Number(process.env['TALLYSTICK_RUNS'] ?? 300) / 3)
+
+/** The state as whoever finds it written down has it. */
+function writtenDown(state: RunState): RunState {
+  return stateFromJson(JSON.parse(canonicalJson(stateToJson(state))) as JsonObject)
+}
+
+const fold = (events: readonly RuntimeEvent[], from?: RunState): RunState | undefined =>
+  events.reduce<RunState | undefined>(evolve, from)
+
+describe('the state of a run as JSON', () => {
+  it('is the state again, at every event of every run', async () => {
+    await fc.assert(
+      fc.asyncProperty(program, async (random) => {
+        const { events, others } = await play(random)
+        for (const run of [events, ...others]) {
+          let state: RunState | undefined
+          for (const event of run) {
+            state = evolve(state, event)
+            expect(writtenDown(state)).toStrictEqual(state)
+          }
+        }
+      }),
+      { numRuns },
+    )
+  })
+
+  it('goes on as the run did: what follows keeps the laws, with the same digests, and folds to the same', async () => {
+    await fc.assert(
+      fc.asyncProperty(program, fc.nat(), async (random, somewhere) => {
+        const { events } = await play(random)
+        const at = 1 + (somewhere % events.length)
+        const resumed = writtenDown(fold(events.slice(0, at))!)
+        const end = events.reduce<RunState | undefined>(audit, undefined)!
+        expect(stateToJson(events.slice(at).reduce(audit, resumed))).toEqual(stateToJson(end))
+      }),
+      { numRuns },
+    )
+  })
+
+  it('stays what it was when the run goes on', async () => {
+    await fc.assert(
+      fc.asyncProperty(program, async (random) => {
+        const { events } = await play(random)
+        const half = Math.ceil(events.length / 2)
+        const state = fold(events.slice(0, half))!
+        const before = canonicalJson(stateToJson(state))
+        fold(events.slice(half), state)
+        expect(canonicalJson(stateToJson(state))).toBe(before)
+      }),
+      { numRuns },
+    )
+  })
+})
