@@ -13,6 +13,12 @@ export interface AskedEvents {
   readonly toAt: number
 }
 
+/** Asks for every event. */
+export const everyEvent: AskedEvents = {
+  ...{ turn: null, toolCallId: null, types: null },
+  ...{ fromAt: Number.MIN_SAFE_INTEGER, toAt: Number.MAX_SAFE_INTEGER },
+}
+
 /** A run that may hold what is asked for, as it stood when the search began. */
 export interface SearchedRun {
   readonly runId: RunId

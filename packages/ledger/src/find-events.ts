@@ -120,7 +120,8 @@ function requireOrder({ rows }: FoundPage, strand: Strand, after: Cursor): void 
   }
 }
 
-function checkedEvent(row: FoundRow): RuntimeEvent {
+/** The event of a row, checked against the link before it. Throws `LedgerDamagedError` where it is not as it was written. */
+export function checkedEvent(row: FoundRow): RuntimeEvent {
   const event = eventAfter(linkBefore(row), storedEvent(row))
   if (event === undefined) throw missingEvent(row.run_id, row.seq)
   return event

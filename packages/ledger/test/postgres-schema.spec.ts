@@ -154,7 +154,7 @@ describe.skipIf(!hasPostgres)('a ledger that is not there yet', () => {
           ledgers.map(() => undefined),
         )
         expect(await rowsOf(`select * from ${schema}.ledger`)).toEqual([
-          { application: 'tallystick', version: '1' },
+          { application: 'tallystick', version: '2' },
         ])
         for (const ledger of ledgers) await ledger.close()
       }
@@ -215,7 +215,7 @@ describe.skipIf(!hasPostgres)('opening what is no ledger', () => {
     await rowsOf(`update ${schema}.ledger set version = 7`)
     for (const readOnly of [false, true]) {
       expect(await refusalOf(openLedger(schema, { readOnly }))).toMatch(
-        /schema version 7, and this library knows versions up to 1\..*Update @tallystick\/ledger/,
+        /schema version 7, and this library knows versions up to 2\..*Update @tallystick\/ledger/,
       )
     }
     expect(await rowsOf(`select version from ${schema}.ledger`)).toEqual([{ version: '7' }])

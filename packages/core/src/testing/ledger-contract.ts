@@ -13,6 +13,7 @@ import { readCases } from './ledger-contract/read-cases.ts'
 import { searchCases } from './ledger-contract/search-cases.ts'
 import { sessionCases } from './ledger-contract/session-cases.ts'
 import { sharedCases } from './ledger-contract/shared-cases.ts'
+import { tailCases } from './ledger-contract/tail-cases.ts'
 import { takeOverCases } from './ledger-contract/take-over-cases.ts'
 
 export type { LedgerContractCase, OpenLedger } from './ledger-contract/contract-case.ts'
@@ -40,6 +41,7 @@ export const ledgerContract: readonly LedgerContractCase[] = [
   ...listCases,
   ...findCases,
   ...searchCases,
+  ...tailCases,
   ...contentCases,
   ...inboxCases,
   ...changeCases,

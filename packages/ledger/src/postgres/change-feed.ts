@@ -3,24 +3,31 @@ import type { RunId } from '@tallystick/core'
 import { filter, finalize, map, Observable, Subject } from 'rxjs'
 import { channelOf, ChangeListener } from './change-listener.ts'
 import { ChangeNotifier } from './change-notifier.ts'
+import type { PostgresTail } from './tail.ts'
 import type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
 import { isStorable } from './storable-name.ts'
 import type { StoreAccess } from './store-access.ts'
+import { TailLook } from './tail-look.ts'
+
+/** Stands for the ledger as a whole, where something has changed for those who follow every run. */
+const everyRun: unique symbol = Symbol('every run')
 
 /**
- * Hints that a run may have changed: at once for what this ledger wrote; for what others wrote by being told, and by
+ * Hints that a run, or any, may have changed: at once for what this ledger wrote; for what others wrote by being told, and by
  * looking now and then, since a word may be lost. It listens and looks only while somebody subscribes, and never keeps
  * a process alive.
  */
 export class ChangeFeed {
-  /** A run that changed, or `undefined` where nobody knows which. */
-  readonly #changed$ = new Subject<RunId | undefined>()
+  /** What changed, or `undefined` where nobody knows. */
+  readonly #changed$ = new Subject<RunId | typeof everyRun | undefined>()
   readonly #access: StoreAccess
   readonly #listener: ChangeListener | undefined
   readonly #notifier: ChangeNotifier
   readonly #pollIntervalMs: number
   /** How many listen to a run, and how it stood when it was last looked at. */
   readonly #followed = new Map<RunId, { listeners: number; mark: string | undefined }>()
+  readonly #tailLook: TailLook
+  #followers = 0
   #timer: NodeJS.Timeout | undefined
   #isLooking = false
   #isClosed = false
@@ -32,6 +39,11 @@ export class ChangeFeed {
     this.#pollIntervalMs = pollIntervalMs
     const own = randomUUID()
     this.#notifier = new ChangeNotifier(own, (payload) => access.tell(channel, payload))
+    const look = (): ReturnType<PostgresTail['mark']> => {
+      void this.#listener?.listen()
+      return access.read(({ tail }) => tail.mark())
+    }
+    this.#tailLook = new TailLook(look, pollIntervalMs, () => this.#changed$.next(everyRun))
     if (!pooled) {
       this.#listener = new ChangeListener(options, channel, ({ from, runIds }) => {
         // What this ledger wrote it has hinted at already.
@@ -45,6 +57,30 @@ export class ChangeFeed {
   notify(runId: RunId): void {
     this.#changed$.next(runId)
     if (!this.#isClosed) this.#notifier.tell(runId)
+  }
+
+  /** Hints about every run. */
+  ofAll(): Observable<void> {
+    return new Observable((subscriber) => {
+      this.#followers++
+      if (!this.#isClosed) this.#tailLook.begin()
+      const leave = (): void => {
+        if (--this.#followers > 0) return
+        this.#tailLook.rest()
+        this.#rest()
+      }
+      return this.#changed$
+        .pipe(
+          map(() => undefined),
+          finalize(leave),
+        )
+        .subscribe(subscriber)
+    })
+  }
+
+  /** To be called where a tail ended in front of events that stand. */
+  lookSoon(): void {
+    this.#tailLook.soon()
   }
 
   of(runId: RunId): Observable<void> {
@@ -63,6 +99,9 @@ export class ChangeFeed {
   /** Lets go of its connection; what it has to tell is told before. */
   async close(): Promise<void> {
     this.#isClosed = true
+    this.#tailLook.rest()
+    this.#followed.clear()
+    this.#followers = 0
     this.#rest()
     this.#changed$.complete()
     await Promise.all([this.#notifier.flush(), this.#listener?.leave()])
@@ -84,13 +123,15 @@ export class ChangeFeed {
     const followed = this.#followed.get(runId)
     if (followed === undefined || --followed.listeners > 0) return
     this.#followed.delete(runId)
-    if (this.#followed.size === 0) this.#rest()
+    this.#rest()
   }
 
+  /** Stops what nobody follows any more. */
   #rest(): void {
+    if (this.#followed.size > 0) return
     clearInterval(this.#timer)
     this.#timer = undefined
-    void this.#listener?.leave()
+    if (this.#followers === 0) void this.#listener?.leave()
   }
 
   /** Where the database cannot be asked, the next look may succeed; whoever reads meanwhile meets the error. */

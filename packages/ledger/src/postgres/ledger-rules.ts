@@ -15,6 +15,7 @@ export const ledgerRules: ReadonlyMap<string, string> = new Map([
   ['column event.turn', 'bigint not null'],
   ['column event.type', 'text not null collate C'],
   ['column event.v', 'bigint not null'],
+  ['column event.xid', 'xid8 not null'],
   ['column inbox.at', 'bigint not null'],
   ['column inbox.body', 'bytea not null'],
   ['column inbox.key', 'text not null collate C'],
@@ -39,20 +40,24 @@ export const ledgerRules: ReadonlyMap<string, string> = new Map([
     'function event_follows',
     `
 declare
+  own xid8 := pg_current_xact_id();
   batch record;
   head record;
+  previous xid8;
 begin
   for batch in select run_id, min(seq) as first, max(seq) as last, count(*) as events, min(epoch) as lowest,
-      max(epoch) as highest from added group by run_id
+      max(epoch) as highest, bool_and(xid = own) as is_own from added group by run_id
   loop
     select head_seq, epoch into head from @.run where run.run_id = batch.run_id;
+    select xid into previous from @.event where event.run_id = batch.run_id and event.seq = batch.first - 1;
     if head.head_seq is distinct from batch.last or batch.last - batch.first + 1 <> batch.events
       or head.epoch is distinct from batch.lowest or batch.lowest <> batch.highest
-      or (batch.first <> 1 and not exists (
-        select from @.event where event.run_id = batch.run_id and event.seq = batch.first - 1
-      ))
+      or (batch.first <> 1 and previous is null)
     then
       raise exception 'tallystick: an event follows the last one of its run without a gap' using errcode = 'TL001';
+    end if;
+    if not batch.is_own or (previous > own and previous < pg_snapshot_xmax(pg_current_snapshot())) then
+      raise exception 'tallystick: an event carries its own transaction, behind that of the event before it' using errcode = 'TL001';
     end if;
   end loop;
   return null;
@@ -74,6 +79,7 @@ end
   ],
   ['index event_pkey', 'CREATE UNIQUE INDEX event_pkey ON @.event USING btree (pos)'],
   ['index event_seq', 'CREATE UNIQUE INDEX event_seq ON @.event USING btree (run_id, seq)'],
+  ['index event_tail', 'CREATE UNIQUE INDEX event_tail ON @.event USING btree (xid, pos)'],
   [
     'index event_tool_call',
     'CREATE INDEX event_tool_call ON @.event USING btree (tool_call_id, seq) WHERE (tool_call_id IS NOT NULL)',

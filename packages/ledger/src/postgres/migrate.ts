@@ -5,11 +5,15 @@ import { connectionConfig } from './connections.ts'
 import type { DatabasePlace } from './database-place.ts'
 import { lookAtSchema, type Ask, type Found } from './look-at-schema.ts'
 import { makeLedger } from './migrations/0001-ledger.ts'
+import { addTail } from './migrations/0002-tail.ts'
 import type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
 import type { LedgerTables } from './tables.ts'
 
 /** Every step of the schema, in order. A step that was released is never edited. */
-const migrations: readonly ((database: Kysely<unknown>, schema: string) => Promise<void>)[] = [makeLedger]
+const migrations: readonly ((database: Kysely<unknown>, schema: string) => Promise<void>)[] = [
+  makeLedger,
+  addTail,
+]
 
 /** The version of the newest schema. */
 export const schemaVersion: number = migrations.length

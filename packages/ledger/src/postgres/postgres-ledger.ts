@@ -2,6 +2,7 @@ import type { Ledger } from '@tallystick/core'
 import { auditSource, type AuditedLedger } from '../audit-source.ts'
 import type { SearchedStore } from '../event-search.ts'
 import { findEvents } from '../find-events.ts'
+import { tailEvents, type TailedStore } from '../tail-events.ts'
 import { ChangeFeed } from './change-feed.ts'
 import { postgresAudit } from './postgres-audit.ts'
 import type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
@@ -21,6 +22,13 @@ export function postgresLedger(options: PostgresLedgerOptions): Ledger {
     runs: (asked) => access.read(({ search }) => search.runs(asked)),
     places: (asked) => access.read(({ search }) => search.places(asked)),
     page: (asked, strand, after) => access.read(({ search }) => search.page(asked, strand, after)),
+  }
+  const tailed: TailedStore = {
+    async begin(after) {
+      const begun = await access.read(({ tail }) => tail.begin(after))
+      if (begun.isHeldBack) feed.lookSoon()
+      return { hash: begun.hash, page: (place) => access.read(() => begun.page(place)) }
+    },
   }
   let closing: Promise<void> | undefined
   const ledger: AuditedLedger = {
@@ -46,7 +54,8 @@ export function postgresLedger(options: PostgresLedgerOptions): Ledger {
       return isNew
     },
     inbox: (runId) => access.read((store) => store.inbox(runId)),
-    changes: (runId) => feed.of(runId),
+    tail: (after) => tailEvents(tailed, after),
+    changes: (runId) => (runId === undefined ? feed.ofAll() : feed.of(runId)),
     close() {
       closing ??= access.close(() => feed.close())
       return closing

@@ -26,6 +26,7 @@ import type { Connections } from './connections.ts'
 import type { DatabasePlace } from './database-place.ts'
 import { readEvents } from './event-page.ts'
 import { PostgresSearch } from './search.ts'
+import { PostgresTail } from './tail.ts'
 import { isStorable } from './storable-name.ts'
 import { statementTexts, type StatementTexts } from './statements.ts'
 import type { LedgerTables } from './tables.ts'
@@ -43,11 +44,14 @@ export class PostgresStore {
   readonly tables: Kysely<LedgerTables>
   readonly connections: Connections
   readonly search: PostgresSearch
+  readonly tail: PostgresTail
 
-  constructor(connections: Connections, { schema, quotedSchema }: DatabasePlace) {
+  constructor(connections: Connections, place: DatabasePlace) {
+    const { schema, quotedSchema } = place
     this.connections = connections
     this.texts = statementTexts(quotedSchema)
     this.search = new PostgresSearch(connections, quotedSchema)
+    this.tail = new PostgresTail(connections, place, this.texts)
     this.appender = new Appender(connections, this.texts)
     this.tables = new Kysely<LedgerTables>({
       dialect: {

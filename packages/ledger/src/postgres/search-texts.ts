@@ -17,7 +17,8 @@ export interface SearchTexts {
   readonly page: Readonly<Record<Strand['by'], string>>
 }
 
-const eventColumns = [
+/** The columns of an event that a search or a tail hands on. */
+export const eventColumns: readonly string[] = [
   ...['pos', 'run_id', 'seq', 'epoch', 'type', 'v', 'turn', 'tool_call_id', 'at'],
   ...['once_key', 'body_commit', 'hash'],
 ].map((column) => `event.${column}`)

@@ -1,58 +1,11 @@
-import type { GeneratedAlways } from 'kysely'
+import type { Generated } from 'kysely'
+import type { EventColumns, InboxTable, PayloadTable, RunTable } from '../tables.ts'
 
-/** One row a run: where its ledger ends and who may append. Appending is a compare-and-swap of this row. */
-export interface RunTable {
-  readonly run_id: string
-  /** `pos` of the run's first event: runs in the order in which they were made. */
+/** An event. Places of appends that were refused stay empty. */
+export interface EventTable extends EventColumns {
   readonly pos: number
-  readonly head_seq: number
-  readonly head_hash: Uint8Array
-  readonly epoch: number
-  /** See `sealOf`. */
-  readonly seal: Uint8Array
-  /** As the run's first event says. */
-  readonly session_id: string | null
-  /** From 1 within the session; null as `session_id` is. */
-  readonly session_place: number | null
-}
-
-/** One row an event, never changed and never removed. What the event says is in `payload`. */
-export interface EventTable {
-  /** Rises within a run. Places of appends that were refused stay empty. */
-  readonly pos: number
-  readonly run_id: string
-  readonly seq: number
-  readonly epoch: number
-  readonly type: string
-  readonly v: number
-  readonly turn: number
-  readonly tool_call_id: string | null
-  /** Milliseconds since 1970 UTC. */
-  readonly at: number
-  /** Unique within the run: the facts that may stand once. */
-  readonly once_key: string | null
-  readonly body_commit: Uint8Array
-  readonly hash: Uint8Array
-}
-
-/** What an event says, as canonical JSON bytes. May be removed, never changed; the chain holds without it. */
-export interface PayloadTable {
-  /** Of its event. */
-  readonly pos: number
-  readonly salt: Uint8Array
-  readonly body: Uint8Array
-}
-
-/** Commands from outside, in the order of `pos`. Rows stay when they are taken, so that a key is known for ever. */
-export interface InboxTable {
-  readonly pos: GeneratedAlways<number>
-  readonly run_id: string
-  readonly key: string
-  readonly kind: string
-  readonly body: Uint8Array
-  readonly at: number
-  /** The head of the append that took it. */
-  readonly taken_seq: number | null
+  /** The transaction that wrote it: with `pos` the order of the tail. Events of the first schema have 3. */
+  readonly xid: Generated<string>
 }
 
 /** One row: what this schema is, and how far its migrations have come. */

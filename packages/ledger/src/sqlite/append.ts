@@ -23,7 +23,7 @@ import { eventRange } from './event-page.ts'
 import type { MovedHead, ReadQueries, WriteQueries } from './queries.ts'
 import { cellOf, runRow } from './run-row.ts'
 import { sqliteCode } from './sqlite-failure.ts'
-import type { RunTable } from './tables.ts'
+import type { RunTable } from '../tables.ts'
 
 /** What appends need of an open store. */
 export interface AppendStore {
@@ -97,15 +97,11 @@ function writeEvents(
   { runId, expected, events, bodies }: Batch,
   run: Selectable<RunTable> | undefined,
 ): void {
-  let pos = run?.pos
   const linked = linkEvents(run?.head_hash ?? genesisHash, events, bodies)
-  for (const each of linked) {
-    const eventPos = insertEvent(writes, each)
-    writes.insertPayload.run({ pos: eventPos, salt: each.salt, body: each.body })
-    pos ??= eventPos
-  }
+  const firstPos = 1 + (writes.lastPlace.get({})?.seq ?? 0)
+  insertEvents(writes, linked, firstPos)
   const cell = {
-    ...{ runId, pos: pos ?? 0, epoch: expected.epoch },
+    ...{ runId, pos: run?.pos ?? firstPos, epoch: expected.epoch },
     headSeq: expected.expectedSeq + events.length,
     headHash: linked.at(-1)?.hash ?? genesisHash,
   }
@@ -128,30 +124,39 @@ function headRow(cell: RunCell): MovedHead {
   return { run_id: runId, head_seq: headSeq, head_hash: headHash, epoch, seal: sealOf(cell) }
 }
 
-function insertEvent(
-  writes: WriteQueries,
-  { event, onceKey, bodyCommit, hash }: Omit<LinkedEvent, 'salt' | 'body'>,
-): number {
-  const { runId, seq, epoch, turn, toolCallId, type, v, at } = event
-  try {
-    const { lastInsertRowid } = writes.insertEvent.run({
-      run_id: runId,
-      seq,
-      epoch,
-      type,
-      v,
-      turn,
-      tool_call_id: toolCallId ?? null,
-      at,
-      once_key: onceKey ?? null,
-      body_commit: bodyCommit,
-      hash,
-    })
-    return Number(lastInsertRowid)
-  } catch (error) {
-    const isSecond = sqliteCode(error) === 'SQLITE_CONSTRAINT_UNIQUE' && onceKey !== undefined
-    throw isSecond ? secondFact(runId, onceKey) : error
+function insertEvents(writes: WriteQueries, linked: readonly LinkedEvent[], firstPos: number): void {
+  const events: unknown[] = []
+  const payloads: unknown[] = []
+  let pos = firstPos
+  for (const { event, onceKey = null, salt, body, bodyCommit, hash } of linked) {
+    const { runId, seq, epoch, turn, toolCallId = null, type, v, at } = event
+    events.push(pos, runId, seq, epoch, type, v, turn, toolCallId, at, onceKey, bodyCommit, hash)
+    payloads.push(pos, salt, body)
+    pos++
   }
+  try {
+    writes.insertEvents.run(events)
+  } catch (error) {
+    if (sqliteCode(error) !== 'SQLITE_CONSTRAINT_UNIQUE') throw error
+    const second = secondOf(writes, linked)
+    throw second === undefined ? error : secondFact(second.runId, second.onceKey)
+  }
+  writes.insertPayloads.run(payloads)
+}
+
+/** The first fact among those that may stand once which stands already, or is stated twice. */
+function secondOf(
+  { standing }: WriteQueries,
+  linked: readonly LinkedEvent[],
+): { readonly runId: RunId; readonly onceKey: string } | undefined {
+  const stated = new Set<string>()
+  for (const { event, onceKey } of linked) {
+    if (onceKey === undefined) continue
+    const { runId } = event
+    if (stated.has(onceKey) || standing.get({ runId, onceKey })) return { runId, onceKey }
+    stated.add(onceKey)
+  }
+  return undefined
 }
 
 /** Raises the epoch of a run, durably. From then on the writer before can append nothing. */

@@ -3,7 +3,7 @@ import type { RunId } from '@tallystick/core'
 import { filter, finalize, map, Observable, Subject } from 'rxjs'
 
 /**
- * Hints that a run may have changed: at once for what this ledger wrote, by looking now and then for what other
+ * Hints that a run, or any, may have changed: at once for what this ledger wrote, by looking now and then for what other
  * connections wrote. It looks only while somebody listens, and never keeps a process alive.
  */
 export class ChangeFeed {
@@ -24,12 +24,13 @@ export class ChangeFeed {
     this.#changed$.next(runId)
   }
 
-  of(runId: RunId): Observable<void> {
+  /** Hints about a run; about any where none is named. */
+  of(runId?: RunId): Observable<void> {
     return new Observable((subscriber) => {
       this.#arrive()
       return this.#changed$
         .pipe(
-          filter((changed) => changed === undefined || changed === runId),
+          filter((changed) => runId === undefined || changed === undefined || changed === runId),
           map(() => undefined),
           finalize(() => this.#leave()),
         )

@@ -4,7 +4,7 @@ import { outOfOrder } from '../event-row.ts'
 import { recordOf } from '../run-record.ts'
 import type { ReadQueries } from './queries.ts'
 import { runRow, soundRow } from './run-row.ts'
-import type { RunTable } from './tables.ts'
+import type { RunTable } from '../tables.ts'
 
 /** How many rows of runs are read at once. */
 const runsPerPage = 256

@@ -2,8 +2,9 @@ import type { Database } from 'better-sqlite3'
 import type { Insertable, Kysely, Selectable } from 'kysely'
 import type { EventRange } from '../checked-event.ts'
 import type { EventRow } from '../event-row.ts'
-import { prepareFor, type PreparedQuery } from './prepared-query.ts'
-import type { EventTable, InboxTable, LedgerTables, RunTable } from './tables.ts'
+import { prepareFor, RowsInsert, type PreparedQuery } from './prepared-query.ts'
+import type { InboxTable, PayloadTable, RunTable } from '../tables.ts'
+import type { EventTable, LedgerTables } from './tables.ts'
 
 /** Names one run. */
 export interface OfRun {
@@ -22,17 +23,43 @@ export type MovedHead = Pick<RunTable, 'run_id' | 'head_seq' | 'head_hash' | 'ep
 
 /** What appending, taking over and putting into an inbox need. */
 export interface WriteQueries extends InboxQueries {
+  /** The last place that was given to an event. */
+  readonly lastPlace: PreparedQuery<object, { readonly seq: number }>
+  readonly insertEvents: RowsInsert
+  readonly insertPayloads: RowsInsert
+  /** An event of the run that states the fact which may stand once. */
+  readonly standing: PreparedQuery<OfRun & { readonly onceKey: string }, { readonly seq: number }>
   readonly insertRun: PreparedQuery<RunTable, unknown>
   readonly moveHead: PreparedQuery<MovedHead, unknown>
-  readonly insertEvent: PreparedQuery<Insertable<EventTable>, unknown>
-  readonly insertPayload: PreparedQuery<LedgerTables['payload'], unknown>
   readonly raiseBarrier: PreparedQuery<object, unknown>
 }
 
+/** The columns of an event, in the order in which values are inserted. */
+const eventValues = [
+  ...(['pos', 'run_id', 'seq', 'epoch', 'type', 'v', 'turn'] as const),
+  ...(['tool_call_id', 'at', 'once_key', 'body_commit', 'hash'] as const),
+] as const satisfies readonly (keyof EventTable)[]
+
+/** Those of a payload. */
+const payloadValues = ['pos', 'salt', 'body'] as const satisfies readonly (keyof PayloadTable)[]
+
 /** Prepares the queries that write, and what they look up. */
 export function writeQueries(database: Database, tables: Kysely<LedgerTables>): WriteQueries {
+  const withSequence = tables.$extendTables<{ sqlite_sequence: { name: string; seq: number } }>()
   return {
     ...inboxQueries(database, tables),
+    lastPlace: prepareFor<object>(database)(() =>
+      withSequence.selectFrom('sqlite_sequence').select('seq').where('name', '=', 'event'),
+    ),
+    insertEvents: new RowsInsert(database, 'event', eventValues),
+    insertPayloads: new RowsInsert(database, 'payload', payloadValues),
+    standing: prepareFor<OfRun & { onceKey: string }>(database)((parameter) =>
+      tables
+        .selectFrom('event')
+        .select('seq')
+        .where('run_id', '=', parameter('runId'))
+        .where('once_key', '=', parameter('onceKey')),
+    ),
     insertRun: prepareFor<RunTable>(database)((parameter) =>
       tables.insertInto('run').values({
         run_id: parameter('run_id'),
@@ -55,26 +82,6 @@ export function writeQueries(database: Database, tables: Kysely<LedgerTables>): 
           seal: parameter('seal'),
         })
         .where('run_id', '=', parameter('run_id')),
-    ),
-    insertEvent: prepareFor<Insertable<EventTable>>(database)((parameter) =>
-      tables.insertInto('event').values({
-        run_id: parameter('run_id'),
-        seq: parameter('seq'),
-        epoch: parameter('epoch'),
-        type: parameter('type'),
-        v: parameter('v'),
-        turn: parameter('turn'),
-        tool_call_id: parameter('tool_call_id'),
-        at: parameter('at'),
-        once_key: parameter('once_key'),
-        body_commit: parameter('body_commit'),
-        hash: parameter('hash'),
-      }),
-    ),
-    insertPayload: prepareFor<LedgerTables['payload']>(database)((parameter) =>
-      tables
-        .insertInto('payload')
-        .values({ pos: parameter('pos'), salt: parameter('salt'), body: parameter('body') }),
     ),
     raiseBarrier: prepareFor<object>(database)(() =>
       tables.updateTable('barrier').set((expression) => ({ count: expression('count', '+', 1) })),

@@ -3,7 +3,7 @@ import type { Selectable } from 'kysely'
 import type { RunCell } from '../chain.ts'
 import { sessionOf } from '../run-record.ts'
 import type { ReadQueries } from './queries.ts'
-import type { RunTable } from './tables.ts'
+import type { RunTable } from '../tables.ts'
 
 /** The row of a run, where there is one. */
 export function runRow(reads: ReadQueries, runId: RunId): Selectable<RunTable> | undefined {

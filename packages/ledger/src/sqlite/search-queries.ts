@@ -35,6 +35,7 @@ export type SearchQueries = {
   readonly runsOfCall: PreparedQuery<{ readonly toolCallId: string }, { readonly run_id: string }>
   readonly places: PreparedQuery<object, Places>
   readonly placesAt: PreparedQuery<Pick<SearchInput, 'fromAt' | 'toAt'>, Places>
+  readonly hashAt: PreparedQuery<{ readonly pos: number }, { readonly hash: Uint8Array }>
 }
 
 /** Prepares the queries of searches. */
@@ -92,7 +93,7 @@ function passes(parameter: Parameter<SearchInput>): RawBuilder<unknown> {
 function beginnings(
   database: Database,
   tables: Kysely<LedgerTables>,
-): Pick<SearchQueries, 'runsOfCall' | 'places' | 'placesAt'> {
+): Pick<SearchQueries, 'runsOfCall' | 'places' | 'placesAt' | 'hashAt'> {
   return {
     runsOfCall: prepareFor<{ toolCallId: string }>(database)((parameter) =>
       tables
@@ -100,6 +101,9 @@ function beginnings(
         .select('run_id')
         .distinct()
         .where('tool_call_id', '=', parameter('toolCallId')),
+    ),
+    hashAt: prepareFor<{ pos: number }>(database)((parameter) =>
+      tables.selectFrom('event').select('hash').where('pos', '=', parameter('pos')),
     ),
     // Each by itself, so that each is one look at an end of the table.
     places: prepareFor<object>(database)(() =>

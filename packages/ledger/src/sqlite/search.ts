@@ -15,7 +15,8 @@ import { bytesPerPage, eventsPerPage } from './event-page.ts'
 import type { ReadQueries } from './queries.ts'
 import { runRow, soundRow } from './run-row.ts'
 import { searchQueries, type SearchInput, type SearchQueries } from './search-queries.ts'
-import type { LedgerTables, RunTable } from './tables.ts'
+import type { RunTable } from '../tables.ts'
+import type { LedgerTables } from './tables.ts'
 
 /** A page looks at this many events at most, so that a search for what is rare gives others their turn. */
 const lookedAtMax = 8192
@@ -52,6 +53,11 @@ export class SqliteSearch {
       if (rows.length === eventsPerPage || bytes >= bytesPerPage) return pageOf(rows, true, strand, looked)
     }
     return pageOf(rows, false, strand, looked)
+  }
+
+  /** The hash of the event at a place; `undefined` where none is. */
+  hashAt(pos: number): Uint8Array | undefined {
+    return this.#queries.hashAt.get({ pos })?.hash
   }
 
   #named(runId: RunId | undefined, sessionId: string | undefined): readonly Selectable<RunTable>[] {

@@ -2,11 +2,13 @@ import type { Ledger } from '@tallystick/core'
 import { auditSource, type AuditedLedger } from '../audit-source.ts'
 import type { SearchedStore } from '../event-search.ts'
 import { findEvents } from '../find-events.ts'
+import { tailEvents } from '../tail-events.ts'
 import { ChangeFeed } from './change-feed.ts'
 import { openDatabase } from './open-database.ts'
 import { sqliteAudit } from './sqlite-audit.ts'
 import type { SqliteLedgerOptions } from './sqlite-ledger-options.ts'
 import { StoreAccess } from './store-access.ts'
+import { sqliteTail } from './tail.ts'
 
 /**
  * A ledger in one SQLite file, made where there is none. One process should drive the runs of a file; any number may
@@ -24,6 +26,7 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
     places: (asked) => access.read(({ search }) => search.places(asked)),
     page: (asked, strand, after) => access.read(({ search }) => search.page(asked, strand, after)),
   }
+  const tailed = sqliteTail(access)
   let closing: Promise<void> | undefined
   const ledger: AuditedLedger = {
     async append(runId, expected, events, appendOptions) {
@@ -46,6 +49,7 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
       return isNew
     },
     inbox: (runId) => access.read((store) => store.inbox(runId)),
+    tail: (after) => tailEvents(tailed, after),
     changes: (runId) => feed.of(runId),
     close() {
       feed.close()

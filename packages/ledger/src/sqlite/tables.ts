@@ -1,56 +1,9 @@
 import type { GeneratedAlways } from 'kysely'
+import type { EventColumns, InboxTable, PayloadTable, RunTable } from '../tables.ts'
 
-/** One row a run: where its ledger ends and who may append. Appending is a compare-and-swap of this row. */
-export interface RunTable {
-  readonly run_id: string
-  /** `pos` of the run's first event: runs in the order in which they were made. */
-  readonly pos: number
-  readonly head_seq: number
-  readonly head_hash: Uint8Array
-  readonly epoch: number
-  /** See `sealOf`. */
-  readonly seal: Uint8Array
-  /** The conversation that the run belongs to, and its place there: what `run_started` says, and taken once. */
-  readonly session_id: string | null
-  readonly session_place: number | null
-}
-
-/** One row an event, never changed and never removed. What the event says is in `payload`. */
-export interface EventTable {
+/** An event. `pos` is its place in the file, in the order of commits. */
+export interface EventTable extends EventColumns {
   readonly pos: GeneratedAlways<number>
-  readonly run_id: string
-  readonly seq: number
-  readonly epoch: number
-  readonly type: string
-  readonly v: number
-  readonly turn: number
-  readonly tool_call_id: string | null
-  /** Milliseconds since 1970 UTC. */
-  readonly at: number
-  /** Unique within the run: the facts that may stand once. */
-  readonly once_key: string | null
-  readonly body_commit: Uint8Array
-  readonly hash: Uint8Array
-}
-
-/** What an event says, as canonical JSON bytes. May be removed, never changed; the chain holds without it. */
-export interface PayloadTable {
-  /** Of its event. */
-  readonly pos: number
-  readonly salt: Uint8Array
-  readonly body: Uint8Array
-}
-
-/** Commands from outside, in the order of `pos`. Rows stay when they are taken, so that a key is known for ever. */
-export interface InboxTable {
-  readonly pos: GeneratedAlways<number>
-  readonly run_id: string
-  readonly key: string
-  readonly kind: string
-  readonly body: Uint8Array
-  readonly at: number
-  /** The head of the append that took it. */
-  readonly taken_seq: number | null
 }
 
 /** One row that a barrier raises when it has nothing else to write, so that its commit reaches the disk. */

@@ -35,6 +35,7 @@ export function watched(ledger: Ledger): WatchedLedger {
       put: (...args) => watch(ledger.put(...args)),
       inbox: (runId) => watch(ledger.inbox(runId)),
       changes: (runId) => ledger.changes(runId),
+      tail: (after) => each(ledger.tail(after)),
       close: () => watch(ledger.close()),
     },
   }

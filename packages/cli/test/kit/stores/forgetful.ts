@@ -9,7 +9,7 @@ const makeStore: MakeStore = () => ({
     return {
       ...sound,
       find: ({ types: _types, ...query } = {}) => sound.find(query),
-      changes: (runId) => sound.changes(`not ${runId}` as typeof runId),
+      changes: (runId) => sound.changes(`not ${runId}` as NonNullable<typeof runId>),
     }
   },
 })

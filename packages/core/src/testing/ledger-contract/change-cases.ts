@@ -1,10 +1,9 @@
-import { firstValueFrom } from 'rxjs'
+import { firstValueFrom, type Observable } from 'rxjs'
 import type { Ledger } from '../../ports/ledger.ts'
-import type { RunId } from '../../vocabulary/ids.ts'
 import { everyFact } from '../sample-facts.ts'
 import type { LedgerContractCase } from './contract-case.ts'
 import { requireEqual } from './requirement.ts'
-import { appendAt, run, saying, startRun, steering } from './scenario.ts'
+import { appendAt, otherRun, run, saying, startRun, steering } from './scenario.ts'
 
 /**
  * Resolves once a hint came after which the condition holds. A hint may come for nothing, so the first proves little;
@@ -14,10 +13,10 @@ export async function hinted(
   ledger: Ledger,
   act: () => Promise<unknown>,
   holds: () => Promise<boolean>,
-  runId: RunId = run,
+  changes$: Observable<void> = ledger.changes(run),
 ): Promise<void> {
   await new Promise<void>((resolve, reject) => {
-    const hints = ledger.changes(runId).subscribe({
+    const hints = changes$.subscribe({
       next: () => {
         holds().then((held) => {
           if (!held) return
@@ -65,6 +64,31 @@ export const changeCases: readonly LedgerContractCase[] = [
         ledger,
         () => startRun(ledger),
         async () => (await ledger.head(run))?.seq === 1,
+      )
+    },
+  },
+  {
+    promise: 'whoever follows every run is hinted at appends and commands of each, new ones too',
+    async run(open) {
+      const ledger = await open()
+      await startRun(ledger)
+      await hinted(
+        ledger,
+        () => startRun(ledger, otherRun),
+        async () => (await ledger.head(otherRun))?.seq === 1,
+        ledger.changes(),
+      )
+      await hinted(
+        ledger,
+        () => appendAt(ledger, { seq: 1, epoch: 1 }, [saying('a')]),
+        async () => (await ledger.head(run))?.seq === 2,
+        ledger.changes(),
+      )
+      await hinted(
+        ledger,
+        () => ledger.put(otherRun, steering('k1')),
+        async () => (await ledger.inbox(otherRun)).length === 1,
+        ledger.changes(),
       )
     },
   },

@@ -13,6 +13,7 @@ import {
   startRun,
   steering,
 } from './scenario.ts'
+import { tailUntil } from './tail-until.ts'
 
 const facts = everyFact(run)
 
@@ -31,6 +32,7 @@ export const closeCases: readonly LedgerContractCase[] = [
       await requireRefusal(collect(ledger.read(run)), 'ledger_unavailable')
       await requireRefusal(collect(ledger.find()), 'ledger_unavailable')
       await requireRefusal(collect(ledger.find({ types: ['run_started'] })), 'ledger_unavailable')
+      await requireRefusal(collect(ledger.tail()), 'ledger_unavailable')
       await requireRefusal(collect(ledger.runs()), 'ledger_unavailable')
       await requireRefusal(ledger.put(run, steering('k1')), 'ledger_unavailable')
       await requireRefusal(ledger.inbox(run), 'ledger_unavailable')
@@ -97,6 +99,21 @@ export const closeCases: readonly LedgerContractCase[] = [
       await appendAt(ledger, head, [saying('a')])
       await ledger.close()
       requireEqual(await appendAt(await open(), head, [saying('a')]), { seq: 2, epoch: 1 }, 'the head')
+    },
+  },
+  {
+    promise: 'cursors of a tail outlive closing',
+    needs: 'durable',
+    async run(open) {
+      const ledger = await open()
+      const head = await startRun(ledger, run, [saying('a'), saying('b')])
+      const all = await tailUntil(ledger, 3)
+      await ledger.close()
+      const again = await open()
+      requireEqual(await collect(again.tail(all[0]?.cursor)), all.slice(1), 'the tail behind the first event')
+      await appendAt(again, head, [saying('c')], barrier)
+      const [next] = await tailUntil(again, 1, all.at(-1)?.cursor)
+      requireEqual(next?.event, stamped(run, [saying('c')], { afterSeq: 3 })[0], 'what was appended then')
     },
   },
   {

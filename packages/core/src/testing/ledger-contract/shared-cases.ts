@@ -1,9 +1,22 @@
+import type { Ledger } from '../../ports/ledger.ts'
+import type { RunId } from '../../vocabulary/ids.ts'
 import { everyFact } from '../sample-facts.ts'
 import { stamped } from '../sample-ids.ts'
 import { hinted } from './change-cases.ts'
 import type { LedgerContractCase } from './contract-case.ts'
 import { requireConflict, requireEqual } from './requirement.ts'
-import { appendAt, barrier, collect, requireRecord, run, saying, startRun, steering } from './scenario.ts'
+import {
+  appendAt,
+  barrier,
+  collect,
+  otherRun,
+  requireRecord,
+  run,
+  saying,
+  startRun,
+  steering,
+} from './scenario.ts'
+import { tailUntil } from './tail-until.ts'
 
 const facts = everyFact(run)
 
@@ -80,6 +93,52 @@ export const sharedCases: readonly LedgerContractCase[] = [
         other,
         () => appendAt(one, head, [saying('a')]),
         async () => (await other.head(run))?.seq === 2,
+      )
+    },
+  },
+  {
+    promise: 'what one ledger appended the tail of the other yields, also behind a cursor of the first',
+    needs: 'shared',
+    async run(open) {
+      const [one, other] = [await open(), await open()]
+      const head = await startRun(one)
+      const [started] = await tailUntil(one, 1)
+      await appendAt(one, head, [saying('a')], barrier)
+      const [next] = await tailUntil(other, 1, started?.cursor)
+      requireEqual(next?.event, stamped(run, [saying('a')], { afterSeq: 1 })[0], 'the event')
+      requireEqual(await collect(other.tail()), await collect(one.tail()), 'the tail of the other')
+    },
+  },
+  {
+    promise: 'ledgers that append at once leave one order, the same for both, without a gap or a repeat',
+    needs: 'shared',
+    async run(open) {
+      const [one, other] = [await open(), await open()]
+      await Promise.all([startRun(one, run), startRun(other, otherRun)])
+      const grow = async (ledger: Ledger, runId: RunId): Promise<void> => {
+        for (let seq = 1; seq < 60; seq++)
+          await appendAt(ledger, { seq, epoch: 1 }, [saying(`${seq}`)], { runId })
+      }
+      const [seen] = await Promise.all([tailUntil(one, 120), grow(one, run), grow(other, otherRun)])
+      for (const runId of [run, otherRun]) {
+        const seqs = seen.filter(({ event }) => event.runId === runId).map(({ event }) => event.seq)
+        const gapless = Array.from({ length: 60 }, (_, index) => index + 1)
+        requireEqual(seqs, gapless, `the seqs of run ${runId} in the tail`)
+      }
+      requireEqual(await collect(other.tail()), seen, 'the tail of the other')
+    },
+  },
+  {
+    promise: 'whoever follows every run is hinted at what another ledger appended',
+    needs: 'shared',
+    async run(open) {
+      const [one, other] = [await open(), await open()]
+      await startRun(one)
+      await hinted(
+        other,
+        () => startRun(one, otherRun),
+        async () => (await other.head(otherRun)) !== undefined,
+        other.changes(),
       )
     },
   },

@@ -1,0 +1,48 @@
+import { eventColumns } from './search-texts.ts'
+import { bytesPerPage, eventsPerPage } from './statements.ts'
+
+/** The statements of a tail. */
+export interface TailTexts {
+  /** How things stand behind ($1, $2), the xid and the pos of an event. */
+  readonly begin: string
+  /** Events behind ($1, $2) and below the horizon $3. */
+  readonly page: string
+  readonly mark: string
+}
+
+const horizon = 'pg_snapshot_xmin(pg_current_snapshot())'
+
+/**
+ * Whether every commit that this statement sees is on the disk. What replays the log of another server sees nothing
+ * else; where standbys have to follow, only a commit that waits for them can tell.
+ */
+const isDurable = `case when pg_is_in_recovery() then true else current_setting('synchronous_standby_names') = ''
+  and pg_current_wal_insert_lsn() <= pg_current_wal_flush_lsn() end`
+
+/** Writes the statements for a schema, whose name is quoted already. */
+export function tailTexts(schema: string): TailTexts {
+  const heldBack = `exists (select from ${schema}.event where xid >= ${horizon})`
+  return {
+    begin: `select ${horizon} as horizon,
+      (select hash from ${schema}.event where xid = $1::xid8 and pos = $2::int8) as hash,
+      exists (select from ${schema}.event where (xid, pos) > ($1::xid8, $2::int8) and xid < ${horizon}) as is_more,
+      ${heldBack} as is_held_back,
+      exists (select from ${schema}.event where xid >= pg_snapshot_xmax(pg_current_snapshot())) as is_foreign,
+      ${isDurable} as is_durable`,
+    page: `select event.*, previous.pos as previous_pos, previous.epoch as previous_epoch, previous.hash as previous_hash
+      from (
+        select chosen.*, salt, body, sum(octet_length(body)) over (
+          order by chosen.xid, chosen.pos rows between unbounded preceding and 1 preceding
+        ) as bytes_before
+        from (
+          select ${eventColumns.join(', ')}, event.xid from ${schema}.event
+          where (event.xid, event.pos) > ($1::xid8, $2::int8) and event.xid < $3::xid8
+          order by event.xid, event.pos limit ${eventsPerPage}
+        ) as chosen left join ${schema}.payload on payload.pos = chosen.pos
+      ) as event left join ${schema}.event as previous on previous.run_id = event.run_id and previous.seq = event.seq - 1
+      where coalesce(bytes_before, 0) < ${bytesPerPage} order by event.xid, event.pos`,
+    mark: `select coalesce(
+        (select xid || ' ' || pos from ${schema}.event where xid < ${horizon} order by xid desc, pos desc limit 1), ''
+      ) || ' ' || coalesce((select max(pos) from ${schema}.inbox), 0) as mark, ${heldBack} as is_held_back`,
+  }
+}

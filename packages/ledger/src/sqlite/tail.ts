@@ -1,0 +1,32 @@
+import { everyEvent, type FoundPage } from '../event-search.ts'
+import type { BegunTail, TailedStore } from '../tail-events.ts'
+import type { SqliteSearch } from './search.ts'
+import type { StoreAccess } from './store-access.ts'
+
+/** One writer at a time holds the file, so the order of `pos` is that of commits, and what stands is settled. */
+const xid = '0'
+
+/** A file as its tail sees it. */
+export function sqliteTail(access: StoreAccess): TailedStore {
+  return {
+    begin: (after) =>
+      access.read(({ search }): BegunTail => {
+        const toPos = search.places(everyEvent)?.toPos ?? 0
+        return {
+          hash: after.xid === xid ? search.hashAt(after.pos) : undefined,
+          async page({ pos }) {
+            const { rows, next } = await access.read((store) => pageBehind(store.search, pos, toPos))
+            return { rows: rows.map((row) => ({ ...row, xid })), isLast: next === undefined }
+          },
+        }
+      }),
+  }
+}
+
+/** The next page that holds anything; an empty one behind the last. */
+function pageBehind(search: SqliteSearch, fromPos: number, toPos: number): FoundPage {
+  const strand = { by: 'place', fromPos, toPos } as const
+  let page = search.page(everyEvent, strand, { pos: fromPos, seq: 0 })
+  while (page.rows.length === 0 && page.next) page = search.page(everyEvent, strand, page.next)
+  return page
+}
