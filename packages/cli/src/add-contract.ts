@@ -9,6 +9,7 @@ export function addContract(program: Command, context: CommandContext, done: Don
   program
     .command('contract')
     .description('find out which promises of a ledger a store of your own keeps')
+    .summary('find out which promises a store of your own keeps')
     .argument('<file>', 'module whose default export makes an empty store: () => ({ open, remove?, lacks? })')
     .option('--only <words>', 'promises that hold these words only')
     .option('--seconds <n>', 'how long a store may take for one promise (default: 30)', positiveNumber)

@@ -1,13 +1,17 @@
 import { createInterface } from 'node:readline/promises'
 import type { PendingApproval } from '@tallystick/core'
+import type { CommandContext } from './command-context.ts'
 import type { ApprovalChoice } from './drive-run.ts'
 import { oneLine } from './view/content-text.ts'
 
 const inputCharactersMax = 400
 
 /** Asks the person at the terminal about a call that waits. Whoever leaves (Ctrl-C, Ctrl-D) decides later. */
-export async function askForApproval({ name, input, reason }: PendingApproval): Promise<ApprovalChoice> {
-  const terminal = createInterface({ input: process.stdin, output: process.stderr })
+export async function askForApproval(
+  { asking }: CommandContext,
+  { name, input, reason }: PendingApproval,
+): Promise<ApprovalChoice> {
+  const terminal = createInterface(asking)
   terminal.once('SIGINT', () => terminal.close())
   // Lines are kept until they are asked for, so that whoever types ahead is heard.
   const lines = terminal[Symbol.asyncIterator]()

@@ -1,17 +1,20 @@
 import type { Run, RunResult, RuntimeEvent } from '@tallystick/core'
 import { tallyOf } from '@tallystick/core'
 import { askForApproval } from './approval-prompt.ts'
-import type { CommandContext } from './command-context.ts'
+import type { CommandContext, View } from './command-context.ts'
 import type { DriveRunOptions } from './drive-run.ts'
 import { driveRun } from './drive-run.ts'
 import { accountName } from './inbox.ts'
-import { afterwards, continuation } from './view/next-commands.ts'
+import { shownLedger } from './ledger-place.ts'
+import { stayAwake } from './stay-awake.ts'
+import { stopOnSignal } from './stop-signal.ts'
+import { afterwards, continuation, type MetLimit, type RestedRun } from './view/next-commands.ts'
 import { tallyText, usageText } from './view/run-ending.ts'
 import { runPrinter } from './view/run-printer.ts'
 
 /** How a run is attended. */
 export interface AttendRunOptions {
-  /** Path of the ledger, as the user wrote it. */
+  /** Path of the ledger, or its connection string, as the user wrote it. */
   readonly ledgerPath: string
   /** Approves every call that waits for it. */
   readonly yes?: boolean | undefined
@@ -21,13 +24,15 @@ export interface AttendRunOptions {
   readonly by?: string | undefined
   /** Brings the run to rest: nothing more is started, and what is in flight may end. Called on Ctrl-C. */
   readonly drain: () => Promise<unknown>
+  /** Ends the run. Called on Ctrl-C in the place of `drain`, which a process that is told to end calls all the same. */
+  readonly cancel?: () => Promise<unknown>
+  /** Prints the events, one JSON object a line, as far as JSON is printed: the result is then the last line. */
+  readonly eventLines?: boolean
+  /** Prints the answer, where there is one, and shows the run on stderr. */
+  readonly answer?: boolean | undefined
   /** Events up to this `seq` are not shown. Default 0: all are. */
   readonly shownSeq?: number
 }
-
-/** What a shell reports of a program that Ctrl-C ended. */
-const interruptedExitCode = 130
-const signals = ['SIGINT', 'SIGTERM'] as const
 
 /**
  * Shows a run while it goes on, and has its approvals decided: by the options, by the person at the terminal, or, where
@@ -39,16 +44,34 @@ export async function attendRun(
   run: Run,
   options: AttendRunOptions,
 ): Promise<RunResult> {
-  const result = await watchRun(context, run, options)
-  sayNext(context, result, options.ledgerPath)
-  if (context.json) await context.print(`${JSON.stringify(resultData(result, options.ledgerPath))}\n`)
-  return result
+  const rested = await watchRun(context, run, options)
+  await sayRested(context, [rested], options)
+  return rested.result
 }
 
-/** Shows the commands that come next. */
-export function sayNext({ programName, view }: CommandContext, result: RunResult, ledgerPath: string): void {
+/** What is said of runs behind the last of them: the commands that come next, and the results as they are asked for. */
+export async function sayRested(
+  context: CommandContext,
+  runs: readonly [RestedRun, ...RestedRun[]],
+  { ledgerPath, answer }: Pick<AttendRunOptions, 'ledgerPath' | 'answer'>,
+): Promise<void> {
+  const { json, print, programName } = context
+  const last = runs.at(-1) ?? runs[0]
+  const { result } = last
   const place = { programName, ledgerPath }
-  view.write(result.status === 'done' ? afterwards(result.runId, place) : continuation(result, place))
+  viewOf(context, answer).write(
+    result.status === 'done' ? afterwards(result.runId, place) : continuation(last, place),
+  )
+  if (json) {
+    const data = runs.map((each) => resultData(each.result, ledgerPath))
+    const nested = data.reduceRight((employer, each) => ({ ...each, worksFor: employer }))
+    await print(`${JSON.stringify(nested)}\n`)
+  } else if (answer === true && result.status === 'done') await print(`${result.text}\n`)
+}
+
+/** Where a run is shown. */
+export function viewOf({ json, view, aside }: CommandContext, answer: boolean | undefined): View {
+  return answer === true && !json ? aside : view
 }
 
 /** Does what `attendRun` does up to the tally. */
@@ -56,59 +79,46 @@ export async function watchRun(
   context: CommandContext,
   run: Run,
   options: AttendRunOptions,
-): Promise<RunResult> {
-  const { by = accountName(), shownSeq = 0 } = options
-  const show = runPrinter(context.view)
+): Promise<RestedRun> {
+  const { by = accountName(), shownSeq = 0, answer, eventLines = false } = options
+  const view = viewOf(context, answer)
+  const show = runPrinter(view)
   const halves: RuntimeEvent[] = []
-  const watch = (event: RuntimeEvent): void => {
+  let metLimit: MetLimit | undefined
+  const watch = async (event: RuntimeEvent): Promise<void> => {
     if (event.type === 'tool_request_ready' || event.type === 'tool_result') halves.push(event)
-    if (event.seq > shownSeq) show(event)
+    if (event.type === 'limit_reached' && event.policy === 'ask') metLimit = event
+    if (event.type === 'limit_raised') metLimit = undefined
+    if (event.seq <= shownSeq) return
+    show(event)
+    if (eventLines && context.json) await context.print(`${JSON.stringify(event)}\n`)
   }
   const stop = stopOnSignal(context, options)
   const choose = chooserFor(context, options)
   const decided: DriveRunOptions['choose'] = (approval) => (stop.asked ? { kind: 'later' } : choose(approval))
-  const result = await driveRun(run, { by, choose: decided, watch }).finally(() => stop.off())
+  const driven = stayAwake(() => driveRun(run, { by, choose: decided, watch }))
+  const result = await driven.finally(() => stop.off())
   const known =
     result.status === 'done' && result.seq <= shownSeq
       ? `Run ${result.runId} was done already: ${result.reason}. Nothing was left to do.\n`
       : ''
   const tally = `${known}Tally: ${tallyText(tallyOf(halves))}. Tokens: ${usageText(result.usage)}.\n`
-  context.view.write(`\n${tally}`)
-  return result
-}
-
-/** The first stop signal brings the run to rest, the second ends the process. */
-function stopOnSignal(
-  { say }: CommandContext,
-  { drain }: AttendRunOptions,
-): { readonly asked: boolean; readonly off: () => void } {
-  const stop = {
-    asked: false,
-    off: () => signals.forEach((signal) => process.off(signal, hear)),
-  }
-  const hear = (): void => {
-    if (stop.asked) process.exit(interruptedExitCode)
-    stop.asked = true
-    say('\nStopping: nothing more is started, and what is in flight may end. Once more ends this at once.')
-    // What went wrong is in the run's own result too.
-    drain().catch(() => undefined)
-  }
-  signals.forEach((signal) => process.on(signal, hear))
-  return stop
+  view.write(`\n${tally}`)
+  return { result, ...(metLimit !== undefined && { metLimit }) }
 }
 
 function chooserFor(context: CommandContext, { yes, deny }: AttendRunOptions): DriveRunOptions['choose'] {
   if (yes === true) return () => ({ kind: 'approve' })
   if (deny !== undefined) return () => ({ kind: 'deny', reason: deny })
-  return context.interactive ? askForApproval : () => ({ kind: 'later' })
+  return context.interactive ? (approval) => askForApproval(context, approval) : () => ({ kind: 'later' })
 }
 
 /** A result for programs: what there is none of is null. */
-export function resultData(result: RunResult, ledger: string): object {
+function resultData(result: RunResult, ledger: string): object {
   const { runId, agent, status, reason = null, detail = null, text, output = null } = result
   const { turns, toolCalls, children, usage, cost = null, pendingApprovals, deferredCalls, seq } = result
   return {
     ...{ runId, agent, status, reason, detail, text, output, turns, toolCalls, children, usage, cost, seq },
-    ...{ ledger, pendingApprovals, deferredCalls },
+    ...{ ledger: shownLedger(ledger), pendingApprovals, deferredCalls },
   }
 }

@@ -1,6 +1,13 @@
 import { once } from 'node:events'
+import { shownLedger } from './ledger-place.ts'
 import type { Paint } from './view/paint.ts'
 import { paintFor } from './view/paint.ts'
+
+/** Where a run is shown. */
+export interface View {
+  readonly write: (text: string) => void
+  readonly paint: Paint
+}
 
 /** What a verb has of the place that it runs in. */
 export interface CommandContext {
@@ -8,12 +15,15 @@ export interface CommandContext {
   readonly json: boolean
   readonly environment: NodeJS.ProcessEnv
   readonly workingDirectory: string
-  /** Whether a person can be asked. */
+  /** Whether a person can be asked: on stderr, answering on stdin. */
   readonly interactive: boolean
+  readonly asking: { readonly input: NodeJS.ReadableStream; readonly output: NodeJS.WritableStream }
   /** Colours of stdout. */
   readonly paint: Paint
   /** Where a run is shown while it goes on: stdout, or stderr where stdout is for JSON. */
-  readonly view: { readonly write: (text: string) => void; readonly paint: Paint }
+  readonly view: View
+  /** stderr, for a run of which only the answer goes to stdout. */
+  readonly aside: View
   /** Writes to stdout, where the data go. Waits while the reader is behind. */
   readonly print: (text: string) => Promise<void>
   /** Writes a line to stderr, where all else goes. */
@@ -28,7 +38,7 @@ export interface CommandContext {
 
 /** The part of a process that a command uses. */
 export type CommandHost = Pick<NodeJS.Process, 'env' | 'cwd'> & {
-  readonly stdin: { readonly isTTY?: boolean }
+  readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean }
   readonly stdout: NodeJS.WritableStream & { readonly isTTY?: boolean }
   readonly stderr: NodeJS.WritableStream & { readonly isTTY?: boolean }
   /** Milliseconds since 1970 UTC. Default: the clock of the machine. */
@@ -38,14 +48,19 @@ export type CommandHost = Pick<NodeJS.Process, 'env' | 'cwd'> & {
 /** The context of a command in a process. */
 export function processContext(json: boolean, host: CommandHost = process): CommandContext {
   const { stdout, stderr, stdin, env } = host
-  const viewed = json ? stderr : stdout
+  const viewOn = (stream: typeof stdout): View => ({
+    write: (text) => void stream.write(text),
+    paint: paintFor(stream, env),
+  })
   return {
     json,
     environment: env,
     workingDirectory: host.cwd(),
     interactive: stdin.isTTY === true && stderr.isTTY === true && !json,
+    asking: { input: stdin, output: stderr },
     paint: paintFor(stdout, env),
-    view: { write: (text) => void viewed.write(text), paint: paintFor(viewed, env) },
+    view: viewOn(json ? stderr : stdout),
+    aside: viewOn(stderr),
     print: async (text) => {
       if (!stdout.write(text)) await once(stdout, 'drain')
     },
@@ -62,9 +77,9 @@ function programName(environment: NodeJS.ProcessEnv): string {
   return script === 'tallystick' || script === 'demo' ? 'npx -y pnpm@12 tallystick' : 'tallystick'
 }
 
-/** A command line that a person can paste into a shell. */
+/** A command line that a person can paste into a shell. It repeats no password. */
 export function commandLine(programName: string, ...words: readonly string[]): string {
-  return [programName, ...words.map(shellWord)].join(' ')
+  return [programName, ...words.map((word) => shellWord(shownLedger(word)))].join(' ')
 }
 
 function shellWord(word: string): string {

@@ -13,8 +13,8 @@ export interface DriveRunOptions {
   readonly by: string
   /** Asked for each call that waits, one at a time. */
   readonly choose: (approval: PendingApproval) => ApprovalChoice | Promise<ApprovalChoice>
-  /** Hears each event of the run once, in order, from the first. */
-  readonly watch: (event: RuntimeEvent) => void
+  /** Hears each event of the run once, in order, from the first. The next one waits for it. */
+  readonly watch: (event: RuntimeEvent) => void | Promise<void>
 }
 
 /**
@@ -27,7 +27,7 @@ export async function driveRun(run: Run, options: DriveRunOptions): Promise<RunR
     for await (const event of run) {
       if (event.seq <= watchedSeq) continue
       watchedSeq = event.seq
-      options.watch(event)
+      await options.watch(event)
     }
     const result = await run.result
     if (result.status === 'done' || !(await decide(run, result.pendingApprovals, options))) return result

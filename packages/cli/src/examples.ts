@@ -1,5 +1,6 @@
 /** What a person would type, by verb. */
 export const examples: Readonly<Record<string, string>> = {
+  run: `tallystick run runs.db assistant 'How warm is it in Seoul?' --session ann`,
   list: 'tallystick list runs.db --status suspended',
   show: 'tallystick show runs.db latest --at 12',
   explain: 'tallystick explain runs.db latest 2',

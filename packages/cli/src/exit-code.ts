@@ -1,7 +1,15 @@
 import { TallystickError } from '@tallystick/core'
 
-/** What the command's exit code says. */
-export const exitCodes = { ok: 0, failed: 1, usage: 2, diverged: 3, damaged: 4, notFound: 5 } as const
+/** What the command's exit code says. `interrupted` is what a shell reports of a program that Ctrl-C ended. */
+export const exitCodes = {
+  ok: 0,
+  failed: 1,
+  usage: 2,
+  diverged: 3,
+  damaged: 4,
+  notFound: 5,
+  interrupted: 130,
+} as const
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
 /** What keeps a command from doing what it was asked. */

@@ -1,5 +1,5 @@
 import type { Ledger, RunId } from '@tallystick/core'
-import { TallystickError } from '@tallystick/core'
+import { parseRunId, TallystickError } from '@tallystick/core'
 import { commandLine } from './command-context.ts'
 import type { Place } from './view/next-commands.ts'
 import { CommandError } from './exit-code.ts'
@@ -13,9 +13,10 @@ const namedMax = 5
  * `CommandError`: `not_found` when no run fits, `usage` when several do.
  */
 export async function findRun(ledger: Ledger, given: string, options: Place): Promise<RunId> {
+  const whole = parseRunId(given)
+  if (whole !== undefined && (await ledger.head(whole)) !== undefined) return whole
   const fitting: RunId[] = []
   for await (const { runId } of ledger.runs()) {
-    if (runId === given) return runId
     if (given === 'latest' && (await isAtTop(ledger, runId))) return runId
     if (given !== '' && (runId.startsWith(given) || runId.endsWith(given))) fitting.push(runId)
   }

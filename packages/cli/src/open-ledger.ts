@@ -1,35 +1,80 @@
 import { existsSync } from 'node:fs'
-import type { Ledger } from '@tallystick/core'
+import { ConfigurationError, LedgerUnavailableError, type Ledger } from '@tallystick/core'
+import type { postgresLedger } from '@tallystick/ledger/postgres'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { CommandError } from './exit-code.ts'
+import { isPostgres, postgresPlace } from './ledger-place.ts'
+
+/** What a ledger is opened for: to look; to command and drive runs that are there; or to be made where there is none. */
+export type LedgerAccess = 'read' | 'write' | 'make'
 
 /**
  * Whether a process may have the ledger open. As long as one has, SQLite keeps its log beside the file; one that was
- * killed leaves the log there, and the next that opens the file to write takes it away at its end.
+ * killed leaves the log there, and the next that opens the file to write takes it away at its end. Of a database nobody
+ * here can tell.
  */
-export function isOpenSomewhere(path: string): boolean {
-  return existsSync(`${path}-shm`) || existsSync(`${path}-wal`)
+export function isOpenSomewhere(ledger: string): boolean {
+  return isPostgres(ledger) || existsSync(`${ledger}-shm`) || existsSync(`${ledger}-wal`)
 }
 
 /**
- * Opens a ledger: one that is there already, for looking (`read`: nothing can be written) or for commands and driving
- * (`write`); or one that is made where there is none (`make`).
+ * Opens a ledger, a file of SQLite or a schema in Postgres, and closes it behind `use`. Rejects with a `CommandError`
+ * (`not_found`) where there is none, and none is to be made.
  */
 export async function withLedger<Result>(
-  path: string,
-  access: 'read' | 'write' | 'make',
+  place: string,
+  access: LedgerAccess,
   use: (ledger: Ledger) => Promise<Result>,
 ): Promise<Result> {
-  if (access !== 'make' && !existsSync(path)) {
-    throw new CommandError(
-      'not_found',
-      `There is no ledger at ${path}. Name the file that the runs were recorded in.`,
-    )
-  }
-  const ledger = sqliteLedger(path, { readOnly: access === 'read' })
+  const ledger = isPostgres(place) ? await openPostgres(place, access) : openSqlite(place, access)
   try {
     return await use(ledger)
   } finally {
     await ledger.close()
+  }
+}
+
+function openSqlite(path: string, access: LedgerAccess): Ledger {
+  if (access !== 'make' && !existsSync(path)) {
+    throw new CommandError(
+      'not_found',
+      `There is no ledger at ${path}. Name the file that the runs were recorded in, or a postgres:// connection string.`,
+    )
+  }
+  return sqliteLedger(path, { readOnly: access === 'read' })
+}
+
+async function openPostgres(connectionString: string, access: LedgerAccess): Promise<Ledger> {
+  const place = postgresPlace(connectionString)
+  const open = await importPostgres()
+  if (access !== 'make') await requireThere(open({ ...place, readOnly: true }))
+  return open({ ...place, readOnly: access === 'read' })
+}
+
+/** Looked at in a ledger of its own, which it closes: whoever opens one to write would make it. */
+async function requireThere(ledger: Ledger): Promise<void> {
+  try {
+    await ledger.runs({ limit: 1 })[Symbol.asyncIterator]().next()
+  } catch (error) {
+    const isAbsent =
+      error instanceof LedgerUnavailableError && error.message.startsWith('There is no ledger at ')
+    // Anything else the command itself is told, in its place.
+    if (isAbsent) throw new CommandError('not_found', error.message, { cause: error })
+  } finally {
+    await ledger.close()
+  }
+}
+
+/** The driver is there only where somebody has installed it. */
+async function importPostgres(): Promise<typeof postgresLedger> {
+  try {
+    return (await import('@tallystick/ledger/postgres')).postgresLedger
+  } catch (cause) {
+    const code = (cause as NodeJS.ErrnoException).code
+    if (code !== 'ERR_MODULE_NOT_FOUND') throw cause
+    throw new ConfigurationError(
+      'A ledger in Postgres needs the package pg, which is not installed here. Install it beside @tallystick/cli: npm install pg',
+      { cause },
+    )
   }
 }

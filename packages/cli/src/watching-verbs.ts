@@ -14,6 +14,7 @@ export function addWatchingVerbs(program: Command, context: CommandContext, done
       done(await tail(context, { ledger, run, ...options }))
     })
   addVerb(program, 'diff', 'show where two runs part, such as a run and its fork, side by side')
+    .summary('show where two runs part, side by side')
     .argument('<run>', 'id of the one run')
     .argument('<other>', 'id of the other')
     .action(async (ledger: string, left: string, right: string) => {
@@ -21,6 +22,7 @@ export function addWatchingVerbs(program: Command, context: CommandContext, done
       done(await diff(context, { ledger, left, right }))
     })
   addVerb(program, 'stats', 'tell what waits, what went wrong and why, and what the last days cost')
+    .summary('tell what waits, what failed and why, and what it cost')
     .option('--days <n>', 'how many days back, ends and costs (default: 7)', positiveNumber)
     .action(async (ledger: string, options: { days?: number }) => {
       const { stats } = await import('./verbs/stats.ts')

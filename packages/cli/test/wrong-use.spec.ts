@@ -33,6 +33,13 @@ describe('what is asked wrongly', () => {
     [['show'], "missing required argument 'ledger'"],
     [['list', 'x.db', '--wrong'], "unknown option '--wrong'"],
     [['dance'], "unknown command 'dance'"],
+    [['shw', 'x.db'], '(Did you mean show?)'],
+    [['list', 'x.db', '--sesion', 'a'], '(Did you mean --session?)'],
+    [['run', 'x.db'], 'There is no text'],
+    [['run', 'x.db', 'go', '--limit', 'turnsMax=soon'], 'turnsMax has to be a number from 0.'],
+    [['run', 'x.db', 'go', '--limit', 'wishes=3'], 'Write name=value, such as turnsMax=5'],
+    [['run', 'x.db', 'go', '--limit', 'onLimit=hope'], 'onLimit is one of finalize, stop, ask.'],
+    [['run', 'x.db', 'go', '--answer', '--json'], 'cannot be used with option'],
     [['show', 'x.db', 'latest', '--at', '0'], 'It has to be a whole number from 1.'],
     [['approve', 'x.db', 'latest', 'c', '--input', '[1]'], 'It has to be a JSON object'],
     [['deny', 'x.db', 'latest', 'c'], "required option '--reason <text>' not specified"],
@@ -61,6 +68,7 @@ describe('what is asked wrongly', () => {
     const { code, stdout } = await tallystickHere('--help')
     expect(code).toBe(0)
     for (const verb of [
+      'run',
       'replay',
       'list',
       'show',

@@ -1,8 +1,9 @@
-import { createRuntime } from '@tallystick/core'
+import { createRuntime, present } from '@tallystick/core'
 import { attendRun } from '../attend-run.ts'
 import type { CommandContext } from '../command-context.ts'
+import { commandLine } from '../command-context.ts'
+import { endingCode } from '../ending-code.ts'
 import type { ExitCode } from '../exit-code.ts'
-import { exitCodes } from '../exit-code.ts'
 import { accountName } from '../inbox.ts'
 import { withAgents } from '../with-agents.ts'
 
@@ -18,6 +19,7 @@ export interface ForkVerbOptions {
   readonly yes?: boolean
   readonly deny?: string
   readonly by?: string
+  readonly answer?: boolean
   readonly config?: string
 }
 
@@ -26,17 +28,24 @@ export interface ForkVerbOptions {
  * record are served until it asks for another call. The run that is forked stays as it is.
  */
 export function fork(context: CommandContext, options: ForkVerbOptions): Promise<ExitCode> {
-  const { ledger: ledgerPath, at: atSeq, input, reason, by = accountName(), yes, deny } = options
-  return withAgents(context, { ...options, verb: 'resume' }, async ({ ledger, state, agents }) => {
-    const runtime = createRuntime({ ledger, agents })
+  const { ledger: ledgerPath, at: atSeq, input, reason, by = accountName(), yes, deny, answer } = options
+  return withAgents(context, { ...options, verb: 'fork' }, async ({ ledger, state, agents, prices }) => {
+    const runtime = createRuntime({ ledger, agents, ...present({ prices }) })
     const edit = input === undefined ? {} : { edit: { input, by, ...(reason !== undefined && { reason }) } }
     const run = runtime.fork(state.runId, { atSeq, ...edit })
     const drain = (): Promise<unknown> => runtime.drain()
-    const result = await attendRun(context, run, { ledgerPath, by, yes, deny, drain, shownSeq: atSeq })
+    const result = await attendRun(context, run, {
+      ledgerPath,
+      by,
+      yes,
+      deny,
+      answer,
+      drain,
+      shownSeq: atSeq,
+    })
     const where = `Run ${run.id} shares ${atSeq} events with run ${state.runId}.`
-    context.say(
-      `${where} Compare them with: ${context.programName} diff ${ledgerPath} ${state.runId} ${run.id}`,
-    )
-    return result.reason === 'model_failed' ? exitCodes.failed : exitCodes.ok
+    const compare = commandLine(context.programName, 'diff', ledgerPath, state.runId, run.id)
+    context.say(`${where} Compare them with: ${compare}`)
+    return endingCode(result)
   })
 }

@@ -1,13 +1,14 @@
-import type { Runtime, RunResult, RunState } from '@tallystick/core'
-import { createRuntime, isSuspended } from '@tallystick/core'
+import type { Runtime, RunState } from '@tallystick/core'
+import { createRuntime, isSuspended, present } from '@tallystick/core'
 import { foldTo } from '@tallystick/ledger'
-import { resultData, sayNext, watchRun, type AttendRunOptions } from '../attend-run.ts'
+import { sayRested, viewOf, watchRun, type AttendRunOptions } from '../attend-run.ts'
 import type { CommandContext } from '../command-context.ts'
 import { commandLine } from '../command-context.ts'
+import { endingCode } from '../ending-code.ts'
 import type { ExitCode } from '../exit-code.ts'
-import { exitCodes } from '../exit-code.ts'
 import { employersOf } from '../parent-of.ts'
 import { untilTold } from '../until-told.ts'
+import type { RestedRun } from '../view/next-commands.ts'
 import { withAgents, type RunWithAgents } from '../with-agents.ts'
 
 /** What `resume` was given. */
@@ -18,6 +19,7 @@ export interface ResumeOptions {
   /** Why every call that waits is denied. */
   readonly deny?: string
   readonly by?: string
+  readonly answer?: boolean
   readonly config?: string
 }
 
@@ -27,7 +29,7 @@ export interface ResumeOptions {
  */
 export function resume(context: CommandContext, options: ResumeOptions): Promise<ExitCode> {
   return withAgents(context, { ...options, verb: 'resume' }, async (found) => {
-    const { ledger, state, agents } = found
+    const { ledger, state, agents, prices } = found
     const faults = Promise.withResolvers<never>()
     // Whoever waits for what the runtime does behind a result hears of it; for the others it is said.
     faults.promise.catch(() => {})
@@ -35,25 +37,20 @@ export function resume(context: CommandContext, options: ResumeOptions): Promise
       context.say(`error: ${error instanceof Error ? error.message : String(error)}`)
       faults.reject(error)
     }
-    const runtime = createRuntime({ ledger, agents, host: { report } })
+    const runtime = createRuntime({ ledger, agents, host: { report }, ...present({ prices }) })
     const driven = new DrivenRuns(context, runtime, options)
     const employers: RunState[] = []
     for (const runId of await employersOf(ledger, state.runId)) employers.push(await foldTo(ledger, runId))
-    const result = await driven.drive(state, options)
-    const above = await Promise.race([driven.driveEmployers({ ...found, result, employers }), faults.promise])
-    sayNext(context, above.at(-1) ?? result, options.ledger)
-    if (context.json) {
-      const data = [result, ...above].map((each) => resultData(each, options.ledger))
-      const nested = data.reduceRight((employer, each) => ({ ...each, worksFor: employer }))
-      await context.print(`${JSON.stringify(nested)}\n`)
-    }
-    return result.reason === 'model_failed' ? exitCodes.failed : exitCodes.ok
+    const rested = await driven.drive(state, options)
+    const above = await Promise.race([driven.driveEmployers({ ...found, rested, employers }), faults.promise])
+    await sayRested(context, [rested, ...above], { ledgerPath: options.ledger, answer: options.answer })
+    return endingCode(rested.result)
   })
 }
 
 /** A run that came to rest, and the runs that it works for, as they were before, the nearest first. */
 interface Rested extends RunWithAgents {
-  readonly result: RunResult
+  readonly rested: RestedRun
   readonly employers: readonly RunState[]
 }
 
@@ -71,36 +68,38 @@ class DrivenRuns {
   }
 
   /** Drives a run to its rest, and shows what is new. */
-  drive({ runId, seq }: RunState, decisions: Pick<AttendRunOptions, 'yes' | 'deny'>): Promise<RunResult> {
-    const { ledger: ledgerPath, by } = this.#options
+  drive({ runId, seq }: RunState, decisions: Pick<AttendRunOptions, 'yes' | 'deny'>): Promise<RestedRun> {
+    const { ledger: ledgerPath, by, answer } = this.#options
     const { yes, deny } = decisions
     const drain = (): Promise<unknown> => {
       this.#draining = true
       return this.#runtime.drain()
     }
     return watchRun(this.#context, this.#runtime.resume(runId), {
-      ...{ ledgerPath, by, yes, deny, drain, shownSeq: seq },
+      ...{ ledgerPath, by, yes, deny, drain, answer, shownSeq: seq },
     })
   }
 
   /** Drives the runs on that the one that came to rest has worked for, as far up as each of them ends. */
-  async driveEmployers({ ledger, agents, result, employers }: Rested): Promise<readonly RunResult[]> {
-    const results: RunResult[] = []
-    let last = result
+  async driveEmployers({ ledger, agents, rested, employers }: Rested): Promise<readonly RestedRun[]> {
+    const above: RestedRun[] = []
+    let last = rested
     for (const employer of employers) {
-      if (last.status !== 'done') break
-      await untilTold(ledger, employer.runId, last.runId)
+      const { status, runId } = last.result
+      if (status !== 'done') break
+      await untilTold(ledger, employer.runId, runId)
       if (this.#draining || employer.phase === 'done') break
       const isKnown = agents.some(({ name }) => name === employer.agent)
       if (!isKnown || !isSuspended(employer)) {
         this.#sayNext(employer)
         break
       }
-      this.#context.view.write(`\nRun ${last.runId} worked for run ${employer.runId}, which goes on:\n`)
+      const view = viewOf(this.#context, this.#options.answer)
+      view.write(`\nRun ${runId} worked for run ${employer.runId}, which goes on:\n`)
       last = await this.drive(employer, {})
-      results.push(last)
+      above.push(last)
     }
-    return results
+    return above
   }
 
   #sayNext({ runId }: RunState): void {

@@ -1,6 +1,7 @@
-import type { DeferredCall, PendingApproval, RunId, RunResult } from '@tallystick/core'
+import type { DeferredCall, EventOf, PendingApproval, RunId, RunResult } from '@tallystick/core'
 import { childRunIdOf } from '@tallystick/core'
 import { commandLine } from '../command-context.ts'
+import { shownLedger } from '../ledger-place.ts'
 import { oneLine } from './content-text.ts'
 
 const inputCharactersMax = 400
@@ -11,24 +12,39 @@ export interface Place {
   readonly ledgerPath: string
 }
 
+/** A limit that a run has met, and is suspended at until somebody raises it. */
+export type MetLimit = Pick<EventOf<'limit_reached'>, 'limit' | 'max'>
+
+/** A run that was driven to its rest. */
+export interface RestedRun {
+  readonly result: RunResult
+  readonly metLimit?: MetLimit
+}
+
 /** The commands that look at a run which is done. */
 export function afterwards(runId: RunId, { programName, ledgerPath }: Place): string {
   const lines = [['list'], ['show', runId], ['verify'], ['replay', runId], ['export', '--run', runId]].map(
     ([verb = '', ...words]) => `  ${commandLine(programName, verb, ledgerPath, ...words)}\n`,
   )
-  return `The ledger is ${ledgerPath}. Look at it with:\n${lines.join('')}`
+  return `The ledger is ${shownLedger(ledgerPath)}. Look at it with:\n${lines.join('')}`
 }
 
 /** What a run that is not done waits for, and the commands that carry it on, to paste into a shell. */
-export function continuation(result: RunResult, place: Place): string {
+export function continuation({ result, metLimit }: RestedRun, place: Place): string {
   const { runId, pendingApprovals, deferredCalls } = result
   const resume = `  ${commandLine(place.programName, 'resume', place.ledgerPath, runId)}\n`
   const waiting = [
     ...pendingApprovals.map((approval) => decisionText(approval, result, place)),
     ...deferredCalls.flatMap((call) => settlingText(call, result, place)),
   ]
+  if (waiting.length === 0 && metLimit) waiting.push(raisingText(metLimit, runId, place))
   if (waiting.length === 0) return `The run rests here. This continues it:\n${resume}`
   return `${waiting.join('')}Then this continues it:\n${resume}`
+}
+
+function raisingText({ limit, max }: MetLimit, runId: RunId, { programName, ledgerPath }: Place): string {
+  const raise = commandLine(programName, 'raise', ledgerPath, runId, limit, `${max * 2}`, '--by', 'you')
+  return `The run is suspended at its limit ${limit} of ${max}, until somebody raises it:\n  ${raise}\n`
 }
 
 function decisionText(

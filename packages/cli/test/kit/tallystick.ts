@@ -60,7 +60,7 @@ export function tallystick(...words: readonly string[]): Promise<Ending> {
 
 /** Runs the command in this process, as `main.ts` does. */
 export function tallystickHere(...words: readonly string[]): Promise<Ending> {
-  return runHere(words, {})
+  return runHere(words)
 }
 
 /** Runs the command in this process, where it is this time, in milliseconds since 1970 UTC. */
@@ -68,25 +68,38 @@ export function tallystickAt(time: number, ...words: readonly string[]): Promise
   return runHere(words, { now: () => time })
 }
 
+/** Runs the command in this process, with this on its standard input. */
+export function tallystickFed(stdin: string, ...words: readonly string[]): Promise<Ending> {
+  return runHere(words, { stdin })
+}
+
 /** Runs the command in this process, with stderr a terminal; each thing that is written to it takes a second. */
 export function tallystickOnTerminal(...words: readonly string[]): Promise<Ending> {
   let time = 0
-  return runHere(words, { now: () => (time += 1000) }, true)
+  return runHere(words, { now: () => (time += 1000), terminals: ['stderr'] })
+}
+
+/** Runs the command in this process, where somebody sits at the terminal and types this; Ctrl-D leaves it. */
+export function tallystickAttended(typed: string, ...words: readonly string[]): Promise<Ending> {
+  return runHere(words, { stdin: typed, terminals: ['stdin', 'stdout', 'stderr'] })
+}
+
+interface Surroundings extends Pick<CommandHost, 'now'> {
+  readonly stdin?: string
+  readonly terminals?: readonly ('stdin' | 'stdout' | 'stderr')[]
 }
 
 async function runHere(
   words: readonly string[],
-  own: Pick<CommandHost, 'now'>,
-  isTerminal = false,
+  { stdin = '', terminals = [], ...own }: Surroundings = {},
 ): Promise<Ending> {
-  const [stdout, stderr] = [new PassThrough(), new PassThrough()]
-  const host = {
-    env: {},
-    cwd: () => tmpdir(),
-    stdin: {},
-    stdout,
-    stderr: Object.assign(stderr, { isTTY: isTerminal }),
-  }
+  const on = <Stream>(stream: Stream, name: (typeof terminals)[number]): Stream & { isTTY: boolean } =>
+    Object.assign(stream as Stream & object, { isTTY: terminals.includes(name) })
+  const [stdout, stderr] = [on(new PassThrough(), 'stdout'), on(new PassThrough(), 'stderr')]
+  const typing = new PassThrough()
+  typing.write(stdin.replaceAll('\u0004', ''))
+  if (terminals.length === 0 || stdin.endsWith('\u0004')) typing.end()
+  const host = { env: {}, cwd: () => tmpdir(), stdin: on(typing, 'stdin'), stdout, stderr }
   const code = await runCommandLine(words, { ...host, ...own })
   stdout.end()
   stderr.end()

@@ -1,0 +1,50 @@
+import type { Command } from 'commander'
+import { addVerb, type Done } from './add-verb.ts'
+import type { CommandContext } from './command-context.ts'
+
+/** Adds what finds out whether a ledger is what was written, and whether today's agents still do what is in it. */
+export function addCheckingVerbs(program: Command, context: CommandContext, done: Done): void {
+  addVerb(program, 'verify', 'check the chain and the laws of every run')
+    .option('--checkpoints <file>', 'compare it with these signed checkpoints too')
+    .option('--public-key <file>', 'key of whoever signed them: PEM, or the one-line form of signed notes')
+    .option('--origin <name>', 'whose checkpoints they have to be')
+    .action(
+      async (ledger: string, options: { checkpoints?: string; publicKey?: string; origin?: string }) => {
+        const { verify } = await import('./verbs/verify.ts')
+        done(await verify(context, { ledger, ...options }))
+      },
+    )
+  addVerb(
+    program,
+    'replay',
+    'drive a run again with its recorded streams and results, and report where it differs',
+  )
+    .summary('drive a run again from its record, and report where it differs')
+    .argument('<run>', 'id of the run')
+    .option('--config <file>', 'where the agents are (default: the nearest tallystick.config.ts)')
+    .action(async (ledger: string, run: string, options: { config?: string }) => {
+      const { replay } = await import('./verbs/replay.ts')
+      done(await replay(context, { ledger, run, ...options }))
+    })
+  addVerb(program, 'regression', 'write a run as a test that vitest runs offline against the agents of today')
+    .summary('write a run as a test that vitest runs offline')
+    .argument('<run>', 'id of the run')
+    .requiredOption('--out <file>', 'the test file to write; what the run said goes beside it')
+    .option('--config <file>', 'where the agents are (default: the nearest tallystick.config.ts)')
+    .option('--redact <patterns...>', 'regular expressions of what else is a secret')
+    .action(
+      async (ledger: string, run: string, options: { out: string; config?: string; redact?: string[] }) => {
+        const { regression } = await import('./verbs/regression.ts')
+        done(await regression(context, { ledger, run, ...options }))
+      },
+    )
+  addVerb(program, 'checkpoint', 'sign where every run ends now, so that a rewritten history is found out')
+    .summary('sign where every run ends now')
+    .requiredOption('--out <file>', 'where the checkpoints are kept, behind each other')
+    .requiredOption('--key <file>', 'private Ed25519 key, as PEM')
+    .requiredOption('--origin <name>', 'names the ledger to whoever verifies, such as example.com/agents')
+    .action(async (ledger: string, options: { out: string; key: string; origin: string }) => {
+      const { checkpoint } = await import('./verbs/checkpoint.ts')
+      done(await checkpoint(context, { ledger, ...options }))
+    })
+}

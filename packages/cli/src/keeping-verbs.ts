@@ -1,0 +1,20 @@
+import type { Command } from 'commander'
+import { addVerb, type Done } from './add-verb.ts'
+import type { CommandContext } from './command-context.ts'
+
+/** Adds what moves runs from one ledger to another. */
+export function addKeepingVerbs(program: Command, context: CommandContext, done: Done): void {
+  addVerb(program, 'export', 'print the events, one JSON object a line')
+    .option('--run <run>', 'of this run only')
+    .action(async (ledger: string, options: { run?: string }) => {
+      const { exportLedger } = await import('./verbs/export.ts')
+      done(await exportLedger(context, { ledger, ...options }))
+    })
+  addVerb(program, 'import', 'read what export printed into a ledger, which is made where there is none')
+    .summary('read what export printed into a ledger')
+    .argument('<file>', 'what export printed; - for standard input')
+    .action(async (ledger: string, file: string) => {
+      const { importLedger } = await import('./verbs/import.ts')
+      done(await importLedger(context, { ledger, file }))
+    })
+}

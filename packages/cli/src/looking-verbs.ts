@@ -1,0 +1,33 @@
+import { Option, type Command } from 'commander'
+import { addVerb, type Done } from './add-verb.ts'
+import type { CommandContext } from './command-context.ts'
+import { wholeNumber } from './given-values.ts'
+import type { ListOptions } from './verbs/list.ts'
+import { runStatuses } from './view/run-status.ts'
+
+/** Adds what looks at the runs of a ledger. */
+export function addLookingVerbs(program: Command, context: CommandContext, done: Done): void {
+  addVerb(program, 'list', 'list the runs, the newest first, and under each those that work for it')
+    .summary('list the runs, the newest first')
+    .option('--session <id>', 'those of this session only')
+    .addOption(new Option('--status <status>', 'those that stand so only').choices(runStatuses))
+    .action(async (ledger: string, options: Omit<ListOptions, 'ledger'>) => {
+      const { list } = await import('./verbs/list.ts')
+      done(await list(context, { ledger, ...options }))
+    })
+  addVerb(program, 'show', 'show the state and the transcript of a run')
+    .argument('<run>', 'id of the run')
+    .option('--at <seq>', 'as it was right behind this event', wholeNumber)
+    .action(async (ledger: string, run: string, options: { at?: number }) => {
+      const { show } = await import('./verbs/show.ts')
+      done(await show(context, { ledger, run, ...options }))
+    })
+  addVerb(program, 'explain', 'show which events made up the request of a turn, and what each part is worth')
+    .summary('show where the request of a turn came from, part by part')
+    .argument('<run>', 'id of the run')
+    .argument('<turn>', 'number of the turn', wholeNumber)
+    .action(async (ledger: string, run: string, turn: number) => {
+      const { explainTurn } = await import('./verbs/explain.ts')
+      done(await explainTurn(context, { ledger, run, turn }))
+    })
+}

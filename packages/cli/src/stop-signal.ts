@@ -1,0 +1,41 @@
+import type { CommandContext } from './command-context.ts'
+import { exitCodes } from './exit-code.ts'
+
+const signals = ['SIGINT', 'SIGTERM'] as const
+
+/** What is done when somebody wants a run to stop. */
+export interface StopActions {
+  /** Brings it to rest, so that it can go on later. */
+  readonly drain: () => Promise<unknown>
+  /** Ends it: what Ctrl-C does where this is given. */
+  readonly cancel?: () => Promise<unknown>
+}
+
+/** Whether somebody wants the run to stop; `off` hears no more signals. */
+export interface StopWish {
+  readonly asked: boolean
+  readonly off: () => void
+}
+
+/** The first stop signal brings the run to rest, or ends it; the second ends the process. */
+export function stopOnSignal({ say }: CommandContext, { drain, cancel }: StopActions): StopWish {
+  const stop = {
+    asked: false,
+    off: () => signals.forEach((signal) => process.off(signal, hear)),
+  }
+  const hear = (signal: NodeJS.Signals): void => {
+    if (stop.asked) process.exit(exitCodes.interrupted)
+    stop.asked = true
+    const cancels = signal === 'SIGINT' && cancel !== undefined
+    say(
+      cancels
+        ? '\nCancelling: what was finished is kept. Once more ends this at once.'
+        : '\nStopping: nothing more is started, and what is in flight may end. Once more ends this at once.',
+    )
+    const act = cancels ? cancel : drain
+    // What went wrong is in the run's own result too.
+    act().catch(() => undefined)
+  }
+  signals.forEach((signal) => process.on(signal, hear))
+  return stop
+}

@@ -1,0 +1,42 @@
+import { fileURLToPath } from 'node:url'
+import { defineAgent, textOf, type Agent, type ModelRequest } from '@tallystick/core'
+import { scriptedModel, testTool, type ScriptedReply } from '@tallystick/core/testing'
+
+const untilTold = testTool({
+  name: 'wait',
+  run: () => new Promise<string>((resolve) => process.once('SIGTERM', () => resolve('told'))),
+})
+
+/** The configuration that gives the agents of this file. */
+export const hostConfig: string = fileURLToPath(import.meta.resolve('./host.config.ts'))
+
+/**
+ * Agents that say how much they were told, that never end their answer, that look three times, that wait until their
+ * process is told to end, and that cannot be asked.
+ */
+export function hostAgents(): readonly Agent[] {
+  const usage = { inputTokens: 1_000_000, outputTokens: 500_000 }
+  const named = (name: string, steps: Parameters<typeof scriptedModel>[0]): Agent =>
+    defineAgent({
+      ...{ name, instructions: '', model: scriptedModel(steps, 'host-model') },
+      tools: [testTool({ name: 'look', run: ({ input }) => JSON.stringify(input) }), untilTold],
+      retry: { attemptsMax: 1 },
+    })
+  const looking = ({ messages }: ModelRequest): ScriptedReply => {
+    const seen = messages.filter(({ role }) => role === 'tool').length
+    return seen === 3 ? { text: 'Seen.' } : { toolCalls: [{ name: 'look', input: { place: seen } }] }
+  }
+  return [
+    named(
+      'host',
+      Array.from({ length: 9 }, () => ({ messages }) => {
+        const said = messages.flatMap((message) => (message.role === 'user' ? [textOf(message.parts)] : []))
+        return { text: `Told: ${said.join(' | ')}`, usage }
+      }),
+    ),
+    named('staller', [{ text: 'Let me th', hang: true }]),
+    named('looker', [looking, looking, looking, looking]),
+    named('waiter', [{ text: 'I wait. ', toolCalls: [{ name: 'wait', input: {} }] }]),
+    named('stranger', [{ fail: 'authentication' }]),
+  ]
+}
