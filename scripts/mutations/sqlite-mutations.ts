@@ -31,8 +31,8 @@ const append = {
     'void takes',
   ],
   'a second fact is an error of the database': [
-    'throw isSecond ? secondFact(runId, onceKey) : error',
-    'void isSecond\n    throw error',
+    'throw second === undefined ? error : secondFact(second.runId, second.onceKey)',
+    'void second\n    throw error',
   ],
   'taking over does not raise the epoch': ['epoch: run.epoch + 1', 'epoch: run.epoch'],
 } as const
@@ -114,6 +114,24 @@ const found = {
   'an index that is out of order is believed': ['requireOrder(page, strand, cursor)', 'void requireOrder'],
 } as const
 
+const tail = {
+  'a tail goes on behind whatever stands at the place of its cursor': [
+    'if (after !== undefined && named?.digest !== (begun.hash && digestOf(begun.hash))) throw unknownCursor(after)',
+    'if (after !== undefined && begun.hash === undefined) throw unknownCursor(after)',
+  ],
+  'a tail goes on with the event of its cursor': [
+    'let place: TailPlace = named ?? start',
+    'let place: TailPlace = named ? { ...named, pos: named.pos - 1 } : start',
+  ],
+} as const
+
+const fileTail = {
+  'a tail follows what is appended for ever': [
+    'const toPos = search.places(everyEvent)?.toPos ?? 0',
+    'const toPos = (search.places(everyEvent)?.toPos ?? 0) + 10_000',
+  ],
+} as const
+
 /** Faults of the SQLite store, and of what it shares with the other. */
 export const sqliteMutations: readonly Mutation[] = [
   ...mutationsOf('sqlite/append.ts', append),
@@ -123,4 +141,6 @@ export const sqliteMutations: readonly Mutation[] = [
   ...mutationsOf('checked-event.ts', checks),
   ...mutationsOf('event-search.ts', search),
   ...mutationsOf('find-events.ts', found),
+  ...mutationsOf('tail-events.ts', tail),
+  ...mutationsOf('sqlite/tail.ts', fileTail),
 ]

@@ -12,40 +12,75 @@ export interface JsonObject {
  * Throws a `TypeError` that names the place for what JSON cannot carry: NaN, infinities, functions, bigint.
  */
 export function canonicalJson(value: Json): string {
-  return write(value, '$')
+  try {
+    return write(value)
+  } catch (error) {
+    throw error === uncarried ? new TypeError(faultOf(value, '$')) : error
+  }
 }
 
-function write(value: unknown, path: string): string {
+/** Thrown where JSON cannot carry a value. Its place is looked for only then: it would be made for each value otherwise. */
+const uncarried: unique symbol = Symbol('JSON cannot carry this')
+
+function write(value: unknown): string {
   if (value === null) return 'null'
   if (typeof value === 'string') return JSON.stringify(value)
   if (typeof value === 'boolean') return value ? 'true' : 'false'
-  if (typeof value === 'number') return writeNumber(value, path)
-  if (Array.isArray(value)) return writeArray(value, path)
-  if (typeof value === 'object') return writeObject(value as JsonObject, path)
-  throw new TypeError(`${path} is a ${typeof value}, which JSON cannot carry`)
+  if (typeof value === 'number' && Number.isFinite(value)) return String(value)
+  if (Array.isArray(value)) return writeArray(value)
+  if (typeof value === 'object') return writeObject(value as JsonObject)
+  throw uncarried
 }
 
-function writeNumber(value: number, path: string): string {
-  if (!Number.isFinite(value)) throw new TypeError(`${path} is ${value}, which JSON cannot carry`)
-  return JSON.stringify(value)
-}
-
-function writeArray(items: readonly unknown[], path: string): string {
+function writeArray(items: readonly unknown[]): string {
   let text = '['
   for (let index = 0; index < items.length; index++) {
     if (index > 0) text += ','
-    text += write(items[index], `${path}[${index}]`)
+    text += write(items[index])
   }
   return text + ']'
 }
 
-function writeObject(object: JsonObject, path: string): string {
+function writeObject(object: JsonObject): string {
   let text = '{'
-  for (const key of Object.keys(object).sort()) {
+  for (const key of sortedKeys(object)) {
     const value = object[key]
     if (value === undefined) continue
     if (text.length > 1) text += ','
-    text += JSON.stringify(key) + ':' + write(value, `${path}.${key}`)
+    text += JSON.stringify(key) + ':' + write(value)
   }
   return text + '}'
+}
+
+/** By code units, as comparing strings does. Most objects have few keys, and many have them in order. */
+function sortedKeys(object: JsonObject): readonly string[] {
+  const keys = Object.keys(object)
+  for (let index = 1; index < keys.length; index++) {
+    if ((keys[index - 1] as string) > (keys[index] as string)) return keys.sort()
+  }
+  return keys
+}
+
+/** What JSON cannot carry, and where it stands. */
+function faultOf(value: unknown, path: string): string {
+  if (Array.isArray(value)) {
+    const index = value.findIndex((item) => !isCarried(item))
+    return faultOf(value[index], `${path}[${index}]`)
+  }
+  if (typeof value === 'object' && value !== null) {
+    const fields = value as JsonObject
+    const key =
+      sortedKeys(fields).find((name) => fields[name] !== undefined && !isCarried(fields[name])) ?? ''
+    return faultOf(fields[key], `${path}.${key}`)
+  }
+  return `${path} is ${typeof value === 'number' ? value : `a ${typeof value}`}, which JSON cannot carry`
+}
+
+function isCarried(value: unknown): boolean {
+  try {
+    write(value)
+    return true
+  } catch {
+    return false
+  }
 }

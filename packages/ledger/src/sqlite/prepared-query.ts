@@ -1,4 +1,4 @@
-import type { Database } from 'better-sqlite3'
+import type { Database, Statement } from 'better-sqlite3'
 import type { Compilable } from 'kysely'
 
 /** Stands in a query for a value that each run of it brings along. */
@@ -41,5 +41,44 @@ export function prepareFor<Input extends object>(
       all: (input) => statement.all(...bind(input)),
       iterate: (input) => statement.iterate(...bind(input)),
     }
+  }
+}
+
+/** How many rows go into one statement: as many as there are left, the largest first. */
+const rowsPerStatement = [64, 16, 4, 1] as const
+
+/** Inserts any number of rows into a table with few statements, in their order. */
+export class RowsInsert {
+  readonly #database: Database
+  readonly #statements = new Map<number, Statement<unknown[]>>()
+  readonly #head: string
+  readonly #row: string
+  readonly #width: number
+
+  constructor(database: Database, table: string, columns: readonly string[]) {
+    this.#database = database
+    this.#head = `insert into ${table} (${columns.join(', ')}) values `
+    this.#row = `(${columns.map(() => '?').join(', ')})`
+    this.#width = columns.length
+  }
+
+  /** `values` are those of the first row in the order of the columns, then those of the second, and so on. */
+  run(values: readonly unknown[]): void {
+    let start = 0
+    for (const rows of rowsPerStatement) {
+      const count = rows * this.#width
+      for (; start + count <= values.length; start += count) {
+        this.#statement(rows).run(values.slice(start, start + count))
+      }
+    }
+  }
+
+  #statement(rows: number): Statement<unknown[]> {
+    const known = this.#statements.get(rows)
+    if (known) return known
+    const text = this.#head + Array.from({ length: rows }, () => this.#row).join(', ')
+    const statement = this.#database.prepare<unknown[]>(text)
+    this.#statements.set(rows, statement)
+    return statement
   }
 }
