@@ -20,7 +20,7 @@ export function canonicalJson(value: Json): string {
 }
 
 /** Thrown where JSON cannot carry a value. Its place is looked for only then: it would be made for each value otherwise. */
-const uncarried: unique symbol = Symbol('JSON cannot carry this')
+const uncarried: Error = new TypeError('JSON cannot carry this')
 
 function write(value: unknown): string {
   if (value === null) return 'null'

@@ -50,7 +50,7 @@ const rowsPerStatement = [64, 16, 4, 1] as const
 /** Inserts any number of rows into a table with few statements, in their order. */
 export class RowsInsert {
   readonly #database: Database
-  readonly #statements = new Map<number, Statement<unknown[]>>()
+  readonly #statements = new Map<number, Statement>()
   readonly #head: string
   readonly #row: string
   readonly #width: number
@@ -73,11 +73,11 @@ export class RowsInsert {
     }
   }
 
-  #statement(rows: number): Statement<unknown[]> {
+  #statement(rows: number): Statement {
     const known = this.#statements.get(rows)
     if (known) return known
     const text = this.#head + Array.from({ length: rows }, () => this.#row).join(', ')
-    const statement = this.#database.prepare<unknown[]>(text)
+    const statement = this.#database.prepare(text)
     this.#statements.set(rows, statement)
     return statement
   }
