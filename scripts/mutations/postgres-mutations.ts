@@ -68,10 +68,6 @@ const schema = {
     `.createIndex('run_session')\n      .unique()`,
     `.createIndex('run_session')`,
   ],
-  'events may leave gaps': [
-    'if head.head_seq is distinct from batch.last or',
-    'if false and head.head_seq is distinct from batch.last or',
-  ],
 } as const
 
 const search = {
@@ -92,11 +88,57 @@ const group = {
   ],
 } as const
 
+const tail = {
+  'a tail has no horizon: it goes by what it sees, and misses what is committed late': [
+    "export const horizon = 'pg_snapshot_xmin(pg_current_snapshot())'",
+    "export const horizon = 'pg_snapshot_xmax(pg_current_snapshot())'",
+  ],
+  'a tail follows what is appended for ever': [
+    'and event.xid < $3::xid8',
+    'and event.xid < coalesce(nullif(${horizon}, $3::xid8), $3::xid8)',
+  ],
+  'events that a tail does not reach are known to nobody': [
+    'const heldBack = `exists (select from ${schema}.event where xid >= ${horizon})`',
+    'const heldBack = `false`',
+  ],
+} as const
+
+const beginning = {
+  'a tail yields what a crash of the server may take away': [
+    'if (begun.is_more && !begun.is_durable) await',
+    "if (begun.horizon === '') await",
+  ],
+  'numbers of another server are taken for those of this one': [
+    'if (begun.is_foreign) throw this.#foreign()',
+    'void this.#foreign',
+  ],
+} as const
+
+const follows = {
+  'an event may carry the transaction of another': ['if not batch.is_own or (', 'if ('],
+  'an event may stand in front of the one before it in its run': [
+    '(previous > own and previous < pg_snapshot_xmax(pg_current_snapshot()))',
+    'false',
+  ],
+  'events may leave gaps': [
+    'if head.head_seq is distinct from batch.last or',
+    'if false and head.head_seq is distinct from batch.last or',
+  ],
+} as const
+
+const ledger = {
+  'nobody looks again for events that wait': ['if (begun.isHeldBack) feed.lookSoon()', ''],
+} as const
+
 /** Faults of the Postgres store. */
 export const postgresMutations: readonly Mutation[] = [
   ...mutationsOf('postgres/statements.ts', statements),
   ...mutationsOf('postgres/append.ts', append),
   ...mutationsOf('postgres/migrations/0001-ledger.ts', schema),
+  ...mutationsOf('postgres/migrations/0002-tail.ts', follows),
+  ...mutationsOf('postgres/tail-texts.ts', tail),
+  ...mutationsOf('postgres/tail.ts', beginning),
+  ...mutationsOf('postgres/postgres-ledger.ts', ledger),
   ...mutationsOf('postgres/search-texts.ts', search),
   ...mutationsOf('postgres/group-commit.ts', group),
 ]

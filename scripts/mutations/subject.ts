@@ -29,7 +29,15 @@ export const subjects: readonly Subject[] = [
   {
     name: 'sqlite',
     place: 'packages/ledger',
-    tests: namesOf('sqlite-ledger', 'sqlite-schema', 'durability', 'event-page', 'find', 'verify-tampered'),
+    tests: namesOf(
+      'sqlite-ledger',
+      'sqlite-schema',
+      'durability',
+      'event-page',
+      'find',
+      'verify-tampered',
+      'watch-ledger',
+    ),
     mutations: sqliteMutations,
   },
   {
@@ -37,7 +45,7 @@ export const subjects: readonly Subject[] = [
     place: 'packages/ledger',
     tests: namesOf(
       ...['postgres-ledger', 'postgres-schema', 'postgres-durability', 'postgres-group-commit'],
-      ...['postgres-contention', 'postgres-find'],
+      ...['postgres-contention', 'postgres-find', 'postgres-tail'],
     ),
     mutations: postgresMutations,
   },

@@ -89,6 +89,7 @@ describe.skipIf(!hasPostgres)('on a server that writes its log only when it is a
       ],
       ['a put', () => ledger.put(run, { key: 'k1', command, at: 1 })],
       ['a take-over', async () => (other = await ledger.acquire(otherRun))],
+      ['a tail that yields it', async () => void (await Array.fromAsync(ledger.tail()))],
       ['closing', () => ledger.close()],
     ]
     for (const [what, harden] of hardening) {

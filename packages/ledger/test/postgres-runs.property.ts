@@ -13,9 +13,11 @@ const numRuns = Math.ceil(Number(process.env['TALLYSTICK_RUNS'] ?? 300) / 15)
 
 async function inLedgers(work: (writer: Ledger, reader: Ledger) => Promise<void>): Promise<void> {
   const schema = freshSchema()
-  const ledgers = [false, true].map((readOnly) => postgresLedger({ connectionString, schema, readOnly }))
+  const ledgers: readonly Ledger[] = [false, true].map((readOnly) =>
+    postgresLedger({ connectionString, schema, readOnly }),
+  )
   try {
-    await work(...(ledgers as [Ledger, Ledger]))
+    await work(...(ledgers as readonly [Ledger, Ledger]))
   } finally {
     for (const ledger of ledgers) await ledger.close()
   }

@@ -71,6 +71,8 @@ describe.skipIf(!hasPostgres)('the schema of a ledger in Postgres', () => {
     `insert into event select pos + 100, 'nobody', 1, 1, type, v, turn, null, at, null, body_commit, hash from event where seq = 3`,
     `with moved as (update run set head_seq = 6) insert into event select pos + 100, run_id, 6, 2, type, v, turn, null, at, null, body_commit, hash from event where seq = 3`,
     `with moved as (update run set head_seq = 5) insert into event select pos + 100, run_id, 5, 1, type, v, turn, null, at, null, body_commit, hash from event where seq = 3`,
+    `with moved as (update run set head_seq = 5) insert into event select pos + 100, run_id, 5, 2, type, v, turn, null, at, null, body_commit, hash, '5' from event where seq = 3`,
+    `with moved as (update run set head_seq = 5) insert into event select pos + 100, run_id, 5, 2, type, v, turn, null, at, null, body_commit, hash, '99999999999' from event where seq = 3`,
     `update payload set body = '{}'`,
     `truncate payload`,
     `delete from run`,

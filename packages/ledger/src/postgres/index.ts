@@ -1,2 +1,3 @@
-export { postgresLedger } from './postgres-ledger.ts'
+export { postgresLedger, type PostgresLedger } from './postgres-ledger.ts'
 export type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
+export type { OpenTransaction, TailHorizon } from './tail-horizon.ts'

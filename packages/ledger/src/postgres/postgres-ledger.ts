@@ -7,6 +7,16 @@ import { ChangeFeed } from './change-feed.ts'
 import { postgresAudit } from './postgres-audit.ts'
 import type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
 import { StoreAccess } from './store-access.ts'
+import { tailHorizon, type TailHorizon } from './tail-horizon.ts'
+
+/** A ledger in Postgres, and what can be asked of it beyond the port. */
+export interface PostgresLedger extends Ledger {
+  /**
+   * How far tails over all runs are behind. Worth an alarm: one forgotten transaction, in any database of the server,
+   * keeps them where they are as long as it is open. Nothing else waits for it.
+   */
+  horizon(): Promise<TailHorizon>
+}
 
 /**
  * A ledger in a schema of a Postgres database, made where there is none. Any number of processes may drive runs,
@@ -15,7 +25,7 @@ import { StoreAccess } from './store-access.ts'
  * Throws a `ConfigurationError` where the options cannot work. Every use rejects with `LedgerUnavailableError` where
  * the schema can be no ledger, before anything is written: tables of something else, a ledger of a newer version.
  */
-export function postgresLedger(options: PostgresLedgerOptions): Ledger {
+export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
   const access = new StoreAccess(options)
   const feed = new ChangeFeed(access, options)
   const searched: SearchedStore = {
@@ -31,7 +41,7 @@ export function postgresLedger(options: PostgresLedgerOptions): Ledger {
     },
   }
   let closing: Promise<void> | undefined
-  const ledger: AuditedLedger = {
+  const ledger: PostgresLedger & AuditedLedger = {
     async append(runId, expected, events, appendOptions) {
       const head = await access.write((store) =>
         store.appender.append(runId, expected, events, appendOptions),
@@ -56,6 +66,7 @@ export function postgresLedger(options: PostgresLedgerOptions): Ledger {
     inbox: (runId) => access.read((store) => store.inbox(runId)),
     tail: (after) => tailEvents(tailed, after),
     changes: (runId) => (runId === undefined ? feed.ofAll() : feed.of(runId)),
+    horizon: () => access.read(({ connections }) => tailHorizon(connections, access.place.quotedSchema)),
     close() {
       closing ??= access.close(() => feed.close())
       return closing

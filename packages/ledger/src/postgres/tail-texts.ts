@@ -10,7 +10,8 @@ export interface TailTexts {
   readonly mark: string
 }
 
-const horizon = 'pg_snapshot_xmin(pg_current_snapshot())'
+/** Below it no transaction is under way: what has ended is seen, and nothing comes there any more. */
+export const horizon = 'pg_snapshot_xmin(pg_current_snapshot())'
 
 /**
  * Whether every commit that this statement sees is on the disk. What replays the log of another server sees nothing

@@ -80,8 +80,8 @@ export class PostgresTail {
     return new LedgerUnavailableError(
       `The ledger at ${this.#place.description} came from another server, as by a restored dump: its events name ` +
         'transactions that this server has not reached, so nobody can tell which were committed first, and a tail ' +
-        'would leave events out. Everything else works. Let the owner number them anew, as the README of ' +
-        '@tallystick/ledger says under "A tail over all runs", and begin the tail without a cursor.',
+        'would leave events out. Everything else works. Let the owner number them anew, as src/postgres/README.md of ' +
+        '@tallystick/ledger says under "The order of a tail", and begin the tail without a cursor.',
     )
   }
 }

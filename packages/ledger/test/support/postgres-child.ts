@@ -3,6 +3,7 @@
 import { createInterface } from 'node:readline'
 import { LedgerConflictError, type Fact, type Head, type RunId } from '@tallystick/core'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { watchLedger } from '@tallystick/ledger'
 import { postgresLedger } from '@tallystick/ledger/postgres'
 
 const [task = '', connectionString = '', schema = '', argument = ''] = process.argv.slice(2)
@@ -80,6 +81,11 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
         head = await takeOver()
       }
     }
+  },
+  /** Says what it sees of all runs behind a cursor, for ever. */
+  async follow() {
+    const seen = watchLedger(ledger, argument === '' ? undefined : argument)
+    await seen.forEach(({ cursor, event: { runId, seq } }) => say({ cursor, runId, seq }))
   },
   /** Appends, listens, and goes without closing. */
   async leave() {

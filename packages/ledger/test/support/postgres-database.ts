@@ -1,5 +1,4 @@
-import type { Ledger } from '@tallystick/core'
-import { postgresLedger, type PostgresLedgerOptions } from '@tallystick/ledger/postgres'
+import { postgresLedger, type PostgresLedger, type PostgresLedgerOptions } from '@tallystick/ledger/postgres'
 import { Client, type QueryResultRow } from 'pg'
 import { inject, onTestFinished } from 'vitest'
 
@@ -19,7 +18,7 @@ export function freshSchema(): string {
 }
 
 /** A ledger that is closed when the test ends. */
-export function openLedger(schema: string, options: Partial<PostgresLedgerOptions> = {}): Ledger {
+export function openLedger(schema: string, options: Partial<PostgresLedgerOptions> = {}): PostgresLedger {
   const ledger = postgresLedger({ connectionString, schema, ...options })
   onTestFinished(() => ledger.close().catch(() => undefined))
   return ledger

@@ -1,0 +1,218 @@
+import { LedgerUnavailableError, type Ledger, type RunId, type TailedEvent } from '@tallystick/core'
+import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { watchLedger } from '@tallystick/ledger'
+import { firstValueFrom, take, toArray } from 'rxjs'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { tailTexts } from '../src/postgres/tail-texts.ts'
+import {
+  connectionString,
+  freshSchema,
+  hasPostgres,
+  openLedger,
+  rowsOf,
+  withClient,
+} from './support/postgres-database.ts'
+import { tamperIn } from './support/postgres-recorded.ts'
+import { openTransaction } from './support/postgres-transaction.ts'
+
+const [first, second, third] = [1, 2, 3].map(sampleRunId) as [RunId, RunId, RunId]
+const never = 0x7fffffff
+
+async function start(ledger: Ledger, runId: RunId): Promise<void> {
+  const events = stamped(runId, [everyFact(runId).run_started])
+  await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'barrier' })
+}
+
+/** The runs of what is left of a tail, once there are so many events: other tests may have transactions open too. */
+async function runsBehind(
+  ledger: Ledger,
+  after: TailedEvent | undefined,
+  count: number,
+): Promise<readonly RunId[]> {
+  const tailed = await firstValueFrom(watchLedger(ledger, after?.cursor).pipe(take(count), toArray()))
+  return tailed.map(({ event }) => event.runId)
+}
+
+// Only a platform without Postgres leaves them out, and the run says so.
+describe.skipIf(!hasPostgres)('a tail in Postgres', () => {
+  it('yields nothing that a transaction under way may still stand in front of, so that nothing is missed', async () => {
+    const schema = freshSchema()
+    const ledger = openLedger(schema)
+    await start(ledger, third)
+    await runsBehind(ledger, undefined, 1)
+    const held = await openTransaction(schema)
+    await held.start(schema, first, [everyFact(first).run_started])
+    await start(ledger, second)
+    // The second stands, with the greater pos and xid. Whoever saw it now would go on behind it, and miss the first.
+    const seen = await Array.fromAsync(ledger.tail())
+    expect(await Array.fromAsync(ledger.read(second))).toHaveLength(1)
+    expect(seen.map(({ event }) => event.runId)).toEqual([third])
+    await held.commit()
+    expect(await runsBehind(ledger, seen.at(-1), 2)).toEqual([first, second])
+  })
+
+  it('goes by transactions, not by pos, where they come in another order', async () => {
+    const schema = freshSchema()
+    const ledger = openLedger(schema)
+    await ledger.head(first)
+    const held = await openTransaction(schema)
+    await held.write()
+    await start(ledger, second)
+    await held.start(schema, first, [everyFact(first).run_started])
+    expect(await Array.fromAsync(ledger.tail())).toEqual([])
+    await held.commit()
+    expect(await runsBehind(ledger, undefined, 2)).toEqual([first, second])
+    const stored = await rowsOf<{ run_id: string }>(`select run_id from ${schema}.event order by pos`)
+    expect(stored.map(({ run_id }) => run_id)).toEqual([second, first])
+  })
+
+  it('has the events of a run in order of seq, since the database refuses one of an earlier transaction', async () => {
+    const schema = freshSchema()
+    const ledger = openLedger(schema)
+    await start(ledger, first)
+    const held = await openTransaction(schema)
+    await held.write()
+    const next = stamped(first, [everyFact(first).usage_updated], { afterSeq: 1 })
+    await ledger.append(first, { expectedSeq: 1, epoch: 1 }, next, { durability: 'barrier' })
+    const late = held.send(`with moved as (update ${schema}.run set head_seq = 3)
+      insert into ${schema}.event (pos, run_id, seq, epoch, type, v, turn, at, body_commit, hash)
+      select pos + 100, run_id, 3, 1, type, v, turn, at, body_commit, hash from ${schema}.event where seq = 2`)
+    await expect(late).rejects.toThrow(/carries its own transaction, behind that of the event before it/)
+  })
+
+  it('goes on by itself when the transaction that it waited for is undone, of which nobody tells', async () => {
+    const schema = freshSchema()
+    const ledger = openLedger(schema, { pollIntervalMs: never })
+    await ledger.head(first)
+    const held = await openTransaction(schema)
+    await held.write()
+    const seen: RunId[] = []
+    const hints = watchLedger(ledger).subscribe(({ event }) => seen.push(event.runId))
+    onTestFinished(() => hints.unsubscribe())
+    await start(ledger, second)
+    await vi.waitUntil(async () => (await ledger.horizon()).waitingEvents === 1, { timeout: 60_000 })
+    expect(seen).toEqual([])
+    await held.rollback()
+    await vi.waitUntil(() => seen.length > 0, { timeout: 60_000 })
+    expect(seen).toEqual([second])
+  })
+
+  it('says how many events wait, and for which transaction', async () => {
+    const schema = freshSchema()
+    const ledger = openLedger(schema)
+    await start(ledger, first)
+    const held = await openTransaction(schema)
+    await held.write()
+    await start(ledger, second)
+    await start(ledger, third)
+    // Other tests have transactions open too, but none for long.
+    const isOurs = async (): Promise<boolean> => (await ledger.horizon()).oldest?.pid === held.pid
+    await vi.waitUntil(isOurs, { timeout: 60_000 })
+    const { waitingEvents, oldest } = await ledger.horizon()
+    expect({ waitingEvents, oldest }).toEqual({
+      waitingEvents: 2,
+      oldest: {
+        pid: held.pid,
+        database: 'postgres',
+        applicationName: schema,
+        state: 'idle in transaction',
+        ageMs: expect.any(Number) as number,
+      },
+    })
+    expect(oldest?.ageMs).toBeGreaterThan(0)
+    expect((await ledger.horizon()).oldest?.ageMs).toBeGreaterThan(oldest?.ageMs ?? 0)
+    await held.commit()
+    await vi.waitUntil(async () => (await ledger.horizon()).waitingEvents === 0, { timeout: 60_000 })
+  })
+
+  it('is refused where a dump of another server was restored, and works when its owner has numbered the events anew', async () => {
+    const schema = freshSchema()
+    const ledger = openLedger(schema)
+    await start(ledger, first)
+    const [before] = await firstValueFrom(watchLedger(ledger).pipe(take(1), toArray()))
+    await tamperIn(
+      schema,
+      async (client) => void (await client.query(`update event set xid = '99999999999'`)),
+    )
+    const refused = Array.fromAsync(ledger.tail())
+    await expect(refused).rejects.toThrow(LedgerUnavailableError)
+    await expect(refused).rejects.toThrow(/came from another server.*number them anew/)
+    // Everything else works: what is appended stands behind, although its transaction is the lower one.
+    const next = stamped(first, [everyFact(first).cancel_requested], { afterSeq: 1 })
+    await ledger.append(first, { expectedSeq: 1, epoch: 1 }, next, { durability: 'barrier' })
+    await withClient(async (client) => {
+      await client.query(`begin;
+        alter table ${schema}.event disable trigger event_stays;
+        update ${schema}.event set xid = '3';
+        alter table ${schema}.event enable always trigger event_stays;
+        commit`)
+    })
+    await start(ledger, second)
+    expect(await runsBehind(ledger, undefined, 3)).toEqual([first, first, second])
+    await expect(Array.fromAsync(ledger.tail(before?.cursor))).rejects.toThrow(
+      /names no event of this ledger/,
+    )
+  })
+
+  it('finds its events by their index, however the plan is made', async () => {
+    const schema = freshSchema()
+    const ledger = openLedger(schema)
+    for (let ordinal = 1; ordinal <= 20; ordinal++) {
+      const runId = sampleRunId(ordinal)
+      const facts = Array.from({ length: 99 }, () => everyFact(runId).usage_updated)
+      const events = stamped(runId, [everyFact(runId).run_started, ...facts])
+      await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
+    }
+    const { begin, page, mark } = tailTexts(schema)
+    await withClient(async (client) => {
+      await client.query(`analyze ${schema}.event; analyze ${schema}.payload; analyze ${schema}.inbox`)
+      await client.query('set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off')
+      const planOf = async (text: string, values: readonly unknown[]): Promise<string> => {
+        const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain ${text}`, [...values])
+        return rows.map((row) => row['QUERY PLAN']).join('\n')
+      }
+      for (const mode of ['force_custom_plan', 'force_generic_plan']) {
+        await client.query(`set plan_cache_mode = ${mode}`)
+        const plans = {
+          begin: await planOf(begin, ['800', 5]),
+          mark: await planOf(mark, []),
+          page: await planOf(page, ['800', 5, '99999']),
+        }
+        for (const plan of Object.values(plans)) {
+          expect(plan).toMatch(/event_tail/)
+          expect(plan).not.toMatch(/Seq Scan/)
+        }
+        // Bodies are joined to what a page holds, never to all that comes behind.
+        expect(plans.page.indexOf('payload_pkey')).toBeGreaterThan(plans.page.indexOf('Limit'))
+      }
+    })
+  })
+
+  it('is read by a role that may only read, which is not told since when it waits', async () => {
+    const schema = freshSchema()
+    const ledger = openLedger(schema)
+    const reader = `tail_reader_${process.pid}`
+    await start(ledger, first)
+    await withClient(async (client) => {
+      await client.query(`create role ${reader} login password 'secret'`)
+      await client.query(`grant usage on schema ${schema} to ${reader}`)
+      await client.query(`grant select on all tables in schema ${schema} to ${reader}`)
+    })
+    const url = new URL(connectionString)
+    url.username = reader
+    url.password = 'secret'
+    const lazy = stamped(first, [everyFact(first).cancel_requested], { afterSeq: 1 })
+    await ledger.append(first, { expectedSeq: 1, epoch: 1 }, lazy, { durability: 'lazy' })
+    const other = openLedger(schema, { connectionString: url.href, readOnly: true })
+    expect(await runsBehind(other, undefined, 2)).toEqual([first, first])
+    const held = await openTransaction(schema)
+    await held.write()
+    await start(ledger, second)
+    await vi.waitUntil(async () => (await ledger.horizon()).oldest?.pid === held.pid, { timeout: 60_000 })
+    expect(await other.horizon()).toEqual({
+      waitingEvents: 1,
+      oldest: { pid: held.pid, database: 'postgres', applicationName: schema },
+    })
+    await held.rollback()
+  })
+})
