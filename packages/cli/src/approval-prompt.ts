@@ -8,10 +8,10 @@ const inputCharactersMax = 400
 
 /** Asks the person at the terminal about a call that waits. Whoever leaves (Ctrl-C, Ctrl-D) decides later. */
 export async function askForApproval(
-  { asking }: CommandContext,
+  { stdin, questions }: CommandContext,
   { name, input, reason }: PendingApproval,
 ): Promise<ApprovalChoice> {
-  const terminal = createInterface(asking)
+  const terminal = createInterface({ input: stdin, output: questions })
   terminal.once('SIGINT', () => terminal.close())
   // Lines are kept until they are asked for, so that whoever types ahead is heard.
   const lines = terminal[Symbol.asyncIterator]()

@@ -15,9 +15,10 @@ export interface CommandContext {
   readonly json: boolean
   readonly environment: NodeJS.ProcessEnv
   readonly workingDirectory: string
+  readonly stdin: NodeJS.ReadableStream
   /** Whether a person can be asked: on stderr, answering on stdin. */
   readonly interactive: boolean
-  readonly asking: { readonly input: NodeJS.ReadableStream; readonly output: NodeJS.WritableStream }
+  readonly questions: NodeJS.WritableStream
   /** Colours of stdout. */
   readonly paint: Paint
   /** Where a run is shown while it goes on: stdout, or stderr where stdout is for JSON. */
@@ -56,8 +57,9 @@ export function processContext(json: boolean, host: CommandHost = process): Comm
     json,
     environment: env,
     workingDirectory: host.cwd(),
+    stdin,
     interactive: stdin.isTTY === true && stderr.isTTY === true && !json,
-    asking: { input: stdin, output: stderr },
+    questions: stderr,
     paint: paintFor(stdout, env),
     view: viewOn(json ? stderr : stdout),
     aside: viewOn(stderr),

@@ -19,7 +19,7 @@ export function importLedger(
   context: CommandContext,
   { ledger: ledgerPath, file }: ImportOptions,
 ): Promise<ExitCode> {
-  const { json, print, say } = context
+  const { json, print, say, stdin } = context
   if (file !== '-' && statSync(file, { throwIfNoEntry: false })?.isDirectory() !== false) {
     throw new CommandError(
       'not_found',
@@ -27,7 +27,7 @@ export function importLedger(
     )
   }
   return withLedger(ledgerPath, 'make', async (ledger) => {
-    const chunks = file === '-' ? process.stdin : createReadStream(file)
+    const chunks = bytesOf(file === '-' ? stdin : createReadStream(file))
     const report = await importEvents(ledger, linesOf(chunks), {
       async onRun(run) {
         const { runId, events, present } = run
@@ -41,6 +41,11 @@ export function importLedger(
     await print(json ? `${JSON.stringify(report)}\n` : summaryText(report))
     return exitCodes.ok
   })
+}
+
+/** A stream that somebody has set an encoding of gives texts. */
+async function* bytesOf(chunks: AsyncIterable<string | Uint8Array>): AsyncGenerator<Uint8Array> {
+  for await (const chunk of chunks) yield typeof chunk === 'string' ? Buffer.from(chunk) : chunk
 }
 
 function presentText(present: number): string {

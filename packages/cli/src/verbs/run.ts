@@ -85,8 +85,8 @@ async function startRun(
   return interrupted ? exitCodes.interrupted : endingCode(result)
 }
 
-async function inputOf({ asking }: CommandContext, given: string | undefined): Promise<string> {
-  const input = given === '-' ? (await textFrom(asking.input)).trimEnd() : given
+async function inputOf({ stdin }: CommandContext, given: string | undefined): Promise<string> {
+  const input = given === '-' ? (await textFrom(stdin)).trimEnd() : given
   if (input !== undefined && input.trim() !== '') return input
   const what = given === '-' ? 'Standard input is empty' : 'There is no text'
   throw new CommandError(

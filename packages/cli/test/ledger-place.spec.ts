@@ -1,0 +1,53 @@
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { isPostgres, ledgerSource, postgresPlace, shownLedger } from '../src/ledger-place.ts'
+
+describe('a connection string', () => {
+  it.each([
+    ['postgres://ada:sesame@db.example:5432/app', 'postgres://ada@db.example:5432/app'],
+    ['postgresql://ada:ses%40me@db/app?sslmode=require', 'postgresql://ada@db/app?sslmode=require'],
+    ['postgres://ada@db/app?password=sesame&schema=x', 'postgres://ada@db/app?schema=x'],
+    ['postgres:///app?host=/run/postgres&sslpassword=sesame', 'postgres:///app?host=%2Frun%2Fpostgres'],
+    ['postgres://db/app', 'postgres://db/app'],
+    ['postgres://ada:sesame@:none/app', 'postgres://…'],
+    ['runs.db', 'runs.db'],
+  ])('%s is shown as %s', (ledger, shown) => {
+    expect(shownLedger(ledger)).toBe(shown)
+    expect(ledgerSource(ledger, '/home')).toBe(ledger === 'runs.db' ? '/home/runs.db' : shown)
+  })
+
+  it('is one where it begins so, and a file elsewhere', () => {
+    expect(['postgres://db/app', 'postgresql://db', 'POSTGRES://db'].map(isPostgres)).toEqual([
+      true,
+      true,
+      true,
+    ])
+    expect(['postgres.db', './postgres:/runs', 'runs.db'].map(isPostgres)).toEqual([false, false, false])
+  })
+
+  it('says which schema and whether a pooler stands between, and leaves the rest to the driver', () => {
+    expect(postgresPlace('postgres://db/app?schema=agents&sslmode=require&pooled=true')).toEqual({
+      ...{ connectionString: 'postgres://db/app?sslmode=require', schema: 'agents', pooled: true },
+    })
+    expect(postgresPlace('postgres://db/app?sslmode=require')).toEqual({
+      connectionString: 'postgres://db/app?sslmode=require',
+    })
+    expect(() => postgresPlace('postgres://ada:sesame@db/app?pooled=1')).toThrow(
+      /^The parameter pooled (?!.*sesame)/,
+    )
+  })
+
+  it('is a 2 that says what to install where pg is not', () => {
+    const [hook, main] = ['test/kit/without-pg.ts', 'src/main.ts'].map((file) =>
+      join(import.meta.dirname, '..', file),
+    )
+    const words = ['--import', hook!, main!, 'list', 'postgres://ada:sesame@db/app']
+    const { status, stdout, stderr } = spawnSync(process.execPath, words, { encoding: 'utf8' })
+    expect({ status, stdout, stderr }).toEqual({
+      ...{ status: 2, stdout: '' },
+      stderr:
+        'error: A ledger in Postgres needs the package pg, which is not installed here. Install it beside @tallystick/cli: npm install pg\n',
+    })
+  })
+})
