@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { isPostgres, ledgerSource, postgresPlace, shownLedger } from '../src/ledger-place.ts'
@@ -14,7 +15,7 @@ describe('a connection string', () => {
     ['runs.db', 'runs.db'],
   ])('%s is shown as %s', (ledger, shown) => {
     expect(shownLedger(ledger)).toBe(shown)
-    expect(ledgerSource(ledger, '/home')).toBe(ledger === 'runs.db' ? '/home/runs.db' : shown)
+    expect(ledgerSource(ledger, tmpdir())).toBe(ledger === 'runs.db' ? join(tmpdir(), ledger) : shown)
   })
 
   it('is one where it begins so, and a file elsewhere', () => {

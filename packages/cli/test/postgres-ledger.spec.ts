@@ -21,6 +21,7 @@ async function discreetly(...words: readonly string[]): Promise<Ending> {
   return ending
 }
 
+// Not every machine has a server; the test run says why.
 describe.skipIf(url === '')('a ledger in Postgres', { timeout: 60_000 }, () => {
   it('is taken by every verb, and its password is printed by none', async () => {
     const ledger = freshLedger()
