@@ -3,6 +3,7 @@ import { addVerb, type Done } from './add-verb.ts'
 import type { CommandContext } from './command-context.ts'
 import { wholeNumber } from './given-values.ts'
 import type { ListOptions } from './verbs/list.ts'
+import type { ShowOptions } from './verbs/show.ts'
 import { runStatuses } from './view/run-status.ts'
 
 /** Adds what looks at the runs of a ledger. */
@@ -18,7 +19,11 @@ export function addLookingVerbs(program: Command, context: CommandContext, done:
   addVerb(program, 'show', 'show the state and the transcript of a run')
     .argument('<run>', 'id of the run')
     .option('--at <seq>', 'as it was right behind this event', wholeNumber)
-    .action(async (ledger: string, run: string, options: { at?: number }) => {
+    .option(
+      '--request',
+      'the request that the model was sent or would be sent there, whole, not the transcript',
+    )
+    .action(async (ledger: string, run: string, options: Omit<ShowOptions, 'ledger' | 'run'>) => {
       const { show } = await import('./verbs/show.ts')
       done(await show(context, { ledger, run, ...options }))
     })

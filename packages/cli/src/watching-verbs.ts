@@ -1,17 +1,25 @@
 import type { Command } from 'commander'
 import { addVerb, type Done } from './add-verb.ts'
 import type { CommandContext } from './command-context.ts'
+import { CommandError, type ExitCode } from './exit-code.ts'
 import { positiveNumber, wholeNumber } from './given-values.ts'
+
+/** The options of `tail`. */
+interface TailWords {
+  readonly from?: number
+  readonly untilRest?: boolean
+  readonly after?: string
+}
 
 /** Adds what looks at runs over time, and beside each other. */
 export function addWatchingVerbs(program: Command, context: CommandContext, done: Done): void {
-  addVerb(program, 'tail', 'follow a run live, whichever process drives it')
-    .argument('<run>', 'id of the run')
-    .option('--from <seq>', 'from this event on (default: from the first)', wholeNumber)
-    .option('--until-rest', 'end where the run is suspended, too')
-    .action(async (ledger: string, run: string, options: { from?: number; untilRest?: boolean }) => {
-      const { tail } = await import('./verbs/tail.ts')
-      done(await tail(context, { ledger, run, ...options }))
+  addVerb(program, 'tail', 'follow a run live, or all of them, whichever process drives them')
+    .argument('[run]', 'id of the run (default: every run)')
+    .option('--from <seq>', 'of a run: from this event on (default: from the first)', wholeNumber)
+    .option('--until-rest', 'of a run: end where it is suspended, too')
+    .option('--after <cursor>', 'of every run: behind this cursor, as --json prints it')
+    .action(async (ledger: string, run: string | undefined, options: TailWords) => {
+      done(await tailGiven(context, ledger, run, options))
     })
   addVerb(program, 'diff', 'show where two runs part, such as a run and its fork, side by side')
     .summary('show where two runs part, side by side')
@@ -28,4 +36,25 @@ export function addWatchingVerbs(program: Command, context: CommandContext, done
       const { stats } = await import('./verbs/stats.ts')
       done(await stats(context, { ledger, ...options }))
     })
+}
+
+/** Follows a run, or all of them where none is named. */
+async function tailGiven(
+  context: CommandContext,
+  ledger: string,
+  run: string | undefined,
+  { after, ...ofRun }: TailWords,
+): Promise<ExitCode> {
+  if (run === undefined && Object.keys(ofRun).length > 0) {
+    throw new CommandError('usage', '--from and --until-rest belong to one run. Name it, or leave them out.')
+  }
+  if (run !== undefined && after !== undefined) {
+    throw new CommandError('usage', '--after belongs to every run. Leave the run out, or give --from SEQ for it.')
+  }
+  if (run === undefined) {
+    const { tailAll } = await import('./verbs/tail-all.ts')
+    return tailAll(context, { ledger, ...(after !== undefined && { after }) })
+  }
+  const { tail } = await import('./verbs/tail.ts')
+  return tail(context, { ledger, run, ...ofRun })
 }

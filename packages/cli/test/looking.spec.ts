@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readFile, readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { RunResult } from '@tallystick/core'
+import type { RunResult, RuntimeEvent } from '@tallystick/core'
 import Database from 'better-sqlite3'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Shop } from './kit/shop.ts'
@@ -92,6 +92,31 @@ describe.concurrent('a ledger with two runs that wait', { timeout: 30_000 }, () 
       tally: { requests: 0, results: 0, open: [] },
       messages: [{ role: 'user', parts: [{ type: 'text', text: 'Buy tea.' }] }],
     })
+  })
+
+  it('shows the very request of an event, and says whether it was in flight there', async () => {
+    const { stdout: exported } = await tallystick('export', shop.ledgerPath, '--run', older.runId)
+    const calls = (exported.trimEnd().split('\n').map(json) as RuntimeEvent[]).flatMap((event) =>
+      event.type === 'model_call_started' ? [event] : [],
+    )
+    const [, { seq, requestDigest } = { seq: 0, requestDigest: '' }] = calls
+    const show = ['show', shop.ledgerPath, older.runId, '--at']
+    const sent = await tallystick(...show, `${seq}`, '--request')
+    expect(sent.stdout).toContain('status   in flight: the model call of turn 2\n')
+    const [, body = ''] = sent.stdout.split(`\nIn flight to scripted scripted-1, digest ${requestDigest}:\n`)
+    const roles = [{ role: 'user' }, { role: 'assistant' }, { role: 'tool', results: [{ name: 'look' }] }]
+    expect(json(body)).toMatchObject({
+      instructions: 'Buy tea.',
+      messages: roles,
+      toolChoice: { type: 'auto' },
+    })
+    const asData = await tallystick(...show, `${seq}`, '--json')
+    expect(json(asData.stdout)).toMatchObject({ request: { requestDigest, request: json(body) as object } })
+    const before = await tallystick(...show, `${seq - 1}`, '--request')
+    const [, due = ''] = before.stdout.split(
+      /\nNo model call is in flight here\. One to scripted scripted-1 .*:\n/,
+    )
+    expect(json(due)).toEqual(json(body))
   })
 
   it('finds a run by the end of its id, and asks for more where several fit', async () => {

@@ -99,6 +99,76 @@ describe.concurrent('tail', { timeout: 60_000 }, () => {
   })
 })
 
+describe.concurrent('tail without a run', { timeout: 60_000 }, () => {
+  interface Line {
+    readonly cursor: string
+    readonly event: RuntimeEvent
+  }
+  const placeOf = ({ event: { runId, seq } }: Line): string => `${runId} ${seq}`
+
+  /** Waits until the command has printed so many lines, and ends it by Ctrl-C. */
+  async function lines(count: number, ...words: readonly string[]): Promise<readonly Line[]> {
+    const tail = startTallystick('tail', ...words, '--json')
+    await tail.prints((text) => text.split('\n').length > count)
+    tail.kill('SIGINT')
+    const { code, stdout, stderr } = await tail.ending
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    return objects(stdout) as Line[]
+  }
+
+  it('prints the events of every run with their cursors, those that are there and those that come', async () => {
+    await using shop = await openShop()
+    const [one, other] = [await shop.start(), await shop.start()]
+    const standing = one.seq + other.seq
+    const tail = startTallystick('tail', shop.ledgerPath, '--json')
+    await tail.prints((text) => text.split('\n').length > standing)
+    await approve(shop, one.runId, callOf(one))
+    await tail.prints((text) => text.includes('run_finished'))
+    tail.kill('SIGINT')
+    const all = objects((await tail.ending).stdout) as Line[]
+    const ofOne = all.filter(({ event }) => event.runId === one.runId).map(({ event }) => event.seq)
+    expect(ofOne).toEqual(ofOne.map((_, index) => index + 1))
+    expect(all.filter(({ event }) => event.runId === other.runId)).toHaveLength(other.seq)
+    expect(all.at(-1)?.event).toMatchObject({ runId: one.runId, type: 'run_finished' })
+    // What comes behind a cursor is the rest, each once.
+    const behind = await lines(all.length - 5, shop.ledgerPath, '--after', all[4]?.cursor ?? '')
+    expect(behind.map(placeOf)).toEqual(all.slice(5).map(placeOf))
+  })
+
+  it('shows a person which run goes on where', async () => {
+    await using shop = await openShop()
+    const [one, other] = [await shop.start(), await shop.start()]
+    const tail = startTallystick('tail', shop.ledgerPath)
+    await tail.prints((text) => text.includes(callOf(other)))
+    await approve(shop, one.runId, callOf(one))
+    await tail.prints((text) => text.includes('done:'))
+    tail.kill('SIGINT')
+    const { stdout, code } = await tail.ending
+    expect(code).toBe(0)
+    const headers = [...stdout.matchAll(/^── (\S+)$/gm)].map(([, runId]) => runId)
+    expect(headers).toEqual([one.runId, other.runId, one.runId])
+    expect(stdout.slice(stdout.lastIndexOf('──'))).toContain('was approved by ann')
+  })
+
+  it('is a 2 for a cursor of another ledger, and for options that belong to one run or to every run', async () => {
+    await using shop = await openShop()
+    await using elsewhere = await openShop()
+    const { runId } = await shop.start()
+    await elsewhere.start()
+    const [first] = await lines(1, elsewhere.ledgerPath)
+    const wrong = [
+      [['--after', first?.cursor ?? ''], 'names no event of this ledger'],
+      [['--from', '3'], 'belong to one run'],
+      [['--until-rest'], 'belong to one run'],
+      [[runId, '--after', 'x'], 'belongs to every run'],
+    ] as const
+    for (const [words, why] of wrong) {
+      const { code, stderr } = await tallystickHere('tail', shop.ledgerPath, ...words)
+      expect({ code, isSaid: stderr.includes(why) }).toEqual({ code: 2, isSaid: true })
+    }
+  })
+})
+
 describe('stats', { timeout: 60_000 }, () => {
   const usage = { inputTokens: 1_000_000, outputTokens: 100_000 }
   const agentOf = (name: string, steps: Parameters<typeof scriptedModel>[0]): Agent =>

@@ -1,5 +1,6 @@
 import type { InboxEntry, Ledger, Message, RunId } from '@tallystick/core'
 import { transcript } from '@tallystick/core'
+import { rebuiltRequest } from '@tallystick/ledger'
 import type { CommandContext } from '../command-context.ts'
 import { commandLine } from '../command-context.ts'
 import type { ExitCode } from '../exit-code.ts'
@@ -22,6 +23,8 @@ export interface ShowOptions {
   readonly run: string
   /** The `seq` that the run is shown at. */
   readonly at?: number
+  /** Shows the model's request there, in the place of the transcript. */
+  readonly request?: boolean
 }
 
 /** A run at one of its events. */
@@ -41,10 +44,10 @@ interface Worker extends RunStatus {
   readonly agent: string
 }
 
-/** `show`: the state of a run and what its model was shown, now or right behind an event. */
+/** `show`: the state of a run and what its model was shown or sent, now or right behind an event. */
 export function show(
   context: CommandContext,
-  { ledger: ledgerPath, run, at }: ShowOptions,
+  { ledger: ledgerPath, run, at, request = false }: ShowOptions,
 ): Promise<ExitCode> {
   const { programName, paint } = context
   const isOpen = isOpenSomewhere(ledgerPath)
@@ -64,11 +67,15 @@ export function show(
     // What other runs wait for is known of now only.
     const waits = isNow ? await waitsOf(ledger, state) : ownWaits(state)
     const shown: Shown = {
-      ...{ ...reading, seqMax, waits, standing: runStatus(state, { waits, isOpen }) },
+      // At an earlier event it went on, whatever became of it since.
+      ...{ ...reading, seqMax, waits, standing: runStatus(state, { waits, isOpen: isOpen || !isNow }) },
       workers: await workersOf(ledger, reading.children, isOpen),
       inbox: isNow ? await ledger.inbox(runId) : [],
     }
-    await context.print(context.json ? `${JSON.stringify(asData(shown))}\n` : asText(shown, paint))
+    const below = request ? requestText : transcriptOf
+    await context.print(
+      context.json ? `${JSON.stringify(asData(shown))}\n` : `${factsText(shown)}\n${below(shown, paint)}`,
+    )
     return exitCodes.ok
   })
 }
@@ -100,7 +107,7 @@ function asData(shown: Shown): object {
     ...{ startedAt: timeText(state.startedAt), lastEventAt: timeText(state.at), limits, cancel, metLimit },
     ...{ turns, toolCalls, children, usage, costUsd, tally },
     ...{ pendingApprovals: waits.approvals, deferredCalls: waits.deferred, openCalls: openCallsOf(state) },
-    ...{ workers, inbox, messages: recordedMessages(shown) },
+    ...{ workers, inbox, messages: recordedMessages(shown), request: rebuiltRequest(state) },
   }
 }
 
@@ -114,7 +121,22 @@ function recordedMessages({ state }: Shown): readonly Message[] {
   })
 }
 
-function asText(shown: Shown, paint: Paint): string {
+function transcriptOf({ state }: Shown, paint: Paint): string {
+  return transcriptText(transcript(state), { paint, open: openCallsOf(state) })
+}
+
+/** The very request, as JSON, under a line that says whether it was sent. */
+function requestText({ state }: Shown, paint: Paint): string {
+  const { model, request, requestDigest } = rebuiltRequest(state)
+  const which = `${model.provider} ${model.modelId}`
+  const head =
+    requestDigest === undefined
+      ? `No model call is in flight here. One to ${which} would carry this, unless the agent's prepareTurn says otherwise:`
+      : `In flight to ${which}, digest ${requestDigest}:`
+  return `${paint('bold', head)}\n${JSON.stringify(request, undefined, 2)}\n`
+}
+
+function factsText(shown: Shown): string {
   const { state, tally, agents, seqMax, waits, standing, workers, inbox } = shown
   const { parent } = state
   const origin = parent?.relation === 'session' ? relationText(parent) : ''
@@ -139,8 +161,7 @@ function asText(shown: Shown, paint: Paint): string {
     ...workers.map(({ runId, agent, ...stands }) => ['worker', `${runId} ${agent}, ${statusText(stands)}`]),
     ...inbox.map(({ command }) => ['inbox', `${commandText(command)}, for whoever drives the run next`]),
   ]
-  const view = { paint, open: openCallsOf(state) }
-  return `${table(rows)}\n${transcriptText(transcript(state), view)}`
+  return table(rows)
 }
 
 function usedText({ state }: Shown): string {

@@ -1,13 +1,4 @@
-import {
-  concatMap,
-  fromEvent,
-  lastValueFrom,
-  merge,
-  ReplaySubject,
-  takeUntil,
-  takeWhile,
-  type Observable,
-} from 'rxjs'
+import { concatMap, takeUntil, takeWhile, type Observable } from 'rxjs'
 import type { Ledger, RunState, RuntimeEvent } from '@tallystick/core'
 import { evolve, isSuspended } from '@tallystick/core'
 import { watch } from '@tallystick/ledger'
@@ -15,12 +6,13 @@ import type { CommandContext } from '../command-context.ts'
 import type { ExitCode } from '../exit-code.ts'
 import { exitCodes } from '../exit-code.ts'
 import { findRun } from '../find-run.ts'
+import { ended, heardAll, untilStopped } from '../live.ts'
 import { withLedger } from '../open-ledger.ts'
 import { waitsOf } from '../waits.ts'
 import { runPrinter } from '../view/run-printer.ts'
 import { runStatus, statusText } from '../view/run-status.ts'
 
-/** What `tail` was given. */
+/** What `tail` of a run was given. */
 export interface TailOptions {
   readonly ledger: string
   readonly run: string
@@ -30,22 +22,14 @@ export interface TailOptions {
   readonly untilRest?: boolean
 }
 
-/** The longest that a timer waits, in milliseconds. */
-const longMs = 2 ** 31 - 1
-
 /**
- * `tail`: shows the events of a run that are there, and then those that come, whichever process drives it, until the run
+ * `tail` of a run: shows the events that are there, and then those that come, whichever process drives it, until the run
  * is done or Ctrl-C. With `--json` an event a line.
  */
-export async function tail(context: CommandContext, options: TailOptions): Promise<ExitCode> {
-  // From the first moment on: who ends this must not leave the ledger open.
-  const stop$ = new ReplaySubject<unknown>(1)
-  const signals = merge(fromEvent(process, 'SIGINT'), fromEvent(process, 'SIGTERM')).subscribe(stop$)
-  try {
-    return await withLedger(options.ledger, 'read', (ledger) => tailOf(context, ledger, options, stop$))
-  } finally {
-    signals.unsubscribe()
-  }
+export function tail(context: CommandContext, options: TailOptions): Promise<ExitCode> {
+  return untilStopped((stop$) =>
+    withLedger(options.ledger, 'read', (ledger) => tailOf(context, ledger, options, stop$)),
+  )
 }
 
 async function tailOf(
@@ -58,32 +42,19 @@ async function tailOf(
   const runId = await findRun(ledger, run, { programName: context.programName, ledgerPath })
   const hear = hearer(context, ledger, options)
   const goesOn = (stands: Stands): boolean => stands === 'going on' || (stands === 'suspended' && !untilRest)
-  let stopped = false
-  const stopping = stop$.subscribe(() => (stopped = true))
   let seen = 0
   let stands: Stands = 'going on'
-  // What is there is read no faster than it is printed; only what comes is pushed.
-  for await (const event of ledger.read(runId)) {
-    if (stopped) break
+  const hearStanding = async (event: RuntimeEvent): Promise<void> => {
     stands = await hear(event)
     seen = event.seq
   }
-  stopping.unsubscribe()
-  if (goesOn(stands)) {
+  // Only what comes is pushed.
+  const isWanted = await heardAll(ledger.read(runId), hearStanding, stop$)
+  if (isWanted && goesOn(stands)) {
     const live$ = watch(ledger, runId, seen + 1)
     await ended(live$.pipe(concatMap(hear), takeWhile(goesOn), takeUntil(stop$)))
   }
   return exitCodes.ok
-}
-
-/** Waits for what looking for changes keeps no process alive for by itself. */
-async function ended(live$: Observable<Stands>): Promise<void> {
-  const awake = setInterval(() => {}, longMs)
-  try {
-    await lastValueFrom(live$, { defaultValue: undefined })
-  } finally {
-    clearInterval(awake)
-  }
 }
 
 /** Where a run stands behind an event, as far as that is the last one. */

@@ -1,12 +1,18 @@
-import type { EventOf, EventType } from '@tallystick/core'
+import type { EventOf, EventType, RuntimeEvent } from '@tallystick/core'
 import { childRunIdOf } from '@tallystick/core'
 import { contentText, oneLine } from './content-text.ts'
 import { relationText } from './origin-text.ts'
 import { runEnding } from './run-ending.ts'
 import type { Screen } from './screen.ts'
 
+/** Shows a person what there is to see of an event. */
+export function printEvent(event: RuntimeEvent, screen: Screen): void {
+  const print = printed[event.type] as (event: RuntimeEvent, screen: Screen) => void
+  print(event, screen)
+}
+
 /** What a person sees of an event of each type; of some, nothing. */
-export const printed: { readonly [T in EventType]: (event: EventOf<T>, screen: Screen) => void } = {
+const printed: { readonly [T in EventType]: (event: EventOf<T>, screen: Screen) => void } = {
   run_started: (event, { line, paint }) => {
     const { sessionId, sessionPlace = 1 } = event
     const session = sessionId === undefined ? '' : `, run ${sessionPlace} of session ${sessionId}`

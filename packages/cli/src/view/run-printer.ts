@@ -1,7 +1,7 @@
 import type { RuntimeEvent } from '@tallystick/core'
-import { printed } from './event-lines.ts'
+import { printEvent } from './event-lines.ts'
 import type { Paint } from './paint.ts'
-import { screenOn, type Screen } from './screen.ts'
+import { screenOn } from './screen.ts'
 
 /** Where a run is printed, and how. */
 export interface RunPrinterOptions {
@@ -18,5 +18,5 @@ export interface RunPrinterOptions {
  */
 export function runPrinter({ write, paint, cutAt = 400 }: RunPrinterOptions): (event: RuntimeEvent) => void {
   const screen = screenOn(write, { paint, cutAt })
-  return (event) => (printed[event.type] as (event: RuntimeEvent, screen: Screen) => void)(event, screen)
+  return (event) => printEvent(event, screen)
 }

@@ -18,6 +18,8 @@ export interface Ending {
 export interface AtWork {
   /** Resolves when it has said this on stderr. */
   says(part: string): Promise<void>
+  /** Resolves when what it has printed on stdout is like this. */
+  prints(isLikeThis: (stdout: string) => boolean): Promise<void>
   /** Sends its process a signal. */
   kill(signal: NodeJS.Signals): void
   readonly ending: Promise<Ending>
@@ -35,14 +37,22 @@ export function startTallystick(...words: readonly string[]): AtWork {
     child.once('error', reject)
     child.once('close', resolve)
   })
-  let said = ''
+  let [said, printed] = ['', '']
   child.stderr.on('data', (chunk: Buffer) => (said += chunk.toString()))
+  child.stdout.on('data', (chunk: Buffer) => (printed += chunk.toString()))
   return {
     says: (part) =>
       new Promise((resolve, reject) => {
         const look = (): void => void (said.includes(part) && resolve())
         child.stderr.on('data', look)
         child.once('close', () => reject(new Error(`it never said ${part}, but ${said}`)))
+        look()
+      }),
+    prints: (isLikeThis) =>
+      new Promise((resolve, reject) => {
+        const look = (): void => void (isLikeThis(printed) && resolve())
+        child.stdout.on('data', look)
+        child.once('close', () => reject(new Error(`it printed ${printed}, and said ${said}`)))
         look()
       }),
     kill: (signal) => void child.kill(signal),

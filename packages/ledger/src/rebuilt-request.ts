@@ -1,0 +1,53 @@
+import {
+  currentModel,
+  modelRequest,
+  nextAction,
+  present,
+  transcript,
+  type EventOf,
+  type ModelRef,
+  type ModelRequest,
+  type RunState,
+} from '@tallystick/core'
+
+/** What a model was sent, or would be sent, in a state of a run. */
+export interface RebuiltRequest {
+  readonly model: ModelRef
+  readonly request: ModelRequest
+  /**
+   * Of the call that is in flight in this state: the digest that its `model_call_started` recorded, which this request
+   * has. Absent where none is: then it is what a call would carry here, as far as a ledger can tell. What an agent's
+   * `prepareTurn` would change is its code's to say, and calls without a result have stand-ins.
+   */
+  readonly requestDigest?: string
+}
+
+/** The model request of a state, whatever the state: with `foldTo`, that of any event of a run. Pure, without any call. */
+export function rebuiltRequest(state: RunState): RebuiltRequest {
+  if (state.phase === 'streaming') {
+    const { model, requestDigest } = state.attempt
+    return { model, requestDigest, request: modelRequest(state) }
+  }
+  const { instructions, tools, parallelToolCalls, output } = state.definition
+  const { model, toolChoice, maxOutputTokens } = callToCome(state)
+  return {
+    model,
+    request: {
+      ...{ instructions, messages: transcript(state), tools, toolChoice, parallelToolCalls },
+      ...present({ maxOutputTokens, outputSchema: output?.schema }),
+    },
+  }
+}
+
+type CallOptions = Pick<EventOf<'model_call_started'>, 'model' | 'toolChoice' | 'maxOutputTokens'>
+
+/** How the next call is made, where one is due; otherwise how one is made that nothing stands in the way of. */
+function callToCome(state: RunState): CallOptions {
+  // Whoever takes over is in the code only.
+  const isHandedOver = state.phase === 'injecting' && state.handoff !== undefined
+  const next = isHandedOver ? undefined : nextAction(state, state.at)
+  const due = next?.kind === 'call_model' ? next.facts : []
+  for (const fact of due) if (fact.type === 'model_call_started') return fact
+  const { maxOutputTokens } = state.definition
+  return { model: currentModel(state), toolChoice: { type: 'auto' }, ...present({ maxOutputTokens }) }
+}
