@@ -1,4 +1,6 @@
 import { LedgerDamagedError, type RunId, type RuntimeEvent, type ToolCallId } from '@tallystick/core'
+import type { Opening } from './content/opened-event.ts'
+import type { StoredRemoval } from './removal/removal.ts'
 import type { StoredEvent } from './stored-event.ts'
 
 /** The columns of an event and its payload, under the names that they have in every store of this package. */
@@ -18,6 +20,9 @@ export interface EventRow {
   /** Null, as `body` is, where the payload is gone. */
   readonly salt: Uint8Array | null
   readonly body: Uint8Array | null
+  /** No columns: what was found beside the row that it needs to be read. */
+  readonly removal?: StoredRemoval
+  readonly opening?: Opening
 }
 
 /** The event that a row holds. Types are as the row says: a row that was changed by hand may hold anything. */
@@ -36,6 +41,8 @@ export function storedEvent(row: EventRow): StoredEvent {
     bodyCommit: row.body_commit,
     hash: row.hash,
     ...(row.salt !== null && row.body !== null && { payload: { salt: row.salt, body: row.body } }),
+    ...(row.removal && { removal: row.removal }),
+    ...(row.opening && { opening: row.opening }),
   }
 }
 

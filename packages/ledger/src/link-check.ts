@@ -22,42 +22,40 @@ export const genesis: Link = { seq: 0, pos: 0, epoch: 1, hash: genesisHash }
  */
 export function linkFault(previous: Link, stored: StoredEvent): Fault | undefined {
   if (stored.seq !== previous.seq + 1) return fault('seq', previous.seq + 1, stored.seq)
-  if (stored.payload === undefined) return fault('payload', 'a payload', 'none')
-  const { salt, body } = stored.payload
+  const { payload, removal } = stored
+  if (payload === undefined && removal === undefined) return fault('payload', 'a payload', 'none')
   return (
-    typeFault(stored, stored.payload) ??
-    digestFault('payload', commitmentOf(salt, body), stored.bodyCommit) ??
+    typeFault(stored) ??
+    (payload && digestFault('payload', commitmentOf(payload.salt, payload.body), stored.bodyCommit)) ??
     digestFault('hash', linkHash(previous.hash, stored, stored.bodyCommit), stored.hash) ??
     orderFault(previous, stored)
   )
 }
 
 const integers = ['pos', 'epoch', 'turn', 'v', 'at'] as const
+const texts = ['runId', 'type', 'toolCallId', 'onceKey'] as const
 
 /** Damaged bytes may be read as another type than their column has, even in tables that refuse to store one. */
-function typeFault(
-  stored: StoredEvent,
-  { salt, body }: NonNullable<StoredEvent['payload']>,
-): Fault | undefined {
+function typeFault(stored: StoredEvent): Fault | undefined {
   for (const name of integers) {
     if (!Number.isSafeInteger(stored[name])) return fault(name, 'a whole number', `a ${typeof stored[name]}`)
   }
-  const bytes: Readonly<Record<string, unknown>> = {
-    body_commit: stored.bodyCommit,
-    hash: stored.hash,
-    salt,
-    body,
-  }
-  for (const [name, value] of Object.entries(bytes)) {
-    if (!(value instanceof Uint8Array)) return fault(name, 'bytes', `a ${typeof value}`)
-  }
-  for (const name of ['runId', 'type', 'toolCallId', 'onceKey'] as const) {
+  const bytesFault =
+    notBytes('body_commit', stored.bodyCommit) ??
+    notBytes('hash', stored.hash) ??
+    (stored.payload && (notBytes('salt', stored.payload.salt) ?? notBytes('body', stored.payload.body)))
+  if (bytesFault) return bytesFault
+  for (const name of texts) {
     const value: unknown = stored[name]
     const mayMiss = name === 'toolCallId' || name === 'onceKey'
     if (typeof value === 'string' || (mayMiss && value === undefined)) continue
     return fault(name, 'a text', `a ${typeof value}`)
   }
   return undefined
+}
+
+function notBytes(what: string, value: unknown): Fault | undefined {
+  return value instanceof Uint8Array ? undefined : fault(what, 'bytes', `a ${typeof value}`)
 }
 
 function orderFault(previous: Link, stored: StoredEvent): Fault | undefined {

@@ -1,4 +1,6 @@
 import { storableText, type EventEnvelope, type RuntimeEvent } from '@tallystick/core'
+import type { Opening } from './content/opened-event.ts'
+import type { StoredRemoval } from './removal/removal.ts'
 
 /** What stands on every event beside its body: what the chain of hashes covers in the clear. */
 export type Envelope = Omit<EventEnvelope, 'removed'> & { readonly type: RuntimeEvent['type'] }
@@ -15,6 +17,10 @@ export interface StoredEvent extends Envelope {
   readonly hash: Uint8Array
   /** Absent where the payload is gone from the store. */
   readonly payload?: { readonly salt: Uint8Array; readonly body: Uint8Array }
+  /** Present where the payload was taken away on record. */
+  readonly removal?: StoredRemoval
+  /** What the body needs to be read, where it is not plain. */
+  readonly opening?: Opening
 }
 
 /** What an envelope has, or may have. */

@@ -8,6 +8,7 @@ import { migrate } from '../src/sqlite/migrate.ts'
 import { SqliteStore } from '../src/sqlite/sqlite-store.ts'
 import type { LedgerTables } from '../src/sqlite/tables.ts'
 import { withRaw } from './support/raw-database.ts'
+import { schemaVersion } from '../src/sqlite/migrate.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
 const [normal, full] = [1, 2]
@@ -120,7 +121,7 @@ describe('bringing a file to the newest schema', () => {
     while (!opened.inTransaction) await Promise.resolve()
     expect(() => other.exec('begin immediate')).toThrow(/locked/)
     await migration
-    expect(other.pragma('user_version', { simple: true })).toBe(1)
+    expect(other.pragma('user_version', { simple: true })).toBe(schemaVersion)
   })
 })
 

@@ -4,7 +4,7 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
 import type { EventRange } from '../src/checked-event.ts'
 import type { EventRow } from '../src/event-row.ts'
-import { eventPage, eventRange } from '../src/sqlite/event-page.ts'
+import { eventPage, eventRows } from '../src/sqlite/event-page.ts'
 import type { ReadQueries } from '../src/sqlite/queries.ts'
 import { soundRow } from '../src/sqlite/run-row.ts'
 import { SqliteStore } from '../src/sqlite/sqlite-store.ts'
@@ -53,7 +53,7 @@ describe('a page of events', () => {
 
   it('is followed by the next, without a gap and without a repetition', () => {
     const { reads } = readsOf(Array.from({ length: 700 }, (_, index) => rowOf(index + 1)))
-    expect([...eventRange(reads, { ...range, fromSeq: 3 })].map(({ seq }) => seq)).toEqual(
+    expect([...eventRows(reads, { ...range, fromSeq: 3 })].map(({ seq }) => seq)).toEqual(
       Array.from({ length: 698 }, (_, index) => index + 3),
     )
   })

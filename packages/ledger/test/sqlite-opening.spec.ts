@@ -8,6 +8,7 @@ import { describe, expect, it } from 'vitest'
 import { networkTypeName } from '../src/sqlite/network-file-system.ts'
 import { refusalOf } from './support/refusal.ts'
 import { filesBeside, withRaw } from './support/raw-database.ts'
+import { schemaVersion } from '../src/sqlite/migrate.ts'
 import { temporaryFile, temporaryFolder } from './support/temporary-folder.ts'
 
 const run = sampleRunId(1)
@@ -74,7 +75,7 @@ describe('opening to write', () => {
     withRaw(path, (database) => {
       expect(database.pragma('application_id', { simple: true })).toBe(0x544c534b)
       expect(Buffer.from('TLSK').readUInt32BE()).toBe(0x544c534b)
-      expect(database.pragma('user_version', { simple: true })).toBe(1)
+      expect(database.pragma('user_version', { simple: true })).toBe(schemaVersion)
     })
   })
 
@@ -119,6 +120,7 @@ describe('opening to write', () => {
     for (const ledger of ledgers) await ledger.close()
     expect(withRaw(path, (database) => database.prepare('select name from schema_migration').all())).toEqual([
       { name: '0001-ledger' },
+      { name: '0004-removals' },
     ])
   })
 

@@ -24,12 +24,12 @@ async function ledgerFile(): Promise<string> {
 }
 
 describe('the schema of a ledger file', () => {
-  it('is the one that was released: a change needs a migration of its own', async () => {
+  it('is the one on record: a change needs a migration of its own', async () => {
     const path = await ledgerFile()
     const query = `select sql from sqlite_schema where sql is not null and name <> 'sqlite_sequence' order by type desc, name`
     const statements = withRaw(path, (database) => database.prepare<[], { sql: string }>(query).all())
     const schema = `${statements.map(({ sql }) => sql).join(';\n')};\n`
-    expect(schema).toBe(readFileSync(join(import.meta.dirname, 'golden', 'schema-0001.sql'), 'utf8'))
+    expect(schema).toBe(readFileSync(join(import.meta.dirname, 'golden', 'schema.sql'), 'utf8'))
   })
 
   // What nobody may do, not even with an SQL shell.
@@ -41,6 +41,10 @@ describe('the schema of a ledger file', () => {
     `insert into event select pos + 10, run_id, seq + 4, epoch, type, v, turn, null, at, null, body_commit, hash from event where seq = 3`,
     `insert into event select pos + 10, run_id, 0, epoch, type, v, turn, null, at, null, body_commit, hash from event where seq = 3`,
     `update payload set body = x'7b7d' where pos = 2`,
+    `delete from payload where pos = 2`,
+    `insert into removal values (2, '${run}', 2, 2, 'redacted', 1, 'me', null, '{}', null, x'00')`,
+    `insert into removal values (1, 'other', 1, 9, 'redacted', 1, 'me', null, '{}', null, x'00'); delete from payload where pos = 2`,
+    `insert into removal values (1, '${run}', 1, 9, 'expired', 1, 'me', null, '{}', null, x'00'); delete from event`,
     `insert or replace into payload values (2, x'00', x'7b7d')`,
     `delete from run`,
     `update run set head_seq = 3`,
@@ -83,10 +87,21 @@ describe('the schema of a ledger file', () => {
     })
   })
 
-  it('allows a payload to be removed, and nothing else', async () => {
+  it('lets a payload go when its removal is on record, and a run that was dropped; neither comes back', async () => {
     const path = await ledgerFile()
     withRaw(path, (database) => {
+      const removal = (pos: number, range: string, kind: string): string =>
+        `insert into removal values (${pos}, '${run}', ${range}, '${kind}', 1, 'me', null, null, null, x'00')`
+      database.exec(removal(1, '2, 2', 'redacted'))
+      expect(() => database.exec('delete from payload where pos = 1')).toThrow(/removal is on record/)
       expect(database.prepare('delete from payload where pos = 2').run().changes).toBe(1)
+      expect(() => database.exec('delete from event')).toThrow(/never removed/)
+      expect(() => database.exec(`update removal set "by" = 'you'`)).toThrow(/never changed/)
+      expect(() => database.exec('delete from removal')).toThrow(/never removed/)
+      database.exec(removal(2, '1, 4', 'dropped'))
+      database.exec('create temp table kept as select * from run')
+      for (const table of ['payload', 'inbox', 'event', 'run']) database.exec(`delete from ${table}`)
+      expect(() => database.exec('insert into run select * from kept')).toThrow(/does not come back/)
     })
   })
 

@@ -8,7 +8,8 @@ import { openedEvent, withOpenings } from '../src/content/opened-event.ts'
 import { Sealer } from '../src/content/sealed-bytes.ts'
 import { storedBody, type StoredBody } from '../src/content/stored-body.ts'
 import { maskedBody } from '../src/removal/masked-body.ts'
-import { envelopeOf, type StoredEvent } from '../src/stored-event.ts'
+import { storedEvent, type EventRow } from '../src/event-row.ts'
+import { envelopeOf } from '../src/stored-event.ts'
 
 const runId = sampleRunId(1)
 const subject = { id: 'k1', bytes: randomBytes(32) }
@@ -35,9 +36,13 @@ const progress = anyJson.map((data): RuntimeEvent => {
   return event as RuntimeEvent
 })
 
-function stored(event: RuntimeEvent, { bytes }: StoredBody): StoredEvent {
+function rowOf(event: RuntimeEvent, { bytes }: StoredBody): EventRow {
+  const { runId, toolCallId = null, seq, epoch, type, v, turn, at } = event
   const none = new Uint8Array(32)
-  return { ...envelopeOf(event), pos: 1, bodyCommit: none, hash: none, payload: { salt: none, body: bytes } }
+  return {
+    ...{ pos: 1, run_id: runId, seq, epoch, type, v, turn, tool_call_id: toolCallId, at, once_key: null },
+    ...{ body_commit: none, hash: none, salt: none, body: bytes },
+  }
 }
 
 async function opened(
@@ -45,7 +50,7 @@ async function opened(
   body: StoredBody,
   keys?: ReadonlyMap<string, Uint8Array>,
 ): Promise<RuntimeEvent> {
-  const [ready] = await withOpenings([stored(event, body)], {
+  const [ready] = await withOpenings([rowOf(event, body)], {
     keyring: keys && {
       key: (id) => Promise.resolve(keys.get(id)),
       keyOf: () => Promise.reject(new Error('not asked')),
@@ -61,7 +66,7 @@ async function opened(
       ),
     removals: () => Promise.resolve([]),
   })
-  return openedEvent(ready as StoredEvent)
+  return openedEvent(storedEvent(ready as EventRow))
 }
 
 describe('what an event says, as bytes of a store', () => {

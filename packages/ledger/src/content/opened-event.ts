@@ -1,5 +1,6 @@
 import { LedgerDamagedError, type RuntimeEvent } from '@tallystick/core'
 import type { StoredRemoval } from '../removal/removal.ts'
+import { storedEvent, type EventRow } from '../event-row.ts'
 import { envelopeOf, eventOf, type StoredEvent } from '../stored-event.ts'
 import type { Keyring } from './keyring.ts'
 import { Sealer } from './sealed-bytes.ts'
@@ -23,37 +24,35 @@ export interface OpeningSource {
   removals(runId: string, fromSeq: number, toSeq: number): Promise<readonly StoredRemoval[]>
 }
 
-/** Events of one run or of several, each with what it needs to be read. Where none needs anything, nothing is asked. */
-export async function withOpenings(
-  page: readonly StoredEvent[],
+/** Rows of events, each with what it needs to be read. Where none needs anything, nothing is asked. */
+export async function withOpenings<Row extends EventRow>(
+  rows: readonly Row[],
   source: OpeningSource,
-): Promise<readonly StoredEvent[]> {
-  if (page.every(({ payload }) => payload !== undefined && isPlain(payload.body))) return page
-  const removals = await removalsOf(page, source)
-  const sealers = await sealersOf(page, source.keyring)
-  const digests = page.flatMap((stored) => digestsOf(stored, sealers))
+): Promise<readonly Row[]> {
+  if (rows.every(({ body }) => body !== null && isPlain(body))) return rows
+  const removals = await removalsOf(rows, source)
+  const sealers = await sealersOf(rows, source.keyring)
+  const digests = rows.flatMap((row) => digestsOf(row, sealers))
   const contents = digests.length > 0 ? await source.contents([...new Set(digests)]) : new Map()
   const opening: Opening = { sealers, contents, hasKeys: source.keyring !== undefined }
-  return page.map((stored) => {
-    if (stored.payload === undefined) {
-      const removal = removals.find((each) => covers(each, stored))
-      return removal ? { ...stored, removal } : stored
-    }
-    return isPlain(stored.payload.body) ? stored : { ...stored, opening }
+  return rows.map((row) => {
+    if (row.body !== null) return isPlain(row.body) ? row : { ...row, opening }
+    const removal = removals.find((each) => covers(each, row))
+    return removal ? { ...row, removal } : row
   })
 }
 
-function covers(removal: StoredRemoval, { runId, seq }: StoredEvent): boolean {
-  return removal.runId === runId && removal.fromSeq <= seq && seq <= removal.toSeq
+function covers(removal: StoredRemoval, { run_id, seq }: EventRow): boolean {
+  return removal.runId === run_id && removal.fromSeq <= seq && seq <= removal.toSeq
 }
 
 async function removalsOf(
-  page: readonly StoredEvent[],
+  rows: readonly EventRow[],
   source: OpeningSource,
 ): Promise<readonly StoredRemoval[]> {
-  const gone = page.filter(({ payload }) => payload === undefined)
+  const gone = rows.filter(({ body }) => body === null)
   const found: StoredRemoval[] = []
-  for (const [runId, events] of Map.groupBy(gone, (stored) => stored.runId)) {
+  for (const [runId, events] of Map.groupBy(gone, ({ run_id }) => run_id)) {
     const seqs = events.map(({ seq }) => seq)
     found.push(...(await source.removals(runId, Math.min(...seqs), Math.max(...seqs))))
   }
@@ -61,14 +60,14 @@ async function removalsOf(
 }
 
 async function sealersOf(
-  page: readonly StoredEvent[],
+  rows: readonly EventRow[],
   keyring: Keyring | undefined,
 ): Promise<ReadonlyMap<string, Sealer>> {
   const sealers = new Map<string, Sealer>()
   if (keyring === undefined) return sealers
-  for (const id of new Set(page.map(({ payload }) => payload && keyIdIn(payload.body)))) {
-    const bytes = id === undefined ? undefined : await keyring.key(id)
-    if (id !== undefined && bytes) sealers.set(id, new Sealer({ id, bytes }))
+  for (const id of new Set(rows.map(({ body }) => body && keyIdIn(body)))) {
+    const bytes = id == null ? undefined : await keyring.key(id)
+    if (id != null && bytes) sealers.set(id, new Sealer({ id, bytes }))
   }
   return sealers
 }
@@ -82,13 +81,11 @@ function keyIdIn(body: Uint8Array): string | undefined {
   }
 }
 
-function digestsOf(
-  { payload, ...envelope }: StoredEvent,
-  sealers: ReadonlyMap<string, Sealer>,
-): readonly string[] {
-  if (payload === undefined || isPlain(payload.body)) return []
+function digestsOf(row: EventRow, sealers: ReadonlyMap<string, Sealer>): readonly string[] {
+  const { body } = row
+  if (body === null || isPlain(body)) return []
   try {
-    const opened = openedBody(envelope, payload.body, sealers.get(keyIdOf(payload.body) ?? ''))
+    const opened = openedBody(storedEvent(row), body, sealers.get(keyIdOf(body) ?? ''))
     return 'text' in opened ? referredDigests(opened.text) : []
   } catch {
     return []

@@ -15,13 +15,16 @@ import {
 } from '@tallystick/core'
 import type { Selectable } from 'kysely'
 import { genesisHash, sealOf, type RunCell } from '../chain.ts'
+import { storedEvent } from '../event-row.ts'
 import { isStoredAs, linkEvents, type LinkedEvent } from '../linked-event.ts'
 import { sessionOf } from '../run-record.ts'
-import { bodyBytes } from '../stored-event.ts'
+import type { Sealer } from '../content/sealed-bytes.ts'
+import { storedBody, type StoredBody } from '../content/stored-body.ts'
 import type { Committer } from './committer.ts'
-import { eventRange } from './event-page.ts'
+import { eventRows } from './event-page.ts'
 import type { MovedHead, ReadQueries, WriteQueries } from './queries.ts'
 import { cellOf, runRow } from './run-row.ts'
+import type { SqliteRemovals } from './removals.ts'
 import { sqliteCode } from './sqlite-failure.ts'
 import type { RunTable } from '../tables.ts'
 
@@ -30,6 +33,7 @@ export interface AppendStore {
   readonly committer: Committer
   readonly writes: WriteQueries
   readonly reads: ReadQueries
+  readonly removals: SqliteRemovals
 }
 
 /** Events to append, with their bodies as bytes. */
@@ -37,20 +41,24 @@ interface Batch {
   readonly runId: RunId
   readonly expected: ExpectedHead
   readonly events: readonly RuntimeEvent[]
-  readonly bodies: readonly Uint8Array[]
+  readonly bodies: readonly StoredBody[]
 }
 
+/** How an append is to be kept, and what seals it. */
+export type SealedOptions = AppendOptions & { readonly sealer?: Sealer | undefined }
+
 /** The append of the port, in one transaction. */
-export function append(store: AppendStore, batch: Omit<Batch, 'bodies'>, options: AppendOptions): Head {
+export function append(store: AppendStore, batch: Omit<Batch, 'bodies'>, options: SealedOptions): Head {
   const { runId, expected, events } = batch
   requireWellFormed(runId, expected, events)
-  const bodies = events.map(bodyBytes)
+  const bodies = events.map((event) => storedBody(event, options.sealer))
   return store.committer.transact(options.durability, () =>
     appendWithin(store, { ...batch, bodies }, options),
   )
 }
 
-function appendWithin(store: AppendStore, batch: Batch, { durability, takes = [] }: AppendOptions): Head {
+function appendWithin(store: AppendStore, batch: Batch, options: SealedOptions): Head {
+  const { durability, takes = [], sealer } = options
   const { runId, expected, events } = batch
   const run = runRow(store.reads, runId)
   const head = run ? { seq: run.head_seq, epoch: run.epoch } : emptyHead
@@ -65,8 +73,12 @@ function appendWithin(store: AppendStore, batch: Batch, { durability, takes = []
   requireHead(runId, head, expected)
   const place = run === undefined ? sessionPlaceOf(events) : undefined
   if (place && isTaken(store.reads, place)) throw placeTaken(runId, place)
-  if (events.length > 0) writeEvents(store.writes, batch, run)
-  for (const key of takes) store.writes.take.run({ runId, key, takenSeq: after.seq })
+  if (events.length > 0) writeEvents(store, batch, run)
+  for (const key of takes) {
+    store.writes.take.run({ runId, key, takenSeq: after.seq })
+    // What a command says stands in the events from now on; of a run that can be erased, nowhere else.
+    if (sealer) store.removals.blank(runId, key)
+  }
   return after
 }
 
@@ -84,22 +96,26 @@ function standsAlready(
   const range = { runId, fromSeq: expected.expectedSeq + 1, toSeq: expected.expectedSeq + events.length }
   if (events.length === 0 || head.seq < range.toSeq) return false
   let index = 0
-  for (const stored of eventRange(reads, range)) {
+  for (const row of eventRows(reads, range)) {
     const [event, body] = [events[index], bodies[index]]
-    if (!event || !body || !isStoredAs(stored, event, body)) return false
+    if (!event || !body || !isStoredAs(storedEvent(row), event, body.bytes)) return false
     index++
   }
   return index === events.length
 }
 
 function writeEvents(
-  writes: WriteQueries,
+  { writes, removals }: AppendStore,
   { runId, expected, events, bodies }: Batch,
   run: Selectable<RunTable> | undefined,
 ): void {
-  const linked = linkEvents(run?.head_hash ?? genesisHash, events, bodies)
+  const bytes = bodies.map((body) => body.bytes)
+  const linked = linkEvents(run?.head_hash ?? genesisHash, events, bytes)
   const firstPos = 1 + (writes.lastPlace.get({})?.seq ?? 0)
   insertEvents(writes, linked, firstPos)
+  for (const [index, { contents }] of bodies.entries()) {
+    if (contents.length > 0) removals.keepContents(firstPos + index, contents)
+  }
   const cell = {
     ...{ runId, pos: run?.pos ?? firstPos, epoch: expected.epoch },
     headSeq: expected.expectedSeq + events.length,

@@ -130,6 +130,8 @@ export interface SessionPage {
 export interface ReadQueries {
   readonly run: PreparedQuery<OfRun, Selectable<RunTable>>
   readonly events: PreparedQuery<EventRange, EventRow>
+  /** The first event of a run that still has its payload. */
+  readonly firstPayload: PreparedQuery<OfRun, EventRow>
   /** Up to `limit` runs that were made before the one whose first event stands at `beforePos`. */
   readonly runs: PreparedQuery<{ readonly beforePos: number; readonly limit: number }, Selectable<RunTable>>
   readonly sessionRuns: PreparedQuery<SessionPage, Selectable<RunTable>>
@@ -174,6 +176,15 @@ export function readQueries(database: Database, tables: Kysely<LedgerTables>): R
         .where('seq', '>=', parameter('fromSeq'))
         .where('seq', '<=', parameter('toSeq'))
         .orderBy('seq'),
+    ),
+    firstPayload: prepareFor<OfRun>(database)((parameter) =>
+      tables
+        .selectFrom('event')
+        .innerJoin('payload', 'payload.pos', 'event.pos')
+        .select(eventColumns)
+        .where('run_id', '=', parameter('runId'))
+        .orderBy('seq')
+        .limit(1),
     ),
     runs: prepareFor<{ beforePos: number; limit: number }>(database)((parameter) =>
       tables

@@ -1,27 +1,62 @@
-import type { RuntimeEvent } from '@tallystick/core'
-import { eventAfter, missingEvent, type EventRange } from '../checked-event.ts'
+import type { RunId, RuntimeEvent } from '@tallystick/core'
+import { eventAfter, missingEvent, presentRange, type EventRange } from '../checked-event.ts'
+import { storedEvent } from '../event-row.ts'
 import { genesis, type Link } from '../link-check.ts'
-import { eventPage, eventRange } from './event-page.ts'
-import type { ReadQueries } from './queries.ts'
+import type { StoredEvent } from '../stored-event.ts'
+import { eventPage } from './event-page.ts'
+import type { SqliteStore } from './sqlite-store.ts'
+import type { StoreAccess } from './store-access.ts'
 
 /**
- * Events of a range as they were written. Each is checked against the chain before it is handed out. Throws
- * `LedgerDamagedError` at the first that has changed, or that is missing.
+ * Events of a run as they were written, up to where it ends when the first is asked for. Each is checked against the
+ * chain before it is handed out. Throws `LedgerDamagedError` at the first that has changed, or that is missing.
  */
-export function* readEvents(reads: ReadQueries, range: EventRange): Generator<RuntimeEvent> {
-  let previous = linkBefore(reads, range)
-  for (const stored of eventRange(reads, range)) {
-    const event = eventAfter(previous, stored)
-    if (event === undefined) break
-    yield event
-    previous = stored
+export async function* readEvents(
+  access: StoreAccess,
+  runId: RunId,
+  range?: { readonly fromSeq?: number; readonly toSeq?: number },
+): AsyncGenerator<RuntimeEvent> {
+  const { present, before } = await access.read((store) => begun(store, runId, range))
+  if (present.fromSeq > present.toSeq) return
+  let previous = before
+  for await (const page of eventPages(access, present)) {
+    for (const stored of page) {
+      const event = eventAfter(previous, stored)
+      if (event === undefined) throw missingEvent(runId, previous.seq + 1)
+      // Whoever closed the ledger meanwhile gets no more of it.
+      access.requireOpen()
+      yield event
+      previous = stored
+    }
   }
-  if (previous.seq < range.toSeq) throw missingEvent(range.runId, previous.seq + 1)
+  if (previous.seq < present.toSeq) throw missingEvent(runId, previous.seq + 1)
 }
 
-function linkBefore(reads: ReadQueries, { runId, fromSeq }: EventRange): Link {
-  if (fromSeq === 1) return genesis
-  const [before] = eventPage(reads, { runId, fromSeq: fromSeq - 1, toSeq: fromSeq - 1 })
-  if (before === undefined) throw missingEvent(runId, fromSeq - 1)
-  return before
+/** Events of a range, page after page, each with what it needs to be read. Between pages the store may be written. */
+export async function* eventPages(
+  access: StoreAccess,
+  range: EventRange,
+): AsyncGenerator<readonly StoredEvent[]> {
+  let { fromSeq } = range
+  while (fromSeq <= range.toSeq) {
+    const asked = { ...range, fromSeq }
+    const page = await access.opened(await access.read((store) => eventPage(store.reads, asked)))
+    yield page.map(storedEvent)
+    const last = page.at(-1)
+    if (last === undefined) return
+    fromSeq = last.seq + 1
+  }
+}
+
+function begun(
+  store: SqliteStore,
+  runId: RunId,
+  range: { readonly fromSeq?: number; readonly toSeq?: number } | undefined,
+): { readonly present: EventRange; readonly before: Link } {
+  const present = presentRange(runId, store.head(runId)?.seq ?? 0, range)
+  const { fromSeq, toSeq } = present
+  if (fromSeq === 1 || fromSeq > toSeq) return { present, before: genesis }
+  const [row] = eventPage(store.reads, { runId, fromSeq: fromSeq - 1, toSeq: fromSeq - 1 })
+  if (row === undefined) throw missingEvent(runId, fromSeq - 1)
+  return { present, before: storedEvent(row) }
 }

@@ -4,8 +4,8 @@ import { Kysely, SqliteDialect } from 'kysely'
 import type { AuditSource, StoredRun } from '../audit-source.ts'
 import { fault, type Fault } from '../link-check.ts'
 import type { AuditQueries } from './audit-queries.ts'
-import { eventRange } from './event-page.ts'
 import { migrate } from './migrate.ts'
+import { eventPages } from './read.ts'
 import { cellOf, runRow } from './run-row.ts'
 import { SqliteStore } from './sqlite-store.ts'
 import type { StoreAccess } from './store-access.ts'
@@ -18,8 +18,9 @@ const orphansMax = 1000
 export function sqliteAudit(access: StoreAccess): AuditSource {
   return {
     run: (runId) => access.read((store) => store.atOneMoment(() => storedRun(store, runId))),
-    events: (runId, toSeq) =>
-      access.iterate((store) => eventRange(store.reads, { runId, fromSeq: 1, toSeq })),
+    async *events(runId, toSeq) {
+      for await (const page of eventPages(access, { runId, fromSeq: 1, toSeq })) yield* page
+    },
     orphans: () =>
       access.read((store) => {
         return store.audits.orphans.all({ limit: orphansMax }).map(({ run_id }) => run_id as RunId)

@@ -3,8 +3,12 @@ import { auditSource, type AuditedLedger } from '../audit-source.ts'
 import type { SearchedStore } from '../event-search.ts'
 import { findEvents } from '../find-events.ts'
 import { tailEvents } from '../tail-events.ts'
+import { RunKeys } from '../content/run-keys.ts'
+import { removableStore, type RemovableStore } from '../removal/removable-store.ts'
 import { ChangeFeed } from './change-feed.ts'
 import { openDatabase } from './open-database.ts'
+import { readEvents } from './read.ts'
+import { sqliteRemovable } from './sqlite-removable.ts'
 import { sqliteAudit } from './sqlite-audit.ts'
 import type { SqliteLedgerOptions } from './sqlite-ledger-options.ts'
 import { StoreAccess } from './store-access.ts'
@@ -20,17 +24,24 @@ import { sqliteTail } from './tail.ts'
 export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): Ledger {
   const opened = openDatabase(path, options)
   const feed = new ChangeFeed(opened.database, options.pollIntervalMs ?? 250)
-  const access = new StoreAccess(opened, options.readOnly ?? false)
+  const access = new StoreAccess(opened, options)
+  const keys = new RunKeys(options.keys, (runId) => access.read((store) => store.firstRow(runId)))
   const searched: SearchedStore = {
     runs: (asked) => access.read(({ search }) => search.runs(asked)),
     places: (asked) => access.read(({ search }) => search.places(asked)),
-    page: (asked, strand, after) => access.read(({ search }) => search.page(asked, strand, after)),
+    async page(asked, strand, after) {
+      const page = await access.read(({ search }) => search.page(asked, strand, after))
+      return { ...page, rows: await access.opened(page.rows) }
+    },
   }
   const tailed = sqliteTail(access)
   let closing: Promise<void> | undefined
-  const ledger: AuditedLedger = {
+  const ledger: AuditedLedger & { readonly [removableStore]: RemovableStore } = {
     async append(runId, expected, events, appendOptions) {
-      const head = await access.write((store) => store.append(runId, expected, events, appendOptions))
+      const sealer = keys.isPlain(runId) ? undefined : await keys.sealerFor(runId, events)
+      const head = await access.write((store) =>
+        store.append(runId, expected, events, { ...appendOptions, sealer }),
+      )
       feed.notify(runId)
       return head
     },
@@ -40,7 +51,7 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
       return head
     },
     head: (runId) => access.read((store) => store.head(runId)),
-    read: (runId, range) => access.iterate((store) => store.read(runId, range)),
+    read: (runId, range) => readEvents(access, runId, range),
     find: (query) => findEvents(searched, query),
     runs: (filter) => access.iterate((store) => store.runs(filter)),
     async put(runId, entry) {
@@ -57,6 +68,7 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
       return closing
     },
     [auditSource]: sqliteAudit(access),
+    [removableStore]: sqliteRemovable(access, (runId) => feed.notify(runId)),
   }
   return ledger
 }

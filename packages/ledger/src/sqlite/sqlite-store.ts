@@ -2,7 +2,6 @@ import {
   requireInboxKey,
   RunNotFoundError,
   storableText,
-  type AppendOptions,
   type ExpectedHead,
   type Head,
   type InboxEntry,
@@ -13,15 +12,15 @@ import {
 } from '@tallystick/core'
 import type { Database } from 'better-sqlite3'
 import type { Kysely } from 'kysely'
-import { presentRange } from '../checked-event.ts'
 import { commandOf } from '../inbox-command.ts'
+import type { EventRow } from '../event-row.ts'
 import { fault, type Fault } from '../link-check.ts'
-import { acquire, append } from './append.ts'
+import { acquire, append, type SealedOptions } from './append.ts'
 import { auditQueries, type AuditQueries } from './audit-queries.ts'
 import { Committer } from './committer.ts'
 import { listRuns } from './list-runs.ts'
 import { readQueries, writeQueries, type ReadQueries, type WriteQueries } from './queries.ts'
-import { readEvents } from './read.ts'
+import { SqliteRemovals } from './removals.ts'
 import { runRow } from './run-row.ts'
 import { SqliteSearch } from './search.ts'
 import type { LedgerTables } from './tables.ts'
@@ -35,6 +34,7 @@ export class SqliteStore {
   #writes: WriteQueries | undefined
   #audits: AuditQueries | undefined
   #search: SqliteSearch | undefined
+  #removals: SqliteRemovals | undefined
 
   constructor(database: Database, tables: Kysely<LedgerTables>) {
     this.#database = database
@@ -52,6 +52,11 @@ export class SqliteStore {
   get audits(): AuditQueries {
     this.#audits ??= auditQueries(this.#database, this.#tables)
     return this.#audits
+  }
+
+  get removals(): SqliteRemovals {
+    this.#removals ??= new SqliteRemovals(this.#database)
+    return this.#removals
   }
 
   get search(): SqliteSearch {
@@ -75,7 +80,7 @@ export class SqliteStore {
     runId: RunId,
     expected: ExpectedHead,
     events: readonly RuntimeEvent[],
-    options: AppendOptions,
+    options: SealedOptions,
   ): Head {
     return append(this, { runId, expected, events }, options)
   }
@@ -89,13 +94,9 @@ export class SqliteStore {
     return run && { seq: run.head_seq, epoch: run.epoch }
   }
 
-  /** Up to where the run ends when the first event is asked for. */
-  *read(
-    runId: RunId,
-    range?: { readonly fromSeq?: number; readonly toSeq?: number },
-  ): Generator<RuntimeEvent> {
-    const present = presentRange(runId, this.head(runId)?.seq ?? 0, range)
-    if (present.fromSeq <= present.toSeq) yield* readEvents(this.reads, present)
+  /** The first event of a run that still has its payload. */
+  firstRow(runId: RunId): EventRow | undefined {
+    return this.reads.firstPayload.get({ runId })
   }
 
   runs(filter?: RunFilter): Generator<RunRecord> {

@@ -1,9 +1,12 @@
 import { LedgerUnavailableError } from '@tallystick/core'
 import type { Database } from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
+import { withOpenings, type OpeningSource } from '../content/opened-event.ts'
+import type { EventRow } from '../event-row.ts'
 import { migrate } from './migrate.ts'
 import type { OpenedDatabase } from './open-database.ts'
 import { ledgerFailure } from './sqlite-failure.ts'
+import type { SqliteLedgerOptions } from './sqlite-ledger-options.ts'
 import { SqliteStore } from './sqlite-store.ts'
 import type { LedgerTables } from './tables.ts'
 
@@ -12,20 +15,30 @@ export class StoreAccess {
   readonly #opened: OpenedDatabase
   readonly #store: Promise<SqliteStore>
   readonly #readOnly: boolean
+  readonly #openings: OpeningSource
   #isClosed = false
 
-  constructor(opened: OpenedDatabase, readOnly: boolean) {
+  constructor(
+    opened: OpenedDatabase,
+    { readOnly = false, keys }: Pick<SqliteLedgerOptions, 'readOnly' | 'keys'>,
+  ) {
     this.#opened = opened
     this.#readOnly = readOnly
+    this.#openings = {
+      keyring: keys,
+      contents: (digests) => this.read(({ removals }) => removals.contents(digests)),
+      removals: (runId, fromSeq, toSeq) =>
+        this.read(({ removals }) => removals.covering({ runId, fromSeq, toSeq })),
+    }
     this.#store = openStore(opened)
     // Whoever uses the ledger hears of it; nobody may.
     this.#store.catch(() => undefined)
   }
 
   async read<T>(work: (store: SqliteStore) => T): Promise<T> {
-    this.#requireOpen()
+    this.requireOpen()
     const store = await this.#store
-    this.#requireOpen()
+    this.requireOpen()
     return this.#speaking(() => work(store))
   }
 
@@ -36,11 +49,16 @@ export class StoreAccess {
     })
   }
 
+  /** Rows of events, each with what it needs to be read. */
+  opened<Row extends EventRow>(rows: readonly Row[]): Promise<readonly Row[]> {
+    return withOpenings(rows, this.#openings)
+  }
+
   /** Pulls one item at a time, so that nothing stays locked while the items are used. */
   async *iterate<T>(open: (store: SqliteStore) => Iterator<T>): AsyncGenerator<T> {
     const items = await this.read(open)
     for (;;) {
-      this.#requireOpen()
+      this.requireOpen()
       const next = this.#speaking(() => items.next())
       if (next.done) return
       yield next.value
@@ -63,7 +81,7 @@ export class StoreAccess {
     }
   }
 
-  #requireOpen(): void {
+  requireOpen(): void {
     if (!this.#isClosed) return
     throw new LedgerUnavailableError(
       `The ledger ${this.#opened.path} was closed, so it can neither be read nor written. Open it again with sqliteLedger().`,

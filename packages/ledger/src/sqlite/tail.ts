@@ -16,7 +16,8 @@ export function sqliteTail(access: StoreAccess): TailedStore {
           hash: after.xid === xid ? search.hashAt(after.pos) : undefined,
           async page({ pos }) {
             const { rows, next } = await access.read((store) => pageBehind(store.search, pos, toPos))
-            return { rows: rows.map((row) => ({ ...row, xid })), isLast: next === undefined }
+            const opened = await access.opened(rows)
+            return { rows: opened.map((row) => ({ ...row, xid })), isLast: next === undefined }
           },
         }
       }),

@@ -1,0 +1,92 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { existsSync, writeFileSync } from 'node:fs'
+import BetterSqlite3, { type Database } from 'better-sqlite3'
+import { ConfigurationError } from '@tallystick/core'
+import type { Keyring } from '../content/keyring.ts'
+import { requireFilePath } from './look-before-opening.ts'
+import { ledgerFailure } from './sqlite-failure.ts'
+
+const keyBytes = 32
+
+/** A keyring in a file, and the way to let go of it. */
+export interface SqliteKeyring extends Keyring {
+  close(): void
+}
+
+/**
+ * Keys of subjects in a SQLite file of their own, made where there is none, for several processes of one machine. Keep
+ * it apart from the ledger and its backups: whoever has both can read everything. Nobody but its owner may read the
+ * file. A key that is destroyed is written over in the file; copies of the file are yours to destroy.
+ *
+ * Throws `LedgerUnavailableError` where the file cannot be opened.
+ */
+export function sqliteKeyring(path: string): SqliteKeyring {
+  requireFilePath(path)
+  const database = opened(path)
+  const make = database.prepare(
+    'insert into subject_key (id, subject, bytes) values (?, ?, ?) on conflict do nothing',
+  )
+  const ofSubject = database.prepare<[string], { id: string; bytes: Buffer }>(
+    'select id, bytes from subject_key where subject = ?',
+  )
+  const byId = database.prepare<[string], Buffer>('select bytes from subject_key where id = ?').pluck()
+  const destroy = database
+    .prepare<[string], string>('delete from subject_key where subject = ? returning id')
+    .pluck()
+  const speaking = async <T>(work: () => T): Promise<T> => {
+    try {
+      return work()
+    } catch (error) {
+      throw ledgerFailure(error, path)
+    }
+  }
+  return {
+    keyOf(subject) {
+      requireSubject(subject)
+      return speaking(() => {
+        // Of several processes that make one at once, the first does.
+        if (ofSubject.get(subject) === undefined) make.run(randomUUID(), subject, randomBytes(keyBytes))
+        const key = ofSubject.get(subject)
+        if (key === undefined) throw new Error('a key that was made is gone')
+        return key
+      })
+    },
+    key: (id) => speaking(() => byId.get(id)),
+    destroy: (subject) => speaking(() => destroy.all(subject)),
+    close: () => void database.close(),
+  }
+}
+
+function opened(path: string): Database {
+  let database: Database | undefined
+  try {
+    makeForOwner(path)
+    database = new BetterSqlite3(path)
+    // No write-ahead log, in which a key would live on.
+    database.pragma('journal_mode = delete')
+    database.pragma('synchronous = full')
+    database.pragma('secure_delete = on')
+    database.pragma('busy_timeout = 5000')
+    database.exec(
+      `create table if not exists subject_key (
+        id text primary key not null, subject text unique not null, bytes blob not null
+      ) strict`,
+    )
+    return database
+  } catch (error) {
+    database?.close()
+    throw ledgerFailure(error, path)
+  }
+}
+
+/** SQLite fills a file that is empty, and leaves its permissions as they are. */
+function makeForOwner(path: string): void {
+  if (!existsSync(path)) writeFileSync(path, '', { flag: 'a', mode: 0o600 })
+}
+
+function requireSubject(subject: string): void {
+  if (subject !== '' && subject.isWellFormed() && !subject.includes('\0')) return
+  throw new ConfigurationError(
+    'A subject needs a name: a text that is not empty, such as the id of a customer. Nothing was written.',
+  )
+}

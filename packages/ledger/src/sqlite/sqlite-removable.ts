@@ -1,0 +1,37 @@
+import type { RunId } from '@tallystick/core'
+import { storedEvent, type EventRow } from '../event-row.ts'
+import type { RemovableStore } from '../removal/removable-store.ts'
+import type { StoredEvent } from '../stored-event.ts'
+import { eventRows } from './event-page.ts'
+import type { SqliteStore } from './sqlite-store.ts'
+import type { StoreAccess } from './store-access.ts'
+
+/** Lets payloads of an open ledger file be taken away. `changed` hears of each run that lost any. */
+export function sqliteRemovable(access: StoreAccess, changed: (runId: RunId) => void): RemovableStore {
+  const opened = async (work: (store: SqliteStore) => readonly EventRow[]): Promise<readonly StoredEvent[]> =>
+    (await access.opened(await access.read(work))).map(storedEvent)
+  return {
+    payloads: (query) => opened(({ removals }) => removals.payloads(query)),
+    events: (runId, fromSeq, toSeq) =>
+      opened(({ reads }) => [...eventRows(reads, { runId, fromSeq, toSeq })]),
+    endedRuns: (query) => access.read(({ removals }) => removals.endedRuns(query)),
+    async remove(removals) {
+      const removed = await access.write((store) =>
+        store.committer.transact('barrier', () => store.removals.remove(removals)),
+      )
+      await access.write((store) => store.removals.settle())
+      for (const runId of new Set(removals.map((removal) => removal.runId))) changed(runId)
+      return removed
+    },
+    async *removals(runId) {
+      for (let afterPos = 0; ;) {
+        const from = afterPos
+        const page = await access.read(({ removals }) => removals.page(from, runId))
+        yield* page
+        const last = page.at(-1)
+        if (last === undefined) return
+        afterPos = last.pos
+      }
+    },
+  }
+}
