@@ -116,8 +116,8 @@ const found = {
 
 const tail = {
   'a tail goes on behind whatever stands at the place of its cursor': [
-    'if (after !== undefined && named?.digest !== (begun.hash && digestOf(begun.hash))) throw unknownCursor(after)',
-    'if (after !== undefined && begun.hash === undefined) throw unknownCursor(after)',
+    'named?.digest !== (begun.hash && digestOf(begun.hash))',
+    'begun.hash === undefined',
   ],
   'a tail goes on with the event of its cursor': [
     'let place: TailPlace = named ?? start',

@@ -45,11 +45,14 @@ async function tailGiven(
   run: string | undefined,
   { after, ...ofRun }: TailWords,
 ): Promise<ExitCode> {
-  if (run === undefined && Object.keys(ofRun).length > 0) {
+  if (run === undefined && (ofRun.from !== undefined || ofRun.untilRest === true)) {
     throw new CommandError('usage', '--from and --until-rest belong to one run. Name it, or leave them out.')
   }
   if (run !== undefined && after !== undefined) {
-    throw new CommandError('usage', '--after belongs to every run. Leave the run out, or give --from SEQ for it.')
+    throw new CommandError(
+      'usage',
+      '--after belongs to every run. Leave the run out, or give --from SEQ for it.',
+    )
   }
   if (run === undefined) {
     const { tailAll } = await import('./verbs/tail-all.ts')

@@ -19,7 +19,10 @@ export interface TailAllOptions {
  * `tail` of a ledger: shows the events of every run that are there, and then those that come, whichever process drives
  * them, until Ctrl-C. With `--json` an event and its cursor a line.
  */
-export function tailAll(context: CommandContext, { ledger: place, after }: TailAllOptions): Promise<ExitCode> {
+export function tailAll(
+  context: CommandContext,
+  { ledger: place, after }: TailAllOptions,
+): Promise<ExitCode> {
   const { json, print, view } = context
   const show = ledgerPrinter(view)
   let last = after

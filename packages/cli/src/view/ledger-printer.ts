@@ -4,7 +4,11 @@ import type { RunPrinterOptions } from './run-printer.ts'
 import { screenOn } from './screen.ts'
 
 /** Prints many runs for a person as they come between each other: a line says which run goes on. */
-export function ledgerPrinter({ write, paint, cutAt = 400 }: RunPrinterOptions): (event: RuntimeEvent) => void {
+export function ledgerPrinter({
+  write,
+  paint,
+  cutAt = 400,
+}: RunPrinterOptions): (event: RuntimeEvent) => void {
   const screen = screenOn(write, { paint, cutAt })
   let shown: RunId | undefined
   return (event) => {
