@@ -1,6 +1,7 @@
 import type { Ledger, RunId } from '@tallystick/core'
 import type { RunCell } from './chain.ts'
 import type { Fault } from './link-check.ts'
+import type { StoredRemoval } from './removal/removal.ts'
 import type { StoredEvent } from './stored-event.ts'
 
 /** What a store holds of a run at one moment. */
@@ -23,7 +24,9 @@ export interface AuditSource {
   events(runId: RunId, toSeq: number): AsyncIterable<StoredEvent>
   /** Runs that have events and no row. */
   orphans(): Promise<readonly RunId[]>
-  /** The first fault of the store as a whole: its pages, its indexes, its numbering, its rules. */
+  /** Everything that was ever taken away, in order; from one run where it is named. */
+  removals(runId?: RunId): AsyncIterable<StoredRemoval>
+  /** The first fault of the store as a whole: its pages, its indexes, its numbering, its rules, its large contents. */
   fault(): Promise<Fault | undefined>
 }
 

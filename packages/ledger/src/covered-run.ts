@@ -49,9 +49,29 @@ export async function coveredRunFault(
     if (!(error instanceof LedgerDamagedError)) throw error
     return brokenAt(last.seq + 1, fault('pages', 'readable', error.message))
   }
+  if (last.seq === 0) return await droppedRun(source, runId, due)
   return due.length === 0
     ? { events: last.seq }
     : brokenAt(last.seq + 1, fault('event', 'the event that was signed', 'none'))
+}
+
+/** A run that was dropped left the hash that it ended with; its heads before that can no longer be compared. */
+async function droppedRun(source: AuditSource, runId: RunId, due: readonly Covered[]): Promise<CoveredRun> {
+  for await (const removal of source.removals(runId)) {
+    if (removal.kind !== 'dropped') continue
+    const { toSeq, headHash = 'none' } = removal
+    const wrong = due.find(({ seq, hash }) => seq > toSeq || (seq === toSeq && hash !== headHash))
+    if (wrong === undefined) return { events: 0 }
+    const { seq, checkpoint } = wrong
+    return { events: 0, broken: { seq, checkpoint, ...fault('hash', wrong.hash, headHash) } }
+  }
+  const [first] = due
+  const broken = {
+    seq: 1,
+    checkpoint: first?.checkpoint ?? 1,
+    ...fault('event', 'the event that was signed', 'none'),
+  }
+  return { events: 0, broken }
 }
 
 function headFault({ hash }: CoveredHead, stored: StoredEvent): Fault | undefined {

@@ -1,6 +1,6 @@
 /** One place in which two values differ; `undefined` where one has nothing there. */
 export interface Difference {
-  /** Such as `content[0].text`. */
+  /** Such as `content[0].text`; what has a name is named by it: `definition.tools[pay].description`. */
   readonly path: string
   readonly recorded: unknown
   readonly happened: unknown
@@ -16,11 +16,40 @@ export function differencesOf(recorded: unknown, happened: unknown, path = ''): 
   ) {
     return [{ path: path || '(all)', recorded, happened }]
   }
+  if (Array.isArray(recorded) && Array.isArray(happened)) return listDifferences(recorded, happened, path)
   const keys = new Set([...Object.keys(recorded), ...Object.keys(happened)])
-  return [...keys].flatMap((key) => {
-    const place = Array.isArray(recorded) ? `${path}[${key}]` : path === '' ? key : `${path}.${key}`
-    return differencesOf(recorded[key], happened[key], place)
-  })
+  return [...keys].flatMap((key) =>
+    differencesOf(recorded[key], happened[key], path === '' ? key : `${path}.${key}`),
+  )
+}
+
+/** Items that have names are compared by them: whatever comes in or goes away moves none of the others. */
+function listDifferences(
+  recorded: readonly unknown[],
+  happened: readonly unknown[],
+  path: string,
+): readonly Difference[] {
+  const [before, after] = [namesOf(recorded), namesOf(happened)]
+  if (before === undefined || after === undefined) {
+    const length = Math.max(recorded.length, happened.length)
+    return Array.from({ length }, (_, index) => index).flatMap((index) =>
+      differencesOf(recorded[index], happened[index], `${path}[${index}]`),
+    )
+  }
+  const names = [...new Set([...before, ...after])]
+  const found = names.flatMap((name) =>
+    differencesOf(recorded[before.indexOf(name)], happened[after.indexOf(name)], `${path}[${name}]`),
+  )
+  const moved = found.length === 0 && before.join() !== after.join()
+  return moved ? [{ path: `${path}, in order`, recorded: before, happened: after }] : found
+}
+
+/** The names of items, where each has one of its own. */
+function namesOf(items: readonly unknown[]): readonly string[] | undefined {
+  const names = items.flatMap((item) =>
+    isContainer(item) && typeof item['name'] === 'string' ? [item['name']] : [],
+  )
+  return names.length === items.length && new Set(names).size === names.length ? names : undefined
 }
 
 function isContainer(value: unknown): value is Readonly<Record<string, unknown>> {

@@ -16,8 +16,8 @@ import {
 
 import { guardrailCause, isCallTrip, recordedCallGuardrails, summaryCause } from './replay-checks.ts'
 import { modelCause } from './replay-model.ts'
-import { pricedAsRecorded } from './replay-prices.ts'
 import { toolCause } from './replay-tools.ts'
+import type { Words } from './replay-words.ts'
 
 type Message = Command | Signal
 
@@ -27,24 +27,30 @@ export interface Cause {
   readonly at: number
 }
 
+/** Where a replay stands, and what by. */
+export interface ReplayPlace {
+  readonly before: RunState | undefined
+  readonly recorded: readonly RuntimeEvent[]
+  /** The index of the next event. */
+  readonly from: number
+  readonly agent: Agent<unknown>
+  readonly words: Words
+}
+
 /**
  * The commands and signals that the events from `from` on tell of, up to the first event that the machine made by
  * itself; none, when that one is the next. They count as one page: had the machine had anything to say between two of
  * them, it would stand there. Whether calls may run is asked of the agent's tools as they are now.
  */
-export async function causesOf(
-  before: RunState | undefined,
-  recorded: readonly RuntimeEvent[],
-  from: number,
-  agent: Agent<unknown>,
-): Promise<readonly Cause[]> {
+export async function causesOf(place: ReplayPlace): Promise<readonly Cause[]> {
+  const { before, recorded, from } = place
   const messages: Cause[] = []
   let state = before
   for (let index = from; index < recorded.length;) {
     const event = recorded[index] as RuntimeEvent
     // A take-over begins a page: what the process before it would have said next died with it.
     if (event.type === 'run_resumed' && index > from) break
-    const message = await causeOf(state, event, recorded, agent)
+    const message = await causeOf(state, event, place)
     if (message === undefined) break
     messages.push({ message, at: event.at })
     const decision = decide(state, message, { at: event.at, random: 0 })
@@ -59,17 +65,14 @@ export async function causesOf(
 async function causeOf(
   state: RunState | undefined,
   event: RuntimeEvent,
-  recorded: readonly RuntimeEvent[],
-  agent: Agent<unknown>,
+  place: ReplayPlace,
 ): Promise<Message | undefined> {
-  if (event.type === 'run_started') return startOf(event, recorded, agent)
+  const { recorded, agent, words } = place
+  if (event.type === 'run_started') return startOf(event, place)
   if (state === undefined) return undefined
   if (event.type === 'run_resumed') {
-    return {
-      type: 'resume',
-      why: event.why,
-      definition: pricedAsRecorded(agent.definition, event.definition),
-    }
+    const { why, definition = state.definition } = event
+    return { type: 'resume', why, definition: words(agent.definition, definition) }
   }
   if (event.type === 'tool_requests_collected' || isCallTrip(event)) {
     return await checkOf(state, event, recorded, agent)
@@ -101,8 +104,7 @@ const noTimer: Clock = { now: () => 0, schedule: () => () => {} }
 
 function startOf(
   event: EventOf<'run_started'>,
-  recorded: readonly RuntimeEvent[],
-  agent: Agent<unknown>,
+  { recorded, agent, words }: Pick<ReplayPlace, 'recorded' | 'agent' | 'words'>,
 ): Command {
   const { runId, agent: name, limits, retry, sessionId, sessionPlace, parent } = event
   const past = recorded.slice(event.seq, event.seq + 3)
@@ -112,7 +114,7 @@ function startOf(
   const edits = edited && { edits: edited.edits, ...present({ by: edited.by, reason: edited.reason }) }
   return {
     ...{ type: 'start', runId, agent: name, limits, retry },
-    definition: pricedAsRecorded(agent.definition, event.definition),
+    definition: words(agent.definition, event.definition),
     input: input?.message ?? { role: 'user', parts: [] },
     ...present({ sessionId, sessionPlace, parent, history, edits }),
   }

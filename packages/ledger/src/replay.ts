@@ -12,7 +12,7 @@ import {
 } from '@tallystick/core'
 import { differencesOf, type Difference } from './difference.ts'
 import { causesOf, type Cause } from './replay-causes.ts'
-import { rulesAsRecorded } from './replay-prices.ts'
+import { recordedWords, rulesAsRecorded, todaysWords, type Words } from './replay-words.ts'
 
 /** The first place where a run, driven again, does not do what was recorded. */
 export interface Divergence {
@@ -21,8 +21,19 @@ export interface Divergence {
   readonly recorded?: RuntimeEvent
   /** Absent where nothing happened. */
   readonly happened?: RuntimeEvent
-  /** What differs between the two, by path. */
+  /** What differs between the two, by path; of events of different types, that they are. */
   readonly differences: readonly Difference[]
+}
+
+/** How a run is driven again. */
+export interface ReplayOptions {
+  /**
+   * What the agents tell their models: that of today's code (`today`, the default), so that any other word is a
+   * difference, or what is on record (`recorded`), so that only what the code does is compared.
+   */
+  readonly definitions?: 'today' | 'recorded'
+  /** Hears how many events happened again, page by page. */
+  readonly onEvents?: (events: number) => void
 }
 
 /** What driving a run again found. */
@@ -44,7 +55,9 @@ export async function replayRun(
   ledger: Ledger,
   runId: RunId,
   agentNamed: (name: string) => Agent<unknown>,
+  { definitions = 'today', onEvents }: ReplayOptions = {},
 ): Promise<ReplayReport> {
+  const words: Words = definitions === 'recorded' ? recordedWords : todaysWords
   const recorded: RuntimeEvent[] = []
   for await (const event of ledger.read(runId)) recorded.push(event)
   const first = recorded[0]
@@ -55,19 +68,25 @@ export async function replayRun(
   while (done < recorded.length) {
     const next = recorded[done] as RuntimeEvent
     const agent = agentNamed(state?.agent ?? first.agent)
-    const causes = await causesOf(state, recorded, done, agent)
+    const causes = await causesOf({ before: state, recorded, from: done, agent, words })
     const messages = causes.map(({ message }) => message)
     const page = advance(state, messages, {
       writer: { runId, epoch: next.epoch },
       stamp: stampsOf(causes, next.at),
-      rulesOf: (name) => rulesAsRecorded(agentNamed(name).rules, recorded, done),
+      rulesOf: (name) => rulesAsRecorded(agentNamed(name).rules, words, { recorded, from: done }),
     })
-    const divergence = firstDifference(recorded, done, page.events)
+    const divergence = firstDifference(
+      recorded.slice(done, done + page.events.length + 1),
+      page.events,
+      state,
+    )
     if (divergence) return { runId, events: divergence.seq - 1, divergence }
     // Times and waits are the recording's: the state goes on from what was recorded.
     for (const event of recorded.slice(done, done + page.events.length)) state = evolve(state, event)
     // What was recorded of a run that is still under way may end within a page.
+    const before = done
     done = Math.min(done + page.events.length, recorded.length)
+    onEvents?.(done - before)
   }
   return { runId, events: done }
 }
@@ -88,24 +107,35 @@ function givenEvents(first: EventOf<'run_started'>, recorded: readonly RuntimeEv
 
 function firstDifference(
   recorded: readonly RuntimeEvent[],
-  from: number,
   happened: readonly RuntimeEvent[],
+  state: RunState | undefined,
 ): Divergence | undefined {
-  const next = recorded[from] as RuntimeEvent
+  const next = recorded[0] as RuntimeEvent
   if (happened.length === 0) return { seq: next.seq, recorded: next, differences: [] }
   for (const [index, event] of happened.entries()) {
-    const before = recorded[from + index]
+    const before = recorded[index]
     // The recording may end in the middle of what follows: a run that is still under way.
     if (before === undefined) return undefined
-    const differences = differencesOf(comparable(before), comparable(event))
+    const differences = betweenEvents(before, event, state)
     if (differences.length > 0) return { seq: before.seq, recorded: before, happened: event, differences }
   }
   return undefined
 }
 
+function betweenEvents(
+  before: RuntimeEvent,
+  event: RuntimeEvent,
+  state: RunState | undefined,
+): readonly Difference[] {
+  if (before.type !== event.type) return [{ path: 'type', recorded: before.type, happened: event.type }]
+  return differencesOf(comparable(before, state), comparable(event, state))
+}
+
 /** An event without what depends on the hour and on chance. */
-function comparable(event: RuntimeEvent): object {
+function comparable(event: RuntimeEvent, state: RunState | undefined): object {
   const { at: _at, ...rest } = event
+  // A take-over names the definition where it is not the one in force before, which both are compared by.
+  if (rest.type === 'run_resumed') return { definition: state?.definition, ...rest }
   if (rest.type !== 'model_stream_failed') return rest
   const { retryAt, ...failed } = rest
   return { ...failed, retries: retryAt !== undefined }

@@ -1,5 +1,6 @@
 import type { RunId } from '@tallystick/core'
 import type { Fault } from './link-check.ts'
+import type { MissingContent } from './removal/missing-content.ts'
 
 /** The first place where a run is not what was written, or breaks a law. */
 export interface BrokenPlace extends Fault {
@@ -16,6 +17,8 @@ export interface RunVerdict {
   /** Events that were found sound, from the first on. */
   readonly events: number
   readonly broken?: BrokenPlace
+  /** Content that is not there, on record, and content that is sealed; absent where all of it was read. */
+  readonly missing?: readonly MissingContent[]
 }
 
 /** What verifying found out about the store around its runs, and about all of them together. */
@@ -26,6 +29,8 @@ export interface StoreVerdict {
   readonly runs: number
   readonly brokenRuns: number
   readonly events: number
+  /** Runs that were dropped, on record. */
+  readonly droppedRuns: number
   /** What is wrong with the store itself: its pages, its numbering, its rules. */
   readonly broken?: Fault
 }

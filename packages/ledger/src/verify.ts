@@ -11,6 +11,8 @@ import { EventAudit } from './event-audit.ts'
 import { contentFault, fault, genesis, linkFault, type Fault, type Link } from './link-check.ts'
 import { openedEvent } from './content/opened-event.ts'
 import type { StoredEvent } from './stored-event.ts'
+import { MissingContents } from './removal/missing-content.ts'
+import { isAsWritten } from './removal/removal.ts'
 import { upcast } from './upcast.ts'
 import type { RunVerdict, StoreVerdict } from './verdict.ts'
 
@@ -19,6 +21,7 @@ interface Progress {
   /** Sound events, from the first on. */
   events: number
   broken?: Fault & { readonly seq: number }
+  readonly missing: MissingContents
 }
 
 /**
@@ -30,7 +33,7 @@ interface Progress {
  */
 export async function verifyRun(ledger: Ledger, runId: RunId): Promise<RunVerdict> {
   const source = auditSourceOf(ledger)
-  const progress: Progress = { events: 0 }
+  const progress: Progress = { events: 0, missing: new MissingContents() }
   try {
     await (source ? auditRows(source, runId, progress) : auditEvents(ledger, runId, progress))
   } catch (error) {
@@ -38,19 +41,21 @@ export async function verifyRun(ledger: Ledger, runId: RunId): Promise<RunVerdic
     progress.broken = { seq: progress.events + 1, ...fault('pages', 'readable', error.message) }
   }
   const { events, broken } = progress
+  const missing = progress.missing.all
   return {
     scope: 'run',
     runId,
     ok: broken === undefined,
     events,
     ...(broken !== undefined && { broken: { runId, ...broken } }),
+    ...(missing.length > 0 && { missing }),
   }
 }
 
 /** Verifies every run, the newest first, and last the store around them: its verdict closes the sequence. */
 export async function* verifyLedger(ledger: Ledger): AsyncGenerator<RunVerdict | StoreVerdict> {
   const source = auditSourceOf(ledger)
-  const sum = { runs: 0, brokenRuns: 0, events: 0 }
+  const sum = { runs: 0, brokenRuns: 0, events: 0, droppedRuns: 0 }
   let broken: Fault | undefined
   try {
     for await (const runId of everyRun(ledger, source)) {
@@ -60,7 +65,7 @@ export async function* verifyLedger(ledger: Ledger): AsyncGenerator<RunVerdict |
       if (!verdict.ok) sum.brokenRuns += 1
       yield verdict
     }
-    broken = await source?.fault()
+    broken = source && ((await removalFault(source, () => void sum.droppedRuns++)) ?? (await source.fault()))
   } catch (error) {
     if (!(error instanceof LedgerDamagedError)) throw error
     broken = fault('pages', 'readable', error.message)
@@ -78,6 +83,18 @@ async function verifyListed(ledger: Ledger, runId: RunId): Promise<RunVerdict> {
     const broken = { runId, seq: 1, ...fault('run', 'the run that is listed', 'none') }
     return { scope: 'run', runId, ok: false, events: 0, broken }
   }
+}
+
+/** Removals are chained like events, so that none can be changed or left out unseen. */
+async function removalFault(source: AuditSource, dropped: () => void): Promise<Fault | undefined> {
+  let last: { readonly pos: number; readonly hash: Uint8Array } = genesis
+  for await (const removal of source.removals()) {
+    if (removal.pos !== last.pos + 1) return fault('removal', last.pos + 1, removal.pos)
+    if (!isAsWritten(last, removal)) return fault(`removal ${removal.pos}`, 'as it was written', 'another')
+    if (removal.kind === 'dropped') dropped()
+    last = removal
+  }
+  return undefined
 }
 
 async function* everyRun(ledger: Ledger, source: AuditSource | undefined): AsyncGenerator<RunId> {
@@ -118,7 +135,7 @@ async function auditRows(source: AuditSource, runId: RunId, progress: Progress):
   let firstPos = 0
   let session: SessionPlace | undefined
   for await (const stored of source.events(runId, run.lastSeq)) {
-    const broken = linkFault(last, stored) ?? bodyFault(stored, laws)
+    const broken = linkFault(last, stored) ?? bodyFault(stored, laws, progress.missing)
     if (broken) return void (progress.broken = { seq: progress.events + 1, ...broken })
     progress.events = stored.seq
     last = stored
@@ -130,9 +147,10 @@ async function auditRows(source: AuditSource, runId: RunId, progress: Progress):
   if (broken) progress.broken = { seq: Math.max(progress.events, 1), ...broken }
 }
 
-function bodyFault(stored: StoredEvent, laws: EventAudit): Fault | undefined {
+function bodyFault(stored: StoredEvent, laws: EventAudit, missing: MissingContents): Fault | undefined {
   try {
     const event = upcast(openedEvent(stored))
+    missing.hear(event)
     return contentFault(stored, event) ?? laws.faultOf(event)
   } catch (error) {
     const found = error instanceof LedgerDamagedError ? error.message : 'bytes that are none'

@@ -115,7 +115,7 @@ describe.skipIf(!hasPostgres)('verify on a sound ledger in Postgres', () => {
       [runId, true, undefined],
     ])
     const events = runs.reduce((sum, run) => sum + run.events, 0)
-    expect(store).toEqual({ scope: 'store', ok: true, runs: 2, brokenRuns: 0, events })
+    expect(store).toEqual({ scope: 'store', ok: true, runs: 2, brokenRuns: 0, droppedRuns: 0, events })
     expect(events).toBeGreaterThan(40)
   })
 

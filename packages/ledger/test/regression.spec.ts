@@ -152,7 +152,7 @@ describe('a regression test of a run', () => {
     })
     expect(output).toContain(`run ${runId} of shopper comes out as it was recorded`)
     expect(output).toContain('"path": "definition.instructions"')
-    expect(output).toContain('"path": "calls[0].plan"')
+    expect(output).toContain('"path": "calls[pay].plan"')
     for (const secret of secrets) expect(output).not.toContain(secret)
   })
 

@@ -21,7 +21,14 @@ describe('verify on a sound ledger', () => {
       { scope: 'run', runId: otherId, ok: true, events: counts[0] },
       { scope: 'run', runId, ok: true, events: counts[1] },
     ])
-    expect(store).toEqual({ scope: 'store', ok: true, runs: 2, brokenRuns: 0, events: counts[0] + counts[1] })
+    expect(store).toEqual({
+      scope: 'store',
+      ok: true,
+      runs: 2,
+      brokenRuns: 0,
+      droppedRuns: 0,
+      events: counts[0] + counts[1],
+    })
   })
 
   it('finds an empty ledger sound', async () => {
@@ -29,7 +36,7 @@ describe('verify on a sound ledger', () => {
     await sqliteLedger(path).close()
     expect(await allVerified(path)).toEqual({
       runs: [],
-      store: { scope: 'store', ok: true, runs: 0, brokenRuns: 0, events: 0 },
+      store: { scope: 'store', ok: true, runs: 0, brokenRuns: 0, droppedRuns: 0, events: 0 },
     })
   })
 
@@ -91,7 +98,14 @@ describe('verify on a sound ledger', () => {
     const runId = await recordRun(ledger)
     expect(await Array.fromAsync(verifyLedger(ledger))).toEqual([
       { scope: 'run', runId, ok: true, events: (await ledger.head(runId))?.seq },
-      { scope: 'store', ok: true, runs: 1, brokenRuns: 0, events: (await ledger.head(runId))?.seq },
+      {
+        scope: 'store',
+        ok: true,
+        runs: 1,
+        brokenRuns: 0,
+        droppedRuns: 0,
+        events: (await ledger.head(runId))?.seq,
+      },
     ])
   })
 })

@@ -1,4 +1,5 @@
 import { sessionPlaceOf, type RunId } from '@tallystick/core'
+import type { StoredContent } from '../content/stored-body.ts'
 import type { LinkedEvent } from '../linked-event.ts'
 import type { Statement } from './connections.ts'
 import type { Queued } from './group-commit.ts'
@@ -13,6 +14,9 @@ export interface AppendItem extends Queued {
   readonly linked: readonly LinkedEvent[]
   readonly takes: readonly string[]
   readonly durability: 'barrier' | 'lazy'
+  /** Of each event, the large contents that it refers to. */
+  readonly contents: readonly (readonly StoredContent[])[]
+  readonly isSealed: boolean
 }
 
 /** One statement for a group of appends to different runs. It answers `places`: for each append where its run begins, and null where the head was not the expected one. */
@@ -23,11 +27,13 @@ export function appendStatement(texts: StatementTexts, group: readonly AppendIte
   const sessions = group.map(({ expectedSeq, linked: [first] }) => {
     return expectedSeq === 0 && first ? sessionPlaceOf([first.event]) : undefined
   })
+  const contents = group.flatMap((item) => item.contents)
+  const isLarge = contents.some((each) => each.length > 0)
   let end = 0
   const starts = linked.map(({ body }) => (end += body.length) - body.length + 1)
   return {
-    name: `tallystick append ${durability}`,
-    text: texts.append[durability],
+    name: `tallystick append ${durability}${isLarge ? ' large' : ''}`,
+    text: isLarge ? texts.appendLarge[durability] : texts.append[durability],
     values: [
       group.map(({ runId }) => runId),
       group.map(({ expectedSeq }) => expectedSeq),
@@ -53,6 +59,23 @@ export function appendStatement(texts: StatementTexts, group: readonly AppendIte
       Buffer.concat(linked.map(({ body }) => body)),
       takes.map(({ whose }) => whose),
       takes.map(({ key }) => key),
+      group.map(({ isSealed }) => isSealed),
+      ...(isLarge ? contentValues(contents) : []),
     ],
   }
+}
+
+function contentValues(contents: readonly (readonly StoredContent[])[]): readonly unknown[] {
+  const uses = contents.flatMap((each, index) => each.map(({ digest }) => ({ event: index + 1, digest })))
+  const distinct = [...new Map(contents.flat().map((content) => [content.digest, content])).values()]
+  let end = 0
+  const starts = distinct.map(({ bytes }) => (end += bytes.length) - bytes.length + 1)
+  return [
+    distinct.map(({ digest }) => digest),
+    starts,
+    distinct.map(({ bytes }) => bytes.length),
+    Buffer.concat(distinct.map(({ bytes }) => bytes)),
+    uses.map(({ event }) => event),
+    uses.map(({ digest }) => digest),
+  ]
 }

@@ -15,7 +15,8 @@ import {
 } from '@tallystick/core'
 import { genesisHash } from '../chain.ts'
 import { isStoredAs, linkEvents } from '../linked-event.ts'
-import { bodyBytes } from '../stored-event.ts'
+import type { Sealer } from '../content/sealed-bytes.ts'
+import { storedBody, type StoredBody } from '../content/stored-body.ts'
 import { appendStatement, type AppendItem } from './append-group.ts'
 import type { Connections } from './connections.ts'
 import { eventRange } from './event-page.ts'
@@ -36,8 +37,9 @@ interface Batch {
   readonly runId: RunId
   readonly expected: ExpectedHead
   readonly events: readonly RuntimeEvent[]
-  readonly bodies: readonly Uint8Array[]
+  readonly bodies: readonly StoredBody[]
   readonly options: AppendOptions
+  readonly isSealed: boolean
 }
 
 interface HeadRow {
@@ -66,11 +68,12 @@ export class Appender {
     runId: RunId,
     expected: ExpectedHead,
     events: readonly RuntimeEvent[],
-    options: AppendOptions,
+    { sealer, ...options }: AppendOptions & { readonly sealer?: Sealer | undefined },
   ): Promise<Head> {
     requireWellFormed(runId, expected, events)
     requireStorableNames(runId, events)
-    const batch = { runId, expected, events, options, bodies: events.map(bodyBytes) }
+    const bodies = events.map((event) => storedBody(event, sealer))
+    const batch = { runId, expected, events, options, bodies, isSealed: sealer !== undefined }
     const before = this.#lazy
     const head = await (events.length === 0 ? this.#settle(batch) : this.#appendEvents(batch))
     if (options.durability === 'lazy') this.#lazy++
@@ -124,10 +127,18 @@ export class Appender {
   }
 
   /** Answers the hash of the new head; `undefined` where the head is not the expected one. */
-  async #swap({ runId, expected, events, bodies, options }: Batch): Promise<Uint8Array | undefined> {
+  async #swap({
+    runId,
+    expected,
+    events,
+    bodies,
+    options,
+    isSealed,
+  }: Batch): Promise<Uint8Array | undefined> {
     const previousHash = await this.#hashAt(runId, expected)
     if (previousHash === undefined) return undefined
-    const linked = linkEvents(previousHash, events, bodies)
+    const bytes = bodies.map((body) => body.bytes)
+    const linked = linkEvents(previousHash, events, bytes)
     const swapped = await this.#group.submit({
       runId,
       ...expected,
@@ -136,7 +147,9 @@ export class Appender {
       takes: (options.takes ?? []).filter(isStorable),
       durability: options.durability,
       events: events.length,
-      bytes: bodies.reduce((sum, { length }) => sum + length, 0),
+      bytes: bodies.reduce((sum, body) => sum + bytesOf(body), 0),
+      contents: bodies.map(({ contents }) => contents),
+      isSealed,
     })
     return swapped ? linked.at(-1)?.hash : undefined
   }
@@ -175,10 +188,11 @@ export class Appender {
   }
 
   /** An append without events: for the entries that it takes, and for the head that it expects. */
-  async #settle({ runId, expected, options }: Batch): Promise<Head> {
+  async #settle({ runId, expected, options, isSealed }: Batch): Promise<Head> {
     const { expectedSeq, epoch } = expected
     const isHeld =
-      [expectedSeq, epoch].every(Number.isSafeInteger) && (await this.#takeAt(runId, expected, options))
+      [expectedSeq, epoch].every(Number.isSafeInteger) &&
+      (await this.#takeAt(runId, expected, { ...options, isSealed }))
     if (!isHeld) requireHead(runId, (await this.#head(runId)) ?? emptyHead, expected)
     return { seq: expectedSeq, epoch }
   }
@@ -187,12 +201,12 @@ export class Appender {
   async #takeAt(
     runId: RunId,
     { expectedSeq, epoch }: ExpectedHead,
-    { durability, takes = [] }: AppendOptions,
+    { durability, takes = [], isSealed }: AppendOptions & { readonly isSealed: boolean },
   ): Promise<boolean> {
     const [row] = await this.#connections.rows<{ runs: number }>({
       name: `tallystick settle ${durability}`,
       text: this.#texts.settle[durability],
-      values: [runId, expectedSeq, epoch, takes.filter(isStorable)],
+      values: [runId, expectedSeq, epoch, takes.filter(isStorable), isSealed],
     })
     return row?.runs === 1
   }
@@ -201,9 +215,14 @@ export class Appender {
   async #standsAlready({ runId, expected, events, bodies }: Batch): Promise<boolean> {
     const range = { runId, fromSeq: expected.expectedSeq + 1, toSeq: expected.expectedSeq + events.length }
     let index = 0
-    for await (const stored of eventRange(this.#connections, this.#texts, range)) {
+    const source = {
+      ...{ connections: this.#connections, texts: this.#texts },
+      // Bytes are compared with bytes.
+      opened: <Row>(rows: readonly Row[]): Promise<readonly Row[]> => Promise.resolve(rows),
+    }
+    for await (const stored of eventRange(source, range)) {
       const [event, body] = [events[index], bodies[index]]
-      if (!event || !body || !isStoredAs(stored, event, body)) return false
+      if (!event || !body || !isStoredAs(stored, event, body.bytes)) return false
       index++
     }
     return index === events.length
@@ -223,4 +242,8 @@ export class Appender {
     this.#known.set(runId, head)
     return head
   }
+}
+
+function bytesOf({ bytes, contents }: StoredBody): number {
+  return contents.reduce((sum, content) => sum + content.bytes.length, bytes.length)
 }

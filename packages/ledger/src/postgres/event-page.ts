@@ -6,19 +6,25 @@ import type { StoredEvent } from '../stored-event.ts'
 import type { Connections } from './connections.ts'
 import { bytesPerPage, eventsPerPage, type StatementTexts } from './statements.ts'
 
+/** Where pages come from, and what makes their rows ready to be read. */
+export interface PageSource {
+  readonly connections: Connections
+  readonly texts: StatementTexts
+  opened<Row extends EventRow>(rows: readonly Row[]): Promise<readonly Row[]>
+}
+
 /** Events of a range, as one page. */
 async function eventPage(
-  connections: Connections,
-  texts: StatementTexts,
+  source: PageSource,
   { runId, fromSeq, toSeq }: EventRange,
 ): Promise<readonly StoredEvent[]> {
-  const rows = await connections.rows<EventRow>({
+  const rows = await source.connections.rows<EventRow>({
     name: 'tallystick page',
-    text: texts.page,
+    text: source.texts.page,
     values: [runId, fromSeq, toSeq],
   })
   let seq = fromSeq - 1
-  return rows.map((row) => {
+  return (await source.opened(rows)).map((row) => {
     // An index that is out of order would have the same page read for ever.
     if (!(row.seq > seq)) throw outOfOrder(`the events of run ${runId}`)
     seq = row.seq
@@ -27,14 +33,10 @@ async function eventPage(
 }
 
 /** Events of a range, page after page. Between pages no connection is held. */
-export async function* eventRange(
-  connections: Connections,
-  texts: StatementTexts,
-  range: EventRange,
-): AsyncGenerator<StoredEvent> {
+export async function* eventRange(source: PageSource, range: EventRange): AsyncGenerator<StoredEvent> {
   let { fromSeq } = range
   while (fromSeq <= range.toSeq) {
-    const page = await eventPage(connections, texts, { ...range, fromSeq })
+    const page = await eventPage(source, { ...range, fromSeq })
     yield* page
     const last = page.at(-1)
     if (last === undefined || isLastPage(page)) return
@@ -52,13 +54,9 @@ function isLastPage(page: readonly StoredEvent[]): boolean {
  * Events of a range as they were written. Each is checked against the chain before it is handed out. Throws
  * `LedgerDamagedError` at the first that has changed, or that is missing.
  */
-export async function* readEvents(
-  connections: Connections,
-  texts: StatementTexts,
-  range: EventRange,
-): AsyncGenerator<RuntimeEvent> {
-  let previous = await linkBefore(connections, texts, range)
-  for await (const stored of eventRange(connections, texts, range)) {
+export async function* readEvents(source: PageSource, range: EventRange): AsyncGenerator<RuntimeEvent> {
+  let previous = await linkBefore(source, range)
+  for await (const stored of eventRange(source, range)) {
     const event = eventAfter(previous, stored)
     if (event === undefined) break
     yield event
@@ -67,13 +65,9 @@ export async function* readEvents(
   if (previous.seq < range.toSeq) throw missingEvent(range.runId, previous.seq + 1)
 }
 
-async function linkBefore(
-  connections: Connections,
-  texts: StatementTexts,
-  { runId, fromSeq }: EventRange,
-): Promise<Link> {
+async function linkBefore(source: PageSource, { runId, fromSeq }: EventRange): Promise<Link> {
   if (fromSeq === 1) return genesis
-  const [before] = await eventPage(connections, texts, { runId, fromSeq: fromSeq - 1, toSeq: fromSeq - 1 })
+  const [before] = await eventPage(source, { runId, fromSeq: fromSeq - 1, toSeq: fromSeq - 1 })
   if (before === undefined) throw missingEvent(runId, fromSeq - 1)
   return before
 }

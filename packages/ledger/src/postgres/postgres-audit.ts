@@ -1,8 +1,10 @@
 import type { RunId } from '@tallystick/core'
 import type { AuditSource, StoredRun } from '../audit-source.ts'
+import { digestOf } from '../content/stored-body.ts'
 import { fault, type Fault } from '../link-check.ts'
 import { sessionOf } from '../run-record.ts'
 import { eventRange } from './event-page.ts'
+import { everyRemoval } from './postgres-removable.ts'
 import type { PostgresStore } from './postgres-store.ts'
 import { ruleFault, rulesStatement, rulesWithout, type SchemaRule } from './schema-rules.ts'
 import { isStorable } from './storable-name.ts'
@@ -15,14 +17,18 @@ const orphansMax = 1000
 export function postgresAudit(access: StoreAccess): AuditSource {
   return {
     run: (runId) => access.read((store) => storedRun(store, runId)),
-    events: (runId, toSeq) =>
-      access.iterate((store) => eventRange(store.connections, store.texts, { runId, fromSeq: 1, toSeq })),
+    events: (runId, toSeq) => access.iterate((store) => eventRange(store, { runId, fromSeq: 1, toSeq })),
     orphans: () => access.read(orphans),
     fault: () =>
       access.read(async (store) => {
         const rows = await store.connections.patiently<SchemaRule>(rulesStatement(access.place.schema))
-        return ruleFault(rulesWithout(access.place, rows)) ?? (await strayFault(store))
+        return (
+          ruleFault(rulesWithout(access.place, rows)) ??
+          (await strayFault(store)) ??
+          (await contentFault(store))
+        )
       }),
+    removals: (runId) => access.iterate((store) => everyRemoval(store, runId)),
   }
 }
 
@@ -75,6 +81,20 @@ async function orphans(store: PostgresStore): Promise<readonly RunId[]> {
       .limit(orphansMax),
   )
   return rows.map(({ run_id }) => run_id as RunId)
+}
+
+/** Large contents are what their digests say, and all that events refer to are there. */
+async function contentFault({ removals }: PostgresStore): Promise<Fault | undefined> {
+  const stray = await removals.strayContents()
+  if (stray > 0) return fault('content rows and their uses', 'one for the other', `${stray} without`)
+  for (let after = ''; ;) {
+    // One at a time, since each is large.
+    const content = await removals.contentAfter(after)
+    if (content === undefined) return undefined
+    const found = digestOf(content.body)
+    if (found !== content.digest) return fault('content', content.digest, found)
+    after = content.digest
+  }
 }
 
 /** Payloads that belong to no event. */

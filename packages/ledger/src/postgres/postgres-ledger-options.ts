@@ -1,9 +1,16 @@
+import type { Keyring } from '../content/keyring.ts'
+
 /** How to reach the database of a ledger, and how to use it. */
 export interface PostgresLedgerOptions {
   /** As `pg` takes it: `postgres://user:password@host:port/database`, with `sslmode` and the like as parameters. */
   readonly connectionString: string
   /** Where the ledger's tables stand; made where there is none. `tallystick` unless given. */
   readonly schema?: string
+  /**
+   * Keys that what is said in runs with a subject is sealed with. Without them such runs are written in the clear; those
+   * that are sealed are read as far as that goes without a key, and cannot go on.
+   */
+  readonly keys?: Keyring
   /** Only reads: the ledger has to be there, and a role that may only read is enough. */
   readonly readOnly?: boolean
   /**

@@ -3,9 +3,12 @@ import { auditSource, type AuditedLedger } from '../audit-source.ts'
 import type { SearchedStore } from '../event-search.ts'
 import { findEvents } from '../find-events.ts'
 import { tailEvents, type TailedStore } from '../tail-events.ts'
+import { RunKeys } from '../content/run-keys.ts'
+import { removableStore, type RemovableStore } from '../removal/removable-store.ts'
 import { ChangeFeed } from './change-feed.ts'
 import { postgresAudit } from './postgres-audit.ts'
 import type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
+import { postgresRemovable } from './postgres-removable.ts'
 import { StoreAccess } from './store-access.ts'
 import { tailHorizon, type TailHorizon } from './tail-horizon.ts'
 
@@ -28,24 +31,37 @@ export interface PostgresLedger extends Ledger {
 export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
   const access = new StoreAccess(options)
   const feed = new ChangeFeed(access, options)
+  const keys = new RunKeys(options.keys, (runId) => access.read((store) => store.firstRow(runId)))
   const searched: SearchedStore = {
     runs: (asked) => access.read(({ search }) => search.runs(asked)),
     places: (asked) => access.read(({ search }) => search.places(asked)),
-    page: (asked, strand, after) => access.read(({ search }) => search.page(asked, strand, after)),
+    page: (asked, strand, after) =>
+      access.read(async (store) => {
+        const page = await store.search.page(asked, strand, after)
+        return { ...page, rows: await store.opened(page.rows) }
+      }),
   }
   const tailed: TailedStore = {
     async begin(after) {
       const begun = await access.read(({ tail }) => tail.begin(after))
       if (begun.isHeldBack) feed.lookSoon()
-      return { hash: begun.hash, page: (place) => access.read(() => begun.page(place)) }
+      return {
+        hash: begun.hash,
+        page: (place) =>
+          access.read(async (store) => {
+            const page = await begun.page(place)
+            return { ...page, rows: await store.opened(page.rows) }
+          }),
+      }
     },
   }
   let closing: Promise<void> | undefined
-  const ledger: PostgresLedger & AuditedLedger = {
+  const ledger: PostgresLedger & AuditedLedger & { readonly [removableStore]: RemovableStore } = {
     async append(runId, expected, events, appendOptions) {
-      const head = await access.write((store) =>
-        store.appender.append(runId, expected, events, appendOptions),
-      )
+      const head = await access.write(async (store) => {
+        const sealer = keys.isPlain(runId) ? undefined : await keys.sealerFor(runId, events)
+        return store.appender.append(runId, expected, events, { ...appendOptions, sealer })
+      })
       feed.notify(runId)
       return head
     },
@@ -72,6 +88,7 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
       return closing
     },
     [auditSource]: postgresAudit(access),
+    [removableStore]: postgresRemovable(access, (runId) => feed.notify(runId)),
   }
   return ledger
 }

@@ -18,13 +18,16 @@ import {
   type Compilable,
 } from 'kysely'
 import { presentRange } from '../checked-event.ts'
-import { outOfOrder } from '../event-row.ts'
+import { withOpenings, type OpeningSource } from '../content/opened-event.ts'
+import { outOfOrder, type EventRow } from '../event-row.ts'
 import { commandOf } from '../inbox-command.ts'
 import { recordOf, type ListedRow } from '../run-record.ts'
 import { Appender } from './append.ts'
 import type { Connections } from './connections.ts'
 import type { DatabasePlace } from './database-place.ts'
 import { readEvents } from './event-page.ts'
+import type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
+import { PostgresRemovals } from './removals.ts'
 import { PostgresSearch } from './search.ts'
 import { PostgresTail } from './tail.ts'
 import { isStorable } from './storable-name.ts'
@@ -44,10 +47,19 @@ export class PostgresStore {
   readonly tables: Kysely<LedgerTables>
   readonly connections: Connections
   readonly search: PostgresSearch
+  readonly removals: PostgresRemovals
+  readonly #openings: OpeningSource
   readonly tail: PostgresTail
 
-  constructor(connections: Connections, place: DatabasePlace) {
+  constructor(connections: Connections, place: DatabasePlace, options: PostgresLedgerOptions) {
     const { schema, quotedSchema } = place
+    const removals = new PostgresRemovals(options, connections, quotedSchema)
+    this.removals = removals
+    this.#openings = {
+      keyring: options.keys,
+      contents: (digests) => removals.contents(digests),
+      removals: (runId, fromSeq, toSeq) => removals.covering(runId, fromSeq, toSeq),
+    }
     this.connections = connections
     this.texts = statementTexts(quotedSchema)
     this.search = new PostgresSearch(connections, quotedSchema)
@@ -61,6 +73,22 @@ export class PostgresStore {
         createQueryCompiler: () => new PostgresQueryCompiler(),
       },
     }).withSchema(schema)
+  }
+
+  /** Rows of events, each with what it needs to be read. */
+  opened<Row extends EventRow>(rows: readonly Row[]): Promise<readonly Row[]> {
+    return withOpenings(rows, this.#openings)
+  }
+
+  /** The first event of a run that still has its payload. */
+  async firstRow(runId: RunId): Promise<EventRow | undefined> {
+    if (!isStorable(runId)) return undefined
+    const [row] = await this.connections.rows<EventRow>({
+      name: 'tallystick first row',
+      text: this.texts.firstRow,
+      values: [runId],
+    })
+    return row
   }
 
   /** The rows of a query that Kysely builds. */
@@ -96,7 +124,7 @@ export class PostgresStore {
     range?: { readonly fromSeq?: number; readonly toSeq?: number },
   ): AsyncGenerator<RuntimeEvent> {
     const present = presentRange(runId, (await this.head(runId))?.seq ?? 0, range)
-    if (present.fromSeq <= present.toSeq) yield* readEvents(this.connections, this.texts, present)
+    if (present.fromSeq <= present.toSeq) yield* readEvents(this, present)
   }
 
   async *runs(filter: RunFilter = {}): AsyncGenerator<RunRecord> {

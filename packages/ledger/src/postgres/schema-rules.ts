@@ -9,7 +9,7 @@ export interface SchemaRule {
   readonly definition: string
 }
 
-const ledgerTables = `pg_class.relname in ('ledger', 'run', 'event', 'payload', 'inbox')`
+const ledgerTables = `pg_class.relname in ('ledger', 'run', 'event', 'payload', 'inbox', 'content', 'content_use', 'removal')`
 
 /**
  * What of a schema makes it a ledger: without its triggers nothing is append-only, without its indexes nothing stands
@@ -46,7 +46,8 @@ export function rulesStatement(schema: string): Statement {
       union all
       select 'function ' || proname, prosrc from pg_catalog.pg_proc
       join pg_catalog.pg_namespace on pg_namespace.oid = pronamespace
-      where nspname = $1 and proname in ('refuse', 'event_follows')
+      where nspname = $1 and proname in ('refuse', 'event_follows', 'payload_remains', 'event_remains', 'run_remains', 'inbox_remains',
+        'content_remains', 'content_use_remains', 'run_returns')
     ) as rules order by name collate "C"`,
     values: [schema],
   }

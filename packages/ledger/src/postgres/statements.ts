@@ -2,11 +2,15 @@
 export interface StatementTexts {
   /** Groups of events behind the heads of their runs. */
   readonly append: Readonly<Record<'barrier' | 'lazy', string>>
+  /** The same for groups in which an event refers to large contents. */
+  readonly appendLarge: Readonly<Record<'barrier' | 'lazy', string>>
   /** Takes inbox entries for commands that were refused, where the head is as expected. */
   readonly settle: Readonly<Record<'barrier' | 'lazy', string>>
   readonly acquire: string
   readonly run: string
   readonly page: string
+  /** The first event of a run that still has its payload. */
+  readonly firstRow: string
   readonly put: string
   readonly inbox: string
   readonly onceKeys: string
@@ -65,7 +69,11 @@ export function statementTexts(schema: string): StatementTexts {
   const append = appendText(schema)
   const settle = settleText(schema)
   return {
-    append: { barrier: append(durability.barrier), lazy: append(durability.lazy) },
+    append: { barrier: append(durability.barrier, ''), lazy: append(durability.lazy, '') },
+    appendLarge: {
+      barrier: append(durability.barrier, contentsText(schema)),
+      lazy: append(durability.lazy, contentsText(schema)),
+    },
     settle: {
       barrier: settle(`${durability.barrier}, ${logEntry}`),
       lazy: settle(durability.lazy),
@@ -75,6 +83,8 @@ export function statementTexts(schema: string): StatementTexts {
       where run_id = $1 returning head_seq, head_hash, epoch, ${durability.barrier}`,
     run: `select head_seq, head_hash, epoch from ${schema}.run where run_id = $1`,
     page: pageText(schema),
+    firstRow: `select event.*, salt, body from ${schema}.event join ${schema}.payload using (pos)
+      where run_id = $1 order by seq limit 1`,
     put: `with known as (select run_id from ${schema}.run where run_id = $1),
       put as (
         insert into ${schema}.inbox (run_id, key, kind, body, at)
@@ -98,9 +108,10 @@ export function statementTexts(schema: string): StatementTexts {
  * $1 to $8 are the runs: ids, expected seqs, epochs, new head seqs, sessions, places in them, hashes of the expected
  * and of the new heads. $9 to $22 are the events: whose (from 1, the place among the runs), seqs, types, versions,
  * turns, calls, times, once keys, commitments, hashes, salts, where bodies begin and how long they are, bodies. $23
- * and $24 are the inbox entries: whose, and keys.
+ * and $24 are the inbox entries: whose, and keys; $25 says of each run whether it is sealed: a command that was taken
+ * says nothing any more then.
  */
-function appendText(schema: string): (durable: string) => string {
+function appendText(schema: string): (durable: string, more: string) => string {
   const movedSeal = sealSql({
     run_id: 'run.run_id',
     pos: 'run.pos',
@@ -111,7 +122,7 @@ function appendText(schema: string): (durable: string) => string {
     session_place: 'run.session_place',
   })
   const nextPos = `nextval('${schema.replaceAll("'", "''")}.event_pos')`
-  return (durable) => `with head as materialized (
+  return (durable, more) => `with head as materialized (
     select place, run_id, expected_seq, epoch, head_seq, session_id, session_place,
       ${nthOf('$7::bytea', 32, 'place')} as previous_hash, ${nthOf('$8::bytea', 32, 'place')} as head_hash
     from unnest($1::text[], $2::int8[], $3::int8[], $4::int8[], $5::text[], $6::int8[]) with ordinality
@@ -149,19 +160,39 @@ function appendText(schema: string): (durable: string) => string {
     select pos, ${nthOf('$19::bytea', 16, 'n')}, substring($22::bytea from body_from::int for body_bytes::int)
     from placed order by n
   ), taken as (
-    update ${schema}.inbox set taken_seq = ($4::int8[])[given.whose]
+    update ${schema}.inbox set taken_seq = ($4::int8[])[given.whose],
+      body = case when ($25::bool[])[given.whose] then ''::bytea else inbox.body end
     from swapped cross join unnest($23::int4[], $24::text[]) as given (whose, taken_key)
     where places[given.whose] is not null
       and inbox.run_id = ($1::text[])[given.whose] and inbox.key = given.taken_key and inbox.taken_seq is null
-  )
+  )${more}
   select places, ${durable} from swapped`
+}
+
+/**
+ * Large contents, each once. $26 to $29 are the contents: digests, where they begin, how long they are, bytes; $30 and
+ * $31 the uses: by which event (from 1), of which digest. Of an append that was refused nothing is kept.
+ */
+function contentsText(schema: string): string {
+  return `, uses as materialized (
+    select placed.pos, given.digest from unnest($30::int8[], $31::text[]) as given (n, digest)
+    join placed on placed.n = given.n
+  ), kept as (
+    insert into ${schema}.content (digest, body)
+    select digest, substring($29::bytea from body_from::int for body_bytes::int)
+    from unnest($26::text[], $27::int8[], $28::int8[]) as given (digest, body_from, body_bytes)
+    where digest in (select digest from uses)
+    on conflict (digest) do nothing
+  ), used as (
+    insert into ${schema}.content_use (pos, digest) select distinct pos, digest from uses
+  )`
 }
 
 function settleText(schema: string): (durable: string) => string {
   return (durable) => `with held as (
     select run_id from ${schema}.run where run_id = $1 and head_seq = $2 and epoch = $3 for no key update
   ), taken as (
-    update ${schema}.inbox set taken_seq = $2 from held
+    update ${schema}.inbox set taken_seq = $2, body = case when $5::bool then ''::bytea else inbox.body end from held
     where inbox.run_id = held.run_id and inbox.key = any ($4::text[]) and inbox.taken_seq is null
   )
   select (select count(*) from held) as runs, ${durable}`

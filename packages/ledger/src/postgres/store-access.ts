@@ -106,7 +106,7 @@ export class StoreAccess {
     const found = await lookAtSchema(ask, this.place)
     requireUsable(this.place, found, this.#options.readOnly ?? false)
     if (found.kind === 'nothing' || found.version < schemaVersion) await migrate(this.#options, this.place)
-    return new PostgresStore(this.#connections, this.place)
+    return new PostgresStore(this.#connections, this.place, this.#options)
   }
 
   #requireOpen(): void {

@@ -20,8 +20,8 @@ import { isStoredAs, linkEvents, type LinkedEvent } from '../linked-event.ts'
 import { sessionOf } from '../run-record.ts'
 import type { Sealer } from '../content/sealed-bytes.ts'
 import { storedBody, type StoredBody } from '../content/stored-body.ts'
-import type { Committer } from './committer.ts'
 import { eventRows } from './event-page.ts'
+import type { Write } from './group-commit.ts'
 import type { MovedHead, ReadQueries, WriteQueries } from './queries.ts'
 import { cellOf, runRow } from './run-row.ts'
 import type { SqliteRemovals } from './removals.ts'
@@ -30,7 +30,6 @@ import type { RunTable } from '../tables.ts'
 
 /** What appends need of an open store. */
 export interface AppendStore {
-  readonly committer: Committer
   readonly writes: WriteQueries
   readonly reads: ReadQueries
   readonly removals: SqliteRemovals
@@ -47,14 +46,21 @@ interface Batch {
 /** How an append is to be kept, and what seals it. */
 export type SealedOptions = AppendOptions & { readonly sealer?: Sealer | undefined }
 
-/** The append of the port, in one transaction. */
-export function append(store: AppendStore, batch: Omit<Batch, 'bodies'>, options: SealedOptions): Head {
+/** The append of the port. What can be said of the events alone is checked, and thrown, at once. */
+export function append(
+  store: AppendStore,
+  batch: Omit<Batch, 'bodies'>,
+  options: SealedOptions,
+): Write<Head> {
   const { runId, expected, events } = batch
   requireWellFormed(runId, expected, events)
   const bodies = events.map((event) => storedBody(event, options.sealer))
-  return store.committer.transact(options.durability, () =>
-    appendWithin(store, { ...batch, bodies }, options),
-  )
+  return {
+    durability: options.durability,
+    events: events.length,
+    bytes: bodies.reduce((sum, body) => sum + body.bytes.length, 0),
+    work: () => appendWithin(store, { ...batch, bodies }, options),
+  }
 }
 
 function appendWithin(store: AppendStore, batch: Batch, options: SealedOptions): Head {
@@ -176,12 +182,13 @@ function secondOf(
 }
 
 /** Raises the epoch of a run, durably. From then on the writer before can append nothing. */
-export function acquire({ committer, reads, writes }: AppendStore, runId: RunId): Head {
-  return committer.transact('barrier', () => {
+export function acquire({ reads, writes }: AppendStore, runId: RunId): Write<Head> {
+  const work = (): Head => {
     const run = runRow(reads, runId)
     if (run === undefined) throw new RunNotFoundError(runId)
     const cell = { ...cellOf(runId, run), epoch: run.epoch + 1 }
     writes.moveHead.run(headRow(cell))
     return { seq: cell.headSeq, epoch: cell.epoch }
-  })
+  }
+  return { durability: 'barrier', events: 0, bytes: 0, work }
 }

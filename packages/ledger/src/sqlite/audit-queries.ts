@@ -1,5 +1,5 @@
 import type { Database } from 'better-sqlite3'
-import type { Kysely } from 'kysely'
+import { sql, type Kysely } from 'kysely'
 import { prepareFor, type PreparedQuery } from './prepared-query.ts'
 import type { OfRun } from './queries.ts'
 import type { LedgerTables } from './tables.ts'
@@ -29,6 +29,8 @@ export interface AuditQueries {
   readonly placesGiven: PreparedQuery<object, { readonly seq: number }>
   readonly events: PreparedQuery<object, Count>
   readonly eventsUpTo: PreparedQuery<{ readonly pos: number }, Count>
+  /** Events of runs that were dropped, which left holes in the places. */
+  readonly dropped: PreparedQuery<object, Count>
   /** Payloads that belong to no event. */
   readonly strayPayloads: PreparedQuery<object, Count>
   readonly schema: PreparedQuery<object, SchemaObject>
@@ -64,6 +66,12 @@ export function auditQueries(database: Database, ledgerTables: Kysely<LedgerTabl
         .select(({ fn }) => fn.countAll<number>().as('count'))
         .where('pos', '>=', 1)
         .where('pos', '<=', parameter('pos')),
+    ),
+    dropped: prepareFor<object>(database)(() =>
+      tables
+        .selectFrom('removal')
+        .select(({ fn }) => fn.coalesce(fn.sum<number>('to_seq'), sql<number>`0`).as('count'))
+        .where('kind', '=', 'dropped'),
     ),
     strayPayloads: prepareFor<object>(database)(() =>
       tables

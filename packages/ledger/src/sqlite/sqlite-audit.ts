@@ -3,10 +3,12 @@ import type { RunId } from '@tallystick/core'
 import { Kysely, SqliteDialect } from 'kysely'
 import type { AuditSource, StoredRun } from '../audit-source.ts'
 import { fault, type Fault } from '../link-check.ts'
+import { digestOf } from '../content/stored-body.ts'
 import type { AuditQueries } from './audit-queries.ts'
 import { migrate } from './migrate.ts'
 import { eventPages } from './read.ts'
 import { cellOf, runRow } from './run-row.ts'
+import { everyRemoval } from './sqlite-removable.ts'
 import { SqliteStore } from './sqlite-store.ts'
 import type { StoreAccess } from './store-access.ts'
 import type { LedgerTables } from './tables.ts'
@@ -27,13 +29,30 @@ export function sqliteAudit(access: StoreAccess): AuditSource {
       }),
     fault: async () => {
       const rules = await schemaAsMade()
-      return access.read((store) => {
+      const found = await access.read((store) => {
         const { audits } = store
         return store.atOneMoment(
           () => store.pageFault() ?? numberingFault(audits) ?? ruleFault(audits, rules),
         )
       })
+      return found ?? (await contentFault(access))
     },
+    removals: (runId) => everyRemoval(access, runId),
+  }
+}
+
+/** Large contents are what their digests say, and all that events refer to are there. */
+async function contentFault(access: StoreAccess): Promise<Fault | undefined> {
+  const stray = await access.read(({ removals }) => removals.strayContents())
+  if (stray > 0) return fault('content rows and their uses', 'one for the other', `${stray} without`)
+  for (let after = 0; ;) {
+    const from = after
+    // One at a time, since each is large.
+    const content = await access.read(({ removals }) => removals.contentAfter(from))
+    if (content === undefined) return undefined
+    const found = digestOf(content.body)
+    if (found !== content.digest) return fault('content', content.digest, found)
+    after = content.place
   }
 }
 
@@ -45,12 +64,19 @@ function storedRun({ reads, audits }: SqliteStore, runId: RunId): StoredRun | un
 }
 
 /** Places are given without gaps and never again, so what was removed leaves a hole. */
-function numberingFault({ placesGiven, events, eventsUpTo, strayPayloads }: AuditQueries): Fault | undefined {
+function numberingFault({
+  placesGiven,
+  events,
+  eventsUpTo,
+  dropped,
+  strayPayloads,
+}: AuditQueries): Fault | undefined {
   const given = placesGiven.get({})?.seq ?? 0
+  const due = given - (dropped.get({})?.count ?? 0)
   const all = events.get({})?.count
   const placed = eventsUpTo.get({ pos: given })?.count
-  if (all !== given) return fault('event rows', given, String(all))
-  if (placed !== given) return fault('event rows within the places given', given, String(placed))
+  if (all !== due) return fault('event rows', due, String(all))
+  if (placed !== due) return fault('event rows within the places given', due, String(placed))
   const stray = strayPayloads.get({})?.count ?? 0
   return stray === 0 ? undefined : fault('payload rows without an event', 0, stray)
 }

@@ -1,6 +1,7 @@
 import type { RunId } from '@tallystick/core'
 import { storedEvent, type EventRow } from '../event-row.ts'
 import type { RemovableStore } from '../removal/removable-store.ts'
+import type { StoredRemoval } from '../removal/removal.ts'
 import type { StoredEvent } from '../stored-event.ts'
 import { eventRows } from './event-page.ts'
 import type { SqliteStore } from './sqlite-store.ts'
@@ -23,15 +24,18 @@ export function sqliteRemovable(access: StoreAccess, changed: (runId: RunId) => 
       for (const runId of new Set(removals.map((removal) => removal.runId))) changed(runId)
       return removed
     },
-    async *removals(runId) {
-      for (let afterPos = 0; ;) {
-        const from = afterPos
-        const page = await access.read(({ removals }) => removals.page(from, runId))
-        yield* page
-        const last = page.at(-1)
-        if (last === undefined) return
-        afterPos = last.pos
-      }
-    },
+    removals: (runId) => everyRemoval(access, runId),
+  }
+}
+
+/** Removals in order, those of one run where it is named. */
+export async function* everyRemoval(access: StoreAccess, runId?: RunId): AsyncGenerator<StoredRemoval> {
+  for (let afterPos = 0; ;) {
+    const from = afterPos
+    const page = await access.read(({ removals }) => removals.page(from, runId))
+    yield* page
+    const last = page.at(-1)
+    if (last === undefined) return
+    afterPos = last.pos
   }
 }

@@ -18,6 +18,7 @@ import { fault, type Fault } from '../link-check.ts'
 import { acquire, append, type SealedOptions } from './append.ts'
 import { auditQueries, type AuditQueries } from './audit-queries.ts'
 import { Committer } from './committer.ts'
+import { GroupCommit } from './group-commit.ts'
 import { listRuns } from './list-runs.ts'
 import { readQueries, writeQueries, type ReadQueries, type WriteQueries } from './queries.ts'
 import { SqliteRemovals } from './removals.ts'
@@ -25,9 +26,13 @@ import { runRow } from './run-row.ts'
 import { SqliteSearch } from './search.ts'
 import type { LedgerTables } from './tables.ts'
 
-/** The members of the port on an open database of the newest schema. All of them are synchronous. */
+/**
+ * The members of the port on an open database of the newest schema. Those that read are synchronous; those that write
+ * share their commits.
+ */
 export class SqliteStore {
   readonly committer: Committer
+  readonly group: GroupCommit
   readonly reads: ReadQueries
   readonly #database: Database
   readonly #tables: Kysely<LedgerTables>
@@ -40,6 +45,7 @@ export class SqliteStore {
     this.#database = database
     this.#tables = tables
     this.committer = new Committer(database)
+    this.group = new GroupCommit(this.committer)
     this.reads = readQueries(database, tables)
   }
 
@@ -81,12 +87,12 @@ export class SqliteStore {
     expected: ExpectedHead,
     events: readonly RuntimeEvent[],
     options: SealedOptions,
-  ): Head {
-    return append(this, { runId, expected, events }, options)
+  ): Promise<Head> {
+    return this.group.submit(append(this, { runId, expected, events }, options))
   }
 
-  acquire(runId: RunId): Head {
-    return acquire(this, runId)
+  acquire(runId: RunId): Promise<Head> {
+    return this.group.submit(acquire(this, runId))
   }
 
   head(runId: RunId): Head | undefined {
@@ -104,15 +110,16 @@ export class SqliteStore {
   }
 
   /** Whether the key is new. */
-  put(runId: RunId, { key, command, at }: InboxEntry): boolean {
+  put(runId: RunId, { key, command, at }: InboxEntry): Promise<boolean> {
     requireInboxKey(key)
     const body = Buffer.from(storableText(command, `The command under ${key} for run ${runId}`))
-    return this.committer.transact('barrier', () => {
+    const work = (): boolean => {
       if (runRow(this.reads, runId) === undefined) throw new RunNotFoundError(runId)
       if (this.writes.inboxEntry.get({ runId, key }) !== undefined) return false
       this.writes.put.run({ run_id: runId, key, kind: command.type, body, at, taken_seq: null })
       return true
-    })
+    }
+    return this.group.submit({ durability: 'barrier', events: 1, bytes: body.length, work })
   }
 
   inbox(runId: RunId): readonly InboxEntry[] {
@@ -121,8 +128,9 @@ export class SqliteStore {
     })
   }
 
-  /** Makes every lazy append durable. */
+  /** Carries out what waits for company, and makes every lazy append durable. */
   harden(): void {
+    this.group.flush()
     if (this.committer.hasUnsynced) this.committer.transact('barrier', () => this.writes.raiseBarrier.run({}))
   }
 }

@@ -42,11 +42,18 @@ export class StoreAccess {
     return this.#speaking(() => work(store))
   }
 
-  write<T>(work: (store: SqliteStore) => T): Promise<T> {
-    return this.read((store) => {
+  async write<T>(work: (store: SqliteStore) => T | Promise<T>): Promise<T> {
+    const write = this.read((store) => {
       if (this.#readOnly) throw refusedReadOnly(this.#opened.path)
-      return work(store)
+      return { written: work(store) }
     })
+    try {
+      return await (
+        await write
+      ).written
+    } catch (error) {
+      throw ledgerFailure(error, this.#opened.path)
+    }
   }
 
   /** Rows of events, each with what it needs to be read. */

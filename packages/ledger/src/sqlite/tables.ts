@@ -1,4 +1,5 @@
 import type { GeneratedAlways } from 'kysely'
+import type { RemovalRow } from '../removal/removal.ts'
 import type { EventColumns, InboxTable, PayloadTable, RunTable } from '../tables.ts'
 
 /** An event. `pos` is its place in the file, in the order of commits. */
@@ -19,4 +20,5 @@ export interface LedgerTables {
   readonly payload: PayloadTable
   readonly inbox: InboxTable
   readonly barrier: BarrierTable
+  readonly removal: RemovalRow
 }

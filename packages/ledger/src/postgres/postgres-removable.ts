@@ -1,0 +1,46 @@
+import type { RunId } from '@tallystick/core'
+import type { EventRange } from '../checked-event.ts'
+import { storedEvent, type EventRow } from '../event-row.ts'
+import type { RemovableStore } from '../removal/removable-store.ts'
+import type { StoredRemoval } from '../removal/removal.ts'
+import type { StoredEvent } from '../stored-event.ts'
+import { eventRange } from './event-page.ts'
+import type { PostgresStore } from './postgres-store.ts'
+import type { StoreAccess } from './store-access.ts'
+
+/** Lets payloads of a ledger be taken away. `changed` hears of each run that lost any. */
+export function postgresRemovable(access: StoreAccess, changed: (runId: RunId) => void): RemovableStore {
+  const opened = async (store: PostgresStore, rows: readonly EventRow[]): Promise<readonly StoredEvent[]> =>
+    (await store.opened(rows)).map(storedEvent)
+  return {
+    payloads: (query) => access.read(async (store) => opened(store, await store.removals.payloads(query))),
+    events: (runId, fromSeq, toSeq) => access.read((store) => eventsOf(store, { runId, fromSeq, toSeq })),
+    endedRuns: (query) => access.read(({ removals }) => removals.endedRuns(query)),
+    async remove(removals) {
+      const removed = await access.write((store) => store.removals.remove(removals))
+      for (const runId of new Set(removals.map((removal) => removal.runId))) changed(runId)
+      return removed
+    },
+    removals: (runId) => access.iterate((store) => everyRemoval(store, runId)),
+  }
+}
+
+async function eventsOf(store: PostgresStore, range: EventRange): Promise<readonly StoredEvent[]> {
+  const events: StoredEvent[] = []
+  for await (const stored of eventRange(store, range)) events.push(stored)
+  return events
+}
+
+/** Removals in order, those of one run where it is named. */
+export async function* everyRemoval(
+  { removals }: PostgresStore,
+  runId?: RunId,
+): AsyncGenerator<StoredRemoval> {
+  for (let afterPos = 0; ;) {
+    const page = await removals.page(afterPos, runId)
+    yield* page
+    const last = page.at(-1)
+    if (last === undefined) return
+    afterPos = last.pos
+  }
+}
