@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { addVerb, type Done } from './add-verb.ts'
 import type { CommandContext } from './command-context.ts'
+import type { ReplayVerbOptions } from './verbs/replay.ts'
 
 /** Adds what finds out whether a ledger is what was written, and whether today's agents still do what is in it. */
 export function addCheckingVerbs(program: Command, context: CommandContext, done: Done): void {
@@ -21,8 +22,12 @@ export function addCheckingVerbs(program: Command, context: CommandContext, done
   )
     .summary('drive a run again from its record, and report where it differs')
     .argument('<run>', 'id of the run')
+    .option(
+      '--same-words',
+      'take what the agents tell their models from the record: compare what the code does',
+    )
     .option('--config <file>', 'where the agents are (default: the nearest tallystick.config.ts)')
-    .action(async (ledger: string, run: string, options: { config?: string }) => {
+    .action(async (ledger: string, run: string, options: Omit<ReplayVerbOptions, 'ledger' | 'run'>) => {
       const { replay } = await import('./verbs/replay.ts')
       done(await replay(context, { ledger, run, ...options }))
     })

@@ -237,7 +237,7 @@ describe('replay', { timeout: 30_000 }, () => {
     )
     const differs = await tallystick('replay', shop.ledgerPath, runId, '--config', changed)
     expect(differs.code).toBe(3)
-    expect(differs.stdout).toContain('event 1: recorded run_started, happened run_started')
+    expect(differs.stdout).toContain('event 1, before the first turn: run_started shopper\n')
     expect(differs.stdout).toContain(
       '  definition.instructions\n    recorded "Buy tea."\n    happened "Buy coffee."\n',
     )

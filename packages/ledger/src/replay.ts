@@ -57,38 +57,52 @@ export async function replayRun(
   agentNamed: (name: string) => Agent<unknown>,
   { definitions = 'today', onEvents }: ReplayOptions = {},
 ): Promise<ReplayReport> {
-  const words: Words = definitions === 'recorded' ? recordedWords : todaysWords
   const recorded: RuntimeEvent[] = []
   for await (const event of ledger.read(runId)) recorded.push(event)
   const first = recorded[0]
   if (first?.type !== 'run_started') throw new RunNotFoundError(runId)
 
+  const driven = { recorded, agentNamed, words: definitions === 'recorded' ? recordedWords : todaysWords }
   let done = givenEvents(first, recorded)
   let state = recorded.slice(0, done).reduce<RunState | undefined>(evolve, undefined)
+  onEvents?.(done)
   while (done < recorded.length) {
-    const next = recorded[done] as RuntimeEvent
-    const agent = agentNamed(state?.agent ?? first.agent)
-    const causes = await causesOf({ before: state, recorded, from: done, agent, words })
-    const messages = causes.map(({ message }) => message)
-    const page = advance(state, messages, {
-      writer: { runId, epoch: next.epoch },
-      stamp: stampsOf(causes, next.at),
-      rulesOf: (name) => rulesAsRecorded(agentNamed(name).rules, words, { recorded, from: done }),
-    })
-    const divergence = firstDifference(
-      recorded.slice(done, done + page.events.length + 1),
-      page.events,
-      state,
-    )
+    const happened = await nextPage(driven, state, done)
+    // What was recorded of a run that is still under way may end within a page.
+    const page = recorded.slice(done, done + Math.max(1, happened.length))
+    const divergence = firstDifference(page, happened, state)
     if (divergence) return { runId, events: divergence.seq - 1, divergence }
     // Times and waits are the recording's: the state goes on from what was recorded.
-    for (const event of recorded.slice(done, done + page.events.length)) state = evolve(state, event)
-    // What was recorded of a run that is still under way may end within a page.
-    const before = done
-    done = Math.min(done + page.events.length, recorded.length)
-    onEvents?.(done - before)
+    for (const event of page) state = evolve(state, event)
+    done += page.length
+    onEvents?.(page.length)
   }
   return { runId, events: done }
+}
+
+/** What a run is driven again with. */
+interface Driven {
+  readonly recorded: readonly RuntimeEvent[]
+  readonly agentNamed: (name: string) => Agent<unknown>
+  readonly words: Words
+}
+
+/** What happens in a state by what the outside said next, up to where the machine has to wait for more. */
+async function nextPage(
+  { recorded, agentNamed, words }: Driven,
+  state: RunState | undefined,
+  from: number,
+): Promise<readonly RuntimeEvent[]> {
+  const next = recorded[from] as RuntimeEvent
+  const name = state?.agent ?? (next.type === 'run_started' ? next.agent : '')
+  const causes = await causesOf({ before: state, recorded, from, agent: agentNamed(name), words })
+  const messages = causes.map(({ message }) => message)
+  const { events } = advance(state, messages, {
+    writer: { runId: next.runId, epoch: next.epoch },
+    stamp: stampsOf(causes, next.at),
+    rulesOf: (agent) => rulesAsRecorded(agentNamed(agent).rules, words, { recorded, from }),
+  })
+  return events
 }
 
 /** The time of each cause, and for what follows from them that of the last: the machine knows no other. */

@@ -1,13 +1,13 @@
-import type { EventOf, EventType, RuntimeEvent } from '@tallystick/core'
-import { textOf } from '@tallystick/core'
+import type { RuntimeEvent } from '@tallystick/core'
 import { diffRuns, type RunsDiff, type RunTail } from '@tallystick/ledger'
 import type { CommandContext } from '../command-context.ts'
 import type { ExitCode } from '../exit-code.ts'
 import { exitCodes } from '../exit-code.ts'
 import { findRun } from '../find-run.ts'
 import { withLedger } from '../open-ledger.ts'
-import { contentText, oneLine } from '../view/content-text.ts'
+import { oneLine } from '../view/content-text.ts'
 import { differencesText } from '../view/difference-text.ts'
+import { eventText } from '../view/event-text.ts'
 import { counted, usageText } from '../view/run-ending.ts'
 import { table } from '../view/table.ts'
 
@@ -64,30 +64,12 @@ function factsOf(tail: RunTail): readonly (readonly [name: string, value: string
 
 function eventRows(left: readonly RuntimeEvent[], right: readonly RuntimeEvent[]): readonly string[][] {
   return Array.from({ length: Math.max(left.length, right.length) }, (_, index) => [
-    eventText(left[index]),
-    eventText(right[index]),
+    cellText(left[index]),
+    cellText(right[index]),
   ])
 }
 
 /** An event in a few words. */
-function eventText(event: RuntimeEvent | undefined): string {
-  if (event === undefined) return ''
-  return oneLine([`${event.seq}`, event.type, ...wordsOf(event)].join(' '), cellCharactersMax)
-}
-
-/** What tells an event of a type from another one. */
-const words: { readonly [T in EventType]?: (event: EventOf<T>) => readonly string[] } = {
-  input_received: ({ message }) => [contentText(message.parts)],
-  model_call_started: ({ model }) => [model.modelId],
-  assistant_message_finished: ({ parts }) => [textOf(parts)],
-  tool_request_ready: ({ name, input }) => [name, JSON.stringify(input)],
-  tool_started: ({ name }) => [name],
-  tool_result: ({ name, outcome, content }) => [name, outcome, contentText(content)],
-  agent_handed_off: ({ to }) => [to],
-  run_finished: ({ reason }) => [reason],
-}
-
-function wordsOf(event: RuntimeEvent): readonly string[] {
-  const ofType = words[event.type] as ((event: RuntimeEvent) => readonly string[]) | undefined
-  return ofType?.(event) ?? []
+function cellText(event: RuntimeEvent | undefined): string {
+  return event === undefined ? '' : `${event.seq} ${eventText(event, cellCharactersMax)}`
 }

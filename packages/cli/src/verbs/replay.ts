@@ -1,35 +1,48 @@
 import { ConfigurationError } from '@tallystick/core'
 import type { Agent } from '@tallystick/core'
-import type { Divergence } from '@tallystick/ledger'
+import type { Divergence, ReplayReport } from '@tallystick/ledger'
 import { replayRun } from '@tallystick/ledger'
 import type { CommandContext } from '../command-context.ts'
+import { commandLine } from '../command-context.ts'
 import type { ExitCode } from '../exit-code.ts'
 import { exitCodes } from '../exit-code.ts'
+import { readRun } from '../read-run.ts'
 import { differencesText } from '../view/difference-text.ts'
+import { eventText } from '../view/event-text.ts'
+import type { Paint } from '../view/paint.ts'
+import { withProgress } from '../view/progress.ts'
 import { counted } from '../view/run-ending.ts'
-import { withAgents } from '../with-agents.ts'
+import { withAgents, type RunWithAgents } from '../with-agents.ts'
 
 /** What `replay` was given. */
-export interface ReplayOptions {
+export interface ReplayVerbOptions {
   readonly ledger: string
   readonly run: string
+  /** Takes what the agents tell their models from the record. */
+  readonly sameWords?: boolean
   readonly config?: string
 }
+
+const eventCharactersMax = 160
 
 /**
  * `replay`: drives a run again with what it was told from outside, by today's agent, without any model call or tool.
  * Exit code 3 where an event comes out otherwise than it was recorded.
  */
-export function replay(context: CommandContext, options: ReplayOptions): Promise<ExitCode> {
-  return withAgents(context, { ...options, verb: 'replay' }, async ({ ledger, state, agents }) => {
-    const report = await replayRun(ledger, state.runId, (name) => agentNamed(agents, name))
-    const { runId, events, divergence } = report
-    const again = `${runId}  ${counted(events, 'event')} happened again as recorded`
-    if (context.json) await context.print(`${JSON.stringify(report)}\n`)
-    else
-      await context.print(
-        divergence === undefined ? `${again}\n` : `${again}, then:\n${divergenceText(divergence)}`,
-      )
+export function replay(context: CommandContext, options: ReplayVerbOptions): Promise<ExitCode> {
+  return withAgents(context, { ...options, verb: 'replay' }, async (found) => {
+    const { ledger, state, agents } = found
+    const definitions = options.sameWords === true ? 'recorded' : 'today'
+    const report = await withProgress(
+      context,
+      async () => state.seq,
+      ({ add }) =>
+        replayRun(ledger, state.runId, (name) => agentNamed(agents, name), { definitions, onEvents: add }),
+    )
+    const { divergence } = report
+    await context.print(context.json ? `${JSON.stringify(report)}\n` : reportText(report, context.paint))
+    if (divergence !== undefined) sayWhatNext(context, divergence, options)
+    else await sayOthers(context, found, options)
     return divergence === undefined ? exitCodes.ok : exitCodes.diverged
   })
 }
@@ -43,7 +56,54 @@ function agentNamed(agents: readonly Agent<unknown>[], name: string): Agent<unkn
   )
 }
 
-function divergenceText({ seq, recorded, happened, differences }: Divergence): string {
-  const head = `event ${seq}: recorded ${recorded?.type ?? 'nothing'}, happened ${happened?.type ?? 'nothing'}\n`
-  return `${head}${differencesText(differences, ['recorded', 'happened'])}`
+function reportText({ runId, events, divergence }: ReplayReport, paint: Paint): string {
+  const again = `${runId}  ${counted(events, 'event')} happened again as recorded`
+  if (divergence === undefined) return `${again}\n`
+  return `${again}, then:\n${divergenceText(divergence, paint)}`
+}
+
+function divergenceText({ seq, recorded, happened, differences }: Divergence, paint: Paint): string {
+  const event = recorded ?? happened
+  const turn = event === undefined || event.turn === 0 ? 'before the first turn' : `in turn ${event.turn}`
+  const sides = ['recorded', 'happened'] as const
+  if (recorded?.type === happened?.type && recorded !== undefined) {
+    const what = eventText(recorded, eventCharactersMax)
+    return `${paint('bold', `event ${seq}, ${turn}: ${what}`)}\n${differencesText(differences, sides)}`
+  }
+  const [before, after] = [recorded, happened].map((each) =>
+    each === undefined ? 'nothing' : eventText(each, eventCharactersMax),
+  )
+  return `${paint('bold', `event ${seq}, ${turn}`)}\n  recorded ${before}\n  happened ${after}\n`
+}
+
+/** Whoever has changed what an agent says sees that first, and may want to see what its code does. */
+function sayWhatNext(
+  { json, programName, say }: CommandContext,
+  { recorded, differences }: Divergence,
+  { ledger, run, config, sameWords }: ReplayVerbOptions,
+): void {
+  const isWords = differences.some(({ path }) => /^definition(\.|$)/.test(path))
+  if (json || recorded === undefined || !isWords || sameWords === true) return
+  const own = config === undefined ? [] : ['--config', config]
+  const again = commandLine(programName, 'replay', ledger, run, '--same-words', ...own)
+  say(
+    `Today's agent tells its model something else than what is on record, so the model may answer otherwise. This compares only what the code does:\n  ${again}`,
+  )
+}
+
+/** The work of child runs was told to this one as it was recorded: it is looked at by itself. */
+async function sayOthers(
+  { json, programName, say }: CommandContext,
+  { ledger, state }: RunWithAgents,
+  { ledger: ledgerPath, config }: ReplayVerbOptions,
+): Promise<void> {
+  if (json || state.totals.children.runs === 0) return
+  const { children } = await readRun(ledger, state.runId)
+  const own = config === undefined ? [] : ['--config', config]
+  const commands = children.map(
+    (runId) => `  ${commandLine(programName, 'replay', ledgerPath, runId, ...own)}`,
+  )
+  say(
+    `What runs did that worked for it was taken from the record. They are driven again by:\n${commands.join('\n')}`,
+  )
 }

@@ -1,0 +1,48 @@
+import type { EventOf, EventType, RuntimeEvent } from '@tallystick/core'
+import { textOf } from '@tallystick/core'
+import { contentText, oneLine } from './content-text.ts'
+import { counted } from './run-ending.ts'
+
+/** What an event says, in a few words behind its type. */
+export function eventText(event: RuntimeEvent, charactersMax: number): string {
+  return oneLine([event.type, ...wordsOf(event)].join(' '), charactersMax)
+}
+
+/** What tells an event of a type from another one. */
+const words: { readonly [T in EventType]?: (event: EventOf<T>) => readonly string[] } = {
+  run_started: ({ agent }) => [agent],
+  run_resumed: ({ definition }) => (definition === undefined ? [] : ['with another definition']),
+  history_edited: ({ edits }) => [counted(edits.length, 'message')],
+  input_received: ({ message }) => [contentText(message.parts)],
+  model_call_started: ({ model, attempt }) => [model.modelId, ...again(attempt)],
+  assistant_message_finished: ({ parts, partial }) => [...(partial ? ['cut off'] : []), textOf(parts)],
+  model_stream_failed: ({ failure }) => [failure.class],
+  tool_request_ready: ({ name, input }) => [name, JSON.stringify(input)],
+  tool_requests_collected: ({ calls }) => calls.map(({ name, plan }) => `${name}: ${plan}`),
+  approval_requested: ({ name }) => [name],
+  approval_decided: ({ approved, by }) => [approved ? 'approved' : 'denied', 'by', by],
+  tool_started: ({ name, attempt }) => [name, ...again(attempt)],
+  tool_deferred: ({ receipt }) => [receipt],
+  tool_result: ({ name, outcome, content, reused }) => [
+    ...[name, outcome, ...(reused === undefined ? [] : ['(from the record)'])],
+    contentText(content),
+  ],
+  compaction_started: ({ model, replacedMessages }) => [model.modelId, counted(replacedMessages, 'message')],
+  context_compacted: ({ replacedMessages }) => [counted(replacedMessages, 'message')],
+  agent_handed_off: ({ to }) => [to],
+  guardrail_tripped: ({ guardrail, on, action }) => [guardrail, on, action],
+  output_checked: ({ valid }) => [valid ? 'fits' : 'does not fit'],
+  limit_reached: ({ limit, max }) => [limit, `${max}`],
+  limit_raised: ({ limit, max }) => [limit, `${max}`],
+  cancel_requested: ({ reason = '' }) => [reason],
+  run_finished: ({ reason }) => [reason],
+}
+
+function again(attempt: number): readonly string[] {
+  return attempt === 1 ? [] : [`attempt ${attempt}`]
+}
+
+function wordsOf(event: RuntimeEvent): readonly string[] {
+  const ofType = words[event.type] as ((event: RuntimeEvent) => readonly string[]) | undefined
+  return ofType?.(event) ?? []
+}

@@ -1,0 +1,41 @@
+import { present, type AgentDefinition, type Rules, type RuntimeEvent } from '@tallystick/core'
+
+/** What an agent tells its models in a replay, of what its code says today and what is on record. */
+export type Words = (now: AgentDefinition, recorded: AgentDefinition | undefined) => AgentDefinition
+
+/** What the agent's code says now, at the prices of then: a cost is never computed again. */
+export const todaysWords: Words = (now, recorded) => {
+  const { price, fallbacks = [], summarizer } = recorded ?? {}
+  return {
+    ...now,
+    ...present({ price }),
+    ...(now.fallbacks && {
+      fallbacks: now.fallbacks.map((fallback, index) => ({
+        ...fallback,
+        ...present({ price: fallbacks[index]?.price }),
+      })),
+    }),
+    ...(now.summarizer && { summarizer: { ...now.summarizer, ...present({ price: summarizer?.price }) } }),
+  }
+}
+
+/** What is on record, whatever the agent's code says now. */
+export const recordedWords: Words = (now, recorded) => recorded ?? now
+
+/** An agent's rules, by which another takes over in the words that the next handoff on record has. */
+export function rulesAsRecorded(
+  rules: Rules,
+  words: Words,
+  { recorded, from }: { readonly recorded: readonly RuntimeEvent[]; readonly from: number },
+): Rules {
+  const { handOff } = rules
+  if (handOff === undefined) return rules
+  return {
+    ...rules,
+    handOff: (tool, messages) => {
+      const taking = handOff(tool, messages)
+      const handed = recorded.slice(from).find((event) => event.type === 'agent_handed_off')
+      return taking && { ...taking, definition: words(taking.definition, handed?.definition) }
+    },
+  }
+}
