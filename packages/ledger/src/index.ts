@@ -28,3 +28,13 @@ export {
 } from './replay-regression.ts'
 export { explain } from './explain.ts'
 export type { ExplainedAttempt, ExplainedItem, Explanation, ReplacedMessage } from './explanation.ts'
+export type { Keyring, SubjectKey } from './content/keyring.ts'
+export { redact, type RedactOptions } from './removal/redact.ts'
+export {
+  applyRetention,
+  type RetentionAges,
+  type RetentionOptions,
+  type RetentionReport,
+} from './removal/retention.ts'
+export type { Removal, RemovalKind } from './removal/removal.ts'
+export type { MissingContent } from './removal/missing-content.ts'

@@ -40,10 +40,7 @@ function typeFault(stored: StoredEvent): Fault | undefined {
   for (const name of integers) {
     if (!Number.isSafeInteger(stored[name])) return fault(name, 'a whole number', `a ${typeof stored[name]}`)
   }
-  const bytesFault =
-    notBytes('body_commit', stored.bodyCommit) ??
-    notBytes('hash', stored.hash) ??
-    (stored.payload && (notBytes('salt', stored.payload.salt) ?? notBytes('body', stored.payload.body)))
+  const bytesFault = bytesFaultOf(stored)
   if (bytesFault) return bytesFault
   for (const name of texts) {
     const value: unknown = stored[name]
@@ -52,6 +49,14 @@ function typeFault(stored: StoredEvent): Fault | undefined {
     return fault(name, 'a text', `a ${typeof value}`)
   }
   return undefined
+}
+
+function bytesFaultOf({ bodyCommit, hash, payload }: StoredEvent): Fault | undefined {
+  return (
+    notBytes('body_commit', bodyCommit) ??
+    notBytes('hash', hash) ??
+    (payload && (notBytes('salt', payload.salt) ?? notBytes('body', payload.body)))
+  )
 }
 
 function notBytes(what: string, value: unknown): Fault | undefined {

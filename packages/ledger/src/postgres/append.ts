@@ -14,6 +14,7 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { genesisHash } from '../chain.ts'
+import { droppedRunConflict } from '../removal/dropped-run.ts'
 import { isStoredAs, linkEvents } from '../linked-event.ts'
 import type { Sealer } from '../content/sealed-bytes.ts'
 import { storedBody, type StoredBody } from '../content/stored-body.ts'
@@ -177,7 +178,7 @@ export class Appender {
     const constraint = refusingConstraint(error)
     const place = sessionPlaceOf(linked.map(({ event }) => event))
     if (constraint === 'run_session' && place) return placeTaken(runId, place)
-    if (constraint !== 'event_once') return error
+    if (constraint !== 'event_once') return droppedRunConflict(error, runId) ?? error
     const onceKeys = linked.flatMap(({ onceKey }) => onceKey ?? [])
     const [standing] = await this.#connections.rows<{ once_key: string }>({
       text: this.#texts.onceKeys,

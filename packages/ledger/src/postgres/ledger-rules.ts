@@ -236,7 +236,7 @@ end
   ],
   [
     'trigger inbox.inbox_is_taken_once',
-    `CREATE TRIGGER inbox_is_taken_once BEFORE UPDATE ON @.inbox FOR EACH ROW WHEN (((new.taken_seq IS NULL) OR (new.pos <> old.pos) OR (new.run_id <> old.run_id) OR (new.key <> old.key) OR (new.kind <> old.kind) OR (new.at <> old.at) OR ((old.taken_seq IS NULL) AND (new.body <> old.body)) OR ((old.taken_seq IS NOT NULL) AND ((new.taken_seq <> old.taken_seq) OR (length(new.body) > 0))))) EXECUTE FUNCTION @.refuse('an inbox entry is taken once, and never changed')`,
+    `CREATE TRIGGER inbox_is_taken_once BEFORE UPDATE ON @.inbox FOR EACH ROW WHEN (((new.taken_seq IS NULL) OR (new.pos <> old.pos) OR (new.run_id <> old.run_id) OR (new.key <> old.key) OR (new.kind <> old.kind) OR (new.at <> old.at) OR ((new.body <> old.body) AND (length(new.body) > 0)) OR ((old.taken_seq IS NOT NULL) AND (new.taken_seq <> old.taken_seq)))) EXECUTE FUNCTION @.refuse('an inbox entry is taken once, and never changed')`,
   ],
   [
     'trigger inbox.inbox_remains',

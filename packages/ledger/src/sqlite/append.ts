@@ -17,6 +17,7 @@ import type { Selectable } from 'kysely'
 import { genesisHash, sealOf, type RunCell } from '../chain.ts'
 import { storedEvent } from '../event-row.ts'
 import { isStoredAs, linkEvents, type LinkedEvent } from '../linked-event.ts'
+import { droppedRunConflict } from '../removal/dropped-run.ts'
 import { sessionOf } from '../run-record.ts'
 import type { Sealer } from '../content/sealed-bytes.ts'
 import { storedBody, type StoredBody } from '../content/stored-body.ts'
@@ -80,12 +81,18 @@ function appendWithin(store: AppendStore, batch: Batch, options: SealedOptions):
   const place = run === undefined ? sessionPlaceOf(events) : undefined
   if (place && isTaken(store.reads, place)) throw placeTaken(runId, place)
   if (events.length > 0) writeEvents(store, batch, run)
-  for (const key of takes) {
-    store.writes.take.run({ runId, key, takenSeq: after.seq })
-    // What a command says stands in the events from now on; of a run that can be erased, nowhere else.
-    if (sealer) store.removals.blank(runId, key)
-  }
+  for (const key of takes) take(store, { runId, key, takenSeq: after.seq }, sealer !== undefined)
   return after
+}
+
+/** What a command says stands in the events from now on; of a run that can be erased, nowhere else. */
+function take(
+  { writes, removals }: AppendStore,
+  taken: { readonly runId: RunId; readonly key: string; readonly takenSeq: number },
+  isSealed: boolean,
+): void {
+  writes.take.run(taken)
+  if (isSealed) removals.blank(taken.runId, taken.key)
 }
 
 function isTaken(reads: ReadQueries, { sessionId, sessionPlace }: SessionPlace): boolean {
@@ -133,12 +140,12 @@ function writeEvents(
 
 function insertRun(writes: WriteQueries, cell: RunCell): void {
   const { sessionId = null, sessionPlace = null } = cell.session ?? {}
-  writes.insertRun.run({
-    ...headRow(cell),
-    pos: cell.pos,
-    session_id: sessionId,
-    session_place: sessionPlace,
-  })
+  const row = { ...headRow(cell), pos: cell.pos, session_id: sessionId, session_place: sessionPlace }
+  try {
+    writes.insertRun.run(row)
+  } catch (error) {
+    throw droppedRunConflict(error, cell.runId as RunId) ?? error
+  }
 }
 
 function headRow(cell: RunCell): MovedHead {

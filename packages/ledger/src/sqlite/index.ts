@@ -1,2 +1,3 @@
 export { sqliteLedger } from './sqlite-ledger.ts'
 export type { SqliteLedgerOptions } from './sqlite-ledger-options.ts'
+export { sqliteKeyring, type SqliteKeyring } from './sqlite-keyring.ts'

@@ -36,6 +36,8 @@ export function openDatabase(name: string, options: SqliteLedgerOptions): Opened
     const fileMustExist = found.kind !== 'nothing'
     database = new BetterSqlite3(path, { readonly: readOnly, fileMustExist, timeout: busyTimeoutMs })
     database.pragma('trusted_schema = off')
+    // What is taken away is written over, and pages leave no copies of it where rows are moved.
+    database.pragma('secure_delete = on')
     if (!readOnly) prepareForWriting(database, path)
     return { database, path, isCurrent: found.kind === 'ledger' && found.version === schemaVersion }
   } catch (error) {

@@ -118,7 +118,7 @@ export class SqliteRemovals {
     return kind === 'dropped' ? toSeq : changes
   }
 
-  /** Writes what was removed out of the log and over the free pages, as far as nobody else reads there. */
+  /** Takes what was removed out of the log, as far as nobody reads there. */
   settle(): void {
     this.#database.pragma('wal_checkpoint(truncate)')
   }
@@ -186,7 +186,7 @@ function statementsOf(database: Database) {
       `update inbox set body = x'' where run_id = $runId and taken_seq is not null and length(body) > 0`,
     ),
     // What was derived from the run may hold what is gone.
-    forget: [] as readonly Statement<unknown[], unknown>[],
+    forget: [] as readonly Statement[],
     dropRun: ['inbox', 'event', 'run'].map((table) => prepare(`delete from ${table} where run_id = $runId`)),
   }
 }

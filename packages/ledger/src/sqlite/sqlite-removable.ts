@@ -1,7 +1,7 @@
 import type { RunId } from '@tallystick/core'
 import { storedEvent, type EventRow } from '../event-row.ts'
 import type { RemovableStore } from '../removal/removable-store.ts'
-import type { StoredRemoval } from '../removal/removal.ts'
+import type { Removal, StoredRemoval } from '../removal/removal.ts'
 import type { StoredEvent } from '../stored-event.ts'
 import { eventRows } from './event-page.ts'
 import type { SqliteStore } from './sqlite-store.ts'
@@ -17,15 +17,18 @@ export function sqliteRemovable(access: StoreAccess, changed: (runId: RunId) => 
       opened(({ reads }) => [...eventRows(reads, { runId, fromSeq, toSeq })]),
     endedRuns: (query) => access.read(({ removals }) => removals.endedRuns(query)),
     async remove(removals) {
-      const removed = await access.write((store) =>
-        store.committer.transact('barrier', () => store.removals.remove(removals)),
-      )
-      await access.write((store) => store.removals.settle())
+      const removed = await access.write((store) => removeNow(store, removals))
       for (const runId of new Set(removals.map((removal) => removal.runId))) changed(runId)
       return removed
     },
     removals: (runId) => everyRemoval(access, runId),
   }
+}
+
+function removeNow({ committer, removals: store }: SqliteStore, removals: readonly Removal[]): number {
+  const removed = committer.transact('barrier', () => store.remove(removals))
+  store.settle()
+  return removed
 }
 
 /** Removals in order, those of one run where it is named. */

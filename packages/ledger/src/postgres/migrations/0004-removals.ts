@@ -128,8 +128,8 @@ $$`,
     always('run', 'run_returns'),
     `create trigger inbox_is_taken_once before update on ${place}.inbox for each row when (
       new.taken_seq is null or new.pos <> old.pos or new.run_id <> old.run_id or new.key <> old.key
-      or new.kind <> old.kind or new.at <> old.at or (old.taken_seq is null and new.body <> old.body)
-      or (old.taken_seq is not null and (new.taken_seq <> old.taken_seq or length(new.body) > 0))
+      or new.kind <> old.kind or new.at <> old.at or (new.body <> old.body and length(new.body) > 0)
+      or (old.taken_seq is not null and new.taken_seq <> old.taken_seq)
     ) execute function ${place}.refuse('an inbox entry is taken once, and never changed')`,
     always('inbox', 'inbox_is_taken_once'),
   ]

@@ -92,10 +92,8 @@ const triggers: readonly string[] = [
     'inbox_is_taken_once',
     'update on inbox',
     'new.taken_seq is null or new.pos <> old.pos or new.run_id <> old.run_id or new.key <> old.key ' +
-      'or new.kind <> old.kind or new.at <> old.at ' +
-      'or (old.taken_seq is null and new.body <> old.body) ' +
-      'or (old.taken_seq is not null and (new.taken_seq <> old.taken_seq ' +
-      'or (new.body <> old.body and length(new.body) > 0)))',
+      'or new.kind <> old.kind or new.at <> old.at or (new.body <> old.body and length(new.body) > 0) ' +
+      'or (old.taken_seq is not null and new.taken_seq <> old.taken_seq)',
     'an inbox entry is taken once, and never changed',
   ),
   refusal('content_stays', 'update on content', '', 'contents are never changed'),

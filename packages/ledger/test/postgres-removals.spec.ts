@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest'
+import { freshSchema, hasPostgres, openLedger, rowsOf } from './support/postgres-database.ts'
+import { removalCases, type RemovalBed } from './support/removal-cases.ts'
+
+const columns = ['payload.body', 'content.body', 'inbox.body', 'run.head_hash'] as const
+const texts = ['removal.kept', 'removal.run_id', 'removal.reason', 'event.once_key', 'run.run_id'] as const
+
+function bed(): RemovalBed {
+  const schema = freshSchema()
+  return {
+    open: (options) => openLedger(schema, options),
+    async holds(bytes) {
+      for (const place of columns) {
+        const [table, column] = place.split('.')
+        const found = await rowsOf(
+          `select from ${schema}.${table} where position(convert_to($1, 'UTF8') in ${column}) > 0 limit 1`,
+          [bytes],
+        )
+        if (found.length > 0) return true
+      }
+      for (const place of texts) {
+        const [table, column] = place.split('.')
+        const found = await rowsOf(`select from ${schema}.${table} where strpos(${column}, $1) > 0 limit 1`, [
+          bytes,
+        ])
+        if (found.length > 0) return true
+      }
+      return false
+    },
+  }
+}
+
+// Only a platform without Postgres leaves them out, and the run says so.
+describe.skipIf(!hasPostgres)('taking content away from a ledger in Postgres', () => {
+  it.each(Object.entries(removalCases))('%s', async (_claim, keeps) => {
+    await expect(keeps(bed())).resolves.toBeUndefined()
+  })
+})

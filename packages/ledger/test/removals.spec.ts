@@ -1,0 +1,26 @@
+import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { describe, expect, it } from 'vitest'
+import { removalCases, type RemovalBed } from './support/removal-cases.ts'
+import { temporaryFile } from './support/temporary-folder.ts'
+
+function bed(): RemovalBed {
+  const path = temporaryFile()
+  return {
+    open: (options) => sqliteLedger(path, options),
+    // By another process: closing the file in this one would drop the locks of its ledger.
+    holds: async (bytes) => {
+      const files = [path, `${path}-wal`].filter((file) => existsSync(file))
+      const { status } = spawnSync('grep', ['-q', '-a', '-F', bytes, ...files])
+      if (status !== 0 && status !== 1) throw new Error('grep failed')
+      return status === 0
+    },
+  }
+}
+
+describe('taking content away from a ledger file', () => {
+  it.each(Object.entries(removalCases))('%s', async (_claim, keeps) => {
+    await expect(keeps(bed())).resolves.toBeUndefined()
+  })
+})

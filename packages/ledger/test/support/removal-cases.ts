@@ -1,0 +1,379 @@
+import {
+  ConfigurationError,
+  createRuntime,
+  defineAgent,
+  LedgerUnavailableError,
+  memoryLedger,
+  type Ledger,
+  type RunId,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import { manualClock, sampleRunId, scriptedModel, testTool, type TestTool } from '@tallystick/core/testing'
+import {
+  applyRetention,
+  exportEvents,
+  foldTo,
+  importEvents,
+  redact,
+  verifyLedger,
+  verifyRun,
+  type Keyring,
+  type StoreVerdict,
+} from '@tallystick/ledger'
+import { sqliteKeyring } from '@tallystick/ledger/sqlite'
+import { expect } from 'vitest'
+import { temporaryFile } from './temporary-folder.ts'
+
+/** A store of its own for a test, opened as often as it likes. */
+export interface RemovalBed {
+  readonly open: (options?: { readonly keys?: Keyring }) => Ledger
+  /** Whether the bytes are anywhere in what the store keeps. */
+  readonly holds: (bytes: string) => Promise<boolean>
+}
+
+const secret = 'the secret of Seoul'
+const large = 'a large secret. '.repeat(4_000)
+
+/** A tool that a person is asked about. */
+function asking(answer: string): TestTool {
+  return testTool({ name: 'look', effect: 'write', check: () => ({ kind: 'ask' }), run: () => answer })
+}
+
+/** A run with a large tool result, an approval and two turns; suspended for the approval, or driven to its end. */
+async function play(
+  ledger: Ledger,
+  { subject, sessionId, approve = true }: { subject?: string; sessionId?: string; approve?: boolean } = {},
+): Promise<RunId> {
+  const usage = { inputTokens: 120, outputTokens: 17 }
+  const model = scriptedModel([
+    {
+      reasoning: `About ${secret}.`,
+      text: `I look for ${secret}.`,
+      toolCalls: [{ id: 'c1', name: 'look', input: { for: secret } }],
+      usage,
+    },
+    { text: `Found ${secret}.`, usage },
+  ])
+  const look = asking(`${large}${secret}`)
+  const agent = defineAgent({ name: 'finder', instructions: `Look for ${secret}.`, model, tools: [look] })
+  const runtime = createRuntime({ ledger, agents: [agent], host: { clock: manualClock() } })
+  const run = runtime.run(agent, `Where is ${secret}?`, {
+    ...(subject !== undefined && { subject }),
+    ...(sessionId !== undefined && { sessionId }),
+  })
+  const { pendingApprovals } = await run.result
+  if (approve) {
+    await run.approve(pendingApprovals[0]?.toolCallId ?? '', { by: 'me' })
+    const { reason } = await runtime.resume(run.id).result
+    expect(reason).toBe('answered')
+  }
+  await runtime.idle()
+  return run.id
+}
+
+const eventsOf = (ledger: Ledger, runId: RunId): Promise<readonly RuntimeEvent[]> =>
+  Array.fromAsync(ledger.read(runId))
+
+async function storeVerdict(ledger: Ledger): Promise<StoreVerdict> {
+  const verdict = (await Array.fromAsync(verifyLedger(ledger))).at(-1)
+  if (verdict?.scope !== 'store') throw new Error('The last verdict is not that of the store.')
+  return verdict
+}
+
+/** What taking content away promises, each case by its claim. Any store that can do it keeps them. */
+export const removalCases: Readonly<Record<string, (bed: RemovalBed) => Promise<void>>> = {
+  async 'a redacted event keeps its facts and says who took the rest away, and the run verifies'({ open }) {
+    const ledger = open()
+    const runId = await play(ledger)
+    const before = await eventsOf(ledger, runId)
+    const whole = await foldTo(ledger, runId)
+    const result = before.find(({ type }) => type === 'tool_result')
+    const removed = await redact(ledger, runId, [result?.seq ?? 0], { by: 'ada', reason: 'ticket 7', at: 5 })
+    expect(removed).toBe(1)
+    const after = await eventsOf(ledger, runId)
+    expect(after.length).toBe(before.length)
+    expect(after[(result?.seq ?? 0) - 1]).toEqual({
+      ...result,
+      content: [{ type: 'text', text: '[removed]' }],
+      removed: { kind: 'redacted', by: 'ada', reason: 'ticket 7', at: 5 },
+    })
+    expect(after.filter(({ seq }) => seq !== result?.seq)).toEqual(
+      before.filter(({ seq }) => seq !== result?.seq),
+    )
+    const { totals, phase } = await foldTo(ledger, runId)
+    expect({ totals, phase }).toEqual({ totals: whole.totals, phase: whole.phase })
+    expect(await verifyRun(ledger, runId)).toMatchObject({
+      ok: true,
+      events: before.length,
+      missing: [{ kind: 'redacted', by: 'ada', reason: 'ticket 7', at: 5, events: 1 }],
+    })
+    expect(await storeVerdict(ledger)).toMatchObject({ ok: true, droppedRuns: 0 })
+    // Once is enough.
+    expect(await redact(ledger, runId, [result?.seq ?? 0], { by: 'ada', reason: 'again' })).toBe(0)
+    await ledger.close()
+  },
+
+  async 'of a run that is redacted whole no text is left in the store, and it still lists, folds and verifies'({
+    open,
+    holds,
+  }) {
+    const ledger = open()
+    const runId = await play(ledger, { sessionId: 's' })
+    expect(await holds(secret)).toBe(true)
+    expect(await holds('a large secret. a large secret.')).toBe(true)
+    await redact(ledger, runId, 'all', { by: 'ada', reason: 'asked for' })
+    expect((await foldTo(ledger, runId)).phase).toBe('done')
+    expect(await verifyRun(ledger, runId)).toMatchObject({ ok: true })
+    expect(await storeVerdict(ledger)).toMatchObject({ ok: true })
+    expect(JSON.stringify(await eventsOf(ledger, runId))).not.toContain('secret')
+    await ledger.close()
+    expect(await holds('secret')).toBe(false)
+    expect(await holds('Seoul')).toBe(false)
+  },
+
+  async 'a suspended run whose past was redacted goes on, and verifies to its end'({ open }) {
+    const ledger = open()
+    const runId = await play(ledger, { approve: false })
+    const { pendingCall, runtime, run } = await suspended(ledger, runId)
+    await redact(ledger, runId, [1, 2], { by: 'ada', reason: 'asked for' })
+    await run.approve(pendingCall, { by: 'me' })
+    expect((await runtime.resume(runId).result).reason).toBe('answered')
+    expect(await verifyRun(ledger, runId)).toMatchObject({
+      ok: true,
+      missing: [{ kind: 'redacted', events: 2 }],
+    })
+    await ledger.close()
+  },
+
+  async 'refuses to redact what is not there, without a name, or beneath a ledger that keeps no payloads'({
+    open,
+  }) {
+    const ledger = open()
+    const runId = await play(ledger)
+    const by = { by: 'ada', reason: 'x' }
+    await expect(redact(ledger, runId, [1, 999], by)).rejects.toThrow(/has events 1 to \d+, so event 999/)
+    await expect(redact(ledger, runId, [1], { by: '', reason: 'x' })).rejects.toThrow(ConfigurationError)
+    await expect(redact(ledger, sampleRunId(9), [1], by)).rejects.toThrow(/is not in this ledger/)
+    await expect(redact(memoryLedger(), runId, [1], by)).rejects.toThrow(ConfigurationError)
+    expect(await verifyRun(ledger, runId)).not.toHaveProperty('missing')
+    await ledger.close()
+  },
+
+  async 'a large content is kept once, however many runs hold it, and goes with the last of them'({
+    open,
+    holds,
+  }) {
+    const ledger = open()
+    const first = await play(ledger, { sessionId: 's' })
+    const second = await play(ledger, { sessionId: 's' })
+    expect(JSON.stringify(await eventsOf(ledger, second)).split(large).length - 1).toBeGreaterThan(1)
+    await redact(ledger, first, 'all', { by: 'ada', reason: 'x' })
+    expect(await storeVerdict(ledger)).toMatchObject({ ok: true })
+    expect(JSON.stringify(await eventsOf(ledger, second))).toContain(large)
+    await redact(ledger, second, 'all', { by: 'ada', reason: 'x' })
+    expect(await storeVerdict(ledger)).toMatchObject({ ok: true })
+    await ledger.close()
+    expect(await holds('a large secret')).toBe(false)
+  },
+
+  async 'retention takes each class away at its age, from runs that have ended'({ open, holds }) {
+    const ledger = open()
+    const ended = await play(ledger)
+    const waiting = await play(ledger, { approve: false })
+    const { at } = await foldTo(ledger, ended)
+    expect(await applyRetention(ledger, { deltasMs: 10, contentMs: 20 }, { now: at - 1000 })).toMatchObject({
+      deltas: 0,
+      content: 0,
+    })
+    const deltas = (await eventsOf(ledger, ended)).filter(({ type }) => /delta/.test(type)).length
+    expect(deltas).toBeGreaterThan(1)
+    const dry = await applyRetention(ledger, { deltasMs: 10, contentMs: 20 }, { now: at + 11, dryRun: true })
+    expect(dry).toMatchObject({ deltas, content: 0 })
+    const heard: number[] = []
+    expect(
+      await applyRetention(
+        ledger,
+        { deltasMs: 10, contentMs: 20 },
+        { now: at + 11, onProgress: (soFar) => heard.push(soFar.deltas) },
+      ),
+    ).toEqual({ deltas, content: 0, runs: 0, events: 0 })
+    expect(heard.at(-1)).toBe(deltas)
+    const { removed, ...kept } =
+      (await eventsOf(ledger, ended)).find(({ type }) => type === 'assistant_text_delta') ?? {}
+    expect([removed, kept]).toMatchObject([{ kind: 'expired', by: 'retention', at: at + 11 }, { text: '' }])
+    expect(await holds(secret)).toBe(true)
+    const content = (
+      await applyRetention(ledger, { contentMs: 20 }, { now: at + 21, by: 'nightly', reason: '20 ms' })
+    ).content
+    expect(content).toBeGreaterThan(8)
+    expect(await applyRetention(ledger, { deltasMs: 10, contentMs: 20 }, { now: at + 22 })).toMatchObject({
+      deltas: 0,
+      content: 0,
+    })
+    expect(JSON.stringify(await eventsOf(ledger, ended))).not.toContain('secret')
+    expect(
+      (await verifyRun(ledger, ended)).missing?.map(({ kind, by, reason }) => [kind, by, reason]),
+    ).toEqual(
+      expect.arrayContaining([
+        ['expired', 'nightly', '20 ms'],
+        ['expired', 'retention', undefined],
+      ]),
+    )
+    expect(await verifyRun(ledger, waiting)).not.toHaveProperty('missing')
+    expect(await storeVerdict(ledger)).toMatchObject({ ok: true, runs: 2 })
+    await ledger.close()
+  },
+
+  async 'a run that is dropped leaves its name, its end and who dropped it; the ledger verifies, and it does not come back'({
+    open,
+    holds,
+  }) {
+    const ledger = open()
+    const [first, second] = [await play(ledger), await play(ledger)]
+    const { at, seq } = await foldTo(ledger, first)
+    const events = await eventsOf(ledger, first)
+    const report = await applyRetention(ledger, { factsMs: 5 }, { now: at + 6 })
+    expect(report).toMatchObject({ runs: 2, events: seq * 2 })
+    expect(await Array.fromAsync(ledger.runs())).toEqual([])
+    expect(await ledger.head(second)).toBeUndefined()
+    expect(await Array.fromAsync(ledger.find())).toEqual([])
+    await expect(
+      ledger.append(first, { expectedSeq: 0, epoch: 1 }, events.slice(0, 2), { durability: 'barrier' }),
+    ).rejects.toThrow(/dropped/)
+    const third = await play(ledger)
+    expect(await storeVerdict(ledger)).toMatchObject({ ok: true, runs: 1, droppedRuns: 2 })
+    expect(await verifyRun(ledger, third)).toMatchObject({ ok: true })
+    await ledger.close()
+    expect(await holds(first)).toBe(true)
+  },
+
+  async 'ages that are none are refused'({ open }) {
+    const ledger = open()
+    for (const ages of [{}, { contentMs: -1 }, { factsMs: Number.NaN }]) {
+      await expect(applyRetention(ledger, ages)).rejects.toThrow(ConfigurationError)
+    }
+    await ledger.close()
+  },
+
+  async 'what is said in a run with a subject is read with the keys, and is nowhere in the store without'({
+    open,
+    holds,
+  }) {
+    const keys = sqliteKeyring(temporaryFile('keys.db'))
+    const ledger = open({ keys })
+    const runId = await play(ledger, { subject: 'customer 7', sessionId: 's' })
+    // The session goes on under the same key.
+    const next = await play(ledger, { sessionId: 's' })
+    const other = await play(ledger)
+    expect(JSON.stringify(await eventsOf(ledger, runId))).toContain(secret)
+    expect(JSON.stringify(await eventsOf(ledger, next))).toContain(large)
+    expect(await verifyRun(ledger, runId)).not.toHaveProperty('missing')
+    const exported = await Array.fromAsync(exportEvents(ledger, runId))
+    await redact(ledger, other, 'all', { by: 'ada', reason: 'to see what is left' })
+    await ledger.close()
+    expect(await holds('secret')).toBe(false)
+
+    const without = open()
+    const masked = await eventsOf(without, runId)
+    expect(masked.every(({ removed }) => removed?.kind === 'sealed')).toBe(true)
+    expect((await foldTo(without, runId)).totals.turns).toBe(2)
+    expect(await verifyRun(without, runId)).toMatchObject({
+      ok: true,
+      missing: [{ kind: 'sealed', events: masked.length }],
+    })
+    expect(await storeVerdict(without)).toMatchObject({ ok: true })
+    const suspendedRun = await play(without, { approve: false, subject: 'customer 7' })
+    expect((await eventsOf(without, suspendedRun))[0]).not.toHaveProperty('removed')
+    await without.close()
+
+    const again = open({ keys })
+    expect(await Array.fromAsync(exportEvents(again, runId))).toEqual(exported)
+    await again.close()
+    keys.close()
+  },
+
+  async 'a subject whose key is destroyed is erased: the facts verify and fold, and nobody can go on with a run of theirs'({
+    open,
+  }) {
+    const keys = sqliteKeyring(temporaryFile('keys.db'))
+    const ledger = open({ keys })
+    const ended = await play(ledger, { subject: 'customer 7' })
+    const waiting = await play(ledger, { subject: 'customer 7', approve: false })
+    const other = await play(ledger, { subject: 'customer 8' })
+    const { runtime, run, pendingCall } = await suspended(ledger, waiting)
+    expect(await keys.destroy('customer 7')).toHaveLength(1)
+    expect(await keys.destroy('customer 7')).toEqual([])
+    for (const runId of [ended, waiting]) {
+      const events = await eventsOf(ledger, runId)
+      expect(JSON.stringify(events)).not.toContain('secret')
+      expect(events.map(({ removed }) => removed)).toEqual(events.map(() => ({ kind: 'erased' })))
+      expect(await verifyRun(ledger, runId)).toMatchObject({
+        ok: true,
+        missing: [{ kind: 'erased', events: events.length }],
+      })
+    }
+    expect((await foldTo(ledger, ended)).totals.usage).toMatchObject({ inputTokens: 240 })
+    expect(JSON.stringify(await eventsOf(ledger, other))).toContain(secret)
+    await run.approve(pendingCall, { by: 'me' })
+    await expect(runtime.resume(waiting).result).rejects.toThrow(LedgerUnavailableError)
+    await expect(runtime.resume(waiting).result).rejects.toThrow(/key was destroyed/)
+    // The person comes back, under a new key.
+    const back = await play(ledger, { subject: 'customer 7' })
+    expect(JSON.stringify(await eventsOf(ledger, back))).toContain(secret)
+    expect(await storeVerdict(ledger)).toMatchObject({ ok: true })
+    await ledger.close()
+    keys.close()
+  },
+
+  async 'an append whose acknowledgement was lost is recognised in a sealed run too'({ open }) {
+    const keys = sqliteKeyring(temporaryFile('keys.db'))
+    const ledger = open({ keys })
+    const runId = await play(ledger, { subject: 'customer 7' })
+    const events = await eventsOf(ledger, runId)
+    const first = events.filter(({ epoch }) => epoch === 1)
+    expect(first.length).toBeGreaterThan(3)
+    const head = await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, first, { durability: 'barrier' })
+    expect(head).toEqual({ seq: first.length, epoch: 1 })
+    expect(await eventsOf(ledger, runId)).toEqual(events)
+    await ledger.close()
+    keys.close()
+  },
+
+  async 'what was removed stays marked through an export and an import'({ open }) {
+    const ledger = open()
+    const runId = await play(ledger)
+    await redact(ledger, runId, [2], { by: 'ada', reason: 'x', at: 5 })
+    const lines = await Array.fromAsync(exportEvents(ledger))
+    const copied = memoryLedger()
+    await importEvents(copied, lines)
+    expect(await eventsOf(copied, runId)).toEqual(await eventsOf(ledger, runId))
+    expect((await eventsOf(copied, runId))[1]?.removed).toEqual({
+      kind: 'redacted',
+      by: 'ada',
+      reason: 'x',
+      at: 5,
+    })
+    await ledger.close()
+  },
+}
+
+/** The run again, in a runtime of its own, with the call that it waits for. */
+async function suspended(ledger: Ledger, runId: RunId) {
+  const model = scriptedModel([{ text: 'Found.', usage: {} }])
+  const look = asking('x')
+  const agent = defineAgent({ name: 'finder', instructions: 'Look.', model, tools: [look] })
+  const runtime = createRuntime({ ledger, agents: [agent], host: { clock: manualClock() } })
+  for await (const { runId: found, pendingApprovals } of runtime.suspended()) {
+    if (found !== runId) continue
+    const run = {
+      approve: (toolCallId: string, { by }: { by: string }) =>
+        ledger.put(runId, {
+          key: `approve ${toolCallId}`,
+          command: { type: 'approve', toolCallId, by },
+          at: 1,
+        }),
+    }
+    return { runtime, run, pendingCall: pendingApprovals[0]?.toolCallId ?? '' }
+  }
+  throw new Error('The run does not wait.')
+}
