@@ -9,6 +9,7 @@ import { addDecidingVerbs } from './deciding-verbs.ts'
 import { addDrivingVerbs } from './driving-verbs.ts'
 import { addKeepingVerbs } from './keeping-verbs.ts'
 import { addLookingVerbs } from './looking-verbs.ts'
+import { addRemovingVerbs } from './removing-verbs.ts'
 import { shells, type Shell } from './shells.ts'
 import { addWatchingVerbs } from './watching-verbs.ts'
 
@@ -42,6 +43,7 @@ export function commandTree(context: CommandContext, output: OutputConfiguration
     ['Answer what they wait for:', [addDecidingVerbs]],
     ['Check them:', [addCheckingVerbs]],
     ['Move them:', [addKeepingVerbs]],
+    ['Take content away:', [addRemovingVerbs]],
     ['Beside them:', [addContract, addCompletion]],
   ]
   for (const [heading, adders] of groups) {

@@ -20,6 +20,9 @@ export const examples: Readonly<Record<string, string>> = {
   resume: 'tallystick resume runs.db latest --yes --by ann',
   fork: `tallystick fork runs.db latest --at 12 --input 'Order two.'`,
   replay: 'tallystick replay runs.db latest',
+  redact: `tallystick redact runs.db latest --events 2,7-9 --reason 'ticket 4711'`,
+  retain: 'tallystick retain runs.db --deltas 1d --content 90d --facts 2y',
+  erase: 'tallystick erase keys.db customer-7',
   contract: 'tallystick contract ./my-store.ts',
   completion: 'source <(tallystick completion bash)',
 }

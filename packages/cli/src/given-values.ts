@@ -24,3 +24,35 @@ export function jsonObject(text: string): JsonObject {
   }
   throw new InvalidArgumentError(`It has to be a JSON object, such as '{"quantity":12}'.`)
 }
+
+const msOf: Readonly<Record<string, number>> = {
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 7 * 86_400_000,
+  y: 365 * 86_400_000,
+}
+
+/** An age such as `90d`, in milliseconds: seconds, minutes, hours, days, weeks, or years of 365 days. */
+export function ageMs(text: string): number {
+  const [, amount = '', unit = ''] = /^(\d+)([smhdwy])$/.exec(text) ?? []
+  const unitMs = msOf[unit]
+  if (unitMs === undefined) throw new InvalidArgumentError('It has to be an age such as 12h, 90d or 2y.')
+  return Number(amount) * unitMs
+}
+
+const eventsMax = 100_000
+
+/** Numbers of events such as `4,7-9`. */
+export function eventNumbers(text: string): readonly number[] {
+  const numbers = text.split(',').flatMap((part) => {
+    const [, from = '', to = from] = /^(\d+)(?:-(\d+))?$/.exec(part) ?? []
+    const [first, last] = [Number(from), Number(to)]
+    if (from === '' || first < 1 || last < first || last - first >= eventsMax) {
+      throw new InvalidArgumentError('They have to be numbers of events such as 4 or 4,7-9.')
+    }
+    return Array.from({ length: last - first + 1 }, (_, index) => first + index)
+  })
+  return numbers
+}

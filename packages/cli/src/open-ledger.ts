@@ -3,6 +3,8 @@ import { ConfigurationError, LedgerUnavailableError, type Ledger } from '@tallys
 import type { postgresLedger } from '@tallystick/ledger/postgres'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { CommandError } from './exit-code.ts'
+import type { Keyring } from '@tallystick/ledger'
+import { openKeys } from './open-keys.ts'
 import { isPostgres, postgresPlace } from './ledger-place.ts'
 
 /** What a ledger is opened for: to look; to command and drive runs that are there; or to be made where there is none. */
@@ -17,6 +19,8 @@ export function isOpenSomewhere(ledger: string): boolean {
   return isPostgres(ledger) || existsSync(`${ledger}-shm`) || existsSync(`${ledger}-wal`)
 }
 
+type GivenKeys = { readonly keys?: Keyring }
+
 /**
  * Opens a ledger, a file of SQLite or a schema in Postgres, and closes it behind `use`. Rejects with a `CommandError`
  * (`not_found`) where there is none, and none is to be made.
@@ -26,29 +30,41 @@ export async function withLedger<Result>(
   access: LedgerAccess,
   use: (ledger: Ledger) => Promise<Result>,
 ): Promise<Result> {
-  const ledger = isPostgres(place) ? await openPostgres(place, access) : openSqlite(place, access)
+  const keyring = openKeys(process.env)
+  const keys = keyring ? { keys: keyring } : {}
   try {
-    return await use(ledger)
+    const ledger = isPostgres(place)
+      ? await openPostgres(place, access, keys)
+      : openSqlite(place, access, keys)
+    try {
+      return await use(ledger)
+    } finally {
+      await ledger.close()
+    }
   } finally {
-    await ledger.close()
+    keyring?.close()
   }
 }
 
-function openSqlite(path: string, access: LedgerAccess): Ledger {
+function openSqlite(path: string, access: LedgerAccess, keys: GivenKeys): Ledger {
   if (access !== 'make' && !existsSync(path)) {
     throw new CommandError(
       'not_found',
       `There is no ledger at ${path}. Name the file that the runs were recorded in, or a postgres:// connection string.`,
     )
   }
-  return sqliteLedger(path, { readOnly: access === 'read' })
+  return sqliteLedger(path, { readOnly: access === 'read', ...keys })
 }
 
-async function openPostgres(connectionString: string, access: LedgerAccess): Promise<Ledger> {
+async function openPostgres(
+  connectionString: string,
+  access: LedgerAccess,
+  keys: GivenKeys,
+): Promise<Ledger> {
   const place = postgresPlace(connectionString)
   const open = await importPostgres()
   if (access !== 'make') await requireThere(open({ ...place, readOnly: true }))
-  return open({ ...place, readOnly: access === 'read' })
+  return open({ ...place, readOnly: access === 'read', ...keys })
 }
 
 /** Looked at in a ledger of its own, which it closes: whoever opens one to write would make it. */

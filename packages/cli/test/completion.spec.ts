@@ -66,7 +66,7 @@ describe('completion', () => {
 
     it('completes verbs, options, their values, files and runs, each in its place', async () => {
       expect(complete('')).toEqual(await verbsOfHelp())
-      expect(complete('re')).toEqual(['resume', 'replay', 'regression'])
+      expect(complete('res')).toEqual(['resume'])
       expect(complete('list', '--s')).toEqual(['--session', '--status'])
       expect(complete('list', 'my runs.db', '--status', 'in')).toEqual(['in_flight', 'interrupted'])
       expect(complete('show', 'my')).toEqual(['my runs.db'])

@@ -105,7 +105,7 @@ function asData(shown: Shown): object {
     ...{ runId, agent, agents, model: definition.model, sessionId, sessionPlace, parent, ...standing },
     ...{ phase, turn, seq, seqMax, epoch },
     ...{ startedAt: timeText(state.startedAt), lastEventAt: timeText(state.at), limits, cancel, metLimit },
-    ...{ turns, toolCalls, children, usage, costUsd, tally },
+    ...{ turns, toolCalls, children, usage, costUsd, tally, removedFrom: state.removedFrom },
     ...{ pendingApprovals: waits.approvals, deferredCalls: waits.deferred, openCalls: openCallsOf(state) },
     ...{ workers, inbox, messages: recordedMessages(shown), request: rebuiltRequest(state) },
   }
@@ -150,6 +150,7 @@ function factsText(shown: Shown): string {
     ['started', `${timeText(state.startedAt)}, last event ${timeText(state.at)}`],
     ['used', usedText(shown)],
     ['tally', tallyText(tally)],
+    ...(state.removedFrom === undefined ? [] : [['content', contentText(state.removedFrom)]]),
     ...waits.approvals.map(({ name, toolCallId, input, runId }) => [
       'waiting',
       `${name} ${toolCallId} ${JSON.stringify(input)}${ofRun(runId, state.runId)}`,
@@ -162,6 +163,11 @@ function factsText(shown: Shown): string {
     ...inbox.map(({ command }) => ['inbox', `${commandText(command)}, for whoever drives the run next`]),
   ]
   return table(rows)
+}
+
+/** What was said is not all there, or not readable without keys. */
+function contentText(removedFrom: number): string {
+  return `not all there, from event ${removedFrom} on; verify says why`
 }
 
 function usedText({ state }: Shown): string {

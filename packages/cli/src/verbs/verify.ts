@@ -111,8 +111,21 @@ function verdictText(verdict: RunVerdict | StoreVerdict, paint: Paint): string {
   const name = verdict.scope === 'run' ? verdict.runId : 'ledger'
   const counts = verdict.scope === 'run' ? [] : [counted(verdict.runs, 'run')]
   const found = [...counts, counted(verdict.events, 'event')].join(', ')
-  if (verdict.ok) return `${name}  ${paint('green', 'ok')}  ${found}`
+  if (verdict.ok) return `${name}  ${paint('green', 'ok')}  ${found}${missingText(verdict)}`
   return `${name}  ${paint('red', 'DAMAGED')}  ${damageText(verdict)}, ${found} sound`
+}
+
+/** What is not there any more, and why. */
+function missingText(verdict: RunVerdict | StoreVerdict): string {
+  if (verdict.scope === 'store') {
+    return verdict.droppedRuns === 0 ? '' : `; ${counted(verdict.droppedRuns, 'run')} dropped, on record`
+  }
+  return (verdict.missing ?? [])
+    .map(({ kind, by, reason, events }) => {
+      const who = by === undefined ? '' : ` by ${by}`
+      return `; the content of ${counted(events, 'event')} is ${kind}${who}${reason === undefined ? '' : ` (${reason})`}`
+    })
+    .join('')
 }
 
 function damageText(verdict: RunVerdict | StoreVerdict): string {
