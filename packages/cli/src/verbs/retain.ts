@@ -49,7 +49,7 @@ function total({ deltas, content, events }: RetentionReport): number {
 
 function reportText({ deltas, content, runs, events }: RetentionReport, dryRun: boolean): string {
   const what = [
-    ...(deltas > 0 ? [`${counted(deltas, 'delta')}`] : []),
+    ...(deltas > 0 ? [counted(deltas, 'delta')] : []),
     ...(content > 0 ? [`what ${counted(content, 'event')} said`] : []),
     ...(runs > 0 ? [`${counted(runs, 'run')} with ${counted(events, 'event')}`] : []),
   ]

@@ -1,0 +1,59 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import * as fc from 'fast-check'
+import { transcript } from '@tallystick/core'
+import { checkTranscript, playProgram } from '@tallystick/core/testing'
+import { randomProgram } from '@tallystick/core/testing/random'
+import { applyRetention, foldTo, redact, verifyLedger } from '@tallystick/ledger'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+/** Property runs: more with TALLYSTICK_RUNS in the environment. */
+const numRuns = Math.ceil(Number(process.env['TALLYSTICK_RUNS'] ?? 300) / 10)
+
+describe('a random run of which something is taken away, again and again', () => {
+  let folder: string
+  let files = 0
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'tallystick-removals-'))
+  })
+  afterAll(() => rmSync(folder, { recursive: true }))
+
+  it('verifies after each time, and folds to the same totals, with what is left in its place', async () => {
+    const removal = fc.oneof(
+      fc.record({ seqs: fc.array(fc.nat(), { minLength: 1, maxLength: 9 }) }),
+      fc.record({ deltasMs: fc.nat(60_000), contentMs: fc.nat(600_000) }),
+      fc.record({ all: fc.constant(true) }),
+    )
+    const removals = fc.array(removal, { minLength: 1, maxLength: 4 })
+    await fc.assert(
+      fc.asyncProperty(randomProgram, removals, async (program, wanted) => {
+        const ledger = sqliteLedger(join(folder, `${++files}.db`))
+        const { events, others, result } = await playProgram(program, { ledger })
+        const { totals, phase, seq, at } = await foldTo(ledger, result.runId)
+        for (const each of wanted) {
+          if ('seqs' in each) {
+            const seqs = each.seqs.map((value) => 1 + (value % events.length))
+            await redact(ledger, result.runId, seqs, { by: 'ada', reason: 'x' })
+          } else if ('all' in each) await redact(ledger, result.runId, 'all', { by: 'ada', reason: 'x' })
+          else await applyRetention(ledger, each, { now: at + 300_000 })
+          const state = await foldTo(ledger, result.runId)
+          expect({ ...state, definition: {} }).toMatchObject({ totals, phase, seq })
+          expect(checkTranscript(transcript(state))).toEqual([])
+          const verdicts = await Array.fromAsync(verifyLedger(ledger))
+          expect(verdicts.map(({ ok }) => ok)).toEqual(Array.from({ length: others.length + 2 }, () => true))
+        }
+        await applyRetention(ledger, { factsMs: 0 }, { now: at + 1_000_000 })
+        const left = await Array.fromAsync(verifyLedger(ledger))
+        expect(left.every(({ ok }) => ok)).toBe(true)
+        expect(left.at(-1)).toMatchObject({
+          runs: left.length - 1,
+          droppedRuns: others.length + 2 - left.length,
+        })
+        await ledger.close()
+      }),
+      { numRuns },
+    )
+  })
+})
