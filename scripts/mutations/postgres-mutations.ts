@@ -42,12 +42,12 @@ const append = {
     "if (batch.runId === '') {",
   ],
   'any events that stand are taken for those of a lost acknowledgement': [
-    'if (!event || !body || !isStoredAs(stored, event, body)) return false',
+    'if (!event || !body || !isStoredAs(stored, event, body.bytes)) return false',
     'if (!event || !body) return false',
   ],
   'a second fact is an error of the database': [
-    `if (constraint !== 'event_once') return error`,
-    `if (constraint !== '') return error`,
+    `if (constraint !== 'event_once') return droppedRunConflict`,
+    `if (constraint !== '') return droppedRunConflict`,
   ],
   'a second run at a place is an error of the database': [
     `if (constraint === 'run_session' && place) return placeTaken(runId, place)`,

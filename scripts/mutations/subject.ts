@@ -2,6 +2,7 @@ import { decisionMutations } from './decision-mutations.ts'
 import { foldMutations } from './fold-mutations.ts'
 import type { Mutation } from './mutation.ts'
 import { postgresMutations } from './postgres-mutations.ts'
+import { removalMutations } from './removal-mutations.ts'
 import { runtimeMutations } from './runtime-mutations.ts'
 import { sqliteMutations } from './sqlite-mutations.ts'
 
@@ -48,5 +49,20 @@ export const subjects: readonly Subject[] = [
       ...['postgres-contention', 'postgres-find', 'postgres-tail'],
     ),
     mutations: postgresMutations,
+  },
+  {
+    name: 'removals',
+    place: 'packages/ledger',
+    tests: namesOf(
+      ...[
+        'masked-body',
+        'stored-body',
+        'removals.spec',
+        'sqlite-schema',
+        'postgres-removals',
+        'postgres-schema',
+      ],
+    ),
+    mutations: removalMutations,
   },
 ]
