@@ -8,6 +8,7 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { lineOf } from './export-events.ts'
+import { requireContent } from './removal/required-content.ts'
 import { redactedEvents } from './redacted-events.ts'
 import { SecretMask } from './secret-mask.ts'
 
@@ -55,6 +56,7 @@ export async function exportRegression(
   for await (const event of ledger.read(runId)) events.push(event)
   const [first] = events
   if (first?.type !== 'run_started') throw new RunNotFoundError(runId)
+  requireContent(events)
   const kept = redactedEvents(events, new SecretMask(options.secrets))
   const redacted = kept.filter(
     (event, index) => lineOf(event) !== lineOf(events[index] as RuntimeEvent),

@@ -11,6 +11,7 @@ import {
   type Stamp,
 } from '@tallystick/core'
 import { differencesOf, type Difference } from './difference.ts'
+import { requireContent } from './removal/required-content.ts'
 import { causesOf, type Cause } from './replay-causes.ts'
 import { recordedWords, rulesAsRecorded, todaysWords, type Words } from './replay-words.ts'
 
@@ -49,7 +50,8 @@ export interface ReplayReport {
  * tool results, commands and times. Makes no model call and runs no tool; the tools' own checks, which say what runs
  * and what a person is asked, are the code of today. Reports the first event that differs.
  *
- * `agentNamed` finds the agent by its recorded name. Rejects with `RunNotFoundError` for an unknown run.
+ * `agentNamed` finds the agent by its recorded name. Rejects with `RunNotFoundError` for an unknown run, and with
+ * `ConfigurationError` for one of which content is gone or sealed.
  */
 export async function replayRun(
   ledger: Ledger,
@@ -61,7 +63,7 @@ export async function replayRun(
   for await (const event of ledger.read(runId)) recorded.push(event)
   const first = recorded[0]
   if (first?.type !== 'run_started') throw new RunNotFoundError(runId)
-
+  requireContent(recorded)
   const driven = { recorded, agentNamed, words: definitions === 'recorded' ? recordedWords : todaysWords }
   let done = givenEvents(first, recorded)
   let state = recorded.slice(0, done).reduce<RunState | undefined>(evolve, undefined)

@@ -15,6 +15,7 @@ import {
   foldTo,
   importEvents,
   redact,
+  replayRun,
   verifyLedger,
   verifyRun,
   type Keyring,
@@ -108,6 +109,9 @@ export const removalCases: Readonly<Record<string, (bed: RemovalBed) => Promise<
       missing: [{ kind: 'redacted', by: 'ada', reason: 'ticket 7', at: 5, events: 1 }],
     })
     expect(await storeVerdict(ledger)).toMatchObject({ ok: true, droppedRuns: 0 })
+    await expect(
+      replayRun(ledger, runId, () => Promise.reject(new Error('not asked')) as never),
+    ).rejects.toThrow(`what event ${result?.seq} said is redacted by ada`)
     // Once is enough.
     expect(await redact(ledger, runId, [result?.seq ?? 0], { by: 'ada', reason: 'again' })).toBe(0)
     await ledger.close()
