@@ -93,13 +93,13 @@ describe('what others act upon', () => {
   it('is synced when it is answered: a take-over and a put harden what came before', async () => {
     const ledger = await store(database())
     const command = { type: 'steer', message: sampleMessage('x'), receipt: 'r' } as const
-    ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'lazy' })
+    await ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'lazy' })
     expect(ledger.committer.hasUnsynced).toBe(true)
-    ledger.acquire(run)
+    await ledger.acquire(run)
     expect(ledger.committer.hasUnsynced).toBe(false)
     const next = stamped(run, [everyFact(run).cancel_requested], { afterSeq: 1, epoch: 2 })
-    ledger.append(run, { expectedSeq: 1, epoch: 2 }, next, { durability: 'lazy' })
-    ledger.put(run, { key: 'k1', command, at: 1 })
+    await ledger.append(run, { expectedSeq: 1, epoch: 2 }, next, { durability: 'lazy' })
+    await ledger.put(run, { key: 'k1', command, at: 1 })
     expect(ledger.committer.hasUnsynced).toBe(false)
   })
 
@@ -131,19 +131,19 @@ describe('a barrier that has nothing to write', () => {
   it('writes all the same, since a commit without a page syncs nothing', async () => {
     const opened = database()
     const ledger = await store(opened)
-    ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'lazy' })
+    await ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'lazy' })
     expect([barriers(opened), ledger.committer.hasUnsynced]).toEqual([0, true])
-    ledger.append(run, { expectedSeq: 1, epoch: 1 }, [], { durability: 'barrier' })
+    await ledger.append(run, { expectedSeq: 1, epoch: 1 }, [], { durability: 'barrier' })
     expect([barriers(opened), ledger.committer.hasUnsynced]).toEqual([1, false])
-    ledger.append(run, { expectedSeq: 1, epoch: 1 }, [], { durability: 'lazy' })
+    await ledger.append(run, { expectedSeq: 1, epoch: 1 }, [], { durability: 'lazy' })
     expect(barriers(opened)).toBe(1)
   })
 
   it('hardens what a lost acknowledgement was about', async () => {
     const opened = database()
     const ledger = await store(opened)
-    ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'lazy' })
-    ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'barrier' })
+    await ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'lazy' })
+    await ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'barrier' })
     expect([barriers(opened), ledger.committer.hasUnsynced]).toEqual([1, false])
   })
 
@@ -152,7 +152,7 @@ describe('a barrier that has nothing to write', () => {
     const ledger = await store(opened)
     ledger.harden()
     expect(barriers(opened)).toBe(0)
-    ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'lazy' })
+    await ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'lazy' })
     ledger.harden()
     expect([barriers(opened), ledger.committer.hasUnsynced]).toEqual([1, false])
   })
@@ -165,11 +165,11 @@ describe('a barrier that has nothing to write', () => {
       command: { type: 'steer', message: sampleMessage('x'), receipt: 'r' },
       at: 1,
     } as const
-    ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'barrier' })
-    expect(ledger.put(run, entry)).toBe(true)
+    await ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'barrier' })
+    expect(await ledger.put(run, entry)).toBe(true)
     const next = stamped(run, [everyFact(run).cancel_requested], { afterSeq: 1 })
-    ledger.append(run, { expectedSeq: 1, epoch: 1 }, next, { durability: 'lazy' })
-    expect(ledger.put(run, entry)).toBe(false)
+    await ledger.append(run, { expectedSeq: 1, epoch: 1 }, next, { durability: 'lazy' })
+    expect(await ledger.put(run, entry)).toBe(false)
     expect(ledger.committer.hasUnsynced).toBe(true)
     ledger.harden()
     expect([barriers(opened), ledger.committer.hasUnsynced]).toEqual([1, false])
@@ -178,9 +178,8 @@ describe('a barrier that has nothing to write', () => {
   it('refused for its head writes nothing', async () => {
     const opened = database()
     const ledger = await store(opened)
-    expect(() => ledger.append(run, { expectedSeq: 3, epoch: 1 }, [], { durability: 'barrier' })).toThrow(
-      /ends at seq 0/,
-    )
+    const refused = ledger.append(run, { expectedSeq: 3, epoch: 1 }, [], { durability: 'barrier' })
+    await expect(refused).rejects.toThrow(/ends at seq 0/)
     expect(barriers(opened)).toBe(0)
   })
 })

@@ -30,6 +30,7 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import * as fc from 'fast-check'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { temporaryFile } from './support/temporary-folder.ts'
+import { watched } from './support/watched-ledger.ts'
 
 const usage = { inputTokens: 1000, outputTokens: 100, cacheReadTokens: 400 }
 const prices = { 'scripted-1': { inputUsd: 3, outputUsd: 15, cacheReadUsd: 0.3, source: 'test' } }
@@ -52,8 +53,9 @@ let driven = 0
 async function drive(
   steps: readonly ScriptedStep[],
   options: Partial<AgentOptions<unknown>> = {},
-  { ledger = memoryLedger(), ...more }: RunOptions & { ledger?: Ledger } = {},
+  { ledger: given = memoryLedger(), ...more }: RunOptions & { ledger?: Ledger } = {},
 ): Promise<Driven> {
+  const { ledger, outside } = watched(given)
   const model = scriptedModel(steps)
   const agent = defineAgent<unknown>({
     name: 'looker',
@@ -65,10 +67,10 @@ async function drive(
   const clock = manualClock()
   const host = { clock, random: seededRandom(++driven) }
   const run = createRuntime({ ledger, agents: [agent], prices, host }).run(agent, 'Look at things.', more)
-  await settle(clock, run.result)
+  await settle(clock, run.result, outside)
   const events = await Array.fromAsync(ledger.read(run.id))
   return {
-    ...{ ledger, runId: run.id, events },
+    ...{ ledger: given, runId: run.id, events },
     seqs: (turn, ...types) =>
       events.filter((event) => event.turn === turn && types.includes(event.type)).map(({ seq }) => seq),
   }

@@ -6,7 +6,7 @@ import { postgresLedger } from '@tallystick/ledger/postgres'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { connectionString, freshSchema, hasPostgres } from './support/postgres-database.ts'
-import { watched } from './support/postgres-outside.ts'
+import { watched } from './support/watched-ledger.ts'
 
 /** Property runs: more with TALLYSTICK_RUNS in the environment. */
 const numRuns = Math.ceil(Number(process.env['TALLYSTICK_RUNS'] ?? 300) / 15)

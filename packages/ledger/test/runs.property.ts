@@ -8,6 +8,7 @@ import { checkLaws, idleAgentOf, playProgram } from '@tallystick/core/testing'
 import { randomProgram } from '@tallystick/core/testing/random'
 import { foldTo, replayRun, verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { watched } from './support/watched-ledger.ts'
 
 /** Property runs: more with TALLYSTICK_RUNS in the environment. */
 const numRuns = Math.ceil(Number(process.env['TALLYSTICK_RUNS'] ?? 300) / 10)
@@ -25,7 +26,7 @@ describe('a random run in a SQLite file, with crashes, cancels, denials and limi
       fc.asyncProperty(randomProgram, async (program) => {
         const path = join(folder, `${++files}.db`)
         const ledger = sqliteLedger(path)
-        const { events, others, result } = await playProgram(program, { ledger })
+        const { events, others, result } = await playProgram(program, watched(ledger))
         const reader = sqliteLedger(path, { readOnly: true })
         const agents = new Map(reachableAgents(idleAgentOf(program)).map((agent) => [agent.name, agent]))
         for (const played of [events, ...others]) {

@@ -108,6 +108,9 @@ export interface TailedEvent {
  *   ledger: another ledger's, or one of events that were lost with a disk or an older copy that was restored.
  * - `changes` emits, without content, when the run's events or inbox may have changed, also by another process; those
  *   of any run where none is named. A hint: it may come late, merged or for nothing.
+ * - `rest`, where a ledger has it, hears that the writer lets go of a run: nothing of it is under way here any more, until
+ *   it is appended to or taken over again. It changes nothing that is stored. A store that lets one process write has
+ *   others wait no longer than that. A `run_finished` says the same.
  * - `close` lets go of files and connections; what was lazy is durable after it.
  */
 export interface Ledger {
@@ -129,5 +132,6 @@ export interface Ledger {
   inbox(runId: RunId): Promise<readonly InboxEntry[]>
   tail(after?: TailCursor): AsyncIterable<TailedEvent>
   changes(runId?: RunId): Observable<void>
+  rest?(runId: RunId): void | Promise<void>
   close(): Promise<void>
 }

@@ -233,6 +233,7 @@ export class RunHub {
 
   async #driveToRest(drive: (loop: RunLoop) => Promise<RunState>, loop: RunLoop): Promise<RunResult> {
     let state: RunState
+    let resting: Promise<void>
     try {
       state = await drive(loop)
       // A command may have come in while the last driver came to rest.
@@ -247,22 +248,34 @@ export class RunHub {
       const message = `Run ${this.runId} is finished; nothing can be asked of it any more.`
       if (this.#done) this.#receipts.settleAll({ code: 'run_finished', message })
       else if (this.#loop?.draining) this.#receipts.settleAll(this.#drained())
-      this.#loop = undefined
-      this.#options.onDriving(false)
+      resting = this.#letGo()
     } catch (error) {
       this.#failure = { error }
-      this.#loop = undefined
-      this.#options.onDriving(false)
+      resting = this.#letGo()
       this.#options.onFailure()
       this.#receipts.fail(error)
       this.live.error(error)
+      await resting
       throw error
     }
     if (this.#done) {
       this.#reported = this.#options.onEnd(state)
       this.#reported.catch(this.#options.host.report)
     }
+    await resting
     return await this.#resultOf(state)
+  }
+
+  /** The run is driven here no more: the ledger hears of it at once, and resolves before anybody has the result. */
+  async #letGo(): Promise<void> {
+    const { ledger, host, onDriving } = this.#options
+    this.#loop = undefined
+    onDriving(false)
+    try {
+      await ledger.rest?.(this.runId)
+    } catch (error) {
+      host.report(error)
+    }
   }
 
   #drained(): Refusal {

@@ -89,6 +89,7 @@ export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
         yield tailed
       }
     },
+    ...(ledger.rest && { rest: (runId: RunId) => ledger.rest?.(runId) }),
     close: () => Promise.resolve(),
     get dead() {
       return dead

@@ -1,7 +1,12 @@
 import type { Database, Statement } from 'better-sqlite3'
 import type { AppendOptions } from '@tallystick/core'
 
-type Durability = AppendOptions['durability']
+export type Durability = AppendOptions['durability']
+
+/** What one of several works in a transaction came to. */
+export type Outcome<T> =
+  | { readonly done: true; readonly value: T }
+  | { readonly done: false; readonly error: unknown }
 
 /**
  * Runs transactions that hold the write lock from their start, and makes them durable as asked. The write-ahead log
@@ -12,6 +17,9 @@ export class Committer {
   readonly #begin: Statement
   readonly #commit: Statement
   readonly #rollback: Statement
+  readonly #save: Statement
+  readonly #release: Statement
+  readonly #undo: Statement
   readonly #rowsWritten: Statement<[], number>
   #durability: Durability = 'barrier'
   #hasUnsynced = false
@@ -21,6 +29,9 @@ export class Committer {
     this.#begin = database.prepare('begin immediate')
     this.#commit = database.prepare('commit')
     this.#rollback = database.prepare('rollback')
+    this.#save = database.prepare('savepoint work')
+    this.#release = database.prepare('release work')
+    this.#undo = database.prepare('rollback to work')
     this.#rowsWritten = database.prepare<[], number>('select total_changes()').pluck()
   }
 
@@ -47,10 +58,52 @@ export class Committer {
     }
   }
 
+  /**
+   * Runs works in one transaction, in their order. What one that throws did is undone, and the others stand. Throws
+   * where the commit fails: then none of them stands.
+   */
+  transactAll<T>(durability: Durability, works: readonly (() => T)[]): readonly Outcome<T>[] {
+    const fatal = new Map<number, Outcome<T>>()
+    for (;;) {
+      try {
+        return this.transact(durability, () =>
+          works.map((work, index) => fatal.get(index) ?? this.#within(work, index)),
+        )
+      } catch (error) {
+        // A full disk, say, ends the whole transaction: the others are done again without the one that met it.
+        if (!(error instanceof TransactionLost)) throw error
+        fatal.set(error.index, { done: false, error: error.cause })
+      }
+    }
+  }
+
+  #within<T>(work: () => T, index: number): Outcome<T> {
+    this.#save.run()
+    try {
+      const value = work()
+      this.#release.run()
+      return { done: true, value }
+    } catch (error) {
+      if (!this.#database.inTransaction) throw new TransactionLost(index, error)
+      this.#undo.run()
+      this.#release.run()
+      return { done: false, error }
+    }
+  }
+
   /** SQLite ignores the setting within a transaction, so it is made before. */
   #choose(durability: Durability): void {
     if (durability === this.#durability) return
     this.#database.pragma(`synchronous = ${durability === 'barrier' ? 'full' : 'normal'}`)
     this.#durability = durability
+  }
+}
+
+/** SQLite has ended the transaction because of the work at `index`. */
+class TransactionLost extends Error {
+  readonly index: number
+  constructor(index: number, cause: unknown) {
+    super('the transaction is lost', { cause })
+    this.index = index
   }
 }

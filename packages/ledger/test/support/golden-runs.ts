@@ -18,6 +18,7 @@ import {
   testTool,
   type ScriptedStep,
 } from '@tallystick/core/testing'
+import { watched, type WatchedLedger } from './watched-ledger.ts'
 
 const usage = { inputTokens: 120, outputTokens: 17, cacheReadTokens: 100, reasoningTokens: 4 }
 const prices = { 'scripted-1': { inputUsd: 3, outputUsd: 15, cacheReadUsd: 0.3, source: 'golden' } }
@@ -27,9 +28,12 @@ class GoldenStage {
   readonly ledger: Ledger
   readonly clock: ReturnType<typeof manualClock> = manualClock(Date.UTC(2026, 10, 20))
   readonly #random = seededRandom(7)
+  readonly #outside: WatchedLedger['outside']
 
-  constructor(ledger: Ledger) {
+  constructor(given: Ledger) {
+    const { ledger, outside } = watched(given)
     this.ledger = ledger
+    this.#outside = outside
   }
 
   runtime(agents: readonly Agent<unknown>[], ledger: Ledger = this.ledger): Runtime {
@@ -38,7 +42,7 @@ class GoldenStage {
   }
 
   settled<T>(promise: Promise<T>): Promise<T> {
-    return settle(this.clock, promise)
+    return settle(this.clock, promise, this.#outside)
   }
 
   /** Drives a run of an agent to its rest. */

@@ -1,4 +1,4 @@
-import type { Ledger } from '@tallystick/core'
+import type { Ledger, RunId } from '@tallystick/core'
 
 /** A ledger, and what it is waiting for. */
 export interface WatchedLedger {
@@ -7,7 +7,7 @@ export interface WatchedLedger {
   readonly outside: () => Promise<unknown> | undefined
 }
 
-/** Watches what is under way at a ledger whose answers come from outside of the process. */
+/** Watches what is under way at a ledger that waits for a disk or a server, and not for promises alone. */
 export function watched(ledger: Ledger): WatchedLedger {
   const underWay = new Set<Promise<unknown>>()
   const watch = <T>(call: Promise<T>): Promise<T> => {
@@ -36,6 +36,7 @@ export function watched(ledger: Ledger): WatchedLedger {
       inbox: (runId) => watch(ledger.inbox(runId)),
       changes: (runId) => ledger.changes(runId),
       tail: (after) => each(ledger.tail(after)),
+      ...(ledger.rest && { rest: (runId: RunId) => ledger.rest?.(runId) }),
       close: () => watch(ledger.close()),
     },
   }

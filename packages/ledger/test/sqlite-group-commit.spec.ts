@@ -1,0 +1,258 @@
+import {
+  createRuntime,
+  defineAgent,
+  LedgerConflictError,
+  type RunId,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import { everyFact, sampleMessage, sampleRunId, scriptedModel, stamped } from '@tallystick/core/testing'
+import { verifyLedger } from '@tallystick/ledger'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import BetterSqlite3, { type Database } from 'better-sqlite3'
+import { Kysely, SqliteDialect } from 'kysely'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { Committer } from '../src/sqlite/committer.ts'
+import { GroupCommit } from '../src/sqlite/group-commit.ts'
+import { migrate } from '../src/sqlite/migrate.ts'
+import { SqliteStore } from '../src/sqlite/sqlite-store.ts'
+import type { LedgerTables } from '../src/sqlite/tables.ts'
+import { temporaryFile } from './support/temporary-folder.ts'
+import { commitsInLog } from './support/wal-commits.ts'
+
+const barrier = { durability: 'barrier' } as const
+const runIds = Array.from({ length: 64 }, (_, index) => sampleRunId(index + 1))
+
+function started(runId: RunId): readonly RuntimeEvent[] {
+  return stamped(runId, [everyFact(runId).run_started])
+}
+
+/** The second event of a run, as large as it is asked to be. */
+function followed(runId: RunId, bytes = 1): readonly RuntimeEvent[] {
+  const fact = { ...everyFact(runId).cancel_requested, reason: 'x'.repeat(bytes) }
+  return stamped(runId, [fact], { afterSeq: 1 })
+}
+
+function ledgerIn(path: string): ReturnType<typeof sqliteLedger> {
+  const ledger = sqliteLedger(path)
+  onTestFinished(() => ledger.close())
+  return ledger
+}
+
+/** A store with a connection of its own, whose limits a test may set. */
+async function openStore(): Promise<{ readonly database: Database; readonly store: SqliteStore }> {
+  const database = new BetterSqlite3(temporaryFile())
+  onTestFinished(() => void database.close())
+  database.pragma('journal_mode = wal')
+  const tables = new Kysely<LedgerTables>({ dialect: new SqliteDialect({ database }) })
+  await migrate(database, tables)
+  return { database, store: new SqliteStore(database, tables) }
+}
+
+/** Lets the database grow by so many pages and no further, as on a disk that is nearly full. */
+function leaveRoomFor(database: Database, pages: number): void {
+  const count = database.pragma('page_count', { simple: true }) as number
+  database.pragma(`max_page_count = ${count + pages}`)
+}
+
+describe('what many runs write at once', () => {
+  it('shares one commit: first events, later ones, take-overs and commands alike', async () => {
+    const path = temporaryFile()
+    const ledger = ledgerIn(path)
+    await ledger.head(sampleRunId(1))
+    const commitsOf = async (work: (runId: RunId) => Promise<unknown>): Promise<number> => {
+      const before = commitsInLog(path)
+      await Promise.all(runIds.map(work))
+      return commitsInLog(path) - before
+    }
+    const command = { type: 'steer', message: sampleMessage('x'), receipt: 'r' } as const
+    expect([
+      await commitsOf((runId) => ledger.append(runId, { expectedSeq: 0, epoch: 1 }, started(runId), barrier)),
+      await commitsOf((runId) =>
+        ledger.append(runId, { expectedSeq: 1, epoch: 1 }, followed(runId), barrier),
+      ),
+      await commitsOf((runId) => ledger.put(runId, { key: 'k', command, at: 1 })),
+      await commitsOf((runId) => ledger.acquire(runId)),
+    ]).toEqual([1, 1, 1, 1])
+    expect((await Array.fromAsync(ledger.runs())).map(({ head }) => head)).toEqual(
+      runIds.map(() => ({ seq: 2, epoch: 2 })),
+    )
+  })
+
+  it('is committed in a fraction of the syncs that the runs would need one by one', async () => {
+    const appendsOf = async (together: boolean): Promise<readonly [appends: number, commits: number]> => {
+      const path = temporaryFile()
+      const ledger = ledgerIn(path)
+      let appends = 0
+      const counting = {
+        ...ledger,
+        append: (...call: Parameters<typeof ledger.append>) => {
+          appends++
+          return ledger.append(...call)
+        },
+      }
+      const steps = Array.from({ length: 32 }, () => ({ text: 'Well.' }))
+      const agent = defineAgent({ name: 'a', instructions: 'Answer.', model: scriptedModel(steps) })
+      const runtime = createRuntime({ ledger: counting, agents: [agent] })
+      const runs = Array.from({ length: 32 }, () => () => runtime.run(agent, 'Well?').result)
+      if (together) await Promise.all(runs.map((run) => run()))
+      else for (const run of runs) await run()
+      expect((await Array.fromAsync(verifyLedger(ledger))).at(-1)).toMatchObject({ ok: true, runs: 32 })
+      return [appends, commitsInLog(path)]
+    }
+    const [alone, commitsAlone] = await appendsOf(false)
+    const [appends, commits] = await appendsOf(true)
+    expect(commitsAlone).toBeGreaterThanOrEqual(alone)
+    expect(appends).toBe(alone)
+    expect(commits).toBeLessThan(appends / 4)
+  })
+
+  it('is carried out in the order in which it came, so that what follows in a run may follow at once', async () => {
+    const ledger = ledgerIn(temporaryFile())
+    const ordinals = [1, 2, 3]
+    for (const runId of ordinals.map((ordinal) => sampleRunId(ordinal))) {
+      await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, started(runId), barrier)
+    }
+    const acknowledged: string[] = []
+    const appends = ordinals.flatMap((ordinal) => {
+      const runId = sampleRunId(ordinal)
+      const fact = everyFact(runId).cancel_requested
+      return stamped(runId, [fact, fact, fact], { afterSeq: 1 }).map(async (event) => {
+        await ledger.append(runId, { expectedSeq: event.seq - 1, epoch: 1 }, [event], barrier)
+        acknowledged.push(`${ordinal}.${event.seq}`)
+      })
+    })
+    await Promise.all(appends)
+    expect(acknowledged).toEqual(['1.2', '1.3', '1.4', '2.2', '2.3', '2.4', '3.2', '3.3', '3.4'])
+  })
+
+  it('keeps its own verdict each: a conflict undoes only the append that meets it', async () => {
+    const ledger = ledgerIn(temporaryFile())
+    const [one, two, three, four] = [1, 2, 3, 4].map((ordinal) => sampleRunId(ordinal)) as [
+      RunId,
+      RunId,
+      RunId,
+      RunId,
+    ]
+    await ledger.append(two, { expectedSeq: 0, epoch: 1 }, started(two), barrier)
+    const expected = { expectedSeq: 0, epoch: 1 }
+    const twice = { ...everyFact(three).tool_started }
+    const second = [...started(three), ...stamped(three, [twice, twice], { afterSeq: 1 })]
+    const endings = await Promise.allSettled([
+      ledger.append(one, expected, started(one), barrier),
+      ledger.append(two, { expectedSeq: 7, epoch: 1 }, stamped(two, [twice], { afterSeq: 7 }), barrier),
+      ledger.append(three, expected, second, barrier),
+      ledger.acquire(sampleRunId(9)),
+      ledger.append(four, expected, started(four), barrier),
+    ])
+    expect(
+      endings.map((ending) => (ending.status === 'fulfilled' ? ending.value : ending.reason.code)),
+    ).toEqual([
+      { seq: 1, epoch: 1 },
+      'ledger_conflict',
+      'ledger_conflict',
+      'run_not_found',
+      { seq: 1, epoch: 1 },
+    ])
+    const found = (await Array.fromAsync(ledger.runs())).map(({ runId, head }) => [runId, head.seq])
+    expect(found.toReversed()).toEqual([two, one, four].map((runId) => [runId, 1]))
+    expect((await Array.fromAsync(ledger.find())).map(({ runId }) => runId)).toEqual([two, one, four])
+  })
+
+  it('recognises a lost acknowledgement among the others', async () => {
+    const path = temporaryFile()
+    const ledger = ledgerIn(path)
+    const [lost, other] = [sampleRunId(1), sampleRunId(2)]
+    await ledger.append(lost, { expectedSeq: 0, epoch: 1 }, started(lost), { durability: 'lazy' })
+    const heads = await Promise.all(
+      [other, lost].map((runId) =>
+        ledger.append(runId, { expectedSeq: 0, epoch: 1 }, started(runId), barrier),
+      ),
+    )
+    expect(heads).toEqual([1, 1].map((seq) => ({ seq, epoch: 1 })))
+    expect((await Array.fromAsync(ledger.find())).map(({ runId }) => runId)).toEqual([lost, other])
+  })
+
+  it('is written before the ledger closes, whoever still waits for company', async () => {
+    const path = temporaryFile()
+    const ledger = sqliteLedger(path)
+    await ledger.head(sampleRunId(1))
+    const append = ledger.append(
+      sampleRunId(1),
+      { expectedSeq: 0, epoch: 1 },
+      started(sampleRunId(1)),
+      barrier,
+    )
+    // The append has reached the store, and its turn of the event loop has not ended.
+    for (let turn = 0; turn < 10; turn++) await Promise.resolve()
+    await ledger.close()
+    expect(await append).toEqual({ seq: 1, epoch: 1 })
+    expect(await ledgerIn(path).head(sampleRunId(1))).toEqual({ seq: 1, epoch: 1 })
+  })
+})
+
+describe('a group that meets a full disk', () => {
+  it.each([
+    ['in a statement that is undone by itself', 4],
+    ['in one that ends the whole transaction', 1],
+  ])('loses only the append that does not fit, %s', async (_where, events) => {
+    const { database, store } = await openStore()
+    const [one, large, three] = [1, 2, 3].map((ordinal) => sampleRunId(ordinal)) as [RunId, RunId, RunId]
+    for (const runId of [one, large, three]) {
+      await store.append(runId, { expectedSeq: 0, epoch: 1 }, started(runId), barrier)
+    }
+    leaveRoomFor(database, 12)
+    const fact = { ...everyFact(large).cancel_requested, reason: 'x'.repeat(100_000) }
+    const tooLarge = stamped(
+      large,
+      Array.from({ length: events }, () => fact),
+      { afterSeq: 1 },
+    )
+    const appendAll = (): Promise<PromiseSettledResult<unknown>[]> =>
+      Promise.allSettled([
+        store.append(one, { expectedSeq: 1, epoch: 1 }, followed(one), barrier),
+        store.append(large, { expectedSeq: 1, epoch: 1 }, tooLarge, barrier),
+        store.append(three, { expectedSeq: 1, epoch: 1 }, followed(three), barrier),
+      ])
+    const heads = (): readonly unknown[] => [one, large, three].map((runId) => store.head(runId)?.seq)
+    expect((await appendAll()).map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+    expect(heads()).toEqual([2, 1, 2])
+    database.pragma('max_page_count = 1000000')
+    // What stood already is recognised, and what did not fit now does.
+    expect((await appendAll()).map(({ status }) => status)).toEqual(Array(3).fill('fulfilled'))
+    expect(heads()).toEqual([2, 1 + events, 2])
+  })
+})
+
+describe('a group whose commit fails', () => {
+  /** A table whose rows are only checked at the commit. */
+  function checkedAtCommit(): { readonly database: Database; readonly group: GroupCommit } {
+    const database = new BetterSqlite3(temporaryFile())
+    onTestFinished(() => void database.close())
+    database.pragma('foreign_keys = on')
+    database.exec(`create table parent (id integer primary key) strict;
+      create table child (parent integer references parent (id) deferrable initially deferred) strict`)
+    return { database, group: new GroupCommit(new Committer(database)) }
+  }
+
+  it('acknowledges none of it, and the next one is free', async () => {
+    const { database, group } = checkedAtCommit()
+    const insert = (parent: number): Promise<unknown> => {
+      const work = (): unknown => database.prepare('insert into child values (?)').run(parent)
+      return group.submit({ durability: 'barrier', events: 1, bytes: 1, work })
+    }
+    const refuse = (): never => {
+      throw new LedgerConflictError('seq', 'judged by what does not stand')
+    }
+    const refused = (): Promise<never> =>
+      group.submit({ durability: 'barrier', events: 1, bytes: 1, work: refuse })
+    database.exec('insert into parent values (1)')
+    const failing = await Promise.allSettled([insert(1), insert(7), insert(1), refused()])
+    const codes = failing.map(
+      (ending) => ending.status === 'rejected' && (ending.reason as { code: string }).code,
+    )
+    expect(codes).toEqual(Array(4).fill('SQLITE_CONSTRAINT_FOREIGNKEY'))
+    expect(database.prepare('select count(*) from child').pluck().get()).toBe(0)
+    await Promise.all([insert(1), insert(1)])
+    expect(database.prepare('select count(*) from child').pluck().get()).toBe(2)
+  })
+})
