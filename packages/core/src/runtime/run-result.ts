@@ -1,6 +1,7 @@
 import type { Json } from '../vocabulary/json.ts'
 import type { FinishReason } from '../vocabulary/event.ts'
 import type { RunId } from '../vocabulary/ids.ts'
+import type { LimitName } from '../vocabulary/limits.ts'
 import { present } from '../vocabulary/present.ts'
 import type { Usage } from '../vocabulary/usage.ts'
 import { childRunIdOf } from '../machine/child-run.ts'
@@ -18,6 +19,8 @@ export interface RunResult<Output = unknown> {
   readonly status: 'done' | 'suspended'
   /** Why the run ended; absent while it is suspended. */
   readonly reason?: FinishReason
+  /** The limit that a suspended run waits to be raised. */
+  readonly limit?: LimitName
   /** What the provider or the runtime said about the ending, where there is more to say. */
   readonly detail?: string
   /** The active agent: the one that the run was started with, or the last that took over. */
@@ -51,6 +54,7 @@ export function resultOf(state: RunState): RunResult<Json> {
     ...{ runId: state.runId, agent: state.agent, text, usage, turns, toolCalls, children },
     status: state.phase === 'done' ? 'done' : 'suspended',
     ...(state.phase === 'done' && present({ reason: state.reason, detail: state.detail })),
+    ...(state.phase !== 'done' && present({ limit: state.metLimit?.limit })),
     output: state.output?.value ?? (state.definition.output ? undefined : text),
     ...present({ cost: costUsd }),
     pendingApprovals: pendingApprovals(state),
