@@ -155,5 +155,19 @@ export const runtimeMutations: readonly Mutation[] = [
   }),
   ...mutationsOf('runtime/recorded-results.ts', {
     'a fork that has gone its own way is still served': ['    if (fork?.diverged) return undefined\n', ''],
+    'a fork is served what came of another input': [
+      "    if (event.type === 'approval_decided' && event.input) digests.set(event.toolCallId, digestOf(event.input))\n",
+      '',
+    ],
+    'a fork is served what the machine itself said of a call': [
+      "return durationMs !== undefined || outcome === 'success' || outcome === 'failed'",
+      'return true',
+    ],
+  }),
+  ...mutationsOf('runtime/fork.ts', {
+    'a fork leaves a call in doubt whose end is on record': [
+      '  record(await resultsUnderWay(ledger, { state, source: before }))\n',
+      '',
+    ],
   }),
 ]

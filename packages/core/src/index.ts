@@ -83,7 +83,8 @@ export { agentTool, type AgentTool, type AgentToolOptions } from './runtime/agen
 export * from './runtime/guardrail.ts'
 export { handBack, handoff, type HandoffOptions, type HandoffTarget } from './runtime/handoff.ts'
 export { reachableAgents } from './runtime/known-agents.ts'
-export type { ForkEdit, ForkOptions } from './runtime/fork.ts'
+export type { ForkOptions } from './runtime/fork.ts'
+export type { ForkApproval, ForkEdit } from './runtime/fork-edit.ts'
 export type { OutputReader, OutputSchema } from './runtime/output-schema.ts'
 export type { PastEdits, PastOptions, Session } from './runtime/session.ts'
 
