@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { freshSchema, hasPostgres, openLedger, rowsOf } from './support/postgres-database.ts'
+import { tamperIn } from './support/postgres-recorded.ts'
 import { removalCases, type RemovalBed } from './support/removal-cases.ts'
 
 const columns = ['payload.body', 'content.body', 'inbox.body', 'run.head_hash'] as const
@@ -9,6 +10,7 @@ function bed(): RemovalBed {
   const schema = freshSchema()
   return {
     open: (options) => openLedger(schema, options),
+    tamper: (statement) => tamperIn(schema, async (client) => void (await client.query(statement))),
     async holds(bytes) {
       for (const place of columns) {
         const [table, column] = place.split('.')

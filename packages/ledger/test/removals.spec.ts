@@ -3,12 +3,17 @@ import { existsSync } from 'node:fs'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
 import { removalCases, type RemovalBed } from './support/removal-cases.ts'
+import { tamper } from './support/raw-database.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
 function bed(): RemovalBed {
   const path = temporaryFile()
   return {
     open: (options) => sqliteLedger(path, options),
+    tamper: (statement) => {
+      tamper(path, (database) => void database.exec(statement))
+      return Promise.resolve()
+    },
     // By another process: closing the file in this one would drop the locks of its ledger.
     holds: async (bytes) => {
       const files = [path, `${path}-wal`].filter((file) => existsSync(file))

@@ -137,6 +137,7 @@ export function saidBody(
   for (const { path, digest } of references) {
     const stored = contentOf(digest)
     if (stored === undefined) throw new Error(`no content ${digest}`)
+    if (digestOf(stored) !== digest) throw new Error(`the content ${digest} has changed`)
     putBack(body, path, textOf(isSealed && sealer ? sealer.open(stored, contentPlace) : stored))
   }
   return body

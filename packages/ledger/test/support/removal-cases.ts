@@ -30,9 +30,13 @@ export interface RemovalBed {
   readonly open: (options?: { readonly keys?: Keyring }) => Ledger
   /** Whether the bytes are anywhere in what the store keeps. */
   readonly holds: (bytes: string) => Promise<boolean>
+  /** Changes rows that the rules protect, as whoever owns the store can. */
+  readonly tamper: (statement: string) => Promise<void>
 }
 
 const secret = 'the secret of Seoul'
+/** Some other bytes, in the SQL of both stores. */
+const otherBytes = `(select salt from payload limit 1)`
 const large = 'a large secret. '.repeat(4_000)
 
 /** A tool that a person is asked about. */
@@ -64,7 +68,9 @@ async function play(
   })
   const { pendingApprovals } = await run.result
   if (approve) {
-    await run.approve(pendingApprovals[0]?.toolCallId ?? '', { by: 'me' })
+    // What an approver writes stands in the inbox, too.
+    const input = { for: `${secret}, as approved` }
+    await run.approve(pendingApprovals[0]?.toolCallId ?? '', { by: 'me', input })
     const { reason } = await runtime.resume(run.id).result
     expect(reason).toBe('answered')
   }
@@ -341,6 +347,54 @@ export const removalCases: Readonly<Record<string, (bed: RemovalBed) => Promise<
     expect(await eventsOf(ledger, runId)).toEqual(events)
     await ledger.close()
     keys.close()
+  },
+
+  async 'verify finds a removal that was changed, and a content that was changed or left out'({
+    open,
+    tamper,
+  }) {
+    const ledger = open()
+    const runId = await play(ledger)
+    await redact(ledger, runId, [2], { by: 'ada', reason: 'x' })
+    await ledger.close()
+    const tried: readonly (readonly [statement: string, back: string, what: string | RegExp])[] = [
+      [`update removal set reason = 'y'`, `update removal set reason = 'x'`, 'removal 1'],
+      [`update removal set kept = '{}'`, '', 'removal 1'],
+    ]
+    for (const [statement, back, what] of tried) {
+      await tamper(statement)
+      const reader = open()
+      const found = await storeVerdict(reader)
+      expect(found).toMatchObject({ ok: false, broken: { what } })
+      await reader.close()
+      if (back !== '') await tamper(back)
+    }
+  },
+
+  async 'verify finds a large content that was changed, lost or left over'({ open, tamper }) {
+    const ledger = open()
+    await play(ledger)
+    await ledger.close()
+    const broken = async (): Promise<unknown> => {
+      const reader = open()
+      const found = await storeVerdict(reader)
+      await reader.close()
+      return [found.ok, found.broken?.what]
+    }
+    expect(await broken()).toEqual([true, undefined])
+    await tamper(`insert into content (digest, body) values ('00', ${otherBytes})`)
+    expect(await broken()).toEqual([false, 'content rows and their uses'])
+    await tamper(`delete from content where digest = '00'`)
+    expect(await broken()).toEqual([true, undefined])
+    await tamper(`update content set body = ${otherBytes}`)
+    expect(await broken()).toEqual([false, 'content'])
+    const reader = open()
+    const [run] = await Array.fromAsync(verifyLedger(reader))
+    expect(run).toMatchObject({
+      ok: false,
+      broken: { what: 'body', found: expect.stringContaining('has changed') },
+    })
+    await reader.close()
   },
 
   async 'what was removed stays marked through an export and an import'({ open }) {
