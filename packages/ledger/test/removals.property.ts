@@ -8,6 +8,7 @@ import { randomProgram } from '@tallystick/core/testing/random'
 import { applyRetention, foldTo, redact, verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { watched } from './support/watched-ledger.ts'
 
 /** Property runs: more with TALLYSTICK_RUNS in the environment. */
 const numRuns = Math.ceil(Number(process.env['TALLYSTICK_RUNS'] ?? 300) / 10)
@@ -30,7 +31,7 @@ describe('a random run of which something is taken away, again and again', () =>
     await fc.assert(
       fc.asyncProperty(randomProgram, removals, async (program, wanted) => {
         const ledger = sqliteLedger(join(folder, `${++files}.db`))
-        const { events, others, result } = await playProgram(program, { ledger })
+        const { events, others, result } = await playProgram(program, watched(ledger))
         const { totals, phase, seq, at } = await foldTo(ledger, result.runId)
         for (const each of wanted) {
           if ('seqs' in each) {
