@@ -9,11 +9,23 @@ import {
   type SessionPlace,
 } from '@tallystick/core'
 import { fault, type Fault } from './link-check.ts'
+import { RunNotebook } from './projection/run-notes.ts'
+import { recordOf, type SummaryRecord } from './projection/summary-record.ts'
 
 /** Checks the laws over the events of one run, one after the other. */
 export class EventAudit {
   #state: RunState | undefined
+  readonly #notebook = new RunNotebook()
   readonly #onceKeys = new Set<string>()
+
+  /** What is known of the run behind the last sound event; `undefined` before the first. */
+  get record(): SummaryRecord | undefined {
+    return this.#state && recordOf(this.#state, this.#notebook.notes)
+  }
+
+  get state(): RunState | undefined {
+    return this.#state
+  }
 
   /** Where the run stands in its session, as its first event says. */
   get session(): SessionPlace | undefined {
@@ -28,6 +40,7 @@ export class EventAudit {
     if (onceKey !== undefined) this.#onceKeys.add(onceKey)
     try {
       this.#state = audit(this.#state, event)
+      this.#notebook.hear(event)
       return undefined
     } catch (error) {
       return lawFault(error, event)

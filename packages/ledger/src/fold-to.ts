@@ -1,20 +1,35 @@
 import {
   ConfigurationError,
-  evolve,
   RunNotFoundError,
   type Ledger,
   type RunId,
   type RunState,
 } from '@tallystick/core'
+import { foldRun } from './snapshot/fold-run.ts'
+
+/** How a fold goes. */
+export interface FoldOptions {
+  /** Whether it begins at the last snapshot that the store has of the run. `true` unless given. */
+  readonly snapshots?: boolean
+}
 
 /**
  * The state of a run right after its event `seq`, or after its last one: time travel, without any call. It is the
  * state that the live run had there.
  *
+ * Where the store keeps snapshots, only what stands behind the nearest one is read, and a fold that came far leaves one,
+ * if the ledger was opened to write. A snapshot is bound to the history that it is of and to the code that made it; what
+ * is not as it was written is left aside.
+ *
  * Rejects with `RunNotFoundError` where the ledger has no such run, with `ConfigurationError` where the run has no
  * such event, and with what `evolve` throws where an event is not legal.
  */
-export async function foldTo(ledger: Ledger, runId: RunId, seq?: number): Promise<RunState> {
+export async function foldTo(
+  ledger: Ledger,
+  runId: RunId,
+  seq?: number,
+  options: FoldOptions = {},
+): Promise<RunState> {
   const head = await ledger.head(runId)
   if (head === undefined) throw new RunNotFoundError(runId)
   const toSeq = seq ?? head.seq
@@ -23,8 +38,7 @@ export async function foldTo(ledger: Ledger, runId: RunId, seq?: number): Promis
       `Run ${runId} has the events 1 to ${head.seq}, so there is no state at seq ${toSeq}. Name one of them.`,
     )
   }
-  let state: RunState | undefined
-  for await (const event of ledger.read(runId, { toSeq })) state = evolve(state, event)
+  const state = await foldRun(ledger, runId, { toSeq, usesSnapshots: options.snapshots ?? true })
   if (state === undefined) throw new RunNotFoundError(runId)
   return state
 }

@@ -9,7 +9,25 @@ export {
 export { exportEvents } from './export-events.ts'
 export { importEvents, type ImportOptions, type ImportReport, type ImportedRun } from './import-events.ts'
 export { linesOf } from './lines-of.ts'
-export { foldTo } from './fold-to.ts'
+export { foldTo, type FoldOptions } from './fold-to.ts'
+export type {
+  ListedRun,
+  NamedCall,
+  RunSummary,
+  RunWaits,
+  Standing,
+  UnreadableRun,
+} from './projection/run-summary.ts'
+export { runSummaries, runSummary, type SummaryFilter } from './projection/run-summaries.ts'
+export {
+  ledgerStats,
+  type DaySpending,
+  type LedgerStats,
+  type SessionTotals,
+  type StatsQuery,
+} from './projection/ledger-stats.ts'
+export { projectionLag, type ProjectionOptions } from './projection/behind.ts'
+export { rebuildProjections } from './projection/rebuild-projections.ts'
 export { rebuiltRequest, type RebuiltRequest } from './rebuilt-request.ts'
 export { diffRuns, type RunsDiff, type RunTail } from './diff-runs.ts'
 export { watch } from './watch.ts'

@@ -17,6 +17,11 @@ export interface RunVerdict {
   /** Events that were found sound, from the first on. */
   readonly events: number
   readonly broken?: BrokenPlace
+  /**
+   * What was derived from the run's events and is not what they say: a snapshot, or its projection. Nothing that was
+   * recorded is wrong, so the run is `ok` all the same; rebuilding mends it.
+   */
+  readonly differs?: Fault
   /** Content that is not there, on record, and content that is sealed; absent where all of it was read. */
   readonly missing?: readonly MissingContent[]
 }
@@ -31,6 +36,10 @@ export interface StoreVerdict {
   readonly events: number
   /** Runs that were dropped, on record. */
   readonly droppedRuns: number
+  /** Runs of which something that was derived is not what their events say, where there are any. */
+  readonly differingRuns?: number
+  /** What of totals is not what the projections of runs come to. */
+  readonly differs?: Fault
   /** What is wrong with the store itself: its pages, its numbering, its rules. */
   readonly broken?: Fault
 }

@@ -7,10 +7,12 @@ import {
 } from '@tallystick/core'
 import { auditSourceOf, type AuditSource, type StoredRun } from './audit-source.ts'
 import { hexOf, sealOf } from './chain.ts'
+import { derivedAuditOf, type DerivedAudit } from './derived/derived-audit.ts'
 import { EventAudit } from './event-audit.ts'
 import { contentFault, fault, genesis, linkFault, type Fault, type Link } from './link-check.ts'
 import { openedEvent } from './content/opened-event.ts'
 import type { StoredEvent } from './stored-event.ts'
+import { totalsFault } from './projection/totals-audit.ts'
 import { MissingContents } from './removal/missing-content.ts'
 import { isAsWritten } from './removal/removal.ts'
 import { upcast } from './upcast.ts'
@@ -34,8 +36,9 @@ interface Progress {
 export async function verifyRun(ledger: Ledger, runId: RunId): Promise<RunVerdict> {
   const source = auditSourceOf(ledger)
   const progress: Progress = { events: 0, missing: new MissingContents() }
+  const derived = await derivedAuditOf(ledger, runId)
   try {
-    await (source ? auditRows(source, runId, progress) : auditEvents(ledger, runId, progress))
+    await (source ? auditRows(source, runId, progress, derived) : auditEvents(ledger, runId, progress))
   } catch (error) {
     if (!(error instanceof LedgerDamagedError)) throw error
     progress.broken = { seq: progress.events + 1, ...fault('pages', 'readable', error.message) }
@@ -48,6 +51,7 @@ export async function verifyRun(ledger: Ledger, runId: RunId): Promise<RunVerdic
     ok: broken === undefined,
     events,
     ...(broken !== undefined && { broken: { runId, ...broken } }),
+    ...(broken === undefined && derived?.fault && { differs: derived.fault }),
     ...(missing.length > 0 && { missing }),
   }
 }
@@ -56,6 +60,7 @@ export async function verifyRun(ledger: Ledger, runId: RunId): Promise<RunVerdic
 export async function* verifyLedger(ledger: Ledger): AsyncGenerator<RunVerdict | StoreVerdict> {
   const source = auditSourceOf(ledger)
   const sum = { runs: 0, brokenRuns: 0, events: 0, droppedRuns: 0 }
+  let differingRuns = 0
   let broken: Fault | undefined
   try {
     for await (const runId of everyRun(ledger, source)) {
@@ -63,6 +68,7 @@ export async function* verifyLedger(ledger: Ledger): AsyncGenerator<RunVerdict |
       sum.runs += 1
       sum.events += verdict.events
       if (!verdict.ok) sum.brokenRuns += 1
+      if (verdict.differs) differingRuns += 1
       yield verdict
     }
     broken = source && ((await removalFault(source, () => void sum.droppedRuns++)) ?? (await source.fault()))
@@ -71,7 +77,18 @@ export async function* verifyLedger(ledger: Ledger): AsyncGenerator<RunVerdict |
     broken = fault('pages', 'readable', error.message)
   }
   const ok = sum.brokenRuns === 0 && broken === undefined
-  yield { scope: 'store', ok, ...sum, ...(broken !== undefined && { broken }) }
+  const derived = await derivedVerdict(ledger, ok, differingRuns)
+  yield { scope: 'store', ok, ...sum, ...derived, ...(broken !== undefined && { broken }) }
+}
+
+/** Of a store that is damaged it does not matter what was derived. */
+async function derivedVerdict(
+  ledger: Ledger,
+  ok: boolean,
+  differingRuns: number,
+): Promise<Pick<StoreVerdict, 'differingRuns' | 'differs'>> {
+  const differs = ok ? await totalsFault(ledger) : undefined
+  return { ...(differingRuns > 0 && { differingRuns }), ...(differs && { differs }) }
 }
 
 /** A run that is listed and cannot be found under its id is damage, not a mistake of the caller. */
@@ -127,7 +144,12 @@ async function auditEvents(ledger: Ledger, runId: RunId, progress: Progress): Pr
 }
 
 /** The chain from its first link to where it ends now, and the laws over what its bodies say. */
-async function auditRows(source: AuditSource, runId: RunId, progress: Progress): Promise<void> {
+async function auditRows(
+  source: AuditSource,
+  runId: RunId,
+  progress: Progress,
+  derived: DerivedAudit | undefined,
+): Promise<void> {
   const run = await source.run(runId)
   if (run === undefined) throw new RunNotFoundError(runId)
   const laws = new EventAudit()
@@ -139,10 +161,12 @@ async function auditRows(source: AuditSource, runId: RunId, progress: Progress):
     if (broken) return void (progress.broken = { seq: progress.events + 1, ...broken })
     progress.events = stored.seq
     last = stored
+    if (derived?.concerns(stored.seq)) await derived.look(stored, laws)
     if (stored.seq > 1) continue
     firstPos = stored.pos
     session = laws.session
   }
+  await derived?.end(last.seq)
   const broken = sessionFault(run, session) ?? rowFault(run, last, firstPos)
   if (broken) progress.broken = { seq: Math.max(progress.events, 1), ...broken }
 }

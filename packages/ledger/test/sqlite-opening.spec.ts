@@ -120,6 +120,7 @@ describe('opening to write', () => {
     for (const ledger of ledgers) await ledger.close()
     expect(withRaw(path, (database) => database.prepare('select name from schema_migration').all())).toEqual([
       { name: '0001-ledger' },
+      { name: '0003-derived' },
       { name: '0004-removals' },
     ])
   })

@@ -8,7 +8,10 @@ export type Found = { readonly kind: 'nothing' } | { readonly kind: 'ledger'; re
 /** Sends a statement: over a connection of its own, or one that is in the middle of a transaction. */
 export type Ask = <Row>(statement: Statement) => Promise<readonly Row[]>
 
-const tableNames = ['ledger', 'run', 'event', 'payload', 'inbox', 'content', 'content_use', 'removal']
+const tableNames = [
+  ...['ledger', 'run', 'event', 'payload', 'inbox', 'content', 'content_use', 'removal'],
+  ...['snapshot', 'projection', 'run_summary', 'run_agent', 'session_summary', 'spending'],
+]
 
 /**
  * Looks at what stands in the schema without changing it, and refuses what can be no ledger. Throws

@@ -6,6 +6,7 @@ import type { DatabasePlace } from './database-place.ts'
 import { lookAtSchema, type Ask, type Found } from './look-at-schema.ts'
 import { makeLedger } from './migrations/0001-ledger.ts'
 import { addTail } from './migrations/0002-tail.ts'
+import { addDerived } from './migrations/0003-derived.ts'
 import { addRemovals } from './migrations/0004-removals.ts'
 import type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
 import type { LedgerTables } from './tables.ts'
@@ -14,6 +15,7 @@ import type { LedgerTables } from './tables.ts'
 const migrations: readonly ((database: Kysely<unknown>, schema: string) => Promise<void>)[] = [
   makeLedger,
   addTail,
+  addDerived,
   addRemovals,
 ]
 

@@ -1,5 +1,6 @@
 import type { Ledger } from '@tallystick/core'
 import { auditSource, type AuditedLedger } from '../audit-source.ts'
+import { derivedDatabase, type DerivedDatabase } from '../derived/derived-database.ts'
 import type { SearchedStore } from '../event-search.ts'
 import { findEvents } from '../find-events.ts'
 import { tailEvents, type TailedStore } from '../tail-events.ts'
@@ -7,6 +8,7 @@ import { RunKeys } from '../content/run-keys.ts'
 import { removableStore, type RemovableStore } from '../removal/removable-store.ts'
 import { ChangeFeed } from './change-feed.ts'
 import { postgresAudit } from './postgres-audit.ts'
+import { postgresDerived } from './projection-database.ts'
 import type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
 import { postgresRemovable } from './postgres-removable.ts'
 import { StoreAccess } from './store-access.ts'
@@ -19,6 +21,11 @@ export interface PostgresLedger extends Ledger {
    * keeps them where they are as long as it is open. Nothing else waits for it.
    */
   horizon(): Promise<TailHorizon>
+}
+
+interface LedgerWithin extends PostgresLedger, AuditedLedger {
+  readonly [removableStore]: RemovableStore
+  readonly [derivedDatabase]: DerivedDatabase
 }
 
 /**
@@ -56,7 +63,7 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
     },
   }
   let closing: Promise<void> | undefined
-  const ledger: PostgresLedger & AuditedLedger & { readonly [removableStore]: RemovableStore } = {
+  const ledger: LedgerWithin = {
     async append(runId, expected, events, appendOptions) {
       const head = await access.write(async (store) => {
         const sealer = keys.isPlain(runId) ? undefined : await keys.sealerFor(runId, events)
@@ -89,6 +96,7 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
     },
     [auditSource]: postgresAudit(access),
     [removableStore]: postgresRemovable(access, (runId) => feed.notify(runId)),
+    [derivedDatabase]: postgresDerived(access, !options.readOnly),
   }
   return ledger
 }

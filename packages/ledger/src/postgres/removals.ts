@@ -1,6 +1,7 @@
 import type { RunId } from '@tallystick/core'
 import { Client } from 'pg'
 import { genesisHash } from '../chain.ts'
+import { forgetTexts } from '../derived/forget-texts.ts'
 import type { EventRow } from '../event-row.ts'
 import type { EndedRun, RemovableQuery } from '../removal/removable-store.ts'
 import {
@@ -189,7 +190,7 @@ function textsOf(schema: string) {
       and not exists (select from ${schema}.content_use where content_use.digest = content.digest)`,
     blankInbox: `update ${schema}.inbox set body = '' where run_id = $1 and taken_seq is not null and length(body) > 0`,
     // What was derived from the run may hold what is gone.
-    forget: [] as readonly string[],
+    forget: forgetTexts({ table: (name) => `${schema}.${name}` }, '$1'),
     dropRun: ['inbox', 'event', 'run'].map((table) => `delete from ${schema}.${table} where run_id = $1`),
   }
 }

@@ -3,12 +3,14 @@ import type { Kysely } from 'kysely'
 import { Migrator, type Migration } from 'kysely/migration'
 import { applicationId } from './look-before-opening.ts'
 import { ledgerMigration } from './migrations/0001-ledger.ts'
+import { derivedMigration } from './migrations/0003-derived.ts'
 import { removalMigration } from './migrations/0004-removals.ts'
 import type { LedgerTables } from './tables.ts'
 
 /** Every step of the schema, in order. A step that was released is never edited. */
 const migrations: Readonly<Record<string, Migration>> = {
   '0001-ledger': ledgerMigration,
+  '0003-derived': derivedMigration,
   '0004-removals': removalMigration,
 }
 

@@ -2,6 +2,7 @@ import type { RunId } from '@tallystick/core'
 import type { Database, Statement } from 'better-sqlite3'
 import { genesisHash } from '../chain.ts'
 import type { StoredContent } from '../content/stored-body.ts'
+import { forgetTexts } from '../derived/forget-texts.ts'
 import type { EventRow } from '../event-row.ts'
 import type { EndedRun, RemovableQuery } from '../removal/removable-store.ts'
 import {
@@ -11,6 +12,7 @@ import {
   type RemovalRow,
   type StoredRemoval,
 } from '../removal/removal.ts'
+import { sqliteDialect } from './sqlite-dialect.ts'
 
 const removalsPerPage = 256
 
@@ -186,7 +188,7 @@ function statementsOf(database: Database) {
       `update inbox set body = x'' where run_id = $runId and taken_seq is not null and length(body) > 0`,
     ),
     // What was derived from the run may hold what is gone.
-    forget: [] as readonly Statement[],
+    forget: forgetTexts(sqliteDialect, '$runId').map((text) => prepare(text)),
     dropRun: ['inbox', 'event', 'run'].map((table) => prepare(`delete from ${table} where run_id = $runId`)),
   }
 }

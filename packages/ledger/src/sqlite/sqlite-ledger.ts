@@ -1,5 +1,6 @@
 import type { Ledger } from '@tallystick/core'
 import { auditSource, type AuditedLedger } from '../audit-source.ts'
+import { derivedDatabase, type DerivedDatabase } from '../derived/derived-database.ts'
 import type { SearchedStore } from '../event-search.ts'
 import { findEvents } from '../find-events.ts'
 import { tailEvents } from '../tail-events.ts'
@@ -7,12 +8,18 @@ import { RunKeys } from '../content/run-keys.ts'
 import { removableStore, type RemovableStore } from '../removal/removable-store.ts'
 import { ChangeFeed } from './change-feed.ts'
 import { openDatabase } from './open-database.ts'
+import { sqliteDerived } from './projection-database.ts'
 import { readEvents } from './read.ts'
 import { sqliteRemovable } from './sqlite-removable.ts'
 import { sqliteAudit } from './sqlite-audit.ts'
 import type { SqliteLedgerOptions } from './sqlite-ledger-options.ts'
 import { StoreAccess } from './store-access.ts'
 import { sqliteTail } from './tail.ts'
+
+interface SqliteLedger extends AuditedLedger {
+  readonly [removableStore]: RemovableStore
+  readonly [derivedDatabase]: DerivedDatabase
+}
 
 /**
  * A ledger in one SQLite file, made where there is none. One process should drive the runs of a file; any number may
@@ -36,7 +43,7 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
   }
   const tailed = sqliteTail(access)
   let closing: Promise<void> | undefined
-  const ledger: AuditedLedger & { readonly [removableStore]: RemovableStore } = {
+  const ledger: SqliteLedger = {
     async append(runId, expected, events, appendOptions) {
       const sealer = keys.isPlain(runId) ? undefined : await keys.sealerFor(runId, events)
       const head = await access.write((store) =>
@@ -69,6 +76,7 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
     },
     [auditSource]: sqliteAudit(access),
     [removableStore]: sqliteRemovable(access, (runId) => feed.notify(runId)),
+    [derivedDatabase]: sqliteDerived(access, !options.readOnly),
   }
   return ledger
 }

@@ -19,6 +19,7 @@ import { acquire, append, type SealedOptions } from './append.ts'
 import { auditQueries, type AuditQueries } from './audit-queries.ts'
 import { Committer } from './committer.ts'
 import { GroupCommit } from './group-commit.ts'
+import { DerivedStatements } from './derived-statements.ts'
 import { listRuns } from './list-runs.ts'
 import { readQueries, writeQueries, type ReadQueries, type WriteQueries } from './queries.ts'
 import { SqliteRemovals } from './removals.ts'
@@ -40,6 +41,7 @@ export class SqliteStore {
   #audits: AuditQueries | undefined
   #search: SqliteSearch | undefined
   #removals: SqliteRemovals | undefined
+  #derived: DerivedStatements | undefined
 
   constructor(database: Database, tables: Kysely<LedgerTables>) {
     this.#database = database
@@ -63,6 +65,11 @@ export class SqliteStore {
   get removals(): SqliteRemovals {
     this.#removals ??= new SqliteRemovals(this.#database)
     return this.#removals
+  }
+
+  get derived(): DerivedStatements {
+    this.#derived ??= new DerivedStatements(this.#database)
+    return this.#derived
   }
 
   get search(): SqliteSearch {

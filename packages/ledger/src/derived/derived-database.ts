@@ -1,0 +1,66 @@
+import type { Ledger } from '@tallystick/core'
+
+/** How a database spells what SQL has no one word for. Parameters are `$1`, `$2` … everywhere. */
+export interface DerivedDialect {
+  /** A table of the ledger, by its name. */
+  readonly table: (name: string) => string
+  /** The strings of a JSON array, as a table `item` with the column `value`. */
+  readonly texts: (parameter: string) => string
+  /** The objects of a JSON array, as a table `item` with the column `value`, of which `->>` takes fields. */
+  readonly objects: (parameter: string) => string
+  /** The strings of an array in a field of `item`, as a table with the column `value`. */
+  readonly textsWithin: (item: string, field: string, alias: string) => string
+  /** A parameter that is bytes. */
+  readonly blob: (parameter: string) => string
+  /** The bytes that a text spells in hex. */
+  readonly bytes: (hex: string) => string
+  /** Stands behind a query whose rows are to stay as they are until its transaction ends. */
+  readonly held: string
+  /** A column as a term that no index is chosen by. */
+  readonly unindexed: (column: string) => string
+}
+
+/** One statement of a change. All of a change share their values, from `$1` on. */
+export interface ChangePart {
+  readonly name: string
+  /** The statement; `when` stands for the condition under which the change is made at all. */
+  readonly text: (when: string) => string
+}
+
+/** Runs that may have changed behind a place. */
+export interface ChangedRuns {
+  readonly runIds: readonly string[]
+  /** Where to go on; the place that was given, where nothing has settled behind it. */
+  readonly cursor: string
+  /** Whether nothing more stands behind it now. */
+  readonly isLast: boolean
+}
+
+/**
+ * The tables of a store that follow from its events: snapshots and projections. Whoever drops them loses time, and no
+ * more; so whoever cannot read or write them goes without. Members reject with a `TallystickError`.
+ */
+export interface DerivedDatabase {
+  readonly dialect: DerivedDialect
+  readonly isWritable: boolean
+  ask<Row>(text: string, values?: readonly unknown[]): Promise<readonly Row[]>
+  /**
+   * Makes a change, all of it or nothing, in a transaction that keeps no writer waiting. The first part decides: where
+   * it changes no row, nothing is done, and the answer is `false`.
+   */
+  change(parts: readonly ChangePart[], values: readonly unknown[]): Promise<boolean>
+  /** Runs with events behind a place; from the first event on, where it is `''`. */
+  changedRuns(after: string): Promise<ChangedRuns>
+  /** Whether an event stands behind a place. */
+  isBehind(place: string, runId: string, seq: number): Promise<boolean>
+  /** About how many events stand behind a place. */
+  eventsBehind(after: string): Promise<number>
+}
+
+/** The member under which a ledger of this package lends these tables. No part of the port. */
+export const derivedDatabase: unique symbol = Symbol.for('tallystick.ledger.derived-database')
+
+/** The tables beneath a ledger, where it has them. */
+export function derivedDatabaseOf(ledger: Ledger): DerivedDatabase | undefined {
+  return (ledger as { readonly [derivedDatabase]?: DerivedDatabase })[derivedDatabase]
+}

@@ -1,0 +1,109 @@
+import { LedgerUnavailableError } from '@tallystick/core'
+import type { ChangedRuns, ChangePart, DerivedDatabase, DerivedDialect } from '../derived/derived-database.ts'
+import type { StoreAccess } from './store-access.ts'
+import { horizon } from './tail-texts.ts'
+
+/** How many events are looked at for the runs that they are of. */
+const eventsPerLook = 4096
+
+/** Runs with events that have not settled are told of again and again; where there are more, something is wrong. */
+const unsettledMax = 2_000
+
+/** How Postgres spells what has no one word, for a schema whose name is quoted already. */
+function postgresDialect(schema: string): DerivedDialect {
+  return {
+    table: (name) => `${schema}.${name}`,
+    texts: (parameter) => `json_array_elements_text(${parameter}::json) as item(value)`,
+    objects: (parameter) => `json_array_elements(${parameter}::json) as item(value)`,
+    textsWithin: (item, field, alias) =>
+      `json_array_elements_text(${item}.value -> '${field}') as ${alias}(value)`,
+    blob: (parameter) => `${parameter}::bytea`,
+    bytes: (hex) => `decode(${hex}, 'hex')`,
+    held: 'for share',
+    unindexed: (column) => `${column} + 0`,
+  }
+}
+
+/** The tables of a schema that follow from its events. */
+export function postgresDerived(access: StoreAccess, isWritable: boolean): DerivedDatabase {
+  const { quotedSchema: schema } = access.place
+  const ask = <Row>(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> =>
+    access.read(({ connections }) => connections.rows<Row>({ text, values }))
+  return {
+    dialect: postgresDialect(schema),
+    isWritable,
+    ask,
+    async change(parts, values) {
+      const text = changeText(parts)
+      const rows = await access.write(({ connections }) =>
+        connections.rows<{ readonly changed: number }>({ text, values }),
+      )
+      return (rows[0]?.changed ?? 0) > 0
+    },
+    changedRuns: (after) => changedRuns(ask, schema, after),
+    async isBehind(place, runId, seq) {
+      const { xid, pos } = placeOf(place)
+      const rows = await ask(
+        `select 1 from ${schema}.event where run_id = $1 and seq = $2 and (xid, pos) > ($3::xid8, $4::int8)`,
+        [runId, seq, xid, pos],
+      )
+      return rows.length > 0
+    },
+    async eventsBehind(after) {
+      const [last] = await ask<{ readonly pos: number | null }>(`select max(pos) as pos from ${schema}.event`)
+      return Math.max(0, (last?.pos ?? 0) - placeOf(after).pos)
+    },
+  }
+}
+
+/**
+ * What has settled goes by the order of the tail. What has not may get others in front of it, so the place stays before
+ * it; it is told of all the same, and again when it has settled.
+ */
+async function changedRuns(ask: DerivedDatabase['ask'], schema: string, after: string): Promise<ChangedRuns> {
+  const [now] = await ask<{ readonly settled: string; readonly unsettled: readonly string[] }>(
+    `select ${horizon}::text as settled, array(
+      select distinct run_id from ${schema}.event where xid >= ${horizon} limit ${unsettledMax + 1}
+    ) as unsettled`,
+  )
+  const { settled = '0', unsettled = [] } = now ?? {}
+  if (unsettled.length > unsettledMax) throw tooManyUnsettled()
+  const place = placeOf(after)
+  const rows = await ask<{ readonly xid: string; readonly pos: number; readonly run_id: string }>(
+    `select xid::text as xid, pos, run_id from ${schema}.event as event
+      where (xid, pos) > ($1::xid8, $2::int8) and xid < $3::xid8
+      order by event.xid, event.pos limit ${eventsPerLook}`,
+    [place.xid, place.pos, settled],
+  )
+  const last = rows.at(-1)
+  const isLast = rows.length < eventsPerLook
+  return {
+    runIds: [...new Set([...rows.map(({ run_id }) => run_id), ...(isLast ? unsettled : [])])],
+    cursor: last ? `${last.xid} ${last.pos}` : after,
+    isLast,
+  }
+}
+
+function tooManyUnsettled(): LedgerUnavailableError {
+  return new LedgerUnavailableError(
+    'Events of too many runs wait for a transaction that is still open, or came with a copy of another server, so ' +
+      'projections cannot be brought up to date. End that transaction; the horizon() of the ledger names it.',
+  )
+}
+
+/** One statement, and so one transaction, which need not wait for the disk. */
+function changeText(parts: readonly ChangePart[]): string {
+  const [first, ...others] = parts as readonly [ChangePart, ...ChangePart[]]
+  const when = `exists (select 1 from ${first.name})`
+  const steps = [
+    `${first.name} as (${first.text('true')} returning 1)`,
+    ...others.map(({ name, text }) => `${name} as (${text(when)} returning 1)`),
+  ]
+  return `with ${steps.join(',\n')}
+    select count(*) as changed, set_config('synchronous_commit', 'off', true) from ${first.name}`
+}
+
+function placeOf(cursor: string): { readonly xid: string; readonly pos: number } {
+  const [xid = '0', pos = '0'] = cursor === '' ? [] : cursor.split(' ')
+  return { xid, pos: Number(pos) }
+}

@@ -1,0 +1,64 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { memoryLedger } from '@tallystick/core'
+import { sampleRunId } from '@tallystick/core/testing'
+import { verifyLedger } from '@tallystick/ledger'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import * as fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { expectTold, refreshed } from './support/compare-projections.ts'
+import { GrownLedger, runsOf, story } from './support/grown-ledger.ts'
+
+/** Property runs: more with TALLYSTICK_RUNS in the environment. */
+const numRuns = Math.ceil(Number(process.env['TALLYSTICK_RUNS'] ?? 300) / 10)
+
+describe('projections', () => {
+  let folder: string
+  let files = 0
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'tallystick-projections-'))
+  })
+  afterAll(() => rmSync(folder, { recursive: true }))
+
+  it('tell what the events say, however the ledger grew and whoever brought them up to date', async () => {
+    await fc.assert(
+      fc.asyncProperty(story, async (told) => {
+        const path = join(folder, `${++files}.db`)
+        const ledgers = [sqliteLedger(path), sqliteLedger(path)] as const
+        const grown = new GrownLedger(await runsOf(told))
+        // Whoever reads finds a schema that is made.
+        await ledgers[0].head(sampleRunId(1))
+        const reader = sqliteLedger(path, { readOnly: true })
+        for (const step of told.steps) {
+          if (step.do === 'grow') await grown.grow(ledgers[step.by], step.run, step.events)
+          else if (step.do === 'refresh') await refreshed(ledgers[step.by])
+          else await expectTold(reader, grown.runs, false)
+        }
+        await expectTold(reader, grown.runs, false)
+        await refreshed(ledgers[0])
+        await expectTold(ledgers[0], grown.runs, true)
+        await expectTold(reader, grown.runs, true)
+        const verdicts = await Array.fromAsync(verifyLedger(reader))
+        expect(verdicts.filter(({ ok, differs }) => !ok || differs)).toEqual([])
+        for (const ledger of [...ledgers, reader]) await ledger.close()
+      }),
+      { numRuns },
+    )
+  })
+
+  // oxlint-disable-next-line vitest/expect-expect -- `expectTold` does
+  it('tell of a ledger that keeps none what its events say too', async () => {
+    await fc.assert(
+      fc.asyncProperty(story, async (told) => {
+        const ledger = memoryLedger()
+        const grown = new GrownLedger(await runsOf(told))
+        for (const step of told.steps) {
+          if (step.do === 'grow') await grown.grow(ledger, step.run, step.events)
+        }
+        await expectTold(ledger, grown.runs, true)
+      }),
+      { numRuns },
+    )
+  })
+})

@@ -1,0 +1,51 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { evolve, type RunState, type RuntimeEvent } from '@tallystick/core'
+import { playProgram } from '@tallystick/core/testing'
+import { randomProgram } from '@tallystick/core/testing/random'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import * as fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { derivedDatabaseOf } from '../src/derived/derived-database.ts'
+import { Snapshots } from '../src/snapshot/snapshots.ts'
+import { watched } from './support/watched-ledger.ts'
+
+/** Property runs: more with TALLYSTICK_RUNS in the environment. */
+const numRuns = Math.ceil(Number(process.env['TALLYSTICK_RUNS'] ?? 300) / 10)
+
+const fold = (events: readonly RuntimeEvent[], from?: RunState): RunState | undefined =>
+  events.reduce<RunState | undefined>(evolve, from)
+
+describe('snapshots of a random run', () => {
+  let folder: string
+  let files = 0
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'tallystick-snapshots-'))
+  })
+  afterAll(() => rmSync(folder, { recursive: true }))
+
+  it('fold to what its events fold to, from each of them, at every event', async () => {
+    await fc.assert(
+      fc.asyncProperty(randomProgram, async (program) => {
+        const ledger = sqliteLedger(join(folder, `${++files}.db`))
+        const { events, others } = await playProgram(program, watched(ledger))
+        const database = derivedDatabaseOf(ledger)!
+        for (const run of [events, ...others]) {
+          const [{ runId }] = run as readonly [RuntimeEvent]
+          const end = fold(run)
+          for (const { seq } of run) {
+            const snapshots = new Snapshots(database, runId)
+            await snapshots.begin()
+            await snapshots.keep(fold(run.slice(0, seq)))
+            const kept = await snapshots.nearest(seq)
+            expect(kept).toStrictEqual(fold(run.slice(0, seq)))
+            expect(fold(run.slice(seq), kept)).toStrictEqual(end)
+          }
+        }
+        await ledger.close()
+      }),
+      { numRuns },
+    )
+  })
+})

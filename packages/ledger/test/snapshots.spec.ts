@@ -1,0 +1,211 @@
+import { copyFileSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { evolve, type Ledger, type RunId, type RunState } from '@tallystick/core'
+import { foldTo, verifyRun } from '@tallystick/ledger'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { redact } from '../src/removal/redact.ts'
+import { replacedBy } from '../src/snapshot/snapshots.ts'
+import { longRun } from './support/long-run.ts'
+import { filesBeside, tamper, withRaw } from './support/raw-database.ts'
+import { rewrite } from './support/kept-ledger.ts'
+import { temporaryFile } from './support/temporary-folder.ts'
+
+interface SnapshotRow {
+  readonly run_id: string
+  readonly reducer: string
+  readonly seq: number
+  readonly state: Uint8Array
+  readonly head_hash: Uint8Array
+}
+
+function open(path: string, readOnly = false): Ledger {
+  const ledger = sqliteLedger(path, { readOnly })
+  onTestFinished(() => ledger.close())
+  return ledger
+}
+
+let folder: string
+let recorded: { readonly path: string; readonly runId: RunId }
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'tallystick-snapshots-'))
+  recorded = await recordedIn(join(folder, 'runs.db'))
+})
+afterAll(() => rmSync(folder, { recursive: true }))
+
+/** Records a run of 40 turns, which nobody folds. */
+async function recordedIn(path: string, options?: Parameters<typeof longRun>[2]): Promise<typeof recorded> {
+  const ledger = sqliteLedger(path)
+  const runId = await longRun(ledger, 40, options)
+  await ledger.close()
+  return { path, runId }
+}
+
+/** A ledger file with that run, for one test. */
+function longLedger(): typeof recorded {
+  const path = temporaryFile()
+  copyFileSync(recorded.path, path)
+  return { ...recorded, path }
+}
+
+function snapshotsIn(path: string): readonly SnapshotRow[] {
+  return withRaw(path, (database) =>
+    database.prepare<[], SnapshotRow>('select * from snapshot order by run_id, seq').all(),
+  )
+}
+
+/** The state by the events alone. */
+async function folded(ledger: Ledger, runId: RunId, toSeq?: number): Promise<RunState> {
+  let state: RunState | undefined
+  for await (const event of ledger.read(runId, toSeq === undefined ? {} : { toSeq }))
+    state = evolve(state, event)
+  if (state === undefined) throw new Error('The run has no events.')
+  return state
+}
+
+/** From which event on a fold reads, and what it comes to. */
+async function foldingFrom(
+  ledger: Ledger,
+  runId: RunId,
+  seq?: number,
+  options?: Parameters<typeof foldTo>[3],
+): Promise<{ readonly fromSeq: number | undefined; readonly state: RunState }> {
+  const read = vi.spyOn(ledger, 'read')
+  const state = await foldTo(ledger, runId, seq, options)
+  const fromSeq = read.mock.calls.at(-1)?.[1]?.fromSeq
+  read.mockRestore()
+  return { fromSeq, state }
+}
+
+describe('a fold that comes far', () => {
+  it('leaves the state behind, and the next one reads only what follows it', async () => {
+    const { path, runId } = longLedger()
+    const ledger = open(path)
+    const { seq } = (await ledger.head(runId))!
+    expect(seq).toBeGreaterThan(300)
+    const [first, second] = [await foldingFrom(ledger, runId), await foldingFrom(ledger, runId)]
+    expect([first.fromSeq, second.fromSeq]).toEqual([1, seq + 1])
+    expect(second.state).toStrictEqual(await folded(ledger, runId))
+    expect(first.state).toStrictEqual(second.state)
+    const middle = await foldingFrom(ledger, runId, 250)
+    expect(middle).toEqual({ fromSeq: 1, state: await folded(ledger, runId, 250) })
+    const near = await foldingFrom(ledger, runId, 260)
+    expect(near).toEqual({ fromSeq: 251, state: await folded(ledger, runId, 260) })
+    expect(snapshotsIn(path).map((row) => row.seq)).toEqual([250, seq])
+  })
+
+  it('goes by the events alone where that is asked for', async () => {
+    const { path, runId } = longLedger()
+    const ledger = open(path)
+    await foldTo(ledger, runId)
+    const { fromSeq, state } = await foldingFrom(ledger, runId, undefined, { snapshots: false })
+    expect(fromSeq).toBe(1)
+    expect(state).toStrictEqual(await folded(ledger, runId))
+  })
+
+  it('leaves nothing where the ledger was opened to read, and uses what is there', async () => {
+    const { path, runId } = longLedger()
+    const before = filesBeside(path)
+    const reader = sqliteLedger(path, { readOnly: true })
+    await foldTo(reader, runId)
+    await reader.close()
+    expect(filesBeside(path)).toEqual(before)
+    const writer = sqliteLedger(path)
+    const { seq } = await foldTo(writer, runId)
+    await writer.close()
+    expect((await foldingFrom(open(path, true), runId)).fromSeq).toBe(seq + 1)
+  })
+
+  it('keeps eight states of a run, which lie about evenly over it', async () => {
+    const { path, runId } = longLedger()
+    const ledger = open(path)
+    const { seq } = (await ledger.head(runId))!
+    for (let at = 210; at < seq; at += 30) await foldTo(ledger, runId, at, { snapshots: at % 60 === 0 })
+    const places: number[] = []
+    for (let at = 200; at <= 20_000; at += 200) {
+      const gone = replacedBy(at, places)
+      places.splice(0, places.length, ...[...places, at].filter((place) => !gone.includes(place)))
+    }
+    expect(places).toHaveLength(8)
+    expect(places.at(-1)).toBe(20_000)
+    const gaps = places.map((place, index) => place - (places[index - 1] ?? 0))
+    expect(Math.max(...gaps)).toBeLessThanOrEqual(8_000)
+    expect(snapshotsIn(path).length).toBeLessThanOrEqual(8)
+  })
+})
+
+describe('a snapshot that is not as it was written', () => {
+  const changes: Readonly<Record<string, string>> = {
+    'of other code': `update snapshot set reducer = 'another'`,
+    'of another history': `update snapshot set head_hash = zeroblob(32)`,
+    'at another event': `update snapshot set seq = seq - 1`,
+    'whose bytes have changed': `update snapshot set state = cast(replace(cast(state as text), 'All is well', 'All is lost') as blob)`,
+    'that was cut off': `update snapshot set state = substr(state, 1, 100)`,
+    'whose seal has changed': `update snapshot set seal = zeroblob(32)`,
+    'of another run': `update snapshot set run_id = 'elsewhere'`,
+  }
+  it.each(Object.entries(changes))(
+    '%s is left aside, and another comes in its place',
+    async (_how, change) => {
+      const { path, runId } = longLedger()
+      const ledger = open(path)
+      await foldTo(ledger, runId)
+      withRaw(path, (database) => expect(database.prepare(change).run().changes).toBe(1))
+      const { fromSeq, state } = await foldingFrom(ledger, runId)
+      expect(fromSeq).toBe(1)
+      expect(state).toStrictEqual(await folded(ledger, runId))
+      expect((await foldingFrom(ledger, runId)).fromSeq).toBe(state.seq + 1)
+      expect(snapshotsIn(path).filter((row) => row.reducer === 'another')).toEqual([])
+    },
+  )
+
+  it('is not used for a history that somebody has rewritten, chain and all', async () => {
+    const { path, runId } = longLedger()
+    const first = sqliteLedger(path)
+    await foldTo(first, runId)
+    await first.close()
+    rewrite(path, runId, (body) => body.replaceAll('!', '?'))
+    const ledger = open(path)
+    expect(await verifyRun(ledger, runId)).toMatchObject({ ok: true })
+    const { fromSeq, state } = await foldingFrom(ledger, runId)
+    expect([fromSeq, state.lastText]).toEqual([1, 'All is well?'])
+  })
+})
+
+describe('what is taken away', () => {
+  it('takes the snapshots of its run along, and is in none that a fold leaves which had begun before', async () => {
+    const { path, runId } = longLedger()
+    const ledger = open(path)
+    await foldTo(ledger, runId)
+    const other = sqliteLedger(path)
+    const reading = ledger.read.bind(ledger)
+    vi.spyOn(ledger, 'read').mockImplementationOnce(async function* (...range) {
+      yield* reading(...range)
+      await redact(other, runId, [2], { by: 'ann', reason: 'asked for' })
+    })
+    await foldTo(ledger, runId, 240, { snapshots: true })
+    expect(snapshotsIn(path)).toEqual([])
+    await other.close()
+    const { removedFrom } = await foldTo(ledger, runId)
+    expect(removedFrom).toBe(2)
+    expect(snapshotsIn(path)).toEqual([])
+  })
+
+  it('can be all that was said about somebody: of such runs there are no snapshots', async () => {
+    const { path, runId } = await recordedIn(temporaryFile(), { subject: 'ann' })
+    const ledger = open(path)
+    const { fromSeq } = (await foldTo(ledger, runId), await foldingFrom(ledger, runId))
+    expect(fromSeq).toBe(1)
+    expect(snapshotsIn(path)).toEqual([])
+  })
+})
+
+describe('a database whose snapshots cannot be used', () => {
+  it('is folded from its events', async () => {
+    const { path, runId } = longLedger()
+    tamper(path, (database) => database.exec('drop table snapshot'))
+    const ledger = open(path)
+    expect(await foldTo(ledger, runId)).toStrictEqual(await folded(ledger, runId))
+  })
+})

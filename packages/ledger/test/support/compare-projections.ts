@@ -1,0 +1,109 @@
+import type { Ledger, RuntimeEvent } from '@tallystick/core'
+import {
+  ledgerStats,
+  projectionLag,
+  runSummaries,
+  runSummary,
+  type ListedRun,
+  type SummaryFilter,
+} from '@tallystick/ledger'
+import { expect } from 'vitest'
+import { derivedDatabaseOf } from '../../src/derived/derived-database.ts'
+import { refreshProjections } from '../../src/projection/refresh-projections.ts'
+import { toldRun, toldStats, type ToldRun } from './told-by-events.ts'
+
+const hourMs = 60 * 60 * 1000
+const standings = ['done', 'failed', 'suspended', 'unfinished'] as const
+
+/** Brings projections up to date, or rejects: whoever asks for something else goes without them instead. */
+export async function refreshed(ledger: Ledger): Promise<void> {
+  await refreshProjections(ledger, derivedDatabaseOf(ledger)!, () => {})
+  expect(await projectionLag(ledger)).toBe(0)
+}
+
+/** Expects a ledger to tell of these runs, the newest first, what their events say, in every way of asking. */
+export async function expectTold(
+  ledger: Ledger,
+  runs: readonly (readonly RuntimeEvent[])[],
+  refresh: boolean,
+): Promise<void> {
+  const told = runs.map(toldRun)
+  const times = told.map(({ lastAt }) => lastAt).sort((a, b) => a - b)
+  const middle = times[Math.floor(times.length / 2)] ?? 0
+  for (const since of [0, middle, middle + hourMs]) {
+    await expectStats(ledger, runs, since, refresh)
+    await expectListed(
+      ledger,
+      told.filter(({ lastAt }) => lastAt >= since),
+      { since },
+      refresh,
+    )
+  }
+  await expectListed(ledger, told, {}, refresh)
+  for (const standing of standings) {
+    const standingSo = told.filter((run) => run.standing === standing)
+    await expectListed(ledger, standingSo, { standings: [standing] }, refresh)
+  }
+  for (const agent of new Set(told.flatMap(({ agents }) => agents))) {
+    const having = told.filter(({ agents }) => agents.includes(agent))
+    await expectListed(ledger, having, { agent }, refresh)
+    await expectListed(
+      ledger,
+      having.filter(({ standing }) => standing === 'done' || standing === 'failed'),
+      { agent, standings: ['failed', 'done'] },
+      refresh,
+    )
+  }
+}
+
+async function expectStats(
+  ledger: Ledger,
+  runs: readonly (readonly RuntimeEvent[])[],
+  since: number,
+  refresh: boolean,
+): Promise<void> {
+  const from = Math.floor(since / hourMs) * hourMs
+  const stats = await ledgerStats(ledger, { since, listedMax: 1000 }, { refresh })
+  const due = toldStats(runs, from)
+  expect(stats.since).toBe(from)
+  expect(stats.counts).toEqual(due.counts)
+  expect(sorted(stats.spending)).toEqual(sorted(due.spending))
+  expect(sorted(stats.sessions)).toEqual(sorted(due.sessions))
+  const told = runs.map(toldRun)
+  const idsOf = (named: readonly { readonly runId: string }[]): readonly string[] =>
+    named.map(({ runId }) => runId)
+  expect(idsOf(stats.unfinished)).toEqual(idsOf(told.filter(({ standing }) => standing === 'unfinished')))
+  expect(idsOf(stats.failed)).toEqual(
+    idsOf(told.filter(({ standing, lastAt }) => standing === 'failed' && lastAt >= from)),
+  )
+  const atTop = runs.filter(([first]) => first?.type === 'run_started' && first.parent?.relation !== 'child')
+  expect(idsOf(stats.suspended)).toEqual(
+    idsOf(atTop.map(toldRun).filter(({ standing }) => standing === 'suspended')),
+  )
+}
+
+async function expectListed(
+  ledger: Ledger,
+  due: readonly ToldRun[],
+  filter: SummaryFilter,
+  refresh: boolean,
+): Promise<void> {
+  const listed = await Array.fromAsync(runSummaries(ledger, filter, { refresh }))
+  expect(listed.map(told)).toEqual(due)
+  const [first, second] = due
+  if (first === undefined || second === undefined) return
+  const page = { ...filter, before: first.runId as ListedRun['runId'], limit: 1 }
+  expect((await Array.fromAsync(runSummaries(ledger, page, { refresh }))).map(told)).toEqual([second])
+  expect(told(await runSummary(ledger, second.runId as ListedRun['runId']))).toEqual(second)
+}
+
+function told(run: ListedRun): ToldRun {
+  if (run.standing === 'unreadable') throw new Error(`Run ${run.runId} is unreadable: ${run.message}`)
+  const { runId, seq, standing, agents, lastAt, waits, usage, costUsd } = run
+  const approvals = waits.approvals.map(({ toolCallId }) => toolCallId)
+  return { runId, seq, standing, agents, lastAt, approvals, usage, costUsd }
+}
+
+function sorted<T>(items: readonly T[]): readonly T[] {
+  return items.toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1))
+}
