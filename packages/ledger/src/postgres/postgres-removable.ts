@@ -1,6 +1,6 @@
 import type { RunId } from '@tallystick/core'
 import type { EventRange } from '../checked-event.ts'
-import { storedEvent, type EventRow } from '../event-row.ts'
+import { storedEvent } from '../event-row.ts'
 import type { RemovableStore } from '../removal/removable-store.ts'
 import type { StoredRemoval } from '../removal/removal.ts'
 import type { StoredEvent } from '../stored-event.ts'
@@ -10,10 +10,13 @@ import type { StoreAccess } from './store-access.ts'
 
 /** Lets payloads of a ledger be taken away. `changed` hears of each run that lost any. */
 export function postgresRemovable(access: StoreAccess, changed: (runId: RunId) => void): RemovableStore {
-  const opened = async (store: PostgresStore, rows: readonly EventRow[]): Promise<readonly StoredEvent[]> =>
-    (await store.opened(rows)).map(storedEvent)
   return {
-    payloads: (query) => access.read(async (store) => opened(store, await store.removals.payloads(query))),
+    payloads: (query) =>
+      access.read(async (store) => {
+        const { items, next } = await store.removals.payloads(query)
+        const events = (await store.opened(items)).map(storedEvent)
+        return { items: events, ...(next !== undefined && { next }) }
+      }),
     events: (runId, fromSeq, toSeq) => access.read((store) => eventsOf(store, { runId, fromSeq, toSeq })),
     endedRuns: (query) => access.read(({ removals }) => removals.endedRuns(query)),
     async remove(removals) {

@@ -3,7 +3,14 @@ import { Client } from 'pg'
 import { genesisHash } from '../chain.ts'
 import { forgetTexts } from '../derived/forget-texts.ts'
 import type { EventRow } from '../event-row.ts'
-import type { EndedRun, RemovableQuery } from '../removal/removable-store.ts'
+import {
+  endedPage,
+  pageOf,
+  type EndedRun,
+  type ListedRun,
+  type Page,
+  type RemovableQuery,
+} from '../removal/removable-store.ts'
 import {
   removalRows,
   storedRemoval,
@@ -15,6 +22,9 @@ import { connectionConfig, type Connections } from './connections.ts'
 import type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
 
 const removalsPerPage = 256
+
+/** A search looks at this many places at most, to stay within the time of a statement. */
+const lookedAtMax = 65_536
 
 /** Large contents, and what is taken away, in a schema. */
 export class PostgresRemovals {
@@ -75,23 +85,23 @@ export class PostgresRemovals {
     return (await this.#connections.rows<RemovalRow>({ text: this.#texts.page, values })).map(storedRemoval)
   }
 
-  payloads({ types, before, afterPos, limit }: RemovableQuery): Promise<readonly EventRow[]> {
-    return this.#connections.patiently<EventRow>({
-      text: this.#texts.payloads,
-      values: [types, before, afterPos, limit],
+  async payloads({ types, before, afterPos, limit }: RemovableQuery): Promise<Page<EventRow>> {
+    const toPos = afterPos + lookedAtMax
+    const [found] = await this.#connections.rows<{ last: number | null }>({
+      text: this.#texts.lastPayload,
+      values: [],
     })
+    const items = await this.#connections.rows<EventRow>({
+      text: this.#texts.payloads,
+      values: [types, before, afterPos, limit, toPos],
+    })
+    return pageOf(items, { limit, toPos, lastPos: found?.last ?? 0 })
   }
 
-  async endedRuns({ before, afterPos, limit }: Omit<RemovableQuery, 'types'>): Promise<readonly EndedRun[]> {
-    const rows = await this.#connections.patiently<{
-      run_id: string
-      pos: number
-      head_seq: number
-      head_hash: Uint8Array
-    }>({ text: this.#texts.ended, values: [before, afterPos, limit] })
-    return rows.map(({ run_id, pos, head_seq, head_hash }) => {
-      return { runId: run_id as RunId, pos, headSeq: head_seq, headHash: head_hash }
-    })
+  async endedRuns(query: Omit<RemovableQuery, 'types'>): Promise<Page<EndedRun>> {
+    const { afterPos, limit } = query
+    const values = [afterPos, limit]
+    return endedPage(await this.#connections.rows<ListedRun>({ text: this.#texts.listed, values }), query)
   }
 
   /** In one transaction of a connection of its own. Answers how many events lost their payload. */
@@ -175,13 +185,14 @@ function textsOf(schema: string) {
     last: `select pos, hash from ${schema}.removal order by pos desc limit 1`,
     insert: `insert into ${schema}.removal (pos, run_id, from_seq, to_seq, kind, at, by, reason, kept, head_hash, hash)
       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+    lastPayload: `select max(pos) as last from ${schema}.payload`,
     payloads: `select event.*, payload.salt, payload.body from ${schema}.payload join ${schema}.event using (pos)
-      where payload.pos > $3 and event.at < $2 and event.type = any ($1::text[]) and exists (
+      where payload.pos > $3 and payload.pos <= $5 and event.at < $2 and event.type = any ($1::text[]) and exists (
         select from ${schema}.event ended where ended.run_id = event.run_id and ended.once_key = 'run_finished')
       order by payload.pos limit $4`,
-    ended: `select run_id, pos, head_seq, head_hash from ${schema}.run where pos > $2 and exists (
-        select from ${schema}.event where event.run_id = run.run_id and once_key = 'run_finished' and at < $1)
-      order by pos limit $3`,
+    listed: `select run_id as "runId", pos, head_seq as "headSeq", head_hash as "headHash", (
+        select at from ${schema}.event where event.run_id = run.run_id and once_key = 'run_finished') as "endedAt"
+      from ${schema}.run where pos > $1 order by pos limit $2`,
     isListed: `select from ${schema}.run where run_id = $1`,
     count: `select count(*) as count from ${schema}.event join ${schema}.payload using (pos) where ${inRange}`,
     deletePayloads: `delete from ${schema}.payload where pos in (${places})`,

@@ -2,7 +2,8 @@ import { ConfigurationError, type Ledger } from '@tallystick/core'
 import { hexOf } from '../chain.ts'
 import { contentTypes, deltaTypes } from './content-types.ts'
 import { requireRemovable } from './redact.ts'
-import type { RemovableQuery, RemovableStore } from './removable-store.ts'
+import type { StoredEvent } from '../stored-event.ts'
+import type { EndedRun, Page, RemovableQuery, RemovableStore } from './removable-store.ts'
 import type { Removal } from './removal.ts'
 import { removalsOf, type Taking } from './removals-of.ts'
 
@@ -40,7 +41,7 @@ export interface RetentionReport {
 }
 
 const eventsAtOnce = 512
-const runsAtOnce = 64
+const runsAtOnce = 1024
 
 /**
  * Takes away what is older than the rules allow, from runs that have ended; a run that is under way, or waits for
@@ -95,14 +96,12 @@ function requireAges({ deltasMs, contentMs, factsMs }: RetentionAges): void {
 type Taken = Omit<Taking, 'kind'>
 
 async function* dropped(store: RemovableStore, before: number, taken: Taken): AsyncGenerator<Removal> {
-  for (let afterPos = 0; ;) {
-    const page = await store.endedRuns({ before, afterPos, limit: runsAtOnce })
-    for (const { runId, headSeq, headHash } of page) {
+  for (let afterPos: number | undefined = 0; afterPos !== undefined;) {
+    const page: Page<EndedRun> = await store.endedRuns({ before, afterPos, limit: runsAtOnce })
+    afterPos = page.next
+    for (const { runId, headSeq, headHash } of page.items) {
       yield { runId, fromSeq: 1, toSeq: headSeq, kind: 'dropped', headHash: hexOf(headHash), ...taken }
     }
-    const last = page.at(-1)
-    if (last === undefined) return
-    afterPos = last.pos
   }
 }
 
@@ -111,12 +110,11 @@ async function* expired(
   asked: Pick<RemovableQuery, 'types' | 'before'>,
   taken: Taken,
 ): AsyncGenerator<readonly Removal[]> {
-  for (let afterPos = 0; ;) {
-    const page = await store.payloads({ ...asked, afterPos, limit: eventsAtOnce })
-    const last = page.at(-1)
-    if (last === undefined) return
-    afterPos = last.pos
-    const runs = Map.groupBy(page, ({ runId }) => runId)
-    yield [...runs.values()].flatMap((events) => removalsOf(events, { kind: 'expired', ...taken }))
+  for (let afterPos: number | undefined = 0; afterPos !== undefined;) {
+    const page: Page<StoredEvent> = await store.payloads({ ...asked, afterPos, limit: eventsAtOnce })
+    afterPos = page.next
+    const runs = Map.groupBy(page.items, ({ runId }) => runId)
+    const removals = [...runs.values()].flatMap((events) => removalsOf(events, { kind: 'expired', ...taken }))
+    if (removals.length > 0) yield removals
   }
 }

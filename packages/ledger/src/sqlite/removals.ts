@@ -4,7 +4,14 @@ import { genesisHash } from '../chain.ts'
 import type { StoredContent } from '../content/stored-body.ts'
 import { forgetTexts } from '../derived/forget-texts.ts'
 import type { EventRow } from '../event-row.ts'
-import type { EndedRun, RemovableQuery } from '../removal/removable-store.ts'
+import {
+  endedPage,
+  pageOf,
+  type EndedRun,
+  type ListedRun,
+  type Page,
+  type RemovableQuery,
+} from '../removal/removable-store.ts'
 import {
   removalRows,
   storedRemoval,
@@ -15,6 +22,9 @@ import {
 import { sqliteDialect } from './sqlite-dialect.ts'
 
 const removalsPerPage = 256
+
+/** A search looks at this many places at most, so that others get their turn. */
+const lookedAtMax = 8192
 
 type Range = { readonly runId: string; readonly fromSeq: number; readonly toSeq: number }
 
@@ -75,17 +85,16 @@ export class SqliteRemovals {
     return rows.map(storedRemoval)
   }
 
-  payloads({ types, before, afterPos, limit }: RemovableQuery): readonly EventRow[] {
-    const asked = { types: JSON.stringify(types), before, afterPos, limit }
-    return this.#statements.payloads.all(asked)
+  payloads({ types, before, afterPos, limit }: RemovableQuery): Page<EventRow> {
+    const toPos = afterPos + lookedAtMax
+    const asked = { types: JSON.stringify(types), before, afterPos, toPos, limit }
+    const lastPos = this.#statements.lastPayload.get() ?? 0
+    return pageOf(this.#statements.payloads.all(asked), { limit, toPos, lastPos })
   }
 
-  endedRuns({ before, afterPos, limit }: Omit<RemovableQuery, 'types'>): readonly EndedRun[] {
-    return this.#statements.ended
-      .all({ before, afterPos, limit })
-      .map(({ run_id, pos, head_seq, head_hash }) => {
-        return { runId: run_id as RunId, pos, headSeq: head_seq, headHash: head_hash }
-      })
+  endedRuns(query: Omit<RemovableQuery, 'types'>): Page<EndedRun> {
+    const { afterPos, limit } = query
+    return endedPage(this.#statements.listed.all({ afterPos, limit }), query)
   }
 
   /** To be called within a transaction. Answers how many events lost their payload. */
@@ -159,18 +168,18 @@ function statementsOf(database: Database) {
       `insert into removal (pos, run_id, from_seq, to_seq, kind, at, by, reason, kept, head_hash, hash)
        values ($pos, $run_id, $from_seq, $to_seq, $kind, $at, $by, $reason, $kept, $head_hash, $hash)`,
     ),
+    lastPayload: pluck<number | null>('select max(pos) from payload'),
     // The plus keeps the index by time out of it: places are what the search goes on by.
     payloads: prepare<EventRow>(
       `select event.*, payload.salt, payload.body from payload join event using (pos)
-       where pos > $afterPos and +at < $before and type in (select value from json_each($types))
+       where pos > $afterPos and pos <= $toPos and +at < $before and type in (select value from json_each($types))
          and exists (select 1 from event ended where ended.run_id = event.run_id and ended.once_key = 'run_finished')
        order by pos limit $limit`,
     ),
-    ended: prepare<{ run_id: string; pos: number; head_seq: number; head_hash: Uint8Array }>(
-      `select run.run_id, run.pos, head_seq, head_hash from run
-       where run.pos > $afterPos and exists (select 1 from event
-         where event.run_id = run.run_id and once_key = 'run_finished' and at < $before)
-       order by run.pos limit $limit`,
+    listed: prepare<ListedRun>(
+      `select run_id as runId, pos, head_seq as headSeq, head_hash as headHash, (
+         select at from event where event.run_id = run.run_id and once_key = 'run_finished') as endedAt
+       from run where pos > $afterPos order by pos limit $limit`,
     ),
     isListed: pluck<number>('select 1 from run where run_id = $runId'),
     count: pluck<number>(`select count(*) from event join payload using (pos) where ${inRange}`),

@@ -12,7 +12,11 @@ export function sqliteRemovable(access: StoreAccess, changed: (runId: RunId) => 
   const opened = async (work: (store: SqliteStore) => readonly EventRow[]): Promise<readonly StoredEvent[]> =>
     (await access.opened(await access.read(work))).map(storedEvent)
   return {
-    payloads: (query) => opened(({ removals }) => removals.payloads(query)),
+    async payloads(query) {
+      const { items, next } = await access.read(({ removals }) => removals.payloads(query))
+      const events = (await access.opened(items)).map(storedEvent)
+      return { items: events, ...(next !== undefined && { next }) }
+    },
     events: (runId, fromSeq, toSeq) =>
       opened(({ reads }) => [...eventRows(reads, { runId, fromSeq, toSeq })]),
     endedRuns: (query) => access.read(({ removals }) => removals.endedRuns(query)),
