@@ -136,6 +136,7 @@ export const removalCases: Readonly<Record<string, (bed: RemovalBed) => Promise<
     expect(await verifyRun(ledger, runId)).toMatchObject({ ok: true })
     expect(await storeVerdict(ledger)).toMatchObject({ ok: true })
     expect(JSON.stringify(await eventsOf(ledger, runId))).not.toContain('secret')
+    expect(await holds('secret')).toBe(false)
     await ledger.close()
     expect(await holds('secret')).toBe(false)
     expect(await holds('Seoul')).toBe(false)
