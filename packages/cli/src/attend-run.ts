@@ -30,6 +30,8 @@ export interface AttendRunOptions {
   readonly eventLines?: boolean
   /** Prints the answer, where there is one, and shows the run on stderr. */
   readonly answer?: boolean | undefined
+  /** Options that the command which continues the run needs as well. */
+  readonly resumeWords?: readonly string[]
   /** Events up to this `seq` are not shown. Default 0: all are. */
   readonly shownSeq?: number
 }
@@ -53,12 +55,12 @@ export async function attendRun(
 export async function sayRested(
   context: CommandContext,
   runs: readonly [RestedRun, ...RestedRun[]],
-  { ledgerPath, answer }: Pick<AttendRunOptions, 'ledgerPath' | 'answer'>,
+  { ledgerPath, answer, resumeWords = [] }: Pick<AttendRunOptions, 'ledgerPath' | 'answer' | 'resumeWords'>,
 ): Promise<void> {
   const { json, print, programName } = context
   const last = runs.at(-1) ?? runs[0]
   const { result } = last
-  const place = { programName, ledgerPath }
+  const place = { programName, ledgerPath, resumeWords }
   viewOf(context, answer).write(
     result.status === 'done' ? afterwards(result.runId, place) : continuation(last, place),
   )

@@ -1,4 +1,4 @@
-import type { Agent, ModelRef, Prices, RunId } from '@tallystick/core'
+import type { Agent, Model, ModelRef, Prices, RunId } from '@tallystick/core'
 
 /** What a command that starts a run knows before the run is there. */
 export interface NewRunContext {
@@ -32,6 +32,8 @@ export type ConfigContext = NewRunContext | RecordedRunContext
 export interface TallystickConfig {
   /** `run` starts one of them, by its name where there are several; the others pick one by the run's recorded name. */
   readonly agents: readonly Agent<unknown>[]
+  /** Models that `--model` may choose, beside those of the agents. */
+  readonly models?: readonly Model[]
   /** What models cost, as `createRuntime` takes it. Without, runs have no cost, and no limit on it. */
   readonly prices?: Prices
   /** Called when the command is done with the run, whatever came of it. */

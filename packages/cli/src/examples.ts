@@ -18,7 +18,7 @@ export const examples: Readonly<Record<string, string>> = {
   raise: 'tallystick raise runs.db latest turnsMax 40 --by ann',
   settle: `tallystick settle runs.db latest job-7 --result '12 rows'`,
   resume: 'tallystick resume runs.db latest --yes --by ann',
-  fork: `tallystick fork runs.db latest --at 12 --input 'Order two.'`,
+  fork: `tallystick fork runs.db latest --input 'Order two.' --reason 'what if'`,
   replay: 'tallystick replay runs.db latest',
   redact: `tallystick redact runs.db latest --events 2,7-9 --reason 'ticket 4711'`,
   retain: 'tallystick retain runs.db --deltas 1d --content 90d --facts 2y',

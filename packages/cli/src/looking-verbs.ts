@@ -23,6 +23,9 @@ export function addLookingVerbs(program: Command, context: CommandContext, done:
       '--request',
       'the request that the model was sent or would be sent there, whole, not the transcript',
     )
+    .addOption(
+      new Option('--events', 'its events, one a line, not the transcript').conflicts(['request', 'json']),
+    )
     .action(async (ledger: string, run: string, options: Omit<ShowOptions, 'ledger' | 'run'>) => {
       const { show } = await import('./verbs/show.ts')
       done(await show(context, { ledger, run, ...options }))

@@ -3,6 +3,7 @@ import {
   reachableAgents,
   type Agent,
   type Ledger,
+  type Model,
   type Prices,
   type RunState,
 } from '@tallystick/core'
@@ -20,6 +21,8 @@ export interface Configured {
   readonly named: readonly Agent<unknown>[]
   /** Those that hand over or work for others, with the others. */
   readonly agents: readonly Agent<unknown>[]
+  /** Models that the configuration names beside those of the agents. */
+  readonly models: readonly Model[]
   readonly prices?: Prices
 }
 
@@ -31,9 +34,9 @@ export async function withConfig<Result>(
 ): Promise<Result> {
   const config = await loadConfig({ workingDirectory, ...(file !== undefined && { file }), context })
   try {
-    const { agents: named, prices } = config
+    const { agents: named, models = [], prices } = config
     const agents = new Map(named.flatMap(reachableAgents).map((each) => [each.name, each]))
-    return await use({ named, agents: [...agents.values()], ...present({ prices }) })
+    return await use({ named, agents: [...agents.values()], models, ...present({ prices }) })
   } finally {
     await config.close?.()
   }

@@ -19,12 +19,19 @@ describe('diff', () => {
     await ledger.close()
     const { code, stdout } = await tallystickHere('diff', shop.ledgerPath, one.runId, two.runId)
     expect(code).toBe(0)
-    expect(stdout).toMatch(/^\d+ events say the same, then: approval_decided left, approval_decided right\n/)
+    expect(stdout).toMatch(
+      /^\d+ events say the same, then they part:\n {2}left {2}approval_decided approved by ann\n {2}right approval_decided denied by bob\n/,
+    )
     expect(stdout).toContain('  approved\n    left  true\n    right false\n')
     expect(stdout).toMatch(new RegExp(`^run +${one.runId} +${two.runId}$`, 'm'))
-    expect(stdout).toMatch(/^used +1 turn, 1 tool call +1 turn, 0 tool calls$/m)
+    expect(stdout).toMatch(
+      /^from there on +1 turn, 1 tool call, 20 tokens in, 4 out +1 turn, 0 tool calls, 20 tokens in, 4 out$/m,
+    )
+    expect(stdout).toMatch(/^by itself +3 turns, 2 tool calls, .* +3 turns, 1 tool call, /m)
     expect(stdout).toMatch(/^text +Payment: 5 USD paid +Payment: .*too dear/m)
-    expect(stdout).toMatch(/^\d+ tool_started pay +\d+ tool_result pay denied /m)
+    expect(stdout).toMatch(
+      /^turn 2 +\d+ run_resumed +\d+ run_resumed\n +\d+ approval_decided .*\n +\d+ tool_started pay +\d+ tool_result pay denied /m,
+    )
     const data = json((await tallystickHere('diff', shop.ledgerPath, one.runId, two.runId, '--json')).stdout)
     expect(data).toMatchObject({
       left: { runId: one.runId, toolCalls: 1, reason: 'answered' },
@@ -36,7 +43,8 @@ describe('diff', () => {
     await using shop = await openShop()
     const [one, two] = [await shop.start(), await shop.start()]
     const { stdout } = await tallystickHere('diff', shop.ledgerPath, one.runId, two.runId)
-    expect(stdout).toMatch(/^\d+ events say the same, and there are no others\.\n$/)
+    expect(stdout).toMatch(/^\d+ events say the same, and nothing else is said\.\n\n/)
+    expect(stdout).toMatch(/^ended +not yet +not yet$/m)
     expect((await tallystickHere('diff', shop.ledgerPath, one.runId, 'nobody')).code).toBe(5)
   })
 })

@@ -119,6 +119,23 @@ describe.concurrent('a ledger with two runs that wait', { timeout: 30_000 }, () 
     expect(json(due)).toEqual(json(body))
   })
 
+  it('shows its events, one a line, under the numbers that --at takes', async () => {
+    const { stdout } = await tallystick('show', shop.ledgerPath, older.runId, '--events')
+    const lines = stdout
+      .trimEnd()
+      .split('\n')
+      .slice(stdout.split('\n').indexOf('') + 1)
+    expect(lines[0]).toMatch(/^ 1 {12}run_started shopper$/)
+    expect(lines[1]).toMatch(/^ 2 {12}input_received Buy tea\.$/)
+    expect(lines.at(-1)).toMatch(new RegExp(`^${older.seq}  turn 2    approval_requested pay$`))
+    expect(lines.join('\n')).not.toContain('delta')
+    const before = await tallystick('show', shop.ledgerPath, older.runId, '--events', '--at', '2')
+    expect(before.stdout).toMatch(/\n\n1 {12}run_started shopper\n2 {12}input_received Buy tea\.\n$/)
+    expect(await tallystick('show', shop.ledgerPath, older.runId, '--events', '--json')).toMatchObject({
+      code: 2,
+    })
+  })
+
   it('finds a run by the end of its id, and asks for more where several fit', async () => {
     const ending = older.runId.slice(-8)
     expect(json((await tallystick('show', shop.ledgerPath, ending, '--json')).stdout)).toMatchObject({

@@ -29,7 +29,7 @@ export {
 export { projectionLag, type ProjectionOptions } from './projection/behind.ts'
 export { rebuildProjections } from './projection/rebuild-projections.ts'
 export { rebuiltRequest, type RebuiltRequest } from './rebuilt-request.ts'
-export { diffRuns, type RunsDiff, type RunTail } from './diff-runs.ts'
+export { diffRuns, type RunsDiff, type RunSpending, type RunTail } from './diff-runs.ts'
 export { watch } from './watch.ts'
 export { watchLedger } from './watch-ledger.ts'
 export type { Fault } from './link-check.ts'

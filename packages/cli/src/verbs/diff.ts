@@ -7,8 +7,9 @@ import { findRun } from '../find-run.ts'
 import { withLedger } from '../open-ledger.ts'
 import { oneLine } from '../view/content-text.ts'
 import { differencesText } from '../view/difference-text.ts'
-import { eventText } from '../view/event-text.ts'
-import { counted, usageText } from '../view/run-ending.ts'
+import { eventText, isOfInterest } from '../view/event-text.ts'
+import type { Paint } from '../view/paint.ts'
+import { counted, spentText } from '../view/run-ending.ts'
 import { table } from '../view/table.ts'
 
 /** What `diff` was given. */
@@ -25,48 +26,63 @@ export function diff(
   context: CommandContext,
   { ledger: ledgerPath, left, right }: DiffOptions,
 ): Promise<ExitCode> {
-  const place = { programName: context.programName, ledgerPath }
+  const { json, paint, print, programName } = context
+  const place = { programName, ledgerPath }
   return withLedger(ledgerPath, 'read', async (ledger) => {
     const [one, two] = [await findRun(ledger, left, place), await findRun(ledger, right, place)]
     const found = await diffRuns(ledger, one, two)
-    await context.print(context.json ? `${JSON.stringify(found)}\n` : diffText(found))
+    await print(json ? `${JSON.stringify(found)}\n` : diffText(found, paint))
     return exitCodes.ok
   })
 }
 
-function diffText({ shared, differences, left, right }: RunsDiff): string {
+function diffText({ shared, differences, left, right }: RunsDiff, paint: Paint): string {
   const same = `${counted(shared, 'event')} say the same`
-  const [one, two] = [left.events[0], right.events[0]]
-  if (one === undefined && two === undefined) return `${same}, and there are no others.\n`
-  const parting = `${same}, then: ${one?.type ?? 'nothing'} left, ${two?.type ?? 'nothing'} right\n`
-  const rows = [
+  const [one, two] = [left, right].map(({ events }) => events.find(isTurn))
+  const facts = table([
     ['', 'LEFT', 'RIGHT'],
     ['run', left.runId, right.runId],
     ...[...factsOf(left)].map(([name, value], index) => [name, value, factsOf(right)[index]?.[1] ?? '']),
-  ]
-  return (
-    `${parting}${differencesText(differences, ['left ', 'right'])}\n${table(rows)}\n` +
-    table(eventRows(left.events, right.events))
+  ])
+  if (one === undefined && two === undefined) return `${same}, and nothing else is said.\n\n${facts}`
+  const ways = [one, two].map((event) =>
+    event === undefined ? 'nothing more' : eventText(event, cellCharactersMax),
   )
+  const parting = `${paint('bold', `${same}, then they part:`)}\n  left  ${ways[0]}\n  right ${ways[1]}\n`
+  const told = differences.filter(({ path }) => path !== 'type')
+  return `${parting}${differencesText(told, ['left ', 'right'])}\n${facts}\n${table(eventRows(left.events, right.events))}`
 }
 
-/** What a run did from there on, by name. */
+/** Where a run goes its way: that another process drives it on is none. */
+function isTurn(event: RuntimeEvent): boolean {
+  return isOfInterest(event) && (event.type !== 'run_resumed' || event.definition !== undefined)
+}
+
+/** What a run came to, and what it took from there on and by itself, by name. */
 function factsOf(tail: RunTail): readonly (readonly [name: string, value: string])[] {
-  const { reason, turns, toolCalls, usage, costUsd, text } = tail
+  const { reason, text, own } = tail
   return [
     ['ended', reason ?? 'not yet'],
-    ['used', `${counted(turns, 'turn')}, ${counted(toolCalls, 'tool call')}`],
-    ['tokens', usageText(usage)],
-    ['cost', costUsd === undefined ? '?' : `$${costUsd.toFixed(4)}`],
+    ['from there on', spentText(tail)],
+    ['by itself', spentText(own)],
     ['text', oneLine(text, cellCharactersMax)],
   ]
 }
 
+/** The events of a turn stand beside those of the same turn. */
 function eventRows(left: readonly RuntimeEvent[], right: readonly RuntimeEvent[]): readonly string[][] {
-  return Array.from({ length: Math.max(left.length, right.length) }, (_, index) => [
-    cellText(left[index]),
-    cellText(right[index]),
-  ])
+  const [one, two] = [left, right].map((events) =>
+    Map.groupBy(events.filter(isOfInterest), ({ turn }) => turn),
+  )
+  const turns = [...new Set([...(one?.keys() ?? []), ...(two?.keys() ?? [])])].sort((a, b) => a - b)
+  return turns.flatMap((turn) => {
+    const [before, after] = [one?.get(turn) ?? [], two?.get(turn) ?? []]
+    return Array.from({ length: Math.max(before.length, after.length) }, (_, index) => [
+      index === 0 ? `turn ${turn}` : '',
+      cellText(before[index]),
+      cellText(after[index]),
+    ])
+  })
 }
 
 /** An event in a few words. */

@@ -8,11 +8,12 @@ import { endingCode } from '../ending-code.ts'
 import type { ExitCode } from '../exit-code.ts'
 import { employersOf } from '../parent-of.ts'
 import { untilTold } from '../until-told.ts'
+import { variationWords, variedAgent, type Variation } from '../varied-agent.ts'
 import type { RestedRun } from '../view/next-commands.ts'
 import { withAgents, type RunWithAgents } from '../with-agents.ts'
 
 /** What `resume` was given. */
-export interface ResumeOptions {
+export interface ResumeOptions extends Variation {
   readonly ledger: string
   readonly run: string
   readonly yes?: boolean
@@ -29,7 +30,10 @@ export interface ResumeOptions {
  */
 export function resume(context: CommandContext, options: ResumeOptions): Promise<ExitCode> {
   return withAgents(context, { ...options, verb: 'resume' }, async (found) => {
-    const { ledger, state, agents, prices } = found
+    const { ledger, state, prices } = found
+    const agents = found.agents.map((agent) =>
+      agent.name === state.agent ? variedAgent(agent, options, found) : agent,
+    )
     const faults = Promise.withResolvers<never>()
     // Whoever waits for what the runtime does behind a result hears of it; for the others it is said.
     faults.promise.catch(() => {})
@@ -43,7 +47,9 @@ export function resume(context: CommandContext, options: ResumeOptions): Promise
     for (const runId of await employersOf(ledger, state.runId)) employers.push(await foldTo(ledger, runId))
     const rested = await driven.drive(state, options)
     const above = await Promise.race([driven.driveEmployers({ ...found, rested, employers }), faults.promise])
-    await sayRested(context, [rested, ...above], { ledgerPath: options.ledger, answer: options.answer })
+    await sayRested(context, [rested, ...above], {
+      ...{ ledgerPath: options.ledger, answer: options.answer, resumeWords: variationWords(options) },
+    })
     return endingCode(rested.result)
   })
 }

@@ -15,10 +15,11 @@ import { endingCode } from '../ending-code.ts'
 import { CommandError, exitCodes, type ExitCode } from '../exit-code.ts'
 import { ledgerSource } from '../ledger-place.ts'
 import { withLedger } from '../open-ledger.ts'
+import { variationWords, variedAgent, type Variation } from '../varied-agent.ts'
 import { withConfig, type Configured } from '../with-agents.ts'
 
 /** What `run` was given. */
-export interface RunVerbOptions {
+export interface RunVerbOptions extends Variation {
   /** Made where there is none. */
   readonly ledger: string
   /** What stands behind it: the agent's name and the input, or the input alone. */
@@ -46,7 +47,8 @@ export async function run(context: CommandContext, options: RunVerbOptions): Pro
   const asked = { verb, ledgerPath: ledgerSource(ledgerPath, context.workingDirectory) }
   const configFor = { file, context: { ...asked, ...(agent !== undefined && { agent }) } }
   return await withConfig(context, configFor, async (configured) => {
-    const chosen = agent === undefined ? onlyAgent(configured, input) : agentNamed(configured, agent)
+    const named = agent === undefined ? onlyAgent(configured, input) : agentNamed(configured, agent)
+    const chosen = variedAgent(named, options, configured)
     return await withLedger(ledgerPath, 'make', (ledger) =>
       startRun(context, options, { ledger, configured, chosen, input }),
     )
@@ -67,7 +69,8 @@ async function startRun(
   { ledger, configured: { agents, prices }, chosen, input }: Start,
 ): Promise<ExitCode> {
   const { ledger: ledgerPath, session: sessionId, wait, limit: limits, yes, deny, by, answer } = options
-  const runtime = createRuntime({ ledger, agents, ...present({ prices }) })
+  const others = agents.filter(({ name }) => name !== chosen.name)
+  const runtime = createRuntime({ ledger, agents: [chosen, ...others], ...present({ prices }) })
   const started = runtime.run(chosen, input, {
     ...present({ sessionId, limits }),
     ...(wait === true && { whenBusy: 'queue' }),
@@ -78,7 +81,8 @@ async function startRun(
     return started.cancel('Ctrl-C')
   }
   const drain = (): Promise<unknown> => runtime.drain()
-  const attended = { ledgerPath, yes, deny, by, answer, drain, cancel, eventLines: true }
+  const resumeWords = variationWords(options)
+  const attended = { ledgerPath, yes, deny, by, answer, drain, cancel, resumeWords, eventLines: true }
   const result = await attendRun(context, started, attended).catch((error: unknown) => {
     throw busySession(error, context, options) ?? error
   })

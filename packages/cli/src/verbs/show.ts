@@ -9,6 +9,7 @@ import { findRun } from '../find-run.ts'
 import { isOpenSomewhere, withLedger } from '../open-ledger.ts'
 import { readRun, type RunReading } from '../read-run.ts'
 import { ownWaits, waitsOf, type Waits } from '../waits.ts'
+import { eventText, isOfInterest } from '../view/event-text.ts'
 import { openCallsOf } from '../view/open-call.ts'
 import { originText, relationText } from '../view/origin-text.ts'
 import type { Paint } from '../view/paint.ts'
@@ -16,6 +17,8 @@ import { counted, tallyText, usageText } from '../view/run-ending.ts'
 import { runStatus, statusText, type RunStatus } from '../view/run-status.ts'
 import { table } from '../view/table.ts'
 import { transcriptText } from '../view/transcript-text.ts'
+
+const eventCharactersMax = 120
 
 /** What `show` was given. */
 export interface ShowOptions {
@@ -25,6 +28,8 @@ export interface ShowOptions {
   readonly at?: number
   /** Shows the model's request there, in the place of the transcript. */
   readonly request?: boolean
+  /** Shows its events, one a line, in the place of the transcript. */
+  readonly events?: boolean
 }
 
 /** A run at one of its events. */
@@ -47,7 +52,7 @@ interface Worker extends RunStatus {
 /** `show`: the state of a run and what its model was shown or sent, now or right behind an event. */
 export function show(
   context: CommandContext,
-  { ledger: ledgerPath, run, at, request = false }: ShowOptions,
+  { ledger: ledgerPath, run, at, request = false, events = false }: ShowOptions,
 ): Promise<ExitCode> {
   const { programName, paint } = context
   const isOpen = isOpenSomewhere(ledgerPath)
@@ -72,10 +77,12 @@ export function show(
       workers: await workersOf(ledger, reading.children, isOpen),
       inbox: isNow ? await ledger.inbox(runId) : [],
     }
-    const below = request ? requestText : transcriptOf
-    await context.print(
-      context.json ? `${JSON.stringify(asData(shown))}\n` : `${factsText(shown)}\n${below(shown, paint)}`,
-    )
+    if (context.json) await context.print(`${JSON.stringify(asData(shown))}\n`)
+    else {
+      const below = request ? requestText : events ? () => '' : transcriptOf
+      await context.print(`${factsText(shown)}\n${below(shown, paint)}`)
+      if (events) await printEvents(context, ledger, shown)
+    }
     return exitCodes.ok
   })
 }
@@ -123,6 +130,18 @@ function recordedMessages({ state }: Shown): readonly Message[] {
 
 function transcriptOf({ state }: Shown, paint: Paint): string {
   return transcriptText(transcript(state), { paint, open: openCallsOf(state) })
+}
+
+/** A line for each event that says something of its own, under the number that `--at` takes. */
+async function printEvents({ print }: CommandContext, ledger: Ledger, { state }: Shown): Promise<void> {
+  const width = `${state.seq}`.length
+  for await (const event of ledger.read(state.runId, { toSeq: state.seq })) {
+    if (!isOfInterest(event) && event.type !== 'tool_results_injected') continue
+    const turn = event.turn === 0 ? '' : `turn ${event.turn}`
+    await print(
+      `${`${event.seq}`.padStart(width)}  ${turn.padEnd(8)}  ${eventText(event, eventCharactersMax)}\n`,
+    )
+  }
 }
 
 /** The very request, as JSON, under a line that says whether it was sent. */

@@ -66,11 +66,12 @@ const printed: { readonly [T in EventType]: (event: EventOf<T>, screen: Screen) 
         : `${toolCallId} goes on outside as ${receipt}, and is settled later`,
     ),
   tool_result: (event, { line, paint, cutAt }) => {
-    const { name, toolCallId, outcome, durationMs, content } = event
+    const { name, toolCallId, outcome, durationMs, content, reused } = event
     const outcomeText = paint(outcome === 'success' ? 'green' : 'red', outcome)
     const time = durationMs === undefined ? '' : ` in ${durationMs} ms`
+    const how = reused === undefined ? time : ', as on record: nothing ran'
     line(
-      `${paint('cyan', '└ result ')} ${paint('bold', name)} ${paint('dim', toolCallId)} ${outcomeText}${time}`,
+      `${paint('cyan', '└ result ')} ${paint('bold', name)} ${paint('dim', toolCallId)} ${outcomeText}${how}`,
     )
     line(`  ${oneLine(contentText(content), cutAt)}`)
   },

@@ -8,6 +8,22 @@ export function eventText(event: RuntimeEvent, charactersMax: number): string {
   return oneLine([event.type, ...wordsOf(event)].join(' '), charactersMax)
 }
 
+/** Events that only say how something is going, or what others beside them say too. */
+const inBetween: ReadonlySet<EventType> = new Set<EventType>([
+  ...([
+    'assistant_started',
+    'assistant_text_delta',
+    'assistant_reasoning_delta',
+    'tool_input_delta',
+  ] as const),
+  ...(['usage_updated', 'tool_progress', 'tool_results_injected', 'guardrails_checked'] as const),
+])
+
+/** Whether somebody who looks over what a run did wants to see this event. */
+export function isOfInterest({ type }: RuntimeEvent): boolean {
+  return !inBetween.has(type)
+}
+
 /** What tells an event of a type from another one. */
 const words: { readonly [T in EventType]?: (event: EventOf<T>) => readonly string[] } = {
   run_started: ({ agent }) => [agent],

@@ -10,6 +10,8 @@ const inputCharactersMax = 400
 export interface Place {
   readonly programName: string
   readonly ledgerPath: string
+  /** Options that the command which continues a run needs as well. */
+  readonly resumeWords?: readonly string[]
 }
 
 /** A limit that a run has met, and is suspended at until somebody raises it. */
@@ -32,7 +34,8 @@ export function afterwards(runId: RunId, { programName, ledgerPath }: Place): st
 /** What a run that is not done waits for, and the commands that carry it on, to paste into a shell. */
 export function continuation({ result, metLimit }: RestedRun, place: Place): string {
   const { runId, pendingApprovals, deferredCalls } = result
-  const resume = `  ${commandLine(place.programName, 'resume', place.ledgerPath, runId)}\n`
+  const { programName, ledgerPath, resumeWords = [] } = place
+  const resume = `  ${commandLine(programName, 'resume', ledgerPath, runId, ...resumeWords)}\n`
   const waiting = [
     ...pendingApprovals.map((approval) => decisionText(approval, result, place)),
     ...deferredCalls.flatMap((call) => settlingText(call, result, place)),

@@ -1,4 +1,5 @@
 import type { EventOf, Tally, Usage } from '@tallystick/core'
+import type { RunSpending } from '@tallystick/ledger'
 
 /** How a run ended, on one line. */
 export function runEnding(event: EventOf<'run_finished'>): string {
@@ -16,6 +17,15 @@ export function runEnding(event: EventOf<'run_finished'>): string {
 /** Tokens on one line; a number that no provider gave is a question mark. */
 export function usageText({ inputTokens, outputTokens }: Usage): string {
   return `${inputTokens ?? '?'} tokens in, ${outputTokens ?? '?'} out`
+}
+
+/** What a stretch of a run took, on one line. */
+export function spentText({ turns, toolCalls, reused, usage, costUsd }: RunSpending): string {
+  const served = reused === 0 ? [] : [`${counted(reused, 'result')} from the record`]
+  const cost = costUsd === undefined ? [] : [`$${costUsd.toFixed(4)}`]
+  return [counted(turns, 'turn'), counted(toolCalls, 'tool call'), ...served, usageText(usage), ...cost].join(
+    ', ',
+  )
 }
 
 /** `1 turn`, `2 turns`. */

@@ -1,0 +1,44 @@
+import { runIdOfCall, type EventType, type Json, type RuntimeEvent } from '@tallystick/core'
+
+/** Events that say how something went, and nothing that a run of the same task would have to say again. */
+const silent: ReadonlySet<EventType> = new Set<EventType>(['assistant_started', 'usage_updated'])
+
+/** Whether an event says something of its own; that a process took a run over does where it brings other words. */
+export function isTelling(event: RuntimeEvent): boolean {
+  if (event.type === 'run_resumed') return event.definition !== undefined
+  return !silent.has(event.type)
+}
+
+/** What depends on the run, on the hour, on what is counted, or on how others call what they do. */
+const incidental: ReadonlySet<string> = new Set([
+  ...['runId', 'seq', 'epoch', 'at', 'parent', 'sessionId', 'sessionPlace'],
+  ...['durationMs', 'expiresAt', 'deadlineAt', 'retryAt', 'idempotencyKey', 'receipt', 'child', 'reused'],
+  ...['costUsd', 'usage', 'tokensBefore', 'tokensAfter'],
+])
+/** The same, wherever in an event it stands. */
+const incidentalAnywhere: ReadonlySet<string> = new Set([
+  ...['digest', 'requestDigest', 'inputDigest', 'price'],
+  ...['providerMessageId', 'providerCallId', 'requestId', 'opaque', 'raw'],
+])
+/** What models, tools and their makers wrote: whatever is in it counts. */
+const verbatim: ReadonlySet<string> = new Set(['input', 'inputSchema', 'output', 'schema', 'data'])
+
+/** What an event says, as another run of the same task may say it, too: calls go by their places. */
+export function saidBy(event: RuntimeEvent): Json {
+  const told = event.type === 'run_resumed' ? { definition: event.definition } : event
+  return withoutKeys(told as unknown as Json, (key) => incidental.has(key) || incidentalAnywhere.has(key))
+}
+
+function withoutKeys(value: Json, leavesOut: (key: string) => boolean): Json {
+  if (typeof value === 'string') return runIdOfCall(value) === undefined ? value : placeOf(value)
+  if (typeof value !== 'object' || value === null) return value
+  const within = (item: Json): Json => withoutKeys(item, (key) => incidentalAnywhere.has(key))
+  if (Array.isArray(value)) return value.map(within)
+  const kept = Object.entries(value).filter(([key, item]) => item !== undefined && !leavesOut(key))
+  return Object.fromEntries(kept.map(([key, item]) => [key, verbatim.has(key) ? item : within(item)]))
+}
+
+/** Turn, attempt and place of a call, without the run. */
+function placeOf(toolCallId: string): string {
+  return `call ${toolCallId.split('_').slice(2).join('_')}`
+}
