@@ -109,8 +109,8 @@ const found = {
 
 const tail = {
   'a tail goes on behind whatever stands at the place of its cursor': [
-    'named?.digest !== (begun.hash && digestOf(begun.hash))',
-    'begun.hash === undefined',
+    'standing.runId === named?.runId && digestOf(standing.hash) === named.digest',
+    'standing.runId === named?.runId',
   ],
   'a tail goes on with the event of its cursor': [
     'let place: TailPlace = named ?? start',

@@ -12,6 +12,7 @@ import {
   rowsOf,
   withClient,
 } from './support/postgres-database.ts'
+import { goesOnBehindDropped } from './support/dropped-cursor.ts'
 import { tamperIn } from './support/postgres-recorded.ts'
 import { openTransaction } from './support/postgres-transaction.ts'
 
@@ -97,6 +98,10 @@ describe.skipIf(!hasPostgres)('a tail in Postgres', () => {
     expect(seen).toEqual([second])
   })
 
+  it('goes on behind the cursors of a run that was dropped, on record', async () => {
+    await expect(goesOnBehindDropped(openLedger(freshSchema()))).resolves.toBeUndefined()
+  })
+
   it('says how many events wait, and for which transaction', async () => {
     const schema = freshSchema()
     const ledger = openLedger(schema)
@@ -174,7 +179,7 @@ describe.skipIf(!hasPostgres)('a tail in Postgres', () => {
       for (const mode of ['force_custom_plan', 'force_generic_plan']) {
         await client.query(`set plan_cache_mode = ${mode}`)
         const plans = {
-          begin: await planOf(begin, ['800', 5]),
+          begin: await planOf(begin, ['800', 5, first]),
           mark: await planOf(mark, []),
           page: await planOf(page, ['800', 5, '99999']),
         }

@@ -5,6 +5,7 @@ import { watchLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { firstValueFrom, lastValueFrom, take, toArray } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { goesOnBehindDropped } from './support/dropped-cursor.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
 const [run, otherRun] = [sampleRunId(1), sampleRunId(2)]
@@ -104,6 +105,10 @@ describe.each(pairs)('watching every run of a ledger %s', (_where, open) => {
 })
 
 describe('a cursor of a file', () => {
+  it('is good when its run was dropped, on record', async () => {
+    await expect(goesOnBehindDropped(sqlite(temporaryFile()))).resolves.toBeUndefined()
+  })
+
   it('is refused where an older copy was restored and other events stand at its place, instead of leaving them out', async () => {
     const [path, copy] = [temporaryFile(), temporaryFile()]
     const before = sqliteLedger(path)

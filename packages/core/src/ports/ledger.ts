@@ -101,10 +101,11 @@ export interface TailedEvent {
  * - `put` adds to the inbox of a run, from any process, durably; it answers `false` when the key was there before
  *   (taken or not). `RunNotFoundError` for a run that is not there.
  * - `inbox` answers the entries not yet taken, in the order they were put.
- * - `tail` yields every event of every run behind a cursor, or from the first one on: each run's by `seq`, none left out
- *   and none twice, also while many processes append. It ends when it has yielded all that was settled when its first
- *   event was asked for: what was acknowledged, as soon as no append that began before it can stand in front of it any
- *   more. What comes behind a cursor is the same for ever. `ConfigurationError` for a cursor that names no event of this
+ * - `tail` yields every event of every run behind a cursor, or from the first one on: each run's by `seq`, what was
+ *   acknowledged before another append began in front of that, none left out and none twice, also while many processes
+ *   append. It ends when it has yielded all that was settled when its first event was asked for: what was acknowledged,
+ *   as soon as no append that began before it can stand in front of it any more. What comes behind a cursor is the same
+ *   for ever, but for runs that were dropped, on record. `ConfigurationError` for a cursor that names no event of this
  *   ledger: another ledger's, or one of events that were lost with a disk or an older copy that was restored.
  * - `changes` emits, without content, when the run's events or inbox may have changed, also by another process; those
  *   of any run where none is named. A hint: it may come late, merged or for nothing.

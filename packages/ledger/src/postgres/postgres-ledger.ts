@@ -53,7 +53,7 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
       const begun = await access.read(({ tail }) => tail.begin(after))
       if (begun.isHeldBack) feed.lookSoon()
       return {
-        hash: begun.hash,
+        ...{ standing: begun.standing, isDropped: begun.isDropped },
         page: (place) =>
           access.read(async (store) => {
             const page = await begun.page(place)

@@ -3,7 +3,7 @@ import { bytesPerPage, eventsPerPage } from './statements.ts'
 
 /** The statements of a tail. */
 export interface TailTexts {
-  /** How things stand behind ($1, $2), the xid and the pos of an event. */
+  /** How things stand behind ($1, $2), the xid and the pos of an event of the run $3. */
   readonly begin: string
   /** Events behind ($1, $2) and below the horizon $3. */
   readonly page: string
@@ -25,7 +25,8 @@ export function tailTexts(schema: string): TailTexts {
   const heldBack = `exists (select from ${schema}.event where xid >= ${horizon})`
   return {
     begin: `select ${horizon} as horizon,
-      (select hash from ${schema}.event where xid = $1::xid8 and pos = $2::int8) as hash,
+      (select hash from ${schema}.event where xid = $1::xid8 and pos = $2::int8 and run_id || '' = $3::text) as hash,
+      exists (select from ${schema}.removal where run_id = $3::text and kind = 'dropped') as is_dropped,
       exists (select from ${schema}.event where (xid, pos) > ($1::xid8, $2::int8) and xid < ${horizon}) as is_more,
       ${heldBack} as is_held_back,
       exists (select from ${schema}.event where xid >= pg_snapshot_xmax(pg_current_snapshot())) as is_foreign,

@@ -1,14 +1,16 @@
 import { LedgerUnavailableError } from '@tallystick/core'
-import type { BegunTail, TailPage, TailPlace, TailRow } from '../tail-events.ts'
+import type { BegunTail, TailPage, TailPlace, TailRow, TailStart } from '../tail-events.ts'
 import type { Connections } from './connections.ts'
 import type { DatabasePlace } from './database-place.ts'
 import { bytesPerPage, eventsPerPage, type StatementTexts } from './statements.ts'
+import { isStorable } from './storable-name.ts'
 import { tailTexts, type TailTexts } from './tail-texts.ts'
 
 interface Beginning {
   /** Below it no transaction is under way. */
   readonly horizon: string
   readonly hash: Buffer | null
+  readonly is_dropped: boolean
   readonly is_more: boolean
   readonly is_held_back: boolean
   readonly is_foreign: boolean
@@ -38,11 +40,12 @@ export class PostgresTail {
     this.texts = tailTexts(place.quotedSchema)
   }
 
-  async begin({ xid, pos }: TailPlace): Promise<BegunPostgresTail> {
+  async begin({ xid, pos, runId }: TailStart): Promise<BegunPostgresTail> {
     const [begun] = await this.#connections.rows<Beginning>({
       name: 'tallystick tail',
       text: this.texts.begin,
-      values: [xid, pos],
+      // What Postgres cannot hold is no run that is here.
+      values: [xid, pos, isStorable(runId) ? runId : ''],
     })
     if (begun === undefined) throw new Error('A statement that answers one row answered none.')
     if (begun.is_foreign) throw this.#foreign()
@@ -50,7 +53,8 @@ export class PostgresTail {
     if (begun.is_more && !begun.is_durable) await this.#connections.rows({ text: this.#harden, values: [] })
     const nothing = { rows: [], isLast: true }
     return {
-      hash: begun.hash ?? undefined,
+      standing: begun.hash ? { runId, hash: begun.hash } : undefined,
+      isDropped: begun.is_dropped,
       isHeldBack: begun.is_held_back,
       page: (after) => (begun.is_more ? this.#page(after, begun.horizon) : Promise.resolve(nothing)),
     }

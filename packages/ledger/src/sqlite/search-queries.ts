@@ -35,7 +35,12 @@ export type SearchQueries = {
   readonly runsOfCall: PreparedQuery<{ readonly toolCallId: string }, { readonly run_id: string }>
   readonly places: PreparedQuery<object, Places>
   readonly placesAt: PreparedQuery<Pick<SearchInput, 'fromAt' | 'toAt'>, Places>
-  readonly hashAt: PreparedQuery<{ readonly pos: number }, { readonly hash: Uint8Array }>
+  readonly eventAt: PreparedQuery<
+    { readonly pos: number },
+    { readonly run_id: string; readonly hash: Uint8Array }
+  >
+  /** Of runs that were dropped. */
+  readonly dropped: PreparedQuery<{ readonly runId: string }, { readonly pos: number }>
 }
 
 /** Prepares the queries of searches. */
@@ -93,7 +98,7 @@ function passes(parameter: Parameter<SearchInput>): RawBuilder<unknown> {
 function beginnings(
   database: Database,
   tables: Kysely<LedgerTables>,
-): Pick<SearchQueries, 'runsOfCall' | 'places' | 'placesAt' | 'hashAt'> {
+): Pick<SearchQueries, 'runsOfCall' | 'places' | 'placesAt' | 'eventAt' | 'dropped'> {
   return {
     runsOfCall: prepareFor<{ toolCallId: string }>(database)((parameter) =>
       tables
@@ -102,8 +107,15 @@ function beginnings(
         .distinct()
         .where('tool_call_id', '=', parameter('toolCallId')),
     ),
-    hashAt: prepareFor<{ pos: number }>(database)((parameter) =>
-      tables.selectFrom('event').select('hash').where('pos', '=', parameter('pos')),
+    eventAt: prepareFor<{ pos: number }>(database)((parameter) =>
+      tables.selectFrom('event').select(['run_id', 'hash']).where('pos', '=', parameter('pos')),
+    ),
+    dropped: prepareFor<{ runId: string }>(database)((parameter) =>
+      tables
+        .selectFrom('removal')
+        .select('pos')
+        .where('run_id', '=', parameter('runId'))
+        .where('kind', '=', 'dropped'),
     ),
     // Each by itself, so that each is one look at an end of the table.
     places: prepareFor<object>(database)(() =>

@@ -55,9 +55,14 @@ export class SqliteSearch {
     return pageOf(rows, false, strand, looked)
   }
 
-  /** The hash of the event at a place; `undefined` where none is. */
-  hashAt(pos: number): Uint8Array | undefined {
-    return this.#queries.hashAt.get({ pos })?.hash
+  /** The event at a place; `undefined` where none is. */
+  eventAt(pos: number): { readonly runId: string; readonly hash: Uint8Array } | undefined {
+    const row = this.#queries.eventAt.get({ pos })
+    return row && { runId: row.run_id, hash: row.hash }
+  }
+
+  isDropped(runId: string): boolean {
+    return this.#queries.dropped.get({ runId }) !== undefined
   }
 
   #named(runId: RunId | undefined, sessionId: string | undefined): readonly Selectable<RunTable>[] {

@@ -13,7 +13,8 @@ export function sqliteTail(access: StoreAccess): TailedStore {
       access.read(({ search }): BegunTail => {
         const toPos = search.places(everyEvent)?.toPos ?? 0
         return {
-          hash: after.xid === xid ? search.hashAt(after.pos) : undefined,
+          standing: after.xid === xid ? search.eventAt(after.pos) : undefined,
+          isDropped: after.xid === xid && search.isDropped(after.runId),
           async page({ pos }) {
             const { rows, next } = await access.read((store) => pageBehind(store.search, pos, toPos))
             const opened = await access.opened(rows)
