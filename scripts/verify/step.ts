@@ -18,6 +18,11 @@ export const steps: readonly Step[] = [
   { name: 'lint', claim: 'no rule of the linter is broken, types included', command: ['oxlint'] },
   { name: 'tests', claim: 'every test passes', command: ['vitest', 'run'] },
   {
+    name: 'crashes',
+    claim: 'processes and servers may die or stand still at any place',
+    command: ['node', 'scripts/crashes.ts', '--points', '140', '--stops', '20', '--deaths', '20'],
+  },
+  {
     name: 'locks',
     claim: 'each lock on the architecture refuses what it should',
     command: ['node', 'scripts/prove-locks.ts'],

@@ -1,0 +1,70 @@
+import BetterSqlite3, { type Database, type Statement } from 'better-sqlite3'
+import { Client } from 'pg'
+import type { Cross } from './crash-boundaries.ts'
+
+/**
+ * Lets this process be cut off right before and right after every commit that it makes, by standing between the ledger
+ * and its driver: nothing in the ledger knows of it. To be called before a ledger is opened.
+ */
+export function watchCommits(cross: Cross): void {
+  watchSqlite(cross)
+  watchPostgres(cross)
+}
+
+const isCommit = (source: string): boolean => source.trim().toLowerCase() === 'commit'
+
+interface SqliteDriver {
+  readonly prepare: (this: Database, source: string) => Statement
+  readonly exec: (this: Database, source: string) => Database
+}
+
+function watchSqlite(cross: Cross): void {
+  const { prepare, exec } = BetterSqlite3.prototype as unknown as SqliteDriver
+  const committing = <T>(commit: () => T): T => {
+    cross(beforeCommit)
+    const result = commit()
+    cross('commit: done')
+    return result
+  }
+  Object.assign(BetterSqlite3.prototype, {
+    prepare(this: Database, source: string): Statement {
+      const statement = prepare.call(this, source)
+      if (!isCommit(source)) return statement
+      const run = statement.run.bind(statement)
+      return Object.assign(statement, { run: () => committing(run) })
+    },
+    exec(this: Database, source: string): Database {
+      const execute = (): Database => exec.call(this, source)
+      return isCommit(source) ? committing(execute) : execute()
+    },
+  })
+}
+
+/** The boundary within a transaction of SQLite: whoever is stopped there holds the file's write lock. */
+export const beforeCommit = 'commit: to be made'
+
+interface PostgresDriver {
+  readonly query: (this: Client, ...given: unknown[]) => Promise<unknown>
+}
+
+/** Statements are whole transactions: one that was sent is carried out, whatever becomes of the process. */
+function watchPostgres(cross: Cross): void {
+  const { query } = Client.prototype as unknown as PostgresDriver
+  Object.assign(Client.prototype, {
+    query(this: Client, ...given: unknown[]): Promise<unknown> {
+      if (!isWriting(given[0])) return query.apply(this, given)
+      cross('statement: to be sent')
+      const answer = query.apply(this, given)
+      cross('statement: sent')
+      return answer.then((result) => {
+        cross('statement: answered')
+        return result
+      })
+    },
+  })
+}
+
+function isWriting(statement: unknown): boolean {
+  const text = typeof statement === 'object' && statement !== null && 'text' in statement && statement.text
+  return typeof text === 'string' && /\b(insert into|update)\b/.test(text)
+}

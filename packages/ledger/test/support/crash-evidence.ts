@@ -1,0 +1,86 @@
+import { childRunIdOf, type InboxEntry, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { verifyLedger, verifyRun, type RunVerdict, type StoreVerdict } from '@tallystick/ledger'
+import { acknowledgedIn, type Acknowledged } from './crash-acknowledged.ts'
+import type { Scenario } from './crash-user.ts'
+import { World, type Deed } from './crash-world.ts'
+
+/** What a ledger holds of the runs of a user. */
+export interface Holdings {
+  /** The runs of each session, the first first; sessions are named as the scenario's ends are. */
+  readonly sessions: Readonly<Record<string, readonly RunId[]>>
+  /** The events of these runs, and of those that work for them. */
+  readonly events: ReadonlyMap<RunId, readonly RuntimeEvent[]>
+  readonly inboxes: ReadonlyMap<RunId, readonly InboxEntry[]>
+  readonly epochs: ReadonlyMap<RunId, number>
+}
+
+/** All that is known from outside of how a user's runs went. */
+export interface Evidence {
+  readonly scenario: Scenario
+  /** When the last process took over, and when it was at the end. */
+  readonly before: Holdings
+  readonly after: Holdings
+  readonly verdicts: readonly (RunVerdict | StoreVerdict)[]
+  readonly deeds: readonly Deed[]
+  readonly acknowledged: readonly Acknowledged[]
+  /** Errors that belonged to nobody. */
+  readonly strays: readonly string[]
+}
+
+/** Reads what a ledger holds of a user. */
+export async function holdingsOf(ledger: Ledger, scenario: Scenario, session: string): Promise<Holdings> {
+  const sessions: Record<string, readonly RunId[]> = {}
+  const events = new Map<RunId, readonly RuntimeEvent[]>()
+  for (const suffix of Object.keys(scenario.ends)) {
+    const records = await Array.fromAsync(ledger.runs({ sessionId: session + suffix }))
+    sessions[suffix] = records.map(({ runId }) => runId).reverse()
+    for (const { runId } of records) await readRun(ledger, runId, events)
+  }
+  const inboxes = new Map<RunId, readonly InboxEntry[]>()
+  const epochs = new Map<RunId, number>()
+  for (const runId of events.keys()) {
+    inboxes.set(runId, await ledger.inbox(runId))
+    epochs.set(runId, (await ledger.head(runId))?.epoch ?? 0)
+  }
+  return { sessions, events, inboxes, epochs }
+}
+
+/** A run, and behind it those that work for it. */
+async function readRun(
+  ledger: Ledger,
+  runId: RunId,
+  found: Map<RunId, readonly RuntimeEvent[]>,
+): Promise<void> {
+  const events = await Array.fromAsync(ledger.read(runId))
+  found.set(runId, events)
+  for (const event of events) {
+    if (event.type !== 'tool_started' || event.child === undefined || event.toolCallId === undefined) continue
+    const childId = childRunIdOf(runId, event.toolCallId)
+    if (!found.has(childId) && (await ledger.head(childId))) await readRun(ledger, childId, found)
+  }
+}
+
+/** What verifying finds: of the whole ledger where it is all theirs, else of their runs alone. */
+export async function verdictsOn(
+  ledger: Ledger,
+  { events }: Holdings,
+  isTheirs: boolean,
+): Promise<readonly (RunVerdict | StoreVerdict)[]> {
+  if (isTheirs) return await Array.fromAsync(verifyLedger(ledger))
+  const verdicts: RunVerdict[] = []
+  for (const runId of events.keys()) verdicts.push(await verifyRun(ledger, runId))
+  return verdicts
+}
+
+/** The world and the acknowledgements, as the files say that outlive every process. */
+export function outsideOf(files: {
+  readonly world: string
+  readonly acknowledged: string
+}): Pick<Evidence, 'deeds' | 'acknowledged'> {
+  return { deeds: new World(files.world).deeds(), acknowledged: acknowledgedIn(files.acknowledged) }
+}
+
+/** How many events a user's runs have. */
+export function eventsIn({ events }: Holdings): number {
+  return [...events.values()].reduce((sum, run) => sum + run.length, 0)
+}

@@ -1,0 +1,131 @@
+import { isSuspended, LedgerConflictError, type RunState, evolve } from '@tallystick/core'
+import type { Fate } from './crash-boundaries.ts'
+import { beforeCommit } from './crash-commits.ts'
+import { eventsIn, type Evidence } from './crash-evidence.ts'
+import { judge } from './crash-judge.ts'
+import type { Point } from './crash-point.ts'
+import { startProcess, type CrashProcess, type Ended } from './crash-process.ts'
+import {
+  clear,
+  evidenceOf,
+  prepare,
+  siteOf,
+  takeOver,
+  type Ground,
+  type Site,
+  type Taken,
+} from './crash-site.ts'
+import { doubleStarts, repetitions } from './crash-world-judge.ts'
+
+/** How it went at one point. */
+export interface Played {
+  readonly point: Point
+  /** Processes that were killed. */
+  readonly kills: number
+  /** Where a process stood still that was stopped, and what it met when it went on. */
+  readonly stoppedAt?: string
+  readonly thawed?: string
+  readonly events: number
+  /** Starts of calls in doubt, of tools that say that they may be started again. */
+  readonly repetitions: number
+  /** Second starts of calls of all other tools. */
+  readonly doubleStarts: number
+  readonly violations: readonly string[]
+  /** What is left of a point that went wrong: the ledger file, the world, the acknowledgements. */
+  readonly folder?: string
+}
+
+/** How the processes of a point ended, and what whoever took over found. */
+interface Ending {
+  readonly ends: readonly Ended[]
+  readonly taken: Taken
+  readonly stoppedAt?: string
+}
+
+function processOf(site: Site, fromStep: number, fate: Fate): CrashProcess {
+  const { store, session, world, acknowledged, scenario } = site
+  return startProcess({ store, session, world, acknowledged, scenario: scenario.name, fromStep, fate })
+}
+
+/** Plays one point: cuts off, takes over, drives to the end, and judges. */
+export async function play(point: Point, ground: Ground): Promise<Played> {
+  const site = siteOf(ground, point.scenario)
+  await prepare(site, point.fromStep)
+  const ending = await (point.kind === 'kill' ? playKill : playStop)(site, point)
+  const { ends, taken, stoppedAt } = ending
+  const evidence = await evidenceOf(site, taken)
+  const violations = [
+    ...ends.flatMap(brokenProcess),
+    ...taken.faults,
+    ...unawareOfItsRelief(ending, evidence),
+    ...judge(evidence),
+  ]
+  if (violations.length === 0) clear(site)
+  return {
+    ...{ point, violations, events: eventsIn(evidence.after) },
+    ...{ repetitions: repetitions(evidence), doubleStarts: doubleStarts(evidence) },
+    kills: ends.filter(({ kind }) => kind === 'killed').length,
+    ...(stoppedAt !== undefined && { stoppedAt, thawed: metBy(ends.at(-1)) ?? 'nothing' }),
+    ...(violations.length > 0 && { folder: site.folder }),
+  }
+}
+
+async function playKill(site: Site, { fromStep, at, thenAt }: Point): Promise<Ending> {
+  const ends = [await processOf(site, fromStep, { kind: 'kill', at }).ended]
+  if (thenAt !== undefined) ends.push(await processOf(site, 0, { kind: 'kill', at: thenAt }).ended)
+  return { ends, taken: await takeOver(site) }
+}
+
+async function playStop(site: Site, { fromStep, at }: Point): Promise<Ending> {
+  const process = processOf(site, fromStep, { kind: 'stop', at })
+  const stoppedAt = await process.stopped
+  if (typeof stoppedAt !== 'string') return { ends: [stoppedAt], taken: await takeOver(site) }
+  if (site.store.kind === 'sqlite' && stoppedAt === beforeCommit) {
+    // Whoever stands still there holds the lock of the file: it cannot be overtaken, and others are told why.
+    const refused = await takeOver(site, { overtake: true, impatient: true })
+    process.thaw()
+    const ends = [await process.ended]
+    const taken = await takeOver(site)
+    const faults = [...(refused.faults.some(isBusy) ? [] : ['nobody was told of the lock']), ...taken.faults]
+    return { ends, taken: { ...taken, faults }, stoppedAt }
+  }
+  const taken = await takeOver(site, { overtake: true })
+  process.thaw()
+  return { ends: [await process.ended], taken, stoppedAt }
+}
+
+function isBusy(fault: string): boolean {
+  return /LedgerUnavailableError.*SQLITE_BUSY.*Another process has held it/.test(fault)
+}
+
+/** The conflict that a process was told of, or that belonged to nobody in it. */
+function metBy(ended: Ended | undefined): string | undefined {
+  if (ended?.kind !== 'ended') return undefined
+  const { failure, strays } = ended.said
+  return [failure, ...strays].find((error) => error !== undefined && isConflict(error))
+}
+
+function isConflict(error: string): boolean {
+  return error.startsWith(LedgerConflictError.name)
+}
+
+/** A process that is neither killed nor at its end has met something that it should not. */
+function brokenProcess(ended: Ended): readonly string[] {
+  if (ended.kind === 'broken') return [`a process broke: ${ended.why}`]
+  if (ended.kind === 'killed') return []
+  const { failure, strays } = ended.said
+  const met = failure === undefined ? strays : [failure, ...strays]
+  return met.filter((error) => !isConflict(error)).map((error) => `a process met ${error}`)
+}
+
+/** Whoever was at work, was overtaken and went on has to be told so: its next append is refused. */
+function unawareOfItsRelief({ ends, stoppedAt }: Ending, { before, after }: Evidence): readonly string[] {
+  if (stoppedAt === undefined || metBy(ends.at(-1)) !== undefined) return []
+  return [...before.events].flatMap(([runId, events]) => {
+    const state = events.reduce<RunState | undefined>(evolve, undefined)
+    const wasAtWork = state !== undefined && state.phase !== 'done' && !isSuspended(state)
+    const epoch = before.epochs.get(runId) ?? 0
+    const wasOvertaken = (after.epochs.get(runId) ?? 0) > epoch
+    return wasAtWork && wasOvertaken ? [`run ${runId} was taken over, and its old writer was not told`] : []
+  })
+}

@@ -1,0 +1,168 @@
+import { defineAgent, handoff, textOf } from '@tallystick/core'
+import { calling, employer, helper, look, saying, undeclared } from './crash-agents.ts'
+import { byTurn, stagedModel, stagedTool } from './crash-effects.ts'
+import { asking, runAt, runsOf, type Scenario, type Step } from './crash-user.ts'
+
+const answered = (text: RegExp): Scenario['ends'] => ({ '': [{ reason: 'answered', text }] })
+
+const answer: Scenario = {
+  name: 'answer',
+  agent: (stage) =>
+    defineAgent({
+      ...{ name: 'speaker', instructions: 'Answer.' },
+      model: stagedModel(stage, byTurn([{ reasoning: 'Let me think.', ...saying('All is well here.') }])),
+    }),
+  steps: [asking('How are you?')],
+  ends: answered(/^All is well here\.$/),
+}
+
+const reads: Scenario = {
+  name: 'reads',
+  agent: (stage) =>
+    defineAgent({
+      ...{ name: 'reader', instructions: 'Look.', tools: [look(stage)] },
+      model: stagedModel(stage, byTurn([calling('look', 'look', 'look'), saying('I have looked.')])),
+    }),
+  steps: [asking('Look three times.')],
+  ends: answered(/^I have looked\.$/),
+}
+
+const writes: Scenario = {
+  name: 'writes',
+  agent: (stage) =>
+    defineAgent({
+      ...{ name: 'payer', instructions: 'Pay.' },
+      tools: [look(stage), undeclared(stage, 'pay'), undeclared(stage, 'ship')],
+      model: stagedModel(
+        stage,
+        byTurn([calling('look', 'pay', 'ship'), calling('pay'), saying('Paid and shipped.')]),
+      ),
+    }),
+  steps: [asking('Pay, and ship it.')],
+  ends: answered(/^Paid and shipped\.$/),
+}
+
+const rerun: Scenario = {
+  name: 'rerun',
+  agent: (stage) =>
+    defineAgent({
+      ...{ name: 'publisher', instructions: 'Publish.' },
+      tools: [stagedTool(stage, { name: 'publish', effect: 'write', recovery: 'rerun' })],
+      model: stagedModel(stage, byTurn([calling('publish', 'publish'), saying('Published.')])),
+    }),
+  steps: [asking('Publish both.')],
+  ends: answered(/^Published\.$/),
+}
+
+const reconcile: Scenario = {
+  name: 'reconcile',
+  agent(stage) {
+    const charge = stagedTool(stage, {
+      ...{ name: 'charge', effect: 'write', recovery: 'reconcile' },
+      reconcile: async ({ idempotencyKey }) =>
+        stage.world.hasDone(idempotencyKey)
+          ? { state: 'done', outcome: 'success', content: [{ type: 'text', text: 'It was charged.' }] }
+          : { state: 'not_done' },
+    })
+    return defineAgent({
+      ...{ name: 'cashier', instructions: 'Charge.', tools: [charge] },
+      model: stagedModel(stage, byTurn([calling('charge', 'charge'), saying('Charged.')])),
+    })
+  },
+  steps: [asking('Charge both.')],
+  ends: answered(/^Charged\.$/),
+}
+
+const session: Scenario = {
+  name: 'session',
+  agent: (stage) =>
+    defineAgent({
+      ...{ name: 'companion', instructions: 'Talk.', tools: [undeclared(stage, 'pay')] },
+      model: stagedModel(stage, byTurn([saying('Good morning.'), calling('pay'), saying('It is paid.')])),
+    }),
+  steps: [asking('Good morning!'), asking('Now pay.', 1)],
+  ends: {
+    '': [
+      { reason: 'answered', text: /^Good morning\.$/ },
+      { reason: 'answered', text: /^It is paid\.$/ },
+    ],
+  },
+}
+
+const handedOver: Scenario = {
+  name: 'handoff',
+  agent(stage) {
+    const second = defineAgent({
+      ...{ name: 'second', description: 'Pays.', instructions: 'Pay.', tools: [undeclared(stage, 'pay')] },
+      model: stagedModel(stage, byTurn([{}, calling('pay'), saying('Paid by the second.')])),
+    })
+    return defineAgent({
+      ...{ name: 'first', instructions: 'Hand over.', handoffs: [handoff(second)] },
+      model: stagedModel(stage, byTurn([{ toolCalls: [{ name: 'transfer_to_second', input: {} }] }])),
+    })
+  },
+  steps: [asking('Let somebody pay.')],
+  ends: answered(/^Paid by the second\.$/),
+}
+
+const child: Scenario = {
+  name: 'child',
+  agent: (stage) => employer(stage, helper(stage, undeclared(stage, 'pay'))),
+  steps: [asking('Let the helper pay.')],
+  ends: answered(/^I was helped\.$/),
+}
+
+const limit: Scenario = {
+  name: 'limit',
+  agent: (stage) =>
+    defineAgent({
+      ...{ name: 'digger', instructions: 'Dig.', tools: [undeclared(stage, 'dig')] },
+      limits: { turnsMax: 2, onLimit: 'finalize' },
+      model: stagedModel(stage, ({ toolChoice, messages }) =>
+        toolChoice.type === 'none'
+          ? saying('This is how far I came.')
+          : { toolCalls: [{ name: 'dig', input: { depth: messages.length } }] },
+      ),
+    }),
+  steps: [asking('Dig on.')],
+  ends: { '': [{ reason: 'turn_limit', text: /^This is how far I came\.$/ }] },
+}
+
+/** A fork of the session's first run at the end of its first turn, in which something else was asked. */
+const forking: Step = async (user) => {
+  const { ledger, runtime } = user
+  const [source] = await runsOf(user)
+  if (source === undefined) throw new Error('There is no run to fork.')
+  const events = await Array.fromAsync(ledger.read(source))
+  const atSeq = events.find(({ type }) => type === 'tool_results_injected')?.seq ?? 0
+  const edit = { input: 'Look, pay and ship.', by: 'ada' }
+  const sessionId = `${user.session} fork`
+  const run = await runAt(user, 0, () => runtime.fork(source, { atSeq, sessionId, edit }), ' fork')
+  return await run.result
+}
+
+const fork: Scenario = {
+  name: 'fork',
+  agent: (stage) =>
+    defineAgent({
+      ...{ name: 'walker', instructions: 'Walk.' },
+      tools: [look(stage), undeclared(stage, 'pay'), undeclared(stage, 'ship')],
+      model: stagedModel(stage, (request) => {
+        const [first] = request.messages
+        const ships = first?.role === 'user' && textOf(first.parts).includes('ship')
+        const end = ships ? [calling('ship'), saying('Shipped in the fork.')] : [saying('Paid.')]
+        return byTurn([calling('look'), calling('pay'), ...end])(request)
+      }),
+    }),
+  steps: [asking('Look and pay.'), forking],
+  ends: {
+    '': [{ reason: 'answered', text: /^Paid\.$/ }],
+    ' fork': [{ reason: 'answered', text: /^Shipped in the fork\.$/ }],
+  },
+}
+
+/** Runs that nobody interferes with. */
+export const workScenarios: readonly Scenario[] = [
+  ...[answer, reads, writes, rerun, reconcile],
+  ...[session, handedOver, child, limit, fork],
+]
