@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { addVerb, type Done } from './add-verb.ts'
 import type { CommandContext } from './command-context.ts'
+import type { RegressionVerbOptions } from './verbs/regression.ts'
 import type { ReplayVerbOptions } from './verbs/replay.ts'
 
 /** Adds what finds out whether a ledger is what was written, and whether today's agents still do what is in it. */
@@ -37,12 +38,11 @@ export function addCheckingVerbs(program: Command, context: CommandContext, done
     .requiredOption('--out <file>', 'the test file to write; what the run said goes beside it')
     .option('--config <file>', 'where the agents are (default: the nearest tallystick.config.ts)')
     .option('--redact <patterns...>', 'regular expressions of what else is a secret')
-    .action(
-      async (ledger: string, run: string, options: { out: string; config?: string; redact?: string[] }) => {
-        const { regression } = await import('./verbs/regression.ts')
-        done(await regression(context, { ledger, run, ...options }))
-      },
-    )
+    .option('--same-words', 'let the test take what the agents tell their models from the record')
+    .action(async (ledger: string, run: string, options: Omit<RegressionVerbOptions, 'ledger' | 'run'>) => {
+      const { regression } = await import('./verbs/regression.ts')
+      done(await regression(context, { ledger, run, ...options }))
+    })
   addVerb(program, 'checkpoint', 'sign where every run ends now, so that a rewritten history is found out')
     .summary('sign where every run ends now')
     .requiredOption('--out <file>', 'where the checkpoints are kept, behind each other')

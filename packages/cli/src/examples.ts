@@ -10,6 +10,7 @@ export const examples: Readonly<Record<string, string>> = {
   verify: 'tallystick verify runs.db --checkpoints checkpoints --public-key key.pub',
   export: 'tallystick export runs.db --run latest > run.jsonl',
   import: 'tallystick import copy.db run.jsonl',
+  upgrade: 'tallystick upgrade runs.db',
   checkpoint: 'tallystick checkpoint runs.db --out checkpoints --key key.pem --origin example.com/agents',
   regression: 'tallystick regression runs.db latest --out test/refund.spec.ts',
   approve: `tallystick approve runs.db latest 2_1_1 --by ann --input '{"quantity":12}'`,

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { addVerb, type Done } from './add-verb.ts'
 import type { CommandContext } from './command-context.ts'
 
-/** Adds what moves runs from one ledger to another. */
+/** Adds what moves runs from one ledger to another, and a ledger to a newer release. */
 export function addKeepingVerbs(program: Command, context: CommandContext, done: Done): void {
   addVerb(program, 'export', 'print the events, one JSON object a line')
     .option('--run <run>', 'of this run only')
@@ -16,5 +16,15 @@ export function addKeepingVerbs(program: Command, context: CommandContext, done:
     .action(async (ledger: string, file: string) => {
       const { importLedger } = await import('./verbs/import.ts')
       done(await importLedger(context, { ledger, file }))
+    })
+  addVerb(
+    program,
+    'upgrade',
+    'bring a ledger of an older release up to date, whose releases can use it no more then',
+  )
+    .summary('bring a ledger of an older release up to date')
+    .action(async (ledger: string) => {
+      const { upgrade } = await import('./verbs/upgrade.ts')
+      done(await upgrade(context, ledger))
     })
 }

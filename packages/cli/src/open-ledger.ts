@@ -5,7 +5,8 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { CommandError } from './exit-code.ts'
 import type { Keyring } from '@tallystick/ledger'
 import { openKeys } from './open-keys.ts'
-import { isPostgres, postgresPlace } from './ledger-place.ts'
+import { commandLine } from './command-context.ts'
+import { isPostgres, postgresPlace, shownLedger } from './ledger-place.ts'
 
 /** What a ledger is opened for: to look; to command and drive runs that are there; or to be made where there is none. */
 export type LedgerAccess = 'read' | 'write' | 'make'
@@ -41,9 +42,25 @@ export async function withLedger<Result>(
     } finally {
       await ledger.close()
     }
+  } catch (error) {
+    throw olderLedger(error, place) ?? error
   } finally {
     keyring?.close()
   }
+}
+
+/** What keeps a verb from reading a ledger that an older release made, with the command that mends it. */
+function olderLedger(error: unknown, place: string): CommandError | undefined {
+  if (!(error instanceof LedgerUnavailableError)) return undefined
+  const [, version] = / has the older schema version (\d+),/.exec(error.message) ?? []
+  if (version === undefined) return undefined
+  const upgrade = commandLine('tallystick', 'upgrade', place)
+  return new CommandError(
+    'refused',
+    `The ledger ${shownLedger(place)} was made by an older release (schema version ${version}), and looking at it changes nothing. ` +
+      `Bring it up to date, once no older release uses it any more: ${upgrade}`,
+    { cause: error },
+  )
 }
 
 function openSqlite(path: string, access: LedgerAccess, keys: GivenKeys): Ledger {

@@ -1,4 +1,4 @@
-import { appendFile, readFile, writeFile } from 'node:fs/promises'
+import { appendFile, copyFile, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { openShop } from './kit/shop.ts'
@@ -65,5 +65,33 @@ describe('import', { timeout: 30_000 }, () => {
       })
     }
     expect(await readFile(file, 'utf8')).toContain('coffee')
+  })
+})
+
+describe('upgrade', { timeout: 30_000 }, () => {
+  /** A ledger as the first release made it. */
+  const older = join(import.meta.dirname, '..', '..', 'ledger', 'test', 'golden', 'format-1.sqlite')
+
+  it('brings a ledger of an older release up to date, which looking at it only asks for', async () => {
+    await using shop = await openShop()
+    await copyFile(older, shop.ledgerPath)
+    const before = await readFile(shop.ledgerPath)
+    for (const verb of ['list', 'stats', 'verify', 'export']) {
+      const refused = await tallystickHere(verb, shop.ledgerPath)
+      expect(refused).toMatchObject({ code: 1, stdout: '' })
+      expect(refused.stderr).toContain('was made by an older release (schema version 1)')
+      expect(refused.stderr).toContain(`: tallystick upgrade ${shop.ledgerPath}\n`)
+    }
+    expect(await readFile(shop.ledgerPath)).toEqual(before)
+    const upgraded = await tallystickHere('upgrade', shop.ledgerPath)
+    expect(upgraded).toMatchObject({ code: 0, stderr: '' })
+    const { stdout: lines } = await tallystickHere('export', shop.ledgerPath)
+    const events = lines.trimEnd().split('\n').length
+    expect(upgraded.stdout).toBe(`${shop.ledgerPath} is up to date: ${events} events\n`)
+    expect((await tallystickHere('verify', shop.ledgerPath)).code).toBe(0)
+    expect(json((await tallystickHere('upgrade', shop.ledgerPath, '--json')).stdout)).toEqual({
+      ...{ ledger: shop.ledgerPath, events },
+    })
+    expect((await tallystickHere('upgrade', join(shop.folder, 'none.db'))).code).toBe(5)
   })
 })

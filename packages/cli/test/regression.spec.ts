@@ -1,4 +1,4 @@
-import { mkdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { replayRegression } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
@@ -9,7 +9,6 @@ describe('regression', { timeout: 30_000 }, () => {
   it('writes a run as a test that imports the configuration, and as a fixture that today’s agent replays', async () => {
     await using shop = await openShop()
     const { runId, seq } = await shop.start()
-    await mkdir(join(shop.folder, 'test'))
     const out = join(shop.folder, 'test', 'tea.spec.ts')
     const words = ['regression', shop.ledgerPath, 'latest', '--out', out, '--config', shopConfig]
     const { code, stdout, stderr } = await tallystickHere(...words, '--redact', 'for 5 USD', 'Buy (tea)')
@@ -26,6 +25,19 @@ describe('regression', { timeout: 30_000 }, () => {
     expect(await replayRegression(fixture, shopAgent(), { secrets })).toEqual({ runId, events: seq })
     expect(await tallystickHere(...words)).toMatchObject({
       ...{ code: 2, stdout: '', stderr: expect.stringContaining('is there already') },
+    })
+    const other = join(shop.folder, 'test', 'same.spec.ts')
+    await tallystickHere(...words.with(4, other), '--same-words')
+    expect(await readFile(other, 'utf8')).toContain("(fixture, agents, { definitions: 'recorded' })")
+    const same = join(shop.folder, 'test', 'same.jsonl')
+    const coffee = shopAgent('Buy coffee.')
+    expect(await replayRegression(same, coffee, { definitions: 'recorded' })).toEqual({ runId, events: seq })
+    expect(await replayRegression(same, coffee)).toEqual({
+      ...{ runId, events: 0 },
+      divergence: {
+        ...{ seq: 1, turn: 0, recorded: 'run_started', happened: 'run_started' },
+        differences: [{ path: 'definition.instructions', recorded: 'Buy tea.', happened: 'Buy coffee.' }],
+      },
     })
   })
 

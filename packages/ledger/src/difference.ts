@@ -23,6 +23,37 @@ export function differencesOf(recorded: unknown, happened: unknown, path = ''): 
   )
 }
 
+/**
+ * Differences as people are told of them: without digests where it is said what they are digests of, and of texts of
+ * several lines those only that are not the same at both ends, from the line that the path then names.
+ */
+export function toldDifferences(differences: readonly Difference[]): readonly Difference[] {
+  const told = differences.filter(({ path }) => !/(^|\.)(d|\w+D)igest$/.test(path))
+  return (told.length > 0 ? told : differences).map(withChangedLines)
+}
+
+function withChangedLines(difference: Difference): Difference {
+  const { path, recorded, happened } = difference
+  if (typeof recorded !== 'string' || typeof happened !== 'string') return difference
+  const [before, after] = [recorded.split('\n'), happened.split('\n')]
+  if (before.length === 1 && after.length === 1) return difference
+  const start = sameFromTheFirst(before, after)
+  const rest = Math.min(before.length, after.length) - start
+  const end = Math.min(rest, sameFromTheFirst(before.toReversed(), after.toReversed()))
+  const changed = (lines: readonly string[]): string | undefined => {
+    const own = lines.slice(start, lines.length - end)
+    return own.length === 0 ? undefined : own.join('\n')
+  }
+  return { path: `${path}, from line ${start + 1}`, recorded: changed(before), happened: changed(after) }
+}
+
+/** How many lines two texts begin with alike. */
+function sameFromTheFirst(a: readonly string[], b: readonly string[]): number {
+  let count = 0
+  while (count < a.length && a[count] === b[count]) count++
+  return count
+}
+
 /** Items that have names are compared by them: whatever comes in or goes away moves none of the others. */
 function listDifferences(
   recorded: readonly unknown[],

@@ -35,11 +35,13 @@ export { watchLedger } from './watch-ledger.ts'
 export type { Fault } from './link-check.ts'
 export type { BrokenPlace, RunVerdict, StoreVerdict } from './verdict.ts'
 export { verifyLedger, verifyRun } from './verify.ts'
-export type { Difference } from './difference.ts'
+export { toldDifferences, type Difference } from './difference.ts'
 export { replayRun, type Divergence, type ReplayOptions, type ReplayReport } from './replay.ts'
 export { exportRegression, type Regression, type RegressionOptions } from './regression.ts'
 export {
   replayRegression,
+  type ReplayRegressionOptions,
+  type RegressionReport,
   type RegressionAgents,
   type RegressionContext,
   type RegressionSetup,

@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises'
+import { mkdir, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import {
   ConfigurationError,
@@ -10,6 +10,7 @@ import {
 import { lineOf } from './export-events.ts'
 import { requireContent } from './removal/required-content.ts'
 import { redactedEvents } from './redacted-events.ts'
+import type { ReplayOptions } from './replay.ts'
 import { SecretMask } from './secret-mask.ts'
 
 /** How to write a regression test. */
@@ -20,6 +21,8 @@ export interface RegressionOptions {
   readonly agents: { readonly from: string; readonly name?: string }
   /** What else is a secret, beside what `exportRegression` knows. Of a pattern with a group, what the group matches. */
   readonly secrets?: readonly RegExp[]
+  /** As `replayRun` takes it: with `recorded` the test fails where the code does something else, and not for other words. */
+  readonly definitions?: ReplayOptions['definitions']
 }
 
 /** A regression test that was written. */
@@ -77,18 +80,22 @@ function fixtureName(file: string): string {
   )
 }
 
-/** A test that somebody has changed since is not written over. */
+/** A test that somebody has changed since is not written over. Folders that are not there are made. */
 async function writeNew(file: string, text: string): Promise<void> {
-  try {
-    await writeFile(file, text, { flag: 'wx' })
-  } catch (cause) {
-    const code = (cause as NodeJS.ErrnoException).code
-    const what = code === 'EEXIST' ? 'is there already' : `cannot be written (${code ?? String(cause)})`
+  const refuse = (what: string, cause: unknown): never => {
     throw new ConfigurationError(
       `The regression test was not written: ${file} ${what}. Name another file, or remove that one.`,
       { cause },
     )
   }
+  const codeOf = (cause: unknown): string => (cause as NodeJS.ErrnoException).code ?? String(cause)
+  await mkdir(dirname(file), { recursive: true }).catch((cause: unknown) =>
+    refuse(`cannot be written (${codeOf(cause)})`, cause),
+  )
+  await writeFile(file, text, { flag: 'wx' }).catch((cause: unknown) => {
+    const code = codeOf(cause)
+    return refuse(code === 'EEXIST' ? 'is there already' : `cannot be written (${code})`, cause)
+  })
 }
 
 interface Written {
@@ -100,10 +107,14 @@ interface Written {
 
 function testText(
   { runId, agent, events, name }: Written,
-  { agents: { from, name: exported }, secrets = [] }: RegressionOptions,
+  { agents: { from, name: exported }, secrets = [], definitions = 'today' }: RegressionOptions,
 ): string {
   const imported = exported === undefined || exported === 'agents' ? 'agents' : `${exported} as agents`
-  const more = secrets.length > 0 ? `, { secrets: [${secrets.map(String).join(', ')}] }` : ''
+  const own = [
+    ...(secrets.length > 0 ? [`secrets: [${secrets.map(String).join(', ')}]`] : []),
+    ...(definitions === 'recorded' ? [`definitions: 'recorded'`] : []),
+  ]
+  const more = own.length > 0 ? `, { ${own.join(', ')} }` : ''
   return `// A run of ${oneLine(agent)} that took place, with its secrets masked. It is driven again by today's code of its
 // agents, with the recorded replies and results: no model is called, and no tool runs.
 import { replayRegression } from '@tallystick/ledger'

@@ -4,15 +4,18 @@ import {
   ConfigurationError,
   LedgerDamagedError,
   memoryLedger,
+  present,
   reachableAgents,
   type Agent,
+  type EventType,
   type ModelRef,
   type RunId,
 } from '@tallystick/core'
+import { toldDifferences, type Difference } from './difference.ts'
 import { importEvents } from './import-events.ts'
 import { linesOf } from './lines-of.ts'
 import { redactedAgent } from './redacted-definition.ts'
-import { replayRun, type ReplayReport } from './replay.ts'
+import { replayRun, type ReplayOptions, type ReplayReport } from './replay.ts'
 import { SecretMask } from './secret-mask.ts'
 
 /** What a regression test tells whoever sets its agents up: nothing is driven for real, so nothing real is needed. */
@@ -39,9 +42,32 @@ export type RegressionAgents =
   | RegressionSetup
   | ((context: RegressionContext) => RegressionSetup | Promise<RegressionSetup>)
 
+/** How the run of a fixture is driven again. */
+export interface ReplayRegressionOptions extends Pick<ReplayOptions, 'definitions'> {
+  readonly secrets?: readonly RegExp[]
+}
+
+/** What driving the run of a fixture again found, short enough to be read where a test fails. */
+export interface RegressionReport {
+  readonly runId: RunId
+  /** Events that happened again as they were recorded, from the first on. */
+  readonly events: number
+  /** The first event that came out otherwise. */
+  readonly divergence?: {
+    readonly seq: number
+    readonly turn: number
+    /** Absent where the recording ends, or where nothing happened. */
+    readonly recorded?: EventType
+    readonly happened?: EventType
+    /** As `toldDifferences` gives them. */
+    readonly differences: readonly Difference[]
+  }
+}
+
 /**
  * Drives the run of a fixture again by today's agents, as `replayRun` does, and reports the first event that differs.
- * What the agents say is masked as the fixture is; `secrets` are the patterns that it was written with.
+ * What the agents say is masked as the fixture is; `secrets` are the patterns that it was written with. `definitions` is
+ * what `replayRun` takes.
  *
  * Rejects with `LedgerDamagedError` where the fixture is not what was written, and with `ConfigurationError` where an
  * agent of the run is not among those of today.
@@ -49,8 +75,8 @@ export type RegressionAgents =
 export async function replayRegression(
   fixture: URL | string,
   given: RegressionAgents,
-  { secrets }: { readonly secrets?: readonly RegExp[] } = {},
-): Promise<ReplayReport> {
+  { secrets, definitions = 'today' }: ReplayRegressionOptions = {},
+): Promise<RegressionReport> {
   const path = typeof fixture === 'string' ? fixture : fileURLToPath(fixture)
   const ledger = memoryLedger()
   const { runs, torn } = await importEvents(ledger, linesOf(createReadStream(path)))
@@ -69,10 +95,19 @@ export async function replayRegression(
     const known = new Map(
       agents.flatMap(reachableAgents).map((each) => [each.name, redactedAgent(each, mask)]),
     )
-    return await replayRun(ledger, runId, (name) => known.get(name) ?? unknownAgent(name))
+    const agentNamed = (name: string): Agent<unknown> => known.get(name) ?? unknownAgent(name)
+    return reportOf(await replayRun(ledger, runId, agentNamed, { definitions }))
   } finally {
     await close?.()
   }
+}
+
+function reportOf({ runId, events, divergence }: ReplayReport): RegressionReport {
+  if (divergence === undefined) return { runId, events }
+  const { seq, recorded, happened, differences } = divergence
+  const { turn = 0 } = recorded ?? happened ?? {}
+  const types = present({ recorded: recorded?.type, happened: happened?.type })
+  return { runId, events, divergence: { seq, turn, ...types, differences: toldDifferences(differences) } }
 }
 
 async function firstOf<T>(items: AsyncIterable<T>): Promise<T | undefined> {

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { isDeepStrictEqual } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { differencesOf } from '../src/difference.ts'
+import { differencesOf, toldDifferences } from '../src/difference.ts'
 
 describe('differencesOf', () => {
   it('names every place in which two values differ, with what each has there', () => {
@@ -44,5 +44,29 @@ describe('differencesOf', () => {
         }),
       )
     }
+  })
+})
+
+describe('toldDifferences', () => {
+  it('leaves out digests beside what they are digests of, and lines that are the same', () => {
+    const text = (...lines: string[]): string => ['Buy.', ...lines, 'Say so.'].join('\n')
+    const told = toldDifferences([
+      { path: 'definition.digest', recorded: 'a', happened: 'b' },
+      { path: 'requestDigest', recorded: 'a', happened: 'b' },
+      {
+        path: 'definition.instructions',
+        recorded: text('Pay.', 'Pay.'),
+        happened: text('Pay.', 'Sit.', 'Pay.'),
+      },
+      { path: 'text', recorded: 'one', happened: 'one\ntwo' },
+      { path: 'digestible', recorded: 1, happened: 2 },
+    ])
+    expect(told).toEqual([
+      { path: 'definition.instructions, from line 3', recorded: undefined, happened: 'Sit.' },
+      { path: 'text, from line 2', recorded: undefined, happened: 'two' },
+      { path: 'digestible', recorded: 1, happened: 2 },
+    ])
+    const digest = { path: 'requestDigest', recorded: 'a', happened: 'b' }
+    expect(toldDifferences([digest])).toEqual([digest])
   })
 })

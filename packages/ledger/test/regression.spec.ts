@@ -22,7 +22,7 @@ import {
   importEvents,
   linesOf,
   replayRegression,
-  type ReplayReport,
+  type RegressionReport,
 } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import * as fc from 'fast-check'
@@ -179,7 +179,7 @@ describe('a regression test of a run', () => {
       recorded.flatMap((event) => (event.type === 'assistant_text_delta' ? [event.text] : [])).join('')
         .length,
     )
-    const happy: ReplayReport = { runId, events: events.length }
+    const happy: RegressionReport = { runId, events: events.length }
     expect(await replayRegression(fixture, agent)).toEqual(happy)
     expect(await replayRegression(pathToFileURL(fixture), [agent])).toEqual(happy)
     let closed = 0
@@ -203,8 +203,9 @@ describe('a regression test of a run', () => {
       exportRegression(ledger, id, { file: join(folder, file), agents })
     await expect(write('x.spec.ts', sampleRunId(9))).rejects.toThrow(RunNotFoundError)
     await expect(write('x.txt')).rejects.toThrow('Name a file such as refund.spec.ts')
-    await expect(write('absent/x.spec.ts')).rejects.toThrow('cannot be written (ENOENT)')
+    await write('absent/deep/x.spec.ts')
     await write('x.spec.ts')
+    await expect(write('x.jsonl/y.spec.ts')).rejects.toThrow(/y\.jsonl cannot be written \(E[A-Z]+\)/)
     await expect(write('x.spec.ts')).rejects.toThrow('is there already')
     const fixture = join(folder, 'x.jsonl')
     const other = { ...agent, name: 'other' }

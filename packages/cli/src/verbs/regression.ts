@@ -15,6 +15,8 @@ export interface RegressionVerbOptions {
   /** The test file to write. */
   readonly out: string
   readonly config?: string
+  /** Takes what the agents tell their models from the record. */
+  readonly sameWords?: boolean
   /** Patterns of what else is a secret. */
   readonly redact?: readonly string[]
 }
@@ -22,14 +24,15 @@ export interface RegressionVerbOptions {
 /** `regression`: writes a run as a test that vitest runs offline against today's agents, with its secrets masked. */
 export function regression(context: CommandContext, options: RegressionVerbOptions): Promise<ExitCode> {
   const { json, print, programName, say, workingDirectory } = context
-  const { ledger: ledgerPath, run, out, config, redact = [] } = options
+  const { ledger: ledgerPath, run, out, config, sameWords, redact = [] } = options
   const secrets = redact.map(patternOf)
   return withLedger(ledgerPath, 'read', async (ledger) => {
     const runId = await findRun(ledger, run, { programName, ledgerPath })
     const source = configPath({ workingDirectory, ...(config !== undefined && { file: config }) })
     const file = resolve(workingDirectory, out)
     const from = importFrom(file, source)
-    const written = await exportRegression(ledger, runId, { file, agents: { from }, secrets })
+    const definitions = sameWords === true ? 'recorded' : 'today'
+    const written = await exportRegression(ledger, runId, { file, agents: { from }, secrets, definitions })
     if (json) await print(`${JSON.stringify(written)}\n`)
     else {
       const { test, fixture, events, redacted } = written

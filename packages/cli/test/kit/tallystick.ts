@@ -110,10 +110,13 @@ async function runHere(
   typing.write(stdin.replaceAll('\u0004', ''))
   if (terminals.length === 0 || stdin.endsWith('\u0004')) typing.end()
   const host = { env: {}, cwd: () => tmpdir(), stdin: on(typing, 'stdin'), stdout, stderr }
+  // Read while it is written: a command waits for a reader that is behind.
+  const said = Promise.all([text(stdout), text(stderr)])
   const code = await runCommandLine(words, { ...host, ...own })
   stdout.end()
   stderr.end()
-  return { code, stdout: await text(stdout), stderr: await text(stderr) }
+  const [out, errors] = await said
+  return { code, stdout: out, stderr: errors }
 }
 
 /** What the command printed as JSON. */
