@@ -4,7 +4,7 @@ export function showProgress(what: string, done: number, of: number): void {
 }
 
 /** Takes the line of progress away. */
-export function clearProgress(): void {
+function clearProgress(): void {
   if (process.stderr.isTTY) process.stderr.write('\r\u001B[K')
 }
 
