@@ -1,21 +1,21 @@
-import type { Command } from 'commander'
+import { Option, type Command } from 'commander'
 import { addVerb, type Done } from './add-verb.ts'
 import type { CommandContext } from './command-context.ts'
 import type { RegressionVerbOptions } from './verbs/regression.ts'
 import type { ReplayVerbOptions } from './verbs/replay.ts'
+import type { VerifyOptions } from './verbs/verify.ts'
 
 /** Adds what finds out whether a ledger is what was written, and whether today's agents still do what is in it. */
 export function addCheckingVerbs(program: Command, context: CommandContext, done: Done): void {
   addVerb(program, 'verify', 'check the chain and the laws of every run')
+    .addOption(new Option('--run <run>', 'this run only').conflicts('checkpoints'))
     .option('--checkpoints <file>', 'compare it with these signed checkpoints too')
     .option('--public-key <file>', 'key of whoever signed them: PEM, or the one-line form of signed notes')
     .option('--origin <name>', 'whose checkpoints they have to be')
-    .action(
-      async (ledger: string, options: { checkpoints?: string; publicKey?: string; origin?: string }) => {
-        const { verify } = await import('./verbs/verify.ts')
-        done(await verify(context, { ledger, ...options }))
-      },
-    )
+    .action(async (ledger: string, options: Omit<VerifyOptions, 'ledger'>) => {
+      const { verify } = await import('./verbs/verify.ts')
+      done(await verify(context, { ledger, ...options }))
+    })
   addVerb(
     program,
     'replay',

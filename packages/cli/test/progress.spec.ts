@@ -1,3 +1,5 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { openShop } from './kit/shop.ts'
 import { tallystickHere, tallystickOnTerminal } from './kit/tallystick.ts'
@@ -14,6 +16,17 @@ describe('long work', () => {
       expect(stderr).toContain(`\r\u001B[K${all} of ${all} events`)
       expect(stderr.endsWith('\r\u001B[K')).toBe(true)
     }
+  })
+
+  it('says how much of a file was read into a ledger', async () => {
+    await using shop = await openShop()
+    await shop.start()
+    const { stdout } = await tallystickHere('export', shop.ledgerPath)
+    const file = join(shop.folder, 'runs.jsonl')
+    await writeFile(file, stdout)
+    const size = (Buffer.byteLength(stdout) / 1_000_000).toFixed(1)
+    const copied = await tallystickOnTerminal('import', join(shop.folder, 'copy.db'), file)
+    expect(copied).toMatchObject({ code: 0, stderr: `\r\u001B[K${size} of ${size} MB\r\u001B[K` })
   })
 
   it('says nothing of it elsewhere, nor to programs', async () => {

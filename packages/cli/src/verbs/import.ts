@@ -1,9 +1,10 @@
 import { createReadStream, statSync } from 'node:fs'
-import { importEvents, linesOf, type ImportReport } from '@tallystick/ledger'
+import { importEvents, linesOf, type ImportedRun, type ImportReport } from '@tallystick/ledger'
 import type { CommandContext } from '../command-context.ts'
 import type { ExitCode } from '../exit-code.ts'
 import { CommandError, exitCodes } from '../exit-code.ts'
 import { withLedger } from '../open-ledger.ts'
+import { bytesText, withProgress } from '../view/progress.ts'
 import { counted } from '../view/run-ending.ts'
 
 /** What `import` was given. */
@@ -19,7 +20,6 @@ export function importLedger(
   context: CommandContext,
   { ledger: ledgerPath, file }: ImportOptions,
 ): Promise<ExitCode> {
-  const { json, print, say, stdin } = context
   if (file !== '-' && statSync(file, { throwIfNoEntry: false })?.isDirectory() !== false) {
     throw new CommandError(
       'not_found',
@@ -27,25 +27,38 @@ export function importLedger(
     )
   }
   return withLedger(ledgerPath, 'make', async (ledger) => {
-    const chunks = bytesOf(file === '-' ? stdin : createReadStream(file))
-    const report = await importEvents(ledger, linesOf(chunks), {
-      async onRun(run) {
-        const { runId, events, present } = run
-        const line = json
-          ? JSON.stringify(run)
-          : `${runId}  ${counted(events, 'event')}${presentText(present)}`
-        await print(`${line}\n`)
-      },
-    })
+    const chunks = file === '-' ? context.stdin : createReadStream(file)
+    const countAll = async (): Promise<number | undefined> => (file === '-' ? undefined : statSync(file).size)
+    const report = await withProgress(
+      context,
+      countAll,
+      ({ context: aside, add }) =>
+        importEvents(ledger, linesOf(bytesOf(chunks, add)), { onRun: (run) => printRun(aside, run) }),
+      bytesText,
+    )
+    const { json, print, say } = context
     if (report.torn) say(tornText(report.torn))
     await print(json ? `${JSON.stringify(report)}\n` : summaryText(report))
     return exitCodes.ok
   })
 }
 
-/** A stream that somebody has set an encoding of gives texts. */
-async function* bytesOf(chunks: AsyncIterable<string | Uint8Array>): AsyncGenerator<Uint8Array> {
-  for await (const chunk of chunks) yield typeof chunk === 'string' ? Buffer.from(chunk) : chunk
+async function printRun({ json, print }: CommandContext, run: ImportedRun): Promise<void> {
+  const { runId, events, present } = run
+  const line = json ? JSON.stringify(run) : `${runId}  ${counted(events, 'event')}${presentText(present)}`
+  await print(`${line}\n`)
+}
+
+/** The bytes of a stream, counted. One that somebody has set an encoding of gives texts. */
+async function* bytesOf(
+  chunks: AsyncIterable<string | Uint8Array>,
+  count: (bytes: number) => void,
+): AsyncGenerator<Uint8Array> {
+  for await (const chunk of chunks) {
+    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
+    yield bytes
+    count(bytes.length)
+  }
 }
 
 function presentText(present: number): string {

@@ -1,17 +1,19 @@
-import type { Ledger } from '@tallystick/core'
+import { present } from '@tallystick/core'
 import type {
+  BrokenPlace,
   CheckpointFault,
   CheckpointsVerdict,
   RunVerdict,
   StoreVerdict,
   VerifyCheckpointsOptions,
 } from '@tallystick/ledger'
-import { verifyCheckpoints, verifyLedger } from '@tallystick/ledger'
+import { verifyCheckpoints, verifyLedger, verifyRun } from '@tallystick/ledger'
 import type { CommandContext } from '../command-context.ts'
 import { commandLine } from '../command-context.ts'
 import { countEvents } from '../count-events.ts'
 import type { ExitCode } from '../exit-code.ts'
 import { CommandError, exitCodes } from '../exit-code.ts'
+import { findRun } from '../find-run.ts'
 import { withLedger } from '../open-ledger.ts'
 import { readGiven } from '../read-given.ts'
 import type { Paint } from '../view/paint.ts'
@@ -21,6 +23,8 @@ import { counted } from '../view/run-ending.ts'
 /** What `verify` was given. */
 export interface VerifyOptions {
   readonly ledger: string
+  /** The one run to verify; without, every run and the store around them. */
+  readonly run?: string
   /** File of signed checkpoints. */
   readonly checkpoints?: string
   /** File of the key that verifies them. */
@@ -28,46 +32,85 @@ export interface VerifyOptions {
   readonly origin?: string
 }
 
+type Verdicts = AsyncIterable<RunVerdict | StoreVerdict>
+
 /**
  * `verify`: a line a run, one for the whole ledger, and one for the checkpoints where there are some. Exit code 4 where
  * anything is not what was written, or not what was signed.
  */
 export function verify(context: CommandContext, options: VerifyOptions): Promise<ExitCode> {
-  const { json, paint, print, programName, say } = context
-  const { ledger: ledgerPath } = options
+  const { json, paint, print, programName } = context
+  const { ledger: ledgerPath, run } = options
   const signed = checkpointsOf(options)
   return withLedger(ledgerPath, 'read', async (ledger) => {
-    let sound = await withProgress(
-      context,
-      () => countEvents(ledger),
-      (progress) => verifyRuns(progress, ledger),
-    )
-    if (signed) {
-      const verdict = await verifyCheckpoints(ledger, signed)
-      sound &&= verdict.ok
-      await print(`${json ? JSON.stringify(verdict) : checkpointsText(verdict, paint)}\n`)
-    }
-    if (sound) return exitCodes.ok
-    if (!json) {
-      const look = commandLine(programName, 'export', ledgerPath)
-      say(
-        `This ledger is not what was written. Keep the file as it is, go on with a copy from before, and see what can still be read: ${look}`,
-      )
-    }
-    return exitCodes.damaged
+    const one = run === undefined ? undefined : await findRun(ledger, run, { programName, ledgerPath })
+    const countAll = async (): Promise<number> =>
+      one === undefined ? await countEvents(ledger) : ((await ledger.head(one))?.seq ?? 0)
+    const verdicts: Verdicts = one === undefined ? verifyLedger(ledger) : only(verifyRun(ledger, one))
+    const found = await withProgress(context, countAll, (progress) => printVerdicts(progress, verdicts))
+    const verdict = signed && (await verifyCheckpoints(ledger, signed))
+    if (verdict) await print(`${json ? JSON.stringify(verdict) : checkpointsText(verdict, paint)}\n`)
+    const sound = found.sound && verdict?.ok !== false
+    if (!json) sayWhatNext(context, { ...found, sound, ledgerPath })
+    return sound ? exitCodes.ok : exitCodes.damaged
   })
 }
 
-/** Prints a verdict of each run and one of the whole; answers whether all is as it was written. */
-async function verifyRuns({ context, add }: Progress, ledger: Ledger): Promise<boolean> {
+async function* only<T>(item: Promise<T>): AsyncGenerator<T> {
+  yield await item
+}
+
+/** What the verdicts come to. */
+interface Found {
+  readonly sound: boolean
+  /** The first run that is damaged. */
+  readonly broken?: BrokenPlace
+  /** Whether what was derived from events is not what they say. */
+  readonly differs: boolean
+}
+
+/** Prints a verdict a line. */
+async function printVerdicts({ context, add }: Progress, verdicts: Verdicts): Promise<Found> {
   const { json, paint, print } = context
-  let sound = true
-  for await (const verdict of verifyLedger(ledger)) {
+  let [sound, differs] = [true, false]
+  let broken: BrokenPlace | undefined
+  for await (const verdict of verdicts) {
     sound &&= verdict.ok
+    differs ||= verdict.differs !== undefined
     await print(`${json ? JSON.stringify(verdict) : verdictText(verdict, paint)}\n`)
-    if (verdict.scope === 'run') add(verdict.events)
+    if (verdict.scope !== 'run') continue
+    broken ??= verdict.broken
+    add(verdict.events)
   }
-  return sound
+  return { sound, differs, ...present({ broken }) }
+}
+
+/** What to do about a ledger that is not what was written, or about what was derived from it. */
+function sayWhatNext(
+  { programName, say }: CommandContext,
+  { sound, broken, differs, ledgerPath }: Found & { readonly ledgerPath: string },
+): void {
+  const command = (...words: readonly string[]): string => `  ${commandLine(programName, ...words)}\n`
+  if (sound && differs) {
+    const rebuild = command('rebuild', ledgerPath)
+    say(
+      `Every event is what was written; what was derived from some is not. This derives it anew:\n${rebuild.trimEnd()}`,
+    )
+  }
+  if (sound) return
+  const seq = (broken?.seq ?? 1) - 1
+  const before =
+    broken === undefined || seq < 1 ? [] : [command('show', ledgerPath, broken.runId, '--at', `${seq}`)]
+  const file = 'sound.jsonl'
+  say(
+    'This ledger is not what was written. Keep it as it is, so that it can be looked into, and go on with a copy from before.\n' +
+      (before.length > 0
+        ? `The damaged run as it was behind its last sound event:\n${before.join('')}`
+        : '') +
+      'What can still be read, into a ledger of its own:\n' +
+      `  ${commandLine(programName, 'export', ledgerPath)} > ${file}\n` +
+      command('import', 'sound.db', file).trimEnd(),
+  )
 }
 
 function checkpointsOf({
@@ -111,7 +154,12 @@ function verdictText(verdict: RunVerdict | StoreVerdict, paint: Paint): string {
   const name = verdict.scope === 'run' ? verdict.runId : 'ledger'
   const counts = verdict.scope === 'run' ? [] : [counted(verdict.runs, 'run')]
   const found = [...counts, counted(verdict.events, 'event')].join(', ')
-  if (verdict.ok) return `${name}  ${paint('green', 'ok')}  ${found}${missingText(verdict)}`
+  const { differs } = verdict
+  const derived =
+    differs === undefined
+      ? ''
+      : `; ${paint('yellow', 'derived otherwise')}: ${differs.what} should be ${differs.expected}, is ${differs.found}`
+  if (verdict.ok) return `${name}  ${paint('green', 'ok')}  ${found}${missingText(verdict)}${derived}`
   return `${name}  ${paint('red', 'DAMAGED')}  ${damageText(verdict)}, ${found} sound`
 }
 

@@ -9,6 +9,20 @@ export interface Progress {
   readonly context: CommandContext
 }
 
+/** How far it is, in words: what is done, and the whole where somebody knows it. */
+type ProgressText = (done: number, all: number | undefined) => string
+
+const eventsText: ProgressText = (done, all) =>
+  `${done}${all === undefined ? ' events' : ` of ${counted(all, 'event')}`}`
+
+/** Bytes in megabytes. */
+export const bytesText: ProgressText = (done, all) =>
+  all === undefined ? `${megabytes(done)} MB` : `${megabytes(done)} of ${megabytes(all)} MB`
+
+function megabytes(bytes: number): string {
+  return (bytes / 1_000_000).toFixed(1)
+}
+
 /** The line is written anew at most so often, in milliseconds. */
 const pauseMs = 100
 
@@ -18,14 +32,14 @@ const pauseMs = 100
  */
 export async function withProgress<Result>(
   context: CommandContext,
-  countAll: () => Promise<number>,
+  countAll: () => Promise<number | undefined>,
   work: (progress: Progress) => Promise<Result>,
+  told: ProgressText = eventsText,
 ): Promise<Result> {
   const { progress: write, now, print, say } = context
   if (write === undefined) return await work({ add: () => {}, context })
   // Of a ledger that is damaged, the work says so.
   const all = await countAll().catch(() => undefined)
-  const of = all === undefined ? ' events' : ` of ${counted(all, 'event')}`
   let done = 0
   let shownAt = -Infinity
   let shown = false
@@ -38,7 +52,7 @@ export async function withProgress<Result>(
     if (now() - shownAt < pauseMs) return
     shownAt = now()
     shown = true
-    write(`\r\u001B[K${done}${of}`)
+    write(`\r\u001B[K${told(done, all)}`)
   }
   const aside: CommandContext = {
     ...context,
