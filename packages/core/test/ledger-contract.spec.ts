@@ -217,6 +217,16 @@ const faults: Readonly<Record<string, Fault>> = {
     }
   },
   'hints at nothing': () => ({ changes: () => EMPTY }),
+  'is closed to a run that has rested': (sound) => {
+    const rested = new Set<string>()
+    return {
+      rest: (runId) => void rested.add(runId),
+      async append(runId, ...given) {
+        if (rested.has(runId)) throw new LedgerConflictError('epoch', 'it rests')
+        return sound.append(runId, ...given)
+      },
+    }
+  },
   'stays open after closing': () => ({ close: async () => undefined }),
 }
 

@@ -41,7 +41,7 @@ export class ImportWriter {
     this.#lazyCharacters = isLazy ? lazyCharacters : 0
   }
 
-  /** Appends what was added, and makes all of it durable. */
+  /** Appends what was added, makes all of it durable, and lets go of the last run. */
   async finish(): Promise<void> {
     if (this.#group.length > 0) await this.#append('barrier')
     else if (this.#lazyEvents > 0 && this.#written) {
@@ -51,6 +51,7 @@ export class ImportWriter {
       })
     }
     this.#lazyEvents = 0
+    if (this.#written) await this.#ledger.rest?.(this.#written.runId)
   }
 
   async #append(durability: 'lazy' | 'barrier'): Promise<void> {
@@ -61,6 +62,7 @@ export class ImportWriter {
     this.#group = []
     this.#groupCharacters = 0
     const { runId, seq, epoch } = first
+    if (this.#written && this.#written.runId !== runId) await this.#ledger.rest?.(this.#written.runId)
     const head = await this.#ledger.append(runId, { expectedSeq: seq - 1, epoch }, events, { durability })
     this.#written = { runId, head }
   }

@@ -7,7 +7,7 @@ import type { Readable, Writable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { createRuntime, type Ledger, type LedgerConflictError, type RunId } from '@tallystick/core'
 import { verifyLedger } from '@tallystick/ledger'
-import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { sqliteLedger, type SqliteLedgerOptions } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
 import { payingAgent } from './support/paying-agent.ts'
 import { temporaryFolder } from './support/temporary-folder.ts'
@@ -38,6 +38,7 @@ async function onRecord(ledger: Ledger, runIds: readonly RunId[]): Promise<reado
 async function resumer(
   path: string,
   world: string,
+  options: SqliteLedgerOptions,
 ): Promise<{
   resume: (runId: RunId) => Promise<unknown>
   end: () => Promise<void>
@@ -45,7 +46,7 @@ async function resumer(
   const script = fileURLToPath(new URL('./support/approval-child.ts', import.meta.url))
   const child: ChildProcessByStdio<Writable, Readable, null> = spawn(
     process.execPath,
-    [script, path, world],
+    [script, path, world, JSON.stringify(options)],
     {
       stdio: ['pipe', 'pipe', 'inherit'],
     },
@@ -96,24 +97,31 @@ describe('one approval in a file', () => {
     await Promise.all([one.close(), two.close()])
   })
 
-  it('that two processes resume at once runs the tool once, and the books balance', async () => {
-    const folder = temporaryFolder()
-    const [path, world] = [join(folder, 'runs.db'), join(folder, 'world')]
-    writeFileSync(world, '')
-    const ledger = sqliteLedger(path)
-    const processes = await Promise.all([resumer(path, world), resumer(path, world)])
-    const runIds: RunId[] = []
-    for (let round = 0; round < 20; round++) {
-      const runId = await approvedRun(ledger)
-      runIds.push(runId)
-      const told = await Promise.all(processes.map(({ resume }) => resume(runId)))
-      expect(told).toContain('answered')
-      expect(new Set([...told, 'answered', 'conflict'])).toEqual(new Set(['answered', 'conflict']))
-    }
-    await Promise.all(processes.map(({ end }) => end()))
-    expect(readFileSync(world, 'utf8').trimEnd().split('\n')).toEqual(runIds)
-    expect(await onRecord(ledger, runIds)).toEqual(runIds.map(() => '1 1 1 run_finished'))
-    expect((await Array.fromAsync(verifyLedger(ledger))).at(-1)).toMatchObject({ ok: true, runs: 20 })
-    await ledger.close()
-  }, 60_000)
+  it.each([
+    ['one at a time writes', {}, ['answered', 'conflict', 'busy']],
+    ['both may write', { oneWriter: false }, ['answered', 'conflict']],
+  ])(
+    'that two processes resume at once, of which %s, runs the tool once, and the books balance',
+    async (_who, options, endings) => {
+      const folder = temporaryFolder()
+      const [path, world] = [join(folder, 'runs.db'), join(folder, 'world')]
+      writeFileSync(world, '')
+      const ledger = sqliteLedger(path, options)
+      const processes = await Promise.all([1, 2].map(() => resumer(path, world, options)))
+      const runIds: RunId[] = []
+      for (let round = 0; round < 20; round++) {
+        const runId = await approvedRun(ledger)
+        runIds.push(runId)
+        const told = await Promise.all(processes.map(({ resume }) => resume(runId)))
+        expect(told).toContain('answered')
+        expect(new Set([...told, ...endings])).toEqual(new Set(endings))
+      }
+      await Promise.all(processes.map(({ end }) => end()))
+      expect(readFileSync(world, 'utf8').trimEnd().split('\n')).toEqual(runIds)
+      expect(await onRecord(ledger, runIds)).toEqual(runIds.map(() => '1 1 1 run_finished'))
+      expect((await Array.fromAsync(verifyLedger(ledger))).at(-1)).toMatchObject({ ok: true, runs: 20 })
+      await ledger.close()
+    },
+    60_000,
+  )
 })

@@ -4,20 +4,21 @@ import { dirname } from 'node:path'
 import { LedgerConflictError, type Head, type Ledger } from '@tallystick/core'
 import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
 import { verifyLedger } from '@tallystick/ledger'
-import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { sqliteLedger, type SqliteLedgerOptions } from '@tallystick/ledger/sqlite'
 import { firstValueFrom } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { auditSourceOf } from '../src/audit-source.ts'
 import { genesis, linkFault, type Link } from '../src/link-check.ts'
 import { ledgerChild } from './support/child-process.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
+import { writerProcess } from './support/writer-process.ts'
 
 const run = sampleRunId(1)
 const facts = everyFact(run)
 const start = stamped(run, [facts.run_started])
 
-async function startedLedger(path: string): Promise<Ledger> {
-  const ledger = sqliteLedger(path, { pollIntervalMs: 5 })
+async function startedLedger(path: string, options: SqliteLedgerOptions = {}): Promise<Ledger> {
+  const ledger = sqliteLedger(path, { pollIntervalMs: 5, ...options })
   await ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'barrier' })
   return ledger
 }
@@ -132,10 +133,11 @@ describe('several processes', () => {
     await ledger.close()
   }, 60_000)
 
-  it('shut each other out: a writer whose run another process took over can append nothing', async () => {
+  it('shut each other out where they may all write: whose run was taken over can append nothing', async () => {
     const path = temporaryFile()
-    const ledger = await startedLedger(path)
-    expect(await ledgerChild(['acquire', path]).ended()).toEqual([{ seq: 1, epoch: 2 }])
+    const ledger = await startedLedger(path, { oneWriter: false })
+    const other = await writerProcess(path, { oneWriter: false })
+    expect(await other.ask('acquire', run)).toEqual({ seq: 1, epoch: 2 })
     const late = stamped(run, [facts.tool_started], { afterSeq: 1 })
     const append = ledger.append(run, { expectedSeq: 1, epoch: 1 }, late, { durability: 'barrier' })
     await expect(append).rejects.toThrow(LedgerConflictError)

@@ -38,6 +38,12 @@ export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
     requireAlive()
     return await call()
   }
+  async function* aliveFor<T>(items: AsyncIterable<T>): AsyncGenerator<T> {
+    for await (const item of items) {
+      requireAlive()
+      yield item
+    }
+  }
   const append = async (
     runId: RunId,
     expected: ExpectedHead,
@@ -67,28 +73,10 @@ export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
     put: (runId, entry) => alive(() => ledger.put(runId, entry)),
     inbox: (runId) => alive(() => ledger.inbox(runId)),
     changes: (runId) => ledger.changes(runId),
-    async *read(runId, range) {
-      for await (const event of ledger.read(runId, range)) {
-        requireAlive()
-        yield event
-      }
-    },
-    async *find(query) {
-      for await (const event of ledger.find(query)) {
-        requireAlive()
-        yield event
-      }
-    },
-    async *runs(filter) {
-      requireAlive()
-      yield* ledger.runs(filter)
-    },
-    async *tail(after) {
-      for await (const tailed of ledger.tail(after)) {
-        requireAlive()
-        yield tailed
-      }
-    },
+    read: (runId, range) => aliveFor(ledger.read(runId, range)),
+    find: (query) => aliveFor(ledger.find(query)),
+    runs: (filter) => aliveFor(ledger.runs(filter)),
+    tail: (after) => aliveFor(ledger.tail(after)),
     ...(ledger.rest && { rest: (runId: RunId) => ledger.rest?.(runId) }),
     close: () => Promise.resolve(),
     get dead() {

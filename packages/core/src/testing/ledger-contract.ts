@@ -10,6 +10,7 @@ import { lostAcknowledgementCases } from './ledger-contract/lost-acknowledgement
 import { malformedCases } from './ledger-contract/malformed-cases.ts'
 import { onceCases } from './ledger-contract/once-cases.ts'
 import { readCases } from './ledger-contract/read-cases.ts'
+import { restCases } from './ledger-contract/rest-cases.ts'
 import { searchCases } from './ledger-contract/search-cases.ts'
 import { sessionCases } from './ledger-contract/session-cases.ts'
 import { sharedCases } from './ledger-contract/shared-cases.ts'
@@ -45,6 +46,7 @@ export const ledgerContract: readonly LedgerContractCase[] = [
   ...contentCases,
   ...inboxCases,
   ...changeCases,
+  ...restCases,
   ...closeCases,
   ...sharedCases,
 ]

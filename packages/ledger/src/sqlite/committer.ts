@@ -1,6 +1,7 @@
 import type { Database, Statement } from 'better-sqlite3'
 import type { AppendOptions } from '@tallystick/core'
 
+/** How a commit is to be kept. */
 export type Durability = AppendOptions['durability']
 
 /** What one of several works in a transaction came to. */

@@ -9,7 +9,17 @@ export interface SqliteLedgerOptions {
    * that are sealed are read as far as that goes without a key, and cannot go on.
    */
   readonly keys?: Keyring
-  /** How long to wait for another process that writes, in milliseconds. 5000 unless given. */
+  /**
+   * Whether one process at a time drives the runs of the file: true unless given. A second one that appends, or takes a
+   * run over, is refused with a `LedgerUnavailableError` that names the first, until the runs of that one rest or end.
+   * Reading, and commands that go through the inbox, stay free to all. With false several may write: each run is still
+   * one's at a time, by its epoch, but processes wait for each other's commits, and nobody is told of a second one.
+   */
+  readonly oneWriter?: boolean
+  /**
+   * How long to wait for another process that writes, in milliseconds. Unless given, 5000 for a commit of it, and 1000
+   * for its runs to rest.
+   */
   readonly busyTimeoutMs?: number
   /** How often `changes` looks for what other processes wrote, in milliseconds. 250 unless given. */
   readonly pollIntervalMs?: number

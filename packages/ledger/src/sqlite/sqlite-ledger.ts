@@ -15,6 +15,7 @@ import { sqliteAudit } from './sqlite-audit.ts'
 import type { SqliteLedgerOptions } from './sqlite-ledger-options.ts'
 import { StoreAccess } from './store-access.ts'
 import { sqliteTail } from './tail.ts'
+import { WriterClaims } from './writer-role.ts'
 
 interface SqliteLedger extends AuditedLedger {
   readonly [removableStore]: RemovableStore
@@ -22,7 +23,7 @@ interface SqliteLedger extends AuditedLedger {
 }
 
 /**
- * A ledger in one SQLite file, made where there is none. One process should drive the runs of a file; any number may
+ * A ledger in one SQLite file, made where there is none. One process at a time drives the runs of a file; any number may
  * read it and put commands into its inboxes.
  *
  * Throws `LedgerUnavailableError` where the file can be no ledger, before anything is written: a folder, a folder that
@@ -32,6 +33,8 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
   const opened = openDatabase(path, options)
   const feed = new ChangeFeed(opened.database, options.pollIntervalMs ?? 250)
   const access = new StoreAccess(opened, options)
+  const { readOnly = false, oneWriter = true, busyTimeoutMs } = options
+  const writer = readOnly || !oneWriter ? undefined : new WriterClaims(opened.path, busyTimeoutMs)
   const keys = new RunKeys(options.keys, (runId) => access.read((store) => store.firstRow(runId)))
   const searched: SearchedStore = {
     runs: (asked) => access.read(({ search }) => search.runs(asked)),
@@ -45,14 +48,19 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
   let closing: Promise<void> | undefined
   const ledger: SqliteLedger = {
     async append(runId, expected, events, appendOptions) {
+      access.requireOpen()
+      await writer?.take(runId)
       const sealer = keys.isPlain(runId) ? undefined : await keys.sealerFor(runId, events)
       const head = await access.write((store) =>
         store.append(runId, expected, events, { ...appendOptions, sealer }),
       )
+      if (events.at(-1)?.type === 'run_finished') writer?.rest(runId)
       feed.notify(runId)
       return head
     },
     async acquire(runId) {
+      access.requireOpen()
+      await writer?.take(runId)
       const head = await access.write((store) => store.acquire(runId))
       feed.notify(runId)
       return head
@@ -69,9 +77,10 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
     inbox: (runId) => access.read((store) => store.inbox(runId)),
     tail: (after) => tailEvents(tailed, after),
     changes: (runId) => feed.of(runId),
+    rest: (runId) => writer?.rest(runId),
     close() {
       feed.close()
-      closing ??= access.close()
+      closing ??= access.close().finally(() => writer?.leave())
       return closing
     },
     [auditSource]: sqliteAudit(access),

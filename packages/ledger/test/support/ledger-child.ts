@@ -50,7 +50,8 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
     }
   },
   async make() {
-    const ledger = sqliteLedger(path)
+    // They write one after the other, however busy the machine is.
+    const ledger = sqliteLedger(path, { busyTimeoutMs: 60_000 })
     const own = sampleRunId(Number(argument))
     say(
       await ledger.append(own, { expectedSeq: 0, epoch: 1 }, stamped(own, [everyFact(own).run_started]), {
@@ -63,11 +64,6 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
     const ledger = sqliteLedger(path)
     const command = { type: 'steer', message: sampleMessage(argument), receipt: argument } as const
     say(await ledger.put(run, { key: argument, command, at: 1_760_000_000_000 }))
-    await ledger.close()
-  },
-  async acquire() {
-    const ledger = sqliteLedger(path)
-    say(await ledger.acquire(run))
     await ledger.close()
   },
   async read() {

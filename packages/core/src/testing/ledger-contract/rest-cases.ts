@@ -1,0 +1,28 @@
+import { everyFact } from '../sample-facts.ts'
+import { stamped } from '../sample-ids.ts'
+import type { LedgerContractCase } from './contract-case.ts'
+import { requireEqual } from './requirement.ts'
+import { appendAt, otherRun, requireRecord, run, saying, startRun, steering } from './scenario.ts'
+
+const facts = everyFact(run)
+
+/** Letting go of a run changes nothing, and refuses nobody. */
+export const restCases: readonly LedgerContractCase[] = [
+  {
+    promise: 'a run that rests is as it was: its writer goes on, and others may take it over',
+    async run(open) {
+      const ledger = await open()
+      const head = await startRun(ledger)
+      await ledger.put(run, steering('k1'))
+      await ledger.rest?.(run)
+      requireEqual(await ledger.inbox(run), [steering('k1')], 'the inbox of a run that rests')
+      const next = await appendAt(ledger, head, [saying('a')], { takes: ['k1'] })
+      await ledger.rest?.(run)
+      await ledger.rest?.(run)
+      requireEqual(await ledger.acquire(run), { seq: 2, epoch: 2 }, 'the head after a take-over')
+      await ledger.rest?.(otherRun)
+      requireEqual(next, { seq: 2, epoch: 1 }, 'the head after the append')
+      await requireRecord(ledger, stamped(run, [facts.run_started, saying('a')]), { epoch: 2 })
+    },
+  },
+]

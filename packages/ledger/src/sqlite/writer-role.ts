@@ -1,0 +1,150 @@
+import { realpathSync } from 'node:fs'
+import { setTimeout as wait } from 'node:timers/promises'
+import { LedgerUnavailableError } from '@tallystick/core'
+import { WriterFile, type Writer } from './writer-file.ts'
+
+/** Unless another time is given, processes that write for a moment follow each other within this one. */
+const patienceMs = 1_000
+const lookAgainMs = 20
+
+/**
+ * What a ledger has of the role of the one process that writes its file: that appends to runs, and takes them over. A
+ * process has the role as long as a run of it is under way, in whatever ledger that has the file open there.
+ */
+export class WriterClaims {
+  readonly #role: SharedRole
+  readonly #patienceMs: number
+  readonly #runs = new Set<string>()
+  #hasLeft = false
+
+  /** Throws what the file system throws where the ledger's file is not there. */
+  constructor(path: string, busyTimeoutMs: number = patienceMs) {
+    this.#role = sharedRole(realpathSync(path))
+    this.#patienceMs = busyTimeoutMs
+    this.#role.ledgers.add(this)
+  }
+
+  get isEmpty(): boolean {
+    return this.#runs.size === 0
+  }
+
+  /** A run is under way. `LedgerUnavailableError` where another process has the role, for longer than a moment. */
+  async take(runId: string): Promise<void> {
+    this.#runs.add(runId)
+    try {
+      if (!this.#role.isHeld) await this.#role.take(this.#patienceMs)
+    } catch (error) {
+      this.rest(runId)
+      throw error
+    }
+    if (this.#hasLeft) this.rest(runId)
+  }
+
+  /** A run is under way no more. */
+  rest(runId: string): void {
+    if (this.#runs.delete(runId)) this.#role.giveBack()
+  }
+
+  /** None of its runs is. Where no ledger of the process has the file open, nothing of the role stays. */
+  leave(): void {
+    this.#hasLeft = true
+    this.#runs.clear()
+    this.#role.ledgers.delete(this)
+    this.#role.giveBack()
+    this.#role.end()
+  }
+}
+
+/** The role as all ledgers of a process share it. */
+class SharedRole {
+  readonly ledgers = new Set<Pick<WriterClaims, 'isEmpty'>>()
+  readonly #path: string
+  readonly #file: WriterFile
+  #isHeld = false
+  #taking: Promise<void> | undefined
+
+  constructor(path: string) {
+    this.#path = path
+    this.#file = new WriterFile(path)
+  }
+
+  get isHeld(): boolean {
+    return this.#isHeld
+  }
+
+  /** Has the role when it resolves, if anybody still claims it. */
+  async take(patience: number): Promise<void> {
+    while (!this.#isHeld && this.#isClaimed) {
+      this.#taking ??= this.#takeLock(patience).finally(() => {
+        this.#taking = undefined
+        if (this.ledgers.size === 0) this.end()
+      })
+      await this.#taking
+    }
+  }
+
+  giveBack(): void {
+    if (!this.#isHeld || this.#isClaimed) return
+    this.#isHeld = false
+    this.#file.unlock()
+  }
+
+  /** What stays beside the ledger goes, where no process writes it. */
+  end(): void {
+    if (this.#isHeld || this.#taking) return
+    this.#file.remove()
+    if (this.ledgers.size === 0) rolesOfProcess().delete(this.#path)
+  }
+
+  get #isClaimed(): boolean {
+    return [...this.ledgers].some(({ isEmpty }) => !isEmpty)
+  }
+
+  async #takeLock(patience: number): Promise<void> {
+    // Once more at least: somebody may only have looked whether anybody writes.
+    const givenUpAt = performance.now() + Math.max(patience, lookAgainMs)
+    while (!this.#file.lock()) {
+      if (performance.now() >= givenUpAt) throw occupied(this.#path, this.#file.writer())
+      await wait(lookAgainMs)
+    }
+    this.#isHeld = true
+    // Whoever waited for it may have gone meanwhile.
+    this.giveBack()
+  }
+}
+
+const rolesKey: unique symbol = Symbol.for('tallystick.ledger.sqlite-writer-roles.1')
+
+/** The roles of this process by file, whichever copies of this module are loaded into it. */
+function rolesOfProcess(): Map<string, SharedRole> {
+  const shared = globalThis as { [rolesKey]?: Map<string, SharedRole> }
+  return (shared[rolesKey] ??= new Map())
+}
+
+function sharedRole(path: string): SharedRole {
+  const roles = rolesOfProcess()
+  const role = roles.get(path) ?? new SharedRole(path)
+  roles.set(path, role)
+  return role
+}
+
+/**
+ * Whether a process writes a ledger file that is there: runs are under way in it, or it has not said that they rest. Of
+ * processes that open the ledger with `oneWriter: false` nobody can tell. Throws `LedgerUnavailableError` where it
+ * cannot be asked.
+ */
+export function hasWriter(path: string): boolean {
+  return new WriterFile(realpathSync(path)).isLocked()
+}
+
+function occupied(path: string, writer: Writer | undefined): LedgerUnavailableError {
+  const who = writer
+    ? `process ${writer.pid} on ${writer.host}, since ${new Date(writer.since).toISOString()}`
+    : 'another process, which has not said who it is'
+  return new LedgerUnavailableError(
+    `The ledger ${path} is being written by ${who}. One process at a time drives the runs of a file, so nothing was ` +
+      'written. Let it end, or its runs come to rest; or give the run a command (approve, deny, cancel, steer), which ' +
+      'goes through the inbox beside it. Where several processes have to drive runs, open the ledger with ' +
+      'oneWriter: false, which is slower, or keep it in postgresLedger().',
+  )
+}
