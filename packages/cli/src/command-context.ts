@@ -19,6 +19,8 @@ export interface CommandContext {
   /** Whether a person can be asked: on stderr, answering on stdin. */
   readonly interactive: boolean
   readonly questions: NodeJS.WritableStream
+  /** Whether a person reads what goes to stdout. */
+  readonly isRead: boolean
   /** Colours of stdout. */
   readonly paint: Paint
   /** Where a run is shown while it goes on: stdout, or stderr where stdout is for JSON. */
@@ -60,6 +62,7 @@ export function processContext(json: boolean, host: CommandHost = process): Comm
     stdin,
     interactive: stdin.isTTY === true && stderr.isTTY === true && !json,
     questions: stderr,
+    isRead: stdout.isTTY === true && !json,
     paint: paintFor(stdout, env),
     view: viewOn(json ? stderr : stdout),
     aside: viewOn(stderr),

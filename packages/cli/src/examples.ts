@@ -1,14 +1,15 @@
 /** What a person would type, by verb. */
 export const examples: Readonly<Record<string, string>> = {
   run: `tallystick run runs.db assistant 'How warm is it in Seoul?' --session ann`,
-  list: 'tallystick list runs.db --status suspended',
+  list: 'tallystick list runs.db --status suspended --since 3d',
   show: 'tallystick show runs.db latest --at 12',
   explain: 'tallystick explain runs.db latest 2',
   tail: 'tallystick tail runs.db latest',
   diff: 'tallystick diff runs.db latest 5f2c91',
-  stats: 'tallystick stats runs.db --days 30',
+  stats: 'tallystick stats runs.db --days 30 --by day',
   verify: 'tallystick verify runs.db --checkpoints checkpoints --public-key key.pub',
   export: 'tallystick export runs.db --run latest > run.jsonl',
+  rebuild: 'tallystick rebuild runs.db',
   import: 'tallystick import copy.db run.jsonl',
   upgrade: 'tallystick upgrade runs.db',
   checkpoint: 'tallystick checkpoint runs.db --out checkpoints --key key.pem --origin example.com/agents',

@@ -42,6 +42,28 @@ export function ageMs(text: string): number {
   return Number(amount) * unitMs
 }
 
+/** A moment: an age such as `3d`, so long ago, or a date such as `2026-06-30` or `2026-06-30T12:00:00Z`. */
+export interface GivenMoment {
+  /** As it was given, for commands that say it again. */
+  readonly text: string
+  /** Milliseconds ago, or milliseconds since 1970 UTC. */
+  readonly agoMs?: number
+  readonly at?: number
+}
+
+/** A word of the command line as a moment. */
+export function moment(text: string): GivenMoment {
+  const at = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN
+  if (Number.isFinite(at)) return { text, at }
+  if (/^\d+[smhdwy]$/.test(text)) return { text, agoMs: ageMs(text) }
+  throw new InvalidArgumentError('It has to be an age such as 12h or 3d, or a date such as 2026-06-30.')
+}
+
+/** When a moment is, in milliseconds since 1970 UTC. */
+export function momentAt({ at, agoMs = 0 }: GivenMoment, now: number): number {
+  return at ?? now - agoMs
+}
+
 const eventsMax = 100_000
 
 /** Numbers of events such as `4,7-9`. */

@@ -1,17 +1,21 @@
 import { Option, type Command } from 'commander'
 import { addVerb, type Done } from './add-verb.ts'
 import type { CommandContext } from './command-context.ts'
-import { wholeNumber } from './given-values.ts'
+import { moment, wholeNumber } from './given-values.ts'
+import { listStatuses } from './view/list-statuses.ts'
 import type { ListOptions } from './verbs/list.ts'
 import type { ShowOptions } from './verbs/show.ts'
-import { runStatuses } from './view/run-status.ts'
 
 /** Adds what looks at the runs of a ledger. */
 export function addLookingVerbs(program: Command, context: CommandContext, done: Done): void {
   addVerb(program, 'list', 'list the runs, the newest first, and under each those that work for it')
     .summary('list the runs, the newest first')
     .option('--session <id>', 'those of this session only')
-    .addOption(new Option('--status <status>', 'those that stand so only').choices(runStatuses))
+    .addOption(new Option('--status <status>', 'those that stand so only').choices(listStatuses))
+    .option('--agent <name>', 'those in which this agent has, or had, the conversation only')
+    .option('--since <when>', 'those with an event since then only: 12h, 3d, 2026-06-30', moment)
+    .option('--before <run>', 'only what comes behind this run in the list')
+    .option('--limit <n>', 'at most so many (default: 50 on a terminal, elsewhere all)', wholeNumber)
     .action(async (ledger: string, options: Omit<ListOptions, 'ledger'>) => {
       const { list } = await import('./verbs/list.ts')
       done(await list(context, { ledger, ...options }))

@@ -9,7 +9,7 @@ export interface ChildWait {
   /** The run that does the work. */
   readonly runId: RunId
   /** `unfinished`: something of it is in flight, or was when its process ended. `absent`: it was never begun. */
-  readonly stands: 'done' | 'suspended' | 'unfinished' | 'absent'
+  readonly stands: 'done' | 'suspended' | 'unfinished' | 'absent' | 'unreadable'
 }
 
 /** What a run waits for: in itself, and in the runs that work for it, at whatever depth. */

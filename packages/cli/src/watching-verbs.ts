@@ -1,8 +1,10 @@
-import type { Command } from 'commander'
+import { Option, type Command } from 'commander'
 import { addVerb, type Done } from './add-verb.ts'
 import type { CommandContext } from './command-context.ts'
 import { CommandError, type ExitCode } from './exit-code.ts'
 import { positiveNumber, wholeNumber } from './given-values.ts'
+import type { StatsOptions } from './verbs/stats.ts'
+import { statsParts } from './view/stats-parts.ts'
 
 /** The options of `tail`. */
 interface TailWords {
@@ -32,7 +34,10 @@ export function addWatchingVerbs(program: Command, context: CommandContext, done
   addVerb(program, 'stats', 'tell what waits, what went wrong and why, and what the last days cost')
     .summary('tell what waits, what failed and why, and what it cost')
     .option('--days <n>', 'how many days back, ends and costs (default: 7)', positiveNumber)
-    .action(async (ledger: string, options: { days?: number }) => {
+    .addOption(
+      new Option('--by <part>', 'tell costs by day, or what sessions come to, as well').choices(statsParts),
+    )
+    .action(async (ledger: string, options: Omit<StatsOptions, 'ledger'>) => {
       const { stats } = await import('./verbs/stats.ts')
       done(await stats(context, { ledger, ...options }))
     })

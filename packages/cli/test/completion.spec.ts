@@ -67,7 +67,7 @@ describe('completion', () => {
     it('completes verbs, options, their values, files and runs, each in its place', async () => {
       expect(complete('')).toEqual(await verbsOfHelp())
       expect(complete('res')).toEqual(['resume'])
-      expect(complete('list', '--s')).toEqual(['--session', '--status'])
+      expect(complete('list', '--s')).toEqual(['--session', '--status', '--since'])
       expect(complete('list', 'my runs.db', '--status', 'in')).toEqual(['in_flight', 'interrupted'])
       expect(complete('show', 'my')).toEqual(['my runs.db'])
       expect(complete('show', '--at', '3', 'my')).toEqual(['my runs.db'])
@@ -87,7 +87,7 @@ describe('completion', () => {
 
     it('completes verbs, options, their values, files and runs', async () => {
       expect(complete('tallystick ').toSorted()).toEqual([...(await verbsOfHelp())].sort())
-      expect(complete('tallystick list --s')).toEqual(['--session', '--status'])
+      expect(complete('tallystick list --s')).toEqual(['--session', '--since', '--status'])
       expect(complete('tallystick list --status in').toSorted()).toEqual(['in_flight', 'interrupted'])
       expect(complete('tallystick show my')).toEqual(['my runs.db'])
       expect(complete('tallystick show x.db la')).toEqual(['latest'])

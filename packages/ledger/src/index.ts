@@ -27,7 +27,7 @@ export {
   type StatsQuery,
 } from './projection/ledger-stats.ts'
 export { projectionLag, type ProjectionOptions } from './projection/behind.ts'
-export { rebuildProjections } from './projection/rebuild-projections.ts'
+export { rebuildProjections, type RebuildReport } from './projection/rebuild-projections.ts'
 export { rebuiltRequest, type RebuiltRequest } from './rebuilt-request.ts'
 export { diffRuns, type RunsDiff, type RunSpending, type RunTail } from './diff-runs.ts'
 export { watch } from './watch.ts'

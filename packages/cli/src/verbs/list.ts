@@ -1,14 +1,18 @@
 import type { Ledger, RunId } from '@tallystick/core'
+import type { ListedRun, RunSummary, Standing, SummaryFilter } from '@tallystick/ledger'
+import { runSummaries, runSummary } from '@tallystick/ledger'
 import type { CommandContext } from '../command-context.ts'
+import { commandLine } from '../command-context.ts'
 import type { ExitCode } from '../exit-code.ts'
-import { isOpenSomewhere, withLedger } from '../open-ledger.ts'
-import { readEachRun } from '../read-each-run.ts'
-import { readRun, type RunReading } from '../read-run.ts'
-import { ownWaits, waitsOf } from '../waits.ts'
-import { underEmployers } from '../view/child-order.ts'
-import { originText } from '../view/origin-text.ts'
-import { runStatus, statusText, type runStatuses, type RunStatus } from '../view/run-status.ts'
-import { table } from '../view/table.ts'
+import { findRun } from '../find-run.ts'
+import { momentAt, type GivenMoment } from '../given-values.ts'
+import { isOpenSomewhere } from '../open-ledger.ts'
+import { isReadable, toldRun, UnreadableRuns, type ToldRun } from '../told-run.ts'
+import { withSummaries, type ToldLedger } from '../with-summaries.ts'
+import { RunTable } from '../view/run-table.ts'
+import { nextCommand } from '../view/next-command.ts'
+import { timeText } from '../view/time-text.ts'
+import type { listStatuses } from '../view/list-statuses.ts'
 
 /** What `list` was given. */
 export interface ListOptions {
@@ -16,115 +20,210 @@ export interface ListOptions {
   /** The runs of this session only, with those that work for them. */
   readonly session?: string
   /** The runs that stand so only. */
-  readonly status?: (typeof runStatuses)[number]
+  readonly status?: (typeof listStatuses)[number]
+  /** The runs in which this agent has, or had, the conversation only. */
+  readonly agent?: string
+  /** The runs with an event since then only. */
+  readonly since?: GivenMoment
+  /** Only what comes behind this run in the list. */
+  readonly before?: string
+  /** At most so many; on a terminal a page unless given, elsewhere all. */
+  readonly limit?: number
 }
 
-const statusCharactersMax = 200
+/** A page on a terminal. */
+const pageRuns = 50
 
-/** A run that was read, and where it stands. */
-interface Listed extends RunReading {
-  readonly standing: RunStatus
-}
-
-/** A line of the list. */
-interface Row {
-  readonly runId: RunId
-  readonly employer?: RunId
-  readonly cells: readonly string[]
-}
+/** So many runs that wait are shown with what takes them further. */
+const nextShownMax = 3
 
 /**
  * `list`: a line a run, the newest first, and under each those that work for it. With `--json` a JSON object a line. A
  * run that cannot be read has a line as well, with the status `unreadable`.
  */
-export function list(context: CommandContext, options: ListOptions): Promise<ExitCode> {
-  const { json, print, say } = context
-  const { ledger: ledgerPath, session, status } = options
+export function list(given: CommandContext, options: ListOptions): Promise<ExitCode> {
+  const { ledger: ledgerPath } = options
   const isOpen = isOpenSomewhere(ledgerPath)
-  const isWanted = (found: (typeof runStatuses)[number]): boolean => status === undefined || status === found
-  return withLedger(ledgerPath, 'read', async (ledger) => {
-    const rows: Row[] = []
-    const workers = new Map<RunId, readonly RunId[]>()
-    const exitCode = await readEachRun(context, ledger, {
-      ...(session !== undefined && { runs: runsOfSession(ledger, session, workers) }),
-      async read(runId) {
-        const reading = await readRun(ledger, runId)
-        workers.set(runId, reading.children)
-        const { state } = reading
-        const waits = state.phase === 'done' ? ownWaits(state) : await waitsOf(ledger, state)
-        const listed = { ...reading, standing: runStatus(state, { waits, isOpen }) }
-        if (!isWanted(listed.standing.status)) return
-        if (json) await print(`${JSON.stringify(dataOf(listed))}\n`)
-        else rows.push(rowOf(listed))
-      },
-      async unreadable(runId, { message: detail }) {
-        if (!isWanted('unreadable')) return
-        if (json) await print(`${JSON.stringify({ runId, status: 'unreadable', detail })}\n`)
-        else rows.push({ runId, cells: ['?', '', '?', '?', '?', '?', 'unreadable'] })
-      },
-    })
-    if (rows.length > 0) await print(tableOf(rows))
-    else if (!json) say(noneText(options))
-    return exitCode
+  return withSummaries(given, ledgerPath, async (told) => {
+    const { context, ledger } = told
+    const unreadable = new UnreadableRuns(context)
+    const output = context.json ? new JsonLines(context) : new Lines(context, ledgerPath)
+    const { limit = context.isRead ? pageRuns : Infinity } = options
+    let listed = 0
+    let last: RunId | undefined
+    let isMore = false
+    for await (const run of runsFor(told, options, isOpen)) {
+      // One more is asked for, to know whether there is one.
+      if ((isMore = listed === limit)) break
+      listed++
+      last = run.runId
+      if (isReadable(run)) await output.add(await toldRun(ledger, run, isOpen))
+      else {
+        unreadable.hear(run)
+        await output.addUnreadable(run)
+      }
+    }
+    await output.end()
+    if (listed === 0 && !context.json) context.say(noneText(options))
+    if (isMore && last !== undefined && context.isRead) context.say(moreText(context, options, last))
+    return unreadable.exitCode
   })
 }
 
-/** The runs of a session, the last first, each with those that work for it behind it, once it was read. A call may have been started without that its run was. */
-async function* runsOfSession(
-  ledger: Ledger,
-  sessionId: string,
-  workers: ReadonlyMap<RunId, readonly RunId[]>,
-): AsyncGenerator<RunId> {
-  const withWorkers = async function* (runId: RunId): AsyncGenerator<RunId> {
-    yield runId
-    for (const worker of workers.get(runId) ?? []) if (await ledger.head(worker)) yield* withWorkers(worker)
-  }
-  for await (const { runId } of ledger.runs({ sessionId })) yield* withWorkers(runId)
+/** Where runs are listed. */
+interface Output {
+  add(run: ToldRun): Promise<void>
+  addUnreadable(run: Exclude<ListedRun, RunSummary>): Promise<void>
+  end(): Promise<void>
 }
 
-function noneText({ session, status }: ListOptions): string {
+class JsonLines implements Output {
+  readonly #print: CommandContext['print']
+
+  constructor({ print }: CommandContext) {
+    this.#print = print
+  }
+
+  add(run: ToldRun): Promise<void> {
+    return this.#print(`${JSON.stringify(dataOf(run))}\n`)
+  }
+
+  addUnreadable({ runId, message: detail }: Exclude<ListedRun, RunSummary>): Promise<void> {
+    return this.#print(`${JSON.stringify({ runId, status: 'unreadable', detail })}\n`)
+  }
+
+  async end(): Promise<void> {
+    // Every line stands by itself.
+  }
+}
+
+class Lines implements Output {
+  readonly #context: CommandContext
+  readonly #ledgerPath: string
+  readonly #table: RunTable
+  readonly #next: string[] = []
+
+  constructor(context: CommandContext, ledgerPath: string) {
+    this.#context = context
+    this.#ledgerPath = ledgerPath
+    this.#table = new RunTable(context.print)
+  }
+
+  async add(run: ToldRun): Promise<void> {
+    const { programName } = this.#context
+    const next = nextCommand(run, { programName, ledgerPath: this.#ledgerPath })
+    if (next !== undefined && !this.#next.includes(next)) this.#next.push(next)
+    await this.#table.add(run)
+  }
+
+  addUnreadable({ runId }: Exclude<ListedRun, RunSummary>): Promise<void> {
+    return this.#table.addUnreadable(runId)
+  }
+
+  async end(): Promise<void> {
+    await this.#table.end()
+    const { isRead, say } = this.#context
+    if (!isRead || this.#next.length === 0) return
+    const shown = this.#next.slice(0, nextShownMax).map((next) => `  ${next}`)
+    say(
+      [
+        'What takes those that wait further:',
+        ...shown,
+        ...(this.#next.length > nextShownMax ? ['  …'] : []),
+      ].join('\n'),
+    )
+  }
+}
+
+/** The runs that are asked for, in the order of the list. */
+async function* runsFor(
+  { ledger, options, context }: ToldLedger,
+  given: ListOptions,
+  isOpen: boolean,
+): AsyncGenerator<ListedRun> {
+  const { session, agent, since, before, ledger: ledgerPath } = given
+  const standings = standingsOf(given.status, isOpen)
+  if (standings?.length === 0) return
+  const { programName } = context
+  const filter: SummaryFilter = {
+    ...(standings && { standings }),
+    ...(agent !== undefined && { agent }),
+    ...(since && { since: momentAt(since, context.now()) }),
+    ...(before !== undefined && { before: await findRun(ledger, before, { programName, ledgerPath }) }),
+  }
+  if (session === undefined) return yield* runSummaries(ledger, filter, options)
+  const { before: from } = filter
+  const ofSession = { sessionId: session, ...(from !== undefined && { before: from }) }
+  for await (const run of runSummaries(ledger, ofSession, options)) {
+    for await (const each of withWorkers(ledger, run)) if (isAsked(each, filter)) yield each
+  }
+}
+
+/** Whether something is under way the ledger does not say; whether a process has it open may be known. */
+function standingsOf(status: ListOptions['status'], isOpen: boolean): readonly Standing[] | undefined {
+  switch (status) {
+    case undefined:
+      return undefined
+    case 'done':
+      return ['done', 'failed']
+    case 'in_flight':
+      return isOpen ? ['unfinished'] : []
+    case 'interrupted':
+      return isOpen ? [] : ['unfinished']
+    case 'failed':
+    case 'suspended':
+    case 'unreadable':
+      return [status]
+  }
+}
+
+/** A run of a session, and behind it those that work for it. A call may have been started without that its run was. */
+async function* withWorkers(ledger: Ledger, run: ListedRun): AsyncGenerator<ListedRun> {
+  yield run
+  if (!isReadable(run)) return
+  for (const worker of run.workers) {
+    if ((await ledger.head(worker)) !== undefined)
+      yield* withWorkers(ledger, await runSummary(ledger, worker))
+  }
+}
+
+function isAsked(run: ListedRun, { standings, agent, since }: SummaryFilter): boolean {
+  if (standings && !standings.includes(run.standing)) return false
+  if (!isReadable(run)) return agent === undefined && since === undefined
+  return (agent === undefined || run.agents.includes(agent)) && (since === undefined || run.lastAt >= since)
+}
+
+function noneText({ session, status, agent, since, before }: ListOptions): string {
   const which = [
     ...(session === undefined ? [] : [`of session ${session}`]),
+    ...(agent === undefined ? [] : [`of agent ${agent}`]),
     ...(status === undefined ? [] : [`that are ${status}`]),
+    ...(since === undefined ? [] : [`with an event since ${since.text}`]),
+    ...(before === undefined ? [] : [`behind ${before}`]),
   ]
   return ['This ledger holds no runs', ...which].join(' ') + '.'
 }
 
-function dataOf({ state, agents, standing }: Listed): object {
-  const { runId, agent, sessionId, sessionPlace, parent, seq, totals, startedAt, at } = state
-  const { turns, toolCalls, children, usage, costUsd } = totals
+/** How the next page is asked for. */
+function moreText({ programName }: CommandContext, options: ListOptions, last: RunId): string {
+  const { ledger, session, status, agent, since, limit } = options
+  const words = [
+    ...(session === undefined ? [] : ['--session', session]),
+    ...(status === undefined ? [] : ['--status', status]),
+    ...(agent === undefined ? [] : ['--agent', agent]),
+    ...(since === undefined ? [] : ['--since', since.text]),
+    ...(limit === undefined ? [] : ['--limit', `${limit}`]),
+  ]
+  return `There are more. The next page: ${commandLine(programName, 'list', ledger, ...words, '--before', last)}`
+}
+
+function dataOf({ summary, standing, waits }: ToldRun): object {
+  const { runId, agent, agents, sessionId, sessionPlace, parent, seq, startedAt, lastAt } = summary
+  const { turns, toolCalls, children, usage, costUsd } = summary
   return {
     ...{ runId, agent, agents, sessionId, sessionPlace, parent, ...standing },
+    ...(standing.status === 'suspended' && { waits: { ...waits, limit: summary.waits.limit } }),
     ...{ turns, toolCalls, children, usage, costUsd },
-    ...{ startedAt: timeText(startedAt), lastEventAt: timeText(at), seq },
+    ...{ startedAt: timeText(startedAt), lastEventAt: timeText(lastAt), seq },
   }
-}
-
-function rowOf({ state, agents, standing }: Listed): Row {
-  const { runId, parent, totals, startedAt } = state
-  const { turns, toolCalls, children, usage } = totals
-  const tokens = (usage.inputTokens ?? 0) + (usage.outputTokens ?? 0)
-  const used = [turns + children.turns, toolCalls + children.toolCalls, tokens].map(String)
-  const status = statusText(standing, statusCharactersMax)
-  return {
-    runId,
-    ...(parent?.relation === 'child' && { employer: parent.runId }),
-    cells: [agents.join(' → '), originText(state), ...used, timeText(startedAt), status],
-  }
-}
-
-/** Where no run is a part of anything, there is no column that says of what. */
-function tableOf(rows: readonly Row[]): string {
-  const heads = ['AGENT', 'PART OF', 'TURNS', 'CALLS', 'TOKENS', 'STARTED', 'STATUS']
-  const isPart = rows.some(({ cells: [, origin] }) => origin !== '')
-  const shown = (cells: readonly string[]): readonly string[] => (isPart ? cells : cells.toSpliced(1, 1))
-  const lines = underEmployers(rows).map(([{ runId, cells }, depth]) => [
-    `${depth === 0 ? '' : `${'  '.repeat(depth - 1)}└ `}${runId}`,
-    ...shown(cells),
-  ])
-  return table([['RUN', ...shown(heads)], ...lines])
-}
-
-function timeText(at: number): string {
-  return new Date(at).toISOString()
 }

@@ -1,69 +1,130 @@
+import type { RunId } from '@tallystick/core'
+import type { LedgerStats, ListedRun } from '@tallystick/ledger'
+import { ledgerStats } from '@tallystick/ledger'
 import type { CommandContext } from '../command-context.ts'
-import { countEvents } from '../count-events.ts'
+import { commandLine } from '../command-context.ts'
 import type { ExitCode } from '../exit-code.ts'
-import { isOpenSomewhere, withLedger } from '../open-ledger.ts'
-import { readEachRun } from '../read-each-run.ts'
-import { StatsOfRuns, type AgentSpending, type NotedRun, type Stats } from '../stats-of-runs.ts'
-import { withProgress } from '../view/progress.ts'
+import { isOpenSomewhere } from '../open-ledger.ts'
+import { isReadable, toldRun, UnreadableRuns, type ToldRun } from '../told-run.ts'
+import { withSummaries, type ToldLedger } from '../with-summaries.ts'
+import { nextCommand } from '../view/next-command.ts'
 import { counted } from '../view/run-ending.ts'
-import { runStatuses, statusText } from '../view/run-status.ts'
+import { runStatuses, statusText, type RunStatus } from '../view/run-status.ts'
+import { byAgentAndModel, byDay, daysText, sessionsText, spendingText } from '../view/spending-table.ts'
+import type { statsParts } from '../view/stats-parts.ts'
 import { table } from '../view/table.ts'
+import { timeText } from '../view/time-text.ts'
 
 /** What `stats` was given. */
 export interface StatsOptions {
   readonly ledger: string
   /** How many days back ends and costs are counted. Default 7. */
   readonly days?: number
+  /** What else costs are told by. */
+  readonly by?: (typeof statsParts)[number]
 }
 
 const dayMs = 24 * 60 * 60 * 1000
 const daysDefault = 7
 const statusCharactersMax = 200
 
+/** So many runs of a kind, and so many sessions, are named: to people, and to programs. */
+const listedMax = { people: 20, programs: 1_000 }
+
+/** What a ledger says of its runs, with where each of those that are named stands. */
+interface ToldStats {
+  readonly runs: Readonly<Record<(typeof runStatuses)[number], number>>
+  readonly stats: LedgerStats
+  readonly suspended: readonly ToldRun[]
+  readonly unfinished: readonly ToldRun[]
+  readonly failed: readonly ToldRun[]
+}
+
 /** `stats`: which runs wait and for what, which ended badly and why, and what the last days cost by agent and model. */
-export function stats(
-  context: CommandContext,
-  { ledger: ledgerPath, days = daysDefault }: StatsOptions,
-): Promise<ExitCode> {
-  const since = context.now() - days * dayMs
-  const gathered = new StatsOfRuns(since, isOpenSomewhere(ledgerPath))
-  return withLedger(ledgerPath, 'read', async (ledger) => {
-    const exitCode = await withProgress(
-      context,
-      () => countEvents(ledger),
-      (progress) =>
-        readEachRun(progress.context, ledger, {
-          read: async (runId) => progress.add(await gathered.read(ledger, runId)),
-          unreadable: async () => gathered.unreadable(),
-        }),
-    )
-    const found = gathered.stats
+export function stats(given: CommandContext, options: StatsOptions): Promise<ExitCode> {
+  const { ledger: ledgerPath, days = daysDefault } = options
+  const isOpen = isOpenSomewhere(ledgerPath)
+  return withSummaries(given, ledgerPath, async (told) => {
+    const { context } = told
+    const found = await toldStats(told, context.now() - days * dayMs, isOpen)
+    const unreadable = new UnreadableRuns(context)
+    for (const run of found.stats.unreadable) unreadable.hear(run)
     await context.print(
-      context.json ? `${JSON.stringify(dataOf(found, { days, since }))}\n` : textOf(found, days),
+      context.json
+        ? `${JSON.stringify(dataOf(found, { ...options, days }))}\n`
+        : textOf(found, { ...options, days }, context),
     )
-    return exitCode
+    return unreadable.exitCode
   })
 }
 
-function dataOf(
-  { runs, suspended, unfinished, failed, spending }: Stats,
-  { days, since }: { readonly days: number; readonly since: number },
-): object {
-  const [waiting, open, ended] = [suspended, unfinished, failed].map((noted) =>
-    noted.map(({ at, ...run }) => ({ ...run, at: timeText(at) })),
-  )
-  return { days, since: timeText(since), runs, suspended: waiting, unfinished: open, failed: ended, spending }
+async function toldStats(
+  { ledger, options, context }: ToldLedger,
+  since: number,
+  isOpen: boolean,
+): Promise<ToldStats> {
+  const max = listedMax[context.json ? 'programs' : 'people']
+  const found = await ledgerStats(ledger, { since, listedMax: max }, options)
+  const told = async (runs: readonly ListedRun[]): Promise<readonly ToldRun[]> => {
+    const all: ToldRun[] = []
+    for (const run of runs) if (isReadable(run)) all.push(await toldRun(ledger, run, isOpen))
+    return all
+  }
+  const { done, failed, suspended, unfinished, unreadable } = found.counts
+  const [inFlight, interrupted] = isOpen ? [unfinished, 0] : [0, unfinished]
+  return {
+    runs: { done: done + failed, suspended, in_flight: inFlight, interrupted, unreadable },
+    stats: found,
+    suspended: await told(found.suspended),
+    unfinished: await told(found.unfinished),
+    failed: await told(found.failed),
+  }
 }
 
-function textOf({ runs, suspended, unfinished, failed, spending }: Stats, days: number): string {
+type Asked = StatsOptions & { readonly days: number }
+
+function dataOf({ runs, stats: found, ...named }: ToldStats, { days, by }: Asked): object {
+  const [suspended, unfinished, failed] = [named.suspended, named.unfinished, named.failed].map((told) =>
+    told.map(notedData),
+  )
+  return {
+    ...{ days, since: timeText(found.since), runs, suspended, unfinished, failed },
+    spending: byAgentAndModel(found.spending),
+    ...(by === 'day' && { byDay: byDay(found.spending) }),
+    ...(by === 'session' && { bySession: found.sessions.map(sessionData) }),
+  }
+}
+
+function sessionData({ startedAt, lastAt, ...session }: LedgerStats['sessions'][number]): object {
+  return { ...session, startedAt: timeText(startedAt), lastEventAt: timeText(lastAt) }
+}
+
+function notedData({ summary, standing }: ToldRun): RunStatus & {
+  readonly runId: RunId
+  readonly agent: string
+  readonly at: string
+} {
+  const { runId, agent, lastAt } = summary
+  return { runId, agent, ...standing, at: timeText(lastAt) }
+}
+
+function textOf({ runs, stats: found, ...named }: ToldStats, asked: Asked, context: CommandContext): string {
+  const { ledger: ledgerPath, days, by } = asked
   const counts = runStatuses.filter((status) => runs[status] > 0).map((status) => `${runs[status]} ${status}`)
   const lately = `in the last ${counted(days, 'day')}`
+  const runsOf = (told: readonly ToldRun[], ...more: readonly string[]): string =>
+    runsText(told, context, ledgerPath) +
+    moreText(told, commandLine(context.programName, 'list', ledgerPath, ...more))
+  const { suspended, unfinished, failed } = named
+  const underWay = runs.in_flight > 0 ? 'in_flight' : 'interrupted'
   return [
     `runs: ${counts.join(', ') || 'none'}\n`,
-    section('suspended', runsText(suspended)),
-    section('in flight or interrupted', runsText(unfinished)),
-    section(`ended badly ${lately}`, runsText(failed)),
-    section(`model calls ${lately}`, spendingText(spending)),
+    section('suspended', runsOf(suspended, '--status', 'suspended')),
+    section('in flight or interrupted', runsOf(unfinished, '--status', underWay)),
+    section(`ended badly ${lately}`, runsOf(failed, '--status', 'failed', '--since', timeText(found.since))),
+    section(`model calls ${lately}`, spendingText(byAgentAndModel(found.spending))),
+    ...(by === 'day' ? [section(`model calls ${lately}, by day`, daysText(byDay(found.spending)))] : []),
+    ...(by === 'session' ? [section(`sessions ${lately}`, sessionsText(found.sessions))] : []),
   ].join('\n')
 }
 
@@ -71,52 +132,22 @@ function section(title: string, text: string): string {
   return `${title}:${text === '' ? ' none' : `\n${text.trimEnd().replaceAll(/^/gm, '  ')}`}\n`
 }
 
-function runsText(runs: readonly NotedRun[]): string {
-  return table(
-    runs.map(({ runId, agent, at, ...standing }) => [
-      runId,
-      agent,
-      timeText(at),
-      statusText(standing, statusCharactersMax),
+/** A line a run, and under it what takes it further. */
+function runsText(runs: readonly ToldRun[], { programName }: CommandContext, ledgerPath: string): string {
+  const lines = table(
+    runs.map(({ summary: { runId, agent, lastAt }, standing }) => [
+      ...[runId, agent, timeText(lastAt), statusText(standing, statusCharactersMax)],
     ]),
-  )
+  ).split('\n')
+  return runs
+    .map((run, index) => {
+      const next = nextCommand(run, { programName, ledgerPath })
+      return `${lines[index]}\n${next === undefined ? '' : `  ${next}\n`}`
+    })
+    .join('')
 }
 
-function spendingText(spending: readonly AgentSpending[]): string {
-  if (spending.length === 0) return ''
-  const heads = ['AGENT', 'MODEL', 'CALLS', 'TOKENS IN', 'TOKENS OUT', 'COST']
-  const rows = spending.map(({ agent, model, calls, usage, ...cost }) => [
-    ...[agent, `${model.provider} ${model.modelId}`, `${calls}`],
-    ...[`${usage.inputTokens ?? 0}`, `${usage.outputTokens ?? 0}`, costText(cost)],
-  ])
-  const sum = spending.reduce(
-    (total, { calls, usage, costUsd, unpriced }) => ({
-      calls: total.calls + calls,
-      input: total.input + (usage.inputTokens ?? 0),
-      output: total.output + (usage.outputTokens ?? 0),
-      unpriced: total.unpriced + unpriced,
-      ...((total.costUsd ?? costUsd) !== undefined && { costUsd: (total.costUsd ?? 0) + (costUsd ?? 0) }),
-    }),
-    { calls: 0, input: 0, output: 0, unpriced: 0 } as Sum,
-  )
-  return table([heads, ...rows, ['all', '', `${sum.calls}`, `${sum.input}`, `${sum.output}`, costText(sum)]])
-}
-
-interface Sum {
-  readonly calls: number
-  readonly input: number
-  readonly output: number
-  readonly unpriced: number
-  readonly costUsd?: number
-}
-
-/** A cost is that of the calls with a price; how many had none is said. */
-function costText({ costUsd, unpriced }: Pick<AgentSpending, 'costUsd' | 'unpriced'>): string {
-  const without = unpriced === 0 ? '' : `${counted(unpriced, 'call')} without a price`
-  if (costUsd === undefined) return without
-  return `$${costUsd.toFixed(4)}${without === '' ? '' : ` and ${without}`}`
-}
-
-function timeText(at: number): string {
-  return new Date(at).toISOString()
+/** Where the others are. */
+function moreText(told: readonly ToldRun[], list: string): string {
+  return told.length < listedMax.people ? '' : `… all of them: ${list}\n`
 }

@@ -36,7 +36,7 @@ type Verdicts = AsyncIterable<RunVerdict | StoreVerdict>
 
 /**
  * `verify`: a line a run, one for the whole ledger, and one for the checkpoints where there are some. Exit code 4 where
- * anything is not what was written, or not what was signed.
+ * anything is not what was written, or not what was signed; 1 where only a snapshot or a projection differs.
  */
 export function verify(context: CommandContext, options: VerifyOptions): Promise<ExitCode> {
   const { json, paint, print, programName } = context
@@ -52,7 +52,8 @@ export function verify(context: CommandContext, options: VerifyOptions): Promise
     if (verdict) await print(`${json ? JSON.stringify(verdict) : checkpointsText(verdict, paint)}\n`)
     const sound = found.sound && verdict?.ok !== false
     if (!json) sayWhatNext(context, { ...found, sound, ledgerPath })
-    return sound ? exitCodes.ok : exitCodes.damaged
+    if (!sound) return exitCodes.damaged
+    return found.differs ? exitCodes.failed : exitCodes.ok
   })
 }
 
@@ -154,13 +155,18 @@ function verdictText(verdict: RunVerdict | StoreVerdict, paint: Paint): string {
   const name = verdict.scope === 'run' ? verdict.runId : 'ledger'
   const counts = verdict.scope === 'run' ? [] : [counted(verdict.runs, 'run')]
   const found = [...counts, counted(verdict.events, 'event')].join(', ')
-  const { differs } = verdict
-  const derived =
-    differs === undefined
-      ? ''
-      : `; ${paint('yellow', 'derived otherwise')}: ${differs.what} should be ${differs.expected}, is ${differs.found}`
-  if (verdict.ok) return `${name}  ${paint('green', 'ok')}  ${found}${missingText(verdict)}${derived}`
+  if (verdict.ok) {
+    return `${name}  ${paint('green', 'ok')}  ${found}${missingText(verdict)}${differsText(verdict, paint)}`
+  }
   return `${name}  ${paint('red', 'DAMAGED')}  ${damageText(verdict)}, ${found} sound`
+}
+
+/** What was derived from events is told apart from them: it can be made anew. */
+function differsText(verdict: RunVerdict | StoreVerdict, paint: Paint): string {
+  if (verdict.differs === undefined) return ''
+  const { what, expected, found } = verdict.differs
+  const of = verdict.scope === 'run' ? ` of run ${verdict.runId}` : ''
+  return `; ${paint('yellow', `${what}${of} differs`)}: should be ${expected}, is ${found}`
 }
 
 /** What is not there any more, and why. */

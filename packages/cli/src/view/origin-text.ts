@@ -1,7 +1,10 @@
 import type { ParentRef, RunState } from '@tallystick/core'
 
+/** What tells of what a run is a part. */
+export type Origin = Pick<RunState, 'sessionId' | 'sessionPlace' | 'parent'>
+
 /** What a run is a part of, for people: its session, the run that it works for, the run that it branched or was forked from. */
-export function originText({ sessionId, sessionPlace = 1, parent }: RunState): string {
+export function originText({ sessionId, sessionPlace = 1, parent }: Origin): string {
   const session = sessionId === undefined ? [] : [`run ${sessionPlace} of session ${sessionId}`]
   // Within a session the run before it goes without saying.
   const origin = parent === undefined || parent.relation === 'session' ? [] : [relationText(parent)]

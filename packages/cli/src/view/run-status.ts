@@ -1,6 +1,7 @@
-import type { Call, RunState } from '@tallystick/core'
+import type { LimitName, PendingApproval, RunId, RunState } from '@tallystick/core'
 import { isSuspended, openTurnCalls } from '@tallystick/core'
-import type { Waits } from '../waits.ts'
+import type { NamedCall, RunSummary } from '@tallystick/ledger'
+import type { ChildWait } from '../waits.ts'
 import { oneLine } from './content-text.ts'
 
 /** Where a run can stand, and a run that cannot be read. */
@@ -21,9 +22,19 @@ export interface RunStatus {
   readonly detail?: string
 }
 
-/** What has to be known to tell where a run stands, beside its state. */
+/** A call that is waited for, and the run that asks. */
+type WaitedCall = Pick<PendingApproval, 'runId' | 'toolCallId' | 'name'>
+
+/** What a run waits for, as far as its status tells. */
+export interface WaitedFor {
+  readonly approvals: readonly WaitedCall[]
+  readonly deferred: readonly WaitedCall[]
+  readonly children: readonly ChildWait[]
+}
+
+/** What has to be known to tell where a run stands, beside what its own events tell. */
 export interface Surroundings {
-  readonly waits: Waits
+  readonly waits: WaitedFor
   /** Whether a process may have the ledger open. */
   readonly isOpen: boolean
 }
@@ -34,8 +45,28 @@ export function runStatus(state: RunState, { waits, isOpen }: Surroundings): Run
     const { reason, detail } = state
     return { status: 'done', reason, ...(detail !== undefined && { detail }) }
   }
-  if (isSuspended(state)) return { status: 'suspended', detail: waitText(state, waits) }
-  return { status: isOpen ? 'in_flight' : 'interrupted', detail: workText(state) }
+  const { runId, turn, metLimit } = state
+  if (isSuspended(state)) {
+    return { status: 'suspended', detail: waitText(runId, waits, metLimit?.limit) }
+  }
+  const started = openTurnCalls(state).filter(({ status }) => status === 'started' || status === 'in_doubt')
+  const work = workText({ isStreaming: state.phase === 'streaming', turn, started })
+  return { status: isOpen ? 'in_flight' : 'interrupted', detail: work }
+}
+
+/** Reads where a run stands from its summary. `detail` is what was said about its end. */
+export function summaryStatus(
+  summary: RunSummary,
+  { waits, isOpen, detail }: Surroundings & { readonly detail?: string | undefined },
+): RunStatus {
+  const { standing, reason = '', runId } = summary
+  if (standing === 'done' || standing === 'failed') {
+    return { status: 'done', reason, ...(detail !== undefined && { detail }) }
+  }
+  if (standing === 'suspended') {
+    return { status: 'suspended', detail: waitText(runId, waits, summary.waits.limit?.limit) }
+  }
+  return { status: isOpen ? 'in_flight' : 'interrupted', detail: workText(summary) }
 }
 
 /** The status in words: `done: answered`, `suspended on place_order call_…`, `interrupted in the model call of turn 2`. */
@@ -53,26 +84,32 @@ export function statusText({ status, reason, detail }: RunStatus, charactersMax:
   }
 }
 
-function waitText(state: RunState, { approvals, deferred, children }: Waits): string {
-  const calls = [...approvals, ...deferred].map(
-    ({ name, toolCallId, runId }) =>
-      `${name} ${toolCallId}${runId === state.runId ? '' : ` of run ${runId}`}`,
+function waitText(
+  runId: RunId,
+  { approvals, deferred, children }: WaitedFor,
+  limit: LimitName | undefined,
+): string {
+  const calls = [...approvals, ...deferred].map((call) =>
+    call.runId === runId ? callText(call) : `${callText(call)} of run ${call.runId}`,
   )
   const runs = children.filter(({ stands }) => stands !== 'suspended')
-  const waiting = [...calls, ...runs.map(({ runId, stands }) => `run ${runId}, which is ${stands}`)]
+  const waiting = [...calls, ...runs.map((child) => `run ${child.runId}, which is ${child.stands}`)]
   // A child run can also wait for an input, or at a limit of its own.
-  if (waiting.length === 0) waiting.push(...children.map(({ runId }) => `run ${runId}`))
+  if (waiting.length === 0) waiting.push(...children.map((child) => `run ${child.runId}`))
   if (waiting.length > 0) return waiting.join(', ')
-  return state.metLimit === undefined ? 'an input' : `the limit ${state.metLimit.limit}`
+  return limit === undefined ? 'an input' : `the limit ${limit}`
 }
 
-function workText(state: RunState): string {
-  if (state.phase === 'streaming') return `the model call of turn ${state.turn}`
-  const started = openTurnCalls(state).filter(({ status }) => status === 'started' || status === 'in_doubt')
+function workText({
+  isStreaming,
+  turn,
+  started,
+}: Pick<RunSummary, 'isStreaming' | 'turn' | 'started'>): string {
+  if (isStreaming) return `the model call of turn ${turn}`
   if (started.length > 0) return started.map(callText).join(', ')
-  return state.turn === 0 ? 'its beginning' : `turn ${state.turn}`
+  return turn === 0 ? 'its beginning' : `turn ${turn}`
 }
 
-function callText({ name, toolCallId }: Call): string {
+function callText({ name, toolCallId }: NamedCall): string {
   return `${name} ${toolCallId}`
 }

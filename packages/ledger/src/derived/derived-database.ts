@@ -34,6 +34,8 @@ export interface ChangedRuns {
   readonly cursor: string
   /** Whether nothing more stands behind it now. */
   readonly isLast: boolean
+  /** Whether nobody knows what comes behind the place: no event stands there any more. */
+  readonly isLost?: true
 }
 
 /**

@@ -61,14 +61,16 @@ export function postgresDerived(access: StoreAccess, isWritable: boolean): Deriv
  * it; it is told of all the same, and again when it has settled.
  */
 async function changedRuns(ask: DerivedDatabase['ask'], schema: string, after: string): Promise<ChangedRuns> {
-  const [now] = await ask<{ readonly settled: string; readonly unsettled: readonly string[] }>(
+  const place = placeOf(after)
+  const [now] = await ask<Standing>(
     `select ${horizon}::text as settled, array(
       select distinct run_id from ${schema}.event where xid >= ${horizon} limit ${unsettledMax + 1}
-    ) as unsettled`,
+    ) as unsettled, exists (select from ${schema}.event where xid = $1::xid8 and pos = $2::int8) as is_there`,
+    [place.xid, place.pos],
   )
-  const { settled = '0', unsettled = [] } = now ?? {}
+  const { settled = '0', unsettled = [], is_there = false } = now ?? {}
+  if (after !== '' && !is_there) return { runIds: [], cursor: after, isLast: true, isLost: true }
   if (unsettled.length > unsettledMax) throw tooManyUnsettled()
-  const place = placeOf(after)
   const rows = await ask<{ readonly xid: string; readonly pos: number; readonly run_id: string }>(
     `select xid::text as xid, pos, run_id from ${schema}.event as event
       where (xid, pos) > ($1::xid8, $2::int8) and xid < $3::xid8
@@ -82,6 +84,15 @@ async function changedRuns(ask: DerivedDatabase['ask'], schema: string, after: s
     cursor: last ? `${last.xid} ${last.pos}` : after,
     isLast,
   }
+}
+
+interface Standing {
+  /** The transaction below which everything has settled. */
+  readonly settled: string
+  /** Runs with events that have not. */
+  readonly unsettled: readonly string[]
+  /** Whether the event stands at the place that was given: a copy on another server may number them anew. */
+  readonly is_there: boolean
 }
 
 function tooManyUnsettled(): LedgerUnavailableError {

@@ -66,6 +66,7 @@ async function runsBehind(tables: ProjectionTables, from: string): Promise<reado
   for (let cursor = from; runIds.size <= runsInMemoryMax;) {
     const changed = await tables.database.changedRuns(cursor)
     for (const runId of changed.runIds) runIds.add(runId)
+    if (changed.isLost) return undefined
     if (changed.isLast) return [...runIds]
     cursor = changed.cursor
   }

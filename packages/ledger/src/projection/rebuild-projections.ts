@@ -3,6 +3,12 @@ import { derivedDatabaseOf, type DerivedDatabase } from '../derived/derived-data
 import { dropProjections, dropSnapshots } from './drop-projections.ts'
 import { refreshProjections, type HearProgress } from './refresh-projections.ts'
 
+/** What projections were made from. */
+export interface RebuildReport {
+  readonly runs: number
+  readonly events: number
+}
+
 /**
  * Drops everything that a store keeps beside its events, and makes projections of runs, sessions and totals anew from
  * them. Snapshots come back with the next long folds. Writers are not kept waiting.
@@ -10,11 +16,20 @@ import { refreshProjections, type HearProgress } from './refresh-projections.ts'
  * Rejects with a `ConfigurationError` for a ledger that keeps nothing of the kind, and with a `LedgerUnavailableError`
  * where it was opened with `readOnly`.
  */
-export async function rebuildProjections(ledger: Ledger, folded: HearProgress = () => {}): Promise<void> {
+export async function rebuildProjections(
+  ledger: Ledger,
+  folded: HearProgress = () => {},
+): Promise<RebuildReport> {
   const database = requireDerived(ledger)
   await dropSnapshots(database)
   await dropProjections(database)
-  await refreshProjections(ledger, database, folded)
+  let [runs, events] = [0, 0]
+  await refreshProjections(ledger, database, (more) => {
+    runs++
+    events += more
+    folded(more)
+  })
+  return { runs, events }
 }
 
 function requireDerived(ledger: Ledger): DerivedDatabase {

@@ -54,6 +54,10 @@ async function refreshFrom(
     const { database } = tables
     const stale = await tables.stale(runsPerChange)
     const changed = await database.changedRuns(state.cursor)
+    if (changed.isLost) {
+      await dropProjections(database)
+      return false
+    }
     const runIds = [...new Set([...stale, ...changed.runIds])]
     for (let index = 0; index === 0 || index < runIds.length; index += runsPerChange) {
       const some = runIds.slice(index, index + runsPerChange)

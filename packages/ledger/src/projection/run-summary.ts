@@ -25,8 +25,8 @@ export interface RunWaits {
   readonly deferred: readonly (NamedCall & { readonly receipt: string })[]
   /** Calls whose work another run does, under `runId`. */
   readonly workers: readonly (NamedCall & { readonly runId: RunId })[]
-  /** The limit that it was suspended at. */
-  readonly limit?: LimitName
+  /** The limit that it met, and what it was. */
+  readonly limit?: { readonly limit: LimitName; readonly max?: number }
 }
 
 /** A run as a list tells of it. Facts only: nothing of what was said in it. */

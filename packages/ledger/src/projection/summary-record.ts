@@ -7,6 +7,7 @@ import {
   present,
   type Call,
   type FinishReason,
+  type LimitName,
   type RunId,
   type RunState,
 } from '@tallystick/core'
@@ -89,8 +90,12 @@ function waitsOf(state: RunState): RunWaits {
       .filter(({ toolCallId }) => !byRuns.has(toolCallId))
       .map((call) => ({ ...named(call), receipt: call.receipt })),
     workers: working.map((call) => ({ ...named(call), runId: childRunIdOf(state.runId, call.toolCallId) })),
-    ...(state.metLimit && { limit: state.metLimit.limit }),
+    ...(state.metLimit && { limit: limitOf(state, state.metLimit.limit) }),
   }
+}
+
+function limitOf({ limits }: RunState, limit: LimitName): NonNullable<RunWaits['limit']> {
+  return { limit, ...present({ max: limits[limit] }) }
 }
 
 function named({ toolCallId, name }: Pick<Call, 'toolCallId' | 'name'>): NamedCall {
