@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { freshSchema, hasPostgres, openLedger, rowsOf } from './support/postgres-database.ts'
 import { tamperIn } from './support/postgres-recorded.ts'
-import { removalCases, type RemovalBed } from './support/removal-cases.ts'
+import type { RemovalBed } from './support/removal-bed.ts'
+import { removalCases } from './support/removal-cases.ts'
+import { sealingCases } from './support/sealing-cases.ts'
 
 const columns = ['payload.body', 'content.body', 'inbox.body', 'run.head_hash'] as const
 const texts = ['removal.kept', 'removal.run_id', 'removal.reason', 'event.once_key', 'run.run_id'] as const
@@ -34,7 +36,7 @@ function bed(): RemovalBed {
 
 // Only a platform without Postgres leaves them out, and the run says so.
 describe.skipIf(!hasPostgres)('taking content away from a ledger in Postgres', () => {
-  it.each(Object.entries(removalCases))('%s', async (_claim, keeps) => {
+  it.each(Object.entries({ ...removalCases, ...sealingCases }))('%s', async (_claim, keeps) => {
     await expect(keeps(bed())).resolves.toBeUndefined()
   })
 })

@@ -118,3 +118,29 @@ export interface ParentRef {
   readonly seq: number
   readonly relation: 'fork' | 'child' | 'session' | 'branch'
 }
+
+/** Why the content of an event is gone, and who took it away. */
+export interface Removed {
+  /**
+   * `redacted` by somebody; `expired` under a rule of retention; `erased` with the key of the run's subject. `sealed`: it
+   * is there, and whoever reads was given no keys.
+   */
+  readonly kind: 'redacted' | 'expired' | 'erased' | 'sealed'
+  /** Milliseconds since 1970 UTC. Nobody knows when a key was destroyed. */
+  readonly at?: number
+  readonly by?: string
+  readonly reason?: string
+}
+
+/** Event types that always concern one tool call, and so always name it. */
+export const callEventTypes = [
+  'tool_input_delta',
+  'tool_request_ready',
+  'approval_requested',
+  'approval_decided',
+  'tool_started',
+  'tool_progress',
+  'tool_deferred',
+  'tool_result',
+] as const
+export type CallEventType = (typeof callEventTypes)[number]

@@ -36,7 +36,7 @@ export interface StoredRemoval extends Removal {
 const removalTag = Uint8Array.of(3)
 
 /** SHA-256 over the byte 0x03, the 32 bytes of the removal before, and the canonical JSON of this one with its place. */
-export function removalHash(
+function removalHash(
   previousHash: Uint8Array,
   removal: Removal & { readonly pos: number },
 ): Uint8Array {

@@ -1,14 +1,5 @@
-import {
-  ConfigurationError,
-  createRuntime,
-  defineAgent,
-  LedgerUnavailableError,
-  memoryLedger,
-  type Ledger,
-  type RunId,
-  type RuntimeEvent,
-} from '@tallystick/core'
-import { manualClock, sampleRunId, scriptedModel, testTool, type TestTool } from '@tallystick/core/testing'
+import { ConfigurationError, memoryLedger } from '@tallystick/core'
+import { sampleRunId } from '@tallystick/core/testing'
 import {
   applyRetention,
   exportEvents,
@@ -18,74 +9,18 @@ import {
   replayRun,
   verifyLedger,
   verifyRun,
-  type Keyring,
-  type StoreVerdict,
 } from '@tallystick/ledger'
-import { sqliteKeyring } from '@tallystick/ledger/sqlite'
 import { expect } from 'vitest'
-import { temporaryFile } from './temporary-folder.ts'
-
-/** A store of its own for a test, opened as often as it likes. */
-export interface RemovalBed {
-  readonly open: (options?: { readonly keys?: Keyring }) => Ledger
-  /** Whether the bytes are anywhere in what the store keeps. */
-  readonly holds: (bytes: string) => Promise<boolean>
-  /** Changes rows that the rules protect, as whoever owns the store can. */
-  readonly tamper: (statement: string) => Promise<void>
-}
-
-const secret = 'the secret of Seoul'
-/** Some other bytes, in the SQL of both stores. */
-const otherBytes = `(select salt from payload limit 1)`
-const large = 'a large secret. '.repeat(4_000)
-
-/** A tool that a person is asked about. */
-function asking(answer: string): TestTool {
-  return testTool({ name: 'look', effect: 'write', check: () => ({ kind: 'ask' }), run: () => answer })
-}
-
-/** A run with a large tool result, an approval and two turns; suspended for the approval, or driven to its end. */
-async function play(
-  ledger: Ledger,
-  { subject, sessionId, approve = true }: { subject?: string; sessionId?: string; approve?: boolean } = {},
-): Promise<RunId> {
-  const usage = { inputTokens: 120, outputTokens: 17 }
-  const model = scriptedModel([
-    {
-      reasoning: `About ${secret}.`,
-      text: `I look for ${secret}.`,
-      toolCalls: [{ id: 'c1', name: 'look', input: { for: secret } }],
-      usage,
-    },
-    { text: `Found ${secret}.`, usage },
-  ])
-  const look = asking(`${large}${secret}`)
-  const agent = defineAgent({ name: 'finder', instructions: `Look for ${secret}.`, model, tools: [look] })
-  const runtime = createRuntime({ ledger, agents: [agent], host: { clock: manualClock() } })
-  const run = runtime.run(agent, `Where is ${secret}?`, {
-    ...(subject !== undefined && { subject }),
-    ...(sessionId !== undefined && { sessionId }),
-  })
-  const { pendingApprovals } = await run.result
-  if (approve) {
-    // What an approver writes stands in the inbox, too.
-    const input = { for: `${secret}, as approved` }
-    await run.approve(pendingApprovals[0]?.toolCallId ?? '', { by: 'me', input })
-    const { reason } = await runtime.resume(run.id).result
-    expect(reason).toBe('answered')
-  }
-  await runtime.idle()
-  return run.id
-}
-
-const eventsOf = (ledger: Ledger, runId: RunId): Promise<readonly RuntimeEvent[]> =>
-  Array.fromAsync(ledger.read(runId))
-
-async function storeVerdict(ledger: Ledger): Promise<StoreVerdict> {
-  const verdict = (await Array.fromAsync(verifyLedger(ledger))).at(-1)
-  if (verdict?.scope !== 'store') throw new Error('The last verdict is not that of the store.')
-  return verdict
-}
+import {
+  eventsOf,
+  large,
+  otherBytes,
+  play,
+  secret,
+  storeVerdict,
+  suspended,
+  type RemovalBed,
+} from './removal-bed.ts'
 
 /** What taking content away promises, each case by its claim. Any store that can do it keeps them. */
 export const removalCases: Readonly<Record<string, (bed: RemovalBed) => Promise<void>>> = {
@@ -266,90 +201,6 @@ export const removalCases: Readonly<Record<string, (bed: RemovalBed) => Promise<
     await ledger.close()
   },
 
-  async 'what is said in a run with a subject is read with the keys, and is nowhere in the store without'({
-    open,
-    holds,
-  }) {
-    const keys = sqliteKeyring(temporaryFile('keys.db'))
-    const ledger = open({ keys })
-    const runId = await play(ledger, { subject: 'customer 7', sessionId: 's' })
-    // The session goes on under the same key.
-    const next = await play(ledger, { sessionId: 's' })
-    const other = await play(ledger)
-    expect(JSON.stringify(await eventsOf(ledger, runId))).toContain(secret)
-    expect(JSON.stringify(await eventsOf(ledger, next))).toContain(large)
-    expect(await verifyRun(ledger, runId)).not.toHaveProperty('missing')
-    const exported = await Array.fromAsync(exportEvents(ledger, runId))
-    await redact(ledger, other, 'all', { by: 'ada', reason: 'to see what is left' })
-    await ledger.close()
-    expect(await holds('secret')).toBe(false)
-
-    const without = open()
-    const masked = await eventsOf(without, runId)
-    expect(masked.every(({ removed }) => removed?.kind === 'sealed')).toBe(true)
-    expect((await foldTo(without, runId)).totals.turns).toBe(2)
-    expect(await verifyRun(without, runId)).toMatchObject({
-      ok: true,
-      missing: [{ kind: 'sealed', events: masked.length }],
-    })
-    expect(await storeVerdict(without)).toMatchObject({ ok: true })
-    const suspendedRun = await play(without, { approve: false, subject: 'customer 7' })
-    expect((await eventsOf(without, suspendedRun))[0]).not.toHaveProperty('removed')
-    await without.close()
-
-    const again = open({ keys })
-    expect(await Array.fromAsync(exportEvents(again, runId))).toEqual(exported)
-    await again.close()
-    keys.close()
-  },
-
-  async 'a subject whose key is destroyed is erased: the facts verify and fold, and nobody can go on with a run of theirs'({
-    open,
-  }) {
-    const keys = sqliteKeyring(temporaryFile('keys.db'))
-    const ledger = open({ keys })
-    const ended = await play(ledger, { subject: 'customer 7' })
-    const waiting = await play(ledger, { subject: 'customer 7', approve: false })
-    const other = await play(ledger, { subject: 'customer 8' })
-    const { runtime, run, pendingCall } = await suspended(ledger, waiting)
-    expect(await keys.destroy('customer 7')).toHaveLength(1)
-    expect(await keys.destroy('customer 7')).toEqual([])
-    for (const runId of [ended, waiting]) {
-      const events = await eventsOf(ledger, runId)
-      expect(JSON.stringify(events)).not.toContain('secret')
-      expect(events.map(({ removed }) => removed)).toEqual(events.map(() => ({ kind: 'erased' })))
-      expect(await verifyRun(ledger, runId)).toMatchObject({
-        ok: true,
-        missing: [{ kind: 'erased', events: events.length }],
-      })
-    }
-    expect((await foldTo(ledger, ended)).totals.usage).toMatchObject({ inputTokens: 240 })
-    expect(JSON.stringify(await eventsOf(ledger, other))).toContain(secret)
-    await run.approve(pendingCall, { by: 'me' })
-    await expect(runtime.resume(waiting).result).rejects.toThrow(LedgerUnavailableError)
-    await expect(runtime.resume(waiting).result).rejects.toThrow(/key was destroyed/)
-    // The person comes back, under a new key.
-    const back = await play(ledger, { subject: 'customer 7' })
-    expect(JSON.stringify(await eventsOf(ledger, back))).toContain(secret)
-    expect(await storeVerdict(ledger)).toMatchObject({ ok: true })
-    await ledger.close()
-    keys.close()
-  },
-
-  async 'an append whose acknowledgement was lost is recognised in a sealed run too'({ open }) {
-    const keys = sqliteKeyring(temporaryFile('keys.db'))
-    const ledger = open({ keys })
-    const runId = await play(ledger, { subject: 'customer 7' })
-    const events = await eventsOf(ledger, runId)
-    const first = events.filter(({ epoch }) => epoch === 1)
-    expect(first.length).toBeGreaterThan(3)
-    const head = await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, first, { durability: 'barrier' })
-    expect(head).toEqual({ seq: first.length, epoch: 1 })
-    expect(await eventsOf(ledger, runId)).toEqual(events)
-    await ledger.close()
-    keys.close()
-  },
-
   async 'verify finds a removal that was changed, and a content that was changed or left out'({
     open,
     tamper,
@@ -414,25 +265,4 @@ export const removalCases: Readonly<Record<string, (bed: RemovalBed) => Promise<
     })
     await ledger.close()
   },
-}
-
-/** The run again, in a runtime of its own, with the call that it waits for. */
-async function suspended(ledger: Ledger, runId: RunId) {
-  const model = scriptedModel([{ text: 'Found.', usage: {} }])
-  const look = asking('x')
-  const agent = defineAgent({ name: 'finder', instructions: 'Look.', model, tools: [look] })
-  const runtime = createRuntime({ ledger, agents: [agent], host: { clock: manualClock() } })
-  for await (const { runId: found, pendingApprovals } of runtime.suspended()) {
-    if (found !== runId) continue
-    const run = {
-      approve: (toolCallId: string, { by }: { by: string }) =>
-        ledger.put(runId, {
-          key: `approve ${toolCallId}`,
-          command: { type: 'approve', toolCallId, by },
-          at: 1,
-        }),
-    }
-    return { runtime, run, pendingCall: pendingApprovals[0]?.toolCallId ?? '' }
-  }
-  throw new Error('The run does not wait.')
 }
