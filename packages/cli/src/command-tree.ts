@@ -10,7 +10,7 @@ import { addDrivingVerbs } from './driving-verbs.ts'
 import { addKeepingVerbs } from './keeping-verbs.ts'
 import { addLookingVerbs } from './looking-verbs.ts'
 import { addRemovingVerbs } from './removing-verbs.ts'
-import { shells, type Shell } from './shells.ts'
+import { runsVerb, shells, type Shell } from './shells.ts'
 import { addWatchingVerbs } from './watching-verbs.ts'
 
 const beginning = `Agents that keep a ledger: start their runs, look at them, answer what they wait for, check them.
@@ -58,7 +58,15 @@ function ownVersion(): string {
   return (JSON.parse(manifest) as { readonly version: string }).version
 }
 
-function addCompletion(program: Command, { print }: CommandContext): void {
+function addCompletion(program: Command, context: CommandContext): void {
+  const { print } = context
+  program
+    .command(runsVerb, { hidden: true })
+    .argument('<ledger>')
+    .action(async (ledger: string) => {
+      const { completeRuns } = await import('./verbs/complete-runs.ts')
+      await completeRuns(context, ledger)
+    })
   program
     .command('completion')
     .description('print a script that makes your shell complete this command')

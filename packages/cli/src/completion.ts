@@ -1,9 +1,9 @@
 import type { Command, Option } from 'commander'
-import type { Shell } from './shells.ts'
+import { runsVerb, type Shell } from './shells.ts'
 
 /** A script that makes a shell complete the verbs, options and files of a command line. */
 export function completionScript(program: Command, shell: Shell): string {
-  const verbs = program.commands.map(verbOf)
+  const verbs = program.commands.filter((command) => command.name() !== runsVerb).map(verbOf)
   switch (shell) {
     case 'bash':
       return bashScript(program.name(), verbs)
@@ -14,11 +14,12 @@ export function completionScript(program: Command, shell: Shell): string {
   }
 }
 
-/** What may stand at a place: one of some words, a file, or what nobody can guess. */
+/** What may stand at a place: one of some words, a file, a run of the ledger, or what nobody can guess. */
 interface Place {
   readonly name: string
   readonly choices: readonly string[]
   readonly isFile: boolean
+  readonly isRun: boolean
 }
 
 interface VerbOption {
@@ -38,7 +39,7 @@ interface Verb {
 function verbOf(command: Command): Verb {
   return {
     name: command.name(),
-    description: command.description(),
+    description: command.summary() || command.description(),
     options: command.options.map(optionOf),
     places: command.registeredArguments.map((argument) => placeOf(argument.name(), argument.argChoices)),
   }
@@ -53,18 +54,18 @@ function optionOf({ long, short, description, flags, required, optional, argChoi
 }
 
 function placeOf(name: string, choices: readonly string[] = []): Place {
-  const known = choices.length === 0 && (name === 'run' || name === 'other') ? ['latest'] : choices
-  return { name, choices: known, isFile: name === 'ledger' || name === 'file' }
+  const isRun = choices.length === 0 && (name === 'run' || name === 'other')
+  return { name, choices, isRun, isFile: ['ledger', 'file', 'keys'].includes(name) }
 }
 
 function bashScript(program: string, verbs: readonly Verb[]): string {
   const values = verbs.flatMap(({ name, options }) =>
     options.flatMap(({ flag, value }) =>
-      value ? [`    '${name} ${flag}') ${bashReply(value)} return ;;\n`] : [],
+      value ? [`    '${name} ${flag}') ${bashReply(program, value)} return ;;\n`] : [],
     ),
   )
   const places = verbs.flatMap(({ name, places }) =>
-    places.map((place, index) => `    '${name} ${index + 1}') ${bashReply(place)} ;;\n`),
+    places.map((place, index) => `    '${name} ${index + 1}') ${bashReply(program, place)} ;;\n`),
   )
   const flags = verbs.map(
     ({ name, options }) => `      ${name}) ${bashWords(options.map(({ flag }) => flag))} ;;\n`,
@@ -73,6 +74,12 @@ function bashScript(program: string, verbs: readonly Verb[]): string {
     options.flatMap(({ flag, value }) => (value ? [flag] : [])),
   )
   return `# ${program}: completion for bash
+_${program}_runs() {
+  local word
+  for word in "\${COMP_WORDS[@]:2}"; do
+    [[ -f $word ]] && ${program} ${runsVerb} "$word" 2>/dev/null && return
+  done
+}
 _${program}() {
   local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]} verb=\${COMP_WORDS[1]} place=1 at IFS=$'\\n'
   COMPREPLY=()
@@ -101,8 +108,9 @@ complete -o filenames -F _${program} ${program}
 `
 }
 
-function bashReply({ choices, isFile }: Place): string {
+function bashReply(program: string, { choices, isFile, isRun }: Place): string {
   if (isFile) return 'COMPREPLY=($(compgen -f -- "$cur"));'
+  if (isRun) return `COMPREPLY=($(compgen -W "$(_${program}_runs)" -- "$cur"));`
   return choices.length === 0 ? '' : `${bashWords(choices)};`
 }
 
@@ -116,13 +124,21 @@ function zshScript(program: string, verbs: readonly Verb[]): string {
   const cases = verbs.map(({ name, options, places }) => {
     const specs = [
       ...options.map(({ flag, description, value }) =>
-        quoted(`${flag}[${zshText(description)}]${value ? zshPlace(value) : ''}`),
+        quoted(`${flag}[${zshText(description)}]${value ? zshPlace(program, value) : ''}`),
       ),
-      ...places.map((place, index) => quoted(`${index + 1}${zshPlace(place)}`)),
+      ...places.map((place, index) => quoted(`${index + 1}${zshPlace(program, place)}`)),
     ]
     return `    ${name}) _arguments ${specs.join(' ')} ;;\n`
   })
   return `#compdef ${program}
+_${program}_runs() {
+  local word
+  for word in $words[2,-1]; do
+    [[ -f \${(Q)word} ]] || continue
+    compadd -V runs -- \${(f)"$(${program} ${runsVerb} \${(Q)word} 2>/dev/null)"}
+    return
+  done
+}
 _${program}() {
   local -a verbs
   verbs=(
@@ -141,8 +157,9 @@ compdef _${program} ${program}
 `
 }
 
-function zshPlace({ name, choices, isFile }: Place): string {
+function zshPlace(program: string, { name, choices, isFile, isRun }: Place): string {
   if (isFile) return `:${name}:_files`
+  if (isRun) return `:${name}:_${program}_runs`
   return choices.length === 0 ? `:${name}: ` : `:${name}:(${choices.join(' ')})`
 }
 
@@ -154,6 +171,11 @@ function zshText(text: string): string {
 function fishScript(program: string, verbs: readonly Verb[]): string {
   const lines = [
     `# ${program}: completion for fish`,
+    `function __${program}_runs`,
+    '  for word in (commandline -opc)[3..]',
+    `    test -f "$word"; and ${program} ${runsVerb} "$word" 2>/dev/null; and return`,
+    '  end',
+    'end',
     `complete -c ${program} -f`,
     ...verbs.flatMap(({ name, description, options, places }) => {
       const seen = quoted(`__fish_seen_subcommand_from ${name}`)
@@ -161,9 +183,12 @@ function fishScript(program: string, verbs: readonly Verb[]): string {
         `complete -c ${program} -n __fish_use_subcommand -a ${name} -d ${quoted(description)}`,
         ...options.map(
           ({ flag, description: what, value }) =>
-            `complete -c ${program} -n ${seen} -l ${flag.replace(/^--/, '')}${value ? fishValue(value) : ''} -d ${quoted(what)}`,
+            `complete -c ${program} -n ${seen} -l ${flag.replace(/^--/, '')}${value ? fishValue(program, value) : ''} -d ${quoted(what)}`,
         ),
         ...(places.some(({ isFile }) => isFile) ? [`complete -c ${program} -n ${seen} -F`] : []),
+        ...(places.some(({ isRun }) => isRun)
+          ? [`complete -c ${program} -n ${seen} -k -a '(__${program}_runs)'`]
+          : []),
         ...places
           .filter(({ choices }) => choices.length > 0)
           .map(({ choices }) => `complete -c ${program} -n ${seen} -a ${quoted(choices.join(' '))}`),
@@ -173,8 +198,9 @@ function fishScript(program: string, verbs: readonly Verb[]): string {
   return `${lines.join('\n')}\n`
 }
 
-function fishValue({ choices, isFile }: Place): string {
+function fishValue(program: string, { choices, isFile, isRun }: Place): string {
   if (isFile) return ' -r -F'
+  if (isRun) return ` -x -a '(__${program}_runs)'`
   return choices.length === 0 ? ' -x' : ` -x -a ${quoted(choices.join(' '))}`
 }
 

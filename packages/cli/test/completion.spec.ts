@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { copyFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { tallystickHere } from './kit/tallystick.ts'
+import { exampleFolders, type ExampleFolders } from './kit/example-folder.ts'
+import { json, tallystickHere } from './kit/tallystick.ts'
 
 const isThere = (shell: string): boolean => spawnSync(shell, ['-c', 'true']).status === 0
 
@@ -15,37 +15,36 @@ async function verbsOfHelp(): Promise<readonly string[]> {
   )
 }
 
-describe('help', () => {
-  it('shows of every verb an example that the verb would take', async () => {
-    const verbs = await verbsOfHelp()
-    expect(verbs).toEqual(expect.arrayContaining(['run', 'list', 'tail', 'stats', 'completion', 'import']))
-    for (const verb of verbs) {
-      const { code, stdout } = await tallystickHere(verb, '--help')
-      expect(code).toBe(0)
-      const [, example = ''] = /\nExample:\n {2}(.+)\n$/.exec(stdout) ?? []
-      expect(example).toContain(`tallystick ${verb} `)
-      // Every option that the example uses is one that the help tells of.
-      for (const [option] of example.matchAll(/--[\w-]+/g)) {
-        expect(stdout).toMatch(new RegExp(`^ {2}${option} `, 'm'))
-      }
-    }
-  })
-})
-
 describe('completion', () => {
+  let folders: ExampleFolders
   let folder: string
+  let env: NodeJS.ProcessEnv
+  /** Of the ledger, the newest first. */
+  let runs: readonly string[]
   beforeAll(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'tallystick-completion-'))
+    folders = await exampleFolders()
+    const opened = await folders.open('waiting')
+    folder = opened.folder
+    env = opened.environment
     for (const shell of ['bash', 'zsh', 'fish']) {
       const { stdout } = await tallystickHere('completion', shell)
       await writeFile(join(folder, `tallystick.${shell}`), stdout)
     }
-    await writeFile(join(folder, 'my runs.db'), '')
+    await copyFile(join(folder, 'runs.db'), join(folder, 'our runs.db'))
+    const listed = await tallystickHere('list', join(folder, 'runs.db'), '--json')
+    runs = listed.stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => (json(line) as { runId: string }).runId)
   })
-  afterAll(() => rm(folder, { recursive: true }))
+  afterAll(() => folders[Symbol.asyncDispose]())
 
   const run = (shell: string, script: string): readonly string[] => {
-    const { stdout, stderr, status } = spawnSync(shell, ['-c', script], { cwd: folder, encoding: 'utf8' })
+    const { stdout, stderr, status } = spawnSync(shell, ['-c', script], {
+      cwd: folder,
+      encoding: 'utf8',
+      env,
+    })
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     return stdout.split('\n').filter((line) => line !== '')
   }
@@ -68,12 +67,16 @@ describe('completion', () => {
       expect(complete('')).toEqual(await verbsOfHelp())
       expect(complete('res')).toEqual(['resume'])
       expect(complete('list', '--s')).toEqual(['--session', '--status', '--since'])
-      expect(complete('list', 'my runs.db', '--status', 'in')).toEqual(['in_flight', 'interrupted'])
-      expect(complete('show', 'my')).toEqual(['my runs.db'])
-      expect(complete('show', '--at', '3', 'my')).toEqual(['my runs.db'])
-      expect(complete('show', 'my runs.db', '')).toEqual(['latest'])
-      expect(complete('resume', 'my runs.db', 'latest', '--config', 'my')).toEqual(['my runs.db'])
-      expect(complete('deny', 'my runs.db', 'latest', 'c', '--reason', '')).toEqual([])
+      expect(complete('list', 'our runs.db', '--status', 'in')).toEqual(['in_flight', 'interrupted'])
+      expect(complete('show', 'our')).toEqual(['our runs.db'])
+      expect(complete('show', '--at', '3', 'our')).toEqual(['our runs.db'])
+      expect(complete('show', 'our runs.db', '')).toEqual(['latest', ...runs])
+      expect(complete('show', '--request', 'our runs.db', runs[2]!.slice(0, 12))).toEqual([runs[2]])
+      expect(complete('diff', 'our runs.db', 'latest', 'la')).toEqual(['latest'])
+      expect(complete('export', 'our runs.db', '--run', 'la')).toEqual(['latest'])
+      expect(complete('show', 'none.db', '')).toEqual([])
+      expect(complete('resume', 'our runs.db', 'latest', '--config', 'our')).toEqual(['our runs.db'])
+      expect(complete('deny', 'our runs.db', 'latest', 'c', '--reason', '')).toEqual([])
       expect(complete('completion', '')).toEqual(['bash', 'zsh', 'fish'])
     })
   })
@@ -89,8 +92,10 @@ describe('completion', () => {
       expect(complete('tallystick ').toSorted()).toEqual([...(await verbsOfHelp())].sort())
       expect(complete('tallystick list --s')).toEqual(['--session', '--since', '--status'])
       expect(complete('tallystick list --status in').toSorted()).toEqual(['in_flight', 'interrupted'])
-      expect(complete('tallystick show my')).toEqual(['my runs.db'])
-      expect(complete('tallystick show x.db la')).toEqual(['latest'])
+      expect(complete('tallystick show our')).toEqual(['our runs.db'])
+      expect(complete('tallystick show runs.db la')).toEqual(['latest'])
+      expect(complete(`tallystick show runs.db ${runs[2]!.slice(0, 12)}`)).toEqual([runs[2]])
+      expect(complete('tallystick export runs.db --run la')).toEqual(['latest'])
       expect(complete('tallystick completion ')).toEqual(['bash', 'fish', 'zsh'])
     })
   })
@@ -114,16 +119,18 @@ describe('completion', () => {
         'sta',
         'list --stat',
         'list x.db --status susp',
-        'show my',
-        'show x.db la',
+        'show our',
+        'show runs.db la',
+        `show runs.db ${runs[2]!.slice(0, 12)}`,
         'completion zs',
       ]
       expect(complete(...lines.map((line) => `tallystick ${line}`))).toEqual([
         'tallystick stats',
         'tallystick list --status',
         'tallystick list x.db --status suspended',
-        'tallystick show my\\ runs.db',
-        'tallystick show x.db latest',
+        'tallystick show our\\ runs.db',
+        'tallystick show runs.db latest',
+        `tallystick show runs.db ${runs[2]}`,
         'tallystick completion zsh',
       ])
     })

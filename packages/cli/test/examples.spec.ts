@@ -1,0 +1,83 @@
+import { spawn } from 'node:child_process'
+import { text } from 'node:stream/consumers'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { exampleFolders, type ExampleFolders, type ExampleStanding } from './kit/example-folder.ts'
+import { tallystickHere } from './kit/tallystick.ts'
+
+/** The verbs that the help of the whole command names. */
+const { stdout: help } = await tallystickHere('--help')
+const verbs = [...help.matchAll(/^ {2}([a-z]+) {2,}/gm)].flatMap(([, name = '']) =>
+  name === 'help' ? [] : [name],
+)
+
+interface Expectation {
+  /** Where it is typed: behind a run that is done, unless said. */
+  readonly at?: ExampleStanding
+  /** What has been typed before. */
+  readonly before?: string
+  /** What is typed behind it, to see what it has done. */
+  readonly behind?: string
+  /** What all of it shows. */
+  readonly shows: RegExp
+}
+
+/** What each example comes to. */
+const expected: Readonly<Record<string, Expectation>> = {
+  run: { shows: /^> How warm is it in Seoul\?$/m },
+  resume: { at: 'waiting', shows: /was approved by ann$/m },
+  fork: { shows: /^Payment: 5 USD paid$|tallystick approve runs\.db/m },
+  list: { at: 'waiting', shows: /^\S+ +assistant +\d.* suspended on pay call_\w+_2_1_1$/m },
+  show: { shows: /^phase +\w+, turn 1, event 12 of \d+/m },
+  explain: { shows: /^turn +2, agent assistant,/m },
+  tail: { shows: /^done: answered/m },
+  diff: { shows: /^run +\S+ +\S+5f2c91$/m },
+  stats: { shows: /^runs: 2 done$/m },
+  approve: { at: 'waiting', shows: /^tallystick resume runs\.db \S+$/m },
+  deny: { at: 'waiting', shows: /^tallystick resume runs\.db \S+$/m },
+  settle: { at: 'deferred', shows: /^tallystick resume runs\.db \S+$/m },
+  raise: { at: 'waiting', shows: /^tallystick resume runs\.db \S+$/m },
+  cancel: { at: 'waiting', shows: /^tallystick resume runs\.db \S+$/m },
+  verify: {
+    before: 'tallystick checkpoint runs.db --out checkpoints --key key.pem --origin example.com/agents',
+    shows: /^checkpoints {2}ok {2}1 checkpoint, 2 runs/m,
+  },
+  replay: { shows: /^\S+ {2}\d+ events happened again as recorded$/m },
+  regression: { shows: /refund\.spec\.ts\n.*refund\.jsonl$/m },
+  checkpoint: { shows: /^example\.com\/agents$/m },
+  export: { behind: 'head -n 1 run.jsonl', shows: /^\{"runId":".*"type":"run_started"/m },
+  import: { before: 'tallystick export runs.db > run.jsonl', shows: /^imported {2}2 runs, \d+ events$/m },
+  upgrade: { shows: /^runs\.db is up to date: \d+ events$/m },
+  redact: {
+    behind: 'tallystick verify runs.db',
+    shows: /the content of 4 events is redacted by \S+ \(ticket 4711\)$/m,
+  },
+  retain: { behind: 'tallystick verify runs.db', shows: /^ledger {2}ok {2}2 runs/m },
+  erase: { shows: /^Destroyed 1 key of customer-7\./m },
+  contract: { shows: /^\d+ promises: \d+ kept, 0 broken, \d+ skipped$/m },
+  completion: { behind: 'complete -p tallystick', shows: /^complete .*_tallystick tallystick$/m },
+}
+
+describe.concurrent('what the help shows as an example, typed as it is printed', { timeout: 90_000 }, () => {
+  let folders: ExampleFolders
+  beforeAll(async () => {
+    folders = await exampleFolders()
+  })
+  afterAll(() => folders[Symbol.asyncDispose]())
+
+  it.each(verbs)('works: %s', async (verb) => {
+    const { stdout: helped } = await tallystickHere(verb, '--help')
+    const [, example = ''] = /\nExample:\n {2}(.+)\n$/.exec(helped) ?? []
+    expect(example).toContain(`tallystick ${verb} `)
+    const { at = 'done', before, behind, shows }: Expectation = expected[verb] ?? { shows: /./ }
+    const { folder, environment } = await folders.open(at)
+    const script = [before, example, behind].filter((line) => line !== undefined).join(' && ')
+    const shell = spawn('bash', ['-c', script], {
+      cwd: folder,
+      env: environment,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    const ended = new Promise<number | null>((resolve) => shell.once('close', resolve))
+    const [stdout, stderr, code] = await Promise.all([text(shell.stdout), text(shell.stderr), ended])
+    expect({ code, said: stdout + stderr }).toEqual({ code: 0, said: expect.stringMatching(shows) as string })
+  })
+})

@@ -1,0 +1,116 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { chmod, cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { createRuntime, defineAgent, type Agent, type RunResult } from '@tallystick/core'
+import { scriptedModel, testTool } from '@tallystick/core/testing'
+import { sqliteKeyring, sqliteLedger } from '@tallystick/ledger/sqlite'
+import { shopAgent } from './shop.ts'
+
+/** How the last run of an example's ledger stands. */
+export type ExampleStanding = 'done' | 'waiting' | 'deferred'
+
+/** Folders in which what the help shows is typed. */
+export interface ExampleFolders extends AsyncDisposable {
+  /** A folder of its own, with a ledger whose last run stands so, and all files that an example names. */
+  open(
+    standing: ExampleStanding,
+  ): Promise<{ readonly folder: string; readonly environment: NodeJS.ProcessEnv }>
+}
+
+const assistant = (): Agent => ({ ...shopAgent(), name: 'assistant' })
+
+/** Has a job done outside, and goes on when it is told what came of it. */
+const exporter = (): Agent =>
+  defineAgent({
+    ...{
+      name: 'exporter',
+      instructions: '',
+      model: scriptedModel([{ toolCalls: [{ name: 'export', input: {} }] }]),
+    },
+    tools: [
+      testTool({
+        name: 'export',
+        run: (_call, report) => {
+          report.defer('job-7')
+          return ''
+        },
+      }),
+    ],
+  })
+
+/** Chance by which the id of a run ends in the digits that an example names. */
+function endingIn(digits: string): () => number {
+  const before = Array.from({ length: 17 - digits.length }, () => 0)
+  const drawn = [...before, ...digits.split('').map((digit) => Number.parseInt(digit, 16) / 16)]
+  return () => drawn.shift() ?? 0
+}
+
+/** Drives a run in a ledger until it rests, or, approved, until it is done. */
+async function drive(
+  path: string,
+  agent: Agent,
+  own: { readonly random?: () => number; readonly toItsEnd?: boolean },
+): Promise<RunResult> {
+  const ledger = sqliteLedger(path)
+  const { random } = own
+  const runtime = createRuntime({ ledger, agents: [agent], ...(random && { host: { random } }) })
+  const run = runtime.run(agent, 'Buy tea.')
+  let result = await run.result
+  if (own.toItsEnd) {
+    for (const { toolCallId } of result.pendingApprovals) await run.approve(toolCallId, { by: 'ann' })
+    result = await run.result
+  }
+  await ledger.close()
+  return result
+}
+
+/** What an example finds beside its ledger. */
+async function furnish(folder: string): Promise<void> {
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+  const program = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
+  const shop = JSON.stringify(import.meta.resolve('./shop.ts'))
+  const core = JSON.stringify(import.meta.resolve('@tallystick/core'))
+  const files = {
+    'key.pem': privateKey.export({ type: 'pkcs8', format: 'pem' }),
+    'key.pub': publicKey.export({ type: 'spki', format: 'pem' }),
+    'tallystick.config.mjs': `import { shopAgent } from ${shop}\nexport default { agents: [{ ...shopAgent(), name: 'assistant' }] }\n`,
+    'my-store.ts': `import { memoryLedger } from ${core}\nexport default () => ({ open: memoryLedger, lacks: ['durable', 'shared'] })\n`,
+    'bin/tallystick': `#!/bin/sh\nexec '${process.execPath}' '${program}' "$@"\n`,
+  }
+  await mkdir(join(folder, 'bin'))
+  for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text)
+  await chmod(join(folder, 'bin', 'tallystick'), 0o755)
+  const keys = sqliteKeyring(join(folder, 'keys.db'))
+  await keys.keyOf('customer-7')
+  keys.close()
+}
+
+/** Makes the folders that others are copied from. */
+export async function exampleFolders(): Promise<ExampleFolders> {
+  const root = await mkdtemp(join(tmpdir(), 'tallystick-examples-'))
+  const made = join(root, 'done')
+  await mkdir(made)
+  await furnish(made)
+  const ledger = join(made, 'runs.db')
+  await drive(ledger, assistant(), { random: endingIn('5f2c91'), toItsEnd: true })
+  await drive(ledger, assistant(), { toItsEnd: true })
+  for (const [standing, agent] of [
+    ['waiting', assistant()],
+    ['deferred', exporter()],
+  ] as const) {
+    await cp(made, join(root, standing), { recursive: true })
+    await drive(join(root, standing, 'runs.db'), agent, {})
+  }
+  let opened = 0
+  return {
+    async open(standing) {
+      const folder = join(root, `${++opened}`)
+      await cp(join(root, standing), folder, { recursive: true })
+      const { FORCE_COLOR: _color, npm_lifecycle_event: _script, ...environment } = process.env
+      const path = [join(folder, 'bin'), environment['PATH'] ?? ''].join(delimiter)
+      return { folder, environment: { ...environment, PATH: path } }
+    },
+    [Symbol.asyncDispose]: () => rm(root, { recursive: true, force: true }),
+  }
+}
