@@ -8,7 +8,7 @@ import {
   type ModelSignal,
 } from '@tallystick/core'
 import { Observable, type Subscriber } from 'rxjs'
-import { type SilenceWatch, watchSilence } from '../shared/silence-watch.ts'
+import { drainMs, idleTimeoutDefaultMs, type Line, openLine } from '../shared/open-line.ts'
 import { type Heeding, warnOnce, withWarnings } from '../shared/warning.ts'
 import { callOf } from './call.ts'
 import { providerErrorOf, silentReply, truncatedReply } from './failure.ts'
@@ -46,8 +46,6 @@ export interface AiSdkOptions {
 }
 
 const longestTimerMs = 2 ** 31 - 1
-// How long the rest of a finished answer may take to come, so that its connection can be used again.
-const drainMs = 1000
 
 /**
  * Any language model of the AI SDK (`anthropic('…')`, `google('…')` and the rest, of interface version 3 or 4) as a model
@@ -104,25 +102,12 @@ interface Call {
   readonly subscriber: Subscriber<ModelSignal>
 }
 
-interface Line {
-  readonly abort: AbortController
-  readonly watch: SilenceWatch
-  readonly outcome: { finished: boolean }
-}
-
 /** Starts the call and answers how to stop it: the provider has been told so when that returns. */
 function startCall(call: Call): () => void {
   const { context, options, subscriber } = call
-  const abort = new AbortController()
-  const watch = watchSilence(context.clock, options.responseTimeoutMs ?? 300_000, (limitMs) => {
-    subscriber.error(silentReply(limitMs))
-  })
-  const outcome = { finished: false }
-  void pump(call, { abort, watch, outcome })
-  return () => {
-    watch.stop()
-    if (!outcome.finished) abort.abort()
-  }
+  const { responseTimeoutMs } = options
+  const lineOptions = { clock: context.clock, subscriber, responseTimeoutMs, silentReply }
+  return openLine(lineOptions, (line) => pump(call, line))
 }
 
 /** Carries the parts of the stream to the subscriber, until one of the two has had enough. Never rejects. */
@@ -154,7 +139,7 @@ async function openStream(call: Call, { abort, watch }: Line): Promise<Opened | 
   const { call: asked, names } = callOf(request, await readerOf(model, provider), options)
   if (subscriber.closed) return undefined
   const { stream } = await model.doStream({ ...asked, abortSignal: abort.signal } as never)
-  watch.allow(options.idleTimeoutMs ?? 120_000)
+  watch.allow(options.idleTimeoutMs ?? idleTimeoutDefaultMs)
   const reply = startReply({
     provider,
     names,

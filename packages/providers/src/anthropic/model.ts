@@ -1,7 +1,7 @@
 import type { Cancel, Model, ModelContext, ModelRequest, ModelSignal } from '@tallystick/core'
 import { Observable, type Subscriber } from 'rxjs'
 import { observedResponse, type ResponseFacts } from '../shared/observed-response.ts'
-import { type SilenceWatch, watchSilence } from '../shared/silence-watch.ts'
+import { drainMs, idleTimeoutDefaultMs, type Line, openLine } from '../shared/open-line.ts'
 import { warnOnce, withWarnings } from '../shared/warning.ts'
 import {
   type AnthropicCallOptions,
@@ -14,9 +14,6 @@ import { type AnthropicOptions, type AnthropicThinking, checkOptions, longestTim
 import { requestRenderer, type RequestRenderer } from './request.ts'
 import { readEvent, type Reply, startReply } from './signals.ts'
 import { api, provider, type WireEvent, type WireThinking } from './wire.ts'
-
-// How long the rest of a finished answer may take to come, so that its connection can be used again.
-const drainMs = 1000
 
 /**
  * A model of Anthropic, over its Messages API and its official SDK. Nothing is sent, and no key looked for, before
@@ -79,44 +76,40 @@ interface Call {
   readonly subscriber: Subscriber<ModelSignal>
 }
 
-/** Starts the call and answers how to stop it: the connection is closed when that returns. */
-function startCall(call: Call): () => void {
-  const { context, options, subscriber } = call
-  const abort = new AbortController()
-  const facts: ResponseFacts = {}
-  const watch = watchSilence(context.clock, options.responseTimeoutMs ?? 300_000, (limitMs) => {
-    subscriber.error(silentReply(limitMs, facts.requestId))
-  })
-  const outcome = { finished: false, observed: false }
-  void pump(call, { abort, facts, watch, outcome })
-  return () => {
-    watch.stop()
-    if (!outcome.finished) abort.abort()
-  }
+/** What is known of the answer before it is read. */
+interface Answer extends ResponseFacts {
+  /** Whether the bytes are watched, which says more than the events. */
+  observed?: boolean
 }
 
-interface Line {
-  readonly abort: AbortController
-  readonly facts: ResponseFacts
-  readonly watch: SilenceWatch
-  /** `observed`: the bytes are watched, which says more than the events. */
-  readonly outcome: { finished: boolean; observed: boolean }
+/** Starts the call and answers how to stop it. */
+function startCall(call: Call): () => void {
+  const { context, options, subscriber } = call
+  const answer: Answer = {}
+  const lineOptions = {
+    ...{ clock: context.clock, subscriber, responseTimeoutMs: options.responseTimeoutMs },
+    silentReply: (limitMs: number) => silentReply(limitMs, answer.requestId),
+  }
+  return openLine(lineOptions, (line) => pump(call, line, answer))
 }
 
 /** Carries the wire's events to the subscriber, until one of the two has had enough. Never rejects. */
-async function pump(call: Call, line: Line): Promise<void> {
+async function pump(call: Call, line: Line, answer: Answer): Promise<void> {
   const { context, subscriber } = call
-  const { abort, facts, watch, outcome } = line
+  const { abort, watch, outcome } = line
   let stopDraining: Cancel | undefined
   try {
     const { body, names, betas } = call.render(call.request, context.clock.now())
     const reply = startReply(names)
-    const events = await call.client.messages.create(body, callOptions(call.options, betas, line))
-    watch.allow(idleTimeoutOf(call.options))
+    const events = await call.client.messages.create(
+      body,
+      callOptions(call.options, betas, { ...line, answer }),
+    )
+    watch.allow(call.options.idleTimeoutMs ?? idleTimeoutDefaultMs)
     let heard = false
     for await (const event of events) {
       heard = true
-      if (!outcome.observed) watch.heard()
+      if (!answer.observed) watch.heard()
       // What follows the end is only waited for: a connection that is read to its end can be used again.
       if (outcome.finished) continue
       if (subscriber.closed) return
@@ -126,10 +119,10 @@ async function pump(call: Call, line: Line): Promise<void> {
       stopDraining = context.clock.schedule(drainMs, () => abort.abort())
       subscriber.complete()
     }
-    if (!reply.finished) subscriber.error(endedEarly(heard, facts))
+    if (!reply.finished) subscriber.error(endedEarly(heard, answer))
   } catch (error) {
     if (!subscriber.closed) {
-      subscriber.error(providerErrorOf(error, { now: context.clock.now(), requestId: facts.requestId }))
+      subscriber.error(providerErrorOf(error, { now: context.clock.now(), requestId: answer.requestId }))
     }
   } finally {
     stopDraining?.()
@@ -145,23 +138,19 @@ function endedEarly(heard: boolean, { contentType, requestId }: ResponseFacts): 
   return !heard && otherType ? notAStream(contentType, requestId) : truncatedReply(requestId)
 }
 
-function idleTimeoutOf(options: AnthropicOptions): number {
-  return options.idleTimeoutMs ?? 120_000
-}
-
 function callOptions(
   options: AnthropicOptions,
   betas: readonly string[],
-  { abort, facts, watch, outcome }: Line,
+  { abort, watch, answer }: Line & { readonly answer: Answer },
 ): AnthropicCallOptions {
   const observe: AnthropicMiddleware = async (request, next) => {
     const response = await next(request)
     const { headers } = response
     // Bedrock has a name of its own for it.
-    facts.requestId = headers.get('request-id') ?? headers.get('x-amzn-requestid') ?? undefined
-    facts.contentType = headers.get('content-type') ?? undefined
+    answer.requestId = headers.get('request-id') ?? headers.get('x-amzn-requestid') ?? undefined
+    answer.contentType = headers.get('content-type') ?? undefined
     const observed = observedResponse(response, () => watch.heard())
-    outcome.observed = observed !== response
+    answer.observed = observed !== response
     return observed
   }
   return {

@@ -7,7 +7,7 @@ import {
   type ModelSignal,
 } from '@tallystick/core'
 import { Observable, type Subscriber } from 'rxjs'
-import { type SilenceWatch, watchSilence } from '../shared/silence-watch.ts'
+import { drainMs, idleTimeoutDefaultMs, type Line, openLine } from '../shared/open-line.ts'
 import { warnOnce, withWarnings } from '../shared/warning.ts'
 import { hostOf, officialClient, type OllamaClientOptions, openChat } from './client.ts'
 import { providerErrorOf, silentReply, truncatedReply } from './failure.ts'
@@ -42,8 +42,6 @@ export interface OllamaOptions extends OllamaClientOptions {
 }
 
 const longestTimerMs = 2 ** 31 - 1
-// How long the rest of a finished answer may take to come, so that its connection can be used again.
-const drainMs = 1000
 
 /**
  * A model on an Ollama server, over `/api/chat` and the official client. Nothing is sent before `stream` is subscribed
@@ -119,25 +117,12 @@ interface Call {
   readonly subscriber: Subscriber<ModelSignal>
 }
 
-interface Line {
-  readonly abort: AbortController
-  readonly watch: SilenceWatch
-  readonly outcome: { finished: boolean }
-}
-
-/** Starts the call and answers how to stop it: the connection is closed when that returns. */
+/** Starts the call and answers how to stop it. */
 function startCall(call: Call): () => void {
   const { context, options, subscriber } = call
-  const abort = new AbortController()
-  const watch = watchSilence(context.clock, options.responseTimeoutMs ?? 300_000, (limitMs) => {
-    subscriber.error(silentReply(limitMs))
-  })
-  const outcome = { finished: false }
-  void pump(call, { abort, watch, outcome })
-  return () => {
-    watch.stop()
-    if (!outcome.finished) abort.abort()
-  }
+  const { responseTimeoutMs } = options
+  const lineOptions = { clock: context.clock, subscriber, responseTimeoutMs, silentReply }
+  return openLine(lineOptions, (line) => pump(call, line))
 }
 
 /** Carries the wire's lines to the subscriber, until one of the two has had enough. Never rejects. */
@@ -153,7 +138,7 @@ async function pump({ options, render, request, context, subscriber }: Call, lin
       now: () => context.clock.now(),
       onBytes: () => watch.heard(),
     })
-    watch.allow(options.idleTimeoutMs ?? 120_000)
+    watch.allow(options.idleTimeoutMs ?? idleTimeoutDefaultMs)
     for await (const _ of steps) {
       for (const line of take()) {
         if (subscriber.closed) return

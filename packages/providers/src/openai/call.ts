@@ -2,6 +2,7 @@ import type { Cancel, ModelContext, ModelSignal, ProviderError } from '@tallysti
 import { Stream } from 'openai/streaming'
 import type { Subscriber } from 'rxjs'
 import { observedResponse, type ResponseFacts } from '../shared/observed-response.ts'
+import { drainMs, idleTimeoutDefaultMs, responseTimeoutDefaultMs } from '../shared/open-line.ts'
 import { type SilenceWatch, watchSilence } from '../shared/silence-watch.ts'
 import type { OpenAICreate } from './client.ts'
 import { notAStream, providerErrorOf, requestIdIn, silentReply, truncatedReply } from './failure.ts'
@@ -37,9 +38,6 @@ export interface Call {
   /** Another request to make in place of one that was refused before anything was shown; `undefined`: it failed. */
   readonly instead: (failure: ProviderError, refused: Attempt) => Attempt | undefined
 }
-
-// How long the rest of a finished answer may take to come, so that its connection can be used again.
-const drainMs = 1000
 
 /** What is under way: the connection of the present attempt, and what is known of it. */
 interface Line {
@@ -111,7 +109,7 @@ async function follow(call: Call, line: Line, { body, reader }: Attempt): Promis
   let stopDraining: Cancel | undefined
   try {
     const events = await opened(call, line, body)
-    line.watch.allow(options.idleTimeoutMs ?? 120_000)
+    line.watch.allow(options.idleTimeoutMs ?? idleTimeoutDefaultMs)
     for await (const event of events) {
       line.heard = true
       if (!line.observed) line.watch.heard()
@@ -186,5 +184,5 @@ function endedEarly({ heard, facts: { contentType, requestId } }: Line): Provide
 }
 
 function responseTimeoutOf(options: OpenAICommonOptions): number {
-  return options.responseTimeoutMs ?? 300_000
+  return options.responseTimeoutMs ?? responseTimeoutDefaultMs
 }
