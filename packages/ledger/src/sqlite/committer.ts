@@ -22,11 +22,14 @@ export class Committer {
   readonly #release: Statement
   readonly #undo: Statement
   readonly #rowsWritten: Statement<[], number>
+  readonly #committed: () => void
   #durability: Durability = 'barrier'
   #hasUnsynced = false
 
-  constructor(database: Database) {
+  /** `committed` is called behind each commit, and must not throw. */
+  constructor(database: Database, committed: () => void = () => {}) {
     this.#database = database
+    this.#committed = committed
     this.#begin = database.prepare('begin immediate')
     this.#commit = database.prepare('commit')
     this.#rollback = database.prepare('rollback')
@@ -45,18 +48,20 @@ export class Committer {
   transact<T>(durability: Durability, work: () => T): T {
     this.#choose(durability)
     this.#begin.run()
+    let result: T
     try {
       const before = this.#rowsWritten.get()
-      const result = work()
+      result = work()
       // A commit that writes nothing syncs nothing.
       const hasWritten = this.#rowsWritten.get() !== before
       this.#commit.run()
       if (hasWritten) this.#hasUnsynced = durability === 'lazy'
-      return result
     } catch (error) {
       if (this.#database.inTransaction) this.#rollback.run()
       throw error
     }
+    this.#committed()
+    return result
   }
 
   /**

@@ -2,13 +2,11 @@ import { dirname, resolve } from 'node:path'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
 import { ConfigurationError, LedgerUnavailableError } from '@tallystick/core'
 import { lookAt, requireFilePath, type Found } from './look-before-opening.ts'
+import { walBytesMaxUnlessGiven } from './log-keeper.ts'
 import { schemaVersion } from './migrate.ts'
 import { networkFileSystem } from './network-file-system.ts'
 import { ledgerFailure } from './sqlite-failure.ts'
 import type { SqliteLedgerOptions } from './sqlite-ledger-options.ts'
-
-/** A WAL is cut back to this size when it was reset; a long burst would leave it large for ever. */
-const walBytesMax = 64 * 1024 * 1024
 
 /** A connection to a ledger file, whose schema may still have to be brought up to date. */
 export interface OpenedDatabase {
@@ -26,6 +24,7 @@ export function openDatabase(name: string, options: SqliteLedgerOptions): Opened
   requireFilePath(name)
   requireMilliseconds('busyTimeoutMs', options.busyTimeoutMs, 0)
   requireMilliseconds('pollIntervalMs', options.pollIntervalMs, 1)
+  requireBytes('walBytesMax', options.walBytesMax)
   const path = resolve(name.trim())
   const { readOnly = false, busyTimeoutMs = 5000 } = options
   let database: Database | undefined
@@ -38,7 +37,7 @@ export function openDatabase(name: string, options: SqliteLedgerOptions): Opened
     database.pragma('trusted_schema = off')
     // What is taken away is written over, and pages leave no copies of it where rows are moved.
     database.pragma('secure_delete = on')
-    if (!readOnly) prepareForWriting(database, path)
+    if (!readOnly) prepareForWriting(database, path, options.walBytesMax ?? walBytesMaxUnlessGiven)
     return { database, path, isCurrent: found.kind === 'ledger' && found.version === schemaVersion }
   } catch (error) {
     database?.close()
@@ -75,6 +74,13 @@ function requireMilliseconds(option: string, value: number | undefined, min: num
   )
 }
 
+function requireBytes(option: string, value: number | undefined): void {
+  if (value === undefined || (Number.isSafeInteger(value) && value > 0)) return
+  throw new ConfigurationError(
+    `sqliteLedger got ${option}: ${value}. Give a whole number of bytes, 1 or more.`,
+  )
+}
+
 /** The write-ahead log lives in memory that processes share, which machines do not. */
 function requireLocal(path: string): void {
   const network = networkFileSystem(dirname(path))
@@ -85,7 +91,7 @@ function requireLocal(path: string): void {
   )
 }
 
-function prepareForWriting(database: Database, path: string): void {
+function prepareForWriting(database: Database, path: string, walBytesMax: number): void {
   const mode = database.pragma('journal_mode = wal', { simple: true })
   if (mode !== 'wal') {
     throw new LedgerUnavailableError(
@@ -97,5 +103,6 @@ function prepareForWriting(database: Database, path: string): void {
   // Where it exists (macOS), only this makes the drive itself write.
   database.pragma('fullfsync = on')
   database.pragma('checkpoint_fullfsync = on')
+  // A log that is begun anew is cut back to this size; a long burst would leave it large for ever.
   database.pragma(`journal_size_limit = ${walBytesMax}`)
 }

@@ -21,6 +21,11 @@ export interface SqliteLedgerOptions {
    * for its runs to rest.
    */
   readonly busyTimeoutMs?: number
+  /**
+   * What the write-ahead log beside the file may grow to, in bytes, before it is cut to nothing: 64 MiB unless given.
+   * Whoever reads for long keeps it from being cut, and it grows on until they are done.
+   */
+  readonly walBytesMax?: number
   /** How often `changes` looks for what other processes wrote, in milliseconds. 250 unless given. */
   readonly pollIntervalMs?: number
 }

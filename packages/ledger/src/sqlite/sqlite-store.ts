@@ -43,10 +43,11 @@ export class SqliteStore {
   #removals: SqliteRemovals | undefined
   #derived: DerivedStatements | undefined
 
-  constructor(database: Database, tables: Kysely<LedgerTables>) {
+  /** `committed` is called behind each commit, and must not throw. */
+  constructor(database: Database, tables: Kysely<LedgerTables>, committed?: () => void) {
     this.#database = database
     this.#tables = tables
-    this.committer = new Committer(database)
+    this.committer = new Committer(database, committed)
     this.group = new GroupCommit(this.committer)
     this.reads = readQueries(database, tables)
   }

@@ -3,6 +3,7 @@ import type { Database } from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
 import { withOpenings, type OpeningSource } from '../content/opened-event.ts'
 import type { EventRow } from '../event-row.ts'
+import { LogKeeper, processTime, walBytesMaxUnlessGiven } from './log-keeper.ts'
 import { migrate } from './migrate.ts'
 import type { OpenedDatabase } from './open-database.ts'
 import { ledgerFailure } from './sqlite-failure.ts'
@@ -16,21 +17,25 @@ export class StoreAccess {
   readonly #store: Promise<SqliteStore>
   readonly #readOnly: boolean
   readonly #openings: OpeningSource
+  readonly #log: LogKeeper
   #isClosed = false
 
-  constructor(
-    opened: OpenedDatabase,
-    { readOnly = false, keys }: Pick<SqliteLedgerOptions, 'readOnly' | 'keys'>,
-  ) {
+  constructor(opened: OpenedDatabase, { readOnly = false, keys, walBytesMax }: SqliteLedgerOptions) {
+    const { database, path } = opened
     this.#opened = opened
     this.#readOnly = readOnly
+    this.#log = new LogKeeper(database, {
+      path,
+      bytesMax: walBytesMax ?? walBytesMaxUnlessGiven,
+      clock: processTime,
+    })
     this.#openings = {
       keyring: keys,
       contents: (digests) => this.read(({ removals }) => removals.contents(digests)),
       removals: (runId, fromSeq, toSeq) =>
         this.read(({ removals }) => removals.covering({ runId, fromSeq, toSeq })),
     }
-    this.#store = openStore(opened)
+    this.#store = openStore(opened, () => this.#log.committed())
     // Whoever uses the ledger hears of it; nobody may.
     this.#store.catch(() => undefined)
   }
@@ -79,6 +84,7 @@ export class StoreAccess {
     try {
       if (!this.#readOnly) {
         store?.harden()
+        this.#log.close()
         leaveOneFile(database)
       }
     } catch (error) {
@@ -104,11 +110,14 @@ export class StoreAccess {
   }
 }
 
-async function openStore({ database, path, isCurrent }: OpenedDatabase): Promise<SqliteStore> {
+async function openStore(
+  { database, path, isCurrent }: OpenedDatabase,
+  committed: () => void,
+): Promise<SqliteStore> {
   const tables = new Kysely<LedgerTables>({ dialect: new SqliteDialect({ database }) })
   try {
     if (!isCurrent) await migrate(database, tables)
-    return new SqliteStore(database, tables)
+    return new SqliteStore(database, tables, committed)
   } catch (error) {
     throw ledgerFailure(error, path)
   }

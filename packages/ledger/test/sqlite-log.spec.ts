@@ -1,0 +1,196 @@
+import { statSync } from 'node:fs'
+import { manualClock, everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
+import { verifyLedger } from '@tallystick/ledger'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import BetterSqlite3, { type Database } from 'better-sqlite3'
+import { Kysely, SqliteDialect } from 'kysely'
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { LogKeeper } from '../src/sqlite/log-keeper.ts'
+import { migrate } from '../src/sqlite/migrate.ts'
+import { SqliteStore } from '../src/sqlite/sqlite-store.ts'
+import type { LedgerTables } from '../src/sqlite/tables.ts'
+import { temporaryFile } from './support/temporary-folder.ts'
+
+const run = sampleRunId(1)
+const facts = everyFact(run)
+const bytesMax = 256 * 1024
+
+const logBytes = (path: string): number => statSync(`${path}-wal`).size
+
+function connection(path: string): Database {
+  const database = new BetterSqlite3(path)
+  onTestFinished(() => void database.close())
+  return database
+}
+
+/** A store whose log is kept by a clock that stands still, and a writer of events of 16 KiB. */
+async function kept() {
+  const path = temporaryFile()
+  const database = connection(path)
+  database.pragma('journal_mode = wal')
+  const clock = manualClock()
+  const keeper = new LogKeeper(database, { path, bytesMax, clock })
+  onTestFinished(() => keeper.close())
+  const tables = new Kysely<LedgerTables>({ dialect: new SqliteDialect({ database }) })
+  await migrate(database, tables)
+  database.pragma('wal_checkpoint(truncate)')
+  const store = new SqliteStore(database, tables, () => keeper.committed())
+  let seq = 0
+  const append = async (count: number): Promise<void> => {
+    for (let left = count; left > 0; left--) {
+      const fact = seq === 0 ? facts.run_started : { ...facts.cancel_requested, reason: 'x'.repeat(16_384) }
+      const events = stamped(run, [fact], { afterSeq: seq })
+      await store.append(run, { expectedSeq: seq, epoch: 1 }, events, { durability: 'lazy' })
+      seq++
+    }
+  }
+  return { path, database, clock, store, append, written: () => seq }
+}
+
+/** Somebody else who reads the file as it stands now, until the answer is called. */
+function reading(path: string): () => void {
+  const reader = connection(path)
+  reader.exec('begin')
+  reader.prepare('select count(*) from event').get()
+  return () => void reader.exec('rollback')
+}
+
+/** How long appends had to wait for the log to be cut, in milliseconds, each time. */
+function waitsForCuts(database: Database): () => readonly number[] {
+  const pragma = vi.spyOn(database, 'pragma')
+  return () => {
+    const asked = pragma.mock.calls.map(([source]) => source)
+    return asked.flatMap((source, index) => {
+      const [, wait = 0] = /^busy_timeout = (\d+)$/.exec(asked[index - 1] ?? '') ?? []
+      return source.startsWith('wal_checkpoint') ? Number(wait) : []
+    })
+  }
+}
+
+afterEach(() => {
+  vi.useRealTimers()
+  vi.restoreAllMocks()
+})
+
+describe('the log of a ledger', () => {
+  it('is cut to nothing when nothing was written for a moment', async () => {
+    const { path, clock, append } = await kept()
+    await append(3)
+    expect(logBytes(path)).toBeGreaterThan(16_384)
+    clock.advance(999)
+    expect(logBytes(path)).toBeGreaterThan(16_384)
+    await append(1)
+    // The moment begins anew with each commit.
+    clock.advance(999)
+    expect(logBytes(path)).toBeGreaterThan(16_384)
+    clock.advance(1)
+    expect([logBytes(path), clock.pending]).toEqual([0, 0])
+    await append(1)
+    clock.advance(1_000)
+    expect(logBytes(path)).toBe(0)
+  })
+
+  it('is cut when it has grown too long, under a writer that never rests', async () => {
+    const { path, append } = await kept()
+    let longest = 0
+    for (let round = 0; round < 200; round++) {
+      await append(1)
+      longest = Math.max(longest, logBytes(path))
+    }
+    expect(longest).toBeGreaterThan(bytesMax / 2)
+    expect(longest).toBeLessThan(bytesMax + 65_536)
+  })
+
+  it('stays bounded while readers come and go', async () => {
+    const { path, append, written, store } = await kept()
+    let longest = 0
+    for (let round = 0; round < 20; round++) {
+      const ends = [reading(path)]
+      await append(2)
+      ends.push(reading(path))
+      await append(2)
+      for (const end of ends) end()
+      await append(1)
+      longest = Math.max(longest, logBytes(path))
+    }
+    expect(written() * 16_384).toBeGreaterThan(6 * bytesMax)
+    expect(longest).toBeLessThan(3 * bytesMax)
+    expect(store.head(run)?.seq).toBe(written())
+  })
+
+  it('grows on under somebody who reads for long, keeps appends waiting no more than a tenth of a second now and then, and is cut when they are done', async () => {
+    const { path, database, clock, append } = await kept()
+    await append(1)
+    const end = reading(path)
+    const waits = waitsForCuts(database)
+    await append(30)
+    const longest = logBytes(path)
+    expect(longest).toBeGreaterThan(3 * bytesMax)
+    const endured = waits().filter((ms) => ms > 0)
+    expect(new Set(endured)).toEqual(new Set([100]))
+    expect(endured.length).toBeLessThanOrEqual(longest / (bytesMax / 4))
+    vi.restoreAllMocks()
+    // A moment of rest keeps nobody waiting, and comes again.
+    clock.advance(3_000)
+    expect(logBytes(path)).toBe(longest)
+    end()
+    clock.advance(1_000)
+    expect([logBytes(path), clock.pending]).toEqual([0, 0])
+  })
+
+  it('loses nothing to being cut, whoever reads meanwhile', async () => {
+    const { path, append, written, store } = await kept()
+    const end = reading(path)
+    await append(40)
+    end()
+    await append(40)
+    const other = new SqliteStore(
+      connection(path),
+      new Kysely({ dialect: new SqliteDialect({ database: connection(path) }) }),
+    )
+    expect(other.head(run)).toEqual(store.head(run))
+    expect(other.head(run)?.seq).toBe(written())
+  })
+
+  it('is left alone within a transaction of somebody else, and cut at the next moment of rest', async () => {
+    const { path, clock, append } = await kept()
+    await append(2)
+    const other = connection(path)
+    other.exec('begin immediate')
+    clock.advance(1_000)
+    expect(logBytes(path)).toBeGreaterThan(0)
+    other.exec('rollback')
+    clock.advance(1_000)
+    expect(logBytes(path)).toBe(0)
+  })
+})
+
+describe('sqliteLedger', () => {
+  it('keeps its log within walBytesMax, and cuts it when it rests', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+    const path = temporaryFile()
+    const ledger = sqliteLedger(path, { walBytesMax: bytesMax })
+    onTestFinished(() => ledger.close())
+    await ledger.append(run, { expectedSeq: 0, epoch: 1 }, stamped(run, [facts.run_started]), {
+      durability: 'barrier',
+    })
+    let longest = 0
+    for (let seq = 1; seq <= 40; seq++) {
+      const fact = { ...facts.cancel_requested, reason: `${seq}`.padEnd(16_384) }
+      const events = stamped(run, [fact], { afterSeq: seq })
+      await ledger.append(run, { expectedSeq: seq, epoch: 1 }, events, { durability: 'lazy' })
+      longest = Math.max(longest, logBytes(path))
+    }
+    expect(longest).toBeLessThan(bytesMax + 131_072)
+    expect(logBytes(path)).toBeGreaterThan(0)
+    vi.advanceTimersByTime(1_000)
+    expect(logBytes(path)).toBe(0)
+    expect((await Array.fromAsync(ledger.read(run))).length).toBe(41)
+    const [verdict] = await Array.fromAsync(verifyLedger(ledger))
+    expect(verdict?.events).toBeGreaterThan(0)
+  })
+
+  it.each([0, -1, 0.5, Number.NaN])('refuses walBytesMax: %d', (walBytesMax) => {
+    expect(() => sqliteLedger(temporaryFile(), { walBytesMax })).toThrow(/walBytesMax.*whole number of bytes/)
+  })
+})
