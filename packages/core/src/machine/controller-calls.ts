@@ -1,6 +1,7 @@
 import type { Outcome } from '../vocabulary/content.ts'
 import type { Fact, FactOf } from '../vocabulary/event.ts'
 import { defaultLimits } from '../vocabulary/limits.ts'
+import { ownValue } from '../vocabulary/own-value.ts'
 import type { Action } from './action.ts'
 import { isAtWork, startOf } from './decide-tool-signal.ts'
 import { digestOf } from './digest.ts'
@@ -138,9 +139,10 @@ function pastTurnOrTool(state: ExecutingState, call: Call): readonly Fact[] {
     const text = `At most ${toolCallsPerTurnMax} tool calls are run for one reply. Nothing was run; ask for this call again.`
     return [resultFact(state, call, 'limit_reached', text)]
   }
-  const max = callsMaxByTool[call.name] ?? Infinity
+  const max = ownValue(callsMaxByTool, call.name) ?? Infinity
   const sameTool = state.calls.filter(({ name, attempts }) => name === call.name && attempts === 0)
-  const before = (state.totals.toolCallsByTool[call.name] ?? 0) + sameTool.filter(isPending).indexOf(call)
+  const before =
+    (ownValue(state.totals.toolCallsByTool, call.name) ?? 0) + sameTool.filter(isPending).indexOf(call)
   if (before < max) return []
   const text = `${call.name} may be called ${max} times in a run, and that often it was. Nothing was run; go on without it.`
   return [resultFact(state, call, 'limit_reached', text)]

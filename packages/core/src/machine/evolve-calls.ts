@@ -1,4 +1,5 @@
 import type { Outcome, ToolResult } from '../vocabulary/content.ts'
+import { ownValue } from '../vocabulary/own-value.ts'
 import { present } from '../vocabulary/present.ts'
 import type { Json } from '../vocabulary/json.ts'
 import type { CollectedCall, EventOf, RuntimeEvent } from '../vocabulary/event.ts'
@@ -97,7 +98,7 @@ function withAnswer(state: RunState, event: EventOf<'tool_result'>): RunState {
     return state
   const resultDigest = digestOf([outcome, content as unknown as Json])
   const { inputDigest = digestOf(call.input), result = resultOf(event) } = call
-  const streak = state.errorStreaks[name]
+  const streak = ownValue(state.errorStreaks, name)
   const count = outcome === 'success' ? 0 : streak?.resultDigest === resultDigest ? streak.count + 1 : 1
   return {
     ...state,
@@ -174,7 +175,8 @@ function started(state: RunState, event: EventOf<'tool_started'>): RunState {
   })
   if (event.attempt > 1) return next
   const { totals } = next
-  const byTool = { ...totals.toolCallsByTool, [event.name]: (totals.toolCallsByTool[event.name] ?? 0) + 1 }
+  const before = ownValue(totals.toolCallsByTool, event.name) ?? 0
+  const byTool = { ...totals.toolCallsByTool, [event.name]: before + 1 }
   return { ...next, totals: { ...totals, toolCalls: totals.toolCalls + 1, toolCallsByTool: byTool } }
 }
 

@@ -1,5 +1,6 @@
 import type { FinishReason } from '../vocabulary/event.ts'
 import { defaultLimits, type LimitName } from '../vocabulary/limits.ts'
+import { ownValue } from '../vocabulary/own-value.ts'
 import { costOf, ratesFor, type Price } from '../vocabulary/price.ts'
 import type { Action } from './action.ts'
 import type { Call, RunState } from './state.ts'
@@ -112,7 +113,7 @@ export function repeatLimit(state: RunState, call: Call): LimitFinding | undefin
   const max = state.limits.repeatsMax ?? defaultLimits.repeatsMax
   const { repeated } = state.totals
   if (repeated >= max) return { limit: 'repeatsMax', max, used: repeated }
-  const errors = state.errorStreaks[call.name]?.count ?? 0
+  const errors = ownValue(state.errorStreaks, call.name)?.count ?? 0
   return errors >= 2 * max ? { limit: 'repeatsMax', max, used: errors } : undefined
 }
 

@@ -1,6 +1,7 @@
 import { ConfigurationError } from '../errors.ts'
 import type { AgentDefinition } from '../vocabulary/agent-definition.ts'
 import type { ModelRef } from '../vocabulary/content.ts'
+import { ownValue } from '../vocabulary/own-value.ts'
 import type { Price } from '../vocabulary/price.ts'
 import type { Agent } from './agent.ts'
 import { requireAgent } from './agent-check.ts'
@@ -80,7 +81,7 @@ export function reachableAgents(agent: Agent<unknown>): readonly Agent<unknown>[
 
 function withPrices(definition: AgentDefinition, prices: Prices): AgentDefinition {
   const priceOf = (model: ModelRef): { price?: Price } => {
-    const price = typeof prices === 'function' ? prices(model) : prices[model.modelId]
+    const price = typeof prices === 'function' ? prices(model) : ownValue(prices, model.modelId)
     return price ? { price } : {}
   }
   const { fallbacks, summarizer } = definition
