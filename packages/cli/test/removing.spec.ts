@@ -32,7 +32,7 @@ describe('redact', { timeout: 30_000 }, () => {
     const one = await tallystickHere(...words, '--events', '2', '--json')
     expect([one.code, json(one.stdout)]).toEqual([0, { runId, removed: 1, by: 'ann', reason: 'ticket 7' }])
     const rest = await tallystickHere(...words, '--events', '1-3')
-    expect(rest.stderr).toContain(`2 events of run ${runId} lost what they said, for good.`)
+    expect(rest.stderr).toContain(`What 2 events of run ${runId} said is gone, for good.`)
     const verified = await tallystickHere('verify', shop.ledgerPath)
     expect(verified.code).toBe(0)
     expect(verified.stdout).toContain(

@@ -33,7 +33,9 @@ export function redactEvents(
     else {
       const verify = commandLine(programName, 'verify', ledgerPath)
       say(
-        `${counted(removed, 'event')} of run ${runId} lost what they said, for good. See what is missing: ${verify}`,
+        removed === 0
+          ? `Nothing of that was left in run ${runId}.`
+          : `What ${counted(removed, 'event')} of run ${runId} said is gone, for good. See what is missing: ${verify}`,
       )
     }
     return exitCodes.ok
