@@ -1,49 +1,18 @@
-import { createRuntime, defineAgent, evolve, memoryLedger, transcript } from '@tallystick/core'
-import type { Run, RunResult, RunState, RuntimeEvent } from '@tallystick/core'
-import { checkLaws, testTool } from '@tallystick/core/testing'
+import { evolve, transcript } from '@tallystick/core'
+import type { RunState } from '@tallystick/core'
+import { checkLaws } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
 import { ollama } from '../src/ollama/index.ts'
 import { requestRenderer } from '../src/ollama/request.ts'
 import { request } from './kit/collect.ts'
-import { serve, type Answer, type Loopback } from './kit/loopback.ts'
-import { ManualClock } from './kit/manual-clock.ts'
+import type { Answer } from './kit/loopback.ts'
 import { brokenRules } from './kit/ollama-history-rules.ts'
 import { answer, call, calls, done, lineBytes, rich, text, thinking } from './kit/ollama-lines.ts'
+import { toldRun, type Told, type Watch } from './kit/told-run.ts'
 
-interface Told {
-  readonly server: Loopback
-  readonly result: RunResult
-  readonly events: readonly RuntimeEvent[]
-}
-
-/** A run of the real runtime against these answers. `watch` sees each event as it is recorded. */
-async function run(
-  answers: readonly Answer[],
-  watch: (event: RuntimeEvent, run: Run) => void = () => {},
-): Promise<Told> {
-  const server = await serve(...answers)
-  const clock = new ManualClock()
-  const model = ollama('qwen-test', { baseURL: server.url })
-  const tools = ['get_weather', 'get_time'].map((name) => testTool({ name }))
-  const agent = defineAgent({ name: 'assistant', instructions: 'Be brief.', model, tools })
-  const ledger = memoryLedger()
-  const started = createRuntime({ ledger, agents: [agent], host: { clock, random: () => 0.5 } }).run(
-    agent,
-    'Weather?',
-  )
-  started.events$.subscribe((event) => {
-    watch(event, started)
-    if (event.type === 'model_stream_failed' && event.retryAt !== undefined) {
-      // The timer is set when the event has been heard.
-      const waitMs = event.retryAt - clock.now()
-      setImmediate(() => clock.advance(waitMs))
-    }
-  })
-  const result = await started.result
-  const events: RuntimeEvent[] = []
-  for await (const event of ledger.read(started.id)) events.push(event)
-  return { server, result, events }
-}
+/** A run of the real runtime against these answers. */
+const run = (answers: readonly Answer[], watch?: Watch): Promise<Told> =>
+  toldRun((url) => ollama('qwen-test', { baseURL: url }), answers, watch)
 
 const rains = answer([lineBytes([text('It rains.'), done()])])
 const cut = [thinking('hm'), text('It '), calls(call('get_weather', { city: 'Seoul' }, 'call_1'))]

@@ -1,40 +1,11 @@
-import type { AssistantPart, Message, ModelRequest } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import type { OpenAIChatQuirks, OpenAIChatServer } from '../src/openai/index.ts'
-import { allQuirks } from '../src/openai-chat/quirks.ts'
-import { requestRenderer, type RequestSettings } from '../src/openai-chat/request.ts'
 import { brokenChatRules } from './kit/chat-rules.ts'
-import { request } from './kit/collect.ts'
 import { call, result, results, user } from './kit/history.ts'
 import type { Loose } from './kit/loose.ts'
-import { ownModels } from './kit/openai-transcripts.ts'
+import { capital, chatBody as body, replyOver } from './kit/openai-requests.ts'
 import { missing, recordedRequest } from './kit/recorded.ts'
 
-type Given = Partial<RequestSettings> & {
-  readonly server?: OpenAIChatServer
-  readonly ways?: OpenAIChatQuirks
-}
-
-const body = (messages: readonly Message[], given: Given = {}, more: Partial<ModelRequest> = {}): Loose => {
-  const { server = 'openai', ways, ...rest } = given
-  const settings: RequestSettings = {
-    ...{ modelId: 'gpt-test', provider: 'openai', quirks: allQuirks(server, ways), strictTools: false },
-    ...{ customTools: {}, toolFields: {}, warn: () => {} },
-    ...rest,
-  }
-  return requestRenderer(settings)({ ...request, messages, ...more }).body
-}
-const assistant = (parts: readonly AssistantPart[], more: object = {}): Message => ({
-  ...{ role: 'assistant', parts, model: ownModels.chat, stopReason: 'end', partial: false },
-  ...more,
-})
-const capital = {
-  ...{ name: 'get_capital', description: '' },
-  inputSchema: {
-    ...{ type: 'object', properties: { country: { type: 'string' } } },
-    ...{ required: ['country'], additionalProperties: false },
-  },
-}
+const assistant = replyOver('chat')
 const question = user('What is the capital of the UK? Use the tool, then answer.')
 const weather = (name: string, description: string, properties: object) => ({
   ...{ name, description },

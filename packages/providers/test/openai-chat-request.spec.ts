@@ -1,34 +1,13 @@
-import type { AssistantPart, Message, ModelRequest } from '@tallystick/core'
+import type { AssistantPart, ModelRequest } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import type { OpenAIChatQuirks, OpenAIChatServer, OpenAIWarning } from '../src/openai/index.ts'
-import { allQuirks } from '../src/openai-chat/quirks.ts'
-import { requestRenderer, type RequestSettings } from '../src/openai-chat/request.ts'
+import type { OpenAIWarning } from '../src/openai/index.ts'
 import { brokenChatRules } from './kit/chat-rules.ts'
-import { request } from './kit/collect.ts'
 import { call, result, results, user } from './kit/history.ts'
 import type { Loose } from './kit/loose.ts'
 import { carriedAs } from './kit/openai-fold.ts'
-import { ownModels } from './kit/openai-transcripts.ts'
+import { chatBody as body, replyOver, text, type ChatGiven } from './kit/openai-requests.ts'
 
-type Given = Partial<RequestSettings> & {
-  readonly server?: OpenAIChatServer
-  readonly ways?: OpenAIChatQuirks
-}
-
-const body = (messages: readonly Message[], given: Given = {}, more: Partial<ModelRequest> = {}): Loose => {
-  const { server = 'openai', ways, ...rest } = given
-  const settings: RequestSettings = {
-    ...{ modelId: 'gpt-test', provider: 'openai', quirks: allQuirks(server, ways), strictTools: false },
-    ...{ customTools: {}, toolFields: {}, warn: () => {} },
-    ...rest,
-  }
-  return requestRenderer(settings)({ ...request, messages, ...more }).body
-}
-const assistant = (parts: readonly AssistantPart[], more: object = {}): Message => ({
-  ...{ role: 'assistant', parts, model: ownModels.chat, stopReason: 'end', partial: false },
-  ...more,
-})
-const text = (words: string, more: object = {}): AssistantPart => ({ type: 'text', text: words, ...more })
+const assistant = replyOver('chat')
 const kept = (data: object) => ({ opaque: carriedAs('chat', data) })
 const system = { role: 'system', content: 'Be brief.' }
 
@@ -216,7 +195,7 @@ describe('reasoning', () => {
 
 describe('tools', () => {
   const tools = [{ name: 'get_weather', description: 'Tells it.', inputSchema: { properties: {} } }]
-  const sent = (given: Given, more: Partial<ModelRequest> = {}) =>
+  const sent = (given: ChatGiven, more: Partial<ModelRequest> = {}) =>
     body([user('x')], given, { tools, ...more })
 
   it('are functions with their schema, strict only where that is wished', () => {
@@ -255,7 +234,7 @@ describe('tools', () => {
 
 describe('a server that differs', () => {
   const tools = [{ name: 'get_weather', description: 'Tells it.', inputSchema: { properties: {} } }]
-  const warned = (given: Given, more: Partial<ModelRequest>) => {
+  const warned = (given: ChatGiven, more: Partial<ModelRequest>) => {
     const warnings: OpenAIWarning[] = []
     const sent = body(
       [user('x')],
@@ -352,7 +331,7 @@ describe('a server that differs', () => {
 
 it('an answer that has to fit a schema is asked for, strictly where the schema allows it', () => {
   const outputSchema = { type: 'object', properties: { sum: { type: 'number' } }, required: ['sum'] }
-  const format = (given: Given, schema: Loose = outputSchema) =>
+  const format = (given: ChatGiven, schema: Loose = outputSchema) =>
     body([user('x')], given, { outputSchema: schema }).response_format
   expect(format({})).toEqual({
     type: 'json_schema',

@@ -11,13 +11,9 @@ import { brokenChatRules } from './kit/chat-rules.ts'
 import type { Loose } from './kit/loose.ts'
 import { endsWhole, openaiRequests } from './kit/openai-transcripts.ts'
 import { brokenResponsesRules } from './kit/responses-rules.ts'
+import { chatSettings as chatPlain, responsesSettings as plain } from './kit/openai-requests.ts'
 import { runs } from './kit/runs.ts'
 
-const common = {
-  ...{ modelId: 'gpt-test', provider: 'openai', strictTools: false, customTools: {}, toolFields: {} },
-  warn: () => {},
-}
-const plain: RequestSettings = { ...common, state: 'none', providerTools: [], approvalTool: 'mcp_approval' }
 const settings: fc.Arbitrary<RequestSettings> = fc
   .record({
     strictTools: fc.boolean(),
@@ -27,7 +23,6 @@ const settings: fc.Arbitrary<RequestSettings> = fc
   })
   .map((given) => ({ ...plain, ...given }))
 
-const chatPlain: ChatSettings = { ...common, quirks: allQuirks('openai', undefined) }
 const servers = Object.keys(quirksOf) as OpenAIChatServer[]
 const chatSettings: fc.Arbitrary<ChatSettings> = fc
   .record({ server: fc.constantFrom(...servers), strictTools: fc.boolean(), custom: fc.boolean() })

@@ -1,29 +1,12 @@
-import type { AssistantPart, Message, ModelRequest } from '@tallystick/core'
+import type { AssistantPart } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { requestRenderer, type RequestSettings } from '../src/openai-responses/request.ts'
-import { request } from './kit/collect.ts'
+import type { RequestSettings } from '../src/openai-responses/request.ts'
 import { user } from './kit/history.ts'
-import type { Loose } from './kit/loose.ts'
 import { carriedAs } from './kit/openai-fold.ts'
+import { kept, replyOver, responsesBody as body, text } from './kit/openai-requests.ts'
 import { ownModels } from './kit/openai-transcripts.ts'
 
-const settings: RequestSettings = {
-  ...{ modelId: 'gpt-test', provider: 'openai', state: 'none', strictTools: false },
-  ...{ customTools: {}, toolFields: {}, providerTools: [], approvalTool: 'mcp_approval', warn: () => {} },
-}
-const body = (
-  messages: readonly Message[],
-  given: Partial<RequestSettings> = {},
-  more: Partial<ModelRequest> = {},
-): Loose => requestRenderer({ ...settings, ...given })({ ...request, messages, ...more }, {}).body
-const assistant = (parts: readonly AssistantPart[], more: object = {}): Message => ({
-  ...{ role: 'assistant', parts, model: ownModels.responses, stopReason: 'end', partial: false },
-  ...more,
-})
-const text = (words: string, more: object = {}): AssistantPart => ({ type: 'text', text: words, ...more })
-const kept = (item: object, at: number, more: object = {}) => ({
-  opaque: carriedAs('responses', { item, at, ...more }),
-})
+const assistant = replyOver('responses')
 
 describe('what the vendor needs back', () => {
   const thought = (id: string, encrypted?: string): AssistantPart => ({

@@ -1,33 +1,11 @@
-import type { AssistantPart, Message, ModelRequest } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { requestRenderer, type RequestSettings } from '../src/openai-responses/request.ts'
-import { request } from './kit/collect.ts'
 import { call, result, results, user } from './kit/history.ts'
 import type { Loose } from './kit/loose.ts'
-import { ownModels } from './kit/openai-transcripts.ts'
+import { capital, replyOver, responsesBody as body } from './kit/openai-requests.ts'
 import { missing, recordedRequest } from './kit/recorded.ts'
 import { brokenResponsesRules } from './kit/responses-rules.ts'
 
-const settings: RequestSettings = {
-  ...{ modelId: 'gpt-test', provider: 'openai', state: 'none', strictTools: false },
-  ...{ customTools: {}, toolFields: {}, providerTools: [], approvalTool: 'mcp_approval', warn: () => {} },
-}
-const body = (
-  messages: readonly Message[],
-  given: Partial<RequestSettings> = {},
-  more: Partial<ModelRequest> = {},
-): Loose => requestRenderer({ ...settings, ...given })({ ...request, messages, ...more }, {}).body
-const assistant = (parts: readonly AssistantPart[], more: object = {}): Message => ({
-  ...{ role: 'assistant', parts, model: ownModels.responses, stopReason: 'end', partial: false },
-  ...more,
-})
-const capital = {
-  ...{ name: 'get_capital', description: '' },
-  inputSchema: {
-    ...{ type: 'object', properties: { country: { type: 'string' } } },
-    ...{ required: ['country'], additionalProperties: false },
-  },
-}
+const assistant = replyOver('responses')
 const typed = (name: string, description: string, names: readonly string[], type = 'string') => ({
   ...{ name, description },
   inputSchema: {

@@ -5,27 +5,10 @@ import { requestRenderer, type RequestSettings } from '../src/openai-responses/r
 import { request } from './kit/collect.ts'
 import { call, result, results, user } from './kit/history.ts'
 import type { Loose } from './kit/loose.ts'
-import { carriedAs } from './kit/openai-fold.ts'
-import { ownModels } from './kit/openai-transcripts.ts'
+import { kept, replyOver, responsesBody as body, responsesSettings, text } from './kit/openai-requests.ts'
 import { brokenResponsesRules } from './kit/responses-rules.ts'
 
-const settings: RequestSettings = {
-  ...{ modelId: 'gpt-test', provider: 'openai', state: 'none', strictTools: false },
-  ...{ customTools: {}, toolFields: {}, providerTools: [], approvalTool: 'mcp_approval', warn: () => {} },
-}
-const body = (
-  messages: readonly Message[],
-  given: Partial<RequestSettings> = {},
-  more: Partial<ModelRequest> = {},
-): Loose => requestRenderer({ ...settings, ...given })({ ...request, messages, ...more }, {}).body
-const assistant = (parts: readonly AssistantPart[], more: object = {}): Message => ({
-  ...{ role: 'assistant', parts, model: ownModels.responses, stopReason: 'end', partial: false },
-  ...more,
-})
-const text = (words: string, more: object = {}): AssistantPart => ({ type: 'text', text: words, ...more })
-const kept = (item: object, at: number, more: object = {}) => ({
-  opaque: carriedAs('responses', { item, at, ...more }),
-})
+const assistant = replyOver('responses')
 
 describe('a conversation', () => {
   it('becomes instructions, items and the options of the model', () => {
@@ -310,7 +293,7 @@ it('a message is rendered once, however many turns the conversation has', () => 
       return [{ type: 'text' as const, text: 'Hello' }]
     },
   }
-  const render = requestRenderer(settings)
+  const render = requestRenderer(responsesSettings)
   const history: Message[] = [watched]
   for (let turn = 0; turn < 5; turn++) {
     render({ ...request, messages: [...history] }, {})

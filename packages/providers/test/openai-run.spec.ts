@@ -1,70 +1,35 @@
-import { createRuntime, defineAgent, evolve, memoryLedger, transcript } from '@tallystick/core'
-import type { Run, RunResult, RunState, RuntimeEvent } from '@tallystick/core'
-import { checkLaws, testTool } from '@tallystick/core/testing'
+import { evolve, transcript } from '@tallystick/core'
+import type { RunState } from '@tallystick/core'
+import { checkLaws } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import { allQuirks } from '../src/openai-chat/quirks.ts'
-import { requestRenderer as chatRenderer } from '../src/openai-chat/request.ts'
-import { requestRenderer } from '../src/openai-responses/request.ts'
+import { chatBody, responsesBody } from './kit/openai-requests.ts'
 import { brokenChatRules } from './kit/chat-rules.ts'
-import { request } from './kit/collect.ts'
-import { serve, type Answer, type Loopback } from './kit/loopback.ts'
+import type { Answer } from './kit/loopback.ts'
 import type { Loose } from './kit/loose.ts'
-import { ManualClock } from './kit/manual-clock.ts'
 import {
   args,
-  callPieces,
   content,
   counted,
   created,
   finish,
-  functionCall,
   incomplete,
   added,
   message,
   reasoning,
   role,
+  functionCall,
+  callPieces,
 } from './kit/openai-streams.ts'
 import { type WireUnderTest, wires } from './kit/openai-wires.ts'
 import { forbidUnhandledRejections } from './kit/quiet.ts'
 import { brokenResponsesRules } from './kit/responses-rules.ts'
+import { toldRun, type Told, type Watch } from './kit/told-run.ts'
 
 forbidUnhandledRejections()
 
-interface Told {
-  readonly server: Loopback
-  readonly result: RunResult
-  readonly events: readonly RuntimeEvent[]
-}
-
-type Watch = (event: RuntimeEvent, run: Run) => void
-
-/** A run of the real runtime against these answers. `watch` sees each event as it is recorded. */
-async function run(wire: WireUnderTest, answers: readonly Answer[], watch: Watch = () => {}): Promise<Told> {
-  const server = await serve(...answers)
-  const clock = new ManualClock()
-  const model = wire.make({ apiKey: 'k', baseURL: server.url })
-  const tools = ['get_weather', 'get_time'].map((name) => testTool({ name }))
-  const agent = defineAgent({ name: 'assistant', instructions: 'Be brief.', model, tools })
-  const ledger = memoryLedger()
-  const runtime = createRuntime({
-    ledger,
-    agents: [agent],
-    host: { clock, random: () => 0.5, report: () => {} },
-  })
-  const started = runtime.run(agent, 'Weather?')
-  started.events$.subscribe((event) => {
-    watch(event, started)
-    if (event.type === 'model_stream_failed' && event.retryAt !== undefined) {
-      // The timer is set when the event has been heard.
-      const waitMs = event.retryAt - clock.now()
-      setImmediate(() => clock.advance(waitMs))
-    }
-  })
-  const result = await started.result
-  const events: RuntimeEvent[] = []
-  for await (const event of ledger.read(started.id)) events.push(event)
-  return { server, result, events }
-}
+/** A run of the real runtime against these answers. */
+const run = (wire: WireUnderTest, answers: readonly Answer[], watch?: Watch): Promise<Told> =>
+  toldRun((url) => wire.make({ apiKey: 'k', baseURL: url }), answers, watch)
 
 /** What differs between the wires in a story. */
 interface Pieces {
@@ -76,10 +41,6 @@ interface Pieces {
   readonly next: (state: RunState) => Loose
 }
 
-const common = {
-  ...{ modelId: 'gpt-test', provider: 'openai', strictTools: false, customTools: {}, toolFields: {} },
-  warn: () => {},
-}
 const responsesCut = [
   ...[created(), ...reasoning(0, 'ZW5j'), ...functionCall(1, 'call_1', 'get_weather', '{"city":"Seoul"}')],
   ...[added(2, { type: 'function_call', id: 'fc_2', call_id: 'call_2', name: 'get_time', arguments: '' })],
@@ -96,8 +57,7 @@ const piecesOf: { readonly [wire: string]: Pieces } = {
     begun: counted(created(), reasoning(0, 'ZW5j'), message(1, 'It ').slice(0, -2)),
     rules: (body) => brokenResponsesRules(body),
     next: (state) => {
-      const settings = { ...common, state: 'none' as const, providerTools: [], approvalTool: 'mcp_approval' }
-      return requestRenderer(settings)({ ...request, messages: transcript(state) }, {}).body
+      return responsesBody(transcript(state))
     },
   },
   'Chat Completions': {
@@ -106,8 +66,7 @@ const piecesOf: { readonly [wire: string]: Pieces } = {
     begun: [role, content('It ')],
     rules: (body) => brokenChatRules(body),
     next: (state) => {
-      const settings = { ...common, quirks: allQuirks('openai', undefined) }
-      return chatRenderer(settings)({ ...request, messages: transcript(state) }).body
+      return chatBody(transcript(state))
     },
   },
 }

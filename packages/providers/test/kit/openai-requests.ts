@@ -1,0 +1,77 @@
+import type { AssistantPart, JsonObject, Message, ModelRequest, Opaque } from '@tallystick/core'
+import { allQuirks } from '../../src/openai-chat/quirks.ts'
+import {
+  requestRenderer as chatRenderer,
+  type RequestSettings as ChatSettings,
+} from '../../src/openai-chat/request.ts'
+import { requestRenderer, type RequestSettings } from '../../src/openai-responses/request.ts'
+import type { OpenAIChatQuirks, OpenAIChatServer } from '../../src/openai/index.ts'
+import { request } from './collect.ts'
+import type { Loose } from './loose.ts'
+import { carriedAs } from './openai-fold.ts'
+import { ownModels } from './openai-transcripts.ts'
+
+const common = {
+  ...{ modelId: 'gpt-test', provider: 'openai', strictTools: false, customTools: {}, toolFields: {} },
+  warn: () => {},
+}
+
+/** How requests are made over either wire where a test says nothing else. */
+export const responsesSettings: RequestSettings = {
+  ...common,
+  ...{ state: 'none', providerTools: [], approvalTool: 'mcp_approval' },
+}
+export const chatSettings: ChatSettings = { ...common, quirks: allQuirks('openai', undefined) }
+
+/** The body that the Responses wire is sent for a conversation. */
+export function responsesBody(
+  messages: readonly Message[],
+  given: Partial<RequestSettings> = {},
+  more: Partial<ModelRequest> = {},
+): Loose {
+  return requestRenderer({ ...responsesSettings, ...given })({ ...request, messages, ...more }, {}).body
+}
+
+/** What a test says of how requests are made over the Chat Completions wire. */
+export type ChatGiven = Partial<ChatSettings> & {
+  readonly server?: OpenAIChatServer
+  readonly ways?: OpenAIChatQuirks
+}
+
+/** The body that the Chat Completions wire is sent for a conversation. */
+export function chatBody(
+  messages: readonly Message[],
+  given: ChatGiven = {},
+  more: Partial<ModelRequest> = {},
+): Loose {
+  const { server = 'openai', ways, ...rest } = given
+  const settings = { ...chatSettings, quirks: allQuirks(server, ways), ...rest }
+  return chatRenderer(settings)({ ...request, messages, ...more }).body
+}
+
+/** A reply of a model of the wire, which ended. */
+export const replyOver =
+  (wire: keyof typeof ownModels) =>
+  (parts: readonly AssistantPart[], more: object = {}): Message => ({
+    ...{ role: 'assistant', parts, model: ownModels[wire], stopReason: 'end', partial: false },
+    ...more,
+  })
+
+/** A part of a reply that is text. */
+export function text(words: string, more: object = {}): AssistantPart {
+  return { type: 'text', text: words, ...more }
+}
+
+/** What of a reply the Responses wire needs back: an item, and its place. */
+export function kept(item: object, at: number, more: object = {}): { readonly opaque: Opaque } {
+  return { opaque: carriedAs('responses', { item, at, ...more }) }
+}
+
+/** The tool that recordings ask for a capital. */
+export const capital = {
+  ...{ name: 'get_capital', description: '' },
+  inputSchema: {
+    ...{ type: 'object', properties: { country: { type: 'string' } } },
+    ...{ required: ['country'], additionalProperties: false },
+  } as JsonObject,
+}
