@@ -172,6 +172,20 @@ describe('what many runs write at once', () => {
     expect((await Array.fromAsync(ledger.find())).map(({ runId }) => runId)).toEqual([lost, other])
   })
 
+  it('is written although somebody does nothing but read until it is', async () => {
+    const ledger = ledgerIn(temporaryFile())
+    const append = ledger.append(
+      sampleRunId(1),
+      { expectedSeq: 0, epoch: 1 },
+      started(sampleRunId(1)),
+      barrier,
+    )
+    let looks = 0
+    while ((await ledger.head(sampleRunId(1))) === undefined) looks++
+    expect(looks).toBeLessThan(10)
+    await append
+  })
+
   it('is written before the ledger closes, whoever still waits for company', async () => {
     const path = temporaryFile()
     const ledger = sqliteLedger(path)

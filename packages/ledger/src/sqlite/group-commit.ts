@@ -31,7 +31,7 @@ interface Waiting extends Write<unknown> {
 export class GroupCommit {
   readonly #committer: Committer
   #waiting: Waiting[] = []
-  #isScheduled = false
+  #turn: Promise<void> | undefined
 
   constructor(committer: Committer) {
     this.#committer = committer
@@ -44,18 +44,27 @@ export class GroupCommit {
     })
   }
 
+  /**
+   * Resolves when the next group is carried out; `undefined` where nothing waits. Whoever reads waits for it: the turn of
+   * the event loop would never end for one who only reads, and waits for nothing else.
+   */
+  get turn(): Promise<void> | undefined {
+    return this.#turn
+  }
+
   /** Carries out all that waits, now. */
   flush(): void {
     while (this.#waiting.length > 0) this.#carryOut(this.#nextGroup())
   }
 
   #schedule(): void {
-    if (this.#isScheduled) return
-    this.#isScheduled = true
-    setImmediate(() => {
-      this.#isScheduled = false
-      this.#carryOut(this.#nextGroup())
-      if (this.#waiting.length > 0) this.#schedule()
+    this.#turn ??= new Promise((resolve) => {
+      setImmediate(() => {
+        this.#turn = undefined
+        this.#carryOut(this.#nextGroup())
+        if (this.#waiting.length > 0) this.#schedule()
+        resolve()
+      })
     })
   }
 

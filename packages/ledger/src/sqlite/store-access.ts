@@ -43,19 +43,18 @@ export class StoreAccess {
   async read<T>(work: (store: SqliteStore) => T): Promise<T> {
     this.requireOpen()
     const store = await this.#store
+    if (store.group.turn) await store.group.turn
     this.requireOpen()
     return this.#speaking(() => work(store))
   }
 
   async write<T>(work: (store: SqliteStore) => T | Promise<T>): Promise<T> {
-    const write = this.read((store) => {
-      if (this.#readOnly) throw refusedReadOnly(this.#opened.path)
-      return { written: work(store) }
-    })
+    this.requireOpen()
+    const store = await this.#store
+    this.requireOpen()
+    if (this.#readOnly) throw refusedReadOnly(this.#opened.path)
     try {
-      return await (
-        await write
-      ).written
+      return await work(store)
     } catch (error) {
       throw ledgerFailure(error, this.#opened.path)
     }
