@@ -1,30 +1,60 @@
 import { mutationsOf, type Mutation } from './mutation.ts'
 
+const aloneText = {
+  'the epoch of an append is not checked': ["and epoch = ${given('epoch')} and head_hash", 'and head_hash'],
+  'the seq of an append is not checked': [
+    "where run_id = ${given('runId')} and head_seq = ${given('expectedSeq')}",
+    "where run_id = ${given('runId')}",
+  ],
+  'the hash of the head is not checked': [
+    "and head_hash = ${given('previousHash')}",
+    "and length(${given('previousHash')}) > 0",
+  ],
+  'the second of two first appends fails in words of the database': [
+    "where ${given('expectedSeq')} = 0 and ${given('epoch')} = 1\n    ) as fresh\n    on conflict (run_id) do nothing",
+    "where ${given('expectedSeq')} = 0 and ${given('epoch')} = 1\n    ) as fresh",
+  ],
+  'a refused append takes from the inbox': [
+    "from swapped\n    where inbox.run_id = ${given('runId')}",
+    "where inbox.run_id = ${given('runId')}",
+  ],
+} as const
+
 const seqCheck =
   'and run.head_seq = head.expected_seq\n      and run.epoch = head.epoch and run.head_hash = head.previous_hash'
 
-const statements = {
-  'the epoch of an append is not checked': [
+const groupText = {
+  'the epoch of an append in a group is not checked': [
     'and run.epoch = head.epoch and run.head_hash = head.previous_hash',
     'and run.head_hash = head.previous_hash',
   ],
-  'the seq of an append is not checked': [seqCheck, 'and run.epoch = head.epoch'],
-  'the hash of the head is not checked': [
+  'the seq of an append in a group is not checked': [
+    seqCheck,
+    'and run.epoch = head.epoch and run.head_hash = head.previous_hash',
+  ],
+  'the hash of the head is not checked in a group': [
     'and run.epoch = head.epoch and run.head_hash = head.previous_hash',
     'and run.epoch = head.epoch',
   ],
-  'the second of two first appends fails in words of the database': [
-    'from head where expected_seq = 0 and epoch = 1) fresh\n    on conflict (run_id) do nothing',
-    'from head where expected_seq = 0 and epoch = 1) fresh',
+  'the second of two first appends in groups fails in words of the database': [
+    'where expected_seq = 0 and epoch = 1) as fresh\n    on conflict (run_id) do nothing',
+    'where expected_seq = 0 and epoch = 1) as fresh',
   ],
-  'a refused append takes from the inbox': [
+  'a refused append in a group takes from the inbox': [
     'where places[given.whose] is not null\n      and inbox.run_id',
     'where inbox.run_id',
   ],
+  'a refused append leaves its large contents': ['where digest in (select digest from uses)', ''],
+} as const
+
+const parts = {
   'a barrier does not wait for the disk': [
     `case when current_setting('synchronous_commit') = 'off' then 'on' else current_setting('synchronous_commit') end`,
     `'off'`,
   ],
+} as const
+
+const statements = {
   'a barrier that has nothing to write writes nothing': [
     `pg_logical_emit_message(true, 'tallystick', '')`,
     `''`,
@@ -132,6 +162,8 @@ const ledger = {
 
 /** Faults of the Postgres store. */
 export const postgresMutations: readonly Mutation[] = [
+  ...mutationsOf('postgres/append-text.ts', { ...aloneText, ...groupText }),
+  ...mutationsOf('postgres/statement-parts.ts', parts),
   ...mutationsOf('postgres/statements.ts', statements),
   ...mutationsOf('postgres/append.ts', append),
   ...mutationsOf('postgres/migrations/0001-ledger.ts', schema),

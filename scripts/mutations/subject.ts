@@ -46,7 +46,7 @@ export const subjects: readonly Subject[] = [
     place: 'packages/ledger',
     tests: namesOf(
       ...['postgres-ledger', 'postgres-schema', 'postgres-durability', 'postgres-group-commit'],
-      ...['postgres-contention', 'postgres-find', 'postgres-tail'],
+      ...['postgres-contention', 'postgres-find', 'postgres-tail', 'postgres-append'],
     ),
     mutations: postgresMutations,
   },

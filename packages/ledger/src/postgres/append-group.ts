@@ -1,6 +1,8 @@
 import { sessionPlaceOf, type RunId } from '@tallystick/core'
 import type { StoredContent } from '../content/stored-body.ts'
 import type { LinkedEvent } from '../linked-event.ts'
+import { appendParameters, type AppendParameter, type AppendShape } from './append-parameters.ts'
+import { byteaArray, int8Array, textArray } from './binary-array.ts'
 import type { Statement } from './connections.ts'
 import type { Queued } from './group-commit.ts'
 import type { StatementTexts } from './statements.ts'
@@ -21,61 +23,96 @@ export interface AppendItem extends Queued {
 
 /** One statement for a group of appends to different runs. It answers `places`: for each append where its run begins, and null where the head was not the expected one. */
 export function appendStatement(texts: StatementTexts, group: readonly AppendItem[]): Statement {
-  const durability = group.some((item) => item.durability === 'barrier') ? 'barrier' : 'lazy'
-  const linked = group.flatMap((item, index) => item.linked.map((each) => ({ whose: index + 1, ...each })))
-  const takes = group.flatMap((item, index) => item.takes.map((key) => ({ whose: index + 1, key })))
-  const sessions = group.map(({ expectedSeq, linked: [first] }) => {
-    return expectedSeq === 0 && first ? sessionPlaceOf([first.event]) : undefined
-  })
-  const contents = group.flatMap((item) => item.contents)
-  const isLarge = contents.some((each) => each.length > 0)
-  let end = 0
-  const starts = linked.map(({ body }) => (end += body.length) - body.length + 1)
+  const shape = shapeOf(group)
+  const values: Readonly<Partial<Record<AppendParameter, unknown>>> = {
+    ...valuesOfRuns(group, shape),
+    ...valuesOfEvents(group, shape),
+    ...(shape.takes && valuesOfTakes(group, shape)),
+    ...(shape.isLarge && valuesOfContents(group)),
+  }
+  return { ...texts.append(shape), values: appendParameters(shape).map((name) => values[name]) }
+}
+
+function shapeOf(group: readonly AppendItem[]): AppendShape {
   return {
-    name: `tallystick append ${durability}${isLarge ? ' large' : ''}`,
-    text: isLarge ? texts.appendLarge[durability] : texts.append[durability],
-    values: [
-      group.map(({ runId }) => runId),
-      group.map(({ expectedSeq }) => expectedSeq),
-      group.map(({ epoch }) => epoch),
-      group.map((item) => item.expectedSeq + item.linked.length),
-      sessions.map((session) => session?.sessionId ?? null),
-      sessions.map((session) => session?.sessionPlace ?? null),
-      Buffer.concat(group.map(({ previousHash }) => previousHash)),
-      Buffer.concat(group.map((item) => item.linked.at(-1)?.hash ?? item.previousHash)),
-      linked.map(({ whose }) => whose),
-      linked.map(({ event }) => event.seq),
-      linked.map(({ event }) => event.type),
-      linked.map(({ event }) => event.v),
-      linked.map(({ event }) => event.turn),
-      linked.map(({ event }) => event.toolCallId ?? null),
-      linked.map(({ event }) => event.at),
-      linked.map(({ onceKey }) => onceKey ?? null),
-      Buffer.concat(linked.map(({ bodyCommit }) => bodyCommit)),
-      Buffer.concat(linked.map(({ hash }) => hash)),
-      Buffer.concat(linked.map(({ salt }) => salt)),
-      starts,
-      linked.map(({ body }) => body.length),
-      Buffer.concat(linked.map(({ body }) => body)),
-      takes.map(({ whose }) => whose),
-      takes.map(({ key }) => key),
-      group.map(({ isSealed }) => isSealed),
-      ...(isLarge ? contentValues(contents) : []),
-    ],
+    durability: group.some((item) => item.durability === 'barrier') ? 'barrier' : 'lazy',
+    isAlone: group.length === 1,
+    begins: group.some(({ expectedSeq }) => expectedSeq === 0),
+    takes: group.some(({ takes }) => takes.length > 0),
+    isLarge: group.some(({ contents }) => contents.some((each) => each.length > 0)),
   }
 }
 
-function contentValues(contents: readonly (readonly StoredContent[])[]): readonly unknown[] {
-  const uses = contents.flatMap((each, index) => each.map(({ digest }) => ({ event: index + 1, digest })))
+/** A value of the only run, or an array of those of all. */
+function ofRuns<Value>(
+  group: readonly AppendItem[],
+  { isAlone }: AppendShape,
+  valueOf: (item: AppendItem) => Value,
+): Value | readonly Value[] {
+  return isAlone ? valueOf(group[0] as AppendItem) : group.map(valueOf)
+}
+
+function valuesOfRuns(group: readonly AppendItem[], shape: AppendShape) {
+  const each = <Value>(valueOf: (item: AppendItem) => Value) => ofRuns(group, shape, valueOf)
+  const [previousHash, headHash] = [each((item) => item.previousHash), each(headHashOf)]
+  const sessionOf = ({ expectedSeq, linked: [first] }: AppendItem) =>
+    expectedSeq === 0 && first ? sessionPlaceOf([first.event]) : undefined
+  return {
+    runId: each(({ runId }) => runId),
+    expectedSeq: each(({ expectedSeq }) => expectedSeq),
+    epoch: each(({ epoch }) => epoch),
+    headSeq: each(({ expectedSeq, linked }) => expectedSeq + linked.length),
+    previousHash: Array.isArray(previousHash) ? byteaArray(previousHash) : previousHash,
+    headHash: Array.isArray(headHash) ? byteaArray(headHash) : headHash,
+    ...(shape.begins && {
+      sessionId: each((item) => sessionOf(item)?.sessionId ?? null),
+      sessionPlace: each((item) => sessionOf(item)?.sessionPlace ?? null),
+    }),
+  }
+}
+
+function headHashOf({ linked, previousHash }: AppendItem): Uint8Array {
+  return linked.at(-1)?.hash ?? previousHash
+}
+
+function valuesOfEvents(group: readonly AppendItem[], { isAlone }: AppendShape) {
+  const linked = isAlone ? (group[0] as AppendItem).linked : group.flatMap((item) => item.linked)
+  const events = linked.map(({ event }) => event)
+  return {
+    ...(!isAlone && {
+      whose: int8Array(group.flatMap((item, index) => item.linked.map(() => index + 1))),
+      seq: int8Array(events.map(({ seq }) => seq)),
+    }),
+    type: textArray(events.map(({ type }) => type)),
+    v: int8Array(events.map(({ v }) => v)),
+    turn: int8Array(events.map(({ turn }) => turn)),
+    toolCallId: textArray(events.map(({ toolCallId }) => toolCallId ?? null)),
+    at: int8Array(events.map(({ at }) => at)),
+    onceKey: textArray(linked.map(({ onceKey }) => onceKey ?? null)),
+    bodyCommit: byteaArray(linked.map(({ bodyCommit }) => bodyCommit)),
+    hash: byteaArray(linked.map(({ hash }) => hash)),
+    salt: byteaArray(linked.map(({ salt }) => salt)),
+    body: byteaArray(linked.map(({ body }) => body)),
+  }
+}
+
+function valuesOfTakes(group: readonly AppendItem[], shape: AppendShape) {
+  return {
+    isSealed: ofRuns(group, shape, ({ isSealed }) => isSealed),
+    takenKey: textArray(group.flatMap(({ takes }) => takes)),
+    ...(!shape.isAlone && {
+      takenBy: int8Array(group.flatMap(({ takes }, index) => takes.map(() => index + 1))),
+    }),
+  }
+}
+
+function valuesOfContents(group: readonly AppendItem[]) {
+  const contents = group.flatMap((item) => item.contents)
   const distinct = [...new Map(contents.flat().map((content) => [content.digest, content])).values()]
-  let end = 0
-  const starts = distinct.map(({ bytes }) => (end += bytes.length) - bytes.length + 1)
-  return [
-    distinct.map(({ digest }) => digest),
-    starts,
-    distinct.map(({ bytes }) => bytes.length),
-    Buffer.concat(distinct.map(({ bytes }) => bytes)),
-    uses.map(({ event }) => event),
-    uses.map(({ digest }) => digest),
-  ]
+  return {
+    digest: textArray(distinct.map(({ digest }) => digest)),
+    content: byteaArray(distinct.map(({ bytes }) => bytes)),
+    usedBy: int8Array(contents.flatMap((each, index) => each.map(() => index + 1))),
+    usedDigest: textArray(contents.flatMap((each) => each.map(({ digest }) => digest))),
+  }
 }

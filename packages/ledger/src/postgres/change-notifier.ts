@@ -2,9 +2,9 @@ import type { RunId } from '@tallystick/core'
 import { payloadOf } from './change-listener.ts'
 
 /** Notifications that Postgres would send one by one make commits wait for each other, so there is one for many. */
-const gapMs = 10
+const gapMs = 25
 
-/** Tells other processes which runs have changed: at once after a pause, and then no more often than every 10 ms. */
+/** Tells other processes which runs have changed: at once after a pause, and then no more often than every 25 ms. */
 export class ChangeNotifier {
   readonly #from: string
   readonly #send: (payload: string) => Promise<unknown>

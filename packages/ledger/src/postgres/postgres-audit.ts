@@ -1,4 +1,5 @@
 import type { RunId } from '@tallystick/core'
+import { sql } from 'kysely'
 import type { AuditSource, StoredRun } from '../audit-source.ts'
 import { digestOf } from '../content/stored-body.ts'
 import { fault, type Fault } from '../link-check.ts'
@@ -25,6 +26,7 @@ export function postgresAudit(access: StoreAccess): AuditSource {
         return (
           ruleFault(rulesWithout(access.place, rows)) ??
           (await strayFault(store)) ??
+          (await tailFault(store)) ??
           (await contentFault(store))
         )
       }),
@@ -110,4 +112,25 @@ async function strayFault(store: PostgresStore): Promise<Fault | undefined> {
       ),
   )
   return found?.stray === 0 ? undefined : fault('payload rows without an event', 0, String(found?.stray))
+}
+
+/**
+ * Events whose transaction is older than that of the event before them in their run: a tail would yield them in front of
+ * it. Numbers of another server, as after a dump was restored, order nothing.
+ */
+async function tailFault(store: PostgresStore): Promise<Fault | undefined> {
+  const reached = sql<string>`pg_snapshot_xmax(pg_current_snapshot())`
+  const [found] = await store.audit(
+    store.tables
+      .selectFrom('event')
+      .innerJoin('event as previous', (join) =>
+        join.onRef('previous.run_id', '=', 'event.run_id').on(sql<boolean>`previous.seq = event.seq - 1`),
+      )
+      .select(({ fn }) => fn.countAll<number>().as('fallen'))
+      .whereRef('previous.xid', '>', 'event.xid')
+      .where('previous.xid', '<', reached),
+  )
+  return found?.fallen === 0
+    ? undefined
+    : fault('xid', 'never falling within a run', `${found?.fallen} that do`)
 }

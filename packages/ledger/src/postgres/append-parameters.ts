@@ -1,0 +1,89 @@
+/** What an append does beside writing events behind heads. Its statement has no part for what it does not do. */
+export interface AppendShape {
+  readonly durability: 'barrier' | 'lazy'
+  /** Whether it is of one run. */
+  readonly isAlone: boolean
+  /** Whether it begins a run; of several, whether any may begin. */
+  readonly begins: boolean
+  /** Whether commands leave the inbox. */
+  readonly takes: boolean
+  /** Whether events refer to large contents. */
+  readonly isLarge: boolean
+}
+
+/** What a statement may be given, and the types of it. */
+const types = {
+  // Of the only run; of several runs, an array of each.
+  runId: 'text',
+  expectedSeq: 'int8',
+  epoch: 'int8',
+  headSeq: 'int8',
+  headHash: 'bytea',
+  previousHash: 'bytea',
+  sessionId: 'text',
+  sessionPlace: 'int8',
+  isSealed: 'bool',
+  // Of each event. `whose` is the place of its run, from 1.
+  whose: 'int8[]',
+  seq: 'int8[]',
+  type: 'text[]',
+  v: 'int8[]',
+  turn: 'int8[]',
+  toolCallId: 'text[]',
+  at: 'int8[]',
+  onceKey: 'text[]',
+  bodyCommit: 'bytea[]',
+  hash: 'bytea[]',
+  salt: 'bytea[]',
+  body: 'bytea[]',
+  // Of each command that is taken: the place of its run, and its key.
+  takenBy: 'int8[]',
+  takenKey: 'text[]',
+  // Of each content; and of each use of one, the event, by its place from 1.
+  digest: 'text[]',
+  content: 'bytea[]',
+  usedBy: 'int8[]',
+  usedDigest: 'text[]',
+} as const
+
+/** A value that the statement of an append is given. */
+export type AppendParameter = keyof typeof types
+
+/** What stands for each event, in the order of its columns. */
+export const eventParameters = [
+  'type',
+  'v',
+  'turn',
+  'toolCallId',
+  'at',
+  'onceKey',
+  'bodyCommit',
+  'hash',
+  'salt',
+  'body',
+] as const
+
+/** What the statement of a shape is given, in its order. */
+export function appendParameters(shape: AppendShape): readonly AppendParameter[] {
+  const { isAlone, begins, takes, isLarge } = shape
+  return [
+    ...(['runId', 'expectedSeq', 'epoch', 'headSeq', 'headHash'] as const),
+    ...(isAlone && begins ? [] : (['previousHash'] as const)),
+    ...(begins ? (['sessionId', 'sessionPlace'] as const) : []),
+    ...(isAlone ? [] : (['whose', 'seq'] as const)),
+    ...eventParameters,
+    ...(takes ? (['isSealed', 'takenKey'] as const) : []),
+    ...(takes && !isAlone ? (['takenBy'] as const) : []),
+    ...(isLarge ? (['digest', 'content', 'usedBy', 'usedDigest'] as const) : []),
+  ]
+}
+
+/** Spells the parameters of a shape, such as `$3::int8`. */
+export function spelledFor(shape: AppendShape): (name: AppendParameter) => string {
+  const parameters = appendParameters(shape)
+  return (name) => {
+    const type = types[name]
+    const isList = !shape.isAlone && !type.endsWith('[]')
+    return `$${parameters.indexOf(name) + 1}::${type}${isList ? '[]' : ''}`
+  }
+}
