@@ -64,12 +64,22 @@ export function modelCause(event: ModelEvent, recorded: readonly RuntimeEvent[])
   }
 }
 
+/** The events of a turn in front of one of them. They stand together, however long the run is. */
+function beforeInTurn(
+  { seq, turn }: RuntimeEvent,
+  recorded: readonly RuntimeEvent[],
+): readonly RuntimeEvent[] {
+  let from = seq - 1
+  while (from > 0 && recorded[from - 1]?.turn === turn) from--
+  return recorded.slice(from, seq - 1)
+}
+
 /** The parts of a reply with the places that its deltas and requests name. */
 function replyParts(
   message: EventOf<'assistant_message_finished'>,
   recorded: readonly RuntimeEvent[],
 ): ReplyPart[] {
-  const mine = recorded.filter((event) => event.turn === message.turn && event.seq < message.seq)
+  const mine = beforeInTurn(message, recorded)
   const places = (type: 'assistant_text_delta' | 'assistant_reasoning_delta'): number[] => {
     const parts = mine.flatMap((event) =>
       event.type === type && event.attempt === message.attempt ? [event.part] : [],
