@@ -195,7 +195,7 @@ describe.skipIf(!hasPostgres)('a ledger that is not there yet', () => {
       { afterSeq: 10 },
     )
     await ledger.append(run, { expectedSeq: 10, epoch: 1 }, many, { durability: 'lazy' })
-    expect((await rowsOf(page, [run, 11, 9_999])).length).toBe(256)
+    expect((await rowsOf(page, [run, 11, 9_999])).length).toBe(512)
     expect(await Array.fromAsync(ledger.read(run, { fromSeq: 11 }))).toEqual(many)
   })
 })

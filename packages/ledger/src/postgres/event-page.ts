@@ -1,7 +1,5 @@
-import type { RuntimeEvent } from '@tallystick/core'
-import { eventAfter, missingEvent, type EventRange } from '../checked-event.ts'
+import type { EventRange } from '../checked-event.ts'
 import { outOfOrder, storedEvent, type EventRow } from '../event-row.ts'
-import { genesis, type Link } from '../link-check.ts'
 import type { StoredEvent } from '../stored-event.ts'
 import type { Connections } from './connections.ts'
 import { bytesPerPage, eventsPerPage, type StatementTexts } from './statements.ts'
@@ -14,7 +12,7 @@ export interface PageSource {
 }
 
 /** Events of a range, as one page. */
-async function eventPage(
+export async function eventPage(
   source: PageSource,
   { runId, fromSeq, toSeq }: EventRange,
 ): Promise<readonly StoredEvent[]> {
@@ -34,40 +32,20 @@ async function eventPage(
 
 /** Events of a range, page after page. Between pages no connection is held. */
 export async function* eventRange(source: PageSource, range: EventRange): AsyncGenerator<StoredEvent> {
-  let { fromSeq } = range
-  while (fromSeq <= range.toSeq) {
-    const page = await eventPage(source, { ...range, fromSeq })
+  let left: EventRange | undefined = range
+  while (left) {
+    const page = await eventPage(source, left)
     yield* page
-    const last = page.at(-1)
-    if (last === undefined || isLastPage(page)) return
-    fromSeq = last.seq + 1
+    left = rangeBehind(page, range)
   }
 }
 
-/** A page that is full in neither way was all there was. */
-function isLastPage(page: readonly StoredEvent[]): boolean {
+/** What is left of a range behind a page; `undefined` where nothing is. */
+export function rangeBehind(page: readonly StoredEvent[], range: EventRange): EventRange | undefined {
+  const last = page.at(-1)
+  if (last === undefined || last.seq >= range.toSeq) return undefined
   const bytes = page.reduce((sum, { payload }) => sum + (payload?.body.length ?? 0), 0)
-  return page.length < eventsPerPage && bytes < bytesPerPage
-}
-
-/**
- * Events of a range as they were written. Each is checked against the chain before it is handed out. Throws
- * `LedgerDamagedError` at the first that has changed, or that is missing.
- */
-export async function* readEvents(source: PageSource, range: EventRange): AsyncGenerator<RuntimeEvent> {
-  let previous = await linkBefore(source, range)
-  for await (const stored of eventRange(source, range)) {
-    const event = eventAfter(previous, stored)
-    if (event === undefined) break
-    yield event
-    previous = stored
-  }
-  if (previous.seq < range.toSeq) throw missingEvent(range.runId, previous.seq + 1)
-}
-
-async function linkBefore(source: PageSource, { runId, fromSeq }: EventRange): Promise<Link> {
-  if (fromSeq === 1) return genesis
-  const [before] = await eventPage(source, { runId, fromSeq: fromSeq - 1, toSeq: fromSeq - 1 })
-  if (before === undefined) throw missingEvent(runId, fromSeq - 1)
-  return before
+  // A page that is full in neither way was all there was.
+  const isFull = page.length >= eventsPerPage || bytes >= bytesPerPage
+  return isFull ? { ...range, fromSeq: last.seq + 1 } : undefined
 }

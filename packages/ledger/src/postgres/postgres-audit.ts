@@ -4,8 +4,8 @@ import type { AuditSource, StoredRun } from '../audit-source.ts'
 import { digestOf } from '../content/stored-body.ts'
 import { fault, type Fault } from '../link-check.ts'
 import { sessionOf } from '../run-record.ts'
-import { eventRange } from './event-page.ts'
 import { everyRemoval } from './postgres-removable.ts'
+import { storedEvents } from './read.ts'
 import type { PostgresStore } from './postgres-store.ts'
 import { ruleFault, rulesStatement, rulesWithout, type SchemaRule } from './schema-rules.ts'
 import { isStorable } from './storable-name.ts'
@@ -18,7 +18,7 @@ const orphansMax = 1000
 export function postgresAudit(access: StoreAccess): AuditSource {
   return {
     run: (runId) => access.read((store) => storedRun(store, runId)),
-    events: (runId, toSeq) => access.iterate((store) => eventRange(store, { runId, fromSeq: 1, toSeq })),
+    events: (runId, toSeq) => storedEvents(access, { runId, fromSeq: 1, toSeq }),
     orphans: () => access.read(orphans),
     fault: () =>
       access.read(async (store) => {

@@ -11,6 +11,7 @@ import { postgresAudit } from './postgres-audit.ts'
 import { postgresDerived } from './projection-database.ts'
 import type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
 import { postgresRemovable } from './postgres-removable.ts'
+import { readEvents } from './read.ts'
 import { StoreAccess } from './store-access.ts'
 import { tailHorizon, type TailHorizon } from './tail-horizon.ts'
 
@@ -78,7 +79,7 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
       return head
     },
     head: (runId) => access.read((store) => store.head(runId)),
-    read: (runId, range) => access.iterate((store) => store.read(runId, range)),
+    read: (runId, range) => readEvents(access, runId, range),
     find: (query) => findEvents(searched, query),
     runs: (filter) => access.iterate((store) => store.runs(filter)),
     async put(runId, entry) {

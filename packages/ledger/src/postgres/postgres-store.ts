@@ -7,7 +7,6 @@ import {
   type RunFilter,
   type RunId,
   type RunRecord,
-  type RuntimeEvent,
 } from '@tallystick/core'
 import {
   DummyDriver,
@@ -17,7 +16,6 @@ import {
   PostgresQueryCompiler,
   type Compilable,
 } from 'kysely'
-import { presentRange } from '../checked-event.ts'
 import { withOpenings, type OpeningSource } from '../content/opened-event.ts'
 import { outOfOrder, type EventRow } from '../event-row.ts'
 import { commandOf } from '../inbox-command.ts'
@@ -25,7 +23,6 @@ import { recordOf, type ListedRow } from '../run-record.ts'
 import { Appender } from './append.ts'
 import type { Connections } from './connections.ts'
 import type { DatabasePlace } from './database-place.ts'
-import { readEvents } from './event-page.ts'
 import type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
 import { PostgresRemovals } from './removals.ts'
 import { PostgresSearch } from './search.ts'
@@ -116,15 +113,6 @@ export class PostgresStore {
   acquire(runId: RunId): Promise<Head> {
     if (!isStorable(runId)) return Promise.reject(new RunNotFoundError(runId))
     return this.appender.acquire(runId)
-  }
-
-  /** Up to where the run ends when the first event is asked for. */
-  async *read(
-    runId: RunId,
-    range?: { readonly fromSeq?: number; readonly toSeq?: number },
-  ): AsyncGenerator<RuntimeEvent> {
-    const present = presentRange(runId, (await this.head(runId))?.seq ?? 0, range)
-    if (present.fromSeq <= present.toSeq) yield* readEvents(this, present)
   }
 
   async *runs(filter: RunFilter = {}): AsyncGenerator<RunRecord> {

@@ -24,7 +24,7 @@ export interface StatementTexts {
 }
 
 /** A page holds at most this many events, and ends with the first that takes its bodies over this many bytes. */
-export const eventsPerPage = 256
+export const eventsPerPage = 512
 export const bytesPerPage: number = 1024 * 1024
 
 /**

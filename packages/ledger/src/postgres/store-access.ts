@@ -28,7 +28,7 @@ export class StoreAccess {
   }
 
   async read<T>(work: (store: PostgresStore) => Promise<T>): Promise<T> {
-    this.#requireOpen()
+    this.requireOpen()
     return await this.#attend(async () => work(await this.#opened()))
   }
 
@@ -43,7 +43,7 @@ export class StoreAccess {
   async *iterate<T>(open: (store: PostgresStore) => AsyncIterator<T>): AsyncGenerator<T> {
     const items = await this.read((store) => Promise.resolve(open(store)))
     for (;;) {
-      this.#requireOpen()
+      this.requireOpen()
       const next = await this.#attend(() => items.next())
       if (next.done) return
       yield next.value
@@ -109,7 +109,7 @@ export class StoreAccess {
     return new PostgresStore(this.#connections, this.place, this.#options)
   }
 
-  #requireOpen(): void {
+  requireOpen(): void {
     if (!this.#isClosed) return
     throw new LedgerUnavailableError(
       `The ledger at ${this.place.description} was closed, so it can neither be read nor written. Open it again with postgresLedger().`,

@@ -1,0 +1,73 @@
+import type { RunId, RuntimeEvent } from '@tallystick/core'
+import { eventAfter, missingEvent, presentRange, type EventRange } from '../checked-event.ts'
+import { genesis, type Link } from '../link-check.ts'
+import type { StoredEvent } from '../stored-event.ts'
+import { eventPage, rangeBehind } from './event-page.ts'
+import type { PostgresStore } from './postgres-store.ts'
+import type { StoreAccess } from './store-access.ts'
+
+/**
+ * Events of a run as they were written, up to where it ends when the first is asked for. Each is checked against the
+ * chain before it is handed out. Throws `LedgerDamagedError` at the first that has changed, or that is missing.
+ */
+export async function* readEvents(
+  access: StoreAccess,
+  runId: RunId,
+  range?: { readonly fromSeq?: number; readonly toSeq?: number },
+): AsyncGenerator<RuntimeEvent> {
+  const { present, before } = await access.read((store) => begun(store, runId, range))
+  if (present.fromSeq > present.toSeq) return
+  let previous = before
+  for await (const page of eventPages(access, present)) {
+    for (const stored of page) {
+      const event = eventAfter(previous, stored)
+      if (event === undefined) throw missingEvent(runId, previous.seq + 1)
+      // Whoever closed the ledger meanwhile gets no more of it.
+      access.requireOpen()
+      yield event
+      previous = stored
+    }
+  }
+  if (previous.seq < present.toSeq) throw missingEvent(runId, previous.seq + 1)
+}
+
+/** Events of a range as they are stored, checked by nobody. */
+export async function* storedEvents(access: StoreAccess, range: EventRange): AsyncGenerator<StoredEvent> {
+  for await (const page of eventPages(access, range)) {
+    for (const stored of page) {
+      access.requireOpen()
+      yield stored
+    }
+  }
+}
+
+/**
+ * Events of a range, page after page. While a page is used the next one is on its way; between them no connection is
+ * held.
+ */
+async function* eventPages(access: StoreAccess, range: EventRange): AsyncGenerator<readonly StoredEvent[]> {
+  const ask = (asked: EventRange): Promise<readonly StoredEvent[]> =>
+    access.read((store) => eventPage(store, asked))
+  let coming: Promise<readonly StoredEvent[]> | undefined = ask(range)
+  while (coming) {
+    const page: readonly StoredEvent[] = await coming
+    const left = rangeBehind(page, range)
+    coming = left && ask(left)
+    // Who wants the page hears of it, and nobody may.
+    coming?.catch(() => undefined)
+    yield page
+  }
+}
+
+async function begun(
+  store: PostgresStore,
+  runId: RunId,
+  range: { readonly fromSeq?: number; readonly toSeq?: number } | undefined,
+): Promise<{ readonly present: EventRange; readonly before: Link }> {
+  const present = presentRange(runId, (await store.head(runId))?.seq ?? 0, range)
+  const { fromSeq, toSeq } = present
+  if (fromSeq === 1 || fromSeq > toSeq) return { present, before: genesis }
+  const [before] = await eventPage(store, { runId, fromSeq: fromSeq - 1, toSeq: fromSeq - 1 })
+  if (before === undefined) throw missingEvent(runId, fromSeq - 1)
+  return { present, before }
+}
