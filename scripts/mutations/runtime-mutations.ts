@@ -170,4 +170,7 @@ export const runtimeMutations: readonly Mutation[] = [
       '',
     ],
   }),
+  ...mutationsOf('runtime/append-rules.ts', {
+    'an id is taken that stores keep as another': ['  requireStorableNames(runId, events)\n', ''],
+  }),
 ]

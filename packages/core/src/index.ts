@@ -91,6 +91,7 @@ export type { PastEdits, PastOptions, Session } from './runtime/session.ts'
 // For those who build a ledger: what every one refuses, and which facts may stand once.
 export {
   emptyHead,
+  isStorableName,
   onceKeyOf,
   requireHead,
   requireInboxKey,

@@ -179,6 +179,24 @@ const faults: Readonly<Record<string, Fault>> = {
       }
     },
   }),
+  'takes ids as other ids': (sound) => {
+    const mended = (text: string): string => text.replaceAll('\0', '').toWellFormed()
+    return {
+      append: (runId, expected, events, options) =>
+        sound.append(
+          mended(runId) as never,
+          expected,
+          events.map((event) => {
+            const texts = Object.entries(event).filter(([, value]) => typeof value === 'string')
+            return {
+              ...event,
+              ...Object.fromEntries(texts.map(([key, text]) => [key, mended(text as string)])),
+            }
+          }) as never,
+          options,
+        ),
+    }
+  },
   'lists the oldest run first': (sound) => ({
     async *runs() {
       yield* (await Array.fromAsync(sound.runs())).toReversed()

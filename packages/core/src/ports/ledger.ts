@@ -87,7 +87,8 @@ export interface TailedEvent {
  *   there already, byte for byte, from the same epoch, are a lost acknowledgement and succeed.
  *   One `run_finished` a run, one `tool_result` a call, one `tool_started` and one `approval_decided` a call and attempt:
  *   a second is a `LedgerConflictError` of kind `unique` too, whatever the head. So is a second run at one place of a
- *   session, whatever the run.
+ *   session, whatever the run. Ids and types with a NUL or half a surrogate pair, and what JSON cannot carry, are a
+ *   `ConfigurationError`; asked for, they name nothing.
  * - `acquire` raises the epoch by one, durably, and answers the head. From then on no other writer can append.
  *   `RunNotFoundError` for a run that is not there.
  * - `read` yields events in order of `seq`, in constant memory; bounds are inclusive. A run that is not there is empty.

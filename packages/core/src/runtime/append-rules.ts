@@ -45,14 +45,24 @@ export function placeTaken(runId: RunId, { sessionId, sessionPlace }: SessionPla
 const envelopeIntegers = ['seq', 'epoch', 'turn', 'at', 'v'] as const
 
 /**
- * What every ledger refuses before it looks at its head: events of another run or epoch, gaps in `seq`, and numbers
- * in the envelope that are no whole numbers. Throws a `ConfigurationError` that names the event's place in the batch.
+ * Whether every store can hold a name as it is: databases cut texts at a NUL or refuse it, and half a surrogate pair
+ * would become another text.
+ */
+export function isStorableName(name: string): boolean {
+  return name.isWellFormed() && !name.includes('\0')
+}
+
+/**
+ * What every ledger refuses before it looks at its head: events of another run or epoch, gaps in `seq`, numbers in the
+ * envelope that are no whole numbers, and ids and types that stores would keep as others. Throws a `ConfigurationError`
+ * that names the event's place in the batch.
  */
 export function requireWellFormed(
   runId: RunId,
   expected: ExpectedHead,
   events: readonly RuntimeEvent[],
 ): void {
+  requireStorableNames(runId, events)
   for (const [index, event] of events.entries()) {
     const fault = faultOf(event, runId, expected.expectedSeq + index + 1, expected.epoch)
     if (fault === undefined) continue
@@ -71,6 +81,17 @@ function faultOf(event: RuntimeEvent, runId: RunId, seq: number, epoch: number):
   if (event.seq !== seq) return `has the seq ${event.seq} where ${seq} follows`
   if (event.epoch !== epoch) return `has the epoch ${event.epoch} where its writer has ${epoch}`
   return undefined
+}
+
+function requireStorableNames(runId: RunId, events: readonly RuntimeEvent[]): void {
+  const { sessionId = '' } = sessionPlaceOf(events) ?? {}
+  const isHeld = ({ type, toolCallId }: RuntimeEvent): boolean =>
+    isStorableName(type) && (toolCallId === undefined || isStorableName(toolCallId))
+  if (isStorableName(runId) && isStorableName(sessionId) && events.every(isHeld)) return
+  throw new ConfigurationError(
+    `An append to run ${JSON.stringify(runId)} holds an id or a type with a NUL or half a surrogate pair. Nothing was ` +
+      'written, since stores would take it for another one. Use plain ids, such as UUIDs.',
+  )
 }
 
 /** Refuses a writer whose idea of the head is wrong, with a `LedgerConflictError` of kind `epoch` or `seq`. */
@@ -118,7 +139,7 @@ export function storableText(value: object, subject: string): string {
  * surrogate pair. Throws a `ConfigurationError`.
  */
 export function requireInboxKey(key: string): void {
-  if (key !== '' && key.isWellFormed() && !key.includes('\0')) return
+  if (key !== '' && isStorableName(key)) return
   throw new ConfigurationError(
     'An inbox key is empty or holds a NUL or half a surrogate pair. Stores would take it for another key, and a ' +
       'command could be lost. Use a key of plain text, such as a UUID.',

@@ -8,6 +8,7 @@ import { inboxCases } from './ledger-contract/inbox-cases.ts'
 import { listCases } from './ledger-contract/list-cases.ts'
 import { lostAcknowledgementCases } from './ledger-contract/lost-acknowledgement-cases.ts'
 import { malformedCases } from './ledger-contract/malformed-cases.ts'
+import { nameCases } from './ledger-contract/name-cases.ts'
 import { onceCases } from './ledger-contract/once-cases.ts'
 import { readCases } from './ledger-contract/read-cases.ts'
 import { restCases } from './ledger-contract/rest-cases.ts'
@@ -36,6 +37,7 @@ export const ledgerContract: readonly LedgerContractCase[] = [
   ...lostAcknowledgementCases,
   ...onceCases,
   ...malformedCases,
+  ...nameCases,
   ...takeOverCases,
   ...readCases,
   ...sessionCases,

@@ -24,7 +24,7 @@ import { eventRange } from './event-page.ts'
 import { GroupCommit } from './group-commit.ts'
 import { KnownHeads, type KnownHead } from './known-heads.ts'
 import { refusingConstraint } from './postgres-failure.ts'
-import { isStorable, requireStorableNames } from './storable-name.ts'
+import { isStorable } from './storable-name.ts'
 import type { StatementTexts } from './statements.ts'
 
 /** How many groups of appends are under way at a time. */
@@ -72,7 +72,6 @@ export class Appender {
     { sealer, ...options }: AppendOptions & { readonly sealer?: Sealer | undefined },
   ): Promise<Head> {
     requireWellFormed(runId, expected, events)
-    requireStorableNames(runId, events)
     const bodies = events.map((event) => storedBody(event, sealer))
     const batch = { runId, expected, events, options, bodies, isSealed: sealer !== undefined }
     const before = this.#lazy

@@ -1,4 +1,4 @@
-import { RunNotFoundError, type RunFilter, type RunRecord } from '@tallystick/core'
+import { isStorableName, RunNotFoundError, type RunFilter, type RunRecord } from '@tallystick/core'
 import type { Selectable } from 'kysely'
 import { outOfOrder } from '../event-row.ts'
 import { recordOf } from '../run-record.ts'
@@ -12,6 +12,7 @@ const runsPerPage = 256
 /** The runs of the port, page after page. Between pages the store may be written. */
 export function* listRuns(reads: ReadQueries, filter: RunFilter = {}): Generator<RunRecord> {
   let { limit: left = Infinity } = filter
+  if (!isStorableName(filter.sessionId ?? '')) return
   let before = startOf(reads, filter)
   while (left > 0) {
     const asked = Math.min(runsPerPage, Math.ceil(left))

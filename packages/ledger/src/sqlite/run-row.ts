@@ -1,4 +1,4 @@
-import { LedgerDamagedError, type RunId } from '@tallystick/core'
+import { isStorableName, LedgerDamagedError, type RunId } from '@tallystick/core'
 import type { Selectable } from 'kysely'
 import type { RunCell } from '../chain.ts'
 import { sessionOf } from '../run-record.ts'
@@ -7,7 +7,8 @@ import type { RunTable } from '../tables.ts'
 
 /** The row of a run, where there is one. */
 export function runRow(reads: ReadQueries, runId: RunId): Selectable<RunTable> | undefined {
-  const row = reads.run.get({ runId })
+  // SQLite would look for half a surrogate pair as for another text.
+  const row = isStorableName(runId) ? reads.run.get({ runId }) : undefined
   return row && soundRow(row)
 }
 

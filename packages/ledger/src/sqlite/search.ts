@@ -1,4 +1,4 @@
-import type { RunId } from '@tallystick/core'
+import { isStorableName, type RunId } from '@tallystick/core'
 import type { Database } from 'better-sqlite3'
 import type { Kysely, Selectable } from 'kysely'
 import {
@@ -32,6 +32,7 @@ export class SqliteSearch {
   }
 
   runs({ runId, sessionId, toolCallId }: AskedEvents): readonly SearchedRun[] {
+    if (![runId, sessionId, toolCallId].every((name) => isStorableName(name ?? ''))) return []
     const rows =
       toolCallId === null ? this.#named(runId, sessionId) : this.#withCall(toolCallId, runId, sessionId)
     return rows.map(({ run_id, pos, head_seq }) => ({ runId: run_id as RunId, pos, headSeq: head_seq }))
