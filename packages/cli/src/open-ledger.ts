@@ -1,7 +1,7 @@
-import { existsSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
 import { ConfigurationError, LedgerUnavailableError, type Ledger } from '@tallystick/core'
 import type { postgresLedger } from '@tallystick/ledger/postgres'
-import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { hasWriter, sqliteLedger } from '@tallystick/ledger/sqlite'
 import { CommandError } from './exit-code.ts'
 import type { Keyring } from '@tallystick/ledger'
 import { openKeys } from './open-keys.ts'
@@ -12,12 +12,22 @@ import { isPostgres, postgresPlace, shownLedger } from './ledger-place.ts'
 export type LedgerAccess = 'read' | 'write' | 'make'
 
 /**
- * Whether a process may have the ledger open. As long as one has, SQLite keeps its log beside the file; one that was
- * killed leaves the log there, and the next that opens the file to write takes it away at its end. Of a database nobody
- * here can tell.
+ * Whether a process may be driving runs of the ledger. Whoever drives runs of a file says so beside it, and the system
+ * knows when that process is gone. Where nobody has said anything, it may be one of those that write beside others, and
+ * have SQLite keep its log there. Of a database nobody here can tell.
  */
-export function isOpenSomewhere(ledger: string): boolean {
-  return isPostgres(ledger) || existsSync(`${ledger}-shm`) || existsSync(`${ledger}-wal`)
+export function isDrivenSomewhere(ledger: string): boolean {
+  return isPostgres(ledger) || (existsSync(ledger) && isFileDriven(realpathSync(ledger)))
+}
+
+function isFileDriven(path: string): boolean {
+  try {
+    const said = hasWriter(path)
+    if (said !== undefined) return said
+  } catch {
+    // Who may not ask sees no more than what stands beside the file.
+  }
+  return existsSync(`${path}-shm`) || existsSync(`${path}-wal`)
 }
 
 type GivenKeys = { readonly keys?: Keyring }

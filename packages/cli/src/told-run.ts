@@ -16,10 +16,10 @@ export interface ToldRun {
 const nothing: WaitedFor = { approvals: [], deferred: [], children: [] }
 
 /** Finds out where a run stands, with the runs that work for it and with what was said about its end. */
-export async function toldRun(ledger: Ledger, summary: RunSummary, isOpen: boolean): Promise<ToldRun> {
+export async function toldRun(ledger: Ledger, summary: RunSummary, isDriven: boolean): Promise<ToldRun> {
   const waits = summary.standing === 'suspended' ? await summaryWaits(ledger, summary) : nothing
   const detail = summary.hasDetail ? await endDetail(ledger, summary) : undefined
-  return { summary, waits, standing: summaryStatus(summary, { waits, isOpen, detail }) }
+  return { summary, waits, standing: summaryStatus(summary, { waits, isDriven, detail }) }
 }
 
 /** What the last event of a run says about its end; it is not kept anywhere else. */

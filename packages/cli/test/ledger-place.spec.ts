@@ -1,6 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { isPostgres, ledgerSource, postgresPlace, shownLedger } from '../src/ledger-place.ts'
 
@@ -40,10 +41,8 @@ describe('a connection string', () => {
   })
 
   it('is a 2 that says what to install where pg is not', () => {
-    const [hook, main] = ['test/kit/without-pg.ts', 'src/main.ts'].map((file) =>
-      join(import.meta.dirname, '..', file),
-    )
-    const words = ['--import', hook!, main!, 'list', 'postgres://ada:sesame@db/app']
+    const [hook, main] = [import.meta.resolve('./kit/without-pg.ts'), import.meta.resolve('../src/main.ts')]
+    const words = ['--import', hook, fileURLToPath(main), 'list', 'postgres://ada:sesame@db/app']
     const { status, stdout, stderr } = spawnSync(process.execPath, words, { encoding: 'utf8' })
     expect({ status, stdout, stderr }).toEqual({
       ...{ status: 2, stdout: '' },

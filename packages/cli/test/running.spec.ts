@@ -214,7 +214,7 @@ describe('run, when it is told to stop', { timeout: 30_000 }, () => {
 
   it('brings it to rest where its process is told to end, so that resume goes on', async () => {
     await using shop = await openShop()
-    const run = await started(shop, 'waiter', '┌ request')
+    const run = await started(shop, 'waiter', 'waiting to be told\n')
     await run.prints((stdout) => stdout.includes('"type":"tool_started"'))
     run.kill('SIGTERM')
     const { code, stdout, stderr } = await run.ending

@@ -91,7 +91,7 @@ describe('list and show', () => {
 })
 
 describe('a run of which something was in flight', () => {
-  it('is in flight while a process has the ledger open, and interrupted when none has', async () => {
+  it('is in flight while a process drives runs, and interrupted when none does', async () => {
     await using shop = await openShop()
     const ledger = sqliteLedger(shop.ledgerPath)
     const runtime = createRuntime({ ledger })
@@ -102,27 +102,43 @@ describe('a run of which something was in flight', () => {
     const during = json((await tallystickHere('list', shop.ledgerPath, '--json')).stdout)
     expect(during).toMatchObject({ status: 'in_flight', detail: 'the model call of turn 1' })
     await runtime.drain(0)
-    await ledger.close()
+    // Having the ledger open is not driving its runs.
     const { stdout } = await tallystickHere('list', shop.ledgerPath)
     expect(stdout).toContain(' interrupted in the model call of turn 1\n')
     expect((await tallystickHere('show', shop.ledgerPath, run.id)).stdout).toContain(
       'status   interrupted in the model call of turn 1\n',
     )
+    await ledger.close()
   })
 
-  it('may be in flight for all that is known when its process was killed, until somebody opens the ledger to write', async () => {
+  it('may be in flight for all that is known while processes that may all write have the ledger open', async () => {
+    await using shop = await openShop()
+    const ledger = sqliteLedger(shop.ledgerPath, { oneWriter: false })
+    const runtime = createRuntime({ ledger })
+    const run = runtime.run(agentOf('host', [{ text: 'Let me th', hang: true }]), 'Hello.')
+    await new Promise<void>((resolve) => {
+      run.events$.subscribe(({ type }) => type === 'assistant_text_delta' && resolve())
+    })
+    await runtime.drain(0)
+    const standing = async (): Promise<unknown> =>
+      json((await tallystickHere('list', shop.ledgerPath, '--json')).stdout)
+    expect(await standing()).toMatchObject({ status: 'in_flight' })
+    await ledger.close()
+    expect(await standing()).toMatchObject({ status: 'interrupted' })
+  })
+
+  it('is interrupted when its process was killed', async () => {
     await using shop = await openShop()
     const driver = spawn(process.execPath, [
       fileURLToPath(import.meta.resolve('./kit/hang.ts')),
       shop.ledgerPath,
     ])
     await once(driver.stdout, 'data')
-    driver.kill('SIGKILL')
-    await once(driver, 'close')
     const standing = async (): Promise<unknown> =>
       json((await tallystickHere('list', shop.ledgerPath, '--json')).stdout)
     expect(await standing()).toMatchObject({ status: 'in_flight', lastEventAt: expect.any(String) as string })
-    await sqliteLedger(shop.ledgerPath).close()
+    driver.kill('SIGKILL')
+    await once(driver, 'close')
     expect(await standing()).toMatchObject({ status: 'interrupted' })
   })
 })

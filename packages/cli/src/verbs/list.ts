@@ -6,7 +6,7 @@ import { commandLine } from '../command-context.ts'
 import type { ExitCode } from '../exit-code.ts'
 import { findRun } from '../find-run.ts'
 import { momentAt, type GivenMoment } from '../given-values.ts'
-import { isOpenSomewhere } from '../open-ledger.ts'
+import { isDrivenSomewhere } from '../open-ledger.ts'
 import { isReadable, toldRun, UnreadableRuns, type ToldRun } from '../told-run.ts'
 import { withSummaries, type ToldLedger } from '../with-summaries.ts'
 import { RunTable } from '../view/run-table.ts'
@@ -43,7 +43,7 @@ const nextShownMax = 3
  */
 export function list(given: CommandContext, options: ListOptions): Promise<ExitCode> {
   const { ledger: ledgerPath } = options
-  const isOpen = isOpenSomewhere(ledgerPath)
+  const isDriven = isDrivenSomewhere(ledgerPath)
   return withSummaries(given, ledgerPath, async (told) => {
     const { context, ledger } = told
     const unreadable = new UnreadableRuns(context)
@@ -52,12 +52,12 @@ export function list(given: CommandContext, options: ListOptions): Promise<ExitC
     let listed = 0
     let last: RunId | undefined
     let isMore = false
-    for await (const run of runsFor(told, options, isOpen)) {
+    for await (const run of runsFor(told, options, isDriven)) {
       // One more is asked for, to know whether there is one.
       if ((isMore = listed === limit)) break
       listed++
       last = run.runId
-      if (isReadable(run)) await output.add(await toldRun(ledger, run, isOpen))
+      if (isReadable(run)) await output.add(await toldRun(ledger, run, isDriven))
       else {
         unreadable.hear(run)
         await output.addUnreadable(run)
@@ -139,10 +139,10 @@ class Lines implements Output {
 async function* runsFor(
   { ledger, options, context }: ToldLedger,
   given: ListOptions,
-  isOpen: boolean,
+  isDriven: boolean,
 ): AsyncGenerator<ListedRun> {
   const { session, agent, since, before, ledger: ledgerPath } = given
-  const standings = standingsOf(given.status, isOpen)
+  const standings = standingsOf(given.status, isDriven)
   if (standings?.length === 0) return
   const { programName } = context
   const filter: SummaryFilter = {
@@ -160,16 +160,16 @@ async function* runsFor(
 }
 
 /** Whether something is under way the ledger does not say; whether a process has it open may be known. */
-function standingsOf(status: ListOptions['status'], isOpen: boolean): readonly Standing[] | undefined {
+function standingsOf(status: ListOptions['status'], isDriven: boolean): readonly Standing[] | undefined {
   switch (status) {
     case undefined:
       return undefined
     case 'done':
       return ['done', 'failed']
     case 'in_flight':
-      return isOpen ? ['unfinished'] : []
+      return isDriven ? ['unfinished'] : []
     case 'interrupted':
-      return isOpen ? [] : ['unfinished']
+      return isDriven ? [] : ['unfinished']
     case 'failed':
     case 'suspended':
     case 'unreadable':

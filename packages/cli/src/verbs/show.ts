@@ -6,7 +6,7 @@ import { commandLine } from '../command-context.ts'
 import type { ExitCode } from '../exit-code.ts'
 import { CommandError, exitCodes } from '../exit-code.ts'
 import { findRun } from '../find-run.ts'
-import { isOpenSomewhere, withLedger } from '../open-ledger.ts'
+import { isDrivenSomewhere, withLedger } from '../open-ledger.ts'
 import { readRun, type RunReading } from '../read-run.ts'
 import { ownWaits, waitsOf, type Waits } from '../waits.ts'
 import { eventText, isOfInterest } from '../view/event-text.ts'
@@ -55,7 +55,7 @@ export function show(
   { ledger: ledgerPath, run, at, request = false, events = false }: ShowOptions,
 ): Promise<ExitCode> {
   const { programName, paint } = context
-  const isOpen = isOpenSomewhere(ledgerPath)
+  const isDriven = isDrivenSomewhere(ledgerPath)
   return withLedger(ledgerPath, 'read', async (ledger) => {
     const runId = await findRun(ledger, run, { programName, ledgerPath })
     const seqMax = (await ledger.head(runId))?.seq ?? 0
@@ -73,8 +73,8 @@ export function show(
     const waits = isNow ? await waitsOf(ledger, state) : ownWaits(state)
     const shown: Shown = {
       // At an earlier event it went on, whatever became of it since.
-      ...{ ...reading, seqMax, waits, standing: runStatus(state, { waits, isOpen: isOpen || !isNow }) },
-      workers: await workersOf(ledger, reading.children, isOpen),
+      ...{ ...reading, seqMax, waits, standing: runStatus(state, { waits, isDriven: isDriven || !isNow }) },
+      workers: await workersOf(ledger, reading.children, isDriven),
       inbox: isNow ? await ledger.inbox(runId) : [],
     }
     if (context.json) await context.print(`${JSON.stringify(asData(shown))}\n`)
@@ -90,14 +90,14 @@ export function show(
 async function workersOf(
   ledger: Ledger,
   runIds: readonly RunId[],
-  isOpen: boolean,
+  isDriven: boolean,
 ): Promise<readonly Worker[]> {
   const workers: Worker[] = []
   for (const runId of runIds) {
     // A call may have been started without that its run was, and a fork has had none of its own.
     if ((await ledger.head(runId)) === undefined) continue
     const { state } = await readRun(ledger, runId)
-    const standing = runStatus(state, { waits: await waitsOf(ledger, state), isOpen })
+    const standing = runStatus(state, { waits: await waitsOf(ledger, state), isDriven })
     workers.push({ runId, agent: state.agent, ...standing })
   }
   return workers

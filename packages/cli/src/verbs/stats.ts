@@ -4,7 +4,7 @@ import { ledgerStats } from '@tallystick/ledger'
 import type { CommandContext } from '../command-context.ts'
 import { commandLine } from '../command-context.ts'
 import type { ExitCode } from '../exit-code.ts'
-import { isOpenSomewhere } from '../open-ledger.ts'
+import { isDrivenSomewhere } from '../open-ledger.ts'
 import { isReadable, toldRun, UnreadableRuns, type ToldRun } from '../told-run.ts'
 import { withSummaries, type ToldLedger } from '../with-summaries.ts'
 import { nextCommand } from '../view/next-command.ts'
@@ -43,10 +43,10 @@ interface ToldStats {
 /** `stats`: which runs wait and for what, which ended badly and why, and what the last days cost by agent and model. */
 export function stats(given: CommandContext, options: StatsOptions): Promise<ExitCode> {
   const { ledger: ledgerPath, days = daysDefault } = options
-  const isOpen = isOpenSomewhere(ledgerPath)
+  const isDriven = isDrivenSomewhere(ledgerPath)
   return withSummaries(given, ledgerPath, async (told) => {
     const { context } = told
-    const found = await toldStats(told, context.now() - days * dayMs, isOpen)
+    const found = await toldStats(told, context.now() - days * dayMs, isDriven)
     const unreadable = new UnreadableRuns(context)
     for (const run of found.stats.unreadable) unreadable.hear(run)
     await context.print(
@@ -61,17 +61,17 @@ export function stats(given: CommandContext, options: StatsOptions): Promise<Exi
 async function toldStats(
   { ledger, options, context }: ToldLedger,
   since: number,
-  isOpen: boolean,
+  isDriven: boolean,
 ): Promise<ToldStats> {
   const max = listedMax[context.json ? 'programs' : 'people']
   const found = await ledgerStats(ledger, { since, listedMax: max }, options)
   const told = async (runs: readonly ListedRun[]): Promise<readonly ToldRun[]> => {
     const all: ToldRun[] = []
-    for (const run of runs) if (isReadable(run)) all.push(await toldRun(ledger, run, isOpen))
+    for (const run of runs) if (isReadable(run)) all.push(await toldRun(ledger, run, isDriven))
     return all
   }
   const { done, failed, suspended, unfinished, unreadable } = found.counts
-  const [inFlight, interrupted] = isOpen ? [unfinished, 0] : [0, unfinished]
+  const [inFlight, interrupted] = isDriven ? [unfinished, 0] : [0, unfinished]
   return {
     runs: { done: done + failed, suspended, in_flight: inFlight, interrupted, unreadable },
     stats: found,

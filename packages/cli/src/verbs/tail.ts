@@ -75,7 +75,7 @@ function hearer(context: CommandContext, ledger: Ledger, { from = 1 }: TailOptio
     // What follows at once may show that the run does not wait, or waits for more.
     if (!isSuspended(state) || (await ledger.head(state.runId))?.seq !== state.seq) return 'going on'
     const waits = await waitsOf(ledger, state)
-    if (!json) say(`The run is ${statusText(runStatus(state, { waits, isOpen: true }))}.`)
+    if (!json) say(`The run is ${statusText(runStatus(state, { waits, isDriven: true }))}.`)
     return 'suspended'
   }
 }

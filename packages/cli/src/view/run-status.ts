@@ -11,8 +11,8 @@ export const runStatuses = ['done', 'suspended', 'in_flight', 'interrupted', 'un
  * Where a run stands, for people and programs.
  * - `done`: with the reason, and what was said about it
  * - `suspended`: waits for a command
- * - `in_flight`: something of it is under way, or was when its process died: a ledger does not say which
- * - `interrupted`: something of it was under way, and no process has the ledger open
+ * - `in_flight`: something of it is under way, or was when it was left, and a process drives runs of the ledger
+ * - `interrupted`: something of it was under way, and no process drives runs of the ledger
  */
 export interface RunStatus {
   readonly status: Exclude<(typeof runStatuses)[number], 'unreadable'>
@@ -35,12 +35,12 @@ export interface WaitedFor {
 /** What has to be known to tell where a run stands, beside what its own events tell. */
 export interface Surroundings {
   readonly waits: WaitedFor
-  /** Whether a process may have the ledger open. */
-  readonly isOpen: boolean
+  /** Whether a process may be driving runs of the ledger. */
+  readonly isDriven: boolean
 }
 
 /** Reads where a run stands. */
-export function runStatus(state: RunState, { waits, isOpen }: Surroundings): RunStatus {
+export function runStatus(state: RunState, { waits, isDriven }: Surroundings): RunStatus {
   if (state.phase === 'done') {
     const { reason, detail } = state
     return { status: 'done', reason, ...(detail !== undefined && { detail }) }
@@ -51,13 +51,13 @@ export function runStatus(state: RunState, { waits, isOpen }: Surroundings): Run
   }
   const started = openTurnCalls(state).filter(({ status }) => status === 'started' || status === 'in_doubt')
   const work = workText({ isStreaming: state.phase === 'streaming', turn, started })
-  return { status: isOpen ? 'in_flight' : 'interrupted', detail: work }
+  return { status: isDriven ? 'in_flight' : 'interrupted', detail: work }
 }
 
 /** Reads where a run stands from its summary. `detail` is what was said about its end. */
 export function summaryStatus(
   summary: RunSummary,
-  { waits, isOpen, detail }: Surroundings & { readonly detail?: string | undefined },
+  { waits, isDriven, detail }: Surroundings & { readonly detail?: string | undefined },
 ): RunStatus {
   const { standing, reason = '', runId } = summary
   if (standing === 'done' || standing === 'failed') {
@@ -66,7 +66,7 @@ export function summaryStatus(
   if (standing === 'suspended') {
     return { status: 'suspended', detail: waitText(runId, waits, summary.waits.limit?.limit) }
   }
-  return { status: isOpen ? 'in_flight' : 'interrupted', detail: workText(summary) }
+  return { status: isDriven ? 'in_flight' : 'interrupted', detail: workText(summary) }
 }
 
 /** The status in words: `done: answered`, `suspended on place_order call_…`, `interrupted in the model call of turn 2`. */

@@ -4,7 +4,11 @@ import { scriptedModel, testTool, type ScriptedReply } from '@tallystick/core/te
 
 const untilTold = testTool({
   name: 'wait',
-  run: () => new Promise<string>((resolve) => process.once('SIGTERM', () => resolve('told'))),
+  run: () => {
+    const told = new Promise<string>((resolve) => process.once('SIGTERM', () => resolve('told')))
+    process.stderr.write('waiting to be told\n')
+    return told
+  },
 })
 
 /** The configuration that gives the agents of this file. */

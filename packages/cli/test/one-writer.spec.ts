@@ -1,0 +1,60 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { openShop, shopConfig, type Shop } from './kit/shop.ts'
+import { tallystickHere } from './kit/tallystick.ts'
+
+/** A process that drives a run of the shop's ledger until the test ends. */
+async function driver(shop: Shop): Promise<{ readonly pid: number | undefined; end(): Promise<void> }> {
+  const child = spawn(process.execPath, [
+    fileURLToPath(import.meta.resolve('./kit/hang.ts')),
+    shop.ledgerPath,
+  ])
+  const closed = once(child, 'close')
+  const end = async (): Promise<void> => {
+    child.kill('SIGKILL')
+    await closed
+  }
+  onTestFinished(end)
+  await once(child.stdout, 'data')
+  return { pid: child.pid, end }
+}
+
+const shopping = ['--config', shopConfig] as const
+
+describe('beside a process that drives runs of the ledger', () => {
+  it.each([
+    ['run', (path: string) => ['run', path, 'Buy tea.', ...shopping]],
+    ['resume', (path: string, runId: string) => ['resume', path, runId, '--yes', ...shopping]],
+    ['fork', (path: string, runId: string) => ['fork', path, runId, '--at', '4', ...shopping]],
+    ['import', (path: string) => ['import', path, join(path, '..', 'moved.jsonl')]],
+  ])('%s says who that is and what can be done, and changes nothing', async (_verb, wordsOf) => {
+    await using shop = await openShop()
+    await using other = await openShop()
+    const { runId } = await shop.start()
+    const moved = join(shop.folder, 'moved.jsonl')
+    await other.start()
+    await tallystickHere('export', other.ledgerPath, '--out', moved)
+    const { pid, end } = await driver(shop)
+    const shown = async (): Promise<string> =>
+      (await tallystickHere('list', shop.ledgerPath, '--json')).stdout
+    const before = await shown()
+    const { code, stderr } = await tallystickHere(...wordsOf(shop.ledgerPath, runId))
+    expect(code).toBe(1)
+    expect(stderr).toMatch(
+      new RegExp(`error: The ledger .* is being written by process ${pid} on .*approve, deny`),
+    )
+    expect(await shown()).toBe(before)
+    await end()
+    expect((await tallystickHere(...wordsOf(shop.ledgerPath, runId))).code).toBe(0)
+  })
+
+  it('commands are left for it all the same', async () => {
+    await using shop = await openShop()
+    const { runId } = await shop.start()
+    await driver(shop)
+    expect(await tallystickHere('approve', shop.ledgerPath, runId)).toMatchObject({ code: 0 })
+  })
+})
