@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -7,7 +8,9 @@ import { openShop, shopConfig, type Shop } from './kit/shop.ts'
 import { tallystickHere } from './kit/tallystick.ts'
 
 /** A process that drives a run of the shop's ledger until the test ends. */
-async function driver(shop: Shop): Promise<{ readonly pid: number | undefined; end(): Promise<void> }> {
+async function driver(
+  shop: Shop,
+): Promise<{ readonly pid: number | undefined; readonly end: () => Promise<void> }> {
   const child = spawn(process.execPath, [
     fileURLToPath(import.meta.resolve('./kit/hang.ts')),
     shop.ledgerPath,
@@ -36,7 +39,7 @@ describe('beside a process that drives runs of the ledger', () => {
     const { runId } = await shop.start()
     const moved = join(shop.folder, 'moved.jsonl')
     await other.start()
-    await tallystickHere('export', other.ledgerPath, '--out', moved)
+    await writeFile(moved, (await tallystickHere('export', other.ledgerPath)).stdout)
     const { pid, end } = await driver(shop)
     const shown = async (): Promise<string> =>
       (await tallystickHere('list', shop.ledgerPath, '--json')).stdout
@@ -53,8 +56,9 @@ describe('beside a process that drives runs of the ledger', () => {
 
   it('commands are left for it all the same', async () => {
     await using shop = await openShop()
-    const { runId } = await shop.start()
+    const { runId, pendingApprovals } = await shop.start()
     await driver(shop)
-    expect(await tallystickHere('approve', shop.ledgerPath, runId)).toMatchObject({ code: 0 })
+    const { toolCallId } = pendingApprovals[0]!
+    expect(await tallystickHere('approve', shop.ledgerPath, runId, toolCallId)).toMatchObject({ code: 0 })
   })
 })

@@ -44,9 +44,9 @@ export class WriterFile {
     if (this.#open?.database.inTransaction) this.#open.database.exec('rollback')
   }
 
-  /** Whether somebody has it. Whoever tries to get it at this very moment has to try again. */
-  isLocked(): boolean {
-    if (!existsSync(this.#path)) return false
+  /** Whether somebody has it, where it is there. Whoever tries to get it at this very moment has to try again. */
+  isLocked(): boolean | undefined {
+    if (!existsSync(this.#path)) return undefined
     try {
       return this.#lockCurrent() === undefined
     } finally {

@@ -129,11 +129,11 @@ function sharedRole(path: string): SharedRole {
 }
 
 /**
- * Whether a process writes a ledger file that is there: runs are under way in it, or it has not said that they rest. Of
- * processes that open the ledger with `oneWriter: false` nobody can tell. Throws `LedgerUnavailableError` where it
- * cannot be asked.
+ * Whether a process writes a ledger file that is there: runs are under way in it, or it has not said that they rest.
+ * `undefined` where nobody has said anything: none has since the file was at rest, or it was opened with
+ * `oneWriter: false`. Throws `LedgerUnavailableError` where it cannot be asked.
  */
-export function hasWriter(path: string): boolean {
+export function hasWriter(path: string): boolean | undefined {
   return new WriterFile(realpathSync(path)).isLocked()
 }
 
