@@ -1,4 +1,5 @@
 import { decisionMutations } from './decision-mutations.ts'
+import { derivedInPostgresMutations, derivedMutations } from './derived-mutations.ts'
 import { foldMutations } from './fold-mutations.ts'
 import type { Mutation } from './mutation.ts'
 import { postgresMutations } from './postgres-mutations.ts'
@@ -64,5 +65,17 @@ export const subjects: readonly Subject[] = [
       ],
     ),
     mutations: removalMutations,
+  },
+  {
+    name: 'derived',
+    place: 'packages/ledger',
+    tests: namesOf('snapshots.spec', 'projections.spec'),
+    mutations: derivedMutations,
+  },
+  {
+    name: 'derived in postgres',
+    place: 'packages/ledger',
+    tests: namesOf('postgres-projections.spec'),
+    mutations: derivedInPostgresMutations,
   },
 ]

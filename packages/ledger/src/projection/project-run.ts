@@ -12,7 +12,7 @@ const ofOneRun: ReadonlySet<string> = new Set([
 ])
 
 /** Whether an error is about the record of one run, and says nothing about the others. */
-export function isOfOneRun(error: unknown): error is TallystickError {
+function isOfOneRun(error: unknown): error is TallystickError {
   return error instanceof TallystickError && ofOneRun.has(error.code)
 }
 

@@ -61,12 +61,12 @@ async function knownRows(
 }
 
 /** Whether a row tells of a run as it is now. */
-export function isCurrent({ summary, seq, headHash }: StoredRun, place: RunPlace): boolean {
+function isCurrent({ summary, seq, headHash }: StoredRun, place: RunPlace): boolean {
   return summary !== undefined && seq === place.headSeq && Buffer.compare(headHash, place.headHash) === 0
 }
 
 /** Tells of a run up to its end, going on from its row where that is sound. */
-export function projectPlace(
+function projectPlace(
   ledger: Ledger,
   { runId, headSeq }: RunPlace,
   before?: StoredRun,

@@ -98,7 +98,7 @@ export class StatsGathering {
       spending: [...this.#spending.values()]
         .filter(({ calls }) => calls > 0)
         .map(spendingOf)
-        .sort((a, b) => a.day - b.day),
+        .sort((a, b) => a.day - b.day || (nameOf(a) < nameOf(b) ? -1 : 1)),
       sessions: [...this.#sessions.values()]
         .filter(({ runs, last_at }) => runs > 0 && last_at >= since)
         .sort(byCost)
@@ -133,6 +133,10 @@ function sumOf(left: SessionChange, right: SessionChange): SessionChange {
     turns: left.turns + right.turns,
     tool_calls: left.tool_calls + right.tool_calls,
   }
+}
+
+function nameOf({ agent, model }: DaySpending): string {
+  return JSON.stringify([agent, model.provider, model.api, model.modelId])
 }
 
 function spendingOf({ day, agent, model, calls, ...sum }: DaySum): DaySpending {

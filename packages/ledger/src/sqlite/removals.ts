@@ -124,7 +124,7 @@ export class SqliteRemovals {
     for (const pos of places) deleteUses.run(pos)
     for (const digest of released) deleteUnused.run({ digest })
     blankInbox.run({ runId })
-    for (const statement of forget) statement.run({ runId })
+    for (const statement of forget()) statement.run({ runId })
     if (kind === 'dropped') for (const statement of dropRun) statement.run({ runId })
     return kind === 'dropped' ? toSeq : changes
   }
@@ -196,8 +196,8 @@ function statementsOf(database: Database) {
     blankInbox: prepare(
       `update inbox set body = x'' where run_id = $runId and taken_seq is not null and length(body) > 0`,
     ),
-    // What was derived from the run may hold what is gone.
-    forget: forgetTexts(sqliteDialect, '$runId').map((text) => prepare(text)),
+    // What was derived from the run may hold what is gone. Prepared when needed: those tables may be missing.
+    forget: () => forgetTexts(sqliteDialect, '$runId').map((text) => prepare(text)),
     dropRun: ['inbox', 'event', 'run'].map((table) => prepare(`delete from ${table} where run_id = $runId`)),
   }
 }

@@ -5,9 +5,15 @@ import { manualClock, scriptedModel, seededRandom, testTool } from '@tallystick/
 export async function longRun(
   ledger: Ledger,
   turns: number,
-  options: { readonly seed?: number; readonly subject?: string; readonly sessionId?: string } = {},
+  options: {
+    readonly seed?: number
+    readonly subject?: string
+    readonly sessionId?: string
+    /** When it begins and ends, in milliseconds since 1970 UTC. */
+    readonly at?: number
+  } = {},
 ): Promise<RunId> {
-  const { seed = 1, ...of } = options
+  const { seed = 1, at, ...of } = options
   const usage = { inputTokens: 120, outputTokens: 17 }
   const steps = Array.from({ length: turns - 1 }, (_, turn) => ({
     text: `Looking at ${turn}. `,
@@ -21,7 +27,7 @@ export async function longRun(
     tools: [testTool({ name: 'look', run: ({ input }) => `seen ${JSON.stringify(input)}` })],
     limits: { turnsMax: turns },
   })
-  const host = { clock: manualClock(), random: seededRandom(seed) }
+  const host = { clock: manualClock(at), random: seededRandom(seed) }
   const run = createRuntime({ ledger, agents: [agent], host }).run(agent, 'Look.', of)
   const { reason } = await run.result
   if (reason !== 'answered') throw new Error(`The long run ended as ${reason}.`)

@@ -1,0 +1,123 @@
+import type { Ledger } from '@tallystick/core'
+import { foldTo, ledgerStats, runSummaries } from '@tallystick/ledger'
+import { postgresLedger } from '@tallystick/ledger/postgres'
+import type { Client } from 'pg'
+import { describe, expect, it } from 'vitest'
+import { forgetTexts } from '../src/derived/forget-texts.ts'
+import {
+  connectionString,
+  freshSchema,
+  hasPostgres,
+  openLedger,
+  rowsOf,
+  withClient,
+} from './support/postgres-database.ts'
+import { refreshed } from './support/compare-projections.ts'
+import { longRun } from './support/long-run.ts'
+import { tamperIn } from './support/postgres-recorded.ts'
+import { projectionCases, type ProjectionBed } from './support/projection-cases.ts'
+import { recordRun } from './support/record-run.ts'
+import { refreshingProcess } from './support/refreshing-process.ts'
+
+function bed(opened: Ledger[]): ProjectionBed {
+  const schema = freshSchema()
+  return {
+    isQuick: false,
+    open(options) {
+      const ledger = postgresLedger({ connectionString, schema, connectionsMax: 4, ...options })
+      opened.push(ledger)
+      return ledger
+    },
+    tamper: (statement) => tamperIn(schema, async (client) => void (await client.query(statement))),
+    rows: (query) =>
+      withClient(async (client) => {
+        await client.query(`set search_path = ${schema}`)
+        return (await client.query<Record<string, unknown>>(query)).rows.map(withNumbers)
+      }),
+    plan: (text, values) =>
+      withClient(async (client) => {
+        await client.query('set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off')
+        const { rows } = await client.query<{ 'QUERY PLAN': string }>(`explain ${text}`, [...values])
+        return rows.map((row) => row['QUERY PLAN']).join('\n')
+      }),
+    refresher: () => refreshingProcess(connectionString, schema),
+  }
+}
+
+/** Whether anybody waits for what a connection holds. */
+async function isWaitedFor(client: Client): Promise<boolean> {
+  const { rows } = await client.query(
+    `select from pg_locks where not granted and pg_backend_pid() = any (pg_blocking_pids(pid))`,
+  )
+  return rows.length > 0
+}
+
+/** The driver by itself tells large whole numbers as texts. */
+function withNumbers(row: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(
+    Object.entries(row).map(([name, value]) => {
+      const isNumber = typeof value === 'string' && /^\d+$/.test(value) && value.length < 16
+      return [name, isNumber ? Number(value) : value]
+    }),
+  )
+}
+
+// Only a platform without Postgres leaves them out, and the run says so.
+describe.skipIf(!hasPostgres)('projections in Postgres', () => {
+  it.concurrent.each(Object.entries(projectionCases))('%s', async (_claim, holds) => {
+    const opened: Ledger[] = []
+    await expect(holds(bed(opened))).resolves.toBeUndefined()
+    for (const ledger of opened) await ledger.close()
+  })
+
+  it('are made anew where the events were numbered anew, since nobody knows then what came behind which', async () => {
+    const schema = freshSchema()
+    const ledger = openLedger(schema)
+    await recordRun(ledger, 1)
+    await refreshed(ledger)
+    await recordRun(ledger, 2)
+    await tamperIn(schema, async (client) => void (await client.query(`update event set xid = '3'`)))
+    const reader = openLedger(schema, { readOnly: true })
+    for (const each of [reader, ledger]) {
+      expect((await ledgerStats(each, { since: 0, listedMax: 1 })).counts.done).toBe(2)
+      expect(await Array.fromAsync(runSummaries(each, { standings: ['done'] }))).toHaveLength(2)
+    }
+    await refreshed(ledger)
+  })
+
+  it('tell of events that stand and have not settled, and again when they have', async () => {
+    const schema = freshSchema()
+    const ledger = openLedger(schema)
+    await recordRun(ledger, 1)
+    await withClient(async (client) => {
+      await client.query(`begin; create table ${schema}.held ()`)
+      await recordRun(ledger, 2)
+      expect((await ledgerStats(ledger, { since: 0, listedMax: 1 })).counts.done).toBe(2)
+      expect((await ledger.horizon()).waitingEvents).toBeGreaterThan(0)
+      await client.query('rollback')
+    })
+    await refreshed(ledger)
+    expect((await ledgerStats(ledger, { since: 0, listedMax: 1 })).counts.done).toBe(2)
+  })
+
+  it('leave no snapshot of what somebody takes away at the same moment', async () => {
+    const schema = freshSchema()
+    const ledger = openLedger(schema)
+    const runId = await longRun(ledger, 20)
+    await withClient(async (client) => {
+      await client.query('begin')
+      const table = (name: string): string => `${schema}.${name}`
+      for (const text of forgetTexts({ table }, '$1')) await client.query(text, [runId])
+      const fold = { isDone: false }
+      const folding = foldTo(ledger, runId).finally(() => (fold.isDone = true))
+      while (!fold.isDone && !(await isWaitedFor(client))) {
+        // Whoever folds comes to the row that is held.
+      }
+      await client.query('commit')
+      await folding
+    })
+    expect(await rowsOf(`select seq from ${schema}.snapshot`)).toEqual([])
+    await foldTo(ledger, runId)
+    expect(await rowsOf(`select seq from ${schema}.snapshot`)).toHaveLength(1)
+  })
+})
