@@ -23,7 +23,8 @@ const afterHelp = `
 <ledger> is a file of SQLite, or postgres://user@host/database. <run> is a run's id, an unambiguous
 beginning or end of it, or "latest". tallystick <verb> --help shows what a verb takes, and an example.
 
-Exit codes: 0 ok, 1 failed, 2 wrong use, 3 replay diverged, 4 ledger damaged, 5 not found.`
+Exit codes: 0 ok, 1 failed, 2 wrong use, 3 replay diverged, 4 ledger damaged, 5 not found,
+130 ended by Ctrl-C.`
 
 /** The command line as commander reads it. Each verb is imported when it is used. */
 export function commandTree(context: CommandContext, output: OutputConfiguration, done: Done): Command {

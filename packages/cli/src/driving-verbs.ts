@@ -18,6 +18,10 @@ export function addDrivingVerbs(program: Command, context: CommandContext, done:
     .argument('[agent]', 'its name; may be left out where the configuration has one agent')
     .argument('[text]', 'what it is to do; - reads it from standard input')
     .option('--session <id>', 'the conversation that the run goes on with, or begins')
+    .option(
+      '--subject <id>',
+      'whose data it is: it is sealed under a key of theirs, in the keyring of TALLYSTICK_KEYS',
+    )
     .option('--wait', 'begin behind the end of the run of the session that is under way')
     .option('--limit <name=value>', 'a limit of this run, such as turnsMax=5; may be repeated', withLimit)
   driving(running).action(async (ledger: string, agent?: string, text?: string, options: RunOptions = {}) => {

@@ -1,8 +1,11 @@
+import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import type { RuntimeEvent } from '@tallystick/core'
+import { sqliteKeyring } from '@tallystick/ledger/sqlite'
 import { hostConfig } from './kit/host.ts'
 import { openShop, shopConfig, type Shop } from './kit/shop.ts'
 import {
@@ -136,6 +139,27 @@ describe('run', { timeout: 30_000 }, () => {
     const priced = ['--limit', 'costMaxUsd=0.5', '--limit', 'onLimit=stop']
     const dear = await tallystickHere('run', shop.ledgerPath, 'host', 'Hi.', ...priced, '--json', ...hosts)
     expect(objects(dear.stdout).at(-1)).toMatchObject({ status: 'done', cost: 2 })
+  })
+
+  it('seals what is said for whose data it is, where there is a keyring', async () => {
+    await using shop = await openShop()
+    const keys = join(shop.folder, 'keys.db')
+    const words = ['run', shop.ledgerPath, 'host', 'Hello there.', '--subject', 'customer-7', ...hosts]
+    const refused = await tallystickHere(...words)
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('There is no keyring') })
+    expect(existsSync(shop.ledgerPath)).toBe(false)
+    sqliteKeyring(keys).close()
+    const { FORCE_COLOR: _color, ...environment } = process.env
+    const main = fileURLToPath(import.meta.resolve('../src/main.ts'))
+    const env = { ...environment, TALLYSTICK_KEYS: keys }
+    const sealed = spawnSync(process.execPath, [main, ...words], { encoding: 'utf8', env })
+    expect(sealed).toMatchObject({ status: 0, stdout: expect.stringContaining('Told: Hello there.') })
+    expect((await tallystickHere('show', shop.ledgerPath, 'latest')).stdout).not.toContain('Hello there.')
+    const shown = spawnSync(process.execPath, [main, 'show', shop.ledgerPath, 'latest'], {
+      encoding: 'utf8',
+      env,
+    })
+    expect(shown.stdout).toContain('Told: Hello there.')
   })
 
   it('is a 1 where the run ended otherwise than somebody wanted', async () => {

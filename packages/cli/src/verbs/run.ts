@@ -25,6 +25,8 @@ export interface RunVerbOptions extends Variation {
   /** What stands behind it: the agent's name and the input, or the input alone. */
   readonly words: readonly string[]
   readonly session?: string
+  /** Whose data it is: what is said is sealed under a key of theirs. */
+  readonly subject?: string
   /** Waits for the end of the session's run that is under way. */
   readonly wait?: boolean
   readonly limit?: Limits
@@ -42,6 +44,12 @@ export interface RunVerbOptions extends Variation {
 export async function run(context: CommandContext, options: RunVerbOptions): Promise<ExitCode> {
   const { ledger: ledgerPath, words, config: file } = options
   const [agent, text] = words.length > 1 ? [words[0], words[1]] : [undefined, words[0]]
+  if (options.subject !== undefined && (context.environment['TALLYSTICK_KEYS'] ?? '') === '') {
+    throw new CommandError(
+      'usage',
+      'There is no keyring, so what is said could not be sealed for --subject. Name its file in TALLYSTICK_KEYS.',
+    )
+  }
   const input = await inputOf(context, text)
   const verb = 'run' as const
   const asked = { verb, ledgerPath: ledgerSource(ledgerPath, context.workingDirectory) }
@@ -68,11 +76,12 @@ async function startRun(
   options: RunVerbOptions,
   { ledger, configured: { agents, prices }, chosen, input }: Start,
 ): Promise<ExitCode> {
-  const { ledger: ledgerPath, session: sessionId, wait, limit: limits, yes, deny, by, answer } = options
+  const { ledger: ledgerPath, session: sessionId, subject, wait, limit: limits } = options
+  const { yes, deny, by, answer } = options
   const others = agents.filter(({ name }) => name !== chosen.name)
   const runtime = createRuntime({ ledger, agents: [chosen, ...others], ...present({ prices }) })
   const started = runtime.run(chosen, input, {
-    ...present({ sessionId, limits }),
+    ...present({ sessionId, subject, limits }),
     ...(wait === true && { whenBusy: 'queue' }),
   })
   let interrupted = false
