@@ -159,8 +159,8 @@ describe('a user who may not write', () => {
       await (await startedLedger(path)).close()
       chmodSync(path, 0o444)
       chmodSync(dirname(path), 0o555)
-      expect(await ledgerChild(['read', path], nobody).ended()).toEqual([[...start], ['runs.db']])
-      const [said] = await ledgerChild(['write', path], nobody).ended()
+      expect(await ledgerChild(['read', path], { user: nobody }).ended()).toEqual([[...start], ['runs.db']])
+      const [said] = await ledgerChild(['write', path], { user: nobody }).ended()
       expect(said).toMatch(/^LedgerUnavailableError: .*cannot be written/)
       chmodSync(dirname(path), 0o755)
       expect(readdirSync(dirname(path))).toEqual(['runs.db'])
@@ -176,8 +176,8 @@ describe('a user who may not write', () => {
       await (await startedLedger(path)).close()
       chmodSync(path, 0o444)
       chmodSync(dirname(path), 0o777)
-      expect(await ledgerChild(['read', path], nobody).ended()).toEqual([[...start], ['runs.db']])
-      const [said] = await ledgerChild(['write', path], nobody).ended()
+      expect(await ledgerChild(['read', path], { user: nobody }).ended()).toEqual([[...start], ['runs.db']])
+      const [said] = await ledgerChild(['write', path], { user: nobody }).ended()
       expect(said).toMatch(/^LedgerUnavailableError: .*cannot be written/)
     },
     60_000,

@@ -34,7 +34,7 @@ async function kept() {
   const tables = new Kysely<LedgerTables>({ dialect: new SqliteDialect({ database }) })
   await migrate(database, tables)
   database.pragma('wal_checkpoint(truncate)')
-  const store = new SqliteStore(database, tables, () => keeper.committed())
+  const store = new SqliteStore(database, tables, { admit: () => {}, committed: () => keeper.committed() })
   let seq = 0
   const append = async (count: number): Promise<void> => {
     for (let left = count; left > 0; left--) {

@@ -4,6 +4,16 @@ import type { AppendOptions } from '@tallystick/core'
 /** How a commit is to be kept. */
 export type Durability = AppendOptions['durability']
 
+/** What stands around each transaction, beside what is done in it. */
+export interface AroundCommits {
+  /** Called before it begins. Where it throws, nothing is written. */
+  admit(): void
+  /** Called behind the commit. Where it throws, so does what committed: nobody acknowledges it. */
+  committed(): void
+}
+
+const nothingAround: AroundCommits = { admit: () => {}, committed: () => {} }
+
 /** What one of several works in a transaction came to. */
 export type Outcome<T> =
   | { readonly done: true; readonly value: T }
@@ -22,14 +32,13 @@ export class Committer {
   readonly #release: Statement
   readonly #undo: Statement
   readonly #rowsWritten: Statement<[], number>
-  readonly #committed: () => void
+  readonly #around: AroundCommits
   #durability: Durability = 'barrier'
   #hasUnsynced = false
 
-  /** `committed` is called behind each commit, and must not throw. */
-  constructor(database: Database, committed: () => void = () => {}) {
+  constructor(database: Database, around: AroundCommits = nothingAround) {
     this.#database = database
-    this.#committed = committed
+    this.#around = around
     this.#begin = database.prepare('begin immediate')
     this.#commit = database.prepare('commit')
     this.#rollback = database.prepare('rollback')
@@ -46,6 +55,7 @@ export class Committer {
 
   /** What `work` did is committed when this returns, and undone when it throws. */
   transact<T>(durability: Durability, work: () => T): T {
+    this.#around.admit()
     this.#choose(durability)
     this.#begin.run()
     let result: T
@@ -60,7 +70,7 @@ export class Committer {
       if (this.#database.inTransaction) this.#rollback.run()
       throw error
     }
-    this.#committed()
+    this.#around.committed()
     return result
   }
 

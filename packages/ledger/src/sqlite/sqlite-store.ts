@@ -17,7 +17,7 @@ import type { EventRow } from '../event-row.ts'
 import { fault, type Fault } from '../link-check.ts'
 import { acquire, append, type SealedOptions } from './append.ts'
 import { auditQueries, type AuditQueries } from './audit-queries.ts'
-import { Committer } from './committer.ts'
+import { Committer, type AroundCommits } from './committer.ts'
 import { GroupCommit } from './group-commit.ts'
 import { DerivedStatements } from './derived-statements.ts'
 import { listRuns } from './list-runs.ts'
@@ -43,11 +43,10 @@ export class SqliteStore {
   #removals: SqliteRemovals | undefined
   #derived: DerivedStatements | undefined
 
-  /** `committed` is called behind each commit, and must not throw. */
-  constructor(database: Database, tables: Kysely<LedgerTables>, committed?: () => void) {
+  constructor(database: Database, tables: Kysely<LedgerTables>, around?: AroundCommits) {
     this.#database = database
     this.#tables = tables
-    this.committer = new Committer(database, committed)
+    this.committer = new Committer(database, around)
     this.group = new GroupCommit(this.committer)
     this.reads = readQueries(database, tables)
   }

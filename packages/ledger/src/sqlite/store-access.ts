@@ -3,9 +3,11 @@ import type { Database } from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
 import { withOpenings, type OpeningSource } from '../content/opened-event.ts'
 import type { EventRow } from '../event-row.ts'
+import type { AroundCommits } from './committer.ts'
 import { LogKeeper, processTime, walBytesMaxUnlessGiven } from './log-keeper.ts'
 import { migrate } from './migrate.ts'
 import type { OpenedDatabase } from './open-database.ts'
+import { OpenFiles } from './open-files.ts'
 import { ledgerFailure } from './sqlite-failure.ts'
 import type { SqliteLedgerOptions } from './sqlite-ledger-options.ts'
 import { SqliteStore } from './sqlite-store.ts'
@@ -35,7 +37,14 @@ export class StoreAccess {
       removals: (runId, fromSeq, toSeq) =>
         this.read(({ removals }) => removals.covering({ runId, fromSeq, toSeq })),
     }
-    this.#store = openStore(opened, () => this.#log.committed())
+    const files = new OpenFiles(database, path)
+    this.#store = openStore(opened, {
+      admit: () => files.requireSame(),
+      committed: () => {
+        files.requireSame()
+        this.#log.committed()
+      },
+    })
     // Whoever uses the ledger hears of it; nobody may.
     this.#store.catch(() => undefined)
   }
@@ -111,12 +120,12 @@ export class StoreAccess {
 
 async function openStore(
   { database, path, isCurrent }: OpenedDatabase,
-  committed: () => void,
+  around: AroundCommits,
 ): Promise<SqliteStore> {
   const tables = new Kysely<LedgerTables>({ dialect: new SqliteDialect({ database }) })
   try {
     if (!isCurrent) await migrate(database, tables)
-    return new SqliteStore(database, tables, committed)
+    return new SqliteStore(database, tables, around)
   } catch (error) {
     throw ledgerFailure(error, path)
   }

@@ -14,16 +14,26 @@ export interface LedgerChild {
   ended(): Promise<readonly unknown[]>
 }
 
-/** Runs a task of `ledger-child.ts`; as another user, by number, where one is given. */
-export function ledgerChild(args: readonly string[], user?: number): LedgerChild {
-  const child: ChildProcessByStdio<null, Readable, null> = spawn(
-    process.execPath,
-    [fileURLToPath(new URL('ledger-child.ts', import.meta.url)), ...args],
-    {
-      stdio: ['ignore', 'pipe', 'inherit'],
-      env: { ...process.env, ...(user !== undefined && { LEDGER_CHILD_USER: String(user) }) },
-    },
-  )
+/** In what surroundings a task runs. */
+export interface ChildOptions {
+  /** As another user, by number. */
+  readonly user?: number | undefined
+  /** No file of it may be larger than so many KiB, as on a disk that is full. */
+  readonly fileMaxKiB?: number
+}
+
+/** Runs a task of `ledger-child.ts`. */
+export function ledgerChild(args: readonly string[], { user, fileMaxKiB }: ChildOptions = {}): LedgerChild {
+  const script = fileURLToPath(new URL('ledger-child.ts', import.meta.url))
+  const limited = ['sh', '-c', `ulimit -f ${fileMaxKiB}; exec "$0" "$@"`]
+  const [program = '', ...words] = [
+    ...(fileMaxKiB === undefined ? [] : limited),
+    ...[process.execPath, script, ...args],
+  ]
+  const child: ChildProcessByStdio<null, Readable, null> = spawn(program, words, {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, ...(user !== undefined && { LEDGER_CHILD_USER: String(user) }) },
+  })
   const exit = once(child, 'exit')
   const lines = createInterface({ input: child.stdout })
   return {

@@ -66,6 +66,27 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
     say(await ledger.put(run, { key: argument, command, at: 1_760_000_000_000 }))
     await ledger.close()
   },
+  /** Appends to eight runs at once until the disk takes no more, and says what it was told of each event. */
+  async fill() {
+    const ledger = sqliteLedger(path)
+    const runs = Array.from({ length: 8 }, (_, index) => sampleRunId(index + 1))
+    for (let seq = 1, isFull = false; !isFull; seq++) {
+      const endings = await Promise.allSettled(
+        runs.map((runId) => {
+          const { run_started, cancel_requested } = everyFact(runId)
+          const fact = seq === 1 ? run_started : { ...cancel_requested, reason: 'x'.repeat(2_000) }
+          const events = stamped(runId, [fact], { afterSeq: seq - 1 })
+          return ledger.append(runId, { expectedSeq: seq - 1, epoch: 1 }, events, { durability: 'barrier' })
+        }),
+      )
+      for (const [index, ending] of endings.entries()) {
+        isFull ||= ending.status === 'rejected'
+        say(ending.status === 'fulfilled' ? { run: index + 1, ...ending.value } : String(ending.reason))
+      }
+    }
+    say({ read: (await Array.fromAsync(ledger.find())).length })
+    await ledger.close()
+  },
   async read() {
     const ledger = sqliteLedger(path, { readOnly: true })
     say(await Array.fromAsync(ledger.read(run)))

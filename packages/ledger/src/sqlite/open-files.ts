@@ -1,0 +1,57 @@
+import { realpathSync, statSync } from 'node:fs'
+import { LedgerUnavailableError } from '@tallystick/core'
+import type { Database } from 'better-sqlite3'
+
+/**
+ * The files of a ledger, as they were when it was opened. SQLite goes on with files that stand at their paths no more,
+ * and what it writes there goes with the process.
+ */
+export class OpenFiles {
+  readonly #database: Database
+  readonly #path: string
+  readonly #file: string | undefined
+  #log: string | undefined
+
+  constructor(database: Database, path: string) {
+    this.#database = database
+    this.#path = realpathSync(path)
+    this.#file = identityOf(this.#path)
+    this.#log = identityOf(`${this.#path}-wal`)
+  }
+
+  /**
+   * Called before a transaction, and behind it before it is acknowledged. Throws `LedgerUnavailableError` where the file or its log was
+   * removed, moved or replaced since it was opened.
+   */
+  requireSame(): void {
+    if (identityOf(this.#path) !== this.#file) throw this.#gone(this.#path)
+    const log = identityOf(`${this.#path}-wal`)
+    this.#log ??= log
+    if (log === this.#log) return
+    if (log === undefined) this.#rescue()
+    throw this.#gone(`${this.#path}-wal`)
+  }
+
+  /** Brings what was acknowledged from a log that nobody else can see into the file. */
+  #rescue(): void {
+    try {
+      this.#database.pragma('wal_checkpoint(passive)')
+    } catch {
+      // It can still be read here, which the error says.
+    }
+  }
+
+  #gone(path: string): LedgerUnavailableError {
+    return new LedgerUnavailableError(
+      `The file ${path} was removed, moved or replaced while the ledger was open. What is written now would be lost, ` +
+        'so it is not acknowledged. What was acknowledged can still be read through this ledger as long as it is open: ' +
+        'export it if the file is not there any more, then close the ledger and open it again.',
+    )
+  }
+}
+
+/** Which file stands at a path. As long as we have it open, no other one gets its number. */
+function identityOf(path: string): string | undefined {
+  const stats = statSync(path, { throwIfNoEntry: false })
+  return stats && `${stats.dev} ${stats.ino}`
+}
