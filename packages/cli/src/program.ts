@@ -1,7 +1,7 @@
 import { CommanderError } from 'commander'
 import { TallystickError } from '@tallystick/core'
 import type { CommandContext, CommandHost } from './command-context.ts'
-import { processContext } from './command-context.ts'
+import { commandLine, processContext } from './command-context.ts'
 import { commandTree } from './command-tree.ts'
 import type { ExitCode } from './exit-code.ts'
 import { exitCodeOf, exitCodes } from './exit-code.ts'
@@ -25,19 +25,27 @@ export async function runCommandLine(
     return exitCode
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return exitCodes.ok
-    return reportError(context, error)
+    const verb = program.commands.find((command) => command.name() === words[0])?.name()
+    return reportError(context, error, verb)
   }
 }
 
-function reportError({ json, say }: CommandContext, error: unknown): ExitCode {
+function reportError(context: CommandContext, error: unknown, verb: string | undefined): ExitCode {
   // No verb was named: the help is on stderr already, and is all that there is to say.
   if (error instanceof CommanderError && error.code === 'commander.help') return exitCodes.usage
   const wrongUse = error instanceof CommanderError
   const exitCode = wrongUse ? exitCodes.usage : exitCodeOf(error)
-  const code = wrongUse ? 'usage' : error instanceof TallystickError ? error.code : 'unexpected'
-  const message = error instanceof Error ? error.message : String(error)
-  if (json) say(JSON.stringify({ error: { code, message, exitCode } }))
-  else if (code === 'unexpected' && error instanceof Error) say(error.stack ?? message)
-  else say(wrongUse ? message : `error: ${message}`)
+  if (context.json) {
+    const code = wrongUse ? 'usage' : error instanceof TallystickError ? error.code : 'unexpected'
+    context.say(JSON.stringify({ error: { code, message: messageOf(error), exitCode } }))
+  } else if (wrongUse) {
+    const help = commandLine(context.programName, ...(verb === undefined ? [] : [verb]), '--help')
+    context.say(`${error.message}\nSee what it takes: ${help}`)
+  } else if (error instanceof TallystickError) context.say(`error: ${error.message}`)
+  else context.say(error instanceof Error ? (error.stack ?? error.message) : `error: ${String(error)}`)
   return exitCode
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }

@@ -66,6 +66,9 @@ describe('a run that waits for something other than an approval', () => {
       code: 0,
     })
     expect(await drive(path, runId)).toMatchObject({ reason: 'answered', text: 'Exported.', turns: 2 })
+    expect(await tallystickHere('raise', path, runId, 'turnsMax', '9')).toMatchObject({
+      ...{ code: 1, stderr: expect.stringContaining('is done (answered), so no limit holds it') },
+    })
     expect(await tallystickHere('verify', path)).toMatchObject({ code: 0 })
   })
 })

@@ -45,11 +45,14 @@ describe('what is asked wrongly', () => {
     [['deny', 'x.db', 'latest', 'c'], "required option '--reason <text>' not specified"],
     [['resume', 'x.db', 'latest', '--yes', '--deny', 'no'], 'cannot be used with option'],
   ])('is a 2 for %j', async (words, message) => {
-    expect(await tallystickHere(...words)).toEqual({
-      code: 2,
-      stdout: '',
-      stderr: expect.stringContaining(message),
-    })
+    const ending = await tallystickHere(...words)
+    expect(ending).toEqual({ code: 2, stdout: '', stderr: expect.stringContaining(message) })
+  })
+
+  it('names the help of the verb that was meant, or of all', async () => {
+    const { stderr } = await tallystickHere('show', '--at', '1')
+    expect(stderr).toMatch(/\nSee what it takes: tallystick show --help\n$/)
+    expect((await tallystickHere('shw')).stderr).toMatch(/\nSee what it takes: tallystick --help\n$/)
   })
 
   it('is told to programs as JSON', async () => {

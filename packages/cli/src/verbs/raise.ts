@@ -24,7 +24,13 @@ export function raise(context: CommandContext, options: RaiseOptions): Promise<E
   }
   return withLedger(ledgerPath, 'write', async (ledger) => {
     const runId = await findRun(ledger, run, { programName: context.programName, ledgerPath })
-    const { limits } = await foldTo(ledger, runId)
+    const { limits, ...state } = await foldTo(ledger, runId)
+    if (state.phase === 'done') {
+      throw new CommandError(
+        'refused',
+        `Run ${runId} is done (${state.reason}), so no limit holds it any more. To go on behind its end, start a run of its session, or fork it.`,
+      )
+    }
     const present = limits[limit]
     if (present === undefined || max <= present) {
       const now = present === undefined ? 'has no such limit' : `has ${limit} ${present} already`
