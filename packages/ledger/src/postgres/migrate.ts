@@ -8,6 +8,7 @@ import { makeLedger } from './migrations/0001-ledger.ts'
 import { addTail } from './migrations/0002-tail.ts'
 import { addDerived } from './migrations/0003-derived.ts'
 import { addRemovals } from './migrations/0004-removals.ts'
+import { isContention } from './postgres-failure.ts'
 import type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
 import type { LedgerTables } from './tables.ts'
 
@@ -18,6 +19,9 @@ const migrations: readonly ((database: Kysely<unknown>, schema: string) => Promi
   addDerived,
   addRemovals,
 ]
+
+/** How often a migration begins anew that Postgres undid for the sake of others. */
+const triesMax = 20
 
 /** The version of the newest schema. */
 export const schemaVersion: number = migrations.length
@@ -54,11 +58,18 @@ export async function migrate(options: PostgresLedgerOptions, place: DatabasePla
   pool.on('connect', (client) => void client.on('error', () => undefined))
   const database = new Kysely<LedgerTables>({ dialect: new PostgresDialect({ pool }) })
   try {
-    // What was committed while this process waited has to be seen.
-    await database
-      .transaction()
-      .setIsolationLevel('read committed')
-      .execute((transaction) => migrateWithin(transaction, place))
+    for (let tries = 1; ; tries++) {
+      try {
+        // What was committed while this process waited has to be seen.
+        return await database
+          .transaction()
+          .setIsolationLevel('read committed')
+          .execute((transaction) => migrateWithin(transaction, place))
+      } catch (error) {
+        // Who reads meanwhile may have been in the way, and the migration is what Postgres undid.
+        if (!isContention(error) || tries === triesMax) throw error
+      }
+    }
   } finally {
     await database.destroy()
   }
@@ -78,11 +89,24 @@ async function migrateWithin(transaction: Transaction<LedgerTables>, place: Data
   const version = found.kind === 'ledger' ? found.version : 0
   if (version === schemaVersion) return
   if (version === 0) await makeSchema(transaction, place)
+  else await lockTables(transaction, place)
   const database = transaction as unknown as Kysely<unknown>
   for (const migration of migrations.slice(version)) await migration(database, place.schema)
   const tables = transaction.withSchema(place.schema)
   await tables.deleteFrom('ledger').execute()
   await tables.insertInto('ledger').values({ application: 'tallystick', version: schemaVersion }).execute()
+}
+
+/**
+ * Who appends meanwhile waits in front of the first table that an append touches, so with nothing in its hands that the
+ * migration waits for: one by one, as each change needs them, they would be locked in another order.
+ */
+async function lockTables(
+  transaction: Transaction<LedgerTables>,
+  { quotedSchema }: DatabasePlace,
+): Promise<void> {
+  const tables = ['run', 'event', 'payload', 'inbox'].map((table) => `${quotedSchema}.${table}`)
+  await sql.raw(`lock table ${tables.join(', ')} in access exclusive mode`).execute(transaction)
 }
 
 /** Asking for a schema that is there needs a right that using it does not. */

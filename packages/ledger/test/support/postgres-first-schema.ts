@@ -1,0 +1,65 @@
+import type { Fact, RunId } from '@tallystick/core'
+import { stamped } from '@tallystick/core/testing'
+import { Kysely, PostgresDialect } from 'kysely'
+import { Client, Pool } from 'pg'
+import { onTestFinished } from 'vitest'
+import { genesisHash } from '../../src/chain.ts'
+import { linkEvents } from '../../src/linked-event.ts'
+import { appendStatement } from '../../src/postgres/append-group.ts'
+import { makeLedger } from '../../src/postgres/migrations/0001-ledger.ts'
+import { statementTexts } from '../../src/postgres/statements.ts'
+import { bodyBytes } from '../../src/stored-event.ts'
+import { connectionString } from './postgres-database.ts'
+
+/** A writer that knows the first schema only, as a process does that an older release drives. */
+export interface OldWriter {
+  /** Appends behind what it appended before. */
+  readonly append: (runId: RunId, facts: readonly Fact[]) => Promise<number>
+}
+
+/** Makes a ledger of the first version. */
+export async function makeFirstSchema(schema: string): Promise<void> {
+  const database = new Kysely<{ ledger: { application: string; version: number } }>({
+    dialect: new PostgresDialect({ pool: new Pool({ connectionString, max: 1 }) }),
+  })
+  try {
+    await database.schema.createSchema(schema).execute()
+    await database.transaction().execute(async (transaction) => {
+      await makeLedger(transaction as unknown as Kysely<unknown>, schema)
+      const tables = transaction.withSchema(schema)
+      await tables.insertInto('ledger').values({ application: 'tallystick', version: 1 }).execute()
+    })
+  } finally {
+    await database.destroy()
+  }
+}
+
+/**
+ * Writes by statements that are prepared once and name nothing of later versions: no column and no table. What they are
+ * planned for may change beneath them.
+ */
+export async function oldWriter(schema: string): Promise<OldWriter> {
+  const client = new Client({ connectionString })
+  await client.connect()
+  onTestFinished(() => client.end().catch(() => undefined))
+  const texts = statementTexts(schema)
+  const heads = new Map<RunId, { readonly seq: number; readonly hash: Uint8Array }>()
+  return {
+    async append(runId, facts) {
+      const { seq, hash } = heads.get(runId) ?? { seq: 0, hash: genesisHash }
+      const events = stamped(runId, facts, { afterSeq: seq })
+      const linked = linkEvents(hash, events, events.map(bodyBytes))
+      const expected = { runId, expectedSeq: seq, epoch: 1, previousHash: hash }
+      const kept = { durability: 'barrier', contents: facts.map(() => []), isSealed: false } as const
+      const item = { ...expected, ...kept, linked, takes: [], events: events.length, bytes: 1 }
+      const { name, text, values } = appendStatement(texts, [item])
+      const { rows } = await client.query<{ places: unknown[] }>({
+        ...{ text, values: [...values] },
+        ...(name !== undefined && { name }),
+      })
+      if (rows[0]?.places[0] == null) throw new Error(`The append to ${runId} behind ${seq} was refused.`)
+      heads.set(runId, { seq: seq + events.length, hash: linked.at(-1)?.hash ?? hash })
+      return seq + events.length
+    },
+  }
+}
