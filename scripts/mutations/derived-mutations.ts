@@ -23,12 +23,8 @@ export const derivedMutations: readonly Mutation[] = [
   }),
   ...mutationsOf('projection/projection-change.ts', {
     'writes over what others have written meanwhile': [
-      'and revision = cast($1 as bigint) and version',
-      'and cast($1 as bigint) is not null and version',
-    ],
-    'adds to projections of other code': [
-      'and version = cast($2 as text)',
-      'and cast($2 as text) is not null',
+      `where name = 'runs' and revision = cast($1 as bigint)`,
+      `where name = 'runs' and cast($1 as bigint) is not null`,
     ],
   }),
   ...mutationsOf('projection/behind.ts', {

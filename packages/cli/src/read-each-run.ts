@@ -12,22 +12,14 @@ const ofOneRun: ReadonlySet<string> = new Set([
   'unknown_event',
 ])
 
-/** What is done with each run, and with each that cannot be read. */
-export interface RunReader {
-  readonly read: (runId: RunId) => Promise<void>
-  readonly unreadable?: (runId: RunId, error: TallystickError) => Promise<void>
-  /** Which runs, in which order. Every run, the newest first, where not given. */
-  readonly runs?: AsyncIterable<RunId>
-}
-
 /**
- * Reads the runs of a ledger, one after the other. One that cannot be read is named on stderr and keeps nobody from the
+ * Reads runs of a ledger, one after the other. One that cannot be read is named on stderr and keeps nobody from the
  * others; the exit code is that of the first such run.
  */
 export async function readEachRun(
   { json, say }: CommandContext,
-  ledger: Ledger,
-  { read, unreadable, runs = runsFromTheLast(ledger) }: RunReader,
+  runs: AsyncIterable<RunId>,
+  read: (runId: RunId) => Promise<void>,
 ): Promise<ExitCode> {
   let first: ExitCode | undefined
   for await (const runId of runs) {
@@ -39,19 +31,14 @@ export async function readEachRun(
       const exitCode = exitCodeOf(error)
       first ??= exitCode
       say(json ? JSON.stringify({ error: { code, message, exitCode } }) : `error: ${message}`)
-      await unreadable?.(runId, error)
     }
   }
   return first ?? exitCodes.ok
 }
 
-async function* runsFromTheLast(ledger: Ledger): AsyncGenerator<RunId> {
-  for await (const { runId } of ledger.runs()) yield runId
-}
-
 /** Every run, in the order in which they were made. */
 export async function* runsFromTheFirst(ledger: Ledger): AsyncGenerator<RunId> {
   const runIds: RunId[] = []
-  for await (const runId of runsFromTheLast(ledger)) runIds.push(runId)
+  for await (const { runId } of ledger.runs()) runIds.push(runId)
   yield* runIds.toReversed()
 }

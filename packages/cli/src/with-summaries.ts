@@ -18,8 +18,8 @@ export interface ToldLedger {
 }
 
 /**
- * Opens a ledger to tell of its runs. Where its projections are far behind they are brought up to date on the way, if the
- * ledger can be written; else everything is told without writing anything.
+ * Opens a ledger to tell of all its runs. Where its projections are far behind they are brought up to date on the way, if
+ * the ledger can be written; else everything is told without writing anything.
  */
 export async function withSummaries<Result>(
   context: CommandContext,

@@ -36,8 +36,7 @@ export function exportLedger(
           add(1)
         }
       }
-      if (one === undefined)
-        return await readEachRun(context, ledger, { read, runs: runsFromTheFirst(ledger) })
+      if (one === undefined) return await readEachRun(context, runsFromTheFirst(ledger), read)
       await read(one)
       return exitCodes.ok
     })

@@ -6,7 +6,7 @@ import { commandLine } from '../command-context.ts'
 import type { ExitCode } from '../exit-code.ts'
 import { findRun } from '../find-run.ts'
 import { momentAt, type GivenMoment } from '../given-values.ts'
-import { isDrivenSomewhere } from '../open-ledger.ts'
+import { isDrivenSomewhere, withLedger } from '../open-ledger.ts'
 import { isReadable, toldRun, UnreadableRuns, type ToldRun } from '../told-run.ts'
 import { withSummaries, type ToldLedger } from '../with-summaries.ts'
 import { RunTable } from '../view/run-table.ts'
@@ -44,7 +44,7 @@ const nextShownMax = 3
 export function list(given: CommandContext, options: ListOptions): Promise<ExitCode> {
   const { ledger: ledgerPath } = options
   const isDriven = isDrivenSomewhere(ledgerPath)
-  return withSummaries(given, ledgerPath, async (told) => {
+  return withRuns(given, options, async (told) => {
     const { context, ledger } = told
     const unreadable = new UnreadableRuns(context)
     const output = context.json ? new JsonLines(context) : new Lines(context, ledgerPath)
@@ -68,6 +68,17 @@ export function list(given: CommandContext, options: ListOptions): Promise<ExitC
     if (isMore && last !== undefined && context.isRead) context.say(moreText(context, options, last))
     return unreadable.exitCode
   })
+}
+
+/** What is asked of one run after the other needs nothing that is kept beside them. */
+function withRuns(
+  context: CommandContext,
+  { ledger: ledgerPath, session, status, agent, since }: ListOptions,
+  use: (told: ToldLedger) => Promise<ExitCode>,
+): Promise<ExitCode> {
+  const isOfAll = session === undefined && (status ?? agent ?? since) !== undefined
+  if (isOfAll) return withSummaries(context, ledgerPath, use)
+  return withLedger(ledgerPath, 'read', (ledger) => use({ ledger, context, options: {} }))
 }
 
 /** Where runs are listed. */

@@ -1,6 +1,5 @@
 import { amountColumns } from '../derived/amounts.ts'
 import type { ChangePart, DerivedDatabase, DerivedDialect } from '../derived/derived-database.ts'
-import { projectorDigest } from '../code-digests.ts'
 import type { ProjectionState } from './projection-tables.ts'
 import type { TotalsChange } from './totals-change.ts'
 import type { WrittenRun } from './stored-run.ts'
@@ -22,30 +21,33 @@ export function changeProjections(
   { runs, gone, totals, cursor }: ProjectionChange,
 ): Promise<boolean> {
   return database.change(changeParts(database.dialect), [
-    ...[revision, projectorDigest, cursor],
+    ...[revision, cursor],
     ...[runs, gone, totals.sessions, totals.spending].map((items) => JSON.stringify(items)),
   ])
 }
 
-/** $1 the revision, $2 the code, $3 the cursor; $4 runs, $5 runs that have gone, $6 sessions, $7 spending, as JSON. */
+/**
+ * $1 the revision, which another code's dropping raises too, $2 the cursor; $3 runs, $4 runs that have gone, $5 sessions,
+ * $6 spending, as JSON.
+ */
 function changeParts(dialect: DerivedDialect): readonly ChangePart[] {
   return [
     {
       name: 'moved',
-      text: () => `update ${dialect.table('projection')} set revision = revision + 1, cursor = cast($3 as text)
-        where name = 'runs' and revision = cast($1 as bigint) and version = cast($2 as text)`,
+      text: () => `update ${dialect.table('projection')} set revision = revision + 1, cursor = cast($2 as text)
+        where name = 'runs' and revision = cast($1 as bigint)`,
     },
     runsPart(dialect),
     agentsPart(dialect),
     {
       name: 'gone_agents',
       text: (when) => `delete from ${dialect.table('run_agent')} where ${when} and pos in (
-        select pos from ${dialect.texts('$5')} join ${dialect.table('run_summary')} as run_summary on run_id = item.value)`,
+        select pos from ${dialect.texts('$4')} join ${dialect.table('run_summary')} as run_summary on run_id = item.value)`,
     },
     {
       name: 'gone',
       text: (when) =>
-        `delete from ${dialect.table('run_summary')} where ${when} and run_id in (select value from ${dialect.texts('$5')})`,
+        `delete from ${dialect.table('run_summary')} where ${when} and run_id in (select value from ${dialect.texts('$4')})`,
     },
     sessionsPart(dialect),
     spendingPart(dialect),
@@ -65,7 +67,7 @@ function runsPart({ table, objects, bytes }: DerivedDialect): ChangePart {
         (run_id, pos, seq, head_hash, standing, session_id, started_at, last_at, shares, summary, notes)
       select ${text('run_id')}, ${whole('pos')}, ${whole('seq')}, ${bytes(text('head_hash'))}, ${text('standing')},
         ${text('session_id')}, ${whole('started_at')}, ${whole('last_at')}, ${text('shares')}, ${text('summary')}, ${text('notes')}
-      from ${objects('$4')} where ${when}
+      from ${objects('$3')} where ${when}
       on conflict (run_id) do update set ${set.join(', ')}, session_id = excluded.session_id, started_at = excluded.started_at`,
   }
 }
@@ -74,7 +76,7 @@ function agentsPart({ table, objects, textsWithin }: DerivedDialect): ChangePart
   return {
     name: 'agents',
     text: (when) => `insert into ${table('run_agent')} (agent, pos)
-      select agent.value, ${whole('pos')} from ${objects('$4')} cross join ${textsWithin('item', 'agents', 'agent')}
+      select agent.value, ${whole('pos')} from ${objects('$3')} cross join ${textsWithin('item', 'agents', 'agent')}
       where ${when} on conflict (agent, pos) do nothing`,
   }
 }
@@ -91,7 +93,7 @@ function sessionsPart({ table, objects }: DerivedDialect): ChangePart {
     name: 'sessions',
     text: (when) => `insert into ${table('session_summary')} as session_summary
         (session_id, ${[...times, ...sums].join(', ')})
-      select ${text('session_id')}, ${[...times, ...sums].map(whole).join(', ')} from ${objects('$6')} where ${when}
+      select ${text('session_id')}, ${[...times, ...sums].map(whole).join(', ')} from ${objects('$5')} where ${when}
       on conflict (session_id) do update set ${added('session_summary', sums)},
         started_at = excluded.started_at, last_at = excluded.last_at`,
   }
@@ -103,7 +105,7 @@ function spendingPart({ table, objects }: DerivedDialect): ChangePart {
   return {
     name: 'spent',
     text: (when) => `insert into ${table('spending')} as spending (hour, ${[...keys, ...sums].join(', ')})
-      select ${whole('hour')}, ${[...keys.map(text), ...sums.map(whole)].join(', ')} from ${objects('$7')} where ${when}
+      select ${whole('hour')}, ${[...keys.map(text), ...sums.map(whole)].join(', ')} from ${objects('$6')} where ${when}
       on conflict (hour, agent, provider, api, model_id) do update set ${added('spending', sums)}`,
   }
 }
