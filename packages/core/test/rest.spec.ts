@@ -151,7 +151,11 @@ describe('a runtime', () => {
     })
     const runtime = createRuntime({ ledger: memoryLedger(), agents: [agent], host: { clock } })
     const run = runtime.run(agent, 'Go.')
-    expect(await settle(clock, run.result)).toMatchObject({ status: 'suspended', turns: 1, limit: 'turnsMax' })
+    expect(await settle(clock, run.result)).toMatchObject({
+      status: 'suspended',
+      turns: 1,
+      limit: 'turnsMax',
+    })
     void run.raiseLimit('turnsMax', 2, 'ada')
     const ended = await settle(clock, run.result)
     expect(ended).toMatchObject({ reason: 'answered', text: 'Done.', turns: 2 })

@@ -82,6 +82,18 @@ describe.skipIf(!hasPostgres)('appends to several runs in one statement', () => 
     expect(await rowsOf(`select count(*)::int as payloads from ${schema}.payload`)).toEqual([{ payloads: 8 }])
   })
 
+  it('are refused each by itself too, for its seq, its epoch or its hash alone', async () => {
+    const { schema, hashes } = await startedSchema()
+    const [hash0, hash1] = hashes as [Uint8Array, Uint8Array]
+    const refused = [
+      item(runIds[0], { seq: 2, hash: hash0 }, [text(1)]),
+      item(runIds[0], { seq: 1, epoch: 2, hash: hash0 }, [text(1)]),
+      item(runIds[0], { seq: 1, hash: hash1 }, [text(1)]),
+    ]
+    for (const each of refused) expect(await append(schema, [each])).toEqual([false])
+    expect(await append(schema, [item(runIds[0], { seq: 1, hash: hash0 }, [text(1)])])).toEqual([true])
+  })
+
   it('begin a run once where two do', async () => {
     const { schema } = await startedSchema()
     const [again, fresh] = [runIds[0], runIds[4]]

@@ -36,10 +36,7 @@ export interface StoredRemoval extends Removal {
 const removalTag = Uint8Array.of(3)
 
 /** SHA-256 over the byte 0x03, the 32 bytes of the removal before, and the canonical JSON of this one with its place. */
-function removalHash(
-  previousHash: Uint8Array,
-  removal: Removal & { readonly pos: number },
-): Uint8Array {
+function removalHash(previousHash: Uint8Array, removal: Removal & { readonly pos: number }): Uint8Array {
   const { pos, runId, fromSeq, toSeq, kind, at, by, reason, kept, headHash } = removal
   const text = canonicalJson({
     ...{ pos, runId, fromSeq, toSeq, kind, at, by },

@@ -1,0 +1,76 @@
+import { createRuntime, defineAgent, type RunId } from '@tallystick/core'
+import { scriptedModel } from '@tallystick/core/testing'
+import { foldTo } from '@tallystick/ledger'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import BetterSqlite3, { type Database, type Statement } from 'better-sqlite3'
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { temporaryFile } from './support/temporary-folder.ts'
+
+afterEach(() => void vi.restoreAllMocks())
+
+/** The statements that are carried out while something is done, as they were prepared. */
+async function statementsOf(work: () => Promise<unknown>): Promise<readonly string[]> {
+  const used = new Set<string>()
+  const probe = new BetterSqlite3(':memory:')
+  onTestFinished(() => void probe.close())
+  const prototype = Object.getPrototypeOf(probe.prepare('select 1')) as Statement
+  for (const member of ['run', 'get', 'all', 'iterate'] as const) {
+    const real = prototype[member] as (...given: unknown[]) => unknown
+    vi.spyOn(prototype, member).mockImplementation(function (this: Statement, ...given: unknown[]) {
+      used.add(this.source)
+      return real.apply(this, given) as never
+    })
+  }
+  await work()
+  vi.restoreAllMocks()
+  return [...used]
+}
+
+/** How SQLite goes about a statement. */
+function planOf(database: Database, statement: string): readonly string[] {
+  return database
+    .prepare<[], { detail: string }>(`explain query plan ${statement.replaceAll(/\?(?!\d)/g, 'null')}`)
+    .all()
+    .map(({ detail }) => detail)
+}
+
+/** Tables that grow with a ledger. */
+const growing = ['event', 'payload', 'run', 'inbox', 'content', 'content_use', 'removal', 'snapshot']
+
+async function ledgerFile(): Promise<{ readonly path: string; readonly runId: RunId }> {
+  const path = temporaryFile()
+  const ledger = sqliteLedger(path)
+  const agent = defineAgent({ name: 'a', instructions: 'Answer.', model: scriptedModel([{ text: 'Well.' }]) })
+  const { runId } = await createRuntime({ ledger, agents: [agent] }).run(agent, 'Well?').result
+  await ledger.close()
+  return { path, runId }
+}
+
+describe('the statements by which a ledger is opened and a run folded', () => {
+  it.each([false, true])(
+    'look things up and go through no table, whether readOnly is %s',
+    async (readOnly) => {
+      const { path, runId } = await ledgerFile()
+      const statements = await statementsOf(async () => {
+        const ledger = sqliteLedger(path, { readOnly })
+        onTestFinished(() => ledger.close())
+        expect((await foldTo(ledger, runId)).phase).toBe('done')
+      })
+      const asked = statements.filter((statement) => new RegExp(`"(${growing.join('|')})"`).test(statement))
+      expect(asked.some((statement) => statement.includes('"payload"'))).toBe(true)
+      const database = new BetterSqlite3(path, { readonly: true })
+      onTestFinished(() => void database.close())
+      const plans = asked.flatMap((statement) => planOf(database, statement))
+      expect(plans.length).toBeGreaterThanOrEqual(3)
+      for (const step of plans)
+        expect(step).toMatch(/^SEARCH \w+ USING (INTEGER PRIMARY KEY|PRIMARY KEY|(COVERING )?INDEX)/)
+    },
+  )
+
+  it('would be found if they went through a table', async () => {
+    const { path } = await ledgerFile()
+    const database = new BetterSqlite3(path, { readonly: true })
+    onTestFinished(() => void database.close())
+    expect(planOf(database, 'select count(*) from event where v = ?')).toEqual(['SCAN event'])
+  })
+})

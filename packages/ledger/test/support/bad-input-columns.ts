@@ -1,0 +1,43 @@
+import { createRuntime, defineAgent, type Ledger } from '@tallystick/core'
+import { scriptedModel, testTool } from '@tallystick/core/testing'
+
+/** What holds a table's columns to what was written. */
+export type Guard =
+  /** The chain: each column is tried in the tests of verifying. */
+  | 'chain'
+  /** Its digest, and the bodies that refer to it. */
+  | 'content'
+  /** Its own digest and the events that it is about: tried in the tests of removals. */
+  | 'removal'
+  /** Nothing: it can be dropped at any time, and is made anew. */
+  | 'derived'
+  /** Nothing that a run says stands in it. */
+  | 'bookkeeping'
+  /** Nothing: what was taken from it is on record as events, and what waits in it is no part of the chain. */
+  | 'inbox'
+
+/** Every table of a ledger, in either store. One that is not here has to be given a place. */
+export const guards: Readonly<Record<string, Guard>> = {
+  ...{ run: 'chain', event: 'chain', payload: 'chain' },
+  ...{ content: 'content', content_use: 'content' },
+  removal: 'removal',
+  ...{ snapshot: 'derived', projection: 'derived', run_summary: 'derived', run_agent: 'derived' },
+  ...{ session_summary: 'derived', spending: 'derived' },
+  ...{ schema_migration: 'bookkeeping', schema_migration_lock: 'bookkeeping', barrier: 'bookkeeping' },
+  ledger: 'bookkeeping',
+  inbox: 'inbox',
+}
+
+/** A run whose tool answers so much that the answer is kept once, by its digest. */
+export async function recordLargeRun(ledger: Ledger): Promise<void> {
+  const dump = testTool({ name: 'dump', run: () => 'a long answer. '.repeat(4_000) })
+  const model = scriptedModel([{ toolCalls: [{ name: 'dump', input: {} }] }, { text: 'Done.' }])
+  const agent = defineAgent({ name: 'large', instructions: 'Act.', model, tools: [dump] })
+  await createRuntime({ ledger, agents: [agent] }).run(agent, 'Go.').result
+}
+
+/** Changes a column of one row, in the SQL of both stores, by the type of its values. */
+export function changeOf(table: string, column: string, type: string, bytes: string): string {
+  const value = /int/i.test(type) ? `${column} + 1000` : /text/i.test(type) ? `${column} || 'x'` : bytes
+  return `update ${table} set ${column} = ${value}`
+}
