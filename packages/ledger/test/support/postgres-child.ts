@@ -84,8 +84,8 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
   },
   /** Says what it sees of all runs behind a cursor, for ever. */
   async follow() {
-    // Waiting for others keeps no process alive by itself.
-    setInterval(() => undefined, 60_000)
+    // Waiting for others keeps no process alive by itself; an open stdin does.
+    process.stdin.resume()
     const seen = watchLedger(ledger, argument === '' ? undefined : argument)
     await seen.forEach(({ cursor, event: { runId, seq } }) => say({ cursor, runId, seq }))
   },
