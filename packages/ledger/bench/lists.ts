@@ -1,6 +1,7 @@
 // How long a person waits for `list` and `stats` on a large ledger, and what keeping projections costs. The runs are made
-// through the store. Usage: lists.ts [RUNS] [FILE], where FILE is a ledger that was made so before, or becomes one.
-import { existsSync, mkdtempSync, rmSync, statSync } from 'node:fs'
+// through the store. Usage: lists.ts [RUNS] [LEDGER], where LEDGER is a file, or the connection string of a database,
+// in which that was done before, or is done now.
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import {
@@ -21,6 +22,7 @@ import {
 } from '@tallystick/core/testing'
 import { foldTo } from '../src/fold-to.ts'
 import { ledgerStats } from '../src/projection/ledger-stats.ts'
+import { postgresLedger } from '../src/postgres/postgres-ledger.ts'
 import { projectionLag } from '../src/projection/behind.ts'
 import { rebuildProjections } from '../src/projection/rebuild-projections.ts'
 import { runSummaries, type SummaryFilter } from '../src/projection/run-summaries.ts'
@@ -123,28 +125,38 @@ const pageOf = (ledger: Ledger, filter: SummaryFilter, refresh = true): Promise<
 
 const folder = mkdtempSync(join(tmpdir(), 'tallystick-bench-'))
 const path = file ?? join(folder, 'runs.db')
+const isFile = !path.startsWith('postgres')
 const kinds = await templates()
-const isThere = existsSync(path)
-let ledger = await timed('open', async () => sqliteLedger(path))
-if (!isThere) {
+
+/** Opened when it has answered. */
+async function open(): Promise<Ledger> {
+  const opened = isFile ? sqliteLedger(path) : postgresLedger({ connectionString: path })
+  await opened.head(sampleRunId(1))
+  return opened
+}
+
+function tellSize(): void {
+  if (isFile) console.log(`the file has ${Math.round(statSync(path).size / 2 ** 20)} MiB`)
+}
+
+let ledger = await timed('open', open)
+if ((await ledger.head(sampleRunId(1))) === undefined) {
   await timed(`make ${runsOfLedger.toLocaleString('en')} runs`, () => fill(ledger, kinds))
   await ledger.close()
-  console.log(`the file has ${Math.round(statSync(path).size / 2 ** 20)} MiB`)
-  ledger = sqliteLedger(path)
+  tellSize()
+  ledger = await open()
 }
 const listed = (runs: readonly unknown[]): string => `${runs.length} runs`
 await timed('list, without projections', () => pageOf(ledger, {}), listed)
-const { events } = await timed(
+await timed(
   'rebuild',
   () => rebuildProjections(ledger),
   (made) => JSON.stringify(made),
 )
 await ledger.close()
-console.log(
-  `the file has ${Math.round(statSync(path).size / 2 ** 20)} MiB, of ${events.toLocaleString('en')} events`,
-)
+tellSize()
 
-ledger = await timed('open again', async () => sqliteLedger(path))
+ledger = await timed('open again', open)
 const middle = sampleRunId(Math.ceil(runsOfLedger / 2))
 const since = end - 7 * dayMs
 await timed('list', () => pageOf(ledger, {}), listed)
