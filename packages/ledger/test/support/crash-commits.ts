@@ -20,8 +20,9 @@ interface SqliteDriver {
 
 function watchSqlite(cross: Cross): void {
   const { prepare, exec } = BetterSqlite3.prototype as unknown as SqliteDriver
-  const committing = <T>(commit: () => T): T => {
-    cross(beforeCommit)
+  const committing = <T>({ name }: Database, commit: () => T): T => {
+    // The role of the one writer is a file of its own: whoever stands still in it holds no lock of the ledger.
+    cross(name.endsWith('.db') ? beforeCommit : 'role: to be committed')
     const result = commit()
     cross('commit: done')
     return result
@@ -31,11 +32,11 @@ function watchSqlite(cross: Cross): void {
       const statement = prepare.call(this, source)
       if (!isCommit(source)) return statement
       const run = statement.run.bind(statement)
-      return Object.assign(statement, { run: () => committing(run) })
+      return Object.assign(statement, { run: () => committing(this, run) })
     },
     exec(this: Database, source: string): Database {
       const execute = (): Database => exec.call(this, source)
-      return isCommit(source) ? committing(execute) : execute()
+      return isCommit(source) ? committing(this, execute) : execute()
     },
   })
 }

@@ -82,8 +82,10 @@ export async function prepare(site: Site, toStep: number): Promise<void> {
 /** Goes on with a fresh runtime where others were cut off, to the end. */
 export async function takeOver(site: Site, opening: Opening = {}): Promise<Taken> {
   const ledger = openStore(site.store, opening)
-  const before = await holdingsOf(ledger, site.scenario, site.session)
+  // Where the file is held in the middle of being made, not even this is seen.
+  let before: Holdings = { sessions: {}, events: new Map(), inboxes: new Map(), epochs: new Map() }
   try {
+    before = await holdingsOf(ledger, site.scenario, site.session)
     return { before, strays: await see(site, ledger), faults: [] }
   } catch (error) {
     return { before, strays: [], faults: [`whoever took over met ${String(error)}`] }
