@@ -39,9 +39,11 @@ export function isSignatureLine(line: string): boolean {
   return line.startsWith(`${dash} `)
 }
 
+/** Only what `base64` would write itself: several texts stand for the same bytes, and a changed one is a changed file. */
 function signatureOf(line: string, name: string): Buffer | undefined {
   const start = `${dash} ${name} `
-  return line.startsWith(start) ? Buffer.from(line.slice(start.length), 'base64') : undefined
+  const bytes = Buffer.from(line.slice(start.length), 'base64')
+  return line === start + bytes.toString('base64') ? bytes : undefined
 }
 
 function keyId(name: string, publicKey: KeyObject): Uint8Array {
