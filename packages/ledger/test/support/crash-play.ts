@@ -1,7 +1,7 @@
-import { isSuspended, LedgerConflictError, type RunState, evolve } from '@tallystick/core'
+import { LedgerConflictError } from '@tallystick/core'
 import type { Fate } from './crash-boundaries.ts'
 import { beforeCommit } from './crash-commits.ts'
-import { eventsIn, type Evidence } from './crash-evidence.ts'
+import { eventsIn } from './crash-evidence.ts'
 import { judge } from './crash-judge.ts'
 import type { Point } from './crash-point.ts'
 import { startProcess, type CrashProcess, type Ended } from './crash-process.ts'
@@ -51,15 +51,9 @@ function processOf(site: Site, fromStep: number, fate: Fate): CrashProcess {
 export async function play(point: Point, ground: Ground): Promise<Played> {
   const site = siteOf(ground, point.scenario)
   await prepare(site, point.fromStep)
-  const ending = await (point.kind === 'kill' ? playKill : playStop)(site, point)
-  const { ends, taken, stoppedAt } = ending
+  const { ends, taken, stoppedAt } = await (point.kind === 'kill' ? playKill : playStop)(site, point)
   const evidence = await evidenceOf(site, taken)
-  const violations = [
-    ...ends.flatMap(brokenProcess),
-    ...taken.faults,
-    ...unawareOfItsRelief(ending, evidence),
-    ...judge(evidence),
-  ]
+  const violations = [...ends.flatMap(brokenProcess), ...taken.faults, ...judge(evidence)]
   if (violations.length === 0) clear(site)
   return {
     ...{ point, violations, events: eventsIn(evidence.after) },
@@ -116,16 +110,4 @@ function brokenProcess(ended: Ended): readonly string[] {
   const { failure, strays } = ended.said
   const met = failure === undefined ? strays : [failure, ...strays]
   return met.filter((error) => !isConflict(error)).map((error) => `a process met ${error}`)
-}
-
-/** Whoever was at work, was overtaken and went on has to be told so: its next append is refused. */
-function unawareOfItsRelief({ ends, stoppedAt }: Ending, { before, after }: Evidence): readonly string[] {
-  if (stoppedAt === undefined || metBy(ends.at(-1)) !== undefined) return []
-  return [...before.events].flatMap(([runId, events]) => {
-    const state = events.reduce<RunState | undefined>(evolve, undefined)
-    const wasAtWork = state !== undefined && state.phase !== 'done' && !isSuspended(state)
-    const epoch = before.epochs.get(runId) ?? 0
-    const wasOvertaken = (after.epochs.get(runId) ?? 0) > epoch
-    return wasAtWork && wasOvertaken ? [`run ${runId} was taken over, and its old writer was not told`] : []
-  })
 }
