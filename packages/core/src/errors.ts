@@ -45,16 +45,33 @@ export class LawBrokenError extends TallystickError {
   }
 }
 
+/** What a write found otherwise than it expected. */
+export type ConflictKind = 'seq' | 'epoch' | 'unique' | 'session' | 'inbox' | 'ended'
+
 /**
- * Another writer holds the run, a fact that may stand once stands already, or another run of the session is under way.
- * Code `ledger_conflict`.
+ * The ledger is not as a write expects it. Code `ledger_conflict`. Of kind `epoch` and `seq`: another writer holds the
+ * run. `unique`: a fact that may stand once stands already. `session`: another run of the session is under way.
+ * `inbox`: a run was to end with entries in its inbox that it has not read. `ended`: a command came after a run's end.
  */
 export class LedgerConflictError extends TallystickError {
-  readonly kind: 'seq' | 'epoch' | 'unique' | 'session'
-  constructor(kind: 'seq' | 'epoch' | 'unique' | 'session', message: string) {
+  readonly kind: ConflictKind
+  /** Of kind `session`: the run that is in the way, where one is. */
+  declare readonly busy?: BusyRun
+  constructor(kind: ConflictKind, message: string, busy?: BusyRun) {
     super('ledger_conflict', message)
     this.kind = kind
+    if (busy) this.busy = busy
   }
+}
+
+/**
+ * A run of a session that has not ended. `under_way`: a process drives it. `suspended`: it waits for a command.
+ * `interrupted`: no process drives it, and `resume` takes it further. `unknown`: the ledger cannot tell which of the
+ * first and the last it is.
+ */
+export interface BusyRun {
+  readonly runId: string
+  readonly standing: 'under_way' | 'suspended' | 'interrupted' | 'unknown'
 }
 
 /** Stored bytes are not what was written. Code `ledger_damaged`. */

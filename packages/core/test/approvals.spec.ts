@@ -36,8 +36,8 @@ const ways: readonly [string, (set: Stage, runId: RunId, command: Decision) => P
       await settle(run.result)
       const sent =
         command.type === 'approve'
-          ? run.approve(command.toolCallId, command)
-          : run.deny(command.toolCallId, command)
+          ? run.approve(command.toolCallId, { by: command.by, input: command.input })
+          : run.deny(command.toolCallId, { by: command.by, reason: command.reason })
       expect(await settle(sent)).toEqual({ accepted: true })
       return await settle(run.result)
     },

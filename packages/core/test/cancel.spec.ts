@@ -218,7 +218,7 @@ describe('a cancel that comes too late', () => {
     const set = stage({ steps: [{ text: 'Hm.', hang: true }] })
     const run = set.start()
     const streaming = new Promise<void>((resolve) => {
-      run.text$.subscribe(() => resolve())
+      run.textUpdates$.subscribe(() => resolve())
     })
     await set.settle(streaming)
     const [first, second] = await set.settle(Promise.all([run.cancel('once'), run.cancel('twice')]))

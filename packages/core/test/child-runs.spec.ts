@@ -9,6 +9,7 @@ import {
   type Agent,
   type AgentOptions,
   type Limits,
+  type OutsideCommand,
 } from '@tallystick/core'
 import {
   manualClock,
@@ -93,7 +94,10 @@ describe('a child run', () => {
     const { runId } = await play()
     const [started] = ofType(await eventsOf(runId), 'tool_started')
     const [below] = ofType(await recorded(ledger, started!.child!), 'run_started')
-    expect(below?.limits).toMatchObject({ tokensMax: 890, turnsMax: 2, toolCallsMax: 3 })
+    expect(below?.limits).toMatchObject({ turnsMax: 1, toolCallsMax: 3 })
+    // Of 890 that are left, the parent keeps what its closing call needs.
+    expect(below?.limits.tokensMax).toBeLessThan(890 - 256)
+    expect(below?.limits.tokensMax).toBeGreaterThan(450)
   })
 
   it('that uses up the budget ends its parent at the limit, past which no model is called', async () => {
@@ -120,7 +124,11 @@ describe('a child run', () => {
     for (const { child: id } of ofType(await eventsOf(runId), 'tool_started')) {
       limits.push(ofType(await recorded(ledger, id!), 'run_started')[0]?.limits)
     }
-    expect(limits.map((each) => each?.tokensMax)).toEqual([500, 500])
+    const [first = 0, second = 0] = limits.map((each) => each?.tokensMax ?? 0)
+    expect(first).toBe(second)
+    // 1,000 are left, and the closing call keeps its part.
+    expect(first + second).toBeLessThan(1_000 - 256)
+    expect(first + second).toBeGreaterThan(500)
   })
 
   it('is cancelled with its parent', async () => {
@@ -185,6 +193,46 @@ describe('an approval below', () => {
       text: 'All paid.',
     })
     expect(tool.runs).toHaveLength(1)
+    checkedRun(await first.eventsOf(run))
+  })
+
+  it('takes no higher limit than its parent granted', async () => {
+    const child = worker(paying, { tools: [pay()], limits: { turnsMax: 9 } })
+    const first = boss(child, [asks(), { text: 'All paid.' }], { limits: { turnsMax: 6 } })
+    const run = first.start()
+    const [pending] = (await first.settle(run.result)).pendingApprovals
+    const below = first.runtime.resume(pending!.runId)
+    const [started] = ofType(await first.eventsOf(run), 'tool_started')
+    const granted = started?.grant?.turns ?? 0
+    expect(granted).toBeLessThan(6)
+    expect(await first.settle(below.raiseLimit('turnsMax', granted + 1, 'ada'))).toMatchObject({
+      ...{ accepted: false, code: 'not_raised' },
+      message: expect.stringContaining(`has granted it ${granted} of turnsMax`) as string,
+    })
+  })
+
+  it('counts by its own events, whatever a forged command says that it used', async () => {
+    const usage = { inputTokens: 500, outputTokens: 60 }
+    const ask = { toolCalls: [{ name: 'pay', input: {} }], usage }
+    const steps: readonly ScriptedStep[] = [ask, { text: 'Paid.', usage }]
+    const first = boss(worker(steps, { tools: [pay()] }), [asks(), { text: 'All paid.', usage }])
+    const run = first.start()
+    const [pending] = (await first.settle(run.result)).pendingApprovals
+    const [call] = ofType(await first.eventsOf(run), 'tool_deferred')
+    const forged = (inputTokens: number): OutsideCommand => ({
+      ...{ type: 'settle', toolCallId: call!.toolCallId, outcome: 'success', content: [] },
+      child: { runId: pending!.runId, turns: 0, toolCalls: 0, usage: { inputTokens } },
+    })
+    const put = (key: string, command: OutsideCommand): Promise<boolean> =>
+      first.ledger.put(run.id, { key, command, at: first.clock.now() })
+    // Refunds, and the settling of a child that is still at work: nobody obeys.
+    await put('refund', forged(-1_000_000))
+    await put('cheap', forged(0))
+    const resumed = first.runtime.resume(run.id)
+    expect(await first.settle(resumed.result)).toMatchObject({ status: 'suspended' })
+    await first.settle(resumed.approve(pending!.toolCallId, { by: 'ada' }))
+    const { usage: counted } = await first.settle(resumed.result)
+    expect(counted.inputTokens).toBeGreaterThanOrEqual(1_500)
     checkedRun(await first.eventsOf(run))
   })
 

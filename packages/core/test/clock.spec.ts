@@ -28,6 +28,28 @@ function jumpyClock(): ManualClock & { jump(ms: number): void } {
 const rising = (events: readonly RuntimeEvent[]): boolean =>
   events.every(({ at }, index) => index === 0 || at >= events[index - 1]!.at)
 
+describe('a host whose clock is set ahead', () => {
+  it('ends no run that waits to ask its model again, whether the host has even time or not', async () => {
+    for (const isEven of [true, false]) {
+      const clock = jumpyClock()
+      if (!isEven) Reflect.deleteProperty(clock, 'even')
+      const set = stage({
+        steps: [{ fail: 'overloaded' }, { text: 'Done.' }],
+        limits: { durationMaxMs: 60_000 },
+        clock,
+      })
+      const run = set.start()
+      const waiting = new Promise<void>((resolve) => {
+        run.events$.subscribe(({ type }) => type === 'model_stream_failed' && resolve())
+      })
+      await waiting
+      for (let turns = 0; turns < 100; turns++) await Promise.resolve()
+      clock.jump(3 * hour)
+      expect(await set.settle(run.result)).toMatchObject({ reason: 'answered', text: 'Done.' })
+    }
+  })
+})
+
 describe('a host whose clock goes backwards', () => {
   it('makes nobody wait longer than was decided', async () => {
     const clock = jumpyClock()
@@ -105,7 +127,7 @@ describe('a host whose clock goes backwards', () => {
     })
     const run = ahead.start()
     const streaming = new Promise<void>((resolve) => {
-      run.text$.subscribe(() => resolve())
+      run.textUpdates$.subscribe(() => resolve())
     })
     await ahead.settle(streaming)
     const clock = manualClock(Date.UTC(2026, 0, 1))

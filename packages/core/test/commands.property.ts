@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { CommandReceipt, Run, RunResult, RuntimeEvent } from '@tallystick/core'
 import { testTool, type ScriptedStep } from '@tallystick/core/testing'
+import { tries } from '../../../scripts/testing/effort.ts'
 import { checkedRun, ofType, stage } from './stage.ts'
 
 /** What somebody asks of a run, when the event of a number is seen, or while the run rests. */
@@ -109,7 +110,7 @@ describe('commands that come at any time', () => {
         // One driver in this process: no take-over found anything in flight.
         expect(ofType(events, 'run_resumed').filter(({ inDoubt }) => inDoubt.length > 0)).toEqual([])
       }),
-      { numRuns: 150 },
+      { numRuns: tries(150) },
     )
   })
 })

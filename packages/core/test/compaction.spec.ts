@@ -30,7 +30,8 @@ describe('a history that grows too long', () => {
     const shortened = model.requests.find(
       ({ messages }) => messages[0]?.role === 'user' && textOf(messages[0].parts).startsWith('Before'),
     )
-    expect(roles(shortened!.messages)).toEqual(['user', 'assistant', 'tool'])
+    // The summary, and what the user asked for.
+    expect(roles(shortened!.messages)).toEqual(['user', 'user', 'assistant', 'tool'])
   })
 
   it('never parts a message from its results, however few messages are to stay', async () => {
@@ -54,7 +55,7 @@ describe('a history that grows too long', () => {
     expect(await settle(run.result)).toMatchObject({ reason: 'answered', text: 'Done.' })
     expect(ofType(await eventsOf(run), 'context_compacted')).toHaveLength(1)
     expect(roles(model.requests[2]!.messages)).toEqual(['user', 'assistant', 'tool', 'assistant', 'tool'])
-    expect(roles(model.requests[3]!.messages)).toEqual(['user', 'assistant', 'tool'])
+    expect(roles(model.requests[3]!.messages)).toEqual(['user', 'user', 'assistant', 'tool'])
   })
 
   it('that cannot be made to fit ends the run as context_overflow, with the history intact', async () => {

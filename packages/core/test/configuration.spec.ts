@@ -15,72 +15,78 @@ const define = (options: object): unknown => defineAgent({ ...sound, ...options 
 
 describe('defineAgent', () => {
   const refused: Readonly<Record<string, readonly [object, string]>> = {
-    'without a name': [{ name: undefined }, 'An agent needs a name'],
-    'with an empty name': [{ name: ' ' }, 'An agent needs a name'],
-    'without instructions': [{ instructions: undefined }, 'Agent agent needs instructions'],
-    'without a model': [{ model: undefined }, 'Agent agent needs a model'],
-    'with a model that cannot stream': [{ model: { provider: 'p' } }, 'Agent agent needs a model'],
+    'without a name': [{ name: undefined }, 'defineAgent: name is missing'],
+    'with an empty name': [{ name: ' ' }, 'name is a text; expected a text that is not empty'],
+    'without instructions': [{ instructions: undefined }, 'defineAgent (agent): instructions is missing'],
+    'without a model': [{ model: undefined }, 'defineAgent (agent): model is no model; give one'],
+    'with a model that cannot stream': [{ model: { provider: 'p' } }, 'model is no model; give one'],
     'with a model that does not say which it is': [
       { model: { provider: 'p', api: 'a', stream: () => undefined } },
       'does not say its provider, api and modelId',
     ],
-    'with a fallback that is no model': [{ fallbacks: [{}] }, 'needs a model'],
-    'with a tool that is none': [{ tools: [{ name: 'look' }] }, 'A tool of agent agent is none'],
-    'with nothing for a tool': [{ tools: [undefined] }, 'A tool of agent agent is none'],
+    'with a fallback that is no model': [{ fallbacks: [{}] }, 'fallbacks[0] is no model'],
+    'with a tool that is none': [
+      { tools: [{ name: 'look' }] },
+      'tools[0] is no tool; make it with defineTool',
+    ],
+    'with nothing for a tool': [{ tools: [undefined] }, 'tools[0] is no tool; make it with defineTool'],
     'with a tool without a name': [
       { tools: [{ ...testTool({ name: 'x' }), name: '' }] },
-      'of agent agent has no name',
+      'tools[0] has no name',
     ],
     'with a tool without a description': [
       { tools: [{ ...testTool({ name: 'look' }), description: undefined }] },
-      'The tool look of agent agent has no description',
+      'tools[0] (look) has no description',
     ],
     'with a tool without a schema': [
       { tools: [{ ...testTool({ name: 'look' }), inputSchema: undefined }] },
-      'The tool look of agent agent has no input schema',
+      'tools[0] (look) has no input schema',
     ],
     'with a schema that JSON cannot carry': [
       { tools: [{ ...testTool({ name: 'look' }), inputSchema: { type: 'object', max: 1n } }] },
-      'The tool look of agent agent has no input schema',
+      'tools[0] (look) has no input schema',
     ],
     'with a tool of no known effect': [
       { tools: [{ ...testTool({ name: 'look' }), effect: 'both' }] },
-      'The tool look of agent agent says effect both; use one of read, write',
+      "its effect is 'both'; use one of 'read', 'write'",
     ],
     'with a tool of no known recovery': [
       { tools: [{ ...testTool({ name: 'look' }), recovery: 'hope' }] },
-      'The tool look of agent agent says recovery hope; use one of rerun, reconcile, ask, report',
+      "its recovery is 'hope'; use one of 'rerun', 'reconcile', 'ask', 'report'",
     ],
     'with a tool that cannot reconcile though it says so': [
       { tools: [testTool({ name: 'look', recovery: 'reconcile' })] },
-      'The tool look of agent agent says recovery reconcile, but has no function for it',
+      'tools[0] (look) says recovery reconcile, but has no function for it',
     ],
     'with two tools of one name': [
       { tools: [testTool({ name: 'look' }), testTool({ name: 'look' })] },
       'Agent agent has two tools named look',
     ],
-    'with a limit below nothing': [{ limits: { turnsMax: -1 } }, 'The limit turnsMax of agent agent is -1'],
+    'with a limit below nothing': [
+      { limits: { turnsMax: -1 } },
+      'defineAgent (agent): limits.turnsMax is -1; expected a finite number of at least 0',
+    ],
     'with a limit that is no number': [
       { limits: { tokensMax: '9' } },
-      'The limit tokensMax of agent agent is 9',
+      'limits.tokensMax is a text; expected a finite number',
     ],
     'with a limit that is none': [{ limits: { toolCallsMax: Number.NaN } }, 'is NaN'],
     'with a limit without end': [{ limits: { turnsMax: Infinity } }, 'is Infinity'],
     'with room for no tool at all': [
       { limits: { concurrencyMax: 0 } },
-      'The limit concurrencyMax of agent agent is 0',
+      'limits.concurrencyMax is 0; expected a finite number of at least 1',
     ],
     'with a wrong limit for one tool': [
       { limits: { callsMaxByTool: { look: -1 } } },
-      'The limit callsMaxByTool.look of agent agent is -1',
+      'limits.callsMaxByTool.look is -1',
     ],
-    'with a policy nobody knows': [{ limits: { onLimit: 'pray' } }, 'onLimit of agent agent is pray'],
-    'with a retry policy without end': [
-      { retry: { attemptsMax: Number.NaN } },
-      'retry.attemptsMax of agent agent is NaN',
+    'with a policy nobody knows': [
+      { limits: { onLimit: 'pray' } },
+      "limits.onLimit is 'pray'; use one of 'finalize', 'stop', 'ask'",
     ],
-    'with a wait that is none': [{ retry: { baseMs: -1 } }, 'retry.baseMs of agent agent is -1'],
-    'with no room for an answer': [{ maxOutputTokens: 0 }, 'maxOutputTokens of agent agent is 0'],
+    'with a retry policy without end': [{ retry: { attemptsMax: Number.NaN } }, 'retry.attemptsMax is NaN'],
+    'with a wait that is none': [{ retry: { baseMs: -1 } }, 'retry.baseMs is -1'],
+    'with no room for an answer': [{ maxOutputTokens: 0 }, 'maxOutputTokens is 0'],
   }
 
   it.each(Object.entries(refused))(
@@ -108,9 +114,9 @@ describe('defineAgent', () => {
       defineAgent({ ...sound, tools: [look], parallelToolCalls: false }),
       defineAgent({ ...sound, tools: [look], model: scriptedModel([], 'scripted-2') }),
     ].map((agent) => agent.definition.digest)
-    // Only what the model is told counts: code and limits do not.
-    expect(digests[1]).toBe(digests[0])
-    expect(new Set(digests).size).toBe(5)
+    // What the model is told counts, and how its runs are driven; code does not.
+    expect(defineAgent({ ...sound, tools: [testTool({ name: 'look' })] }).definition.digest).toBe(digests[0])
+    expect(new Set(digests).size).toBe(6)
   })
 })
 
@@ -119,7 +125,9 @@ describe('createRuntime', () => {
 
   it('refuses to be made without a ledger', () => {
     expect(() => createRuntime({} as never)).toThrow(ConfigurationError)
-    expect(() => createRuntime({ ledger: {} as never })).toThrow('createRuntime needs a ledger')
+    expect(() => createRuntime({ ledger: {} as never })).toThrow(
+      'createRuntime: ledger is an object; expected a ledger, such as memoryLedger()',
+    )
   })
 
   it('refuses two different agents of one name, and takes the same one twice', () => {
@@ -131,6 +139,12 @@ describe('createRuntime', () => {
     twice.run(one, 'Go.')
     expect(() => twice.run(other, 'Go.')).toThrow('Two different agents are named agent')
     expect(twice.run(defineAgent(sound), 'Go.').id).toMatch(/^[0-9a-f-]{36}$/)
+    const [look, sameName] = [testTool({ name: 'look' }), testTool({ name: 'look' })].map((tool) =>
+      defineAgent({ ...sound, name: 'looker', tools: [tool] }),
+    )
+    expect(() => createRuntime({ ledger: memoryLedger(), agents: [look!, sameName!] })).toThrow(
+      'Two agents of different code are named looker',
+    )
   })
 
   it.each([

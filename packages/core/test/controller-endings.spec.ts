@@ -69,9 +69,9 @@ describe('calls in doubt', () => {
 
 describe('a limit of turns', () => {
   const met = (policy: 'finalize' | 'stop' | 'ask'): Fact => ({
-    ...{ type: 'limit_reached', turn: 1, limit: 'turnsMax', max: 1, used: 1, policy },
+    ...{ type: 'limit_reached', turn: 1, limit: 'turnsMax', max: 2, used: 1, policy },
   })
-  const page = answered('paused', { turnsMax: 1 })
+  const page = answered('paused', { turnsMax: 2 })
 
   it('lets one last call write the answer, without tools, and whatever it asks for is turned away', () => {
     expect(owed([...page, met('finalize')])).toEqual(['call_model', 'call turn 2 attempt 1 none finalizing'])
@@ -91,7 +91,7 @@ describe('a limit of turns', () => {
   it('ends the run at once, or waits until somebody raises it', () => {
     expect(owed([...page, met('stop')])).toEqual(['finish', 'finish turn_limit'])
     expect(owed([...page, met('ask')])).toEqual(['suspend'])
-    const raised: Fact = { type: 'limit_raised', turn: 1, limit: 'turnsMax', max: 2, by: 'ada' }
+    const raised: Fact = { type: 'limit_raised', turn: 1, limit: 'turnsMax', max: 3, by: 'ada' }
     expect(owed([...page, met('ask'), raised])).toEqual(['call_model', 'call turn 2 attempt 1 auto'])
     const another: Fact = { ...raised, limit: 'toolCallsMax' }
     expect(owed([...page, met('ask'), another])).toEqual(['suspend'])

@@ -24,6 +24,10 @@ describe('a run that has begun', () => {
   it('owes its first model call, or what a limit or a cancel says instead', () => {
     expect(owed(begun())).toEqual(['call_model', 'call turn 1 attempt 1 auto'])
     expect(owed(begun({ limits: { turnsMax: 0 } }))).toEqual(['meet_limit', 'met turnsMax 0 of 0 finalize'])
+    expect(owed(begun({ limits: { turnsMax: 1 } }))).toEqual(['meet_limit', 'met turnsMax 0 of 1 finalize'])
+    expect(owed(begun({ limits: { turnsMax: 1, onLimit: 'stop' } }))).toEqual([
+      ...['call_model', 'call turn 1 attempt 1 auto'],
+    ])
     expect(owed([...begun(), { ...cancelRequested, turn: 0 }])).toEqual(['finish', 'finish cancelled'])
     expect(owed(begun().slice(0, 1))).toEqual(['suspend'])
   })
@@ -44,9 +48,9 @@ describe('a reply without calls', () => {
 
   it.each(['paused', 'compacted'] as const)('that is %s goes on with another turn', (stopReason) => {
     expect(owed(answered(stopReason))).toEqual(['call_model', 'call turn 2 attempt 1 auto'])
-    expect(owed(answered(stopReason, { turnsMax: 1 }))).toEqual([
+    expect(owed(answered(stopReason, { turnsMax: 2 }))).toEqual([
       'meet_limit',
-      'met turnsMax 1 of 1 finalize',
+      'met turnsMax 1 of 2 finalize',
     ])
   })
 

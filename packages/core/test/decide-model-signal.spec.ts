@@ -36,7 +36,9 @@ function finishedWith(
   return heard({ type: 'model_finished', stopReason, parts })
 }
 
-const finishedMessage = (parts: Extract<Fact, { type: 'assistant_message_finished' }>['parts']): Fact => ({
+type Finished = Extract<Fact, { type: 'assistant_message_finished' }>
+const finishedMessage = (parts: Finished['parts'], places?: Finished['places']): Fact => ({
+  ...(places && { places }),
   ...{ type: 'assistant_message_finished', ...here, stopReason: 'end', partial: false, parts },
 })
 
@@ -163,11 +165,14 @@ describe('given a model call that is under way, when the model', () => {
       .then([
         { type: 'tool_request_ready', ...here, toolCallId: callId(1), part: 1, ...call },
         { type: 'tool_request_ready', ...here, toolCallId: callId(2), part: 4, ...call },
-        finishedMessage([
-          { type: 'text', text: 'Hm.' },
-          { ...look, toolCallId: callId(1) },
-          { ...look, toolCallId: callId(2) },
-        ]),
+        finishedMessage(
+          [
+            { type: 'text', text: 'Hm.' },
+            { ...look, toolCallId: callId(1) },
+            { ...look, toolCallId: callId(2) },
+          ],
+          [0, 1, 4],
+        ),
       ])
   })
 

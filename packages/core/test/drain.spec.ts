@@ -44,7 +44,7 @@ describe('a runtime that has been drained', () => {
     const steered = run.steer('Hurry.')
     const drained = set.runtime.drain(1_000)
     const during = run.steer('Hurry more.')
-    expect(await set.settle(drained)).toMatchObject([{ status: 'suspended' }])
+    expect(await set.settle(drained)).toMatchObject([{ status: 'interrupted' }])
     const late = run.steer('Hurry most.')
     expect(await set.settle(Promise.all([steered, during, late]))).toMatchObject([
       { accepted: true },
@@ -75,7 +75,7 @@ describe('a runtime that has been drained', () => {
       if (type === 'assistant_started') void set.runtime.drain(1_000)
       if (type === 'assistant_started') gate.resolve()
     })
-    expect(await set.settle(run.result)).toMatchObject({ status: 'suspended', text: 'Hm.' })
+    expect(await set.settle(run.result)).toMatchObject({ status: 'interrupted', text: 'Hm.' })
     expect([checks, look.runs.length]).toEqual([0, 0])
     const other = stage({ ledger: set.ledger, clock: set.clock, steps: steps.slice(1), tools: [look] })
     expect(await other.settle(other.runtime.resume(run.id).result)).toMatchObject({ text: 'Blue.' })

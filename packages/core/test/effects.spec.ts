@@ -7,7 +7,7 @@ import { startTool, type RunningTool } from '../src/runtime/tool-effect.ts'
 
 const runId = sampleRunId(1)
 const toolCallId = sampleCallId(runId)
-const context = { runId, turn: 1, toolCallId }
+const context = { runId, turn: 1, toolCallId, context: undefined }
 const ended: ToolSignal = {
   type: 'tool_ended',
   outcome: 'success',
@@ -151,7 +151,7 @@ describe('a model call', () => {
   function calling(stream: Observable<ModelSignal>): Signal[] {
     const posted: Signal[] = []
     const call = { model: { ...model, stream: () => stream }, request, turn: 3, attempt: 2 }
-    startModelCall(call, manualClock(), (signal) => posted.push(signal))
+    startModelCall(call, { clock: manualClock(), report: () => {} }, (signal) => posted.push(signal))
     return posted
   }
 
@@ -178,7 +178,11 @@ describe('a model call', () => {
       lent.push(lending)
       return new Subject()
     }
-    startModelCall({ model: { ...model, stream }, request, turn: 1, attempt: 1 }, clock, () => {})
+    startModelCall(
+      { model: { ...model, stream }, request, turn: 1, attempt: 1 },
+      { clock, report: () => {} },
+      () => {},
+    )
     expect(lent).toEqual([{ clock }])
   })
 })

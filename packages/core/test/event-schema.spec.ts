@@ -24,7 +24,13 @@ type Path = readonly (string | number)[]
 
 /** Places whose value is the user's, the model's or the vendor's own: any JSON may stand there. */
 const free = [
-  ...[/\.input\b.+/, /\.inputSchema\b.+/, /\.output\.schema\b.+/, /\.opaque\.data\b/],
+  ...[
+    /\.input\b.+/,
+    /\.inputSchema\b.+/,
+    /\.models\.0\.options\b.+/,
+    /\.output\.schema\b.+/,
+    /\.opaque\.data\b/,
+  ],
   ...[/^\.data\b/, /^\.raw\b/, /^\.output\b/],
 ]
 
@@ -137,7 +143,7 @@ const requiredFields: Readonly<Record<EventType, readonly string[]>> = {
   history_edited: ['edits'],
   input_received: ['delivery', 'message'],
   input_settled: ['receipt', 'delivered'],
-  model_call_started: ['attempt', 'model', 'requestDigest', 'toolChoice', 'finalizing'],
+  model_call_started: ['attempt', 'model', 'requestDigest', 'toolChoice', 'finalizing', 'grant'],
   assistant_started: ['attempt'],
   assistant_text_delta: ['attempt', 'part', 'text'],
   assistant_reasoning_delta: ['attempt', 'part', 'text'],
@@ -154,7 +160,7 @@ const requiredFields: Readonly<Record<EventType, readonly string[]>> = {
   tool_deferred: ['attempt', 'receipt'],
   tool_result: ['name', 'outcome', 'content'],
   tool_results_injected: ['toolCallIds'],
-  compaction_started: ['model', 'replacedMessages', 'requestDigest'],
+  compaction_started: ['model', 'replacedMessages', 'requestDigest', 'grant'],
   context_compacted: ['summary', 'replacedMessages'],
   agent_handed_off: ['from', 'to', 'definition'],
   guardrail_tripped: ['guardrail', 'on', 'action'],

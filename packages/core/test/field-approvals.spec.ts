@@ -137,7 +137,8 @@ describe('one approval', () => {
         const fates = [fateOf(one.approve(toolCallId, { by: 'ada' }))]
         await turns(ahead)
         const two = another(first.ledger, log, { clock: first.clock }).runtime.resume(rest.runId)
-        fates.push(fateOf(two[second](toolCallId, { by: 'bob', reason: 'too dear' })))
+        const decision = second === 'approve' ? { by: 'bob' } : { by: 'bob', reason: 'too dear' }
+        fates.push(fateOf(two[second](toolCallId, decision as { by: string; reason: string })))
         told.add((await first.settle(Promise.all(fates))).join(', '))
         await first.settle(Promise.allSettled([one.result, two.result]))
         const events = await first.eventsOf(rest.runId)

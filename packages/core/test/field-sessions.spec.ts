@@ -153,7 +153,7 @@ describe('a session whose run', () => {
     expect(await converse(second, 'One more.')).toMatchObject({ reason: 'model_failed' })
     const third = newProcess({ ...shared, steps: [{ text: 'You have two', hang: true }] })
     const run = begin(third, 'How many?')
-    run.text$.subscribe((text) => void (text.includes('two') && run.cancel()))
+    run.textUpdates$.subscribe(({ text }) => void (text.includes('two') && run.cancel()))
     expect(await third.settle(run.result)).toMatchObject({ reason: 'cancelled', text: 'You have two' })
     const fourth = newProcess({ ...shared, steps: [{ ...reply, stopReason: 'max_tokens' }] })
     expect(await converse(fourth, 'A third one.')).toMatchObject({ reason: 'output_truncated' })

@@ -147,7 +147,7 @@ describe('a limit on turns', () => {
   it('ends with an answer of the model, where users got an empty text or a canned one', async () => {
     let count = 0
     const look = testTool({ name: 'look', run: () => `look ${++count}` })
-    const set = newProcess({ steps: eager(), tools: [look], limits: { turnsMax: 2 } })
+    const set = newProcess({ steps: eager(), tools: [look], limits: { turnsMax: 3 } })
     const result = await converse(set)
     expect(result).toMatchObject({ reason: 'turn_limit', text: 'This far I came.', toolCalls: 2 })
     // It answers what it has seen: both results stand before it.

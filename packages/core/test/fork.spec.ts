@@ -48,13 +48,18 @@ describe('a fork', () => {
       expect(forked.slice(0, seq).map(({ type }) => type)).toEqual(
         events.slice(0, seq).map(({ type }) => type),
       )
-      expect(ofType(forked, 'run_started')[0]?.parent).toEqual({ runId, seq, relation: 'fork' })
+      expect(ofType(forked, 'run_started')[0]?.parent).toEqual({
+        ...{ runId, seq, relation: 'fork', writes: 'ask' },
+      })
       const state = forked.reduce<RunState | undefined>(evolve, undefined)!
       expect(checkTranscript(messagesOf(state.history))).toEqual([])
       // Nothing names a call of the other run but what was served from it.
-      const own = forked
-        .slice(1)
-        .map((event) => (event.type === 'tool_result' ? { ...event, reused: '' } : event))
+      const own = forked.slice(1).map((event): object => {
+        if (event.type === 'tool_result') return { ...event, reused: '' }
+        if (event.type === 'tool_started') return { ...event, recorded: '' }
+        if (event.type !== 'tool_requests_collected') return event
+        return { ...event, calls: event.calls.map((call) => ({ ...call, recorded: '' })) }
+      })
       expect(JSON.stringify(own)).not.toContain(runId.replaceAll('-', ''))
     }
   })
@@ -84,7 +89,7 @@ describe('a fork', () => {
     expect(ofType(events, 'run_resumed')[0]?.definition?.instructions).toBe('Act politely.')
   })
 
-  it('runs its tools from the first call on that differs', async () => {
+  it('runs its tools from the first call on that differs, where its writes are let run', async () => {
     const { ledger, runId, behind, clock } = await recorded()
     const steps: readonly ScriptedStep[] = [
       { toolCalls: [{ name: 'pay', input: { amount: 7 } }] },
@@ -92,7 +97,7 @@ describe('a fork', () => {
       { text: 'Paid twice.' },
     ]
     const set = shop({ ledger, clock, steps, random: seededRandom(2) })
-    const fork = set.runtime.fork(runId, { atSeq: behind('tool_results_injected') })
+    const fork = set.runtime.fork(runId, { atSeq: behind('tool_results_injected'), writes: 'run' })
     await set.settle(fork.result)
     expect(set.tools[1]?.runs.map(({ input }) => input)).toEqual([{ amount: 7 }, { amount: 5 }])
     checkedRun(await set.eventsOf(fork))

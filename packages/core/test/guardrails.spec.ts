@@ -110,7 +110,7 @@ describe('a guardrail beside the model call', () => {
       guardrails: [beside(verdict)],
     })
     const run = start()
-    run.text$.subscribe(() => trip?.({ block: 'not this' }))
+    run.textUpdates$.subscribe(() => trip?.({ block: 'not this' }))
     expect(await settle(run.result)).toMatchObject({ reason: 'guardrail', detail: 'beside: not this' })
     expect(model.abandoned).toBe(1)
     const events = checkedRun(await eventsOf(run))

@@ -56,7 +56,7 @@ describe('the inbox', () => {
     const { run, toolCallId, settle } = await waiting()
     const receipt = await settle(run.approve(toolCallId, { by: undefined as never }))
     expect(receipt).toMatchObject({ accepted: false, code: 'malformed' })
-    expect(receipt).toHaveProperty('message', expect.stringContaining('at by'))
+    expect(receipt).toHaveProperty('message', expect.stringContaining('approve: by is missing'))
   })
 
   it('takes one receipt for one input, however often it is put', async () => {

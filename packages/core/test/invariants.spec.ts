@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { auditAll, LawBrokenError, type RuntimeEvent } from '@tallystick/core'
+import { auditAll, LawBrokenError, type Limits, type RuntimeEvent } from '@tallystick/core'
 import { testTool } from '@tallystick/core/testing'
 import { stage } from './stage.ts'
 
@@ -11,7 +11,7 @@ async function record(): Promise<readonly RuntimeEvent[]> {
       { text: 'It is blue.', usage: { inputTokens: 10, outputTokens: 3 } },
     ],
     tools: [testTool({ name: 'look' })],
-    limits: { turnsMax: 1 },
+    limits: { turnsMax: 2 },
   })
   const result = await set.play()
   expect(result).toMatchObject({ reason: 'turn_limit', text: 'It is blue.', turns: 2 })
@@ -66,13 +66,19 @@ describe('an audit of a ledger', () => {
     ])
   })
 
-  it('law 9: finds a model call past a limit, and a finalizing call that may ask for tools, or has no limit', () => {
+  it('law 9: finds a model call past a limit, and a closing call that may ask for tools, or has no limit', () => {
     const started = (event: RuntimeEvent): boolean => event.type === 'model_call_started' && event.turn === 2
     const seq = seqOf('model_call_started', 1)
-    expect(brokenBy(events, (event) => (started(event) ? { finalizing: false } : undefined))).toEqual([
-      9,
-      seq,
-    ])
+    const limitedTo = (limits: Limits) => (event: RuntimeEvent) =>
+      event.type === 'run_started' ? { limits } : undefined
+    for (const limits of [{ turnsMax: 1 }, { tokensMax: 20 }, { durationMaxMs: 0 }]) {
+      expect(brokenBy(events, limitedTo(limits))?.[0]).toBe(9)
+    }
+    expect(brokenBy(events, limitedTo({ turnsMax: 1 }))).toEqual([9, seq])
+    const grants = [{}, { turns: 1, outputTokens: 7 }, { turns: 0 }]
+    for (const grant of grants) {
+      expect(brokenBy(events, (event) => (started(event) ? { grant } : undefined))).toEqual([9, seq])
+    }
     const askable = { finalizing: true, toolChoice: { type: 'auto' } }
     expect(brokenBy(events, (event) => (started(event) ? askable : undefined))).toEqual([7, seq])
     const unlimited = { limits: { onLimit: 'finalize' } }

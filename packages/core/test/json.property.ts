@@ -2,6 +2,7 @@ import canonicalize from 'canonicalize'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { canonicalJson, digestOf, type Json } from '@tallystick/core'
+import { tries } from '../../../scripts/testing/effort.ts'
 import { isJson } from '../src/vocabulary/schema.ts'
 
 const isWellFormed = (value: unknown): boolean =>
@@ -16,7 +17,7 @@ describe('canonicalJson', () => {
       fc.property(json.filter(isWellFormed), (value) => {
         expect(canonicalJson(value)).toBe(canonicalize(value))
       }),
-      { numRuns: 1_000 },
+      { numRuns: tries(1_000) },
     )
   })
 
@@ -25,7 +26,7 @@ describe('canonicalJson', () => {
       fc.property(fc.double({ noNaN: true, noDefaultInfinity: true }), (value) => {
         expect(canonicalJson([value])).toBe(canonicalize([value]))
       }),
-      { numRuns: 1_000 },
+      { numRuns: tries(1_000) },
     )
   })
 
@@ -66,7 +67,7 @@ describe('isJson', () => {
       fc.property(fc.oneof(json, anything), (value) => {
         expect(isJson(value)).toBe(carried(value))
       }),
-      { numRuns: 1_000 },
+      { numRuns: tries(1_000) },
     )
   })
 })

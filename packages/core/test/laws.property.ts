@@ -14,11 +14,11 @@ import {
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { checkLaws, checkTranscript, copyPrefix, sampleRunId } from '@tallystick/core/testing'
+import { checkBudgets, checkLaws, checkTranscript, copyPrefix, sampleRunId } from '@tallystick/core/testing'
+import { tries } from '../../../scripts/testing/effort.ts'
 import { outcomesOf, play, program, type Played, type Program } from './program.ts'
 
-/** Property runs: more with TALLYSTICK_RUNS in the environment. */
-const numRuns = Number(process.env['TALLYSTICK_RUNS'] ?? 300)
+const numRuns = tries(300)
 
 describe('the laws, over random programs with failing models, misbehaving tools, cancels, denials and crashes', () => {
   it('laws 1 to 5, 9, 12, 13: an independent judge finds nothing, and every run ends', async () => {
@@ -35,6 +35,16 @@ describe('the laws, over random programs with failing models, misbehaving tools,
     )
   })
 
+  it('law 9: what is spent and granted never passes a limit, in a run and over its children', async () => {
+    await fc.assert(
+      fc.asyncProperty(program, async (random) => {
+        const { events, others } = await play(random)
+        expect(checkBudgets([events, ...others])).toEqual([])
+      }),
+      { numRuns },
+    )
+  })
+
   it('all input that comes while the run is at work gets one receipt, and is shown when that says so', async () => {
     await fc.assert(
       fc.asyncProperty(program, async (random) => {
@@ -45,7 +55,9 @@ describe('the laws, over random programs with failing models, misbehaving tools,
           given.map((event) => ('receipt' in event ? event.receipt : '')).sort(),
         )
         const end = events.reduce<RunState | undefined>(evolve, undefined)!
-        if (events.some(({ type }) => type === 'context_compacted' || type === 'agent_handed_off')) return
+        // What was refused may leave the history, with the input that asked for it.
+        const changing = new Set(['context_compacted', 'agent_handed_off', 'history_edited'])
+        if (events.some(({ type }) => changing.has(type))) return
         const users = messagesOf(end.history).filter(({ role }) => role === 'user')
         const repairs = events.filter((event) => event.type === 'output_checked' && event.repair)
         expect(users).toHaveLength(1 + repairs.length + settled.filter(({ delivered }) => delivered).length)

@@ -4,6 +4,7 @@ import { LedgerConflictError } from '../src/errors.ts'
 import type { InboxEntry, Ledger } from '../src/ports/ledger.ts'
 import { memoryLedger } from '../src/runtime/memory-ledger.ts'
 import { ledgerContract } from '../src/testing/ledger-contract.ts'
+import type { Message } from '../src/vocabulary/content.ts'
 import type { RuntimeEvent } from '../src/vocabulary/event.ts'
 import { canonicalJson, type Json } from '../src/vocabulary/json.ts'
 import { tailFaults, type Fault } from './tail-faults.ts'
@@ -106,6 +107,42 @@ const faults: Readonly<Record<string, Fault>> = {
         head = await sound.append(runId, { ...expected, expectedSeq: head.seq }, [event], options)
       }
       return events.length > 0 ? head : sound.append(runId, expected, events, options)
+    },
+  }),
+  'names what runs begin with by its last message': (sound) => {
+    const named = new Map<string, readonly Message[]>()
+    return {
+      async append(runId, expected, events, options) {
+        for (const event of events) {
+          if (event.type !== 'history_carried') continue
+          const name = canonicalJson(event.messages.at(-1) as unknown as Json)
+          if (!named.has(name)) named.set(name, event.messages)
+        }
+        return sound.append(runId, expected, events, options)
+      },
+      async *read(runId, range) {
+        for await (const event of sound.read(runId, range)) {
+          if (event.type !== 'history_carried') yield event
+          else {
+            const name = canonicalJson(event.messages.at(-1) as unknown as Json)
+            yield { ...event, messages: named.get(name) ?? [] }
+          }
+        }
+      },
+    }
+  },
+  'tells runs without what they begin with': (sound) => ({
+    async *tail(after) {
+      for await (const { cursor, event } of sound.tail(after)) {
+        yield { cursor, event: event.type === 'history_carried' ? { ...event, messages: [] } : event }
+      }
+    },
+  }),
+  'takes a run with another beginning for a lost acknowledgement': (sound) => ({
+    async append(runId, expected, events, options) {
+      const head = await sound.head(runId)
+      const isCarrying = events.some(({ type }) => type === 'history_carried')
+      return head && isCarrying ? head : sound.append(runId, expected, events, options)
     },
   }),
   'knows no lost acknowledgement': (sound) => ({
@@ -245,6 +282,12 @@ const faults: Readonly<Record<string, Fault>> = {
       },
     }
   },
+  'takes any run that has not ended for one that is driven': (sound) => ({
+    isDriven: async (runId) => (await sound.head(runId)) !== undefined,
+  }),
+  'lets a relieved writer let go of the run of its successor': (sound) => ({
+    rest: (runId) => sound.rest?.(runId),
+  }),
   'stays open after closing': () => ({ close: async () => undefined }),
 }
 
@@ -254,17 +297,21 @@ async function hanging(): Promise<never> {
   throw new Error('The case hangs.')
 }
 
-async function brokenPromises(fault: Fault): Promise<readonly string[]> {
-  const broken: string[] = []
+/** The first promise that a store with this fault breaks, if any: one is enough, and the others take their time. */
+async function brokenPromise(fault: Fault): Promise<string | undefined> {
   for (const { promise, needs, run } of ledgerContract) {
     if (needs !== undefined) continue
     const open = async (): Promise<Ledger> => {
       const sound = memoryLedger()
       return { ...sound, ...fault(sound) }
     }
-    await Promise.race([run(open), hanging()]).catch(() => broken.push(promise))
+    const isKept = await Promise.race([run(open), hanging()]).then(
+      () => true,
+      () => false,
+    )
+    if (!isKept) return promise
   }
-  return broken
+  return undefined
 }
 
 describe('the ledger contract', () => {
@@ -275,10 +322,10 @@ describe('the ledger contract', () => {
   })
 
   it('finds nothing to blame in a sound store', async () => {
-    expect(await brokenPromises(() => ({}))).toEqual([])
+    expect(await brokenPromise(() => ({}))).toBeUndefined()
   })
 
   it.each(Object.entries(faults))('turns red for a store that %s', async (_name, fault) => {
-    expect(await brokenPromises(fault)).not.toEqual([])
+    expect(await brokenPromise(fault)).toBeDefined()
   })
 })

@@ -202,7 +202,7 @@ describe('a model adapter that breaks its contract', () => {
     })
     const run = set.start()
     const cancelled = new Promise<void>((resolve) => {
-      run.text$.subscribe(() => resolve())
+      run.textUpdates$.subscribe(() => resolve())
     }).then(() => run.cancel())
     expect(await set.settle(run.result)).toMatchObject({ reason: 'cancelled', text: 'Hello.' })
     expect(await cancelled).toEqual({ accepted: true })

@@ -39,6 +39,7 @@ export function begun(
 export function called(turn = 1, attempt = 1, more: Partial<FactOf<'model_call_started'>> = {}): Fact {
   return {
     ...{ type: 'model_call_started', turn, attempt, model, requestDigest: 'd', finalizing: false },
+    ...{ grant: { turns: attempt === 1 ? 1 : 0, inputTokens: 20 } },
     ...{ toolChoice: { type: 'auto' }, ...more },
   }
 }

@@ -86,8 +86,8 @@ describe('a runtime', () => {
       drained = runtime.drain()
       draining.resolve()
     })
-    expect(await settle(clock, run.result)).toMatchObject({ status: 'suspended', toolCalls: 1 })
-    expect(await drained).toMatchObject([{ runId: run.id, status: 'suspended' }])
+    expect(await settle(clock, run.result)).toMatchObject({ status: 'interrupted', toolCalls: 1 })
+    expect(await drained).toMatchObject([{ runId: run.id, status: 'interrupted' }])
     expect(model.requests).toHaveLength(1)
     expect(() => runtime.run(agent, 'More.')).toThrow('has been drained')
     const next = createRuntime({ ledger, agents: [agent], host: { clock } })
@@ -108,7 +108,7 @@ describe('a runtime', () => {
     run.events$.subscribe((event) => {
       if (event.type === 'assistant_started') void runtime.drain(1_000)
     })
-    expect(await settle(clock, run.result)).toMatchObject({ status: 'suspended' })
+    expect(await settle(clock, run.result)).toMatchObject({ status: 'interrupted' })
     expect(model.abandoned).toBe(1)
     const next = createRuntime({ ledger, agents: [agent], host: { clock } })
     expect(await settle(clock, next.resume(run.id).result)).toMatchObject({

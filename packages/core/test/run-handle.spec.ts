@@ -24,7 +24,13 @@ describe('the result of a run', () => {
       ...{ usage: { inputTokens: 7, outputTokens: 2 }, turns: 1, toolCalls: 0, seq: rest.seq },
       pendingApprovals: [
         {
-          ...{ runId: run.id, toolCallId: rest.pendingApprovals[0]?.toolCallId, name: 'pay', input: {} },
+          ...{
+            runId: run.id,
+            toolCallId: rest.pendingApprovals[0]?.toolCallId,
+            attempt: 1,
+            name: 'pay',
+            input: {},
+          },
           inputDigest: rest.pendingApprovals[0]?.inputDigest,
         },
       ],

@@ -70,7 +70,7 @@ describe('a session', () => {
     for (const [index, steps] of endings.entries()) {
       const set = stage({ steps, tools: [look], limits: index === 2 ? { turnsMax: 1, onLimit: 'stop' } : {} })
       const run = set.runtime.run(set.agent, 'Look.', { sessionId: 'chat' })
-      run.text$.subscribe((text) => {
+      run.textUpdates$.subscribe(({ text }) => {
         if (text.startsWith('So')) run.cancel().catch(() => {})
       })
       await set.settle(run.result)

@@ -10,10 +10,10 @@ import {
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
+import { tries } from '../../../scripts/testing/effort.ts'
 import { play, program } from './program.ts'
 
-/** Property runs: more with TALLYSTICK_RUNS in the environment. */
-const numRuns = Math.ceil(Number(process.env['TALLYSTICK_RUNS'] ?? 300) / 3)
+const numRuns = tries(100)
 
 /** The state as whoever finds it written down has it. */
 function writtenDown(state: RunState): RunState {

@@ -1,7 +1,7 @@
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import * as z from 'zod'
 import { createRuntime, defineAgent, memoryLedger, type AgentOptions, type Ledger } from '@tallystick/core'
-import { manualClock, scriptedModel, settle, type ScriptedStep } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, settle, testTool, type ScriptedStep } from '@tallystick/core/testing'
 import { checkedRun, ofType, recorded } from './stage.ts'
 
 const weather = z.object({
@@ -72,10 +72,18 @@ describe('structured output', () => {
     expect(result.output).toEqual({ city: 'Busan', degrees: 3 })
   })
 
+  it('is found between the first fence and the last, whatever the JSON itself holds', async () => {
+    const code = JSON.stringify({ city: '```js\n1\n```', degrees: 3 })
+    const { result } = await play([{ text: `Use \`this\`:\n\`\`\`JSON\n${code}\n\`\`\`\nDone.` }], {
+      output: weather,
+    })
+    expect(result.output).toEqual({ city: '```js\n1\n```', degrees: 3 })
+  })
+
   it('is not looked for in a reply that asks for tools, nor repaired past a limit', async () => {
     const limited = await play(
       [{ toolCalls: [{ name: 'nothing', input: {} }], text: 'Looking.' }, { text: 'Not JSON.' }],
-      { output: weather, limits: { turnsMax: 1 } },
+      { output: weather, limits: { turnsMax: 2 }, tools: [testTool({ name: 'look' })] },
     )
     expect(limited.result).toMatchObject({ reason: 'turn_limit', turns: 2 })
     expect(limited.result.output).toBeUndefined()
@@ -99,7 +107,7 @@ describe('structured output', () => {
     expect(result).toMatchObject({ output: { n: 2 }, turns: 2 })
     const model = scriptedModel([])
     expect(() => defineAgent({ name: 'x', instructions: '', model, output: 7 as never })).toThrow(
-      /is no schema/,
+      /output is 7; expected a schema/,
     )
     expect(() => defineAgent({ name: 'x', instructions: '', model, output: z.date() as never })).toThrow(
       /cannot be told to a model/,

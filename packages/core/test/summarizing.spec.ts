@@ -63,7 +63,9 @@ describe('compaction by a model', () => {
     const { play, model, eventsOf } = talk(scriptedModel([{ fail: 'overloaded' }], 'small'))
     const { runId, reason } = await play('Talk.')
     expect(reason).toBe('answered')
-    expect(JSON.stringify(model.requests[2]?.messages[0])).toContain('2 oldest messages')
+    expect(JSON.stringify(model.requests[2]?.messages[0])).toContain(
+      '(The oldest message of this conversation was left out',
+    )
     expect(ofType(checkedRun(await eventsOf(runId)), 'context_compacted')).toMatchObject([
       { failure: { class: 'overloaded' } },
     ])
@@ -72,7 +74,8 @@ describe('compaction by a model', () => {
   it('is not asked where no function and no model is given: older messages are left out', async () => {
     const { play, model } = stage({ steps: [paused(long), paused(long), { text: 'Done.' }], compaction })
     expect(await play('Talk.')).toMatchObject({ reason: 'answered' })
-    expect(model.requests[2]?.messages).toHaveLength(2)
+    expect(model.requests[2]?.messages).toHaveLength(3)
+    expect(model.requests[2]?.messages[1]).toMatchObject({ parts: [{ text: 'Talk.' }] })
   })
 
   it('counts as a model call for the budget: past it, it is not made', async () => {

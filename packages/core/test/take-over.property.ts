@@ -8,6 +8,7 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { manualClock, testTool, type ScriptedStep, type TestTool } from '@tallystick/core/testing'
+import { tries } from '../../../scripts/testing/effort.ts'
 import { checkedRun, ofType, recorded, stage, type Stage } from './stage.ts'
 
 /** A process takes the run over when another sees the event of this number. */
@@ -114,7 +115,7 @@ describe('processes that take a run from each other at any time', () => {
         expect(faults.filter((fault) => !(fault instanceof LedgerConflictError))).toEqual([])
         expect(events.at(-1)?.type).toBe('run_finished')
       }),
-      { numRuns: 150 },
+      { numRuns: tries(150) },
     )
   })
 })

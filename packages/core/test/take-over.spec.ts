@@ -130,6 +130,34 @@ describe('two processes that drive one run', () => {
     ])
   })
 
+  it('that take it over in the same moment part with a conflict, which says that nothing is damaged', async () => {
+    const look = testTool({ name: 'look', run: () => new Promise(() => {}) })
+    const steps = [{ toolCalls: [{ name: 'look', input: {} }] }, { text: 'Seen.' }]
+    const first = stage({ steps, tools: [look] })
+    const run = first.start()
+    await untilStarted(look)
+    await first.settle(first.runtime.drain(0))
+    const second = stage({
+      steps: [{ text: 'Seen.' }],
+      ledger: first.ledger,
+      clock: first.clock,
+      tools: [look],
+    })
+    const overtaken: Ledger = {
+      ...first.ledger,
+      async acquire(runId) {
+        const head = await first.ledger.acquire(runId)
+        // Another process acquires the run and writes it before this one has read it.
+        await second.settle(second.runtime.resume(run.id).cancel('enough'))
+        return head
+      },
+    }
+    const third = stage({ ledger: overtaken, clock: first.clock, tools: [look] })
+    const failure = await third.settle(third.runtime.resume(run.id).result.catch((error: unknown) => error))
+    expect(failure).toBeInstanceOf(LedgerConflictError)
+    expect(failure).toMatchObject({ kind: 'epoch', message: expect.stringContaining('took run') as unknown })
+  })
+
   it('can take the run back by another resume', async () => {
     const { a, b, ledger } = twoProcesses({
       steps: [payStep, { text: 'Paid.' }],

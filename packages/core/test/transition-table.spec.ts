@@ -69,7 +69,9 @@ const perCall = (state: RunState, fact: (call: Call) => Fact): readonly Fact[] =
 const fits: { readonly [T in EventType]?: (state: RunState, sample: FactOf<T>) => readonly Fact[] } = {
   history_edited: (state, sample) => [{ ...sample, turn: state.turn, edits: [] }],
   compaction_started: (state, sample) => [{ ...sample, turn: state.turn, replacedMessages: 0 }],
-  context_compacted: (state, sample) => [{ ...sample, turn: state.turn, replacedMessages: 0 }],
+  context_compacted: (state, { taskAt: _replacedNow, ...sample }) => [
+    { ...sample, turn: state.turn, replacedMessages: 0 },
+  ],
   guardrail_tripped: (state, sample) => [{ ...sample, turn: state.turn, action: 'record' }],
   guardrails_checked: (state, sample) => [{ ...sample, turn: state.turn, on: 'input' }],
   agent_handed_off: (state, sample) => [

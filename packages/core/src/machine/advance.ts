@@ -1,7 +1,9 @@
+import type { Cause } from '../vocabulary/cause.ts'
 import type { Command } from '../vocabulary/command.ts'
 import { eventCatalogue } from '../vocabulary/event-catalogue.ts'
 import type { Fact, RuntimeEvent } from '../vocabulary/event.ts'
 import type { RunId } from '../vocabulary/ids.ts'
+import { present } from '../vocabulary/present.ts'
 import { sealed } from '../vocabulary/sealed.ts'
 import type { Signal } from '../vocabulary/signal.ts'
 import type { Action } from './action.ts'
@@ -11,6 +13,7 @@ import type { Refusal, Stamp } from './decision.ts'
 import { audit } from './invariants.ts'
 import type { Rules } from './rules.ts'
 import type { RunState } from './state.ts'
+import { usualCause } from './usual-cause.ts'
 
 /** Who writes: stands on every event. */
 export interface Writer {
@@ -55,9 +58,9 @@ export function advance(
 ): Page {
   const events: RuntimeEvent[] = []
   let state = before
-  const record = (facts: readonly Fact[], at: number): void => {
+  const record = (facts: readonly Fact[], at: number, cause: Cause): void => {
     for (const fact of facts) {
-      const event = eventOf(fact, writer, (state?.seq ?? 0) + 1, at)
+      const event = eventOf(fact, { ...writer, seq: (state?.seq ?? 0) + 1, at, cause, draining: hold })
       state = audit(state, event)
       events.push(event)
     }
@@ -66,7 +69,7 @@ export function advance(
     const now = stamp()
     const decision = decide(state, message, now)
     if ('refused' in decision) return decision.refused
-    record(decision.facts, now.at)
+    record(decision.facts, now.at, message.type)
     return undefined
   })
   for (let round = 0; round < ROUNDS_MAX; round++) {
@@ -75,11 +78,28 @@ export function advance(
     const { at } = stamp()
     const action = nextAction(state, at, rulesOf(state.agent))
     if (!('facts' in action)) return { events, state, action, refusals }
-    record(action.facts, at)
+    record(action.facts, at, 'controller')
   }
   throw new Error(`The loop controller of run ${writer.runId} found no rest in ${ROUNDS_MAX} rounds.`)
 }
 
-function eventOf(fact: Fact, { runId, epoch }: Writer, seq: number, at: number): RuntimeEvent {
-  return sealed({ runId, seq, epoch, at, v: eventCatalogue[fact.type].v, ...fact })
+/** Who records a fact, where, when, and what it follows from. */
+export interface Recording extends Writer {
+  readonly seq: number
+  /** Milliseconds since 1970 UTC. */
+  readonly at: number
+  readonly cause: Cause
+  readonly draining?: boolean
+}
+
+/** A fact as it stands on record. */
+export function eventOf(
+  fact: Fact,
+  { runId, seq, epoch, at, cause, draining = false }: Recording,
+): RuntimeEvent {
+  const decided = present({
+    cause: cause === usualCause(fact) ? undefined : cause,
+    draining: draining ? (true as const) : undefined,
+  })
+  return sealed({ runId, seq, epoch, at, v: eventCatalogue[fact.type].v, ...decided, ...fact })
 }

@@ -2,8 +2,10 @@ import { LawBrokenError } from '../errors.ts'
 import type { EventOf, RuntimeEvent } from '../vocabulary/event.ts'
 import { idempotencyKeyOf } from '../vocabulary/ids.ts'
 import { canonicalJson } from '../vocabulary/json.ts'
+import { present } from '../vocabulary/present.ts'
 import { digestOf } from './digest.ts'
-import { callsLeft } from './limit-check.ts'
+import { grantFault, leftOf } from './budget.ts'
+import { isHeldBack } from './fork-writes.ts'
 import type { Call, RunState } from './state.ts'
 import { findCall, openTurnCalls } from './state-views.ts'
 
@@ -24,6 +26,7 @@ function requireDigests(state: RunState, event: EventOf<'tool_requests_collected
 }
 
 function requireAskedDigest(state: RunState, event: EventOf<'approval_requested'>): void {
+  if (state.removedFrom !== undefined) return
   if (findCall(state, event.toolCallId)?.inputDigest === event.inputDigest) return
   throw new LawBrokenError(
     13,
@@ -37,9 +40,11 @@ export function requireHonestStart(state: RunState, event: EventOf<'tool_started
   const call = findCall(state, event.toolCallId)
   if (call === undefined) return
   const { toolCallId, effect, idempotencyKey, seq } = event
-  if (call.attempts === 0 && callsLeft(state) <= 0) {
+  requireLetRun(state, event, call)
+  if (call.attempts === 0 && leftOf(state).toolCalls < 1) {
     throw new LawBrokenError(9, seq, `call ${toolCallId} starts, and toolCallsMax is used up`)
   }
+  requireChildGrant(state, call, event)
   if (call.status === 'in_doubt' && call.recovery !== 'rerun' && call.recovery !== 'reconcile') {
     throw new LawBrokenError(
       10,
@@ -61,6 +66,39 @@ export function requireHonestStart(state: RunState, event: EventOf<'tool_started
       `call ${toolCallId} starts as a ${effect}, and was collected as a ${call.effect}`,
     )
   }
+}
+
+/** Law 8: what a fork shares was performed once, and its own writes start only where somebody has let them. */
+function requireLetRun(state: RunState, event: EventOf<'tool_started'>, call: Call): void {
+  const { parent } = state
+  if (parent?.relation === 'fork' && event.seq <= parent.seq) return
+  const recorded = event.recorded ?? call.recorded
+  if (!isHeldBack(state, { ...call, ...present({ recorded }) })) return
+  throw new LawBrokenError(
+    8,
+    event.seq,
+    `call ${event.toolCallId} is a write of a fork, and nobody has let it run`,
+  )
+}
+
+/** Law 9 for child runs: each starts under a grant, within what is left beside the start of its own call. */
+function requireChildGrant(
+  state: RunState,
+  call: Call,
+  { child, grant, seq, toolCallId }: EventOf<'tool_started'>,
+): void {
+  if ((child === undefined) !== (grant === undefined)) {
+    throw new LawBrokenError(9, seq, `call ${toolCallId} is granted something, and has no child run`)
+  }
+  if (grant === undefined) return
+  if (call.grant !== undefined) {
+    if (canonicalJson({ ...call.grant }) === canonicalJson({ ...grant })) return
+    throw new LawBrokenError(9, seq, `call ${toolCallId} starts again under another grant`)
+  }
+  const { toolCalls } = grant
+  const own = toolCalls === undefined ? grant : { ...grant, toolCalls: toolCalls + 1 }
+  const fault = grantFault(state, own, 'child_run')
+  if (fault !== undefined) throw new LawBrokenError(9, seq, `call ${toolCallId}: ${fault}`)
 }
 
 /** Law 12: the calls of a message are those that were requested, to the letter. */

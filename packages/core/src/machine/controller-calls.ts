@@ -1,15 +1,20 @@
-import type { Outcome } from '../vocabulary/content.ts'
 import type { Fact, FactOf } from '../vocabulary/event.ts'
 import { defaultLimits } from '../vocabulary/limits.ts'
-import { ownValue } from '../vocabulary/own-value.ts'
 import type { Action } from './action.ts'
 import { isAtWork, startOf } from './decide-tool-signal.ts'
 import { digestOf } from './digest.ts'
 import { dueResultsCheck } from './due-checks.ts'
 import { effectsOf, stopReason } from './effects-of.ts'
-import { sameAnswers } from './call-log.ts'
-import { activeMs, callsLeft, deadlineOf, meetLimit, repeatLimit } from './limit-check.ts'
+import { heldBackCalls, heldBackReason, isRerun, stubbed } from './fork-writes.ts'
+import { deadlineOf, graceEndOf, workDeadline } from './deadlines.ts'
+import { leftOf } from './budget.ts'
+import { childGrant } from './child-grant.ts'
+import { limited, repeated } from './controller-call-limits.ts'
+import { meetLimit, timeLimit } from './limit-check.ts'
+import { withheldResults } from './withheld.ts'
 import { textContent } from './outcome-text.ts'
+import { callsAwaitingEqual } from './repeat-waits.ts'
+import { resultFact } from './result-fact.ts'
 import type { Call, CallStatus, ExecutingState, RunState } from './state.ts'
 
 /** What is owed while the calls of a turn are open: results first, then questions, then starts, then the injection. */
@@ -18,7 +23,7 @@ export function nextForCalls(state: ExecutingState, now: number): Action {
     recorded('settle_calls', state.cancel ? cancelled(state, state.cancel.at, now) : []) ??
     recorded('settle_calls', [...refused(state), ...overdue(state, now)]) ??
     (state.cancel ? undefined : goOn(state, now)) ??
-    (dueResultsCheck(state) ? { kind: 'wait' as const } : inject(state)) ??
+    (dueResultsCheck(state) ? waitForResultsCheck(state, now) : inject(state)) ??
     rest(state)
   )
 }
@@ -32,9 +37,10 @@ function goOn(state: ExecutingState, now: number): Action | undefined {
     timeIsUp(state, now) ??
     limited(state) ??
     recorded('settle_calls', repeated(state)) ??
+    recorded('settle_calls', heldBack(state)) ??
     expired(state, now) ??
     ask(state, now) ??
-    recorded('run_tools', starts(state))
+    recorded('run_tools', starts(state, now))
   )
 }
 
@@ -67,99 +73,46 @@ function reported(state: ExecutingState): readonly Call[] {
  * After a cancel nothing starts, what has not started ends at once, and what runs has the grace time to end by itself.
  */
 function cancelled(state: ExecutingState, cancelledAt: number, now: number): readonly Fact[] {
-  const late = now >= cancelledAt + graceMs(state)
+  const late = now >= graceEndOf(state, cancelledAt)
   return state.calls.flatMap((call) => {
     if (call.status === 'settled') return []
-    if (isAtWork(call) && !late) return []
+    if (isAtWork(call) && (!late || reportsLater(state, call, cancelledAt, now))) return []
     const doubtful = call.attempts > 0 && call.status !== 'started'
     return [resultFact(state, call, doubtful ? 'interrupted' : 'cancelled')]
   })
 }
 
-function graceMs(state: RunState): number {
-  return state.limits.graceMs ?? defaultLimits.graceMs
-}
-
 /** When the run's time is up, what runs is asked to stop, and has the grace time to do so. */
 function timeIsUp(state: ExecutingState, now: number): Action | undefined {
-  const deadline = deadlineOf(state)
+  const deadline = workDeadline(state)
   if (deadline === undefined || state.reply.finalizing) return undefined
   const { metLimit } = state
   if (metLimit === undefined) {
-    const max = state.limits.durationMaxMs ?? 0
-    return now < deadline
-      ? undefined
-      : meetLimit(state, { limit: 'durationMaxMs', max, used: activeMs(state, now) })
+    return now < deadline ? undefined : meetLimit(state, timeLimit(state, now))
   }
-  if (metLimit.limit !== 'durationMaxMs' || now < metLimit.at + graceMs(state)) return undefined
+  if (metLimit.limit !== 'durationMaxMs' || now < graceEndOf(state, metLimit.at)) return undefined
   const text = 'The time of the run is up, and the tool did not stop. It may have had an effect all the same.'
   return recorded(
     'settle_calls',
-    withStatus(state, 'started').map((call) => resultFact(state, call, 'timed_out', text)),
+    withStatus(state, 'started')
+      .filter((call) => !reportsLater(state, call, metLimit.at, now))
+      .map((call) => resultFact(state, call, 'timed_out', text)),
   )
 }
 
-const isPending = (call: Call): boolean =>
-  call.attempts === 0 && ['ready', 'to_ask', 'awaiting_approval'].includes(call.status)
+/** How long a child run's totals are waited for after the grace time, in milliseconds: they are read from the ledger. */
+const REPORT_MS = 30_000
 
-/** Law 9 for tool calls: those past a limit do not start. */
-function limited(state: ExecutingState): Action | undefined {
-  const pending = state.calls.filter(isPending)
-  const tooMany = recorded(
-    'settle_calls',
-    pending.flatMap((call) => pastTurnOrTool(state, call)),
-  )
-  if (tooMany) return tooMany
-  const { metLimit } = state
-  if (metLimit && metLimit.limit !== 'toolCallsMax') {
-    return recorded(
-      'settle_calls',
-      pending.map((call) => resultFact(state, call, 'limit_reached')),
-    )
-  }
-  const past = pending.slice(Math.max(0, callsLeft(state)))
-  if (past.length > 0 && metLimit === undefined) {
-    const { toolCallsMax = 0 } = state.limits
-    return meetLimit(state, { limit: 'toolCallsMax', max: toolCallsMax, used: state.totals.toolCalls })
-  }
-  if (metLimit?.policy === 'ask') return undefined
-  const repeats = pending.flatMap((call) => repeatLimit(state, call) ?? [])[0]
-  return (
-    recorded(
-      'settle_calls',
-      past.map((call) => resultFact(state, call, 'limit_reached')),
-    ) ?? (repeats && metLimit === undefined ? meetLimit(state, repeats) : undefined)
-  )
+/** The shell ends the call of a child run itself, when the grace time is over, with what the child has used. */
+function reportsLater(state: ExecutingState, { grant }: Call, askedAt: number, now: number): boolean {
+  return grant !== undefined && now < graceEndOf(state, askedAt) + REPORT_MS
 }
 
-/** Limits that turn away a call and let the run go on. */
-function pastTurnOrTool(state: ExecutingState, call: Call): readonly Fact[] {
-  const { toolCallsPerTurnMax = Infinity, callsMaxByTool = {} } = state.limits
-  if (state.calls.indexOf(call) >= toolCallsPerTurnMax) {
-    const text = `At most ${toolCallsPerTurnMax} tool calls are run for one reply. Nothing was run; ask for this call again.`
-    return [resultFact(state, call, 'limit_reached', text)]
-  }
-  const max = ownValue(callsMaxByTool, call.name) ?? Infinity
-  const sameTool = state.calls.filter(({ name, attempts }) => name === call.name && attempts === 0)
-  const before =
-    (ownValue(state.totals.toolCallsByTool, call.name) ?? 0) + sameTool.filter(isPending).indexOf(call)
-  if (before < max) return []
-  const text = `${call.name} may be called ${max} times in a run, and that often it was. Nothing was run; go on without it.`
-  return [resultFact(state, call, 'limit_reached', text)]
-}
-
-/** No progress: a call that has given the same answer again and again is not run; its recorded answer is served. */
-function repeated(state: ExecutingState): readonly Fact[] {
-  const max = state.limits.repeatsMax ?? defaultLimits.repeatsMax
-  return state.calls.filter(isPending).flatMap((call) => {
-    const { name, inputDigest } = call
-    if (call.status === 'awaiting_approval' || inputDigest === undefined) return []
-    const [last, ...others] = sameAnswers(state.callLog, { name, inputDigest })
-    if (last === undefined || others.length + 1 < max) return []
-    const note = `This call was made ${others.length + 1} times before with the same answer, so it was not run again. The answer was:`
-    const content = [...textContent('repeated', note), ...last.result.content]
-    return [{ ...resultFact(state, call, 'repeated'), content }]
-  })
+/** Writes that a fork shares, that no record answers and that nobody is to be asked about are not performed. */
+function heldBack(state: ExecutingState): readonly Fact[] {
+  return heldBackCalls(state, 'stub').map((call) =>
+    resultFact(state, call, call.status === 'ready' ? 'skipped' : 'interrupted', stubbed.text),
+  )
 }
 
 /** An approval that nobody has decided in its time counts as denied. */
@@ -175,14 +128,16 @@ function expired(state: ExecutingState, now: number): Action | undefined {
 
 function ask(state: ExecutingState, now: number): Action | undefined {
   const again = withStatus(state, 'in_doubt').filter((call) => call.recovery === 'ask')
-  const calls = [...withStatus(state, 'to_ask'), ...again]
+  const held = heldBackCalls(state, 'ask')
+  const waiting = callsAwaitingEqual(state)
+  const calls = [...withStatus(state, 'to_ask'), ...held].filter((call) => !waiting.has(call)).concat(again)
   if (calls.length === 0) return undefined
   const { approvalMaxMs } = state.limits
   const facts = calls.map((call): FactOf<'approval_requested'> => {
     const reason =
       call.attempts > 0
         ? 'It was started before, and nobody knows whether it took effect. Approve to start it again.'
-        : call.askReason
+        : (call.askReason ?? (held.includes(call) ? heldBackReason : undefined))
     return {
       ...{ type: 'approval_requested', turn: state.turn, toolCallId: call.toolCallId, name: call.name },
       ...{ attempt: call.attempts + 1, inputDigest: call.inputDigest ?? digestOf(call.input) },
@@ -194,10 +149,13 @@ function ask(state: ExecutingState, now: number): Action | undefined {
 }
 
 /** Reads start together up to the limit; writes start one at a time, in request order. */
-function starts(state: ExecutingState): readonly Fact[] {
+function starts(state: ExecutingState, now: number): readonly Fact[] {
   const doubtful = reported(state).map((call) => resultFact(state, call, 'interrupted'))
   if (doubtful.length > 0) return doubtful
-  const startable = new Set(state.calls.filter((call) => call.status === 'ready' || isRerun(call)))
+  const waiting = callsAwaitingEqual(state)
+  const startable = new Set(
+    state.calls.filter((call) => (call.status === 'ready' && !waiting.has(call)) || isRerun(call)),
+  )
   const writes = state.calls.filter((call) => call.effect !== 'read')
   const nextWrite = writes.find((call) => call.status !== 'settled')
   const running = state.calls.filter((call) => call.effect === 'read' && call.status === 'started').length
@@ -206,15 +164,23 @@ function starts(state: ExecutingState): readonly Fact[] {
   const chosen = state.calls.filter(
     (call) => startable.has(call) && (call === nextWrite || reads.includes(call)),
   )
-  const allowed = Math.max(0, callsLeft(state))
+  const allowed = leftOf(state).toolCalls
   let fresh = 0
   return chosen.flatMap((call) => {
     if (call.attempts === 0 && ++fresh > allowed) return []
-    return [startOf(state.runId, call, { turn: state.turn, toolCallId: call.toolCallId })]
+    return [startOrRefusal(state, call, now)]
   })
 }
 
-const isRerun = (call: Call): boolean => call.status === 'in_doubt' && call.recovery === 'rerun'
+/** Law 9 for child runs: one that nothing is left for does not start. */
+function startOrRefusal(state: ExecutingState, call: Call, now: number): Fact {
+  const here = { turn: state.turn, toolCallId: call.toolCallId }
+  if (call.child === undefined || call.grant !== undefined) return startOf(state.runId, call, here)
+  const grant = childGrant(state, now)
+  if (!('limit' in grant)) return startOf(state.runId, { ...call, grant }, here)
+  const text = `The limit ${grant.limit} of this run leaves too little for ${call.child}. Nothing was run.`
+  return resultFact(state, call, 'limit_reached', text)
+}
 
 /** Law 3: all results enter together, in request order. */
 function inject(state: ExecutingState): Action | undefined {
@@ -223,34 +189,29 @@ function inject(state: ExecutingState): Action | undefined {
   return { kind: 'inject', facts: [{ type: 'tool_results_injected', turn: state.turn, toolCallIds }] }
 }
 
+/** Guardrails have the time that the run has; results that none has passed by then are withheld. */
+function waitForResultsCheck(state: ExecutingState, now: number): Action {
+  const deadline = deadlineOf(state)
+  if (deadline === undefined || state.metLimit?.policy === 'ask') return { kind: 'wait' }
+  if (now < deadline) return { kind: 'wait', wakeAt: deadline }
+  return { kind: 'settle_calls', facts: withheldResults(state) }
+}
+
 /** Nothing to record: something runs, or only a person can go on. */
 function rest(state: ExecutingState): Action {
   if (effectsOf(state).length === 0) return { kind: 'suspend' }
-  const wakeAt = graceEnd(state) ?? (state.metLimit ? undefined : deadlineOf(state))
+  const wakeAt = graceEnd(state) ?? (state.metLimit ? undefined : workDeadline(state))
   return wakeAt === undefined || state.reply.finalizing ? { kind: 'wait' } : { kind: 'wait', wakeAt }
 }
 
 /** When tools that were asked to stop are left behind; `undefined` where none was. */
 function graceEnd(state: ExecutingState): number | undefined {
-  if (state.cancel) return state.cancel.at + graceMs(state)
-  return stopReason(state) === undefined || !state.metLimit ? undefined : state.metLimit.at + graceMs(state)
+  if (state.cancel) return graceEndOf(state, state.cancel.at)
+  return stopReason(state) === undefined || !state.metLimit ? undefined : graceEndOf(state, state.metLimit.at)
 }
 
 function withStatus(state: ExecutingState, status: CallStatus): readonly Call[] {
   return state.calls.filter((call) => call.status === status)
-}
-
-/** The result that the runtime itself gives a call: its own words for the outcome where no `text` says more. */
-function resultFact(state: RunState, call: Call, outcome: Outcome, text?: string): FactOf<'tool_result'> {
-  const { toolCallId, name } = call
-  return {
-    type: 'tool_result',
-    turn: state.turn,
-    toolCallId,
-    name,
-    outcome,
-    content: textContent(outcome, text),
-  }
 }
 
 /** Closes calls that will not run: as results where they are open, collected first where they are not yet. */

@@ -1,12 +1,19 @@
 import type { Message } from '../vocabulary/content.ts'
-import type { FactOf } from '../vocabulary/event.ts'
+import type { FactOf, Spending } from '../vocabulary/event.ts'
+import { anyText, maybe } from '../vocabulary/option.ts'
+import { costOf } from '../vocabulary/price.ts'
 import type { Action } from './action.ts'
-import { compactedFact, leftOutText, summaryDigest } from './compaction.ts'
+import { compactedFact, leftOutText, summaryDigest, summaryTokens, taskAmong } from './compaction.ts'
 import { messagesOf } from './history.ts'
-import { reserveCall } from './limit-check.ts'
+import { workDeadline } from './deadlines.ts'
+import { grantCall } from './limit-check.ts'
+import { isLimitFinding } from './model-grant.ts'
+import { requireNoPromise, requireOptions } from './require-options.ts'
 import { TAKE_OVERS_MAX } from './retry.ts'
 import type { Compaction, Rules } from './rules.ts'
-import type { FailedAttempt, RunState } from './state.ts'
+import { withSpent } from './run-facts.ts'
+import { countsTokens } from './settled-usage.ts'
+import type { Compacting, FailedAttempt, RunState } from './state.ts'
 
 type Shortening = FactOf<'context_compacted'> | FactOf<'compaction_started'>
 
@@ -20,10 +27,18 @@ export function compactionBeforeCall(
   { compaction }: Rules,
 ): Shortening | undefined {
   if (compaction === undefined || state.contextTokens <= compaction.contextTokensMax) return undefined
-  return compact(state, now, compaction)
+  // Once a turn: what is still too long by our own estimate then cannot be made to fit this way.
+  if (state.compactedTurn === state.turn) return undefined
+  const cut = cutOf(messagesOf(state.history), compaction.keepMessages)
+  const shorter = isWorthwhile(state, cut) ? compact(state, now, { cut, compaction }) : undefined
+  const tokensAfter = shorter?.type === 'context_compacted' ? shorter.tokensAfter : undefined
+  return (tokensAfter ?? 0) >= state.contextTokens ? undefined : shorter
 }
 
-/** The compaction that answers a provider's word that the context is too long: one a turn. */
+/**
+ * The compaction that answers a provider's word that the context is too long. Its word counts, whatever is estimated: more
+ * is left out each time, as long as there is more than the last messages.
+ */
 export function compactionAfterOverflow(
   state: RunState,
   now: number,
@@ -31,7 +46,32 @@ export function compactionAfterOverflow(
   { compaction }: Rules,
 ): Shortening | undefined {
   if (failure.class !== 'context_overflow' || shortened || compaction === undefined) return undefined
-  return compact(state, now, compaction)
+  const cut = cutAfterOverflow(state, compaction.keepMessages)
+  return cut === undefined ? undefined : compact(state, now, { cut, compaction })
+}
+
+/** Where the older messages end when fewer have to stay than were to: half of them, and half of those again. */
+function cutAfterOverflow(state: RunState, keepMessages: number): number | undefined {
+  const messages = messagesOf(state.history)
+  const isAgain = state.compactedTurn === state.turn
+  const isEnough = (cut: number): boolean => (isAgain ? isWorthwhile(state, cut) : droppedBy(state, cut) > 0)
+  let keep = isAgain ? Math.min(keepMessages, Math.floor(messages.length / 2)) : keepMessages
+  for (; keep > 0; keep = Math.floor(keep / 2)) {
+    const cut = cutOf(messages, keep)
+    if (isEnough(cut)) return cut
+  }
+  const all = cutOf(messages, keepMessages)
+  return keepMessages === 0 && isEnough(all) ? all : undefined
+}
+
+/** Whether a cut leaves out more than takes its place: a summary alone is not worth another one. */
+function isWorthwhile(state: RunState, cut: number): boolean {
+  return cut >= 2 && !(cut === 2 && taskAmong(state, cut) === 1)
+}
+
+/** How many messages a cut leaves out: what the user asks for stays. */
+function droppedBy(state: RunState, cut: number): number {
+  return cut - (taskAmong(state, cut) === undefined ? 0 : 1)
 }
 
 /** Guardrails name messages by their places: none moves while one of them looks. */
@@ -39,34 +79,85 @@ export function beforeCompaction(state: RunState): Action | undefined {
   return state.inputCheck ? { kind: 'wait' } : undefined
 }
 
-/** What is owed while a model sums up: to wait for it, unless one process after the other dies over it. */
-export function whileCompacting(state: RunState): Action | undefined {
+/**
+ * What is owed while a model sums up: to wait for it. A call whose process stopped is made again, as far as there is
+ * something left for it; one that takes longer than the run has, or that one process after the other dies over, is
+ * given up, and the messages are left out.
+ */
+export function whileCompacting(state: RunState, now: number): Action | undefined {
   const { compacting } = state
   if (compacting === undefined) return undefined
-  if (state.takeOvers <= TAKE_OVERS_MAX) return { kind: 'wait' }
-  const { replacedMessages } = compacting
-  return { kind: 'compact', facts: [compactedFact(state, replacedMessages, leftOutText(replacedMessages))] }
+  const deadline = workDeadline(state) ?? Infinity
+  if (now >= deadline || state.takeOvers > TAKE_OVERS_MAX) return givenUp(state, compacting)
+  if (compacting.interrupted) {
+    const again = summaryAgain(state, compacting, now)
+    return again ? { kind: 'compact', facts: [again] } : givenUp(state, compacting)
+  }
+  return deadline === Infinity ? { kind: 'wait' } : { kind: 'wait', wakeAt: deadline }
 }
 
-function compact(state: RunState, now: number, compaction: Compaction): Shortening | undefined {
-  // Once a turn: what is still too long then cannot be made to fit this way.
-  if (state.compactedTurn === state.turn) return undefined
-  const messages = messagesOf(state.history)
-  const cut = cutOf(messages, compaction.keepMessages)
-  if (cut < 2) return undefined
+function givenUp(state: RunState, compacting: Compacting): Action {
+  const { replacedMessages } = compacting
+  const fact = compactedFact(state, replacedMessages, leftOutText(state, replacedMessages))
+  return { kind: 'compact', facts: [{ ...fact, ...chargedSummary(state, compacting), abandoned: true }] }
+}
+
+/** The same summary once more: what the interrupted call is taken to have used is spent. */
+function summaryAgain(
+  state: RunState,
+  compacting: Compacting,
+  now: number,
+): FactOf<'compaction_started'> | undefined {
+  const interrupted = chargedSummary(state, compacting)
+  const { compacting: _given, ...rest } = state
+  const charged = interrupted?.usage
+    ? { ...rest, totals: withSpent(state.totals, interrupted.usage, interrupted.costUsd) }
+    : rest
+  const fact = summaryCall(charged, compacting.replacedMessages, now)
+  return fact && { ...fact, ...(interrupted && { interrupted }) }
+}
+
+/** What a summary that gave no answer is taken to have used: its input, where a limit depends on it. */
+function chargedSummary(state: RunState, { grant }: Compacting): Spending | undefined {
+  if (!countsTokens(state)) return undefined
+  const usage = { inputTokens: grant.inputTokens ?? 0, outputTokens: 0 }
+  const { price } = state.definition.summarizer ?? {}
+  return { usage, ...(price && { costUsd: costOf(price, usage) }) }
+}
+
+function compact(
+  state: RunState,
+  now: number,
+  { cut, compaction }: { readonly cut: number; readonly compaction: Compaction },
+): Shortening | undefined {
   const { summarizer } = state.definition
   if (compaction.summarize === undefined && summarizer) {
-    // Law 9 holds for the call that sums up as for any other.
-    const reserved = reserveCall(state, now, summarizer.price)
-    if ('limit' in reserved) return undefined
-    const maxOutputTokens = Math.min(reserved.outputTokens, SUMMARY_TOKENS_MAX)
-    const compacting = { model: summarizer.model, replacedMessages: cut, maxOutputTokens }
-    const requestDigest = summaryDigest(state, compacting)
-    return { type: 'compaction_started', turn: state.turn, ...compacting, requestDigest }
+    return summaryCall(state, cut, now)
   }
-  const text = compaction.summarize?.(messages.slice(0, cut)) ?? leftOutText(cut)
-  const fact = compactedFact(state, cut, text)
-  return (fact.tokensAfter ?? 0) >= state.contextTokens ? undefined : fact
+  const said = compaction.summarize?.(messagesOf(state.history).slice(0, cut))
+  requireNoPromise(`compaction.summarize of the agent ${state.agent}`, said)
+  requireOptions(`compaction.summarize of the agent ${state.agent}`, maybe(anyText), said, 'its answer')
+  return compactedFact(state, cut, said ?? leftOutText(state, cut))
+}
+
+/** Law 9 holds for the call that sums up as for any other: `undefined` where too little is left for it. */
+function summaryCall(
+  state: RunState,
+  replacedMessages: number,
+  now: number,
+): FactOf<'compaction_started'> | undefined {
+  const { summarizer } = state.definition
+  if (summarizer === undefined) return undefined
+  const grant = grantCall(state, now, {
+    price: summarizer.price,
+    inputTokens: summaryTokens(state, replacedMessages),
+    ...{ startsTurn: false, closes: false, keepsClosing: true, maxOutputTokens: SUMMARY_TOKENS_MAX },
+  })
+  if (isLimitFinding(grant)) return undefined
+  const { outputTokens: maxOutputTokens = SUMMARY_TOKENS_MAX } = grant
+  const call = { model: summarizer.model, replacedMessages, maxOutputTokens }
+  const requestDigest = summaryDigest(state, call)
+  return { type: 'compaction_started', turn: state.turn, ...call, requestDigest, grant }
 }
 
 /** Where the older messages end: never between a message and the results that it asked for. */

@@ -2,36 +2,52 @@ import type { ModelRef } from '../vocabulary/content.ts'
 import type { FactOf } from '../vocabulary/event.ts'
 import type { FailureClass } from '../vocabulary/failure.ts'
 import { present } from '../vocabulary/present.ts'
-import { requestDigest, sameModel } from './model-request.ts'
+import type { ToolChoice } from '../vocabulary/tool-definition.ts'
+import { onLimitOf } from './deadlines.ts'
+import { grantCall } from './limit-check.ts'
+import { isLimitFinding, type LimitFinding, type PlannedCall } from './model-grant.ts'
+import { modelsOf, namesModel, requestDigest, sameModel } from './model-request.ts'
 import type { TurnChange } from './rules.ts'
 import type { RunState, StreamingState } from './state.ts'
-import { currentModel } from './state-views.ts'
+import { currentModel, priceOf } from './state-views.ts'
+import { requestTokens } from './token-estimate.ts'
+import { messagesOf } from './history.ts'
 
 /** What the next model call is to be. */
 export interface CallPlanning {
   /** The one call past a limit, which writes the answer. */
   readonly finalizing?: boolean
-  /** Output tokens that are left for it. */
-  readonly outputTokens?: number | undefined
   readonly change?: TurnChange | undefined
   /** Where not the one that the run uses now. */
   readonly model?: ModelRef
 }
 
-const noTools = { type: 'none' } as const
-const usual = { finalizing: false, outputTokens: Infinity, change: {} as TurnChange }
+type CallFact = FactOf<'model_call_started'>
 
-/** The fact that starts a model call: the first attempt of a turn, or the next attempt of the same. */
-export function callModel(state: RunState, planning: CallPlanning): FactOf<'model_call_started'> {
+/**
+ * The fact that starts a model call, with what the call is granted: the first attempt of a turn, or the next attempt of
+ * the same. Or the limit that leaves too little for it.
+ */
+export function callModel(state: RunState, now: number, planning: CallPlanning): CallFact | LimitFinding {
   const again = state.phase === 'streaming'
-  const { finalizing, outputTokens, change } = { ...usual, ...present(planning) }
-  const { model: changedModel, toolChoice = { type: 'auto' }, maxOutputTokens, ...shown } = change
-  const own = maxOutputTokens ?? state.definition.maxOutputTokens ?? Infinity
+  const { finalizing = false, change = {} } = planning
+  const { model: changedModel, toolChoice: wanted = { type: 'auto' }, ...rest } = change
+  const shown = present(rest)
+  const model = planning.model ?? changedModel ?? currentModel(state)
+  const toolChoice: ToolChoice = finalizing ? { type: 'none' } : wanted
+  const grant = grantCall(state, now, {
+    price: priceOf(state, model),
+    inputTokens: inputOf(state, shown),
+    startsTurn: !again,
+    maxOutputTokens: shown.maxOutputTokens ?? state.definition.maxOutputTokens,
+    closes: finalizing,
+    keepsClosing: keepsClosing(state, toolChoice, shown),
+  })
+  if (isLimitFinding(grant)) return grant
   const options = {
-    model: planning.model ?? changedModel ?? currentModel(state),
-    toolChoice: finalizing ? noTools : toolChoice,
+    ...{ model, toolChoice },
     ...present({
-      maxOutputTokens: finite(Math.min(outputTokens, own)),
+      maxOutputTokens: grant.outputTokens,
       change: Object.keys(shown).length > 0 ? shown : undefined,
     }),
   }
@@ -40,40 +56,56 @@ export function callModel(state: RunState, planning: CallPlanning): FactOf<'mode
     attempt: again ? state.attempt.number + 1 : 1,
     requestDigest: requestDigest(state, options),
     ...options,
-    finalizing,
+    ...{ finalizing, grant },
   }
 }
 
-function finite(amount: number): number | undefined {
-  return amount === Infinity ? undefined : amount
+/** About how many input tokens the request has: what a turn shows instead of the history is counted anew. */
+function inputOf(state: RunState, { messages, instructions, tools }: TurnChange): number {
+  if (messages === undefined && instructions === undefined && tools === undefined) return state.contextTokens
+  const { definition } = state
+  const shown = {
+    ...definition,
+    ...present({ instructions }),
+    ...(tools && { tools: definition.tools.filter(({ name }) => tools.includes(name)) }),
+  }
+  const tokens = requestTokens(shown, messages ?? messagesOf(state.history))
+  return Math.ceil(tokens * state.estimateFactor)
 }
 
-/** The same call once more. */
-export function callAgain(
-  state: StreamingState,
-  outputTokens: number | undefined,
-  model?: ModelRef,
-): FactOf<'model_call_started'> {
-  const { toolChoice, finalizing, change, model: last } = state.attempt
-  return callModel(state, {
+/** A call that may ask for tools is followed by another, which a limit must leave enough for. */
+function keepsClosing(
+  state: RunState,
+  toolChoice: ToolChoice,
+  { tools }: TurnChange,
+): PlannedCall['keepsClosing'] {
+  if (onLimitOf(state.limits) !== 'finalize' || toolChoice.type === 'none') return false
+  return (tools ?? state.definition.tools).length > 0
+}
+
+/** The same call once more. A closing call whose limit was raised since goes on as an ordinary one. */
+export function callAgain(state: StreamingState, now: number, model?: ModelRef): CallFact | LimitFinding {
+  const { toolChoice, finalizing: closes, change, model: last } = state.attempt
+  const finalizing = closes && state.metLimit !== undefined
+  return callModel(state, now, {
     finalizing,
-    outputTokens,
-    model: model ?? last,
-    change: { ...change, toolChoice },
+    model: model ?? (namesModel(state.definition, last) ? last : currentModel(state)),
+    change: { ...change, ...(closes && !finalizing ? {} : { toolChoice }) },
   })
 }
 
 /** Failures that another model would answer with as well: the request itself is at fault. */
 const requestAtFault: ReadonlySet<FailureClass> = new Set(['invalid_request', 'content_filtered'])
 
-/** The same call to the next fallback model, when a model is given up; `undefined` where there is none. */
-export function afterGivingUp(
-  state: StreamingState,
-  outputTokens: number | undefined,
-): FactOf<'model_call_started'> | undefined {
-  const { failed, model } = state.attempt
+/** The model that takes over when a model is given up; `undefined` where there is none. */
+export function modelAfterGivingUp(state: StreamingState): ModelRef | undefined {
+  const { failed } = state.attempt
   if (failed === undefined || requestAtFault.has(failed.failure.class)) return undefined
-  const models = [state.definition.model, ...(state.definition.fallbacks ?? []).map((other) => other.model)]
-  const next = models[models.findIndex((known) => sameModel(known, model)) + 1]
-  return next && callAgain(state, outputTokens, next)
+  return nextFallback(state)
+}
+
+/** The model that takes over from the one that is asked now; `undefined` where there is none. */
+export function nextFallback({ definition, attempt }: StreamingState): ModelRef | undefined {
+  const models = modelsOf(definition)
+  return models[models.findIndex((known) => sameModel(known, attempt.model)) + 1]
 }

@@ -1,24 +1,65 @@
 import type { AssistantPart, StopReason } from '../vocabulary/content.ts'
 import type { FinishReason } from '../vocabulary/event.ts'
 import type { Action } from './action.ts'
-import { afterGivingUp, callAgain } from './controller-model.ts'
+import { callAgain, modelAfterGivingUp } from './controller-model.ts'
 import { continueOrStop } from './controller-turn.ts'
 import { endOf, failureReason, finish, stoppedEnd } from './ending.ts'
 import { nextForCalls, settleAll } from './controller-calls.ts'
 import { beforeCompaction, compactionAfterOverflow, whileCompacting } from './controller-context.ts'
 import { handOff } from './controller-handoff.ts'
+import { withoutRefused } from './controller-refusal.ts'
 import { deliverInput } from './controller-inputs.ts'
+import { effectsOf } from './effects-of.ts'
 import { dueAnswerCheck } from './due-checks.ts'
-import { activeMs, deadlineOf, limitReasons, meetLimit, reserveCall } from './limit-check.ts'
+import { deadlineOf, workDeadline } from './deadlines.ts'
+import { limitReasons, meetLimit, timeLimit } from './limit-check.ts'
+import { settledUsage } from './settled-usage.ts'
+import { withheldAnswer } from './withheld.ts'
 import { TAKE_OVERS_MAX } from './retry.ts'
+import { placesOf } from './places.ts'
 import type { Rules } from './rules.ts'
-import type { CollectingState, FailedAttempt, InjectingState, RunState, StreamingState } from './state.ts'
+import type {
+  Attempt,
+  CollectingState,
+  FailedAttempt,
+  InjectingState,
+  Reply,
+  RunState,
+  StreamingState,
+} from './state.ts'
 
 /**
  * THE LOOP CONTROLLER: the one place that decides whether a run goes on, waits or stops. Pure: state and time in, what
  * is owed out. It starts nothing; what must be in flight follows from the state (`effectsOf`).
  */
 export function nextAction(state: RunState, now: number, rules: Rules = {}): Action {
+  if (!isSuspended(state)) return owed(state, now, rules)
+  // A suspended run does not use up its time.
+  return owed({ ...state, waitedMs: state.waitedMs + Math.max(0, now - state.at) }, now, rules)
+}
+
+/**
+ * Whether nothing is in flight, nothing is owed, and only a command can go on: the controller's own answer at the time
+ * of the last event. Results, lists and a resume ask nothing else.
+ */
+export function isSuspended(state: RunState): boolean {
+  return mayBeSuspended(state) && owed(state, state.at, {}).kind === 'suspend'
+}
+
+/** Spares most states the controller's answer, and those in which it asks an agent's rules, which a reader lacks. */
+function mayBeSuspended(state: RunState): boolean {
+  const isHeld = state.phase === 'executing' || state.metLimit?.policy === 'ask' || state.history.length === 0
+  const owesHandoff = state.phase === 'injecting' && state.handoff !== undefined
+  return isHeld && !owesHandoff && effectsOf(state).length === 0
+}
+
+/** While something is in flight, nothing is suspended: what it reports has to be heard. */
+function owed(state: RunState, now: number, rules: Rules): Action {
+  const action = owedInPhase(state, now, rules)
+  return action.kind === 'suspend' && effectsOf(state).length > 0 ? { kind: 'wait' } : action
+}
+
+function owedInPhase(state: RunState, now: number, rules: Rules): Action {
   switch (state.phase) {
     case 'idle':
       return stoppedEnd(state) ?? fromIdle(state, now, rules)
@@ -43,13 +84,10 @@ function fromIdle(state: RunState, now: number, rules: Rules): Action {
 
 function whileStreaming(state: StreamingState, now: number): Action {
   if (state.cancel || state.blocked) return keepPartial(state, 'cancelled')
-  const deadline = deadlineOf(state)
-  // The finalizing call may write the answer to its end: nothing comes behind it.
-  if (deadline === undefined || state.attempt.finalizing) return { kind: 'wait' }
+  const deadline = state.attempt.finalizing ? deadlineOf(state) : workDeadline(state)
+  if (deadline === undefined) return { kind: 'wait' }
   if (now < deadline) return { kind: 'wait', wakeAt: deadline }
-  if (state.metLimit) return keepPartial(state, 'cancelled')
-  const max = state.limits.durationMaxMs ?? 0
-  return meetLimit(state, { limit: 'durationMaxMs', max, used: activeMs(state, now) })
+  return state.metLimit ? keepPartial(state, 'cancelled') : meetLimit(state, timeLimit(state, now))
 }
 
 /** When the same call is made again, if it is. */
@@ -62,23 +100,26 @@ function retryTime(state: StreamingState, { shortened, retryAt }: FailedAttempt)
 function afterFailure(state: StreamingState, failed: FailedAttempt, now: number, rules: Rules): Action {
   const { finalizing } = state.attempt
   if (state.cancel || state.blocked || (state.metLimit && !finalizing)) return keepPartial(state, 'cancelled')
-  return whileCompacting(state) ?? nextAttempt(state, failed, now, rules)
+  return whileCompacting(state, now) ?? nextAttempt(state, failed, now, rules)
 }
 
 function nextAttempt(state: StreamingState, failed: FailedAttempt, now: number, rules: Rules): Action {
-  const { finalizing, calls } = state.attempt
+  const { calls, finalizing } = state.attempt
+  const closing = finalizing && state.metLimit !== undefined
   const retryAt = retryTime(state, failed)
-  if (retryAt !== undefined && now < retryAt) return { kind: 'wait', wakeAt: retryAt }
-  const reserved = finalizing ? { outputTokens: undefined } : reserveCall(state, now)
-  if ('limit' in reserved) return meetLimit(state, reserved)
+  const deadline = (closing ? deadlineOf(state) : workDeadline(state)) ?? Infinity
+  if (retryAt !== undefined && now < Math.min(retryAt, deadline)) {
+    return { kind: 'wait', wakeAt: Math.min(retryAt, deadline) }
+  }
   const shorter = compactionAfterOverflow(state, now, failed, rules)
   if (shorter) {
     const facts = [...settleAll(state, calls, 'skipped'), shorter]
     return beforeCompaction(state) ?? { kind: 'compact', facts }
   }
-  const { outputTokens } = reserved
-  const next = retryAt === undefined ? afterGivingUp(state, outputTokens) : callAgain(state, outputTokens)
-  if (next === undefined) return keepPartial(state, 'failed')
+  const model = retryAt === undefined ? modelAfterGivingUp(state) : state.attempt.model
+  if (model === undefined) return keepPartial(state, 'failed')
+  const next = callAgain(state, now, model)
+  if ('limit' in next) return closing ? keepPartial(state, 'cancelled') : meetLimit(state, next)
   // Two attempts are never spliced: what the failed one asked for is closed before the next one starts.
   return { kind: 'call_model', facts: [...settleAll(state, calls, 'skipped'), next] }
 }
@@ -90,12 +131,15 @@ function keepPartial(state: StreamingState, stopReason: StopReason & ('cancelled
   // Calls that have their results belong to an attempt that was given up for the next one.
   if (attempt.calls.some((call) => call.status === 'settled')) return endWithout(state)
   if (nothingCame && !metLimit) return endWithout(state)
+  const drafted = draftedParts(attempt)
   return {
     kind: 'keep_partial',
     facts: [
+      ...(attempt.failed ? [] : settledUsage(state)),
       {
         ...{ type: 'assistant_message_finished', turn: state.turn, attempt: attempt.number },
-        ...{ stopReason, partial: true, parts: partialParts(state) },
+        ...{ stopReason, partial: true, parts: drafted.map(({ content }) => content) },
+        ...placesOf(drafted),
         ...(attempt.providerMessageId !== undefined && { providerMessageId: attempt.providerMessageId }),
       },
     ],
@@ -111,7 +155,10 @@ function endWithout(state: StreamingState): Action {
   return { kind: 'finish', facts: [...settleAll(state, attempt.calls, 'skipped'), ...end.facts] }
 }
 
-function partialParts({ attempt }: StreamingState): readonly AssistantPart[] {
+/** What came of a reply, each part with its place. */
+function draftedParts(
+  attempt: Attempt,
+): readonly { readonly part: number; readonly content: AssistantPart }[] {
   const texts = attempt.drafts.map(({ part, kind, text }) => ({ part, content: { type: kind, text } }))
   const calls = attempt.calls.map(({ part, toolCallId, providerCallId, name, input, malformed, opaque }) => ({
     part,
@@ -121,7 +168,7 @@ function partialParts({ attempt }: StreamingState): readonly AssistantPart[] {
       ...(opaque !== undefined && { opaque }),
     },
   }))
-  return [...texts, ...calls].sort((a, b) => a.part - b.part).map(({ content }) => content)
+  return [...texts, ...calls].sort((a, b) => a.part - b.part)
 }
 
 /** Stop reasons after which a reply's calls may run. Any other says that the reply is not what the model meant. */
@@ -136,25 +183,35 @@ function collect(state: CollectingState, now: number): Action {
   if (message.partial || !runnable.has(message.stopReason)) {
     return { kind: 'collect', facts: settleAll(state, state.calls, 'skipped') }
   }
-  const deadline = deadlineOf(state)
+  const deadline = workDeadline(state)
   if (deadline === undefined || metLimit?.policy === 'ask') return { kind: 'wait' }
   if (now < deadline) return { kind: 'wait', wakeAt: deadline }
   if (metLimit) return { kind: 'collect', facts: settleAll(state, state.calls, 'limit_reached') }
-  const { durationMaxMs = 0 } = state.limits
-  return meetLimit(state, { limit: 'durationMaxMs', max: durationMaxMs, used: activeMs(state, now) })
+  return meetLimit(state, timeLimit(state, now))
 }
 
 /** The turn is over: every call has its result in the history. */
 function afterReply(state: CollectingState | InjectingState, now: number, rules: Rules): Action {
-  return stoppedEnd(state) ?? owedToReply(state, rules) ?? followReply(state, now, rules)
+  const next = stoppedEnd(state) ?? owedToReply(state, now, rules) ?? followReply(state, now, rules)
+  return withoutRefused(state, next)
 }
 
 /** What has to come before anything follows from a reply: a handoff that it asked for, and whoever has to look at it. */
-function owedToReply(state: CollectingState | InjectingState, rules: Rules): Action | undefined {
+function owedToReply(state: CollectingState | InjectingState, now: number, rules: Rules): Action | undefined {
   if (state.phase === 'injecting') return state.handoff && handOff(state, state.handoff, rules)
   // What came since is looked at beside the next reply.
   const beside = state.inputCheck !== undefined && !state.inputSinceReply && !state.reply.message.partial
-  return beside || dueAnswerCheck(state) ? { kind: 'wait' } : undefined
+  return beside || dueAnswerCheck(state) ? waitForCheck(state, now) : undefined
+}
+
+/** A check has the time that the run has; an answer that no guardrail has passed by then is withheld. */
+function waitForCheck(state: CollectingState, now: number): Action {
+  const deadline = deadlineOf(state)
+  if (deadline === undefined || state.metLimit?.policy === 'ask') return { kind: 'wait' }
+  if (now < deadline) return { kind: 'wait', wakeAt: deadline }
+  if (state.metLimit === undefined) return meetLimit(state, timeLimit(state, now))
+  const { facts } = finish(state, limitReasons[state.metLimit.limit])
+  return { kind: 'finish', facts: [...withheldAnswer(state), ...facts] }
 }
 
 function followReply(state: CollectingState | InjectingState, now: number, rules: Rules): Action {
@@ -163,12 +220,17 @@ function followReply(state: CollectingState | InjectingState, now: number, rules
   if (end) return end === 'go on' ? goOn() : finish(state, end)
   const reason = endOf(state.reply, state.phase === 'injecting')
   if (reason === undefined) return deliverInput(state, 'steer') ?? goOn()
-  if (reason !== 'answered') return finish(state, reason, state.reply.failure?.message)
+  if (reason !== 'answered') return finish(state, reason, whyOf(state.reply))
   const unfit = state.inputSinceReply ? undefined : misfit(state)
   if (unfit) return unfit
   // Whoever asked while the run was at it gets an answer too: the run goes on behind its own.
   const more = deliverInput(state, 'steer') ?? (state.inputSinceReply ? goOn() : deliverInput(state, 'queue'))
   return more ?? finish(state, reason)
+}
+
+/** What the runtime or the vendor says of a reply that is no answer. */
+function whyOf({ failure, refusal }: Reply): string | undefined {
+  return failure?.message ?? refusal?.reason
 }
 
 /** The end of a run whose answer does not fit, and is not asked for again. */

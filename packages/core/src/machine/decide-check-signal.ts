@@ -1,6 +1,7 @@
 import type { Command } from '../vocabulary/command.ts'
 import type { UserMessage } from '../vocabulary/content.ts'
 import type { Fact } from '../vocabulary/event.ts'
+import { canonicalJson, type JsonObject } from '../vocabulary/json.ts'
 import { present } from '../vocabulary/present.ts'
 import type { GuardrailFind, Signal } from '../vocabulary/signal.ts'
 import { summaryFact } from './compaction.ts'
@@ -29,7 +30,7 @@ export function decideCheckSignal(state: RunState, signal: CheckSignal): Decisio
     case 'output_checked':
       return fits(state, signal)
     case 'summarized':
-      return state.compacting && signal.turn === state.turn
+      return state.compacting && !state.compacting.interrupted && signal.turn === state.turn
         ? { facts: [summaryFact(state, state.compacting, signal)] }
         : nothing
   }
@@ -85,12 +86,16 @@ function fits(
   const here = { type: 'output_checked' as const, turn: state.turn }
   if (verdict.valid) return { facts: [{ ...here, valid: true, output: verdict.output }] }
   const { error } = verdict
-  const mayRepair = !state.reply.finalizing && state.repairs < (state.definition.output?.repairsMax ?? 0)
-  const repair = mayRepair ? repairOf(error) : undefined
+  const { output } = state.definition
+  const mayRepair = output && !state.reply.finalizing && state.repairs < output.repairsMax
+  const repair = mayRepair ? repairOf(error, output.schema) : undefined
   return { facts: [{ ...here, valid: false, error, ...present({ repair }) }] }
 }
 
-function repairOf(error: string): UserMessage {
-  const text = `Your answer does not fit the schema that it has to fit: ${error}\nWrite the whole answer again, as JSON that fits the schema, and nothing else.`
+/** The schema is told each time: not every wire has shown it to the model, and a fallback may not have seen it yet. */
+function repairOf(error: string, schema: JsonObject): UserMessage {
+  const text = `Your answer does not fit the schema that it has to fit: ${error}
+This is the schema (JSON Schema): ${canonicalJson(schema)}
+Write the whole answer again, as JSON that fits the schema, and nothing else.`
   return { role: 'user', parts: [{ type: 'text', text }] }
 }

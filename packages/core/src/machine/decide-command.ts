@@ -1,8 +1,12 @@
-import type { Command, ResumeCommand, StartCommand } from '../vocabulary/command.ts'
+import type { AnsweredQuestion, Command, ResumeCommand, StartCommand } from '../vocabulary/command.ts'
 import type { Fact } from '../vocabulary/event.ts'
+import { boundOfLimit } from '../vocabulary/grant.ts'
 import { present } from '../vocabulary/present.ts'
+import { changedInputText } from './changed-input.ts'
+import { digestOf } from './digest.ts'
 import { nothing, type Decision, type Refusal } from './decision.ts'
-import type { RunState } from './state.ts'
+import { settledUsage } from './settled-usage.ts'
+import type { Call, RunState } from './state.ts'
 import { findCall, openTurnCalls } from './state-views.ts'
 
 /** What follows from a command. `undefined` is the state of a run that does not exist yet. */
@@ -58,12 +62,12 @@ function refused(code: Refusal['code'], message: string): Decision {
 function start(state: RunState | undefined, command: StartCommand): Decision {
   if (state) return refused('run_exists', `Run ${state.runId} exists already.`)
   const { agent, definition, limits, retry, input, sessionId, sessionPlace, parent, subject } = command
-  const { history = [], edits, uncheckedFrom } = command
+  const { history = [], edits, uncheckedFrom, modelSettings, withContext } = command
   return {
     facts: [
       {
         ...{ type: 'run_started', turn: 0, agent, definition, limits, retry },
-        ...present({ sessionId, sessionPlace, parent, subject }),
+        ...present({ modelSettings, sessionId, sessionPlace, parent, subject, withContext }),
       },
       ...(history.length > 0
         ? [{ type: 'history_carried' as const, turn: 0, messages: history, ...present({ uncheckedFrom }) }]
@@ -89,7 +93,7 @@ function resume(state: RunState, { why, definition }: ResumeCommand): Decision {
     },
   ]
   if (state.phase === 'streaming' && !state.attempt.failed) {
-    facts.push({
+    facts.push(...settledUsage(state, 'interrupted'), {
       type: 'model_stream_failed',
       turn: state.turn,
       attempt: state.attempt.number,
@@ -107,6 +111,11 @@ function resume(state: RunState, { why, definition }: ResumeCommand): Decision {
 function raise(state: RunState, command: Command & { readonly type: 'raise_limit' }): Decision {
   const { limit, max, by } = command
   const now = state.limits[limit]
+  const bound = boundOfLimit(state.parent?.grant ?? {}, limit)
+  if (bound !== undefined && max > bound) {
+    const message = `Run ${state.runId} works for run ${state.parent?.runId}, which has granted it ${bound} of ${limit}; ${max} is more. Raise the limit of that run, and let it ask again.`
+    return refused('not_raised', message)
+  }
   if (now !== undefined && max > now) {
     return { facts: [{ type: 'limit_raised', turn: state.turn, limit, max, by }] }
   }
@@ -128,6 +137,19 @@ function settle(state: RunState, command: Command & { readonly type: 'settle' })
   }
   const result = { type: 'tool_result' as const, turn: state.turn, toolCallId, name, outcome, content }
   return { facts: [{ ...result, ...present({ child }) }] }
+}
+
+/** The refusal of a decision about another start of the call, or about another input, than is asked about now. */
+function otherQuestion(
+  { toolCallId, attempts, inputDigest }: Call,
+  { attempt = attempts + 1, inputDigest: shown = inputDigest }: AnsweredQuestion,
+): Decision | undefined {
+  if (attempt === attempts + 1 && shown === inputDigest) return undefined
+  return refused(
+    'not_awaiting_approval',
+    `This decision is about start ${attempt} of tool call ${toolCallId} and what was shown then. Start ${attempts + 1} ` +
+      'is asked about now; look at it, and decide again.',
+  )
 }
 
 function approval(
@@ -154,6 +176,8 @@ function approval(
       `The time to decide about tool call ${call.toolCallId} is over; it counts as denied.`,
     )
   }
+  const stale = otherQuestion(call, command)
+  if (stale) return stale
   const fact = {
     type: 'approval_decided' as const,
     turn: state.turn,
@@ -161,9 +185,14 @@ function approval(
     attempt: call.attempts + 1,
     by: command.by,
     inputDigest: call.inputDigest,
+    ...present({ via: command.via }),
   }
   if (command.type === 'deny') return { facts: [{ ...fact, approved: false, reason: command.reason }] }
-  return {
-    facts: [{ ...fact, approved: true, ...(command.input !== undefined && { input: command.input }) }],
+  const { by, input } = command
+  // The same input is no other one.
+  if (input === undefined || digestOf(input) === digestOf(call.input)) {
+    return { facts: [{ ...fact, approved: true }] }
   }
+  const note = changedInputText(by, call.input, input)
+  return { facts: [{ ...fact, approved: true, input, note }] }
 }

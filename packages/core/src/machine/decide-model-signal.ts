@@ -1,18 +1,21 @@
-import type { AssistantPart } from '../vocabulary/content.ts'
+import type { AssistantPart, ModelRef } from '../vocabulary/content.ts'
 import type { Fact } from '../vocabulary/event.ts'
 import type { ModelFailure } from '../vocabulary/failure.ts'
 import { toolCallIdOf, type ToolCallId } from '../vocabulary/ids.ts'
 import { present } from '../vocabulary/present.ts'
-import { replaceUsage } from '../vocabulary/usage.ts'
-import { costOf } from '../vocabulary/price.ts'
+import { isTokenCount, largerUsage, tokenCounts, usageFields } from '../vocabulary/usage.ts'
+import type { ModelRefusal } from '../vocabulary/refusal.ts'
 import type { ReplyPart, Signal } from '../vocabulary/signal.ts'
 import type { Command } from '../vocabulary/command.ts'
+import { nextFallback } from './controller-model.ts'
 import { nothing, type Decision, type Stamp } from './decision.ts'
-import { withToolInput } from './evolve-calls.ts'
+import { withCallPart } from './evolve-calls.ts'
+import { placesOf } from './places.ts'
 import { replyFault } from './reply-fault.ts'
 import { retryAt } from './retry.ts'
 import type { Attempt, RunState, StreamingState } from './state.ts'
-import { currentPrice } from './state-views.ts'
+import { costFields, settledUsage } from './settled-usage.ts'
+import { priceOf } from './state-views.ts'
 
 type AnyModelSignal = Extract<Signal, { readonly type: `model_${string}` }>
 
@@ -47,19 +50,32 @@ export function decideModelSignal(state: RunState, signal: AnyModelSignal, stamp
     }
     case 'model_tool_request':
       return requested(state, signal, stamp)
-    case 'model_usage': {
-      const { raw } = signal
-      // A report of a part of the numbers takes nothing back of the others.
-      const usage = replaceUsage(state.totals.latestUsage, signal.usage)
-      const price = currentPrice(state)
-      const cost = price && { costUsd: costOf(price, usage), price }
-      return one({ type: 'usage_updated', ...here, usage, ...cost, ...(raw !== undefined && { raw }) })
-    }
+    case 'model_usage':
+      return used(state, signal)
     case 'model_finished':
       return finished(state, signal, stamp)
     case 'model_failed':
       return failed(state, signal.failure, stamp)
   }
+}
+
+/** A report of usage takes nothing back: of each number the largest counts, and what is no count of tokens is refused. */
+function used(
+  state: StreamingState,
+  { usage: report, contextTokens, raw }: Extract<AnyModelSignal, { type: 'model_usage' }>,
+): Decision {
+  const refused = usageFields.filter((field) => report[field] !== undefined && !isTokenCount(report[field]))
+  const usage = largerUsage(state.totals.latestUsage, tokenCounts(report))
+  const { turn, attempt } = state
+  return one({
+    ...{ type: 'usage_updated', turn, attempt: attempt.number, usage },
+    ...costFields(priceOf(state, attempt.model), usage),
+    ...present({
+      contextTokens: isTokenCount(contextTokens) ? contextTokens : undefined,
+      refused: refused.length > 0 ? refused : undefined,
+      raw,
+    }),
+  })
 }
 
 function one(fact: Fact): Decision {
@@ -96,23 +112,22 @@ function requested(
 function text(
   type: 'assistant_text_delta' | 'assistant_reasoning_delta',
   here: { readonly turn: number; readonly attempt: number },
-  signal: { readonly part: number; readonly text: string },
+  { part, text: more, replaces }: Extract<AnyModelSignal, { type: 'model_text' | 'model_reasoning' }>,
 ): Decision {
-  return signal.text === '' ? nothing : one({ type, ...here, part: signal.part, text: signal.text })
+  if (more === '' && !replaces) return nothing
+  return one({ type, ...here, part, text: more, ...present({ replaces }) })
 }
 
 /** The id of the call at a place of the reply: its ordinal is fixed when the place is first seen. */
 function callIdAt(state: StreamingState, part: number): ToolCallId {
-  const ordinal = withToolInput(state.attempt, part).callParts.indexOf(part) + 1
+  const ordinal = withCallPart(state.attempt, part).callParts.indexOf(part) + 1
   return toolCallIdOf(state.runId, state.turn, state.attempt.number, ordinal)
 }
 
 function failed(state: StreamingState, failure: ModelFailure, stamp: Stamp): Decision {
   const at = retryAt(state, failure, stamp)
-  return one({
-    ...{ type: 'model_stream_failed', turn: state.turn, attempt: state.attempt.number, failure },
-    ...(at !== undefined && { retryAt: at }),
-  })
+  const fact = { type: 'model_stream_failed' as const, turn: state.turn, attempt: state.attempt.number }
+  return { facts: [...settledUsage(state, failure.class), { ...fact, failure, ...present({ retryAt: at }) }] }
 }
 
 function broken(state: StreamingState, stamp: Stamp, what: string): Decision {
@@ -132,14 +147,17 @@ function finished(
   const { attempt, turn } = state
   const fault = replyFault(attempt, signal.parts)
   if (fault) return broken(state, stamp, fault)
+  if (signal.stopReason === 'refused' && isPassedOn(state, signal.refusal)) {
+    return failed(state, refusedFailure(attempt.model, signal.refusal), stamp)
+  }
   const here = { turn, attempt: attempt.number }
-  const facts: Fact[] = []
+  const facts: Fact[] = [...settledUsage(state)]
   const parts: AssistantPart[] = []
   let seen: Attempt = attempt
   for (const reply of signal.parts) {
     const { part, ...content } = reply
     if (content.type === 'tool_call') {
-      seen = withToolInput(seen, part)
+      seen = withCallPart(seen, part)
       const ordinal = seen.callParts.indexOf(part) + 1
       const toolCallId = toolCallIdOf(state.runId, turn, attempt.number, ordinal)
       const { type: _type, ...call } = content
@@ -152,13 +170,25 @@ function finished(
     facts.push(...missingDelta(attempt, reply, here))
     parts.push(content)
   }
-  const { stopReason, rawStopReason, providerMessageId } = signal
+  const { stopReason, rawStopReason, providerMessageId, refusal } = signal
   facts.push({
     ...{ type: 'assistant_message_finished', ...here, stopReason, partial: false, parts },
+    ...placesOf(signal.parts),
     ...(rawStopReason !== undefined && { rawStopReason }),
-    ...(providerMessageId !== undefined && { providerMessageId }),
+    ...present({ providerMessageId, refusal }),
   })
   return { facts }
+}
+
+/** Whether a refusal is not the end: the agent, or else the vendor, wants another model to be asked, and there is one. */
+function isPassedOn(state: StreamingState, refusal: ModelRefusal | undefined): boolean {
+  const wanted = state.definition.onRefusal?.fallback ?? refusal?.askAnother === true
+  return wanted && nextFallback(state) !== undefined
+}
+
+function refusedFailure({ modelId }: ModelRef, refusal: ModelRefusal | undefined): ModelFailure {
+  const why = refusal?.reason === undefined ? '' : ` (${refusal.reason})`
+  return { class: 'refused', message: `${modelId} refused to answer${why}.`, retryable: false }
 }
 
 /** What of a part's text was not streamed. */

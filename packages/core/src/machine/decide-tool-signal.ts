@@ -7,6 +7,7 @@ import { childRunIdOf } from './child-run.ts'
 import { tripFact } from './decide-check-signal.ts'
 import { nothing, type Decision } from './decision.ts'
 import { digestOf } from './digest.ts'
+import { heldBackPlan, heldBackReason, isHeldBack, stubbed } from './fork-writes.ts'
 import { textContent } from './outcome-text.ts'
 import type { Call, RunState } from './state.ts'
 import { findCall } from './state-views.ts'
@@ -36,7 +37,7 @@ export function decideToolSignal(state: RunState, signal: AnyToolSignal, at: num
   if (call === undefined) return nothing
   const { toolCallId } = call
   const here = { turn: state.turn, toolCallId }
-  if (signal.type === 'call_reconciled') return reconciled(state.runId, call, here, signal)
+  if (signal.type === 'call_reconciled') return reconciled(state, call, here, signal)
   return isAtWork(call) && call.attempts === signal.attempt ? reported(call, here, signal, at) : nothing
 }
 
@@ -49,7 +50,7 @@ function checked(state: RunState, signal: Extract<Signal, { type: 'calls_checked
   if (state.phase !== 'collecting' || signal.turn !== state.turn) return nothing
   // Nothing of them will run any more: the controller closes them.
   if (state.cancel || state.blocked) return nothing
-  const calls = state.calls.map((call) => collectedCall(call, signal.calls))
+  const calls = state.calls.map((call) => collectedCall(state, call, signal.calls))
   const trips = signal.calls.flatMap(({ toolCallId, finds = [] }) =>
     finds.map((find) => tripFact(state, 'tool_input', { ...find, toolCallId })),
   )
@@ -81,19 +82,24 @@ function reported(
   }
 }
 
-function collectedCall(call: Call, checked: readonly CheckedCall[]): CollectedCall {
+function collectedCall(state: RunState, call: Call, checked: readonly CheckedCall[]): CollectedCall {
   const { toolCallId, name, input } = call
   const check = checked.find((candidate) => candidate.toolCallId === toolCallId)
-  const { effect, recovery, child, handoff, input: replaced } = check ?? {}
+  const { effect, recovery, child, handoff, input: replaced, recorded } = check ?? {}
   const base = {
     // What a person is asked about, and what runs, is what the guardrails made of the input.
     ...{ toolCallId, name, inputDigest: digestOf(replaced ?? input) },
-    ...present({ effect, recovery, child, handoff, input: replaced }),
+    ...present({ effect, recovery, child, handoff, input: replaced, recorded }),
   }
   const verdict = check?.verdict ?? {
     kind: 'refuse',
     outcome: 'unknown_tool',
     text: `There is no tool ${name}.`,
+  }
+  if (verdict.kind !== 'refuse' && isHeldBack(state, base)) {
+    if (heldBackPlan(state, base) === 'stub') return { ...base, plan: 'settle', refusal: stubbed }
+    const reason = verdict.kind === 'ask' && verdict.reason !== undefined ? `${verdict.reason}. ` : ''
+    return { ...base, plan: 'ask', reason: `${reason}${heldBackReason}` }
   }
   switch (verdict.kind) {
     case 'run':
@@ -106,7 +112,7 @@ function collectedCall(call: Call, checked: readonly CheckedCall[]): CollectedCa
 }
 
 function reconciled(
-  runId: RunId,
+  state: RunState,
   call: Call,
   here: { readonly turn: number; readonly toolCallId: Call['toolCallId'] },
   signal: Extract<Signal, { type: 'call_reconciled' }>,
@@ -118,10 +124,12 @@ function reconciled(
     case 'done':
       return { facts: [{ ...result, outcome: finding.outcome, content: finding.content }] }
     case 'not_done':
-      return { facts: [startOf(runId, call, here)] }
+      // A fork does not perform a write because the run that it shares it with has not.
+      if (!isHeldBack(state, call)) return { facts: [startOf(state.runId, call, here)] }
+      break
     case 'unknown':
-      return { facts: [{ ...result, outcome: 'interrupted', content: textContent('interrupted') }] }
   }
+  return { facts: [{ ...result, outcome: 'interrupted', content: textContent('interrupted') }] }
 }
 
 /**
@@ -137,5 +145,6 @@ export function startOf(
     ...{ type: 'tool_started', ...here, name: call.name, attempt: call.attempts + 1 },
     ...{ idempotencyKey: idempotencyKeyOf(runId, call.toolCallId), effect: call.effect ?? 'write' },
     ...(call.child !== undefined && { child: childRunIdOf(runId, call.toolCallId) }),
+    ...present({ grant: call.grant }),
   }
 }

@@ -21,6 +21,7 @@ export interface Refusal {
     | 'cancelled'
     | 'not_supported'
     | 'malformed'
+    | 'invalid_input'
     | 'run_exists'
     | 'drained'
   readonly message: string

@@ -59,7 +59,7 @@ function inputChecks(state: RunState): readonly Effect[] {
 
 function summary(state: RunState): readonly Effect[] {
   const { compacting, turn, cancel } = state
-  if (compacting === undefined || cancel) return []
+  if (compacting === undefined || compacting.interrupted || cancel) return []
   return [{ kind: 'summarize', key: `summarize ${turn}`, compacting }]
 }
 
@@ -88,19 +88,6 @@ function resultsCheck(state: ExecutingState): readonly Effect[] {
   if (!dueResultsCheck(state)) return []
   const guardrails = guardrailsOn(state, 'tool_output')
   return [{ kind: 'guardrails', key: `guardrails results ${state.turn}`, on: 'tool_output', guardrails }]
-}
-
-/** Whether nothing is in flight, nothing is owed, and only a command can go on. */
-export function isSuspended(state: RunState): boolean {
-  if (state.phase === 'done' || state.phase === 'streaming') return false
-  if (state.cancel) return effectsOf(state).length === 0
-  if (state.metLimit?.policy === 'ask') return effectsOf(state).length === 0
-  if (state.phase !== 'executing') return false
-  const statuses = state.calls.map(({ status }) => status)
-  return (
-    statuses.some((status) => status === 'awaiting_approval' || status === 'deferred') &&
-    !statuses.some((status) => status === 'started' || status === 'in_doubt')
-  )
 }
 
 /** Why tools that run have to stop, if they have to. */

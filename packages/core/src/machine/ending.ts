@@ -31,7 +31,7 @@ export function endOf({ message, failure }: Reply, hadCalls: boolean): FinishRea
 /** The reason that a failure of the model gives. */
 export function failureReason(failureClass: string | undefined): FinishReason {
   if (failureClass === 'context_overflow') return 'context_overflow'
-  return failureClass === 'content_filtered' ? 'refused' : 'model_failed'
+  return failureClass === 'content_filtered' || failureClass === 'refused' ? 'refused' : 'model_failed'
 }
 
 /** The end of a run that somebody cancelled, or that a guardrail blocks; `undefined` where neither is so. */

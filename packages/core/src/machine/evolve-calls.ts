@@ -4,13 +4,14 @@ import { present } from '../vocabulary/present.ts'
 import type { Json } from '../vocabulary/json.ts'
 import type { CollectedCall, EventOf, RuntimeEvent } from '../vocabulary/event.ts'
 import { logCall } from './call-log.ts'
+import { shownResult } from './changed-input.ts'
 import { digestOf } from './digest.ts'
-import { appendMessage } from './history.ts'
+import { isHeldBack } from './fork-writes.ts'
 import { illegal } from './illegal.ts'
-import { withSpent } from './run-facts.ts'
+import { withMessage, withSpent } from './run-facts.ts'
 import type { Attempt, Call, CallStatus, ExecutingState, InjectingState, RunState } from './state.ts'
 import { openTurnCalls } from './state-views.ts'
-import { messageTokens } from './token-estimate.ts'
+import { estimatedTokens } from './token-estimate.ts'
 
 /** The events that move the calls of a turn from request to result. */
 export type CallsEvent = Extract<
@@ -34,8 +35,9 @@ export function evolveCalls(state: RunState, event: CallsEvent): RunState {
     case 'tool_requests_collected':
       return collected(state, event)
     case 'approval_requested':
-      return changeCall(state, event, ['to_ask', 'in_doubt'], (call) => {
+      return changeCall(state, event, ['to_ask', 'in_doubt', 'ready'], (call) => {
         requireAttempt(state, event, call.attempts + 1)
+        if (call.status === 'ready' && !isHeldBack(state, call)) throw illegal(state, event, 'it may run')
         const { expiresAt, reason } = event
         return {
           ...{ ...call, status: 'awaiting_approval' },
@@ -72,11 +74,16 @@ function settled(state: RunState, event: EventOf<'tool_result'>): RunState {
 }
 
 /** A tool's own ending in a fork was served from the record, or the fork goes its own way from here. */
-function withReuse(state: RunState, { reused, durationMs, seq }: EventOf<'tool_result'>): RunState {
-  const { parent, fork = { reused: [], diverged: false } } = state
-  if (parent?.relation !== 'fork' || seq <= parent.seq || durationMs === undefined) return state
-  if (reused === undefined) return { ...state, fork: { ...fork, diverged: true } }
-  return { ...state, fork: { ...fork, reused: [...fork.reused, reused] } }
+function withReuse(state: RunState, event: EventOf<'tool_result'>): RunState {
+  const { parent, fork = { reused: [], own: [] } } = state
+  const { reused, durationMs, outcome, seq } = event
+  if (parent?.relation !== 'fork' || seq <= parent.seq) return state
+  if (reused !== undefined) return { ...state, fork: { ...fork, reused: [...fork.reused, reused] } }
+  if (durationMs === undefined && outcome !== 'success' && outcome !== 'failed') return state
+  const call = openTurnCalls(state).find(({ toolCallId }) => toolCallId === event.toolCallId)
+  const own = call ? [...fork.own, { name: call.name, inputDigest: digestOf(call.input) }] : fork.own
+  const { divergedIn = durationMs === undefined ? undefined : state.turn } = fork
+  return { ...state, fork: { ...fork, own, ...present({ divergedIn }) } }
 }
 
 /** What a child run took counts as the run's own. */
@@ -97,7 +104,8 @@ function withAnswer(state: RunState, event: EventOf<'tool_result'>): RunState {
   if (call === undefined || (outcome !== 'success' && outcome !== 'failed' && outcome !== 'timed_out'))
     return state
   const resultDigest = digestOf([outcome, content as unknown as Json])
-  const { inputDigest = digestOf(call.input), result = resultOf(event) } = call
+  const { inputDigest = digestOf(call.input) } = call
+  const result = shownResult(call) ?? resultOf(event)
   const streak = ownValue(state.errorStreaks, name)
   const count = outcome === 'success' ? 0 : streak?.resultDigest === resultDigest ? streak.count + 1 : 1
   return {
@@ -140,13 +148,13 @@ function collected(state: RunState, event: EventOf<'tool_requests_collected'>): 
 }
 
 function planned(call: Call, plan: CollectedCall): Call {
-  const { effect, recovery, inputDigest, reason, refusal, child, handoff, input } = plan
+  const { effect, recovery, inputDigest, reason, refusal, child, handoff, input, recorded } = plan
   const status = ({ run: 'ready', ask: 'to_ask', settle: 'to_settle' } as const)[plan.plan]
   return {
     ...call,
     status,
     inputDigest,
-    ...present({ effect, recovery, askReason: reason, refusal, child, handoff, input }),
+    ...present({ effect, recovery, askReason: reason, refusal, child, handoff, input, recorded }),
   }
 }
 
@@ -156,7 +164,16 @@ function decided(state: RunState, event: EventOf<'approval_decided'>, call: Call
   if (state.removedFrom === undefined && event.inputDigest !== call.inputDigest) {
     throw illegal(state, event, 'it is about other arguments')
   }
-  if (event.approved) return { ...call, status: 'ready', input: event.input ?? call.input }
+  if (event.approved) {
+    const { input = call.input, note: changeNote, seq } = event
+    const approvedSeq = state.parent?.writes && seq
+    // What is on record answers the arguments that were asked for.
+    const { recorded, ...rest } = call
+    const kept = event.input === undefined ? present({ recorded }) : {}
+    // What is asked about from here on, should it be again, is what was approved.
+    const bound = event.input === undefined ? {} : { inputDigest: digestOf(input) }
+    return { ...rest, ...kept, ...bound, status: 'ready', input, ...present({ approvedSeq, changeNote }) }
+  }
   const again = call.attempts > 0
   const text = again
     ? `Nobody knows whether this call took effect, and ${event.by} decided not to start it again${because(event.reason)}`
@@ -171,7 +188,7 @@ function because(reason: string | undefined): string {
 function started(state: RunState, event: EventOf<'tool_started'>): RunState {
   const next = changeCall(state, event, ['ready', 'in_doubt'], (call) => {
     requireAttempt(state, event, call.attempts + 1)
-    return { ...call, status: 'started', attempts: event.attempt }
+    return { ...call, status: 'started', attempts: event.attempt, ...present({ grant: event.grant }) }
   })
   if (event.attempt > 1) return next
   const { totals } = next
@@ -183,15 +200,12 @@ function started(state: RunState, event: EventOf<'tool_started'>): RunState {
 function injected(state: RunState, event: EventOf<'tool_results_injected'>): InjectingState {
   if (state.phase !== 'executing') throw illegal(state, event)
   requireClosed(state, event)
-  const results = state.calls.flatMap((call) => (call.result ? [call.result] : []))
+  const results = state.calls.flatMap((call) => shownResult(call) ?? [])
   if (event.toolCallIds.join() !== ids(results)) throw illegal(state, event, 'it is not in request order')
-  const { calls, resultsChecked: _checked, ...rest } = state
-  const message = { role: 'tool', results } as const
-  const contextTokens = state.contextTokens + messageTokens(message)
-  const next = { ...rest, contextTokens, history: appendMessage(state.history, message) }
+  const { calls, resultsChecked: _checked, ...rest } = withMessage(state, { role: 'tool', results })
   const asked = calls.find((call) => call.handoff && call.result?.outcome === 'success')
   const handoff = asked?.handoff && { ...asked.handoff, tool: asked.name }
-  return { ...next, phase: 'injecting', ...present({ handoff }) }
+  return { ...rest, phase: 'injecting', ...present({ handoff }) }
 }
 
 /** Changes one call, if it stands where the event may find it. */
@@ -232,27 +246,35 @@ function requireAttempt(
   if (event.attempt !== due) throw illegal(state, event, `attempt ${event.attempt} where ${due} is due`)
 }
 
-/** Text or reasoning that came: put behind what the same part holds. */
+/** Text or reasoning that came: put behind what the same part holds, or in its place. */
 export function withDelta(
   attempt: Attempt,
   event: EventOf<'assistant_text_delta'> | EventOf<'assistant_reasoning_delta'>,
 ): Attempt {
   const kind = event.type === 'assistant_text_delta' ? 'text' : 'reasoning'
   const { drafts } = attempt
+  const streamedTokens = attempt.streamedTokens + estimatedTokens(event.text)
   const index = drafts.findLastIndex((draft) => draft.part === event.part && draft.kind === kind)
   const draft = drafts[index]
   return {
     ...attempt,
+    streamedTokens,
     drafts: draft
-      ? drafts.with(index, { ...draft, text: draft.text + event.text })
+      ? drafts.with(index, { ...draft, text: event.replaces ? event.text : draft.text + event.text })
       : [...drafts, { part: event.part, kind, text: event.text }],
   }
 }
 
 /** A call's input began to come: its place among the calls is taken from now on. */
-export function withToolInput(attempt: Attempt, part: number): Attempt {
+export function withCallPart(attempt: Attempt, part: number): Attempt {
   if (attempt.callParts.includes(part)) return attempt
   return { ...attempt, callParts: [...attempt.callParts, part] }
+}
+
+/** More of a call's input came. */
+export function withToolInput(attempt: Attempt, { part, text }: EventOf<'tool_input_delta'>): Attempt {
+  const streamedTokens = attempt.streamedTokens + estimatedTokens(text)
+  return { ...withCallPart(attempt, part), streamedTokens }
 }
 
 /** A request is whole: it takes its place among the calls of the reply. Its place and its id must be new. */
@@ -272,7 +294,7 @@ export function withRequest(
   }
   // By place in the reply: the order in which the message names them.
   const calls = [...attempt.calls, call].sort((a, b) => a.part - b.part)
-  return { ...withToolInput(attempt, part), calls }
+  return { ...withCallPart(attempt, part), calls }
 }
 
 function ids(calls: readonly { readonly toolCallId: string }[]): string {

@@ -1,5 +1,6 @@
 import { textOf, type AssistantMessage, type Message, type ToolResult } from '../vocabulary/content.ts'
 import type { EventOf } from '../vocabulary/event.ts'
+import { canonicalJson, type Json } from '../vocabulary/json.ts'
 import type { CollectingState, RunState } from './state.ts'
 import { findCall } from './state-views.ts'
 import { historyOf, messageAt, messagesOf } from './history.ts'
@@ -96,6 +97,12 @@ export function guardrailsChecked(state: RunState, event: EventOf<'guardrails_ch
   }
 }
 
+/** The answer as JSON; where it was wrapped, its text is what was wrapped. */
+function withOutput(state: CollectingState, output: Json): CollectingState {
+  const lastText = state.definition.output?.wrapped ? canonicalJson(output) : state.lastText
+  return { ...state, output: { value: output }, lastText }
+}
+
 /** The answer fits its schema, or the model is asked to write it again, or nobody will. */
 export function outputChecked(state: RunState, event: EventOf<'output_checked'>): RunState {
   if (state.phase !== 'collecting' || state.calls.length > 0)
@@ -103,7 +110,7 @@ export function outputChecked(state: RunState, event: EventOf<'output_checked'>)
   const { valid, output, error, repair } = event
   const fit = { valid, ...(error !== undefined && { error }) }
   const next = { ...state, reply: { ...state.reply, fit } }
-  if (valid) return output === undefined ? next : { ...next, output: { value: output } }
+  if (valid) return output === undefined ? next : withOutput(next, output)
   if (repair === undefined) return next
   return { ...withMessage(next, repair), inputSinceReply: true, repairs: state.repairs + 1 }
 }

@@ -1,18 +1,26 @@
 import type { Message } from '../vocabulary/content.ts'
-import type { EventOf, HistoryEdit, RuntimeEvent } from '../vocabulary/event.ts'
+import { removedText, type EventOf, type HistoryEdit, type RuntimeEvent } from '../vocabulary/event.ts'
+import { present } from '../vocabulary/present.ts'
 import { guardrailsOn } from './due-checks.ts'
 import { requireClosed } from './evolve-calls.ts'
-import { messagesOf } from './history.ts'
+import { withSummary } from './compaction.ts'
+import { messageAt, messagesOf } from './history.ts'
 import { illegal } from './illegal.ts'
 import { pairingFault } from './pairing.ts'
 import { withHistory, withSpent } from './run-facts.ts'
 import type { RunState } from './state.ts'
 import { definitionTokens } from './token-estimate.ts'
 
+/** Of a number in a file nobody knows who wrote it: more than so many messages no run has. */
+const missingMax = 1_000_000
+
 /** The history of an earlier run, before anything is said in this one. */
 export function carried(state: RunState, event: EventOf<'history_carried'>): RunState {
   if (state.history.length > 0) throw illegal(state, event, 'something was said already')
-  const { messages, uncheckedFrom } = event
+  const { uncheckedFrom } = event
+  const { missing = 0 } = event
+  if (missing > missingMax) throw illegal(state, event, `${missing} messages are more than a run can carry`)
+  const messages = missing === 0 ? event.messages : [...gone(missing), ...event.messages]
   requirePaired(state, event, messages)
   const next = withHistory(state, messages)
   const guardrails = guardrailsOn(state, 'input')
@@ -26,13 +34,21 @@ export function edited(state: RunState, event: EventOf<'history_edited'>): RunSt
   if (messages === undefined) {
     throw illegal(state, event, 'its places are not in ascending order, or not in the history')
   }
-  requirePaired(state, event, messages)
+  const paired = state.removedFrom === undefined ? messages : withoutHalves(messages)
+  requirePaired(state, event, paired)
   requireClosed(state, event)
-  const next = withHistory(state, messages)
+  const exchangeFrom = state.exchangeFrom - goneBefore(event.edits, state.exchangeFrom)
+  const next = withHistory({ ...state, exchangeFrom }, paired)
   const { inputCheck } = state
   if (inputCheck === undefined) return next
-  const gone = event.edits.filter(({ index, message }) => !message && index < inputCheck.from)
-  return { ...next, inputCheck: { ...inputCheck, from: inputCheck.from - gone.length } }
+  return {
+    ...next,
+    inputCheck: { ...inputCheck, from: inputCheck.from - goneBefore(event.edits, inputCheck.from) },
+  }
+}
+
+function goneBefore(edits: readonly HistoryEdit[], place: number): number {
+  return edits.filter(({ index, message }) => !message && index < place).length
 }
 
 /** The messages after some edits; `undefined` where the edits name places that are not there, or not in order. */
@@ -53,23 +69,36 @@ export function withEdits(
 /** A model begins to sum up the oldest messages. */
 export function compactionStarted(state: RunState, event: EventOf<'compaction_started'>): RunState {
   requireCut(state, event)
-  if (state.compacting) throw illegal(state, event, 'a summary is being written already')
-  const { model, replacedMessages, maxOutputTokens } = event
-  const compacting = { model, replacedMessages, ...(maxOutputTokens !== undefined && { maxOutputTokens }) }
-  return { ...state, compacting }
+  const { compacting: before } = state
+  if (before && !before.interrupted) throw illegal(state, event, 'a summary is being written already')
+  const { model, replacedMessages, grant, maxOutputTokens, interrupted } = event
+  if (before && before.replacedMessages !== replacedMessages) {
+    throw illegal(state, event, 'the summary that was interrupted replaces other messages')
+  }
+  const compacting = { model, replacedMessages, grant, ...present({ maxOutputTokens }) }
+  const totals = interrupted ? withSpent(state.totals, interrupted.usage, interrupted.costUsd) : state.totals
+  return { ...state, totals, compacting }
 }
 
 /** The history with its older messages replaced: cut where no call is parted from its result (law 3). */
 export function compacted(state: RunState, event: EventOf<'context_compacted'>): RunState {
   requireCut(state, event)
-  const { replacedMessages, summary, usage = {}, costUsd } = event
+  const { replacedMessages, taskAt, usage = {}, costUsd } = event
   if (state.compacting && state.compacting.replacedMessages !== replacedMessages) {
     throw illegal(state, event, 'it replaces other messages than are being summed up')
   }
   const { compacting: _ended, ...rest } = state
-  const kept = [summary, ...messagesOf(state.history).slice(replacedMessages)]
+  if (
+    taskAt !== undefined &&
+    (taskAt >= replacedMessages || messageAt(state.history, taskAt)?.role !== 'user')
+  ) {
+    throw illegal(state, event, `the message ${taskAt} is not one of the user's that it replaces`)
+  }
+  const kept = withSummary(state, event)
   const totals = withSpent(state.totals, usage, costUsd)
-  const shorter = withHistory<RunState>({ ...rest, totals, compactedTurn: state.turn }, kept)
+  // The summary stands in the first place, the task behind it.
+  const exchangeFrom = 1 + Math.max(0, state.exchangeFrom - replacedMessages)
+  const shorter = withHistory<RunState>({ ...rest, totals, exchangeFrom, compactedTurn: state.turn }, kept)
   if (shorter.phase !== 'streaming' || !shorter.attempt.failed) return shorter
   const failed = { ...shorter.attempt.failed, shortened: true as const }
   return { ...shorter, attempt: { ...shorter.attempt, failed } }
@@ -96,11 +125,35 @@ export function handedOff(state: RunState, event: EventOf<'agent_handed_off'>): 
   const next = { ...rest, agent, definition, repairs: 0 }
   if (messages) {
     requirePaired(state, event, messages)
-    return withHistory(next, messages)
+    const exchangeFrom = Math.max(
+      0,
+      messages.findLastIndex(({ role }) => role === 'user'),
+    )
+    return withHistory({ ...next, exchangeFrom }, messages)
   }
   const contextTokens =
     state.contextTokens + definitionTokens(definition) - definitionTokens(state.definition)
   return { ...next, contextTokens: Math.max(0, contextTokens) }
+}
+
+/** What stands in the place of messages whose content is gone. */
+function gone(messages: number): readonly Message[] {
+  return Array.from({ length: messages }, () => goneMessage)
+}
+
+const goneMessage: Message = { role: 'user', parts: [{ type: 'text', text: removedText }] }
+
+/** Messages of which some are gone: what is left of a call, or of its results, without the other half goes too. */
+function withoutHalves(messages: readonly Message[]): readonly Message[] {
+  return messages.map((message, index) => {
+    const [before, after] = [messages[index - 1], messages[index + 1]]
+    if (message.role === 'tool') return before && isWhole(before, message) ? message : goneMessage
+    return isWhole(message, after) ? message : goneMessage
+  })
+}
+
+function isWhole(message: Message, after: Message | undefined): boolean {
+  return pairingFault(after?.role === 'tool' ? [message, after] : [message]) === undefined
 }
 
 function requirePaired(state: RunState, event: RuntimeEvent, messages: readonly Message[]): void {

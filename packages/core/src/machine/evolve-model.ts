@@ -9,6 +9,7 @@ import { sameModel } from './model-request.ts'
 import { factsOf } from './run-facts.ts'
 import type { Attempt, CollectingState, RunState, StreamingState } from './state.ts'
 import { messageTokens } from './token-estimate.ts'
+import { causeOf } from './usual-cause.ts'
 
 /** A model call starts: the first attempt of a turn, or the next one of the same. */
 export function calling(state: RunState, event: EventOf<'model_call_started'>): StreamingState {
@@ -26,8 +27,10 @@ export function calling(state: RunState, event: EventOf<'model_call_started'>): 
     toolChoice: event.toolChoice,
     finalizing: event.finalizing,
     ...present({ maxOutputTokens: event.maxOutputTokens, change: event.change }),
+    grant: event.grant,
     requestDigest: event.requestDigest,
     drafts: [],
+    streamedTokens: 0,
     callParts: [],
     calls: [],
   }
@@ -65,10 +68,13 @@ export function withAttempt(
 /** What the latest attempt has used, over what it reported before. */
 export function withUsage(state: RunState, event: EventOf<'usage_updated'>): RunState {
   const { totals } = state
+  const { contextTokens } = event
   const usage = addUsage(totals.settledUsage, event.usage)
   const costUsd = event.costUsd === undefined ? totals.costUsd : (totals.settledCostUsd ?? 0) + event.costUsd
   const latestUsage = event.usage
-  return { ...state, totals: { ...totals, usage, latestUsage, ...(costUsd !== undefined && { costUsd }) } }
+  const next = { ...state, totals: { ...totals, usage, latestUsage, ...present({ costUsd }) } }
+  if (next.phase !== 'streaming' || contextTokens === undefined) return next
+  return { ...next, attempt: { ...next.attempt, contextTokens } }
 }
 
 /** The reply enters the history, and its calls are to be collected. */
@@ -80,7 +86,6 @@ export function replied(state: RunState, event: EventOf<'assistant_message_finis
   const kept = event.parts.flatMap((part) => (part.type === 'tool_call' ? [part.toolCallId] : [])).join()
   if (asked !== kept) throw illegal(state, event, 'its calls are not those that were requested')
   const { parts, stopReason, partial } = event
-  const { inputTokens, outputTokens } = state.totals.latestUsage
   const message: AssistantMessage = { role: 'assistant', parts, model: attempt.model, stopReason, partial }
   const { output: _before, ...facts } = factsOf(state)
   return {
@@ -90,6 +95,7 @@ export function replied(state: RunState, event: EventOf<'assistant_message_finis
       message,
       finalizing: attempt.finalizing,
       ...present({ failure: attempt.failed?.failure, offered: attempt.change?.tools }),
+      ...present({ refusal: event.refusal }),
     },
     calls: attempt.calls,
     // A reply without any content is no message that a model could be shown.
@@ -97,14 +103,44 @@ export function replied(state: RunState, event: EventOf<'assistant_message_finis
     inputSinceReply: false,
     takeOvers: 0,
     lastText: parts.length === 0 ? state.lastText : textOf(parts),
-    contextTokens: (inputTokens ?? state.contextTokens) + (outputTokens ?? messageTokens(message)),
+    ...contextAfter(state, message),
+  }
+}
+
+/** The most that estimates are corrected by: a report that says more is of something else, or lies. */
+const ESTIMATE_FACTOR_MAX = 8
+/** Fewer estimated tokens than this say nothing about how good the estimate is. */
+const LEARNING_TOKENS_MIN = 100
+
+/** What the next request has, and what the provider's report says about the estimates before it. */
+function contextAfter(
+  state: StreamingState,
+  message: AssistantMessage,
+): Pick<RunState, 'contextTokens' | 'reportedTokens' | 'estimateFactor'> {
+  const { estimateFactor } = state
+  const { inputTokens, outputTokens } = state.totals.latestUsage
+  const outputEstimate = Math.ceil(messageTokens(message) * estimateFactor)
+  const contextTokens =
+    state.attempt.contextTokens ?? (inputTokens ?? state.contextTokens) + (outputTokens ?? outputEstimate)
+  if (inputTokens === undefined || state.attempt.contextTokens !== undefined)
+    return { contextTokens, reportedTokens: state.reportedTokens, estimateFactor }
+  const estimated = state.contextTokens - state.reportedTokens
+  const real = inputTokens - state.reportedTokens
+  const isTelling = estimated >= LEARNING_TOKENS_MIN && state.attempt.change?.messages === undefined
+  const learned = isTelling ? (estimateFactor * real) / estimated : estimateFactor
+  return {
+    contextTokens,
+    reportedTokens: contextTokens,
+    estimateFactor: Math.min(ESTIMATE_FACTOR_MAX, Math.max(1, learned)),
   }
 }
 
 /** The attempt has failed; what follows is the controller's to say. */
 export function attemptFailed(state: RunState, event: EventOf<'model_stream_failed'>): RunState {
   const { failure, retryAt } = event
+  // That a process stopped is no failure of its model.
+  const stopped = causeOf(event) === 'resume'
   const failed = { failure, ...(retryAt !== undefined && { retryAt }) }
   const next = withAttempt(state, event, (attempt) => ({ ...attempt, failed })) as StreamingState
-  return { ...next, failures: next.failures + (failure.class === 'interrupted' ? 0 : 1) }
+  return { ...next, failures: next.failures + (stopped ? 0 : 1) }
 }

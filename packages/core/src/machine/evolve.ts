@@ -4,15 +4,16 @@ import type { UserMessage } from '../vocabulary/content.ts'
 import type { EventOf, RuntimeEvent } from '../vocabulary/event.ts'
 import { present } from '../vocabulary/present.ts'
 import { emptyCallLog } from './call-log.ts'
-import { effectsOf, isSuspended } from './effects-of.ts'
+import { isSuspended } from './controller.ts'
+import { effectsOf } from './effects-of.ts'
 import { evolveCalls, requireClosed, withDelta, withRequest, withToolInput } from './evolve-calls.ts'
 import { attemptFailed, calling, replied, withAttempt, withUsage } from './evolve-model.ts'
 import { guardrailsChecked, outputChecked, tripped, withInputCheck } from './evolve-checks.ts'
 import { carried, compacted, compactionStarted, edited, handedOff } from './evolve-history.ts'
 import { guardrailsOn } from './due-checks.ts'
-import { emptyHistory } from './history.ts'
+import { emptyHistory, messageAt } from './history.ts'
 import { illegal } from './illegal.ts'
-import { sameModel } from './model-request.ts'
+import { namesModel } from './model-request.ts'
 import { requireKnown } from './known-event.ts'
 import { factsOf, withMessage } from './run-facts.ts'
 import type { DoneState, RunState } from './state.ts'
@@ -58,13 +59,16 @@ function firstState(event: RuntimeEvent): RunState {
     limits: event.limits,
     retry: event.retry,
     ...present({ sessionId: event.sessionId, sessionPlace: event.sessionPlace, parent: event.parent }),
+    ...present({ modelSettings: event.modelSettings, withContext: event.withContext }),
     ...present({ subject: event.subject, removedFrom: event.removed && event.seq }),
-    history: emptyHistory(),
+    ...{ history: emptyHistory(), exchangeFrom: 0 },
     totals: {
       ...{ turns: 0, toolCalls: 0, toolCallsByTool: {}, repeated: 0 },
       ...{ children: { runs: 0, turns: 0, toolCalls: 0 }, usage: {}, settledUsage: {}, latestUsage: {} },
     },
     contextTokens: definitionTokens(event.definition),
+    reportedTokens: 0,
+    estimateFactor: 1,
     waitedMs: 0,
     callLog: emptyCallLog(),
     errorStreaks: {},
@@ -114,7 +118,7 @@ function step(state: RunState, event: RuntimeEvent): RunState {
     case 'assistant_reasoning_delta':
       return withAttempt(state, event, (attempt) => withDelta(attempt, event))
     case 'tool_input_delta':
-      return withAttempt(state, event, (attempt) => withToolInput(attempt, event.part))
+      return withAttempt(state, event, (attempt) => withToolInput(attempt, event))
     case 'tool_request_ready':
       return withAttempt(state, event, (attempt) => withRequest(state, attempt, event))
     case 'usage_updated':
@@ -156,8 +160,7 @@ function step(state: RunState, event: RuntimeEvent): RunState {
 /** A model that took over stays in use as long as the agent's code names it. */
 function withKnownModel(state: RunState, definition: AgentDefinition): RunState {
   const { model, ...rest } = state
-  const models = [definition, ...(definition.fallbacks ?? [])]
-  return model === undefined || models.some((known) => sameModel(known.model, model)) ? state : rest
+  return model === undefined || namesModel(definition, model) ? state : rest
 }
 
 function resumed(state: RunState, event: EventOf<'run_resumed'>): RunState {
@@ -168,25 +171,37 @@ function resumed(state: RunState, event: EventOf<'run_resumed'>): RunState {
   const next = withInputCheck({ ...withKnownModel(state, definition), definition, takeOvers }, (name) =>
     known.has(name),
   )
-  if (next.phase !== 'executing') return next
-  const calls = next.calls.map((call) =>
+  const left = next.compacting
+    ? { ...next, compacting: { ...next.compacting, interrupted: true as const } }
+    : next
+  if (left.phase !== 'executing') return left
+  const calls = left.calls.map((call) =>
     call.status === 'started' ? { ...call, status: 'in_doubt' as const } : call,
   )
-  return { ...next, calls }
+  return { ...left, calls }
 }
 
 function received(state: RunState, event: EventOf<'input_received'>): RunState {
   const { message, delivery, receipt } = event
-  if (delivery === 'start') return said(state, message)
+  if (delivery === 'start') return said({ ...state, exchangeFrom: state.history.length }, message)
   if (receipt === undefined || state.pendingInputs.some((input) => input.receipt === receipt)) {
     throw illegal(state, event, 'input that comes later needs a receipt of its own')
   }
   return { ...state, pendingInputs: [...state.pendingInputs, { receipt, delivery, message }] }
 }
 
+/** Whether what was said so far has its answer: what comes now begins a new exchange. */
+function isAnswered({ history }: RunState): boolean {
+  const last = messageAt(history, history.length - 1)
+  if (last?.role !== 'assistant') return false
+  const asks = last.parts.some(({ type }) => type === 'tool_call')
+  return !asks && !last.partial && ['end', 'tool_use', 'other'].includes(last.stopReason)
+}
+
 /** A user's message enters the history, and the agent's guardrails have to look at it. */
 function said(state: RunState, message: UserMessage): RunState {
-  const next = { ...withMessage(state, message), inputSinceReply: true }
+  const exchangeFrom = isAnswered(state) ? state.history.length : state.exchangeFrom
+  const next = { ...withMessage(state, message), exchangeFrom, inputSinceReply: true }
   const guardrails = guardrailsOn(state, 'input')
   if (guardrails.length === 0) return next
   const from = state.inputCheck?.from ?? state.history.length

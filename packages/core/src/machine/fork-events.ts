@@ -1,5 +1,5 @@
 import { ConfigurationError } from '../errors.ts'
-import type { EventOf, ParentRef, RuntimeEvent } from '../vocabulary/event.ts'
+import type { EventOf, ForkWrites, ParentRef, RuntimeEvent } from '../vocabulary/event.ts'
 import { idempotencyKeyOf, toolCallIdOf, type RunId } from '../vocabulary/ids.ts'
 import type { Json } from '../vocabulary/json.ts'
 import { present } from '../vocabulary/present.ts'
@@ -14,6 +14,8 @@ export interface ForkIdentity {
   readonly runId: RunId
   readonly sessionId?: string
   readonly sessionPlace?: number
+  /** What becomes of its writes. Default: `ask`. */
+  readonly writes?: ForkWrites
 }
 
 /**
@@ -22,12 +24,12 @@ export interface ForkIdentity {
  */
 export function forkedEvents(
   events: readonly RuntimeEvent[],
-  { runId, ...session }: ForkIdentity,
+  { runId, writes = 'ask', ...session }: ForkIdentity,
 ): readonly RuntimeEvent[] {
   const [first] = events
   const last = events.at(-1)
   if (first === undefined || last === undefined) return []
-  const parent: ParentRef = { runId: first.runId, seq: last.seq, relation: 'fork' }
+  const parent: ParentRef = { runId: first.runId, seq: last.seq, relation: 'fork', writes }
   const forked: RuntimeEvent[] = []
   let state: RunState | undefined
   for (const event of events) {
@@ -49,6 +51,10 @@ function movedTo(
   if (moved.type === 'run_started') {
     const { sessionId: _session, sessionPlace: _place, parent: _parent, ...rest } = moved
     return { ...rest, ...present(started) }
+  }
+  // Its results are on the record of the run before that one.
+  if (moved.type === 'tool_requests_collected') {
+    return { ...moved, calls: moved.calls.map(({ recorded: _other, ...call }) => call) }
   }
   if (moved.type !== 'tool_started') return moved
   const { toolCallId, child } = moved

@@ -1,5 +1,6 @@
 import type { Message } from '../vocabulary/content.ts'
 import type { Json } from '../vocabulary/json.ts'
+import { sealedOnce } from '../vocabulary/sealed.ts'
 import { digestOf } from './digest.ts'
 
 /**
@@ -11,16 +12,21 @@ export interface History {
   readonly store: { readonly messages: Message[]; readonly digests: string[] }
 }
 
-const noMessages = digestOf('tallystick history 1')
+/** The running digest of a history in which nothing was said. */
+export const emptyHistoryDigest: string = digestOf('tallystick history 1')
+
+/** Running digests of messages that nobody can change: of those up to each place. */
+const knownDigests = new WeakMap<readonly Message[], readonly string[]>()
 
 /** A conversation in which nothing was said. */
 export function emptyHistory(): History {
   return { length: 0, store: { messages: [], digests: [] } }
 }
 
-/** A history of these messages. */
+/** A history of these messages. Digests that are known of them need not be computed again. */
 export function historyOf(messages: readonly Message[]): History {
-  return { length: messages.length, store: { messages: [...messages], digests: [] } }
+  const digests = [...(knownDigests.get(messages) ?? [])]
+  return { length: messages.length, store: { messages: [...messages], digests } }
 }
 
 /** The history with one more message. The one that is handed in stays as it is. */
@@ -50,10 +56,39 @@ export function messageAt(history: History, index: number): Message | undefined 
  * A digest over all messages, each link taking in the one before it. Computed links are kept, so that a turn costs
  * what it adds.
  */
-export function historyDigest({ length, store }: History): string {
-  for (let index = Math.min(store.digests.length, length); index < length; index++) {
-    const before = store.digests[index - 1] ?? noMessages
-    store.digests[index] = digestOf([before, store.messages[index] as unknown as Json])
+export function historyDigest(history: History): string {
+  return digestsOf(history)[history.length - 1] ?? emptyHistoryDigest
+}
+
+function digestsOf({ length, store }: History): readonly string[] {
+  const { digests, messages } = store
+  for (let index = Math.min(digests.length, length); index < length; index++) {
+    const before = digests[index - 1] ?? emptyHistoryDigest
+    digests[index] = digestOf([before, messages[index] as unknown as Json])
   }
-  return store.digests[length - 1] ?? noMessages
+  return digests
+}
+
+/** The messages, as an array that nobody can change, and of which the running digests are known from here on. */
+export function carriedMessages(history: History): readonly Message[] {
+  const { length, store } = history
+  return withDigests(store.messages.slice(0, length), digestsOf(history).slice(0, length))
+}
+
+/**
+ * The running digests of messages, up to each place: those that a store can name what is shared by. They are computed
+ * once for an array that came out of `carriedMessages` or `withDigests`.
+ */
+export function historyDigests(messages: readonly Message[]): readonly string[] {
+  return knownDigests.get(messages) ?? digestsOf(historyOf(messages))
+}
+
+/**
+ * Messages that a store reads back, as an array that nobody can change, with their running digests, which the store has
+ * checked: so that whoever folds them does not compute these again.
+ */
+export function withDigests(messages: readonly Message[], digests: readonly string[]): readonly Message[] {
+  const known = sealedOnce(messages.map((message) => sealedOnce(message)))
+  knownDigests.set(known, digests)
+  return known
 }

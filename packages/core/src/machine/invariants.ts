@@ -1,12 +1,18 @@
 import { LawBrokenError } from '../errors.ts'
 import { textOf, type AssistantPart } from '../vocabulary/content.ts'
 import type { EventOf, RuntimeEvent } from '../vocabulary/event.ts'
+import type { ModelRef } from '../vocabulary/content.ts'
+import { boundOfLimit, type Grant } from '../vocabulary/grant.ts'
+import { costOf } from '../vocabulary/price.ts'
 import { canonicalJson } from '../vocabulary/json.ts'
 import { auditCalls, requireHonestStart } from './call-invariants.ts'
 import { summaryDigest } from './compaction.ts'
 import { evolve } from './evolve.ts'
-import { usedUpLimit } from './limit-check.ts'
-import { requestDigest } from './model-request.ts'
+import { grantFault } from './budget.ts'
+import { deadlineOf } from './deadlines.ts'
+import { requestDigest, sameModel } from './model-request.ts'
+import { withSpent } from './run-facts.ts'
+import { priceOf } from './state-views.ts'
 import type { RunState } from './state.ts'
 
 /**
@@ -21,6 +27,7 @@ export function audit(state: RunState | undefined, event: RuntimeEvent): RunStat
   requireTime(state, event)
   if (event.type === 'tool_started') requireHonestStart(state, event)
   if (event.type === 'run_finished') requireTotals(state, event)
+  if (event.type === 'limit_raised') requireGranted(state, event)
   return next
 }
 
@@ -53,24 +60,60 @@ function requireSameRequest(state: RunState, event: EventOf<'model_call_started'
   )
 }
 
-/** Law 9: no model call past a limit, save the one finalizing call, which may not ask for tools. */
+/** Law 9: every model call starts within what is left, the closing one too, which may not ask for tools. */
 function requireWithinLimits(state: RunState, event: EventOf<'model_call_started'>): void {
-  const found = usedUpLimit(state, event.at)
-  if (!event.finalizing) {
-    if (found)
-      throw new LawBrokenError(9, event.seq, `${found.limit} is ${found.max}, and ${found.used} are used`)
-    return
+  const { grant, seq, maxOutputTokens, attempt } = event
+  requireGrant(state, event)
+  if ((grant.turns ?? 0) !== (attempt === 1 ? 1 : 0)) {
+    throw new LawBrokenError(9, seq, `attempt ${attempt} of a turn is granted ${grant.turns ?? 0} turns`)
   }
-  if (state.metLimit === undefined || event.toolChoice.type !== 'none') {
-    throw new LawBrokenError(9, event.seq, 'a finalizing call needs a met limit and the tool choice none')
+  if (maxOutputTokens !== grant.outputTokens) {
+    throw new LawBrokenError(
+      9,
+      seq,
+      `${maxOutputTokens} output tokens are asked for, and ${grant.outputTokens} are granted`,
+    )
+  }
+  if (event.finalizing && (state.metLimit === undefined || event.toolChoice.type !== 'none')) {
+    throw new LawBrokenError(9, seq, 'a closing call needs a met limit and the tool choice none')
   }
 }
 
-/** Laws 7 and 9, for the call of a model that sums up. */
+/** A grant is within what is left of every limit, at the price of the model, and before the run's time is up. */
+function requireGrant(
+  state: RunState,
+  { grant, at, seq, model }: EventOf<'model_call_started'> | EventOf<'compaction_started'>,
+): void {
+  const deadline = deadlineOf(state)
+  if (deadline !== undefined && at >= deadline) throw new LawBrokenError(9, seq, 'the time of the run is up')
+  const fault = grantFault(state, grant, 'model_call') ?? priceFault(state, grant, model)
+  if (fault !== undefined) throw new LawBrokenError(9, seq, fault)
+}
+
+/** Law 9, for a child run: no limit is raised above what its parent granted. */
+function requireGranted({ parent }: RunState, { limit, max, seq }: EventOf<'limit_raised'>): void {
+  const bound = boundOfLimit(parent?.grant ?? {}, limit)
+  if (bound === undefined || max <= bound) return
+  throw new LawBrokenError(9, seq, `${limit} is raised to ${max}, and ${bound} are granted`)
+}
+
+/** Money is granted at the price of the model that is called. */
+function priceFault(state: RunState, grant: Grant, model: ModelRef): string | undefined {
+  const { summarizer } = state.definition
+  const price = summarizer && sameModel(summarizer.model, model) ? summarizer.price : priceOf(state, model)
+  const { inputTokens, outputTokens, costUsd } = grant
+  if (price === undefined || costUsd === undefined) return undefined
+  const least = costOf(price, { inputTokens: inputTokens ?? 0, outputTokens: outputTokens ?? 0 })
+  return costUsd >= least * (1 - 1e-9)
+    ? undefined
+    : `${costUsd} dollars are granted for what costs ${least} with ${model.modelId}`
+}
+
+/** Laws 7 and 9, for the call of a model that sums up. The grant of an interrupted one before it is given back. */
 function requireHonestSummary(state: RunState, event: EventOf<'compaction_started'>): void {
-  const found = usedUpLimit(state, event.at)
-  if (found)
-    throw new LawBrokenError(9, event.seq, `${found.limit} is ${found.max}, and ${found.used} are used`)
+  const { compacting: _before, ...rest } = state
+  const { usage, costUsd } = event.interrupted ?? {}
+  requireGrant(usage ? { ...rest, totals: withSpent(state.totals, usage, costUsd) } : rest, event)
   const rebuilt = summaryDigest(state, event)
   if (rebuilt === event.requestDigest) return
   throw new LawBrokenError(7, event.seq, `the summary that the ledger rebuilds has the digest ${rebuilt}`)
@@ -79,6 +122,17 @@ function requireHonestSummary(state: RunState, event: EventOf<'compaction_starte
 /** Law 12: the deltas of a message, put together, are the message. */
 function requireWholeMessage(state: RunState, event: EventOf<'assistant_message_finished'>): void {
   if (state.phase !== 'streaming') return
+  const { parts, places } = event
+  if (
+    places &&
+    (places.length !== parts.length || places.some((place, index) => place < (places[index - 1] ?? 0)))
+  ) {
+    throw new LawBrokenError(
+      12,
+      event.seq,
+      `the places of the message are not those of its ${parts.length} parts`,
+    )
+  }
   for (const kind of ['text', 'reasoning'] as const) {
     const drafts = state.attempt.drafts.filter((draft) => draft.kind === kind)
     const streamed = [...drafts].sort((a, b) => a.part - b.part).map((draft) => draft.text)

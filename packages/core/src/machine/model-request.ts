@@ -1,5 +1,7 @@
+import type { AgentDefinition } from '../vocabulary/agent-definition.ts'
 import type { ModelRequest } from '../vocabulary/model-request.ts'
 import type { ToolChoice } from '../vocabulary/tool-definition.ts'
+import { mergedSettings, type ModelSettings } from '../vocabulary/model-settings.ts'
 import type { ModelRef } from '../vocabulary/content.ts'
 import type { ShownChange } from '../vocabulary/event.ts'
 import type { Json } from '../vocabulary/json.ts'
@@ -16,6 +18,11 @@ export interface CallOptions {
   readonly change?: ShownChange
 }
 
+/** How models write in this run, as things stand. */
+export function settingsOf({ definition, modelSettings }: RunState): ModelSettings | undefined {
+  return mergedSettings(definition.modelSettings, modelSettings)
+}
+
 /** The request of the attempt that is under way. */
 export function modelRequest(state: StreamingState): ModelRequest {
   const { parallelToolCalls } = state.definition
@@ -28,12 +35,13 @@ export function modelRequest(state: StreamingState): ModelRequest {
   return {
     ...{ instructions, messages, tools, toolChoice, parallelToolCalls },
     ...present({ maxOutputTokens, outputSchema: state.definition.output?.schema }),
+    ...present({ modelSettings: settingsOf(state) }),
   }
 }
 
 /**
- * Law 7: what names a request. It takes in the model, the definition by its digest, the options of the call, and the
- * running digest of the history, so that it costs what the turn adds.
+ * Law 7: what names a request. It takes in the model, the definition by its digest, the run's own settings, the options
+ * of the call, and the running digest of the history, so that it costs what the turn adds.
  */
 export function requestDigest(state: RunState, options: CallOptions): string {
   const { model, toolChoice, maxOutputTokens, change } = options
@@ -43,6 +51,7 @@ export function requestDigest(state: RunState, options: CallOptions): string {
     toolChoice: { ...toolChoice },
     history: historyDigest(state.history),
     ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+    ...(state.modelSettings && { modelSettings: state.modelSettings as Json }),
     ...(change !== undefined && { change: change as unknown as Json }),
   })
 }
@@ -50,4 +59,14 @@ export function requestDigest(state: RunState, options: CallOptions): string {
 /** Whether two references mean the same model behind the same wire. */
 export function sameModel(a: ModelRef, b: ModelRef): boolean {
   return a.provider === b.provider && a.api === b.api && a.modelId === b.modelId
+}
+
+/** The models that an agent names: its own, then its fallbacks, in order. */
+export function modelsOf({ model, fallbacks = [] }: AgentDefinition): readonly ModelRef[] {
+  return [model, ...fallbacks.map((fallback) => fallback.model)]
+}
+
+/** Whether an agent names a model. */
+export function namesModel(definition: AgentDefinition, model: ModelRef): boolean {
+  return modelsOf(definition).some((known) => sameModel(known, model))
 }

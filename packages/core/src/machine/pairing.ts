@@ -1,5 +1,7 @@
 import { ConfigurationError } from '../errors.ts'
 import type { Message } from '../vocabulary/content.ts'
+import { anyObject, listOf } from '../vocabulary/option.ts'
+import { requireNoPromise, requireOptions } from './require-options.ts'
 
 /**
  * Law 3, for messages of any origin: what of them no provider would accept. Behind each message that asked for tools
@@ -22,6 +24,8 @@ export function pairingFault(messages: readonly Message[]): string | undefined {
 /** Refuses what an agent's code would show a model, and no provider would take. `subject` names the code. */
 export function requireShown(messages: readonly Message[] | undefined, subject: string): void {
   if (messages === undefined) return
+  requireNoPromise(subject, messages)
+  requireOptions(subject, listOf(anyObject), messages, 'messages')
   const fault = messages.length === 0 ? 'nothing is left to be shown' : pairingFault(messages)
   if (fault === undefined) return
   throw new ConfigurationError(

@@ -23,6 +23,21 @@ export function parseEvent(value: unknown): RuntimeEvent {
   return value as RuntimeEvent
 }
 
+/**
+ * The first field of an event that does not have the shape of its type; `undefined` where every field fits, and for
+ * types and versions that this release does not know. Of an event whose content was taken away only what is left is
+ * checked: its envelope. The value of the field is not shown.
+ */
+export function shapeFaultOf(
+  event: RuntimeEvent,
+): { readonly path: string; readonly what: string } | undefined {
+  const { type, v, removed } = event
+  const envelopeFault = faultOf(envelopeSchema, event)
+  if (envelopeFault || !isKnown(type, v)) return envelopeFault
+  const callFault = callTypes.has(type) ? faultOf(callEnvelopeSchema, event) : undefined
+  return callFault ?? (removed === undefined ? faultOf(eventSchemas[type], event) : undefined)
+}
+
 function requireValid(schema: z.ZodType, value: unknown, subject: string): void {
   const fault = faultOf(schema, value)
   if (fault) throw damaged(subject, fault.path, fault.what)

@@ -1,3 +1,4 @@
+import type { EventOf } from '../vocabulary/event.ts'
 import type { ModelFailure } from '../vocabulary/failure.ts'
 import type { Stamp } from './decision.ts'
 import type { StreamingState } from './state.ts'
@@ -20,6 +21,21 @@ export function retryAt(state: StreamingState, failure: ModelFailure, stamp: Sta
   return at - state.turnStartedAt <= totalMaxMs ? at : undefined
 }
 
-function backOff({ retry: { baseMs, capMs }, failures }: StreamingState, { random }: Stamp): number {
-  return Math.round(Math.min(capMs, baseMs * 2 ** failures) * (1 - random / 2))
+/** The chance that a wait on record came of: with it `retryAt` gives the same time again. */
+export function chanceOf(
+  state: StreamingState,
+  { at, failure, retryAt: recorded }: Pick<EventOf<'model_stream_failed'>, 'at' | 'failure' | 'retryAt'>,
+): number {
+  const longest = longestWait(state)
+  // No chance gives a longer wait than 0: where that is too long, as where it was asked for, any would say the same.
+  if (recorded === undefined || (failure.retryAfterMs ?? -1) >= 0 || longest <= 0) return 0
+  return 2 * (1 - (recorded - at) / longest)
+}
+
+function longestWait({ retry: { baseMs, capMs }, failures }: StreamingState): number {
+  return Math.min(capMs, baseMs * 2 ** failures)
+}
+
+function backOff(state: StreamingState, { random }: Stamp): number {
+  return Math.round(longestWait(state) * (1 - random / 2))
 }

@@ -7,15 +7,15 @@ import type { RunState } from './state.ts'
  * What a turn does differently from its agent's definition. All of it goes on record with the model call.
  */
 export interface TurnChange {
-  readonly instructions?: string
+  readonly instructions?: string | undefined
   /** Names of the agent's tools that the model is offered in this turn. */
-  readonly tools?: readonly string[]
-  readonly toolChoice?: ToolChoice
+  readonly tools?: readonly string[] | undefined
+  readonly toolChoice?: ToolChoice | undefined
   /** One of the agent's models: its own, or a fallback. */
-  readonly model?: ModelRef
+  readonly model?: ModelRef | undefined
   /** What the model is shown instead of the history: for redaction or trimming. Calls and results stay paired. */
-  readonly messages?: readonly Message[]
-  readonly maxOutputTokens?: number
+  readonly messages?: readonly Message[] | undefined
+  readonly maxOutputTokens?: number | undefined
 }
 
 /** How a history that grows too long is made shorter in what the model sees. Nothing leaves the ledger. */

@@ -20,7 +20,7 @@ export function factsOf(state: RunState): RunFacts {
 
 /** The state with one more message in its history. */
 export function withMessage<State extends RunState>(state: State, message: Message): State {
-  const contextTokens = state.contextTokens + messageTokens(message)
+  const contextTokens = state.contextTokens + Math.ceil(messageTokens(message) * state.estimateFactor)
   return { ...state, contextTokens, history: appendMessage(state.history, message) }
 }
 
@@ -28,7 +28,8 @@ export function withMessage<State extends RunState>(state: State, message: Messa
 export function withHistory<State extends RunState>(state: State, messages: readonly Message[]): State {
   return {
     ...state,
-    contextTokens: requestTokens(state.definition, messages),
+    contextTokens: Math.ceil(requestTokens(state.definition, messages) * state.estimateFactor),
+    reportedTokens: 0,
     history: historyOf(messages),
   }
 }

@@ -7,14 +7,10 @@ export function currentModel(state: RunState): ModelRef {
   return state.model ?? state.definition.model
 }
 
-/** What the model in use costs, where that is known. */
-export function currentPrice(state: RunState): Price | undefined {
-  const { definition } = state
-  const { modelId, provider } = state.phase === 'streaming' ? state.attempt.model : currentModel(state)
-  const fallback = (definition.fallbacks ?? []).find(
-    (other) => other.model.modelId === modelId && other.model.provider === provider,
-  )
-  return fallback ? fallback.price : definition.price
+/** What one of the agent's models costs; `undefined` where that is unknown, or the agent has no such model. */
+export function priceOf({ definition }: RunState, { modelId, provider }: ModelRef): Price | undefined {
+  const models = [definition, ...(definition.fallbacks ?? [])]
+  return models.find(({ model }) => model.modelId === modelId && model.provider === provider)?.price
 }
 
 /** The calls of the turn that are not yet part of the history. */

@@ -9,12 +9,16 @@ import type {
   ShownChange,
 } from '../vocabulary/event.ts'
 import type { ModelFailure } from '../vocabulary/failure.ts'
+import type { Grant } from '../vocabulary/grant.ts'
 import type { RunId, ToolCallId } from '../vocabulary/ids.ts'
 import type { Json, JsonObject } from '../vocabulary/json.ts'
 import type { LimitName, Limits, OnLimit, RetryPolicy } from '../vocabulary/limits.ts'
+import type { ModelSettings } from '../vocabulary/model-settings.ts'
+import type { ModelRefusal } from '../vocabulary/refusal.ts'
 import type { Recovery, ToolChoice, ToolEffect } from '../vocabulary/tool-definition.ts'
 import type { Usage } from '../vocabulary/usage.ts'
 import type { CallLog } from './call-log.ts'
+import type { ForkProgress } from './fork-progress.ts'
 import type { History } from './history.ts'
 
 /** The phases of a run, in the order in which a run without retries comes through them. */
@@ -60,17 +64,27 @@ export interface RunFacts {
   readonly definition: AgentDefinition
   readonly limits: Limits
   readonly retry: RetryPolicy
+  /** Of this run, over those of whichever agent is active. */
+  readonly modelSettings?: ModelSettings
   readonly sessionId?: string
   readonly sessionPlace?: number
   readonly parent?: ParentRef
   readonly subject?: string
+  /** It was started with a context of its application, which no ledger holds. */
+  readonly withContext?: true
   /** The first event whose content is gone from the ledger: what follows from content can no longer be judged. */
   readonly removedFrom?: number
   /** What the model is shown at the next call: messages whose calls all have their results. */
   readonly history: History
   readonly totals: Totals
+  /** Where the present exchange begins in the history: at what the user said first behind the last answer. */
+  readonly exchangeFrom: number
   /** About how many input tokens the next request has: what was billed last, and an estimate of what came since. */
   readonly contextTokens: number
+  /** The part of `contextTokens` that a provider has reported; the rest is estimated. */
+  readonly reportedTokens: number
+  /** What estimates are multiplied by, at least 1: learned from what providers reported of them. */
+  readonly estimateFactor: number
   /** Milliseconds in which nothing was in flight and the run waited for a person, or for a process. */
   readonly waitedMs: number
   readonly callLog: CallLog
@@ -93,11 +107,10 @@ export interface RunFacts {
   readonly blocked?: { readonly guardrail: string; readonly on: GuardedThing; readonly detail?: string }
   /** A model sums up this many of the oldest messages. */
   readonly compacting?: Compacting
-  /** Of a fork: what of the other run's recorded results was served, and whether it has gone another way since. */
-  readonly fork?: { readonly reused: readonly string[]; readonly diverged: boolean }
+  readonly fork?: ForkProgress
   /** Answers that did not fit the schema, and that the model was asked to write again. */
   readonly repairs: number
-  /** The text of the model's last message in this run; `''` where there is none. */
+  /** The text of the model's last message, `''` where there is none; of an answer that was wrapped, its own JSON. */
   readonly lastText: string
   /** The answer, as JSON that fits the schema. */
   readonly output?: { readonly value: Json }
@@ -118,7 +131,11 @@ export interface InputCheck {
 export interface Compacting {
   readonly model: ModelRef
   readonly replacedMessages: number
+  /** What the call may use. */
+  readonly grant: Grant
   readonly maxOutputTokens?: number
+  /** The process that made the call has stopped: it is made once more, or given up. */
+  readonly interrupted?: true
 }
 
 /** Input that waits for its place. */
@@ -148,13 +165,19 @@ export interface Attempt {
   readonly toolChoice: ToolChoice
   /** The one call past a limit, which writes the answer. */
   readonly finalizing: boolean
+  /** What it may use. */
+  readonly grant: Grant
   readonly maxOutputTokens?: number
   readonly change?: ShownChange
   readonly requestDigest: string
   readonly drafts: readonly PartDraft[]
+  /** About how many tokens of text, reasoning and tool input have streamed. */
+  readonly streamedTokens: number
   /** Places of the reply that hold calls, in the order in which they were first seen. */
   readonly callParts: readonly number[]
   readonly calls: readonly Call[]
+  /** Tokens of the conversation behind the reply, where the provider says them beside what it bills. */
+  readonly contextTokens?: number
   readonly providerMessageId?: string
   /** Present once the attempt has failed. */
   readonly failed?: FailedAttempt
@@ -205,14 +228,21 @@ export interface Call {
   readonly recovery?: Recovery
   /** The agent that does the work in a run of its own. */
   readonly child?: string
+  /** What that run may use, once it was started. */
+  readonly grant?: Grant
   /** Whom its success hands the conversation to. */
   readonly handoff?: Handoff
   /** Of the input that the model wrote, or that a guardrail put in its place. */
   readonly inputDigest?: string
+  /** In a fork: the other run's call whose recorded result answers this one, and the event in which it was let run. */
+  readonly recorded?: ToolCallId
+  readonly approvedSeq?: number
   /** Why a person is asked. */
   readonly askReason?: string
   /** When an approval that is asked for counts as denied. */
   readonly expiresAt?: number
+  /** What the model reads in front of the result, where an approver changed the input. */
+  readonly changeNote?: string
   readonly refusal?: CallRefusal
   /** Of a call that goes on outside. */
   readonly deferred?: { readonly receipt: string; readonly deadlineAt?: number }
@@ -265,6 +295,7 @@ export interface Reply {
   readonly message: AssistantMessage
   readonly finalizing: boolean
   readonly failure?: ModelFailure
+  readonly refusal?: ModelRefusal
   /** Names of the tools that were offered, where not all of them were. */
   readonly offered?: readonly string[]
   /** Whether the answer fits the schema, once that is known. */

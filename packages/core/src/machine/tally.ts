@@ -34,6 +34,8 @@ export interface PendingApproval {
   readonly runId: RunId
   readonly toolCallId: ToolCallId
   readonly name: string
+  /** Which start of the call is asked about: 1, or more where a call in doubt would be started again. */
+  readonly attempt: number
   readonly input: Call['input']
   /** Of the input: a decision is bound to it. */
   readonly inputDigest: string
@@ -62,9 +64,10 @@ export function deferredCalls(state: RunState): readonly DeferredCall[] {
 /** Which calls of a run wait for a person. */
 export function pendingApprovals(state: RunState): readonly PendingApproval[] {
   return openTurnCalls(state).flatMap((call) => {
-    const { toolCallId, name, input, inputDigest, askReason, status } = call
+    const { toolCallId, name, input, inputDigest, askReason, status, attempts } = call
     if (status !== 'awaiting_approval' || inputDigest === undefined) return []
     const { runId } = state
-    return [{ runId, toolCallId, name, input, inputDigest, ...present({ reason: askReason }) }]
+    const attempt = attempts + 1
+    return [{ runId, toolCallId, name, attempt, input, inputDigest, ...present({ reason: askReason }) }]
   })
 }

@@ -1,15 +1,41 @@
 import type { AgentDefinition } from '../vocabulary/agent-definition.ts'
 import type { Message } from '../vocabulary/content.ts'
+import { isLasting } from '../vocabulary/sealed.ts'
 
-/** Characters that one token stands for, on the safe side of what vendors' tokenizers give for English text. */
-const CHARACTERS_PER_TOKEN = 3.5
-/** Tokens of an image or a document of unknown size. */
-const ATTACHMENT_TOKENS = 1_600
+/**
+ * Tokens for a character, by its alphabet: on the safe side of what vendors' tokenizers give, since budgets reserve by
+ * these numbers before a call. All of ASCII counts the same, so that a masked secret of the same length does.
+ */
+const TOKENS_BY_KIND = { ascii: 1 / 3.5, alphabet: 0.8, ideograph: 1.4, surrogate: 1.5 }
+
+/** Tokens of a byte of a text file, whatever its alphabet. */
+const TOKENS_OF_A_BYTE = 0.5
+/** Tokens of an image. */
+const IMAGE_TOKENS = 1_600
+/** Tokens of one page of a document, its text and its picture. */
+const PAGE_TOKENS = 3_000
+/** Bytes of a document that hold a page at least: text-only pages are about as small. */
+const PAGE_BYTES = 15_000
+/** The pages that vendors take in one document. */
+const PAGES_MAX = 100
+/** Pages of a document whose size is unknown. */
+const PAGES_UNKNOWN = 10
 /** Tokens that a message costs beside its content. */
 const MESSAGE_TOKENS = 6
 
-/** About how many input tokens a message is worth. Used before a call; what was billed counts after it. */
+/** Of messages that nobody can change: the runs of a session hand the same ones on. */
+const knownTokens = new WeakMap<Message, number>()
+
+/** About how many input tokens a message is worth. */
 export function messageTokens(message: Message): number {
+  const known = knownTokens.get(message)
+  if (known !== undefined) return known
+  const tokens = tokensOf(message)
+  if (isLasting(message)) knownTokens.set(message, tokens)
+  return tokens
+}
+
+function tokensOf(message: Message): number {
   switch (message.role) {
     case 'user':
     case 'assistant':
@@ -29,13 +55,51 @@ export function requestTokens(definition: AgentDefinition, messages: readonly Me
   return messages.map(messageTokens).reduce((sum, tokens) => sum + tokens, definitionTokens(definition))
 }
 
-function partTokens(parts: readonly { readonly type: string }[]): number {
-  return parts.reduce((sum, part) => {
-    if (part.type === 'image' || part.type === 'file') return sum + ATTACHMENT_TOKENS
-    return sum + textTokens('text' in part ? String(part.text) : JSON.stringify(part))
-  }, 0)
+interface EstimatedPart {
+  readonly type: string
+  readonly text?: string
+  readonly mediaType?: string
+  readonly data?: string
 }
 
-function textTokens(text: string): number {
-  return Math.ceil(text.length / CHARACTERS_PER_TOKEN)
+function partTokens(parts: readonly EstimatedPart[]): number {
+  return parts.reduce((sum, part) => sum + tokensOfPart(part), 0)
+}
+
+function tokensOfPart(part: EstimatedPart): number {
+  switch (part.type) {
+    case 'image':
+      return IMAGE_TOKENS
+    case 'file':
+      return documentTokens(part)
+    default:
+      return textTokens(part.text ?? JSON.stringify(part))
+  }
+}
+
+/** A text file by its size, any other document by the pages that its size may hold. */
+function documentTokens({ mediaType = '', data }: EstimatedPart): number {
+  if (data === undefined) return PAGES_UNKNOWN * PAGE_TOKENS
+  const bytes = Math.ceil((data.length * 3) / 4)
+  if (/^text\/|json|xml/.test(mediaType)) return Math.ceil(bytes * TOKENS_OF_A_BYTE)
+  return Math.min(PAGES_MAX, Math.ceil(bytes / PAGE_BYTES)) * PAGE_TOKENS
+}
+
+/** About how many tokens a text is worth, as a whole number. */
+export function textTokens(text: string): number {
+  return Math.ceil(estimatedTokens(text))
+}
+
+/** About how many tokens a text is worth, not rounded, so that pieces add up. One pass over its characters. */
+export function estimatedTokens(text: string): number {
+  let tokens = 0
+  for (let index = 0; index < text.length; index++) tokens += tokensOfUnit(text.charCodeAt(index))
+  return tokens
+}
+
+/** Tokens of one UTF-16 code unit. */
+function tokensOfUnit(unit: number): number {
+  if (unit < 0x80) return TOKENS_BY_KIND.ascii
+  if (unit >= 0xd800 && unit <= 0xdfff) return TOKENS_BY_KIND.surrogate
+  return unit >= 0x1100 ? TOKENS_BY_KIND.ideograph : TOKENS_BY_KIND.alphabet
 }

@@ -1,5 +1,6 @@
 import type { Message, ToolResult } from '../vocabulary/content.ts'
-import { messagesOf } from './history.ts'
+import { shownResult } from './changed-input.ts'
+import { appendMessage, carriedMessages, messagesOf } from './history.ts'
 import { textContent } from './outcome-text.ts'
 import type { Call, RunState } from './state.ts'
 import { openTurnCalls } from './state-views.ts'
@@ -11,10 +12,21 @@ import { openTurnCalls } from './state-views.ts'
  */
 export function transcript(state: RunState): readonly Message[] {
   const messages = messagesOf(state.history)
-  if (state.phase !== 'collecting' && state.phase !== 'executing') return messages
+  const results = openResults(state)
+  return results ? [...messages, results] : messages
+}
+
+/** What another run begins with that follows this state: the transcript, with its running digests. */
+export function carriedTranscript(state: RunState): readonly Message[] {
+  const results = openResults(state)
+  return carriedMessages(results ? appendMessage(state.history, results) : state.history)
+}
+
+function openResults(state: RunState): Message | undefined {
+  if (state.phase !== 'collecting' && state.phase !== 'executing') return undefined
   const calls = openTurnCalls(state)
-  if (calls.length === 0) return messages
-  return [...messages, { role: 'tool', results: calls.map((call) => call.result ?? standIn(call)) }]
+  if (calls.length === 0) return undefined
+  return { role: 'tool', results: calls.map((call) => shownResult(call) ?? standIn(call)) }
 }
 
 function standIn({ toolCallId, name, attempts }: Call): ToolResult {

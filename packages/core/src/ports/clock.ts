@@ -3,8 +3,13 @@ export type Cancel = () => void
 
 /** The only source of time. */
 export interface Clock {
-  /** Milliseconds since 1970 UTC, an integer. It may jump: a run never lets its own time fall. */
+  /** Milliseconds since 1970 UTC, an integer. It may jump: a run lets its own time neither fall nor leap. */
   now(): number
+  /**
+   * Milliseconds that have passed since some beginning, where the host can tell: they never jump, whatever somebody sets
+   * its clock to.
+   */
+  even?(): number
   /** Calls back once after `delayMs`, never at once. The callback must not throw. */
   schedule(delayMs: number, callback: () => void): Cancel
 }
@@ -16,6 +21,9 @@ export type Random = () => number
 export interface Host {
   readonly clock: Clock
   readonly random: Random
-  /** Hears of errors that belong to nobody on the stack: a subscriber that threw. Must not throw. */
-  readonly report: (error: unknown) => void
+  /**
+   * Hears of errors that nobody else hears of, with what happened in words: a subscriber that threw, a run that failed
+   * while nobody waited for it. Must not throw.
+   */
+  readonly report: (error: unknown, what: string) => void
 }

@@ -87,7 +87,9 @@ export interface TailedEvent {
  *   there already, byte for byte, from the same epoch, are a lost acknowledgement and succeed.
  *   One `run_finished` a run, one `tool_result` a call, one `tool_started` and one `approval_decided` a call and attempt:
  *   a second is a `LedgerConflictError` of kind `unique` too, whatever the head. So is a second run at one place of a
- *   session, whatever the run. Ids and types with a NUL or half a surrogate pair, and what JSON cannot carry, are a
+ *   session, whatever the run. A run ends with its inbox read: `run_finished` is a `LedgerConflictError` of kind `inbox`
+ *   where entries stand in the inbox that the same append does not take; nothing is written, and the writer goes on
+ *   when it has read them. Ids and types with a NUL or half a surrogate pair, and what JSON cannot carry, are a
  *   `ConfigurationError`; asked for, they name nothing.
  * - `acquire` raises the epoch by one, durably, and answers the head. From then on no other writer can append.
  *   `RunNotFoundError` for a run that is not there.
@@ -100,7 +102,8 @@ export interface TailedEvent {
  * - `runs` yields every run, or those of a session, the newest first; `before` and `limit` cut a page out of that list.
  *   `RunNotFoundError` for a `before` that is not in it.
  * - `put` adds to the inbox of a run, from any process, durably; it answers `false` when the key was there before
- *   (taken or not). `RunNotFoundError` for a run that is not there.
+ *   (taken or not). `RunNotFoundError` for a run that is not there. A new key for a run that has ended is a
+ *   `LedgerConflictError` of kind `ended`, so that of a put and the end of a run one comes first, for every process.
  * - `inbox` answers the entries not yet taken, in the order they were put.
  * - `tail` yields every event of every run behind a cursor, or from the first one on: each run's by `seq`, what was
  *   acknowledged before another append began in front of that, none left out and none twice, also while many processes
@@ -110,9 +113,12 @@ export interface TailedEvent {
  *   ledger: another ledger's, or one of events that were lost with a disk or an older copy that was restored.
  * - `changes` emits, without content, when the run's events or inbox may have changed, also by another process; those
  *   of any run where none is named. A hint: it may come late, merged or for nothing.
- * - `rest`, where a ledger has it, hears that the writer lets go of a run: nothing of it is under way here any more, until
- *   it is appended to or taken over again. It changes nothing that is stored. A store that lets one process write has
- *   others wait no longer than that. A `run_finished` says the same.
+ * - `rest`, where a ledger has it, hears that the writer of an epoch, or of any where none is named, lets go of a run:
+ *   nothing of it is under way here any more, until it is appended to or taken over again. It changes nothing that is
+ *   stored. A store that lets one process write has others wait no longer than that. A `run_finished` says the same.
+ * - `isDriven`, where a ledger has it, answers whether a process drives a run: has appended to it or taken it over, and
+ *   has neither let go of it nor ended since. `undefined` where the store cannot know. So a run that has not ended, waits
+ *   for nothing and is not driven was interrupted.
  * - `close` lets go of files and connections; what was lazy is durable after it.
  */
 export interface Ledger {
@@ -134,6 +140,7 @@ export interface Ledger {
   inbox(runId: RunId): Promise<readonly InboxEntry[]>
   tail(after?: TailCursor): AsyncIterable<TailedEvent>
   changes(runId?: RunId): Observable<void>
-  rest?(runId: RunId): void | Promise<void>
+  rest?(runId: RunId, epoch?: number): void | Promise<void>
+  isDriven?(runId: RunId): Promise<boolean | undefined>
   close(): Promise<void>
 }

@@ -1,5 +1,6 @@
 import type { Observable } from 'rxjs'
 import type { ModelRef } from '../vocabulary/content.ts'
+import type { JsonObject } from '../vocabulary/json.ts'
 import type { ModelRequest } from '../vocabulary/model-request.ts'
 import type { ModelSignal } from '../vocabulary/signal.ts'
 import type { Clock } from './clock.ts'
@@ -20,5 +21,10 @@ export interface ModelContext {
  * is reported after it.
  */
 export interface Model extends ModelRef {
+  /**
+   * What its options decide of a call: the server and the conversation that it goes to, how the model is to work. Stands
+   * in the ledger, so that a resume by other options is found: no keys, no headers.
+   */
+  readonly pinnedOptions?: JsonObject
   stream(request: ModelRequest, context: ModelContext): Observable<ModelSignal>
 }

@@ -1,4 +1,5 @@
 import type { Observable } from 'rxjs'
+import type { AnyContext } from '../vocabulary/any-context.ts'
 import type { Handoff } from '../vocabulary/event.ts'
 import type { RunId, ToolCallId } from '../vocabulary/ids.ts'
 import type { JsonObject } from '../vocabulary/json.ts'
@@ -6,14 +7,16 @@ import type { CallVerdict, Reconciliation, ToolSignal } from '../vocabulary/sign
 import type { Recovery, ToolDefinition, ToolEffect } from '../vocabulary/tool-definition.ts'
 
 /** Which call this is. */
-export interface CallContext {
+export interface CallContext<Context = unknown> {
   readonly runId: RunId
   readonly turn: number
   readonly toolCallId: ToolCallId
+  /** What the application gave this run, such as the signed-in user. Never recorded. */
+  readonly context: Context
 }
 
 /** One start of one call. */
-export interface ToolRun extends CallContext {
+export interface ToolRun<Context = unknown> extends CallContext<Context> {
   readonly input: JsonObject
   /** 1, or more when a call in doubt is started again. */
   readonly attempt: number
@@ -33,17 +36,21 @@ export interface ToolRun extends CallContext {
  *   is heard.
  * - `reconcile` asks the outside world whether a call in doubt took place. A throw, or no answer in time, counts as
  *   `unknown`, and so does an outcome that a call that may have run cannot have.
+ *
+ * `Context` is what it needs of the run's context: `unknown` for nothing.
  */
-export interface Tool extends ToolDefinition {
+export interface Tool<in Context = AnyContext> extends ToolDefinition {
   readonly effect: ToolEffect
   readonly recovery: Recovery
   /** After this many milliseconds the call is given up as `timed_out`. */
   readonly timeoutMs?: number
+  /** When a person is asked about its calls, in a few words for the record: `always`, `never`, `by code`. `check` decides. */
+  readonly approval?: string
   /** The agent that does the work in a run of its own; only `agentTool` makes such a tool, and only a runtime runs it. */
   readonly child?: string
   /** Its success hands the conversation over. */
   readonly handoff?: Handoff
-  check(input: JsonObject, context: CallContext): CallVerdict | Promise<CallVerdict>
-  run(call: ToolRun): Observable<ToolSignal>
-  reconcile?(call: Omit<ToolRun, 'cancelled$'>): Promise<Reconciliation>
+  check(input: JsonObject, context: CallContext<Context>): CallVerdict | Promise<CallVerdict>
+  run(call: ToolRun<Context>): Observable<ToolSignal>
+  reconcile?(call: Omit<ToolRun<Context>, 'cancelled$'>): Promise<Reconciliation>
 }

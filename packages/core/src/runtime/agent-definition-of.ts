@@ -1,12 +1,17 @@
 import { summaryInstructions } from '../machine/compaction.ts'
-import { digestOf } from '../machine/digest.ts'
+import { digested } from '../machine/definition-digest.ts'
 import type { Model } from '../ports/model.ts'
 import type { AgentDefinition } from '../vocabulary/agent-definition.ts'
+import { askedSchema } from '../vocabulary/answer-schema.ts'
 import type { ModelRef } from '../vocabulary/content.ts'
-import type { Json } from '../vocabulary/json.ts'
 import { present } from '../vocabulary/present.ts'
+import type { RefusalPolicy } from '../vocabulary/refusal.ts'
+import { sealed } from '../vocabulary/sealed.ts'
 import type { AgentOptions } from './agent.ts'
+import { policyOf } from './agent-policy-of.ts'
+import type { Guardrail } from './guardrail.ts'
 import type { HandoffTarget } from './handoff.ts'
+import { recordedSettings } from './model-settings-check.ts'
 import type { OutputReader } from './output-schema.ts'
 
 /** How often the model may try again when its answer does not fit, where the agent does not say. */
@@ -21,20 +26,25 @@ interface Made {
 
 /** What the ledger records of an agent: all that its models are told, and nothing of its code. */
 export function definitionOf(
-  options: AgentOptions<never> | AgentOptions<unknown>,
+  options: AgentOptions<unknown>,
   { handoffs, output, summarizer }: Made,
 ): AgentDefinition {
-  const { instructions, parallelToolCalls = true, maxOutputTokens, fallbacks = [], guardrails = [] } = options
+  const { parallelToolCalls = true, maxOutputTokens, fallbacks = [], guardrails = [] } = options
   const tools = (options.tools ?? []).map(({ name, description, inputSchema }) => ({
     ...{ name, description, inputSchema },
   }))
   const said = {
-    ...{ model: refOf(options.model), instructions, tools, parallelToolCalls },
+    ...{ model: refOf(options.model), instructions: textOf(options.instructions), tools, parallelToolCalls },
     ...present({
       maxOutputTokens,
+      modelSettings: recordedSettings(options.modelSettings),
       fallbacks: some(fallbacks.map((model) => ({ model: refOf(model) }))),
+      onRefusal: refusalPolicyOf(options.onRefusal),
       guardrails: some(guardrails.map(guardrailOf)),
-      output: output && { schema: output.jsonSchema, repairsMax: options.outputRepairsMax ?? REPAIRS },
+      output: output && {
+        ...askedSchema(output.jsonSchema),
+        repairsMax: options.outputRepairsMax ?? REPAIRS,
+      },
       handoffs: some(
         handoffs.map(({ to, agent, tool }) => ({
           ...{ tool: tool.name, to },
@@ -45,16 +55,26 @@ export function definitionOf(
         model: refOf(summarizer),
         instructions: options.compaction?.instructions ?? summaryInstructions,
       },
+      policy: policyOf(options, summarizer),
     }),
   }
-  return { ...said, digest: digestOf(said as unknown as Json) }
+  return sealed(digested(said))
 }
 
-function guardrailOf(
-  guardrail: NonNullable<AgentOptions['guardrails']>[number],
-): NonNullable<AgentDefinition['guardrails']>[number] {
+/** Instructions that are made for a run stand in the definition of that run only. */
+function textOf(instructions: AgentOptions<unknown>['instructions']): string {
+  return typeof instructions === 'string' ? instructions : ''
+}
+
+function guardrailOf(guardrail: Guardrail): NonNullable<AgentDefinition['guardrails']>[number] {
   const { name, on } = guardrail
   return { name, on, ...(on === 'input' && guardrail.beside && { beside: true as const }) }
+}
+
+/** A policy that decides something. */
+function refusalPolicyOf(policy: RefusalPolicy | undefined): RefusalPolicy | undefined {
+  const decided: RefusalPolicy = present({ ...policy })
+  return Object.keys(decided).length > 0 ? decided : undefined
 }
 
 function some<T>(items: readonly T[]): readonly T[] | undefined {

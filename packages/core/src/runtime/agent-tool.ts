@@ -1,23 +1,27 @@
 import { throwError } from 'rxjs'
 import { ConfigurationError } from '../errors.ts'
+import { requireOptions } from '../machine/require-options.ts'
 import type { Tool } from '../ports/tool.ts'
+import type { AnyContext } from '../vocabulary/any-context.ts'
 import type { JsonObject } from '../vocabulary/json.ts'
 import type { ToolEffect } from '../vocabulary/tool-definition.ts'
 import type { Agent } from './agent.ts'
+import { definedAgent } from './part-check.ts'
+import { agentToolOptions } from './run-check.ts'
 
 /** How an agent serves as a tool. */
 export interface AgentToolOptions {
   /** Of the tool; the agent's name, as an identifier, where not given. */
-  readonly name?: string
+  readonly name?: string | undefined
   /** When to use it; the agent's own description where not given. */
-  readonly description?: string
+  readonly description?: string | undefined
   /** `read`: several of them may be at work at the same time, and share what is left of the limits. `write` by default. */
-  readonly effect?: ToolEffect
+  readonly effect?: ToolEffect | undefined
 }
 
 /** A tool whose work is done by an agent, in a run of its own. */
-export interface AgentTool extends Tool {
-  readonly agent: Agent<unknown>
+export interface AgentTool<in Context = AnyContext> extends Tool<Context> {
+  readonly agent: Agent<unknown, Context>
 }
 
 /**
@@ -25,7 +29,12 @@ export interface AgentTool extends Tool {
  * are within what its parent has left, what it uses counts as its parent's, its approvals show at the top, and it is
  * cancelled with it. After a crash the same run is taken up again, never a second one started.
  */
-export function agentTool(agent: Agent<unknown>, options: AgentToolOptions = {}): AgentTool {
+export function agentTool<Context>(
+  agent: Agent<unknown, Context>,
+  options: AgentToolOptions = {},
+): AgentTool<Context> {
+  requireOptions('agentTool', definedAgent, agent, 'the agent')
+  requireOptions('agentTool', agentToolOptions, options)
   const { effect = 'write' } = options
   const name = options.name ?? agent.name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '_')
   const description = options.description ?? agent.description

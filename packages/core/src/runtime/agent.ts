@@ -1,24 +1,28 @@
-import { ConfigurationError } from '../errors.ts'
+import { requireOptions } from '../machine/require-options.ts'
 import { definitionOf } from './agent-definition-of.ts'
-import {
-  requireCompaction,
-  requireLimits,
-  requireModel,
-  requireNumber,
-  requireRetry,
-  requireTools,
-} from './agent-check.ts'
+import { handoffList, requireAgentOptions, requireTools } from './agent-check.ts'
 import type { ApprovalPolicy } from './call-check.ts'
-import { requireGuardrails, type Guardrail } from './guardrail.ts'
+import type { Guardrail } from './guardrail.ts'
 import { handOffRule, targetOf, type HandoffTarget } from './handoff.ts'
 import { outputReader, type OutputReader, type OutputSchema } from './output-schema.ts'
-import type { Rules } from '../machine/rules.ts'
+import type { Rules, TurnChange } from '../machine/rules.ts'
+import type { RunState } from '../machine/state.ts'
 import type { Model } from '../ports/model.ts'
 import type { Tool } from '../ports/tool.ts'
+import type { AnyContext } from '../vocabulary/any-context.ts'
 import type { AgentDefinition } from '../vocabulary/agent-definition.ts'
 import type { Message } from '../vocabulary/content.ts'
+import type { Json, JsonObject } from '../vocabulary/json.ts'
+import type { ModelSettings } from '../vocabulary/model-settings.ts'
 import { present } from '../vocabulary/present.ts'
-import { defaultLimits, type Limits, type RetryPolicy } from '../vocabulary/limits.ts'
+import type { RefusalPolicy } from '../vocabulary/refusal.ts'
+import {
+  defaultLimits,
+  type GivenLimits,
+  type GivenRetryPolicy,
+  type Limits,
+  type RetryPolicy,
+} from '../vocabulary/limits.ts'
 
 /** How a history that grows too long is made shorter in what the model sees. Nothing leaves the ledger. */
 export interface CompactionOptions {
@@ -30,108 +34,138 @@ export interface CompactionOptions {
    * What the older messages become: what a model sums them up as, or what a pure function says of them. Without it they
    * are left out.
    */
-  readonly summarize?: Model | ((messages: readonly Message[]) => string)
+  readonly summarize?: (Model | ((messages: readonly Message[]) => string)) | undefined
   /** What a model that sums up is told; `summaryInstructions` where not given. */
-  readonly instructions?: string
+  readonly instructions?: string | undefined
 }
 
 /** How long a model call may take, in milliseconds; a call that takes longer has failed, and is tried again. */
 export interface ModelTimeouts {
   /** Without any report from the model. */
-  readonly idleMs?: number
+  readonly idleMs?: number | undefined
   /** From start to end. */
-  readonly totalMs?: number
+  readonly totalMs?: number | undefined
 }
 
-/** What an agent is put together from. */
-export interface AgentOptions<Output = string> {
+/** What an agent is put together from. `Context` is what its runs are given by the application. */
+export interface AgentOptions<Output = string, Context = AnyContext> {
   /** Names the agent in the ledger: a resume finds it by this name. */
   readonly name: string
   /** What it is good for, as other agents' models read it. */
-  readonly description?: string
-  readonly instructions: string
+  readonly description?: string | undefined
+  /**
+   * What the model is told: a text, or a pure function of the run's context, which is asked when the run begins and when
+   * the conversation is handed over to the agent. What it answers is recorded and holds for the rest of the run.
+   */
+  readonly instructions: string | ((context: Context) => string)
   readonly model: Model
-  readonly tools?: readonly Tool[]
+  readonly tools?: readonly Tool<Context>[] | undefined
   /** Maxima of each run; `defaultLimits` stand where none is named. */
-  readonly limits?: Limits
+  readonly limits?: GivenLimits | undefined
   /** Whether the model may ask for several tools in one reply; it may by default. */
-  readonly parallelToolCalls?: boolean
+  readonly parallelToolCalls?: boolean | undefined
   /** Output tokens of one reply at most; the adapter's own bound where not given. */
-  readonly maxOutputTokens?: number
+  readonly maxOutputTokens?: number | undefined
+  /** How its models write: `temperature`, `topP`, `stop`, `seed`, and options of one provider. A run may say otherwise. */
+  readonly modelSettings?: ModelSettings | undefined
   /** How failed model calls are tried again; `defaultRetryPolicy` where nothing is said. */
-  readonly retry?: Partial<RetryPolicy>
+  readonly retry?: GivenRetryPolicy | undefined
   /** How long a model call may take; the adapter's own bounds where nothing is said. */
-  readonly timeouts?: ModelTimeouts
+  readonly timeouts?: ModelTimeouts | undefined
   /** Models that take over, in order, when the one before them is given up. */
-  readonly fallbacks?: readonly Model[]
+  readonly fallbacks?: readonly Model[] | undefined
+  /** What becomes of a refusal; as the vendor of the model advises, where nothing is said. */
+  readonly onRefusal?: RefusalPolicy | undefined
   /** The agent's own say about which calls a person is asked about, beside that of each tool. */
-  readonly approval?: ApprovalPolicy
+  readonly approval?: ApprovalPolicy<Context> | undefined
   /** Policy as code, around the model and the tools. */
-  readonly guardrails?: readonly Guardrail[]
+  readonly guardrails?: readonly Guardrail<Context>[] | undefined
   /** Whom it may hand the conversation over to. A function where agents name each other in a circle. */
-  readonly handoffs?: Handoffs
+  readonly handoffs?: Handoffs<Context> | undefined
   /** What the answer has to be; a text where nothing is said. */
-  readonly output?: OutputSchema<Output>
+  readonly output?: OutputSchema<Output> | undefined
   /** How often the model may try again when its answer does not fit; 2 where not given. */
-  readonly outputRepairsMax?: number
-  /** Ends the run as `stopped` before another model call, when it answers true. Pure. */
-  readonly stopWhen?: Rules['stopWhen']
-  /** Changes a turn before it is asked: model, tools, instructions, what is shown. Pure; what it changes is on record. */
-  readonly prepareTurn?: Rules['prepareTurn']
+  readonly outputRepairsMax?: number | undefined
+  /** Ends the run as `stopped` before another model call, when it answers true. Pure, and not async. */
+  readonly stopWhen?: ((state: RunState, context: Context) => boolean) | undefined
+  /**
+   * Changes a turn before it is asked: model, tools, instructions, what is shown. Pure, and not async; what it changes is
+   * on record.
+   */
+  readonly prepareTurn?: ((state: RunState, context: Context) => TurnChange | undefined) | undefined
   /** How a history that grows too long is made shorter in what the model sees. */
-  readonly compaction?: CompactionOptions
+  readonly compaction?: CompactionOptions | undefined
+}
+
+/** What an agent's code says at each turn, with the context of the run. */
+export interface AgentRules<in Context = AnyContext> extends Omit<Rules, 'stopWhen' | 'prepareTurn'> {
+  readonly stopWhen?: (state: RunState, context: Context) => boolean
+  readonly prepareTurn?: (state: RunState, context: Context) => TurnChange | undefined
 }
 
 /** Whom an agent may hand over to. */
-export type Handoffs =
-  | readonly (Agent<unknown> | HandoffTarget)[]
-  | (() => readonly (Agent<unknown> | HandoffTarget)[])
+export type Handoffs<Context = AnyContext> =
+  | readonly (Agent<unknown, Context> | HandoffTarget<Context>)[]
+  | (() => readonly (Agent<unknown, Context> | HandoffTarget<Context>)[])
 
-/** An agent: a model, what it is told, and what it may use. Made by `defineAgent`. */
-export interface Agent<Output = string> {
+/**
+ * An agent: a model, what it is told, and what it may use. Made by `defineAgent`. `Context` is what its runs need of the
+ * application, `unknown` for nothing.
+ */
+export interface Agent<Output = string, in Context = AnyContext> {
   readonly name: string
   readonly description?: string
-  readonly instructions: string
+  readonly instructions: string | ((context: Context) => string)
   readonly model: Model
   /** Its tools, and those that hand over. */
-  readonly tools: readonly Tool[]
+  readonly tools: readonly Tool<Context>[]
   readonly limits: Limits
   readonly parallelToolCalls: boolean
   readonly retry: Partial<RetryPolicy>
   readonly timeouts: ModelTimeouts
   readonly fallbacks: readonly Model[]
-  readonly approval?: ApprovalPolicy
-  readonly guardrails: readonly Guardrail[]
-  readonly handoffs: readonly HandoffTarget[]
+  readonly approval?: ApprovalPolicy<Context>
+  readonly guardrails: readonly Guardrail<Context>[]
+  readonly handoffs: readonly HandoffTarget<Context>[]
   readonly output?: OutputReader<Output>
   /** The model that sums up. */
   readonly summarizer?: Model
-  readonly rules: Rules
-  /** What the ledger records of it. */
+  readonly rules: AgentRules<Context>
+  /** What the ledger records of it; instructions that are made for a run are not in it. */
   readonly definition: AgentDefinition
 }
 
-/** Puts an agent together. Throws a `ConfigurationError` for what could not work. */
-export function defineAgent<Output = string>(options: AgentOptions<Output>): Agent<Output> {
-  requireOptions(options)
+/**
+ * Puts an agent together. What it answers is a text; with an `output`, what its Standard Schema gives out, or JSON where
+ * it is a JSON Schema. Throws a `ConfigurationError` for what could not work.
+ */
+export function defineAgent<Context = unknown>(
+  options: AgentOptions<Json, Context> & { readonly output: JsonObject },
+): Agent<Json, Context>
+export function defineAgent<Output = string, Context = unknown>(
+  options: AgentOptions<Output, Context>,
+): Agent<Output, Context>
+export function defineAgent(options: AgentOptions<unknown>): Agent<unknown> {
+  requireAgentOptions(options)
   const { name, instructions, model, limits, compaction, description, approval, stopWhen, prepareTurn } =
     options
   const { tools = [], parallelToolCalls = true, retry = {}, fallbacks = [], guardrails = [] } = options
   const { timeouts = {} } = options
-  const output = options.output && outputReader(name, options.output)
+  const output = options.output && outputReader<unknown>(name, options.output)
   const summarize = compaction?.summarize
   const summarizer = typeof summarize === 'object' ? summarize : undefined
   // Agents may name each other in a circle, so whom one hands over to is looked at when it is first needed.
   const later = once(() => {
-    const handoffs = handoffsOf(options).map(targetOf)
+    const handoffs = handoffsOf(options).map((target) => targetOf(target))
     const all = [...tools, ...handoffs.map(({ tool }) => tool)]
     requireTools(name, all)
     const definition = definitionOf({ ...options, tools: all }, { handoffs, output, summarizer })
     return { handoffs, tools: all, definition }
   })
   return {
-    ...{ name, instructions, model, parallelToolCalls, retry, timeouts, fallbacks, guardrails },
-    limits: { ...defaultLimits, ...limits },
+    ...{ name, instructions, model, parallelToolCalls, timeouts, fallbacks, guardrails },
+    retry: present({ ...retry }),
+    limits: { ...defaultLimits, ...present({ ...limits }) },
     ...present({ description, approval, output, summarizer }),
     rules: {
       ...present({ stopWhen, prepareTurn, compaction: compaction && compactionRule(compaction) }),
@@ -152,30 +186,16 @@ export function defineAgent<Output = string>(options: AgentOptions<Output>): Age
   }
 }
 
-function requireOptions(options: AgentOptions<unknown>): void {
-  const { name, instructions, model, tools = [], retry = {}, fallbacks = [], timeouts = {} } = options
-  if (typeof name !== 'string' || name.trim() === '') {
-    throw new ConfigurationError(
-      'An agent needs a name: the ledger records it, and a resume finds the agent by it.',
-    )
-  }
-  if (typeof instructions !== 'string') {
-    throw new ConfigurationError(`Agent ${name} needs instructions, as text; give '' for none.`)
-  }
-  for (const each of [model, ...fallbacks]) requireModel(name, each)
-  requireTools(name, tools)
-  requireNumber(`maxOutputTokens of agent ${name}`, options.maxOutputTokens, 1)
-  requireNumber(`outputRepairsMax of agent ${name}`, options.outputRepairsMax, 0)
-  for (const [field, value] of Object.entries(timeouts))
-    requireNumber(`timeouts.${field} of agent ${name}`, value, 1)
-  requireRetry(name, retry)
-  requireGuardrails(name, options.guardrails ?? [])
-  requireCompaction(name, options.compaction)
-  requireLimits(name, { ...defaultLimits, ...options.limits })
-}
-
-function handoffsOf({ handoffs = [] }: AgentOptions<unknown>): readonly (Agent<unknown> | HandoffTarget)[] {
-  return typeof handoffs === 'function' ? handoffs() : handoffs
+function handoffsOf<Context>({
+  name,
+  handoffs = [],
+}: Pick<AgentOptions<unknown, Context>, 'name' | 'handoffs'>): readonly (
+  | Agent<unknown, Context>
+  | HandoffTarget<Context>
+)[] {
+  const named = typeof handoffs === 'function' ? handoffs() : handoffs
+  requireOptions(`defineAgent (${name})`, handoffList, named, 'handoffs')
+  return named
 }
 
 function compactionRule({

@@ -1,7 +1,11 @@
 import { ConfigurationError, LedgerConflictError } from '../errors.ts'
 import type { ExpectedHead, Head } from '../ports/ledger.ts'
 import type { RuntimeEvent } from '../vocabulary/event.ts'
-import type { RunId } from '../vocabulary/ids.ts'
+import { idFaultOf } from '../vocabulary/event-ids.ts'
+import { parseRunId, type RunId } from '../vocabulary/ids.ts'
+import { isMoment } from '../vocabulary/moment.ts'
+import { historyDigests } from '../machine/history.ts'
+import type { Message } from '../vocabulary/content.ts'
 import { canonicalJson, type Json } from '../vocabulary/json.ts'
 
 /** Where a run stands before its first event: the head that its first append expects. */
@@ -54,7 +58,7 @@ export function isStorableName(name: string): boolean {
 
 /**
  * What every ledger refuses before it looks at its head: events of another run or epoch, gaps in `seq`, numbers in the
- * envelope that are no whole numbers, and ids and types that stores would keep as others. Throws a `ConfigurationError`
+ * envelope that are no whole numbers, what is no id where an id belongs, and types that stores would keep as others. Throws a `ConfigurationError`
  * that names the event's place in the batch.
  */
 export function requireWellFormed(
@@ -67,20 +71,30 @@ export function requireWellFormed(
     const fault = faultOf(event, runId, expected.expectedSeq + index + 1, expected.epoch)
     if (fault === undefined) continue
     throw new ConfigurationError(
-      `Event ${index + 1} of an append to run ${runId} ${fault}. Nothing was written, since a ledger with a ` +
-        `wrong number in it cannot be trusted. Number events from expectedSeq + 1 and sign them with the writer's epoch.`,
+      `Event ${index + 1} of an append to run ${parseRunId(runId) ?? quoted(runId)} ${fault}. Nothing was written, since a ledger with a ` +
+        `wrong number or id in it cannot be trusted. Number events from expectedSeq + 1, sign them with the writer's ` +
+        'epoch, and use ids that the runtime has made.',
     )
   }
 }
 
 function faultOf(event: RuntimeEvent, runId: RunId, seq: number, epoch: number): string | undefined {
   if (event.runId !== runId) return `belongs to run ${event.runId}`
+  const id = idFaultOf(event)
+  if (id) return `has ${quoted(id.found)} as ${id.path}, which is not ${id.expected}`
   for (const name of envelopeIntegers) {
     if (!Number.isSafeInteger(event[name])) return `has the ${name} ${event[name]}, which is no whole number`
   }
+  const { at } = event
+  if (!isMoment(at)) return `has the at ${Number(at)}, which is no date of the years 0 to 9999`
   if (event.seq !== seq) return `has the seq ${event.seq} where ${seq} follows`
   if (event.epoch !== epoch) return `has the epoch ${event.epoch} where its writer has ${epoch}`
   return undefined
+}
+
+/** What stands where an id should, as JSON, so that no text can leave its place. */
+function quoted(value: unknown): string {
+  return (JSON.stringify(value) ?? 'nothing').slice(0, 80)
 }
 
 function requireStorableNames(runId: RunId, events: readonly RuntimeEvent[]): void {
@@ -121,6 +135,49 @@ export function secondFact(runId: RunId, onceKey: string): LedgerConflictError {
   )
 }
 
+/** The refusal of a run's end while its inbox holds entries that the same append does not take. */
+export function unreadInbox(runId: RunId): LedgerConflictError {
+  return new LedgerConflictError(
+    'inbox',
+    `Run ${runId} cannot end: its inbox holds commands that its writer has not read. Nothing was written, since they ` +
+      'would stay unread for ever. Read the inbox, decide about them, and append again.',
+  )
+}
+
+/** The refusal of a command for a run that has ended. */
+export function endedBefore(runId: RunId): LedgerConflictError {
+  return new LedgerConflictError(
+    'ended',
+    `Run ${runId} has ended and takes no command any more. Nothing was written, since nobody would read it. Input ` +
+      'belongs to the next run of the session.',
+  )
+}
+
+/** Whether events hold the end of a run. */
+export function endsRun(events: readonly RuntimeEvent[]): boolean {
+  return events.some(({ type }) => type === 'run_finished')
+}
+
+/** Whether an error says that a command came after the end of its run. */
+export function isEndedBefore(error: unknown): boolean {
+  return error instanceof LedgerConflictError && error.kind === 'ended'
+}
+
+/** What a put answers; `undefined` where it came after the end of its run. */
+export async function unlessEnded(put: Promise<boolean>): Promise<boolean | undefined> {
+  try {
+    return await put
+  } catch (error) {
+    if (isEndedBefore(error)) return undefined
+    throw error
+  }
+}
+
+/** Whether an error says that a run's end has to wait for entries of its inbox. */
+export function isUnreadInbox(error: unknown): boolean {
+  return error instanceof LedgerConflictError && error.kind === 'inbox'
+}
+
 /** The canonical text to store; a `ConfigurationError` that names `subject` for what JSON cannot carry. */
 export function storableText(value: object, subject: string): string {
   try {
@@ -131,6 +188,19 @@ export function storableText(value: object, subject: string): string {
       `${subject} cannot be stored: ${reason}. Nothing was written. Hand over values that JSON can carry.`,
       { cause },
     )
+  }
+}
+
+/**
+ * The running digests of messages that are to be stored, up to each place; a `ConfigurationError` that names `subject`
+ * for what JSON cannot carry.
+ */
+export function storableDigests(messages: readonly Message[], subject: string): readonly string[] {
+  try {
+    return historyDigests(messages)
+  } catch (error) {
+    storableText(messages, subject)
+    throw error
   }
 }
 

@@ -1,6 +1,8 @@
 import type { Call } from '../machine/state.ts'
 import type { Clock } from '../ports/clock.ts'
 import type { CallContext, Tool } from '../ports/tool.ts'
+import type { AnyContext } from '../vocabulary/any-context.ts'
+import type { ToolCallId } from '../vocabulary/ids.ts'
 import type { JsonObject } from '../vocabulary/json.ts'
 import { present } from '../vocabulary/present.ts'
 import { faultOf } from '../vocabulary/schema.ts'
@@ -12,7 +14,9 @@ import { findsInCall, guardrailsFor } from './guardrail-check.ts'
 import type { Guardrail, GuardrailContext } from './guardrail.ts'
 
 /** A call as an agent's approval policy sees it. */
-export interface PolicyCall extends CallContext {
+export interface PolicyCall<Context = unknown> extends CallContext<Context> {
+  /** The agent whose model asks for the call. */
+  readonly agent: string
   readonly name: string
   readonly input: JsonObject
   readonly effect: ToolEffect
@@ -22,9 +26,31 @@ export interface PolicyCall extends CallContext {
  * An agent's own say about a call that its tool lets run or asks about: `run` (as the tool says), `ask`, or `deny`, with
  * a reason. Pure: a replay asks it again. A throw denies the call.
  */
-export type ApprovalPolicy = (call: PolicyCall) => PolicyVerdict | Promise<PolicyVerdict>
+export type ApprovalPolicy<Context = AnyContext> = (
+  call: PolicyCall<Context>,
+) => PolicyVerdict | Promise<PolicyVerdict>
 /** What a policy answers. */
 export type PolicyVerdict = 'run' | 'ask' | { readonly ask: string } | { readonly deny: string }
+
+/**
+ * Puts policies together, so that none can be got around: what one denies is denied, what one asks about is asked about.
+ * Each is asked about every call.
+ */
+export function everyPolicy(...given: readonly (ApprovalPolicy | undefined)[]): ApprovalPolicy | undefined {
+  const policies = given.filter((policy) => policy !== undefined)
+  if (policies.length < 2) return policies[0]
+  return async (call) => {
+    const verdicts = await Promise.all(policies.map(async (policy) => await policy(call)))
+    const isDenial = (verdict: PolicyVerdict): boolean => typeof verdict === 'object' && 'deny' in verdict
+    const isQuestion = (verdict: PolicyVerdict): boolean => verdict !== 'run' && verdict !== 'ask'
+    return (
+      verdicts.find(isDenial) ??
+      verdicts.find(isQuestion) ??
+      verdicts.find((verdict) => verdict === 'ask') ??
+      'run'
+    )
+  }
+}
 
 /** Whose calls are checked. */
 export interface CallChecker {
@@ -34,10 +60,14 @@ export interface CallChecker {
 }
 
 /** Where the calls stand, and what their check may use. */
-export interface CheckContext extends GuardrailContext {
+export interface CheckContext extends GuardrailContext<AnyContext> {
   readonly clock: Clock
   /** Names of the tools that the turn offered, where not all of them. */
   readonly offered?: readonly string[]
+  /** In a fork: the calls of the other run whose recorded results answer calls, each at its call's place. */
+  readonly answering?: (
+    calls: readonly Pick<Call, 'toolCallId' | 'name' | 'input'>[],
+  ) => readonly (ToolCallId | undefined)[]
 }
 
 /** Checks every call of a reply against its tool and the agent's policy, and posts one `calls_checked`. Runs nothing. */
@@ -69,13 +99,31 @@ export async function checkCalls(
       return { ...known, ...(await verdictOn(call, tool, checker, context)) }
     }),
   )
-  post({ type: 'calls_checked', turn, calls: checked })
+  post({ type: 'calls_checked', turn, calls: withRecorded(calls, checked, context) })
 }
 
-type Judged = Pick<CheckedCall, 'verdict' | 'finds' | 'input'>
+/** Names the recorded results that answer those calls which are to run, with the input that guardrails left them. */
+function withRecorded(
+  calls: readonly Call[],
+  checked: readonly CheckedCall[],
+  { answering }: CheckContext,
+): readonly CheckedCall[] {
+  if (answering === undefined) return checked
+  const asked = checked.flatMap(({ toolCallId, input, verdict }) => {
+    const call = calls.find((each) => each.toolCallId === toolCallId)
+    if (call === undefined || verdict.kind === 'refuse') return []
+    return [{ toolCallId, name: call.name, input: input ?? call.input }]
+  })
+  const found = answering(asked)
+  const recorded = new Map(asked.map(({ toolCallId }, index) => [toolCallId, found[index]]))
+  return checked.map((each) => ({ ...each, ...present({ recorded: recorded.get(each.toolCallId) }) }))
+}
+
+/** What is said of one call. */
+export type Judged = Pick<CheckedCall, 'verdict' | 'finds' | 'input'>
 
 /** The tool's own say, then what the guardrails make of the input, then the agent's policy about what is left. */
-async function verdictOn(
+export async function verdictOn(
   call: Call,
   tool: Tool,
   { approval, guardrails = [] }: CallChecker,
@@ -86,7 +134,7 @@ async function verdictOn(
     if (verdict.kind === 'refuse' || approval === undefined) return verdict
     return await judged(
       verdict,
-      { ...callContext(call, context), name, input, effect: tool.effect },
+      { ...callContext(call, context), agent: context.agent, name, input, effect: tool.effect },
       approval,
     )
   }
@@ -101,8 +149,8 @@ async function verdictOn(
   return { finds, input, verdict: await judge(input, verdict) }
 }
 
-function callContext({ toolCallId }: Call, { runId, turn }: CheckContext): CallContext {
-  return { runId, turn, toolCallId }
+function callContext({ toolCallId }: Call, { runId, turn, context }: CheckContext): CallContext<AnyContext> {
+  return { runId, turn, toolCallId, context }
 }
 
 async function toolVerdict(call: Call, tool: Tool, context: CheckContext): Promise<CallVerdict> {
@@ -120,7 +168,7 @@ async function toolVerdict(call: Call, tool: Tool, context: CheckContext): Promi
 
 async function judged(
   verdict: CallVerdict,
-  call: PolicyCall,
+  call: PolicyCall<AnyContext>,
   approval: ApprovalPolicy,
 ): Promise<CallVerdict> {
   try {

@@ -1,11 +1,13 @@
 import { summaryRequest } from '../machine/compaction.ts'
+import { sameModel } from '../machine/model-request.ts'
 import type { Effect } from '../machine/effects-of.ts'
 import type { RunState } from '../machine/state.ts'
-import type { Clock } from '../ports/clock.ts'
+import type { Clock, Host } from '../ports/clock.ts'
+import { answersIn } from '../vocabulary/answer-schema.ts'
 import { textOf } from '../vocabulary/content.ts'
 import { present } from '../vocabulary/present.ts'
 import type { Signal } from '../vocabulary/signal.ts'
-import { replaceUsage, type Usage } from '../vocabulary/usage.ts'
+import { largerUsage, tokenCounts, type Usage } from '../vocabulary/usage.ts'
 import type { Agent } from './agent.ts'
 import { textOfError } from './error-text.ts'
 import { findsInInput, findsInOutput, findsInResults, guardrailsFor } from './guardrail-check.ts'
@@ -21,27 +23,31 @@ export interface DueCheck<K extends Effect['kind']> {
   readonly state: RunState
   readonly agent: Agent<unknown>
   readonly clock: Clock
+  /** What the application gave this run. */
+  readonly context: unknown
 }
 
 /** Lets guardrails look, and posts one `guardrails_checked`. */
 export async function checkGuardrails(
-  { effect: { on, guardrails }, state, agent, clock }: DueCheck<'guardrails'>,
+  { effect: { on, guardrails }, state, agent, clock, context }: DueCheck<'guardrails'>,
   post: Post,
 ): Promise<void> {
   const signal = { type: 'guardrails_checked', on, guardrails } as const
   switch (on) {
     case 'input': {
       const looking = guardrailsFor(agent.guardrails, 'input', guardrails)
-      const finds = await findsInInput(looking, state, clock)
+      const finds = await findsInInput(looking, state, { clock, context })
       return post({ ...signal, place: state.inputCheck?.seq ?? 0, finds })
     }
     case 'output': {
-      const finds = await findsInOutput(guardrailsFor(agent.guardrails, 'output', guardrails), state, clock)
+      const looking = guardrailsFor(agent.guardrails, 'output', guardrails)
+      const finds = await findsInOutput(looking, state, { clock, context })
       return post({ ...signal, place: state.turn, finds })
     }
     case 'tool_output': {
       const looking = guardrailsFor(agent.guardrails, 'tool_output', guardrails)
-      return post({ ...signal, place: state.turn, finds: await findsInResults(looking, state, clock) })
+      const finds = await findsInResults(looking, state, { clock, context })
+      return post({ ...signal, place: state.turn, finds })
     }
   }
 }
@@ -52,12 +58,19 @@ export async function checkAnswer(state: RunState, agent: Agent<unknown>, post: 
   const { turn } = state
   const refuse = (error: string): void =>
     post({ type: 'output_checked', turn, verdict: { valid: false, error } })
-  const output = jsonOfAnswer(textOf(state.reply.message.parts))
-  if (output === undefined) return refuse('it is no JSON')
+  const written = jsonOfAnswer(textOf(state.reply.message.parts))
+  if (written === undefined) return refuse('it is no JSON')
+  const asked = state.definition.output
   try {
-    const read = await agent.output?.read(output)
-    if (read && 'error' in read) return refuse(read.error)
-    post({ type: 'output_checked', turn, verdict: { valid: true, output } })
+    const errors: string[] = []
+    for (const output of asked ? answersIn(asked, written) : [written]) {
+      const read = await agent.output?.read(output)
+      if (read === undefined || !('error' in read)) {
+        return post({ type: 'output_checked', turn, verdict: { valid: true, output } })
+      }
+      errors.push(read.error)
+    }
+    refuse(`${asked?.wrapped ? 'in the field answer: ' : ''}${errors[0]}`)
   } catch (error) {
     refuse(`the check of the schema failed: ${textOfError(error)}`)
   }
@@ -65,7 +78,12 @@ export async function checkAnswer(state: RunState, agent: Agent<unknown>, post: 
 
 /** Asks the model that sums up, and posts one `summarized`. Answers how to give the call up. */
 export function summarize(
-  { effect: { compacting }, state, agent, clock }: DueCheck<'summarize'>,
+  {
+    effect: { compacting },
+    state,
+    agent,
+    host,
+  }: Omit<DueCheck<'summarize'>, 'clock' | 'context'> & { readonly host: Host },
   post: Post,
 ): () => void {
   const { turn } = state
@@ -73,15 +91,15 @@ export function summarize(
   const say = (answer: Extract<Signal, { type: 'summarized' }>['answer']): void =>
     post({ type: 'summarized', turn, answer, ...present({ usage }) })
   const model = agent.summarizer
-  if (model === undefined) {
-    const message = `The agent ${agent.name} has no model any more that sums up.`
+  if (model === undefined || !sameModel(model, compacting.model)) {
+    const message = `The agent ${agent.name} has no model ${compacting.model.modelId} any more that sums up.`
     say({ failure: { class: 'not_found', message, retryable: false } })
     return () => {}
   }
   const request = summaryRequest(state, compacting)
   const call = { model, request, turn, attempt: 1, timeouts: agent.timeouts }
-  return startModelCall(call, clock, (signal) => {
-    if (signal.type === 'model_usage') usage = replaceUsage(usage ?? {}, signal.usage)
+  return startModelCall(call, host, (signal) => {
+    if (signal.type === 'model_usage') usage = largerUsage(usage ?? {}, tokenCounts(signal.usage))
     else if (signal.type === 'model_failed') say({ failure: signal.failure })
     else if (signal.type === 'model_finished') say({ text: textOf(signal.parts) })
   })

@@ -1,8 +1,11 @@
 import { LedgerConflictError } from '../errors.ts'
 import { childRunIdOf } from '../machine/child-run.ts'
+import { graceEndOf } from '../machine/deadlines.ts'
 import { textContent } from '../machine/outcome-text.ts'
 import type { Call, RunState } from '../machine/state.ts'
-import type { Clock } from '../ports/clock.ts'
+import type { Cancel, Clock } from '../ports/clock.ts'
+import type { ChildTotals } from '../vocabulary/event.ts'
+import { present } from '../vocabulary/present.ts'
 import type { Signal } from '../vocabulary/signal.ts'
 import type { ChildEnding, ChildRest, ChildRuns } from './child-runs.ts'
 import { textOfError } from './error-text.ts'
@@ -23,15 +26,27 @@ export interface ChildStart {
 export function startChild(
   { state, call, children, clock }: ChildStart,
   post: (signal: Signal) => void,
-): { readonly cancel: (reason: string) => void } {
-  if (state.phase !== 'executing') return { cancel: () => {} }
+): { readonly cancel: (reason: string) => void; readonly stop: () => void } {
+  if (state.phase !== 'executing') return { cancel: () => {}, stop: () => {} }
   const { toolCallId, attempts: attempt, status } = call
   const startedAt = clock.now()
   let ended = false
-  const end = (ending: Pick<ChildEnding, 'outcome' | 'content'>): void => {
+  let stopTimer: Cancel | undefined
+  const end = (
+    ending: Pick<ChildEnding, 'outcome' | 'content'> & { readonly child?: ChildTotals | undefined },
+  ): void => {
     if (ended) return
     ended = true
-    post({ type: 'tool_ended', toolCallId, attempt, ...ending, durationMs: clock.now() - startedAt })
+    stopTimer?.()
+    const { child, ...rest } = ending
+    post({
+      type: 'tool_ended',
+      toolCallId,
+      attempt,
+      ...rest,
+      ...present({ child }),
+      durationMs: clock.now() - startedAt,
+    })
   }
   const park = (): void => {
     if (ended || status !== 'started') return
@@ -44,18 +59,30 @@ export function startChild(
       if (found.kind === 'waits') return park()
       if (found.kind === 'never_begun')
         return end({ outcome: 'cancelled', content: textContent('cancelled') })
-      const { outcome, content, totals } = found
-      end({ outcome, content, ...{ child: totals } })
+      const { outcome, content, totals: child } = found
+      end({ outcome, content, child })
     } catch (error) {
       // Another process drives the child now: whoever it is says how it ends.
       if (error instanceof LedgerConflictError) return park()
-      end({
-        outcome: 'failed',
-        content: textContent('failed', `The work could not be done: ${textOfError(error)}`),
-      })
+      const text = `The work could not be done: ${textOfError(error)}`
+      end({ outcome: 'failed', content: textContent('failed', text), child: await known() })
     }
+  }
+  const known = (): Promise<ChildTotals | undefined> => driven.totals().catch(() => undefined)
+  /** The grace time is over: the call ends with what the child run has used until now. */
+  const leave = async (): Promise<void> => {
+    const text = 'The work was told to stop, and had not stopped in time. It may have had effects.'
+    end({ outcome: 'cancelled', content: textContent('cancelled', text), child: await known() })
   }
   const driven = children.drive(state, call)
   if (status === 'started') void listen(driven.begin())
-  return { cancel: (reason) => void listen(driven.cancel(reason)) }
+  return {
+    cancel(reason) {
+      if (stopTimer) return
+      const now = clock.now()
+      stopTimer = clock.schedule(Math.max(0, graceEndOf(state, now) - now), () => void leave())
+      void listen(driven.cancel(reason))
+    },
+    stop: () => stopTimer?.(),
+  }
 }

@@ -23,6 +23,8 @@ export interface DrivenChild {
   begin(): Promise<ChildRest>
   /** Stops the run. Answers how it rests then. */
   cancel(reason: string): Promise<ChildRest>
+  /** What the run has used so far, as its ledger says; `undefined` where it was never begun. */
+  totals(): Promise<ChildTotals | undefined>
 }
 
 /** A child run that has ended. */
@@ -45,20 +47,26 @@ export interface ChildRuns {
    * with `takeOver`, one that is under way is taken over too, for nobody drives it any more.
    */
   endingOf(childId: RunId, takeOver: boolean): Promise<ChildEnding | undefined>
+  /** How a child run ended, as its ledger says; `undefined` where it has not. */
+  ended(childId: RunId): Promise<ChildEnding | undefined>
   /** Passes a command on to a run that works for another; `false` where it does not. */
   passOn(entry: InboxEntry, owner: RunId, root: RunId): Promise<boolean>
 }
 
 /** What a parent's call gets of how its child rests. */
 export function restOf(result: RunResult): ChildRest {
-  if (result.status === 'suspended') return { kind: 'waits' }
+  if (result.status !== 'done') return { kind: 'waits' }
+  const { outcome, text } = endingText(result)
+  return { kind: 'ended', outcome, content: [{ type: 'text', text }], totals: totalsOf(result) }
+}
+
+/** What a run took, with the runs that work for it. */
+export function totalsOf(result: RunResult): ChildTotals {
   const { runId, usage, cost, turns, toolCalls, children } = result
-  const totals: ChildTotals = {
+  return {
     ...{ runId, usage, turns: turns + children.turns, toolCalls: toolCalls + children.toolCalls },
     ...(cost !== undefined && { costUsd: cost }),
   }
-  const { outcome, text } = endingText(result)
-  return { kind: 'ended', outcome, content: [{ type: 'text', text }], totals }
 }
 
 /** Reasons of a run that stopped at a limit, and may have written down what it had. */

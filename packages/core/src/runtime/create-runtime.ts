@@ -1,51 +1,82 @@
 import { ConfigurationError, RunNotFoundError } from '../errors.ts'
-import { isSuspended } from '../machine/effects-of.ts'
+import { requireOptions } from '../machine/require-options.ts'
 import type { Host } from '../ports/clock.ts'
 import type { Ledger } from '../ports/ledger.ts'
 import type { StartCommand } from '../vocabulary/command.ts'
 import type { UserPart } from '../vocabulary/content.ts'
-import { parseRunId } from '../vocabulary/ids.ts'
+import { parseRunId, type RunId } from '../vocabulary/ids.ts'
+import { numberFrom } from '../vocabulary/option.ts'
 import { present } from '../vocabulary/present.ts'
+import { sealed } from '../vocabulary/sealed.ts'
 import type { Agent } from './agent.ts'
 import { childRuns, tellParent, worksFor, type ParentOptions } from './parent-runs.ts'
 import { forkOf, type ForkOptions } from './fork.ts'
 import { defaultHost } from './host.ts'
+import type { Waiting } from './follow-run.ts'
 import { HubRegistry } from './hub-registry.ts'
 import { messageOf } from './input-message.ts'
 import { joinedRun } from './join-run.ts'
 import { knownAgents } from './known-agents.ts'
-import { stateOf } from './load-state.ts'
+import { interruptedRuns, suspendedRuns, type InterruptedOptions } from './listed-runs.ts'
 import type { RunHub } from './run-hub.ts'
 import { runIdMaker } from './run-ids.ts'
-import { withChildren, type RunResult } from './run-result.ts'
+import type { RunResult } from './run-result.ts'
 import { runOf, type Run } from './run.ts'
-import type { RunOptions, Runtime, RuntimeOptions, RuntimeSession, SessionRunOptions } from './runtime.ts'
+import {
+  requireForkOptions,
+  requireInterruptedOptions,
+  requireResumeOptions,
+  requireRunOptions,
+  requireRuntimeOptions,
+  requireSessionRunOptions,
+} from './run-check.ts'
+import type {
+  InContext,
+  ResumeOptions,
+  RunOptions,
+  Runtime,
+  RuntimeOptions,
+  RuntimeSession,
+  SessionRunOptions,
+} from './runtime.ts'
 import { pastOf, sessionView } from './session.ts'
 import { settledResult } from './settled-result.ts'
 import { startCommand } from './start-command.ts'
 
 /** Puts a runtime together. */
 export function createRuntime(options: RuntimeOptions): Runtime {
+  requireRuntimeOptions(options)
   const { ledger } = options
-  if (typeof ledger?.append !== 'function') {
-    throw new ConfigurationError(
-      'createRuntime needs a ledger, such as memoryLedger() or sqliteLedger(path).',
-    )
-  }
   const runs = new RuntimeRuns(options)
   return {
-    run: (agent, input, own = {}) => runs.handle(runs.start(agent, input, own)),
-    session: (id) => sessionOf(id, ledger, runs),
-    resume<Output>(runId: string) {
-      const hub = runs.found(runId)
-      void hub.resume({ takeOver: true })
-      return runs.handle<Output>(hub)
+    run(agent, input, ...[own = {}]) {
+      requireRunOptions(own)
+      return runs.handle(runs.start(agent, input, own))
     },
-    fork: <Output>(source: string, own: ForkOptions) => runs.handle<Output>(runs.fork(source, own)),
-    settle: (runId, toolCallId, result) =>
-      runs.found(runId).send({ type: 'settle', toolCallId, ...settledResult(result) }),
+    session: (id) => sessionOf(id, ledger, runs),
+    resume<Output>(runId: string, own: ResumeOptions<Output> = {}) {
+      requireResumeOptions('resume', own)
+      const hub = runs.found(runId, own)
+      hub.drive({ takeOver: true })
+      return runs.handle<Output>(hub, own.agent)
+    },
+    fork<Output>(source: string, own: InContext<ForkOptions>) {
+      requireForkOptions(own)
+      return runs.handle<Output>(runs.fork(source, own))
+    },
+    async settle(runId, toolCallId, result, own = {}) {
+      requireResumeOptions('settle', own)
+      return await runs.found(runId, own).send({ type: 'settle', toolCallId, ...settledResult(result) })
+    },
     suspended: () => suspendedRuns(ledger),
-    drain: (graceMs = 5_000) => runs.drain(graceMs),
+    interrupted(own = {}) {
+      requireInterruptedOptions(own)
+      return runs.interrupted(own)
+    },
+    async drain(graceMs = 5_000) {
+      requireOptions('drain', numberFrom(0), graceMs, 'graceMs')
+      return await runs.drain(graceMs)
+    },
     idle: () => runs.hubs.idle(),
   }
 }
@@ -60,9 +91,16 @@ class RuntimeRuns {
   readonly #newId: ReturnType<typeof runIdMaker>
   #draining = false
 
-  constructor({ ledger, agents = [], prices = {}, onDrift = 'continue', host: given = {} }: RuntimeOptions) {
-    const host: Host = { ...defaultHost, ...given }
-    const { know, named, priced } = knownAgents(prices)
+  constructor({
+    ledger,
+    agents = [],
+    prices = {},
+    approval,
+    onDrift = 'continue',
+    host: given = {},
+  }: RuntimeOptions) {
+    const host: Host = { ...defaultHost, ...present({ ...given }) }
+    const { know, named, priced } = knownAgents(prices, approval)
     for (const agent of agents) know(agent)
     this.#ledger = ledger
     this.#host = host
@@ -76,45 +114,71 @@ class RuntimeRuns {
     }
     this.hubs = new HubRegistry({
       ...{ ledger, host, onDrift, newKey: this.#newId, agentNamed: named, drained },
-      children: childRuns(parents),
+      children: (context) => childRuns(parents, context),
       worksFor: (runId, root) => worksFor(ledger, runId, root),
-      onEnd: (state) => tellParent(state, parents),
+      onEnd: (state, context) => tellParent(state, parents, context),
     })
   }
 
-  start<Output>(agent: Agent<Output>, input: string | readonly UserPart[], options: RunOptions): RunHub {
+  /** What waiting for a run has to know. */
+  get waiting(): Waiting {
+    return {
+      ...{ ledger: this.#ledger, host: this.#host, drained: () => this.#draining },
+      isDriven: (runId: RunId) => this.hubs.isDriven(runId),
+    }
+  }
+
+  start(agent: Agent<unknown>, input: string | readonly UserPart[], options: InContext<RunOptions>): RunHub {
     this.requireOpen()
-    const { limits, whenBusy, subject } = options
+    const { limits, modelSettings, whenBusy, subject, context } = options
     const hub = this.hubs.hubOf(this.#newId())
-    const own = { ...present({ limits }), know: this.#know }
-    const command = startCommand(hub.runId, this.#know(agent), input, own)
+    hub.give(context)
+    const own = { ...present({ limits, modelSettings }), know: this.#know, context }
+    const command = sealed(startCommand(hub.runId, this.#know(agent), input, own))
+    const { sessionId, from, edit, quietMs } = options
+    const past = sealed(present({ sessionId, from, edit, whenBusy, quietMs }))
     const prepare = async (): Promise<StartCommand> => ({
       ...command,
-      ...(await pastOf(this.#ledger, options)),
+      ...(await pastOf(this.waiting, past)),
       ...present({ subject }),
     })
     hub.start(prepare, whenBusy === 'queue')
     return hub
   }
 
-  fork(source: string, options: ForkOptions): RunHub {
+  fork(source: string, options: InContext<ForkOptions>): RunHub {
     this.requireOpen()
     const runId = this.#newId()
     const hub = this.hubs.hubOf(runId, options.agent && this.#priced(options.agent))
-    hub.fork(() => forkOf(this.#ledger, { source, runId }, options))
+    hub.give(options.context)
+    const own = { ...options, ...present({ edit: sealed(options.edit) }) }
+    hub.fork(() => forkOf(this.#ledger, { source, runId }, own))
     return hub
   }
 
-  found(text: string): RunHub {
+  interrupted(options: InterruptedOptions): ReturnType<typeof interruptedRuns> {
+    const isDriven = (runId: RunId): Promise<boolean | undefined> => this.hubs.isDriven(runId)
+    return interruptedRuns(this.#ledger, { ...options, isDriven, now: () => this.#host.clock.now() })
+  }
+
+  found(text: string, { agent, context }: ResumeOptions): RunHub {
     this.requireOpen()
     const runId = parseRunId(text)
     if (runId === undefined) throw new RunNotFoundError(text)
-    return this.hubs.hubOf(runId)
+    if (agent) this.#know(agent)
+    const hub = this.hubs.hubOf(runId)
+    hub.give(context)
+    return hub
   }
 
-  handle<Output>(hub: RunHub): Run<Output> {
-    return runOf<Output>(hub, {
-      ...{ runId: hub.runId, ledger: this.#ledger, live: hub.live, report: this.#host.report },
+  handle<Output>(hub: RunHub, agent?: Agent<Output>): Run<Output> {
+    return runOf<Output>(hub, agent, {
+      ...{ runId: hub.runId, ledger: this.#ledger, live: hub.live },
+      listener: {
+        threw: (error) => this.#host.report(error, `A subscriber of run ${hub.runId} threw`),
+        heard: () => hub.notice.heard(),
+        unheard: (error) => hub.notice.unheard(error),
+      },
       hold: () => this.hubs.hold(hub),
     })
   }
@@ -139,28 +203,23 @@ function sessionOf(id: string, ledger: Ledger, runs: RuntimeRuns): RuntimeSessio
   }
   return {
     ...sessionView(ledger, id),
-    async run<Output>(
-      agent: Agent<Output>,
+    async run<Output, Context>(
+      agent: Agent<Output, Context>,
       input: string | readonly UserPart[],
-      { whenBusy = 'conflict', ...options }: SessionRunOptions = {},
+      ...[given = {}]: readonly (InContext<SessionRunOptions> | undefined)[]
     ) {
+      requireSessionRunOptions(given)
+      const { whenBusy = 'conflict', ...options } = given
       runs.requireOpen()
-      const joined =
-        whenBusy === 'join' ? await joinedRun(ledger, runs.hubs, id, messageOf(input)) : undefined
-      const own = {
-        ...options,
-        sessionId: id,
-        whenBusy: whenBusy === 'join' ? 'conflict' : whenBusy,
-      } as const
-      return runs.handle<Output>(joined ?? runs.start(agent, input, own))
+      if (whenBusy !== 'join')
+        return runs.handle<Output>(runs.start(agent, input, { ...options, sessionId: id, whenBusy }))
+      const message = sealed(messageOf(input))
+      for (;;) {
+        const joined = await joinedRun(runs.waiting, runs.hubs, id, { message, quietMs: given.quietMs })
+        if (joined) return runs.handle<Output>(joined)
+        const hub = runs.start(agent, input, { ...options, sessionId: id })
+        if (await hub.begun()) return runs.handle<Output>(hub)
+      }
     },
-  }
-}
-
-async function* suspendedRuns(ledger: Ledger): AsyncGenerator<RunResult, void, undefined> {
-  for await (const { runId } of ledger.runs()) {
-    const state = await stateOf(ledger, runId)
-    if (state && isSuspended(state) && state.parent?.relation !== 'child')
-      yield await withChildren(state, ledger)
   }
 }

@@ -1,19 +1,23 @@
+import { ConfigurationError } from '../errors.ts'
 import { effectsOf, type Effect } from '../machine/effects-of.ts'
 import { sameModel } from '../machine/model-request.ts'
+import { textContent } from '../machine/outcome-text.ts'
 import type { Call, RunState } from '../machine/state.ts'
 import type { Host } from '../ports/clock.ts'
 import type { Model } from '../ports/model.ts'
 import type { ModelRef } from '../vocabulary/content.ts'
+import { sealed } from '../vocabulary/sealed.ts'
 import type { Signal } from '../vocabulary/signal.ts'
 import type { Agent } from './agent.ts'
 import { checkCalls } from './call-check.ts'
 import { checkAnswer, checkGuardrails, summarize } from './check-effects.ts'
 import type { ChildRuns } from './child-runs.ts'
 import { startChild } from './child-effect.ts'
+import { defaultLimits } from '../vocabulary/limits.ts'
 import { contextOf } from './guardrail-check.ts'
 import { startModelCall } from './model-effect.ts'
 import { modelRequest } from '../machine/model-request.ts'
-import type { RecordedResult, ServeRecorded } from './recorded-results.ts'
+import type { AskedCall, RecordedResult, RecordedResults } from './recorded-results.ts'
 import { reconcileCall, startTool } from './tool-effect.ts'
 
 /** Something in flight. */
@@ -26,9 +30,11 @@ interface InFlight {
 export interface EffectOptions {
   readonly agentNamed: (name: string) => Agent<unknown>
   readonly host: Host
+  /** What the application gave this run. */
+  readonly context: unknown
   readonly children: ChildRuns
   /** What a fork is served instead of running its tools. */
-  readonly serve: ServeRecorded
+  readonly results: RecordedResults | undefined
   readonly post: (signal: Signal) => void
 }
 
@@ -79,7 +85,8 @@ export class Effects {
     let stopped = false
     const { host } = this.#options
     const post = (signal: Signal): void => {
-      if (!stopped) this.#options.post(signal)
+      // Its giver may go on using what it gave: what is on record is a copy.
+      if (!stopped) this.#options.post(sealed(signal))
     }
     const { stop, cancel } = this.#begin(effect, state, post)
     return {
@@ -90,7 +97,10 @@ export class Effects {
           stop?.()
         } catch (error) {
           // A faulty adapter or tool must not stop the run that lets go of it.
-          host.report(error)
+          host.report(
+            error,
+            `What was in flight for run ${state.runId} (${effect.kind}) threw when it was stopped`,
+          )
         }
       },
     }
@@ -101,7 +111,7 @@ export class Effects {
     state: RunState,
     post: (signal: Signal) => void,
   ): { readonly stop?: () => void; readonly cancel?: (reason: string) => void } {
-    const { host, children } = this.#options
+    const { host, children, context: own } = this.#options
     const { clock } = host
     const agent = this.#options.agentNamed(state.agent)
     const { runId, turn } = state
@@ -111,43 +121,52 @@ export class Effects {
         const { attempt } = state
         const call = { model: modelOf(agent, attempt.model), request: modelRequest(state), turn }
         const { timeouts } = agent
-        return { stop: startModelCall({ ...call, attempt: attempt.number, timeouts }, clock, post) }
+        return { stop: startModelCall({ ...call, attempt: attempt.number, timeouts }, host, post) }
       }
       case 'check_calls': {
         if (state.phase !== 'collecting') return {}
         const { offered } = state.reply
-        const context = { ...contextOf(state), clock, ...(offered && { offered }) }
+        const { results } = this.#options
+        const context = {
+          ...{ ...contextOf(state, own), clock, ...(offered && { offered }) },
+          ...(results && { answering: (calls: readonly AskedCall[]) => results.answering(state, calls) }),
+        }
         void checkCalls(state.calls, agent, context, post)
         return {}
       }
       case 'tool': {
         const { call } = effect
-        const recorded = this.#options.serve(state, call)
+        const recorded = this.#options.results?.serve(state, call)
         if (recorded) {
           post(endingOf(call, recorded))
           return {}
         }
+        if (call.recorded !== undefined) {
+          post(lostRecord(call))
+          return {}
+        }
         if (call.child !== undefined) return startChild({ state, call, children, clock }, post)
         const tool = agent.tools.find(({ name }) => name === call.name)
-        const context = { runId, turn, toolCallId: call.toolCallId }
-        const running = startTool({ tool, call, context, host }, post)
+        const context = { runId, turn, toolCallId: call.toolCallId, context: own }
+        const { graceMs = defaultLimits.graceMs } = state.limits
+        const running = startTool({ tool, call, context, host, graceMs }, post)
         return { stop: () => running.abandon(), cancel: (reason) => running.cancel(reason) }
       }
       case 'reconcile': {
         const { call } = effect
-        const context = { runId, turn, toolCallId: call.toolCallId }
+        const context = { runId, turn, toolCallId: call.toolCallId, context: own }
         const tool = agent.tools.find(({ name }) => name === call.name)
         void reconcileCall({ tool, call, context, host }, post)
         return {}
       }
       case 'guardrails':
-        void checkGuardrails({ effect, state, agent, clock }, post)
+        void checkGuardrails({ effect, state, agent, clock, context: own }, post)
         return {}
       case 'check_output':
         void checkAnswer(state, agent, post)
         return {}
       case 'summarize':
-        return { stop: summarize({ effect, state, agent, clock }, post) }
+        return { stop: summarize({ effect, state, agent, host }, post) }
     }
   }
 }
@@ -159,6 +178,20 @@ function endingOf(
   return { type: 'tool_ended', toolCallId, attempt, outcome, content, durationMs: 0, reused }
 }
 
-function modelOf({ model, fallbacks }: Agent<unknown>, ref: ModelRef): Model {
-  return [model, ...fallbacks].find((known) => sameModel(known, ref)) ?? model
+/** A call that was to be answered by the record does not run for real: nobody was asked about that. */
+function lostRecord({ toolCallId, attempts: attempt }: Call): Signal {
+  const text =
+    'The recorded result that was to answer this call is not there any more. Nothing was run; ask for the call again.'
+  return {
+    ...{ type: 'tool_ended', toolCallId, attempt, outcome: 'failed', durationMs: 0 },
+    content: textContent('failed', text),
+  }
+}
+
+function modelOf({ name, model, fallbacks }: Agent<unknown>, ref: ModelRef): Model {
+  const called = [model, ...fallbacks].find((known) => sameModel(known, ref))
+  if (called) return called
+  throw new ConfigurationError(
+    `The agent ${name} has no model ${ref.provider} ${ref.api} ${ref.modelId}, which the ledger says is called now. Put it back, or resume the run with the agent's code of today.`,
+  )
 }

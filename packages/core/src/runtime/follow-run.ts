@@ -1,60 +1,139 @@
 import { audit } from '../machine/invariants.ts'
-import { isSuspended } from '../machine/effects-of.ts'
+import { isSuspended } from '../machine/controller.ts'
 import type { RunState } from '../machine/state.ts'
+import type { Cancel, Clock } from '../ports/clock.ts'
 import type { Ledger } from '../ports/ledger.ts'
 import type { RuntimeEvent } from '../vocabulary/event.ts'
+import type { RunId } from '../vocabulary/ids.ts'
+import { drainedMeanwhile, interruptedMeanwhile, quietForLong } from './busy-run.ts'
 
-/** Follows a run that another process drives, and answers the state in which it has ended. */
-export function endOf(ledger: Ledger, from: RunState): Promise<RunState> {
-  return followRun(ledger, from, ({ phase }) => phase === 'done')
+/** How long a run that is waited for may record nothing, where nobody says. */
+const quietMsUnlessGiven = 10 * 60_000
+
+/** How often it is asked whether anybody drives the run. */
+const askAgainMs = 1_000
+
+/** What waiting for a run has to know. */
+export interface Waiting {
+  readonly ledger: Ledger
+  readonly host: { readonly clock: Clock }
+  /** Whether a process drives a run; `undefined` where nobody can know. */
+  readonly isDriven: (runId: RunId) => Promise<boolean | undefined>
+  /** Whether the runtime that waits was drained. */
+  readonly drained: () => boolean
+  /** How long the run may record nothing before waiting ends. */
+  readonly quietMs?: number | undefined
 }
 
-/** Follows a run that another process drives, and answers the state in which it rests: ended, or suspended. */
+/**
+ * Follows a run that another process drives, and answers the state in which it has ended. Rejects with a
+ * `LedgerConflictError` of kind `session` where that cannot be, or may never be: no process drives it, nothing is
+ * recorded of it for long, or this runtime is drained.
+ */
+export function endOf(from: RunState, waiting: Waiting): Promise<RunState> {
+  return new FollowedRun(from, waiting).until(({ phase }) => phase === 'done')
+}
+
+/** The same for the state in which the run rests: ended, or suspended. */
 export function restOf(
-  ledger: Ledger,
   from: RunState,
+  waiting: Waiting,
   hear: (event: RuntimeEvent) => void,
 ): Promise<RunState> {
-  return followRun(ledger, from, (state) => state.phase === 'done' || isSuspended(state), hear)
+  return new FollowedRun(from, waiting, hear).until((state) => state.phase === 'done' || isSuspended(state))
 }
 
-async function followRun(
-  ledger: Ledger,
+/**
+ * The same for the state in which the run has taken the input of a receipt; `undefined` where it ended without.
+ */
+export async function takenInput(
   from: RunState,
-  until: (state: RunState) => boolean,
-  hear: (event: RuntimeEvent) => void = () => {},
-): Promise<RunState> {
-  let state = from
-  let changed = true
-  let wake: (() => void) | undefined
-  let failure: { readonly error: unknown } | undefined
-  const hints = ledger.changes(from.runId).subscribe({
-    next: () => {
-      changed = true
-      wake?.()
-    },
-    error: (error: unknown) => {
-      failure = { error }
-      wake?.()
-    },
-  })
-  try {
-    for (;;) {
-      if (failure) throw failure.error
-      if (!changed) {
-        await new Promise<void>((resolve) => {
-          wake = resolve
-        })
-        continue
+  waiting: Waiting,
+  receipt: string,
+): Promise<RunState | undefined> {
+  let taken = false
+  const hear = (event: RuntimeEvent): void => {
+    taken ||= event.type === 'input_received' && event.receipt === receipt
+  }
+  const state = await new FollowedRun(from, waiting, hear).until(({ phase }) => taken || phase === 'done')
+  return taken ? state : undefined
+}
+
+class FollowedRun {
+  readonly #waiting: Waiting
+  readonly #hear: (event: RuntimeEvent) => void
+  #state: RunState
+  #heardAt: number
+  #changed = true
+  #failure: { readonly error: unknown } | undefined
+  #wake: () => void = () => {}
+
+  constructor(from: RunState, waiting: Waiting, hear: (event: RuntimeEvent) => void = () => {}) {
+    this.#state = from
+    this.#waiting = waiting
+    this.#hear = hear
+    this.#heardAt = waiting.host.clock.now()
+  }
+
+  async until(isOver: (state: RunState) => boolean): Promise<RunState> {
+    const hints = this.#waiting.ledger.changes(this.#state.runId).subscribe({
+      next: () => {
+        this.#changed = true
+        this.#wake()
+      },
+      error: (error: unknown) => {
+        this.#failure = { error }
+        this.#wake()
+      },
+    })
+    try {
+      for (;;) {
+        if (this.#failure) throw this.#failure.error
+        if (this.#changed) await this.#read()
+        if (isOver(this.#state)) return this.#state
+        if (!this.#changed && !(await this.#isWorthWaiting())) continue
+        if (!this.#changed) await this.#hint()
       }
-      changed = false
-      for await (const event of ledger.read(from.runId, { fromSeq: state.seq + 1 })) {
-        state = audit(state, event)
-        hear(event)
-      }
-      if (until(state)) return state
+    } finally {
+      hints.unsubscribe()
     }
-  } finally {
-    hints.unsubscribe()
+  }
+
+  /** Takes in what was recorded since; answers whether anything was. */
+  async #read(): Promise<boolean> {
+    const { seq, runId } = this.#state
+    this.#changed = false
+    for await (const event of this.#waiting.ledger.read(runId, { fromSeq: seq + 1 })) {
+      this.#state = audit(this.#state, event)
+      this.#hear(event)
+    }
+    if (this.#state.seq === seq) return false
+    this.#heardAt = this.#waiting.host.clock.now()
+    return true
+  }
+
+  /** Throws where it is not; `false` where the run has moved meanwhile. */
+  async #isWorthWaiting(): Promise<boolean> {
+    const { drained, isDriven, host, quietMs = quietMsUnlessGiven } = this.#waiting
+    if (drained()) throw drainedMeanwhile(this.#state)
+    const driven = await isDriven(this.#state.runId)
+    if (driven === false && !isSuspended(this.#state)) {
+      // Its driver may have come to the end between the look at the run and the look at the driver.
+      if (await this.#read()) return false
+      throw interruptedMeanwhile(this.#state)
+    }
+    if (host.clock.now() - this.#heardAt >= quietMs) throw quietForLong(this.#state, driven, quietMs)
+    return true
+  }
+
+  async #hint(): Promise<void> {
+    const { host, quietMs = quietMsUnlessGiven } = this.#waiting
+    const leftMs = this.#heardAt + quietMs - host.clock.now()
+    let stopTimer: Cancel = () => {}
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve
+      stopTimer = host.clock.schedule(Math.max(1, Math.min(askAgainMs, leftMs)), resolve)
+    })
+    stopTimer()
   }
 }

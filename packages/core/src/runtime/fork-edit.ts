@@ -15,19 +15,21 @@ import { requireSoundEdits } from './session.ts'
 /** What a fork does otherwise than the run that it shares its first events with. Calls go by their ids in that run. */
 export interface ForkEdit {
   /** What the user said last, in other words. */
-  readonly input?: string | readonly UserPart[]
+  readonly input?: string | readonly UserPart[] | undefined
   /** Messages of the history, changed or removed, by their places. */
-  readonly history?: readonly HistoryEdit[]
+  readonly history?: readonly HistoryEdit[] | undefined
   /** Results of calls that were started and have none at that event. */
-  readonly results?: readonly {
-    readonly toolCallId: string
-    readonly content: string | readonly ResultPart[]
-    readonly outcome?: 'success' | 'failed'
-  }[]
+  readonly results?:
+    | readonly {
+        readonly toolCallId: string
+        readonly content: string | readonly ResultPart[]
+        readonly outcome?: 'success' | 'failed'
+      }[]
+    | undefined
   /** Decisions about calls that wait for one at that event. */
-  readonly approvals?: readonly ForkApproval[]
-  readonly by?: string
-  readonly reason?: string
+  readonly approvals?: readonly ForkApproval[] | undefined
+  readonly by?: string | undefined
+  readonly reason?: string | undefined
 }
 
 /** A decision about a call, by whom; the model reads why it was denied. */

@@ -4,11 +4,12 @@ import { audit, auditAll } from '../machine/invariants.ts'
 import type { RunState } from '../machine/state.ts'
 import type { Ledger } from '../ports/ledger.ts'
 import { eventCatalogue } from '../vocabulary/event-catalogue.ts'
-import type { Fact, RuntimeEvent } from '../vocabulary/event.ts'
+import type { Fact, ForkWrites, RuntimeEvent } from '../vocabulary/event.ts'
 import { parseRunId, type RunId } from '../vocabulary/ids.ts'
 import { sealed } from '../vocabulary/sealed.ts'
 import type { Agent } from './agent.ts'
 import { editFacts, type ForkEdit } from './fork-edit.ts'
+import { requireContext } from './run-context.ts'
 import { resultsUnderWay } from './recorded-results.ts'
 import { lastOf } from './session.ts'
 
@@ -16,14 +17,20 @@ import { lastOf } from './session.ts'
 export interface ForkOptions {
   /** The last event that the fork shares. */
   readonly atSeq: number
-  readonly edit?: ForkEdit
+  readonly edit?: ForkEdit | undefined
   /**
    * The agent that goes on, in the place of the active one of the same name: with other instructions, another model or
    * other tools. A resume of the fork in another process needs it too.
    */
-  readonly agent?: Agent<unknown>
+  readonly agent?: Agent<unknown> | undefined
+  /**
+   * What becomes of a write that no recorded result answers, since the run that is forked has performed its own: `ask`
+   * waits for an approval in the fork, one in `edit` included; `stub` does not perform it, and tells the model so; `run`
+   * performs it, under a new idempotency key. Holds for runs that work for the fork as well. Default: `ask`.
+   */
+  readonly writes?: ForkWrites | undefined
   /** The conversation that the fork belongs to; none where not given. */
-  readonly sessionId?: string
+  readonly sessionId?: string | undefined
 }
 
 /**
@@ -33,17 +40,18 @@ export interface ForkOptions {
 export async function forkOf(
   ledger: Ledger,
   { source, runId }: { readonly source: string; readonly runId: RunId },
-  { atSeq, edit = {}, sessionId }: ForkOptions,
+  { atSeq, edit = {}, sessionId, writes = 'ask', context }: ForkOptions & { readonly context?: unknown },
 ): Promise<readonly RuntimeEvent[]> {
   const from = parseRunId(source)
   if (from === undefined || (await ledger.head(from)) === undefined) throw new RunNotFoundError(source)
   const shared: RuntimeEvent[] = []
   for await (const event of ledger.read(from, { toSeq: atSeq })) shared.push(event)
   const before = requireForkable(auditAll(shared), source, atSeq)
+  requireContext(before, context)
   const last = sessionId === undefined ? undefined : await lastOf(ledger, sessionId)
   const events = [
     ...forkedEvents(shared, {
-      runId,
+      ...{ runId, writes },
       ...(sessionId !== undefined && { sessionId, sessionPlace: (last?.sessionPlace ?? 0) + 1 }),
     }),
   ]

@@ -3,6 +3,7 @@ import { messagesOf } from '../machine/history.ts'
 import { answeredCalls } from '../machine/due-checks.ts'
 import type { RunState } from '../machine/state.ts'
 import type { Cancel, Clock } from '../ports/clock.ts'
+import type { AnyContext } from '../vocabulary/any-context.ts'
 import { textOf, type ResultPart } from '../vocabulary/content.ts'
 import { resultPart } from '../vocabulary/content-schema.ts'
 import type { JsonObject } from '../vocabulary/json.ts'
@@ -24,14 +25,20 @@ import type {
 /** How long a guardrail may look where it does not say. */
 const CHECK_MS = 60_000
 
+/** What guardrails of a run look with. */
+export interface Looking {
+  readonly clock: Clock
+  readonly context: unknown
+}
+
 /** Lets guardrails look at what the user said since the last reply, each at what the one before it made of it. */
 export async function findsInInput(
   guardrails: readonly InputGuardrail[],
   state: RunState,
-  clock: Clock,
+  { clock, context: own }: Looking,
 ): Promise<readonly GuardrailFind[]> {
   const messages = messagesOf(state.history)
-  const context = contextOf(state)
+  const context = contextOf(state, own)
   const finds: GuardrailFind[] = []
   for (let index = state.inputCheck?.from ?? 0; index < messages.length; index++) {
     const message = messages[index]
@@ -57,16 +64,20 @@ export async function findsInInput(
 export async function findsInOutput(
   guardrails: readonly OutputGuardrail[],
   state: RunState,
-  clock: Clock,
+  { clock, context }: Looking,
 ): Promise<readonly GuardrailFind[]> {
   if (state.phase !== 'collecting') return []
   const finds: GuardrailFind[] = []
   let text = textOf(state.reply.message.parts)
   for (const guardrail of guardrails) {
-    const { find, replacement } = await ask(guardrail, () => guardrail.check({ text }, contextOf(state)), {
-      clock,
-      fits: isText,
-    })
+    const { find, replacement } = await ask(
+      guardrail,
+      () => guardrail.check({ text }, contextOf(state, context)),
+      {
+        clock,
+        fits: isText,
+      },
+    )
     if (find === undefined) continue
     finds.push({ ...find, ...(replacement !== undefined && { replacement: contentOf(replacement) }) })
     if (find.action === 'block') return finds
@@ -79,7 +90,7 @@ export async function findsInOutput(
 export async function findsInResults(
   guardrails: readonly ToolOutputGuardrail[],
   state: RunState,
-  clock: Clock,
+  { clock, context }: Looking,
 ): Promise<readonly GuardrailFind[]> {
   if (state.phase !== 'executing') return []
   const finds = await Promise.all(
@@ -90,10 +101,14 @@ export async function findsInResults(
       for (const guardrail of guardrails) {
         const { outcome } = result
         const subject = { toolCallId, name, input, outcome, text: textOf(content), content }
-        const { find, replacement } = await ask(guardrail, () => guardrail.check(subject, contextOf(state)), {
-          clock,
-          fits: isContent,
-        })
+        const { find, replacement } = await ask(
+          guardrail,
+          () => guardrail.check(subject, contextOf(state, context)),
+          {
+            clock,
+            fits: isContent,
+          },
+        )
         if (find === undefined) continue
         const next = replacement === undefined ? undefined : contentOf(replacement)
         mine.push({ ...find, toolCallId, ...present({ replacement: next }) })
@@ -119,7 +134,7 @@ export interface GuardedCheck {
 export async function findsInCall(
   guardrails: readonly ToolInputGuardrail[],
   call: GuardedCall,
-  context: GuardrailContext,
+  context: GuardrailContext<AnyContext>,
   clock: Clock,
 ): Promise<GuardedCheck> {
   const finds: GuardrailFind[] = []
@@ -219,7 +234,7 @@ function contentOf(replacement: string | readonly ResultPart[]): readonly Result
 }
 
 /** Where the guardrails of a run look. */
-export function contextOf(state: RunState): GuardrailContext {
+export function contextOf(state: RunState, context: unknown): GuardrailContext<AnyContext> {
   const { runId, agent, turn, history } = state
-  return { runId, agent, turn, messages: messagesOf(history) }
+  return { runId, agent, turn, messages: messagesOf(history), context }
 }

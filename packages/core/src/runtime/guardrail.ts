@@ -1,16 +1,30 @@
 import { ConfigurationError } from '../errors.ts'
+import { requireOptions } from '../machine/require-options.ts'
+import type { AnyContext } from '../vocabulary/any-context.ts'
 import type { Message, Outcome, ResultPart, UserMessage, UserPart } from '../vocabulary/content.ts'
 import type { RunId, ToolCallId } from '../vocabulary/ids.ts'
 import type { JsonObject } from '../vocabulary/json.ts'
+import {
+  anyFunction,
+  fields,
+  filledText,
+  maybe,
+  numberFrom,
+  oneOf,
+  trueOrFalse,
+  type OptionCheck,
+} from '../vocabulary/option.ts'
 
 /** Where a guardrail looks. */
-export interface GuardrailContext {
+export interface GuardrailContext<Context = unknown> {
   readonly runId: RunId
   /** The active agent. */
   readonly agent: string
   readonly turn: number
   /** The history so far. */
   readonly messages: readonly Message[]
+  /** What the application gave this run. Never recorded. */
+  readonly context: Context
 }
 
 /**
@@ -27,9 +41,9 @@ export type GuardrailVerdict<Replacement> =
   | { readonly replace: Replacement; readonly why?: string }
   | { readonly record: string }
 
-type Check<Subject, Replacement> = (
+type Check<Subject, Replacement, Context> = (
   subject: Subject,
-  context: GuardrailContext,
+  context: GuardrailContext<Context>,
 ) => GuardrailVerdict<Replacement> | Promise<GuardrailVerdict<Replacement>>
 
 /** What a user said. */
@@ -61,55 +75,64 @@ interface Named {
   /** Names the guardrail in the ledger. */
   readonly name: string
   /** Milliseconds until a check that does not end counts as failed; 60,000 where not given. */
-  readonly timeoutMs?: number
+  readonly timeoutMs?: number | undefined
 }
 
 /** Looks at every message of the user before a model is shown it, or, with `beside`, while the model is at work. */
-export interface InputGuardrail extends Named {
+export interface InputGuardrail<Context = AnyContext> extends Named {
   readonly on: 'input'
   /** The model call does not wait: a block gives it up, and no tool is started before the check has passed. */
-  readonly beside?: boolean
-  readonly check: Check<GuardedInput, string | readonly UserPart[]>
+  readonly beside?: boolean | undefined
+  readonly check: Check<GuardedInput, string | readonly UserPart[], Context>
 }
 
 /** Looks at the answer before the run ends with it. What has streamed, has streamed. */
-export interface OutputGuardrail extends Named {
+export interface OutputGuardrail<Context = AnyContext> extends Named {
   readonly on: 'output'
-  readonly check: Check<GuardedOutput, string>
+  readonly check: Check<GuardedOutput, string, Context>
 }
 
 /** Looks at what a tool is called with, before anything runs and before a person is asked. */
-export interface ToolInputGuardrail extends Named {
+export interface ToolInputGuardrail<Context = AnyContext> extends Named {
   readonly on: 'tool_input'
-  readonly check: Check<GuardedCall, JsonObject>
+  readonly check: Check<GuardedCall, JsonObject, Context>
 }
 
 /** Looks at what a tool answered, before the model reads it. The ledger keeps what the tool said. */
-export interface ToolOutputGuardrail extends Named {
+export interface ToolOutputGuardrail<Context = AnyContext> extends Named {
   readonly on: 'tool_output'
-  readonly check: Check<GuardedResult, string | readonly ResultPart[]>
+  readonly check: Check<GuardedResult, string | readonly ResultPart[], Context>
 }
 
 /**
  * Policy as code, around the model and the tools of an agent. A guardrail that throws or does not answer in time has
  * found that it cannot tell: that blocks.
  */
-export type Guardrail = InputGuardrail | OutputGuardrail | ToolInputGuardrail | ToolOutputGuardrail
+export type Guardrail<Context = AnyContext> =
+  | InputGuardrail<Context>
+  | OutputGuardrail<Context>
+  | ToolInputGuardrail<Context>
+  | ToolOutputGuardrail<Context>
 
 /** A guardrail, checked: throws a `ConfigurationError` for one that could not work. */
-export function defineGuardrail<G extends Guardrail>(guardrail: G): G {
-  requireGuardrails('(none yet)', [guardrail])
-  return guardrail
+export function defineGuardrail<G extends Guardrail>(made: G): G {
+  requireOptions('defineGuardrail', guardrail, made)
+  return made
 }
 
-const places: readonly string[] = ['input', 'output', 'tool_input', 'tool_output']
+const named = { name: filledText, timeoutMs: maybe(numberFrom(0)), check: anyFunction } as const
+const on = oneOf(['input', 'output', 'tool_input', 'tool_output'])
+const elsewhere = fields<Exclude<Guardrail, InputGuardrail>>({ ...named, on })
+const onInput = fields<InputGuardrail>({ ...named, on, beside: maybe(trueOrFalse) })
 
-/** Refuses guardrails that could not be asked, or told from each other in a ledger. */
-export function requireGuardrails(agent: string, guardrails: readonly Guardrail[]): void {
+/** One guardrail, on whatever it looks at. */
+export const guardrail: OptionCheck = (value, path) =>
+  (Object(value) as Partial<Guardrail>).on === 'input' ? onInput(value, path) : elsewhere(value, path)
+
+/** Refuses guardrails that a ledger could not tell from each other. */
+export function requireGuardrailNames(agent: string, guardrails: readonly Guardrail[]): void {
   const names = new Set<string>()
-  for (const { name, on, check } of guardrails) {
-    const fault = guardrailFault(name, on, check)
-    if (fault) throw new ConfigurationError(`A guardrail of agent ${agent} ${fault}.`)
+  for (const { name } of guardrails) {
     if (names.has(name)) {
       throw new ConfigurationError(
         `Agent ${agent} has two guardrails named ${name}, and a ledger could not tell them apart. Rename one.`,
@@ -117,11 +140,4 @@ export function requireGuardrails(agent: string, guardrails: readonly Guardrail[
     }
     names.add(name)
   }
-}
-
-function guardrailFault(name: unknown, on: string, check: unknown): string | undefined {
-  if (typeof name !== 'string' || name.trim() === '')
-    return 'has no name, so no ledger could say what it found'
-  if (!places.includes(on)) return `(${name}) is on ${on}; use one of ${places.join(', ')}`
-  return typeof check === 'function' ? undefined : `(${name}) has no function check`
 }

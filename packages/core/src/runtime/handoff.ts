@@ -1,38 +1,47 @@
 import { of } from 'rxjs'
-import { ConfigurationError } from '../errors.ts'
 import { textContent } from '../machine/outcome-text.ts'
+import { requireOptions } from '../machine/require-options.ts'
 import type { Rules } from '../machine/rules.ts'
 import type { Tool } from '../ports/tool.ts'
+import type { AnyContext } from '../vocabulary/any-context.ts'
 import type { AgentDefinition } from '../vocabulary/agent-definition.ts'
 import type { Message } from '../vocabulary/content.ts'
 import type { Handoff } from '../vocabulary/event.ts'
+import { filledText } from '../vocabulary/option.ts'
 import { present } from '../vocabulary/present.ts'
 import type { Agent } from './agent.ts'
+import { definedAgent } from './part-check.ts'
+import { handBackOptions, handoffOptions } from './run-check.ts'
 
 /** What a handoff does otherwise than by itself. */
 export interface HandoffOptions {
   /** Of the tool that the model calls; `transfer_to_<name>` where not given. */
-  readonly toolName?: string
+  readonly toolName?: string | undefined
   /** When to hand over; the agent's own description where not given. */
-  readonly description?: string
+  readonly description?: string | undefined
   /**
    * What the next agent is shown of the past. Pure; what it makes of the history is on record. Calls and results stay
    * paired. `foldedHistory` is one.
    */
-  readonly filter?: (messages: readonly Message[]) => readonly Message[]
+  readonly filter?: ((messages: readonly Message[]) => readonly Message[]) | undefined
 }
 
 /** Somebody to hand the conversation over to. Made by `handoff` or `handBack`; an agent alone is one as well. */
-export interface HandoffTarget {
+export interface HandoffTarget<in Context = AnyContext> {
   readonly to: string
   /** Absent: whoever started the run. */
-  readonly agent?: Agent<unknown>
+  readonly agent?: Agent<unknown, Context>
   readonly filter?: NonNullable<HandoffOptions['filter']>
-  readonly tool: Tool
+  readonly tool: Tool<Context>
 }
 
 /** Lets an agent hand the conversation over to another: the model calls a tool, and the other goes on in its place. */
-export function handoff(agent: Agent<unknown>, options: HandoffOptions = {}): HandoffTarget {
+export function handoff<Context>(
+  agent: Agent<unknown, Context>,
+  options: HandoffOptions = {},
+): HandoffTarget<Context> {
+  requireOptions('handoff', definedAgent, agent, 'the agent')
+  requireOptions('handoff', handoffOptions, options)
   const { description, filter } = options
   const about =
     description ?? agent.description ?? `Hands the conversation over to ${agent.name}, who goes on with it.`
@@ -45,17 +54,16 @@ export function handBack(
   to: string,
   options: { readonly toolName?: string; readonly description: string },
 ): HandoffTarget {
-  if (typeof to !== 'string' || to.trim() === '') {
-    throw new ConfigurationError(
-      'handBack needs a name for whom the conversation goes to, such as a support desk.',
-    )
-  }
+  requireOptions('handBack', filledText, to, 'the name of the one who goes on')
+  requireOptions('handBack', handBackOptions, options)
   const tool = handoffTool(options.toolName ?? toolNameOf(to), options.description, { to, back: true })
   return { to, tool }
 }
 
 /** Whom an agent can hand over to, however it was named. */
-export function targetOf(target: Agent<unknown> | HandoffTarget): HandoffTarget {
+export function targetOf<Context>(
+  target: Agent<unknown, Context> | HandoffTarget<Context>,
+): HandoffTarget<Context> {
   return 'tool' in target ? target : handoff(target)
 }
 

@@ -7,6 +7,7 @@ import type { Cancel, Host } from '../ports/clock.ts'
 interface Globals {
   setTimeout(callback: () => void, delayMs: number): unknown
   clearTimeout(timer: unknown): void
+  readonly performance?: { now(): number }
   readonly console?: { error(...data: unknown[]): void }
 }
 
@@ -27,7 +28,11 @@ function schedule(delayMs: number, callback: () => void): Cancel {
 
 /** The host that the program runs in. */
 export const defaultHost: Host = {
-  clock: { now: () => Date.now(), schedule },
+  clock: {
+    now: () => Date.now(),
+    schedule,
+    ...(globals.performance && { even: () => globals.performance?.now() ?? 0 }),
+  },
   random: () => Math.random(),
-  report: (error) => globals.console?.error('A subscriber of a Tallystick run threw:', error),
+  report: (error, what) => globals.console?.error(`Tallystick: ${what}:`, error),
 }

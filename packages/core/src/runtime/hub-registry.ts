@@ -1,8 +1,9 @@
 import type { RunId } from '../vocabulary/ids.ts'
 import type { Agent } from './agent.ts'
-import { RunHub, type HubOptions } from './run-hub.ts'
+import type { HubOptions } from './hub-options.ts'
+import { RunHub } from './run-hub.ts'
 
-type OwnOptions = 'runId' | 'hubOf' | 'onDriving' | 'onFailure'
+type OwnOptions = 'runId' | 'hubOf' | 'isDriven' | 'onDriving' | 'onFailure'
 
 /**
  * The hubs of one runtime, one a run: so a run is driven once in it, and everyone who watches a run watches the same.
@@ -31,9 +32,10 @@ export class HubRegistry {
       runId,
       agentNamed: (name) => (name === own?.name ? own : this.#options.agentNamed(name)),
       hubOf: (other) => this.hubOf(other),
+      isDriven: (other) => this.isDriven(other),
       onDriving: (driving) => (driving ? this.#driving.add(hub) : this.#driving.delete(hub)),
       onFailure: () => this.#hubs.delete(runId),
-      onEnd: (state) => this.#report(this.#options.onEnd(state)),
+      onEnd: (state, context) => this.#report(this.#options.onEnd(state, context)),
     })
     this.#hubs.set(runId, new WeakRef(hub))
     this.#forget.register(hub, runId)
@@ -43,7 +45,7 @@ export class HubRegistry {
   /** Resolves when nothing is driven any more, and whoever had to know of an end does. */
   async idle(): Promise<void> {
     while (this.#driving.size > 0 || this.#reports.size > 0) {
-      await Promise.allSettled([...this.#reports, ...[...this.#driving].map((hub) => hub.result)])
+      await Promise.allSettled([...this.#reports, ...[...this.#driving].map((hub) => hub.rest)])
     }
   }
 
@@ -56,8 +58,19 @@ export class HubRegistry {
   /** Holds a hub for somebody who is subscribed, until the answer is called. */
   hold(hub: RunHub): () => void {
     const watched = { hub }
+    const [leave, stopWatching] = [hub.notice.watch(), hub.elsewhere.watch()]
     this.#watched.add(watched)
-    return () => void this.#watched.delete(watched)
+    return () => {
+      leave()
+      stopWatching()
+      this.#watched.delete(watched)
+    }
+  }
+
+  /** Whether a process drives a run: this one, or another that the ledger knows of. */
+  async isDriven(runId: RunId): Promise<boolean | undefined> {
+    if (this.#hubs.get(runId)?.deref()?.driving) return true
+    return await this.#options.ledger.isDriven?.(runId)
   }
 
   /** The hubs whose runs are being driven. */

@@ -2,6 +2,7 @@ import { ConfigurationError } from '../errors.ts'
 import { userMessage } from '../vocabulary/content-schema.ts'
 import type { UserMessage, UserPart } from '../vocabulary/content.ts'
 import { faultOf, isJson } from '../vocabulary/schema.ts'
+import { sealed } from '../vocabulary/sealed.ts'
 
 /** A user's message from what a caller gives. Throws a `ConfigurationError` for what no model could be shown. */
 export function messageOf(input: string | readonly UserPart[]): UserMessage {
@@ -13,7 +14,7 @@ export function messageOf(input: string | readonly UserPart[]): UserMessage {
     )
   }
   const fault = faultOf(userMessage, message)
-  if (fault === undefined && isJson(message)) return message
+  if (fault === undefined && isJson(message)) return sealed(message)
   const place = fault ? ` at ${fault.path}: ${fault.what}` : ': JSON cannot carry it'
   throw new ConfigurationError(`The input of a run is wrong${place}. Give a text, or message parts.`)
 }

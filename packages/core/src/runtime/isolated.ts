@@ -1,6 +1,14 @@
 import { Observable, type Observer, type Operator, type Subscription } from 'rxjs'
 
-type Report = (error: unknown) => void
+/** Who hears what nobody on the stack can. */
+export interface Listener {
+  /** A subscriber threw. */
+  readonly threw: (error: unknown) => void
+  /** The source failed, and a subscriber listens for that. */
+  readonly heard?: () => void
+  /** The source failed, and a subscriber does not listen for that. */
+  readonly unheard: (error: unknown) => void
+}
 
 /**
  * An Observable whose subscribers cannot hurt anyone else. RxJS answers a throwing subscriber with an error that
@@ -8,15 +16,15 @@ type Report = (error: unknown) => void
  * error is reported, and that is all. What is piped from it is isolated as well.
  */
 export class IsolatedObservable<T> extends Observable<T> {
-  readonly #report: Report
+  readonly #listener: Listener
 
-  constructor(report: Report, subscribe?: ConstructorParameters<typeof Observable<T>>[0]) {
+  constructor(listener: Listener, subscribe?: ConstructorParameters<typeof Observable<T>>[0]) {
     super(subscribe)
-    this.#report = report
+    this.#listener = listener
   }
 
   override lift<R>(operator?: Operator<T, R>): Observable<R> {
-    const lifted = new IsolatedObservable<R>(this.#report)
+    const lifted = new IsolatedObservable<R>(this.#listener)
     lifted.source = this as unknown as Observable<R>
     lifted.operator = operator
     return lifted
@@ -49,17 +57,25 @@ export class IsolatedObservable<T> extends Observable<T> {
         call()
       } catch (thrown) {
         failed = true
-        this.#report(thrown)
+        this.#listener.threw(thrown)
         subscription?.unsubscribe()
       }
     }
     subscription = super.subscribe({
       next: (value) => guard(() => observer.next?.(value)),
-      error: (thrown: unknown) =>
-        observer.error ? guard(() => observer.error?.(thrown)) : this.#report(thrown),
+      error: (thrown: unknown) => {
+        if (observer.error === undefined) return this.#listener.unheard(thrown)
+        this.#listener.heard?.()
+        guard(() => observer.error?.(thrown))
+      },
       complete: () => guard(() => observer.complete?.()),
     })
     if (failed) subscription.unsubscribe()
     return subscription
   }
+}
+
+/** A source whose subscribers cannot hurt anyone else. */
+export function isolated<T>(source: Observable<T>, threw: (error: unknown) => void): Observable<T> {
+  return new IsolatedObservable<T>({ threw, unheard: threw }, (subscriber) => source.subscribe(subscriber))
 }

@@ -1,15 +1,15 @@
 import { ConfigurationError } from '../errors.ts'
 import type { AgentDefinition } from '../vocabulary/agent-definition.ts'
 import type { ModelRef } from '../vocabulary/content.ts'
-import { ownValue } from '../vocabulary/own-value.ts'
+import { present } from '../vocabulary/present.ts'
 import type { Price } from '../vocabulary/price.ts'
 import type { Agent } from './agent.ts'
 import { requireAgent } from './agent-check.ts'
 import { isAgentTool } from './agent-tool.ts'
+import { everyPolicy, type ApprovalPolicy } from './call-check.ts'
 import { handOffRule } from './handoff.ts'
-
-/** Says what a model costs; `undefined` where it does not know. */
-export type Prices = { readonly [modelId: string]: Price } | ((model: ModelRef) => Price | undefined)
+import { checkedPrice, type Prices } from './price-check.ts'
+import { isSameAgent } from './same-agent.ts'
 
 /** The agents that a runtime knows, by the name that the ledger records, with what their models cost. */
 export interface KnownAgents {
@@ -24,7 +24,7 @@ export interface KnownAgents {
 }
 
 /** A runtime's agents; none at first. */
-export function knownAgents(prices: Prices): KnownAgents {
+export function knownAgents(prices: Prices, approval?: ApprovalPolicy): KnownAgents {
   const known = new Map<string, Agent<unknown>>()
   const sources = new Map<string, Agent<unknown>>()
   const priced = (agent: Agent<unknown>): Agent<unknown> => {
@@ -34,7 +34,7 @@ export function knownAgents(prices: Prices): KnownAgents {
       (next) => know(next).definition,
     )
     return {
-      ...agent,
+      ...withApproval(agent, approval),
       definition: withPrices(agent.definition, prices),
       rules: { ...agent.rules, handOff },
     }
@@ -43,12 +43,8 @@ export function knownAgents(prices: Prices): KnownAgents {
     requireAgent(agent)
     const { name, definition } = agent
     const other = known.get(name)
-    if (other && other.definition.digest !== definition.digest) {
-      throw new ConfigurationError(
-        `Two different agents are named ${name}; a resume could not tell which one a run belongs to. Rename one.`,
-      )
-    }
-    if (other && (sources.get(name) === agent || other === agent)) return other
+    if (other && (other === agent || isSameAgent(sources.get(name) ?? other, agent))) return other
+    if (other) throw twoOfOneName(name, other.definition.digest === definition.digest)
     const own = priced(agent)
     known.set(name, own)
     sources.set(name, agent)
@@ -57,6 +53,24 @@ export function knownAgents(prices: Prices): KnownAgents {
     return own
   }
   return { know, priced, named: (name) => known.get(name) }
+}
+
+function twoOfOneName(name: string, isSaidTheSame: boolean): ConfigurationError {
+  const what = isSaidTheSame ? 'agents of different code' : 'different agents'
+  return new ConfigurationError(
+    `Two ${what} are named ${name}; a resume could not tell which one a run belongs to, and whose tools are run. Make an agent once and use it for every run, or rename one.`,
+  )
+}
+
+/**
+ * An agent whose calls a policy of the runtime judges as well: for a replay, which is given the agents that the runtime
+ * has driven. The agent's own policy holds beside it.
+ */
+export function withApproval<Output>(
+  agent: Agent<Output>,
+  approval: ApprovalPolicy | undefined,
+): Agent<Output> {
+  return { ...agent, ...present({ approval: everyPolicy(approval, agent.approval) }) }
 }
 
 /** The agents that may come to work in a run of this one: those that it hands over to, and those that work for it. */
@@ -81,7 +95,7 @@ export function reachableAgents(agent: Agent<unknown>): readonly Agent<unknown>[
 
 function withPrices(definition: AgentDefinition, prices: Prices): AgentDefinition {
   const priceOf = (model: ModelRef): { price?: Price } => {
-    const price = typeof prices === 'function' ? prices(model) : ownValue(prices, model.modelId)
+    const price = checkedPrice(prices, model)
     return price ? { price } : {}
   }
   const { fallbacks, summarizer } = definition

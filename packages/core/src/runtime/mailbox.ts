@@ -20,6 +20,11 @@ export class Mailbox<Item> {
     for (const hear of this.#listeners.splice(0)) hear()
   }
 
+  /** Puts back what was taken, in front of what has arrived since. */
+  putBack(items: readonly Item[]): void {
+    this.#items = [...items, ...this.#items]
+  }
+
   /** Takes everything that is there. */
   drain(): readonly Item[] {
     const items = this.#items

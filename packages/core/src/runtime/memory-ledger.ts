@@ -2,6 +2,7 @@ import { filter, map, Subject } from 'rxjs'
 import { LedgerUnavailableError, RunNotFoundError } from '../errors.ts'
 import type { Ledger } from '../ports/ledger.ts'
 import type { RunId } from '../vocabulary/ids.ts'
+import { DrivenRuns } from './driven-runs.ts'
 import type { MemoryRun } from './memory-run.ts'
 import { MemoryStore } from './memory-store.ts'
 
@@ -12,6 +13,7 @@ import { MemoryStore } from './memory-store.ts'
 export function memoryLedger(): Ledger {
   const changed$ = new Subject<RunId>()
   let store: MemoryStore | undefined = new MemoryStore()
+  const driven = new DrivenRuns()
 
   function openStore(): MemoryStore {
     if (store) return store
@@ -28,11 +30,13 @@ export function memoryLedger(): Ledger {
   return {
     async append(runId, expected, events, options) {
       const head = openStore().append(runId, expected, events, options)
+      driven.appended(runId, expected.epoch, events)
       changed$.next(runId)
       return head
     },
     async acquire(runId) {
       const head = requireRun(runId).acquire()
+      driven.taken(runId, head.epoch)
       changed$.next(runId)
       return head
     },
@@ -71,6 +75,7 @@ export function memoryLedger(): Ledger {
         map(() => undefined),
       )
     },
+    ...driven.members,
     async close() {
       store = undefined
       changed$.complete()

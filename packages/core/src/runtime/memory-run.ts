@@ -3,6 +3,8 @@ import type { RuntimeEvent } from '../vocabulary/event.ts'
 import type { RunId } from '../vocabulary/ids.ts'
 import {
   emptyHead,
+  endedBefore,
+  endsRun,
   onceKeyOf,
   placeTaken,
   requireHead,
@@ -10,9 +12,19 @@ import {
   requireWellFormed,
   secondFact,
   sessionPlaceOf,
+  storableDigests,
   storableText,
+  unreadInbox,
   type SessionPlace,
 } from './append-rules.ts'
+import type { MemoryHistories } from './memory-histories.ts'
+
+/** An event as it is kept. */
+interface KeptEvent {
+  readonly text: string
+  /** The digest of the history that it carries, where it carries one: the text is without its messages. */
+  readonly history?: string
+}
 
 /**
  * One run of a `memoryLedger`. Events and inbox entries are kept as text, so that nobody who holds the object can
@@ -20,8 +32,9 @@ import {
  */
 export class MemoryRun {
   readonly runId: RunId
+  readonly #histories: MemoryHistories
   #epoch: number = emptyHead.epoch
-  readonly #events: string[] = []
+  readonly #events: KeptEvent[] = []
   readonly #onceKeys = new Set<string>()
   /** Entries not yet taken, in the order they were put. */
   readonly #inbox = new Map<string, string>()
@@ -30,8 +43,9 @@ export class MemoryRun {
   /** Where the run stands in its session, once it has begun. */
   #place: SessionPlace | undefined
 
-  constructor(runId: RunId) {
+  constructor(runId: RunId, histories: MemoryHistories) {
     this.runId = runId
+    this.#histories = histories
   }
 
   get head(): Head {
@@ -55,19 +69,19 @@ export class MemoryRun {
     isTaken: (place: SessionPlace) => boolean,
   ): Head {
     requireWellFormed(this.runId, expected, events)
-    const texts = events.map((event) => {
-      return storableText(event, `Event ${event.seq} (${event.type}) of run ${this.runId}`)
-    })
-    if (this.#stands(expected.expectedSeq, texts)) {
+    const kept = events.map(keptEvent)
+    if (this.#stands(expected.expectedSeq, kept)) {
       // Not the head of now: a writer that was relieved in between must not learn its successor's epoch.
       return { seq: expected.expectedSeq + events.length, epoch: expected.epoch }
     }
     requireHead(this.runId, this.head, expected)
     const onceKeys = this.#unstatedKeys(events)
+    this.#requireReadInbox(events, options)
     const place = expected.expectedSeq === 0 ? sessionPlaceOf(events) : undefined
     if (place && isTaken(place)) throw placeTaken(this.runId, place)
     this.#place ??= place
-    for (const text of texts) this.#events.push(text)
+    this.#events.push(...kept)
+    for (const event of events) if (event.type === 'history_carried') this.#histories.keep(event.messages)
     for (const key of onceKeys) this.#onceKeys.add(key)
     for (const key of options.takes ?? []) this.#inbox.delete(key)
     return this.head
@@ -81,7 +95,11 @@ export class MemoryRun {
   *read(fromSeq = 1, toSeq: number = Infinity): Generator<RuntimeEvent> {
     const last = Math.min(toSeq, this.#events.length)
     for (let seq = Math.max(fromSeq, 1); seq <= last; seq++) {
-      yield JSON.parse(this.#events[seq - 1] as string) as RuntimeEvent
+      const { text, history } = this.#events[seq - 1] as KeptEvent
+      const event = JSON.parse(text) as RuntimeEvent
+      yield history === undefined
+        ? event
+        : ({ ...event, messages: this.#histories.messages(history) } as RuntimeEvent)
     }
   }
 
@@ -90,6 +108,7 @@ export class MemoryRun {
     requireInboxKey(key)
     const text = storableText({ key, command, at }, `The inbox entry ${key} of run ${this.runId}`)
     if (this.#inboxKeys.has(key)) return false
+    if (this.#onceKeys.has('run_finished')) throw endedBefore(this.runId)
     this.#inboxKeys.add(key)
     this.#inbox.set(key, text)
     return true
@@ -100,8 +119,14 @@ export class MemoryRun {
   }
 
   /** Whether these very events stand behind `seq`: then they were written, and their acknowledgement was lost. */
-  #stands(seq: number, texts: readonly string[]): boolean {
-    return texts.length > 0 && texts.every((text, index) => this.#events[seq + index] === text)
+  #stands(seq: number, kept: readonly KeptEvent[]): boolean {
+    return kept.length > 0 && kept.every((event, index) => isSame(event, this.#events[seq + index]))
+  }
+
+  #requireReadInbox(events: readonly RuntimeEvent[], { takes }: AppendOptions): void {
+    if (!endsRun(events)) return
+    const taken = new Set(takes)
+    if ([...this.#inbox.keys()].some((key) => !taken.has(key))) throw unreadInbox(this.runId)
   }
 
   #unstatedKeys(events: readonly RuntimeEvent[]): ReadonlySet<string> {
@@ -114,4 +139,16 @@ export class MemoryRun {
     }
     return keys
   }
+}
+
+function keptEvent(event: RuntimeEvent): KeptEvent {
+  const subject = `Event ${event.seq} (${event.type}) of run ${event.runId}`
+  if (event.type !== 'history_carried') return { text: storableText(event, subject) }
+  const { messages, ...rest } = event
+  const history = storableDigests(messages, subject).at(-1) ?? ''
+  return { text: storableText(rest, subject), history }
+}
+
+function isSame(event: KeptEvent, other: KeptEvent | undefined): boolean {
+  return event.text === other?.text && event.history === other.history
 }

@@ -12,7 +12,9 @@ import type { RuntimeEvent } from '../vocabulary/event.ts'
 import type { RunId } from '../vocabulary/ids.ts'
 import type { SessionPlace } from './append-rules.ts'
 import { answers } from './event-query.ts'
+import { MemoryHistories } from './memory-histories.ts'
 import { MemoryRun } from './memory-run.ts'
+import { MemorySession } from './memory-session.ts'
 import { unknownCursor } from './unknown-cursor.ts'
 
 interface Place {
@@ -24,7 +26,8 @@ interface Place {
 export class MemoryStore {
   /** In the order in which they were made. */
   readonly #runs = new Map<RunId, MemoryRun>()
-  readonly #sessions = new Map<string, Set<MemoryRun>>()
+  readonly #sessions = new Map<string, MemorySession>()
+  readonly #histories = new MemoryHistories()
   /** Every event, in the order of appends. */
   readonly #places: Place[] = []
 
@@ -38,22 +41,21 @@ export class MemoryStore {
     events: readonly RuntimeEvent[],
     options: AppendOptions,
   ): Head {
-    const run = this.run(runId) ?? new MemoryRun(runId)
+    const run = this.run(runId) ?? new MemoryRun(runId, this.#histories)
     const standing = run.head.seq
     const head = run.append(expected, events, options, (place) => this.#isTaken(place))
     for (let seq = standing + 1; seq <= run.head.seq; seq++) this.#places.push({ run, seq })
     if (head.seq > 0) this.#runs.set(runId, run)
     const { sessionId } = run.record
-    if (sessionId !== undefined) this.#sessions.set(sessionId, this.#inSession(sessionId).add(run))
+    if (sessionId !== undefined && standing === 0)
+      this.#sessions.set(sessionId, this.#session(sessionId).add(run))
     return head
   }
 
   /** Runs as a list shows them. `RunNotFoundError` where it is to begin behind one that is not in it. */
   listed({ sessionId, before, limit = Infinity }: RunFilter): readonly MemoryRun[] {
-    const all =
-      sessionId === undefined
-        ? [...this.#runs.values()].toReversed()
-        : [...this.#inSession(sessionId)].toSorted((left, right) => right.sessionPlace - left.sessionPlace)
+    if (sessionId !== undefined) return this.#session(sessionId).listed(before, limit)
+    const all = [...this.#runs.values()].toReversed()
     const from = before === undefined ? 0 : all.findIndex(({ runId }) => runId === before) + 1
     if (before !== undefined && from === 0) throw new RunNotFoundError(before)
     return all.slice(from, from + limit)
@@ -90,12 +92,12 @@ export class MemoryStore {
     return index + 1
   }
 
-  #inSession(sessionId: string): Set<MemoryRun> {
-    return this.#sessions.get(sessionId) ?? new Set()
+  #session(sessionId: string): MemorySession {
+    return this.#sessions.get(sessionId) ?? new MemorySession()
   }
 
   #isTaken({ sessionId, sessionPlace }: SessionPlace): boolean {
-    return [...this.#inSession(sessionId)].some((other) => other.sessionPlace === sessionPlace)
+    return this.#session(sessionId).has(sessionPlace)
   }
 }
 

@@ -1,7 +1,7 @@
-import type { Subscription } from 'rxjs'
 import { namedTextOfError } from './error-text.ts'
 import { ProviderError } from '../errors.ts'
-import type { Cancel, Clock } from '../ports/clock.ts'
+import type { Cancel, Host } from '../ports/clock.ts'
+import { GuardedSubscriber } from './guarded-subscriber.ts'
 import type { ModelTimeouts } from './agent.ts'
 import type { Model } from '../ports/model.ts'
 import type { ModelFailure } from '../vocabulary/failure.ts'
@@ -26,11 +26,10 @@ export interface ModelCall {
  */
 export function startModelCall(
   { model, request, turn, attempt, timeouts = {} }: ModelCall,
-  clock: Clock,
+  { clock, report }: Pick<Host, 'clock' | 'report'>,
   post: (signal: Signal) => void,
 ): () => void {
   let ended = false
-  let subscription: Subscription | undefined
   const { idleMs, totalMs } = timeouts
   let stopIdle: Cancel | undefined
   let stopTotal: Cancel | undefined
@@ -46,18 +45,15 @@ export function startModelCall(
   }
   const giveUp = (what: string): void => {
     fail({ class: 'timeout', message: `${model.modelId} was given up: ${what}.`, retryable: true })
-    subscription?.unsubscribe()
+    subscriber.unsubscribe()
   }
   const watch = (): void => {
     stopIdle?.()
     if (idleMs === undefined || ended) return
     stopIdle = clock.schedule(idleMs, () => giveUp(`it reported nothing for ${idleMs} ms`))
   }
-  watch()
-  if (totalMs !== undefined)
-    stopTotal = clock.schedule(totalMs, () => giveUp(`it took longer than ${totalMs} ms`))
-  try {
-    subscription = model.stream(request, { clock }).subscribe({
+  const subscriber = new GuardedSubscriber<ModelSignal>(
+    {
       next: (signal) => {
         if (ended) return
         const fault = signalFault(signal)
@@ -68,13 +64,20 @@ export function startModelCall(
       },
       error: (error: unknown) => fail(failureOf(error, model)),
       complete: () => fail(brokenAdapter(model, 'it completed without model_finished')),
-    })
+    },
+    (error) => report(error, `The adapter of the model ${model.modelId} threw when its call was let go`),
+  )
+  watch()
+  if (totalMs !== undefined)
+    stopTotal = clock.schedule(totalMs, () => giveUp(`it took longer than ${totalMs} ms`))
+  try {
+    model.stream(request, { clock }).subscribe(subscriber)
   } catch (error) {
     fail(failureOf(error, model))
   }
   return () => {
     end()
-    subscription?.unsubscribe()
+    subscriber.unsubscribe()
   }
 }
 

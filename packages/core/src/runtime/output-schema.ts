@@ -19,8 +19,8 @@ interface JsonSchemaConverter {
 }
 
 /** Reads the `output` of an agent. Throws `ConfigurationError` for one that cannot serve. */
-export function outputReader<Output>(agent: string, schema: OutputSchema<Output>): OutputReader<Output> {
-  const standard = isStandard<Output>(schema) ? schema : fromJsonSchema<Output>(agent, schema)
+export function outputReader<Output>(agent: string, schema: OutputSchema): OutputReader<Output> {
+  const standard = isStandard<Output>(schema) ? schema : fromJsonSchema<Output>(agent, schema as JsonObject)
   const jsonSchema = isStandard(schema) ? jsonSchemaOf(agent, schema) : schema
   return {
     jsonSchema,
@@ -45,6 +45,7 @@ function fromJsonSchema<Output>(agent: string, schema: JsonObject): StandardSche
       `The output of agent ${agent} is no schema. Give a Standard Schema (such as z.object({ … })) or a JSON Schema.`,
     )
   }
+  requireKeyword(agent, schema)
   try {
     return z.fromJSONSchema(schema) as unknown as StandardSchemaV1<unknown, Output>
   } catch (cause) {
@@ -54,6 +55,21 @@ function fromJsonSchema<Output>(agent: string, schema: JsonObject): StandardSche
       { cause },
     )
   }
+}
+
+/** What can stand at the root of a JSON Schema and say something of a value. */
+const keywords: ReadonlySet<string> = new Set([
+  ...['type', 'enum', 'const', 'properties', 'required', 'additionalProperties', 'patternProperties'],
+  ...['items', 'prefixItems', 'anyOf', 'oneOf', 'allOf', 'not', 'if', '$ref', '$defs', 'definitions'],
+])
+
+/** Refuses an object that only looks like a schema: it would let every answer pass. */
+function requireKeyword(agent: string, schema: JsonObject): void {
+  const names = Object.keys(schema)
+  if (names.length === 0 || names.some((name) => keywords.has(name))) return
+  throw new ConfigurationError(
+    `The output of agent ${agent} has the fields ${names.slice(0, 5).join(', ')}, and none that a JSON Schema has, so every answer would pass. Give z.object({ … }) or { type: 'object', properties: { … } }.`,
+  )
 }
 
 function jsonSchemaOf(agent: string, schema: StandardSchemaV1): JsonObject {
@@ -88,8 +104,7 @@ function sentenceOf({ path = [], message }: StandardSchemaV1.Issue): string {
  * `undefined` where there is none.
  */
 export function jsonOfAnswer(text: string): Json | undefined {
-  const fenced = /^[^`]*```(?:json)?\s*\n([\s\S]*?)```[^`]*$/.exec(text)
-  for (const candidate of [text, fenced?.[1]]) {
+  for (const candidate of [text, fencedBlockOf(text)]) {
     if (candidate === undefined) continue
     try {
       const value: unknown = JSON.parse(candidate)
@@ -99,4 +114,19 @@ export function jsonOfAnswer(text: string): Json | undefined {
     }
   }
   return undefined
+}
+
+const fence = '```'
+
+/**
+ * What stands between the first fence of a text and the last, without the rest of the first line, which may name JSON.
+ * Looks at each character a fixed number of times, since the text is a model's.
+ */
+function fencedBlockOf(text: string): string | undefined {
+  const start = text.indexOf(fence)
+  const end = text.lastIndexOf(fence)
+  if (start === end) return undefined
+  const block = text.slice(start + fence.length, end)
+  const firstLine = block.slice(0, block.indexOf('\n') + 1)
+  return ['', 'json'].includes(firstLine.trim().toLowerCase()) ? block.slice(firstLine.length) : undefined
 }

@@ -1,15 +1,27 @@
 import { LedgerConflictError } from '../errors.ts'
-import { childLimits, childRunIdOf } from '../machine/child-run.ts'
-import { isSuspended } from '../machine/effects-of.ts'
+import { childLimits } from '../machine/child-grant.ts'
+import { childRunIdOf } from '../machine/child-run.ts'
+import { isSuspended } from '../machine/controller.ts'
+import { evolve } from '../machine/evolve.ts'
+import { settledUsage } from '../machine/settled-usage.ts'
 import type { Call, ExecutingState, RunState } from '../machine/state.ts'
 import { parkedChildCalls } from '../machine/state-views.ts'
 import type { Host } from '../ports/clock.ts'
-import type { Ledger } from '../ports/ledger.ts'
+import type { InboxEntry, Ledger } from '../ports/ledger.ts'
+import type { ChildTotals, FactOf, RuntimeEvent } from '../vocabulary/event.ts'
 import type { RunId } from '../vocabulary/ids.ts'
 import { present } from '../vocabulary/present.ts'
 import type { Agent } from './agent.ts'
+import { isEndedBefore } from './append-rules.ts'
 import { isAgentTool, taskOf } from './agent-tool.ts'
-import { restOf, settlingOf, type ChildEnding, type ChildRest, type ChildRuns } from './child-runs.ts'
+import {
+  restOf,
+  settlingOf,
+  totalsOf,
+  type ChildEnding,
+  type ChildRest,
+  type ChildRuns,
+} from './child-runs.ts'
 import type { HubRegistry } from './hub-registry.ts'
 import { stateOf } from './load-state.ts'
 import { resultOf, type RunResult } from './run-result.ts'
@@ -28,8 +40,8 @@ export interface ParentOptions {
 }
 
 /** The child runs of a runtime: the same hubs, the same ledger, one id for ever a call. */
-export function childRuns(options: ParentOptions): ChildRuns {
-  const { ledger, host, hubs, know, named, drained, awaited } = options
+export function childRuns(options: ParentOptions, context: unknown): ChildRuns {
+  const { ledger, hubs, know, named, drained, awaited } = options
   const rested = async (childId: RunId, result: () => Promise<RunResult>): Promise<ChildRest> => {
     awaited.add(childId)
     try {
@@ -42,9 +54,10 @@ export function childRuns(options: ParentOptions): ChildRuns {
     drive(state, call) {
       const childId = childRunIdOf(state.runId, call.toolCallId)
       const hub = hubs().hubOf(childId)
+      hub.give(context)
       let begun: Promise<unknown> | undefined
       const begin = async (): Promise<void> => {
-        if (await ledger.head(childId)) void hub.resume({ takeOver: true })
+        if (await ledger.head(childId)) hub.drive({ takeOver: true })
         else hub.start(() => Promise.resolve(commandOf(state, call, childId)))
       }
       return {
@@ -61,19 +74,21 @@ export function childRuns(options: ParentOptions): ChildRuns {
             return await hub.result
           })
         },
+        totals: () => totalsSoFar(ledger, childId),
       }
     },
     async endingOf(childId, takeOver) {
       const hub = hubs().hubOf(childId)
+      hub.give(context)
       if (!drained() && (await canGoOn(ledger, childId, takeOver))) {
         await hub.resume({ takeOver }).catch(unlessDrivenElsewhere)
       }
       return await endingOf(ledger, childId)
     },
+    ended: (childId) => endingOf(ledger, childId),
     async passOn(entry, owner, root) {
       if (!(await worksFor(ledger, owner, root))) return false
-      await ledger.put(owner, entry)
-      return true
+      return await isPut(ledger, owner, entry)
     },
   }
 
@@ -83,11 +98,28 @@ export function childRuns(options: ParentOptions): ChildRuns {
       throw new TypeError(`the agent ${state.agent} has no tool ${call.name} any more that is an agent`)
     }
     const agent = know(tool.agent)
-    const limits = childLimits(state, call.toolCallId, agent.limits, host.clock.now())
-    const command = startCommand(childId, agent, taskOf(call.input) ?? 'Go on.', { limits, know })
-    const parent = { runId: state.runId, seq: state.seq, relation: 'child' } as const
+    const limits = childLimits(call.grant ?? {}, agent.limits, state.limits)
+    const command = startCommand(childId, agent, taskOf(call.input) ?? 'Go on.', { limits, know, context })
+    const { writes } = state.parent ?? {}
+    const { grant } = call
+    const parent = {
+      ...{ runId: state.runId, seq: state.seq, relation: 'child' as const },
+      ...present({ writes, grant }),
+    }
     return { ...command, limits, parent, ...present({ subject: state.subject }) }
   }
+}
+
+/** What a run has used, with what its model call under way is taken to have used. */
+async function totalsSoFar(ledger: Ledger, childId: RunId): Promise<ChildTotals | undefined> {
+  const state = await stateOf(ledger, childId)
+  if (state === undefined) return undefined
+  const [settled] = state.phase === 'streaming' && !state.attempt.failed ? settledUsage(state) : []
+  return totalsOf(resultOf(settled ? evolve(state, eventAfter(state, settled)) : state))
+}
+
+function eventAfter({ runId, seq, epoch, at }: RunState, fact: FactOf<'usage_updated'>): RuntimeEvent {
+  return { ...fact, runId, seq: seq + 1, epoch, at, v: 1 }
 }
 
 /** Another process drives the run now: whoever it is says how it ends. */
@@ -126,18 +158,31 @@ async function endingOf(ledger: Ledger, childId: RunId): Promise<ChildEnding | u
  * Tells the parent of a child run that has ended: where its call was parked, it is settled, and a parent that waited
  * for nothing else is taken further. A parent that listens, or that has ended itself, hears nothing.
  */
-export async function tellParent(child: RunState, options: ParentOptions): Promise<void> {
+export async function tellParent(child: RunState, options: ParentOptions, context: unknown): Promise<void> {
   const { parent, runId } = child
   if (parent?.relation !== 'child' || options.awaited.has(runId)) return
   const { ledger, host } = options
+  const head = await ledger.head(parent.runId)
   const state = await stateOf(ledger, parent.runId)
   if (state === undefined) return
   const parked = parkedCall(state, runId)
   const rest = restOf(resultOf(child))
   if (parked === undefined || rest.kind !== 'ended') return
   const command = settlingOf(parked.toolCallId, rest)
-  await ledger.put(state.runId, { key: `child ${runId}`, command, at: host.clock.now() })
-  if (isSuspended(state)) await takeFurther(state, options)
+  const entry = { key: `child ${runId}`, command, at: host.clock.now() }
+  if (!(await isPut(ledger, state.runId, entry))) return
+  if (isSuspended(state)) await takeFurther(state, head?.epoch, { ...options, context })
+}
+
+/** Puts a command into an inbox; `false` where its run has ended, and has no call open any more. */
+async function isPut(ledger: Ledger, runId: RunId, entry: InboxEntry): Promise<boolean> {
+  try {
+    await ledger.put(runId, entry)
+    return true
+  } catch (error) {
+    if (isEndedBefore(error)) return false
+    throw error
+  }
 }
 
 /** The call of a run that waits for a child run. */
@@ -146,13 +191,15 @@ function parkedCall(state: RunState, childId: RunId): Call | undefined {
 }
 
 async function takeFurther(
-  { runId, agent, epoch }: RunState,
-  { ledger, hubs, named, drained }: ParentOptions,
+  { runId, agent }: RunState,
+  epoch: number | undefined,
+  { ledger, hubs, named, drained, context }: ParentOptions & { readonly context: unknown },
 ): Promise<void> {
   if (named(agent) === undefined || drained()) return
   const hub = hubs().hubOf(runId)
   // Whoever has taken it over since drives it, and hears of this by its inbox.
   if (!hub.driving && (await ledger.head(runId))?.epoch !== epoch) return
+  hub.give(context)
   await hub.resume({ takeOver: false })
   await hub.reported
 }

@@ -1,9 +1,11 @@
 import { digestOf } from '../machine/digest.ts'
+import { startOf } from '../machine/decide-tool-signal.ts'
 import type { Call, RunState } from '../machine/state.ts'
 import type { Ledger } from '../ports/ledger.ts'
 import type { Outcome, ResultPart } from '../vocabulary/content.ts'
 import type { EventOf, Fact, ParentRef } from '../vocabulary/event.ts'
 import type { ToolCallId } from '../vocabulary/ids.ts'
+import type { JsonObject } from '../vocabulary/json.ts'
 import type { Forked } from './fork-edit.ts'
 
 /** A result on record of the run that a fork shares its first events with. */
@@ -16,29 +18,55 @@ export interface RecordedResult {
   readonly content: readonly ResultPart[]
 }
 
-/** Finds the recorded result for a call of a fork, as long as the fork has not gone its own way. */
-export type ServeRecorded = (state: RunState, call: Call) => RecordedResult | undefined
+/** A call, as far as a recorded result has to fit it. */
+export interface AskedCall {
+  readonly toolCallId: ToolCallId
+  readonly name: string
+  readonly input: JsonObject
+}
+
+/** Finds the recorded results for the calls of a fork, as long as the fork has not gone its own way. */
+export interface RecordedResults {
+  /**
+   * The recorded calls whose results answer the calls of a reply, each at its call's place; `undefined` for a call that
+   * none answers. No recorded call answers two.
+   */
+  answering(state: RunState, calls: readonly AskedCall[]): readonly (ToolCallId | undefined)[]
+  /** The recorded result for a call that is started; `undefined` where it is to run. */
+  serve(state: RunState, call: Call): RecordedResult | undefined
+}
 
 /**
- * The facts that end the calls of a fork that were under way where it begins, and of which the other run's record says
- * how they ended: nothing is started again, and nothing is in doubt.
+ * The facts that end the calls of a fork that were about to run or under way where it begins, and of which the other
+ * run's record says how they ended: nothing is started again, and nothing is in doubt.
  */
 export async function resultsUnderWay(ledger: Ledger, { state, source }: Forked): Promise<readonly Fact[]> {
   if (state.phase !== 'executing' || source.phase !== 'executing') return []
-  const { turn, calls } = state
+  const { runId, turn, calls } = state
+  const inputs = new Map(source.calls.map(({ toolCallId, input }) => [toolCallId, input]))
   const facts: Fact[] = []
   for await (const event of ledger.read(source.runId, { fromSeq: source.seq + 1 })) {
     // Every call has its result before the turn goes on.
     if (event.type === 'tool_results_injected') break
+    if (event.type === 'approval_decided' && event.input) inputs.set(event.toolCallId, event.input)
     if (event.type !== 'tool_result' || !isFromOutside(event)) continue
     const place = source.calls.find(({ toolCallId }) => toolCallId === event.toolCallId)
     const call = calls.find(({ part }) => part === place?.part)
-    if (call?.status !== 'started' && call?.status !== 'deferred') continue
+    if (call === undefined || !isUnderWay(call, inputs.get(event.toolCallId))) continue
     const { toolCallId, name } = call
     const { outcome, content, toolCallId: reused } = event
+    if (call.status === 'ready')
+      facts.push({ ...startOf(runId, call, { turn, toolCallId }), recorded: reused })
     facts.push({ type: 'tool_result', turn, toolCallId, name, outcome, content, durationMs: 0, reused })
   }
   return facts
+}
+
+/** Whether a call is started, or is a write that is about to be, with the input that the other run's record answers. */
+function isUnderWay({ status, input, effect }: Call, recordedInput: JsonObject | undefined): boolean {
+  if (status === 'started' || status === 'deferred') return true
+  if (status !== 'ready' || effect === 'read') return false
+  return recordedInput !== undefined && digestOf(recordedInput) === digestOf(input)
 }
 
 /** Whether the world outside said how a call ended: its tool, which alone took time, or whoever settled it. */
@@ -46,25 +74,49 @@ function isFromOutside({ durationMs, outcome }: EventOf<'tool_result'>): boolean
   return durationMs !== undefined || outcome === 'success' || outcome === 'failed'
 }
 
-/** What a fork can be served: the results that its tools have given behind the shared events. */
-export async function recordedResults(ledger: Ledger, state: RunState): Promise<ServeRecorded> {
+const noResults: RecordedResults = {
+  answering: (_state, calls) => calls.map(() => undefined),
+  serve: () => undefined,
+}
+
+/** What a fork can be served: the results that the tools of the other run have given behind the shared events. */
+export async function recordedResults(ledger: Ledger, state: RunState): Promise<RecordedResults> {
   const { parent } = state
-  if (parent?.relation !== 'fork' || state.fork?.diverged) return () => undefined
+  if (parent?.relation !== 'fork') return noResults
   const results = await resultsBehind(ledger, parent)
   const served = new Set<string>()
-  return ({ fork }, { name, input }) => {
-    if (fork?.diverged) return undefined
+  const find = (
+    { fork, turn }: RunState,
+    { name, input }: AskedCall,
+    taken: ReadonlySet<string>,
+  ): RecordedResult | undefined => {
+    if (fork?.divergedIn !== undefined && fork.divergedIn < turn) return undefined
     // What runs may be what an approver made of what was asked for.
     const inputDigest = digestOf(input)
-    const found = results.find(
+    if (fork?.own.some((own) => own.name === name && own.inputDigest === inputDigest)) return undefined
+    return results.find(
       (result) =>
         result.name === name &&
         result.inputDigest === inputDigest &&
-        !served.has(result.toolCallId) &&
+        !taken.has(result.toolCallId) &&
         !fork?.reused.includes(result.toolCallId),
     )
-    if (found) served.add(found.toolCallId)
-    return found
+  }
+  return {
+    answering(now, calls) {
+      const taken = new Set(served)
+      return calls.map((call) => {
+        const found = find(now, call, taken)
+        if (found) taken.add(found.toolCallId)
+        return found?.toolCallId
+      })
+    },
+    serve(now, call) {
+      const promised = results.find(({ toolCallId }) => toolCallId === call.recorded)
+      const found = promised ?? find(now, call, served)
+      if (found) served.add(found.toolCallId)
+      return found
+    },
   }
 }
 

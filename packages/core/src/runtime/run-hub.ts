@@ -1,71 +1,87 @@
-import { Subject } from 'rxjs'
-import { LedgerConflictError } from '../errors.ts'
-import type { Refusal } from '../machine/decision.ts'
+import { firstValueFrom, Subject } from 'rxjs'
 import type { RunState } from '../machine/state.ts'
-import type { Host } from '../ports/clock.ts'
-import type { Ledger } from '../ports/ledger.ts'
 import type { OutsideCommand, StartCommand } from '../vocabulary/command.ts'
 import type { RuntimeEvent } from '../vocabulary/event.ts'
 import { runIdOfCall, type RunId } from '../vocabulary/ids.ts'
-import type { Agent } from './agent.ts'
-import type { ChildRuns } from './child-runs.ts'
+import { sealed } from '../vocabulary/sealed.ts'
+import { unlessEnded } from './append-rules.ts'
+import { changedInputRefusal } from './changed-input-check.ts'
+import { ledgerSilent, refusedAtEnd, refusedByDrain } from './closed-refusals.ts'
+import { sentBefore } from './once-conflict.ts'
+import { FailureNotice } from './failure-notice.ts'
 import { restOf } from './follow-run.ts'
+import { forwardedCommand } from './forwarded-command.ts'
+import type { HubOptions } from './hub-options.ts'
 import { stateOf } from './load-state.ts'
 import { Receipts, type CommandReceipt } from './receipts.ts'
+import { decidedElsewhere, type LeftCommand } from './left-commands.ts'
+import { RestElsewhere } from './rest-elsewhere.ts'
 import { RunLoop } from './run-loop.ts'
 import { wholeResult, type RunResult } from './run-result.ts'
+import { isPlaceTaken, unlessSessionBusy } from './session.ts'
 
-/** What a hub needs of its runtime. */
-export interface HubOptions {
-  readonly runId: RunId
-  readonly ledger: Ledger
-  readonly host: Host
-  readonly agentNamed: (name: string) => Agent<unknown> | undefined
-  readonly children: ChildRuns
-  /** The hub of another run of the same runtime. */
-  readonly hubOf: (runId: RunId) => RunHub
-  /** Whether a run works for this one. */
-  readonly worksFor: (runId: RunId, root: RunId) => Promise<boolean>
-  /** Hears of the run's end. */
-  readonly onEnd: (state: RunState) => Promise<void>
-  /** Makes keys for inbox entries, unique for ever. */
-  readonly newKey: () => string
-  readonly onDrift: 'continue' | 'refuse'
-  /** Hears when the run begins to be driven here, and when it is not any more. */
-  readonly onDriving: (driving: boolean) => void
-  /** Whether the runtime takes no run further any more. */
-  readonly drained: () => boolean
-  /** Called when the run's writer has failed: this hub drives no more. */
-  readonly onFailure: () => void
-}
+/** How long a drain waits for the ledger behind the grace time, in milliseconds. */
+const answerMsMax = 5_000
 
 /** Everything that this process holds of one run, shared by all its handles: at most one live driver, one event stream. */
 export class RunHub {
   readonly runId: RunId
   readonly live: Subject<RuntimeEvent> = new Subject<RuntimeEvent>()
+  readonly notice: FailureNotice
+  /** What other processes make of the run while it rests here. */
+  readonly elsewhere: RestElsewhere
   readonly #options: HubOptions
   readonly #receipts = new Receipts()
+  /** Commands that may be decided by another process, by their keys. */
+  readonly #sent = new Map<string, LeftCommand>()
   #loop: RunLoop | undefined
   #existing: Promise<unknown> = Promise.resolve()
   /** The stretch that is being driven, or the last one. */
   #stretch: Promise<RunResult> | undefined
-  /** Commands about calls of child runs, until what became of them has come up to this run. */
+  /** Commands on their way: about calls of child runs, until what became of them has come up, or being checked. */
   readonly #forwards = new Set<Promise<unknown>>()
   #reported: Promise<void> = Promise.resolve()
   #done = false
+  /** What the application gave the run. */
+  #context: unknown
+  /** Ends the stretch that is being driven, whatever it waits for. */
+  #giveUp: (error: unknown) => void = () => {}
   /** Why this hub drives no more. */
   #failure: { readonly error: unknown } | undefined
 
   constructor(options: HubOptions) {
     this.#options = options
     this.runId = options.runId
+    this.elsewhere = new RestElsewhere(options.runId, options, (event) => this.live.next(event))
+    this.notice = new FailureNotice(options.runId, options.host.report)
+  }
+
+  /** What `rest` answers, for somebody who hears of a failure. */
+  get result(): Promise<RunResult> {
+    this.notice.heard()
+    return this.rest
+  }
+
+  /** Takes what the application gives the run from here on; a stretch that is under way keeps what it has. */
+  give(context: unknown): void {
+    if (context !== undefined) this.#context = context
   }
 
   /** How the run stands when it rests: of the stretch that is being driven, or the last one. */
-  get result(): Promise<RunResult> {
-    return this.#forwards.size > 0
-      ? this.#afterForwards()
-      : (this.#stretch ??= this.resume({ takeOver: false }))
+  get rest(): Promise<RunResult> {
+    if (this.#forwards.size > 0) return this.#afterForwards()
+    const look = this.#loop ? undefined : this.elsewhere.look()
+    if (look && this.#stretch) return this.#restElsewhere(look, this.#stretch)
+    return (this.#stretch ??= this.#driveOn(false))
+  }
+
+  /** Another process may have taken the run further since it came to rest here: then that one says how it stands. */
+  async #restElsewhere(look: Promise<RunState>, stretch: Promise<RunResult>): Promise<RunResult> {
+    const state = await look
+    const result = await (this.#stretch ?? stretch)
+    if (this.#loop || state.seq <= result.seq) return result
+    this.#done = state.phase === 'done'
+    return await this.#resultOf(state)
   }
 
   /** Resolves when whoever has to know of the run's end does. */
@@ -93,6 +109,12 @@ export class RunHub {
     })
   }
 
+  /** Whether the run has begun: `false` where another run of its session is under way, so that it has to be joined. */
+  async begun(): Promise<boolean> {
+    this.notice.heard()
+    return await unlessSessionBusy(this.#existing)
+  }
+
   /** Makes the run of the first events of another, and drives it from there. */
   fork(prepare: () => Promise<readonly RuntimeEvent[]>): void {
     this.#awaitFirst()
@@ -101,15 +123,7 @@ export class RunHub {
 
   /** Commands wait until the run is there. */
   #awaitFirst(): void {
-    this.#existing = new Promise((resolve, reject) => {
-      const first = this.live.subscribe({
-        next: (event) => {
-          resolve(event)
-          first.unsubscribe()
-        },
-        error: reject,
-      })
-    })
+    this.#existing = firstValueFrom(this.live)
     this.#existing.catch(() => {})
   }
 
@@ -123,19 +137,30 @@ export class RunHub {
    * drive the runs that work for it.
    */
   resume({ takeOver }: { readonly takeOver: boolean }): Promise<RunResult> {
+    const rest = this.#driveOn(takeOver)
+    this.notice.heard()
+    return rest
+  }
+
+  /** The same, for somebody who does not wait. */
+  drive({ takeOver }: { readonly takeOver: boolean }): void {
+    void this.#driveOn(takeOver)
+  }
+
+  #driveOn(takeOver: boolean): Promise<RunResult> {
     if (this.#loop && this.#stretch) return this.#stretch
     return this.#begin((loop) => loop.resume(takeOver))
   }
 
   /** Waits for the run's rest without driving it: another process does. Joins the driver of this process. */
-  follow(from: RunState): void {
+  follow(from: RunState, quietMs: number | undefined): void {
     if (this.#loop) return
-    const { ledger } = this.#options
-    const followed = restOf(ledger, from, (event) => this.live.next(event)).then((state) =>
-      this.#resultOf(state),
-    )
-    followed.catch(() => {})
-    this.#stretch = followed
+    const rest = restOf(from, { ...this.#options, quietMs }, (event) => this.live.next(event))
+    this.#stretch = rest.then((state) => {
+      this.elsewhere.rests(state)
+      return this.#resultOf(state)
+    })
+    rest.catch((error: unknown) => this.#fail(error))
   }
 
   /** Puts a command into the run's inbox for whoever drives it, and does not wait for what becomes of it. */
@@ -150,55 +175,56 @@ export class RunHub {
   }
 
   /** Sends a command by way of the ledger's inbox, and sees to it that somebody decides about it. */
-  send(command: OutsideCommand): Promise<CommandReceipt> {
-    if (this.#done) {
-      const message = `Run ${this.runId} is finished; nothing can be asked of it any more.`
-      return Promise.resolve({ accepted: false, code: 'run_finished', message })
-    }
-    if (this.#options.drained()) return Promise.resolve({ accepted: false, ...this.#drained() })
+  send(given: OutsideCommand): Promise<CommandReceipt> {
+    const command = sealed(given)
+    if (this.#done) return Promise.resolve({ accepted: false, ...refusedAtEnd(this.runId) })
+    if (this.#options.drained()) return Promise.resolve({ accepted: false, ...refusedByDrain(this.runId) })
     const owner = 'toolCallId' in command ? runIdOfCall(command.toolCallId) : undefined
     if (owner !== undefined && owner !== this.runId) return this.#forward(command, owner)
+    return command.type === 'approve' && command.input ? this.#checked(command) : this.#put(command)
+  }
+
+  /** Approves a call with another input, once that is known to run: else whoever gave it hears why, and not the model. */
+  #checked(command: OutsideCommand): Promise<CommandReceipt> {
+    const receipt = this.#existing
+      .then(() => changedInputRefusal(command, this.runId, { ...this.#options, context: this.#context }))
+      .then((fault) => (fault ? { accepted: false as const, ...fault } : this.#put(command)))
+    this.#holdResult(receipt)
+    return receipt
+  }
+
+  #put(command: OutsideCommand): Promise<CommandReceipt> {
     // Whoever was relieved takes nothing back by itself: that is for a new handle, made by resume.
     if (this.#failure) return Promise.reject(this.#failure.error)
     const { ledger, host, newKey } = this.#options
     const key = newKey()
     const receipt = this.#receipts.send(key, async () => {
       await this.#existing
-      const fresh = await ledger.put(this.runId, { key, command, at: host.clock.now() })
-      if (!fresh)
-        throw new LedgerConflictError(
-          'unique',
-          `Run ${this.runId} has had a command of the key ${key} before; send it again.`,
-        )
+      if (!this.#loop?.held)
+        this.#sent.set(key, { command, afterSeq: (await ledger.head(this.runId))?.seq ?? 0 })
+      const fresh = await unlessEnded(ledger.put(this.runId, { key, command, at: host.clock.now() }))
+      if (fresh === undefined) return this.#receipts.settle(key, refusedAtEnd(this.runId))
+      if (!fresh) throw sentBefore(this.runId, key)
       this.#loop?.poke()
     })
-    if (this.#loop === undefined) {
-      void this.#begin(async (loop) => {
-        await this.#receipts.delivery()
-        return await loop.resume(false)
-      })
-    }
-    return receipt
+    if (this.#loop === undefined) void this.#begin((loop) => this.#decide(loop))
+    return receipt.finally(() => this.#sent.delete(key))
   }
 
   /** A command about a call of a child run goes to that run; what becomes of it comes up to this one. */
   #forward(command: OutsideCommand, owner: RunId): Promise<CommandReceipt> {
-    const { hubOf, worksFor } = this.#options
-    const child = hubOf(owner)
-    const receipt = (async (): Promise<CommandReceipt> => {
-      await this.#existing
-      if (await worksFor(owner, this.runId)) return await child.send(command)
-      const message = `Run ${this.runId} has no open tool call of that id, nor has a run that works for it; show the run to see which wait.`
-      return { accepted: false, code: 'unknown_call', message }
-    })()
-    const forward = (async (): Promise<void> => {
-      if (!(await receipt).accepted) return
-      await child.result
-      await child.reported
-    })()
-    const done: Promise<void> = forward.catch(() => {}).finally(() => this.#forwards.delete(done))
+    const sent = forwardedCommand(command, owner, {
+      ...this.#options,
+      ...{ existing: this.#existing, context: this.#context },
+    })
+    this.#holdResult(sent.followed)
+    return sent.receipt
+  }
+
+  /** Whoever asks for the result from now on waits for this first. */
+  #holdResult(work: Promise<unknown>): void {
+    const done: Promise<unknown> = work.catch(() => {}).finally(() => this.#forwards.delete(done))
     this.#forwards.add(done)
-    return receipt
   }
 
   /** The child's end may have taken this run further. */
@@ -217,15 +243,19 @@ export class RunHub {
   /** Lets what is in flight end, begins nothing, and answers where the run rests. */
   async drain(graceMs: number): Promise<RunResult> {
     this.#loop?.drain(graceMs)
-    return await this.result
+    const silent = ledgerSilent(this.runId, answerMsMax)
+    const stopTimer = this.#options.host.clock.schedule(graceMs + answerMsMax, () => this.#giveUp(silent))
+    return await this.rest.finally(stopTimer)
   }
 
   #begin(drive: (loop: RunLoop) => Promise<RunState>): Promise<RunResult> {
     const loop = this.#newLoop()
     this.#loop = loop
+    this.elsewhere.rests(undefined)
+    this.notice.begin()
     this.#options.onDriving(true)
     const result = this.#driveToRest(drive, loop)
-    // Whoever wants the result awaits it; a failure that nobody awaits is on the event stream too.
+    // Whoever wants the result awaits it; a failure that nobody awaits, the notice sees to.
     result.catch(() => {})
     this.#stretch = result
     return result
@@ -235,63 +265,82 @@ export class RunHub {
     let state: RunState
     let resting: Promise<void>
     try {
-      state = await drive(loop)
-      // A command may have come in while the last driver came to rest.
-      while (this.#receipts.open && state.phase !== 'done' && !this.#loop?.draining) {
-        await this.#receipts.delivery()
-        this.#loop = this.#newLoop()
-        state = await this.#loop.resume(false)
-      }
-      // In the inbox or not: nobody waits for an answer that this process will not give.
-      if (this.#loop?.draining) await this.#receipts.delivery()
+      const givenUp = new Promise<never>((_resolve, reject) => {
+        this.#giveUp = reject
+      })
+      state = await Promise.race([this.#driven(drive, loop), givenUp])
       this.#done = state.phase === 'done'
-      const message = `Run ${this.runId} is finished; nothing can be asked of it any more.`
-      if (this.#done) this.#receipts.settleAll({ code: 'run_finished', message })
-      else if (this.#loop?.draining) this.#receipts.settleAll(this.#drained())
+      this.elsewhere.rests(this.#done || this.#loop?.draining ? undefined : state)
+      if (this.#done) this.#receipts.settleAll(refusedAtEnd(this.runId))
+      else if (this.#loop?.draining) this.#receipts.settleAll(refusedByDrain(this.runId))
       resting = this.#letGo()
     } catch (error) {
-      this.#failure = { error }
-      resting = this.#letGo()
-      this.#options.onFailure()
-      this.#receipts.fail(error)
-      this.live.error(error)
-      await resting
+      await this.#fail(error)
       throw error
     }
     if (this.#done) {
-      this.#reported = this.#options.onEnd(state)
-      this.#reported.catch(this.#options.host.report)
+      this.#reported = this.#options.onEnd(state, this.#context)
+      const what = `The parent of run ${this.runId} could not be told of its end`
+      this.#reported.catch((error: unknown) => this.#options.host.report(error, what))
     }
     await resting
     return await this.#resultOf(state)
   }
 
+  /** Drives, once more where a command has come in while the last driver came to rest. */
+  async #driven(drive: (loop: RunLoop) => Promise<RunState>, loop: RunLoop): Promise<RunState> {
+    let state = await drive(loop)
+    while (this.#receipts.open && state.phase !== 'done' && !this.#loop?.draining) {
+      this.#loop = this.#newLoop()
+      state = await this.#decide(this.#loop)
+    }
+    // In the inbox or not: nobody waits for an answer that this process will not give.
+    if (this.#loop?.draining) await this.#receipts.delivery()
+    return state
+  }
+
+  /** Leaves the commands that were sent to the process that drives the run; where none does, this one takes it over. */
+  async #decide(loop: RunLoop): Promise<RunState> {
+    await this.#receipts.delivery()
+    const { runId, ledger, host } = this.#options
+    const elsewhere = await decidedElsewhere({
+      ...{ runId, ledger, clock: host.clock, receipts: this.#receipts, sent: this.#sent },
+      hear: (event) => this.live.next(event),
+      drained: () => this.#options.drained() || loop.draining,
+    })
+    return elsewhere ?? (await loop.resume(false))
+  }
+
+  /** This hub drives no more, and all who wait are told why. */
+  async #fail(error: unknown): Promise<void> {
+    this.#failure = { error }
+    const resting = this.#loop && this.#letGo()
+    this.#options.onFailure()
+    if (this.#receipts.open) this.notice.heard()
+    this.#receipts.fail(error)
+    this.notice.failed(error, () => this.live.error(error))
+    await resting
+  }
+
   /** The run is driven here no more: the ledger hears of it at once, and resolves before anybody has the result. */
   async #letGo(): Promise<void> {
     const { ledger, host, onDriving } = this.#options
+    const { epoch, held = false } = this.#loop ?? {}
     this.#loop = undefined
     onDriving(false)
     try {
-      await ledger.rest?.(this.runId)
+      if (held) await ledger.rest?.(this.runId, epoch)
     } catch (error) {
-      host.report(error)
+      host.report(error, `The ledger failed while run ${this.runId} came to rest`)
     }
-  }
-
-  #drained(): Refusal {
-    const message = `The runtime that holds this handle of run ${this.runId} was drained and takes no run further. Send the command from another process; one that is in the inbox already, whoever drives the run next decides about.`
-    return { code: 'drained', message }
   }
 
   #newLoop(): RunLoop {
     const { runId, ledger, host, agentNamed, onDrift, children } = this.#options
     return new RunLoop({
-      ...{ runId, ledger, host, agentNamed, onDrift, children },
+      ...{ runId, ledger, host, agentNamed, onDrift, context: this.#context },
+      children: children(this.#context),
       ...{ receipts: this.#receipts, live: this.live },
     })
   }
-}
-
-function isPlaceTaken(error: unknown): boolean {
-  return error instanceof LedgerConflictError && error.kind === 'unique'
 }

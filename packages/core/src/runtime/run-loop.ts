@@ -1,40 +1,47 @@
 import type { Subject } from 'rxjs'
-import { ConfigurationError, LedgerConflictError, RunNotFoundError } from '../errors.ts'
+import { RunNotFoundError } from '../errors.ts'
 import { advance, type AdvanceOptions, type Page, type RestingAction } from '../machine/advance.ts'
 import type { Stamp } from '../machine/decision.ts'
-import { effectsOf } from '../machine/effects-of.ts'
 import { audit } from '../machine/invariants.ts'
-import type { Rules } from '../machine/rules.ts'
 import type { RunState } from '../machine/state.ts'
 import type { Cancel, Host } from '../ports/clock.ts'
 import type { InboxEntry, Ledger } from '../ports/ledger.ts'
-import type { Command, StartCommand } from '../vocabulary/command.ts'
+import { childRunIdOf } from '../machine/child-run.ts'
+import type { Command, OutsideCommand, StartCommand } from '../vocabulary/command.ts'
 import { eventCatalogue } from '../vocabulary/event-catalogue.ts'
 import type { RuntimeEvent } from '../vocabulary/event.ts'
-import { runIdOfCall, type RunId } from '../vocabulary/ids.ts'
+import { runIdOfCall, type RunId, type ToolCallId } from '../vocabulary/ids.ts'
 import { outsideCommandSchema } from '../vocabulary/command-schema.ts'
 import { faultOf } from '../vocabulary/schema.ts'
 import type { Signal } from '../vocabulary/signal.ts'
-import type { Agent } from './agent.ts'
-import type { ChildRuns } from './child-runs.ts'
+import { isUnreadInbox } from './append-rules.ts'
+import { changedInputFault } from './changed-input-check.ts'
+import { settlingOf, type ChildRuns } from './child-runs.ts'
 import { Effects } from './effects.ts'
 import { Mailbox } from './mailbox.ts'
 import { hearParkedChildren } from './parked-children.ts'
 import type { Receipts } from './receipts.ts'
-import { recordedResults, type ServeRecorded } from './recorded-results.ts'
+import { recordedResults } from './recorded-results.ts'
 import { steadyClock, type SteadyClock } from './steady-clock.ts'
+import {
+  decidedElsewhere,
+  drivingAgent,
+  drivingRules,
+  isMereLook,
+  overtaken,
+  requireDrivable,
+  takeOverOf,
+  type Taker,
+} from './taking-over.ts'
 
 /** What a run is driven with. */
-export interface Drive {
-  readonly runId: RunId
+export interface Drive extends Taker {
   readonly ledger: Ledger
   readonly host: Host
   readonly receipts: Receipts
   /** Hears every event once it is appended. */
   readonly live: Subject<RuntimeEvent>
-  readonly agentNamed: (name: string) => Agent<unknown> | undefined
   readonly children: ChildRuns
-  readonly onDrift: 'continue' | 'refuse'
 }
 
 /** A message that has arrived; `key` names it in the ledger's inbox, where it came from there. */
@@ -53,13 +60,20 @@ export class RunLoop {
   readonly #mailbox = new Mailbox<Item>()
   readonly #seen = new Set<string>()
   #takes: string[] = []
-  #epoch = 1
+  /** Of the writer that this loop is. */
+  epoch = 1
+  /** Whether this loop is, or was, the writer. */
+  held = false
   #state: RunState | undefined
   #inboxChanged = true
   #timer: Cancel | undefined
   /** When what is in flight is given up, once the loop is being drained. */
   #drainUntil: number | undefined
   #takesOver = false
+  /** The take-over, until it is on record. */
+  #takeOver: Command | undefined
+  /** Nothing has followed from the take-over yet. */
+  #looks = false
 
   constructor(drive: Drive) {
     this.#drive = drive
@@ -84,6 +98,7 @@ export class RunLoop {
 
   /** Starts a run that does not exist yet, and drives it. Answers the state in which it rests. */
   async start(command: StartCommand): Promise<RunState> {
+    this.held = true
     this.#mailbox.post({ message: command })
     return await this.#run()
   }
@@ -105,13 +120,13 @@ export class RunLoop {
     const { ledger, runId } = this.#drive
     const found = await this.#load()
     if (found.phase === 'done') return found
-    this.#requireDrivable(found)
-    this.#epoch = (await ledger.acquire(runId)).epoch
+    requireDrivable(found, this.#drive)
+    this.epoch = (await ledger.acquire(runId)).epoch
+    this.held = true
     const state = await this.#load()
+    if (state.epoch > this.epoch) throw overtaken(runId, state.epoch)
     if (state.phase === 'done') return state
-    const { definition } = this.#agent(state.agent)
-    const why = effectsOf(state).length > 0 ? 'crash' : 'command'
-    this.#mailbox.post({ message: { type: 'resume', why, definition } })
+    this.#takeOver = takeOverOf(state, this.#drive)
     return await this.#run()
   }
 
@@ -127,37 +142,27 @@ export class RunLoop {
     return this.#state
   }
 
-  #requireDrivable({ agent, definition }: RunState): void {
-    const { definition: own } = this.#agent(agent)
-    if (this.#drive.onDrift === 'continue' || own.digest === definition.digest) return
-    throw new ConfigurationError(
-      `Run ${this.#drive.runId} was started with another definition of the agent ${agent} (instructions, tools or model), and onDrift is refuse. Resume it with the code that it was started with, or with onDrift: 'continue'.`,
-    )
-  }
-
-  #agent(name: string): Agent<unknown> {
-    const agent = this.#drive.agentNamed(name)
-    if (agent) return agent
-    throw new ConfigurationError(
-      `Run ${this.#drive.runId} belongs to the agent ${name}, which this runtime does not know. Give it to createRuntime in agents.`,
-    )
-  }
-
   async #run(): Promise<RunState> {
-    const { runId, ledger, host, children } = this.#drive
-    const serve: ServeRecorded = this.#state ? await recordedResults(ledger, this.#state) : () => undefined
+    const { runId, ledger, host, children, context } = this.#drive
+    const results = this.#state && (await recordedResults(ledger, this.#state))
     const effects = new Effects({
-      ...{ children, serve, host: { ...host, clock: this.#clock } },
-      agentNamed: (name) => this.#agent(name),
+      ...{ children, results, context, host: { ...host, clock: this.#clock } },
+      agentNamed: (name) => drivingAgent(name, this.#drive),
       post: (signal) => this.#mailbox.post({ message: signal }),
     })
-    const rulesOf = (name: string): Rules => this.#agent(name).rules
-    const hints = ledger.changes(runId).subscribe({ next: () => this.poke(), error: host.report })
+    const rulesOf = drivingRules(this.#drive)
+    const hints = ledger.changes(runId).subscribe({
+      next: () => this.poke(),
+      error: (error: unknown) =>
+        host.report(error, `The ledger stopped telling what comes into the inbox of run ${runId}`),
+    })
     try {
       for (;;) {
         if (this.#inboxChanged && this.#state) await this.#readInbox()
         const hold = this.draining && this.#state !== undefined
-        const { action, state } = await this.#turnPage({ rulesOf, hold })
+        const page = await this.#turnPage({ rulesOf, hold })
+        if (page === undefined) continue
+        const { action, state } = page
         effects.follow(state, { hold })
         const rests = await (hold ? this.#isDrained(effects.busyWith(state)) : this.#restsAfter(action))
         if (rests) return state
@@ -185,25 +190,53 @@ export class RunLoop {
   }
 
   /** Decides about everything that has arrived, appends what follows, and only then lets anyone see it. */
-  async #turnPage(options: Pick<AdvanceOptions, 'rulesOf' | 'hold'>): Promise<Page> {
-    const { runId, ledger, live, receipts } = this.#drive
-    const items = this.#mailbox.drain()
+  async #turnPage(options: Pick<AdvanceOptions, 'rulesOf' | 'hold'>): Promise<Page | undefined> {
+    const { runId, live, receipts } = this.#drive
+    const takeOver = this.#takeOver ? [{ message: this.#takeOver }] : []
+    const items: readonly Item[] = [...takeOver, ...this.#mailbox.drain()]
     const messages = items.map(({ message }) => message)
-    const writer = { runId, epoch: this.#epoch }
+    const writer = { runId, epoch: this.epoch }
     const page = advance(this.#state, messages, { ...options, writer, stamp: () => this.#stamp() })
-    this.#takes.push(...items.flatMap(({ key }) => (key === undefined ? [] : [key])))
-    if (page.events.length > 0) {
-      const expected = { expectedSeq: this.#state?.seq ?? 0, epoch: this.#epoch }
-      const takes = this.#takes
-      await ledger.append(runId, expected, page.events, { durability: durabilityOf(page.events), takes })
-      this.#takes = []
-    }
-    this.#state = page.state
-    for (const event of page.events) live.next(event)
+    const takes = [...this.#takes, ...items.flatMap(({ key }) => (key === undefined ? [] : [key]))]
+    // What was found in the inbox is taken out of it, whatever it says; of what comes later, only what is obeyed.
+    const saysNothing = isMereLook(this.#state, page) && (this.#looks || takes.length === 0)
+    this.#looks = saysNothing
+    if (page.events.length > 0 && !saysNothing) {
+      if (!(await this.#append(page.events, takes))) return this.#again(items)
+      this.#takeOver = undefined
+      this.#state = page.state
+      for (const event of page.events) live.next(event)
+    } else if (takes.length > 0) await this.#takeOut(takes)
     items.forEach(({ key }, index) => {
       if (key !== undefined) receipts.settle(key, page.refusals[index])
     })
-    return page
+    return { ...page, state: this.#state ?? page.state }
+  }
+
+  /** Answers `false` for the end of a run whose inbox holds what nobody has read. */
+  async #append(events: readonly RuntimeEvent[], takes: readonly string[]): Promise<boolean> {
+    const { runId, ledger } = this.#drive
+    const expected = { expectedSeq: this.#state?.seq ?? 0, epoch: this.epoch }
+    try {
+      await ledger.append(runId, expected, events, { durability: durabilityOf(events), takes })
+    } catch (error) {
+      if (isUnreadInbox(error)) return false
+      throw error
+    }
+    this.#takes = []
+    return true
+  }
+
+  /** What was refused leaves the inbox at once: its sender may wait for that in another process. */
+  async #takeOut(takes: readonly string[]): Promise<void> {
+    this.#takes = [...takes]
+    if (this.#state) await this.#append([], takes)
+  }
+
+  /** The page was the run's last, and somebody has asked for something meanwhile: it is decided again, with that. */
+  #again(items: readonly Item[]): undefined {
+    this.#mailbox.putBack(items.filter(({ message }) => message !== this.#takeOver))
+    this.#inboxChanged = true
   }
 
   async #readInbox(): Promise<void> {
@@ -227,8 +260,30 @@ export class RunLoop {
   async #take(entry: InboxEntry): Promise<void> {
     const { key, command } = entry
     const owner = 'toolCallId' in command ? runIdOfCall(command.toolCallId) : undefined
-    if (owner !== undefined && owner !== this.#drive.runId) await this.#passOn(entry, owner)
-    else this.#mailbox.post({ message: command, key })
+    if (owner !== undefined && owner !== this.#drive.runId) return await this.#passOn(entry, owner)
+    // Only what has to be asked about takes a turn of the queue: a cancel stops the run where it stands.
+    if (command.type === 'approve' && command.input && (await this.#refusesInput(entry))) return
+    const message = command.type === 'settle' && command.child ? await this.#settling(command) : command
+    if (message) return this.#mailbox.post({ message, key })
+    const what = 'the child run has not ended; its own ledger says what it used'
+    this.#refuse(key, { path: 'child', what })
+  }
+
+  /** What a child run used is read from its own events, whatever a command says of it. */
+  async #settling({ toolCallId }: { readonly toolCallId: string }): Promise<OutsideCommand | undefined> {
+    const { runId, children } = this.#drive
+    const ending = await children.ended(childRunIdOf(runId, toolCallId as ToolCallId))
+    return ending && settlingOf(toolCallId, ending)
+  }
+
+  /** Input that an approver gives in the place of the model's is tried by the tool: the sender may not have had it. */
+  async #refusesInput({ key, command }: InboxEntry): Promise<boolean> {
+    const { agentNamed, context, receipts } = this.#drive
+    const by = { agent: this.#state && agentNamed(this.#state.agent), clock: this.#clock, context }
+    const fault = this.#state && (await changedInputFault(command, this.#state, by))
+    if (fault) this.#takes.push(key)
+    if (fault) receipts.settle(key, fault)
+    return fault !== undefined
   }
 
   async #passOn(entry: InboxEntry, owner: RunId): Promise<void> {
@@ -242,13 +297,9 @@ export class RunLoop {
   /** Only the run's writer takes commands out of its inbox: those that are gone, another one has decided about. */
   async #lose(keys: readonly string[]): Promise<void> {
     const { ledger, runId, receipts } = this.#drive
-    const taken = new LedgerConflictError(
-      'epoch',
-      `Command ${keys.join(', ')} for run ${runId} was taken out of its inbox by another process, which drove the run ` +
-        `in between. What became of it is on record: load the run with resume() and look before you ask again.`,
-    )
+    const taken = decidedElsewhere(runId, keys)
     for (const key of keys) receipts.fail(taken, key)
-    if ((await ledger.head(runId))?.epoch !== this.#epoch) throw taken
+    if ((await ledger.head(runId))?.epoch !== this.epoch) throw taken
   }
 
   /** Any process can put anything into an inbox: what is no command is taken out, and stops nobody. */

@@ -1,10 +1,13 @@
+import { ConfigurationError } from '../errors.ts'
 import type { Json } from '../vocabulary/json.ts'
 import type { FinishReason } from '../vocabulary/event.ts'
 import type { RunId } from '../vocabulary/ids.ts'
 import type { LimitName } from '../vocabulary/limits.ts'
 import { present } from '../vocabulary/present.ts'
+import { sealed } from '../vocabulary/sealed.ts'
 import type { Usage } from '../vocabulary/usage.ts'
 import { childRunIdOf } from '../machine/child-run.ts'
+import { isSuspended } from '../machine/controller.ts'
 import type { RunState } from '../machine/state.ts'
 import { openTurnCalls } from '../machine/state-views.ts'
 import { deferredCalls, pendingApprovals, type DeferredCall, type PendingApproval } from '../machine/tally.ts'
@@ -12,23 +15,18 @@ import type { Ledger } from '../ports/ledger.ts'
 import type { Agent } from './agent.ts'
 import { stateOf } from './load-state.ts'
 
-/** How a run stands when it rests. Every expected ending is a result, not an exception. */
-export interface RunResult<Output = unknown> {
+/** What is said of every run that rests. */
+export interface RestingRun {
   readonly runId: RunId
-  /** `suspended`: only a command can go on, and no process needs to be alive for it. */
-  readonly status: 'done' | 'suspended'
-  /** Why the run ended; absent while it is suspended. */
-  readonly reason?: FinishReason
-  /** The limit that a suspended run waits to be raised. */
-  readonly limit?: LimitName
   /** What the provider or the runtime said about the ending, where there is more to say. */
   readonly detail?: string
   /** The active agent: the one that the run was started with, or the last that took over. */
   readonly agent: string
-  /** The text of the model's last message; `''` where there is none. */
+  /**
+   * The text of the model's last message, `''` where there is none; of an answer that is a list, a choice or a plain value,
+   * its JSON.
+   */
   readonly text: string
-  /** What the agent was asked to produce: its text, or what its schema makes of it; `undefined` where there is none. */
-  readonly output: Output | undefined
   /** What the run used, its child runs included. */
   readonly usage: Usage
   /** US dollars, where prices are known. */
@@ -46,21 +44,71 @@ export interface RunResult<Output = unknown> {
   readonly seq: number
 }
 
+/** A run that ended with the answer that its agent was asked for. */
+export interface AnsweredRun<Output = unknown> extends RestingRun {
+  readonly status: 'done'
+  readonly reason: 'answered'
+  readonly limit?: undefined
+  /** What the agent was asked to produce: its text, or what its schema makes of it. */
+  readonly output: Output
+}
+
+/** A run that ended otherwise, and why. */
+export interface EndedRun<Output = unknown> extends RestingRun {
+  readonly status: 'done'
+  readonly reason: Exclude<FinishReason, 'answered'>
+  readonly limit?: undefined
+  /** As far as there is one. */
+  readonly output: Output | undefined
+}
+
+/** A run that only a command can take further; no process needs to be alive for it. */
+export interface SuspendedRun<Output = unknown> extends RestingRun {
+  readonly status: 'suspended'
+  readonly reason?: undefined
+  /** The limit that it waits to be raised. */
+  readonly limit?: LimitName
+  /** As far as there is one. */
+  readonly output: Output | undefined
+}
+
+/** A run whose runtime was drained while something of it was under way: `resume` takes it further. */
+export interface InterruptedRun<Output = unknown> extends RestingRun {
+  readonly status: 'interrupted'
+  readonly reason?: undefined
+  readonly limit?: LimitName
+  /** As far as there is one. */
+  readonly output: Output | undefined
+}
+
+/** How a run stands when it rests. Every expected ending is a result, not an exception. */
+export type RunResult<Output = unknown> =
+  | AnsweredRun<Output>
+  | EndedRun<Output>
+  | SuspendedRun<Output>
+  | InterruptedRun<Output>
+
 /** The result of a run that rests in this state, as far as its own events say. */
 export function resultOf(state: RunState): RunResult<Json> {
   const { lastText: text } = state
   const { turns, toolCalls, children, usage, costUsd } = state.totals
-  return {
-    ...{ runId: state.runId, agent: state.agent, text, usage, turns, toolCalls, children },
-    status: state.phase === 'done' ? 'done' : 'suspended',
-    ...(state.phase === 'done' && present({ reason: state.reason, detail: state.detail })),
-    ...(state.phase !== 'done' && present({ limit: state.metLimit?.limit })),
-    output: state.output?.value ?? (state.definition.output ? undefined : text),
+  const output = state.output ? state.output.value : state.definition.output ? undefined : text
+  const resting = {
+    ...{ runId: state.runId, agent: state.agent, text, turns, toolCalls },
+    ...sealed({ usage, children }),
     ...present({ cost: costUsd }),
     pendingApprovals: pendingApprovals(state),
     deferredCalls: deferredCalls(state),
     seq: state.seq,
   }
+  if (state.phase !== 'done') {
+    const status = isSuspended(state) ? 'suspended' : 'interrupted'
+    return { ...resting, status, output, ...present({ limit: state.metLimit?.limit }) }
+  }
+  const { reason, detail } = state
+  if (reason !== 'answered') return { ...resting, status: 'done', reason, output, ...present({ detail }) }
+  // An answer that does not fit ends the run as `output_invalid`, so one that does is there.
+  return { ...resting, status: 'done', reason, output: output as Json, ...present({ detail }) }
 }
 
 /** The whole result: with what child runs wait for, and with the output as the agent's schema makes it. */
@@ -72,7 +120,10 @@ export async function wholeResult<Output>(
   const result = await withChildren(state, ledger)
   if (state.output === undefined || agent?.output === undefined) return result as RunResult<Output>
   const read = await agent.output.read(state.output.value)
-  return { ...result, output: 'output' in read ? read.output : undefined }
+  if ('output' in read) return { ...result, output: read.output }
+  throw new ConfigurationError(
+    `Run ${state.runId} answered what the schema of the agent ${state.agent} takes no more: ${read.error}. Its answer is on record as it was; read the run with the schema that it was started with.`,
+  )
 }
 
 /** What a run and its child runs wait for, instead of that it waits for its child runs. */

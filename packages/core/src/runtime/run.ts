@@ -1,15 +1,20 @@
-import type { Observable } from 'rxjs'
-import type { RunState } from '../machine/state.ts'
-import type { RuntimeEvent } from '../vocabulary/event.ts'
+import { ConfigurationError } from '../errors.ts'
+import { requireOptions } from '../machine/require-options.ts'
 import type { RunId } from '../vocabulary/ids.ts'
 import type { JsonObject } from '../vocabulary/json.ts'
 import type { UserPart } from '../vocabulary/content.ts'
 import type { LimitName } from '../vocabulary/limits.ts'
+import { numberFrom, type OptionFault } from '../vocabulary/option.ts'
+import { present } from '../vocabulary/present.ts'
+import type { Agent } from './agent.ts'
 import { messageOf } from './input-message.ts'
+import { reachableAgents } from './known-agents.ts'
+import { decisionFault, raiseFault } from './run-check.ts'
 import type { CommandReceipt } from './receipts.ts'
 import type { RunHub } from './run-hub.ts'
 import type { RunResult } from './run-result.ts'
-import { eventsOf, iterateEvents, statesOf, textsOf, type EventSource } from './streams.ts'
+import { streamsOf, type RunStreams } from './run-streams.ts'
+import type { EventSource } from './streams.ts'
 
 /**
  * A run, in the hands of whoever started or resumed it. Streams are views of the ledger: every subscriber gets all
@@ -17,28 +22,36 @@ import { eventsOf, iterateEvents, statesOf, textsOf, type EventSource } from './
  * them; they never throw for a command that the run does not allow. Once the run's writer has failed (another process
  * took the run over, the ledger cannot be written) they reject with that failure: `resume` makes a new handle.
  */
-export interface Run<Output = unknown> extends AsyncIterable<RuntimeEvent> {
+export interface Run<Output = unknown> extends RunStreams {
   readonly id: RunId
-  /** Every event, once it is in the ledger. Completes behind `run_finished`; stays open while the run is suspended. */
-  readonly events$: Observable<RuntimeEvent>
-  /** The state after each event. */
-  readonly state$: Observable<RunState>
-  /** The model's text as it streams. */
-  readonly text$: Observable<string>
+  /**
+   * The same views without what a reader has seen already: only what comes behind the event of this number, such as
+   * `result.seq` of the last rest. A run that has no event of that number is an error of the streams.
+   */
+  after(seq: number): RunStreams
   /**
    * How the run stands when it rests: done, or suspended. After a command that lets a suspended run go on, the result
    * of the next rest. Rejects only where the ledger or the caller's own code is at fault.
    */
   readonly result: Promise<RunResult<Output>>
-  /** Lets a call run that waits for an approval, with other input if given: a call of this run, or of a child run. */
+  /**
+   * Lets a call run that waits for an approval: a call of this run, or of a child run. Other input is checked by the
+   * call's tool, as far as this process knows it: what does not fit is refused as `invalid_input`, and the call goes on
+   * waiting. The model reads what was changed in front of the result.
+   */
   approve(
     toolCallId: string,
-    decision: { readonly by: string; readonly input?: JsonObject },
+    decision: {
+      readonly by: string
+      /** How the decision came in, for the record. */
+      readonly via?: string | undefined
+      readonly input?: JsonObject | undefined
+    } & Question,
   ): Promise<CommandReceipt>
   /** Refuses a call that waits for an approval. The reason reaches the model. */
   deny(
     toolCallId: string,
-    decision: { readonly by: string; readonly reason: string },
+    decision: { readonly by: string; readonly via?: string | undefined; readonly reason: string } & Question,
   ): Promise<CommandReceipt>
   /** Tells the model something at its next turn. The receipt event `input_settled` says where, or why not. */
   steer(input: string | readonly UserPart[]): Promise<CommandReceipt>
@@ -48,29 +61,71 @@ export interface Run<Output = unknown> extends AsyncIterable<RuntimeEvent> {
   raiseLimit(limit: LimitName, max: number, by: string): Promise<CommandReceipt>
   /** Stops the run, keeping all that is finished. */
   cancel(reason?: string): Promise<CommandReceipt>
-  /** The events one by one, from the first, until the run rests. */
-  [Symbol.asyncIterator](): AsyncGenerator<RuntimeEvent, void, undefined>
+}
+
+/** Refuses the result of a run that another agent began: its output would be of another type. */
+function requireRunOf<Output>(agent: Agent<Output>, result: RunResult<Output>): RunResult<Output> {
+  if (reachableAgents(agent).some(({ name }) => name === result.agent)) return result
+  throw new ConfigurationError(
+    `Run ${result.runId} is one of the agent ${result.agent}, and ${agent.name} was given to read its result. Give the agent that it was started with, or none.`,
+  )
+}
+
+/**
+ * Which question a decision answers: `attempt` and `inputDigest` of the pending approval that was shown. A decision that
+ * comes again when another start of the call, or another input, is asked about is refused.
+ */
+interface Question {
+  readonly attempt?: number | undefined
+  readonly inputDigest?: string | undefined
+}
+
+/** The answer to a command that says too little, or what nobody could obey: nothing was sent. */
+function malformed(command: string, { path, what }: OptionFault): CommandReceipt {
+  const message = `${command}: ${path === '' ? 'what it was given' : path} ${what}. Nothing was sent.`
+  return { accepted: false, code: 'malformed', message }
 }
 
 /** A handle of the run that a hub holds. */
-export function runOf<Output>(hub: RunHub, source: EventSource): Run<Output> {
-  const events$ = eventsOf(source)
+export function runOf<Output>(
+  hub: RunHub,
+  agent: Agent<Output> | undefined,
+  source: EventSource,
+): Run<Output> {
+  const after = (seq: number): RunStreams => streamsOf(source, () => hub.result, seq)
   return {
+    ...after(0),
     id: hub.runId,
-    events$,
-    state$: statesOf(events$),
-    text$: textsOf(events$),
+    after(seq) {
+      requireOptions('run.after', numberFrom(0, { whole: true }), seq, 'seq')
+      return after(seq)
+    },
     get result() {
       // What a run of this agent answers, its schema has made.
-      return hub.result as Promise<RunResult<Output>>
+      const result = hub.result as Promise<RunResult<Output>>
+      return agent === undefined ? result : result.then((rest) => requireRunOf(agent, rest))
     },
-    approve: (toolCallId, { by, input }) =>
-      hub.send({ type: 'approve', toolCallId, by, ...(input !== undefined && { input }) }),
-    deny: (toolCallId, { by, reason }) => hub.send({ type: 'deny', toolCallId, by, reason }),
+    async approve(toolCallId, decision) {
+      const fault = decisionFault('approve', toolCallId, decision)
+      if (fault) return malformed('approve', fault)
+      const { by, via, input, attempt, inputDigest } = decision
+      const given = present({ via, input, attempt, inputDigest })
+      return await hub.send({ type: 'approve', toolCallId, by, ...given })
+    },
+    async deny(toolCallId, decision) {
+      const fault = decisionFault('deny', toolCallId, decision)
+      if (fault) return malformed('deny', fault)
+      const { by, via, reason, attempt, inputDigest } = decision
+      const given = present({ via, attempt, inputDigest })
+      return await hub.send({ type: 'deny', toolCallId, by, ...given, reason })
+    },
     steer: (input) => hub.send({ type: 'steer', message: messageOf(input), receipt: hub.newReceipt() }),
     queue: (input) => hub.send({ type: 'queue', message: messageOf(input), receipt: hub.newReceipt() }),
-    raiseLimit: (limit, max, by) => hub.send({ type: 'raise_limit', limit, max, by }),
+    async raiseLimit(limit, max, by) {
+      const fault = raiseFault(limit, max, by)
+      if (fault) return malformed('raiseLimit', fault)
+      return await hub.send({ type: 'raise_limit', limit, max, by })
+    },
     cancel: (reason) => hub.send({ type: 'cancel', ...(reason !== undefined && { reason }) }),
-    [Symbol.asyncIterator]: () => iterateEvents(events$, hub.result),
   }
 }

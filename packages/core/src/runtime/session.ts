@@ -1,8 +1,7 @@
 import { ConfigurationError, LedgerConflictError, RunNotFoundError } from '../errors.ts'
-import { isSuspended } from '../machine/effects-of.ts'
 import { withEdits } from '../machine/evolve-history.ts'
 import { pairingFault } from '../machine/pairing.ts'
-import { transcript } from '../machine/transcript.ts'
+import { carriedTranscript, transcript } from '../machine/transcript.ts'
 import type { RunState } from '../machine/state.ts'
 import type { Ledger, RunRecord } from '../ports/ledger.ts'
 import type { StartCommand } from '../vocabulary/command.ts'
@@ -10,7 +9,8 @@ import type { Message } from '../vocabulary/content.ts'
 import type { HistoryEdit } from '../vocabulary/event.ts'
 import { parseRunId, type RunId } from '../vocabulary/ids.ts'
 import { present } from '../vocabulary/present.ts'
-import { endOf } from './follow-run.ts'
+import { busySession } from './busy-run.ts'
+import { endOf, type Waiting } from './follow-run.ts'
 import { stateOf } from './load-state.ts'
 
 /** Changes of what was said before, on record with who made them and why. */
@@ -19,26 +19,30 @@ export interface PastEdits {
   readonly of: string
   /** In ascending order of their places. Calls and results stay paired. */
   readonly edits: readonly HistoryEdit[]
-  readonly by?: string
-  readonly reason?: string
+  readonly by?: string | undefined
+  readonly reason?: string | undefined
 }
 
 /** What a run may have of a past. */
 export interface PastOptions {
   /** The conversation that the run belongs to: it begins with what was said in the session's last run. */
-  readonly sessionId?: string
+  readonly sessionId?: string | undefined
   /**
    * What happens when a run of the session is under way, or waits for a person: `conflict` (the default) rejects the
-   * result with a `LedgerConflictError` of kind `session`; `queue` starts the run when that one has ended.
+   * result with a `LedgerConflictError` of kind `session`, whose `busy` names that run and how it stands; `queue` starts
+   * the run when that one has ended. Waiting ends with the same error where that run was interrupted, so that only
+   * `resume` takes it further, and where nothing is recorded of it for `quietMs`.
    */
-  readonly whenBusy?: 'conflict' | 'queue'
+  readonly whenBusy?: 'conflict' | 'queue' | undefined
+  /** How long the run that is waited for may record nothing, in milliseconds: ten minutes unless given. */
+  readonly quietMs?: number | undefined
   /**
    * Begins with what was said in another run, up to an event: with a new `sessionId` a branch of its session, with the
    * same one a step back.
    */
-  readonly from?: { readonly runId: string; readonly atSeq?: number }
+  readonly from?: { readonly runId: string; readonly atSeq?: number } | undefined
   /** Messages of the past that the run is not to see as they were. */
-  readonly edit?: PastEdits
+  readonly edit?: PastEdits | undefined
 }
 
 /** What a start command says of the past. */
@@ -48,10 +52,11 @@ export type Past = Pick<
 >
 
 /** What a run begins with, read from the ledger. Waits, where the options say so, for the run before it. */
-export async function pastOf(ledger: Ledger, options: PastOptions): Promise<Past> {
+export async function pastOf(waiting: Waiting, options: PastOptions): Promise<Past> {
+  const { ledger } = waiting
   const { sessionId, from, edit } = options
   const last = sessionId === undefined ? undefined : await lastOf(ledger, sessionId)
-  const before = last && (await endedRun(ledger, last, options))
+  const before = last && (await endedRun(last, waiting, options))
   const source = from ? await branchPoint(ledger, from) : before
   return {
     ...(sessionId !== undefined && { sessionId, sessionPlace: (last?.sessionPlace ?? 0) + 1 }),
@@ -62,7 +67,7 @@ export async function pastOf(ledger: Ledger, options: PastOptions): Promise<Past
 }
 
 function pastFrom(source: RunState, relation: 'session' | 'branch'): Past {
-  const history = transcript(source)
+  const history = carriedTranscript(source)
   const parent = { runId: source.runId, seq: source.seq, relation }
   const said = history.length === 0 ? {} : { history, ...present({ uncheckedFrom: source.inputCheck?.from }) }
   return { parent, ...said, ...present({ subject: source.subject }) }
@@ -74,26 +79,39 @@ function editsOf({ of, edits, by, reason }: PastEdits, source: RunState | undefi
   return { edits: { edits, ...present({ by, reason }) } }
 }
 
+/** Whether a run could not begin because another has its place in the session. */
+export function isPlaceTaken(error: unknown): boolean {
+  return error instanceof LedgerConflictError && error.kind === 'unique'
+}
+
+/** Whether a run has begun; `false` where it could not because another of its session has not ended. */
+export async function unlessSessionBusy(begun: Promise<unknown>): Promise<boolean> {
+  try {
+    await begun
+    return true
+  } catch (error) {
+    const isBusy =
+      error instanceof LedgerConflictError && error.kind === 'session' && error.busy !== undefined
+    if (isBusy || isPlaceTaken(error)) return false
+    throw error
+  }
+}
+
 /** The last run of a session. */
 export async function lastOf(ledger: Ledger, sessionId: string): Promise<RunRecord | undefined> {
-  for await (const record of ledger.runs({ sessionId })) return record
+  for await (const record of ledger.runs({ sessionId, limit: 1 })) return record
   return undefined
 }
 
 async function endedRun(
-  ledger: Ledger,
   { runId }: RunRecord,
-  { sessionId, whenBusy = 'conflict' }: PastOptions,
+  waiting: Waiting,
+  { whenBusy = 'conflict', quietMs }: PastOptions,
 ): Promise<RunState | undefined> {
-  const state = await stateOf(ledger, runId)
+  const state = await stateOf(waiting.ledger, runId)
   if (state === undefined || state.phase === 'done') return state
-  if (whenBusy === 'queue') return await endOf(ledger, state)
-  const doing = isSuspended(state) ? 'waits for something from outside' : 'is under way'
-  throw new LedgerConflictError(
-    'session',
-    `Run ${runId} of session ${sessionId} ${doing}, and a second run beside it would be a second history. Wait for its ` +
-      `end, cancel it, or start this run with whenBusy: 'queue'; session(…).run joins it with whenBusy: 'join'.`,
-  )
+  if (whenBusy === 'queue') return await endOf(state, { ...waiting, quietMs })
+  throw busySession(state, await waiting.isDriven(runId))
 }
 
 async function branchPoint(

@@ -2,11 +2,15 @@ import { ConfigurationError } from '../errors.ts'
 import type { StartCommand } from '../vocabulary/command.ts'
 import type { UserPart } from '../vocabulary/content.ts'
 import type { RunId } from '../vocabulary/ids.ts'
-import { defaultRetryPolicy, type Limits } from '../vocabulary/limits.ts'
+import { present } from '../vocabulary/present.ts'
+import { defaultRetryPolicy, type GivenLimits } from '../vocabulary/limits.ts'
+import type { ModelSettings } from '../vocabulary/model-settings.ts'
 import type { Agent } from './agent.ts'
 import { requireLimits } from './agent-check.ts'
 import { messageOf } from './input-message.ts'
+import { recordedSettings } from './model-settings-check.ts'
 import { reachableAgents } from './known-agents.ts'
+import { definitionIn } from './run-context.ts'
 
 /** The command that starts a run of an agent, without a past. Throws a `ConfigurationError` for what could not work. */
 export function startCommand(
@@ -15,16 +19,25 @@ export function startCommand(
   input: string | readonly UserPart[],
   {
     limits: own,
+    modelSettings,
     know,
-  }: { readonly limits?: Limits; readonly know: (agent: Agent<unknown>) => Agent<unknown> },
+    context,
+  }: {
+    readonly limits?: GivenLimits
+    readonly modelSettings?: ModelSettings
+    readonly know: (agent: Agent<unknown>) => Agent<unknown>
+    readonly context: unknown
+  },
 ): StartCommand {
-  const limits = { ...agent.limits, ...own }
-  requireLimits(agent.name, limits)
+  if (own) requireLimits(agent.name, own)
+  const limits = { ...agent.limits, ...present({ ...own }) }
   if (limits.costMaxUsd !== undefined) requirePrices(agent, limits.costMaxUsd, know)
   return {
-    ...{ type: 'start', runId, agent: agent.name, definition: agent.definition, limits },
+    ...{ type: 'start', runId, agent: agent.name, definition: definitionIn(agent, context), limits },
     retry: { ...defaultRetryPolicy, ...agent.retry },
+    ...present({ modelSettings: recordedSettings(modelSettings) }),
     input: messageOf(input),
+    ...(context !== undefined && { withContext: true as const }),
   }
 }
 

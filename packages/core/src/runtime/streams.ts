@@ -1,36 +1,50 @@
-import { filter, map, scan, type Observable, type Subject } from 'rxjs'
+import { filter, scan, type Observable, type Subject } from 'rxjs'
+import { ConfigurationError } from '../errors.ts'
 import { evolve } from '../machine/evolve.ts'
-import type { RunState } from '../machine/state.ts'
 import type { Ledger } from '../ports/ledger.ts'
 import type { RuntimeEvent } from '../vocabulary/event.ts'
 import type { RunId } from '../vocabulary/ids.ts'
-import { IsolatedObservable } from './isolated.ts'
+import { IsolatedObservable, type Listener } from './isolated.ts'
+import type { FoldedEvent } from './text-updates.ts'
 
 /** Where a run's events come from: those that are in the ledger, and those that are appended from now on. */
 export interface EventSource {
   readonly runId: RunId
   readonly ledger: Ledger
   readonly live: Subject<RuntimeEvent>
-  readonly report: (error: unknown) => void
+  /** Hears of what goes wrong beside the run. */
+  readonly listener: Listener
   /** Keeps the run's hub in memory until the answer is called: whoever is subscribed has to hear what it publishes. */
   readonly hold: () => () => void
 }
 
+/** Which events of a run a stream has. */
+export interface EventRange {
+  /** The event behind which a reader goes on; 0 for all. It has to be on record. */
+  readonly after: number
+  /** The event behind which the stream begins, where a reader needs more than it gets: the state, say. */
+  readonly from?: number
+}
+
 /**
- * All events of a run, from the first, then live: no gap, no repeat, for every subscriber, however late. Completes
+ * The events of a run behind one of them, then live: no gap, no repeat, for every subscriber, however late. Completes
  * behind `run_finished`; stays open while the run is suspended.
  */
-export function eventsOf({ runId, ledger, live, report, hold }: EventSource): Observable<RuntimeEvent> {
-  return new IsolatedObservable<RuntimeEvent>(report, (subscriber) => {
-    let seq = 0
+export function eventsOf(
+  { runId, ledger, live, listener, hold }: EventSource,
+  { after, from = after }: EventRange,
+): Observable<RuntimeEvent> {
+  return new IsolatedObservable<RuntimeEvent>(listener, (subscriber) => {
+    let seq = from
     let caughtUp = false
     let failure: { readonly error: unknown } | undefined
     const waiting: RuntimeEvent[] = []
     subscriber.add(hold())
     const emit = (event: RuntimeEvent): void => {
-      if (event.seq <= seq) return
-      seq = event.seq
-      subscriber.next(event)
+      if (event.seq > seq) {
+        seq = event.seq
+        subscriber.next(event)
+      }
       if (event.type === 'run_finished') subscriber.complete()
     }
     const subscription = live.subscribe({
@@ -41,7 +55,10 @@ export function eventsOf({ runId, ledger, live, report, hold }: EventSource): Ob
       },
     })
     const catchUp = async (): Promise<void> => {
-      for await (const event of ledger.read(runId)) {
+      const lastSeq = (await ledger.head(runId))?.seq ?? 0
+      if (after > lastSeq) throw noSuchEvent(runId, after, lastSeq)
+      // The event that was seen last is read again: behind the end of a run nothing comes.
+      for await (const event of ledger.read(runId, { fromSeq: Math.max(1, from) })) {
         if (subscriber.closed) return
         emit(event)
       }
@@ -54,26 +71,28 @@ export function eventsOf({ runId, ledger, live, report, hold }: EventSource): Ob
   })
 }
 
-/** The state after each event. */
-export function statesOf(events$: Observable<RuntimeEvent>): Observable<RunState> {
-  return events$.pipe(
-    scan((state: RunState | undefined, event) => evolve(state, event), undefined),
-    filter((state) => state !== undefined),
+function noSuchEvent(runId: RunId, seq: number, lastSeq: number): ConfigurationError {
+  return new ConfigurationError(
+    `Run ${runId} has no event ${seq} to go on behind: its last is ${lastSeq}. The number may be of another run, or of another ledger; read the run from 0.`,
   )
 }
 
-/** The model's text, piece by piece, as it streams; text of an attempt that fails later is not taken back. */
-export function textsOf(events$: Observable<RuntimeEvent>): Observable<string> {
+/** Each event with the state behind it. */
+export function foldedOf(events$: Observable<RuntimeEvent>): Observable<FoldedEvent> {
   return events$.pipe(
-    filter((event) => event.type === 'assistant_text_delta'),
-    map((event) => event.text),
+    scan(
+      (before: FoldedEvent | undefined, event) => ({ event, state: evolve(before?.state, event) }),
+      undefined,
+    ),
+    filter((folded) => folded !== undefined),
   )
 }
 
-/** A run's events one by one, until the run rests: done, or suspended. */
+/** A run's events one by one, behind the event `after`, until the run rests. */
 export async function* iterateEvents(
   events$: Observable<RuntimeEvent>,
   rest: Promise<{ readonly seq: number }>,
+  after: number,
 ): AsyncGenerator<RuntimeEvent, void, undefined> {
   let arrived: RuntimeEvent[] = []
   let wake: () => void = () => {}
@@ -95,7 +114,7 @@ export async function* iterateEvents(
     wake()
   }, fail)
   try {
-    for (let seq = 0; seq < restSeq;) {
+    for (let seq = after; seq < restSeq;) {
       // Taken as a whole: shifting events off one by one would cost more the more of them there are.
       const batch = arrived
       arrived = []

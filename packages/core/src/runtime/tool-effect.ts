@@ -1,8 +1,9 @@
-import { of, ReplaySubject, type Subscription } from 'rxjs'
+import { of, ReplaySubject } from 'rxjs'
 import { textContent } from '../machine/outcome-text.ts'
 import type { Call } from '../machine/state.ts'
 import type { Cancel, Host } from '../ports/clock.ts'
 import type { CallContext, Tool } from '../ports/tool.ts'
+import type { AnyContext } from '../vocabulary/any-context.ts'
 import type { Outcome, ResultPart } from '../vocabulary/content.ts'
 import { idempotencyKeyOf } from '../vocabulary/ids.ts'
 import { present } from '../vocabulary/present.ts'
@@ -10,7 +11,8 @@ import { faultOf } from '../vocabulary/schema.ts'
 import { reconciliationSchema, toolSignalSchema } from '../vocabulary/signal-schema.ts'
 import type { Reconciliation, Signal, ToolSignal } from '../vocabulary/signal.ts'
 import { textOfError } from './error-text.ts'
-import { IsolatedObservable } from './isolated.ts'
+import { GuardedSubscriber } from './guarded-subscriber.ts'
+import { isolated } from './isolated.ts'
 
 type Post = (signal: Signal) => void
 
@@ -25,8 +27,10 @@ export interface ToolStart {
   /** Absent where the agent's code has no tool of the call's name any more. */
   readonly tool: Tool | undefined
   readonly call: Call
-  readonly context: CallContext
+  readonly context: CallContext<AnyContext>
   readonly host: Pick<Host, 'clock' | 'report'>
+  /** How long a write that took too long may go on after it was asked to stop, in milliseconds. */
+  readonly graceMs?: number
 }
 
 /** Outcomes that a tool itself may report; the others are the runtime's to give. */
@@ -42,8 +46,8 @@ const reportable: ReadonlySet<Outcome> = new Set([
  * Runs one call of a tool and posts what it reports. Whatever the tool does, exactly one `tool_ended` or `tool_deferred` is posted, last;
  * unless it is abandoned first, after which nothing that it does is heard.
  */
-export function startTool({ tool: known, call, context, host }: ToolStart, post: Post): RunningTool {
-  const tool = known ?? missingTool(call.name)
+export function startTool(start: ToolStart, post: Post): RunningTool {
+  const { call, context, host, graceMs = 0, tool = missingTool(call.name) } = start
   const attempt = call.attempts
   const { toolCallId } = context
   const { clock, report } = host
@@ -52,13 +56,12 @@ export function startTool({ tool: known, call, context, host }: ToolStart, post:
   let ended = false
   let timedOut = false
   let asked = false
-  let subscription: Subscription | undefined
   let stopTimer: Cancel | undefined
 
   const leave = (): void => {
     ended = true
     stopTimer?.()
-    letGo(subscription, report)
+    subscriber.unsubscribe()
   }
   const end = (outcome: Outcome, content: readonly ResultPart[]): void => {
     if (ended) return
@@ -90,25 +93,27 @@ export function startTool({ tool: known, call, context, host }: ToolStart, post:
     }
     end(timedOut && signal.outcome === 'cancelled' ? 'timed_out' : signal.outcome, signal.content)
   }
-  if (tool.timeoutMs !== undefined) {
-    stopTimer = clock.schedule(tool.timeoutMs, () => {
-      timedOut = true
-      askToStop('The tool took too long.')
-      end('timed_out', textContent('timed_out'))
-    })
+  const subscriber = new GuardedSubscriber<ToolSignal>(
+    {
+      next: hear,
+      error: (error: unknown) => fail(`The tool failed: ${textOfError(error)}`),
+      complete: () => fail('The tool ended without a result.'),
+    },
+    (error) => report(error, `The tool ${call.name} threw when it was let go`),
+  )
+  const giveUp = (): void => end('timed_out', textContent('timed_out'))
+  const timeOut = (): void => {
+    timedOut = true
+    askToStop('The tool took too long.')
+    // A write is at work until it has ended: the next one must not begin beside it.
+    if (call.effect === 'read' || graceMs === 0) giveUp()
+    else if (!ended) stopTimer = clock.schedule(graceMs, giveUp)
   }
-  const idempotencyKey = idempotencyKeyOf(context.runId, toolCallId)
-  const cancelled$ = new IsolatedObservable<string>(report, (subscriber) => reason$.subscribe(subscriber))
+  if (tool.timeoutMs !== undefined) stopTimer = clock.schedule(tool.timeoutMs, timeOut)
+  const threw = (error: unknown): void => report(error, `The tool ${call.name} threw when it was cancelled`)
+  const given = { input: call.input, attempt, idempotencyKey: idempotencyKeyOf(context.runId, toolCallId) }
   try {
-    subscription = tool
-      .run({ ...context, input: call.input, attempt, idempotencyKey, cancelled$ })
-      .subscribe({
-        next: hear,
-        error: (error: unknown) => fail(`The tool failed: ${textOfError(error)}`),
-        complete: () => fail('The tool ended without a result.'),
-      })
-    // It may have ended before the subscription was there to be ended.
-    if (ended) letGo(subscription, report)
+    tool.run({ ...context, ...given, cancelled$: isolated(reason$, threw) }).subscribe(subscriber)
   } catch (error) {
     fail(`The tool failed: ${textOfError(error)}`)
   }
@@ -119,14 +124,6 @@ export function startTool({ tool: known, call, context, host }: ToolStart, post:
 function missingTool(name: string): Pick<Tool, 'run' | 'timeoutMs'> {
   const text = `The tool ${name} is not there any more.`
   return { run: () => of({ type: 'tool_ended', outcome: 'failed', content: textContent('failed', text) }) }
-}
-
-function letGo(subscription: Subscription | undefined, report: (error: unknown) => void): void {
-  try {
-    subscription?.unsubscribe()
-  } catch (error) {
-    report(error)
-  }
 }
 
 /** Tools may be written without a compiler; what they got wrong, the model reads. */

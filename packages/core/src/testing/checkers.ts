@@ -171,10 +171,17 @@ function deltasAreTheMessage(events: readonly RuntimeEvent[]): readonly Violatio
 }
 
 function textOfDeltas(
-  deltas: readonly { readonly part: number; readonly text: string }[],
+  deltas: readonly { readonly part: number; readonly text: string; readonly replaces?: true }[],
   part: number,
 ): string {
-  return deltas.flatMap((delta) => (delta.part === part ? [delta.text] : [])).join('')
+  const mine = deltas.filter((delta) => delta.part === part)
+  const standing = mine.slice(
+    Math.max(
+      0,
+      mine.findLastIndex((delta) => delta.replaces),
+    ),
+  )
+  return standing.map((delta) => delta.text).join('')
 }
 
 /** Law 13. */
@@ -188,6 +195,8 @@ function approvalsAreBound(events: readonly RuntimeEvent[]): readonly Violation[
     const found: string[] = []
     if (!asked.some((event) => event.inputDigest === inputDigest))
       found.push('was not asked about these arguments')
+    if ((decision.input === undefined) !== (decision.note === undefined))
+      found.push('changes the input and tells the model nothing, or the other way round')
     if (decided.length > 1) found.push('is decided twice')
     return found.map((what) => ({ law: 13, seq, what: `approval of ${toolCallId} ${what}` }))
   })

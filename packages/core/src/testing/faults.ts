@@ -77,7 +77,8 @@ export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
     find: (query) => aliveFor(ledger.find(query)),
     runs: (filter) => aliveFor(ledger.runs(filter)),
     tail: (after) => aliveFor(ledger.tail(after)),
-    ...(ledger.rest && { rest: (runId: RunId) => ledger.rest?.(runId) }),
+    ...(ledger.rest && { rest: (runId: RunId, epoch?: number) => ledger.rest?.(runId, epoch) }),
+    ...(ledger.isDriven && { isDriven: (runId: RunId) => alive(async () => ledger.isDriven?.(runId)) }),
     close: () => Promise.resolve(),
     get dead() {
       return dead

@@ -7,6 +7,8 @@ export {
   type ScriptedStep,
 } from './scripted-model.ts'
 export { testTool, type TestReport, type TestTool, type TestToolOptions } from './test-tool.ts'
+export { callTool, type CalledTool } from './call-tool.ts'
+export { checkBudgets, type BudgetViolation } from './budget-checker.ts'
 export { checkLaws, checkTranscript, type Violation } from './checkers.ts'
 export { copyPrefix, mortalLedger, SimulatedCrash, type CrashPoint, type MortalLedger } from './faults.ts'
 export { given, type Given, type When } from './given.ts'
@@ -24,3 +26,12 @@ export {
   type Step,
   type World,
 } from './program.ts'
+export {
+  hostileFiles,
+  hostileStreams,
+  otherPieces,
+  type HostileBytes,
+  type HostileStream,
+} from './hostile/hostile-bytes.ts'
+export { hostileTexts, type HostileBorder, type HostileText } from './hostile/hostile-texts.ts'
+export { repeatedTexts, type RepeatedText } from './hostile/repeated-texts.ts'

@@ -4,6 +4,7 @@ import { closeCases } from './ledger-contract/close-cases.ts'
 import { contentCases } from './ledger-contract/content-cases.ts'
 import type { LedgerContractCase } from './ledger-contract/contract-case.ts'
 import { findCases } from './ledger-contract/find-cases.ts'
+import { historyCases } from './ledger-contract/history-cases.ts'
 import { inboxCases } from './ledger-contract/inbox-cases.ts'
 import { listCases } from './ledger-contract/list-cases.ts'
 import { lostAcknowledgementCases } from './ledger-contract/lost-acknowledgement-cases.ts'
@@ -41,6 +42,7 @@ export const ledgerContract: readonly LedgerContractCase[] = [
   ...takeOverCases,
   ...readCases,
   ...sessionCases,
+  ...historyCases,
   ...listCases,
   ...findCases,
   ...searchCases,

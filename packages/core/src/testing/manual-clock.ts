@@ -40,6 +40,7 @@ export function manualClock(startMs: number = Date.UTC(2026, 0, 1)): ManualClock
       uses++
       return now
     },
+    even: () => now,
     schedule(delayMs: number, callback: () => void): Cancel {
       uses++
       const timer = { at: now + Math.max(0, delayMs), callback }
@@ -57,6 +58,24 @@ export function manualClock(startMs: number = Date.UTC(2026, 0, 1)): ManualClock
     },
     get uses() {
       return uses
+    },
+  }
+}
+
+/** A manual clock that also shows another millisecond whenever somebody asks, as a host's clock may. */
+export function tickingClock(startMs?: number): ManualClock {
+  const clock = manualClock(startMs)
+  let ticks = 0
+  return {
+    now: () => clock.now() + ++ticks,
+    schedule: (delayMs, callback) => clock.schedule(delayMs, callback),
+    advance: (ms) => clock.advance(ms),
+    advanceToNext: () => clock.advanceToNext(),
+    get pending() {
+      return clock.pending
+    },
+    get uses() {
+      return clock.uses
     },
   }
 }

@@ -19,7 +19,7 @@ export type AgentPlan = Pick<Program, 'steps' | 'limits' | 'compaction' | 'guard
 }
 
 /** More model calls than any script needs that is played once. */
-const CALLS_MAX = 40
+const CALLS_MAX = 20
 
 /** One process's agents: what they saw of the world, and what they know to be durable. */
 export interface Stage {
@@ -112,14 +112,14 @@ function compactionOf({ by, ...rest }: NonNullable<Program['compaction']>): Comp
 /** How many replies a history holds, those in its summary included: the place in the script. */
 function repliesIn(messages: readonly Message[]): number {
   const [first] = messages
-  const summary = first?.role === 'user' ? /(\d+) replies before/.exec(textOf(first.parts)) : undefined
+  const summary = first?.role === 'user' ? /\b(\d+) replies before/.exec(textOf(first.parts)) : undefined
   return Number(summary?.[1] ?? 0) + messages.filter(({ role }) => role === 'assistant').length
 }
 
 /** The same, as a model that sums up reads it. */
 function repliesTold({ messages: [told] }: ModelRequest): number {
   const text = told?.role === 'user' ? textOf(told.parts) : ''
-  const before = Number(/(\d+) replies before/.exec(text)?.[1] ?? 0)
+  const before = Number(/\b(\d+) replies before/.exec(text)?.[1] ?? 0)
   return before + text.split('\nAssistant').length - 1
 }
 
@@ -137,8 +137,11 @@ function replyOf(step: Step | undefined, attempt: number, request: ModelRequest)
   const toolCalls = request.toolChoice.type === 'none' ? [] : step.calls.map(scripted)
   const fail = step.failures[attempt - 1]
   return {
-    ...{ text, reasoning, toolCalls, usage: { inputTokens: 250, outputTokens: 40 * attempt } },
+    ...{ text, reasoning, toolCalls },
+    ...(!step.unreported && { usage: { inputTokens: 250, outputTokens: 40 * attempt } }),
     ...(stopReason && { stopReason }),
+    // As some vendors advise; of others an agent hears nothing.
+    ...(stopReason === 'refused' && text !== '' && { refusal: { leaveOut: true, askAnother: true } }),
     ...(fail && { fail }),
   }
 }

@@ -22,6 +22,8 @@ export interface Program {
   readonly inputs: readonly { readonly atSeq: number; readonly delivery: 'steer' | 'queue' }[]
   readonly decisions: readonly ('approve' | 'deny' | 'edit')[]
   readonly randomness: number
+  /** Whether time goes on whenever somebody looks at the clock, and not only when all wait for it. */
+  readonly ticking?: boolean
 }
 
 /** A guardrail, and what it says of everything. */
@@ -44,7 +46,10 @@ export interface Step {
     | 'truncated'
     | 'authentication'
     | 'context_overflow'
+    | 'interrupted'
   )[]
+  /** The provider says nothing of what its replies used. */
+  readonly unreported?: boolean
 }
 
 /** A call, and what its tool does with it. */

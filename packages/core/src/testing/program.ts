@@ -2,7 +2,7 @@ import { memoryLedger } from '../runtime/memory-ledger.ts'
 import type { Agent } from '../runtime/agent.ts'
 import type { Ledger } from '../ports/ledger.ts'
 import { mortalLedger } from './faults.ts'
-import { manualClock } from './manual-clock.ts'
+import { manualClock, tickingClock } from './manual-clock.ts'
 import { agentOf } from './program-agents.ts'
 import type { Program } from './program-plan.ts'
 import type { World } from './program-tools.ts'
@@ -28,7 +28,7 @@ export async function playProgram(
 ): Promise<Played> {
   const { crashes, cancelAtSeq, inputs, decisions, randomness } = program
   const world = start.world ?? emptyWorld()
-  const clock = manualClock()
+  const clock = program.ticking ? tickingClock() : manualClock()
   const ledger = start.ledger ?? memoryLedger()
   const attempts = new Map<number, number>()
   let decided = 0

@@ -31,12 +31,19 @@ const step: fc.Arbitrary<Step> = fc.record({
     {
       weight: 1,
       arbitrary: fc.array(
-        fc.constantFrom('overloaded', 'network', 'truncated', 'authentication', 'context_overflow'),
+        fc.constantFrom(
+          ...(['overloaded', 'network', 'truncated', 'authentication', 'context_overflow'] as const),
+          'interrupted',
+        ),
         {
           maxLength: 5,
         },
       ),
     },
+  ),
+  unreported: fc.oneof(
+    { weight: 5, arbitrary: fc.constant(false) },
+    { weight: 1, arbitrary: fc.constant(true) },
   ),
 })
 
@@ -63,6 +70,7 @@ export const randomProgram: fc.Arbitrary<Program> = fc.record({
       inputTokensMax: fc.integer({ min: 0, max: 2_000 }),
       costMaxUsd: fc.double({ min: 0, max: 0.02, noNaN: true }),
       durationMaxMs: fc.integer({ min: 0, max: 3_000 }),
+      approvalMaxMs: fc.integer({ min: 1, max: 20 }),
       repeatsMax: fc.integer({ min: 1, max: 3 }),
       callsMaxByTool: fc.constantFrom({ read: 1 }, { write: 0, asking: 1 }),
       onLimit: fc.constantFrom('finalize', 'stop', 'ask'),

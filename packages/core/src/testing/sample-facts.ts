@@ -56,15 +56,9 @@ function toolFacts(runId: RunId, toolCallId: ToolCallId): { readonly [T in ToolE
       reason: 'Is the city right?',
     },
     approval_decided: {
-      type: 'approval_decided',
-      turn: 1,
-      toolCallId,
-      attempt: 1,
-      approved: true,
-      by: 'ada',
-      inputDigest: 'a1'.repeat(32),
-      input: { city: 'Busan' },
-      reason: 'The other city.',
+      ...{ type: 'approval_decided', turn: 1, toolCallId, attempt: 1, approved: true, by: 'ada' },
+      ...{ inputDigest: 'a1'.repeat(32), via: 'prompt', input: { city: 'Busan' } },
+      ...{ note: 'This call ran with another city.', reason: 'The other city.' },
     },
     tool_started: {
       type: 'tool_started',
@@ -72,6 +66,7 @@ function toolFacts(runId: RunId, toolCallId: ToolCallId): { readonly [T in ToolE
       effect: 'read',
       idempotencyKey: idempotencyKeyOf(runId, toolCallId),
       child: sampleRunId(77),
+      grant: { turns: 3, toolCalls: 4, tokens: 900, durationMs: 60_000 },
     },
     tool_deferred: {
       ...{ type: 'tool_deferred', turn: 1, toolCallId, attempt: 1, receipt: 'job-7' },
@@ -196,6 +191,7 @@ function modelFacts(toolCallId: ToolCallId): { readonly [T in ModelEventType]: F
       requestDigest: 'b2'.repeat(32),
       toolChoice: { type: 'auto' },
       finalizing: false,
+      grant: { turns: 1, inputTokens: 40, outputTokens: 1024, costUsd: 0.02 },
       maxOutputTokens: 1024,
     },
     assistant_started: {
@@ -236,6 +232,7 @@ function modelFacts(toolCallId: ToolCallId): { readonly [T in ModelEventType]: F
         { type: 'text', text: 'Let me look' },
         { type: 'tool_call', toolCallId, ...call },
       ],
+      places: [0, 2, 5],
     },
     model_stream_failed: { type: 'model_stream_failed', ...attempt, failure, retryAt: 1_760_000_002_000 },
   }

@@ -43,4 +43,13 @@ export const wholeDefinition: AgentDefinition = {
   output: { schema: { type: 'object' }, repairsMax: 2 },
   handoffs: [{ tool: 'transfer_to_booking', to: 'booking', back: true }],
   summarizer: { model, price, instructions: 'Sum up.' },
+  policy: {
+    limits: { turnsMax: 4, callsMaxByTool: { get_weather: 2 }, onLimit: 'ask' },
+    retry: { attemptsMax: 2 },
+    timeouts: { idleMs: 1_000, totalMs: 60_000 },
+    compaction: { contextTokensMax: 9_000, keepMessages: 4 },
+    tools: [{ name: 'get_weather', effect: 'read', recovery: 'rerun', timeoutMs: 500, approval: 'never' }],
+    approval: true,
+    models: [{ model, options: { conversation: 'conv_1' } }],
+  },
 }

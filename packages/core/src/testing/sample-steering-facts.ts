@@ -21,16 +21,20 @@ export function steeringFacts(): { readonly [T in SteeringEventType]: FactOf<T> 
       turn: 1,
       summary: sampleMessage('Weather was asked for.'),
       replacedMessages: 3,
+      taskAt: 2,
       tokensBefore: 900,
       tokensAfter: 40,
       usage,
       costUsd: 0.002,
       price,
       failure: { class: 'overloaded', message: 'Try again later.', retryable: true },
+      abandoned: true,
     },
     compaction_started: {
       ...{ type: 'compaction_started', turn: 1, model, replacedMessages: 3 },
       ...{ requestDigest: 'c3'.repeat(32), maxOutputTokens: 500 },
+      grant: { turns: 0, inputTokens: 300, outputTokens: 500, costUsd: 0.01 },
+      interrupted: { usage, costUsd: 0.001 },
     },
     agent_handed_off: {
       ...{ type: 'agent_handed_off', turn: 1, from: 'assistant', to: 'booking' },
@@ -52,7 +56,10 @@ export function steeringFacts(): { readonly [T in SteeringEventType]: FactOf<T> 
       ...{ type: 'output_checked', turn: 1, valid: false, output: { city: 'Seoul' } },
       ...{ error: 'degrees: expected a number', repair: sampleMessage('Write it again.') },
     },
-    limit_reached: { type: 'limit_reached', turn: 1, limit: 'turnsMax', max: 8, used: 8, policy: 'ask' },
+    limit_reached: {
+      ...{ type: 'limit_reached', turn: 1, limit: 'turnsMax', max: 8, used: 7, held: 1 },
+      policy: 'finalize',
+    },
     limit_raised: { type: 'limit_raised', turn: 1, limit: 'turnsMax', max: 12, by: 'ada' },
     cancel_requested: { type: 'cancel_requested', turn: 1, by: 'ada', reason: 'Enough.' },
   }

@@ -1,35 +1,56 @@
 import { Observable, type Subscriber } from 'rxjs'
 import { ProviderError } from '../errors.ts'
 import type { Model } from '../ports/model.ts'
-import type { RequestedCall, StopReason } from '../vocabulary/content.ts'
-import type { FailureClass } from '../vocabulary/failure.ts'
+import { requireOptions } from '../machine/require-options.ts'
+import { stopReasons, type RequestedCall, type StopReason } from '../vocabulary/content.ts'
+import { failureClasses, type FailureClass } from '../vocabulary/failure.ts'
 import type { JsonObject } from '../vocabulary/json.ts'
+import {
+  anyObject,
+  anyText,
+  fields,
+  filledText,
+  isThenable,
+  listOf,
+  maybe,
+  numberFrom,
+  oneOf,
+  trueOrFalse,
+  valueThat,
+  type OptionCheck,
+} from '../vocabulary/option.ts'
 import type { ModelRequest } from '../vocabulary/model-request.ts'
+import { present } from '../vocabulary/present.ts'
+import type { ModelRefusal } from '../vocabulary/refusal.ts'
 import type { ModelSignal, ReplyPart } from '../vocabulary/signal.ts'
 import type { Usage } from '../vocabulary/usage.ts'
 
 /** What a scripted model answers to one call. */
 export interface ScriptedReply {
-  readonly reasoning?: string
-  readonly text?: string
-  readonly toolCalls?: readonly ScriptedCall[]
-  readonly usage?: Usage
+  readonly reasoning?: string | undefined
+  readonly text?: string | undefined
+  readonly toolCalls?: readonly ScriptedCall[] | undefined
+  readonly usage?: Usage | undefined
+  /** Beside `usage`: tokens of the conversation, where that is not what is billed. */
+  readonly contextTokens?: number | undefined
   /** Follows from the rest where not given: `tool_use` with calls, `end` without. */
-  readonly stopReason?: StopReason
+  readonly stopReason?: StopReason | undefined
+  /** Of a reply that stops as `refused`: what the vendor says of it. */
+  readonly refusal?: ModelRefusal | undefined
   /** Fails with a `ProviderError` of this class, after what else the step says has streamed. */
-  readonly fail?: FailureClass
+  readonly fail?: FailureClass | undefined
   /** How long the provider asks to wait before the next attempt, in milliseconds. */
-  readonly retryAfterMs?: number
+  readonly retryAfterMs?: number | undefined
   /** Ends only when this has settled: for what has to happen while the model is at work. */
-  readonly until?: Promise<unknown>
+  readonly until?: Promise<unknown> | undefined
   /** Never ends: streams the rest, then waits until it is given up. */
-  readonly hang?: boolean
+  readonly hang?: boolean | undefined
 }
 
 /** A tool call in a scripted reply. */
 export interface ScriptedCall {
   /** The id that the provider claims; providers repeat theirs, so a script may too. */
-  readonly id?: string
+  readonly id?: string | undefined
   readonly name: string
   /** An object; or a text that stands for input that is no JSON object. */
   readonly input: JsonObject | string
@@ -55,10 +76,45 @@ const retryable: ReadonlySet<FailureClass> = new Set([
   'network',
   'truncated',
   'server',
+  'interrupted',
 ])
+
+const call = fields<ScriptedCall>(
+  {
+    id: maybe(anyText),
+    name: anyText,
+    input: valueThat(
+      'an object, or a text that is none',
+      (value) => typeof value === 'string' || (typeof value === 'object' && value !== null),
+    ),
+  },
+  { toolName: 'name', args: 'input', arguments: 'input' },
+)
+
+const scriptedReply = fields<ScriptedReply>(
+  {
+    reasoning: maybe(anyText),
+    text: maybe(anyText),
+    toolCalls: maybe(listOf(call)),
+    usage: maybe(anyObject),
+    stopReason: maybe(oneOf(stopReasons)),
+    refusal: maybe(anyObject),
+    fail: maybe(oneOf(failureClasses)),
+    retryAfterMs: maybe(numberFrom(0)),
+    contextTokens: maybe(numberFrom(0)),
+    until: maybe(valueThat('a promise', isThenable)),
+    hang: maybe(trueOrFalse),
+  },
+  { content: 'text', calls: 'toolCalls', error: 'fail' },
+)
+
+const scriptedStep: OptionCheck = (value, path) =>
+  typeof value === 'function' ? undefined : scriptedReply(value, path)
 
 /** Makes a model that plays `steps`, one a call; a call behind the last step fails with `invalid_request`. */
 export function scriptedModel(steps: readonly ScriptedStep[], modelId = 'scripted-1'): ScriptedModel {
+  requireOptions('scriptedModel', listOf(scriptedStep), steps, 'steps')
+  requireOptions('scriptedModel', filledText, modelId, 'the model id')
   const requests: ModelRequest[] = []
   let abandoned = 0
   return {
@@ -99,6 +155,7 @@ async function play(
   }
   if (step === undefined) return fail(failure('invalid_request', `The script has no step ${index + 1}.`))
   const reply = typeof step === 'function' ? step(request) : step
+  requireOptions(`step ${index + 1} of scriptedModel`, scriptedReply, reply)
   for (const signal of signalsOf(reply, index)) {
     // One promise turn between signals, so that commands can come in between, as they do on a wire.
     await Promise.resolve()
@@ -138,10 +195,12 @@ function* signalsOf(reply: ScriptedReply, index: number): Generator<ModelSignal>
     yield* callSignals(requested, part)
     parts.push({ part, ...requested })
   }
-  if (reply.usage) yield { type: 'model_usage', usage: reply.usage }
+  if (reply.usage) {
+    yield { type: 'model_usage', usage: reply.usage, ...present({ contextTokens: reply.contextTokens }) }
+  }
   if (reply.fail || reply.hang) return
   const stopReason = reply.stopReason ?? (reply.toolCalls?.length ? 'tool_use' : 'end')
-  yield { type: 'model_finished', stopReason, parts }
+  yield { type: 'model_finished', stopReason, parts, ...present({ refusal: reply.refusal }) }
 }
 
 function* callSignals(call: RequestedCall, part: number): Generator<ModelSignal> {

@@ -1,7 +1,10 @@
+import type { AgentPolicy } from './agent-policy.ts'
 import type { ModelRef } from './content.ts'
 import type { Price } from './price.ts'
 import type { GuardedThing } from './event-parts.ts'
 import type { JsonObject } from './json.ts'
+import type { ModelSettings } from './model-settings.ts'
+import type { RefusalPolicy } from './refusal.ts'
 import type { ToolDefinition } from './tool-definition.ts'
 
 /** A model that takes over, and what it costs. */
@@ -20,8 +23,10 @@ export interface GuardrailDefinition {
 
 /** What an answer has to be. */
 export interface OutputDefinition {
-  /** JSON Schema (2020-12). */
+  /** JSON Schema (2020-12), as models are asked for it: always one of an object. */
   readonly schema: JsonObject
+  /** The answer is no object: it is the one field, `answer`, of the object that models are asked for. */
+  readonly wrapped?: true
   /** How often the model may try again. */
   readonly repairsMax: number
 }
@@ -40,8 +45,8 @@ export interface SummarizerDefinition extends FallbackModel {
 }
 
 /**
- * What an agent tells its model, whole, so that the ledger alone can say what the model saw. Tool code, keys and
- * options of the adapter are not part of it. `digest` is SHA-256 over the canonical JSON of the rest, in hex.
+ * What an agent tells its model, whole, so that the ledger alone can say what the model saw, and how its runs are
+ * driven. Code and keys are not part of it. `digest` is SHA-256 over the canonical JSON of the rest, in hex.
  */
 export interface AgentDefinition {
   readonly model: ModelRef
@@ -50,14 +55,20 @@ export interface AgentDefinition {
   readonly parallelToolCalls: boolean
   /** Output tokens of one reply at most. */
   readonly maxOutputTokens?: number
+  /** How its models write; a run may say otherwise. */
+  readonly modelSettings?: ModelSettings
   /** What the model costs; not part of the digest. */
   readonly price?: Price
   /** Models that take over when the one before them is given up, in order. */
   readonly fallbacks?: readonly FallbackModel[]
   /** Guardrails that look at what goes in and out; their code is not part of it. */
   readonly guardrails?: readonly GuardrailDefinition[]
+  /** What becomes of a refusal, where not what the vendor advises. */
+  readonly onRefusal?: RefusalPolicy
   readonly output?: OutputDefinition
   readonly handoffs?: readonly HandoffDefinition[]
   readonly summarizer?: SummarizerDefinition
+  /** How its runs are driven: limits, waits, and what its tools and adapters are set to. */
+  readonly policy?: AgentPolicy
   readonly digest: string
 }

@@ -2,6 +2,7 @@ import type { Message, ResultPart, UserMessage } from './content.ts'
 import type { RunId } from './ids.ts'
 import type { JsonObject } from './json.ts'
 import type { LimitName, Limits, RetryPolicy } from './limits.ts'
+import type { ModelSettings } from './model-settings.ts'
 import type { AgentDefinition } from './agent-definition.ts'
 import type { ChildTotals, HistoryEdit, ParentRef, ResumeReason } from './event.ts'
 
@@ -13,11 +14,13 @@ export interface StartCommand {
   readonly definition: AgentDefinition
   readonly limits: Limits
   readonly retry: RetryPolicy
+  readonly modelSettings?: ModelSettings
   readonly input: UserMessage
   readonly sessionId?: string
   readonly sessionPlace?: number
   readonly parent?: ParentRef
   readonly subject?: string
+  readonly withContext?: true
   /** What was said before. */
   readonly history?: readonly Message[]
   /** The first message of it that guardrails have not passed. */
@@ -41,17 +44,33 @@ export interface ResumeCommand {
   readonly definition: AgentDefinition
 }
 
+/** Which question a decision answers. What is not named may be any: name it, and a late duplicate decides nothing anew. */
+export interface AnsweredQuestion {
+  /** The start of the call that was asked about, as the request says. */
+  readonly attempt?: number
+  /** Of the input that was shown. */
+  readonly inputDigest?: string
+}
+
 /** What anyone may ask of a run, from any process, through the ledger's inbox. */
 export type OutsideCommand =
   | { readonly type: 'steer'; readonly message: UserMessage; readonly receipt: string }
   | { readonly type: 'queue'; readonly message: UserMessage; readonly receipt: string }
-  | {
+  | ({
       readonly type: 'approve'
       readonly toolCallId: string
       readonly by: string
+      /** How the decision came in, for the record. */
+      readonly via?: string
       readonly input?: JsonObject
-    }
-  | { readonly type: 'deny'; readonly toolCallId: string; readonly by: string; readonly reason: string }
+    } & AnsweredQuestion)
+  | ({
+      readonly type: 'deny'
+      readonly toolCallId: string
+      readonly by: string
+      readonly via?: string
+      readonly reason: string
+    } & AnsweredQuestion)
   | {
       readonly type: 'settle'
       readonly toolCallId: string

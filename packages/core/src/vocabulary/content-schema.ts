@@ -1,5 +1,7 @@
 import * as z from 'zod'
+import type { Citation, Source } from './citation.ts'
 import {
+  imageDetails,
   outcomes,
   stopReasons,
   type AssistantPart,
@@ -13,6 +15,7 @@ import {
   type Opaque,
   type Outcome,
   type ProviderExecuted,
+  type ProviderFile,
   type ProviderPart,
   type ReasoningPart,
   type RequestedCall,
@@ -24,7 +27,7 @@ import {
   type UserPart,
 } from './content.ts'
 import { parseToolCallId, type ToolCallId } from './ids.ts'
-import { json, jsonObject, objectOf, optional, text, variantOf } from './schema.ts'
+import { count, json, jsonObject, objectOf, optional, text, variantOf } from './schema.ts'
 
 /** Names one tool call, as the runtime mints it. */
 export const toolCallId: z.ZodType<ToolCallId> = z.custom<ToolCallId>(
@@ -41,13 +44,23 @@ const opaque: z.ZodType<Opaque> = objectOf<Opaque>({ provider: text, api: text, 
 type Malformed = NonNullable<RequestedCall['malformed']>
 const malformed: z.ZodType<Malformed> = objectOf<Malformed>({ text, error: text })
 
-const textPart = objectOf<TextPart>({ type: z.literal('text'), text, opaque: optional(opaque) })
+const sourceFields = { url: optional(text), title: optional(text), fileId: optional(text) }
+const range = objectOf<{ readonly from: number; readonly to: number }>({ from: count, to: count })
+const source = objectOf<Source>(sourceFields)
+const citation = objectOf<Citation>({
+  ...{ ...sourceFields, quote: optional(text), pages: optional(range), place: optional(range) },
+})
+const textPart = objectOf<TextPart>({
+  ...{ type: z.literal('text'), text, citations: optional(z.array(citation)), opaque: optional(opaque) },
+})
+const providerFile: z.ZodType<ProviderFile> = objectOf<ProviderFile>({ provider: text, id: text })
 const imagePart = objectOf<ImagePart>({
   ...{ type: z.literal('image'), mediaType: text, data: optional(text), url: optional(text) },
+  ...{ providerFile: optional(providerFile), detail: optional(z.enum(imageDetails)) },
 })
 const filePart = objectOf<FilePart>({
   ...{ type: z.literal('file'), mediaType: text, name: optional(text) },
-  ...{ data: optional(text), url: optional(text) },
+  ...{ data: optional(text), url: optional(text), providerFile: optional(providerFile) },
 })
 const reasoningPart = objectOf<ReasoningPart>({
   ...{ type: z.literal('reasoning'), text, opaque: optional(opaque) },
@@ -58,6 +71,7 @@ const executed: z.ZodType<ProviderExecuted> = objectOf<ProviderExecuted>({
 })
 const providerPart = objectOf<ProviderPart>({
   ...{ type: z.literal('provider'), kind: text, opaque, executed: optional(executed) },
+  sources: optional(z.array(source)),
 })
 
 /** The fields of a call as the model wrote it. */

@@ -1,3 +1,4 @@
+import type { Citation, Source } from './citation.ts'
 import type { ToolCallId } from './ids.ts'
 import type { Json, JsonObject } from './json.ts'
 
@@ -15,24 +16,43 @@ export interface Opaque {
 export interface TextPart {
   readonly type: 'text'
   readonly text: string
+  /** What the text leans on, where its provider says so. */
+  readonly citations?: readonly Citation[]
   readonly opaque?: Opaque
 }
 
-/** An image: exactly one of `data` (base64) and `url`. */
+/** A file that a provider keeps, under the id that it gave: no other provider can read it. */
+export interface ProviderFile {
+  /** As `ModelRef` names it, such as `openai`. */
+  readonly provider: string
+  readonly id: string
+}
+
+/** How closely a model looks at an image, where its provider lets one choose. */
+export const imageDetails = ['auto', 'low', 'high', 'original'] as const
+export type ImageDetail = (typeof imageDetails)[number]
+
+/** An image: exactly one of `data` (base64), `url` and `providerFile`. */
 export interface ImagePart {
   readonly type: 'image'
   readonly mediaType: string
   readonly data?: string
   readonly url?: string
+  readonly providerFile?: ProviderFile
+  readonly detail?: ImageDetail
 }
 
-/** A document such as a PDF: exactly one of `data` (base64) and `url`. */
+/**
+ * A document such as a PDF, or a sound (`audio/wav`, `audio/mpeg`): exactly one of `data` (base64), `url` and
+ * `providerFile`.
+ */
 export interface FilePart {
   readonly type: 'file'
   readonly mediaType: string
   readonly name?: string
   readonly data?: string
   readonly url?: string
+  readonly providerFile?: ProviderFile
 }
 
 /** The model's reasoning as far as the provider shows it; what proves it genuine is in `opaque`. */
@@ -77,6 +97,8 @@ export interface ProviderPart {
   readonly kind: string
   readonly opaque: Opaque
   readonly executed?: ProviderExecuted
+  /** What the provider found and read, such as the results of a search. */
+  readonly sources?: readonly Source[]
 }
 
 /** What a message of each role may hold. */
@@ -174,4 +196,9 @@ export function textOf(parts: readonly { readonly type: string; readonly text?: 
   let text = ''
   for (const part of parts) if (part.type === 'text') text += part.text ?? ''
   return text
+}
+
+/** What the texts of a reply lean on, in the order of the texts. */
+export function citationsOf(parts: readonly AssistantPart[]): readonly Citation[] {
+  return parts.flatMap((part) => (part.type === 'text' ? (part.citations ?? []) : []))
 }

@@ -1,4 +1,5 @@
 import type { Message, Outcome } from './content.ts'
+import type { Grant } from './grant.ts'
 import type { RunId, ToolCallId } from './ids.ts'
 import type { JsonObject } from './json.ts'
 import type { Recovery, ToolEffect } from './tool-definition.ts'
@@ -54,6 +55,8 @@ export interface CollectedCall {
   readonly input?: JsonObject
   /** Why a person is asked. */
   readonly reason?: string
+  /** In a fork: the call of the other run whose recorded result answers this one, so that nothing runs. */
+  readonly recorded?: ToolCallId
   /** What a call that is settled without running gets for a result. */
   readonly refusal?: CallRefusal
 }
@@ -65,12 +68,27 @@ export interface Handoff {
   readonly back?: true
 }
 
+/** More of a text, or of the reasoning, of a reply. */
+export interface ReplyDelta {
+  readonly attempt: number
+  readonly part: number
+  readonly text: string
+  /** The text takes the place of all that came of the part before, which its provider took back in the end. */
+  readonly replaces?: true
+}
+
 /** What a child run took, as its parent counts it. */
 export interface ChildTotals {
   readonly runId: RunId
   /** Its own and those of its children. */
   readonly turns: number
   readonly toolCalls: number
+  readonly usage: Usage
+  readonly costUsd?: number
+}
+
+/** What a model call is taken to have used, where its provider could not say. */
+export interface Spending {
   readonly usage: Usage
   readonly costUsd?: number
 }
@@ -87,6 +105,8 @@ export interface ShownChange {
   /** Names of the definition's tools that were offered. */
   readonly tools?: readonly string[]
   readonly messages?: readonly Message[]
+  /** Output tokens that the turn asked for, at most. */
+  readonly maxOutputTokens?: number
 }
 
 /** A change of the past: the message at a place of the history, from 0, is another one, or is gone. */
@@ -117,7 +137,32 @@ export interface ParentRef {
   readonly runId: RunId
   readonly seq: number
   readonly relation: 'fork' | 'child' | 'session' | 'branch'
+  /** Of a fork, and of the runs that work for it: what becomes of writes. Absent: they are performed. */
+  readonly writes?: ForkWrites
+  /** Of a child run: what its parent granted it. None of its limits is raised above that. */
+  readonly grant?: Grant
 }
+
+/** What a run begins with. */
+export interface CarriedHistory {
+  readonly messages: readonly Message[]
+  /** Where the content is gone: how many messages stood there, in front of `messages`. */
+  readonly missing?: number
+  /** The first message that guardrails have not passed, where there is one: its place, from 0. */
+  readonly uncheckedFrom?: number
+}
+
+/** What stands in the place of a text that is gone. Never empty, since providers refuse an empty text. */
+export const removedText = '[removed]'
+
+/**
+ * What becomes of a write in a fork that no recorded result answers:
+ * - `ask`: it waits for an approval
+ * - `stub`: it is not performed, and the model is told so
+ * - `run`: it is performed
+ */
+export const forkWrites = ['ask', 'stub', 'run'] as const
+export type ForkWrites = (typeof forkWrites)[number]
 
 /** Why the content of an event is gone, and who took it away. */
 export interface Removed {

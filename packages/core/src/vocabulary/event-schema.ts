@@ -7,6 +7,8 @@ import type {
   OutputDefinition,
   SummarizerDefinition,
 } from './agent-definition.ts'
+import { causes } from './cause.ts'
+import { counted, money, price, usage } from './billing-schema.ts'
 import {
   assistantPart,
   message,
@@ -21,6 +23,7 @@ import {
 import {
   callPlans,
   deliveries,
+  forkWrites,
   finishReasons,
   guardedThings,
   guardrailActions,
@@ -35,11 +38,14 @@ import {
   type HistoryEdit,
   type ParentRef,
   type Removed,
+  type ReplyDelta,
   type ShownChange,
+  type Spending,
 } from './event.ts'
 import { failureClasses, type ModelFailure } from './failure.ts'
 import { parseRunId, type RunId } from './ids.ts'
-import { limitNames, onLimits, type Limits, type RetryPolicy } from './limits.ts'
+import { isMoment } from './moment.ts'
+import { limitNames, onLimits } from './limits.ts'
 import {
   amount,
   count,
@@ -52,20 +58,28 @@ import {
   text,
   variantOf,
 } from './schema.ts'
-import type { LongInputRates, Price } from './price.ts'
+import { agentPolicy } from './agent-policy-schema.ts'
+import { limits, retry } from './limits-schema.ts'
+import { modelSettings } from './model-settings-schema.ts'
+import { refusal, refusalPolicy } from './refusal-schema.ts'
+import type { Grant } from './grant.ts'
 import { recoveries, toolEffects, type ToolChoice, type ToolDefinition } from './tool-definition.ts'
-import type { Usage } from './usage.ts'
+import { usageFields } from './usage.ts'
 
 const runId = z.custom<RunId>(
   (value) => typeof value === 'string' && parseRunId(value) !== undefined,
   'Invalid input: expected a run id',
 )
-const moment = z.int()
+const moment = z.custom<number>(isMoment, 'Invalid input: expected milliseconds of the years 0 to 9999')
 
 /** What stands on every event, whatever its type. */
 export const envelopeSchema: z.ZodType<EventEnvelope> = objectOf<EventEnvelope>({
   ...{ runId, seq: ordinal, epoch: ordinal, turn: count, at: moment, v: ordinal },
-  toolCallId: optional(toolCallId),
+  ...{
+    toolCallId: optional(toolCallId),
+    cause: optional(z.enum(causes)),
+    draining: optional(z.literal(true)),
+  },
   removed: optional(
     objectOf<Removed>({
       kind: z.enum(['redacted', 'expired', 'erased', 'sealed']),
@@ -77,64 +91,42 @@ export const envelopeSchema: z.ZodType<EventEnvelope> = objectOf<EventEnvelope>(
 /** What stands on every event that always concerns one tool call. */
 export const callEnvelopeSchema: z.ZodType<{ readonly toolCallId: string }> = z.looseObject({ toolCallId })
 
-const rates = {
-  ...{ inputUsd: amount, outputUsd: amount },
-  ...{ cacheReadUsd: optional(amount), cacheWriteUsd: optional(amount) },
-}
-const price = objectOf<Price>({
-  ...rates,
-  longInput: optional(z.array(objectOf<LongInputRates>({ ...rates, aboveInputTokens: amount }))),
-  source: optional(text),
-})
 const toolDefinition = objectOf<ToolDefinition>({ name: text, description: text, inputSchema: jsonObject })
 const guarded = z.enum(guardedThings)
 const isTrue = z.literal(true)
 const definition = objectOf<AgentDefinition>({
   ...{ model: modelRef, instructions: text, tools: z.array(toolDefinition) },
   ...{ parallelToolCalls: flag, digest: text, maxOutputTokens: optional(amount), price: optional(price) },
+  modelSettings: optional(modelSettings),
+  onRefusal: optional(refusalPolicy),
   fallbacks: optional(z.array(objectOf<FallbackModel>({ model: modelRef, price: optional(price) }))),
   guardrails: optional(
     z.array(objectOf<GuardrailDefinition>({ name: text, on: guarded, beside: optional(isTrue) })),
   ),
-  output: optional(objectOf<OutputDefinition>({ schema: jsonObject, repairsMax: count })),
+  output: optional(
+    objectOf<OutputDefinition>({ schema: jsonObject, wrapped: optional(isTrue), repairsMax: count }),
+  ),
   handoffs: optional(z.array(objectOf<HandoffDefinition>({ tool: text, to: text, back: optional(isTrue) }))),
   summarizer: optional(
     objectOf<SummarizerDefinition>({ model: modelRef, price: optional(price), instructions: text }),
   ),
+  policy: optional(agentPolicy),
 })
-const limits = objectOf<Limits>({
-  turnsMax: optional(amount),
-  toolCallsMax: optional(amount),
-  toolCallsPerTurnMax: optional(amount),
-  callsMaxByTool: optional(z.record(text, amount)),
-  tokensMax: optional(amount),
-  inputTokensMax: optional(amount),
-  outputTokensMax: optional(amount),
-  costMaxUsd: optional(amount),
-  durationMaxMs: optional(amount),
-  repeatsMax: optional(amount),
-  concurrencyMax: optional(amount),
-  graceMs: optional(amount),
-  approvalMaxMs: optional(amount),
-  onLimit: optional(z.enum(onLimits)),
-})
-const retry = objectOf<RetryPolicy>({
-  ...{ attemptsMax: amount, baseMs: amount, capMs: amount, retryAfterMaxMs: amount },
-  totalMaxMs: optional(amount),
+/** An amount that was used or granted. */
+const spent = z.number().nonnegative()
+const grant = objectOf<Grant>({
+  ...{ turns: optional(spent), toolCalls: optional(spent), tokens: optional(spent) },
+  ...{ inputTokens: optional(spent), outputTokens: optional(spent), costUsd: optional(spent) },
+  durationMs: optional(spent),
 })
 const parent = objectOf<ParentRef>({
   runId,
   seq: count,
   relation: z.enum(['fork', 'child', 'session', 'branch']),
+  ...{ writes: optional(z.enum(forkWrites)), grant: optional(grant) },
 })
-/** Tokens. */
-export const usage: z.ZodType<Usage> = objectOf<Usage>({
-  inputTokens: optional(amount),
-  outputTokens: optional(amount),
-  cacheReadTokens: optional(amount),
-  cacheWriteTokens: optional(amount),
-  reasoningTokens: optional(amount),
-})
+const spending = objectOf<Spending>({ usage, costUsd: optional(money) })
+const usageFieldNames = z.array(z.enum(usageFields))
 /** A failed model call, as data. */
 export const failure: z.ZodType<ModelFailure> = objectOf<ModelFailure>({
   ...{ class: z.enum(failureClasses), message: text, retryable: flag },
@@ -150,21 +142,23 @@ const effect = z.enum(toolEffects)
 const collectedCall = objectOf<CollectedCall>({
   ...{ toolCallId, name: text, plan: z.enum(callPlans), inputDigest: text },
   ...{ effect: optional(effect), recovery: optional(z.enum(recoveries)), reason: optional(text) },
-  ...{ child: optional(text), input: optional(jsonObject) },
+  ...{ child: optional(text), input: optional(jsonObject), recorded: optional(toolCallId) },
   handoff: optional(objectOf<Handoff>({ to: text, back: optional(isTrue) })),
   refusal: optional(objectOf<CallRefusal>({ outcome, text })),
 })
 const limitName = z.enum(limitNames)
 const delta = { attempt: ordinal, part: count, text }
+const replyDelta = objectOf<ReplyDelta>({ ...delta, replaces: optional(isTrue) })
 
 const runSchemas = {
   run_started: objectOf<EventBodies['run_started']>({
+    modelSettings: optional(modelSettings),
     ...{ agent: text, definition, limits, retry },
     ...{ sessionId: optional(text), sessionPlace: optional(ordinal), parent: optional(parent) },
-    subject: optional(text),
+    ...{ subject: optional(text), withContext: optional(z.literal(true)) },
   }),
   history_carried: objectOf<EventBodies['history_carried']>({
-    ...{ messages: z.array(message), uncheckedFrom: optional(count) },
+    ...{ messages: z.array(message), uncheckedFrom: optional(count), missing: optional(count) },
   }),
   history_edited: objectOf<EventBodies['history_edited']>({
     edits: z.array(objectOf<HistoryEdit>({ index: count, message: optional(message) })),
@@ -175,7 +169,7 @@ const runSchemas = {
   }),
   run_finished: objectOf<EventBodies['run_finished']>({
     ...{ reason: z.enum(finishReasons), turns: count, toolCalls: count, usage },
-    ...{ costUsd: optional(amount), detail: optional(text) },
+    ...{ costUsd: optional(money), detail: optional(text) },
   }),
   input_received: objectOf<EventBodies['input_received']>({
     ...{ message: userMessage, delivery: z.enum(deliveries), receipt: optional(text) },
@@ -187,7 +181,7 @@ const runSchemas = {
 
 const modelSchemas = {
   model_call_started: objectOf<EventBodies['model_call_started']>({
-    ...{ attempt: ordinal, model: modelRef, requestDigest: text, toolChoice, finalizing: flag },
+    ...{ attempt: ordinal, model: modelRef, requestDigest: text, toolChoice, finalizing: flag, grant },
     maxOutputTokens: optional(amount),
     change: optional(
       objectOf<ShownChange>({
@@ -195,6 +189,7 @@ const modelSchemas = {
           instructions: optional(text),
           tools: optional(z.array(text)),
           messages: optional(z.array(message)),
+          maxOutputTokens: optional(amount),
         },
       }),
     ),
@@ -203,27 +198,30 @@ const modelSchemas = {
     ...{ attempt: ordinal, providerMessageId: optional(text), servedModel: optional(text) },
     warnings: optional(z.array(text)),
   }),
-  assistant_text_delta: objectOf<EventBodies['assistant_text_delta']>(delta),
-  assistant_reasoning_delta: objectOf<EventBodies['assistant_reasoning_delta']>(delta),
+  assistant_text_delta: replyDelta,
+  assistant_reasoning_delta: replyDelta,
   tool_input_delta: objectOf<EventBodies['tool_input_delta']>({ ...delta, name: text }),
   tool_request_ready: objectOf<EventBodies['tool_request_ready']>({
     ...{ attempt: ordinal, part: count, ...requestedFields },
   }),
   usage_updated: objectOf<EventBodies['usage_updated']>({
-    ...{ attempt: ordinal, usage, costUsd: optional(amount), price: optional(price), raw: optional(json) },
+    ...{ attempt: ordinal, usage, contextTokens: optional(counted) },
+    ...{ costUsd: optional(money), price: optional(price), raw: optional(json) },
+    ...{ estimated: optional(usageFieldNames), refused: optional(usageFieldNames) },
   }),
   assistant_message_finished: objectOf<EventBodies['assistant_message_finished']>({
     ...{ attempt: ordinal, stopReason, rawStopReason: optional(text), partial: flag },
-    ...{ parts: z.array(assistantPart), providerMessageId: optional(text) },
+    ...{ parts: z.array(assistantPart), places: optional(z.array(count)) },
+    ...{ providerMessageId: optional(text), refusal: optional(refusal) },
   }),
   model_stream_failed: objectOf<EventBodies['model_stream_failed']>({
     ...{ attempt: ordinal, failure, retryAt: optional(moment) },
   }),
 }
 
-/** What a child run took. */
+/** What a child run took. Nobody pays back: amounts below 0 are no totals. */
 export const childTotals: z.ZodType<ChildTotals> = objectOf<ChildTotals>({
-  ...{ runId, turns: count, toolCalls: count, usage, costUsd: optional(amount) },
+  ...{ runId, turns: count, toolCalls: count, usage, costUsd: optional(money) },
 })
 
 const toolSchemas = {
@@ -236,10 +234,11 @@ const toolSchemas = {
   }),
   approval_decided: objectOf<EventBodies['approval_decided']>({
     ...{ attempt: ordinal, approved: flag, by: text, inputDigest: text },
-    ...{ input: optional(jsonObject), reason: optional(text) },
+    ...{ via: optional(text), input: optional(jsonObject), note: optional(text), reason: optional(text) },
   }),
   tool_started: objectOf<EventBodies['tool_started']>({
     ...{ name: text, attempt: ordinal, idempotencyKey: text, effect, child: optional(runId) },
+    ...{ recorded: optional(toolCallId), grant: optional(grant) },
   }),
   tool_deferred: objectOf<EventBodies['tool_deferred']>({
     ...{ attempt: ordinal, receipt: text, deadlineAt: optional(moment) },
@@ -257,15 +256,17 @@ const toolSchemas = {
 const steeringSchemas = {
   compaction_started: objectOf<EventBodies['compaction_started']>({
     ...{ model: modelRef, replacedMessages: count, requestDigest: text, maxOutputTokens: optional(amount) },
+    ...{ grant, interrupted: optional(spending) },
   }),
   context_compacted: objectOf<EventBodies['context_compacted']>({
-    ...{ summary: userMessage, replacedMessages: count },
+    ...{ summary: userMessage, replacedMessages: count, taskAt: optional(count) },
     ...{ tokensBefore: optional(amount), tokensAfter: optional(amount) },
     ...{
       usage: optional(usage),
-      costUsd: optional(amount),
+      costUsd: optional(money),
       price: optional(price),
       failure: optional(failure),
+      abandoned: optional(isTrue),
     },
   }),
   agent_handed_off: objectOf<EventBodies['agent_handed_off']>({
@@ -280,7 +281,7 @@ const steeringSchemas = {
     ...{ valid: flag, output: optional(json), error: optional(text), repair: optional(userMessage) },
   }),
   limit_reached: objectOf<EventBodies['limit_reached']>({
-    ...{ limit: limitName, max: amount, used: amount, policy: z.enum(onLimits) },
+    ...{ limit: limitName, max: amount, used: amount, held: optional(amount), policy: z.enum(onLimits) },
   }),
   limit_raised: objectOf<EventBodies['limit_raised']>({ limit: limitName, max: amount, by: text }),
   cancel_requested: objectOf<EventBodies['cancel_requested']>({ by: optional(text), reason: optional(text) }),

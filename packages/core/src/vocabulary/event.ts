@@ -9,8 +9,10 @@ import type {
   StopReason,
   UserMessage,
 } from './content.ts'
+import type { EventEnvelope } from './event-envelope.ts'
 import type {
   CallEventType,
+  CarriedHistory,
   ChildTotals,
   CollectedCall,
   Delivery,
@@ -19,18 +21,23 @@ import type {
   GuardrailAction,
   HistoryEdit,
   ParentRef,
-  Removed,
+  ReplyDelta,
   ResumeReason,
   ShownChange,
+  Spending,
 } from './event-parts.ts'
 import type { ModelFailure } from './failure.ts'
+import type { Grant } from './grant.ts'
 import type { RunId, ToolCallId } from './ids.ts'
 import type { Json, JsonObject } from './json.ts'
 import type { LimitName, Limits, OnLimit, RetryPolicy } from './limits.ts'
+import type { ModelSettings } from './model-settings.ts'
 import type { Price } from './price.ts'
+import type { ModelRefusal } from './refusal.ts'
 import type { ToolChoice, ToolEffect } from './tool-definition.ts'
-import type { Usage } from './usage.ts'
+import type { Usage, UsageField } from './usage.ts'
 
+export * from './event-envelope.ts'
 export * from './event-parts.ts'
 
 /**
@@ -44,25 +51,21 @@ export interface EventBodies {
     readonly definition: AgentDefinition
     readonly limits: Limits
     readonly retry: RetryPolicy
+    /** How models write in this run, over what its agents say. */
+    readonly modelSettings?: ModelSettings
     /** The conversation that the run belongs to, and which of its runs it is: 1, 2, 3 …, each place taken once. */
     readonly sessionId?: string
     readonly sessionPlace?: number
     readonly parent?: ParentRef
     /** Whom the run is about, by a name that says nothing: a ledger with keys seals the run's content for them. */
     readonly subject?: string
+    /** The run has a context of its application, which is not recorded: who takes it up has to give one. */
+    readonly withContext?: true
   }
   /** What was said before the run, in the runs of its session or in the run that it branches from. */
-  history_carried: {
-    readonly messages: readonly Message[]
-    /** The first message that guardrails have not passed, where there is one: its place, from 0. */
-    readonly uncheckedFrom?: number
-  }
+  history_carried: CarriedHistory
   /** Messages of the past were changed or removed in what the model sees; nothing leaves the ledger. */
-  history_edited: {
-    readonly edits: readonly HistoryEdit[]
-    readonly by?: string
-    readonly reason?: string
-  }
+  history_edited: { readonly edits: readonly HistoryEdit[]; readonly by?: string; readonly reason?: string }
   /** A process took the run over: what was in flight before is given up, started calls without result are in doubt. */
   run_resumed: {
     readonly why: ResumeReason
@@ -94,6 +97,8 @@ export interface EventBodies {
     readonly requestDigest: string
     readonly toolChoice: ToolChoice
     readonly finalizing: boolean
+    /** What the call may use. */
+    readonly grant: Grant
     readonly maxOutputTokens?: number
     /** What this turn showed the model that is not the agent's definition and the history. */
     readonly change?: ShownChange
@@ -107,9 +112,9 @@ export interface EventBodies {
     readonly warnings?: readonly string[]
   }
   /** More text of the part at place `part` of the reply. */
-  assistant_text_delta: { readonly attempt: number; readonly part: number; readonly text: string }
+  assistant_text_delta: ReplyDelta
   /** More reasoning of the part at place `part` of the reply. */
-  assistant_reasoning_delta: { readonly attempt: number; readonly part: number; readonly text: string }
+  assistant_reasoning_delta: ReplyDelta
   /** More of a tool call's input, as raw JSON text. */
   tool_input_delta: {
     readonly attempt: number
@@ -131,9 +136,15 @@ export interface EventBodies {
   usage_updated: {
     readonly attempt: number
     readonly usage: Usage
+    /** Tokens of the conversation behind the reply, where that is not what is billed: input and output of its last step. */
+    readonly contextTokens?: number
     /** US dollars for this attempt so far, by `price`. Never computed again. */
     readonly costUsd?: number
     readonly price?: Price
+    /** Fields that the runtime estimated, because the provider reported nothing believable and a limit counts them. */
+    readonly estimated?: readonly UsageField[]
+    /** Fields that the provider reported and that are no count of tokens; they are not in `usage`. */
+    readonly refused?: readonly UsageField[]
     readonly raw?: Json
   }
   /** The reply as it enters the history, whole, or marked as partial where it was cut off. */
@@ -143,7 +154,11 @@ export interface EventBodies {
     readonly rawStopReason?: string
     readonly partial: boolean
     readonly parts: readonly AssistantPart[]
+    /** The place of each part, as deltas name it. Absent where they are 0, 1, 2 … */
+    readonly places?: readonly number[]
     readonly providerMessageId?: string
+    /** What the vendor says of a reply that was refused. */
+    readonly refusal?: ModelRefusal
   }
   /** A model call failed. `retryAt` says when the next attempt starts, if there is one. */
   model_stream_failed: { readonly attempt: number; readonly failure: ModelFailure; readonly retryAt?: number }
@@ -158,13 +173,17 @@ export interface EventBodies {
     readonly expiresAt?: number
     readonly reason?: string
   }
-  /** The decision, bound to the call and its arguments, with who took it. */
+  /** The decision, bound to the call and its arguments, with who took it; `input` runs in their place. */
   approval_decided: {
     readonly attempt: number
     readonly approved: boolean
     readonly by: string
     readonly inputDigest: string
+    /** How the decision came in, such as `prompt`, in the words of whoever took it in. */
+    readonly via?: string
     readonly input?: JsonObject
+    /** What the model reads in front of the result, where the input was changed. */
+    readonly note?: string
     readonly reason?: string
   }
   /** A tool's effect may begin from here on. The key is the same at every attempt. */
@@ -175,6 +194,10 @@ export interface EventBodies {
     readonly effect: ToolEffect
     /** The run that does the work, where the tool is an agent. The same at every attempt. */
     readonly child?: RunId
+    /** In a fork that begins in front of the call's start: the call of the other run whose recorded result answers it. */
+    readonly recorded?: ToolCallId
+    /** What that run may use; its limits are within it. The same at every attempt. */
+    readonly grant?: Grant
   }
   /** A running tool tells how far it is. */
   tool_progress: { readonly attempt: number; readonly data: Json }
@@ -198,12 +221,18 @@ export interface EventBodies {
     readonly model: ModelRef
     readonly replacedMessages: number
     readonly requestDigest: string
+    /** What the call may use. */
+    readonly grant: Grant
     readonly maxOutputTokens?: number
+    /** What a call for the same summary, that a stopped process left without its answer, is taken to have used. */
+    readonly interrupted?: Spending
   }
   /** Older history was replaced by a summary in what the model sees; nothing leaves the ledger. */
   context_compacted: {
     readonly summary: UserMessage
     readonly replacedMessages: number
+    /** The place, among the replaced messages, of what the user asks for: it stays, behind the summary. */
+    readonly taskAt?: number
     readonly tokensBefore?: number
     readonly tokensAfter?: number
     /** What the model that summed up took. */
@@ -212,6 +241,8 @@ export interface EventBodies {
     readonly price?: Price
     /** Why that model did not answer; older messages were left out instead. */
     readonly failure?: ModelFailure
+    /** The runtime gave the call of that model up, and left older messages out. */
+    readonly abandoned?: true
   }
   /** Another agent took over the conversation. */
   agent_handed_off: {
@@ -237,7 +268,7 @@ export interface EventBodies {
   /** Whether the answer fits the schema that the agent asks for. */
   output_checked: {
     readonly valid: boolean
-    /** What the schema made of the answer. */
+    /** The answer as JSON: unwrapped, and without nulls for what was left out. */
     readonly output?: Json
     /** What does not fit. */
     readonly error?: string
@@ -249,6 +280,8 @@ export interface EventBodies {
     readonly limit: LimitName
     readonly max: number
     readonly used: number
+    /** What of the limit is held back for the call that writes the answer. */
+    readonly held?: number
     readonly policy: OnLimit
   }
   /** Someone raised a limit. */
@@ -259,24 +292,6 @@ export interface EventBodies {
 
 /** The name of a fact, as it stands in the ledger. */
 export type EventType = keyof EventBodies
-
-/** What stands on every event. `seq` counts 1, 2, 3 … within the run; `at` is milliseconds since 1970 UTC. */
-export interface EventEnvelope {
-  readonly runId: RunId
-  readonly seq: number
-  /** Which writer appended it: each take-over of the run raises it. */
-  readonly epoch: number
-  /** 0 before the first model call. */
-  readonly turn: number
-  /** Milliseconds since 1970 UTC. Never falls within a run, whatever the clocks of its processes do. */
-  readonly at: number
-  /** The version of this event type's body. */
-  readonly v: number
-  /** On events that concern one tool call. */
-  readonly toolCallId?: ToolCallId
-  /** Present where what was said is gone from the ledger: the event holds its facts, and markers in the place of content. */
-  readonly removed?: Removed
-}
 
 /** An event of one type: envelope and body, flat. */
 export type EventOf<T extends EventType> = EventEnvelope & { readonly type: T } & EventBodies[T] &

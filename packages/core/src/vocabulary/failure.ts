@@ -1,4 +1,7 @@
-/** What kind of failure a model call ended in. `interrupted`: the process that made the call died. */
+/**
+ * What kind of failure a model call ended in. `refused`: the model would not answer, and another is asked; `interrupted`:
+ * the process that made the call died.
+ */
 export const failureClasses = [
   'rate_limited',
   'overloaded',
@@ -11,6 +14,7 @@ export const failureClasses = [
   'not_found',
   'context_overflow',
   'content_filtered',
+  'refused',
   'protocol',
   'server',
   'interrupted',

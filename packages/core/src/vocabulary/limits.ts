@@ -1,6 +1,6 @@
 /** The named maxima of a run. Absent means: no such limit. */
 export interface Limits {
-  /** Turns (model calls, retries not counted). */
+  /** Turns (model calls, retries not counted). With `onLimit: 'finalize'` the last of them writes the answer, without tools. */
   readonly turnsMax?: number
   /** Tool calls that are run, over the whole run. */
   readonly toolCallsMax?: number
@@ -12,9 +12,12 @@ export interface Limits {
   readonly tokensMax?: number
   readonly inputTokensMax?: number
   readonly outputTokensMax?: number
-  /** US dollars. Needs a price for the model. */
+  /** US dollars, at the price of the model that is called. Needs a price for each of the agent's models. */
   readonly costMaxUsd?: number
-  /** Milliseconds from `run_started`, waiting for a person not counted. */
+  /**
+   * Milliseconds from `run_started`, waiting for a person not counted. With `onLimit: 'finalize'` the last quarter of
+   * them, 30 seconds at most, is kept for the call that writes the answer.
+   */
   readonly durationMaxMs?: number
   /**
    * How often one call (tool and input) may give the same answer. From then on it is not run: the recorded answer is
@@ -30,10 +33,14 @@ export interface Limits {
   readonly graceMs?: number
   /**
    * What happens at a limit: `finalize` (open calls get `limit_reached`, one last model call without tools writes the
-   * answer), `stop` (at once), or `ask` (the run is suspended until the limit is raised).
+   * answer), `stop` (at once), or `ask` (the run is suspended until the limit is raised). What the last call needs is
+   * kept back from the calls before it, so that it stays within the limit too; it is left out where that cannot be.
    */
   readonly onLimit?: OnLimit
 }
+
+/** Limits as a caller gives them: one that is `undefined` is not given. */
+export type GivenLimits = { readonly [Name in keyof Limits]: Limits[Name] | undefined }
 
 /** What may follow from a limit that was met. */
 export const onLimits = ['finalize', 'stop', 'ask'] as const
@@ -79,6 +86,9 @@ export interface RetryPolicy {
   /** The longest time from the first attempt of a turn to the start of its last, in milliseconds. */
   readonly totalMaxMs?: number
 }
+
+/** A policy as a caller gives it: what is `undefined` is as by default. */
+export type GivenRetryPolicy = { readonly [Name in keyof RetryPolicy]?: RetryPolicy[Name] | undefined }
 
 /** How failed model calls are tried again where the agent says nothing. */
 export const defaultRetryPolicy: RetryPolicy = {

@@ -1,5 +1,6 @@
 import type { Message } from './content.ts'
 import type { JsonObject } from './json.ts'
+import type { ModelSettings } from './model-settings.ts'
 import type { ToolChoice, ToolDefinition } from './tool-definition.ts'
 
 /** What one model call carries. A fold of the ledger up to `model_call_started` gives it again, to the letter. */
@@ -11,9 +12,13 @@ export interface ModelRequest {
   readonly toolChoice: ToolChoice
   readonly parallelToolCalls: boolean
   readonly maxOutputTokens?: number
+  /** How the model is to write. What the wire cannot take of it, an adapter leaves out, with a warning. */
+  readonly modelSettings?: ModelSettings
   /**
    * The answer has to be JSON of this schema (2020-12). An adapter hands it to the vendor's own way of holding a model to
-   * a schema, where there is one, and leaves it out where there is none: the runtime checks the answer in either case.
+   * a schema. Where the vendor has none, or cannot take this schema, the adapter writes the schema into the instructions
+   * that it sends, and says so in the warnings of `model_started`: the model always reads what it has to write. The
+   * runtime checks the answer in either case.
    */
   readonly outputSchema?: JsonObject
 }

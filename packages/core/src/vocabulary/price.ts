@@ -1,5 +1,8 @@
 import type { Usage } from './usage.ts'
 
+/** No price is dearer: a million US dollars, for a million tokens or for one search. With it no cost is infinite. */
+export const priceMaxUsd = 1_000_000
+
 /** US dollars for a million tokens. */
 export interface Rates {
   readonly inputUsd: number
@@ -8,6 +11,8 @@ export interface Rates {
   readonly cacheReadUsd?: number
   /** For input tokens written to the provider's cache; as other input where not given. */
   readonly cacheWriteUsd?: number
+  /** For those of them that are kept longer than usual (`cacheWriteLongTokens`); as other writes where not given. */
+  readonly cacheWriteLongUsd?: number
 }
 
 /** Rates that hold for the whole of a call whose input is longer than a bound. */
@@ -19,26 +24,31 @@ export interface LongInputRates extends Rates {
 export interface Price extends Rates {
   /** Dearer rates for long inputs, the bounds ascending. */
   readonly longInput?: readonly LongInputRates[]
+  /** US dollars for one web search that the vendor runs; nothing where not given. */
+  readonly webSearchUsd?: number
   /** Where the numbers come from, with the version of the data. */
   readonly source?: string
 }
 
-/** What the tokens of one call cost, in US dollars. Numbers that the provider did not give count as none. */
+/**
+ * What one call costs, in US dollars: finite, and never negative, for a price and a usage such as events hold. Numbers that
+ * the provider did not give count as none.
+ */
 export function costOf(price: Price, usage: Usage): number {
   const { inputTokens = 0, outputTokens = 0, cacheReadTokens = 0, cacheWriteTokens = 0 } = usage
+  const { cacheWriteLongTokens = 0, webSearches = 0 } = usage
   const plainTokens = Math.max(0, inputTokens - cacheReadTokens - cacheWriteTokens)
-  const {
-    inputUsd,
-    outputUsd,
-    cacheReadUsd = inputUsd,
-    cacheWriteUsd = inputUsd,
-  } = ratesFor(price, inputTokens)
+  const longTokens = Math.min(cacheWriteLongTokens, cacheWriteTokens)
+  const { inputUsd, outputUsd, ...cache } = ratesFor(price, inputTokens)
+  const { cacheReadUsd = inputUsd, cacheWriteUsd = inputUsd } = cache
+  const { cacheWriteLongUsd = cacheWriteUsd } = cache
   const perMillion =
     plainTokens * inputUsd +
     cacheReadTokens * cacheReadUsd +
-    cacheWriteTokens * cacheWriteUsd +
+    (cacheWriteTokens - longTokens) * cacheWriteUsd +
+    longTokens * cacheWriteLongUsd +
     outputTokens * outputUsd
-  return perMillion / 1_000_000
+  return perMillion / 1_000_000 + webSearches * (price.webSearchUsd ?? 0)
 }
 
 /** The rates that hold for a call with so many input tokens. */

@@ -1,6 +1,7 @@
 import * as z from 'zod'
+import { refusal } from './refusal-schema.ts'
 import { outcome, replyContent, requestedCall, resultPart, stopReason } from './content-schema.ts'
-import { usage } from './event-schema.ts'
+import { reportedUsage } from './billing-schema.ts'
 import { amount, count, isJson, json, objectOf, optional, text, variantOf } from './schema.ts'
 import type { CallVerdict, ModelSignal, Reconciliation, ReplyPart, ToolSignal } from './signal.ts'
 
@@ -21,15 +22,17 @@ function storable<T>(schema: z.ZodType<T>): z.ZodType<T> {
 
 const content = storable(z.array(resultPart))
 
+const moreText = { part: count, text, replaces: optional(z.literal(true)) } as const
+
 /** What a model adapter may report. */
 export const modelSignalSchema: z.ZodType<ModelSignal> = variantOf<ModelSignal>({
   model_started: objectOf<ModelSignalOf<'model_started'>>({
     ...{ type: z.literal('model_started'), providerMessageId: optional(text), servedModel: optional(text) },
     warnings: optional(z.array(text)),
   }),
-  model_text: objectOf<ModelSignalOf<'model_text'>>({ type: z.literal('model_text'), part: count, text }),
+  model_text: objectOf<ModelSignalOf<'model_text'>>({ type: z.literal('model_text'), ...moreText }),
   model_reasoning: objectOf<ModelSignalOf<'model_reasoning'>>({
-    ...{ type: z.literal('model_reasoning'), part: count, text },
+    ...{ type: z.literal('model_reasoning'), ...moreText },
   }),
   model_tool_input: objectOf<ModelSignalOf<'model_tool_input'>>({
     ...{ type: z.literal('model_tool_input'), part: count, name: text, text },
@@ -38,11 +41,16 @@ export const modelSignalSchema: z.ZodType<ModelSignal> = variantOf<ModelSignal>(
     ...{ type: z.literal('model_tool_request'), part: count, call: storable(requestedCall) },
   }),
   model_usage: objectOf<ModelSignalOf<'model_usage'>>({
-    ...{ type: z.literal('model_usage'), usage, raw: optional(json) },
+    ...{
+      type: z.literal('model_usage'),
+      usage: reportedUsage,
+      contextTokens: optional(amount),
+      raw: optional(json),
+    },
   }),
   model_finished: objectOf<ModelSignalOf<'model_finished'>>({
     ...{ type: z.literal('model_finished'), stopReason, rawStopReason: optional(text) },
-    ...{ parts: storable(z.array(replyPart)), providerMessageId: optional(text) },
+    ...{ parts: storable(z.array(replyPart)), providerMessageId: optional(text), refusal: optional(refusal) },
   }),
 })
 

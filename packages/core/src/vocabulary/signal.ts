@@ -11,11 +11,19 @@ import type { ChildTotals, GuardedThing, GuardrailAction, Handoff } from './even
 import type { ModelFailure } from './failure.ts'
 import type { ToolCallId } from './ids.ts'
 import type { Json, JsonObject } from './json.ts'
+import type { ModelRefusal } from './refusal.ts'
 import type { Recovery, ToolEffect } from './tool-definition.ts'
 import type { Usage } from './usage.ts'
 
 /** A part of a model's reply. `part` is its place in the reply, from 0; deltas name the same place. */
 export type ReplyPart = (TextPart | ReasoningPart | RequestedCall | ProviderPart) & { readonly part: number }
+
+/** More of a part. `replaces`: the vendor took back what came of it before, and this is all of it. */
+interface MoreText {
+  readonly part: number
+  readonly text: string
+  readonly replaces?: true
+}
 
 /**
  * What a model adapter reports while a reply streams. The order: at most one `model_started`, then deltas, calls
@@ -29,14 +37,22 @@ export type ModelSignal =
       /** What of the request the wire could not be told, and was left out: one sentence each, without payloads. */
       readonly warnings?: readonly string[]
     }
-  | { readonly type: 'model_text'; readonly part: number; readonly text: string }
-  | { readonly type: 'model_reasoning'; readonly part: number; readonly text: string }
+  | ({ readonly type: 'model_text' } & MoreText)
+  | ({ readonly type: 'model_reasoning' } & MoreText)
   /** More of a call's input as raw JSON text. */
   | { readonly type: 'model_tool_input'; readonly part: number; readonly name: string; readonly text: string }
   /** A call is whole. Never sent for a call whose input was cut off. */
   | { readonly type: 'model_tool_request'; readonly part: number; readonly call: RequestedCall }
-  /** Totals of this call so far. `raw` is the wire's own object. */
-  | { readonly type: 'model_usage'; readonly usage: Usage; readonly raw?: Json }
+  /**
+   * Totals of this call so far. `contextTokens` is said where a vendor bills several prompts for one call: the tokens of the
+   * conversation behind the reply, which are input and output of the last prompt alone. `raw` is the wire's own object.
+   */
+  | {
+      readonly type: 'model_usage'
+      readonly usage: Usage
+      readonly contextTokens?: number
+      readonly raw?: Json
+    }
   /**
    * The wire's proof that the reply ended. `parts` is the whole reply, in order, without calls that were cut off;
    * text and reasoning equal the deltas of the same `part`, put together.
@@ -47,6 +63,8 @@ export type ModelSignal =
       readonly rawStopReason?: string
       readonly parts: readonly ReplyPart[]
       readonly providerMessageId?: string
+      /** Of a reply that stopped as `refused`: what the vendor says of it. */
+      readonly refusal?: ModelRefusal
     }
 
 /** What a tool reports while it runs: any number of progress reports, then exactly one ending. */
@@ -79,6 +97,8 @@ export type CheckedCall = {
   readonly finds?: readonly GuardrailFind[]
   /** The input that a guardrail put in the place of the model's. */
   readonly input?: JsonObject
+  /** In a fork: the call of the other run whose recorded result answers this one. */
+  readonly recorded?: ToolCallId
   readonly verdict: CallVerdict
 }
 

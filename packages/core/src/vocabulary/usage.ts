@@ -1,14 +1,19 @@
 /**
- * Tokens of one model call, or of many. `inputTokens` holds every prompt token, cached ones included;
+ * What one model call is billed for, or many. `inputTokens` holds every prompt token, cached ones included;
  * `cacheReadTokens` and `cacheWriteTokens` are parts of it, `reasoningTokens` is a part of `outputTokens`.
- * Absent means that the provider did not say, which is not zero.
+ * Absent means that the provider did not say, which is not zero. Where a vendor reads several prompts for one call, all of
+ * them are in it: how long the conversation is, only the last of them tells.
  */
 export interface Usage {
   readonly inputTokens?: number
   readonly outputTokens?: number
   readonly cacheReadTokens?: number
   readonly cacheWriteTokens?: number
+  /** The part of `cacheWriteTokens` that the vendor keeps longer than usual, at a higher price: one hour at Anthropic. */
+  readonly cacheWriteLongTokens?: number
   readonly reasoningTokens?: number
+  /** Searches that the vendor ran on the web inside the call, and bills one by one. */
+  readonly webSearches?: number
 }
 
 /** The fields of a usage. */
@@ -17,8 +22,25 @@ export const usageFields = [
   'outputTokens',
   'cacheReadTokens',
   'cacheWriteTokens',
+  'cacheWriteLongTokens',
   'reasoningTokens',
+  'webSearches',
 ] as const
+export type UsageField = (typeof usageFields)[number]
+
+/** The most tokens that a report is believed: more than any model reads or writes in one call. */
+const TOKENS_BELIEVED_MAX = 1_000_000_000
+
+/** Whether a reported number can be a count of tokens. */
+export function isTokenCount(amount: unknown): amount is number {
+  return Number.isInteger(amount) && (amount as number) >= 0 && (amount as number) <= TOKENS_BELIEVED_MAX
+}
+
+/** The numbers of a report that are counts of tokens; the others are left out. */
+export function tokenCounts(report: Usage): Usage {
+  const counts = usageFields.flatMap((field) => (isTokenCount(report[field]) ? [[field, report[field]]] : []))
+  return Object.fromEntries(counts) as Usage
+}
 
 /** The sum of two usages; a field that neither knows stays unknown. */
 export function addUsage(a: Usage, b: Usage): Usage {
@@ -30,7 +52,12 @@ export function addUsage(a: Usage, b: Usage): Usage {
   return sum
 }
 
-/** A later report of the same call over an earlier one: numbers are totals, so each known field replaces. */
-export function replaceUsage(earlier: Usage, later: Usage): Usage {
-  return { ...earlier, ...later }
+/** Two reports of one call, each field by the larger: numbers are totals, so a smaller one takes nothing back. */
+export function largerUsage(a: Usage, b: Usage): Usage {
+  const larger: { -readonly [field in keyof Usage]: number } = {}
+  for (const field of usageFields) {
+    const [left, right] = [a[field], b[field]]
+    if (left !== undefined || right !== undefined) larger[field] = Math.max(left ?? 0, right ?? 0)
+  }
+  return larger
 }

@@ -1,8 +1,9 @@
+import { LedgerConflictError } from '../../errors.ts'
 import type { OutsideCommand } from '../../vocabulary/command.ts'
 import { everyFact } from '../sample-facts.ts'
 import { sampleCallId, sampleMessage, sampleRunId, stamped } from '../sample-ids.ts'
 import type { LedgerContractCase } from './contract-case.ts'
-import { requireConflict, requireEqual, requireRefusal } from './requirement.ts'
+import { require, requireConflict, requireEqual, requireRefusal } from './requirement.ts'
 import { appendAt, otherRun, requireRecord, run, saying, startRun, steering } from './scenario.ts'
 
 const commands: readonly OutsideCommand[] = [
@@ -15,6 +16,8 @@ const commands: readonly OutsideCommand[] = [
   { type: 'cancel' },
   { type: 'raise_limit', limit: 'turnsMax', max: 12, by: 'ada' },
 ]
+
+const finish = everyFact(run).run_finished
 
 /** Commands from outside wait here until the run's writer takes them. */
 export const inboxCases: readonly LedgerContractCase[] = [
@@ -163,6 +166,64 @@ export const inboxCases: readonly LedgerContractCase[] = [
       for (const key of ['', 'a\0b', '\ud800'])
         await requireRefusal(ledger.put(run, steering(key)), 'configuration')
       requireEqual(await ledger.inbox(run), [], 'the inbox')
+    },
+  },
+  {
+    promise: 'a run does not end while its inbox holds an entry that the same append does not take',
+    async run(open) {
+      const ledger = await open()
+      const head = await startRun(ledger)
+      await ledger.put(run, steering('k1'))
+      await ledger.put(run, steering('k2'))
+      await requireConflict(appendAt(ledger, head, [saying('a'), finish]), 'inbox')
+      await requireConflict(appendAt(ledger, head, [finish], { takes: ['k1'] }), 'inbox')
+      await requireRecord(ledger, stamped(run, [everyFact(run).run_started]))
+      requireEqual(await ledger.inbox(run), [steering('k1'), steering('k2')], 'the inbox')
+      const end = await appendAt(ledger, head, [finish], { takes: ['k1', 'k2'] })
+      requireEqual(end, { seq: 2, epoch: 1 }, 'the head of the run that ended')
+    },
+  },
+  {
+    promise: 'a run whose inbox was taken before ends',
+    async run(open) {
+      const ledger = await open()
+      const head = await startRun(ledger)
+      await ledger.put(run, steering('k1'))
+      await startRun(ledger, otherRun)
+      await ledger.put(otherRun, steering('k2'))
+      await appendAt(ledger, head, [], { takes: ['k1'] })
+      requireEqual(await appendAt(ledger, head, [finish]), { seq: 2, epoch: 1 }, 'the head')
+    },
+  },
+  {
+    promise: 'a run that has ended takes no entry, and the keys it knew stay known',
+    async run(open) {
+      const ledger = await open()
+      const head = await startRun(ledger)
+      await ledger.put(run, steering('k1'))
+      await appendAt(ledger, head, [finish], { takes: ['k1'] })
+      await requireConflict(ledger.put(run, steering('k2')), 'ended')
+      requireEqual(await ledger.put(run, steering('k1', 'again')), false, 'the answer to a known key')
+      requireEqual(await ledger.inbox(run), [], 'the inbox')
+    },
+  },
+  {
+    promise: 'of a put and the end of the run, at once, one comes first and the other is refused',
+    async run(open) {
+      const ledger = await open()
+      for (let nth = 1; nth <= 12; nth++) {
+        const runId = sampleRunId(nth)
+        const head = await startRun(ledger, runId)
+        const end = (): Promise<unknown> => appendAt(ledger, head, [finish], { runId, durability: 'barrier' })
+        const put = (): Promise<unknown> => ledger.put(runId, steering('k1'))
+        const both = await Promise.allSettled(nth % 2 === 0 ? [end(), put()] : [put(), end()])
+        const refusals = both.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []))
+        requireEqual(refusals.length, 1, 'how many were refused')
+        const [refusal] = refusals
+        require(refusal instanceof LedgerConflictError, 'the refusal is no LedgerConflictError')
+        const waits = (await ledger.inbox(runId)).length
+        requireEqual(refusal.kind, waits === 1 ? 'inbox' : 'ended', 'the kind of the refusal')
+      }
     },
   },
 ]

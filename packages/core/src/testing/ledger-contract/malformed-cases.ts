@@ -38,6 +38,8 @@ export const malformedCases: readonly LedgerContractCase[] = [
   refuses('an event of another run is refused', { runId: otherRun }, otherRun),
   refuses('an event of another epoch than its writer is refused', { epoch: 2 }, 'epoch'),
   refuses('a time that is no whole number is refused', { at: 1.5 }, 'at'),
+  refuses('a time that is no date is refused', { at: 8_640_000_000_000_001 }, 'at'),
+  refuses('what is no tool call id is refused in its place', { toolCallId: 'call_$(id)' }, 'toolCallId'),
   refuses('a turn that is not there is refused', { turn: undefined }, 'turn'),
   refuses('a number that JSON cannot carry is refused', { part: Number.NaN }, 'NaN'),
   refuses('a value that JSON cannot carry is refused', { text: () => 'late' }, 'function'),

@@ -1,3 +1,5 @@
+import type { Ledger } from '../../ports/ledger.ts'
+import type { RunId } from '../../vocabulary/ids.ts'
 import { everyFact } from '../sample-facts.ts'
 import { stamped } from '../sample-ids.ts'
 import type { LedgerContractCase } from './contract-case.ts'
@@ -25,4 +27,38 @@ export const restCases: readonly LedgerContractCase[] = [
       await requireRecord(ledger, stamped(run, [facts.run_started, saying('a')]), { epoch: 2 })
     },
   },
+  {
+    promise: 'a store that knows who drives a run says so: from its first append until it rests or ends',
+    async run(open) {
+      const ledger = await open()
+      await requireDriven(ledger, run, false)
+      const head = await startRun(ledger)
+      await requireDriven(ledger, run, true)
+      await requireDriven(ledger, otherRun, false)
+      await ledger.rest?.(run, head.epoch)
+      await requireDriven(ledger, run, false)
+      await ledger.acquire(run)
+      await requireDriven(ledger, run, true)
+      await appendAt(ledger, { ...head, epoch: 2 }, [facts.run_finished])
+      await requireDriven(ledger, run, false)
+    },
+  },
+  {
+    promise: 'a writer that was relieved lets go of nothing that its successor has',
+    async run(open) {
+      const ledger = await open()
+      await startRun(ledger)
+      await ledger.acquire(run)
+      await ledger.rest?.(run, 1)
+      await requireDriven(ledger, run, true)
+      await ledger.rest?.(run, 2)
+      await requireDriven(ledger, run, false)
+    },
+  },
 ]
+
+/** A store may not know. */
+async function requireDriven(ledger: Ledger, runId: RunId, isDriven: boolean): Promise<void> {
+  const found = await ledger.isDriven?.(runId)
+  if (found !== undefined) requireEqual(found, isDriven, `whether run ${runId} is driven`)
+}

@@ -1,0 +1,35 @@
+import type { Command } from '../vocabulary/command.ts'
+import type { RuntimeEvent } from '../vocabulary/event.ts'
+import type { Signal } from '../vocabulary/signal.ts'
+import { isCheckCause, invertCheckSignal } from './invert-check-signal.ts'
+import { invertCommand, isCommandCause } from './invert-command.ts'
+import { invertModelSignal, isModelCause } from './invert-model-signal.ts'
+import { invertToolSignal, isToolCause } from './invert-tool-signal.ts'
+import type { RunState } from './state.ts'
+import { causeOf } from './usual-cause.ts'
+
+/** A place in the events of a run, which are on record from the first on. */
+export interface RecordedPlace {
+  readonly recorded: readonly RuntimeEvent[]
+  /** The index of the first event of a decision. */
+  readonly index: number
+}
+
+/**
+ * The inverse of `decide`: what the machine heard in a state, made again from the events that followed. `undefined` where
+ * it heard nothing (`causeOf` says `controller`), where the record ends within the decision, and for `calls_checked`:
+ * whether calls may run is asked of the agent.
+ */
+export function invertDecide(
+  state: RunState | undefined,
+  place: RecordedPlace,
+): Command | Signal | undefined {
+  const event = place.recorded[place.index]
+  if (event === undefined) return undefined
+  const cause = causeOf(event)
+  if (isCommandCause(cause)) return invertCommand(state, cause, place)
+  if (state === undefined) return undefined
+  if (isModelCause(cause)) return invertModelSignal(state, cause, place)
+  if (isToolCause(cause)) return invertToolSignal(state, cause, event)
+  return isCheckCause(cause) ? invertCheckSignal(state, cause, place) : undefined
+}

@@ -1,0 +1,68 @@
+import type { FactOf } from '../vocabulary/event.ts'
+import type { FailureClass } from '../vocabulary/failure.ts'
+import { costOf, type Price } from '../vocabulary/price.ts'
+import { largerUsage, type Usage, type UsageField } from '../vocabulary/usage.ts'
+import type { RunState, StreamingState } from './state.ts'
+import { priceOf } from './state-views.ts'
+
+/** A report below this share of what was counted here is not believed: no tokenizer packs text so densely. */
+const BELIEVED_SHARE = 1 / 4
+/** The same for input, of which more is estimated: documents, images, tools. */
+const BELIEVED_INPUT_SHARE = 1 / 16
+
+/** Failures after which a provider may have billed a call although nothing of its reply arrived. */
+const maybeBilled: ReadonlySet<FailureClass> = new Set(['timeout', 'truncated', 'interrupted'])
+
+/** Whether a limit of the run counts tokens or money. */
+export function countsTokens({ limits }: RunState): boolean {
+  const { tokensMax, inputTokensMax, outputTokensMax, costMaxUsd } = limits
+  return [tokensMax, inputTokensMax, outputTokensMax, costMaxUsd].some((max) => max !== undefined)
+}
+
+/**
+ * What settles the grant of an attempt that ends here, where its provider's report cannot: the larger of the report and
+ * the estimate, marked as estimated. Empty where the report is believable, where no limit depends on it, or where the
+ * call failed before it could be billed.
+ */
+export function settledUsage(
+  state: StreamingState,
+  failureClass?: FailureClass,
+): readonly FactOf<'usage_updated'>[] {
+  if (!countsTokens(state) || !mayBeBilled(state, failureClass)) return []
+  const { attempt, totals } = state
+  const estimate: Usage = {
+    inputTokens: attempt.grant.inputTokens ?? state.contextTokens,
+    outputTokens: Math.ceil(attempt.streamedTokens),
+  }
+  const { usage, estimated } = believedUsage(totals.latestUsage, estimate)
+  if (estimated.length === 0) return []
+  const here = { type: 'usage_updated' as const, turn: state.turn, attempt: attempt.number }
+  return [{ ...here, usage, ...costFields(priceOf(state, attempt.model), usage), estimated }]
+}
+
+/** The cost of some usage at a price, as fields of an event; none where the price is unknown. */
+export function costFields(
+  price: Price | undefined,
+  usage: Usage,
+): { readonly costUsd?: number; readonly price?: Price } {
+  return price === undefined ? {} : { costUsd: costOf(price, usage), price }
+}
+
+function mayBeBilled({ attempt, totals }: StreamingState, failureClass: FailureClass | undefined): boolean {
+  const came = attempt.streamedTokens > 0 || Object.keys(totals.latestUsage).length > 0
+  return came || failureClass === undefined || maybeBilled.has(failureClass)
+}
+
+/** A report, with the estimate in the place of each number that is missing or too small to be believed. */
+export function believedUsage(
+  report: Usage,
+  estimate: Pick<Usage, 'inputTokens' | 'outputTokens'>,
+): { readonly usage: Usage; readonly estimated: readonly UsageField[] } {
+  const shares = { inputTokens: BELIEVED_INPUT_SHARE, outputTokens: BELIEVED_SHARE }
+  const estimated = (['inputTokens', 'outputTokens'] as const).filter((field) => {
+    const reported = report[field]
+    return reported === undefined || reported < (estimate[field] ?? 0) * shares[field]
+  })
+  const taken = Object.fromEntries(estimated.map((field) => [field, estimate[field] ?? 0]))
+  return { usage: largerUsage(report, taken), estimated }
+}

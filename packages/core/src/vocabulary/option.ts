@@ -1,0 +1,182 @@
+import { nearestName } from './nearest-name.ts'
+
+/** What is wrong with an option: its path, such as `limits.turnsMax`, and what is wrong with it. */
+export interface OptionFault {
+  readonly path: string
+  readonly what: string
+}
+
+/** Looks at the value of an option. Calls nothing of what it is given. */
+export type OptionCheck = (value: unknown, path: string) => OptionFault | undefined
+
+/** A check of an option that may be left out. */
+export type OptionalCheck = OptionCheck & { readonly isOptional: true }
+
+/** A check for each field of `T`: the compiler wants every field, and wants those of optional ones to be optional. */
+export type OptionChecks<T> = {
+  readonly [K in keyof T]-?: undefined extends T[K]
+    ? OptionalCheck
+    : OptionCheck & { readonly isOptional?: never }
+}
+
+/** An option that may be left out, or be `undefined`. */
+export function maybe(check: OptionCheck): OptionalCheck {
+  const optional = (value: unknown, path: string): OptionFault | undefined =>
+    value === undefined ? undefined : check(value, path)
+  return Object.assign(optional, { isOptional: true as const })
+}
+
+/** A value of which `fits` is true; `expected` says in words what that is. */
+export function valueThat(expected: string, fits: (value: unknown) => boolean): OptionCheck {
+  return (value, path) => (fits(value) ? undefined : unfit(value, path, expected))
+}
+
+/**
+ * An object with these fields and no other. `otherNames` leads from names of the field's other libraries to ours, where
+ * no likeness of letters does.
+ */
+export function fields<T extends object>(
+  checks: OptionChecks<T>,
+  otherNames: { readonly [name: string]: string } = {},
+): OptionCheck {
+  const known = Object.keys(checks)
+  const table: { readonly [name: string]: OptionCheck } = checks
+  return (value, path) => {
+    if (!isPlain(value)) return unfit(value, path, 'an object')
+    for (const name of Object.keys(value)) {
+      if (value[name] === undefined || Object.hasOwn(table, name)) continue
+      const nearest = Object.hasOwn(otherNames, name) ? otherNames[name] : nearestName(name, known)
+      const hint = nearest === undefined ? '' : `Did you mean ${below(path, nearest)}? `
+      return { path: below(path, name), what: `is no option. ${hint}Options are ${known.join(', ')}` }
+    }
+    for (const name of known) {
+      const fault = table[name]?.(value[name], below(path, name))
+      if (fault) return fault
+    }
+    return undefined
+  }
+}
+
+/** A list whose items pass the check. */
+export function listOf(check: OptionCheck): OptionCheck {
+  return (value, path) => {
+    if (!Array.isArray(value)) return unfit(value, path, 'a list, as in [ … ]')
+    for (const [index, item] of value.entries()) {
+      const fault = check(item, `${path}[${index}]`)
+      if (fault) return fault
+    }
+    return undefined
+  }
+}
+
+/** An object of any names, whose values pass the check. */
+export function recordOf(check: OptionCheck): OptionCheck {
+  return (value, path) => {
+    if (!isPlain(value)) return unfit(value, path, 'an object')
+    for (const [name, item] of Object.entries(value)) {
+      const fault = item === undefined ? undefined : check(item, below(path, name))
+      if (fault) return fault
+    }
+    return undefined
+  }
+}
+
+/** A function that is not async, or what passes the check. */
+export function functionOr(check: OptionCheck): OptionCheck {
+  return (value, path) => (typeof value === 'function' ? plainFunction(value, path) : check(value, path))
+}
+
+/** One of these texts. */
+export function oneOf(values: readonly string[]): OptionCheck {
+  return (value, path) => {
+    if (typeof value === 'string' && values.includes(value)) return undefined
+    const nearest = typeof value === 'string' ? nearestName(value, values) : undefined
+    const hint = nearest === undefined ? '' : ` Did you mean '${nearest}'?`
+    const shown = typeof value === 'string' ? `'${value.slice(0, 40)}'` : told(value)
+    const expected = values.map((each) => `'${each}'`).join(', ')
+    const is = value === undefined ? 'is missing' : `is ${shown}`
+    return { path, what: `${is}; use one of ${expected}.${hint}`.replace(/\.$/, '') }
+  }
+}
+
+/** A finite number from `min` on, whole where so asked. */
+export function numberFrom(min: number, { whole = false }: { readonly whole?: boolean } = {}): OptionCheck {
+  const fits = whole ? Number.isSafeInteger : Number.isFinite
+  const kind = whole ? 'a whole number' : 'a finite number'
+  return valueThat(`${kind} of at least ${min}`, (value) => fits(value) && (value as number) >= min)
+}
+
+/** The longest wait that timers take; beyond it they go off at once. */
+const TIMER_MS_MAX = 2_147_483_647
+
+/** A time that a timer can wait for. */
+export const milliseconds: OptionCheck = valueThat(
+  `a whole number of milliseconds from 1 to ${TIMER_MS_MAX}`,
+  (value) => Number.isSafeInteger(value) && (value as number) >= 1 && (value as number) <= TIMER_MS_MAX,
+)
+
+/** The longest time that a person may be waited for: a date far beyond it would be none. */
+const LONG_MS_MAX = 100 * 365 * 24 * 3_600_000
+
+/** A time that may be as long as a person needs. */
+export const longTime: OptionCheck = valueThat(
+  `a number of milliseconds from 1 to ${LONG_MS_MAX} (a hundred years)`,
+  (value) => Number.isFinite(value) && (value as number) >= 1 && (value as number) <= LONG_MS_MAX,
+)
+
+/** Any text. */
+export const anyText: OptionCheck = valueThat('a text', (value) => typeof value === 'string')
+/** A text that is not empty. */
+export const filledText: OptionCheck = valueThat(
+  'a text that is not empty',
+  (value) => typeof value === 'string' && value.trim() !== '',
+)
+/** `true` or `false`. */
+export const trueOrFalse: OptionCheck = valueThat('true or false', (value) => typeof value === 'boolean')
+/** Any function. */
+export const anyFunction: OptionCheck = valueThat('a function', (value) => typeof value === 'function')
+/** A function that answers at once: what it answers with a promise would be taken for the answer. */
+export const plainFunction: OptionCheck = valueThat(
+  'a function that is not async, since its answer is used at once',
+  (value) => typeof value === 'function' && !/Async/.test(Object.prototype.toString.call(value)),
+)
+/** An object of any fields. */
+export const anyObject: OptionCheck = valueThat('an object', isPlain)
+
+function unfit(value: unknown, path: string, expected: string): OptionFault {
+  return {
+    path,
+    what: value === undefined ? `is missing: give ${expected}` : `is ${told(value)}; expected ${expected}`,
+  }
+}
+
+/** A value in words that hold none of its content: it may be a key. */
+function told(value: unknown): string {
+  if (value === null) return 'null'
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value)
+  if (typeof value === 'string') return value === '' ? 'an empty text' : 'a text'
+  if (Array.isArray(value)) return 'a list'
+  if (typeof value === 'function') return toldFunction(value)
+  return isThenable(value)
+    ? 'a promise (await it first)'
+    : typeof value === 'object'
+      ? 'an object'
+      : typeof value
+}
+
+function toldFunction(value: object): string {
+  return /Async/.test(Object.prototype.toString.call(value)) ? 'an async function' : 'a function'
+}
+
+/** Whether a value has to be awaited. */
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
+}
+
+function isPlain(value: unknown): value is { readonly [name: string]: unknown } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !isThenable(value)
+}
+
+function below(path: string, name: string): string {
+  return path === '' ? name : `${path}.${name}`
+}

@@ -1,0 +1,20 @@
+/** What a vendor says of a reply that its model refused to write, or to go on with. */
+export interface ModelRefusal {
+  /** Why, in the vendor's words. */
+  readonly reason?: string
+  /** The vendor asks to leave the refused turn out of later requests: with it they would be refused as well. */
+  readonly leaveOut?: true
+  /** The vendor advises to ask another model. */
+  readonly askAnother?: true
+}
+
+/** What becomes of a refusal. What is left out is as the vendor advises. */
+export interface RefusalPolicy {
+  /**
+   * Whether later runs of the session see what was asked and refused. `leave_out` puts the removal on record; tools that
+   * ran meanwhile stay known by name and outcome.
+   */
+  readonly history?: 'keep' | 'leave_out' | undefined
+  /** Whether the next of the agent's fallbacks is asked instead, as long as there is one. */
+  readonly fallback?: boolean | undefined
+}

@@ -1,0 +1,87 @@
+import { describe, expect, it } from 'vitest'
+import type { Ledger } from '@tallystick/core'
+import { memoryLedger } from '@tallystick/core'
+import { seededRandom, testTool } from '@tallystick/core/testing'
+import { checkedRun, ofType, stage, type Stage } from './stage.ts'
+
+const steps = [
+  {
+    toolCalls: [
+      { name: 'slow', input: {} },
+      { name: 'pay', input: {} },
+    ],
+  },
+  { text: 'Done.' },
+]
+
+/** Two processes on one ledger, whose run waits for a person to decide about two calls. */
+async function twoProcesses(ledger: Ledger = memoryLedger()) {
+  let end: () => void = () => {}
+  const until = new Promise<string>((resolve) => (end = () => resolve('Slowly.')))
+  const tools = [
+    testTool({ name: 'slow', check: () => ({ kind: 'ask' }), run: () => until }),
+    testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) }),
+  ]
+  const one = stage({ ledger, steps, tools })
+  const other = stage({
+    ledger,
+    steps: [{ text: 'Done.' }],
+    tools,
+    clock: one.clock,
+    random: seededRandom(2),
+  })
+  const run = one.start()
+  const { pendingApprovals } = await one.settle(run.result)
+  const [slow, pay] = pendingApprovals.map(({ toolCallId }) => toolCallId)
+  const theirs = other.runtime.resume(run.id)
+  await one.settle(theirs.result)
+  return { one, other, run, theirs, slow: slow!, pay: pay!, end }
+}
+
+const started = (set: Stage, id: string): Promise<number> =>
+  set.eventsOf(id).then((events) => ofType(events, 'tool_started').length)
+
+describe('a decision from a second process', () => {
+  it.each(['knows', 'cannot know'])(
+    'is left to the process that drives the run, where the ledger %s which does',
+    async (knows) => {
+      const ledger = memoryLedger()
+      if (knows === 'cannot know') Reflect.deleteProperty(ledger, 'isDriven')
+      const set = await twoProcesses(ledger)
+      const { one, other, run, theirs, slow, pay, end } = set
+      const first = run.approve(slow, { by: 'ada' })
+      await one.settle(first)
+      while ((await started(one, run.id)) === 0) await Promise.resolve()
+      expect(await one.settle(theirs.approve(pay, { by: 'bob' }))).toEqual({ accepted: true })
+      expect(await one.settle(theirs.approve(pay, { by: 'bob' }))).toMatchObject({
+        accepted: false,
+        code: 'not_awaiting_approval',
+      })
+      end()
+      expect(await one.settle(run.result)).toMatchObject({ reason: 'answered' })
+      expect(await one.settle(theirs.result)).toMatchObject({ status: 'done', reason: 'answered' })
+      const events = checkedRun(await one.eventsOf(run))
+      expect(ofType(events, 'tool_started')).toHaveLength(2)
+      expect(ofType(events, 'tool_result').map(({ outcome }) => outcome)).toEqual(['success', 'success'])
+      expect(other.reported).toEqual([])
+    },
+  )
+})
+
+describe('a handle whose run another process finished', () => {
+  it('has the result and the events of that process', async () => {
+    const { one, run, theirs, slow, pay, end } = await twoProcesses()
+    const seen: string[] = []
+    const completed = new Promise<void>((resolve) => {
+      run.events$.subscribe({ next: ({ type }) => seen.push(type), complete: resolve })
+    })
+    end()
+    await one.settle(theirs.approve(slow, { by: 'bob' }))
+    await one.settle(theirs.approve(pay, { by: 'bob' }))
+    expect(await one.settle(theirs.result)).toMatchObject({ status: 'done' })
+    expect(await one.settle(run.result)).toMatchObject({ status: 'done', reason: 'answered' })
+    await one.settle(completed)
+    expect(seen).toEqual((await one.eventsOf(run)).map(({ type }) => type))
+    expect(await run.approve(pay, { by: 'ada' })).toMatchObject({ accepted: false, code: 'run_finished' })
+  })
+})

@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest'
+import { testTool, type TestTool } from '@tallystick/core/testing'
+import { checkedRun, ofType, stage, type Stage } from './stage.ts'
+
+const call = (name: string, day = 'today') => ({ name, input: { day } })
+
+function asking(tool: TestTool, calls: readonly ReturnType<typeof call>[], limits: object): Stage {
+  return stage({ steps: [{ toolCalls: [...calls] }, { text: 'Done.' }], tools: [tool], limits })
+}
+
+async function outcomes(set: Stage): Promise<readonly string[]> {
+  const run = set.start()
+  await set.settle(run.result)
+  const results = ofType(checkedRun(await set.eventsOf(run)), 'tool_result')
+  const order = ofType(await set.eventsOf(run), 'tool_results_injected')[0]!.toolCallIds
+  return order.map((id) => results.find(({ toolCallId }) => toolCallId === id)!.outcome)
+}
+
+describe('equal calls in one reply', () => {
+  it.each(['read', 'write'] as const)(
+    'run as often as a repeat is allowed, and the rest is served (%s)',
+    async (effect) => {
+      const look = testTool({ name: 'look', effect, run: () => 'rain' })
+      const calls = Array.from({ length: 4 }, () => call('look'))
+      expect(await outcomes(asking(look, calls, { repeatsMax: 1 }))).toEqual([
+        ...['success', 'repeated', 'repeated', 'repeated'],
+      ])
+      expect(look.runs).toHaveLength(1)
+      const twice = testTool({ name: 'look', effect, run: () => 'rain' })
+      await outcomes(asking(twice, calls, { repeatsMax: 2 }))
+      expect(twice.runs).toHaveLength(2)
+    },
+  )
+
+  it('run again where the answer changes: that is progress', async () => {
+    let answers = 0
+    const look = testTool({ name: 'look', run: () => `answer ${++answers}` })
+    const calls = Array.from({ length: 3 }, () => call('look'))
+    expect(await outcomes(asking(look, calls, { repeatsMax: 2 }))).toEqual(['success', 'success', 'success'])
+  })
+
+  it('leave calls of other input alone, which run beside them', async () => {
+    const release = Promise.withResolvers<string>()
+    const look = testTool({ name: 'look', run: () => release.promise })
+    const set = asking(look, [call('look'), call('look', 'tomorrow'), call('look')], { repeatsMax: 1 })
+    const run = set.start()
+    set.clock.schedule(10, () => release.resolve('rain'))
+    await set.settle(run.result)
+    const types = (await set.eventsOf(run)).map(({ type }) => type)
+    const starts = types.filter((type) => type === 'tool_started')
+    expect(starts).toHaveLength(2)
+    expect(types.lastIndexOf('tool_started')).toBeLessThan(types.indexOf('tool_result'))
+  })
+
+  it('ask a person once, and are served what came of it', async () => {
+    const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }), run: () => 'paid' })
+    const set = asking(pay, [call('pay'), call('pay')], { repeatsMax: 1 })
+    const run = set.start()
+    const rest = await set.settle(run.result)
+    expect(rest.pendingApprovals).toHaveLength(1)
+    await set.settle(run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' }))
+    expect(await set.settle(run.result)).toMatchObject({ reason: 'answered', toolCalls: 1 })
+    expect(pay.runs).toHaveLength(1)
+  })
+
+  it('take nothing of the limit on calls where they are served', async () => {
+    const look = testTool({ name: 'look', run: () => 'rain' })
+    const calls = [call('look'), call('look'), call('look', 'tomorrow')]
+    const limits = { repeatsMax: 1, toolCallsMax: 2 }
+    expect(await outcomes(asking(look, calls, limits))).toEqual(['success', 'repeated', 'success'])
+  })
+})

@@ -1,0 +1,193 @@
+import { describe, expect, it } from 'vitest'
+import { agentTool, auditAll, defineAgent, LawBrokenError, type RuntimeEvent } from '@tallystick/core'
+import { scriptedModel, seededRandom, testTool, type ScriptedStep } from '@tallystick/core/testing'
+import { checkedRun, ofType, stage as stageOf, type StageOptions } from './stage.ts'
+
+const look = { name: 'look', input: { at: 'stock' } }
+const pay = { name: 'pay', input: { amount: 5 } }
+const script: readonly ScriptedStep[] = [{ toolCalls: [look] }, { toolCalls: [pay] }, { text: 'Done.' }]
+
+function shop(options: StageOptions = {}) {
+  let stock = 5
+  const tools = [
+    testTool({ name: 'look', run: () => `${stock--} left` }),
+    testTool({ name: 'pay', effect: 'write', run: () => 'paid' }),
+  ]
+  const stage = stageOf({ steps: script, tools, random: seededRandom(1), ...options })
+  return { ...stage, tools, paid: () => tools[1]?.runs.map(({ input }) => input) }
+}
+
+/** Runs of one ledger are to have ids of their own. */
+let seeds = 1
+
+async function recorded(steps: readonly ScriptedStep[] = script) {
+  const set = shop({ steps })
+  const { runId } = await set.play('Buy one.')
+  const events = await set.eventsOf(runId)
+  const behind = (type: RuntimeEvent['type'], nth = 1): number =>
+    events.filter((event) => event.type === type)[nth - 1]!.seq
+  const fresh = (next: readonly ScriptedStep[]) =>
+    shop({ ledger: set.ledger, clock: set.clock, steps: next, random: seededRandom(++seeds) })
+  return { ...set, runId, events, behind, fresh }
+}
+
+const another: readonly ScriptedStep[] = [
+  { toolCalls: [{ name: 'pay', input: { amount: 7 } }] },
+  { text: 'Ok.' },
+]
+
+describe('a write in a fork', () => {
+  it('that no record answers waits for an approval, and is performed when it was given', async () => {
+    const { runId, behind, fresh } = await recorded()
+    const set = fresh(another)
+    const fork = set.runtime.fork(runId, { atSeq: behind('tool_results_injected') })
+    const asked = await set.settle(fork.result)
+    expect(asked).toMatchObject({
+      status: 'suspended',
+      pendingApprovals: [{ name: 'pay', input: { amount: 7 } }],
+    })
+    expect(set.paid()).toEqual([])
+    const [request] = ofType(await set.eventsOf(fork), 'approval_requested')
+    expect(request?.reason).toContain('performed for real, under a new idempotency key')
+    await fork.approve(asked.pendingApprovals[0]!.toolCallId, { by: 'ada' })
+    expect(await set.settle(set.runtime.resume(fork.id).result)).toMatchObject({ reason: 'answered' })
+    expect(set.paid()).toEqual([{ amount: 7 }])
+    checkedRun(await set.eventsOf(fork))
+  })
+
+  it('is never performed unasked, wherever the fork begins, and also where the same is asked for again', async () => {
+    const { runId, events, fresh } = await recorded()
+    for (const { seq } of events.slice(1, -1)) {
+      for (const writes of ['ask', 'stub'] as const) {
+        const set = fresh([
+          { toolCalls: [pay, { name: 'pay', input: { amount: 7 } }] },
+          { toolCalls: [pay] },
+          { text: 'Ok.' },
+        ])
+        const fork = set.runtime.fork(runId, { atSeq: seq, writes })
+        const { status } = await set.settle(fork.result)
+        expect({ seq, writes, paid: set.paid() }).toEqual({ seq, writes, paid: [] })
+        // Nobody is waited for where nobody is asked.
+        expect({ seq, rests: writes === 'ask' || status === 'done' }).toEqual({ seq, rests: true })
+        checkedRun(await set.eventsOf(fork))
+      }
+    }
+  })
+
+  it('that is stubbed tells the model that nothing was changed, approvals of the fork notwithstanding', async () => {
+    const { runId, behind, fresh } = await recorded()
+    const set = fresh(another)
+    const fork = set.runtime.fork(runId, { atSeq: behind('tool_results_injected'), writes: 'stub' })
+    expect(await set.settle(fork.result)).toMatchObject({ status: 'done', reason: 'answered' })
+    expect(ofType(await set.eventsOf(fork), 'tool_result').at(-1)).toMatchObject({
+      ...{
+        name: 'pay',
+        outcome: 'skipped',
+        content: [{ text: expect.stringContaining('nothing was changed') }],
+      },
+    })
+    expect(
+      ofType(await set.eventsOf(fork), 'tool_started').filter(
+        ({ seq }) => seq > behind('tool_results_injected'),
+      ),
+    ).toEqual([])
+    expect(set.paid()).toEqual([])
+  })
+
+  it('is performed under a key of its own where the fork was let run its writes', async () => {
+    const { runId, behind, fresh } = await recorded()
+    const set = fresh(another)
+    const fork = set.runtime.fork(runId, { atSeq: behind('tool_results_injected'), writes: 'run' })
+    expect(await set.settle(fork.result)).toMatchObject({ reason: 'answered' })
+    expect(set.paid()).toEqual([{ amount: 7 }])
+  })
+
+  it('is answered by the record without being asked about, also beside a read that goes another way', async () => {
+    const { runId, behind, fresh } = await recorded()
+    const set = fresh([{ toolCalls: [{ name: 'look', input: { at: 'price' } }, pay] }, { text: 'Ok.' }])
+    const fork = set.runtime.fork(runId, { atSeq: behind('tool_results_injected') })
+    expect(await set.settle(fork.result)).toMatchObject({ status: 'done', reason: 'answered' })
+    expect(set.paid()).toEqual([])
+    const results = ofType(checkedRun(await set.eventsOf(fork)), 'tool_result')
+    const paid = results.find(({ name }) => name === 'pay')
+    expect(paid).toMatchObject({ name: 'pay', reused: expect.stringMatching(/^call_/) })
+  })
+
+  it('stays what it is in another process, since it stands in the first event', async () => {
+    const { runId, behind, fresh } = await recorded()
+    const first = fresh(another)
+    const fork = first.runtime.fork(runId, { atSeq: behind('input_received'), writes: 'stub' })
+    await first.runtime.drain(0)
+    const second = fresh(another)
+    await second.settle(second.runtime.resume(fork.id).result)
+    expect([first.paid(), second.paid()]).toEqual([[], []])
+    const [started] = ofType(await second.eventsOf(fork), 'run_started')
+    expect(started?.parent).toMatchObject({ relation: 'fork', writes: 'stub' })
+  })
+
+  it('is held back in the runs that work for the fork as well', async () => {
+    const tools = [testTool({ name: 'pay', effect: 'write', run: () => 'paid' })]
+    const clerk = defineAgent({
+      ...{ name: 'clerk', instructions: 'Pay.', tools },
+      model: scriptedModel([
+        { toolCalls: [pay] },
+        { text: 'Paid.' },
+        { toolCalls: [{ name: 'pay', input: { amount: 9 } }] },
+        { text: 'Paid.' },
+      ]),
+    })
+    const set = stageOf({
+      steps: [
+        { toolCalls: [{ name: 'clerk', input: { task: 'Pay 5.' } }] },
+        { text: 'Done.' },
+        { toolCalls: [{ name: 'clerk', input: { task: 'Pay 9.' } }] },
+        { text: 'Ok.' },
+      ],
+      tools: [agentTool(clerk, { effect: 'read', description: 'Pays.' })],
+      random: seededRandom(1),
+    })
+    const { runId } = await set.play('Buy.')
+    expect(tools[0]?.runs).toHaveLength(1)
+    const fork = set.runtime.fork(runId, { atSeq: 2 })
+    const { pendingApprovals, status } = await set.settle(fork.result)
+    expect({ status, runs: tools[0]?.runs.length }).toEqual({ status: 'suspended', runs: 1 })
+    expect(pendingApprovals).toMatchObject([{ name: 'pay', input: { amount: 9 } }])
+    expect(pendingApprovals[0]?.runId).not.toBe(fork.id)
+  })
+
+  it('that was started without being let run breaks a law', async () => {
+    const { runId, behind, fresh } = await recorded()
+    const set = fresh(another)
+    const fork = set.runtime.fork(runId, { atSeq: behind('tool_results_injected'), writes: 'run' })
+    await set.settle(fork.result)
+    const forged = (await set.eventsOf(fork)).map((event): RuntimeEvent => {
+      if (event.type !== 'run_started' || !event.parent) return event
+      return { ...event, parent: { ...event.parent, writes: 'ask' } }
+    })
+    expect(() => auditAll(forged)).toThrow(LawBrokenError)
+  })
+})
+
+describe('a recorded result', () => {
+  const again: readonly ScriptedStep[] = [{ toolCalls: [look] }, { text: 'Ok.' }]
+
+  it('answers no call whose result was edited, and no call like it', async () => {
+    const { runId, events, behind, fresh } = await recorded([
+      { toolCalls: [look] },
+      { toolCalls: [look] },
+      { text: 'Done.' },
+    ])
+    const set = fresh(again)
+    const { toolCallId } = ofType(events, 'tool_started')[0]!
+    const edit = { results: [{ toolCallId, content: '0 left' }] }
+    const fork = set.runtime.fork(runId, { atSeq: behind('tool_started'), edit })
+    expect(await set.settle(fork.result)).toMatchObject({ reason: 'answered' })
+    const results = ofType(checkedRun(await set.eventsOf(fork)), 'tool_result')
+    expect(results.map(({ content: [part], reused }) => [part, reused])).toEqual([
+      [{ type: 'text', text: '0 left' }, undefined],
+      // What the tool says today, and not what it said then.
+      [{ type: 'text', text: '5 left' }, undefined],
+    ])
+    expect(set.tools[0]?.runs).toHaveLength(1)
+  })
+})

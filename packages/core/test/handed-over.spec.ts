@@ -1,0 +1,102 @@
+import { Observable } from 'rxjs'
+import { describe, expect, it } from 'vitest'
+import type { Json, JsonObject, Model, ModelSignal, ToolSignal } from '@tallystick/core'
+import { testTool } from '@tallystick/core/testing'
+import { ofType, stage } from './stage.ts'
+
+const text = (said: string): { type: 'text'; text: string }[] => [{ type: 'text', text: said }]
+
+describe('what is handed over is copied once: what its giver does with it afterwards changes no record', () => {
+  it('input, at the start and while the run is at work', async () => {
+    const pay = testTool({ name: 'pay', check: () => ({ kind: 'ask' }) })
+    const set = stage({
+      steps: [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Paid.' }],
+      tools: [pay],
+    })
+    const parts = text('Pay 1 euro.')
+    const run = set.runtime.run(set.agent, parts)
+    parts[0]!.text = 'Pay 1000 euros.'
+    const more = text('And hurry.')
+    const steered = run.steer(more)
+    more.push(...text('Or else!'))
+    await set.settle(steered)
+    const inputs = ofType(await set.eventsOf(run), 'input_received').map(({ message }) => message.parts)
+    expect(inputs).toEqual([text('Pay 1 euro.'), text('And hurry.')])
+    const rest = await set.settle(run.result)
+    const input: Record<string, Json> = { euros: 1 }
+    const approved = run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada', input })
+    input['euros'] = 1_000
+    await set.settle(approved)
+    await set.settle(run.result)
+    expect(pay.runs.map((started) => started.input)).toEqual([{ euros: 1 }])
+  })
+
+  it('results of tools and of calls that are settled later', async () => {
+    const content = text('done')
+    const read = {
+      ...testTool({ name: 'read' }),
+      run: () =>
+        new Observable<ToolSignal>((subscriber) => {
+          subscriber.next({ type: 'tool_ended', outcome: 'success', content })
+          content[0]!.text = 'forged'
+        }),
+    }
+    const later = testTool({
+      name: 'later',
+      run: (_run, report) => {
+        report.defer('job')
+        return ''
+      },
+    })
+    const call = (name: string): { name: string; input: JsonObject } => ({ name, input: {} })
+    const set = stage({
+      steps: [{ toolCalls: [call('read'), call('later')] }, { text: 'So.' }],
+      tools: [read, later],
+    })
+    const run = set.start()
+    const rest = await set.settle(run.result)
+    const settled = text('settled')
+    const receipt = set.runtime.settle(run.id, rest.deferredCalls[0]!.toolCallId, settled)
+    settled[0]!.text = 'forged'
+    await set.settle(receipt)
+    await set.settle(run.result)
+    const results = ofType(await set.eventsOf(run), 'tool_result').map((result) => result.content)
+    expect(results).toEqual([text('done'), text('settled')])
+  })
+
+  it('replies of models, and the edits of a fork', async () => {
+    const parts = [{ type: 'text' as const, text: 'Yes.', part: 0 }]
+    const reporting: Model = {
+      ...{ provider: 'own', api: 'wire', modelId: 'own-1' },
+      stream: () =>
+        new Observable<ModelSignal>((subscriber) => {
+          subscriber.next({ type: 'model_finished', stopReason: 'end', parts })
+          parts[0]!.text = 'No.'
+        }),
+    }
+    const set = stage({ model: reporting })
+    const run = set.start()
+    expect(await set.settle(run.result)).toMatchObject({ text: 'Yes.' })
+    const said = text('Shall I?')
+    const fork = set.runtime.fork(run.id, { atSeq: 2, edit: { input: said } })
+    said[0]!.text = 'Never.'
+    await set.settle(fork.result)
+    expect(JSON.stringify(await set.eventsOf(fork.id))).toContain('Shall I?')
+  })
+})
+
+describe('a turn that prepareTurn changes', () => {
+  it('is refused a model that is none of the agent’s: none is recorded while another is called', async () => {
+    const model = { provider: 'other', api: 'wire', modelId: 'dearest-1' }
+    const steps = [{ toolCalls: [{ name: 'look', input: {} }] }]
+    const tools = [testTool({ name: 'look' })]
+    const set = stage({ steps, tools, prepareTurn: ({ turn }) => (turn === 1 ? { model } : {}) })
+    const run = set.start()
+    await expect(set.settle(run.result)).rejects.toThrow(
+      'names the model other wire dearest-1, which is none',
+    )
+    expect(set.model.requests).toHaveLength(1)
+    const fixed = stage({ ledger: set.ledger, clock: set.clock, tools })
+    expect(await fixed.settle(fixed.runtime.resume(run.id).result)).toMatchObject({ text: 'Done.' })
+  })
+})

@@ -1,0 +1,211 @@
+// A process that dies leaves its run behind, and with it the session: who meets that is told which run it is, that nobody
+// drives it, and what takes it further; and nobody waits for it for ever.
+import { describe, expect, it } from 'vitest'
+import {
+  agentTool,
+  createRuntime,
+  defineAgent,
+  LedgerConflictError,
+  memoryLedger,
+  type Ledger,
+  type Run,
+  type RunId,
+  type RunResult,
+} from '@tallystick/core'
+import { manualClock, mortalLedger, scriptedModel, testTool } from '@tallystick/core/testing'
+import { newProcess } from './conversation.ts'
+import { stage, type Stage } from './stage.ts'
+
+const sessionId = 'chat'
+const quietMs = 60_000
+
+/** A session whose first run was interrupted in its model call: its process died. */
+async function crashed(
+  ledger: Ledger = memoryLedger(),
+): Promise<{ readonly set: Stage; readonly runId: RunId }> {
+  const dying = newProcess({ ledger: mortalLedger(ledger, { append: 2, stored: false }) })
+  const run = dying.runtime.run(dying.agent, 'Hello.', { sessionId })
+  await expect(dying.settle(run.result)).rejects.toThrow('The process died here.')
+  return {
+    set: newProcess({ ledger, clock: dying.clock, steps: [{ text: 'One.' }, { text: 'Two.' }] }),
+    runId: run.id,
+  }
+}
+
+/** A ledger that cannot know who drives its runs, as a database shared by many processes. */
+function unknowing(ledger: Ledger): Ledger {
+  return { ...ledger, isDriven: () => Promise.resolve(undefined) }
+}
+
+async function listed(runs: AsyncIterable<RunResult>): Promise<readonly RunId[]> {
+  return (await Array.fromAsync(runs)).map(({ runId }) => runId)
+}
+
+/** The conflict that a run meets. */
+async function conflictOf(set: Stage, run: Run | Promise<Run>): Promise<LedgerConflictError> {
+  const error: unknown = await set.settle(
+    Promise.resolve(run)
+      .then(({ result }) => result)
+      .catch((reason: unknown) => reason),
+  )
+  if (!(error instanceof LedgerConflictError)) throw new Error('The run met no conflict.')
+  expect(error.kind).toBe('session')
+  return error
+}
+
+describe('a run that was interrupted', () => {
+  it('is listed, with those that wait left out, until somebody has taken it further', async () => {
+    const { set, runId } = await crashed()
+    expect(await listed(set.runtime.interrupted())).toEqual([runId])
+    expect(await listed(set.runtime.suspended())).toEqual([])
+    const [run] = await Array.fromAsync(set.runtime.interrupted())
+    expect(run).toMatchObject({ status: 'interrupted', turns: 1, agent: 'agent' })
+    expect(await set.settle(set.runtime.resume(runId).result)).toMatchObject({ text: 'One.' })
+    expect(await listed(set.runtime.interrupted())).toEqual([])
+  })
+
+  it('is not listed while a process drives it, whichever it is', async () => {
+    let end: () => void = () => {}
+    const until = new Promise<void>((resolve) => (end = resolve))
+    const one = stage({ steps: [{ text: 'One.', until }] })
+    const other = newProcess({ ledger: one.ledger, clock: one.clock })
+    const run = one.start()
+    await new Promise((resolve) => run.events$.subscribe(resolve))
+    expect(await listed(one.runtime.interrupted())).toEqual([])
+    expect(await listed(other.runtime.interrupted())).toEqual([])
+    end()
+    await one.settle(run.result)
+  })
+
+  it('is listed where it works for another run, as that one', async () => {
+    const ledger = memoryLedger()
+    const clock = manualClock()
+    const work = testTool({ name: 'work', check: () => ({ kind: 'ask' }) })
+    const workerModel = scriptedModel([{ toolCalls: [{ name: 'work', input: {} }] }, { text: 'Worked.' }])
+    const worker = defineAgent({ name: 'worker', instructions: 'Work.', model: workerModel, tools: [work] })
+    const process = (to: Ledger, append?: number): Stage =>
+      newProcess({
+        ...{
+          clock,
+          steps: [{ toolCalls: [{ name: 'delegate', input: { task: 'Do.' } }] }, { text: 'Done.' }],
+        },
+        ledger: append === undefined ? to : mortalLedger(to, { append, stored: true }),
+        tools: [agentTool(worker, { name: 'delegate', description: 'Delegates.' })],
+      })
+    const first = process(ledger)
+    const { pendingApprovals, runId } = await first.play()
+    expect(await listed(first.runtime.interrupted())).toEqual([])
+    const [asked] = pendingApprovals
+    await ledger.put(asked!.runId, {
+      ...{ key: 'k', at: clock.now() },
+      command: { type: 'approve', toolCallId: asked!.toolCallId, by: 'me' },
+    })
+    // The child run is taken up, and its process dies.
+    const dying = process(ledger, 1)
+    await dying.settle(dying.runtime.resume(asked!.runId).result.catch(() => undefined))
+    expect(await listed(first.runtime.interrupted())).toEqual([runId])
+    expect(await listed(first.runtime.suspended())).toEqual([runId])
+  })
+
+  it('counts as one after a while of quiet, where the ledger cannot know; unless asked so, it is left out', async () => {
+    const { set, runId } = await crashed(unknowing(memoryLedger()))
+    expect(await listed(set.runtime.interrupted())).toEqual([])
+    expect(await listed(set.runtime.interrupted({ quietMs }))).toEqual([])
+    set.clock.advance(quietMs)
+    expect(await listed(set.runtime.interrupted({ quietMs }))).toEqual([runId])
+  })
+})
+
+describe('a session whose run was interrupted', () => {
+  it.each(['conflict', 'queue', 'join'] as const)(
+    'tells who comes with %s that resume takes it further',
+    async (whenBusy) => {
+      const { set, runId } = await crashed()
+      const next = set.runtime.session(sessionId).run(set.agent, 'And now?', { whenBusy })
+      const { message, busy } = await conflictOf(set, next)
+      expect(busy).toEqual({ runId, standing: 'interrupted' })
+      expect(message).toContain(`Run ${runId} of session chat was interrupted`)
+      expect(message).toContain(`runtime.resume('${runId}') takes it further`)
+      expect(await set.ledger.inbox(runId)).toEqual([])
+      await set.settle(set.runtime.resume(runId).result)
+      const again = await set.runtime.session(sessionId).run(set.agent, 'And now?', { whenBusy })
+      expect(await set.settle(again.result)).toMatchObject({ text: 'Two.' })
+    },
+  )
+
+  it('says what it does not know where the ledger cannot tell, and names the way out all the same', async () => {
+    const { set, runId } = await crashed(unknowing(memoryLedger()))
+    const { message, busy } = await conflictOf(set, set.runtime.run(set.agent, 'And now?', { sessionId }))
+    expect(busy).toEqual({ runId, standing: 'unknown' })
+    expect(message).toContain('is under way, or was interrupted (its last event, ')
+    expect(message).toContain(`runtime.resume('${runId}')`)
+  })
+
+  it.each(['queue', 'join'] as const)(
+    'ends waiting with %s when nothing was recorded for long',
+    async (whenBusy) => {
+      const { set, runId } = await crashed(unknowing(memoryLedger()))
+      const begun = set.clock.now()
+      const next = set.runtime.session(sessionId).run(set.agent, 'And now?', { whenBusy, quietMs })
+      const { message, busy } = await conflictOf(set, next)
+      expect(set.clock.now() - begun).toBe(quietMs)
+      expect(busy).toEqual({ runId, standing: 'unknown' })
+      expect(message).toContain('nothing has been recorded of it for 60000 ms')
+      expect(message).toContain(`runtime.resume('${runId}')`)
+      // What was to join is in its inbox: whoever resumes the run takes it.
+      expect(await set.ledger.inbox(runId)).toHaveLength(whenBusy === 'join' ? 1 : 0)
+      expect(await set.settle(set.runtime.resume(runId).result)).toMatchObject({ reason: 'answered' })
+    },
+  )
+
+  it('ends waiting when the process that is waited for dies meanwhile', async () => {
+    const ledger = memoryLedger()
+    let end: () => void = () => {}
+    const until = new Promise<void>((resolve) => (end = resolve))
+    const dying = newProcess({
+      ledger: mortalLedger(ledger, { append: 3, stored: false }),
+      steps: [{ text: 'Never.', until }],
+    })
+    const first = dying.runtime.run(dying.agent, 'Hello.', { sessionId })
+    first.result.catch(() => undefined)
+    await new Promise((resolve) => first.events$.subscribe({ next: resolve, error: () => undefined }))
+    const set = newProcess({ ledger, clock: dying.clock })
+    const waiting = set.runtime.run(set.agent, 'And now?', { sessionId, whenBusy: 'queue' })
+    const joined = set.runtime.session(sessionId).run(set.agent, 'And now?', { whenBusy: 'join' })
+    const conflicts = Promise.all([conflictOf(set, waiting), conflictOf(set, joined)])
+    await joined.catch(() => undefined)
+    end()
+    for (const { busy, message } of await conflicts) {
+      expect(busy).toEqual({ runId: first.id, standing: 'interrupted' })
+      expect(message).toContain('so waiting for it would never end')
+    }
+  })
+
+  it('ends waiting for a person with what is waited for', async () => {
+    const pay = testTool({ name: 'pay', check: () => ({ kind: 'ask' }) })
+    const set = stage({ steps: [{ toolCalls: [{ name: 'pay', input: {} }] }], tools: [pay] })
+    const first = set.runtime.run(set.agent, 'Pay.', { sessionId })
+    const { pendingApprovals } = await set.settle(first.result)
+    const next = set.runtime.run(set.agent, 'And now?', { sessionId, whenBusy: 'queue', quietMs })
+    const { message, busy } = await conflictOf(set, next)
+    expect(busy).toEqual({ runId: first.id, standing: 'suspended' })
+    expect(message).toContain(`waits for an approval of pay (${pendingApprovals[0]?.toolCallId})`)
+  })
+
+  it('lets a runtime that waits for it be drained', async () => {
+    const pay = testTool({ name: 'pay', check: () => ({ kind: 'ask' }) })
+    const set = stage({ steps: [{ toolCalls: [{ name: 'pay', input: {} }] }], tools: [pay] })
+    await set.settle(set.runtime.run(set.agent, 'Pay.', { sessionId }).result)
+    const next = set.runtime.run(set.agent, 'And now?', { sessionId, whenBusy: 'queue' })
+    const conflict = conflictOf(set, next)
+    expect(await set.settle(set.runtime.drain(0))).toEqual([])
+    expect((await conflict).message).toContain('The runtime was drained while it waited for run')
+  })
+})
+
+it('refuses a time to wait that no timer takes', () => {
+  const runtime = createRuntime({ ledger: memoryLedger() })
+  const agent = defineAgent({ name: 'a', instructions: 'Act.', model: scriptedModel([]) })
+  expect(() => runtime.run(agent, 'x', { quietMs: -1 })).toThrow(/quietMs/)
+  expect(() => runtime.interrupted({ quietMs: Number.NaN })).toThrow(/quietMs/)
+})

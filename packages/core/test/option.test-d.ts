@@ -1,0 +1,20 @@
+// Checked by the compiler and never run: each `@ts-expect-error` fails the build once its line compiles.
+import { option } from '@tallystick/core'
+
+interface StoreOptions {
+  readonly path: string
+  readonly rows?: number
+}
+
+const { fields, filledText: path, maybe, numberFrom } = option
+const rows = maybe(numberFrom(1))
+
+export const whole: option.OptionCheck = fields<StoreOptions>({ path, rows })
+// @ts-expect-error an option without a check does not compile: adding one is one line, and not to be forgotten
+export const missing: option.OptionCheck = fields<StoreOptions>({ path })
+// @ts-expect-error an option that may be left out has a check that lets it be left out
+export const demanding: option.OptionCheck = fields<StoreOptions>({ path, rows: numberFrom(1) })
+// @ts-expect-error an option that has to be given has a check that demands it
+export const lenient: option.OptionCheck = fields<StoreOptions>({ path: maybe(path), rows })
+// @ts-expect-error a check of an option that is none does not compile
+export const more: option.OptionCheck = fields<StoreOptions>({ path, rows, x: rows })

@@ -1,0 +1,173 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  ConfigurationError,
+  costOf,
+  createRuntime,
+  defineAgent,
+  eventSchemas,
+  memoryLedger,
+  type Price,
+  type Prices,
+  type Usage,
+} from '@tallystick/core'
+import { manualClock, scriptedModel, settle, type ScriptedStep } from '@tallystick/core/testing'
+import { checkedRun, ofType, recorded } from './stage.ts'
+
+const done: ScriptedStep = { text: 'Done.', usage: { inputTokens: 1_000_000, outputTokens: 10 } }
+
+/** Prices as plain JavaScript may give them. */
+function runtimeOf(prices: unknown, steps: readonly ScriptedStep[] = [done]) {
+  const model = scriptedModel(steps, 'acme-1')
+  const agent = defineAgent({ name: 'a', instructions: '', model })
+  const ledger = memoryLedger()
+  const clock = manualClock()
+  const runtime = createRuntime({ ledger, agents: [agent], prices: prices as Prices, host: { clock } })
+  return { runtime, agent, ledger, clock, model }
+}
+
+const wrong: readonly (readonly [unknown, RegExp])[] = [
+  [
+    3,
+    /the price of acme-1 is 3; expected|m?.?acme-1 is 3; expected US dollars for a million tokens, as in \{ inputUsd: 3, outputUsd: 15 \}/,
+  ],
+  [[3, 15], /is a list; expected US dollars for a million tokens/],
+  [null, /is null; expected US dollars/],
+  [{ input: 3, output: 15 }, /Did you mean .*inputUsd\?/],
+  [{ prompt: 3, completion: 15 }, /Did you mean .*inputUsd\?/],
+  [{ inputUsd: 3 }, /outputUsd is missing/],
+  [{ inputUsd: '3', outputUsd: 15 }, /inputUsd is a text; expected a number of US dollars/],
+  [{ inputUsd: Number.NaN, outputUsd: 15 }, /inputUsd is NaN/],
+  [{ inputUsd: -1, outputUsd: 15 }, /inputUsd is -1/],
+  [{ inputUsd: Infinity, outputUsd: 15 }, /inputUsd is Infinity/],
+  [{ inputUsd: 3, outputUsd: 1e300 }, /outputUsd is 1e\+300/],
+  [
+    { inputUsd: 3, outputUsd: 15, longInput: { aboveInputTokens: 1 } },
+    /longInput is an object; expected a list/,
+  ],
+  [
+    {
+      ...{ inputUsd: 3, outputUsd: 15 },
+      longInput: [200_000, 100_000].map((aboveInputTokens) => ({
+        aboveInputTokens,
+        inputUsd: 6,
+        outputUsd: 22,
+      })),
+    },
+    /longInput has the bounds 200000, 100000; give the rates with aboveInputTokens ascending/,
+  ],
+]
+
+describe('prices of another shape', () => {
+  it.each(wrong)('are refused before anything is spent, with the nearest right one: %j', (price, words) => {
+    expect(() => runtimeOf({ 'acme-1': price })).toThrow(ConfigurationError)
+    expect(() => runtimeOf({ 'acme-1': price })).toThrow(words)
+    // A function is asked as soon as there is an agent.
+    expect(() => runtimeOf(() => price)).toThrow(words)
+    expect(() => runtimeOf(() => price)).toThrow(/the price of acme-1/)
+  })
+
+  it.each<[string, unknown, RegExp]>([
+    ['a list', [{ model: 'acme-1', inputUsd: 3, outputUsd: 15 }], /prices is a list/],
+    [
+      'a promise of a price',
+      () => Promise.resolve({}),
+      /the price of acme-1 is a promise \(await it first\)/,
+    ],
+    ['a function of a function', () => () => undefined, /the price of acme-1 is a function/],
+    [
+      'a function that fails',
+      () => {
+        throw new TypeError('no such model')
+      },
+      /The function prices of createRuntime failed for acme-1: no such model/,
+    ],
+  ])('are refused: %s', (_, prices, words) => {
+    expect(() => runtimeOf(prices)).toThrow(words)
+  })
+
+  it('come to light when the function is asked for the models of another agent', () => {
+    const prices = ({ modelId }: { modelId: string }): unknown =>
+      modelId === 'acme-1' ? { inputUsd: 1, outputUsd: 1 } : { inputUsd: 'much' }
+    const { runtime, model } = runtimeOf(prices)
+    const later = defineAgent({ name: 'b', instructions: '', model: scriptedModel([done], 'acme-2') })
+    expect(() => runtime.run(later, 'Go.')).toThrow(/the price of acme-2\.inputUsd is a text/)
+    const falling = defineAgent({
+      name: 'c',
+      instructions: '',
+      model,
+      fallbacks: [scriptedModel([], 'acme-3')],
+    })
+    expect(() => runtime.run(falling, 'Go.')).toThrow(/the price of acme-3\.inputUsd is a text/)
+  })
+})
+
+describe('what a run costs', () => {
+  it('is known where the function knows the price, and unknown where it does not', async () => {
+    const known = runtimeOf(() => ({ inputUsd: 3, outputUsd: 15 }))
+    const result = await settle(known.clock, known.runtime.run(known.agent, 'Go.').result)
+    expect(result.cost).toBeCloseTo(3.00015)
+    const unknown = runtimeOf(() => undefined)
+    expect(await settle(unknown.clock, unknown.runtime.run(unknown.agent, 'Go.').result)).not.toHaveProperty(
+      'cost',
+    )
+  })
+
+  it.each<Usage>([{ inputTokens: -5 }, { cacheReadTokens: 1e300 }, { outputTokens: 0.5 }])(
+    'is not told by a number that is no count: the rest of the reply stands: %j',
+    async (usage) => {
+      const { runtime, agent, ledger, clock } = runtimeOf({ 'acme-1': { inputUsd: 3, outputUsd: 15 } }, [
+        { text: 'Done.', usage },
+      ])
+      const run = runtime.run(agent, 'Go.')
+      expect(await settle(clock, run.result)).toMatchObject({ reason: 'answered', text: 'Done.', usage: {} })
+      const events = checkedRun(await recorded(ledger, run.id))
+      expect(ofType(events, 'usage_updated')).toMatchObject([{ usage: {}, refused: Object.keys(usage) }])
+    },
+  )
+
+  it('is not told by a report that is no JSON, which is a fault of the adapter', async () => {
+    const { runtime, agent, clock } = runtimeOf({ 'acme-1': { inputUsd: 3, outputUsd: 15 } }, [
+      { text: 'Done.', usage: { outputTokens: Number.NaN } },
+    ])
+    const result = await settle(clock, runtime.run(agent, 'Go.').result)
+    expect(result).toMatchObject({ reason: 'model_failed', usage: {} })
+  })
+
+  it('is a finite number that is not negative, whatever the price and the usage that are let in', () => {
+    const rate = fc.double({ min: 0, max: 1_000_000, noNaN: true })
+    const tokens = fc.double({ min: 0, max: Number.MAX_SAFE_INTEGER, noNaN: true })
+    const rates = { inputUsd: rate, outputUsd: rate }
+    const price: fc.Arbitrary<Price> = fc.record(
+      {
+        ...rates,
+        ...{ cacheReadUsd: rate, cacheWriteUsd: rate, cacheWriteLongUsd: rate, webSearchUsd: rate },
+        longInput: fc.array(fc.record({ ...rates, aboveInputTokens: tokens }), { maxLength: 2 }),
+      },
+      { requiredKeys: ['inputUsd', 'outputUsd'] },
+    )
+    const usage: fc.Arbitrary<Usage> = fc.record(
+      {
+        ...{ inputTokens: tokens, outputTokens: tokens, cacheReadTokens: tokens, cacheWriteTokens: tokens },
+        ...{ cacheWriteLongTokens: tokens, webSearches: tokens },
+      },
+      { requiredKeys: [] },
+    )
+    fc.assert(
+      fc.property(price, usage, (given, billed) => {
+        const cost = costOf(given, billed)
+        expect(Number.isFinite(cost) && cost >= 0).toBe(true)
+        const event = { attempt: 1, usage: billed, costUsd: cost, price: given }
+        expect(eventSchemas.usage_updated.safeParse(event).success).toBe(true)
+      }),
+    )
+  })
+
+  it.each([{ costUsd: -1 }, { usage: { inputTokens: -1 } }, { price: { inputUsd: -1, outputUsd: 1 } }])(
+    'comes into no ledger from outside as %j',
+    (odd) => {
+      const event = { attempt: 1, usage: {}, ...odd }
+      expect(eventSchemas.usage_updated.safeParse(event).success).toBe(false)
+    },
+  )
+})

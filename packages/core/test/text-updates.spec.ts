@@ -1,0 +1,147 @@
+import { firstValueFrom, toArray } from 'rxjs'
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { createRuntime, defineAgent, memoryLedger, type Guardrail, type RunStreams } from '@tallystick/core'
+import { manualClock, scriptedModel, settle, testTool, type ScriptedStep } from '@tallystick/core/testing'
+import { stage, type StageOptions } from './stage.ts'
+
+/** What a reader of a stream of pieces has on the screen at the end, and everything that was on it. */
+async function read(
+  streams: RunStreams,
+): Promise<{ texts: readonly string[]; screen: string; seen: string }> {
+  const texts = await firstValueFrom(streams.text$.pipe(toArray()))
+  let screen = ''
+  let seen = ''
+  for (const { type, text } of await firstValueFrom(streams.textUpdates$.pipe(toArray()))) {
+    expect(type === 'text' || screen.endsWith(text)).toBe(true)
+    screen = type === 'text' ? screen + text : screen.slice(0, -text.length)
+    seen += type === 'text' ? text : `⟨-${text.length}⟩`
+  }
+  return { texts, screen, seen }
+}
+
+async function played(options: StageOptions): ReturnType<typeof read> {
+  const set = stage(options)
+  const run = set.start()
+  await set.settle(run.result)
+  return await read(run)
+}
+
+const cut: ScriptedStep = { text: 'The balance is 12', fail: 'network' }
+
+describe('the text of a call that failed and was made again', () => {
+  it('is not in text$, and is taken back in textUpdates$', async () => {
+    const { texts, screen, seen } = await played({ steps: [cut, { text: 'The balance is 99 euros.' }] })
+    expect(texts).toEqual(['The balance is 99 euros.'])
+    expect(screen).toBe('The balance is 99 euros.')
+    expect(seen).toBe('The balance is 12⟨-17⟩The balance is 99 euros.')
+  })
+
+  it('is taken back for another model as well', async () => {
+    const fallback = scriptedModel([{ text: 'It is 99.' }], 'other')
+    const steps: readonly ScriptedStep[] = [{ text: 'It is 1', fail: 'authentication' }]
+    const { texts, screen } = await played({ steps, fallbacks: [fallback] })
+    expect([texts, screen]).toEqual([['It is 99.'], 'It is 99.'])
+  })
+
+  it('stands where no other attempt follows: it is kept as far as it came', async () => {
+    const { texts, screen } = await played({ steps: [cut], retry: { attemptsMax: 1 } })
+    expect([texts, screen]).toEqual([['The balance is 12'], 'The balance is 12'])
+    const kept = await played({
+      steps: [{ text: 'So far', hang: true }],
+      limits: { durationMaxMs: 50, onLimit: 'stop' },
+    })
+    expect(kept).toMatchObject({ texts: ['So far'], screen: 'So far' })
+  })
+})
+
+describe('the text of an answer', () => {
+  const output = (says: 'block' | 'replace' | 'pass'): Guardrail => ({
+    ...{ name: 'manners', on: 'output' },
+    check: () => (says === 'pass' ? 'pass' : says === 'block' ? { block: 'rude' } : { replace: 'Polite.' }),
+  })
+
+  it('comes when guardrails have passed it, and is theirs where they replace it', async () => {
+    const steps = [{ text: 'Rude.' }]
+    expect(await played({ steps, guardrails: [output('pass')] })).toMatchObject({
+      texts: ['Rude.'],
+      seen: 'Rude.',
+    })
+    const replaced = await played({ steps, guardrails: [output('replace')] })
+    expect(replaced).toEqual({ texts: ['Polite.'], screen: 'Polite.', seen: 'Rude.⟨-5⟩Polite.' })
+    const blocked = await played({ steps, guardrails: [output('block')] })
+    const withheld = 'The guardrail manners withheld this.'
+    expect(blocked).toMatchObject({ texts: [withheld], screen: withheld })
+  })
+
+  it('is taken back where the model has to write it again', async () => {
+    const clock = manualClock()
+    const model = scriptedModel([{ text: '{"euros":"many"}' }, { text: '{"euros":99}' }])
+    const agent = defineAgent({
+      name: 'agent',
+      instructions: '',
+      model,
+      output: z.object({ euros: z.number() }),
+    })
+    const runtime = createRuntime({ ledger: memoryLedger(), agents: [agent], host: { clock } })
+    const run = runtime.run(agent, 'How much?')
+    await settle(clock, run.result)
+    const { texts, screen } = await read(run)
+    expect([texts, screen]).toEqual([['{"euros":99}'], '{"euros":99}'])
+  })
+})
+
+describe('a run read behind an event', () => {
+  const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
+  const steps = [{ text: 'I pay.', toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Paid.' }]
+
+  it('repeats nothing after an approval: events, texts and iteration go on where they were', async () => {
+    const set = stage({ steps, tools: [pay] })
+    const run = set.start()
+    const rest = await set.settle(run.result)
+    const approved = run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' })
+    const seqs: number[] = []
+    const iterate = async (): Promise<void> => {
+      for await (const { seq } of run.after(rest.seq)) seqs.push(seq)
+    }
+    await set.settle(iterate())
+    await approved
+    const all = await set.eventsOf(run)
+    expect(seqs).toEqual(all.slice(rest.seq).map(({ seq }) => seq))
+    const later = run.after(rest.seq)
+    expect(await read(later)).toMatchObject({ texts: ['Paid.'], screen: 'Paid.' })
+    const events = await firstValueFrom(later.events$.pipe(toArray()))
+    const states = await firstValueFrom(later.state$.pipe(toArray()))
+    expect(events.map(({ seq }) => seq)).toEqual(seqs)
+    expect(states.map(({ seq }) => seq)).toEqual(seqs)
+    expect(states.at(-1)?.totals.turns).toBe(2)
+  })
+
+  it('does the same in another process that resumes it', async () => {
+    const set = stage({ steps, tools: [pay] })
+    const rest = await set.play()
+    const other = stage({ ledger: set.ledger, clock: set.clock, steps: steps.slice(1), tools: [pay] })
+    const run = other.runtime.resume(rest.runId)
+    const resting: number[] = []
+    const iterate = async (): Promise<void> => {
+      for await (const { seq } of run.after(rest.seq)) resting.push(seq)
+    }
+    await other.settle(iterate())
+    expect(resting).toEqual([])
+    await other.settle(run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' }))
+    await other.settle(run.result)
+    expect(await read(run.after(rest.seq))).toMatchObject({ texts: ['Paid.'] })
+  })
+
+  it('ends at once behind its end, and says so where it has no such event', async () => {
+    const set = stage()
+    const run = set.start()
+    const { seq } = await set.settle(run.result)
+    expect(await firstValueFrom(run.after(seq).events$.pipe(toArray()))).toEqual([])
+    expect(await firstValueFrom(run.after(seq).text$.pipe(toArray()))).toEqual([])
+    await expect(firstValueFrom(run.after(seq + 1).events$)).rejects.toThrow(`has no event ${seq + 1}`)
+    await expect(firstValueFrom(run.after(seq + 1).text$)).rejects.toThrow(`has no event ${seq + 1}`)
+    expect(() => run.after(-1)).toThrow('run.after: seq')
+    expect(() => run.after(1.5)).toThrow('run.after: seq')
+  })
+})
