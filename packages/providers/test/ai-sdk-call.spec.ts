@@ -13,7 +13,7 @@ import { done, start, stop, textBlock } from './kit/streams.ts'
 import type { Loose } from './kit/loose.ts'
 
 const reader: Reader = {
-  ...{ provider: 'test.chat', modelId: 'm-1', version: 'v4' },
+  ...{ provider: 'test.chat', modelId: 'm-1', version: 'v4', audio: false },
   fetches: (mediaType, url) => mediaType === 'image/png' && url.startsWith('https://'),
 }
 const own = { provider: 'test.chat', api: 'ai-sdk', modelId: 'm-1' }

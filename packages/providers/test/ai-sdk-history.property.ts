@@ -2,13 +2,13 @@ import { createAnthropic } from '@ai-sdk/anthropic'
 import type { ModelRequest } from '@tallystick/core'
 import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { tries } from '../../../scripts/testing/effort.ts'
 import { fromAiSdk } from '../src/ai-sdk/index.ts'
 import { withBlocks } from './kit/ai-sdk-wires.ts'
 import { collect } from './kit/collect.ts'
 import { brokenRules } from './kit/history-rules.ts'
 import { own, requests as transcripts } from './kit/transcripts.ts'
 import type { Loose } from './kit/loose.ts'
-import { runs } from './kit/runs.ts'
 
 const here = { provider: 'anthropic', api: 'ai-sdk', modelId: 'claude-test-1' }
 
@@ -38,6 +38,6 @@ it('any history goes through the AI SDK’s provider for Anthropic to a request 
       expect(failure?.message).toContain('500')
       expect(brokenRules(withBlocks(body))).toEqual([])
     }),
-    { numRuns: runs(300) },
+    { numRuns: tries(300) },
   )
 })

@@ -87,6 +87,7 @@ describe.each(Object.entries(stories))('a run %s', (_, tell) => {
       provider: 'anthropic',
       modelId: 'claude-test-1',
       version: 'v4',
+      audio: false,
       fetches: () => true,
     } as const
     let state: RunState | undefined

@@ -95,7 +95,7 @@ describe('text and reasoning', () => {
     expect(finished(signals)?.parts).toEqual([
       { type: 'reasoning', text: '', part: 0, opaque: opaque({ metadata: { test: { signature: 's' } } }) },
       {
-        ...{ type: 'text', text: 'a', part: 1 },
+        ...{ type: 'text', text: 'a', part: 1, citations: [{ url: 'https://example.org/' }] },
         opaque: opaque({
           metadata: { test: { itemId: 'msg_1' } },
           citations: [
@@ -254,7 +254,7 @@ describe('the end', () => {
   ])('%s (%s) is %s', (unified, raw, stopReason) => {
     const { signals } = fold([...text('0', 'a'), done(unified, raw)])
     expect(finished(signals)).toMatchObject({ stopReason, ...(raw && { rawStopReason: raw }) })
-    expect(Object.keys(finished(signals)!)).toHaveLength(raw ? 4 : 3)
+    expect(Object.keys(finished(signals)!)).toHaveLength(3 + (raw ? 1 : 0) + (raw === 'refusal' ? 1 : 0))
   })
 
   it('of a reply with calls of ours is one that waits for them', () => {

@@ -40,13 +40,14 @@ describe('a schema of the answer', () => {
       ),
       'the vendor takes 16 choices of types',
     ],
-  ])('that %s is left to the runtime, and that is told', async (_, schema, why) => {
+  ])('that %s goes into the instructions, and that is told', async (_, schema, why) => {
     const { body, warnings } = await sent({}, { outputSchema: schema })
     expect(body).not.toHaveProperty('output_config')
+    expect(body['system'][0].text).toContain(JSON.stringify(schema))
     expect(warnings).toEqual([
       {
         what: 'output_schema',
-        message: `The schema of the answer was not sent, and the runtime alone checks the answer: ${why}.`,
+        message: `The schema of the answer was put into the instructions, and the runtime alone checks the answer: ${why}.`,
       },
     ])
   })

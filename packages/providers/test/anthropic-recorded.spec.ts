@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { anthropic } from '../src/anthropic/index.ts'
 import { inPiecesOf } from './kit/bytes.ts'
-import { callsOf, collect, deltasOf, finished, lastUsage } from './kit/collect.ts'
+import { callsOf, collect, deltasOf, finished, lastContext, lastUsage } from './kit/collect.ts'
 import { serve } from './kit/loopback.ts'
 import { recordings } from './kit/readings.ts'
 import { missing, recordedBytes } from './kit/recorded.ts'
@@ -42,6 +42,13 @@ describe.skipIf(missing)(`recorded replies of Anthropic${missing ? ` (${missing}
       ),
     )
   })
+
+  it.each(recordings.filter(({ context }) => context))(
+    '$file says how long the conversation is beside what is billed',
+    async ({ file, context }) => {
+      expect(lastContext((await replay(file)).signals)).toBe(context)
+    },
+  )
 
   it.each(recordings.filter(({ stop }) => stop))('$file ends as a person reads it', async (expected) => {
     const { signals, completed } = await replay(expected.file)

@@ -1,11 +1,11 @@
 import type { JsonObject, Message, ModelRequest } from '@tallystick/core'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { tries } from '../../../scripts/testing/effort.ts'
 import { requestRenderer, type RequestSettings } from '../src/anthropic/request.ts'
 import { brokenRules } from './kit/history-rules.ts'
 import { requests as plainRequests } from './kit/transcripts.ts'
 import type { Loose } from './kit/loose.ts'
-import { runs } from './kit/runs.ts'
 
 const plain: RequestSettings = {
   ...{ modelId: 'claude-test-1', maxOutputTokens: 32_000, promptCache: '5m' },
@@ -75,7 +75,7 @@ describe('the request that is made of any history', () => {
       fc.property(requests, settings, (request, given) => {
         expect(brokenRules(body(request, given))).toEqual([])
       }),
-      { numRuns: runs(3000) },
+      { numRuns: tries(3000) },
     )
   })
 
@@ -86,7 +86,7 @@ describe('the request that is made of any history', () => {
         fc.pre(messages.at(-1)?.role !== 'assistant' || request.messages[cut]?.role !== 'tool')
         expect(brokenRules(body({ ...request, messages }, given))).toEqual([])
       }),
-      { numRuns: runs(1500) },
+      { numRuns: tries(1500) },
     )
   })
 
@@ -140,7 +140,7 @@ describe('the request that is made of any history', () => {
         )
         expect(results.map((result) => result.is_error ?? false)).toEqual(outcomes)
       }),
-      { numRuns: runs(500) },
+      { numRuns: tries(500) },
     )
   })
 
@@ -165,7 +165,7 @@ describe('the request that is made of any history', () => {
           expect(whole.slice(0, before.length)).toEqual(before)
         }
       }),
-      { numRuns: runs(500) },
+      { numRuns: tries(500) },
     )
   })
 })

@@ -75,6 +75,7 @@ describe('text', () => {
         type: 'text',
         text: 'so it is',
         part: 0,
+        citations: [{ quote: 'x' }, { quote: 'x' }],
         opaque: opaque({ citations: [citation, { ...citation, document_index: 1 }] }),
       },
     ])

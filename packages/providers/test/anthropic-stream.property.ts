@@ -1,5 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { tries } from '../../../scripts/testing/effort.ts'
 import { anthropic } from '../src/anthropic/index.ts'
 import { inPiecesOf, splitAt, sseBytes, sseRecord } from './kit/bytes.ts'
 import { callsOf, collect, finished, type Outcome } from './kit/collect.ts'
@@ -7,7 +8,6 @@ import { serve, type Answer } from './kit/loopback.ts'
 import { missing, recordedBytes } from './kit/recorded.ts'
 import { rich } from './kit/streams.ts'
 import type { Loose } from './kit/loose.ts'
-import { runs } from './kit/runs.ts'
 
 const recorded = missing
   ? []
@@ -53,7 +53,7 @@ describe.each(streams)(`%s${missing ? ` (recordings ${missing})` : ''}`, (_, byt
       fc.asyncProperty(fc.array(fc.nat({ max: bytes.length }), { maxLength: 40 }), async (places) => {
         expect((await read({ pieces: splitAt(bytes, places) })).signals).toEqual(whole.signals)
       }),
-      { numRuns: runs(15) },
+      { numRuns: tries(15) },
     )
   })
 
@@ -76,7 +76,7 @@ describe.each(streams)(`%s${missing ? ` (recordings ${missing})` : ''}`, (_, byt
           expect(callsOf(signals).length).toBeGreaterThanOrEqual(least)
         },
       ),
-      { numRuns: runs(40) },
+      { numRuns: tries(40) },
     )
   })
 })
@@ -106,6 +106,6 @@ it('whatever order the events come in, a call that was not closed is never reque
         .map((event: Loose) => event.index)
       expect(callsOf(signals).length).toBeLessThanOrEqual(closed.filter((index) => index >= 5).length)
     }),
-    { numRuns: runs(60) },
+    { numRuns: tries(60) },
   )
 })

@@ -1,10 +1,10 @@
 import type { JsonObject } from '@tallystick/core'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { tries } from '../../../scripts/testing/effort.ts'
 import { fitSchema, NotStrictError } from '../src/anthropic/strict-schema.ts'
 import { toolSchema } from '../src/anthropic/tool-schema.ts'
 import { brokenSchema } from './kit/anthropic-schema-rules.ts'
-import { runs } from './kit/runs.ts'
 
 const object = (
   properties: JsonObject,
@@ -168,7 +168,7 @@ describe('any schema', () => {
         }
         expect(given).toEqual(before)
       }),
-      { numRuns: runs(500) },
+      { numRuns: tries(500) },
     )
   })
 
@@ -181,7 +181,7 @@ describe('any schema', () => {
           expect.arrayContaining([expect.stringMatching(/Of$|^\$ref$/)]),
         )
       }),
-      { numRuns: runs(500) },
+      { numRuns: tries(500) },
     )
   })
 })

@@ -69,6 +69,11 @@ const mistakes: readonly (readonly [mistake: string, promise: string, spoil: Spo
       signal,
     ]),
   ],
+  [
+    'leaves the schema of the answer to the runtime',
+    'shows the schema of the answer',
+    onRequests(({ outputSchema: _unsent, ...request }) => request),
+  ],
   ['puts all parts in one place', 'a place of its own', onParts((part) => ({ ...part, part: 0 }))],
   [
     'always ends well',

@@ -1,12 +1,12 @@
 import type { JsonObject, Message, ModelRequest } from '@tallystick/core'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { tries } from '../../../scripts/testing/effort.ts'
 import { requestRenderer, type RequestSettings } from '../src/ollama/request.ts'
 import { toolSchema } from '../src/ollama/tool-schema.ts'
 import { brokenRules } from './kit/ollama-history-rules.ts'
 import { own, requests as transcripts } from './kit/transcripts.ts'
 import type { Loose } from './kit/loose.ts'
-import { runs } from './kit/runs.ts'
 
 const modelId = 'qwen-test'
 const here = { provider: 'ollama', api: 'chat', modelId }
@@ -80,7 +80,7 @@ describe('the request that is made of any history', () => {
       fc.property(requests, settings, (request, given) => {
         expect(brokenRules(body(request, given))).toEqual([])
       }),
-      { numRuns: runs(2000) },
+      { numRuns: tries(2000) },
     )
   })
 
@@ -91,7 +91,7 @@ describe('the request that is made of any history', () => {
         fc.pre(messages.at(-1)?.role !== 'assistant' || request.messages[cut]?.role !== 'tool')
         expect(brokenRules(body({ ...request, messages }))).toEqual([])
       }),
-      { numRuns: runs(800) },
+      { numRuns: tries(800) },
     )
   })
 
@@ -101,7 +101,7 @@ describe('the request that is made of any history', () => {
         const tools = [{ name: 'a/tool', description: 'Does it.', inputSchema }]
         expect(brokenRules(body({ ...request, tools, toolChoice: { type: 'auto' } }))).toEqual([])
       }),
-      { numRuns: runs(500) },
+      { numRuns: tries(500) },
     )
   })
 
@@ -147,7 +147,7 @@ describe('the request that is made of any history', () => {
         const results = messages.filter(({ role }) => role === 'tool')
         expect(results.map(({ content }) => /^Error \(\w+\): /.test(content))).toEqual(failed)
       }),
-      { numRuns: runs(500) },
+      { numRuns: tries(500) },
     )
   })
 
@@ -163,7 +163,7 @@ describe('the request that is made of any history', () => {
         const sent = body(request).messages.flatMap((message: Loose) => message.thinking?.split('\n\n') ?? [])
         expect(sent.filter((thought: string) => !thoughts.includes(thought))).toEqual([])
       }),
-      { numRuns: runs(300) },
+      { numRuns: tries(300) },
     )
   })
 
@@ -187,7 +187,7 @@ describe('the request that is made of any history', () => {
           expect(whole[before.length].content.startsWith(last.content)).toBe(true)
         }
       }),
-      { numRuns: runs(300) },
+      { numRuns: tries(300) },
     )
   })
 })

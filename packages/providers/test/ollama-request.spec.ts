@@ -61,7 +61,7 @@ describe('a request', () => {
 })
 
 describe('tools', () => {
-  const tools = [weather, { ...weather, name: 'files/read', description: '' }]
+  const tools = [weather, { ...weather, name: 'read files', description: '' }]
   const names = (more: Partial<ModelRequest>) =>
     body(undefined, { tools, ...more }).tools?.map((tool: Loose) => tool.function.name)
 
@@ -97,12 +97,12 @@ describe('tools', () => {
   it('with names that no template knows go by others, in the history as well', () => {
     const messages = [
       user('x'),
-      assistant([call(1, 'call_1', { name: 'files/read' })], { model: own }),
-      results(result(1, { name: 'files/read' })),
+      assistant([call(1, 'call_1', { name: 'read files' })], { model: own }),
+      results(result(1, { name: 'read files' })),
     ]
     const { messages: sent, tools: shown } = body(messages, { tools })
     const wireName = shown[1].function.name
-    expect(wireName).toMatch(/^files_read_[0-9a-f]{8}$/)
+    expect(wireName).toMatch(/^read_files_[0-9a-f]{8}$/)
     expect(sent[2].tool_calls[0].function.name).toBe(wireName)
     expect(sent[3].tool_name).toBe(wireName)
   })
@@ -266,7 +266,7 @@ describe('what is no text', () => {
       { type: 'file', mediaType: 'application/pdf', data: 'aGk=', name: 'a.pdf' },
       'file "a.pdf" of type application/pdf,',
     ],
-  ])('is told of in words where it is %s', (_, part, words) => {
+  ])('is described in a sentence where it is %s', (_, part, words) => {
     const { content, images } = parts(part)
     expect(images).toBeUndefined()
     expect(content).toContain(words)

@@ -1,5 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { tries } from '../../../scripts/testing/effort.ts'
 import { ollama } from '../src/ollama/index.ts'
 import { inPiecesOf, splitAt } from './kit/bytes.ts'
 import { callsOf, collect, finished, type Outcome } from './kit/collect.ts'
@@ -9,7 +10,6 @@ import { recordings } from './kit/ollama-readings.ts'
 import { forbidConsole } from './kit/quiet.ts'
 import { missing, recordedBytes } from './kit/recorded.ts'
 import type { Loose } from './kit/loose.ts'
-import { runs } from './kit/runs.ts'
 
 // The client writes lines that it cannot read to the console.
 forbidConsole()
@@ -40,7 +40,7 @@ describe.each(streams)(`%s${missing ? ` (recordings ${missing})` : ''}`, (_, byt
       fc.asyncProperty(fc.array(fc.nat({ max: bytes.length }), { maxLength: 40 }), async (places) => {
         expect((await read(answer(splitAt(bytes, places)))).signals).toEqual(whole.signals)
       }),
-      { numRuns: runs(10) },
+      { numRuns: tries(10) },
     )
   })
 
@@ -66,7 +66,7 @@ describe.each(streams)(`%s${missing ? ` (recordings ${missing})` : ''}`, (_, byt
           expect(callsOf(signals).length).toBeLessThanOrEqual(callsBefore(bytes, place + 1))
         },
       ),
-      { numRuns: runs(25) },
+      { numRuns: tries(25) },
     )
   })
 })
@@ -111,7 +111,7 @@ it('garbage among the lines ends the reply as one that cannot be trusted, behind
       expect(failure?.cause).toBeUndefined()
       expect(signals).toEqual(whole.signals)
     }),
-    { numRuns: runs(30) },
+    { numRuns: tries(30) },
   )
 })
 
@@ -128,6 +128,6 @@ it('whatever order the lines come in, the stream ends once, with all calls befor
       )
       expect(callsOf(signals)).toHaveLength(asked.length)
     }),
-    { numRuns: runs(40) },
+    { numRuns: tries(40) },
   )
 })

@@ -319,7 +319,7 @@ describe('a server that differs', () => {
     )
     expect(warnings.toSorted()).toEqual(['output_schema', 'parallel_tool_calls', 'schema'])
     expect(sent).not.toHaveProperty('parallel_tool_calls')
-    expect(sent).not.toHaveProperty('response_format')
+    expect(sent.response_format).toEqual({ type: 'json_object' })
     expect(sent.tools[0].function).not.toHaveProperty('strict')
   })
 
@@ -338,7 +338,12 @@ it('an answer that has to fit a schema is asked for, strictly where the schema a
     json_schema: { name: 'answer', strict: true, schema: { ...outputSchema, additionalProperties: false } },
   })
   const loose = { type: 'object', properties: { sum: { type: 'number' } } }
-  expect(format({}, loose).json_schema).toEqual({ name: 'answer', strict: false, schema: loose })
+  expect(format({}, loose).json_schema).toMatchObject({
+    strict: true,
+    schema: { required: ['sum'], properties: { sum: { anyOf: [{ type: 'number' }, { type: 'null' }] } } },
+  })
+  const open = { type: 'object', additionalProperties: { type: 'number' } }
+  expect(format({}, open).json_schema).toEqual({ name: 'answer', strict: false, schema: open })
   expect(format({}, { type: 'array', items: {} })).toBeUndefined()
   expect(format({ server: 'groq' }).json_schema).toEqual({ name: 'answer', schema: outputSchema })
 })

@@ -1,6 +1,7 @@
 import type { Message, ModelRequest } from '@tallystick/core'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { tries } from '../../../scripts/testing/effort.ts'
 import { allQuirks, type OpenAIChatServer, quirksOf } from '../src/openai-chat/quirks.ts'
 import {
   requestRenderer as chatRenderer,
@@ -12,7 +13,6 @@ import type { Loose } from './kit/loose.ts'
 import { endsWhole, openaiRequests } from './kit/openai-transcripts.ts'
 import { brokenResponsesRules } from './kit/responses-rules.ts'
 import { chatSettings as chatPlain, responsesSettings as plain } from './kit/openai-requests.ts'
-import { runs } from './kit/runs.ts'
 
 const settings: fc.Arbitrary<RequestSettings> = fc
   .record({
@@ -34,6 +34,7 @@ const chatSettings: fc.Arbitrary<ChatSettings> = fc
 const strictnessOf = ({ quirks }: ChatSettings) => ({
   ...(quirks.callIds === 'nine_alphanumeric' && { id: /^[a-zA-Z0-9]{9}$/ }),
   alternating: quirks.alternatingRoles,
+  anyName: quirks.toolNames === 'any',
 })
 
 interface Wire<Settings> {
@@ -68,7 +69,7 @@ function theRequest<Settings>({ requests, settings: all, renderer, broken }: Wir
       fc.property(requests, all, (request, given) => {
         expect(broken(renderer(given)(request), given)).toEqual([])
       }),
-      { numRuns: runs(2000) },
+      { numRuns: tries(2000) },
     )
   })
 
@@ -79,7 +80,7 @@ function theRequest<Settings>({ requests, settings: all, renderer, broken }: Wir
         const messages = request.messages.slice(0, cut)
         expect(broken(renderer(given)({ ...request, messages }), given)).toEqual([])
       }),
-      { numRuns: runs(1000) },
+      { numRuns: tries(1000) },
     )
   })
 
@@ -96,7 +97,7 @@ function theRequest<Settings>({ requests, settings: all, renderer, broken }: Wir
         expect(render(request)).toEqual(renderer(given)(request))
         expect(request).toEqual(before)
       }),
-      { numRuns: runs(300) },
+      { numRuns: tries(300) },
     )
   })
 }
@@ -124,7 +125,7 @@ describe('the request that is made of any history for the Responses API', () => 
           calls.map((item: Loose) => item.call_id ?? item.id),
         )
       }),
-      { numRuns: runs(500) },
+      { numRuns: tries(500) },
     )
   })
 
@@ -142,7 +143,7 @@ describe('the request that is made of any history for the Responses API', () => 
           expect(behind.length > 0 && proofs.length === 0).toBe(false)
         })
       }),
-      { numRuns: runs(500) },
+      { numRuns: tries(500) },
     )
   })
 
@@ -153,7 +154,7 @@ describe('the request that is made of any history for the Responses API', () => 
         const input = (messages: readonly Message[]) => render({ ...request, messages }).input
         expect(begunOtherwise([hello, ...request.messages], input)).toBeUndefined()
       }),
-      { numRuns: runs(300) },
+      { numRuns: tries(300) },
     )
   })
 })
@@ -179,7 +180,7 @@ describe('the request that is made of any history for Chat Completions', () => {
           expect(whole).toContain(JSON.stringify(text).slice(1, -1))
         }
       }),
-      { numRuns: runs(500) },
+      { numRuns: tries(500) },
     )
   })
 
@@ -192,7 +193,7 @@ describe('the request that is made of any history for Chat Completions', () => {
         const sent = (messages: readonly Message[]) => render({ ...request, messages }).messages
         expect(begunOtherwise([hello, ...request.messages], sent)).toBeUndefined()
       }),
-      { numRuns: runs(300) },
+      { numRuns: tries(300) },
     )
   })
 })

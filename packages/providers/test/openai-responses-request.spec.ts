@@ -29,6 +29,29 @@ describe('a conversation', () => {
     })
   })
 
+  it('asks for what the adapter needs, and for all that option and extraBody ask for beside it', () => {
+    const include = ['web_search_call.action.sources', 'reasoning.encrypted_content']
+    const extraBody = { include: ['file_search_call.results', 'web_search_call.action.sources'] }
+    const all = [
+      ...['reasoning.encrypted_content', 'web_search_call.action.sources', 'file_search_call.results'],
+    ]
+    const settings = { ...responsesSettings, include, extraBody }
+    expect(body([user('x')], { include, extraBody }).include).toEqual(all)
+    const asked = { ...request, messages: [user('x')] }
+    expect(requestRenderer(settings)(asked, { noEncryption: true }).body.include).toEqual(all.slice(1))
+    expect(requestRenderer(responsesSettings)(asked, { noEncryption: true }).body).not.toHaveProperty(
+      'include',
+    )
+  })
+
+  it('carries the tier and the metadata that the options name', () => {
+    const metadata = { team: 'shop' }
+    expect(body([user('x')], { serviceTier: 'flex', metadata })).toMatchObject({
+      service_tier: 'flex',
+      metadata,
+    })
+  })
+
   it.each([
     [undefined, undefined, undefined],
     [77, undefined, 77],
@@ -148,8 +171,16 @@ describe('calls and their results', () => {
   it('from within a program that the vendor runs name their caller, and so do their answers', () => {
     const caller = { type: 'program', caller_id: 'prog_1' }
     const item = { type: 'function_call', id: 'fc_1', caller, namespace: 'weather' }
-    const sent = body([...asked(call(1, 'call_1', kept(item, 0))), results(result(1))])
-    expect(sent.input.slice(1)).toMatchObject([{ caller, namespace: 'weather', id: 'fc_1' }, { caller }])
+    const program = { type: 'program', id: 'prog', call_id: 'prog_1', code: 'f()', fingerprint: 'x' }
+    const running: AssistantPart = { type: 'provider', kind: 'program', ...kept(program, 0) }
+    const called = call(1, 'call_1', kept(item, 1))
+    const reply = assistant([running, called], { stopReason: 'tool_use' })
+    const sent = body([user('x'), reply, results(result(1))])
+    expect(sent.input.slice(1)).toMatchObject([
+      program,
+      { caller, namespace: 'weather', id: 'fc_1' },
+      { caller },
+    ])
   })
 
   it('with ids that a provider gave twice get ids of their own, in both halves', () => {
@@ -268,19 +299,24 @@ describe('an answer that has to fit a schema', () => {
   })
 
   it.each([{ type: 'array', items: {} }, { type: 'string' }])(
-    'is left to the runtime where the vendor takes no schema such as %j',
+    'goes into the instructions where the vendor takes no schema such as %j',
     (outputSchema) => {
       const warnings: OpenAIWarning[] = []
       const sent = body([user('x')], { warn: (warning) => warnings.push(warning) }, { outputSchema })
       expect(sent).not.toHaveProperty('text')
+      expect(sent.instructions).toContain(JSON.stringify(outputSchema))
       expect(warnings).toMatchObject([{ what: 'output_schema' }])
     },
   )
 
-  it('is asked for as it is where the schema lets properties be left out, for null would not fit it', () => {
-    const warnings: OpenAIWarning[] = []
-    expect(format(schema(['sum']), warnings)).toMatchObject({ strict: false, schema: schema(['sum']) })
-    expect(warnings[0]?.message).toContain('#/properties/note may be left out')
+  it('is asked for with null for a property that may be left out, as the inputs of tools are', () => {
+    expect(format(schema(['sum']))).toMatchObject({
+      strict: true,
+      schema: {
+        required: ['sum', 'note'],
+        properties: { note: { anyOf: [{ type: 'string' }, { type: 'null' }] } },
+      },
+    })
   })
 })
 

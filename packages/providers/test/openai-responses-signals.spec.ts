@@ -57,18 +57,6 @@ describe('text', () => {
     expect(textShown(signals)).toBe('Hello')
   })
 
-  it('that was shown stands, whatever the item says in the end', () => {
-    const item = { type: 'message', id: 'msg_0', content: [{ type: 'output_text', text: 'Other' }] }
-    const { signals } = foldResponse([
-      created(),
-      added(0, item),
-      said(0, ' Hello'),
-      itemDone(0, item),
-      completed(),
-    ])
-    expect(finished(signals)?.parts).toMatchObject([{ type: 'text', text: ' Hello' }])
-  })
-
   it('of one message in several pieces is several parts, each with its citations', () => {
     const cited = { type: 'url_citation', url: 'https://example.org/', start_index: 0, end_index: 1 }
     const item = {
@@ -86,6 +74,7 @@ describe('text', () => {
     expect(finished(signals)?.parts).toEqual([
       {
         ...{ type: 'text', text: 'One', part: 0 },
+        citations: [{ url: 'https://example.org/', place: { from: 0, to: 1 } }],
         opaque: remembered(kept, 0, { content: { type: 'output_text', annotations: [cited] } }),
       },
       {
@@ -243,6 +232,7 @@ describe('a function call', () => {
         cacheReadTokens: 100,
         cacheWriteTokens: 8,
         reasoningTokens: 32,
+        webSearches: 1,
       },
     })
   })

@@ -1,5 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { tries } from '../../../scripts/testing/effort.ts'
 import { uncounted } from './kit/answered.ts'
 import { inPiecesOf, splitAt } from './kit/bytes.ts'
 import { chatReadings } from './kit/chat-readings.ts'
@@ -10,7 +11,6 @@ import { responsesReadings } from './kit/openai-readings.ts'
 import { type WireUnderTest, wires } from './kit/openai-wires.ts'
 import { forbidConsole, forbidUnhandledRejections } from './kit/quiet.ts'
 import { missing, recordedBytes } from './kit/recorded.ts'
-import { runs } from './kit/runs.ts'
 
 forbidConsole()
 forbidUnhandledRejections()
@@ -69,7 +69,7 @@ describe.each(streams)(`%s${missing ? ` (recordings ${missing})` : ''}`, (_, byt
       fc.asyncProperty(fc.array(fc.nat({ max: bytes.length }), { maxLength: 40 }), async (places) => {
         expect((await read(wire, { pieces: splitAt(bytes, places) })).signals).toEqual(whole.signals)
       }),
-      { numRuns: runs(10) },
+      { numRuns: tries(10) },
     )
   })
 
@@ -91,7 +91,7 @@ describe.each(streams)(`%s${missing ? ` (recordings ${missing})` : ''}`, (_, byt
           expect(callsOf(signals).length).toBeLessThanOrEqual(callsWholeBefore(bytes, place + 2, total))
         },
       ),
-      { numRuns: runs(30) },
+      { numRuns: tries(30) },
     )
   })
 })
@@ -109,7 +109,7 @@ describe.skipIf(missing)(`every recording${missing ? ` (${missing})` : ''}`, () 
           const cut = await read(wire, { pieces: splitAt(bytes, places) })
           expect([cut.signals, cut.failure?.toFailure()]).toEqual([signals, failure?.toFailure()])
         }),
-        { numRuns: runs(3) },
+        { numRuns: tries(3) },
       )
     },
   )
@@ -147,7 +147,7 @@ it.each(wires)(
         const parts = finished(signals)?.parts ?? []
         expect(parts.map(({ part }) => part)).toEqual(parts.map(({ part }) => part).toSorted((a, b) => a - b))
       }),
-      { numRuns: runs(40) },
+      { numRuns: tries(40) },
     )
   },
 )
@@ -172,6 +172,6 @@ it.each(wires)('garbage in a stream of $name ends it in a failure, or is passed 
       expect(completed).toBe(failure === undefined)
       expect(completed).toBe(finished(signals) !== undefined)
     }),
-    { numRuns: runs(60) },
+    { numRuns: tries(60) },
   )
 })

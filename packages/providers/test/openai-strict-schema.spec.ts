@@ -1,10 +1,9 @@
-import type { JsonObject } from '@tallystick/core'
+import { type JsonObject, withoutAddedNulls } from '@tallystick/core'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { withoutAddedNulls } from '../src/openai/schema-reading.ts'
+import { tries } from '../../../scripts/testing/effort.ts'
 import { fitSchema } from '../src/openai/strict-schema.ts'
 import { brokenSchema } from './kit/strict-rules.ts'
-import { runs } from './kit/runs.ts'
 
 const object = (
   properties: JsonObject,
@@ -25,7 +24,7 @@ describe('a schema that fits', () => {
       near: { anyOf: [object({ x: { type: 'number' } }), { type: 'null' }] },
       when: { type: 'string', format: 'date-time' },
     })
-    const { schema, strict, notes } = fitSchema(given, 'refused')
+    const { schema, strict, notes } = fitSchema(given)
     expect([strict, notes]).toEqual([true, []])
     expect(schema).toMatchObject(given)
     expect(schema).toMatchObject({ additionalProperties: false })
@@ -33,14 +32,13 @@ describe('a schema that fits', () => {
   })
 
   it('may be empty, and may refer to itself', () => {
-    expect(fitSchema({ properties: {} }, 'refused')).toMatchObject({
+    expect(fitSchema({ properties: {} })).toMatchObject({
       strict: true,
       schema: { type: 'object' },
     })
     const node = object({ next: { anyOf: [{ $ref: '#/$defs/node' }, { type: 'null' }] } })
     const { schema, strict } = fitSchema(
       object({ first: { $ref: '#/$defs/node', description: 'x' } }, undefined, { $defs: { node } }),
-      'refused',
     )
     expect(strict).toBe(true)
     expect(schema).toMatchObject({ properties: { first: { $ref: '#/$defs/node' } } })
@@ -57,7 +55,7 @@ describe('a schema that fits', () => {
     ['not', { type: 'string', not: { const: '' } }, 'not at #/properties/x was left out'],
     ['oneOf', { oneOf: [text, { type: 'null' }] }, 'oneOf at #/properties/x was sent as anyOf'],
   ])('loses %s, and says so', (_, inner, note) => {
-    const { schema, strict, notes } = fitSchema(object({ x: inner }), 'refused')
+    const { schema, strict, notes } = fitSchema(object({ x: inner }))
     expect([strict, notes]).toEqual([true, [note]])
     expect(brokenSchema(schema)).toEqual([])
   })
@@ -66,12 +64,12 @@ describe('a schema that fits', () => {
     const given = object({ x: { type: 'string', default: 'a', examples: ['b'] } }, undefined, {
       $schema: 'https://json-schema.org/draft/2020-12/schema',
     })
-    const { schema, strict, notes } = fitSchema(given, 'refused')
+    const { schema, strict, notes } = fitSchema(given)
     expect([strict, notes, brokenSchema(schema)]).toEqual([true, [], []])
   })
 
   it('may be in an allOf of one', () => {
-    const { schema, strict } = fitSchema(object({ x: { allOf: [text], description: 'x' } }), 'refused')
+    const { schema, strict } = fitSchema(object({ x: { allOf: [text], description: 'x' } }))
     expect(strict).toBe(true)
     expect(schema).toMatchObject({ properties: { x: { type: 'string', description: 'x' } } })
   })
@@ -89,9 +87,8 @@ describe('a schema that does not fit', () => {
     ['a reference to another document', object({ x: { $ref: 'https://example.org/x.json' } })],
     ['a root that is a choice', { anyOf: [object({ x: text }), object({ y: text })] }],
     ['a root that is no object', { type: 'array', items: text }],
-    ['a property that may be left out', object({ x: text }, [])],
   ])('because of %s goes as it is, and says why', (_, given) => {
-    const { schema, strict, notes } = fitSchema(given, 'refused')
+    const { schema, strict, notes } = fitSchema(given)
     expect(strict).toBe(false)
     expect(schema).toEqual({ type: 'object', ...given })
     expect(notes).toEqual([expect.stringMatching(/^not strict: ./)])
@@ -100,7 +97,7 @@ describe('a schema that does not fit', () => {
   it('because it is nested too deep goes as it is', () => {
     let deep: JsonObject = text
     for (let level = 0; level < 12; level++) deep = object({ x: deep })
-    expect(fitSchema(deep, 'refused')).toMatchObject({ strict: false })
+    expect(fitSchema(deep)).toMatchObject({ strict: false })
   })
 })
 
@@ -117,7 +114,7 @@ describe('properties that may be left out', () => {
   )
 
   it('become properties that may be null, and the nulls are taken away again', () => {
-    const { schema, strict } = fitSchema(given, 'nulled')
+    const { schema, strict } = fitSchema(given)
     expect(strict).toBe(true)
     expect(brokenSchema(schema)).toEqual([])
     expect(schema).toMatchObject({
@@ -142,7 +139,7 @@ describe('properties that may be left out', () => {
     const schema = object({ first: { $ref: '#/$defs/node' } }, undefined, {
       $defs: { node: object({ a: text, next: { $ref: '#/$defs/node' } }, ['a']) },
     })
-    const { schema: sent } = fitSchema(schema, 'nulled')
+    const { schema: sent } = fitSchema(schema)
     expect(brokenSchema(sent)).toEqual([])
     const input = { first: { a: 'x', next: { a: 'y', next: null } } }
     expect(withoutAddedNulls(schema, input)).toEqual({ first: { a: 'x', next: { a: 'y' } } })
@@ -150,7 +147,7 @@ describe('properties that may be left out', () => {
 
   it('among several kinds of objects make the schema not strict, for whose null it is could not be told', () => {
     const choice = { anyOf: [object({ a: text }, []), object({ b: text }, [])] }
-    expect(fitSchema(object({ x: choice }), 'nulled')).toMatchObject({ strict: false })
+    expect(fitSchema(object({ x: choice }))).toMatchObject({ strict: false })
   })
 })
 
@@ -183,13 +180,13 @@ const schemas = fc.letrec<{ node: JsonObject; leaf: JsonObject }>((tie) => ({
 
 it('whatever the schema, one that is called strict breaks no rule of strict schemas', () => {
   fc.assert(
-    fc.property(schemas, fc.constantFrom('nulled', 'refused'), (inner, optional) => {
+    fc.property(schemas, (inner) => {
       const given = { type: 'object', properties: { x: inner }, required: ['x'] }
-      const { schema, strict, notes } = fitSchema(given, optional)
+      const { schema, strict, notes } = fitSchema(given)
       // One that is not strict goes as it came, and says why.
       const found = strict ? brokenSchema(schema) : [schema, notes.length, notes[0]?.slice(0, 10)]
       expect(found).toEqual(strict ? [] : [given, 1, 'not strict'])
     }),
-    { numRuns: runs(1000) },
+    { numRuns: tries(1000) },
   )
 })

@@ -38,6 +38,21 @@ describe('genaiPrices', () => {
     )
   })
 
+  it('costs what the data say for an hour in the cache, and for searches', () => {
+    const price = genaiPrices()({ provider: 'anthropic', api: 'any', modelId: 'claude-opus-4-8' })!
+    const usage = { inputTokens: 1e6, cacheWriteTokens: 1e6, cacheWriteLongTokens: 4e5, webSearches: 3 }
+    const expected = calcPrice(
+      {
+        ...{ input_tokens: 1e6, output_tokens: 0, cache_write_tokens: 1e6 },
+        ...{ cache_write_1h_tokens: 4e5, web_searches: 3 },
+      },
+      'claude-opus-4-8',
+      { providerId: 'anthropic' },
+    )
+    expect(expected!.total_price).toBeCloseTo(0.4 * 10 + 0.6 * 6.25 + 0.03, 9)
+    expect(costOf(price, usage)).toBeCloseTo(expected!.total_price, 9)
+  })
+
   it('knows no price for a model that the data do not know', () => {
     expect(
       genaiPrices()({ provider: 'anthropic', api: 'messages', modelId: 'nobody-made-this' }),

@@ -11,6 +11,7 @@ import { testTool } from '@tallystick/core/testing'
 import * as fc from 'fast-check'
 import { take } from 'rxjs'
 import { describe, expect, it } from 'vitest'
+import { tries } from '../../../scripts/testing/effort.ts'
 import { ollama } from '../src/ollama/index.ts'
 import { playedFetch, playedModel, recordingFetch, recordModel } from '../src/recording/index.ts'
 import { inPiecesOf, splitAt } from './kit/bytes.ts'
@@ -21,7 +22,6 @@ import type { Loose } from './kit/loose.ts'
 import { ManualClock } from './kit/manual-clock.ts'
 import * as lines from './kit/ollama-lines.ts'
 import { adapters, apiKey, newFile, nowhere } from './kit/recording.ts'
-import { runs } from './kit/runs.ts'
 
 const linesOf = (file: string): Loose[] =>
   readFileSync(file, 'utf8')
@@ -75,7 +75,7 @@ describe.each(adapters)('the bytes of $name', ({ rich: bytes, answer, model }) =
         for await (const piece of played.body!) again.push(piece)
         expect(again).toEqual(seen.map((piece) => new Uint8Array(piece)))
       }),
-      { numRuns: runs(15) },
+      { numRuns: tries(15) },
     )
   })
 

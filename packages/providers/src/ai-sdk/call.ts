@@ -1,12 +1,20 @@
-import type { JsonObject, ModelRequest, ToolChoice } from '@tallystick/core'
+import type { JsonObject, ModelRequest, ModelSettings, ToolChoice } from '@tallystick/core'
+import { withAnswerSchema } from '../shared/answer-instructions.ts'
 import { callIds } from '../shared/call-ids.ts'
 import { isJsonObject } from '../shared/json-reading.ts'
-import { toolNames, type ToolNames } from '../shared/tool-names.ts'
+import { withOptions } from '../shared/provider-options.ts'
+import { type ToolNameRules, toolNames, type ToolNames } from '../shared/tool-names.ts'
 import { callsOf, promptOf, type Reader } from './prompt.ts'
 import type { WireCall } from './wire.ts'
 
 // What every vendor behind a provider takes.
 const identifierLengthMax = 64
+
+/** What vendors take for the names of tools, where that is more, or other. */
+const nameRules: ReadonlyMap<string, ToolNameRules> = new Map([
+  ['anthropic', { lengthMax: 128 }],
+  ['google', { lengthMax: 128, pattern: /^[a-zA-Z_][a-zA-Z0-9_.:-]*$/ }],
+])
 
 /** What of a call the options decide. */
 export interface CallSettings {
@@ -15,6 +23,8 @@ export interface CallSettings {
   readonly settings?: JsonObject | undefined
   readonly providerOptions?: JsonObject | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
+  /** Whether the schema of an answer is told in the instructions too. */
+  readonly answerInWords?: boolean
 }
 
 /** A call, ready to be made. */
@@ -33,16 +43,22 @@ export function callOf(
   const calls = callsOf(request.messages, reader)
   const names = toolNames(
     [...request.tools, ...calls].map((named) => named.name),
-    { lengthMax: identifierLengthMax },
+    nameRules.get(reader.provider) ?? { lengthMax: identifierLengthMax },
   )
   const binding = { ids: callIds(calls, identifierLengthMax), names }
   const limits = [request.maxOutputTokens, given.maxOutputTokens].filter((limit) => limit !== undefined)
   const options = mergedOptions(request, given)
+  const { outputSchema } = request
+  const instructions =
+    outputSchema && given.answerInWords
+      ? withAnswerSchema(request.instructions, outputSchema)
+      : request.instructions
   const call = {
     ...given.settings,
-    prompt: promptOf(request.instructions, request.messages, binding, reader),
+    ...samplingOf(request.modelSettings ?? {}),
+    prompt: promptOf(instructions, request.messages, binding, reader),
     ...(limits.length > 0 && { maxOutputTokens: Math.min(...limits) }),
-    ...(request.outputSchema && { responseFormat: { type: 'json', schema: request.outputSchema } }),
+    ...(outputSchema && { responseFormat: { type: 'json', schema: outputSchema } }),
     ...toolsOf(request, [...new Set(calls.map(({ name }) => name))], names),
     ...(Object.keys(options).length > 0 && { providerOptions: options }),
     ...(given.headers && { headers: { ...given.headers } }),
@@ -84,11 +100,21 @@ function choiceOf(choice: ToolChoice, names: ToolNames): WireCall['toolChoice'] 
   }
 }
 
+function samplingOf({ temperature, topP, stop, seed }: ModelSettings): object {
+  return {
+    ...(temperature !== undefined && { temperature }),
+    ...(topP !== undefined && { topP }),
+    ...(stop && stop.length > 0 && { stopSequences: [...stop] }),
+    ...(seed !== undefined && { seed }),
+  }
+}
+
 /** The AI SDK has no common word for one call at a time, so that it is said in those of the providers that know one. */
 function mergedOptions(
-  { parallelToolCalls, tools }: ModelRequest,
-  { providerOptions = {} }: CallSettings,
+  { parallelToolCalls, tools, modelSettings }: ModelRequest,
+  given: CallSettings,
 ): JsonObject {
+  const providerOptions = withOptions(given.providerOptions ?? {}, { ...modelSettings?.providerOptions })
   if (parallelToolCalls || tools.length === 0) return providerOptions
   const alone: JsonObject = {
     anthropic: { disableParallelToolUse: true },

@@ -41,6 +41,15 @@ const byStatus: { readonly [status: number]: Verdict } = {
   529: retryable('overloaded'),
 }
 
+/** Whether a provider reports that the stream ended before its reply did: it has a class of errors for that among others. */
+export function isMissingEnd(error: unknown): boolean {
+  return (
+    error instanceof Error &&
+    error.name === 'AI_InvalidResponseDataError' &&
+    /stream ended without a finish reason/i.test(error.message)
+  )
+}
+
 /** What the AI SDK throws of itself, by the names of its errors: another copy of it throws another class. */
 const byName: { readonly [name: string]: readonly [Verdict, what: string] } = {
   AI_LoadAPIKeyError: [final('authentication'), 'There is no usable key for the call'],
@@ -77,6 +86,7 @@ const advice: { readonly [failureClass in FailureClass]: string } = {
   not_found: 'Check the model id and the address of the provider.',
   context_overflow: 'The history does not fit: compact it, or ask for fewer output tokens.',
   content_filtered: 'The output was withheld; the same request will meet the same end.',
+  refused: 'The model will not answer this; ask another model, or in other words.',
   protocol: 'The answer cannot be trusted; check the address of the provider and any gateway on the way.',
   server: 'The fault is on the other side; try again later.',
   interrupted: 'Resume the run.',
@@ -117,14 +127,21 @@ function answeredFailure(error: ApiCallError, now: number): ProviderError {
     const what = `The provider could not be reached${named(network?.code)}`
     return failed(retryable(network?.class ?? 'network'), what)
   }
-  // An answer that began well, and could not be read.
-  if (status < 400) return failed({ class: 'protocol', retryable: isRetryable }, 'The answer is no reply')
+  if (status < 400) return unreadAnswer(cause, isRetryable)
   const { words, type } = answerOf(bodyOf(error.responseBody ?? ''))
   const what = `The provider answered ${status}${named(type)}${quoted(words)}`
   return failed(verdictOf({ words, type, status }), what, {
     status,
     ...toldIn(error.responseHeaders ?? {}, now),
   })
+}
+
+/** An answer that began well, and could not be read: its connection broke, or it is something else. */
+function unreadAnswer(cause: unknown, isRetryable: boolean): ProviderError {
+  const network = networkFailure(cause)
+  if (network === undefined)
+    return failed({ class: 'protocol', retryable: isRetryable }, 'The answer is no reply')
+  return failed(retryable(network.class), `The connection broke${named(network.code)}`)
 }
 
 function toldIn(

@@ -6,15 +6,20 @@ import {
   type ModelContext,
   type ModelRequest,
   type ModelSignal,
+  requireOptions,
 } from '@tallystick/core'
 import { Observable, type Subscriber } from 'rxjs'
+import { toldInWords } from '../shared/answer-instructions.ts'
 import { drainMs, idleTimeoutDefaultMs, type Line, openLine } from '../shared/open-line.ts'
+import { warnOfNames } from '../shared/tool-names.ts'
+import { type OwnSecrets, ownSecrets } from '../shared/own-secrets.ts'
 import { type Heeding, warnOnce, withWarnings } from '../shared/warning.ts'
 import { callOf } from './call.ts'
+import { aiSdkOptions } from './option-check.ts'
 import { providerErrorOf, silentReply, truncatedReply } from './failure.ts'
 import type { Reader } from './prompt.ts'
 import { readPart, type Reply, startReply } from './signals.ts'
-import type { AiSdkWarning } from './warning.ts'
+import { type AiSdkWarning, isOfAnswerSchema } from './warning.ts'
 import { type AiSdkModel, api, type WirePart } from './wire.ts'
 
 /** How `fromAiSdk()` calls the model. Everything may be left out. */
@@ -37,6 +42,11 @@ export interface AiSdkOptions {
    * For servers that never say so.
    */
   readonly endOfStreamIsEnd?: boolean | undefined
+  /**
+   * Whether the schema of an answer is told in the instructions as well, for providers that do not pass it on to the
+   * model. Where nothing is said, the provider's own word decides, or its warning, from the call behind it on.
+   */
+  readonly answerInInstructions?: boolean | undefined
   /** Hears what the provider could not do of a request, each thing once for a model. Must not throw. */
   readonly onWarning?: ((warning: AiSdkWarning) => void) | undefined
   /** The longest wait for an answer to begin, in milliseconds. 5 minutes. */
@@ -44,8 +54,6 @@ export interface AiSdkOptions {
   /** The longest silence while a reply streams, in milliseconds. 2 minutes. */
   readonly idleTimeoutMs?: number | undefined
 }
-
-const longestTimerMs = 2 ** 31 - 1
 
 /**
  * Any language model of the AI SDK (`anthropic('…')`, `google('…')` and the rest, of interface version 3 or 4) as a model
@@ -56,45 +64,56 @@ const longestTimerMs = 2 ** 31 - 1
  */
 export function fromAiSdk(model: AiSdkModel, options: AiSdkOptions = {}): Model {
   checkModel(model)
-  checkOptions(options)
+  requireOptions('fromAiSdk', aiSdkOptions, options)
   const { modelId } = model
   const provider = options.provider ?? model.provider.split('.', 1)[0] ?? model.provider
   const warn = warnOnce(options.onWarning)
+  const learnt: Learnt = { dropsAnswerSchema: model.supportsStructuredOutputs === false }
+  const secrets = ownSecrets(options)
   return {
     provider,
     api,
     modelId,
     stream: (request, context) =>
-      withWarnings(
-        (heeding) =>
-          new Observable((subscriber) =>
-            startCall({ model, provider, options, warn, heeding, request, context, subscriber }),
-          ),
+      secrets.struckFrom(
+        withWarnings(
+          (heeding) =>
+            new Observable((subscriber) =>
+              startCall({
+                ...{ model, provider, options, learnt, secrets, warn, heeding },
+                ...{ request, context, subscriber },
+              }),
+            ),
+        ),
       ),
   }
 }
 
-function checkModel({ specificationVersion }: AiSdkModel): void {
+function checkModel(model: AiSdkModel): void {
+  if (typeof (Object(model) as Partial<AiSdkModel>).doStream !== 'function') {
+    throw new ConfigurationError(
+      "fromAiSdk() got what is no language model of the AI SDK. Pass one, such as google('gemini-3-pro') of @ai-sdk/google.",
+    )
+  }
+  const { specificationVersion } = model
   if (specificationVersion === 'v3' || specificationVersion === 'v4') return
   throw new ConfigurationError(
     `fromAiSdk() got a model of the AI SDK's interface ${specificationVersion}, which it does not know. Use a provider of the AI SDK 6 or 7 (interface v3 or v4).`,
   )
 }
 
-function checkOptions(options: AiSdkOptions): void {
-  for (const name of ['maxOutputTokens', 'responseTimeoutMs', 'idleTimeoutMs'] as const) {
-    const value = options[name]
-    if (value === undefined || (Number.isInteger(value) && value > 0 && value <= longestTimerMs)) continue
-    throw new ConfigurationError(
-      `fromAiSdk() got ${name} ${value}, with which no call could succeed. Pass a whole number above 0.`,
-    )
-  }
+/** What the provider taught in one call, which holds for every later call of this model. */
+interface Learnt {
+  /** It does not pass the schema of an answer on. */
+  dropsAnswerSchema: boolean
 }
 
 interface Call {
   readonly model: AiSdkModel
   readonly provider: string
   readonly options: AiSdkOptions
+  readonly learnt: Learnt
+  readonly secrets: OwnSecrets
   readonly warn: (warning: AiSdkWarning) => void
   readonly heeding: Heeding
   readonly request: ModelRequest
@@ -135,9 +154,18 @@ interface Opened {
 
 /** Makes the call; `undefined` where it was given up before. */
 async function openStream(call: Call, { abort, watch }: Line): Promise<Opened | undefined> {
-  const { model, provider, options, warn, heeding, request, context, subscriber } = call
-  const { call: asked, names } = callOf(request, await readerOf(model, provider), options)
+  const { model, provider, options, learnt, secrets, warn, heeding, request, context, subscriber } = call
+  const answerInWords = options.answerInInstructions ?? learnt.dropsAnswerSchema
+  if (answerInWords && request.outputSchema) {
+    heeding(() => warn({ what: 'output_schema', message: toldInWords('the provider does not pass it on') }))
+  }
+  const { call: asked, names } = callOf(request, await readerOf(model, provider), {
+    ...options,
+    answerInWords,
+  })
+  heeding(() => warnOfNames(request, names, warn))
   if (subscriber.closed) return undefined
+  secrets.note({ headers: await headersOf(model) })
   const { stream } = await model.doStream({ ...asked, abortSignal: abort.signal } as never)
   watch.allow(options.idleTimeoutMs ?? idleTimeoutDefaultMs)
   const reply = startReply({
@@ -150,13 +178,25 @@ async function openStream(call: Call, { abort, watch }: Line): Promise<Opened | 
   return { stream: stream as ReadableStream<WirePart>, reply }
 }
 
+/** The headers that the AI SDK's own providers send, where their keys are. A key that is missing fails the call itself. */
+async function headersOf(model: object): Promise<unknown> {
+  const config: unknown = 'config' in model ? model.config : undefined
+  if (typeof config !== 'object' || config === null || !('headers' in config)) return undefined
+  try {
+    return await (typeof config.headers === 'function' ? config.headers() : config.headers)
+  } catch {
+    return undefined
+  }
+}
+
 async function deliver(
   { stream, reply }: Opened,
-  { context, subscriber }: Call,
+  { context, subscriber, learnt }: Call,
   { abort, watch, outcome, draining }: Line & { readonly draining: Draining },
 ): Promise<void> {
   for await (const part of partsOf(stream)) {
     watch.heard()
+    if (part.type === 'stream-start' && part.warnings.some(isOfAnswerSchema)) learnt.dropsAnswerSchema = true
     // What follows the end is only waited for: a connection that is read to its end can be used again.
     if (outcome.finished) continue
     if (subscriber.closed) return
@@ -184,8 +224,11 @@ async function* partsOf(stream: ReadableStream<WirePart>): AsyncGenerator<WirePa
   }
 }
 
+/** Providers of the AI SDK that send sounds to their vendors. */
+const audioProviders = /^(google|openai\.chat)/
+
 async function readerOf(
-  { modelId, specificationVersion, supportedUrls }: AiSdkModel,
+  { modelId, provider: own, specificationVersion, supportedUrls }: AiSdkModel,
   provider: string,
 ): Promise<Reader> {
   const patterns = Object.entries((await supportedUrls) ?? {})
@@ -193,6 +236,7 @@ async function readerOf(
     provider,
     modelId,
     version: specificationVersion === 'v3' ? 'v3' : 'v4',
+    audio: audioProviders.test(own),
     fetches: (mediaType, url) =>
       patterns.some(
         ([pattern, urls]) =>

@@ -11,6 +11,7 @@ import type {
   UserPart,
 } from '@tallystick/core'
 import type { IdentifiedCall } from '../shared/call-ids.ts'
+import { keptFileId, leftOutText } from '../shared/left-out.ts'
 import { isJsonObject, textAt } from '../shared/json-reading.ts'
 import type { ToolNames } from '../shared/tool-names.ts'
 import { wellFormed } from '../shared/well-formed.ts'
@@ -22,6 +23,8 @@ export interface Reader {
   readonly modelId: string
   /** Version 3 has other words for files than version 4. */
   readonly version: 'v3' | 'v4'
+  /** Whether the provider takes sounds; many throw at one. */
+  readonly audio: boolean
   /** Whether the provider fetches what is at this address. */
   readonly fetches: (mediaType: string, url: string) => boolean
 }
@@ -96,7 +99,9 @@ function userContent(part: UserPart | ResultPart, reader: Reader): UserContent[]
   const file = carried(part, reader)
   if (file === undefined) return [{ type: 'text', text: wordsFor(part) }]
   const name = part.type === 'file' && part.name ? { filename: part.name.toWellFormed() } : {}
-  return [{ type: 'file', mediaType: file.mediaType, data: file.data as never, ...name }]
+  const detail = part.type === 'image' && part.detail !== undefined
+  const options = detail && { providerOptions: { [reader.provider]: { imageDetail: part.detail } } }
+  return [{ type: 'file', mediaType: file.mediaType, data: file.data as never, ...name, ...options }]
 }
 
 // What the vendors behind most providers take. An image of another kind would fail this request and all that follow.
@@ -109,11 +114,29 @@ interface CarriedFile {
   readonly data: unknown
 }
 
+function takes(type: 'image' | 'file', mediaType: string, { audio }: Reader): boolean {
+  if (type === 'image') return imageTypes.has(mediaType)
+  return mediaType === 'application/pdf' || (audio && mediaType.startsWith('audio/'))
+}
+
+/** A file that the provider keeps. Version 3 has no word for it. */
+function keptFile(
+  part: ImagePart | FilePart,
+  mediaType: string,
+  { version, provider }: Reader,
+): CarriedFile | undefined {
+  const fileId = keptFileId(part, provider)
+  if (fileId === undefined || version === 'v3') return undefined
+  return { mediaType, data: { type: 'reference', reference: { [provider]: fileId } } }
+}
+
 /** The part as a file of the AI SDK; `undefined` where the provider could not send it. */
-function carried(part: ImagePart | FilePart, { version, fetches }: Reader): CarriedFile | undefined {
+function carried(part: ImagePart | FilePart, reader: Reader): CarriedFile | undefined {
+  const { version, fetches } = reader
   const bare = (part.mediaType.split(';')[0] ?? '').trim().toLowerCase()
   const mediaType = bare === 'image/jpg' ? 'image/jpeg' : bare
-  if (part.type === 'image' ? !imageTypes.has(mediaType) : mediaType !== 'application/pdf') return undefined
+  if (part.providerFile !== undefined) return keptFile(part, mediaType, reader)
+  if (!takes(part.type, mediaType, reader)) return undefined
   if (part.url !== undefined) {
     if (!URL.canParse(part.url) || !fetches(mediaType, part.url)) return undefined
     const url = new URL(part.url)
@@ -131,9 +154,7 @@ function wordsFor(part: ImagePart | FilePart): string {
     const text = decoded(part.data)
     if (text.trim() !== '') return `${name === undefined ? '' : `${name}:\n`}${text}`
   }
-  const place = part.url === undefined ? '' : `, at ${part.url}`
-  const title = name === undefined ? '' : ` "${name}"`
-  return `[The ${part.type}${title} of type ${part.mediaType}${place}, cannot be shown here and was left out.]`.toWellFormed()
+  return leftOutText(part)
 }
 
 function decoded(data: string): string {

@@ -1,24 +1,12 @@
-import type { Json, JsonObject, ModelSignal, Opaque, ReplyPart, RequestedCall } from '@tallystick/core'
+import type { Json, ModelSignal, RequestedCall } from '@tallystick/core'
 import { isJsonObject } from '../shared/json-reading.ts'
 import type { ToolNames } from '../shared/tool-names.ts'
-import { erroneousReply, providerErrorOf, truncatedReply } from './failure.ts'
-import { cutsReply, stopReasonOf } from './stop-reason.ts'
+import { type Block, opaqueOf, partOf } from './block.ts'
+import { isMissingEnd, providerErrorOf } from './failure.ts'
+import { cutsReply, provenReason, stopReasonOf } from './stop-reason.ts'
 import { usageSignals } from './usage.ts'
 import { type AiSdkWarning, warningOf, type WireWarning } from './warning.ts'
-import { api, asJson, asJsonObject, type WireMemory, type WirePart } from './wire.ts'
-
-/** A part of the reply while it streams. */
-interface Block {
-  readonly part: number
-  readonly kind: 'text' | 'reasoning' | 'call' | 'provider'
-  text: string
-  /** The last that was said of it: each word replaces the one before, as in the AI SDK itself. */
-  metadata: JsonObject | undefined
-  citations: Json | undefined
-  /** The whole part, where it is the provider's own. */
-  whole: JsonObject | undefined
-  call: RequestedCall | undefined
-}
+import { asJson, asJsonObject, type WirePart } from './wire.ts'
 
 /** One reply while it streams: what has to be remembered between two parts of the stream. */
 export interface Reply {
@@ -34,6 +22,10 @@ export interface Reply {
   readonly open: Map<string, Block>
   /** The names of calls whose input streams as JSON. */
   readonly typed: Map<string, string>
+  /** The provider says itself that the stream ended before the reply did. */
+  endMissing: boolean
+  /** Whether the last call has no input, or none that can be read: it may have been cut. */
+  unproven: boolean
   warnings: Json
   messageId: string | undefined
   started: boolean
@@ -49,6 +41,8 @@ export function startReply(
     blocks: [],
     open: new Map(),
     typed: new Map(),
+    endMissing: false,
+    unproven: false,
     warnings: null,
     messageId: undefined,
     started: false,
@@ -63,7 +57,12 @@ export function startReply(
  */
 export function* readPart(reply: Reply, part: WirePart): Generator<ModelSignal, void> {
   if (reply.finished || part.type === 'raw' || part.type === 'ping') return
-  if (part.type === 'error') throw providerErrorOf(part.error, reply.now())
+  if (part.type === 'error') {
+    // Whether that is an end, what follows decides.
+    if (isMissingEnd(part.error)) reply.endMissing = true
+    else throw providerErrorOf(part.error, reply.now())
+    return
+  }
   if (part.type === 'stream-start') keepWarnings(reply, part.warnings)
   else if (part.type === 'response-metadata') {
     reply.messageId = part.id ?? reply.messageId
@@ -211,8 +210,9 @@ function keepCall(reply: Reply, part: Extract<WirePart, { readonly type: 'tool-c
     providerCallId: part.toolCallId,
     name: reply.names.fromWire(part.toolName),
     ...readInput(part.input),
-    ...opaqueOf(reply, block),
+    ...opaqueOf(reply.provider, block),
   }
+  reply.unproven = part.input.trim() === '' || block.call.malformed !== undefined
 }
 
 function readInput(text: string): Pick<RequestedCall, 'input' | 'malformed'> {
@@ -232,34 +232,6 @@ function keepWhole(reply: Reply, part: ContentPart): void {
   newBlock(reply, 'provider', providerMetadata).whole = asJsonObject(whole) ?? {}
 }
 
-function opaqueOf({ provider }: Reply, block: Block): { readonly opaque?: Opaque } {
-  const { metadata, citations, whole } = block
-  if (metadata === undefined && citations === undefined && whole === undefined) return {}
-  const data: WireMemory = {
-    ...(metadata && { metadata: metadata as WireMemory['metadata'] & JsonObject }),
-    ...(citations !== undefined && { citations }),
-    ...(whole && { part: whole }),
-  }
-  return { opaque: { provider, api, data } }
-}
-
-/** The block as a part of the reply; none for a call that never became whole. */
-function partOf(reply: Reply, block: Block): ReplyPart | undefined {
-  const { part, kind, text } = block
-  const { opaque } = opaqueOf(reply, block)
-  switch (kind) {
-    case 'text':
-    case 'reasoning':
-      return { type: kind, text, part, ...(opaque && { opaque }) }
-    case 'call':
-      return block.call && { ...block.call, part }
-    case 'provider': {
-      const type = block.whole?.['type']
-      return opaque && { type: 'provider', kind: typeof type === 'string' ? type : 'unknown', opaque, part }
-    }
-  }
-}
-
 function* finish(
   reply: Reply,
   { usage, finishReason }: Extract<WirePart, { readonly type: 'finish' }>,
@@ -267,7 +239,7 @@ function* finish(
   const { messageId } = reply
   const { raw } = finishReason
   yield* usageSignals(usage, reply.warnings)
-  const unified = provenReason(finishReason, reply.endOfStreamIsEnd)
+  const unified = provenReason(finishReason.unified, raw, reply)
   if (!reply.started) yield startOf(reply, undefined)
   const calls = reply.blocks.filter(({ call }) => call !== undefined)
   const stopReason = stopReasonOf(unified, raw, calls.length > 0)
@@ -279,19 +251,9 @@ function* finish(
     type: 'model_finished',
     stopReason,
     ...(raw !== undefined && { rawStopReason: raw }),
-    parts: reply.blocks.map((block) => partOf(reply, block)).filter((one) => one !== undefined),
+    parts: reply.blocks.map((block) => partOf(reply.provider, block)).filter((one) => one !== undefined),
     ...(messageId !== undefined && { providerMessageId: messageId }),
+    // The word is Anthropic's, whoever hosts the model; so is the advice.
+    ...(raw === 'refusal' && { refusal: { leaveOut: true as const, askAnother: true as const } }),
   }
-}
-
-/** Why the reply ended, where something proves that it did. */
-function provenReason(
-  { unified, raw }: Extract<WirePart, { readonly type: 'finish' }>['finishReason'],
-  endOfStreamIsEnd: boolean,
-): string {
-  if (unified === 'error') throw erroneousReply(raw)
-  // Version 3 has no word for a stream that was cut: it knows of no reason then, and neither of a word for one.
-  if (unified !== 'interrupted' && (unified !== 'other' || raw !== undefined)) return unified
-  if (!endOfStreamIsEnd) throw truncatedReply()
-  return 'stop'
 }

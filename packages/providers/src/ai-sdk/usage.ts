@@ -1,4 +1,7 @@
 import type { Json, ModelSignal, Usage } from '@tallystick/core'
+import { usageSignal as anthropicUsage } from '../anthropic/usage.ts'
+import { coherentUsage } from '../shared/coherent-usage.ts'
+import { isJsonObject } from '../shared/json-reading.ts'
 import { asJsonObject, type WirePart } from './wire.ts'
 
 type Counted = Extract<WirePart, { readonly type: 'finish' }>['usage']
@@ -11,17 +14,30 @@ export function usageSignals(
   { inputTokens, outputTokens, raw }: Counted,
   warnings: Json,
 ): readonly ModelSignal[] {
-  const counts: { -readonly [field in keyof Usage]: number | undefined } = {
+  const usage = coherentUsage({
     inputTokens: inputTokens.total,
     outputTokens: outputTokens.total,
     cacheReadTokens: inputTokens.cacheRead,
     cacheWriteTokens: inputTokens.cacheWrite,
     reasoningTokens: outputTokens.reasoning,
-  }
-  const usage = Object.fromEntries(
-    Object.entries(counts).filter(([, count]) => Number.isFinite(count)),
-  ) as Usage
+    cacheWriteLongTokens: undefined,
+    webSearches: undefined,
+  })
+  const billed = billedByAnthropic(raw, usage)
   const shown = { ...asJsonObject(raw), ...(warnings !== null && { warnings }) }
   const [counted, told] = [usage, shown].map((object) => Object.keys(object).length > 0)
-  return counted || told ? [{ type: 'model_usage', usage, ...(told && { raw: shown }) }] : []
+  return counted || told ? [{ type: 'model_usage', usage, ...billed, ...(told && { raw: shown }) }] : []
+}
+
+/**
+ * What Anthropic bills, by its own object where the AI SDK hands it on: the AI SDK's counts leave out what an advisor took,
+ * what the cache of a compaction held, and searches.
+ */
+function billedByAnthropic(
+  raw: unknown,
+  counted: Usage,
+): { readonly usage: Usage; readonly contextTokens?: number } | undefined {
+  if (!isJsonObject(raw) || !('cache_creation_input_tokens' in raw)) return undefined
+  const { usage, contextTokens } = anthropicUsage(raw, { count: 1, firstPrompt: undefined })
+  return { usage: { ...counted, ...usage }, ...(contextTokens !== undefined && { contextTokens }) }
 }

@@ -16,3 +16,12 @@ export function warningOf(warning: WireWarning): AiSdkWarning {
   const fields = Object.entries(warning).filter(([key, value]) => key !== 'type' && typeof value === 'string')
   return { what: warning.type, message: failureText(fields.map(([, value]) => value).join(': ')) }
 }
+
+/** Whether a provider says that it does not pass the schema of an answer on. */
+export function isOfAnswerSchema(warning: WireWarning): boolean {
+  return (
+    'feature' in warning &&
+    typeof warning.feature === 'string' &&
+    warning.feature.startsWith('responseFormat')
+  )
+}

@@ -15,6 +15,8 @@ export interface AiSdkModel {
     | PromiseLike<Readonly<Record<string, readonly RegExp[]>>>
     | Readonly<Record<string, readonly RegExp[]>>
     | undefined
+  /** Whether the provider passes the schema of an answer on, where it says so. */
+  readonly supportsStructuredOutputs?: boolean | undefined
   doStream(options: never): PromiseLike<{ readonly stream: unknown }>
 }
 

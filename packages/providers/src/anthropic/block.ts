@@ -1,6 +1,7 @@
 import type { Json, JsonObject, ModelSignal, Opaque, ReplyPart, RequestedCall } from '@tallystick/core'
 import { isJsonObject, restOf, textAt } from '../shared/json-reading.ts'
 import type { ToolNames } from '../shared/tool-names.ts'
+import { citationsIn, sourcesIn } from './citations.ts'
 import { executedCall } from './executed-call.ts'
 import { api, provider, type WireBlock, type WireMemory } from './wire.ts'
 
@@ -139,10 +140,12 @@ export function partOf(block: Block, useOf: (id: string) => JsonObject | undefin
   switch (kind) {
     case 'text': {
       const rest = restOf(fields, ['type', 'text'])
+      const citations = citationsIn(fields)
       return {
         type: 'text',
         text,
         part,
+        ...(citations.length > 0 && { citations }),
         ...(Object.keys(rest).length > 0 && { opaque: opaqueOf({ block: rest }) }),
       }
     }
@@ -159,9 +162,11 @@ export function partOf(block: Block, useOf: (id: string) => JsonObject | undefin
       const input = block.inputText.trim() === '' ? {} : { input: readInput(block).input }
       const whole: WireBlock = { type: 'unknown', ...fields, ...input }
       const executed = executedCall(whole, useOf)
+      const sources = sourcesIn(whole)
       return {
         ...{ type: 'provider', kind: whole.type, opaque: opaqueOf({ block: whole }), part },
         ...(executed && { executed }),
+        ...(sources.length > 0 && { sources }),
       }
     }
   }

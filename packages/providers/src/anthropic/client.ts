@@ -1,4 +1,5 @@
-import Anthropic from '@anthropic-ai/sdk'
+import type { OwnSecrets } from '../shared/own-secrets.ts'
+import { sdk } from './sdk.ts'
 
 /** What the adapter hands over with each call. */
 export interface AnthropicCallOptions {
@@ -37,11 +38,15 @@ export interface AnthropicClientOptions {
 }
 
 /** The official client. It says nothing on the console, where its messages would show payloads. */
-export function officialClient({ apiKey, baseURL, fetch }: AnthropicClientOptions): AnthropicClient {
+export async function officialClient(
+  { apiKey, baseURL, fetch = (input, init) => globalThis.fetch(input, init) }: AnthropicClientOptions,
+  secrets: OwnSecrets,
+): Promise<AnthropicClient> {
+  const { default: Anthropic } = await sdk.load('anthropic')
   return new Anthropic({
     ...(apiKey !== undefined && { apiKey }),
     ...(baseURL !== undefined && { baseURL }),
-    ...(fetch !== undefined && { fetch }),
+    fetch: secrets.noting(fetch),
     maxRetries: 0,
     logLevel: 'off',
   })

@@ -1,5 +1,6 @@
 import type { FilePart, ImagePart, Outcome, ResultPart, ToolResult, UserPart } from '@tallystick/core'
-import type { WireBlock } from './wire.ts'
+import { keptFileId, leftOutText } from '../shared/left-out.ts'
+import { provider, type WireBlock } from './wire.ts'
 
 const imageTypes = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
 const textTypes = /^(text\/|application\/(json|xml|yaml|x-yaml|javascript|typescript|toml|x-ndjson|sql)$)/
@@ -24,9 +25,11 @@ export function textBlock(text: string): WireBlock[] {
 }
 
 function imageBlock(part: ImagePart): WireBlock[] {
+  const fileId = keptFileId(part, provider)
+  if (fileId !== undefined) return [{ type: 'image', source: { type: 'file', file_id: fileId } }]
   if (part.url !== undefined) return [{ type: 'image', source: { type: 'url', url: part.url } }]
   const mediaType = bareType(part.mediaType) === 'image/jpg' ? 'image/jpeg' : bareType(part.mediaType)
-  if (!part.data || !imageTypes.has(mediaType)) return textBlock(leftOut('image', part))
+  if (!part.data || !imageTypes.has(mediaType)) return textBlock(leftOutText(part))
   return [{ type: 'image', source: { type: 'base64', media_type: mediaType, data: part.data } }]
 }
 
@@ -36,6 +39,8 @@ function fileBlock(part: FilePart, citations: boolean): WireBlock[] {
     ...(part.name && { title: part.name.toWellFormed() }),
     ...(citations && { citations: { enabled: true } }),
   }
+  const fileId = keptFileId(part, provider)
+  if (fileId !== undefined) return [{ type: 'document', source: { type: 'file', file_id: fileId }, ...more }]
   if (mediaType === 'application/pdf' && part.url !== undefined) {
     return [{ type: 'document', source: { type: 'url', url: part.url }, ...more }]
   }
@@ -48,14 +53,7 @@ function fileBlock(part: FilePart, citations: boolean): WireBlock[] {
       return [{ type: 'document', source: { type: 'text', media_type: 'text/plain', data }, ...more }]
     }
   }
-  return textBlock(leftOut('file', part))
-}
-
-/** A thing that this wire cannot carry stays visible to the model by its name. */
-function leftOut(what: 'image' | 'file', part: ImagePart | FilePart): string {
-  const name = part.type === 'file' && part.name ? ` "${part.name}"` : ''
-  const place = part.url === undefined ? '' : `, at ${part.url}`
-  return `[The ${what}${name} of type ${part.mediaType}${place}, cannot be shown here and was left out.]`
+  return textBlock(leftOutText(part))
 }
 
 /** The body of a `tool_result`. An error must hold text and nothing else. */
@@ -73,9 +71,7 @@ export function resultBlock(result: ToolResult, citations: boolean): WireBlock {
 }
 
 function errorBlocks(outcome: Outcome, parts: readonly ResultPart[]): WireBlock[] {
-  const texts = parts.flatMap((part) =>
-    textBlock(part.type === 'text' ? part.text : leftOut(part.type, part)),
-  )
+  const texts = parts.flatMap((part) => textBlock(part.type === 'text' ? part.text : leftOutText(part)))
   return texts.length > 0 ? texts : textBlock(`The call ended as ${outcome}, without output.`)
 }
 

@@ -1,5 +1,5 @@
 import type { AssistantMessage, AssistantPart, JsonObject, Message, ToolCallPart } from '@tallystick/core'
-import { isJsonObject, textAt } from '../shared/json-reading.ts'
+import { isJsonObject, objectAt, textAt } from '../shared/json-reading.ts'
 import { wellFormed } from '../shared/well-formed.ts'
 import { contentBlocks, resultBlock, textBlock } from './content-blocks.ts'
 import { api, memoryOf, provider, type WireBlock } from './wire.ts'
@@ -25,6 +25,8 @@ export interface Draft {
   readonly slots: readonly Slot[]
   /** The halves of the vendor's own tool calls, in order. */
   readonly serverHalves: readonly ServerHalf[]
+  /** The uses of the vendor's own tools from within which blocks of the message were called, by their ids. */
+  readonly callers: readonly string[]
   /** The sandbox that the vendor ran code in, as the reply named it. */
   readonly container: JsonObject | undefined
 }
@@ -73,7 +75,13 @@ export function draftOf(message: Message, modelId: string, citations: boolean): 
 }
 
 const emptyMessage = '(The message is empty.)'
-const plain = { fromUser: false, awaitsServer: false, slots: [], serverHalves: [], container: undefined }
+const plain = {
+  ...{ serverHalves: [], callers: [] },
+  fromUser: false,
+  awaitsServer: false,
+  slots: [],
+  container: undefined,
+}
 
 function assistantDraft(message: AssistantMessage, modelId: string): Draft {
   const { model, stopReason } = message
@@ -88,7 +96,13 @@ function assistantDraft(message: AssistantMessage, modelId: string): Draft {
   }
   const awaitsServer = stopReason === 'paused' || stopReason === 'tool_use'
   const serverHalves = blocks.map(serverHalfOf).filter((half) => half !== undefined)
-  return { role: 'assistant', fromUser: false, awaitsServer, blocks, slots, serverHalves, container }
+  const callers = blocks.map(callerOf).filter((caller) => caller !== undefined)
+  return { role: 'assistant', fromUser: false, awaitsServer, blocks, slots, serverHalves, callers, container }
+}
+
+/** The use of a vendor's tool from within which a block was called, by its id. */
+export function callerOf(block: WireBlock): string | undefined {
+  return textAt(objectAt(block, 'caller'), 'tool_id')
 }
 
 function callSlot(part: ToolCallPart, at: number, own: boolean): Slot {

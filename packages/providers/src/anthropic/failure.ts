@@ -1,4 +1,5 @@
 import { ProviderError, type FailureClass, type JsonObject, type ModelFailure } from '@tallystick/core'
+import { browserAdvice, isBrowserRefusal } from '../shared/client-refusal.ts'
 import { failureText } from '../shared/failure-text.ts'
 import { isJsonObject, objectAt, textAt } from '../shared/json-reading.ts'
 import { networkFailure } from '../shared/network-failure.ts'
@@ -68,6 +69,7 @@ const advice: { readonly [failureClass in FailureClass]: string } = {
   not_found: 'Check the model id and baseURL.',
   context_overflow: 'The history does not fit: compact it, or ask for fewer output tokens.',
   content_filtered: 'The output was withheld; the same request will meet the same end.',
+  refused: 'The model will not answer this; ask another model, or in other words.',
   protocol: 'The answer cannot be trusted; check baseURL and any gateway on the way.',
   server: 'The fault is on the other side; try again later.',
   interrupted: 'Resume the run.',
@@ -91,6 +93,9 @@ export function providerErrorOf(error: unknown, facts: FailureFacts): ProviderEr
   const name = error instanceof Error ? error.name : typeof error
   if (name === 'SyntaxError') {
     return failed('protocol', true, 'The stream holds an event that is not valid JSON', requestId)
+  }
+  if (isBrowserRefusal(error)) {
+    return new ProviderError({ class: 'invalid_request', retryable: false, message: browserAdvice })
   }
   if (error instanceof Error && /authentication method|credential|apiKey|profile/i.test(error.message)) {
     return failed('authentication', false, 'There is no usable key for the call', requestId)

@@ -1,8 +1,8 @@
 import type { ToolCallId } from '@tallystick/core'
-import { textAt, objectAt } from '../shared/json-reading.ts'
+import { textAt } from '../shared/json-reading.ts'
 import type { ToolNames } from '../shared/tool-names.ts'
 import { textBlock } from './content-blocks.ts'
-import { type Draft, serverHalfOf } from './draft.ts'
+import { callerOf, type Draft, serverHalfOf } from './draft.ts'
 import type { WireBlock, WireTurn } from './wire.ts'
 
 /** What the whole request decides about its calls. */
@@ -87,6 +87,8 @@ function trimEnd(turn: WireTurn | undefined): void {
 interface Unpaired {
   readonly uses: ReadonlySet<string>
   readonly results: ReadonlySet<string>
+  /** Uses that calls name as their callers, and that are no longer there: a compaction may have cut them off. */
+  readonly callers: ReadonlySet<string>
 }
 
 /**
@@ -105,19 +107,30 @@ function unpairedServerTools(drafts: readonly Draft[]): Unpaired {
       else if (!seen.has(id)) results.add(id)
     }
   })
-  if (open.size === 0) return { uses: new Set(), results }
-  const lastWord = drafts.findLastIndex((draft) => draft.fromUser)
-  const lost = [...open].filter(([, place]) => place < lastWord || !drafts[place]!.awaitsServer)
-  return { uses: new Set(lost.map(([use]) => use)), results }
+  const lost = lostUses(drafts, open)
+  const named = drafts.flatMap(({ callers }) => callers)
+  const gone = named.filter((id) => !seen.has(id) || lost.has(id))
+  return { uses: lost, results, callers: new Set(gone) }
 }
 
-function withoutUnpaired(blocks: readonly WireBlock[], { uses, results }: Unpaired): readonly WireBlock[] {
-  if (uses.size === 0 && results.size === 0) return blocks
+/** Uses without a result that will not get it any more. */
+function lostUses(drafts: readonly Draft[], open: ReadonlyMap<string, number>): ReadonlySet<string> {
+  if (open.size === 0) return new Set()
+  const lastWord = drafts.findLastIndex((draft) => draft.fromUser)
+  const lost = [...open].filter(([, place]) => place < lastWord || !drafts[place]!.awaitsServer)
+  return new Set(lost.map(([use]) => use))
+}
+
+function withoutUnpaired(
+  blocks: readonly WireBlock[],
+  { uses, results, callers }: Unpaired,
+): readonly WireBlock[] {
+  if (uses.size === 0 && results.size === 0 && callers.size === 0) return blocks
   return blocks.flatMap((block) => {
     const half = serverHalfOf(block)
     if (half !== undefined && (half.kind === 'use' ? uses : results).has(half.id)) return []
     // A call made from within a use that is gone becomes a call like any other.
-    if (!uses.has(textAt(objectAt(block, 'caller'), 'tool_id') ?? '')) return [block]
+    if (!callers.has(callerOf(block) ?? '')) return [block]
     const { caller: _, ...direct } = block
     return [direct]
   })

@@ -1,7 +1,10 @@
 import type { Cancel, Model, ModelContext, ModelRequest, ModelSignal } from '@tallystick/core'
 import { Observable, type Subscriber } from 'rxjs'
+import { lateClient } from '../shared/late-client.ts'
 import { observedResponse, type ResponseFacts } from '../shared/observed-response.ts'
 import { drainMs, idleTimeoutDefaultMs, type Line, openLine } from '../shared/open-line.ts'
+import { ownSecrets } from '../shared/own-secrets.ts'
+import { pinnedOptions } from '../shared/pinned-options.ts'
 import { warnOnce, withWarnings } from '../shared/warning.ts'
 import {
   type AnthropicCallOptions,
@@ -9,11 +12,19 @@ import {
   type AnthropicMiddleware,
   officialClient,
 } from './client.ts'
+import { takesSampling } from './api-version.ts'
 import { notAStream, providerErrorOf, silentReply, truncatedReply } from './failure.ts'
 import { type AnthropicOptions, type AnthropicThinking, checkOptions, longestTimerMs } from './options.ts'
 import { requestRenderer, type RequestRenderer } from './request.ts'
+import { sdk } from './sdk.ts'
 import { readEvent, type Reply, startReply } from './signals.ts'
 import { api, provider, type WireEvent, type WireThinking } from './wire.ts'
+
+/** What decides how the model is to work. */
+const pinnedNames = [
+  ...(['maxOutputTokens', 'thinking', 'effort', 'promptCache', 'citations', 'strictTools'] as const),
+  ...(['eagerToolInputs', 'contextEdits', 'betas'] as const),
+]
 
 /**
  * A model of Anthropic, over its Messages API and its official SDK. Nothing is sent, and no key looked for, before
@@ -23,10 +34,12 @@ import { api, provider, type WireEvent, type WireThinking } from './wire.ts'
  */
 export function anthropic(modelId: string, options: AnthropicOptions = {}): Model {
   checkOptions(modelId, options)
+  if (options.client === undefined) sdk.require('anthropic')
   const render = requestRenderer({
     modelId,
     maxOutputTokens: options.maxOutputTokens ?? 32_000,
     promptCache: options.promptCache ?? '5m',
+    takesSampling: takesSampling(options),
     thinking: wireThinking(options.thinking),
     effort: options.effort,
     citations: options.citations,
@@ -40,23 +53,23 @@ export function anthropic(modelId: string, options: AnthropicOptions = {}): Mode
     extraBody: options.extraBody,
     warn: warnOnce(options.onWarning),
   })
-  let client = options.client
+  const secrets = ownSecrets(options)
+  const late = lateClient({ given: options.client, connect: () => officialClient(options, secrets) })
   return {
-    provider,
-    api,
-    modelId,
+    ...{ provider, api, modelId },
+    ...pinnedOptions(options, pinnedNames),
     stream: (request, context) =>
-      withWarnings(
-        (heeding) =>
-          new Observable((subscriber) => {
-            try {
-              client ??= officialClient(options)
-            } catch (error) {
-              return subscriber.error(providerErrorOf(error, { now: context.clock.now() }))
-            }
-            const heeded: RequestRenderer = (...asked) => heeding(() => render(...asked))
-            return startCall({ client, options, render: heeded, request, context, subscriber })
+      secrets.struckFrom(
+        withWarnings((heeding) =>
+          late({
+            failure: (error) => providerErrorOf(error, { now: context.clock.now() }),
+            over: (client) =>
+              new Observable((subscriber) => {
+                const heeded: RequestRenderer = (...asked) => heeding(() => render(...asked))
+                return startCall({ client, options, render: heeded, request, context, subscriber })
+              }),
           }),
+        ),
       ),
   }
 }

@@ -1,10 +1,20 @@
 import { ConfigurationError, type JsonObject } from '@tallystick/core'
 import type { Warning } from '../shared/warning.ts'
+import { takesSampling } from './api-version.ts'
+import { requireModelOptions } from '../shared/model-options.ts'
 import type { AnthropicClient, AnthropicClientOptions } from './client.ts'
+import { anthropicOptions } from './option-check.ts'
 
 /** Something that a request asked for and that this wire cannot be told. The call goes out without it. */
 export interface AnthropicWarning extends Warning {
-  readonly what: 'schema' | 'output_schema' | 'tool_choice' | 'thinking' | 'citations'
+  readonly what:
+    | 'schema'
+    | 'tool_name'
+    | 'output_schema'
+    | 'tool_choice'
+    | 'thinking'
+    | 'citations'
+    | 'model_settings'
 }
 
 /** How the model thinks before it answers. Which of these a model takes, and what holds when none is set, is its own. */
@@ -78,21 +88,10 @@ export const longestTimerMs: number = 2 ** 31 - 1
 
 /** Throws `ConfigurationError` for what could not work in any call. */
 export function checkOptions(modelId: string, options: AnthropicOptions): void {
-  if (modelId.trim() === '') {
-    throw new ConfigurationError(
-      'anthropic() got an empty model id, so no call could succeed. Pass one, such as "claude-opus-4-8".',
-    )
-  }
+  requireModelOptions('anthropic', anthropicOptions, { modelId, options })
   if (options.client && (options.apiKey ?? options.baseURL ?? options.fetch) !== undefined) {
     throw new ConfigurationError(
       'anthropic() got a client together with apiKey, baseURL or fetch, which the client would ignore. Pass one or the other.',
-    )
-  }
-  for (const name of ['maxOutputTokens', 'responseTimeoutMs', 'idleTimeoutMs'] as const) {
-    const value = options[name]
-    if (value === undefined || (Number.isInteger(value) && value > 0 && value <= longestTimerMs)) continue
-    throw new ConfigurationError(
-      `anthropic() got ${name} ${value}, with which no call could succeed. Pass a whole number above 0.`,
     )
   }
   checkServers(options.mcpServers ?? [])
@@ -107,14 +106,14 @@ function checkServers(servers: readonly AnthropicMcpServer[]): void {
   )
 }
 
-/** Fields that this version of the API answers with a refusal, whatever they say. Other clouds may take them. */
+/** Fields that the newest versions of the API answer with a refusal, whatever they say. */
 const refusedFields = ['temperature', 'top_p', 'top_k']
 
-function checkExtraBody({ extraBody = {}, client }: AnthropicOptions): void {
-  for (const field of ['stream', 'model', 'messages', ...(client ? [] : refusedFields)]) {
+function checkExtraBody({ extraBody = {}, ...options }: AnthropicOptions): void {
+  for (const field of ['stream', 'model', 'messages', ...(takesSampling(options) ? [] : refusedFields)]) {
     if (!(field in extraBody)) continue
     const why = refusedFields.includes(field)
-      ? 'which the service no longer takes from anyone: every call would be refused'
+      ? 'which the service no longer takes in the API version that is spoken: every call would be refused'
       : 'without which, as the adapter sends it, no reply could be read'
     throw new ConfigurationError(`anthropic() got ${field} in extraBody, ${why}. Leave it out.`)
   }

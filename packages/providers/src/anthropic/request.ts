@@ -1,19 +1,23 @@
 import type { JsonObject, Message, ModelRequest } from '@tallystick/core'
+import { withAnswerSchema } from '../shared/answer-instructions.ts'
 import { callIds } from '../shared/call-ids.ts'
 import { textAt } from '../shared/json-reading.ts'
-import { toolNames, type ToolNames } from '../shared/tool-names.ts'
+import { withProviderOptions } from '../shared/provider-options.ts'
+import { toolNames, type ToolNames, warnOfNames } from '../shared/tool-names.ts'
 import { betasOf } from './betas.ts'
 import { textBlock } from './content-blocks.ts'
 import { type Draft, draftOf } from './draft.ts'
 import { isThinking, turnsOf } from './history.ts'
 import type { AnthropicMcpServer, AnthropicWarning } from './options.ts'
 import { cached, type CachePolicy } from './prompt-cache.ts'
+import { samplingFields } from './sampling.ts'
 import type { FittedSchema } from './strict-schema.ts'
 import { answerSchema, toolFields } from './tools.ts'
-import type { WireRequest, WireThinking, WireTurn } from './wire.ts'
+import { provider, type WireRequest, type WireThinking, type WireTurn } from './wire.ts'
 
 // The vendor takes longer ones by now; gateways and other hosts of the same models do not.
 const identifierLengthMax = 64
+const toolNameLengthMax = 128
 const thinkingBudgetMin = 1024
 
 /** What of a request the model's options decide. */
@@ -21,6 +25,8 @@ export interface RequestSettings {
   readonly modelId: string
   readonly maxOutputTokens: number
   readonly promptCache: CachePolicy
+  /** Whether the API version that is spoken takes `temperature` and `top_p`. */
+  readonly takesSampling?: boolean | undefined
   readonly thinking?: WireThinking | undefined
   readonly effort?: string | undefined
   readonly citations?: boolean | undefined
@@ -83,18 +89,19 @@ function renderRequest(
   const names = toolNames(
     [...request.tools, ...calls].map((named) => named.name),
     {
-      lengthMax: identifierLengthMax,
+      lengthMax: toolNameLengthMax,
       reserved: (settings.providerTools ?? [])
         .map((tool) => textAt(tool, 'name'))
         .filter((name) => name !== undefined),
     },
   )
+  warnOfNames(request, names, settings.warn)
   const turns = turnsOf(drafts, { ids: callIds(calls, identifierLengthMax), names })
   const maxTokens = Math.min(request.maxOutputTokens ?? Infinity, settings.maxOutputTokens)
   const called = [...new Set(calls.map((call) => call.name))]
   const offered = toolFields(request, { settings, names, called, answer: answer?.size })
   const thinking = thinkingOf(settings, offered.tool_choice, turns, maxTokens)
-  const system = textBlock(request.instructions)
+  const system = textBlock(instructionsOf(request, answer))
   const body: WireRequest = {
     ...{ model: settings.modelId, max_tokens: maxTokens, stream: true },
     ...cached(
@@ -109,8 +116,24 @@ function renderRequest(
     ...outputConfig(settings, answer),
     ...serverFields(settings, drafts, now),
     ...settings.extraBody,
+    ...samplingFields(request.modelSettings ?? {}, { ...settings, thinks: isThinkingAsked(thinking) }),
   }
-  return { body, names, betas: betasOf(body, settings.betas ?? []) }
+  const whole = withProviderOptions(body, request, { provider, held: heldFields, warn: settings.warn })
+  return { body: whole, names, betas: betasOf(whole, settings.betas ?? []) }
+}
+
+/** Without these fields, as the adapter writes them, no reply could be read. */
+const heldFields = ['model', 'messages', 'stream', 'tools', 'system']
+
+function isThinkingAsked(thinking: WireThinking | undefined): boolean {
+  return thinking !== undefined && thinking.type !== 'disabled'
+}
+
+function instructionsOf(
+  { instructions, outputSchema }: ModelRequest,
+  answer: FittedSchema | undefined,
+): string {
+  return outputSchema && !answer ? withAnswerSchema(instructions, outputSchema) : instructions
 }
 
 function outputConfig(

@@ -1,4 +1,11 @@
-import { ProviderError, type JsonObject, type ModelSignal, type ReplyPart } from '@tallystick/core'
+import {
+  ProviderError,
+  type JsonObject,
+  type ModelRefusal,
+  type ModelSignal,
+  type ReplyPart,
+} from '@tallystick/core'
+import { failureText } from '../shared/failure-text.ts'
 import { isJsonObject, objectAt, restOf, textAt } from '../shared/json-reading.ts'
 import type { ToolNames } from '../shared/tool-names.ts'
 import {
@@ -13,7 +20,7 @@ import {
 } from './block.ts'
 import { failureInStream } from './failure.ts'
 import { cutsReply, stopReasonOf } from './stop-reason.ts'
-import { laterUsage, usageSignal } from './usage.ts'
+import { laterUsage, promptTokens, usageSignal } from './usage.ts'
 import type { WireBlock, WireEvent, WireMessage } from './wire.ts'
 
 /** One reply while it streams: what has to be remembered between two events. */
@@ -27,6 +34,8 @@ export interface Reply {
   started: boolean
   messageId: string | undefined
   usage: JsonObject
+  /** Tokens of the first prompt, which the message's start says. */
+  firstPrompt: number | undefined
   container: JsonObject | undefined
   rawStopReason: string | undefined
   /** What the vendor said about the reply as a whole, by the kind of part that it becomes. */
@@ -45,6 +54,7 @@ export function startReply(names: ToolNames): Reply {
     started: false,
     messageId: undefined,
     usage: {},
+    firstPrompt: undefined,
     container: undefined,
     rawStopReason: undefined,
     notes: new Map(),
@@ -101,6 +111,7 @@ function startMessage(reply: Reply, message: WireMessage): readonly ModelSignal[
   whole.forEach((block, index) => {
     signals.push(...startBlock(reply, index, block), ...stopBlock(reply, reply.byIndex.get(index)))
   })
+  reply.firstPrompt = isJsonObject(message.usage) ? promptTokens(message.usage) : undefined
   return [...signals, ...updateUsage(reply, message.usage)]
 }
 
@@ -153,7 +164,14 @@ function noteEdits(reply: Reply, management: JsonObject | null | undefined): voi
 function updateUsage(reply: Reply, usage: JsonObject | null | undefined): readonly ModelSignal[] {
   if (!isJsonObject(usage)) return []
   reply.usage = laterUsage(reply.usage, usage)
-  return [usageSignal(reply.usage)]
+  return [usageSignal(reply.usage, { count: stepsOf(reply), firstPrompt: reply.firstPrompt })]
+}
+
+/** How many times the model was asked: behind each batch of results of the vendor's own tools it goes on. */
+function stepsOf({ blocks }: Reply): number {
+  const isResult = (block: Block | undefined): boolean =>
+    block?.kind === 'provider' && (textAt(block.fields, 'type') ?? '').endsWith('_tool_result')
+  return 1 + blocks.filter((block, place) => !isResult(block) && isResult(blocks[place - 1])).length
 }
 
 function finish(reply: Reply): readonly ModelSignal[] {
@@ -177,8 +195,20 @@ function finish(reply: Reply): readonly ModelSignal[] {
       rawStopReason,
       parts: partsOf(reply),
       ...(messageId !== undefined && { providerMessageId: messageId }),
+      ...(stopReason === 'refused' && { refusal: refusalOf(reply.notes.get('stop_details')) }),
     },
   ]
+}
+
+/** The vendor asks to leave a refused turn out of what follows, and to ask another model. */
+function refusalOf(details: JsonObject | undefined): ModelRefusal {
+  const told = [textAt(details, 'category'), textAt(details, 'explanation')].filter(
+    (words) => words !== undefined,
+  )
+  return {
+    ...(told.length > 0 && { reason: failureText(told.join(': ')) }),
+    ...{ leaveOut: true, askAnother: true },
+  }
 }
 
 function partsOf(reply: Reply): readonly ReplyPart[] {

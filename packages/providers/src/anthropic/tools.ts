@@ -1,4 +1,5 @@
 import type { JsonObject, ModelRequest, ToolChoice, ToolDefinition } from '@tallystick/core'
+import { toldInWords } from '../shared/answer-instructions.ts'
 import type { ToolNames } from '../shared/tool-names.ts'
 import type { RequestSettings } from './request.ts'
 import { type FittedSchema, fitSchema, NotStrictError, type SchemaSize } from './strict-schema.ts'
@@ -113,7 +114,7 @@ function checkBounds({ tools, optional, unions }: typeof bounds): void {
   if (unions > bounds.unions) throw new NotStrictError(`the vendor takes ${bounds.unions} choices of types`)
 }
 
-/** The schema of the answer as the vendor can hold the model to it; none where it cannot. */
+/** The schema of the answer as the vendor can hold the model to it; `undefined` where it cannot. */
 export function answerSchema(schema: JsonObject | undefined, warn: Warn): FittedSchema | undefined {
   if (schema === undefined) return undefined
   try {
@@ -124,8 +125,7 @@ export function answerSchema(schema: JsonObject | undefined, warn: Warn): Fitted
     return fits
   } catch (error) {
     if (!(error instanceof NotStrictError)) throw error
-    const message = `The schema of the answer was not sent, and the runtime alone checks the answer: ${error.message}.`
-    warn({ what: 'output_schema', message })
+    warn({ what: 'output_schema', message: toldInWords(error.message) })
     return undefined
   }
 }

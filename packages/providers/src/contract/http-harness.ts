@@ -55,6 +55,9 @@ function milestones(): Milestones {
   return { reach: (place) => at(place).resolve(), reached: (place) => at(place).promise }
 }
 
+/** No server listens here: a port that was free a moment ago may be another's by now, and this one is given to none. */
+const closedPort = 3
+
 async function openStage(wire: HttpWire, scenes: readonly Scene[]): Promise<Stage> {
   const bodies: unknown[] = []
   const [begun, closed] = [milestones(), milestones()]
@@ -69,10 +72,10 @@ async function openStage(wire: HttpWire, scenes: readonly Scene[]): Promise<Stag
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo
-  // The port was free a moment ago, and is again.
-  if (scenes[0]?.type === 'nobody') await stopped(server)
+  const isThere = scenes[0]?.type !== 'nobody'
+  if (!isThere) await stopped(server)
   return {
-    model: wire.model(`http://127.0.0.1:${port}`),
+    model: wire.model(`http://127.0.0.1:${isThere ? port : closedPort}`),
     bodies,
     begun: (place) => begun.reached(place),
     closed: (place) => closed.reached(place),

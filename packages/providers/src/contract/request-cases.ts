@@ -1,4 +1,4 @@
-import type { AssistantPart, Message, ModelRequest } from '@tallystick/core'
+import type { AssistantPart, JsonObject, Message, ModelRequest } from '@tallystick/core'
 import type { ModelContractCase, ModelHarness } from './contract-case.ts'
 import { require, requireEqual } from './expectation.ts'
 import { endOf, hear, onStage } from './heard.ts'
@@ -104,6 +104,25 @@ async function checkForbidden(harness: ModelHarness): Promise<void> {
   })
 }
 
+/** Schemas of answers: one that any vendor takes, and those that only some do. */
+const answerSchemas: readonly JsonObject[] = [
+  { type: 'object', properties: { asked_for: { type: 'string' } }, required: ['asked_for'] },
+  { type: 'object', properties: { asked_for: { type: 'object', additionalProperties: { type: 'number' } } } },
+  { type: 'array', items: { type: 'object', properties: { asked_for: { type: 'string' } } } },
+]
+
+async function checkAnswerSchema(harness: ModelHarness): Promise<void> {
+  for (const outputSchema of answerSchemas) {
+    for (const asked of [plainRequest, toolRequest]) {
+      await onStage(harness, [replying(spokenReply)], async (stage) => {
+        endOf(await hear(stage.model, { ...asked, outputSchema }))
+        const sent = JSON.stringify(stage.bodies[0])
+        require(sent.includes('asked_for'), `the request holds the schema ${JSON.stringify(outputSchema)}`)
+      })
+    }
+  }
+}
+
 /** What a model makes of what it is asked. */
 export const requestCases: readonly ModelContractCase[] = [
   { promise: 'changes nothing of the request that it is given', run: checkFrozen },
@@ -115,4 +134,8 @@ export const requestCases: readonly ModelContractCase[] = [
     run: checkNames,
   },
   { promise: 'says so when no tool may be called', run: checkForbidden },
+  {
+    promise: 'shows the schema of the answer, in the vendor’s own way or in the instructions',
+    run: checkAnswerSchema,
+  },
 ]

@@ -1,7 +1,6 @@
-// Not the package's root: there a text that names a file is taken for an image's path, and the file goes out.
-import { Ollama } from 'ollama/browser'
 import { answeredFailure, notLines, truncatedReply } from './failure.ts'
 import { lineBody, type LineBody } from './line-body.ts'
+import { sdk } from './sdk.ts'
 import type { WireRequest } from './wire.ts'
 
 /** Where the server is and how to reach it. */
@@ -40,8 +39,12 @@ const refusalLengthMax = 64 * 1024
  * stopped neither before the answer begins nor without stopping every other call.
  */
 export async function openChat(body: WireRequest, call: OllamaCall): Promise<OllamaReply> {
+  const { Ollama } = await sdk.load('ollama')
+  call.signal.throwIfAborted()
   let answer: LineBody | undefined
-  const client = officialClient(call.options, async (url, init) => {
+  const host = hostOf(call.options)
+  const { apiKey, headers } = call.options
+  const fetch: typeof globalThis.fetch = async (url, init) => {
     const response = await (call.options.fetch ?? globalThis.fetch)(url, { ...init, signal: call.signal })
     if (!response.ok) {
       const text = await beginningOf(response)
@@ -53,30 +56,27 @@ export async function openChat(body: WireRequest, call: OllamaCall): Promise<Oll
     if (response.body === null) return response
     answer = lineBody(response.body, call.onBytes)
     return new Response(answer.tokens, response)
+  }
+  const client = new Ollama({
+    ...(host !== undefined && { host }),
+    fetch,
+    headers: { ...(apiKey !== undefined && { Authorization: `Bearer ${apiKey}` }), ...headers },
   })
   const steps: unknown = await client.chat({ ...body } as never)
   if (answer === undefined) throw truncatedReply()
   return { steps: steps as AsyncIterable<unknown>, take: answer.take, drain: answer.drain }
 }
 
-/** The official client. Throws where no server can be at such an address. */
-export function officialClient(
-  options: OllamaClientOptions,
-  fetch: typeof globalThis.fetch | undefined = options.fetch,
-): Ollama {
-  const host = hostOf(options)
-  const { apiKey, headers } = options
-  return new Ollama({
-    ...(host !== undefined && { host }),
-    ...(fetch && { fetch }),
-    headers: { ...(apiKey !== undefined && { Authorization: `Bearer ${apiKey}` }), ...headers },
-  })
-}
-
 /** The server that the options, or else the environment, name. */
 export function hostOf({ baseURL }: OllamaClientOptions): string | undefined {
   const environment = typeof process === 'undefined' ? undefined : process.env
   return baseURL ?? (environment?.['OLLAMA_HOST'] || undefined)
+}
+
+/** Whether a server can be at such an address, as the official client reads it: the scheme and the host may be left out. */
+export function isAddress(host: string): boolean {
+  if (host.startsWith(':')) return URL.canParse(`http://127.0.0.1${host}`)
+  return URL.canParse(host.includes('://') ? host : `http://${host}`)
 }
 
 /** What a server says about a refusal, as far as it comes. */

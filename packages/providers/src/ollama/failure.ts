@@ -47,6 +47,7 @@ const advice: { readonly [failureClass in FailureClass]: string } = {
   not_found: 'Pull the model ("ollama pull"), or check the model id and baseURL.',
   context_overflow: 'The history does not fit: compact it, or raise contextTokens.',
   content_filtered: 'The output was withheld; the same request will meet the same end.',
+  refused: 'The model will not answer this; ask another model, or in other words.',
   protocol: 'The answer cannot be trusted; check baseURL and any gateway on the way.',
   server: 'The fault is on the other side: see the log of the server.',
   interrupted: 'Resume the run.',
@@ -142,6 +143,11 @@ export function truncatedReply(): ProviderError {
 /** The answer was no stream of JSON lines, whatever it was. */
 export function notLines(contentType: string): ProviderError {
   return failed(final('protocol'), `The answer is of type ${failureText(contentType)}, not JSON lines`)
+}
+
+/** The reply came to its end, and no line of it held a message. */
+export function wordlessReply(): ProviderError {
+  return failed(final('protocol'), 'No line of the stream holds a message, so it is no reply of a chat')
 }
 
 /** A line that cannot be read. What stands in it is not told. */

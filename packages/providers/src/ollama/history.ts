@@ -10,6 +10,7 @@ import type {
 } from '@tallystick/core'
 import { textOf } from '@tallystick/core'
 import type { IdentifiedCall } from '../shared/call-ids.ts'
+import { leftOutText } from '../shared/left-out.ts'
 import type { ToolNames } from '../shared/tool-names.ts'
 import { wellFormed } from '../shared/well-formed.ts'
 import { api, provider, type WireCall, type WireMessage } from './wire.ts'
@@ -54,10 +55,10 @@ function wordsOf(part: UserPart | ResultPart): readonly string[] {
     case 'text':
       return [part.text.toWellFormed()]
     case 'image':
-      return isCarried(part) ? [] : [leftOut('image', part)]
+      return isCarried(part) ? [] : [leftOutText(part)]
     case 'file': {
       const text = textOfFile(part)
-      return [text === undefined ? leftOut('file', part) : `${part.name ? `${part.name}:\n` : ''}${text}`]
+      return [text === undefined ? leftOutText(part) : `${part.name ? `${part.name}:\n` : ''}${text}`]
     }
   }
 }
@@ -69,13 +70,6 @@ const base64 = /^(?:[A-Za-z0-9+/]{4})+$|^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2
 
 function isCarried({ mediaType, data }: ImagePart): boolean {
   return data !== undefined && imageTypes.test(mediaType) && base64.test(data)
-}
-
-function leftOut(what: 'image' | 'file', part: ImagePart | FilePart): string {
-  const name = part.type === 'file' && part.name ? ` "${part.name}"` : ''
-  const place = part.url === undefined ? '' : `, at ${part.url}`
-  const told = `[The ${what}${name} of type ${part.mediaType}${place}, cannot be shown here and was left out.]`
-  return told.toWellFormed()
 }
 
 function textOfFile({ mediaType, data }: FilePart): string | undefined {

@@ -8,10 +8,15 @@ import {
 } from '@tallystick/core'
 import { Observable, type Subscriber } from 'rxjs'
 import { drainMs, idleTimeoutDefaultMs, type Line, openLine } from '../shared/open-line.ts'
+import { requireModelOptions } from '../shared/model-options.ts'
+import { type OwnSecrets, ownSecrets } from '../shared/own-secrets.ts'
+import { pinnedOptions } from '../shared/pinned-options.ts'
 import { warnOnce, withWarnings } from '../shared/warning.ts'
-import { hostOf, officialClient, type OllamaClientOptions, openChat } from './client.ts'
+import { ollamaOptions } from './option-check.ts'
+import { hostOf, isAddress, type OllamaClientOptions, openChat } from './client.ts'
 import { providerErrorOf, silentReply, truncatedReply } from './failure.ts'
 import { type OllamaWarning, requestRenderer, type RequestRenderer } from './request.ts'
+import { sdk } from './sdk.ts'
 import { readLine, startReply } from './signals.ts'
 import { api, provider, type WireThinking } from './wire.ts'
 
@@ -41,7 +46,8 @@ export interface OllamaOptions extends OllamaClientOptions {
   readonly idleTimeoutMs?: number | undefined
 }
 
-const longestTimerMs = 2 ** 31 - 1
+/** What decides how the model is to work. */
+const pinnedNames = ['contextTokens', 'maxOutputTokens', 'thinking', 'parameters'] as const
 
 /**
  * A model on an Ollama server, over `/api/chat` and the official client. Nothing is sent before `stream` is subscribed
@@ -61,48 +67,40 @@ export function ollama(modelId: string, options: OllamaOptions = {}): Model {
     extraBody: options.extraBody,
     warn: warnOnce(options.onWarning),
   })
+  const secrets = ownSecrets(options)
   return {
-    provider,
-    api,
-    modelId,
+    ...{ provider, api, modelId },
+    ...pinnedOptions(options, pinnedNames),
     stream: (request, context) =>
-      withWarnings(
-        (heeding) =>
-          new Observable((subscriber) =>
-            startCall({
-              ...{ options, request, context, subscriber },
-              render: (asked) => heeding(() => render(asked)),
-            }),
-          ),
+      secrets.struckFrom(
+        withWarnings(
+          (heeding) =>
+            new Observable((subscriber) =>
+              startCall({
+                ...{ options, secrets, request, context, subscriber },
+                render: (asked) => heeding(() => render(asked)),
+              }),
+            ),
+        ),
       ),
   }
 }
 
 function checkOptions(modelId: string, options: OllamaOptions): void {
-  if (modelId.trim() === '') {
-    throw new ConfigurationError(
-      'ollama() got an empty model id, so no call could succeed. Pass one that the server has, such as "qwen3".',
-    )
-  }
-  for (const name of ['contextTokens', 'maxOutputTokens', 'responseTimeoutMs', 'idleTimeoutMs'] as const) {
-    const value = options[name]
-    if (value === undefined || (Number.isInteger(value) && value > 0 && value <= longestTimerMs)) continue
-    throw new ConfigurationError(
-      `ollama() got ${name} ${value}, with which no call could succeed. Pass a whole number above 0.`,
-    )
-  }
+  requireModelOptions('ollama', ollamaOptions, { modelId, options })
   checkAddress(options)
+  sdk.require('ollama')
 }
 
 function checkAddress(options: OllamaClientOptions): void {
-  if (/^([a-z][a-z0-9+.-]*:\/\/)?[^/?#]*@/i.test(hostOf(options) ?? '')) {
+  const host = hostOf(options)
+  if (host === undefined) return
+  if (/^([a-z][a-z0-9+.-]*:\/\/)?[^/?#]*@/i.test(host)) {
     throw new ConfigurationError(
       'ollama() got a baseURL (or OLLAMA_HOST) with a user and a password in it, which fetch refuses. Pass an Authorization header in the option headers.',
     )
   }
-  try {
-    officialClient(options)
-  } catch {
+  if (!isAddress(host)) {
     throw new ConfigurationError(
       'ollama() got a baseURL (or OLLAMA_HOST) that is no address, so no call could succeed. Pass one such as "http://127.0.0.1:11434".',
     )
@@ -111,6 +109,7 @@ function checkAddress(options: OllamaClientOptions): void {
 
 interface Call {
   readonly options: OllamaOptions
+  readonly secrets: OwnSecrets
   readonly render: RequestRenderer
   readonly request: ModelRequest
   readonly context: ModelContext
@@ -126,14 +125,17 @@ function startCall(call: Call): () => void {
 }
 
 /** Carries the wire's lines to the subscriber, until one of the two has had enough. Never rejects. */
-async function pump({ options, render, request, context, subscriber }: Call, line: Line): Promise<void> {
+async function pump(
+  { options, secrets, render, request, context, subscriber }: Call,
+  line: Line,
+): Promise<void> {
   const { abort, watch, outcome } = line
   try {
     const { body, names } = render(request)
     const reply = startReply(names, body)
     const emit = (signal: ModelSignal): void => subscriber.next(signal)
     const { steps, take, drain } = await openChat(body, {
-      options,
+      options: { ...options, fetch: secrets.noting(options.fetch ?? globalThis.fetch) },
       signal: abort.signal,
       now: () => context.clock.now(),
       onBytes: () => watch.heard(),

@@ -1,17 +1,25 @@
-import type { JsonObject, Message, ModelRequest, ToolDefinition } from '@tallystick/core'
+import type { JsonObject, Message, ModelRequest, ModelSettings, ToolDefinition } from '@tallystick/core'
+import { toldInWords, withAnswerSchema } from '../shared/answer-instructions.ts'
 import { callIds } from '../shared/call-ids.ts'
-import { toolNames, type ToolNames } from '../shared/tool-names.ts'
+import { withProviderOptions } from '../shared/provider-options.ts'
+import { anyWord, toolNames, type ToolNames, warnOfNames } from '../shared/tool-names.ts'
 import type { Warning } from '../shared/warning.ts'
 import { type Draft, draftOf, messagesOf } from './history.ts'
 import { type RenderedSchema, toolSchema } from './tool-schema.ts'
-import type { WireMessage, WireRequest, WireThinking } from './wire.ts'
+import { provider, type WireMessage, type WireRequest, type WireThinking } from './wire.ts'
 
-// The server takes anything; the templates of models were trained on what other vendors take.
+// The server takes anything; longer ones no model writes without a slip.
 const identifierLengthMax = 64
 
 /** Something that a request asked for and that this wire cannot be told. The call goes out without it. */
 export interface OllamaWarning extends Warning {
-  readonly what: 'schema' | 'tool_choice' | 'parallel_tool_calls' | 'output_schema'
+  readonly what:
+    | 'schema'
+    | 'tool_name'
+    | 'tool_choice'
+    | 'parallel_tool_calls'
+    | 'output_schema'
+    | 'model_settings'
 }
 
 /** What of a request the model's options decide. */
@@ -74,31 +82,61 @@ function renderRequest(
   const calls = drafts.flatMap((draft) => draft.calls)
   const names = toolNames(
     [...request.tools, ...calls].map((named) => named.name),
-    { lengthMax: identifierLengthMax },
+    { lengthMax: identifierLengthMax, pattern: anyWord },
   )
+  if (settings.warn) warnOfNames(request, names, settings.warn)
   const tools = offered(request).map((tool) => wireTool(tool, names, { settings, schemas }))
   if (settings.warn) warnings(request, tools.length > 0).forEach(settings.warn)
   const history = messagesOf(drafts, { ids: callIds(calls, identifierLengthMax), names })
   const limits = [request.maxOutputTokens, settings.maxOutputTokens].filter((limit) => limit !== undefined)
+  const { instructions, format } = answerFields(request, tools.length > 0)
   const body: WireRequest = {
     model: settings.modelId,
-    messages: [...systemMessage(request.instructions), ...history],
+    messages: [...systemMessage(instructions), ...history],
     stream: true,
     truncate: false,
     shift: false,
     ...(tools.length > 0 && { tools }),
     ...(settings.thinking !== undefined && { think: settings.thinking }),
-    // A reply that is held to a schema cannot call a tool.
-    ...(request.outputSchema !== undefined && tools.length === 0 && { format: request.outputSchema }),
+    ...(format && { format }),
     ...(settings.keepAlive !== undefined && { keep_alive: settings.keepAlive }),
     options: {
       num_ctx: settings.contextTokens,
       ...(limits.length > 0 && { num_predict: Math.min(...limits) }),
       ...settings.parameters,
+      ...samplingOf(request.modelSettings ?? {}),
     },
     ...settings.extraBody,
   }
-  return { body, names }
+  return {
+    body: withProviderOptions(body, request, {
+      ...{ provider, held: heldFields },
+      warn: (warning) => settings.warn?.(warning),
+    }),
+    names,
+  }
+}
+
+/** Without these fields, as the adapter writes them, no reply could be read. */
+const heldFields = ['model', 'messages', 'stream', 'tools', 'truncate', 'shift']
+
+function samplingOf({ temperature, topP, stop, seed }: ModelSettings): JsonObject {
+  return {
+    ...(temperature !== undefined && { temperature }),
+    ...(topP !== undefined && { top_p: topP }),
+    ...(stop && stop.length > 0 && { stop: [...stop] }),
+    ...(seed !== undefined && { seed }),
+  }
+}
+
+/** How the model is asked for an answer of a schema: a reply that is held to one cannot call a tool. */
+function answerFields(
+  { instructions, outputSchema }: ModelRequest,
+  toolsShown: boolean,
+): { readonly instructions: string; readonly format?: JsonObject } {
+  if (outputSchema === undefined) return { instructions }
+  if (!toolsShown) return { instructions, format: outputSchema }
+  return { instructions: withAnswerSchema(instructions, outputSchema) }
 }
 
 /** The wire cannot forbid tools, nor demand one: what may not be called is not shown. */
@@ -144,8 +182,7 @@ function warnings(
     all.push({ what: 'parallel_tool_calls', message })
   }
   if (toolsShown && outputSchema !== undefined) {
-    const message =
-      'A reply that Ollama holds to a schema can call no tool: it is held to one where none is offered.'
+    const message = toldInWords('a reply that Ollama holds to a schema could call no tool')
     all.push({ what: 'output_schema', message })
   }
   return all

@@ -1,8 +1,8 @@
 import type { JsonObject, ModelSignal, ReplyPart, RequestedCall, Usage } from '@tallystick/core'
-import { isJsonObject, numberAt, objectAt, textAt } from '../shared/json-reading.ts'
+import { countAt, isJsonObject, objectAt, textAt } from '../shared/json-reading.ts'
 import type { ToolNames } from '../shared/tool-names.ts'
 import { contextTokensAt, contextTokensOf, promptWasCut } from './context-window.ts'
-import { cutPrompt } from './failure.ts'
+import { cutPrompt, wordlessReply } from './failure.ts'
 import { stopReasonOf } from './stop-reason.ts'
 import type { WireLine, WireRequest } from './wire.ts'
 
@@ -18,13 +18,15 @@ export interface Reply {
   readonly body: WireRequest
   readonly parts: (Spoken | Called)[]
   started: boolean
+  /** Whether any line held a message, as those of a chat do. */
+  spoke: boolean
   /** Set by the last line. Whatever follows it is ignored. */
   finished: boolean
 }
 
 /** A reply of which nothing has come yet. `names` are those of the request that it answers. */
 export function startReply(names: ToolNames, body: WireRequest): Reply {
-  return { names, body, parts: [], started: false, finished: false }
+  return { names, body, parts: [], started: false, spoke: false, finished: false }
 }
 
 /**
@@ -36,6 +38,7 @@ export function readLine(reply: Reply, line: WireLine, emit: Emit): void {
   if (reply.finished) return
   if (!reply.started) emit(startOf(reply, line))
   const message = objectAt(line, 'message') ?? {}
+  reply.spoke ||= isJsonObject(line['message'])
   addWords(reply, 'reasoning', textAt(message, 'thinking'), emit)
   addWords(reply, 'text', textAt(message, 'content'), emit)
   const calls = message['tool_calls']
@@ -95,10 +98,11 @@ function notAnObject(text: string): Pick<RequestedCall, 'input' | 'malformed'> {
 
 function finish(reply: Reply, line: WireLine, emit: Emit): void {
   const { body, parts } = reply
+  if (!reply.spoke) throw wordlessReply()
   const counts = countsOf(line)
   const [promptTokens, replyTokens] = [
-    numberAt(line, 'prompt_eval_count'),
-    numberAt(line, 'eval_count'),
+    countAt(line, 'prompt_eval_count'),
+    countAt(line, 'eval_count'),
   ] as const
   if (promptTokens !== undefined || replyTokens !== undefined) {
     emit({ type: 'model_usage', usage: usageOf(promptTokens, replyTokens), raw: counts })

@@ -7,7 +7,7 @@ import {
   type ToolCallPart,
   type ToolResultsMessage,
 } from '@tallystick/core'
-import { type Carried, carried, carriedResult } from '../openai/media.ts'
+import { type Carried, carried, carriedResult, type Carrier } from '../openai/media.ts'
 import { textAt } from '../shared/json-reading.ts'
 import { wellFormed } from '../shared/well-formed.ts'
 import { api, memoryOf, type WireMemory } from './wire.ts'
@@ -47,15 +47,20 @@ export interface AnswerDraft extends Slot {
 export function draftOf(message: Message, provider: string): Draft {
   switch (message.role) {
     case 'user': {
-      const pieces = carried(message.parts, 'inline')
+      const pieces = carried(message.parts, carrierOf(provider))
       // Left out, it would leave the assistant the last word, which is another request.
       return { role: 'user', pieces: pieces.length > 0 ? pieces : [text('(The message is empty.)')] }
     }
     case 'tool':
-      return toolDraft(message)
+      return toolDraft(message, provider)
     case 'assistant':
       return assistantDraft(message, provider)
   }
+}
+
+/** What this wire takes of a service. */
+function carrierOf(provider: string): Carrier {
+  return { provider, documentUrls: false, imageIds: false, audio: true }
 }
 
 function text(words: string): Carried {
@@ -63,10 +68,10 @@ function text(words: string): Carried {
 }
 
 /** Results: what is no text is shown by the user, behind all of them. */
-function toolDraft({ results }: ToolResultsMessage): Draft {
+function toolDraft({ results }: ToolResultsMessage, provider: string): Draft {
   const shown: Carried[] = []
   const answers = results.map(({ toolCallId, name, outcome, content }): AnswerDraft => {
-    const pieces = carriedResult(outcome, content, 'inline')
+    const pieces = carriedResult(outcome, content, carrierOf(provider))
     const texts = pieces.flatMap((piece) => (piece.kind === 'text' ? [piece.text] : []))
     const media = pieces.filter((piece) => piece.kind !== 'text')
     if (media.length > 0) {

@@ -1,4 +1,4 @@
-import type { JsonObject, ToolCallId } from '@tallystick/core'
+import { type JsonObject, present, type ToolCallId } from '@tallystick/core'
 import type { Carried } from '../openai/media.ts'
 import type { ToolNames } from '../shared/tool-names.ts'
 import type { AssistantDraft, Draft } from './draft.ts'
@@ -59,9 +59,13 @@ function contentPart(piece: Carried): JsonObject {
     case 'text':
       return { type: 'text', text: piece.text }
     case 'image':
-      return { type: 'image_url', image_url: { url: piece.url } }
+      return { type: 'image_url', image_url: { url: piece.url, ...present({ detail: piece.detail }) } }
     case 'pdf':
       return { type: 'file', file: { filename: piece.name, file_data: piece.data ?? '' } }
+    case 'audio':
+      return { type: 'input_audio', input_audio: { data: piece.data, format: piece.format } }
+    case 'kept':
+      return { type: 'file', file: { file_id: piece.fileId } }
   }
 }
 

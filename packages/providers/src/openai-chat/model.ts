@@ -1,10 +1,16 @@
-import type { Model } from '@tallystick/core'
+import type { Model, ProviderError } from '@tallystick/core'
 import { ConfigurationError } from '@tallystick/core'
 import { Observable } from 'rxjs'
 import { type Attempt, startCall } from '../openai/call.ts'
 import { officialClient, type OpenAIChatClient } from '../openai/client.ts'
 import { providerErrorOf } from '../openai/failure.ts'
+import { openaiChatOptions } from '../openai/option-check.ts'
 import { checkOptions, type OpenAICommonOptions } from '../openai/options.ts'
+import { refusedSampling } from '../openai/sampling.ts'
+import { sdk } from '../openai/sdk.ts'
+import { lateClient } from '../shared/late-client.ts'
+import { ownSecrets } from '../shared/own-secrets.ts'
+import { pinnedOptions } from '../shared/pinned-options.ts'
 import { warnOnce, withWarnings } from '../shared/warning.ts'
 import { allQuirks, type OpenAIChatQuirks, type OpenAIChatServer, quirksOf } from './quirks.ts'
 import { requestRenderer } from './request.ts'
@@ -27,6 +33,12 @@ export interface OpenAIChatOptions extends OpenAICommonOptions {
   readonly verbosity?: 'low' | 'medium' | 'high' | undefined
 }
 
+/** What decides how the model is to work. */
+const pinnedNames = [
+  ...(['server', 'quirks', 'reasoningEffort', 'verbosity', 'strictTools', 'customTools'] as const),
+  ...(['maxOutputTokens', 'serviceTier'] as const),
+]
+
 /**
  * A model of OpenAI, or of any server that speaks as it does, over Chat Completions and the official SDK. Nothing is
  * sent, and no key looked for, before `stream` is subscribed to.
@@ -34,7 +46,8 @@ export interface OpenAIChatOptions extends OpenAICommonOptions {
  * Throws `ConfigurationError` for options that cannot work.
  */
 export function openaiChat(modelId: string, options: OpenAIChatOptions = {}): Model {
-  checkOptions('openaiChat', modelId, options)
+  checkOptions({ maker: 'openaiChat', check: openaiChatOptions, modelId, options })
+  if (options.client === undefined) sdk.require('openaiChat')
   const { server = 'openai' } = options
   if (!Object.hasOwn(quirksOf, server)) {
     throw new ConfigurationError(
@@ -51,31 +64,44 @@ export function openaiChat(modelId: string, options: OpenAIChatOptions = {}): Mo
     customTools: options.customTools ?? {},
     toolFields: options.toolFields ?? {},
     promptCacheKey: options.promptCacheKey,
+    serviceTier: options.serviceTier,
+    metadata: options.metadata,
     extraBody: options.extraBody,
     warn: warnOnce(options.onWarning),
   })
-  let client = options.client
+  const secrets = ownSecrets(options)
+  const connect = (): ReturnType<typeof officialClient> => officialClient('openaiChat', options, secrets)
+  const late = lateClient({ given: options.client, connect })
+  // What the model refused once, it refuses in every later call.
+  let refused: readonly string[] = []
   return {
     ...{ provider, api, modelId },
+    ...pinnedOptions(options, pinnedNames),
     stream: (request, context) =>
-      withWarnings(
-        (heeding) =>
-          new Observable((subscriber) => {
-            try {
-              client ??= officialClient(options)
-            } catch (error) {
-              return subscriber.error(providerErrorOf(error, { now: context.clock.now() }))
-            }
-            const { completions } = client.chat
-            const prepare = (): Attempt => {
-              const { body, context: read } = heeding(() => render(request))
-              return { body, reader: replyReader(read) }
-            }
-            return startCall({
-              ...{ client, options, context, subscriber, prepare, instead: () => undefined },
-              create: (body, given) => completions.create(body, given),
-            })
+      secrets.struckFrom(
+        withWarnings((heeding) =>
+          late({
+            failure: (error) => providerErrorOf(error, { now: context.clock.now() }),
+            over: (client) =>
+              new Observable((subscriber) => {
+                const { completions } = client.chat
+                const prepare = (): Attempt => {
+                  const { body, context: read } = heeding(() => render(request, refused))
+                  return { body, reader: replyReader(read) }
+                }
+                const instead = (failure: ProviderError, { body }: Attempt): Attempt | undefined => {
+                  const field = refusedSampling(failure, body)
+                  if (field === undefined || refused.includes(field)) return undefined
+                  refused = [...refused, field]
+                  return prepare()
+                }
+                return startCall({
+                  ...{ maker: 'openaiChat', client, options, context, subscriber, prepare, instead },
+                  create: (body, given) => completions.create(body, given),
+                })
+              }),
           }),
+        ),
       ),
   }
 }

@@ -10,18 +10,30 @@ export interface OpenAIChatQuirks {
   readonly parallelToolCalls?: boolean
   /** Whether it obeys `tool_choice`: all its values, or none, so that forcing a tool is left out with a warning. `all`. */
   readonly toolChoice?: 'all' | 'none'
-  /** Whether it can hold an answer to a schema. `json_schema`. */
-  readonly structuredOutput?: 'json_schema' | 'none'
+  /**
+   * Whether it can hold an answer to a schema, to JSON of any kind, or to nothing. Where not to a schema, the schema is
+   * told in the instructions. `json_schema`.
+   */
+  readonly structuredOutput?: 'json_schema' | 'json_object' | 'none'
   /** Whether it knows `strict` on tools and schemas. `true`. */
   readonly strict?: boolean
+  /** How many texts that end a reply it takes. 4. */
+  readonly stopMax?: number
+  /** The field that a seed goes by. `seed`. */
+  readonly seedField?: 'seed' | 'random_seed' | 'none'
   /** What it takes for the id of a call: 64 characters of `[a-zA-Z0-9_-]`, or nine letters and digits. `any`. */
   readonly callIds?: 'any' | 'nine_alphanumeric'
+  /** What it takes for the name of a tool: 64 characters of `[a-zA-Z0-9_-]`, or any word. `identifier`. */
+  readonly toolNames?: 'identifier' | 'any'
   /**
    * Whether messages of the user and of the assistant have to take turns, beginning with the user, and none of the user
    * may stand behind a tool's. `false`.
    */
   readonly alternatingRoles?: boolean
-  /** Whether a stream that ends without a finish reason, but not without words or calls, was whole. `false`. */
+  /**
+   * Whether a stream that comes to its proper end without a finish reason, but not without words or calls, was whole. A
+   * break or a silence is no such end, whatever came before. `false`.
+   */
   readonly finishReasonOptional?: boolean
   /**
    * Whether the reasoning that a reply showed goes back with it: in the turn that is under way, always, or never. A
@@ -33,6 +45,7 @@ export interface OpenAIChatQuirks {
 /** Servers whose ways are known by name. */
 export type OpenAIChatServer =
   | 'openai'
+  | 'azure'
   | 'deepseek'
   | 'groq'
   | 'llamacpp'
@@ -41,26 +54,31 @@ export type OpenAIChatServer =
   | 'ollama'
   | 'openrouter'
   | 'vllm'
+  | 'xai'
 
 /** What is known of a server's ways. */
 export const quirksOf: { readonly [server in OpenAIChatServer]: OpenAIChatQuirks } = {
   openai: {},
+  azure: {},
   deepseek: {
     ...{ maxTokensField: 'max_tokens', parallelToolCalls: false },
-    ...{ structuredOutput: 'none', strict: false },
+    ...{ structuredOutput: 'json_object', strict: false, stopMax: 16, seedField: 'none' },
   },
   groq: { strict: false },
-  llamacpp: { maxTokensField: 'max_tokens', strict: false },
-  lmstudio: { maxTokensField: 'max_tokens', parallelToolCalls: false, strict: false },
+  llamacpp: { maxTokensField: 'max_tokens', strict: false, stopMax: Infinity },
+  lmstudio: { maxTokensField: 'max_tokens', parallelToolCalls: false, strict: false, stopMax: Infinity },
   mistral: {
     ...{ maxTokensField: 'max_tokens', streamUsage: false, callIds: 'nine_alphanumeric' },
-    ...{ alternatingRoles: true },
+    ...{ alternatingRoles: true, stopMax: Infinity, seedField: 'random_seed' },
   },
   ollama: {
     ...{ maxTokensField: 'max_tokens', parallelToolCalls: false, toolChoice: 'none', strict: false },
+    stopMax: Infinity,
+    toolNames: 'any',
   },
   openrouter: { maxTokensField: 'max_tokens', replayReasoning: 'always' },
-  vllm: { maxTokensField: 'max_tokens', alternatingRoles: true, strict: false },
+  vllm: { maxTokensField: 'max_tokens', alternatingRoles: true, strict: false, stopMax: Infinity },
+  xai: {},
 }
 
 /** The ways of a server, whole: what is told of it wins over what is known of it. */
@@ -71,8 +89,8 @@ export function allQuirks(
   return {
     ...{ systemRole: 'system', maxTokensField: 'max_completion_tokens', streamUsage: true },
     ...{ parallelToolCalls: true, toolChoice: 'all', structuredOutput: 'json_schema', strict: true },
-    ...{ callIds: 'any', alternatingRoles: false, finishReasonOptional: false },
-    replayReasoning: 'open_turn',
+    ...{ callIds: 'any', toolNames: 'identifier', alternatingRoles: false, finishReasonOptional: false },
+    ...{ stopMax: 4, seedField: 'seed', replayReasoning: 'open_turn' },
     ...quirksOf[server],
     ...quirks,
   }

@@ -1,8 +1,17 @@
-import type { JsonObject, Message, ModelRequest, ToolDefinition } from '@tallystick/core'
+import {
+  type JsonObject,
+  type Message,
+  type ModelRequest,
+  present,
+  type ToolDefinition,
+  withoutAddedNulls,
+} from '@tallystick/core'
 import type { OpenAICustomTool, OpenAIWarning } from '../openai/options.ts'
-import { withoutAddedNulls } from '../openai/schema-reading.ts'
+import { samplingFields } from '../openai/sampling.ts'
 import { fitSchema, isAnswerSchema, noAnswerSchema } from '../openai/strict-schema.ts'
-import { toolNames, type ToolNames } from '../shared/tool-names.ts'
+import { toldInWords, withAnswerSchema } from '../shared/answer-instructions.ts'
+import { withProviderOptions } from '../shared/provider-options.ts'
+import { anyWord, toolNames, type ToolNames, warnOfNames } from '../shared/tool-names.ts'
 import { chatCallIds } from './call-ids.ts'
 import { type Draft, draftOf } from './draft.ts'
 import { messagesOf } from './history.ts'
@@ -22,6 +31,8 @@ export interface RequestSettings {
   readonly customTools: Readonly<Record<string, OpenAICustomTool>>
   readonly toolFields: Readonly<Record<string, JsonObject>>
   readonly promptCacheKey?: string | undefined
+  readonly serviceTier?: string | undefined
+  readonly metadata?: Readonly<Record<string, string>> | undefined
   readonly extraBody?: JsonObject | undefined
   readonly warn: (warning: OpenAIWarning) => void
 }
@@ -33,10 +44,11 @@ export interface RenderedRequest {
   readonly context: ReplyContext
 }
 
-/** Renders requests of one model. */
-export type RequestRenderer = (request: ModelRequest) => RenderedRequest
+/** Renders requests of one model. `refused`: fields of how to write that the model takes none of. */
+export type RequestRenderer = (request: ModelRequest, refused?: readonly string[]) => RenderedRequest
 
 const toolNameLengthMax = 64
+const heldFields = ['model', 'messages', 'stream', 'stream_options', 'tools', 'n']
 
 /**
  * A renderer that keeps what it made of each message, so that a turn costs what it adds. The same request gives the
@@ -51,23 +63,26 @@ export function requestRenderer(settings: RequestSettings): RequestRenderer {
     drafts.set(message, draft)
     return draft
   }
-  return (request) => renderRequest(request, request.messages.map(draftFor), settings)
+  return (request, refused = []) => renderRequest(request, request.messages.map(draftFor), settings, refused)
 }
 
 function renderRequest(
   request: ModelRequest,
   drafts: readonly Draft[],
   settings: RequestSettings,
+  refused: readonly string[],
 ): RenderedRequest {
   const { quirks } = settings
   const calls = drafts.flatMap((draft) => (draft.role === 'assistant' ? draft.calls : []))
   const names = toolNames(
     [...request.tools, ...calls].map((named) => named.name),
-    { lengthMax: toolNameLengthMax },
+    { lengthMax: toolNameLengthMax, ...(quirks.toolNames === 'any' && { pattern: anyWord }) },
   )
+  warnOfNames(request, names, settings.warn)
   const history = messagesOf(drafts, { ids: chatCallIds(calls, quirks.callIds), names, quirks })
   const maxTokens = Math.min(request.maxOutputTokens ?? Infinity, settings.maxOutputTokens ?? Infinity)
-  const instructions = request.instructions.toWellFormed()
+  const answer = answerFields(request, settings)
+  const instructions = answer.instructions.toWellFormed()
   const body: WireRequest = {
     model: settings.modelId,
     messages:
@@ -75,14 +90,27 @@ function renderRequest(
     stream: true,
     ...(quirks.streamUsage && { stream_options: { include_usage: true } }),
     ...toolFields(request, names, settings),
-    ...answerFormat(request, settings),
+    ...(answer.format && { response_format: answer.format }),
     ...(Number.isFinite(maxTokens) && { [quirks.maxTokensField]: maxTokens }),
-    ...(settings.reasoningEffort !== undefined && { reasoning_effort: settings.reasoningEffort }),
-    ...(settings.verbosity !== undefined && { verbosity: settings.verbosity }),
-    ...(settings.promptCacheKey !== undefined && { prompt_cache_key: settings.promptCacheKey }),
+    ...optionFields(settings),
     ...settings.extraBody,
+    ...samplingFields(request.modelSettings ?? {}, quirks, { ...settings, refused }),
   }
-  return { body, context: contextOf(request, names, settings) }
+  return {
+    body: withProviderOptions(body, request, { ...settings, held: heldFields }),
+    context: contextOf(request, names, settings),
+  }
+}
+
+/** Fields that the options of the model say word for word. */
+function optionFields(settings: RequestSettings): object {
+  return present({
+    reasoning_effort: settings.reasoningEffort,
+    verbosity: settings.verbosity,
+    prompt_cache_key: settings.promptCacheKey,
+    service_tier: settings.serviceTier,
+    metadata: settings.metadata,
+  })
 }
 
 function contextOf(request: ModelRequest, names: ToolNames, settings: RequestSettings): ReplyContext {
@@ -139,7 +167,7 @@ function wireTool(tool: ToolDefinition, names: ToolNames, settings: RequestSetti
   if (!settings.strictTools)
     return { type: 'function', function: { name, ...described, parameters, ...more } }
   const { schema, strict, notes } = settings.quirks.strict
-    ? fitSchema(tool.inputSchema, 'nulled')
+    ? fitSchema(tool.inputSchema)
     : { schema: parameters, strict: false, notes: ['the server knows no strict tools'] }
   for (const note of notes) {
     settings.warn({ what: 'schema', message: `The schema of the tool ${tool.name}: ${note}.` })
@@ -167,23 +195,39 @@ function wireChoice(
   }
 }
 
-function answerFormat({ outputSchema }: ModelRequest, { quirks, warn }: RequestSettings): object {
-  if (outputSchema === undefined) return {}
+/** How the model is asked for an answer of a schema: by the server's own way, in the instructions, or by both. */
+interface AnswerFields {
+  readonly instructions: string
+  readonly format?: JsonObject
+}
+
+function answerFields(
+  { outputSchema, instructions }: ModelRequest,
+  { quirks, warn }: RequestSettings,
+): AnswerFields {
+  if (outputSchema === undefined) return { instructions }
+  const told = withAnswerSchema(instructions, outputSchema)
   if (quirks.structuredOutput === 'none') {
-    const message = 'The server cannot hold an answer to a schema, so none was sent.'
-    warn({ what: 'output_schema', message })
-    return {}
+    warn({ what: 'output_schema', message: toldInWords('the server cannot hold an answer to a schema') })
+    return { instructions: told }
   }
   if (!isAnswerSchema(outputSchema)) {
     warn({ what: 'output_schema', message: noAnswerSchema })
-    return {}
+    return { instructions: told }
   }
-  const fitted = fitSchema(outputSchema, 'refused')
+  if (quirks.structuredOutput === 'json_object') {
+    warn({
+      what: 'output_schema',
+      message: toldInWords('the server holds an answer to JSON, and to no schema'),
+    })
+    return { instructions: told, format: { type: 'json_object' } }
+  }
+  const fitted = fitSchema(outputSchema)
   const { schema, strict } = quirks.strict
     ? fitted
     : { schema: { type: 'object', ...outputSchema }, strict: false }
   const notes = quirks.strict ? fitted.notes : []
   for (const note of notes) warn({ what: 'output_schema', message: `The schema of the answer: ${note}.` })
   const described = { name: 'answer', schema, ...(quirks.strict && { strict }) }
-  return { response_format: { type: 'json_schema', json_schema: described } }
+  return { instructions, format: { type: 'json_schema', json_schema: described } }
 }

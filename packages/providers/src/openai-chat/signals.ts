@@ -1,7 +1,17 @@
-import type { Json, JsonObject, ModelSignal, ProviderError, ReplyPart } from '@tallystick/core'
+import type {
+  Citation,
+  Json,
+  JsonObject,
+  ModelSignal,
+  ProviderError,
+  ReplyPart,
+  Source,
+} from '@tallystick/core'
 import type { ReplyReader } from '../openai/call.ts'
+import { citationsIn, sourcesOf } from '../openai/citations.ts'
 import { contradiction, failureInStream } from '../openai/failure.ts'
 import { usageSignal } from '../openai/usage.ts'
+import type { StreamEnding } from '../shared/stream-tail.ts'
 import { isJsonObject, numberAt, objectAt, textAt } from '../shared/json-reading.ts'
 import { type CallContext, callOf, type CallSlot, extendSlot, slotFor } from './slots.ts'
 import { cutsReply, isBroken, stopReasonOf } from './stop-reason.ts'
@@ -9,7 +19,7 @@ import { opaqueOf, type ReasoningField, type WireCallDelta, type WireChunk, type
 
 /** What of the request a reply is read by. */
 export interface ReplyContext extends CallContext {
-  /** Whether a stream that ends without a finish reason, but not without content, was whole. */
+  /** Whether a stream that comes to its proper end without a finish reason, but not without content, was whole. */
   readonly finishReasonOptional: boolean
 }
 
@@ -19,6 +29,7 @@ interface Piece {
   readonly kind: 'text' | 'refusal' | ReasoningField
   text: string
   details: Json[]
+  readonly citations: Citation[]
 }
 
 /** One reply while it streams: what has to be remembered between two chunks. */
@@ -32,13 +43,15 @@ interface Reply {
   /** How many chunks had the id of the first. */
   sameId: number
   rawStopReason: string | undefined
+  /** What the whole reply leans on, where its server lists it beside the words. */
+  listed: readonly Source[]
   failure: ProviderError | undefined
 }
 
 /** A reply of which nothing has come yet. */
 function startReply(context: ReplyContext): Reply {
   return {
-    ...{ context, pieces: [], slots: [], parts: 0, started: false, sameId: 0 },
+    ...{ context, pieces: [], slots: [], parts: 0, started: false, sameId: 0, listed: [] },
     ...{ messageId: undefined, rawStopReason: undefined, failure: undefined },
   }
 }
@@ -51,7 +64,7 @@ export function replyReader(context: ReplyContext): ReplyReader {
   const reply = startReply(context)
   return {
     read: (event) => readChunk(reply, event as WireChunk),
-    end: () => finish(reply),
+    end: (ending) => finish(reply, ending),
     finished: false,
     get failure() {
       return reply.failure
@@ -70,6 +83,7 @@ function readChunk(reply: Reply, chunk: WireChunk): readonly ModelSignal[] {
   const choice = choices.find((one) => (numberAt(one, 'index') ?? 0) === 0)
   const signals = start(reply, chunk)
   if (isJsonObject(choice)) signals.push(...readChoice(reply, choice))
+  if (Array.isArray(chunk.citations)) reply.listed = sourcesOf(chunk.citations)
   const usage = chunk.usage ?? objectAt(chunk.x_groq, 'usage')
   if (isJsonObject(usage)) signals.push(usageSignal(usage, 'chat'))
   return signals
@@ -119,6 +133,7 @@ function readChoice(reply: Reply, choice: JsonObject): ModelSignal[] {
   signals.push(...readContent(reply, delta['content']))
   signals.push(...more(reply, 'refusal', textAt(delta, 'refusal') ?? ''))
   signals.push(...readCalls(reply, delta))
+  reply.pieces.findLast(({ kind }) => kind === 'text')?.citations.push(...citationsIn(delta['annotations']))
   const reason = textAt(choice, 'finish_reason')
   if (reason) reply.rawStopReason = reason
   if (reason !== undefined && isBroken(reason)) {
@@ -161,7 +176,7 @@ function more(reply: Reply, kind: Piece['kind'], text: string): ModelSignal[] {
 }
 
 function addPiece(reply: Reply, kind: Piece['kind']): Piece {
-  const piece: Piece = { part: reply.parts++, kind, text: '', details: [] }
+  const piece: Piece = { part: reply.parts++, kind, text: '', details: [], citations: [] }
   reply.pieces.push(piece)
   return piece
 }
@@ -197,11 +212,11 @@ function addSlot(reply: Reply, { index }: WireCallDelta): CallSlot {
 }
 
 /** The last signals, when the reply was whole by now. */
-function finish(reply: Reply): readonly ModelSignal[] | undefined {
+function finish(reply: Reply, ending: StreamEnding): readonly ModelSignal[] | undefined {
   const raw = reply.rawStopReason
-  const empty = reply.pieces.every(({ text }) => text === '') && reply.slots.length === 0
-  if (raw === undefined && (empty || !reply.context.finishReasonOptional)) return undefined
+  if (raw === undefined && !isWholeWithoutReason(reply, ending)) return undefined
   const cut = raw !== undefined && cutsReply(raw)
+  citeListed(reply)
   const calls = reply.slots.flatMap((slot, place) => {
     const call = callOf(slot, reply.context)
     const last = place === reply.slots.length - 1
@@ -229,12 +244,31 @@ function finish(reply: Reply): readonly ModelSignal[] | undefined {
   ]
 }
 
+/** What a server lists beside the reply is cited by its last words, unless these say themselves what they cite. */
+function citeListed({ pieces, listed }: Reply): void {
+  const texts = pieces.filter(({ kind }) => kind === 'text')
+  if (texts.every(({ citations }) => citations.length === 0)) texts.at(-1)?.citations.push(...listed)
+}
+
+/**
+ * Whether a reply without a finish reason is whole. A server that is known to give none proves it by its last word, or by
+ * the proper end of the stream; but a gateway may end a cut stream properly, so that a last call whose input never came, or
+ * cannot be read, needs the last word.
+ */
+function isWholeWithoutReason({ pieces, slots, context }: Reply, ending: StreamEnding): boolean {
+  if (!context.finishReasonOptional || ending === 'broken') return false
+  if (slots.length === 0) return pieces.some(({ text }) => text !== '')
+  const last = slots.at(-1)!
+  const begun = last.inputText.trim() !== '' && callOf(last, context).malformed === undefined
+  return begun || ending === 'terminated'
+}
+
 function ended({ part }: CallSlot, name: string): ModelSignal {
   return { type: 'model_tool_input', part, name, text: '"}' }
 }
 
-function partOf({ part, kind, text, details }: Piece, provider: string): ReplyPart {
-  if (kind === 'text') return { type: 'text', text, part }
+function partOf({ part, kind, text, details, citations }: Piece, provider: string): ReplyPart {
+  if (kind === 'text') return { type: 'text', text, part, ...(citations.length > 0 && { citations }) }
   if (kind === 'refusal') return { type: 'text', text, part, opaque: opaqueOf(provider, { refusal: true }) }
   const memory: WireMemory = { reasoning: kind, ...(details.length > 0 && { details }) }
   return { type: 'reasoning', text, part, opaque: opaqueOf(provider, memory) }

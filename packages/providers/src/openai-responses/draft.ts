@@ -6,13 +6,11 @@ import {
   type JsonObject,
   type Message,
   type ToolCallPart,
-  type ToolResult,
-  type UserMessage,
 } from '@tallystick/core'
-import { type Carried, carried, carriedResult } from '../openai/media.ts'
 import { isIdentifier } from '../shared/identifier.ts'
 import { isJsonObject, textAt } from '../shared/json-reading.ts'
 import { wellFormed } from '../shared/well-formed.ts'
+import { resultItem, userItem } from './input-items.ts'
 import { api, type CallKind, type KeptResponse, memoryOf, type WireMemory } from './wire.ts'
 
 /** An item whose id, name or kind only the whole request decides. */
@@ -53,10 +51,10 @@ type Rendered = Omit<Draft, 'digest'>
 function renderedMessage(message: Message, provider: string, modelId: string): Rendered {
   switch (message.role) {
     case 'user':
-      return { items: [userItem(message)], slots: [], kept: undefined }
+      return { items: [userItem(message, provider)], slots: [], kept: undefined }
     case 'tool':
       return {
-        items: message.results.map(resultItem),
+        items: message.results.map((result) => resultItem(result, provider)),
         slots: message.results.map(({ toolCallId, name, outcome }, at): Slot => ({
           ...{ at, role: 'result', toolCallId, name, approved: outcome === 'success' },
         })),
@@ -65,36 +63,6 @@ function renderedMessage(message: Message, provider: string, modelId: string): R
     case 'assistant':
       return assistantItems(message, provider, modelId)
   }
-}
-
-function userItem({ parts }: UserMessage): JsonObject {
-  const pieces = carried(parts, 'any')
-  const [first] = pieces
-  // Left out, it would leave the assistant the last word, which is another request.
-  if (first === undefined) return { role: 'user', content: '(The message is empty.)' }
-  const alone = pieces.length === 1 && first.kind === 'text'
-  return { role: 'user', content: alone ? first.text : pieces.map(inputPiece) }
-}
-
-function inputPiece(piece: Carried): JsonObject {
-  switch (piece.kind) {
-    case 'text':
-      return { type: 'input_text', text: piece.text }
-    case 'image':
-      return { type: 'input_image', image_url: piece.url, detail: 'auto' }
-    case 'pdf':
-      return piece.data === undefined
-        ? { type: 'input_file', file_url: piece.url ?? '' }
-        : { type: 'input_file', filename: piece.name, file_data: piece.data }
-  }
-}
-
-function resultItem({ toolCallId, outcome, content }: ToolResult): JsonObject {
-  const pieces = carriedResult(outcome, content, 'any')
-  const texts = pieces.map((piece) => (piece.kind === 'text' ? piece.text : undefined))
-  const plain = texts.every((text) => text !== undefined)
-  const output = plain ? texts.join('\n\n') : pieces.map(inputPiece)
-  return { type: 'function_call_output', call_id: toolCallId, output }
 }
 
 /**
@@ -157,10 +125,20 @@ function continuesMessage(before: Remembered | undefined, { part, memory }: Reme
   return memory !== undefined && memory.at !== undefined && memory.at === before.memory?.at
 }
 
-/** Whether a part can go back exactly as it came: reasoning has to carry its proof, for the service keeps none. */
+/**
+ * Whether a part can go back exactly as it came: reasoning has to carry its proof, for the service keeps none, or to be
+ * the reasoning itself, which servers that show it need back. A summary is neither.
+ */
 function isGenuine({ part, memory }: Remembered): boolean {
   if (part.type === 'provider') return memory !== undefined && !awaitsCaller(memory.item)
-  return part.type !== 'reasoning' || !!textAt(memory?.item, 'encrypted_content')
+  if (part.type !== 'reasoning') return true
+  return !!textAt(memory?.item, 'encrypted_content') || isPlainReasoning(memory?.item)
+}
+
+/** Whether an item holds reasoning in the open. */
+function isPlainReasoning(item: JsonObject | undefined): boolean {
+  const content = item?.['content']
+  return Array.isArray(content) && content.some((one: Json) => !!textAt(one, 'text'))
 }
 
 function genuineItem({ part, memory }: Remembered): JsonObject | undefined {
@@ -175,7 +153,8 @@ function genuineItem({ part, memory }: Remembered): JsonObject | undefined {
         content: [contentOf({ part, memory })],
       }
     case 'reasoning':
-      return { summary: [], ...withoutNulls(fittingId(item)) }
+      // A server that shows reasoning has ids of its own kind.
+      return { summary: [], ...withoutNulls(isPlainReasoning(item) ? item : fittingId(item)) }
     case 'tool_call':
       return isQuestion(memory) ? item : { ...fittingId(item), ...callBody(part, memory) }
     case 'provider':

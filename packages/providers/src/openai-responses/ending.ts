@@ -1,7 +1,7 @@
 import type { JsonObject, ModelSignal, ReplyPart, StopReason } from '@tallystick/core'
 import { failureInStream } from '../openai/failure.ts'
 import { usageSignal } from '../openai/usage.ts'
-import { isJsonObject, textAt } from '../shared/json-reading.ts'
+import { isJsonObject, numberAt, objectAt, textAt } from '../shared/json-reading.ts'
 import { kindOf, partsOf } from './item.ts'
 import { closeItem, readCall, releaseUnread, type Reply } from './reply.ts'
 import { incompleteReason } from './stop-reason.ts'
@@ -40,7 +40,7 @@ export function finish(reply: Reply, response: WireResponse, completed: boolean)
   reply.finished = true
   return [
     ...late,
-    ...(isJsonObject(response.usage) ? [usageSignal(response.usage, 'responses')] : []),
+    ...usageOf(reply, response),
     {
       ...{
         type: 'model_finished',
@@ -87,5 +87,20 @@ function completedReason(reply: Reply, parts: readonly ReplyPart[]): StopReason 
 /** The response failed: what it cost, if that is told. */
 export function fail(reply: Reply, response: WireResponse): ModelSignal[] {
   reply.failure = failureInStream(response.error ?? {})
-  return isJsonObject(response.usage) ? [usageSignal(response.usage, 'responses')] : []
+  return usageOf(reply, response)
+}
+
+function usageOf(reply: Reply, { usage, tool_usage: tools }: WireResponse): ModelSignal[] {
+  if (!isJsonObject(usage)) return []
+  const told = numberAt(objectAt(tools, 'web_search'), 'num_requests')
+  return [usageSignal(usage, 'responses', told ?? searchesSeen(reply))]
+}
+
+/** Searches on the web, for servers that do not count them; opening a page that was found is none. */
+function searchesSeen({ items }: Reply): number | undefined {
+  const searches = items.filter(({ fields }) => {
+    const action = textAt(objectAt(fields, 'action'), 'type') ?? 'search'
+    return fields['type'] === 'web_search_call' && action === 'search'
+  })
+  return searches.length > 0 ? searches.length : undefined
 }

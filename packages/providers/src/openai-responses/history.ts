@@ -1,5 +1,5 @@
 import { digestOf, type JsonObject, type ToolCallId } from '@tallystick/core'
-import { textAt } from '../shared/json-reading.ts'
+import { objectAt, textAt } from '../shared/json-reading.ts'
 import type { ToolNames } from '../shared/tool-names.ts'
 import type { Draft, Slot } from './draft.ts'
 import type { KeptResponse } from './wire.ts'
@@ -13,12 +13,32 @@ export interface Binding {
 /** The history from the place `from` on as input items: every call has its output behind it, in its own kind. */
 export function inputOf(drafts: readonly Draft[], from: number, binding: Binding): readonly JsonObject[] {
   const calls = new Map<ToolCallId, Slot>()
+  const programs = programsIn(drafts)
   const input: JsonObject[] = []
   drafts.forEach((draft, place) => {
     for (const slot of draft.slots) if (slot.role === 'call') calls.set(slot.toolCallId, slot)
-    if (place >= from) input.push(...bound(draft, binding, calls))
+    if (place >= from)
+      input.push(...bound(draft, binding, calls).flatMap((item) => withProgram(item, programs)))
   })
   return withoutRepeatedIds(input)
+}
+
+/** The programs of the history, by which calls from within them, and what they gave, are known. */
+function programsIn(drafts: readonly Draft[]): ReadonlySet<string | undefined> {
+  const items = drafts.flatMap((draft) => draft.items)
+  return new Set(items.filter((item) => item['type'] === 'program').map((item) => textAt(item, 'call_id')))
+}
+
+/**
+ * An item from within a program that is no longer there, since a compaction cut it off, becomes one like any other; and what
+ * only that program could have given is left out.
+ */
+function withProgram(item: JsonObject, programs: ReadonlySet<string | undefined>): readonly JsonObject[] {
+  if (item['type'] === 'program_output') return programs.has(textAt(item, 'call_id')) ? [item] : []
+  const caller = objectAt(item, 'caller')
+  if (textAt(caller, 'type') !== 'program' || programs.has(textAt(caller, 'caller_id'))) return [item]
+  const { caller: _, ...direct } = item
+  return [direct]
 }
 
 /** The vendor refuses two items of one id, which servers that begin to count again give; and it needs none. */

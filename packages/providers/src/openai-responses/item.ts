@@ -1,5 +1,14 @@
-import type { Json, JsonObject, ModelSignal, Opaque, ReplyPart, RequestedCall } from '@tallystick/core'
+import type {
+  Json,
+  JsonObject,
+  ModelSignal,
+  Opaque,
+  ReplyPart,
+  RequestedCall,
+  TextPart,
+} from '@tallystick/core'
 import { readCallInput } from '../openai/call-input.ts'
+import { citationsIn, sourcesIn } from '../openai/citations.ts'
 import { isJsonObject, restOf, textAt } from '../shared/json-reading.ts'
 import { executedCall } from './executed-call.ts'
 import { type CallKind, isCallKind, type KeptResponse, opaqueOf, type WireMemory } from './wire.ts'
@@ -58,6 +67,13 @@ export function shown(piece: Piece, text: string): ModelSignal[] {
   if (text === '') return []
   piece.text += text
   return [{ type: piece.kind === 'text' ? 'model_text' : 'model_reasoning', part: piece.part, text }]
+}
+
+/** The signal that shows a piece anew: what was shown of it is not what the item holds in the end. */
+export function replaced(piece: Piece, text: string): ModelSignal[] {
+  piece.text = text
+  const type = piece.kind === 'text' ? 'model_text' : 'model_reasoning'
+  return [{ type, part: piece.part, text, replaces: true }]
 }
 
 /** What an item says it holds, as pieces: the texts of a message, or all of a reasoning item's paragraphs as one. */
@@ -145,6 +161,7 @@ export function partsOf(item: Item, context: ReplyContext, kept: KeptResponse | 
       const rest = restOf(fields, ['content'])
       return [...item.pieces].sort(byPlace).map(([index, piece]) => ({
         ...{ type: 'text', text: piece.text, part: piece.part },
+        ...citedBy(fields, index),
         // A message that never ended is only its words.
         ...(item.closed && { opaque: carry(rest, contentAt(fields, index, piece)) }),
       }))
@@ -155,7 +172,7 @@ export function partsOf(item: Item, context: ReplyContext, kept: KeptResponse | 
       return [
         {
           ...{ type: 'reasoning', text: piece.text, part: piece.part },
-          ...(item.closed && { opaque: carry(fields) }),
+          ...(item.closed && { opaque: carry(withStreamedContent(fields, piece)) }),
         },
       ]
     }
@@ -165,13 +182,34 @@ export function partsOf(item: Item, context: ReplyContext, kept: KeptResponse | 
       if (!item.closed || part === undefined) return []
       const kind = textAt(fields, 'type') ?? 'unknown'
       const executed = executedCall(fields)
-      return [{ type: 'provider', kind, opaque: carry(fields), part, ...(executed && { executed }) }]
+      const sources = sourcesIn(fields)
+      return [
+        {
+          ...{ type: 'provider', kind, opaque: carry(fields), part },
+          ...(executed && { executed }),
+          ...(sources.length > 0 && { sources }),
+        },
+      ]
     }
   }
 }
 
+/** Reasoning that streamed in the open, and that the item as it ended leaves out. */
+function withStreamedContent(fields: JsonObject, { text, place }: Piece): JsonObject {
+  const stated = listAt(fields, 'content').length > 0 || !!textAt(fields, 'encrypted_content')
+  if (stated || !place.startsWith('content') || text === '') return fields
+  return { ...fields, content: [{ type: 'reasoning_text', text }] }
+}
+
 function byPlace([a]: readonly [number, Piece], [b]: readonly [number, Piece]): number {
   return a - b
+}
+
+/** What a piece of content cites. */
+function citedBy(fields: JsonObject, index: number): Pick<TextPart, 'citations'> {
+  const stated = listAt(fields, 'content')[index]
+  const citations = citationsIn(isJsonObject(stated) ? stated['annotations'] : undefined)
+  return citations.length > 0 ? { citations } : {}
 }
 
 /** Fields of a piece of content beside its text: citations, which go back with it. Token odds do not. */

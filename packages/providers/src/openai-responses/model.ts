@@ -2,9 +2,15 @@ import { ConfigurationError, type JsonObject, type Model, type ProviderError } f
 import { Observable } from 'rxjs'
 import { type Attempt, startCall } from '../openai/call.ts'
 import { officialClient, type OpenAIClient } from '../openai/client.ts'
-import { codeOf, providerErrorOf } from '../openai/failure.ts'
+import { providerErrorOf } from '../openai/failure.ts'
+import { openaiOptions } from '../openai/option-check.ts'
 import { checkOptions, type OpenAICommonOptions } from '../openai/options.ts'
+import { sdk } from '../openai/sdk.ts'
+import { lateClient } from '../shared/late-client.ts'
+import { ownSecrets } from '../shared/own-secrets.ts'
+import { pinnedOptions } from '../shared/pinned-options.ts'
 import { warnOnce, withWarnings } from '../shared/warning.ts'
+import { concessionFor } from './concession.ts'
 import { type Concessions, requestRenderer, type RequestSettings } from './request.ts'
 import { replyReader } from './signals.ts'
 import { api } from './wire.ts'
@@ -21,6 +27,11 @@ export interface OpenAIOptions extends OpenAICommonOptions {
     | { readonly effort?: string; readonly summary?: 'auto' | 'concise' | 'detailed' }
     | undefined
   readonly verbosity?: 'low' | 'medium' | 'high' | undefined
+  /**
+   * What OpenAI is to add to its reply beside what the adapter needs, such as `web_search_call.action.sources`. It is kept
+   * with the parts of the reply.
+   */
+  readonly include?: readonly string[] | undefined
   /** Tools that OpenAI runs itself, in its own words, such as `{ type: 'web_search' }`. */
   readonly providerTools?: readonly JsonObject[] | undefined
   /**
@@ -44,48 +55,57 @@ export interface OpenAIOptions extends OpenAICommonOptions {
  * Throws `ConfigurationError` for options that cannot work.
  */
 export function openai(modelId: string, options: OpenAIOptions = {}): Model {
-  checkOptions('openai', modelId, options)
+  checkOptions({ maker: 'openai', check: openaiOptions, modelId, options })
+  if (options.client === undefined) sdk.require('openai')
   checkState(options)
   const settings = settingsOf(modelId, options)
   const render = requestRenderer(settings)
-  let client = options.client
+  const secrets = ownSecrets(options)
+  const connect = (): ReturnType<typeof officialClient> => officialClient('openai', options, secrets)
+  const late = lateClient({ given: options.client, connect })
   // What the service taught once holds for every later call of this model.
   let learnt: Concessions = {}
   return {
     ...{ provider: settings.provider, api, modelId },
+    ...pinnedOptions(options, pinnedNames),
     stream: (request, context) =>
-      withWarnings(
-        (heeding) =>
-          new Observable((subscriber) => {
-            try {
-              client ??= officialClient(options)
-            } catch (error) {
-              return subscriber.error(providerErrorOf(error, { now: context.clock.now() }))
-            }
-            const { responses } = client
-            let conceded = learnt
-            const prepare = (): Attempt => {
-              const rendered = heeding(() => render(request, conceded))
-              return { body: rendered.body, reader: replyReader(rendered.context) }
-            }
-            const instead = (failure: ProviderError, { body }: Attempt): Attempt | undefined => {
-              const more = concessionFor(failure, body)
-              // Conceded already, and still refused: something else in the request insists on it.
-              const anew = Object.keys(more?.now ?? {}).some((one) => !(one in conceded))
-              if (more === undefined || !anew) return undefined
-              conceded = { ...conceded, ...more.now }
-              learnt = { ...learnt, ...more.forGood }
-              heeding(() => settings.warn(more.warning))
-              return prepare()
-            }
-            return startCall({
-              ...{ client, options, context, subscriber, prepare, instead },
-              create: (body, given) => responses.create(body, given),
-            })
+      secrets.struckFrom(
+        withWarnings((heeding) =>
+          late({
+            failure: (error) => providerErrorOf(error, { now: context.clock.now() }),
+            over: (client) =>
+              new Observable((subscriber) => {
+                const { responses } = client
+                let conceded = learnt
+                const prepare = (): Attempt => {
+                  const rendered = heeding(() => render(request, conceded))
+                  return { body: rendered.body, reader: replyReader(rendered.context) }
+                }
+                const instead = (failure: ProviderError, { body }: Attempt): Attempt | undefined => {
+                  const more = concessionFor({ failure, body, conceded })
+                  if (more === undefined) return undefined
+                  conceded = { ...conceded, ...more.now }
+                  learnt = { ...learnt, ...more.forGood }
+                  const { warning } = more
+                  if (warning) heeding(() => settings.warn(warning))
+                  return prepare()
+                }
+                return startCall({
+                  ...{ maker: 'openai', client, options, context, subscriber, prepare, instead },
+                  create: (body, given) => responses.create(body, given),
+                })
+              }),
           }),
+        ),
       ),
   }
 }
+
+/** What decides where a call goes, and how the model is to work. */
+const pinnedNames = [
+  ...(['conversation', 'chain', 'reasoning', 'verbosity', 'include', 'approvalTool'] as const),
+  ...(['strictTools', 'customTools', 'maxOutputTokens', 'serviceTier'] as const),
+]
 
 function checkState({ chain, conversation }: OpenAIOptions): void {
   if (conversation === undefined) return
@@ -111,40 +131,10 @@ function settingsOf(modelId: string, options: OpenAIOptions): RequestSettings {
     providerTools: options.providerTools ?? [],
     approvalTool: options.approvalTool ?? 'mcp_approval',
     promptCacheKey: options.promptCacheKey,
+    include: options.include,
+    serviceTier: options.serviceTier,
+    metadata: options.metadata,
     extraBody: options.extraBody,
     warn: warnOnce(options.onWarning),
   }
-}
-
-interface Concession {
-  readonly now: Concessions
-  readonly forGood: Concessions
-  readonly warning: { readonly what: 'state' | 'reasoning'; readonly message: string }
-}
-
-const lostState = new Set(['previous_response_not_found', 'conversation_not_found'])
-
-/** What to do without, when a request was refused for the one thing that can be done without. */
-function concessionFor(failure: ProviderError, body: object): Concession | undefined {
-  const { message } = failure
-  const refused = failure.class === 'invalid_request' || failure.class === 'not_found'
-  if (!refused) return undefined
-  if ('previous_response_id' in body || 'conversation' in body) {
-    const lost =
-      lostState.has(codeOf(failure) ?? '') ||
-      /(previous response|conversation)\b.*\b(not found|does not exist|expired)/i.test(message)
-    if (lost) {
-      const told = 'The service no longer has what it kept of this history, so the request carried all of it.'
-      return { now: { stateLost: true }, forGood: {}, warning: { what: 'state', message: told } }
-    }
-  }
-  if (
-    'include' in body &&
-    /encrypted.?content is not supported|reasoning\.encrypted_content/i.test(message)
-  ) {
-    const told = 'The model knows no encrypted reasoning, so it is no longer asked for.'
-    const conceded = { noEncryption: true }
-    return { now: conceded, forGood: conceded, warning: { what: 'reasoning', message: told } }
-  }
-  return undefined
 }

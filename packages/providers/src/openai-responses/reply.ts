@@ -1,7 +1,16 @@
 import type { JsonObject, ModelSignal, ProviderError } from '@tallystick/core'
 import { contradiction } from '../openai/failure.ts'
 import { isJsonObject, textAt } from '../shared/json-reading.ts'
-import { callOf, type Item, kindOf, type Piece, type ReplyContext, shown, statedTexts } from './item.ts'
+import {
+  callOf,
+  type Item,
+  kindOf,
+  type Piece,
+  replaced,
+  type ReplyContext,
+  shown,
+  statedTexts,
+} from './item.ts'
 import type { KeptResponse } from './wire.ts'
 
 /** One reply while it streams: what has to be remembered between two events. */
@@ -65,7 +74,7 @@ export function inputSignal(reply: Reply, item: Item, text: string): ModelSignal
   return [{ type: 'model_tool_input', part: item.part!, name: nameOf(reply, item), text }]
 }
 
-/** The item as it ended wins over what streamed, except for words that were shown: they stand. */
+/** The item as it ended wins over what streamed; words that it does not hold were shown, and are taken back. */
 export function closeItem(reply: Reply, index: number, given: JsonObject | undefined): ModelSignal[] {
   if (!isJsonObject(given) || typeof given['type'] !== 'string') {
     throw contradiction(`item ${index} ended without a type`)
@@ -93,7 +102,8 @@ function restOfTexts(item: Item, reply: Reply): ModelSignal[] {
     if (known === undefined && text === '') return []
     const piece = known ?? addPiece(reply, item, index, type)
     if (text.startsWith(piece.text)) return shown(piece, text.slice(piece.text.length))
-    return []
+    // A server that leaves a text empty in the end says nothing of it.
+    return text === '' ? [] : replaced(piece, text)
   })
 }
 

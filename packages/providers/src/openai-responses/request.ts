@@ -1,14 +1,22 @@
-import type { JsonObject, Message, ModelRequest, ToolDefinition } from '@tallystick/core'
+import {
+  type JsonObject,
+  type Message,
+  type ModelRequest,
+  type ToolDefinition,
+  withoutAddedNulls,
+} from '@tallystick/core'
 import type { OpenAICustomTool, OpenAIWarning } from '../openai/options.ts'
-import { withoutAddedNulls } from '../openai/schema-reading.ts'
 import { fitSchema, isAnswerSchema, noAnswerSchema } from '../openai/strict-schema.ts'
+import { withAnswerSchema } from '../shared/answer-instructions.ts'
 import { callIds } from '../shared/call-ids.ts'
 import { textAt } from '../shared/json-reading.ts'
-import { toolNames, type ToolNames } from '../shared/tool-names.ts'
+import { withProviderOptions } from '../shared/provider-options.ts'
+import { toolNames, type ToolNames, warnOfNames } from '../shared/tool-names.ts'
 import { type Draft, draftOf } from './draft.ts'
 import { type Binding, type GoingOn, inputOf, lastKept, seenUpTo } from './history.ts'
 import type { ReplyContext } from './item.ts'
 import type { KeptResponse, WireRequest } from './wire.ts'
+import { writingFields } from './writing-fields.ts'
 
 /** What of a request the model's options decide. */
 export interface RequestSettings {
@@ -18,6 +26,9 @@ export interface RequestSettings {
   /** Where the conversation is kept: nowhere, behind each response, or in a conversation that has an id. */
   readonly state: 'none' | 'responses' | { readonly conversation: string }
   readonly reasoning?: JsonObject | undefined
+  readonly include?: readonly string[] | undefined
+  readonly serviceTier?: string | undefined
+  readonly metadata?: Readonly<Record<string, string>> | undefined
   readonly verbosity?: string | undefined
   readonly strictTools: boolean
   readonly customTools: Readonly<Record<string, OpenAICustomTool>>
@@ -35,6 +46,8 @@ export interface Concessions {
   readonly stateLost?: boolean
   /** The model knows no encrypted reasoning: it is not asked for. */
   readonly noEncryption?: boolean
+  /** Fields of how to write that the model takes none of. */
+  readonly refused?: readonly string[]
 }
 
 /** A request, ready to be sent. */
@@ -65,8 +78,9 @@ export function requestRenderer(settings: RequestSettings): RequestRenderer {
 }
 
 const identifierLengthMax = 64
-// The vendor refuses to write less.
-const outputTokensMin = 16
+const heldFields = [
+  ...['model', 'input', 'stream', 'tools', 'store', 'previous_response_id', 'conversation', 'include'],
+]
 
 function renderRequest(
   request: ModelRequest,
@@ -79,28 +93,27 @@ function renderRequest(
   const goingOn = concessions.stateLost ? undefined : goingOnFrom(drafts, seen, binding, settings)
   const state = stateOf(drafts, goingOn, settings, concessions)
   const input = inputOf(drafts, goingOn?.from ?? 0, binding)
-  const maxTokens = Math.min(request.maxOutputTokens ?? Infinity, settings.maxOutputTokens ?? Infinity)
+  const answer = answerFields(request, settings.warn)
   const { text, tools } = {
-    text: textField(request, settings),
+    text: textField(answer.format, settings),
     tools: toolFields(request, binding.names, settings),
   }
   const body: WireRequest = {
     model: settings.modelId,
-    ...(request.instructions.trim() !== '' && { instructions: request.instructions.toWellFormed() }),
+    ...(answer.instructions.trim() !== '' && { instructions: answer.instructions.toWellFormed() }),
     input: input.length > 0 ? input : [{ role: 'user', content: '(The conversation begins here.)' }],
     stream: true,
     ...state,
-    ...(!concessions.noEncryption && { include: ['reasoning.encrypted_content'] }),
     ...tools,
     ...text,
-    ...(Number.isFinite(maxTokens) && { max_output_tokens: Math.max(maxTokens, outputTokensMin) }),
-    ...(settings.reasoning && { reasoning: settings.reasoning }),
-    ...(settings.promptCacheKey !== undefined && { prompt_cache_key: settings.promptCacheKey }),
-    ...settings.extraBody,
+    ...writingFields(request, settings, concessions),
   }
   const kept = (id: string) =>
     body.store ? keptResponse(id, seen(drafts.length), body.conversation) : undefined
-  return { body, context: { ...contextOf(request, binding.names, settings), kept } }
+  return {
+    body: withProviderOptions(body, request, { ...settings, held: heldFields }),
+    context: { ...contextOf(request, binding.names, settings), kept },
+  }
 }
 
 function bindingOf(request: ModelRequest, drafts: readonly Draft[], settings: RequestSettings): Binding {
@@ -114,6 +127,7 @@ function bindingOf(request: ModelRequest, drafts: readonly Draft[], settings: Re
         .filter((name) => name !== undefined),
     },
   )
+  warnOfNames(request, names, settings.warn)
   return { ids: callIds(calls, identifierLengthMax), names }
 }
 
@@ -205,7 +219,7 @@ function wireTool(tool: ToolDefinition, names: ToolNames, settings: RequestSetti
   if (!settings.strictTools) {
     return { type: 'function', name, ...described, parameters: given, strict: false, ...more }
   }
-  const { schema, strict, notes } = fitSchema(tool.inputSchema, 'nulled')
+  const { schema, strict, notes } = fitSchema(tool.inputSchema)
   for (const note of notes) warn({ what: 'schema', message: `The schema of the tool ${tool.name}: ${note}.` })
   return { type: 'function', name, ...described, parameters: schema, strict, ...more }
 }
@@ -230,24 +244,29 @@ function wireChoice(
 }
 
 function textField(
-  { outputSchema }: ModelRequest,
-  { verbosity, warn }: RequestSettings,
+  format: JsonObject | undefined,
+  { verbosity }: RequestSettings,
 ): { readonly text?: JsonObject } {
-  const spoken = verbosity === undefined ? {} : { verbosity }
-  const format = outputSchema === undefined ? undefined : answerFormat(outputSchema, warn)
-  const text = { ...(format && { format }), ...spoken }
+  const text = { ...(format && { format }), ...(verbosity !== undefined && { verbosity }) }
   return Object.keys(text).length > 0 ? { text } : {}
 }
 
-function answerFormat(
-  outputSchema: JsonObject,
+/** How the model is asked for an answer of a schema: by the vendor's own way, or in the instructions. */
+interface AnswerFields {
+  readonly instructions: string
+  readonly format?: JsonObject
+}
+
+function answerFields(
+  { outputSchema, instructions }: ModelRequest,
   warn: (warning: OpenAIWarning) => void,
-): JsonObject | undefined {
+): AnswerFields {
+  if (outputSchema === undefined) return { instructions }
   if (!isAnswerSchema(outputSchema)) {
     warn({ what: 'output_schema', message: noAnswerSchema })
-    return undefined
+    return { instructions: withAnswerSchema(instructions, outputSchema) }
   }
-  const { schema, strict, notes } = fitSchema(outputSchema, 'refused')
+  const { schema, strict, notes } = fitSchema(outputSchema)
   for (const note of notes) warn({ what: 'output_schema', message: `The schema of the answer: ${note}.` })
-  return { type: 'json_schema', name: 'answer', schema, strict }
+  return { instructions, format: { type: 'json_schema', name: 'answer', schema, strict } }
 }

@@ -11,6 +11,7 @@ export interface WireResponse {
   readonly status?: string
   readonly output?: readonly JsonObject[]
   readonly usage?: JsonObject | null
+  readonly tool_usage?: JsonObject | null
   readonly error?: JsonObject | null
   readonly incomplete_details?: JsonObject | null
 }

@@ -1,19 +1,23 @@
 import type { Cancel, ModelContext, ModelSignal, ProviderError } from '@tallystick/core'
-import { Stream } from 'openai/streaming'
 import type { Subscriber } from 'rxjs'
 import { observedResponse, type ResponseFacts } from '../shared/observed-response.ts'
 import { drainMs, idleTimeoutDefaultMs, responseTimeoutDefaultMs } from '../shared/open-line.ts'
+import { type StreamEnding, type StreamTail, streamTail } from '../shared/stream-tail.ts'
 import { type SilenceWatch, watchSilence } from '../shared/silence-watch.ts'
 import type { OpenAICreate } from './client.ts'
 import { notAStream, providerErrorOf, requestIdIn, silentReply, truncatedReply } from './failure.ts'
 import { longestTimerMs, type OpenAICommonOptions } from './options.ts'
+import { type OpenAISdk, sdk } from './sdk.ts'
 
 /** Reads the events of one reply. */
 export interface ReplyReader {
   /** The signals that follow from one event. Throws a `ProviderError` where the stream cannot be believed. */
   read(event: unknown): readonly ModelSignal[]
-  /** The end of the stream: the last signals when the reply was whole by then, else `undefined`. */
-  end(): readonly ModelSignal[] | undefined
+  /**
+   * The stream is over, in this way: the last signals when the reply was whole by then, else `undefined`. Nothing but a
+   * finish reason proves that before a break; a clean end proves it for servers that are known to give no reason.
+   */
+  end(ending: StreamEnding): readonly ModelSignal[] | undefined
   /** The reply is whole, and what follows does not matter. */
   readonly finished: boolean
   /** The reply says that it failed. */
@@ -28,6 +32,8 @@ export interface Attempt {
 
 /** One call of a model. */
 export interface Call {
+  /** The function that made the model. */
+  readonly maker: string
   readonly create: OpenAICreate
   /** The client itself, whose log settings the stream keeps to. */
   readonly client: object
@@ -43,6 +49,7 @@ export interface Call {
 interface Line {
   abort: AbortController
   facts: ResponseFacts
+  tail: StreamTail
   attempt: Attempt | undefined
   heard: boolean
   shown: boolean
@@ -56,9 +63,9 @@ interface Line {
 export function startCall(call: Call): () => void {
   const { context, options, subscriber } = call
   const watch = watchSilence(context.clock, responseTimeoutOf(options), (limitMs) => {
-    if (!completed(call, line)) subscriber.error(silentReply(limitMs, line.facts.requestId))
+    if (!completed(call, line, 'broken')) subscriber.error(silentReply(limitMs, line.facts.requestId))
   })
-  const line: Line = { abort: new AbortController(), facts: {}, attempt: undefined, watch, ...fresh }
+  const line: Line = { ...fresh(), attempt: undefined, watch }
   void pump(call, line)
   return () => {
     watch.stop()
@@ -66,7 +73,12 @@ export function startCall(call: Call): () => void {
   }
 }
 
-const fresh = { heard: false, shown: false, finished: false, observed: false }
+function fresh(): Omit<Line, 'attempt' | 'watch'> {
+  return {
+    ...{ abort: new AbortController(), facts: {}, tail: streamTail() },
+    ...{ heard: false, shown: false, finished: false, observed: false },
+  }
+}
 
 /** Carries the wire's events to the subscriber, until one of the two has had enough. Never rejects. */
 async function pump(call: Call, line: Line): Promise<void> {
@@ -76,10 +88,10 @@ async function pump(call: Call, line: Line): Promise<void> {
     while (line.attempt !== undefined) line.attempt = await carry(call, line, line.attempt)
   } catch (error) {
     if (subscriber.closed) return
-    const failure = providerErrorOf(error, { now: context.clock.now(), requestId: line.facts.requestId })
+    const failure = failureOf(error, context, line)
     // What breaks behind a reply that was whole takes nothing from it.
     const broke = failure.class === 'network' || failure.class === 'timeout'
-    if (broke && completed(call, line)) return
+    if (broke && completed(call, line, 'broken')) return
     subscriber.error(failure)
   }
 }
@@ -89,14 +101,14 @@ async function carry(call: Call, line: Line, attempt: Attempt): Promise<Attempt 
   const { context, subscriber } = call
   try {
     await follow(call, line, attempt)
-    if (!subscriber.closed && !completed(call, line)) throw endedEarly(line)
+    if (!subscriber.closed && !completed(call, line, 'clean')) throw endedEarly(line)
     return undefined
   } catch (error) {
-    const failure = providerErrorOf(error, { now: context.clock.now(), requestId: line.facts.requestId })
+    const failure = failureOf(error, context, line)
     const next = subscriber.closed || line.shown ? undefined : call.instead(failure, attempt)
     if (next === undefined) throw failure
     line.abort.abort()
-    Object.assign(line, { ...fresh, abort: new AbortController(), facts: {} })
+    Object.assign(line, fresh())
     line.watch.allow(responseTimeoutOf(call.options))
     return next
   }
@@ -135,10 +147,16 @@ function show(line: Line, signals: readonly ModelSignal[], subscriber: Subscribe
   }
 }
 
+function failureOf(error: unknown, { clock }: ModelContext, { facts, tail }: Line): ProviderError {
+  // The official client takes what came of an event, when the stream was cut inside it, for the whole of it.
+  if (error instanceof SyntaxError && tail.endedInLine) return truncatedReply(facts.requestId)
+  return providerErrorOf(error, { now: clock.now(), requestId: facts.requestId })
+}
+
 /** Ends the reply if it was whole already: some wires prove it before their last word. */
-function completed({ subscriber }: Call, line: Line): boolean {
+function completed({ subscriber }: Call, line: Line, ending: 'clean' | 'broken'): boolean {
   if (subscriber.closed) return true
-  const last = line.attempt?.reader.end()
+  const last = line.attempt?.reader.end(line.tail.terminated ? 'terminated' : ending)
   if (last === undefined) return false
   show(line, last, subscriber)
   subscriber.complete()
@@ -159,15 +177,24 @@ async function opened(call: Call, line: Line, body: object): Promise<AsyncIterab
     headers: { ...call.options.headers },
   })
   if (!hasResponse(asked)) return asked
-  const response = await asked.asResponse()
+  // The client may be the user's own: then nothing was loaded before.
+  const [response, { Stream }] = await Promise.all([asked.asResponse(), sdk.load(call.maker)])
   line.facts.requestId = requestIdIn(response.headers)
   line.facts.contentType = response.headers.get('content-type') ?? undefined
   line.observed = true
-  const observed = observedResponse(response, () => line.watch.heard())
+  const { tail } = line
+  const observed = observedResponse(
+    response,
+    (bytes) => {
+      line.watch.heard()
+      tail.saw(bytes)
+    },
+    () => tail.ended(),
+  )
   return Stream.fromSSEResponse(observed, line.abort, call.client as StreamClient)
 }
 
-type StreamClient = Parameters<typeof Stream.fromSSEResponse>[2]
+type StreamClient = Parameters<OpenAISdk['Stream']['fromSSEResponse']>[2]
 
 /** The promise that the official client answers. */
 interface ResponsePromise {

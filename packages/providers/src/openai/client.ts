@@ -1,4 +1,5 @@
-import OpenAI from 'openai'
+import type { OwnSecrets } from '../shared/own-secrets.ts'
+import { sdk } from './sdk.ts'
 
 /** What the adapter hands over with each call. */
 export interface OpenAICallOptions {
@@ -30,16 +31,24 @@ export interface OpenAIClientOptions {
   readonly apiKey?: string | (() => Promise<string>) | undefined
   /** Where the service is, `/v1` included. Without it: `OPENAI_BASE_URL`, or OpenAI itself. */
   readonly baseURL?: string | undefined
+  /** Stands in for the host's own `fetch`: a proxy, a recorder. */
+  readonly fetch?: typeof globalThis.fetch | undefined
 }
 
 /** The official client. It says nothing on the console, where its messages would show payloads. */
-export function officialClient({ apiKey, baseURL }: OpenAIClientOptions): OpenAIClient & OpenAIChatClient {
+export async function officialClient(
+  maker: string,
+  { apiKey, baseURL, fetch = (input, init) => globalThis.fetch(input, init) }: OpenAIClientOptions,
+  secrets: OwnSecrets,
+): Promise<OpenAIClient & OpenAIChatClient> {
+  const { OpenAI } = await sdk.load(maker)
+  const noting = secrets.noting(fetch)
   return new OpenAI({
     ...(apiKey !== undefined && { apiKey }),
     ...(baseURL !== undefined && { baseURL }),
     maxRetries: 0,
     logLevel: 'off',
-    fetch: (input, init) => fetch(input, init).then(withErrorInside),
+    fetch: (input, init) => noting(input, init).then(withErrorInside),
   })
 }
 

@@ -1,28 +1,54 @@
-import type { FilePart, ImagePart, Outcome, ResultPart, UserPart } from '@tallystick/core'
+import type { FilePart, ImageDetail, ImagePart, Outcome, ResultPart, UserPart } from '@tallystick/core'
+import { keptFileId, leftOutText } from '../shared/left-out.ts'
 
 /** What a part comes to on these wires, before each says it in its own words. */
 export type Carried =
   | { readonly kind: 'text'; readonly text: string }
-  | { readonly kind: 'image'; readonly url: string }
+  /** An image: its address, or its bytes as a data URL. */
+  | { readonly kind: 'image'; readonly url: string; readonly detail: ImageDetail | undefined }
   /** A PDF: its address, or its bytes as a data URL. */
   | { readonly kind: 'pdf'; readonly name: string; readonly url?: string; readonly data?: string }
+  /** A sound, as base64. */
+  | { readonly kind: 'audio'; readonly format: 'wav' | 'mp3'; readonly data: string }
+  /** What the service keeps under an id. */
+  | {
+      readonly kind: 'kept'
+      readonly what: 'image' | 'file'
+      readonly fileId: string
+      readonly detail: ImageDetail | undefined
+    }
 
-/** Where a PDF may come from: `inline` wires take no addresses. */
-export type PdfSources = 'inline' | 'any'
+/** What a wire of a service takes. */
+export interface Carrier {
+  /** Whose service it is: files that another one keeps cannot be named to it. */
+  readonly provider: string
+  /** Whether documents may be named by their addresses. */
+  readonly documentUrls: boolean
+  /** Whether images may be named by the ids under which the service keeps them. */
+  readonly imageIds: boolean
+  readonly audio: boolean
+}
 
 const imageTypes = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
+const audioFormats: ReadonlyMap<string, 'wav' | 'mp3'> = new Map([
+  ['audio/wav', 'wav'],
+  ['audio/x-wav', 'wav'],
+  ['audio/wave', 'wav'],
+  ['audio/mpeg', 'mp3'],
+  ['audio/mp3', 'mp3'],
+])
 const textTypes = /^(text\/|application\/(json|xml|yaml|x-yaml|javascript|typescript|toml|x-ndjson|sql)$)/
 
-/** What a user wrote, or a tool answered. Text that holds nothing is left out; what no wire carries is told of in words. */
-export function carried(parts: readonly (UserPart | ResultPart)[], pdf: PdfSources): Carried[] {
+/** What a user wrote, or a tool answered. Text that holds nothing is left out; a part that no wire carries is described. */
+export function carried(parts: readonly (UserPart | ResultPart)[], carrier: Carrier): Carried[] {
   return parts.flatMap((part) => {
     switch (part.type) {
       case 'text':
         return words(part.text)
       case 'image':
-        return [imageOf(part) ?? leftOut('image', part)]
+        return [imageOf(part, carrier) ?? leftOut(part)]
       case 'file':
-        return [fileOf(part, pdf) ?? leftOut('file', part)]
+        return [fileOf(part, carrier) ?? leftOut(part)]
     }
   })
 }
@@ -31,35 +57,45 @@ function words(text: string): Carried[] {
   return text.trim() === '' ? [] : [{ kind: 'text', text: text.toWellFormed() }]
 }
 
-function imageOf({ mediaType, data, url }: ImagePart): Carried | undefined {
-  if (url !== undefined) return { kind: 'image', url }
+function imageOf(part: ImagePart, { provider, imageIds }: Carrier): Carried | undefined {
+  const { mediaType, data, url, detail } = part
+  const fileId = keptFileId(part, provider)
+  if (fileId !== undefined) return imageIds ? { kind: 'kept', what: 'image', fileId, detail } : undefined
+  if (url !== undefined) return { kind: 'image', url, detail }
   const type = bareType(mediaType) === 'image/jpg' ? 'image/jpeg' : bareType(mediaType)
-  return data && imageTypes.has(type) ? { kind: 'image', url: `data:${type};base64,${data}` } : undefined
+  if (!data || !imageTypes.has(type)) return undefined
+  return { kind: 'image', url: `data:${type};base64,${data}`, detail }
 }
 
-function fileOf(part: FilePart, pdf: PdfSources): Carried | undefined {
+function fileOf(part: FilePart, carrier: Carrier): Carried | undefined {
+  const fileId = keptFileId(part, carrier.provider)
+  if (fileId !== undefined) return { kind: 'kept', what: 'file', fileId, detail: undefined }
   const type = bareType(part.mediaType)
-  const name = part.name?.toWellFormed() || 'document.pdf'
-  if (type === 'application/pdf') {
-    if (part.data) return { kind: 'pdf', name, data: `data:application/pdf;base64,${part.data}` }
-    return part.url !== undefined && pdf === 'any' ? { kind: 'pdf', name, url: part.url } : undefined
-  }
-  const text = part.data && textTypes.test(type) ? decodedText(part.data) : ''
-  if (text.trim() === '') return undefined
-  return { kind: 'text', text: `${part.name ? `File "${part.name.toWellFormed()}"` : 'A file'}:\n\n${text}` }
+  if (type === 'application/pdf') return pdfOf(part, carrier)
+  const format = audioFormats.get(type)
+  if (format && part.data && carrier.audio) return { kind: 'audio', format, data: part.data }
+  return textTypes.test(type) ? textOfFile(part) : undefined
 }
 
-/** A thing that these wires cannot carry stays visible to the model by its name. */
-function leftOut(what: 'image' | 'file', part: ImagePart | FilePart): Carried {
-  const name = part.type === 'file' && part.name ? ` "${part.name}"` : ''
-  const place = part.url === undefined ? '' : `, at ${part.url}`
-  const text = `[The ${what}${name} of type ${part.mediaType}${place}, cannot be shown here and was left out.]`
-  return { kind: 'text', text: text.toWellFormed() }
+function pdfOf({ name: given, data, url }: FilePart, { documentUrls }: Carrier): Carried | undefined {
+  const name = given?.toWellFormed() || 'document.pdf'
+  if (data) return { kind: 'pdf', name, data: `data:application/pdf;base64,${data}` }
+  return url !== undefined && documentUrls ? { kind: 'pdf', name, url } : undefined
+}
+
+function textOfFile({ name, data }: FilePart): Carried | undefined {
+  const text = data ? decodedText(data) : ''
+  if (text.trim() === '') return undefined
+  return { kind: 'text', text: `${name ? `File "${name.toWellFormed()}"` : 'A file'}:\n\n${text}` }
+}
+
+function leftOut(part: ImagePart | FilePart): Carried {
+  return { kind: 'text', text: leftOutText(part) }
 }
 
 /** What a tool answered. These wires have no mark for errors, so an error says in words that it is one. */
-export function carriedResult(outcome: Outcome, content: readonly ResultPart[], pdf: PdfSources): Carried[] {
-  const parts = carried(content, pdf)
+export function carriedResult(outcome: Outcome, content: readonly ResultPart[], carrier: Carrier): Carried[] {
+  const parts = carried(content, carrier)
   if (outcome === 'success') return parts
   if (parts.length === 0) return words(`The call ended as ${outcome}, without output.`)
   const [first, ...rest] = parts

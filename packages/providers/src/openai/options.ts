@@ -1,10 +1,19 @@
-import { ConfigurationError, type JsonObject } from '@tallystick/core'
+import { ConfigurationError, type JsonObject, type OptionCheck } from '@tallystick/core'
+import { requireModelOptions } from '../shared/model-options.ts'
 import type { OpenAIClientOptions } from './client.ts'
 
 /** Something that a request asked for and that this wire, or this server, cannot be told. The call goes out without it. */
 export interface OpenAIWarning {
   /** What was left out or changed. */
-  readonly what: 'schema' | 'tool_choice' | 'parallel_tool_calls' | 'output_schema' | 'state' | 'reasoning'
+  readonly what:
+    | 'schema'
+    | 'tool_name'
+    | 'tool_choice'
+    | 'parallel_tool_calls'
+    | 'output_schema'
+    | 'state'
+    | 'reasoning'
+    | 'model_settings'
   /** One sentence, for people: names and places in a schema, never what was said. */
   readonly message: string
 }
@@ -31,6 +40,10 @@ export interface OpenAICommonOptions extends OpenAIClientOptions {
   readonly toolFields?: Readonly<Record<string, JsonObject>> | undefined
   /** Requests with the same key share the vendor's prompt cache. */
   readonly promptCacheKey?: string | undefined
+  /** At what speed and price: `auto`, `default`, `flex`, `priority`; which of them there are, the service says. */
+  readonly serviceTier?: string | undefined
+  /** Names and values that the service keeps with what it stores of the calls, for its own lists. At most 16. */
+  readonly metadata?: Readonly<Record<string, string>> | undefined
   /** Headers added to every call. */
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** Fields of the request's body that no option covers. They win over those that one does. */
@@ -46,32 +59,20 @@ export interface OpenAICommonOptions extends OpenAIClientOptions {
 /** A timer cannot wait longer. */
 export const longestTimerMs: number = 2 ** 31 - 1
 
-/** Throws `ConfigurationError` for what could not work in any call. `maker` is the function that was called. */
-export function checkOptions(
-  maker: 'openai' | 'openaiChat',
-  modelId: string,
-  options: OpenAICommonOptions & { readonly client?: unknown },
-): void {
-  if (modelId.trim() === '') {
+/** What was called, and with what. */
+export interface MakerCall {
+  readonly maker: 'openai' | 'openaiChat'
+  readonly check: OptionCheck
+  readonly modelId: string
+  readonly options: OpenAICommonOptions & { readonly client?: unknown }
+}
+
+/** Throws `ConfigurationError` for what could not work in any call. */
+export function checkOptions({ maker, check, modelId, options }: MakerCall): void {
+  requireModelOptions(maker, check, { modelId, options })
+  if (options.client && (options.apiKey ?? options.baseURL ?? options.fetch) !== undefined) {
     throw new ConfigurationError(
-      `${maker}() got an empty model id, so no call could succeed. Pass one, such as "gpt-5.4".`,
-    )
-  }
-  if (options.client && (options.apiKey !== undefined || options.baseURL !== undefined)) {
-    throw new ConfigurationError(
-      `${maker}() got a client together with apiKey or baseURL, which the client would ignore. Pass one or the other.`,
-    )
-  }
-  if (options.provider?.trim() === '') {
-    throw new ConfigurationError(
-      `${maker}() got an empty provider, by which no ledger could tell its models from others. Name one, or leave it out.`,
-    )
-  }
-  for (const name of ['maxOutputTokens', 'responseTimeoutMs', 'idleTimeoutMs'] as const) {
-    const value = options[name]
-    if (value === undefined || (Number.isInteger(value) && value > 0 && value <= longestTimerMs)) continue
-    throw new ConfigurationError(
-      `${maker}() got ${name} ${value}, with which no call could succeed. Pass a whole number above 0.`,
+      `${maker}() got a client together with apiKey, baseURL or fetch, which the client would ignore. Pass one or the other.`,
     )
   }
 }

@@ -1,6 +1,7 @@
-import type { Json, JsonObject } from '@tallystick/core'
+import { acceptsNull, type Json, type JsonObject } from '@tallystick/core'
+import { toldInWords } from '../shared/answer-instructions.ts'
 import { isJsonObject, objectAt, textAt } from '../shared/json-reading.ts'
-import { acceptsNull, isObjectSchema, requiredOf, typesOf } from './schema-reading.ts'
+import { isObjectSchema, requiredOf, typesOf } from './schema-reading.ts'
 
 /** A schema as the vendor will hold a model to it. */
 export interface FittedSchema {
@@ -10,13 +11,6 @@ export interface FittedSchema {
   /** Why it is not strict, or what of it had to go so that it is: keywords and places, each a few words. */
   readonly notes: readonly string[]
 }
-
-/**
- * What becomes of a property that may be left out, where the strict subset knows required ones only:
- * - `refused`: the schema is not strict
- * - `nulled`: the model writes `null` for it, which `withoutAddedNulls` takes away again
- */
-export type OptionalProperties = 'refused' | 'nulled'
 
 const depthMax = 10
 const propertiesMax = 5000
@@ -40,7 +34,11 @@ const formats = new Set([
 class NotStrict extends Error {}
 
 interface Fitting {
-  readonly optional: OptionalProperties
+  /**
+   * What becomes of a property that may be left out, where the strict subset knows required ones only: the model writes
+   * `null` for it, which `withoutAddedNulls` takes away again; or the schema is not strict.
+   */
+  readonly optional: 'nulled' | 'refused'
   readonly root: JsonObject
   readonly notes: string[]
   readonly count: { properties: number }
@@ -54,11 +52,12 @@ interface Place {
 
 /**
  * The schema in the vendor's strict subset, when it can be put there without refusing what it allows: objects are
- * closed, keywords that only narrow are left out (the runtime checks them). Anything else goes as it is, not strict.
+ * closed, properties that may be left out may be `null`, keywords that only narrow are left out (the runtime checks them).
+ * Anything else goes as it is, not strict.
  */
-export function fitSchema(schema: JsonObject, optional: OptionalProperties): FittedSchema {
+export function fitSchema(schema: JsonObject): FittedSchema {
   const given: JsonObject = { type: 'object', ...schema }
-  const fitting: Fitting = { optional, root: given, notes: [], count: { properties: 0 } }
+  const fitting: Fitting = { optional: 'nulled', root: given, notes: [], count: { properties: 0 } }
   try {
     if (given['type'] !== 'object' || ['anyOf', 'oneOf', '$ref'].some((keyword) => keyword in given)) {
       throw new NotStrict('its root is not a plain object')
@@ -72,12 +71,14 @@ export function fitSchema(schema: JsonObject, optional: OptionalProperties): Fit
 
 /** Whether the vendor takes a schema for an answer at all: its root has to be an object, strict or not. */
 export function isAnswerSchema(schema: JsonObject): boolean {
-  return schema['type'] === undefined || schema['type'] === 'object'
+  const chooses = ['anyOf', 'oneOf', 'allOf', '$ref', 'enum', 'const'].some((keyword) => keyword in schema)
+  return !chooses && (schema['type'] === undefined || schema['type'] === 'object')
 }
 
-/** What is told of an answer's schema that is not sent. */
-export const noAnswerSchema: string =
-  'The schema of the answer is not one of an object, which is all that the vendor takes, so none was sent.'
+/** What is told of an answer's schema that the vendor does not take. */
+export const noAnswerSchema: string = toldInWords(
+  'it is not one of an object, which is all that the vendor takes',
+)
 
 function fitted(node: Json | undefined, place: Place, fitting: Fitting): JsonObject {
   if (!isJsonObject(node)) throw new NotStrict(`anything is allowed at ${place.path}`)

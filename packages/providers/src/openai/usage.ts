@@ -1,7 +1,8 @@
-import type { JsonObject, ModelSignal, Usage } from '@tallystick/core'
-import { numberAt, objectAt } from '../shared/json-reading.ts'
+import type { JsonObject, ModelSignal } from '@tallystick/core'
+import { coherentUsage } from '../shared/coherent-usage.ts'
+import { countAt, objectAt } from '../shared/json-reading.ts'
 
-/** How a wire names its totals. Both count cached tokens into the prompt, and reasoning into the output. */
+/** How a wire names its totals. OpenAI counts cached tokens into the prompt, and reasoning into the output; not all do. */
 interface UsageNames {
   readonly input: string
   readonly inputDetails: string
@@ -21,21 +22,24 @@ const names: { readonly [wire in 'responses' | 'chat']: UsageNames } = {
 }
 
 /** Tokens as we count them; what the service does not say stays unknown. */
-export function usageSignal(raw: JsonObject, wire: 'responses' | 'chat'): ModelSignal {
+export function usageSignal(raw: JsonObject, wire: 'responses' | 'chat', webSearches?: number): ModelSignal {
   const { input, inputDetails, output, outputDetails } = names[wire]
-  const inputTokens = numberAt(raw, input)
-  const outputTokens = numberAt(raw, output)
   // DeepSeek counts the cache beside the details too; the details are younger.
   const cacheReadTokens =
-    numberAt(objectAt(raw, inputDetails), 'cached_tokens') ?? numberAt(raw, 'prompt_cache_hit_tokens')
-  const cacheWriteTokens = numberAt(objectAt(raw, inputDetails), 'cache_write_tokens')
-  const reasoningTokens = numberAt(objectAt(raw, outputDetails), 'reasoning_tokens')
-  const usage: Usage = {
-    ...(inputTokens !== undefined && { inputTokens }),
-    ...(outputTokens !== undefined && { outputTokens }),
-    ...(cacheReadTokens !== undefined && { cacheReadTokens }),
-    ...(cacheWriteTokens !== undefined && { cacheWriteTokens }),
-    ...(reasoningTokens !== undefined && { reasoningTokens }),
-  }
+    countAt(objectAt(raw, inputDetails), 'cached_tokens') ?? countAt(raw, 'prompt_cache_hit_tokens')
+  const details = objectAt(raw, inputDetails)
+  const cacheWriteLongTokens = countAt(objectAt(details, 'cache_write_tokens_details'), 'ttl_12h_tokens')
+  const usage = coherentUsage(
+    {
+      inputTokens: countAt(raw, input),
+      outputTokens: countAt(raw, output),
+      cacheReadTokens,
+      cacheWriteTokens: countAt(details, 'cache_write_tokens'),
+      cacheWriteLongTokens,
+      reasoningTokens: countAt(objectAt(raw, outputDetails), 'reasoning_tokens'),
+      webSearches,
+    },
+    countAt(raw, 'total_tokens'),
+  )
   return { type: 'model_usage', usage, raw }
 }

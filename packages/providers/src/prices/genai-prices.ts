@@ -1,47 +1,76 @@
-import type { ModelRef, Price, Rates } from '@tallystick/core'
-import { calcPrice } from '@pydantic/genai-prices'
+import {
+  ConfigurationError,
+  option,
+  requireOptions,
+  type ModelRef,
+  type Price,
+  type Rates,
+} from '@tallystick/core'
+import { type CalcPrice, loadCalcPrice, type ModelPrice, type UnitPrice } from './calc-price.ts'
 
 /** The version of the package whose data is used: it has no number of its own for them. */
 const dataVersion = '@pydantic/genai-prices 0.1'
 
+/** The data's names for providers that go by others here. */
+const otherNames: ReadonlyMap<string, string> = new Map([['xai', 'x-ai']])
+
 /** How models are looked up. */
 export interface GenaiPricesOptions {
   /** The data's name for a provider, where it is not the adapter's: `{ 'my-gateway': 'anthropic' }`. */
-  readonly providers?: { readonly [provider: string]: string }
+  readonly providers?: { readonly [provider: string]: string } | undefined
+  /**
+   * The function of that name from `@pydantic/genai-prices`. Needed only where a package cannot be loaded by its name: in
+   * a bundle, in a browser.
+   */
+  readonly calcPrice?: CalcPrice | undefined
 }
+
+const genaiPricesOptions = option.fields<GenaiPricesOptions>({
+  providers: option.maybe(option.recordOf(option.filledText)),
+  calcPrice: option.maybe(option.anyFunction),
+})
 
 /**
  * Prices from the open data of `@pydantic/genai-prices`, which come with the package and need no network. Hand it to
  * `createRuntime({ prices: genaiPrices() })`. A model that the data do not know has no price, so that a run of it with
  * `costMaxUsd` is refused at its start.
+ *
+ * Throws `ConfigurationError` where the package is not there.
  */
-export function genaiPrices({ providers = {} }: GenaiPricesOptions = {}): (
-  model: ModelRef,
-) => Price | undefined {
+export function genaiPrices(options: GenaiPricesOptions = {}): (model: ModelRef) => Price | undefined {
+  if ('modelId' in Object(options)) {
+    throw new ConfigurationError(
+      'createRuntime got genaiPrices itself, and called it to learn a price. Give it what genaiPrices answers: prices: genaiPrices().',
+    )
+  }
+  requireOptions('genaiPrices', genaiPricesOptions, options)
+  const { providers = {}, calcPrice = loadCalcPrice() } = options
   return ({ provider, modelId }) => {
     const found = calcPrice({ input_tokens: 1, output_tokens: 1 }, modelId, {
-      providerId: providers[provider] ?? provider,
+      providerId: providers[provider] ?? otherNames.get(provider) ?? provider,
     })
     if (found === null) return undefined
-    const base = ratesAbove(found.model_price, 0)
+    const prices = found.model_price as ModelPrice
+    const base = ratesAbove(prices, 0)
     if (base === undefined) return undefined
-    const bounds = boundsOf(found.model_price)
+    const bounds = boundsOf(prices)
     const longInput = bounds.flatMap((aboveInputTokens) => {
-      const rates = ratesAbove(found.model_price, aboveInputTokens)
+      const rates = ratesAbove(prices, aboveInputTokens)
       return rates ? [{ aboveInputTokens, ...rates }] : []
     })
-    return { ...base, ...(longInput.length > 0 && { longInput }), source: dataVersion }
+    const searchesUsd = unitAbove(prices['web_searches_kcount'], 0)
+    return {
+      ...base,
+      ...(longInput.length > 0 && { longInput }),
+      ...(searchesUsd !== undefined && { webSearchUsd: searchesUsd / 1000 }),
+      source: dataVersion,
+    }
   }
 }
 
-/** A unit's price: one number, or one that changes with the length of the input. */
-type UnitPrice =
-  | number
-  | { readonly base: number; readonly tiers: readonly { readonly start: number; readonly price: number }[] }
-  | undefined
-type ModelPrice = Readonly<Record<string, UnitPrice>>
-
-const units = ['input_mtok', 'output_mtok', 'cache_read_mtok', 'cache_write_mtok'] as const
+const units = [
+  ...(['input_mtok', 'output_mtok', 'cache_read_mtok', 'cache_write_mtok', 'cache_write_1h_mtok'] as const),
+]
 
 /** Where the data change a price, ascending. */
 function boundsOf(price: ModelPrice): readonly number[] {
@@ -54,7 +83,7 @@ function boundsOf(price: ModelPrice): readonly number[] {
 
 /** The rates for inputs above a bound; `undefined` where the data do not price both input and output. */
 function ratesAbove(price: ModelPrice, bound: number): Rates | undefined {
-  const [inputUsd, outputUsd, cacheReadUsd, cacheWriteUsd] = units.map((unit) =>
+  const [inputUsd, outputUsd, cacheReadUsd, cacheWriteUsd, cacheWriteLongUsd] = units.map((unit) =>
     unitAbove(price[unit], bound),
   )
   if (inputUsd === undefined || outputUsd === undefined) return undefined
@@ -63,6 +92,7 @@ function ratesAbove(price: ModelPrice, bound: number): Rates | undefined {
     outputUsd,
     ...(cacheReadUsd !== undefined && { cacheReadUsd }),
     ...(cacheWriteUsd !== undefined && { cacheWriteUsd }),
+    ...(cacheWriteLongUsd !== undefined && { cacheWriteLongUsd }),
   }
 }
 

@@ -11,6 +11,7 @@ import {
 import { firstDifference } from './first-difference.ts'
 import { readRecording } from './recording-file.ts'
 import { type Matching, type ReplayOrder, replayOrder, withoutRunIds } from './replay-order.ts'
+import { playedOptions, requireRecordingOptions } from './option-check.ts'
 
 /** How `playedFetch` plays. Everything may be left out. */
 export interface PlayedFetchOptions {
@@ -36,6 +37,7 @@ export interface PlayedFetch {
  * Throws `ConfigurationError` where the file is not there, or is no such recording.
  */
 export function playedFetch(file: string, options: PlayedFetchOptions = {}): PlayedFetch {
+  requireRecordingOptions('playedFetch', playedOptions, { file, options })
   const exchanges = exchangesOf(readRecording(file, 'exchanges'))
   if (exchanges === undefined) {
     throw new ConfigurationError(

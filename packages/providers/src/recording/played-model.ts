@@ -9,6 +9,7 @@ import { Observable, type Subscriber } from 'rxjs'
 import { callKey, callOf, digestsOf, type RecordedCall, type RequestDigests } from './recorded-call.ts'
 import { readRecording } from './recording-file.ts'
 import { type Matching, type ReplayOrder, replayOrder } from './replay-order.ts'
+import { playedOptions, requireRecordingOptions } from './option-check.ts'
 
 /** How `playedModel` plays. Everything may be left out. */
 export interface PlayedModelOptions {
@@ -35,6 +36,7 @@ export interface PlayedModel extends Model {
  * Throws `ConfigurationError` where the file is not there, or is no such recording.
  */
 export function playedModel(file: string, options: PlayedModelOptions = {}): PlayedModel {
+  requireRecordingOptions('playedModel', playedOptions, { file, options })
   const calls = inOrder(
     readRecording(file, 'calls').map((line, place) => {
       const call = callOf(line)

@@ -2,6 +2,7 @@ import type { JsonObject } from '@tallystick/core'
 import { type ExchangeEnding, type ExchangeLine, pieceOf, requestOf } from './exchange.ts'
 import { recordingWriter } from './recording-file.ts'
 import { withoutSecretsAcross } from './secrets.ts'
+import { recordingOptions, requireRecordingOptions } from './option-check.ts'
 
 /** How `recordingFetch` records. Everything may be left out. */
 export interface RecordingFetchOptions {
@@ -21,6 +22,7 @@ const keptHeaders = /^(content-type|request-id|x-request-id|retry-after|retry-af
  * Throws `ConfigurationError` where the file cannot be written.
  */
 export function recordingFetch(file: string, options: RecordingFetchOptions = {}): typeof globalThis.fetch {
+  requireRecordingOptions('recordingFetch', recordingOptions, { file, options })
   const writer = recordingWriter(file, 'exchanges')
   return async (input, init) => {
     const number = writer.next()

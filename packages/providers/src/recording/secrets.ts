@@ -1,13 +1,10 @@
 import type { Json } from '@tallystick/core'
 import { isJsonObject } from '../shared/json-reading.ts'
-
-/** Stands where a secret stood. */
-const struckOut = '[struck out]'
+import { struckOut, withoutKeyShapes } from '../shared/struck-keys.ts'
 
 const secretHeaders = /^(proxy-)?authorization$|cookie|key|token|secret/i
 const secretFields =
   /^(authorization|authorization_token|(x-)?api[-_]?key|password|(client_)?secret|(access|refresh)_token)$/i
-const keyShape = /\b(sk|rk|pk)-[A-Za-z0-9_-]{16,}/g
 
 // A shorter one is a word that servers without keys are given, such as "ollama", and may stand in any text.
 const secretLengthMin = 16
@@ -23,9 +20,7 @@ export function secretsIn(headers: Headers): readonly string[] {
 
 /** A text without these secrets, and without what looks like a key. */
 function withoutSecrets(text: string, secrets: readonly string[]): string {
-  return secrets
-    .reduce((rest, secret) => rest.replaceAll(secret, struckOut), text)
-    .replace(keyShape, `$1-${struckOut}`)
+  return withoutKeyShapes(secrets.reduce((rest, secret) => rest.replaceAll(secret, struckOut), text))
 }
 
 /** A body without secrets: texts under a name that says that they are one, and these. */

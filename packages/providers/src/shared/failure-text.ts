@@ -1,3 +1,5 @@
+import { withoutKeyShapes } from './struck-keys.ts'
+
 const lengthMax = 300
 
 /**
@@ -5,9 +7,9 @@ const lengthMax = 300
  * out. Provider messages end up in ledgers and logs.
  */
 export function failureText(text: string): string {
-  const line = text
-    .replace(/\b(sk|rk|pk)-[A-Za-z0-9_-]{6,}/g, '$1-[struck out]')
+  const line = withoutKeyShapes(text)
     .replace(/\bBearer\s+\S+/gi, 'Bearer [struck out]')
+    .replace(/\bBasic\s+[\w.~+/=-]{8,}/gi, 'Basic [struck out]')
     .replace(/\s+/g, ' ')
     .trim()
     .toWellFormed()

@@ -17,6 +17,17 @@ export function numberAt(object: unknown, key: string): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined
 }
 
+/** The count at `key`, when there is one: what is negative, or beyond all counting, says nothing. */
+export function countAt(object: unknown, key: string): number | undefined {
+  const value = numberAt(object, key)
+  return value !== undefined && isCount(value) ? value : undefined
+}
+
+/** Whether a number may be one of tokens, or of anything that is counted. */
+export function isCount(value: number): boolean {
+  return value >= 0 && value <= Number.MAX_SAFE_INTEGER
+}
+
 /** The object at `key`, when there is one. */
 export function objectAt(object: unknown, key: string): JsonObject | undefined {
   const value = isJsonObject(object) ? object[key] : undefined

@@ -13,8 +13,8 @@ const brokenFetch =
   /^(terminated|fetch failed|failed to fetch|network ?error|load failed|error sending request)/i
 
 // System codes (never `ERR_…`, which mark a caller's mistake), undici's, TLS and certificate ones, Bun's.
-const brokenConnection =
-  /^(E(?!RR_)[A-Z_]+|UND_ERR_\w+|ERR_(TLS|SSL)_\w+|\w*_(CERT|CERT_\w+|SIGNATURE)|CERT_\w+|Connection[A-Z]\w+)$/
+const brokenConnection = /^(E(?!RR_)[A-Z_]+|UND_ERR_\w+|ERR_(TLS|SSL)_\w+|CERT_\w+|Connection[A-Z]\w+)$/
+const brokenTrust = /_(CERT|SIGNATURE)$|_CERT_/
 
 /** A connection that broke, as Node and browsers report it. */
 export interface NetworkFailure {
@@ -34,7 +34,7 @@ function codeOf(error: unknown): string | undefined {
   let cause = error
   for (let depth = 0; depth < 5 && cause instanceof Error; depth++) {
     const code = textAt(cause, 'code')
-    if (code !== undefined && brokenConnection.test(code)) return code
+    if (code !== undefined && (brokenConnection.test(code) || brokenTrust.test(code))) return code
     cause = cause.cause
   }
   return undefined

@@ -57,6 +57,11 @@ export function lastUsage(signals: readonly ModelSignal[]) {
   return signals.findLast((signal) => signal.type === 'model_usage')?.usage
 }
 
+/** Tokens of the conversation behind the reply, where they are told apart from what is billed. */
+export function lastContext(signals: readonly ModelSignal[]) {
+  return signals.findLast((signal) => signal.type === 'model_usage')?.contextTokens
+}
+
 export function textShown(signals: readonly ModelSignal[]): string {
   return signals.map((signal) => (signal.type === 'model_text' ? signal.text : '')).join('')
 }

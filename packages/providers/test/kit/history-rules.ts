@@ -64,7 +64,7 @@ const byKind: { readonly [kind: string]: (block: Loose, at: string, rule: Rule) 
   tool_result: checkResult,
   tool_use: (block, at, rule) => {
     rule(/^[a-zA-Z0-9_-]{1,64}$/.test(block.id), `${at}: tool_use.id`)
-    rule(/^[a-zA-Z0-9_-]{1,64}$/.test(block.name), `${at}: tool_use.name`)
+    rule(/^[a-zA-Z0-9_-]{1,128}$/.test(block.name), `${at}: tool_use.name`)
     const { input } = block
     rule(typeof input === 'object' && input !== null && !Array.isArray(input), `${at}: tool_use.input`)
   },
@@ -172,7 +172,7 @@ function checkTools(body: Loose, rule: Rule): void {
   const names = named.map((tool) => tool.name)
   rule(new Set(names).size === names.length, 'tools: tool names must be unique')
   for (const tool of named) {
-    rule(/^[a-zA-Z0-9_-]{1,64}$/.test(tool.name), `tools: the name ${tool.name}`)
+    rule(/^[a-zA-Z0-9_-]{1,128}$/.test(tool.name), `tools: the name ${tool.name}`)
     rule(!(tool.defer_loading && tool.cache_control), 'a tool that is loaded later takes no cache_control')
     if (!tool.type) checkInputSchema(tool.input_schema, rule)
   }

@@ -33,6 +33,9 @@ export function brokenRules(body: Loose): string[] {
   return broken
 }
 
+/** The server takes any name; it has to be one that a template cannot take apart. */
+const word = /^[^\s\p{C}"'<>{}]{1,64}$/u
+
 type Rule = (holds: boolean, name: string) => void
 
 const fields: { readonly [role: string]: readonly string[] } = {
@@ -68,8 +71,8 @@ function checkCalls(spoken: Loose[], rule: Rule): void {
   spoken.forEach((message, place) => {
     const calls: Loose[] = message.tool_calls ?? []
     for (const { id, function: asked } of calls) {
-      rule(/^[a-zA-Z0-9_-]{1,64}$/.test(id), `messages.${place}: the id ${id}`)
-      rule(/^[a-zA-Z0-9_-]{1,64}$/.test(asked.name), `messages.${place}: the name ${asked.name}`)
+      rule(word.test(id), `messages.${place}: the id ${id}`)
+      rule(word.test(asked.name), `messages.${place}: the name ${asked.name}`)
       rule(!ids.has(id), `messages.${place}: ids are unique`)
       ids.add(id)
       const given = asked.arguments
@@ -88,7 +91,7 @@ function checkCalls(spoken: Loose[], rule: Rule): void {
 
 function checkTool({ type, function: tool }: Loose, rule: Rule): void {
   rule(type === 'function', 'tools: type')
-  rule(/^[a-zA-Z0-9_-]{1,64}$/.test(tool.name), `tools: the name ${tool.name}`)
+  rule(word.test(tool.name), `tools: the name ${tool.name}`)
   rule(tool.parameters.type === 'object', 'tools: parameters are an object')
   for (const [name, property] of Object.entries<Loose>(tool.parameters.properties))
     checkProperty(property, name, rule)

@@ -1,6 +1,7 @@
 import type { ModelSignal } from '@tallystick/core'
 import type { ReplyReader } from '../../src/openai/call.ts'
 import { replyReader as chatReader, type ReplyContext as ChatContext } from '../../src/openai-chat/signals.ts'
+import type { StreamEnding } from '../../src/shared/stream-tail.ts'
 import type { ReplyContext } from '../../src/openai-responses/item.ts'
 import { replyReader } from '../../src/openai-responses/signals.ts'
 import type { Loose } from './loose.ts'
@@ -12,14 +13,14 @@ interface Folded {
   readonly error?: unknown
 }
 
-function fold(reader: ReplyReader, events: readonly object[]): Folded {
+function fold(reader: ReplyReader, events: readonly object[], ending: StreamEnding = 'clean'): Folded {
   const signals: ModelSignal[] = []
   try {
     for (const event of events) {
       signals.push(...reader.read(event))
       if (reader.failure) throw reader.failure
     }
-    const last = reader.end()
+    const last = reader.end(ending)
     signals.push(...(last ?? []))
     return { signals, whole: reader.finished || last !== undefined }
   } catch (error) {
@@ -44,7 +45,11 @@ export function foldResponse(events: readonly object[], given: Partial<ReplyCont
 }
 
 /** All signals of a stream of Chat Completions. */
-export function foldChat(chunks: readonly object[], given: Partial<ChatContext> = {}): Folded {
+export function foldChat(
+  chunks: readonly object[],
+  given: Partial<ChatContext> = {},
+  ending?: StreamEnding,
+): Folded {
   return fold(
     chatReader({
       provider: 'openai',
@@ -55,6 +60,7 @@ export function foldChat(chunks: readonly object[], given: Partial<ChatContext> 
       ...given,
     }),
     chunks,
+    ending,
   )
 }
 

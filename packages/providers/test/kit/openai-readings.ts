@@ -178,7 +178,7 @@ const responses: readonly Omit<Reading, 'folder'>[] = [
       ['tool_call'],
     ],
     calls: [['call_LabG58Uhrq9kZvR52BYKjToD', 'get_capital', { country: 'PotatoLand' }]],
-    usage: usage(63, 69, { cacheWriteTokens: 0, reasoningTokens: 26 }),
+    usage: usage(63, 69, { cacheWriteTokens: 0, reasoningTokens: 26, webSearches: 0 }),
     stop: toolUse,
   },
   {
@@ -216,7 +216,7 @@ const responses: readonly Omit<Reading, 'folder'>[] = [
       ['text', 212, 'San Francisco weather today (Tuesday, September 16, 2025)', 'for the cooler evening. '],
     ],
     calls: [],
-    usage: usage(9463, 582, { cacheReadTokens: 8320, reasoningTokens: 512 }),
+    usage: usage(9463, 582, { cacheReadTokens: 8320, reasoningTokens: 512, webSearches: 1 }),
     stop: end,
   },
   {

@@ -9,6 +9,8 @@ export interface Expected {
   readonly parts: readonly (readonly [kind: string, length?: number, begins?: string, ends?: string])[]
   readonly calls: readonly (readonly [id: string, name: string, input: object])[]
   readonly usage: Usage
+  /** Tokens of the conversation behind the reply, where several prompts are billed. */
+  readonly context?: number
   readonly stop?: readonly [StopReason, raw: string]
   readonly failure?: FailureClass
 }
@@ -18,7 +20,12 @@ const usage = (inputTokens: number, outputTokens: number, more: Usage = {}): Usa
   outputTokens,
   cacheReadTokens: 0,
   cacheWriteTokens: 0,
+  cacheWriteLongTokens: 0,
   ...more,
+})
+/** Of a reply from before the vendor told how long it keeps what it wrote into its cache. */
+const oldUsage = (inputTokens: number, outputTokens: number): Usage => ({
+  ...{ inputTokens, outputTokens, cacheReadTokens: 0, cacheWriteTokens: 0 },
 })
 const end = ['end', 'end_turn'] as const
 const toolUse = ['tool_use', 'tool_use'] as const
@@ -37,7 +44,8 @@ export const recordings: readonly Expected[] = [
       ['text', 20, 'The answer is **4**.'],
     ],
     calls: [],
-    usage: usage(2411, 145, { reasoningTokens: 47 }),
+    usage: usage(1128 + 2543 + 1283, 135 + 18 + 10, { reasoningTokens: 47, webSearches: 0 }),
+    context: 1283 + 10,
     stop: end,
   },
   {
@@ -57,7 +65,7 @@ export const recordings: readonly Expected[] = [
       ],
     ],
     calls: [],
-    usage: usage(4714, 304),
+    usage: usage(4714, 304, { webSearches: 0 }),
     stop: end,
   },
   {
@@ -66,7 +74,8 @@ export const recordings: readonly Expected[] = [
     served: 'claude-sonnet-4-6',
     parts: [['compaction'], ['text', 9, 'Hello! 👋']],
     calls: [],
-    usage: usage(181, 8),
+    usage: usage(100 + 55_096 + 181, 83 + 8, { cacheReadTokens: 55_096 }),
+    context: 181 + 8,
     stop: end,
   },
   {
@@ -100,6 +109,7 @@ export const recordings: readonly Expected[] = [
     parts: [['text', 1312, ' there! Happy to explain.', "what's sparking your interest!"]],
     calls: [],
     usage: usage(31, 547, { reasoningTokens: 0 }),
+    context: 31 + 547,
     stop: end,
   },
   {
@@ -117,7 +127,7 @@ export const recordings: readonly Expected[] = [
     served: 'claude-3-7-sonnet-20250219',
     parts: [['text', 135, "I'll create a comprehensive tax guide", 'Let me do that for you now.']],
     calls: [],
-    usage: usage(450, 124),
+    usage: oldUsage(450, 124),
     stop: ['max_tokens', 'max_tokens'],
   },
   {
@@ -131,7 +141,7 @@ export const recordings: readonly Expected[] = [
       ['text', 806, '**Pydantic-AI** is a framework', 'provider-specific complexities.'],
     ],
     calls: [],
-    usage: usage(3042, 354),
+    usage: usage(3042, 354, { webSearches: 0 }),
     stop: end,
   },
   {
@@ -156,7 +166,7 @@ export const recordings: readonly Expected[] = [
       ['toolu_014x5X91kx3fvdhpLvwXZWE2', 'get_weather', { location: 'San Francisco, CA', unit: 'celsius' }],
       ['toolu_0121kXsENLvoDZ72LCuAnCCz', 'get_time', { timezone: 'America/Los_Angeles' }],
     ],
-    usage: usage(506, 153),
+    usage: oldUsage(506, 153),
     stop: toolUse,
   },
   {
@@ -169,7 +179,7 @@ export const recordings: readonly Expected[] = [
       ['tool_call'],
     ],
     calls: [['toolu_019jKkXz4jAdwHweHBw92CVY', 'rollDie', { player: 'player1' }]],
-    usage: usage(3369, 725),
+    usage: usage(3369, 725, { webSearches: 0 }),
     stop: toolUse,
   },
   {
@@ -178,7 +188,7 @@ export const recordings: readonly Expected[] = [
     served: 'claude-sonnet-4-5-20250929',
     parts: [['tool_call']],
     calls: [['toolu_015dGLMbwBKv1ZRQr6KdJzeH', 'rollDie', { player: 'player2' }]],
-    usage: { inputTokens: 0, outputTokens: 0 },
+    usage: { inputTokens: 0, outputTokens: 0, webSearches: 0 },
     stop: toolUse,
   },
   {
@@ -190,7 +200,7 @@ export const recordings: readonly Expected[] = [
       ['text', 676, '## Game Results\n\n**Player 2 wins', "of 3 against Player 1's 2."],
     ],
     calls: [],
-    usage: usage(4551, 197),
+    usage: usage(4551, 197, { webSearches: 0 }),
     stop: end,
   },
   {
@@ -204,6 +214,7 @@ export const recordings: readonly Expected[] = [
     ],
     calls: [],
     usage: usage(28, 106, { reasoningTokens: 67 }),
+    context: 28 + 106,
     stop: ['refused', 'refusal'],
   },
   {
@@ -287,7 +298,7 @@ export const recordings: readonly Expected[] = [
     calls: [
       ['toolu_01EFn5wTNBYA8Reni8rbmnHT', 'get_exchange_rate', { from_currency: 'USD', to_currency: 'EUR' }],
     ],
-    usage: usage(1591, 175),
+    usage: usage(1591, 175, { webSearches: 0 }),
     stop: toolUse,
   },
   {
@@ -301,7 +312,7 @@ export const recordings: readonly Expected[] = [
       ['text', 167, 'Pydantic AI is a Python agent framework', 'workflows with Generative AI.'],
     ],
     calls: [],
-    usage: usage(7244, 153),
+    usage: usage(7244, 153, { webSearches: 0 }),
     stop: end,
   },
   {
@@ -317,7 +328,8 @@ export const recordings: readonly Expected[] = [
       ['text', 1, '.'],
     ],
     calls: [],
-    usage: usage(9447, 114),
+    usage: usage(9447, 114, { webSearches: 1 }),
+    context: 9447 - 2225 + 114,
     stop: end,
   },
 ]

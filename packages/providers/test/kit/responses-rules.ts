@@ -93,7 +93,9 @@ function checkReasoning(body: Loose, rule: Rule): void {
     if (item.type !== 'reasoning') return
     const at = `input.${place}`
     rule(Array.isArray(item.summary), `${at}: a summary, empty or not, is required`)
-    if (!body.store) rule(!!item.encrypted_content, `${at}: items are not persisted when store is false`)
+    // Servers that show reasoning take it back in the open.
+    const proof = !!item.encrypted_content || !!item.content?.some(({ text }: Loose) => text)
+    if (!body.store) rule(proof, `${at}: items are not persisted when store is false`)
     const next = input.slice(place + 1).find(({ type }) => type !== 'reasoning')
     const produced = next && next.role !== 'user' && !/_output$|_response$/.test(next.type ?? 'message')
     rule(!!produced, `${at}: reasoning was provided without its required following item`)

@@ -1,0 +1,23 @@
+import { option, requireOptions, type OptionCheck } from '@tallystick/core'
+import type { PlayedFetchOptions } from './played-fetch.ts'
+import type { RecordingFetchOptions } from './recording-fetch.ts'
+
+const { anyFunction, fields, filledText, maybe, oneOf } = option
+
+/** What `recordingFetch` takes beside the file. */
+export const recordingOptions: OptionCheck = fields<RecordingFetchOptions>({ fetch: maybe(anyFunction) })
+
+/** What `playedFetch` and `playedModel` take beside the file. */
+export const playedOptions: OptionCheck = fields<PlayedFetchOptions>({
+  match: maybe(oneOf(['request', 'order'])),
+})
+
+/** Refuses a file that has no name, and options that are none. `maker` is the function that was called. */
+export function requireRecordingOptions(
+  maker: string,
+  check: OptionCheck,
+  { file, options }: { readonly file: unknown; readonly options: unknown },
+): void {
+  requireOptions(maker, filledText, file, 'the file')
+  requireOptions(maker, check, options)
+}

@@ -1,0 +1,152 @@
+import { describe, expect, it } from 'vitest'
+import type { Usage } from '@tallystick/core'
+import { anthropic } from '../src/anthropic/index.ts'
+import { openaiChat } from '../src/openai/index.ts'
+import { coherentUsage } from '../src/shared/coherent-usage.ts'
+import { chatBytes, sseBytes } from './kit/bytes.ts'
+import { collect, lastContext, lastUsage } from './kit/collect.ts'
+import { fold } from './kit/fold.ts'
+import { serve } from './kit/loopback.ts'
+import { foldChat, foldResponse } from './kit/openai-fold.ts'
+import { chunk, completed, content, created, finish, message, webSearch } from './kit/openai-streams.ts'
+import { done, open, close, start, stop, textBlock } from './kit/streams.ts'
+
+const iteration = (type: string, input: number, output: number, more: object = {}) => ({
+  ...{ type, input_tokens: input, output_tokens: output },
+  ...{ cache_read_input_tokens: 0, cache_creation_input_tokens: 0, ...more },
+})
+const ended = (usage: object) => ({ ...done('end_turn'), usage })
+const search = (index: number) => [
+  open(index, { type: 'server_tool_use', id: `srv_${index}`, name: 'web_search', input: { query: 'x' } }),
+  close(index),
+  open(index + 1, { type: 'web_search_tool_result', tool_use_id: `srv_${index}`, content: [] }),
+  close(index + 1),
+]
+
+describe('what Anthropic bills', () => {
+  it('holds every iteration, of whatever kind, and the conversation is as long as the last of the message', async () => {
+    const iterations = [
+      iteration('compaction', 60_000, 385, { cache_creation_input_tokens: 100 }),
+      iteration('message', 300, 20),
+      iteration('advisor_message', 85, 7),
+      iteration('message', 212, 30, { cache_read_input_tokens: 300 }),
+    ]
+    const events = [
+      start(),
+      ...textBlock(0, 'Hi'),
+      ended({ input_tokens: 512, output_tokens: 50, iterations }),
+      stop,
+    ]
+    const server = await serve({ pieces: [sseBytes(events)] })
+    const { signals } = await collect(anthropic('claude-test-1', { apiKey: 'k', baseURL: server.url }))
+    expect(lastUsage(signals)).toMatchObject({
+      inputTokens: 60_100 + 300 + 85 + 512,
+      outputTokens: 385 + 20 + 7 + 30,
+      cacheReadTokens: 300,
+      cacheWriteTokens: 100,
+    })
+    expect(lastContext(signals)).toBe(512 + 30)
+  })
+
+  it('is never less than the message’s own numbers, whatever the iterations leave out', () => {
+    const usage = {
+      input_tokens: 900,
+      output_tokens: 70,
+      iterations: [iteration('message', 300, 20), null, 'x'],
+    }
+    const { signals } = fold([start(), ended(usage), stop])
+    expect(lastUsage(signals)).toMatchObject({ inputTokens: 900, outputTokens: 70 })
+  })
+
+  it('tells apart what is kept in the cache for an hour, and counts searches', () => {
+    const cache_creation = { ephemeral_5m_input_tokens: 40, ephemeral_1h_input_tokens: 60 }
+    const usage = { input_tokens: 10, cache_creation_input_tokens: 100, cache_creation, output_tokens: 1 }
+    const server_tool_use = { web_search_requests: 2, web_fetch_requests: 0 }
+    const { signals } = fold([start({ usage }), ended({ output_tokens: 9, server_tool_use }), stop])
+    expect(lastUsage(signals)).toEqual({
+      ...{
+        inputTokens: 110,
+        outputTokens: 9,
+        cacheWriteTokens: 100,
+        cacheWriteLongTokens: 60,
+        webSearches: 2,
+      },
+    })
+  })
+
+  it.each([
+    ['one search', [...search(0), ...textBlock(2, 'So.')], 2, 3_200],
+    ['two in a row', [...search(0), ...search(2), ...textBlock(4, 'So.')], 3, 1_800],
+  ])('says of %s without iterations about how long its last prompt was', (_, blocks, steps, lastPrompt) => {
+    const total = ((1_000 + lastPrompt) / 2) * steps
+    const first = start({ usage: { input_tokens: 1_000, output_tokens: 1 } })
+    const { signals } = fold([first, ...blocks, ended({ input_tokens: total, output_tokens: 40 }), stop])
+    expect(lastUsage(signals)).toEqual({ inputTokens: total, outputTokens: 40 })
+    expect(lastContext(signals)).toBe(lastPrompt + 40)
+  })
+
+  it('says nothing beside it where one prompt was read', () => {
+    const { signals } = fold([start(), ...textBlock(0, 'Hi'), done('end_turn'), stop])
+    expect(lastContext(signals)).toBeUndefined()
+  })
+})
+
+describe('what a server of OpenAI’s kind bills', () => {
+  const counted = (usage: object) => foldChat([content('Hi'), finish('stop'), chunk([], { usage })]).signals
+
+  it('holds the reasoning that xAI counts beside the output', async () => {
+    const usage = {
+      ...{ prompt_tokens: 32, completion_tokens: 26, total_tokens: 254 },
+      completion_tokens_details: { reasoning_tokens: 196 },
+    }
+    const server = await serve({
+      pieces: [chatBytes([content('Hi'), finish('stop'), chunk([], { usage })])],
+    })
+    const { signals } = await collect(openaiChat('grok-test', { apiKey: 'k', baseURL: server.url }))
+    expect(lastUsage(signals)).toEqual({ inputTokens: 32, outputTokens: 222, reasoningTokens: 196 })
+  })
+
+  it('holds it too where the answer is longer than the reasoning, which only the total shows', () => {
+    const details = { reasoning_tokens: 94 }
+    const usage = { prompt_tokens: 32, completion_tokens: 900, completion_tokens_details: details }
+    expect(lastUsage(counted({ ...usage, total_tokens: 1_026 }))).toMatchObject({ outputTokens: 994 })
+    expect(lastUsage(counted({ ...usage, total_tokens: 932 }))).toMatchObject({ outputTokens: 900 })
+    expect(lastUsage(counted(usage))).toMatchObject({ outputTokens: 900 })
+  })
+
+  it('holds the cached tokens that some gateways count beside the prompt', () => {
+    const usage = { prompt_tokens: 12, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 4_000 } }
+    expect(lastUsage(counted(usage))).toMatchObject({ inputTokens: 4_012, cacheReadTokens: 4_000 })
+  })
+
+  it('counts searches as the response says, or else as they were seen', () => {
+    const opened = (at: number) =>
+      webSearch(at).map((event) =>
+        'item' in event ? { ...event, item: { ...event.item, action: { type: 'open_page' } } } : event,
+      )
+    const events = [created(), ...webSearch(0), ...opened(1), ...message(2, 'So.')]
+    const told = { tool_usage: { web_search: { num_requests: 4 } } }
+    expect(lastUsage(foldResponse([...events, completed()]).signals)).toMatchObject({ webSearches: 1 })
+    expect(lastUsage(foldResponse([...events, completed(told)]).signals)).toMatchObject({ webSearches: 4 })
+  })
+})
+
+describe('counts that contradict themselves', () => {
+  const none = {
+    ...{
+      inputTokens: undefined,
+      outputTokens: undefined,
+      cacheReadTokens: undefined,
+      cacheWriteTokens: undefined,
+    },
+    ...{ cacheWriteLongTokens: undefined, reasoningTokens: undefined, webSearches: undefined },
+  }
+  it.each<[Usage, number | undefined, Usage]>([
+    [{ outputTokens: 5, reasoningTokens: 7 }, undefined, { outputTokens: 12, reasoningTokens: 7 }],
+    [{ reasoningTokens: 7 }, undefined, { reasoningTokens: 7 }],
+    [{ inputTokens: Number.NaN, outputTokens: 3 }, undefined, { outputTokens: 3 }],
+    [{}, 12, {}],
+  ])('%j of %j in all become %j', (counts, total, usage) => {
+    expect(coherentUsage({ ...none, ...counts }, total)).toEqual(usage)
+  })
+})

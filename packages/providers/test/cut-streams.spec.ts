@@ -1,0 +1,135 @@
+import { describe, expect, it } from 'vitest'
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
+import { fromAiSdk } from '../src/ai-sdk/index.ts'
+import type { HttpWire } from '../src/contract/index.ts'
+import { openaiChat } from '../src/openai/index.ts'
+import { splitAt } from './kit/bytes.ts'
+import { aiSdkAnthropicWire, aiSdkCompatibleWire, aiSdkOpenAiChatWire } from './kit/ai-sdk-wires.ts'
+import { callsOf, collect, finished, request } from './kit/collect.ts'
+import { anthropicWire, ollamaWire } from './kit/contract-wires.ts'
+import { serve } from './kit/loopback.ts'
+import { ManualClock } from './kit/manual-clock.ts'
+import { chatWire, responsesWire } from './kit/openai-contract-wires.ts'
+import { forbidConsole, forbidUnhandledRejections } from './kit/quiet.ts'
+import { callPieces, content, role } from './kit/openai-streams.ts'
+import { chatBytes, dataRecord } from './kit/bytes.ts'
+
+forbidConsole()
+forbidUnhandledRejections()
+
+const wires: Readonly<Record<string, HttpWire>> = {
+  ...{ Anthropic: anthropicWire, Responses: responsesWire, 'Chat Completions': chatWire, Ollama: ollamaWire },
+  'Anthropic by the AI SDK': aiSdkAnthropicWire,
+  'OpenAI’s chat by the AI SDK': aiSdkOpenAiChatWire,
+  'a compatible chat by the AI SDK': aiSdkCompatibleWire,
+}
+const usage = { inputTokens: 12, outputTokens: 34 }
+const reply = { text: ['Grüß dich! ', '서울'], stop: 'end', usage } as const
+
+describe.each(Object.entries(wires))('a stream of %s that is cut', (_, wire) => {
+  const { events, proof = events.length } = wire.reply(reply)
+  const bytes = new TextEncoder().encode(events.join(''))
+  // The last event that proves the reply may lack its line feeds.
+  const proved = new TextEncoder().encode(events.slice(0, proof).join('').trimEnd()).length
+  const answerOf = (end: number, ending: 'end' | 'break') => ({
+    ...{ pieces: splitAt(bytes.subarray(0, end), [end - 3]), ending },
+    headers: { 'content-type': wire.contentType },
+  })
+  const cuts = Array.from({ length: 24 }, (_one, place) => Math.floor((proved * (place + 1)) / 25))
+
+  it('at any byte, and comes to a proper end, is truncated', async () => {
+    for (const cut of cuts) {
+      const server = await serve(answerOf(cut, 'end'))
+      const { failure, signals } = await collect(wire.model(server.url))
+      expect([cut, failure?.class, failure?.retryable]).toEqual([cut, 'truncated', true])
+      expect(finished(signals)).toBeUndefined()
+    }
+  })
+
+  it('at any byte, by a reset, is a matter of the network', async () => {
+    for (const cut of cuts) {
+      const server = await serve(answerOf(cut, 'break'))
+      const { failure, signals } = await collect(wire.model(server.url))
+      expect([cut, failure?.class, failure?.retryable]).toEqual([cut, 'network', true])
+      expect(finished(signals)).toBeUndefined()
+    }
+  })
+})
+
+describe('a server that is known to give no finish reason', () => {
+  const quirks = { finishReasonOptional: true }
+  const model = (baseURL: string) => openaiChat('kimi-test', { apiKey: 'k', baseURL, quirks })
+  const call = (input: string) => [role, ...callPieces(0, 'call_1', 'pay', ...(input ? [input] : []))]
+  const records = (chunks: readonly object[]) => [chunks.map(dataRecord).join('')]
+
+  it.each([
+    ['words', [role, content('It is')]],
+    ['a call without input yet', call('')],
+    ['a call whose input reads as a whole', call('{}')],
+  ])('has not ended where the connection is reset behind %s', async (_, chunks) => {
+    const server = await serve({ pieces: records(chunks), ending: 'break' })
+    const { failure, signals } = await collect(model(server.url))
+    expect(failure).toMatchObject({ class: 'network', retryable: true })
+    expect(callsOf(signals)).toEqual([])
+  })
+
+  it('has not ended where it falls silent', async () => {
+    const server = await serve({ pieces: records(call('{}')), ending: 'stall' })
+    const clock = new ManualClock()
+    const begun = Promise.withResolvers<void>()
+    const told: { failure?: unknown; types: string[] } = { types: [] }
+    model(server.url)
+      .stream(request, { clock })
+      .subscribe({
+        next: ({ type }) => void (told.types.push(type), type === 'model_tool_input' && begun.resolve()),
+        error: (failure: unknown) => (told.failure = failure),
+      })
+    await begun.promise
+    clock.advance(600_000)
+    expect(told.failure).toMatchObject({ class: 'timeout', retryable: true })
+    expect(told.types).not.toContain('model_tool_request')
+  })
+
+  it.each([
+    ['without any of its input', ''],
+    ['in the middle of its input', '{"amount": 1'],
+  ])('has not ended where a gateway ends a stream properly that was cut in a call, %s', async (_, input) => {
+    const server = await serve({ pieces: records(call(input)) })
+    const { failure, signals } = await collect(model(server.url))
+    expect(failure).toMatchObject({ class: 'truncated', retryable: true })
+    expect(callsOf(signals)).toEqual([])
+  })
+
+  it.each([
+    ['words', records([role, content('It is')]), 0],
+    ['a call with all of its input', records(call('{"amount":1}')), 1],
+    ['a call without input, and the last word of the wire', [chatBytes(call(''))], 1],
+  ])('has ended where the stream comes to its proper end behind %s', async (_, pieces, calls) => {
+    const server = await serve({ pieces })
+    const { failure, signals } = await collect(model(server.url))
+    expect(failure).toBeUndefined()
+    expect(callsOf(signals)).toHaveLength(calls)
+    expect(finished(signals)).toMatchObject({ stopReason: calls === 1 ? 'tool_use' : 'end' })
+  })
+
+  it('finds the last word of the wire however its bytes arrive, and not in what the model says', async () => {
+    const bytes = chatBytes(call(''))
+    const parted = await serve({ pieces: splitAt(bytes, [bytes.length - 5, bytes.length - 9]) })
+    expect(callsOf((await collect(model(parted.url))).signals)).toHaveLength(1)
+    const saying = await serve({ pieces: records([role, content('\ndata: [DONE]\n'), ...call('').slice(1)]) })
+    expect((await collect(model(saying.url))).failure).toMatchObject({ class: 'truncated' })
+  })
+
+  it('has not ended under the AI SDK either, behind a reset or behind half a call', async () => {
+    const lenient = (baseURL: string) =>
+      fromAiSdk(createOpenAICompatible({ name: 'local', apiKey: 'k', baseURL })('kimi'), {
+        endOfStreamIsEnd: true,
+      })
+    const reset = await serve({ pieces: records(call('{}')), ending: 'break' })
+    expect((await collect(lenient(reset.url))).failure).toMatchObject({ class: 'network' })
+    const half = await serve({ pieces: records(call('')) })
+    expect((await collect(lenient(half.url))).failure).toMatchObject({ class: 'truncated' })
+    const whole = await serve({ pieces: records(call('{"a":1}')) })
+    expect(callsOf((await collect(lenient(whole.url))).signals)).toHaveLength(1)
+  })
+})
