@@ -18,12 +18,14 @@ export interface StoredRun {
  * `LedgerDamagedError` where the store itself cannot read its bytes.
  */
 export interface AuditSource {
+  /** Forgets what was read before, so that what is verified is what is stored. */
+  forget(): void | Promise<void>
   /** `undefined` where the store knows nothing of the run. */
   run(runId: RunId): Promise<StoredRun | undefined>
   /** From seq 1 on, in the order of seq, with whatever gaps there are. */
   events(runId: RunId, toSeq: number): AsyncIterable<StoredEvent>
-  /** Runs that have events and no row. */
-  orphans(): Promise<readonly RunId[]>
+  /** Runs that have events and no row, by whatever stands as their ids. */
+  orphans(): Promise<readonly string[]>
   /** Everything that was ever taken away, in order; from one run where it is named. */
   removals(runId?: RunId): AsyncIterable<StoredRemoval>
   /** The first fault of the store as a whole: its pages, its indexes, its numbering, its rules, its large contents. */

@@ -1,6 +1,7 @@
-import { LedgerDamagedError, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { idFaultOf, LedgerDamagedError, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { linkFault, type Link } from './link-check.ts'
 import { openedEvent } from './content/opened-event.ts'
+import { namedRun } from './stored-ids.ts'
 import type { StoredEvent } from './stored-event.ts'
 import { upcast } from './upcast.ts'
 
@@ -41,7 +42,10 @@ export function recordedEventAfter(previous: Link, stored: StoredEvent): Runtime
   if (fault !== undefined) {
     throw damaged(stored.runId, stored.seq, `its ${fault.what} is not what was written`)
   }
-  return openedEvent(stored)
+  const event = openedEvent(stored)
+  const badId = idFaultOf(event)
+  if (badId) throw damaged(stored.runId, stored.seq, `its ${badId.path} is not ${badId.expected}`)
+  return event
 }
 
 /** The refusal to read past an event that should be there. */
@@ -51,7 +55,7 @@ export function missingEvent(runId: string, seq: number): LedgerDamagedError {
 
 function damaged(runId: string, seq: number, what: string): LedgerDamagedError {
   return new LedgerDamagedError(
-    `Run ${runId} is damaged at seq ${seq}: ${what}. What follows cannot be trusted, so reading stops here. ` +
+    `Run ${namedRun(runId)} is damaged at seq ${seq}: ${what}. What follows cannot be trusted, so reading stops here. ` +
       'Run verify for the whole picture, and restore a copy.',
   )
 }

@@ -3,6 +3,7 @@ import { open, stat } from 'node:fs/promises'
 import { LedgerDamagedError, type RunId } from '@tallystick/core'
 import { isSignatureLine } from './checkpoint-note.ts'
 import { linesOf } from './lines-of.ts'
+import { isRunId } from './stored-ids.ts'
 
 /** Where a run ended when a checkpoint was made: an entry of the log that checkpoints sign. */
 export interface CoveredHead {
@@ -71,8 +72,8 @@ async function headsFrom(lines: FileLines, count: number): Promise<readonly Cove
     const line = await lines.next()
     if (line === undefined) return undefined
     const [, hash, seq, runId] = /^([0-9a-f]{64}) ([1-9]\d{0,15}) (.+)$/.exec(line) ?? []
-    if (hash === undefined || runId === undefined) throw lines.damaged('the head of a run')
-    heads.push({ runId: runId as RunId, seq: Number(seq), hash })
+    if (hash === undefined || !isRunId(runId)) throw lines.damaged('the head of a run')
+    heads.push({ runId, seq: Number(seq), hash })
   }
   const blank = await lines.next()
   if (blank !== undefined && blank !== '') throw lines.damaged('an empty line')

@@ -1,5 +1,6 @@
 import type { Ledger } from '@tallystick/core'
 import { ledgerContract, type LedgerContractCase } from '@tallystick/core/testing'
+import { StrayFaults } from './stray-faults.ts'
 
 export { ledgerContract, type LedgerContractCase, type OpenLedger } from '@tallystick/core/testing'
 
@@ -34,14 +35,21 @@ export interface ContractOptions {
 
 /**
  * Finds out which promises of the `Ledger` port a store keeps, each on an empty store of its own. What goes wrong is
- * told in the verdict; rejects only where no store can be made at all.
+ * told in the verdict, also what the store leaves behind: rejections that nothing handles, and errors thrown from its
+ * timers, which end no process meanwhile. Rejects only where no store can be made at all.
  */
 export async function* checkContract(
   makeStore: MakeStore,
   { only = '', limitMs = 30_000 }: ContractOptions = {},
 ): AsyncGenerator<PromiseVerdict> {
+  using stray = new StrayFaults()
   for (const contractCase of ledgerContract) {
-    if (contractCase.promise.includes(only)) yield await verdictOn(contractCase, await makeStore(), limitMs)
+    if (!contractCase.promise.includes(only)) continue
+    const verdict = await verdictOn(contractCase, await makeStore(), limitMs)
+    const left = await stray.take()
+    yield left && verdict.verdict !== 'broken'
+      ? { ...verdict, verdict: 'broken', why: `the store left behind ${faultText(left.fault)}` }
+      : verdict
   }
 }
 
@@ -56,24 +64,24 @@ async function verdictOn(
     opened.push(ledger)
     return ledger
   }
-  try {
-    if (needs !== undefined && store.lacks?.includes(needs)) {
-      return { promise, verdict: 'skipped', why: `the store is not ${needs}` }
-    }
-    const broken =
-      (await faultWithin(limitMs, () => run(open))) ??
+  const isSkipped = needs !== undefined && store.lacks?.includes(needs) === true
+  const fault = isSkipped
+    ? undefined
+    : ((await faultWithin(limitMs, () => run(open))) ??
       (await faultWithin(limitMs, async () => {
         for (const ledger of opened) await ledger.close()
-      }))
-    return broken === undefined ? { promise, verdict: 'kept' } : { promise, verdict: 'broken', why: broken }
-  } finally {
-    // Who hangs or fails in a case may have left something open.
-    await faultWithin(
-      limitMs,
-      async () => void (await Promise.allSettled(opened.map(async (ledger) => ledger.close()))),
-    )
-    await store.remove?.()
-  }
+      })))
+  // Who hangs or fails in a case may have left something open.
+  await faultWithin(
+    limitMs,
+    async () => void (await Promise.allSettled(opened.map(async (ledger) => ledger.close()))),
+  )
+  const removal = await faultWithin(limitMs, async () => store.remove?.())
+  const broken = fault ?? (removal && `its store cannot be removed: ${removal}`)
+  if (broken !== undefined) return { promise, verdict: 'broken', why: broken }
+  return isSkipped
+    ? { promise, verdict: 'skipped', why: `the store is not ${needs}` }
+    : { promise, verdict: 'kept' }
 }
 
 /** What went wrong, if anything did; that nothing has come of it in time, too. */
@@ -82,9 +90,10 @@ async function faultWithin(limitMs: number, work: () => Promise<void>): Promise<
   const late = new Promise<string>((resolve) => {
     timer = setTimeout(() => resolve(`nothing has come of it within ${limitMs} ms`), limitMs)
   })
-  const fault = work().then(
-    () => undefined,
-    (error: unknown) => (error instanceof Error ? `${error.name}: ${error.message}` : String(error)),
-  )
+  const fault = work().then(() => undefined, faultText)
   return Promise.race([fault, late]).finally(() => clearTimeout(timer))
+}
+
+function faultText(error: unknown): string {
+  return error instanceof Error ? `${error.name}: ${error.message}` : String(error)
 }

@@ -1,14 +1,18 @@
 import {
   audit,
+  idFaultOf,
   IllegalTransitionError,
   LawBrokenError,
   onceKeyOf,
+  shapeFaultOf,
   TallystickError,
+  type Message,
   type RunState,
   type RuntimeEvent,
   type SessionPlace,
 } from '@tallystick/core'
 import { fault, type Fault } from './link-check.ts'
+import { quotedId } from './stored-ids.ts'
 import { RunNotebook } from './projection/run-notes.ts'
 import { recordOf, type SummaryRecord } from './projection/summary-record.ts'
 
@@ -16,6 +20,7 @@ import { recordOf, type SummaryRecord } from './projection/summary-record.ts'
 export class EventAudit {
   #state: RunState | undefined
   readonly #notebook = new RunNotebook()
+  #carried: readonly Message[] = []
   readonly #onceKeys = new Set<string>()
 
   /** What is known of the run behind the last sound event; `undefined` before the first. */
@@ -27,25 +32,42 @@ export class EventAudit {
     return this.#state
   }
 
+  /** What the run began with. */
+  get carried(): readonly Message[] {
+    return this.#carried
+  }
+
   /** Where the run stands in its session, as its first event says. */
   get session(): SessionPlace | undefined {
     const { sessionId, sessionPlace = 1 } = this.#state ?? {}
     return sessionId === undefined ? undefined : { sessionId, sessionPlace }
   }
 
-  /** The first law that the next event breaks. */
+  /** The first law that the next event breaks, or its first field that has another shape. */
   faultOf(event: RuntimeEvent): Fault | undefined {
     const onceKey = onceKeyOf(event)
     if (onceKey !== undefined && this.#onceKeys.has(onceKey)) return fault(onceKey, 'once', 'twice')
     if (onceKey !== undefined) this.#onceKeys.add(onceKey)
     try {
-      this.#state = audit(this.#state, event)
+      const state = audit(this.#state, event)
+      const misshapen = shapeFault(event)
+      if (misshapen) return misshapen
+      this.#state = state
       this.#notebook.hear(event)
+      if (event.type === 'history_carried') this.#carried = event.messages
       return undefined
     } catch (error) {
       return lawFault(error, event)
     }
   }
+}
+
+/** A field that does not have the shape of its type: the machine may pass over it, and others build on it. */
+function shapeFault(event: RuntimeEvent): Fault | undefined {
+  const id = idFaultOf(event)
+  if (id) return fault(id.path, id.expected, quotedId(id.found))
+  const found = shapeFaultOf(event)
+  return found && fault(found.path, `as ${event.type} has it`, found.what)
 }
 
 function lawFault(error: unknown, event: RuntimeEvent): Fault {

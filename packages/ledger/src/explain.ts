@@ -141,6 +141,6 @@ function inputCost(
 ): number | undefined {
   const last = ofTurn.findLast((event) => event.type === 'usage_updated' && event.attempt === attempt)
   if (last?.type !== 'usage_updated' || last.price === undefined) return undefined
-  const { outputTokens: _output, reasoningTokens: _reasoning, ...input } = last.usage
+  const { outputTokens: _output, reasoningTokens: _reasoning, webSearches: _searches, ...input } = last.usage
   return input.inputTokens === undefined ? undefined : costOf(last.price, input)
 }

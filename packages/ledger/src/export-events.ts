@@ -7,6 +7,8 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { recordedEvents } from './recorded-events.ts'
+import { untilBadIds } from './stored-ids.ts'
+import { ExportedHistories } from './shared-history.ts'
 import { envelopeOf } from './stored-event.ts'
 
 /**
@@ -14,21 +16,31 @@ import { envelopeOf } from './stored-event.ts'
  * without the line feed. They are exported as they were recorded, in whatever version; `importEvents` reads them.
  *
  * First runId, seq, epoch, turn, toolCallId (where there is one), type, v and at, then the keys of the body in code-unit
- * order, so that equal events make equal lines. Types that this version does not know are exported too.
+ * order, so that equal events make equal lines. Types that this version does not know are exported too. What a run
+ * begins with and a run before it in the export did too stands there once: `shared` names that event, and how many of
+ * its messages come in front.
  *
- * Rejects with `RunNotFoundError` where the ledger has no such run.
+ * Whoever exports runs one by one into one file hands the same `histories` to each.
+ *
+ * Rejects with `RunNotFoundError` where the ledger has no such run, and with `LedgerDamagedError` behind the last run
+ * where rows of runs stand under ids that are none.
  */
-export async function* exportEvents(ledger: Ledger, runId?: RunId): AsyncGenerator<string> {
+export async function* exportEvents(
+  ledger: Ledger,
+  runId?: RunId,
+  histories: ExportedHistories = new ExportedHistories(),
+): AsyncGenerator<string> {
   for await (const exported of runId === undefined ? everyRun(ledger) : oneRun(ledger, runId)) {
-    for await (const event of recordedEvents(ledger, exported)) yield lineOf(event)
+    for await (const event of recordedEvents(ledger, exported)) yield lineOf(histories.withoutShared(event))
   }
 }
 
 /** A ledger lists the newest run first; whoever imports what is exported makes the oldest one first. */
 async function* everyRun(ledger: Ledger): AsyncGenerator<RunId> {
   const newestFirst: RunId[] = []
-  for await (const { runId } of ledger.runs()) newestFirst.push(runId)
+  const { error } = await untilBadIds(ledger.runs(), ({ runId }) => void newestFirst.push(runId))
   yield* newestFirst.toReversed()
+  if (error) throw error
 }
 
 async function* oneRun(ledger: Ledger, runId: RunId): AsyncGenerator<RunId> {

@@ -1,7 +1,9 @@
 import type { Ledger, RunId } from '@tallystick/core'
-import { damagedLine, importedLine, isBlank, valueOf } from './import-line.ts'
+import { damagedLine, importedLine, isBlank } from './import-line.ts'
+import { ImportedOrigins } from './imported-origins.ts'
 import { RunImport } from './import-run.ts'
 import { ImportWriter } from './import-writer.ts'
+import { ImportedHistories } from './shared-history.ts'
 
 /** One run that was imported. */
 export interface ImportedRun {
@@ -34,13 +36,14 @@ export interface ImportOptions {
  * Reads what `exportEvents` wrote into a ledger, run by run, holding the state of one run and a group of events at a
  * time. `lines` are texts or UTF-8 bytes without their line feeds; `linesOf` makes them of a file.
  *
- * Every event is checked before it is written: its fields, its number, the laws. Events are stored as they were
+ * Every event is checked before it is written: its fields, its number, the laws, and that the runs which it comes from
+ * lead to no circle. Events are stored as they were
  * recorded, byte for byte, with the epochs of their writers; salts and hashes are this ledger's own. What is there
  * already is left as it is: the same events count as `present`, and a run that ends early is carried on. When the
  * promise resolves, all of it is durable.
  *
  * Rejects at the first line that cannot be imported, everything before it being imported: with `LedgerDamagedError` for
- * what is no sound event, `UnknownEventError` for one that this release does not know, `LedgerConflictError` where the
+ * what is no sound event, a file of one line that is cut off included, `UnknownEventError` for one that this release does not know, `LedgerConflictError` where the
  * ledger holds another event in its place, or another run at its place of a session.
  */
 export async function importEvents(
@@ -49,6 +52,7 @@ export async function importEvents(
   { onRun }: ImportOptions = {},
 ): Promise<ImportReport> {
   const writer = new ImportWriter(ledger)
+  const histories = new ImportedHistories(ledger)
   const sum = { runs: 0, events: 0, present: 0 }
   let run: RunImport | undefined
   const endRun = async (): Promise<void> => {
@@ -61,22 +65,23 @@ export async function importEvents(
     await onRun?.({ runId, events, present })
   }
 
+  const origins = new ImportedOrigins(ledger)
   let [line, torn] = [0, 0]
   try {
     for await (const text of lines) {
       line += 1
       if (isBlank(text)) continue
       if (torn > 0) throw damagedLine(torn, 'it is no JSON, and lines follow it.')
-      const value = valueOf(text)
-      if (value === undefined) {
+      const imported = await importedLine(line, text, histories)
+      if (imported === undefined) {
         torn = line
         continue
       }
-      const imported = importedLine(line, text.length, value)
       const { runId } = imported.event
       if (run?.runId !== runId) {
         await endRun()
         run = await RunImport.begin(ledger, writer, runId)
+        await origins.requireNoCircle(imported)
       }
       await run.add(imported)
     }
@@ -88,5 +93,12 @@ export async function importEvents(
     throw error
   }
   await writer.finish()
-  return { ...sum, ...(torn > 0 && { torn: { line: torn } }) }
+  return { ...sum, ...tornAt(torn, sum.runs) }
+}
+
+/** What a report says of a last line that is cut off. Where it is all that there is, nothing was imported. */
+function tornAt(line: number, runs: number): Pick<ImportReport, 'torn'> {
+  if (line === 0) return {}
+  if (runs === 0) throw damagedLine(line, 'it is cut off, and no whole event stands before it.')
+  return { torn: { line } }
 }

@@ -1,4 +1,5 @@
 import { LedgerDamagedError, parseEvent, type RuntimeEvent } from '@tallystick/core'
+import type { ImportedHistories } from './shared-history.ts'
 import { upcast } from './upcast.ts'
 
 /** An event that a line of an export holds. */
@@ -14,7 +15,7 @@ export interface ImportedLine {
 }
 
 /** The JSON value of a line; `undefined` where the line is none, or is no UTF-8: it is torn, or damaged. */
-export function valueOf(text: string | Uint8Array): unknown {
+function valueOf(text: string | Uint8Array): unknown {
   try {
     return JSON.parse(textOf(text)) as unknown
   } catch {
@@ -34,14 +35,38 @@ export function isBlank(text: string | Uint8Array): boolean {
   return text.length < 16 && /^\s*$/.test(typeof text === 'string' ? text : Buffer.from(text).toString())
 }
 
+/** How every line of an export begins. */
+const beginning = '{"runId":"'
+
 /**
- * The event that a line's value is. Throws an `UnknownEventError` for what this release does not know, and a
- * `LedgerDamagedError` for anything else that is no event.
+ * Whether a line that is no JSON can be what stays where an export was ended: the beginning of an event, or the NULs that
+ * a file system leaves after a loss of power.
  */
-export function importedLine(line: number, length: number, value: unknown): ImportedLine {
+function isEventCutOff(text: string | Uint8Array): boolean {
+  const head = text.slice(0, beginning.length)
+  let begun = typeof head === 'string' ? head : Buffer.from(head).toString('latin1')
+  while (begun.endsWith('\0')) begun = begun.slice(0, -1)
+  return beginning.startsWith(begun)
+}
+
+/**
+ * The event that a line holds; `undefined` where the line is an event that was cut off. Throws an `UnknownEventError` for
+ * what this release does not know, and a `LedgerDamagedError` for anything else that is no event.
+ */
+export async function importedLine(
+  line: number,
+  text: string | Uint8Array,
+  histories: ImportedHistories,
+): Promise<ImportedLine | undefined> {
+  const value = valueOf(text)
+  if (value === undefined) {
+    if (isEventCutOff(text)) return undefined
+    throw damagedLine(line, 'it is no JSON, and not the beginning of an event.')
+  }
   try {
-    const event = parseEvent(isVersioned(value) ? upcast(value) : value)
-    return { line, length, recorded: value as RuntimeEvent, event }
+    const whole = await histories.whole(value)
+    const event = parseEvent(isVersioned(whole) ? upcast(whole) : whole)
+    return { line, length: text.length, recorded: whole as RuntimeEvent, event }
   } catch (cause) {
     if (cause instanceof LedgerDamagedError) throw damagedLine(line, cause.message, cause)
     throw cause

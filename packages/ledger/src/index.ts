@@ -7,6 +7,7 @@ export {
   type VerifyCheckpointsOptions,
 } from './verify-checkpoints.ts'
 export { exportEvents } from './export-events.ts'
+export { ExportedHistories } from './shared-history.ts'
 export { importEvents, type ImportOptions, type ImportReport, type ImportedRun } from './import-events.ts'
 export { linesOf } from './lines-of.ts'
 export { foldTo, type FoldOptions } from './fold-to.ts'
@@ -18,7 +19,8 @@ export type {
   Standing,
   UnreadableRun,
 } from './projection/run-summary.ts'
-export { runSummaries, runSummary, type SummaryFilter } from './projection/run-summaries.ts'
+export type { CallCount } from './projection/call-counts.ts'
+export { fitsFilter, runSummaries, runSummary, type SummaryFilter } from './projection/run-summaries.ts'
 export {
   ledgerStats,
   type DaySpending,

@@ -1,5 +1,6 @@
-import { onceKeyOf, type RuntimeEvent } from '@tallystick/core'
+import { onceKeyOf, parseToolCallId, type RuntimeEvent } from '@tallystick/core'
 import { commitmentOf, genesisHash, hexOf, linkHash } from './chain.ts'
+import { isRunId, quotedId } from './stored-ids.ts'
 import type { StoredEvent } from './stored-event.ts'
 
 /** What is wrong at one place of a ledger. Digests, numbers and names, never what an event says. */
@@ -28,7 +29,8 @@ export function linkFault(previous: Link, stored: StoredEvent): Fault | undefine
     typeFault(stored) ??
     (payload && digestFault('payload', commitmentOf(payload.salt, payload.body), stored.bodyCommit)) ??
     digestFault('hash', linkHash(previous.hash, stored, stored.bodyCommit), stored.hash) ??
-    orderFault(previous, stored)
+    orderFault(previous, stored) ??
+    idFault(stored)
   )
 }
 
@@ -61,6 +63,13 @@ function bytesFaultOf({ bodyCommit, hash, payload }: StoredEvent): Fault | undef
 
 function notBytes(what: string, value: unknown): Fault | undefined {
   return value instanceof Uint8Array ? undefined : fault(what, 'bytes', `a ${typeof value}`)
+}
+
+/** Checked last: an id that was changed is found by the chain, and what is left was written so. */
+function idFault({ runId, toolCallId }: StoredEvent): Fault | undefined {
+  if (!isRunId(runId)) return fault('run_id', 'a run id', quotedId(runId))
+  if (toolCallId === undefined || parseToolCallId(toolCallId) !== undefined) return undefined
+  return fault('tool_call_id', 'a tool call id', quotedId(toolCallId))
 }
 
 function orderFault(previous: Link, stored: StoredEvent): Fault | undefined {

@@ -3,6 +3,7 @@ import {
   modelRequest,
   nextAction,
   present,
+  settingsOf,
   transcript,
   type EventOf,
   type ModelRef,
@@ -34,7 +35,7 @@ export function rebuiltRequest(state: RunState): RebuiltRequest {
     model,
     request: {
       ...{ instructions, messages: transcript(state), tools, toolChoice, parallelToolCalls },
-      ...present({ maxOutputTokens, outputSchema: output?.schema }),
+      ...present({ maxOutputTokens, outputSchema: output?.schema, modelSettings: settingsOf(state) }),
     },
   }
 }

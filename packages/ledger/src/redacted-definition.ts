@@ -1,6 +1,6 @@
 import {
   canonicalJson,
-  digestOf,
+  digested,
   type Agent,
   type AgentDefinition,
   type Json,
@@ -11,15 +11,7 @@ import type { SecretMask } from './secret-mask.ts'
 /** What an agent tells its model, without secrets, under a digest of its own. Without any it is the same. */
 export function redactedDefinition(definition: AgentDefinition, mask: SecretMask): AgentDefinition {
   const redacted = mask.value(definition)
-  if (textOf(redacted) === textOf(definition)) return definition
-  // A price is no part of the digest.
-  const { digest: _old, price: _price, fallbacks, summarizer, ...rest } = redacted
-  const said = {
-    ...rest,
-    ...(fallbacks && { fallbacks: fallbacks.map(({ model }) => ({ model })) }),
-    ...(summarizer && { summarizer: { model: summarizer.model, instructions: summarizer.instructions } }),
-  }
-  return { ...redacted, digest: digestOf(said as unknown as Json) }
+  return textOf(redacted) === textOf(definition) ? definition : digested(redacted)
 }
 
 function textOf(definition: AgentDefinition): string {
@@ -36,7 +28,7 @@ export function redactedAgent(agent: Agent<unknown>, mask: SecretMask): Agent<un
     rules: {
       ...rules,
       ...(prepareTurn && {
-        prepareTurn: (state): TurnChange | undefined => mask.value(prepareTurn(state)),
+        prepareTurn: (state, context): TurnChange | undefined => mask.value(prepareTurn(state, context)),
       }),
       ...(compaction && {
         compaction: {

@@ -1,5 +1,6 @@
 import {
   audit,
+  changedInputText,
   digestOf,
   findCall,
   requestDigest,
@@ -84,8 +85,9 @@ function withDigests(state: RunState, event: RuntimeEvent): RuntimeEvent {
     return { ...event, calls }
   }
   if (event.type === 'approval_requested' || event.type === 'approval_decided') {
-    const { inputDigest = event.inputDigest } = findCall(state, event.toolCallId) ?? {}
-    return { ...event, inputDigest }
+    const { input: asked = {}, inputDigest = event.inputDigest } = findCall(state, event.toolCallId) ?? {}
+    if (event.type === 'approval_requested' || event.input === undefined) return { ...event, inputDigest }
+    return { ...event, inputDigest, note: changedInputText(event.by, asked, event.input) }
   }
   return event
 }

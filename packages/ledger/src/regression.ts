@@ -12,6 +12,7 @@ import { requireContent } from './removal/required-content.ts'
 import { redactedEvents } from './redacted-events.ts'
 import type { ReplayOptions } from './replay.ts'
 import { SecretMask } from './secret-mask.ts'
+import { commentText, identifier, stringLiteral } from './source-text.ts'
 
 /** How to write a regression test. */
 export interface RegressionOptions {
@@ -109,29 +110,22 @@ function testText(
   { runId, agent, events, name }: Written,
   { agents: { from, name: exported }, secrets = [], definitions = 'today' }: RegressionOptions,
 ): string {
-  const imported = exported === undefined || exported === 'agents' ? 'agents' : `${exported} as agents`
+  const imported =
+    exported === undefined || exported === 'agents' ? 'agents' : `${identifier(exported)} as agents`
   const own = [
     ...(secrets.length > 0 ? [`secrets: [${secrets.map(String).join(', ')}]`] : []),
     ...(definitions === 'recorded' ? [`definitions: 'recorded'`] : []),
   ]
   const more = own.length > 0 ? `, { ${own.join(', ')} }` : ''
-  return `// A run of ${oneLine(agent)} that took place, with its secrets masked. It is driven again by today's code of its
+  return `// A run of ${commentText(agent)} that took place, with its secrets masked. It is driven again by today's code of its
 // agents, with the recorded replies and results: no model is called, and no tool runs.
 import { replayRegression } from '@tallystick/ledger'
 import { expect, it } from 'vitest'
-import ${exported === undefined ? imported : `{ ${imported} }`} from ${quoted(from)}
+import ${exported === undefined ? imported : `{ ${imported} }`} from ${stringLiteral(from)}
 
-it(${quoted(`run ${runId} of ${oneLine(agent)} comes out as it was recorded`)}, async () => {
-  const fixture = new URL(${quoted(encodeURIComponent(name))}, import.meta.url)
-  expect(await replayRegression(fixture, agents${more})).toEqual({ runId: '${runId}', events: ${events} })
+it(${stringLiteral(`run ${runId} of ${agent.replaceAll(/\s+/g, ' ')} comes out as it was recorded`)}, async () => {
+  const fixture = new URL(${stringLiteral(encodeURIComponent(name))}, import.meta.url)
+  expect(await replayRegression(fixture, agents${more})).toEqual({ runId: ${stringLiteral(runId)}, events: ${events} })
 })
 `
-}
-
-function oneLine(text: string): string {
-  return text.replaceAll(/\s+/g, ' ')
-}
-
-function quoted(text: string): string {
-  return `'${text.replaceAll(/[\\']/g, '\\$&')}'`
 }

@@ -1,45 +1,16 @@
 import {
-  present,
   type EventOf,
-  type GuardrailFind,
   type JsonObject,
-  type RunState,
   type RuntimeEvent,
-  type Signal,
+  type ToolCallId,
   type ToolInputGuardrail,
 } from '@tallystick/core'
 
 type Trip = EventOf<'guardrail_tripped'>
 
-/** Whether an event is what a guardrail found in the input of a call: part of the check of a reply's calls. */
-export function isCallTrip(event: RuntimeEvent): event is Trip {
+/** Whether an event is what a guardrail found in the input of a call. */
+function isCallTrip(event: RuntimeEvent): event is Trip {
   return event.type === 'guardrail_tripped' && event.on === 'tool_input'
-}
-
-/** What guardrails said of what went in or out, put together again: their finds, and the fact that closes them. */
-export function guardrailCause(
-  state: RunState,
-  event: Trip | EventOf<'guardrails_checked'>,
-  recorded: readonly RuntimeEvent[],
-): Signal | undefined {
-  const { on } = event
-  if (on === 'tool_input') return undefined
-  const place = on === 'input' ? (state.inputCheck?.seq ?? 0) : state.turn
-  const finds: GuardrailFind[] = []
-  for (const each of recorded.slice(event.seq - 1)) {
-    if (each.type === 'guardrails_checked') {
-      return { type: 'guardrails_checked', on, place, guardrails: each.guardrails, finds }
-    }
-    if (each.type !== 'guardrail_tripped') return undefined
-    finds.push(findOf(each))
-  }
-  // The recording ends here: a run that is still under way.
-  const guardrails = finds.map(({ guardrail }) => guardrail)
-  return { type: 'guardrails_checked', on, place, guardrails, finds }
-}
-
-function findOf({ guardrail, action, detail, index, toolCallId, replacement }: Trip): GuardrailFind {
-  return { guardrail, action, ...present({ detail, index, toolCallId, replacement }) }
 }
 
 /** Guardrails that say of each call again what those of then said: a replay asks nobody. */
@@ -47,11 +18,9 @@ export function recordedCallGuardrails(
   recorded: readonly RuntimeEvent[],
   from: RuntimeEvent,
 ): readonly ToolInputGuardrail[] {
-  const rest = recorded.slice(from.seq - 1)
-  const collected = rest.find((event) => event.type === 'tool_requests_collected')
-  const trips = collected ? rest.slice(0, rest.indexOf(collected)) : rest
+  const { trips, collected } = checkedAt(recorded, from)
   const inputs = new Map(collected?.calls.map(({ toolCallId, input }) => [toolCallId, input]))
-  return trips.filter(isCallTrip).map((trip): ToolInputGuardrail => ({
+  return trips.map((trip): ToolInputGuardrail => ({
     name: trip.guardrail,
     on: 'tool_input',
     check: ({ toolCallId }) => {
@@ -59,6 +28,31 @@ export function recordedCallGuardrails(
       return saidBy(trip, inputs.get(toolCallId))
     },
   }))
+}
+
+/** Which results on record of another run answered the calls of a fork then. */
+export function recordedAnswers(
+  recorded: readonly RuntimeEvent[],
+  from: RuntimeEvent,
+): (calls: readonly { readonly toolCallId: ToolCallId }[]) => readonly (ToolCallId | undefined)[] {
+  const { collected } = checkedAt(recorded, from)
+  const answers = new Map(collected?.calls.map((call) => [call.toolCallId, call.recorded]))
+  return (calls) => calls.map(({ toolCallId }) => answers.get(toolCallId))
+}
+
+/** What a check of a reply's calls put on record: what guardrails found, then what becomes of the calls. */
+function checkedAt(
+  recorded: readonly RuntimeEvent[],
+  from: RuntimeEvent,
+): { readonly trips: readonly Trip[]; readonly collected?: EventOf<'tool_requests_collected'> } {
+  const trips: Trip[] = []
+  for (let index = from.seq - 1; index < recorded.length; index++) {
+    const event = recorded[index] as RuntimeEvent
+    if (event.type === 'tool_requests_collected') return { trips, collected: event }
+    if (!isCallTrip(event)) break
+    trips.push(event)
+  }
+  return { trips }
 }
 
 function saidBy(
@@ -73,17 +67,4 @@ function saidBy(
     case 'replace':
       return { replace: input ?? {}, ...(detail !== '' && { why: detail }) }
   }
-}
-
-/** What the model that sums up answered; `undefined` where no model was asked. */
-export function summaryCause(
-  { compacting, turn }: RunState,
-  { summary, usage, failure }: EventOf<'context_compacted'>,
-): Signal | undefined {
-  if (compacting === undefined) return undefined
-  const [part] = summary.parts
-  // Behind the words that introduce it; a summary that was left out has no second line.
-  const [, ...lines] = part?.type === 'text' ? part.text.split('\n') : []
-  const text = lines.join('\n')
-  return { type: 'summarized', turn, answer: failure ? { failure } : { text }, ...present({ usage }) }
 }

@@ -6,7 +6,9 @@ import {
   memoryLedger,
   present,
   reachableAgents,
+  withApproval,
   type Agent,
+  type ApprovalPolicy,
   type EventType,
   type ModelRef,
   type RunId,
@@ -31,8 +33,12 @@ export interface RegressionContext {
 
 /** Agents, and what is to be done when they are needed no more. */
 export interface RegressionSetup {
+  /** A policy over all of them, as \`createRuntime\` takes it. */
+  readonly approval?: ApprovalPolicy | undefined
   readonly agents: readonly Agent<unknown>[]
-  readonly close?: () => void | Promise<void>
+  /** What the application gives the run, as `replayRun` takes it. */
+  readonly context?: unknown
+  readonly close?: (() => void | Promise<void>) | undefined
 }
 
 /** Today's agents: one, several, or what sets them up. The default export of a `tallystick.config.ts` is one of these. */
@@ -44,7 +50,7 @@ export type RegressionAgents =
 
 /** How the run of a fixture is driven again. */
 export interface ReplayRegressionOptions extends Pick<ReplayOptions, 'definitions'> {
-  readonly secrets?: readonly RegExp[]
+  readonly secrets?: readonly RegExp[] | undefined
 }
 
 /** What driving the run of a fixture again found, short enough to be read where a test fails. */
@@ -89,14 +95,16 @@ export async function replayRegression(
   }
   const { runId, agent, definition } = start
   const context = { verb: 'replay', ledgerPath: path, runId, agent, model: definition.model } as const
-  const { agents, close } = await setUp(given, context)
+  const { agents, approval, close, context: own } = await setUp(given, context)
   try {
     const mask = new SecretMask(secrets)
     const known = new Map(
-      agents.flatMap(reachableAgents).map((each) => [each.name, redactedAgent(each, mask)]),
+      agents
+        .flatMap(reachableAgents)
+        .map((each) => [each.name, redactedAgent(withApproval(each, approval), mask)]),
     )
     const agentNamed = (name: string): Agent<unknown> => known.get(name) ?? unknownAgent(name)
-    return reportOf(await replayRun(ledger, runId, agentNamed, { definitions }))
+    return reportOf(await replayRun(ledger, runId, agentNamed, { definitions, context: own }))
   } finally {
     await close?.()
   }

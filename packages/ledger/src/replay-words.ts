@@ -1,4 +1,11 @@
-import { present, type AgentDefinition, type Rules, type RuntimeEvent } from '@tallystick/core'
+import {
+  definitionNow,
+  present,
+  type Agent,
+  type AgentDefinition,
+  type Rules,
+  type RuntimeEvent,
+} from '@tallystick/core'
 
 /** What an agent tells its models in a replay, of what its code says today and what is on record. */
 export type Words = (now: AgentDefinition, recorded: AgentDefinition | undefined) => AgentDefinition
@@ -22,11 +29,18 @@ export const todaysWords: Words = (now, recorded) => {
 /** What is on record, whatever the agent's code says now. */
 export const recordedWords: Words = (now, recorded) => recorded ?? now
 
+/** Where a replay stands, and whose words hold. */
+export interface WordsPlace {
+  readonly words: Words
+  readonly recorded: readonly RuntimeEvent[]
+  readonly from: number
+}
+
 /** An agent's rules, by which another takes over in the words that the next handoff on record has. */
 export function rulesAsRecorded(
   rules: Rules,
-  words: Words,
-  { recorded, from }: { readonly recorded: readonly RuntimeEvent[]; readonly from: number },
+  { handoffs }: Agent<unknown>,
+  { words, recorded, from }: WordsPlace,
 ): Rules {
   const { handOff } = rules
   if (handOff === undefined) return rules
@@ -35,7 +49,12 @@ export function rulesAsRecorded(
     handOff: (tool, messages) => {
       const taking = handOff(tool, messages)
       const handed = recorded.slice(from).find((event) => event.type === 'agent_handed_off')
-      return taking && { ...taking, definition: words(taking.definition, handed?.definition) }
+      if (taking === undefined) return undefined
+      const next = handoffs.find((target) => target.tool.name === tool)?.agent
+      const then = handed?.definition
+      const now =
+        next && then ? definitionNow({ ...next, definition: taking.definition }, then) : taking.definition
+      return { ...taking, definition: words(now, then) }
     },
   }
 }

@@ -9,7 +9,7 @@ export interface ListedRow {
   readonly session_place: number | null
 }
 
-/** A run as a list shows it. */
+/** A run as a list shows it. Its id was checked before. */
 export function recordOf(row: ListedRow): RunRecord {
   const { run_id, head_seq, epoch } = row
   return { runId: run_id as RunId, head: { seq: head_seq, epoch }, ...sessionOf(row) }

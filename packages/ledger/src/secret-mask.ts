@@ -1,43 +1,14 @@
-import type { Json } from '@tallystick/core'
+import { keysIn, type Json } from '@tallystick/core'
+import { type NamedSecret, namedSecretsIn } from './named-secrets.ts'
+import { isSecretName } from './secret-name.ts'
 
-/** Names of fields, headers and parameters whose value is a secret, in lower case and without `-` and `_`. */
-const secretNames: ReadonlySet<string> = new Set([
-  ...['authorization', 'proxyauthorization', 'cookie', 'setcookie', 'xapikey', 'apikey', 'xauthtoken'],
-  ...['password', 'passwd', 'passphrase', 'secret', 'clientsecret', 'secretkey', 'privatekey', 'signingkey'],
-  ...['token', 'accesstoken', 'refreshtoken', 'idtoken', 'authtoken', 'bearertoken', 'sessiontoken'],
-  ...['accesskey', 'accesskeyid', 'secretaccesskey', 'credential', 'credentials', 'connectionstring'],
-])
-
-const names =
-  'authorization|proxy[-_]?authorization|set[-_]?cookie|cookie|x[-_]api[-_]key|api[-_]?key|x[-_]auth[-_]token|' +
-  'password|passwd|passphrase|client[-_]?secret|secret[-_]?(?:access[-_]?)?key|secret|private[-_]?key|' +
-  '(?:access|refresh|id|auth|bearer|session)[-_]?token|token'
-
-/** What a secret looks like in a text. Of a pattern with a group only what the group matches is masked. */
+/** What else a secret looks like in a text. Of a pattern with a group only what the group matches is masked. */
 const secretPatterns: readonly RegExp[] = [
   /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/dg,
-  // Header lines, JSON (also within a JSON text), and parameters.
-  /\b(?:(?:proxy-)?authorization|(?:set-)?cookie|x-api-key|api-key|x-auth-token)[ \t]*:[ \t]*([^\r\n"'\\]+)/dgi,
-  new RegExp(`(?<!\\\\)"(?:${names})"\\s*:\\s*"((?:[^"\\\\]|\\\\.)+)`, 'dgi'),
-  new RegExp(`\\\\+"(?:${names})\\\\+"\\s*:\\s*\\\\+"((?:[^"\\\\]|\\\\(?!"))+)`, 'dgi'),
-  new RegExp(`\\b(?:${names})=([^\\s&;,"'\\\\]+)`, 'dgi'),
-  /\b(?:password|passwd|passphrase|api[-_]?key|client[-_]?secret|access[-_]?token)[ \t]*:[ \t]+([^\s"',;]{4,})/dgi,
   /\b(?:bearer|basic)[ \t]+([A-Za-z0-9+/=_.~-]{8,})/dgi,
-  /:\/\/[^\s/@:"']+:([^\s/@"']+)@/dg,
-  // Keys that say by themselves whose they are.
-  /(?<![a-z])sk-[A-Za-z0-9_-]{16,}/dg,
-  /[spr]k_(?:live|test)_[A-Za-z0-9]{10,}/dg,
-  /gh[pousr]_[A-Za-z0-9]{20,}/dg,
-  /github_pat_[A-Za-z0-9_]{20,}/dg,
-  /glpat-[A-Za-z0-9_-]{16,}/dg,
-  /xox[abeprs]-[A-Za-z0-9-]{10,}/dg,
-  /(?:AKIA|ASIA)[A-Z0-9]{16}/dg,
-  /AIza[A-Za-z0-9_-]{30,}/dg,
-  /ya29\.[A-Za-z0-9_-]{16,}/dg,
-  /npm_[A-Za-z0-9]{30,}/dg,
-  /hf_[A-Za-z0-9]{20,}/dg,
-  /SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}/dg,
-  /eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*/dg,
+  // A password may hold an @ itself: the last one before the host ends it.
+  /:\/\/[^\s/@:"']*:([^\s/"']+)@/dg,
+  /:\/\/([^\s/@:"'?#]{20,})@/dg,
 ]
 
 const placeholder = '[redacted]'
@@ -67,7 +38,8 @@ export class SecretMask {
 
   /** A text without its secrets. */
   text(text: string): string {
-    return this.#patterns.reduce(maskedBy, text)
+    const named = maskedAt(text, namedSecretsIn(text))
+    return this.#patterns.reduce(maskedBy, maskedAt(named, keysIn(named)))
   }
 
   /** A JSON value without its secrets: texts are masked, and whole where the name of their field says so. */
@@ -77,6 +49,7 @@ export class SecretMask {
 
   #masked(value: Json, isSecret: boolean): Json {
     if (typeof value === 'string') return isSecret ? masked(value) : this.text(value)
+    if (typeof value === 'number' && isSecret) return Number(maskedNumber(String(value)))
     if (typeof value !== 'object' || value === null) return value
     if (Array.isArray(value)) return value.map((item: Json) => this.#masked(item, isSecret))
     return Object.fromEntries(
@@ -86,17 +59,53 @@ export class SecretMask {
   }
 }
 
-function isSecretName(name: string): boolean {
-  return secretNames.has(name.toLowerCase().replaceAll(/[-_]/g, ''))
+/** A run of backslashes with what it may escape, or one other character. */
+const unit = /(\\+)(u[0-9a-fA-F]{4}|[nrtbf"])?|[^\\]/g
+
+/**
+ * The characters of a secret within quotes, masked so that its escapes stay escapes of as many characters: read as JSON, it
+ * is what `masked` makes of the secret itself. `nested` is how many backslashes stand before a quote that is not escaped.
+ */
+function maskedEscaped(secret: string, nested: number): string {
+  let written = 0
+  const next = (): string => placeholder[written++] ?? '*'
+  const plain = (text: string): string =>
+    text
+      .split('')
+      .map((character) => (kept.test(character) ? character : next()))
+      .join('')
+  return secret.replaceAll(unit, (whole, backslashes: string = '', escaped: string = '') => {
+    // An even number of backslashes is so many of them, and escapes nothing.
+    const isEscape = escaped !== '' && Math.floor(backslashes.length / (nested + 1)) % 2 === 1
+    if (!isEscape) return backslashes + plain(whole.slice(backslashes.length))
+    const code = escaped.startsWith('u') ? Number.parseInt(escaped.slice(1), 16) : undefined
+    if (code === undefined || kept.test(String.fromCharCode(code))) return whole
+    return `${backslashes}u${next().charCodeAt(0).toString(16).padStart(4, '0')}`
+  })
 }
 
-function maskedBy(text: string, pattern: RegExp): string {
+/** A number of as many digits. */
+function maskedNumber(digits: string): string {
+  const exponent = digits.search(/e/i)
+  const end = exponent === -1 ? digits.length : exponent
+  return digits.slice(0, end).replaceAll(/\d/g, '1') + digits.slice(end)
+}
+
+function maskedAt(text: string, secrets: readonly NamedSecret[]): string {
   let result = ''
   let from = 0
-  for (const { indices } of text.matchAll(pattern)) {
-    const [start, end] = indices?.[1] ?? indices?.[0] ?? [0, 0]
-    result += text.slice(from, start) + masked(text.slice(start, end))
+  for (const { start, end, isNumber, nested = 0 } of secrets) {
+    const secret = text.slice(start, end)
+    result += text.slice(from, start) + (isNumber ? maskedNumber(secret) : maskedEscaped(secret, nested))
     from = end
   }
   return result + text.slice(from)
+}
+
+function maskedBy(text: string, pattern: RegExp): string {
+  const spans = Array.from(text.matchAll(pattern), ({ indices }) => {
+    const [start, end] = indices?.[1] ?? indices?.[0] ?? [0, 0]
+    return { start, end }
+  })
+  return maskedAt(text, spans)
 }

@@ -3,7 +3,9 @@ import type { Opening } from './content/opened-event.ts'
 import type { StoredRemoval } from './removal/removal.ts'
 
 /** What stands on every event beside its body: what the chain of hashes covers in the clear. */
-export type Envelope = Omit<EventEnvelope, 'removed'> & { readonly type: RuntimeEvent['type'] }
+export type Envelope = Omit<EventEnvelope, 'removed' | 'cause' | 'draining'> & {
+  readonly type: RuntimeEvent['type']
+}
 
 /** An event as a store holds it: the envelope in the clear, the body as salted, committed bytes. */
 export interface StoredEvent extends Envelope {

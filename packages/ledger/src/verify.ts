@@ -9,12 +9,14 @@ import { auditSourceOf, type AuditSource, type StoredRun } from './audit-source.
 import { hexOf, sealOf } from './chain.ts'
 import { derivedAuditOf, type DerivedAudit } from './derived/derived-audit.ts'
 import { EventAudit } from './event-audit.ts'
+import { FamilyAudit } from './family-audit.ts'
 import { contentFault, fault, genesis, linkFault, type Fault, type Link } from './link-check.ts'
 import { openedEvent } from './content/opened-event.ts'
 import type { StoredEvent } from './stored-event.ts'
 import { totalsFault } from './projection/totals-audit.ts'
 import { MissingContents } from './removal/missing-content.ts'
 import { isAsWritten } from './removal/removal.ts'
+import { BadRunIdsError, isRunId, quotedId } from './stored-ids.ts'
 import { upcast } from './upcast.ts'
 import type { RunVerdict, StoreVerdict } from './verdict.ts'
 
@@ -24,6 +26,10 @@ interface Progress {
   events: number
   broken?: Fault & { readonly seq: number }
   readonly missing: MissingContents
+  /** Whether the last of them ends the run. */
+  ended: boolean
+  /** What the run's events say of its child runs. */
+  readonly family: FamilyAudit
 }
 
 /**
@@ -35,7 +41,14 @@ interface Progress {
  */
 export async function verifyRun(ledger: Ledger, runId: RunId): Promise<RunVerdict> {
   const source = auditSourceOf(ledger)
-  const progress: Progress = { events: 0, missing: new MissingContents() }
+  await source?.forget()
+  return await verdictOn(ledger, source, runId)
+}
+
+async function verdictOn(ledger: Ledger, source: AuditSource | undefined, runId: RunId): Promise<RunVerdict> {
+  const progress: Progress = {
+    ...{ events: 0, ended: false, missing: new MissingContents(), family: new FamilyAudit() },
+  }
   const derived = await derivedAuditOf(ledger, runId)
   try {
     await (source ? auditRows(source, runId, progress, derived) : auditEvents(ledger, runId, progress))
@@ -43,7 +56,9 @@ export async function verifyRun(ledger: Ledger, runId: RunId): Promise<RunVerdic
     if (!(error instanceof LedgerDamagedError)) throw error
     progress.broken = { seq: progress.events + 1, ...fault('pages', 'readable', error.message) }
   }
-  const { events, broken } = progress
+  const broken =
+    progress.broken ?? (await progress.family.fault(ledger)) ?? (await inboxFault(ledger, runId, progress))
+  const { events } = progress
   const missing = progress.missing.all
   return {
     scope: 'run',
@@ -56,15 +71,35 @@ export async function verifyRun(ledger: Ledger, runId: RunId): Promise<RunVerdic
   }
 }
 
+/** Law 15: a run that has ended has left no command unread. */
+async function inboxFault(
+  ledger: Ledger,
+  runId: RunId,
+  { ended, events }: Progress,
+): Promise<Progress['broken']> {
+  if (!ended) return undefined
+  try {
+    const unread = await ledger.inbox(runId)
+    if (unread.length === 0) return undefined
+    const keys = unread.slice(0, 3).map(({ key }) => JSON.stringify(key))
+    const found = `${unread.length} unread: ${keys.join(', ')}${unread.length > 3 ? ', …' : ''}`
+    return { seq: events, ...fault('law 15', 'an inbox that was read before the run ended', found) }
+  } catch (error) {
+    if (!(error instanceof LedgerDamagedError)) throw error
+    return { seq: events, ...fault('inbox', 'readable', error.message) }
+  }
+}
+
 /** Verifies every run, the newest first, and last the store around them: its verdict closes the sequence. */
 export async function* verifyLedger(ledger: Ledger): AsyncGenerator<RunVerdict | StoreVerdict> {
   const source = auditSourceOf(ledger)
+  await source?.forget()
   const sum = { runs: 0, brokenRuns: 0, events: 0, droppedRuns: 0 }
   let differingRuns = 0
   let broken: Fault | undefined
   try {
     for await (const runId of everyRun(ledger, source)) {
-      const verdict = await verifyListed(ledger, runId)
+      const verdict = await verifyListed(ledger, source, runId)
       sum.runs += 1
       sum.events += verdict.events
       if (!verdict.ok) sum.brokenRuns += 1
@@ -92,9 +127,18 @@ async function derivedVerdict(
 }
 
 /** A run that is listed and cannot be found under its id is damage, not a mistake of the caller. */
-async function verifyListed(ledger: Ledger, runId: RunId): Promise<RunVerdict> {
+async function verifyListed(
+  ledger: Ledger,
+  source: AuditSource | undefined,
+  runId: string,
+): Promise<RunVerdict> {
+  if (!isRunId(runId)) {
+    // The verdict is of a run that has no id: what stands in its place is told as what was found.
+    const broken = { runId: runId as RunId, seq: 1, ...fault('run_id', 'a run id', quotedId(runId)) }
+    return { scope: 'run', runId: runId as RunId, ok: false, events: 0, broken }
+  }
   try {
-    return await verifyRun(ledger, runId)
+    return await verdictOn(ledger, source, runId)
   } catch (error) {
     if (!(error instanceof RunNotFoundError)) throw error
     const broken = { runId, seq: 1, ...fault('run', 'the run that is listed', 'none') }
@@ -114,8 +158,14 @@ async function removalFault(source: AuditSource, dropped: () => void): Promise<F
   return undefined
 }
 
-async function* everyRun(ledger: Ledger, source: AuditSource | undefined): AsyncGenerator<RunId> {
-  for await (const { runId } of ledger.runs()) yield runId
+/** Every text that stands for a run. */
+async function* everyRun(ledger: Ledger, source: AuditSource | undefined): AsyncGenerator<string> {
+  try {
+    for await (const { runId } of ledger.runs()) yield runId
+  } catch (error) {
+    if (!(error instanceof BadRunIdsError)) throw error
+    yield* error.found
+  }
   if (source) yield* await source.orphans()
 }
 
@@ -133,6 +183,8 @@ async function auditEvents(ledger: Ledger, runId: RunId, progress: Progress): Pr
         ? laws.faultOf(event)
         : fault('seq', `${seq} of run ${runId}`, `${event.seq} of run ${event.runId}`)
     if (broken) return void (progress.broken = { seq, ...broken })
+    progress.family.hear(event)
+    progress.ended = event.type === 'run_finished'
     progress.events = seq
     epoch = event.epoch
   }
@@ -157,7 +209,7 @@ async function auditRows(
   let firstPos = 0
   let session: SessionPlace | undefined
   for await (const stored of source.events(runId, run.lastSeq)) {
-    const broken = linkFault(last, stored) ?? bodyFault(stored, laws, progress.missing)
+    const broken = linkFault(last, stored) ?? bodyFault(stored, laws, progress)
     if (broken) return void (progress.broken = { seq: progress.events + 1, ...broken })
     progress.events = stored.seq
     last = stored
@@ -171,10 +223,13 @@ async function auditRows(
   if (broken) progress.broken = { seq: Math.max(progress.events, 1), ...broken }
 }
 
-function bodyFault(stored: StoredEvent, laws: EventAudit, missing: MissingContents): Fault | undefined {
+function bodyFault(stored: StoredEvent, laws: EventAudit, progress: Progress): Fault | undefined {
+  const { missing, family } = progress
   try {
     const event = upcast(openedEvent(stored))
+    progress.ended = event.type === 'run_finished'
     missing.hear(event)
+    family.hear(event)
     return contentFault(stored, event) ?? laws.faultOf(event)
   } catch (error) {
     const found = error instanceof LedgerDamagedError ? error.message : 'bytes that are none'

@@ -1,7 +1,7 @@
 import { copyFileSync } from 'node:fs'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { changeOf, guards, recordLargeRun } from './support/bad-input-columns.ts'
+import { changeOf, digestedTables, guards, recordLargeRun } from './support/bad-input-columns.ts'
 import { makeFolder } from './support/lasting-folder.ts'
 import { tamper, withRaw } from './support/raw-database.ts'
 import { allVerified } from './support/recorded.ts'
@@ -27,8 +27,8 @@ describe('the tables of a ledger file', () => {
     expect(names).toContain('event')
   })
 
-  it('have every column of large contents held to their digests', async () => {
-    for (const table of ['content', 'content_use']) {
+  it('have every column of large contents and histories held to their digests', async () => {
+    for (const table of digestedTables) {
       const columns = withRaw(path, (database) => database.pragma(`table_info(${table})`)) as readonly {
         readonly name: string
         readonly type: string

@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { seededRandom } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
+import { effort } from '../../../scripts/testing/effort.ts'
 import { courseOf } from './support/crash-course.ts'
 import { play } from './support/crash-play.ts'
 import { choosePoints, parsePoint, pointText, type Point } from './support/crash-point.ts'
@@ -22,9 +23,15 @@ async function faultsAt(point: Point): Promise<readonly string[]> {
   return violations.map((violation) => `${pointText(point)}: ${violation}`)
 }
 
-// `pnpm crashes` plays hundreds of places on both stores; here is one of each scenario.
+/** `pnpm crashes` plays hundreds of places on both stores; here is one of each scenario, or of a few. */
+const killed = effort({
+  quick: scenarios.filter(({ name }) => ['writes', 'child'].includes(name)),
+  thorough: scenarios,
+})
+const stopped = effort({ quick: ['approval'], thorough: ['writes', 'approval', 'child', 'guarded'] })
+
 describe('a process that is killed at some boundary of a run in SQLite', () => {
-  it.each(scenarios)('in $name leaves what another takes to its end', async ({ name }) => {
+  it.each(killed)('in $name leaves what another takes to its end', async ({ name }) => {
     expect(await faultsAt(await placeIn(name, 'kill'))).toEqual([])
   })
 
@@ -38,12 +45,9 @@ describe('a process that is killed at some boundary of a run in SQLite', () => {
 })
 
 describe('a process that stands still at some boundary of a run in SQLite', () => {
-  it.each(['writes', 'approval', 'child', 'guarded'])(
-    'in %s is overtaken, and adds nothing',
-    async (name) => {
-      expect(await faultsAt(await placeIn(name, 'stop'))).toEqual([])
-    },
-  )
+  it.each(stopped)('in %s is overtaken, and adds nothing', async (name) => {
+    expect(await faultsAt(await placeIn(name, 'stop'))).toEqual([])
+  })
 })
 
 describe('places by name', () => {

@@ -132,10 +132,14 @@ describe('explain', () => {
       ...{ kind: 'message', index: 0, message: { role: 'user', parts: [{ text: '3 before.' }] } },
       seqs: seqs(2, 'context_compacted'),
       replaced: [
-        { role: 'user', seqs: [2] },
         { role: 'assistant', seqs: seqs(1, ...reply) },
         { role: 'tool', seqs: seqs(1, 'tool_result', 'tool_results_injected') },
       ],
+    })
+    // What the user asked for stays behind the summary, and is the message that it was.
+    expect(first.items.find(({ index }) => index === 1)).toMatchObject({
+      message: { role: 'user' },
+      seqs: [2],
     })
     const second = await explain(ledger, runId, 4)
     expect(second.items.find(({ replaced }) => replaced !== undefined)).toMatchObject({
@@ -147,7 +151,7 @@ describe('explain', () => {
       ],
     })
     // What was never in the history again is no part of a later request, and counts nothing there.
-    expect(second.items.filter(({ kind }) => kind === 'message')).toHaveLength(3)
+    expect(second.items.filter(({ kind }) => kind === 'message')).toHaveLength(4)
     expect(second.tokens).not.toHaveProperty('billed')
     expect(second.items.every((item) => !('costUsd' in item))).toBe(true)
   })

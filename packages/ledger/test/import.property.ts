@@ -5,11 +5,11 @@ import { importEvents, verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { tries } from '../../../scripts/testing/effort.ts'
 import { linesOfLedger } from './support/exported.ts'
 import { temporaryFolder } from './support/temporary-folder.ts'
 
-/** Property runs: more with TALLYSTICK_RUNS in the environment. */
-const numRuns = Math.ceil(Number(process.env['TALLYSTICK_RUNS'] ?? 300) / 20)
+const numRuns = tries(15)
 
 describe('importEvents', () => {
   it('moves random runs, crashes and take-overs included, through a file and back byte for byte', async () => {

@@ -218,7 +218,9 @@ describe('a line that cannot be imported', () => {
   it('is named by its number, and what stands before it is kept', async () => {
     const { error, heads } = await refusal((lines) => lines.with(5, '{"torn":'))
     expect(error).toBeInstanceOf(LedgerDamagedError)
-    expect(error.message).toMatch(/^Line 6 cannot be imported: it is no JSON, and lines follow it\./)
+    expect(error.message).toMatch(
+      /^Line 6 cannot be imported: it is no JSON, and not the beginning of an event\./,
+    )
     expect(heads).toEqual([{ seq: 5, epoch: 1 }])
   })
 

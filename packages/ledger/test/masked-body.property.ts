@@ -3,11 +3,11 @@ import { audit, parseEvent, transcript, type RunState, type RuntimeEvent } from 
 import { checkTranscript, playProgram } from '@tallystick/core/testing'
 import { randomProgram } from '@tallystick/core/testing/random'
 import { describe, expect, it } from 'vitest'
+import { tries } from '../../../scripts/testing/effort.ts'
 import { maskedBody } from '../src/removal/masked-body.ts'
 import { envelopeOf } from '../src/stored-event.ts'
 
-/** Property runs: more with TALLYSTICK_RUNS in the environment. */
-const numRuns = Math.ceil(Number(process.env['TALLYSTICK_RUNS'] ?? 300) / 3)
+const numRuns = tries(100)
 
 function masked(event: RuntimeEvent): RuntimeEvent {
   const removed = { kind: 'expired', at: 1, by: 'nobody' } as const

@@ -67,6 +67,7 @@ it('leaves of each event its facts, and not one text of those that somebody said
       ],
       "approval_decided": [
         "by",
+        "via",
       ],
       "approval_requested": [
         "name",
@@ -214,4 +215,19 @@ it('leaves of each event its facts, and not one text of those that somebody said
       ],
     }
   `)
+})
+
+it('keeps of the settings of models what is a number', () => {
+  const runId = sampleRunId(1)
+  const [started] = stamped(runId, [everyFact(runId).run_started])
+  const modelSettings = {
+    ...{ temperature: 0.2, topP: 0.9, seed: 7 },
+    ...{ stop: ['secret'], providerOptions: { acme: { user: 'secret' } } },
+  }
+  const whole = started as Extract<RuntimeEvent, { readonly type: 'run_started' }>
+  const definition = { ...whole.definition, modelSettings }
+  const left = maskedBody({ ...whole, definition, modelSettings })
+  expect(JSON.stringify(left)).not.toContain('secret')
+  const kept = { temperature: 0.2, topP: 0.9, seed: 7 }
+  expect(left).toMatchObject({ modelSettings: kept, definition: { modelSettings: kept } })
 })

@@ -39,7 +39,8 @@ function item(
     durability: 'lazy',
     isSealed: false,
   } as const
-  return { ...given, linked, contents, takes, events: events.length, bytes: 1 }
+  const histories = events.map(() => undefined)
+  return { ...given, linked, contents, histories, takes, events: events.length, bytes: 1 }
 }
 
 async function append(schema: string, group: readonly AppendItem[]): Promise<readonly boolean[]> {

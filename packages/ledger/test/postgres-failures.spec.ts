@@ -110,9 +110,9 @@ describe('options that cannot work', () => {
     ['an empty schema', { schema: '' }, /schema name/],
     ['a schema that Postgres would cut short', { schema: 'x'.repeat(64) }, /1 to 63 bytes/],
     ['a schema of Postgres itself', { schema: 'pg_mine' }, /does not begin with pg_/],
-    ['half a connection', { connectionsMax: 0.5 }, /connectionsMax: 0.5.*whole number from 1/],
-    ['no time at all', { statementTimeoutMs: 0 }, /statementTimeoutMs: 0/],
-    ['an endless wait', { pollIntervalMs: Number.POSITIVE_INFINITY }, /pollIntervalMs: Infinity/],
+    ['half a connection', { connectionsMax: 0.5 }, /connectionsMax is 0.5.*whole number from 1/],
+    ['no time at all', { statementTimeoutMs: 0 }, /statementTimeoutMs is 0/],
+    ['an endless wait', { pollIntervalMs: Number.POSITIVE_INFINITY }, /pollIntervalMs is Infinity/],
   ])('are refused before anything is connected: %s', (_name, options, said) => {
     const open = (): Ledger => postgresLedger({ connectionString: 'postgres://127.0.0.1:1/x', ...options })
     expect(open).toThrow(ConfigurationError)

@@ -2,6 +2,7 @@ import type { Ledger } from '@tallystick/core'
 import { ledgerContract } from '@tallystick/core/testing'
 import { postgresLedger, type PostgresLedgerOptions } from '@tallystick/ledger/postgres'
 import { afterAll, beforeAll, describe, it } from 'vitest'
+import { effort } from '../../../scripts/testing/effort.ts'
 import { connectionString, freshSchema, hasPostgres } from './support/postgres-database.ts'
 import { emptyIn } from './support/postgres-recorded.ts'
 import { transactionPooler, type Pooler } from './support/postgres-pooler.ts'
@@ -24,19 +25,22 @@ const ways: readonly { readonly name: string; readonly options: () => PostgresLe
 const emptied: string[] = []
 
 // Only a platform without Postgres leaves them out, and the run says so.
-describe.skipIf(!hasPostgres).each(ways)('$name keeps the promises of a ledger', ({ options }) => {
-  // oxlint-disable-next-line vitest/expect-expect -- a case rejects when its promise is broken
-  it.concurrent.each(ledgerContract)('$promise', async ({ run }) => {
-    const schema = emptied.pop() ?? freshSchema()
-    const opening = { ...options(), schema, connectionsMax: 4 }
-    const opened: Ledger[] = []
-    await run(async () => {
-      const ledger = postgresLedger(opening)
-      opened.push(ledger)
-      return ledger
+describe.skipIf(!hasPostgres).each(effort({ quick: ways.slice(0, 1), thorough: ways }))(
+  '$name keeps the promises of a ledger',
+  ({ options }) => {
+    // oxlint-disable-next-line vitest/expect-expect -- a case rejects when its promise is broken
+    it.concurrent.each(ledgerContract)('$promise', async ({ run }) => {
+      const schema = emptied.pop() ?? freshSchema()
+      const opening = { ...options(), schema, connectionsMax: 4 }
+      const opened: Ledger[] = []
+      await run(async () => {
+        const ledger = postgresLedger(opening)
+        opened.push(ledger)
+        return ledger
+      })
+      for (const ledger of opened) await ledger.close()
+      await emptyIn(schema)
+      emptied.push(schema)
     })
-    for (const ledger of opened) await ledger.close()
-    await emptyIn(schema)
-    emptied.push(schema)
-  })
-})
+  },
+)

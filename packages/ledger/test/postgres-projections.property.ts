@@ -3,12 +3,12 @@ import { verifyLedger } from '@tallystick/ledger'
 import { postgresLedger } from '@tallystick/ledger/postgres'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { tries } from '../../../scripts/testing/effort.ts'
 import { expectTold, refreshed } from './support/compare-projections.ts'
 import { GrownLedger, runsOf, story } from './support/grown-ledger.ts'
 import { connectionString, freshSchema, hasPostgres } from './support/postgres-database.ts'
 
-/** Property runs: more with TALLYSTICK_RUNS in the environment. */
-const numRuns = Math.ceil(Number(process.env['TALLYSTICK_RUNS'] ?? 300) / 20)
+const numRuns = tries(15)
 
 // Only a platform without Postgres leaves them out, and the run says so.
 describe.skipIf(!hasPostgres)('projections in Postgres', () => {

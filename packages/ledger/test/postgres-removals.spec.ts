@@ -5,8 +5,15 @@ import type { RemovalBed } from './support/removal-bed.ts'
 import { removalCases } from './support/removal-cases.ts'
 import { sealingCases } from './support/sealing-cases.ts'
 
-const columns = ['payload.body', 'content.body', 'inbox.body', 'run.head_hash'] as const
-const texts = ['removal.kept', 'removal.run_id', 'removal.reason', 'event.once_key', 'run.run_id'] as const
+const columns = ['payload.body', 'content.body', 'history.body', 'inbox.body', 'run.head_hash'] as const
+const texts = [
+  'history.name',
+  'removal.kept',
+  'removal.run_id',
+  'removal.reason',
+  'event.once_key',
+  'run.run_id',
+] as const
 
 function bed(): RemovalBed {
   const schema = freshSchema()

@@ -5,11 +5,11 @@ import { foldTo, replayRun, verifyLedger } from '@tallystick/ledger'
 import { postgresLedger } from '@tallystick/ledger/postgres'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { tries } from '../../../scripts/testing/effort.ts'
 import { connectionString, freshSchema, hasPostgres } from './support/postgres-database.ts'
 import { watched } from './support/watched-ledger.ts'
 
-/** Property runs: more with TALLYSTICK_RUNS in the environment. */
-const numRuns = Math.ceil(Number(process.env['TALLYSTICK_RUNS'] ?? 300) / 15)
+const numRuns = tries(20)
 
 async function inLedgers(work: (writer: Ledger, reader: Ledger) => Promise<void>): Promise<void> {
   const schema = freshSchema()

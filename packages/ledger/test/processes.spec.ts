@@ -9,6 +9,7 @@ import { firstValueFrom } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { auditSourceOf } from '../src/audit-source.ts'
 import { genesis, linkFault, type Link } from '../src/link-check.ts'
+import { effort } from '../../../scripts/testing/effort.ts'
 import { ledgerChild } from './support/child-process.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 import { writerProcess } from './support/writer-process.ts'
@@ -39,7 +40,7 @@ describe('a process that is killed', () => {
   it('loses nothing that it acknowledged, time and again on one file', async () => {
     const path = temporaryFile()
     let acknowledged = 0
-    for (const [round, acknowledgements] of [1, 2, 7, 3, 19].entries()) {
+    for (const [round, acknowledgements] of effort({ quick: [1, 7], thorough: [1, 2, 7, 3, 19] }).entries()) {
       const child = ledgerChild(['append', path])
       let heard = 0
       for await (const line of child.lines) {
@@ -60,12 +61,12 @@ describe('a process that is killed', () => {
       expect(await auditSourceOf(ledger)?.fault()).toBeUndefined()
       await ledger.close()
     }
-  }, 60_000)
+  })
 
   it('leaves a file that opens, with all that it acknowledged, when it was killed while opening or closing', async () => {
     const path = temporaryFile()
     const acknowledged: number[] = []
-    for (const [round, killedAt] of [2, 3, 8, 9, 15].entries()) {
+    for (const [round, killedAt] of effort({ quick: [2, 9], thorough: [2, 3, 8, 9, 15] }).entries()) {
       const child = ledgerChild(['cycle', path, String((round + 1) * 1000)])
       let heard = 0
       for await (const line of child.lines) {
@@ -82,11 +83,14 @@ describe('a process that is killed', () => {
       await ledger.close()
       expect(readdirSync(dirname(path))).toEqual(['runs.db'])
     }
-  }, 60_000)
+  })
 
   it('leaves a file that opens, at whatever moment of making it the process was killed', async () => {
     const path = temporaryFile()
-    for (const stage of ['spawned', 'opening', 'opening', 'opening']) {
+    for (const stage of effort({
+      quick: ['spawned', 'opening'],
+      thorough: ['spawned', 'opening', 'opening', 'opening'],
+    })) {
       const child = ledgerChild(['append', path])
       if (stage === 'opening') await once(child.lines, 'line')
       await child.kill()
@@ -97,7 +101,7 @@ describe('a process that is killed', () => {
       expect(await auditSourceOf(ledger)?.fault()).toBeUndefined()
       await ledger.close()
     }
-  }, 60_000)
+  })
 })
 
 describe('several processes', () => {
@@ -117,7 +121,7 @@ describe('several processes', () => {
       events: 4,
     })
     await ledger.close()
-  }, 60_000)
+  })
 
   it('hand commands over: what one puts is hinted at and read by the other', async () => {
     const path = temporaryFile()
@@ -131,7 +135,7 @@ describe('several processes', () => {
     await ledger.append(run, { expectedSeq: 1, epoch: 1 }, next, { durability: 'barrier', takes: ['k1'] })
     expect(await ledgerChild(['put', path, 'k1']).ended()).toEqual([false])
     await ledger.close()
-  }, 60_000)
+  })
 
   it('shut each other out where they may all write: whose run was taken over can append nothing', async () => {
     const path = temporaryFile()
@@ -144,7 +148,7 @@ describe('several processes', () => {
     await expect(append).rejects.toThrow(/epoch 2.*epoch 1/)
     expect(await Array.fromAsync(ledger.read(run))).toEqual(start)
     await ledger.close()
-  }, 60_000)
+  })
 })
 
 describe('a user who may not write', () => {

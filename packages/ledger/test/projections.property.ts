@@ -7,11 +7,11 @@ import { verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import * as fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { tries } from '../../../scripts/testing/effort.ts'
 import { expectTold, refreshed } from './support/compare-projections.ts'
 import { GrownLedger, runsOf, story } from './support/grown-ledger.ts'
 
-/** Property runs: more with TALLYSTICK_RUNS in the environment. */
-const numRuns = Math.ceil(Number(process.env['TALLYSTICK_RUNS'] ?? 300) / 10)
+const numRuns = tries(30)
 
 describe('projections', () => {
   let folder: string

@@ -8,10 +8,10 @@ import { randomProgram } from '@tallystick/core/testing/random'
 import { applyRetention, foldTo, redact, verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { tries } from '../../../scripts/testing/effort.ts'
 import { watched } from './support/watched-ledger.ts'
 
-/** Property runs: more with TALLYSTICK_RUNS in the environment. */
-const numRuns = Math.ceil(Number(process.env['TALLYSTICK_RUNS'] ?? 300) / 10)
+const numRuns = tries(30)
 
 describe('a random run of which something is taken away, again and again', () => {
   let folder: string

@@ -12,8 +12,9 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { copyPrefix, idleAgentOf, playProgram, sampleRunId, type Program } from '@tallystick/core/testing'
-import { randomProgram } from '@tallystick/core/testing/random'
+import { randomProgram as stillProgram } from '@tallystick/core/testing/random'
 import { replayRun } from '@tallystick/ledger'
+import { tries } from '../../../scripts/testing/effort.ts'
 
 function isForkable(events: readonly RuntimeEvent[]): boolean {
   const state = events.reduce<RunState | undefined>(evolve, undefined)
@@ -26,7 +27,12 @@ function isForkable(events: readonly RuntimeEvent[]): boolean {
   }
 }
 
-const numRuns = Number(process.env['TALLYSTICK_RUNS'] ?? 300)
+/** Any program, also under a clock that goes on between a message and what follows from it. */
+const randomProgram = fc
+  .tuple(stillProgram, fc.boolean())
+  .map(([program, ticking]): Program => ({ ...program, ticking }))
+
+const numRuns = tries(300)
 
 async function ledgerOf(events: readonly RuntimeEvent[]): Promise<Ledger> {
   const ledger = memoryLedger()

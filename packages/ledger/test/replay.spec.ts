@@ -17,7 +17,7 @@ import {
   testTool,
   type ScriptedReply,
 } from '@tallystick/core/testing'
-import { replayRun, type ReplayOptions, type ReplayReport } from '@tallystick/ledger'
+import { foldTo, rebuiltRequest, replayRun, type ReplayOptions, type ReplayReport } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
 
 const usage = { inputTokens: 100, outputTokens: 10 }
@@ -96,6 +96,21 @@ describe('a run driven again by code that has changed since', () => {
     expect([heard.length > 5, heard.reduce((sum, count) => sum + count, 0)]).toEqual([true, events])
   })
 
+  it('comes out the same with settings of its own, which stand in its first event', async () => {
+    const ledger = memoryLedger()
+    const modelSettings = { seed: 7, providerOptions: { acme: { tier: 'flex' } } }
+    const runId = await record(buyer({ modelSettings: { temperature: 0 } }), { ledger, modelSettings })
+    const events = (await ledger.head(runId))!.seq
+    expect(await again(ledger, runId, buyer({ modelSettings: { temperature: 0 } }))).toEqual({
+      runId,
+      events,
+    })
+    const [first] = await Array.fromAsync(ledger.read(runId, { toSeq: 1 }))
+    expect(first).toMatchObject({ modelSettings, definition: { modelSettings: { temperature: 0 } } })
+    const { request } = rebuiltRequest(await foldTo(ledger, runId))
+    expect(request.modelSettings).toEqual({ temperature: 0, ...modelSettings })
+  })
+
   it.each([
     ['another prompt', { instructions: 'Buy coffee.' }, 'definition.instructions'],
     ['another model', { model: always(() => ({}), 'other') }, 'definition.model.modelId'],
@@ -104,17 +119,22 @@ describe('a run driven again by code that has changed since', () => {
       { tools: [{ ...look, description: 'Looks.' }, weigh, payAs('ask')] },
       'definition.tools[look].description',
     ],
-    ['a tool less', { tools: [look, payAs('ask')] }, 'definition.tools[weigh]'],
+    [
+      'a tool less',
+      { tools: [look, payAs('ask')] },
+      'definition.tools[weigh]',
+      'definition.policy.tools[weigh]',
+    ],
     ['fewer tokens', { maxOutputTokens: 7 }, 'definition.maxOutputTokens'],
+    ['more chance', { modelSettings: { temperature: 1 } }, 'definition.modelSettings'],
   ])(
     'differs at its first event by %s, which is the one thing that is named beside the digest',
-    async (_what, own, path) => {
+    async (_what, own, ...paths) => {
       const { ledger, runId } = await recordedBuyer()
       const { events, divergence } = await again(ledger, runId, buyer(own))
       expect({ events, seq: divergence?.seq }).toEqual({ events: 0, seq: 1 })
-      expect(divergence?.differences.map((each) => each.path).toSorted()).toEqual(
-        ['definition.digest', path].toSorted(),
-      )
+      const expected = ['definition.digest', ...paths].map(String)
+      expect(divergence?.differences.map((each) => each.path).toSorted()).toEqual(expected.toSorted())
     },
   )
 
@@ -253,7 +273,8 @@ describe('runs that are bound to others, driven again', () => {
       expect.arrayContaining(['history_carried', 'compaction_started', 'context_compacted']),
     )
     expect(await again(ledger, runId, talker(60))).toEqual({ runId, events: types.length })
-    expect((await again(ledger, runId, talker(100_000))).divergence).toMatchObject({
+    const otherwise = await again(ledger, runId, talker(100_000), { definitions: 'recorded' })
+    expect(otherwise.divergence).toMatchObject({
       differences: [{ path: 'type', recorded: 'compaction_started', happened: 'model_call_started' }],
     })
   })

@@ -8,10 +8,10 @@ import { checkLaws, idleAgentOf, playProgram } from '@tallystick/core/testing'
 import { randomProgram } from '@tallystick/core/testing/random'
 import { foldTo, replayRun, verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { tries } from '../../../scripts/testing/effort.ts'
 import { watched } from './support/watched-ledger.ts'
 
-/** Property runs: more with TALLYSTICK_RUNS in the environment. */
-const numRuns = Math.ceil(Number(process.env['TALLYSTICK_RUNS'] ?? 300) / 10)
+const numRuns = tries(30)
 
 describe('a random run in a SQLite file, with crashes, cancels, denials and limits', () => {
   let folder: string

@@ -7,12 +7,12 @@ import { randomProgram } from '@tallystick/core/testing/random'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import * as fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { tries } from '../../../scripts/testing/effort.ts'
 import { derivedDatabaseOf } from '../src/derived/derived-database.ts'
 import { Snapshots } from '../src/snapshot/snapshots.ts'
 import { watched } from './support/watched-ledger.ts'
 
-/** Property runs: more with TALLYSTICK_RUNS in the environment. */
-const numRuns = Math.ceil(Number(process.env['TALLYSTICK_RUNS'] ?? 300) / 10)
+const numRuns = tries(30)
 
 const fold = (events: readonly RuntimeEvent[], from?: RunState): RunState | undefined =>
   events.reduce<RunState | undefined>(evolve, from)
@@ -35,8 +35,9 @@ describe('snapshots of a random run', () => {
           const [{ runId }] = run as readonly [RuntimeEvent]
           const end = fold(run)
           for (const { seq } of run) {
-            const snapshots = new Snapshots(database, runId)
+            const snapshots = new Snapshots(database, ledger, runId)
             await snapshots.begin()
+            for (const event of run.slice(0, seq)) snapshots.hear(event)
             await snapshots.keep(fold(run.slice(0, seq)))
             const kept = await snapshots.nearest(seq)
             expect(kept).toStrictEqual(fold(run.slice(0, seq)))

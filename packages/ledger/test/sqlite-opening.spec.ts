@@ -122,6 +122,7 @@ describe('opening to write', () => {
       { name: '0001-ledger' },
       { name: '0003-derived' },
       { name: '0004-removals' },
+      { name: '0005-histories' },
     ])
   })
 

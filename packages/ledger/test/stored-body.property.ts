@@ -3,10 +3,12 @@ import * as fc from 'fast-check'
 import { LedgerDamagedError, type Json, type RuntimeEvent } from '@tallystick/core'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
+import { tries } from '../../../scripts/testing/effort.ts'
 import { largeBytesMin } from '../src/content/lifted-body.ts'
 import { openedEvent, withOpenings } from '../src/content/opened-event.ts'
 import { Sealer } from '../src/content/sealed-bytes.ts'
 import { storedBody, type StoredBody } from '../src/content/stored-body.ts'
+import type { HistoryPiece, StoredHistory } from '../src/content/stored-history.ts'
 import { maskedBody } from '../src/removal/masked-body.ts'
 import { storedEvent, type EventRow } from '../src/event-row.ts'
 import { envelopeOf } from '../src/stored-event.ts'
@@ -45,6 +47,10 @@ function rowOf(event: RuntimeEvent, { bytes }: StoredBody): EventRow {
   }
 }
 
+function piecesOf(history: StoredHistory): ReadonlyMap<string, HistoryPiece> {
+  return new Map([[history.name, history.piece(0)]])
+}
+
 async function opened(
   event: RuntimeEvent,
   body: StoredBody,
@@ -64,6 +70,7 @@ async function opened(
             .map((each) => [each.digest, each.bytes]),
         ),
       ),
+    histories: () => Promise.resolve(body.history ? piecesOf(body.history) : new Map()),
     removals: () => Promise.resolve([]),
   })
   return openedEvent(storedEvent(ready as EventRow))
@@ -78,7 +85,7 @@ describe('what an event says, as bytes of a store', () => {
         expect(storedBody(event, sealer)).toEqual(body)
         expect(await opened(event, body, new Map([[subject.id, subject.bytes]]))).toEqual(event)
       }),
-      { numRuns: 200 },
+      { numRuns: tries(200) },
     )
   })
 
@@ -96,7 +103,7 @@ describe('what an event says, as bytes of a store', () => {
         expect(await opened(event, body, new Map())).toEqual({ ...left, removed: { kind: 'erased' } })
         expect(await opened(event, body)).toEqual({ ...left, removed: { kind: 'sealed' } })
       }),
-      { numRuns: 50 },
+      { numRuns: tries(50) },
     )
   })
 })

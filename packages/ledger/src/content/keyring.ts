@@ -1,3 +1,5 @@
+import { option, type OptionCheck } from '@tallystick/core'
+
 /** The key that content about one subject is sealed with. */
 export interface SubjectKey {
   /** Names the key and says nothing of the subject: it stands in the ledger in the clear. */
@@ -18,3 +20,9 @@ export interface Keyring {
   /** Destroys the keys of a subject, for good. Answers their ids; none where the subject had no key. */
   destroy(subject: string): Promise<readonly string[]>
 }
+
+/** What can serve as a keyring. */
+export const keyring: OptionCheck = option.valueThat('a keyring, such as sqliteKeyring(path)', (value) => {
+  const { keyOf, key, destroy } = Object(value) as Partial<Keyring>
+  return [keyOf, key, destroy].every((member) => typeof member === 'function')
+})

@@ -1,4 +1,4 @@
-import { canonicalJson, type Json, type JsonObject } from '@tallystick/core'
+import { canonicalJson, present, type Json, type JsonObject } from '@tallystick/core'
 
 /** A text of this many bytes, in UTF-8, or more is kept once, by its digest, beside the body that holds it. */
 export const largeBytesMin: number = 16 * 1024
@@ -44,9 +44,16 @@ function lifted(value: Json, path: Path, large: LargeText[]): Json {
   return copy
 }
 
-/** A body whose large texts stand elsewhere, as bytes: a JSON array, which no body is. */
-export function referringText(body: JsonObject, references: readonly Reference[]): string {
-  return canonicalJson([body, references.map(({ path, digest }) => [path, digest])])
+/** What stands beside a body: large texts, and the messages that a run begins with, by the name of the history. */
+export interface Referred {
+  readonly references: readonly Reference[]
+  readonly history?: string
+}
+
+/** A body of which a part stands elsewhere, as bytes: a JSON array, which no body is. */
+export function referringText(body: JsonObject, { references, history }: Referred): string {
+  const places = references.map(({ path, digest }) => [path, digest])
+  return canonicalJson(history === undefined ? [body, places] : [body, places, history])
 }
 
 /** Where a large text belongs, and the SHA-256 of its bytes as they are stored, in hex. */
@@ -56,12 +63,10 @@ export interface Reference {
 }
 
 /** Reads what `referringText` wrote. */
-export function parseReferring(text: string): {
-  readonly body: JsonObject
-  readonly references: readonly Reference[]
-} {
-  const [body, references] = JSON.parse(text) as [JsonObject, readonly [Path, string][]]
-  return { body, references: references.map(([path, digest]) => ({ path, digest })) }
+export function parseReferring(text: string): Referred & { readonly body: JsonObject } {
+  const [body, places, history] = JSON.parse(text) as [JsonObject, readonly [Path, string][], string?]
+  const references = places.map(([path, digest]) => ({ path, digest }))
+  return { body, references, ...present({ history }) }
 }
 
 /** Puts a large text back where it stood, in a body that nobody else holds. Throws where there is no such place. */

@@ -2,9 +2,12 @@ import { LedgerDamagedError, type RuntimeEvent } from '@tallystick/core'
 import type { StoredRemoval } from '../removal/removal.ts'
 import { storedEvent, type EventRow } from '../event-row.ts'
 import { envelopeOf, eventOf, type StoredEvent } from '../stored-event.ts'
+import { namedRun } from '../stored-ids.ts'
 import type { Keyring } from './keyring.ts'
 import { Sealer } from './sealed-bytes.ts'
-import { isPlain, keyIdOf, openedBody, referredDigests, saidBody } from './stored-body.ts'
+import type { Referred } from './lifted-body.ts'
+import { isPlain, keyIdOf, openedBody, referredIn, saidBody } from './stored-body.ts'
+import { saidHistory, type HistoryPiece } from './stored-history.ts'
 
 /** What the bodies of some events need to be read, beside their own bytes. */
 export interface Opening {
@@ -12,6 +15,8 @@ export interface Opening {
   readonly sealers: ReadonlyMap<string, Sealer>
   /** Large contents under their digests. */
   readonly contents: ReadonlyMap<string, Uint8Array>
+  /** Under their names, the pieces of what runs begin with. */
+  readonly histories: ReadonlyMap<string, HistoryPiece>
   /** Whether there is a keyring: without one, nobody knows whether a key still is. */
   readonly hasKeys: boolean
 }
@@ -20,6 +25,8 @@ export interface Opening {
 export interface OpeningSource {
   readonly keyring: Keyring | undefined
   contents(digests: readonly string[]): Promise<ReadonlyMap<string, Uint8Array>>
+  /** The pieces under these names, and all that stand before them. */
+  histories(names: readonly string[]): Promise<ReadonlyMap<string, HistoryPiece>>
   /** The removals that cover events of a run, both ends included. */
   removals(runId: string, fromSeq: number, toSeq: number): Promise<readonly StoredRemoval[]>
 }
@@ -32,9 +39,12 @@ export async function withOpenings<Row extends EventRow>(
   if (rows.every(({ body }) => body !== null && isPlain(body))) return rows
   const removals = await removalsOf(rows, source)
   const sealers = await sealersOf(rows, source.keyring)
-  const digests = rows.flatMap((row) => digestsOf(row, sealers))
+  const referred = rows.map((row) => referredBy(row, sealers))
+  const digests = referred.flatMap(({ references }) => references.map(({ digest }) => digest))
   const contents = digests.length > 0 ? await source.contents([...new Set(digests)]) : new Map()
-  const opening: Opening = { sealers, contents, hasKeys: source.keyring !== undefined }
+  const names = referred.flatMap(({ history }) => history ?? [])
+  const histories = names.length > 0 ? await source.histories([...new Set(names)]) : new Map()
+  const opening: Opening = { sealers, contents, histories, hasKeys: source.keyring !== undefined }
   return rows.map((row) => {
     if (row.body !== null) return isPlain(row.body) ? row : { ...row, opening }
     const removal = removals.find((each) => covers(each, row))
@@ -81,14 +91,14 @@ function keyIdIn(body: Uint8Array): string | undefined {
   }
 }
 
-function digestsOf(row: EventRow, sealers: ReadonlyMap<string, Sealer>): readonly string[] {
+function referredBy(row: EventRow, sealers: ReadonlyMap<string, Sealer>): Referred {
   const { body } = row
-  if (body === null || isPlain(body)) return []
+  if (body === null || isPlain(body)) return { references: [] }
   try {
     const opened = openedBody(storedEvent(row), body, sealers.get(keyIdOf(body) ?? ''))
-    return 'text' in opened ? referredDigests(opened.text) : []
+    return 'text' in opened ? referredIn(opened.text) : { references: [] }
   } catch {
-    return []
+    return { references: [] }
   }
 }
 
@@ -120,13 +130,17 @@ function openedFields(stored: StoredEvent, body: Uint8Array): object {
   const { opening } = stored
   const sealer = opening?.sealers.get(keyIdOf(body) ?? '')
   const opened = openedBody(stored, body, sealer)
-  if ('text' in opened) return saidBody(opened, (digest) => opening?.contents.get(digest), sealer)
+  const elsewhere = {
+    content: (digest: string) => opening?.contents.get(digest),
+    history: (name: string) => saidHistory(name, opening?.histories ?? new Map(), sealer),
+  }
+  if ('text' in opened) return saidBody(opened, elsewhere, sealer)
   return { ...opened.kept, removed: { kind: opening?.hasKeys ? 'erased' : 'sealed' } }
 }
 
 function damaged({ runId, seq }: StoredEvent, what: string): LedgerDamagedError {
   return new LedgerDamagedError(
-    `Run ${runId} is damaged at seq ${seq}: ${what}. What follows cannot be trusted, so reading stops here. ` +
+    `Run ${namedRun(runId)} is damaged at seq ${seq}: ${what}. What follows cannot be trusted, so reading stops here. ` +
       'Run verify for the whole picture, and restore a copy.',
   )
 }

@@ -14,11 +14,13 @@ export class Sealer {
   readonly id: string
   readonly #sealing: Uint8Array
   readonly #naming: Uint8Array
+  readonly #digesting: Uint8Array
 
   constructor({ id, bytes }: SubjectKey) {
     this.id = id
     this.#sealing = derived(bytes, 'tallystick seal')
     this.#naming = derived(bytes, 'tallystick nonce')
+    this.#digesting = derived(bytes, 'tallystick digest')
   }
 
   /** Nonce, sealed bytes and tag. `place` is bound to them: what was sealed elsewhere cannot be put here. */
@@ -31,6 +33,11 @@ export class Sealer {
       .subarray(0, nonceBytes)
     const cipher = createCipheriv('aes-256-gcm', this.#sealing, nonce).setAAD(place)
     return Buffer.concat([nonce, cipher.update(bytes), cipher.final(), cipher.getAuthTag()])
+  }
+
+  /** What a digest of content is called in the clear: whoever lacks the key cannot confirm a guess by it. */
+  name(digest: string): string {
+    return createHmac('sha256', this.#digesting).update(digest).digest('hex')
   }
 
   /** Throws where the bytes were sealed elsewhere, with another key, or have changed. */

@@ -1,9 +1,25 @@
 import { createHash } from 'node:crypto'
-import { canonicalJson, storableText, type Json, type JsonObject, type RuntimeEvent } from '@tallystick/core'
+import {
+  canonicalJson,
+  storableText,
+  type EventOf,
+  type Json,
+  type JsonObject,
+  type Message,
+  type RuntimeEvent,
+} from '@tallystick/core'
 import { maskedBody } from '../removal/masked-body.ts'
 import { envelopeText, type Envelope } from '../stored-event.ts'
-import { largeBytesMin, liftedBody, parseReferring, putBack, referringText } from './lifted-body.ts'
+import {
+  largeBytesMin,
+  liftedBody,
+  parseReferring,
+  putBack,
+  referringText,
+  type Referred,
+} from './lifted-body.ts'
 import type { Sealer } from './sealed-bytes.ts'
+import { storedHistory, type StoredHistory } from './stored-history.ts'
 
 /** A large content as a store keeps it: once, under its digest. */
 export interface StoredContent {
@@ -17,11 +33,13 @@ export interface StoredBody {
   readonly bytes: Uint8Array
   /** Contents that the bytes refer to. A store that has one already need not write it again. */
   readonly contents: readonly StoredContent[]
+  /** What the run begins with, by whose name the bytes refer to it. A store keeps of it what it has not got yet. */
+  readonly history?: StoredHistory
 }
 
 /**
- * The forms of a body are told apart by their first byte: `{` of canonical JSON; `[` of canonical JSON whose large texts
- * stand elsewhere; and 1 of a sealed body, which holds either, behind what stays readable without the key.
+ * The forms of a body are told apart by their first byte: `{` of canonical JSON; `[` of canonical JSON of which large
+ * texts, or the messages that a run begins with, stand elsewhere; and 1 of a sealed body, which holds either, behind what stays readable without the key.
  */
 const openBrace = 0x7b
 const openBracket = 0x5b
@@ -41,10 +59,24 @@ export function isPlain(body: Uint8Array): boolean {
  * sealer is given. The same event gives the same bytes. A `ConfigurationError` where JSON cannot carry it.
  */
 export function storedBody(event: RuntimeEvent, sealer?: Sealer): StoredBody {
+  if (event.type === 'history_carried' && event.messages.length > 0) return carriedBody(event, sealer)
   const body = bodyOf(event)
-  const text = storableText(body, `Event ${event.seq} (${event.type}) of run ${event.runId}`)
+  const text = storableText(body, subjectOf(event))
   const { plain, contents } = withoutLarge(body, text, sealer)
   return { bytes: sealer ? sealed(event, plain, sealer) : plain, contents }
+}
+
+function carriedBody(event: EventOf<'history_carried'>, sealer: Sealer | undefined): StoredBody {
+  const subject = subjectOf(event)
+  const history = storedHistory(event.messages, { subject, sealer })
+  const rest = bodyOf({ ...event, messages: [] })
+  storableText(rest, subject)
+  const plain = Buffer.from(referringText(rest, { references: [], history: history.name }))
+  return { bytes: sealer ? sealed(event, plain, sealer) : plain, contents: [], history }
+}
+
+function subjectOf({ seq, type, runId }: RuntimeEvent): string {
+  return `Event ${seq} (${type}) of run ${runId}`
 }
 
 /** An event without its envelope. */
@@ -69,7 +101,7 @@ function withoutLarge(
     return { digest: digestOf(stored), bytes: stored }
   })
   const references = large.map(({ path }, index) => ({ path, digest: contents[index]?.digest ?? '' }))
-  return { plain: Buffer.from(referringText(rest, references)), contents }
+  return { plain: Buffer.from(referringText(rest, { references })), contents }
 }
 
 /** SHA-256 of bytes as they are stored, in hex. */
@@ -121,26 +153,34 @@ export function openedBody(envelope: Envelope, body: Uint8Array, sealer: Sealer 
   return { text: textOf(sealer.open(rest, Buffer.from(envelopeText(envelope)))), sealed: true }
 }
 
-/** The digests of the contents that an opened body refers to. */
-export function referredDigests(text: string): readonly string[] {
-  return text.startsWith('[') ? parseReferring(text).references.map(({ digest }) => digest) : []
+/** What an opened body refers to. */
+export function referredIn(text: string): Referred {
+  return text.startsWith('[') ? parseReferring(text) : { references: [] }
 }
 
-/** The body as it was said. `contentOf` answers the bytes under a digest, as they are stored. */
+/** Where the parts of bodies stand that stand elsewhere. */
+export interface Elsewhere {
+  /** The bytes under a digest, as they are stored. */
+  content(digest: string): Uint8Array | undefined
+  /** The messages under the name of a history. Throws where they are not what was written. */
+  history(name: string): readonly Message[]
+}
+
+/** The body as it was said. */
 export function saidBody(
   { text, sealed: isSealed }: Extract<OpenedBody, { readonly text: string }>,
-  contentOf: (digest: string) => Uint8Array | undefined,
+  elsewhere: Elsewhere,
   sealer: Sealer | undefined,
 ): JsonObject {
   if (!text.startsWith('[')) return JSON.parse(text) as JsonObject
-  const { body, references } = parseReferring(text)
+  const { body, references, history } = parseReferring(text)
   for (const { path, digest } of references) {
-    const stored = contentOf(digest)
+    const stored = elsewhere.content(digest)
     if (stored === undefined) throw new Error(`no content ${digest}`)
     if (digestOf(stored) !== digest) throw new Error(`the content ${digest} has changed`)
     putBack(body, path, textOf(isSealed && sealer ? sealer.open(stored, contentPlace) : stored))
   }
-  return body
+  return history === undefined ? body : { ...body, messages: elsewhere.history(history) as unknown as Json }
 }
 
 function textOf(bytes: Uint8Array): string {

@@ -8,12 +8,16 @@ export const amountColumns = [
   'output_tokens',
   'cache_read_tokens',
   'cache_write_tokens',
+  'cache_write_long_tokens',
   'reasoning_tokens',
+  'web_searches',
   'input_told',
   'output_told',
   'cache_read_told',
   'cache_write_told',
+  'cache_write_long_told',
   'reasoning_told',
+  'web_searches_told',
 ] as const
 type AmountColumn = (typeof amountColumns)[number]
 
@@ -30,7 +34,9 @@ const columnsOf = {
   outputTokens: ['output_tokens', 'output_told'],
   cacheReadTokens: ['cache_read_tokens', 'cache_read_told'],
   cacheWriteTokens: ['cache_write_tokens', 'cache_write_told'],
+  cacheWriteLongTokens: ['cache_write_long_tokens', 'cache_write_long_told'],
   reasoningTokens: ['reasoning_tokens', 'reasoning_told'],
+  webSearches: ['web_searches', 'web_searches_told'],
 } as const satisfies { readonly [Field in keyof Usage]-?: readonly [AmountColumn, AmountColumn] }
 
 /** Nothing at all. */

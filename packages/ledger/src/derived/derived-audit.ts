@@ -85,7 +85,7 @@ export class DerivedAudit {
     const isSound =
       snapshot?.seq === seq &&
       Buffer.compare(snapshotSeal(this.#runId, snapshot), snapshot.seal) === 0 &&
-      Buffer.compare(snapshot.state, stateBytes(audit.state)) === 0
+      Buffer.compare(snapshot.state, stateBytes(audit.state, audit.carried)) === 0
     return isSound ? undefined : fault(`snapshot at event ${seq}`, 'the state there', 'another')
   }
 }

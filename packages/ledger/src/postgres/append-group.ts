@@ -4,6 +4,7 @@ import type { LinkedEvent } from '../linked-event.ts'
 import { appendParameters, type AppendParameter, type AppendShape } from './append-parameters.ts'
 import { byteaArray, int8Array, textArray } from './binary-array.ts'
 import type { Statement } from './connections.ts'
+import type { BegunHistory } from './histories.ts'
 import type { Queued } from './group-commit.ts'
 import type { StatementTexts } from './statements.ts'
 
@@ -18,6 +19,8 @@ export interface AppendItem extends Queued {
   readonly durability: 'barrier' | 'lazy'
   /** Of each event, the large contents that it refers to. */
   readonly contents: readonly (readonly StoredContent[])[]
+  /** Of each event, what it begins its run with, where it does. */
+  readonly histories: readonly (BegunHistory | undefined)[]
   readonly isSealed: boolean
 }
 
@@ -29,6 +32,7 @@ export function appendStatement(texts: StatementTexts, group: readonly AppendIte
     ...valuesOfEvents(group, shape),
     ...(shape.takes && valuesOfTakes(group, shape)),
     ...(shape.isLarge && valuesOfContents(group)),
+    ...(shape.carries && valuesOfHistories(group)),
   }
   return { ...texts.append(shape), values: appendParameters(shape).map((name) => values[name]) }
 }
@@ -40,6 +44,7 @@ function shapeOf(group: readonly AppendItem[]): AppendShape {
     begins: group.some(({ expectedSeq }) => expectedSeq === 0),
     takes: group.some(({ takes }) => takes.length > 0),
     isLarge: group.some(({ contents }) => contents.some((each) => each.length > 0)),
+    carries: group.some(({ histories }) => histories.some((each) => each !== undefined)),
   }
 }
 
@@ -114,5 +119,20 @@ function valuesOfContents(group: readonly AppendItem[]) {
     content: byteaArray(distinct.map(({ bytes }) => bytes)),
     usedBy: int8Array(contents.flatMap((each, index) => each.map(() => index + 1))),
     usedDigest: textArray(contents.flatMap((each) => each.map(({ digest }) => digest))),
+  }
+}
+
+function valuesOfHistories(group: readonly AppendItem[]) {
+  const histories = group.flatMap((item) => item.histories)
+  const pieces = histories.flatMap((history) => history?.piece ?? [])
+  const distinct = [...new Map(pieces.map((piece) => [piece.name, piece])).values()]
+  const uses = histories.flatMap((history, index) => (history ? [{ by: index + 1, name: history.name }] : []))
+  return {
+    historyName: textArray(distinct.map(({ name }) => name)),
+    historyBefore: textArray(distinct.map(({ before }) => before)),
+    historyDigest: textArray(distinct.map(({ digest }) => digest)),
+    historyBody: byteaArray(distinct.map(({ body }) => body)),
+    carriedBy: int8Array(uses.map(({ by }) => by)),
+    carriedName: textArray(uses.map(({ name }) => name)),
   }
 }

@@ -9,6 +9,8 @@ export interface AppendShape {
   readonly takes: boolean
   /** Whether events refer to large contents. */
   readonly isLarge: boolean
+  /** Whether runs begin with what was said before. */
+  readonly carries: boolean
 }
 
 /** What a statement may be given, and the types of it. */
@@ -44,6 +46,13 @@ const types = {
   content: 'bytea[]',
   usedBy: 'int8[]',
   usedDigest: 'text[]',
+  // Of each piece of history; and of each event that begins with one, by its place from 1.
+  historyName: 'text[]',
+  historyBefore: 'text[]',
+  historyDigest: 'text[]',
+  historyBody: 'bytea[]',
+  carriedBy: 'int8[]',
+  carriedName: 'text[]',
 } as const
 
 /** A value that the statement of an append is given. */
@@ -63,9 +72,14 @@ export const eventParameters = [
   'body',
 ] as const
 
+const historyParameters = [
+  ...(['historyName', 'historyBefore', 'historyDigest', 'historyBody'] as const),
+  ...(['carriedBy', 'carriedName'] as const),
+]
+
 /** What the statement of a shape is given, in its order. */
 export function appendParameters(shape: AppendShape): readonly AppendParameter[] {
-  const { isAlone, begins, takes, isLarge } = shape
+  const { isAlone, begins, takes, isLarge, carries } = shape
   return [
     ...(['runId', 'expectedSeq', 'epoch', 'headSeq', 'headHash'] as const),
     ...(isAlone && begins ? [] : (['previousHash'] as const)),
@@ -75,6 +89,7 @@ export function appendParameters(shape: AppendShape): readonly AppendParameter[]
     ...(takes ? (['isSealed', 'takenKey'] as const) : []),
     ...(takes && !isAlone ? (['takenBy'] as const) : []),
     ...(isLarge ? (['digest', 'content', 'usedBy', 'usedDigest'] as const) : []),
+    ...(carries ? historyParameters : []),
   ]
 }
 

@@ -17,7 +17,7 @@ export function appendText(schema: string, shape: AppendShape): string {
     select pos, run_id, seq, epoch, type, v, turn, tool_call_id, at, once_key, body_commit, hash from placed
   ), said as (
     insert into ${schema}.payload (pos, salt, body) select pos, salt, body from placed
-  )${shape.takes ? `, taken as (${parts.taken})` : ''}${shape.isLarge ? contentsText(schema, given) : ''}
+  )${shape.takes ? `, taken as (${parts.taken})` : ''}${shape.isLarge ? contentsText(schema, given) : ''}${shape.carries ? historiesText(schema, given) : ''}
   select ${parts.places} as places, ${durabilityText[shape.durability]} from swapped`
 }
 
@@ -131,5 +131,21 @@ function contentsText(schema: string, given: Spelled): string {
     on conflict (digest) do nothing
   ), used as (
     insert into ${schema}.content_use (pos, digest) select distinct pos, digest from uses
+  )`
+}
+
+/** What runs begin with: pieces that are not there yet, and which event uses which. */
+function historiesText(schema: string, given: Spelled): string {
+  const pieces = (['historyName', 'historyBefore', 'historyDigest', 'historyBody'] as const).map(given)
+  return `, begun as materialized (
+    select placed.pos, given.name from unnest(${given('carriedBy')}, ${given('carriedName')}) as given (n, name)
+    join placed on placed.n = given.n
+  ), pieced as (
+    insert into ${schema}.history (name, before, digest, body)
+    select name, before, digest, body from unnest(${pieces.join(', ')}) as given (name, before, digest, body)
+    where name in (select name from begun)
+    on conflict (name) do nothing
+  ), begun_with as (
+    insert into ${schema}.history_use (pos, name) select pos, name from begun
   )`
 }

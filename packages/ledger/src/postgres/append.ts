@@ -7,6 +7,7 @@ import {
   RunNotFoundError,
   secondFact,
   sessionPlaceOf,
+  unreadInbox,
   type AppendOptions,
   type ExpectedHead,
   type Head,
@@ -23,7 +24,8 @@ import type { Connections } from './connections.ts'
 import { eventRange } from './event-page.ts'
 import { GroupCommit } from './group-commit.ts'
 import { KnownHeads, type KnownHead } from './known-heads.ts'
-import { refusingConstraint } from './postgres-failure.ts'
+import type { BegunHistory, PostgresHistories } from './histories.ts'
+import { isMissingReference, isUnread, refusingConstraint } from './postgres-failure.ts'
 import { isStorable } from './storable-name.ts'
 import type { StatementTexts } from './statements.ts'
 
@@ -53,15 +55,17 @@ interface HeadRow {
 export class Appender {
   readonly #connections: Connections
   readonly #texts: StatementTexts
+  readonly #histories: PostgresHistories
   readonly #known = new KnownHeads()
   readonly #group: GroupCommit<AppendItem, boolean>
   /** Lazy appends that were acknowledged, and how many of them a barrier stands behind. */
   #lazy = 0
   #hardened = 0
 
-  constructor(connections: Connections, texts: StatementTexts) {
+  constructor(connections: Connections, texts: StatementTexts, histories: PostgresHistories) {
     this.#connections = connections
     this.#texts = texts
+    this.#histories = histories
     this.#group = new GroupCommit(lanes, (group) => this.#appendGroup(group))
   }
 
@@ -139,7 +143,9 @@ export class Appender {
     if (previousHash === undefined) return undefined
     const bytes = bodies.map((body) => body.bytes)
     const linked = linkEvents(previousHash, events, bytes)
-    const swapped = await this.#group.submit({
+    const histories: (BegunHistory | undefined)[] = []
+    for (const { history } of bodies) histories.push(history && (await this.#histories.begun(history)))
+    const swapped = await this.#submit({
       runId,
       ...expected,
       previousHash,
@@ -147,11 +153,22 @@ export class Appender {
       takes: (options.takes ?? []).filter(isStorable),
       durability: options.durability,
       events: events.length,
-      bytes: bodies.reduce((sum, body) => sum + bytesOf(body), 0),
+      bytes: bodies.reduce((sum, body, index) => sum + bytesOf(body, histories[index]), 0),
       contents: bodies.map(({ contents }) => contents),
+      histories,
       isSealed,
     })
     return swapped ? linked.at(-1)?.hash : undefined
+  }
+
+  /** What an append stands behind may be taken away while it is under way: then it looks again. */
+  async #submit(item: AppendItem): Promise<boolean> {
+    try {
+      return await this.#group.submit(item)
+    } catch (error) {
+      if (isMissingReference(error)) return false
+      throw error
+    }
   }
 
   async #hashAt(runId: RunId, { expectedSeq, epoch }: ExpectedHead): Promise<Uint8Array | undefined> {
@@ -174,6 +191,7 @@ export class Appender {
 
   /** Why an append whose head was right was refused: for a fact that stands already, where it is one. */
   async #refusal({ runId, linked }: AppendItem, error: unknown): Promise<unknown> {
+    if (isUnread(error)) return unreadInbox(runId)
     const constraint = refusingConstraint(error)
     const place = sessionPlaceOf(linked.map(({ event }) => event))
     if (constraint === 'run_session' && place) return placeTaken(runId, place)
@@ -244,6 +262,7 @@ export class Appender {
   }
 }
 
-function bytesOf({ bytes, contents }: StoredBody): number {
-  return contents.reduce((sum, content) => sum + content.bytes.length, bytes.length)
+function bytesOf({ bytes, contents }: StoredBody, history: BegunHistory | undefined): number {
+  const own = bytes.length + (history?.piece?.body.length ?? 0)
+  return contents.reduce((sum, content) => sum + content.bytes.length, own)
 }

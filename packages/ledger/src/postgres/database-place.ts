@@ -52,20 +52,3 @@ function requireSchemaName(schema: string): void {
       'bytes that does not begin with pg_.',
   )
 }
-
-/** Refuses options that are no whole numbers within their bounds. Throws a `ConfigurationError`. */
-export function requireNumbers(options: PostgresLedgerOptions): void {
-  const bounds = {
-    connectionsMax: [1, 10_000],
-    connectTimeoutMs: [1, 0x7fffffff],
-    statementTimeoutMs: [1, 0x7ffffbff],
-    pollIntervalMs: [1, 0x7fffffff],
-  } as const
-  for (const [name, [min, max]] of Object.entries(bounds)) {
-    const value = options[name as keyof typeof bounds]
-    if (value === undefined || (Number.isInteger(value) && value >= min && value <= max)) continue
-    throw new ConfigurationError(
-      `postgresLedger got ${name}: ${value}, which cannot work. Give a whole number from ${min} to ${max}.`,
-    )
-  }
-}

@@ -1,3 +1,6 @@
+import { historyRules } from './history-rules.ts'
+import { inboxRules } from './inbox-rules.ts'
+
 /**
  * What the migrations make, by name, as the catalogue tells it; where the schema is named stands `@`. A test holds the
  * two together.
@@ -274,4 +277,6 @@ end
     'trigger run.run_stays',
     `CREATE TRIGGER run_stays BEFORE TRUNCATE ON @.run FOR EACH STATEMENT EXECUTE FUNCTION @.refuse('runs are never removed')`,
   ],
+  ...historyRules,
+  ...inboxRules,
 ])

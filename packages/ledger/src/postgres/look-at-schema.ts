@@ -9,7 +9,18 @@ export type Found = { readonly kind: 'nothing' } | { readonly kind: 'ledger'; re
 export type Ask = <Row>(statement: Statement) => Promise<readonly Row[]>
 
 const tableNames = [
-  ...['ledger', 'run', 'event', 'payload', 'inbox', 'content', 'content_use', 'removal'],
+  ...[
+    'ledger',
+    'run',
+    'event',
+    'payload',
+    'inbox',
+    'content',
+    'content_use',
+    'removal',
+    'history',
+    'history_use',
+  ],
   ...['snapshot', 'projection', 'run_summary', 'run_agent', 'session_summary', 'spending'],
 ]
 

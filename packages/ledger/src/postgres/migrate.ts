@@ -8,6 +8,8 @@ import { makeLedger } from './migrations/0001-ledger.ts'
 import { addTail } from './migrations/0002-tail.ts'
 import { addDerived } from './migrations/0003-derived.ts'
 import { addRemovals } from './migrations/0004-removals.ts'
+import { addHistories } from './migrations/0005-histories.ts'
+import { addInboxEnds } from './migrations/0006-inbox-ends.ts'
 import { isContention } from './postgres-failure.ts'
 import type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
 import type { LedgerTables } from './tables.ts'
@@ -18,6 +20,8 @@ const migrations: readonly ((database: Kysely<unknown>, schema: string) => Promi
   addTail,
   addDerived,
   addRemovals,
+  addHistories,
+  addInboxEnds,
 ]
 
 /** How often a migration begins anew that Postgres undid for the sake of others. */

@@ -2,13 +2,14 @@ import type { RunId } from '@tallystick/core'
 import { sql } from 'kysely'
 import type { AuditSource, StoredRun } from '../audit-source.ts'
 import { digestOf } from '../content/stored-body.ts'
+import { hashed, isNamedRight } from '../content/stored-history.ts'
 import { fault, type Fault } from '../link-check.ts'
 import { sessionOf } from '../run-record.ts'
 import { everyRemoval } from './postgres-removable.ts'
 import { storedEvents } from './read.ts'
 import type { PostgresStore } from './postgres-store.ts'
 import { ruleFault, rulesStatement, rulesWithout, type SchemaRule } from './schema-rules.ts'
-import { isStorable } from './storable-name.ts'
+import { isRunId } from '../stored-ids.ts'
 import type { StoreAccess } from './store-access.ts'
 
 /** Runs without a row that one audit names; more are as bad as that. */
@@ -17,6 +18,7 @@ const orphansMax = 1000
 /** Lends the rows of a ledger to `verify`. */
 export function postgresAudit(access: StoreAccess): AuditSource {
   return {
+    forget: () => access.read(async ({ pieces }) => pieces.forget()),
     run: (runId) => access.read((store) => storedRun(store, runId)),
     events: (runId, toSeq) => storedEvents(access, { runId, fromSeq: 1, toSeq }),
     orphans: () => access.read(orphans),
@@ -27,7 +29,8 @@ export function postgresAudit(access: StoreAccess): AuditSource {
           ruleFault(rulesWithout(access.place, rows)) ??
           (await strayFault(store)) ??
           (await tailFault(store)) ??
-          (await contentFault(store))
+          (await contentFault(store)) ??
+          (await historyFault(store))
         )
       }),
     removals: (runId) => access.iterate((store) => everyRemoval(store, runId)),
@@ -36,7 +39,7 @@ export function postgresAudit(access: StoreAccess): AuditSource {
 
 /** What the store holds of a run, in one statement and so at one moment. */
 async function storedRun(store: PostgresStore, runId: RunId): Promise<StoredRun | undefined> {
-  if (!isStorable(runId)) return undefined
+  if (!isRunId(runId)) return undefined
   const { tables } = store
   const events = tables.selectFrom('event').where('run_id', '=', runId)
   const [found] = await store.audit(
@@ -71,7 +74,7 @@ function isWhole(cell: { readonly [Name in keyof Cell]: Cell[Name] | null }): ce
   return Object.values(cell).every((value) => value !== null)
 }
 
-async function orphans(store: PostgresStore): Promise<readonly RunId[]> {
+async function orphans(store: PostgresStore): Promise<readonly string[]> {
   const rows = await store.audit(
     store.tables
       .selectFrom('event')
@@ -82,7 +85,7 @@ async function orphans(store: PostgresStore): Promise<readonly RunId[]> {
       )
       .limit(orphansMax),
   )
-  return rows.map(({ run_id }) => run_id as RunId)
+  return rows.map(({ run_id }) => run_id)
 }
 
 /** Large contents are what their digests say, and all that events refer to are there. */
@@ -96,6 +99,20 @@ async function contentFault({ removals }: PostgresStore): Promise<Fault | undefi
     const found = digestOf(content.body)
     if (found !== content.digest) return fault('content', content.digest, found)
     after = content.digest
+  }
+}
+
+/** What runs begin with is what was written, and all of it is there. */
+async function historyFault({ removals: { histories } }: PostgresStore): Promise<Fault | undefined> {
+  const stray = await histories.strays()
+  if (stray > 0) return fault('history rows and their uses', 'one for the other', `${stray} without`)
+  for (let after = ''; ;) {
+    const piece = await histories.pieceAfter(after)
+    if (piece === undefined) return undefined
+    const { digest: found } = hashed(piece)
+    if (found !== piece.digest) return fault('history', piece.digest, found)
+    if (!isNamedRight(piece)) return fault('history', 'the name of what it says', piece.name)
+    after = piece.name
   }
 }
 

@@ -13,8 +13,26 @@ export function refusingConstraint(error: unknown): string | undefined {
   return 'constraint' in error && typeof error.constraint === 'string' ? error.constraint : undefined
 }
 
+/** Whether something is not there, or no more, that a row refers to. */
+export function isMissingReference(error: unknown): boolean {
+  return failureCode(error) === '23503'
+}
+
 /** What the rules of the schema raise. */
 export const refusalCode = 'TL001'
+/** What they raise where a run was to end with entries in its inbox, and where an entry comes behind a run's end. */
+export const unreadCode = 'TL002'
+export const endedCode = 'TL003'
+
+/** Whether a run was to end with entries in its inbox that nobody had read. */
+export function isUnread(error: unknown): boolean {
+  return failureCode(error) === unreadCode
+}
+
+/** Whether an entry came behind the end of its run. */
+export function isBehindEnd(error: unknown): boolean {
+  return failureCode(error) === endedCode
+}
 
 const lostMessage = /^(Connection terminated|Client has encountered a connection error|Connection ended)/
 const lostCode = /^(08|57P0[12]|ECONNRESET$|EPIPE$|ERR_STREAM_)/
@@ -41,7 +59,7 @@ export function isUnanswered(error: unknown): boolean {
  * Codes that say that the database is not what was written: broken pages; a schema that lacks what our statements
  * name; a rule that stops an append which the run's own head allows.
  */
-const damage = new RegExp(`^(XX00[012]$|23|42P01|42703|42883|3F000|${refusalCode})`)
+const damage = /^(XX00[012]$|23|42P01|42703|42883|3F000)/
 
 const remedies: readonly (readonly [RegExp, string])[] = [
   [
@@ -83,7 +101,7 @@ export function ledgerFailure(error: unknown, description: string): TallystickEr
   if (error instanceof TallystickError) return error
   const code = failureCode(error)
   const reason = reasonOf(error)
-  if (code !== undefined && damage.test(code)) {
+  if (code !== undefined && (code === refusalCode || damage.test(code))) {
     return new LedgerDamagedError(
       `The ledger at ${description} is damaged: ${reason}. What it says cannot be trusted. Run verify on it, and restore a copy.`,
       { cause: error },

@@ -1,4 +1,5 @@
 import {
+  endedBefore,
   requireInboxKey,
   RunNotFoundError,
   storableText,
@@ -17,6 +18,7 @@ import {
   type Compilable,
 } from 'kysely'
 import { withOpenings, type OpeningSource } from '../content/opened-event.ts'
+import { PieceReader } from '../content/piece-reader.ts'
 import { outOfOrder, type EventRow } from '../event-row.ts'
 import { commandOf } from '../inbox-command.ts'
 import { recordOf, type ListedRow } from '../run-record.ts'
@@ -24,9 +26,11 @@ import { Appender } from './append.ts'
 import type { Connections } from './connections.ts'
 import type { DatabasePlace } from './database-place.ts'
 import type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
+import { isBehindEnd } from './postgres-failure.ts'
 import { PostgresRemovals } from './removals.ts'
 import { PostgresSearch } from './search.ts'
 import { PostgresTail } from './tail.ts'
+import { isRunId, RunIdSieve } from '../stored-ids.ts'
 import { isStorable } from './storable-name.ts'
 import { statementTexts, type StatementTexts } from './statements.ts'
 import type { LedgerTables } from './tables.ts'
@@ -45,23 +49,28 @@ export class PostgresStore {
   readonly connections: Connections
   readonly search: PostgresSearch
   readonly removals: PostgresRemovals
+  /** What runs begin with. */
+  readonly pieces: PieceReader
   readonly #openings: OpeningSource
   readonly tail: PostgresTail
 
   constructor(connections: Connections, place: DatabasePlace, options: PostgresLedgerOptions) {
     const { schema, quotedSchema } = place
     const removals = new PostgresRemovals(options, connections, quotedSchema)
+    const pieces = new PieceReader(removals.histories)
     this.removals = removals
+    this.pieces = pieces
     this.#openings = {
       keyring: options.keys,
       contents: (digests) => removals.contents(digests),
+      histories: (names) => pieces.pieces(names),
       removals: (runId, fromSeq, toSeq) => removals.covering(runId, fromSeq, toSeq),
     }
     this.connections = connections
     this.texts = statementTexts(quotedSchema)
     this.search = new PostgresSearch(connections, quotedSchema)
     this.tail = new PostgresTail(connections, place, this.texts)
-    this.appender = new Appender(connections, this.texts)
+    this.appender = new Appender(connections, this.texts, removals.histories)
     this.tables = new Kysely<LedgerTables>({
       dialect: {
         createAdapter: () => new PostgresAdapter(),
@@ -79,7 +88,7 @@ export class PostgresStore {
 
   /** The first event of a run that still has its payload. */
   async firstRow(runId: RunId): Promise<EventRow | undefined> {
-    if (!isStorable(runId)) return undefined
+    if (!isRunId(runId)) return undefined
     const [row] = await this.connections.rows<EventRow>({
       name: 'tallystick first row',
       text: this.texts.firstRow,
@@ -101,7 +110,7 @@ export class PostgresStore {
   }
 
   async head(runId: RunId): Promise<Head | undefined> {
-    if (!isStorable(runId)) return undefined
+    if (!isRunId(runId)) return undefined
     const [row] = await this.connections.rows<{ readonly head_seq: number; readonly epoch: number }>({
       name: 'tallystick run',
       text: this.texts.run,
@@ -111,7 +120,7 @@ export class PostgresStore {
   }
 
   acquire(runId: RunId): Promise<Head> {
-    if (!isStorable(runId)) return Promise.reject(new RunNotFoundError(runId))
+    if (!isRunId(runId)) return Promise.reject(new RunNotFoundError(runId))
     return this.appender.acquire(runId)
   }
 
@@ -119,6 +128,7 @@ export class PostgresStore {
     let { limit: left = Infinity } = filter
     if (filter.sessionId !== undefined && !isStorable(filter.sessionId)) return
     let before = await this.#startOf(filter)
+    const sieve = new RunIdSieve()
     while (left > 0) {
       const asked = Math.min(runsPerPage, Math.ceil(left))
       const page = await this.ask(this.#pageBefore(before, filter.sessionId).limit(asked))
@@ -127,10 +137,11 @@ export class PostgresStore {
         // An index that is out of order would have the same page listed for ever.
         if (place === undefined || place >= before) throw outOfOrder('its runs')
         before = place
+        if (!sieve.keeps(row.run_id)) continue
+        left -= 1
         yield recordOf(row)
       }
-      if (page.length < asked) return
-      left -= asked
+      if (page.length < asked) return sieve.end()
     }
   }
 
@@ -138,19 +149,23 @@ export class PostgresStore {
   async put(runId: RunId, { key, command, at }: InboxEntry): Promise<boolean> {
     requireInboxKey(key)
     const body = Buffer.from(storableText(command, `The command under ${key} for run ${runId}`))
-    if (!isStorable(runId)) throw new RunNotFoundError(runId)
-    const { rows, wasResent } = await this.connections.send<{ runs: number; entries: number }>({
-      name: 'tallystick put',
-      text: this.texts.put,
+    if (!isRunId(runId)) throw new RunNotFoundError(runId)
+    const statement = {
+      ...{ name: 'tallystick put', text: this.texts.put },
       values: [runId, key, command.type, body, at],
-    })
+    }
+    const { rows, wasResent } = await this.connections
+      .send<{ runs: number; entries: number }>(statement)
+      .catch((error: unknown) => {
+        throw isBehindEnd(error) ? endedBefore(runId) : error
+      })
     if (rows[0]?.runs !== 1) throw new RunNotFoundError(runId)
     // Where the answer to the first try was lost, this very entry may be what stands in the way of the second.
     return rows[0].entries === 1 || (wasResent && (await this.#holds(runId, key, body, at)))
   }
 
   async inbox(runId: RunId): Promise<readonly InboxEntry[]> {
-    if (!isStorable(runId)) return []
+    if (!isRunId(runId)) return []
     const rows = await this.connections.rows<{ key: string; body: Uint8Array; at: number }>({
       name: 'tallystick inbox',
       text: this.texts.inbox,
@@ -179,7 +194,7 @@ export class PostgresStore {
   async #startOf(filter: RunFilter): Promise<number> {
     if (filter.before === undefined) return Number.MAX_SAFE_INTEGER
     const named = this.#listed().where('run_id', '=', filter.before)
-    const [row] = isStorable(filter.before) ? await this.ask(named) : []
+    const [row] = isRunId(filter.before) ? await this.ask(named) : []
     const place = row && placeOf(row, filter)
     if (place === undefined) throw new RunNotFoundError(filter.before)
     return place

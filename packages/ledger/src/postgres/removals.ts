@@ -18,6 +18,7 @@ import {
   type RemovalRow,
   type StoredRemoval,
 } from '../removal/removal.ts'
+import { PostgresHistories } from './histories.ts'
 import { connectionConfig, type Connections } from './connections.ts'
 import type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
 
@@ -28,6 +29,7 @@ const lookedAtMax = 65_536
 
 /** Large contents, and what is taken away, in a schema. */
 export class PostgresRemovals {
+  readonly histories: PostgresHistories
   readonly #options: PostgresLedgerOptions
   readonly #connections: Connections
   readonly #texts: ReturnType<typeof textsOf>
@@ -36,6 +38,7 @@ export class PostgresRemovals {
     this.#options = options
     this.#connections = connections
     this.#texts = textsOf(quotedSchema)
+    this.histories = new PostgresHistories(connections, quotedSchema)
   }
 
   async contents(digests: readonly string[]): Promise<ReadonlyMap<string, Uint8Array>> {
@@ -157,10 +160,11 @@ export class PostgresRemovals {
 
   async #takeAway(client: Client, { runId, fromSeq, toSeq, kind }: Removal): Promise<number> {
     const { deletePayloads, deleteUses, deleteUnused, blankInbox, forget, dropRun } = this.#texts
-    const range = [runId, fromSeq, toSeq]
-    const { rowCount } = await client.query(deletePayloads, range)
-    const { rows } = await client.query<{ digest: string }>(deleteUses, range)
+    const range = [runId, fromSeq, toSeq] as const
+    const { rowCount } = await client.query(deletePayloads, [...range])
+    const { rows } = await client.query<{ digest: string }>(deleteUses, [...range])
     if (rows.length > 0) await client.query(deleteUnused, [rows.map(({ digest }) => digest)])
+    await this.histories.release(client, range)
     await client.query(blankInbox, [runId])
     for (const text of forget) await client.query(text, [runId])
     if (kind === 'dropped') for (const text of dropRun) await client.query(text, [runId])
@@ -181,7 +185,7 @@ function textsOf(schema: string) {
         or not exists (select from ${schema}.payload where payload.pos = content_use.pos)) as stray`,
     covering: `select * from ${schema}.removal where run_id = $1 and to_seq >= $2 and from_seq <= $3 order by to_seq`,
     page: `select * from ${schema}.removal where pos > $1 and ($2::text is null or run_id = $2) order by pos limit ${removalsPerPage}`,
-    lock: `lock table ${schema}.removal, ${schema}.content in share row exclusive mode`,
+    lock: `lock table ${schema}.removal, ${schema}.content, ${schema}.history in share row exclusive mode`,
     last: `select pos, hash from ${schema}.removal order by pos desc limit 1`,
     insert: `insert into ${schema}.removal (pos, run_id, from_seq, to_seq, kind, at, by, reason, kept, head_hash, hash)
       values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,

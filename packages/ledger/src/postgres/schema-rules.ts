@@ -9,7 +9,7 @@ export interface SchemaRule {
   readonly definition: string
 }
 
-const ledgerTables = `pg_class.relname in ('ledger', 'run', 'event', 'payload', 'inbox', 'content', 'content_use', 'removal')`
+const ledgerTables = `pg_class.relname in ('ledger', 'run', 'event', 'payload', 'inbox', 'content', 'content_use', 'removal', 'history', 'history_use')`
 
 /**
  * What of a schema makes it a ledger: without its triggers nothing is append-only, without its indexes nothing stands
@@ -37,6 +37,9 @@ export function rulesStatement(schema: string): Statement {
       from tables join pg_catalog.pg_index on indrelid = tables.oid
       join pg_catalog.pg_class index_class on index_class.oid = indexrelid
       union all
+      select 'reference ' || tables.relname || '.' || conname, pg_get_constraintdef(pg_constraint.oid)
+      from tables join pg_catalog.pg_constraint on conrelid = tables.oid and contype = 'f'
+      union all
       select 'trigger ' || tables.relname || '.' || tgname,
         pg_get_triggerdef(pg_trigger.oid) || case tgenabled when 'A' then '' else ' disabled' end
       from tables join pg_catalog.pg_trigger on tgrelid = tables.oid and not tgisinternal
@@ -47,7 +50,7 @@ export function rulesStatement(schema: string): Statement {
       select 'function ' || proname, prosrc from pg_catalog.pg_proc
       join pg_catalog.pg_namespace on pg_namespace.oid = pronamespace
       where nspname = $1 and proname in ('refuse', 'event_follows', 'payload_remains', 'event_remains', 'run_remains', 'inbox_remains',
-        'content_remains', 'content_use_remains', 'run_returns')
+        'content_remains', 'content_use_remains', 'run_returns', 'history_use_remains', 'run_ends_read', 'inbox_is_open')
     ) as rules order by name collate "C"`,
     values: [schema],
   }
@@ -66,7 +69,7 @@ export function rulesWithout(
       name.startsWith('function ')
         ? definition.replaceAll(`${quotedSchema}.`, '@.')
         : definition.replace(
-            /\b(ON|FUNCTION) ("(?:[^"]|"")*"|[^\s".]+)\./g,
+            /\b(ON|FUNCTION|REFERENCES) ("(?:[^"]|"")*"|[^\s".]+)\./g,
             (all, word: string, identifier: string) => (named(identifier) === schema ? `${word} @.` : all),
           ),
     ]),

@@ -1,4 +1,3 @@
-import type { RunId } from '@tallystick/core'
 import {
   isTimed,
   pageOf,
@@ -13,6 +12,7 @@ import {
 import type { Connections } from './connections.ts'
 import { searchTexts, type SearchTexts } from './search-texts.ts'
 import { bytesPerPage, eventsPerPage } from './statements.ts'
+import { isRunId } from '../stored-ids.ts'
 import { isStorable } from './storable-name.ts'
 
 /** A page looks at this many events at most, so that a search for what is rare stays within the time of a statement. */
@@ -34,16 +34,18 @@ export class PostgresSearch implements SearchedStore {
     this.texts = searchTexts(quotedSchema)
   }
 
-  async runs({ runId, sessionId, toolCallId }: AskedEvents): Promise<readonly SearchedRun[]> {
+  async runs({ runId: asked, sessionId, toolCallId }: AskedEvents): Promise<readonly SearchedRun[]> {
     // What Postgres cannot hold names nothing that is there.
-    if (![runId, sessionId, toolCallId].every((name) => isStorable(name ?? ''))) return []
-    const named = [runId ?? null, sessionId ?? null]
+    if (![asked, sessionId, toolCallId].every((name) => isStorable(name ?? ''))) return []
+    const named = [asked ?? null, sessionId ?? null]
     const rows = await this.#connections.rows<RunPlace>(
       toolCallId === null
         ? { text: this.texts.runs, values: named }
         : { text: this.texts.runsOfCall, values: [...named, toolCallId] },
     )
-    return rows.map(({ run_id, pos, head_seq }) => ({ runId: run_id as RunId, pos, headSeq: head_seq }))
+    return rows.flatMap(({ run_id: runId, pos, head_seq: headSeq }) => {
+      return isRunId(runId) ? [{ runId, pos, headSeq }] : []
+    })
   }
 
   async places(

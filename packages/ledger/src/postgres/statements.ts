@@ -52,7 +52,8 @@ export function statementTexts(schema: string): StatementTexts {
     put: `with known as (select run_id from ${schema}.run where run_id = $1),
       put as (
         insert into ${schema}.inbox (run_id, key, kind, body, at)
-        select run_id, $2::text, $3::text, $4::bytea, $5::int8 from known on conflict (run_id, key) do nothing returning pos
+        select run_id, $2::text, $3::text, $4::bytea, $5::int8 from known
+        where not exists (select from ${schema}.inbox where run_id = $1 and key = $2::text) on conflict (run_id, key) do nothing returning pos
       )
       select (select count(*) from known) as runs, (select count(*) from put) as entries, ${durabilityText.barrier}`,
     inbox: `select key, body, at from ${schema}.inbox where run_id = $1 and taken_seq is null order by pos`,
@@ -76,8 +77,8 @@ function appendTexts(schema: string): StatementTexts['append'] {
   }
 }
 
-function appendName({ durability, isAlone, begins, takes, isLarge }: AppendShape): string {
-  const words = [isAlone && 'one', begins && 'begin', takes && 'take', isLarge && 'large']
+function appendName({ durability, isAlone, begins, takes, isLarge, carries }: AppendShape): string {
+  const words = [isAlone && 'one', begins && 'begin', takes && 'take', isLarge && 'large', carries && 'carry']
   return ['tallystick append', durability, ...words.filter((word) => word !== false)].join(' ')
 }
 

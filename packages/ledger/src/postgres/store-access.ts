@@ -1,6 +1,7 @@
-import { LedgerUnavailableError } from '@tallystick/core'
+import { LedgerUnavailableError, requireOptions } from '@tallystick/core'
 import { Connections, type Statement } from './connections.ts'
-import { databasePlace, requireNumbers, type DatabasePlace } from './database-place.ts'
+import { postgresLedgerOptions } from './option-check.ts'
+import { databasePlace, type DatabasePlace } from './database-place.ts'
 import { lookAtSchema } from './look-at-schema.ts'
 import { migrate, requireUsable, schemaVersion } from './migrate.ts'
 import { ledgerFailure } from './postgres-failure.ts'
@@ -21,7 +22,7 @@ export class StoreAccess {
 
   /** Throws a `ConfigurationError` where the options cannot work. Connects to nothing yet. */
   constructor(options: PostgresLedgerOptions) {
-    requireNumbers(options)
+    requireOptions('postgresLedger', postgresLedgerOptions, options)
     this.place = databasePlace(options)
     this.#options = options
     this.#connections = new Connections(options)

@@ -1,5 +1,6 @@
 import type { Ledger, RunId } from '@tallystick/core'
 import { projectRun } from './project-run.ts'
+import { isRunId, namedRun } from '../stored-ids.ts'
 import type { ProjectionTables } from './projection-tables.ts'
 import { storedRun, type RunPlace, type StoredRun } from './stored-run.ts'
 import type { SummaryRecord } from './summary-record.ts'
@@ -17,7 +18,7 @@ export interface ProjectedRun {
 /** A row is not as it was written, so that nobody knows what of the totals is its own. */
 export class GarbledRowError extends Error {
   constructor(runId: string) {
-    super(`The projection of run ${runId} is not as it was written.`)
+    super(`The projection of run ${namedRun(runId)} is not as it was written.`)
   }
 }
 
@@ -31,10 +32,11 @@ export async function projectBehind(
   runIds: readonly string[],
   folded: (events: number) => void,
 ): Promise<readonly ProjectedRun[]> {
-  const places = new Map((await tables.places(runIds)).map((place) => [place.runId as string, place]))
+  const places = new Map((await tables.places(runIds)).map((place) => [place.runId, place]))
   const rows = await knownRows(tables, runIds)
   const found: ProjectedRun[] = []
-  for (const runId of new Set(runIds)) {
+  // Events under a text that is no run id are of no run; verify names them.
+  for (const runId of new Set(runIds.filter(isRunId))) {
     const [place, before] = [places.get(runId), rows.get(runId)]
     if (place && before && isCurrent(before, place)) continue
     if (place) {

@@ -1,7 +1,7 @@
-import type { RunId } from '@tallystick/core'
 import { projectorDigest } from '../code-digests.ts'
 import { amountColumns } from '../derived/amounts.ts'
 import type { DerivedDatabase, DerivedDialect } from '../derived/derived-database.ts'
+import { isRunId } from '../stored-ids.ts'
 import type { Standing } from './run-summary.ts'
 import type { RunPlace, StoredRunRow } from './stored-run.ts'
 import type { SessionTimes } from './totals-change.ts'
@@ -91,8 +91,8 @@ export class ProjectionTables {
       `select run_id, pos, head_seq, head_hash from ${texts('$1')} join ${table('run')} as run on run_id = item.value`,
       [JSON.stringify(runIds)],
     )
-    return rows.map(({ run_id, pos, head_seq, head_hash }) => {
-      return { runId: run_id as RunId, pos, headSeq: head_seq, headHash: head_hash }
+    return rows.flatMap(({ run_id: runId, pos, head_seq, head_hash }) => {
+      return isRunId(runId) ? [{ runId, pos, headSeq: head_seq, headHash: head_hash }] : []
     })
   }
 

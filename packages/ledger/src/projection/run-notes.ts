@@ -1,4 +1,5 @@
 import type { ModelRef, RunId, RuntimeEvent, Usage } from '@tallystick/core'
+import { countedCalls, type CallCount } from './call-counts.ts'
 import { addAmounts, amountsOf, type Amounts } from '../derived/amounts.ts'
 
 const hourMs = 60 * 60 * 1000
@@ -39,6 +40,10 @@ interface OpenCall {
 export interface RunNotes {
   readonly agents: readonly string[]
   readonly workers: readonly RunId[]
+  /** How its tool calls ended. */
+  readonly calls: readonly CallCount[]
+  /** Attempts of model calls that failed. */
+  readonly failedAttempts: number
   /** The last event that a fork shares with the other run, which made the model calls up to there. */
   readonly sharedSeq: number
   readonly summaries: number
@@ -47,7 +52,16 @@ export interface RunNotes {
 }
 
 const nothingHeard: RunNotes = {
-  ...{ agents: [], workers: [], sharedSeq: 0, summaries: 0, open: [], settled: [] },
+  ...{
+    agents: [],
+    workers: [],
+    calls: [],
+    failedAttempts: 0,
+    sharedSeq: 0,
+    summaries: 0,
+    open: [],
+    settled: [],
+  },
 }
 
 /**
@@ -67,6 +81,7 @@ export class RunNotebook {
 
   hear(event: RuntimeEvent): void {
     this.#hearWho(event)
+    this.#hearEndings(event)
     if (event.seq > this.#notes.sharedSeq) this.#hearCall(event)
   }
 
@@ -79,6 +94,14 @@ export class RunNotebook {
     if (event.type === 'agent_handed_off') this.#notes = { ...this.#notes, agents: [...agents, event.to] }
     if (event.type === 'tool_started' && event.child !== undefined && !workers.includes(event.child)) {
       this.#notes = { ...this.#notes, workers: [...workers, event.child] }
+    }
+  }
+
+  #hearEndings(event: RuntimeEvent): void {
+    const calls = countedCalls(this.#notes.calls, event)
+    const failedAttempts = this.#notes.failedAttempts + (event.type === 'model_stream_failed' ? 1 : 0)
+    if (calls !== this.#notes.calls || failedAttempts !== this.#notes.failedAttempts) {
+      this.#notes = { ...this.#notes, calls, failedAttempts }
     }
   }
 

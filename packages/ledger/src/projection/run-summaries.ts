@@ -1,9 +1,11 @@
-import { RunNotFoundError, type Ledger, type RunId, type RunRecord } from '@tallystick/core'
+import { RunNotFoundError, type Ledger, type Outcome, type RunId, type RunRecord } from '@tallystick/core'
 import { derivedDatabaseOf } from '../derived/derived-database.ts'
 import { storableKey } from '../derived/storable-key.ts'
 import { currentProjections, orElse, type CurrentProjections, type ProjectionOptions } from './behind.ts'
 import { projectRun } from './project-run.ts'
 import { ProjectionTables, type RowQuery } from './projection-tables.ts'
+import { BadRunIdsError, isRunId } from '../stored-ids.ts'
+import type { CallCount } from './call-counts.ts'
 import type { ListedRun, Standing } from './run-summary.ts'
 import { storedRun, type StoredRun, type StoredRunRow } from './stored-run.ts'
 
@@ -16,6 +18,10 @@ export interface SummaryFilter {
   readonly standings?: readonly Standing[]
   /** In which this agent has, or had, the conversation. */
   readonly agent?: string
+  /** With a call of this tool that has ended. */
+  readonly tool?: string
+  /** With a call that ended so; of the tool, where one is named. */
+  readonly outcome?: Outcome
   /** With an event then or later, in milliseconds since 1970 UTC. */
   readonly since?: number
   /** Runs of one session; the last place comes first. */
@@ -42,7 +48,7 @@ export async function* runSummaries(
   const current = isSelective(filter) ? await currentProjections(ledger, options) : undefined
   const runs = current ? indexedRuns(ledger, current, filter) : walkedRuns(ledger, filter)
   for await (const run of runs) {
-    if (!fits(run, filter)) continue
+    if (!fitsFilter(run, filter)) continue
     yield run
     if (--left <= 0) return
   }
@@ -57,27 +63,51 @@ export async function runSummary(ledger: Ledger, runId: RunId): Promise<ListedRu
 }
 
 /** Whether going through the list might pass over many before it comes to one that is asked for. */
-function isSelective({ standings, agent, since, sessionId }: SummaryFilter): boolean {
-  return sessionId === undefined && (standings ?? agent ?? since) !== undefined
+function isSelective({ standings, agent, tool, outcome, since, sessionId }: SummaryFilter): boolean {
+  return sessionId === undefined && (standings ?? agent ?? tool ?? outcome ?? since) !== undefined
 }
 
-function fits(run: ListedRun, { standings, agent, since }: SummaryFilter): boolean {
+/** Whether a run is among those that a filter asks for, its session aside. */
+export function fitsFilter(
+  run: ListedRun,
+  { standings, agent, tool, outcome, since }: SummaryFilter,
+): boolean {
   if (standings && !standings.includes(run.standing)) return false
-  if (run.standing === 'unreadable') return agent === undefined && since === undefined
-  return (agent === undefined || run.agents.includes(agent)) && (since === undefined || run.lastAt >= since)
+  if (run.standing === 'unreadable') return (agent ?? tool ?? outcome ?? since) === undefined
+  return (
+    (agent === undefined || run.agents.includes(agent)) &&
+    hasCall(run.calls, tool, outcome) &&
+    (since === undefined || run.lastAt >= since)
+  )
+}
+
+function hasCall(
+  calls: readonly CallCount[],
+  tool: string | undefined,
+  outcome: Outcome | undefined,
+): boolean {
+  if ((tool ?? outcome) === undefined) return true
+  return calls.some((call) => call.name === (tool ?? call.name) && call.outcome === (outcome ?? call.outcome))
 }
 
 /** Every run of the ledger or of a session. */
 async function* walkedRuns(ledger: Ledger, { sessionId, before }: SummaryFilter): AsyncGenerator<ListedRun> {
   let page: RunRecord[] = []
   const asked = { ...(sessionId !== undefined && { sessionId }), ...(before !== undefined && { before }) }
-  for await (const record of ledger.runs(asked)) {
-    page.push(record)
-    if (page.length < runsPerPage) continue
-    yield* toldOf(ledger, page)
-    page = []
+  let badIds: BadRunIdsError | undefined
+  try {
+    for await (const record of ledger.runs(asked)) {
+      page.push(record)
+      if (page.length < runsPerPage) continue
+      yield* toldOf(ledger, page)
+      page = []
+    }
+  } catch (error) {
+    if (!(error instanceof BadRunIdsError)) throw error
+    badIds = error
   }
   yield* toldOf(ledger, page)
+  if (badIds) throw badIds
 }
 
 async function* toldOf(
@@ -125,7 +155,7 @@ async function* indexedRuns(
   let beforePos = await placeBefore(tables, filter.before)
   const late = [...behind.values()]
     .flatMap(({ now }) => (now ? [{ pos: now.place.pos, run: now.record.summary }] : []))
-    .filter(({ pos, run }) => pos < beforePos && fits(run, filter))
+    .filter(({ pos, run }) => pos < beforePos && fitsFilter(run, filter))
     .sort((a, b) => b.pos - a.pos)
   let walkedFrom = filter.before
   for (;;) {
@@ -137,7 +167,8 @@ async function* indexedRuns(
     const last = page.at(-1)
     for (const row of page) {
       while (late[0] && late[0].pos > row.pos) yield (late.shift() as PlacedRun).run
-      if (!behind.has(row.run_id)) yield await summaryOfRow(ledger, row)
+      // A row under a text that is no run id is none of a run; verify names it.
+      if (!behind.has(row.run_id) && isRunId(row.run_id)) yield await summaryOfRow(ledger, row)
     }
     if (page.length < runsPerPage || last === undefined) break
     beforePos = last.pos

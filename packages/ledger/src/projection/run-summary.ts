@@ -1,5 +1,7 @@
 import type { FinishReason, LimitName, ParentRef, RunId, ToolCallId, Totals, Usage } from '@tallystick/core'
 
+import type { CallCount } from './call-counts.ts'
+
 /**
  * Where a run stands, as far as its own events tell.
  * - `done`: it came to what was wanted, or was cancelled
@@ -54,6 +56,10 @@ export interface RunSummary {
   /** Calls that were started and have no result. */
   readonly started: readonly NamedCall[]
   readonly waits: RunWaits
+  /** How its tool calls ended, by tool and outcome. */
+  readonly calls: readonly CallCount[]
+  /** Attempts of model calls that failed. */
+  readonly failedAttempts: number
   /** The runs that do the work of a call, in order; in a fork also those that another run has had do it. */
   readonly workers: readonly RunId[]
   readonly turns: number

@@ -1,6 +1,7 @@
-import type { RunId } from '@tallystick/core'
+import { limitNames, parseToolCallId, type RunId } from '@tallystick/core'
 import { hexOf } from '../chain.ts'
 import { storableKey } from '../derived/storable-key.ts'
+import { isRunId } from '../stored-ids.ts'
 import type { RunNotes } from './run-notes.ts'
 import type { ListedRun, Standing } from './run-summary.ts'
 import type { Shares, SummaryRecord } from './summary-record.ts'
@@ -53,8 +54,9 @@ export interface StoredRun {
 export function storedRun(row: StoredRunRow): StoredRun | undefined {
   try {
     const summary = row.summary === null ? undefined : (JSON.parse(row.summary) as ListedRun)
+    if (!isRunId(row.run_id) || (summary && !hasIds(summary, row.run_id))) return undefined
     return {
-      ...{ runId: row.run_id as RunId, pos: row.pos, seq: row.seq, headHash: row.head_hash },
+      ...{ runId: row.run_id, pos: row.pos, seq: row.seq, headHash: row.head_hash },
       standing: row.standing as Standing,
       ...(row.session_id !== null && { session: row.session_id }),
       ...{ startedAt: row.started_at, lastAt: row.last_at, shares: JSON.parse(row.shares) as Shares },
@@ -64,6 +66,22 @@ export function storedRun(row: StoredRunRow): StoredRun | undefined {
   } catch {
     return undefined
   }
+}
+
+/** Whether what a summary names are ids. Rows of projections stand outside the chain, so anybody may have written them. */
+function hasIds(summary: ListedRun, runId: RunId): boolean {
+  if (summary.runId !== runId) return false
+  if (summary.standing === 'unreadable') return true
+  const { parent, started, waits, workers } = summary
+  const calls = [...started, ...waits.approvals, ...waits.deferred, ...waits.workers]
+  const runIds = [...workers, ...waits.workers.map((each) => each.runId), ...(parent ? [parent.runId] : [])]
+  const limit = waits.limit?.limit
+  return (
+    Array.isArray(summary.calls) &&
+    calls.every(({ toolCallId }) => parseToolCallId(toolCallId) !== undefined) &&
+    runIds.every(isRunId) &&
+    (limit === undefined || limitNames.includes(limit))
+  )
 }
 
 /** The row of a run's projection as JSON, for a change. Bytes are in hex. */

@@ -58,7 +58,7 @@ export function unreadableRecord(
   }
 }
 
-function summaryOf(state: RunState, { agents, workers }: RunNotes): RunSummary {
+function summaryOf(state: RunState, { agents, workers, calls, failedAttempts }: RunNotes): RunSummary {
   const { runId, seq, turn, startedAt, at, agent, sessionId, sessionPlace, parent, totals } = state
   const { turns, toolCalls, children, usage, costUsd } = totals
   return {
@@ -70,7 +70,17 @@ function summaryOf(state: RunState, { agents, workers }: RunNotes): RunSummary {
     started: openTurnCalls(state)
       .filter(({ status }) => status === 'started' || status === 'in_doubt')
       .map(named),
-    ...{ waits: waitsOf(state), workers, turns, toolCalls, children, usage, ...present({ costUsd }) },
+    ...{
+      waits: waitsOf(state),
+      calls,
+      failedAttempts,
+      workers,
+      turns,
+      toolCalls,
+      children,
+      usage,
+      ...present({ costUsd }),
+    },
   }
 }
 

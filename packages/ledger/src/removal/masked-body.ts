@@ -1,5 +1,6 @@
 import {
   present,
+  removedText,
   type CollectedCall,
   type EventBodies,
   type EventOf,
@@ -8,13 +9,13 @@ import {
 } from '@tallystick/core'
 import {
   maskedDefinition,
+  maskedSettings,
   maskedFailure,
   maskedMessage,
   maskedParts,
   maskedReply,
   maskedText,
   maskedUserMessage,
-  removedText,
 } from './masked-message.ts'
 
 type Masks = { readonly [T in EventType]: (event: EventOf<T>) => EventBodies[T] }
@@ -26,7 +27,8 @@ type Masks = { readonly [T in EventType]: (event: EventOf<T>) => EventBodies[T] 
  */
 export function maskedBody(event: RuntimeEvent): EventBodies[EventType] {
   const mask = masks[event.type] as (event: RuntimeEvent) => EventBodies[EventType]
-  return mask(event)
+  const { cause, draining } = event
+  return { ...mask(event), ...present({ cause, draining }) }
 }
 
 /** A body without anything to hide: these of its fields stay. */
@@ -70,9 +72,11 @@ const runMasks = {
       'subject',
     )(event),
     definition: maskedDefinition(event.definition),
+    ...(event.modelSettings && { modelSettings: maskedSettings(event.modelSettings) }),
   }),
-  history_carried: ({ messages, uncheckedFrom }) => ({
-    messages: messages.map(maskedMessage),
+  // A marker for each message would have a session's runs grow with what lies behind them.
+  history_carried: ({ messages, missing = 0, uncheckedFrom }) => ({
+    ...{ messages: [], missing: missing + messages.length },
     ...present({ uncheckedFrom }),
   }),
   history_edited: ({ edits, by, reason }) => ({
@@ -103,11 +107,19 @@ const runMasks = {
 
 const modelMasks = {
   model_call_started: ({ change, ...event }) => ({
-    ...only<'model_call_started'>('attempt', 'model', 'toolChoice', 'finalizing', 'maxOutputTokens')(event),
+    ...only<'model_call_started'>(
+      'attempt',
+      'model',
+      'toolChoice',
+      'finalizing',
+      'grant',
+      'maxOutputTokens',
+    )(event),
     requestDigest: removedText,
     ...(change && {
       change: {
         ...present({ instructions: textWhere(change.instructions), tools: change.tools }),
+        ...present({ maxOutputTokens: change.maxOutputTokens }),
         ...(change.messages && { messages: change.messages.map(maskedMessage) }),
       },
     }),
@@ -116,21 +128,34 @@ const modelMasks = {
     ...{ attempt, ...present({ providerMessageId, servedModel }) },
     ...(warnings && { warnings: warnings.map(maskedText) }),
   }),
-  assistant_text_delta: ({ attempt, part }) => ({ attempt, part, text: '' }),
-  assistant_reasoning_delta: ({ attempt, part }) => ({ attempt, part, text: '' }),
+  assistant_text_delta: ({ attempt, part, replaces }) => ({
+    attempt,
+    part,
+    text: '',
+    ...present({ replaces }),
+  }),
+  assistant_reasoning_delta: ({ attempt, part, replaces }) => ({
+    ...{ attempt, part, text: '', ...present({ replaces }) },
+  }),
   tool_input_delta: ({ attempt, part, name }) => ({ attempt, part, name, text: '' }),
   tool_request_ready: ({ attempt, part, providerCallId, name }) => ({
     ...{ attempt, part, providerCallId, name, input: {} },
   }),
-  usage_updated: only<'usage_updated'>('attempt', 'usage', 'costUsd', 'price', 'raw'),
+  usage_updated: only<'usage_updated'>(
+    ...(['attempt', 'usage', 'contextTokens', 'costUsd', 'price', 'estimated', 'refused', 'raw'] as const),
+  ),
   assistant_message_finished: ({ parts, ...event }) => ({
     ...only<'assistant_message_finished'>(
       'attempt',
       'stopReason',
       'rawStopReason',
       'partial',
+      'places',
     )({ parts, ...event }),
     ...{ parts: maskedReply(parts), ...present({ providerMessageId: event.providerMessageId }) },
+    ...(event.refusal && {
+      refusal: { ...event.refusal, ...present({ reason: textWhere(event.refusal.reason) }) },
+    }),
   }),
   model_stream_failed: ({ attempt, failure, retryAt }) => ({
     ...{ attempt, failure: maskedFailure(failure), ...present({ retryAt }) },
@@ -143,11 +168,11 @@ const toolMasks = {
     ...{ name, attempt, inputDigest: maskedDigest(toolCallId) },
     ...present({ expiresAt, reason: textWhere(reason) }),
   }),
-  approval_decided: ({ attempt, approved, by, toolCallId, input, reason }) => ({
-    ...{ attempt, approved, by, inputDigest: maskedDigest(toolCallId) },
-    ...{ ...(input && { input: {} }), ...present({ reason: textWhere(reason) }) },
+  approval_decided: ({ attempt, approved, by, via, toolCallId, input, note, reason }) => ({
+    ...{ attempt, approved, by, inputDigest: maskedDigest(toolCallId), ...present({ via }) },
+    ...{ ...(input && { input: {} }), ...present({ note: textWhere(note), reason: textWhere(reason) }) },
   }),
-  tool_started: only<'tool_started'>('name', 'attempt', 'idempotencyKey', 'effect', 'child'),
+  tool_started: only<'tool_started'>('name', 'attempt', 'idempotencyKey', 'effect', 'child', 'grant'),
   tool_progress: ({ attempt }) => ({ attempt, data: null }),
   tool_deferred: only<'tool_deferred'>('attempt', 'receipt', 'deadlineAt'),
   tool_result: ({ content, ...event }) => ({
@@ -159,17 +184,25 @@ const toolMasks = {
 
 const steeringMasks = {
   compaction_started: (event) => ({
-    ...only<'compaction_started'>('model', 'replacedMessages', 'maxOutputTokens')(event),
+    ...only<'compaction_started'>(
+      'model',
+      'replacedMessages',
+      'maxOutputTokens',
+      'grant',
+      'interrupted',
+    )(event),
     requestDigest: removedText,
   }),
   context_compacted: ({ summary, failure, ...event }) => ({
     ...only<'context_compacted'>(
       'replacedMessages',
+      'taskAt',
       'tokensBefore',
       'tokensAfter',
       'usage',
       'costUsd',
       'price',
+      'abandoned',
     )({
       ...{ summary, ...event },
     }),
@@ -188,7 +221,7 @@ const steeringMasks = {
     ...{ valid, ...(output !== undefined && { output: null }) },
     ...{ ...present({ error: textWhere(error) }), ...(repair && { repair: maskedUserMessage(repair) }) },
   }),
-  limit_reached: only<'limit_reached'>('limit', 'max', 'used', 'policy'),
+  limit_reached: only<'limit_reached'>('limit', 'max', 'used', 'held', 'policy'),
   limit_raised: only<'limit_raised'>('limit', 'max', 'by'),
   cancel_requested: ({ by, reason }) => present({ by, reason: textWhere(reason) }),
 } satisfies Partial<Masks>

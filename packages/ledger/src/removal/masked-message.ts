@@ -1,15 +1,15 @@
-import type {
-  AgentDefinition,
-  AssistantPart,
-  Message,
-  ModelFailure,
-  ResultPart,
-  UserMessage,
-  UserPart,
+import {
+  present,
+  removedText,
+  type AgentDefinition,
+  type AssistantPart,
+  type Message,
+  type ModelFailure,
+  type ModelSettings,
+  type ResultPart,
+  type UserMessage,
+  type UserPart,
 } from '@tallystick/core'
-
-/** What stands in the place of a text that is gone. Never empty, since providers refuse an empty text. */
-export const removedText = '[removed]'
 
 /** A text that is gone. What was empty said nothing. */
 export function maskedText(text: string): string {
@@ -61,11 +61,13 @@ export function maskedMessage(message: Message): Message {
 /** What an agent tells its model. Names, models, prices and the digest of the whole stay. */
 export function maskedDefinition(definition: AgentDefinition): AgentDefinition {
   const { model, instructions, tools, parallelToolCalls, digest, output, summarizer } = definition
-  const { maxOutputTokens, price, fallbacks, guardrails, handoffs } = definition
+  const { maxOutputTokens, modelSettings, onRefusal, price, fallbacks, guardrails, handoffs } = definition
   return {
     ...{ model, instructions: maskedText(instructions), parallelToolCalls, digest },
     tools: tools.map(({ name }) => ({ name, description: removedText, inputSchema: { type: 'object' } })),
     ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+    ...(modelSettings && { modelSettings: maskedSettings(modelSettings) }),
+    ...(onRefusal && { onRefusal }),
     ...(price && { price }),
     ...(fallbacks && { fallbacks }),
     ...(guardrails && { guardrails }),
@@ -73,6 +75,11 @@ export function maskedDefinition(definition: AgentDefinition): AgentDefinition {
     ...(output && { output: { schema: {}, repairsMax: output.repairsMax } }),
     ...(summarizer && { summarizer: { ...summarizer, instructions: removedText } }),
   }
+}
+
+/** How models write, without what may say something: the texts that end a reply, and the options of one provider. */
+export function maskedSettings({ temperature, topP, seed }: ModelSettings): ModelSettings {
+  return present({ temperature, topP, seed })
 }
 
 /** How a model call failed, without the vendor's words. */

@@ -1,4 +1,4 @@
-import { ConfigurationError, type Ledger } from '@tallystick/core'
+import { ConfigurationError, option, requireOptions, type Ledger } from '@tallystick/core'
 import { hexOf } from '../chain.ts'
 import { contentTypes, deltaTypes } from './content-types.ts'
 import { requireRemovable } from './redact.ts'
@@ -54,8 +54,10 @@ export async function applyRetention(
   ages: RetentionAges,
   options: RetentionOptions = {},
 ): Promise<RetentionReport> {
-  const store = requireRemovable(ledger)
+  requireOptions('applyRetention', retentionAges, ages)
+  requireOptions('applyRetention', retentionOptions, options)
   requireAges(ages)
+  const store = requireRemovable(ledger)
   const { now = Date.now(), by = 'retention', reason, dryRun = false, onProgress } = options
   const report = { deltas: 0, content: 0, runs: 0, events: 0 }
   const taking = { at: now, by, ...(reason !== undefined && { reason }) }
@@ -84,6 +86,22 @@ export async function applyRetention(
   }
   return report
 }
+
+const { anyFunction, anyText, fields, maybe, numberFrom, trueOrFalse, valueThat } = option
+
+const age = valueThat('milliseconds from 0', (value) => Number.isFinite(value) && (value as number) >= 0)
+const retentionAges = fields<RetentionAges>({
+  deltasMs: maybe(age),
+  contentMs: maybe(age),
+  factsMs: maybe(age),
+})
+const retentionOptions = fields<RetentionOptions>({
+  now: maybe(numberFrom(0)),
+  by: maybe(anyText),
+  reason: maybe(anyText),
+  dryRun: maybe(trueOrFalse),
+  onProgress: maybe(anyFunction),
+})
 
 function requireAges({ deltasMs, contentMs, factsMs }: RetentionAges): void {
   const named = [deltasMs, contentMs, factsMs].flatMap((age) => (age === undefined ? [] : [age]))

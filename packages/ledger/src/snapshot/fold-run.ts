@@ -42,7 +42,10 @@ export async function foldRun(ledger: Ledger, runId: RunId, plan: FoldPlan): Pro
   const fold = new Fold(begun, plan)
   const fromSeq = Math.min(fold.begunSeq, hearAfter) + 1
   try {
-    for await (const event of ledger.read(runId, { fromSeq, toSeq })) fold.take(event)
+    for await (const event of ledger.read(runId, { fromSeq, toSeq })) {
+      snapshots?.hear(event)
+      fold.take(event)
+    }
   } catch (error) {
     // Whoever forges a snapshot costs time, and no more.
     if (begun === undefined || plan.hear) throw error
@@ -55,7 +58,7 @@ export async function foldRun(ledger: Ledger, runId: RunId, plan: FoldPlan): Pro
 async function snapshotsFor(ledger: Ledger, runId: RunId, plan: FoldPlan): Promise<Snapshots | undefined> {
   const database = derivedDatabaseOf(ledger)
   if (database === undefined || !plan.usesSnapshots || plan.toSeq < longSeqMin) return undefined
-  const snapshots = new Snapshots(database, runId)
+  const snapshots = new Snapshots(database, ledger, runId)
   await snapshots.begin()
   return snapshots
 }
@@ -79,7 +82,9 @@ class Fold {
     if (event.seq > (this.state?.seq ?? 0)) {
       this.state = evolve(this.state, event)
       this.#events++
-      if (this.#characters < charactersFar) this.#characters += charactersOf(event)
+      // What a run begins with is in no snapshot of it.
+      if (this.#characters < charactersFar && event.type !== 'history_carried')
+        this.#characters += charactersOf(event)
     }
     if (event.seq > hearAfter) hear?.(event)
   }

@@ -1,9 +1,14 @@
 import { hash } from 'node:crypto'
 import {
   canonicalJson,
+  messagesOf,
+  openTurnCalls,
+  parseToolCallId,
   stateFromJson,
   stateToJson,
+  type Json,
   type JsonObject,
+  type Message,
   type RunId,
   type RunState,
 } from '@tallystick/core'
@@ -21,9 +26,21 @@ export interface StoredSnapshot {
   readonly seal: Uint8Array
 }
 
-/** The bytes of a state. The same state gives the same bytes. */
-export function stateBytes(state: RunState): Uint8Array {
-  return Buffer.from(canonicalJson(stateToJson(state)))
+/** A history of which the first messages are those that the run began with: they are kept once, with its events. */
+interface BegunHistory {
+  readonly carried: number
+  readonly messages: readonly Message[]
+}
+
+/** The bytes of a state of a run that began with `carried`. The same state gives the same bytes. */
+export function stateBytes(state: RunState, carried: readonly Message[]): Uint8Array {
+  const json = stateToJson(state)
+  const messages = messagesOf(state.history)
+  const changed = carried.findIndex((message, index) => message !== messages[index])
+  const shared = changed < 0 ? carried.length : changed
+  if (shared === 0) return Buffer.from(canonicalJson(json))
+  const history = { carried: shared, messages: messages.slice(shared) }
+  return Buffer.from(canonicalJson({ ...json, history: history as unknown as Json }))
 }
 
 /** SHA-256 over what a snapshot is of, and over its bytes. */
@@ -36,9 +53,24 @@ export function snapshotSeal(
 }
 
 /** The state that a snapshot holds; `undefined` where it is not as it was written. */
-export function stateOfSnapshot(runId: RunId, snapshot: StoredSnapshot): RunState | undefined {
+export async function stateOfSnapshot(
+  runId: RunId,
+  snapshot: StoredSnapshot,
+  carried: () => Promise<readonly Message[]>,
+): Promise<RunState | undefined> {
   if (Buffer.compare(snapshotSeal(runId, snapshot), snapshot.seal) !== 0) return undefined
   const { state } = snapshot
   const text = Buffer.from(state.buffer, state.byteOffset, state.byteLength).toString()
-  return stateFromJson(JSON.parse(text) as JsonObject)
+  const json = JSON.parse(text) as JsonObject
+  const history = json['history'] as unknown as readonly Message[] | BegunHistory
+  const messages =
+    'carried' in history ? [...(await carried()).slice(0, history.carried), ...history.messages] : history
+  const folded = stateFromJson({ ...json, history: messages as unknown as Json })
+  return hasIds(runId, folded) ? folded : undefined
+}
+
+/** Snapshots stand outside the chain, so anybody may have written them: the ids that commands are made of are checked. */
+function hasIds(runId: RunId, state: RunState): boolean {
+  const calls = openTurnCalls(state).map(({ toolCallId }) => toolCallId)
+  return state.runId === runId && calls.every((call) => parseToolCallId(call) !== undefined)
 }

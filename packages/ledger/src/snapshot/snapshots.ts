@@ -1,4 +1,11 @@
-import { TallystickError, type RunId, type RunState } from '@tallystick/core'
+import {
+  TallystickError,
+  type Ledger,
+  type Message,
+  type RunId,
+  type RunState,
+  type RuntimeEvent,
+} from '@tallystick/core'
 import { reducerDigest } from '../code-digests.ts'
 import type { ChangePart, DerivedDatabase, DerivedDialect } from '../derived/derived-database.ts'
 import { snapshotSeal, stateBytes, stateOfSnapshot, type StoredSnapshot } from './sealed-state.ts'
@@ -12,11 +19,15 @@ const stateBytesMax = 4 * 1024 * 1024
 /** The snapshots of one run, for one fold. Whatever goes wrong with them, the fold does without. */
 export class Snapshots {
   readonly #database: DerivedDatabase
+  readonly #ledger: Ledger
   readonly #runId: RunId
+  /** What the run began with, where the fold has come by it, or by a snapshot that shares it. */
+  #carried: readonly Message[] = []
   #forgotten: number | undefined
 
-  constructor(database: DerivedDatabase, runId: RunId) {
+  constructor(database: DerivedDatabase, ledger: Ledger, runId: RunId) {
     this.#database = database
+    this.#ledger = ledger
     this.#runId = runId
   }
 
@@ -31,7 +42,7 @@ export class Snapshots {
       for (let upTo = toSeq; ;) {
         const snapshot = await snapshotNear(this.#database, this.#runId, upTo)
         if (snapshot === undefined) return undefined
-        const state = soundState(this.#runId, snapshot)
+        const state = await this.#soundState(snapshot)
         if (state) return state
         upTo = snapshot.seq - 1
       }
@@ -45,7 +56,7 @@ export class Snapshots {
     const isOpen = state && state.subject === undefined && state.removedFrom === undefined
     if (forgotten === undefined || !isOpen) return
     await orNothing(async () => {
-      const bytes = stateBytes(state)
+      const bytes = stateBytes(state, this.#carried)
       const headHash = bytes.length > stateBytesMax ? undefined : await this.#hashAt(state.seq)
       if (headHash === undefined) return
       const seal = snapshotSeal(this.#runId, { seq: state.seq, state: bytes, headHash })
@@ -55,6 +66,23 @@ export class Snapshots {
         ...[this.#runId, reducerDigest, state.seq, bytes, headHash, seal, dropped, forgotten],
       ])
     })
+  }
+
+  /** A fold has come to an event. */
+  hear(event: RuntimeEvent): void {
+    if (event.type === 'history_carried') this.#carried = event.messages
+  }
+
+  /** Bytes that were sealed and are no state after all are as good as none. */
+  async #soundState(snapshot: StoredSnapshot): Promise<RunState | undefined> {
+    try {
+      return await stateOfSnapshot(this.#runId, snapshot, async () => {
+        this.#carried = await carriedBy(this.#ledger, this.#runId)
+        return this.#carried
+      })
+    } catch {
+      return undefined
+    }
   }
 
   async #hashAt(seq: number): Promise<Uint8Array | undefined> {
@@ -108,13 +136,12 @@ interface SnapshotRow {
   readonly seal: Uint8Array
 }
 
-/** Bytes that were sealed and are no state after all are as good as none. */
-function soundState(runId: RunId, snapshot: StoredSnapshot): RunState | undefined {
-  try {
-    return stateOfSnapshot(runId, snapshot)
-  } catch {
-    return undefined
+/** The start of a run says what it began with right behind `run_started`, where it does. */
+async function carriedBy(ledger: Ledger, runId: RunId): Promise<readonly Message[]> {
+  for await (const event of ledger.read(runId, { toSeq: 2 })) {
+    if (event.type === 'history_carried') return event.messages
   }
+  return []
 }
 
 async function orNothing<T>(work: () => Promise<T>): Promise<T | undefined> {

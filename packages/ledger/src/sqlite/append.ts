@@ -1,11 +1,13 @@
 import {
   emptyHead,
+  endsRun,
   placeTaken,
   requireHead,
   requireWellFormed,
   RunNotFoundError,
   secondFact,
   sessionPlaceOf,
+  unreadInbox,
   type AppendOptions,
   type ExpectedHead,
   type Head,
@@ -82,7 +84,12 @@ function appendWithin(store: AppendStore, batch: Batch, options: SealedOptions):
   if (place && isTaken(store.reads, place)) throw placeTaken(runId, place)
   if (events.length > 0) writeEvents(store, batch, run)
   for (const key of takes) take(store, { runId, key, takenSeq: after.seq }, sealer !== undefined)
+  requireReadInbox(store, runId, events)
   return after
+}
+
+function requireReadInbox({ reads }: AppendStore, runId: RunId, events: readonly RuntimeEvent[]): void {
+  if (endsRun(events) && reads.inbox.get({ runId }) !== undefined) throw unreadInbox(runId)
 }
 
 /** What a command says stands in the events from now on; of a run that can be erased, nowhere else. */
@@ -126,9 +133,7 @@ function writeEvents(
   const linked = linkEvents(run?.head_hash ?? genesisHash, events, bytes)
   const firstPos = 1 + (writes.lastPlace.get({})?.seq ?? 0)
   insertEvents(writes, linked, firstPos)
-  for (const [index, { contents }] of bodies.entries()) {
-    if (contents.length > 0) removals.keepContents(firstPos + index, contents)
-  }
+  keepElsewhere(removals, bodies, firstPos)
   const cell = {
     ...{ runId, pos: run?.pos ?? firstPos, epoch: expected.epoch },
     headSeq: expected.expectedSeq + events.length,
@@ -136,6 +141,14 @@ function writeEvents(
   }
   if (run) writes.moveHead.run(headRow({ ...cell, session: sessionOf(run) }))
   else insertRun(writes, { ...cell, session: sessionPlaceOf(events) })
+}
+
+/** What bodies refer to. */
+function keepElsewhere(removals: SqliteRemovals, bodies: readonly StoredBody[], firstPos: number): void {
+  for (const [index, { contents, history }] of bodies.entries()) {
+    if (contents.length > 0) removals.keepContents(firstPos + index, contents)
+    if (history) removals.histories.keep(firstPos + index, history)
+  }
 }
 
 function insertRun(writes: WriteQueries, cell: RunCell): void {

@@ -2,6 +2,7 @@ import { isStorableName, RunNotFoundError, type RunFilter, type RunRecord } from
 import type { Selectable } from 'kysely'
 import { outOfOrder } from '../event-row.ts'
 import { recordOf } from '../run-record.ts'
+import { RunIdSieve } from '../stored-ids.ts'
 import type { ReadQueries } from './queries.ts'
 import { runRow, soundRow } from './run-row.ts'
 import type { RunTable } from '../tables.ts'
@@ -9,11 +10,15 @@ import type { RunTable } from '../tables.ts'
 /** How many rows of runs are read at once. */
 const runsPerPage = 256
 
-/** The runs of the port, page after page. Between pages the store may be written. */
+/**
+ * The runs of the port, page after page. Between pages the store may be written. Rows whose ids are no run ids are left
+ * out, and named by a `BadRunIdsError` at the end of the list.
+ */
 export function* listRuns(reads: ReadQueries, filter: RunFilter = {}): Generator<RunRecord> {
   let { limit: left = Infinity } = filter
   if (!isStorableName(filter.sessionId ?? '')) return
   let before = startOf(reads, filter)
+  const sieve = new RunIdSieve()
   while (left > 0) {
     const asked = Math.min(runsPerPage, Math.ceil(left))
     const page = pageBefore(reads, before, asked, filter.sessionId)
@@ -22,10 +27,11 @@ export function* listRuns(reads: ReadQueries, filter: RunFilter = {}): Generator
       // An index that is out of order would have the same page listed for ever.
       if (place === undefined || place >= before) throw outOfOrder('its runs')
       before = place
+      if (!sieve.keeps(row.run_id)) continue
+      left -= 1
       yield recordOf(row)
     }
-    if (page.length < asked) return
-    left -= asked
+    if (page.length < asked) return sieve.end()
   }
 }
 

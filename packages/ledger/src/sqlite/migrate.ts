@@ -5,13 +5,15 @@ import { applicationId } from './look-before-opening.ts'
 import { ledgerMigration } from './migrations/0001-ledger.ts'
 import { derivedMigration } from './migrations/0003-derived.ts'
 import { removalMigration } from './migrations/0004-removals.ts'
+import { historyMigration } from './migrations/0005-histories.ts'
 import type { LedgerTables } from './tables.ts'
 
 /** Every step of the schema, in order. A step that was released is never edited. */
-const migrations: Readonly<Record<string, Migration>> = {
+export const migrations: Readonly<Record<string, Migration>> = {
   '0001-ledger': ledgerMigration,
   '0003-derived': derivedMigration,
   '0004-removals': removalMigration,
+  '0005-histories': historyMigration,
 }
 
 /** The `user_version` of the newest schema. */

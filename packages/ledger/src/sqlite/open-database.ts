@@ -1,10 +1,12 @@
 import { dirname, resolve } from 'node:path'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
-import { ConfigurationError, LedgerUnavailableError } from '@tallystick/core'
+import { LedgerUnavailableError, requireOptions } from '@tallystick/core'
 import { lookAt, requireFilePath, type Found } from './look-before-opening.ts'
 import { walBytesMaxUnlessGiven } from './log-keeper.ts'
 import { schemaVersion } from './migrate.ts'
+import { requireNativeInterface } from './native-interface.ts'
 import { networkFileSystem } from './network-file-system.ts'
+import { sqliteLedgerOptions } from './option-check.ts'
 import { ledgerFailure } from './sqlite-failure.ts'
 import type { SqliteLedgerOptions } from './sqlite-ledger-options.ts'
 
@@ -22,9 +24,8 @@ export interface OpenedDatabase {
  */
 export function openDatabase(name: string, options: SqliteLedgerOptions): OpenedDatabase {
   requireFilePath(name)
-  requireMilliseconds('busyTimeoutMs', options.busyTimeoutMs, 0)
-  requireMilliseconds('pollIntervalMs', options.pollIntervalMs, 1)
-  requireBytes('walBytesMax', options.walBytesMax)
+  requireOptions('sqliteLedger', sqliteLedgerOptions, options)
+  requireNativeInterface('sqliteLedger')
   const path = resolve(name.trim())
   const { readOnly = false, busyTimeoutMs = 5000 } = options
   let database: Database | undefined
@@ -65,20 +66,6 @@ function requireUsable(path: string, found: Found, readOnly: boolean): void {
         'Open it once without readOnly.',
     )
   }
-}
-
-function requireMilliseconds(option: string, value: number | undefined, min: number): void {
-  if (value === undefined || (Number.isInteger(value) && value >= min && value <= 0x7fffffff)) return
-  throw new ConfigurationError(
-    `sqliteLedger got ${option}: ${value}. Give a whole number of milliseconds, ${min} or more.`,
-  )
-}
-
-function requireBytes(option: string, value: number | undefined): void {
-  if (value === undefined || (Number.isSafeInteger(value) && value > 0)) return
-  throw new ConfigurationError(
-    `sqliteLedger got ${option}: ${value}. Give a whole number of bytes, 1 or more.`,
-  )
 }
 
 /** The write-ahead log lives in memory that processes share, which machines do not. */

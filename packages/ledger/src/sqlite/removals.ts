@@ -19,6 +19,7 @@ import {
   type RemovalRow,
   type StoredRemoval,
 } from '../removal/removal.ts'
+import { SqliteHistories } from './histories.ts'
 import { sqliteDialect } from './sqlite-dialect.ts'
 
 const removalsPerPage = 256
@@ -30,11 +31,13 @@ type Range = { readonly runId: string; readonly fromSeq: number; readonly toSeq:
 
 /** Large contents, and what is taken away, in an open database. All of it is synchronous. */
 export class SqliteRemovals {
+  readonly histories: SqliteHistories
   readonly #database: Database
   readonly #statements: ReturnType<typeof statementsOf>
 
   constructor(database: Database) {
     this.#database = database
+    this.histories = new SqliteHistories(database)
     this.#statements = statementsOf(database)
   }
 
@@ -122,6 +125,7 @@ export class SqliteRemovals {
     const places = this.#statements.places.all(range)
     const { changes } = deletePayloads.run(range)
     for (const pos of places) deleteUses.run(pos)
+    this.histories.release(places)
     for (const digest of released) deleteUnused.run({ digest })
     blankInbox.run({ runId })
     for (const statement of forget()) statement.run({ runId })

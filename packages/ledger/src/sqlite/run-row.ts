@@ -1,14 +1,14 @@
-import { isStorableName, LedgerDamagedError, type RunId } from '@tallystick/core'
+import { LedgerDamagedError, type RunId } from '@tallystick/core'
 import type { Selectable } from 'kysely'
 import type { RunCell } from '../chain.ts'
 import { sessionOf } from '../run-record.ts'
+import { isRunId, namedRun } from '../stored-ids.ts'
 import type { ReadQueries } from './queries.ts'
 import type { RunTable } from '../tables.ts'
 
 /** The row of a run, where there is one. */
 export function runRow(reads: ReadQueries, runId: RunId): Selectable<RunTable> | undefined {
-  // SQLite would look for half a surrogate pair as for another text.
-  const row = isStorableName(runId) ? reads.run.get({ runId }) : undefined
+  const row = isRunId(runId) ? reads.run.get({ runId }) : undefined
   return row && soundRow(row)
 }
 
@@ -30,7 +30,7 @@ export function cellOf(runId: RunId, row: Selectable<RunTable>): RunCell {
 
 function damaged(row: Selectable<RunTable>): LedgerDamagedError {
   return new LedgerDamagedError(
-    `The row of run ${row.run_id} is damaged: it does not hold what its columns hold. What it says cannot be ` +
+    `The row of run ${namedRun(row.run_id)} is damaged: it does not hold what its columns hold. What it says cannot be ` +
       'trusted. Run verify on the ledger, and restore a copy.',
   )
 }

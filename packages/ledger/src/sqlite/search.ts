@@ -15,6 +15,7 @@ import { bytesPerPage, eventsPerPage } from './event-page.ts'
 import type { ReadQueries } from './queries.ts'
 import { runRow, soundRow } from './run-row.ts'
 import { searchQueries, type SearchInput, type SearchQueries } from './search-queries.ts'
+import { isRunId } from '../stored-ids.ts'
 import type { RunTable } from '../tables.ts'
 import type { LedgerTables } from './tables.ts'
 
@@ -35,7 +36,9 @@ export class SqliteSearch {
     if (![runId, sessionId, toolCallId].every((name) => isStorableName(name ?? ''))) return []
     const rows =
       toolCallId === null ? this.#named(runId, sessionId) : this.#withCall(toolCallId, runId, sessionId)
-    return rows.map(({ run_id, pos, head_seq }) => ({ runId: run_id as RunId, pos, headSeq: head_seq }))
+    return rows.flatMap(({ run_id, pos, head_seq }) => {
+      return isRunId(run_id) ? [{ runId: run_id, pos, headSeq: head_seq }] : []
+    })
   }
 
   places(asked: AskedEvents): { readonly fromPos: number; readonly toPos: number } | undefined {
@@ -81,7 +84,8 @@ export class SqliteSearch {
     sessionId: string | undefined,
   ): readonly Selectable<RunTable>[] {
     return this.#queries.runsOfCall.all({ toolCallId }).flatMap(({ run_id }) => {
-      return runId === undefined || run_id === runId ? this.#named(run_id as RunId, sessionId) : []
+      const isAsked = isRunId(run_id) && (runId === undefined || run_id === runId)
+      return isAsked ? this.#named(run_id, sessionId) : []
     })
   }
 }

@@ -4,6 +4,7 @@ import { Kysely, SqliteDialect } from 'kysely'
 import type { AuditSource, StoredRun } from '../audit-source.ts'
 import { fault, type Fault } from '../link-check.ts'
 import { digestOf } from '../content/stored-body.ts'
+import { hashed, isNamedRight } from '../content/stored-history.ts'
 import type { AuditQueries } from './audit-queries.ts'
 import { migrate } from './migrate.ts'
 import { eventPages } from './read.ts'
@@ -19,6 +20,7 @@ const orphansMax = 1000
 /** Lends the rows of an open ledger file to `verify`. */
 export function sqliteAudit(access: StoreAccess): AuditSource {
   return {
+    forget: () => access.pieces.forget(),
     run: (runId) => access.read((store) => store.atOneMoment(() => storedRun(store, runId))),
     async *events(runId, toSeq) {
       for await (const page of eventPages(access, { runId, fromSeq: 1, toSeq })) {
@@ -28,7 +30,7 @@ export function sqliteAudit(access: StoreAccess): AuditSource {
     },
     orphans: () =>
       access.read((store) => {
-        return store.audits.orphans.all({ limit: orphansMax }).map(({ run_id }) => run_id as RunId)
+        return store.audits.orphans.all({ limit: orphansMax }).map(({ run_id }) => run_id)
       }),
     fault: async () => {
       const rules = await schemaAsMade()
@@ -38,7 +40,7 @@ export function sqliteAudit(access: StoreAccess): AuditSource {
           () => store.pageFault() ?? numberingFault(audits) ?? ruleFault(audits, rules),
         )
       })
-      return found ?? (await contentFault(access))
+      return found ?? (await contentFault(access)) ?? (await historyFault(access))
     },
     removals: (runId) => everyRemoval(access, runId),
   }
@@ -56,6 +58,21 @@ async function contentFault(access: StoreAccess): Promise<Fault | undefined> {
     const found = digestOf(content.body)
     if (found !== content.digest) return fault('content', content.digest, found)
     after = content.place
+  }
+}
+
+/** What runs begin with is what was written, and all of it is there. */
+async function historyFault(access: StoreAccess): Promise<Fault | undefined> {
+  const stray = await access.read(({ removals }) => removals.histories.strays())
+  if (stray > 0) return fault('history rows and their uses', 'one for the other', `${stray} without`)
+  for (let after = ''; ;) {
+    const from = after
+    const piece = await access.read(({ removals }) => removals.histories.pieceAfter(from))
+    if (piece === undefined) return undefined
+    const { digest: found } = hashed(piece)
+    if (found !== piece.digest) return fault('history', piece.digest, found)
+    if (!isNamedRight(piece)) return fault('history', 'the name of what it says', piece.name)
+    after = piece.name
   }
 }
 

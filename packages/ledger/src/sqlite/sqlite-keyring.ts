@@ -4,6 +4,7 @@ import BetterSqlite3, { type Database } from 'better-sqlite3'
 import { ConfigurationError } from '@tallystick/core'
 import type { Keyring } from '../content/keyring.ts'
 import { requireFilePath } from './look-before-opening.ts'
+import { requireNativeInterface } from './native-interface.ts'
 import { ledgerFailure } from './sqlite-failure.ts'
 
 const keyBytes = 32
@@ -22,6 +23,7 @@ export interface SqliteKeyring extends Keyring {
  */
 export function sqliteKeyring(path: string): SqliteKeyring {
   requireFilePath(path)
+  requireNativeInterface('sqliteKeyring')
   const database = opened(path)
   const make = database.prepare(
     'insert into subject_key (id, subject, bytes) values (?, ?, ?) on conflict do nothing',

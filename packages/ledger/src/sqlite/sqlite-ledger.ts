@@ -49,7 +49,7 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
   const ledger: SqliteLedger = {
     async append(runId, expected, events, appendOptions) {
       access.requireOpen()
-      await writer?.take(runId)
+      await writer?.take(runId, expected.epoch)
       const sealer = keys.isPlain(runId) ? undefined : await keys.sealerFor(runId, events)
       const head = await access.write((store) =>
         store.append(runId, expected, events, { ...appendOptions, sealer }),
@@ -60,8 +60,9 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
     },
     async acquire(runId) {
       access.requireOpen()
-      await writer?.take(runId)
+      await writer?.take(runId, 0)
       const head = await access.write((store) => store.acquire(runId))
+      writer?.claim(runId, head.epoch)
       feed.notify(runId)
       return head
     },
@@ -77,7 +78,8 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
     inbox: (runId) => access.read((store) => store.inbox(runId)),
     tail: (after) => tailEvents(tailed, after),
     changes: (runId) => feed.of(runId),
-    rest: (runId) => writer?.rest(runId),
+    rest: (runId, epoch) => writer?.rest(runId, epoch),
+    isDriven: async (runId) => writer?.isDriven(runId),
     close() {
       feed.close()
       closing ??= access.close().finally(() => writer?.leave())

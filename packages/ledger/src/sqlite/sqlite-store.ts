@@ -1,4 +1,5 @@
 import {
+  endedBefore,
   requireInboxKey,
   RunNotFoundError,
   storableText,
@@ -123,6 +124,7 @@ export class SqliteStore {
     const work = (): boolean => {
       if (runRow(this.reads, runId) === undefined) throw new RunNotFoundError(runId)
       if (this.writes.inboxEntry.get({ runId, key }) !== undefined) return false
+      if (this.writes.standing.get({ runId, onceKey: 'run_finished' }) !== undefined) throw endedBefore(runId)
       this.writes.put.run({ run_id: runId, key, kind: command.type, body, at, taken_seq: null })
       return true
     }

@@ -2,6 +2,7 @@ import { LedgerUnavailableError } from '@tallystick/core'
 import type { Database } from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
 import { withOpenings, type OpeningSource } from '../content/opened-event.ts'
+import { PieceReader } from '../content/piece-reader.ts'
 import type { EventRow } from '../event-row.ts'
 import type { AroundCommits } from './committer.ts'
 import { LogKeeper, processTime, walBytesMaxUnlessGiven } from './log-keeper.ts'
@@ -19,6 +20,8 @@ export class StoreAccess {
   readonly #store: Promise<SqliteStore>
   readonly #readOnly: boolean
   readonly #openings: OpeningSource
+  /** What runs begin with. */
+  readonly pieces: PieceReader
   readonly #log: LogKeeper
   #isClosed = false
 
@@ -31,9 +34,14 @@ export class StoreAccess {
       bytesMax: walBytesMax ?? walBytesMaxUnlessGiven,
       clock: processTime,
     })
+    this.pieces = new PieceReader({
+      piece: (name) => this.read(({ removals }) => removals.histories.piece(name)),
+      chain: (name) => this.read(({ removals }) => removals.histories.chain(name)),
+    })
     this.#openings = {
       keyring: keys,
       contents: (digests) => this.read(({ removals }) => removals.contents(digests)),
+      histories: (names) => this.pieces.pieces(names),
       removals: (runId, fromSeq, toSeq) =>
         this.read(({ removals }) => removals.covering({ runId, fromSeq, toSeq })),
     }

@@ -14,7 +14,8 @@ const lookAgainMs = 20
 export class WriterClaims {
   readonly #role: SharedRole
   readonly #patienceMs: number
-  readonly #runs = new Set<string>()
+  /** Under way, with the epochs of their writers. */
+  readonly #runs = new Map<string, number>()
   #hasLeft = false
 
   /** Throws what the file system throws where the ledger's file is not there. */
@@ -28,9 +29,27 @@ export class WriterClaims {
     return this.#runs.size === 0
   }
 
+  /** Whether a run of this process is under way. */
+  has(runId: string): boolean {
+    return this.#runs.has(runId)
+  }
+
+  /**
+   * Whether a process drives a run; `undefined` where another process has the role, which may be driving any. Processes
+   * that opened the file with `oneWriter: false` say nothing, and are not known of.
+   */
+  isDriven(runId: string): boolean | undefined {
+    return this.#role.isDriven(runId)
+  }
+
+  /** The writer of this epoch has the run. */
+  claim(runId: string, epoch: number): void {
+    this.#runs.set(runId, Math.max(epoch, this.#runs.get(runId) ?? 0))
+  }
+
   /** A run is under way. `LedgerUnavailableError` where another process has the role, for longer than a moment. */
-  async take(runId: string): Promise<void> {
-    this.#runs.add(runId)
+  async take(runId: string, epoch: number): Promise<void> {
+    this.claim(runId, epoch)
     try {
       if (!this.#role.isHeld) await this.#role.take(this.#patienceMs)
     } catch (error) {
@@ -40,8 +59,9 @@ export class WriterClaims {
     if (this.#hasLeft) this.rest(runId)
   }
 
-  /** A run is under way no more. */
-  rest(runId: string): void {
+  /** A run is under way no more, as far as the writer of this epoch goes. */
+  rest(runId: string, epoch: number = Infinity): void {
+    if ((this.#runs.get(runId) ?? Infinity) > epoch) return
     if (this.#runs.delete(runId)) this.#role.giveBack()
   }
 
@@ -57,7 +77,7 @@ export class WriterClaims {
 
 /** The role as all ledgers of a process share it. */
 class SharedRole {
-  readonly ledgers = new Set<Pick<WriterClaims, 'isEmpty'>>()
+  readonly ledgers = new Set<Pick<WriterClaims, 'isEmpty' | 'has'>>()
   readonly #path: string
   readonly #file: WriterFile
   #isHeld = false
@@ -70,6 +90,17 @@ class SharedRole {
 
   get isHeld(): boolean {
     return this.#isHeld
+  }
+
+  isDriven(runId: string): boolean | undefined {
+    if ([...this.ledgers].some((ledger) => ledger.has(runId))) return true
+    if (this.#isHeld) return false
+    try {
+      return hasWriter(this.#path) ? undefined : false
+    } catch {
+      // Who may not ask does not know.
+      return undefined
+    }
   }
 
   /** Has the role when it resolves, if anybody still claims it. */

@@ -19,7 +19,7 @@ export type Guard =
 /** Every table of a ledger, in either store. One that is not here has to be given a place. */
 export const guards: Readonly<Record<string, Guard>> = {
   ...{ run: 'chain', event: 'chain', payload: 'chain' },
-  ...{ content: 'content', content_use: 'content' },
+  ...{ content: 'content', content_use: 'content', history: 'content', history_use: 'content' },
   removal: 'removal',
   ...{ snapshot: 'derived', projection: 'derived', run_summary: 'derived', run_agent: 'derived' },
   ...{ session_summary: 'derived', spending: 'derived' },
@@ -28,16 +28,27 @@ export const guards: Readonly<Record<string, Guard>> = {
   inbox: 'inbox',
 }
 
-/** A run whose tool answers so much that the answer is kept once, by its digest. */
+/** Tables that are held to digests. */
+export const digestedTables: readonly string[] = Object.keys(guards).filter(
+  (table) => guards[table] === 'content',
+)
+
+/** A run whose tool answers so much that the answer is kept once, by its digest, and one that begins with it. */
 export async function recordLargeRun(ledger: Ledger): Promise<void> {
   const dump = testTool({ name: 'dump', run: () => 'a long answer. '.repeat(4_000) })
-  const model = scriptedModel([{ toolCalls: [{ name: 'dump', input: {} }] }, { text: 'Done.' }])
+  const done = { text: 'Done.' }
+  const model = scriptedModel([{ toolCalls: [{ name: 'dump', input: {} }] }, done, done])
   const agent = defineAgent({ name: 'large', instructions: 'Act.', model, tools: [dump] })
-  await createRuntime({ ledger, agents: [agent] }).run(agent, 'Go.').result
+  const session = createRuntime({ ledger, agents: [agent] }).session('s')
+  for (const input of ['Go.', 'Again.']) await (await session.run(agent, input)).result
 }
 
 /** Changes a column of one row, in the SQL of both stores, by the type of its values. */
 export function changeOf(table: string, column: string, type: string, bytes: string): string {
-  const value = /int/i.test(type) ? `${column} + 1000` : /text/i.test(type) ? `${column} || 'x'` : bytes
+  const value = /int/i.test(type)
+    ? `${column} + 1000`
+    : /text/i.test(type)
+      ? `coalesce(${column}, '') || 'x'`
+      : bytes
   return `update ${table} set ${column} = ${value}`
 }

@@ -49,3 +49,26 @@ export function employer(stage: Stage, worker: Agent<unknown>): Agent<unknown> {
     model: stagedModel(stage, byTurn([delegating, saying('I was helped.')])),
   })
 }
+
+/** An agent whose limits two workers share, a read and a write of one reply, beside a write of its own. */
+export function manager(stage: Stage, worker: Agent<unknown>): Agent<unknown> {
+  const task = { task: 'Pay.' }
+  const delegating: ScriptedReply = {
+    toolCalls: [
+      { name: 'first', input: task },
+      { name: 'second', input: task },
+      { name: 'ship', input: {} },
+    ],
+    usage,
+  }
+  return defineAgent({
+    ...{ name: 'manager', instructions: 'Delegate.' },
+    tools: [
+      agentTool(worker, { name: 'first', effect: 'read' }),
+      agentTool(worker, { name: 'second' }),
+      undeclared(stage, 'ship'),
+    ],
+    limits: { turnsMax: 40, toolCallsMax: 12, tokensMax: 40_000 },
+    model: stagedModel(stage, byTurn([delegating, saying('All was done.')])),
+  })
+}

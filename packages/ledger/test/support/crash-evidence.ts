@@ -1,5 +1,13 @@
-import { childRunIdOf, type InboxEntry, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
-import { verifyLedger, verifyRun, type RunVerdict, type StoreVerdict } from '@tallystick/ledger'
+import {
+  childRunIdOf,
+  reachableAgents,
+  type Agent,
+  type InboxEntry,
+  type Ledger,
+  type RunId,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import { replayRun, verifyLedger, verifyRun, type RunVerdict, type StoreVerdict } from '@tallystick/ledger'
 import { acknowledgedIn, type Acknowledged } from './crash-acknowledged.ts'
 import type { Scenario } from './crash-user.ts'
 import { World, type Deed } from './crash-world.ts'
@@ -23,6 +31,8 @@ export interface Evidence {
   readonly verdicts: readonly (RunVerdict | StoreVerdict)[]
   readonly deeds: readonly Deed[]
   readonly acknowledged: readonly Acknowledged[]
+  /** Runs that do not replay to themselves, each with the first event that comes out otherwise. */
+  readonly divergences: readonly string[]
   /** Errors that belonged to nobody. */
   readonly strays: readonly string[]
 }
@@ -70,6 +80,25 @@ export async function verdictsOn(
   const verdicts: RunVerdict[] = []
   for (const runId of events.keys()) verdicts.push(await verifyRun(ledger, runId))
   return verdicts
+}
+
+/** Law 14: drives each run again, wherever its processes were cut off, and tells of those that come out otherwise. */
+export async function divergencesOf(
+  ledger: Ledger,
+  { events }: Holdings,
+  agent: Agent<unknown>,
+): Promise<readonly string[]> {
+  const agents = new Map(reachableAgents(agent).map((each) => [each.name, each]))
+  const agentNamed = (name: string): Agent<unknown> => agents.get(name) ?? agent
+  const found: string[] = []
+  for (const runId of events.keys()) {
+    const { divergence } = await replayRun(ledger, runId, agentNamed)
+    if (divergence) {
+      const { seq, recorded, happened } = divergence
+      found.push(`run ${runId} replays to ${happened?.type} where ${recorded?.type} is on record (${seq})`)
+    }
+  }
+  return found
 }
 
 /** The world and the acknowledgements, as the files say that outlive every process. */

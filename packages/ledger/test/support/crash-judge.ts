@@ -1,5 +1,5 @@
 import { auditAll, evolve, transcript, type RunId, type RunState, type RuntimeEvent } from '@tallystick/core'
-import { checkLaws, checkTranscript } from '@tallystick/core/testing'
+import { checkBudgets, checkLaws, checkTranscript } from '@tallystick/core/testing'
 import { eventsDigest, type Acknowledged } from './crash-acknowledged.ts'
 import type { Evidence } from './crash-evidence.ts'
 import { worldFaults } from './crash-world-judge.ts'
@@ -13,6 +13,7 @@ export function judge(evidence: Evidence): readonly string[] {
     ...rewritten(evidence),
     ...heardOfRelieved(evidence),
     ...broken(evidence),
+    ...evidence.divergences,
     ...badTranscripts(evidence),
     ...wrongEnds(evidence),
     ...worldFaults(evidence),
@@ -122,10 +123,13 @@ function broken(evidence: Evidence): readonly string[] {
     ),
     ...auditFaults(events),
   ])
+  const budgets = checkBudgets(runsOf(evidence)).map(
+    ({ runId, law, seq, what }) => `run ${runId} breaks law ${law} at ${seq}: ${what}`,
+  )
   const verdicts = evidence.verdicts.flatMap((verdict) =>
     verdict.ok ? [] : [`verify finds ${JSON.stringify(verdict.broken ?? verdict)}`],
   )
-  return [...laws, ...verdicts]
+  return [...laws, ...budgets, ...verdicts]
 }
 
 function auditFaults(events: readonly RuntimeEvent[]): readonly string[] {

@@ -5,7 +5,14 @@ import { join } from 'node:path'
 import type { Ledger } from '@tallystick/core'
 import { acknowledging } from './crash-acknowledged.ts'
 import type { Cross } from './crash-boundaries.ts'
-import { holdingsOf, outsideOf, verdictsOn, type Evidence, type Holdings } from './crash-evidence.ts'
+import {
+  divergencesOf,
+  holdingsOf,
+  outsideOf,
+  verdictsOn,
+  type Evidence,
+  type Holdings,
+} from './crash-evidence.ts'
 import type { ChildTask } from './crash-process.ts'
 import { scenarioNamed } from './crash-scenarios.ts'
 import { openStore, type Opening, type Store } from './crash-store.ts'
@@ -104,12 +111,14 @@ async function inTime<T>(work: Promise<T>): Promise<T> {
 
 /** All that is known from outside, once everything has ended. */
 export async function evidenceOf(site: Site, { before, strays }: Omit<Taken, 'faults'>): Promise<Evidence> {
-  const { scenario, session, store } = site
+  const { scenario, session, store, world } = site
   const ledger = openStore(store)
   try {
     const after = await holdingsOf(ledger, scenario, session)
     const verdicts = await verdictsOn(ledger, after, store.kind === 'sqlite')
-    return { scenario, before, after, verdicts, strays, ...outsideOf(site) }
+    const agent = scenario.agent({ world: new World(world), cross: () => undefined })
+    const divergences = await divergencesOf(ledger, after, agent)
+    return { scenario, before, after, verdicts, divergences, strays, ...outsideOf(site) }
   } finally {
     await ledger.close()
   }

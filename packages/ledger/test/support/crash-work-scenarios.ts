@@ -1,5 +1,5 @@
 import { defineAgent, handoff, textOf } from '@tallystick/core'
-import { calling, employer, helper, look, saying, undeclared } from './crash-agents.ts'
+import { calling, employer, helper, look, manager, saying, undeclared } from './crash-agents.ts'
 import { byTurn, stagedModel, stagedTool } from './crash-effects.ts'
 import { asking, runAt, runsOf, type Scenario, type Step } from './crash-user.ts'
 
@@ -112,12 +112,19 @@ const child: Scenario = {
   ends: answered(/^I was helped\.$/),
 }
 
+const shared: Scenario = {
+  name: 'shared limits',
+  agent: (stage) => manager(stage, helper(stage, undeclared(stage, 'pay'))),
+  steps: [asking('Let both pay.')],
+  ends: answered(/^All was done\.$/),
+}
+
 const limit: Scenario = {
   name: 'limit',
   agent: (stage) =>
     defineAgent({
       ...{ name: 'digger', instructions: 'Dig.', tools: [undeclared(stage, 'dig')] },
-      limits: { turnsMax: 2, onLimit: 'finalize' },
+      limits: { turnsMax: 3, onLimit: 'finalize' },
       model: stagedModel(stage, ({ toolChoice, messages }) =>
         toolChoice.type === 'none'
           ? saying('This is how far I came.')
@@ -137,7 +144,12 @@ const forking: Step = async (user) => {
   const atSeq = events.find(({ type }) => type === 'tool_results_injected')?.seq ?? 0
   const edit = { input: 'Look, pay and ship.', by: 'ada' }
   const sessionId = `${user.session} fork`
-  const run = await runAt(user, 0, () => runtime.fork(source, { atSeq, sessionId, edit }), ' fork')
+  const run = await runAt(
+    user,
+    0,
+    () => runtime.fork(source, { atSeq, sessionId, edit, writes: 'run' }),
+    ' fork',
+  )
   return await run.result
 }
 
@@ -164,5 +176,5 @@ const fork: Scenario = {
 /** Runs that nobody interferes with. */
 export const workScenarios: readonly Scenario[] = [
   ...[answer, reads, writes, rerun, reconcile],
-  ...[session, handedOver, child, limit, fork],
+  ...[session, handedOver, child, shared, limit, fork],
 ]

@@ -50,7 +50,12 @@ export async function oldWriter(schema: string): Promise<OldWriter> {
       const events = stamped(runId, facts, { afterSeq: seq })
       const linked = linkEvents(hash, events, events.map(bodyBytes))
       const expected = { runId, expectedSeq: seq, epoch: 1, previousHash: hash }
-      const kept = { durability: 'barrier', contents: facts.map(() => []), isSealed: false } as const
+      const kept = {
+        durability: 'barrier',
+        contents: facts.map(() => []),
+        histories: facts.map(() => undefined),
+        isSealed: false,
+      } as const
       const item = { ...expected, ...kept, linked, takes: [], events: events.length, bytes: 1 }
       const { name, text, values } = appendStatement(texts, [item])
       const { rows } = await client.query<{ places: unknown[] }>({

@@ -38,7 +38,7 @@ export async function openTransaction(applicationName: string): Promise<OpenTran
       const events = stamped(runId, facts)
       const linked = linkEvents(genesisHash, events, events.map(bodyBytes))
       const expected = { runId, expectedSeq: 0, epoch: 1, previousHash: genesisHash }
-      const kept = { durability: 'barrier', contents: [[]], isSealed: false } as const
+      const kept = { durability: 'barrier', contents: [[]], histories: [undefined], isSealed: false } as const
       const item = { ...expected, ...kept, linked, takes: [], events: 1, bytes: 1 }
       const { text, values } = appendStatement(statementTexts(schema), [item])
       await client.query(text, [...values])

@@ -36,7 +36,10 @@ export function watched(ledger: Ledger): WatchedLedger {
       inbox: (runId) => watch(ledger.inbox(runId)),
       changes: (runId) => ledger.changes(runId),
       tail: (after) => each(ledger.tail(after)),
-      ...(ledger.rest && { rest: (runId: RunId) => ledger.rest?.(runId) }),
+      ...(ledger.rest && { rest: (runId: RunId, epoch?: number) => ledger.rest?.(runId, epoch) }),
+      ...(ledger.isDriven && {
+        isDriven: (runId: RunId) => watch(ledger.isDriven?.(runId) ?? Promise.resolve(undefined)),
+      }),
       close: () => watch(ledger.close()),
     },
   }

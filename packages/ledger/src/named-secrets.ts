@@ -1,0 +1,162 @@
+import type { TextSpan } from '@tallystick/core'
+import { isPlainlySecret, isSecretName } from './secret-name.ts'
+
+/** A secret in a text, and whether it is a number of JSON, whose digits alone may be masked. */
+export interface NamedSecret extends TextSpan {
+  readonly isNumber?: true
+  /** Of a text between quotes: the backslashes before each quote, which say how deep in JSON texts it stands. */
+  readonly nested?: number
+}
+
+/** Names whose value is the rest of the line. */
+const headerName = /^(?:(?:proxy-)?authorization|(?:set-)?cookie)$/i
+/** A bare value behind `name: ` may be a word of a sentence; passwords that are shorter are few. */
+const bareLengthMin = 4
+
+/**
+ * The values of a text that stand under the name of a secret: in JSON, also within a JSON text, in assignments, parameters,
+ * settings and headers. Takes time in proportion to the length of the text: what is looked at behind a separator is not
+ * looked at again, and what stands before one ends at the separator before.
+ */
+export function namedSecretsIn(text: string): readonly NamedSecret[] {
+  const separator = /[:=]/g
+  const secrets: NamedSecret[] = []
+  for (let found = separator.exec(text); found; found = separator.exec(text)) {
+    const name = nameBefore(text, found.index)
+    if (name === undefined || !isSecretName(name.text)) continue
+    const values = valuesBehind(text, found.index, name).filter(({ start, end }) => start < end)
+    secrets.push(...values)
+    separator.lastIndex = Math.max(separator.lastIndex, values.at(-1)?.end ?? 0)
+  }
+  return secrets
+}
+
+interface Name {
+  readonly text: string
+  readonly quoted: boolean
+  /** Whether white space stands between the name and the separator. */
+  readonly apart: boolean
+}
+
+function nameBefore(text: string, separator: number): Name | undefined {
+  // The separator `:=`.
+  const before = text[separator] === '=' && text[separator - 1] === ':' ? separator - 1 : separator
+  const behindSpace = startOfRun(text, before, isBlank)
+  const quoted = isQuote(text[behindSpace - 1])
+  const end = quoted ? startOfRun(text, behindSpace - 1, isBackslash) : behindSpace
+  const start = startOfRun(text, end, isNameCharacter)
+  if (start === end) return undefined
+  // In a JSON text a line break is a backslash and a letter, which is none of the name.
+  const escaped = !quoted && isBackslash(text[start - 1])
+  return { text: text.slice(escaped ? start + 1 : start, end), quoted, apart: behindSpace < before }
+}
+
+function valuesBehind(text: string, separator: number, name: Name): readonly NamedSecret[] {
+  const behind = text.startsWith('=>', separator) ? separator + 2 : separator + 1
+  const start = endOfRun(text, behind, name.quoted ? isBlank : isSpace)
+  if (name.quoted && text[start] === '[') return valuesOfList(text, start)
+  const opening = endOfRun(text, start, isBackslash)
+  if (isQuote(text[opening])) return [quotedValue(text, start, opening)]
+  const value = bareValue(text, { separator, behind, start }, name)
+  return value ? [value] : []
+}
+
+/** The texts and numbers of a list in JSON, and of lists within it, up to the first object. */
+function valuesOfList(text: string, from: number): readonly NamedSecret[] {
+  const values: NamedSecret[] = []
+  let depth = 0
+  let place = from
+  do {
+    const opening = endOfRun(text, place, isBackslash)
+    const value = isQuote(text[opening]) ? quotedValue(text, place, opening) : numberValue(text, place)
+    if (text[place] === '[') depth++
+    if (text[place] === ']') depth--
+    if (value) values.push(value)
+    // Behind the quote that ends a text.
+    if (value) place = value.isNumber ? value.end : value.end + 1 + opening - place
+    else if (isBetweenItems(text[place] ?? '')) place++
+    else return values
+  } while (depth > 0 && place < text.length)
+  return values
+}
+
+function bareValue(
+  text: string,
+  {
+    separator,
+    behind,
+    start,
+  }: { readonly separator: number; readonly behind: number; readonly start: number },
+  name: Name,
+): NamedSecret | undefined {
+  if (name.quoted) return numberValue(text, start)
+  const assigns = text[separator] === '='
+  return assigns
+    ? assignedValue(text, start, name.apart || start > behind)
+    : lineValue(text, start, name, behind)
+}
+
+/** A bare value behind `=`. */
+function assignedValue(text: string, start: number, apart: boolean): NamedSecret | undefined {
+  const end = endOfRun(text, start, isBare)
+  // `token = read()` is code, and no secret.
+  return apart && text.slice(start, end).includes('(') ? undefined : { start, end }
+}
+
+/** A bare value behind `:`: the rest of a header's line, a word of a setting's. */
+function lineValue(text: string, start: number, name: Name, behind: number): NamedSecret | undefined {
+  if (headerName.test(name.text)) return { start, end: endOfRun(text, start, isOfLine) }
+  // Nothing is read to its end that may turn out to be no secret, or texts of many names would be read again and again.
+  if (start === behind || !isPlainlySecret(name.text)) return undefined
+  const end = endOfRun(text, start, isBare)
+  return end - start >= bareLengthMin ? { start, end } : undefined
+}
+
+/** The text between quotes; `opening` is the place of the first quote, behind as many backslashes as it is nested. */
+function quotedValue(text: string, start: number, opening: number): NamedSecret {
+  const nested = opening - start
+  const quote = text[opening]
+  let backslashes = 0
+  for (let place = opening + 1; place < text.length; place++) {
+    const character = text[place]
+    if (character === '\\') {
+      backslashes++
+      continue
+    }
+    // Each level of nesting doubles backslashes: a quote of this level has those of its level alone, beside pairs.
+    const closes = character === quote && backslashes % (2 * (nested + 1)) === nested
+    if (closes) return { start: opening + 1, end: place - nested, nested }
+    backslashes = 0
+  }
+  return { start: opening + 1, end: text.length, nested }
+}
+
+function numberValue(text: string, start: number): NamedSecret | undefined {
+  const end = endOfRun(text, start, (character) => /[-+.\dEe]/.test(character))
+  const isNumber = end > start && Number.isFinite(Number(text.slice(start, end)))
+  return isNumber ? { start, end, isNumber } : undefined
+}
+
+type Belongs = (character: string) => boolean
+
+const isQuote = (character: string | undefined): boolean => character === '"' || character === "'"
+const isBackslash = (character: string | undefined): boolean => character === '\\'
+const isSpace: Belongs = (character) => character === ' ' || character === '\t'
+const isBlank: Belongs = (character) => isSpace(character) || character === '\r' || character === '\n'
+const isNameCharacter: Belongs = (character) => /[\w-]/.test(character)
+/** Also the letters of `true`, `false` and `null`. */
+const isBetweenItems: Belongs = (character) => /[[\],a-z\s]/.test(character)
+const isOfLine: Belongs = (character) => !'\r\n"\'\\'.includes(character)
+const isBare: Belongs = (character) => !' \t\r\n&;,"\'\\'.includes(character)
+
+function endOfRun(text: string, from: number, belongs: Belongs): number {
+  let place = from
+  while (place < text.length && belongs(text[place] ?? '')) place++
+  return place
+}
+
+function startOfRun(text: string, to: number, belongs: Belongs): number {
+  let place = to
+  while (place > 0 && belongs(text[place - 1] ?? '')) place--
+  return place
+}

@@ -1,0 +1,29 @@
+/** What the code of others leaves behind: rejections that nothing handles, and errors thrown from timers. */
+export class StrayFaults implements Disposable {
+  #first: unknown
+  #isAny = false
+  readonly #hear = (fault: unknown): void => {
+    if (!this.#isAny) this.#first = fault
+    this.#isAny = true
+  }
+
+  constructor() {
+    process.on('unhandledRejection', this.#hear)
+    process.on('uncaughtException', this.#hear)
+  }
+
+  /** Returns the first fault so far, and forgets it. Waits until what was left behind has come to light. */
+  async take(): Promise<{ readonly fault: unknown } | undefined> {
+    await new Promise<void>((resolve) => void setImmediate(resolve))
+    if (!this.#isAny) return undefined
+    const fault = this.#first
+    this.#isAny = false
+    this.#first = undefined
+    return { fault }
+  }
+
+  [Symbol.dispose](): void {
+    process.off('unhandledRejection', this.#hear)
+    process.off('uncaughtException', this.#hear)
+  }
+}

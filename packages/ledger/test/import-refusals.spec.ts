@@ -1,0 +1,173 @@
+import { LedgerDamagedError, memoryLedger, type Ledger, type RunId } from '@tallystick/core'
+import { hostileFiles } from '@tallystick/core/testing'
+import { importEvents, linesOf, runSummaries } from '@tallystick/ledger'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { describe, expect, it } from 'vitest'
+import { linesOfLedger } from './support/exported.ts'
+import { recordRun } from './support/record-run.ts'
+import { temporaryFile } from './support/temporary-folder.ts'
+
+type Line = Record<string, unknown> & { readonly runId: RunId; readonly seq: number; readonly epoch: number }
+
+/** The lines of a recorded run: another one for each seed. */
+async function linesFrom(seed: number): Promise<readonly Line[]> {
+  const ledger = memoryLedger()
+  await recordRun(ledger, seed)
+  return (await linesOfLedger(ledger)).map((line) => JSON.parse(line) as Line)
+}
+
+function idOf([first]: readonly Line[]): RunId {
+  if (first === undefined) throw new Error('The run has no lines.')
+  return first.runId
+}
+
+/** Why an import was refused, and how many events stand in the ledger then. */
+async function refused(
+  lines: Iterable<object>,
+  ledger: Ledger = memoryLedger(),
+): Promise<{ readonly message: string; readonly runs: readonly (readonly [string, number])[] }> {
+  const texts = Array.from(lines, (line) => JSON.stringify(line))
+  const error = await importEvents(ledger, texts).then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  expect(error).toBeInstanceOf(LedgerDamagedError)
+  const runs = await Array.fromAsync(ledger.runs(), ({ runId, head }) => [runId, head.seq] as const)
+  return { message: (error as Error).message, runs }
+}
+
+/** An event of a run that comes from another one. */
+function from(lines: readonly Line[], parent: RunId, relation: string): readonly Line[] {
+  return lines.map((line) =>
+    line.seq === 1 ? { ...line, parent: { runId: parent, seq: 1, relation } } : line,
+  )
+}
+
+describe('importEvents refuses, at the line where it stands,', () => {
+  it.each([8_640_000_000_000_001, 253_402_300_800_000, -1e15, 1e300])(
+    'a time that is no date: %d',
+    async (at) => {
+      const lines = await linesFrom(1)
+      const { message, runs } = await refused(lines.map((line) => (line.seq >= 3 ? { ...line, at } : line)))
+      expect(message).toContain('Line 3 cannot be imported: An event is damaged at at: ')
+      expect(message).toContain('expected milliseconds of the years 0 to 9999')
+      expect(runs).toEqual([[idOf(lines), 2]])
+    },
+  )
+
+  it.each(['child', 'fork', 'session', 'branch'])(
+    'runs that come from one another in a circle (%s)',
+    async (relation) => {
+      const runs = [await linesFrom(1), await linesFrom(2), await linesFrom(3)] as const
+      const ids = [idOf(runs[0]), idOf(runs[1]), idOf(runs[2])] as const
+      const own = from(runs[0], ids[0], relation)
+      expect(await refused(own)).toMatchObject({
+        message: expect.stringContaining(
+          `Line 1 cannot be imported: run ${ids[0]} says that it comes from itself.`,
+        ),
+        runs: [],
+      })
+      const circle = ids.map((id, index) => from(runs[index] ?? [], ids[(index + 1) % 3] ?? id, relation))
+      const { length } = runs[0]
+      const { message, runs: there } = await refused(circle.flat())
+      expect(message).toContain(
+        `Line ${2 * length + 1} cannot be imported: run ${ids[2]} says that it comes from`,
+      )
+      expect(there).toEqual([
+        [ids[1], length],
+        [ids[0], length],
+      ])
+    },
+  )
+
+  it('a circle of which a part was imported before', async () => {
+    const [one, other] = [await linesFrom(1), await linesFrom(2)]
+    const ledger = memoryLedger()
+    const first = from(one, idOf(other), 'child')
+    await importEvents(
+      ledger,
+      first.map((line) => JSON.stringify(line)),
+    )
+    const { message } = await refused(from(other, idOf(one), 'child'), ledger)
+    expect(message).toContain('Line 1 cannot be imported')
+  })
+
+  it('an epoch that no run comes to, at once', async () => {
+    const lines = await linesFrom(1)
+    for (const epoch of [10_003, Number.MAX_SAFE_INTEGER]) {
+      const { message } = await refused(lines.map((line) => (line.seq >= 3 ? { ...line, epoch } : line)))
+      expect(message).toContain(`Line 3 cannot be imported: the epoch rises from 1 to ${epoch} at event 3`)
+    }
+    // Also where it rises a little at each of many events.
+    const steps = lines.map((line) => ({ ...line, epoch: 1 + (line.seq - 1) * 4_000 }))
+    expect((await refused(steps)).message).toContain(
+      'Line 4 cannot be imported: the epoch rises from 8001 to 12001',
+    )
+  })
+
+  it('every file of garbage, whatever it is, unless it says nothing at all', async () => {
+    const taken: string[] = []
+    for (const { name, bytes } of hostileFiles) {
+      const ledger = memoryLedger()
+      await importEvents(
+        ledger,
+        linesOf(
+          (async function* () {
+            yield bytes
+          })(),
+        ),
+      ).then(
+        () => taken.push(name),
+        () => undefined,
+      )
+      expect({ name, runs: await Array.fromAsync(ledger.runs()) }).toEqual({ name, runs: [] })
+    }
+    expect(taken).toEqual(['nothing', 'one newline', 'only white space', 'very many empty lines'])
+  })
+
+  it('a file of one line that is cut off, and garbage behind a whole run', async () => {
+    const [line = ''] = (await linesFrom(1)).map((each) => JSON.stringify(each))
+    await expect(importEvents(memoryLedger(), [line.slice(0, -9)])).rejects.toThrow(
+      'Line 1 cannot be imported: it is cut off, and no whole event stands before it.',
+    )
+    const whole = (await linesFrom(1)).map((each) => JSON.stringify(each))
+    for (const garbage of ['garbage', '{}}', '{"seq":1', 'null x']) {
+      await expect(importEvents(memoryLedger(), [...whole, garbage])).rejects.toThrow(
+        `Line ${whole.length + 1} cannot be imported: it is no JSON, and not the beginning of an event.`,
+      )
+    }
+    for (const cut of ['{', '{"runId":"', line.slice(0, 40)]) {
+      expect(await importEvents(memoryLedger(), [...whole, cut])).toMatchObject({
+        torn: { line: whole.length + 1 },
+      })
+    }
+  })
+})
+
+describe('importEvents', () => {
+  it('makes thousands of take-overs again in a few commits, as the run had them', async () => {
+    const recorded = await linesFrom(1)
+    const runId = idOf(recorded)
+    const lines = recorded.map((line) => (line.seq >= 3 ? { ...line, epoch: 9_999 } : line))
+    const path = temporaryFile()
+    const ledger = sqliteLedger(path)
+    let [atOnce, mostAtOnce] = [0, 0]
+    const counting: Ledger = {
+      ...ledger,
+      async acquire(id) {
+        mostAtOnce = Math.max(mostAtOnce, ++atOnce)
+        const head = await ledger.acquire(id)
+        atOnce--
+        return head
+      },
+    }
+    await importEvents(
+      counting,
+      lines.map((line) => JSON.stringify(line)),
+    )
+    expect(mostAtOnce).toBe(250)
+    expect(await ledger.head(runId)).toEqual({ seq: lines.length, epoch: 9_999 })
+    expect(await Array.fromAsync(runSummaries(ledger), (run) => run.runId)).toEqual([runId])
+    await ledger.close()
+  })
+})

@@ -1,0 +1,33 @@
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Ledger } from '@tallystick/core'
+import { unheard } from './support/joining-cases.ts'
+import { withRaw } from './support/raw-database.ts'
+import { recorded, verified } from './support/recorded.ts'
+import { temporaryFile } from './support/temporary-folder.ts'
+
+function open(path: string): Ledger {
+  const ledger = sqliteLedger(path, { oneWriter: false })
+  onTestFinished(() => ledger.close())
+  return ledger
+}
+
+describe('the inbox of a run that ends', () => {
+  it('is read: input that joins from another process is heard, however close to the end it comes', async () => {
+    const path = temporaryFile()
+    expect(await unheard(open(path), open(path), 20)).toEqual([])
+  })
+
+  it('is named by verify where an entry stands in it unread', async () => {
+    const { path, runId } = await recorded()
+    withRaw(path, (database) =>
+      database
+        .prepare(
+          `insert into inbox (run_id, key, kind, body, at) values (?, 'lost', 'cancel', cast('{"type":"cancel"}' as blob), 1)`,
+        )
+        .run(runId),
+    )
+    const verdict = await verified(path, runId)
+    expect(verdict).toMatchObject({ ok: false, broken: { what: 'law 15', found: '1 unread: "lost"' } })
+  })
+})

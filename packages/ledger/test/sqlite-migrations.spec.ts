@@ -1,0 +1,58 @@
+import { LedgerUnavailableError } from '@tallystick/core'
+import { exportEvents, ledgerStats, verifyLedger } from '@tallystick/ledger'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { describe, expect, it } from 'vitest'
+import { schemaVersion } from '../src/sqlite/migrate.ts'
+import { writeOlderLedger } from './support/older-ledger.ts'
+import { filesBeside, withRaw } from './support/raw-database.ts'
+import { recorded } from './support/recorded.ts'
+import { recordRun } from './support/record-run.ts'
+import { temporaryFile } from './support/temporary-folder.ts'
+
+const olderVersions = Array.from({ length: schemaVersion - 1 }, (_, index) => index + 1)
+
+/** The events of a ledger, as export prints them. */
+async function lines(path: string): Promise<readonly string[]> {
+  const ledger = sqliteLedger(path, { readOnly: true })
+  const events = await Array.fromAsync(exportEvents(ledger))
+  await ledger.close()
+  return events
+}
+
+function schemaOf(path: string): readonly string[] {
+  const query = `select sql from sqlite_schema where sql is not null order by type, name`
+  return withRaw(path, (database) => database.prepare<[], { sql: string }>(query).all()).map(({ sql }) => sql)
+}
+
+describe.each(olderVersions)('a ledger file of schema version %d', (version) => {
+  async function older(): Promise<{ readonly path: string; readonly newest: string }> {
+    const { path: newest } = await recorded()
+    const path = temporaryFile()
+    await writeOlderLedger(path, version, newest)
+    return { path, newest }
+  }
+
+  it('is brought up to date with all that it holds, and takes what comes', async () => {
+    const { path, newest } = await older()
+    const ledger = sqliteLedger(path)
+    const runId = await recordRun(ledger, 3)
+    const verdicts = await Array.fromAsync(verifyLedger(ledger), ({ ok }) => ok)
+    expect(verdicts).toEqual([true, true, true, true])
+    expect((await ledgerStats(ledger, { since: 0, listedMax: 3 })).counts).toMatchObject({ done: 3 })
+    await ledger.close()
+    const [after, before] = [await lines(path), await lines(newest)]
+    expect(after.filter((line) => !line.includes(runId))).toEqual(before)
+    expect(schemaOf(path)).toEqual(schemaOf(newest))
+    expect(withRaw(path, (database) => database.pragma('user_version', { simple: true }))).toBe(schemaVersion)
+  })
+
+  it('is left as it is by one who only reads, who is told what brings it up to date', async () => {
+    const { path } = await older()
+    const before = filesBeside(path)
+    expect(() => sqliteLedger(path, { readOnly: true })).toThrow(LedgerUnavailableError)
+    expect(() => sqliteLedger(path, { readOnly: true })).toThrow(
+      new RegExp(`older schema version ${version}, which only writing can bring up to date`),
+    )
+    expect(filesBeside(path)).toEqual(before)
+  })
+})

@@ -1,0 +1,68 @@
+import type { RunId } from '@tallystick/core'
+import { commitmentOf, genesisHash, linkHash, sealOf } from '../../src/chain.ts'
+import type { Envelope } from '../../src/stored-event.ts'
+import { tamper } from './raw-database.ts'
+
+/** An event on its way into a forged file. Ids are whatever the forger writes. */
+export interface ForgedEvent {
+  readonly runId: string
+  readonly toolCallId?: string
+  readonly type: string
+  readonly body: Record<string, unknown>
+}
+
+interface EventRow {
+  readonly pos: number
+  readonly seq: number
+  readonly epoch: number
+  readonly type: string
+  readonly v: number
+  readonly turn: number
+  readonly tool_call_id: string | null
+  readonly at: number
+  readonly body: Buffer
+}
+
+/**
+ * Writes a run anew as somebody would who may write the file and knows the format: every digest, link and seal is that
+ * of what is written, so that the chain alone finds nothing.
+ */
+export function forgeRun(path: string, runId: RunId, change: (event: ForgedEvent) => ForgedEvent): void {
+  tamper(path, (database) => {
+    const rows = database
+      .prepare<[string], EventRow>(
+        'select event.*, payload.body from event join payload using (pos) where run_id = ? order by seq',
+      )
+      .all(runId)
+    const moved = database.prepare(
+      'update event set run_id = ?, tool_call_id = ?, body_commit = ?, hash = ? where pos = ?',
+    )
+    const written = database.prepare('update payload set salt = ?, body = ? where pos = ?')
+    let hash: Uint8Array = genesisHash
+    let forgedId: string = runId
+    for (const { pos, seq, epoch, type, v, turn, tool_call_id: call, at, body } of rows) {
+      const forged = change({
+        ...{ runId, type, body: JSON.parse(body.toString()) as Record<string, unknown> },
+        ...(call !== null && { toolCallId: call }),
+      })
+      forgedId = forged.runId
+      const { toolCallId } = forged
+      const envelope = { runId: forgedId, seq, epoch, turn, toolCallId, type, v, at } as Envelope
+      const bytes = Buffer.from(JSON.stringify(forged.body))
+      const salt = Buffer.alloc(16, seq)
+      const commitment = commitmentOf(salt, bytes)
+      hash = linkHash(hash, envelope, commitment)
+      moved.run(forgedId, toolCallId ?? null, commitment, hash, pos)
+      written.run(salt, bytes, pos)
+    }
+    const last = rows.at(-1)
+    const row = database
+      .prepare<[string], { pos: number; epoch: number }>('select pos, epoch from run where run_id = ?')
+      .get(runId)
+    if (!last || !row) throw new Error(`There is no run ${runId} to forge.`)
+    const seal = sealOf({ ...row, runId: forgedId, headSeq: last.seq, headHash: hash })
+    database
+      .prepare('update run set run_id = ?, head_hash = ?, seal = ? where run_id = ?')
+      .run(forgedId, hash, seal, runId)
+  })
+}
