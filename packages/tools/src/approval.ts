@@ -1,7 +1,13 @@
-import type { CallContext, CallVerdict, ToolEffect } from '@tallystick/core'
+import {
+  option,
+  type CallContext,
+  type CallVerdict,
+  type OptionCheck,
+  type ToolEffect,
+} from '@tallystick/core'
 
 /** Which call a policy judges, and of which tool. */
-export interface ApprovalContext extends CallContext {
+export interface ApprovalContext<Context = unknown> extends CallContext<Context> {
   readonly tool: string
   readonly effect: ToolEffect
 }
@@ -13,19 +19,25 @@ export type ApprovalAnswer = boolean | string
  * Says whether a person has to approve a call with this input. It must have no side effects, and is asked again
  * when the call is checked again. A policy that throws refuses the call: nothing runs unjudged.
  */
-export type ApprovalFunction<Input> = (
+export type ApprovalFunction<Input, Context = unknown> = (
   input: Input,
-  context: ApprovalContext,
+  context: ApprovalContext<Context>,
 ) => ApprovalAnswer | Promise<ApprovalAnswer>
 
 /** When a person has to approve a call: always, never, or when a function says so. */
-export type ApprovalPolicy<Input> = 'always' | 'never' | ApprovalFunction<Input>
+export type ApprovalPolicy<Input, Context = unknown> = 'always' | 'never' | ApprovalFunction<Input, Context>
+
+/** What can be given as a policy. */
+export const approvalPolicy: OptionCheck = option.valueThat(
+  "'always', 'never' or a function of the input",
+  (value) => value === 'always' || value === 'never' || typeof value === 'function',
+)
 
 /** A policy's answer as a verdict. A policy that fails, or answers neither boolean nor string, refuses the call. */
-export async function judge<Input>(
-  policy: ApprovalPolicy<Input>,
+export async function judge<Input, Context>(
+  policy: ApprovalPolicy<Input, Context>,
   input: Input,
-  context: ApprovalContext,
+  context: ApprovalContext<Context>,
 ): Promise<CallVerdict> {
   try {
     const answer = await ask(policy, input, context)
@@ -50,7 +62,9 @@ export function whenInput<Input>(
 }
 
 /** Asks for approval when any of the policies does, with the reasons of all that do. */
-export function anyOf<Input>(...policies: readonly ApprovalPolicy<Input>[]): ApprovalFunction<Input> {
+export function anyOf<Input, Context>(
+  ...policies: readonly ApprovalPolicy<Input, Context>[]
+): ApprovalFunction<Input, Context> {
   return async (input, context) => {
     const answers = await askEach(policies, input, context)
     return answers.some((answer) => answer !== false) && reasonsOf(answers)
@@ -58,26 +72,28 @@ export function anyOf<Input>(...policies: readonly ApprovalPolicy<Input>[]): App
 }
 
 /** Asks for approval when all of the policies do, with their reasons. Without policies it never asks. */
-export function allOf<Input>(...policies: readonly ApprovalPolicy<Input>[]): ApprovalFunction<Input> {
+export function allOf<Input, Context>(
+  ...policies: readonly ApprovalPolicy<Input, Context>[]
+): ApprovalFunction<Input, Context> {
   return async (input, context) => {
     const answers = await askEach(policies, input, context)
     return answers.length > 0 && answers.every((answer) => answer !== false) && reasonsOf(answers)
   }
 }
 
-function ask<Input>(
-  policy: ApprovalPolicy<Input>,
+function ask<Input, Context>(
+  policy: ApprovalPolicy<Input, Context>,
   input: Input,
-  context: ApprovalContext,
+  context: ApprovalContext<Context>,
 ): ApprovalAnswer | Promise<ApprovalAnswer> {
   if (policy === 'always') return true
   return policy === 'never' ? false : policy(input, context)
 }
 
-async function askEach<Input>(
-  policies: readonly ApprovalPolicy<Input>[],
+async function askEach<Input, Context>(
+  policies: readonly ApprovalPolicy<Input, Context>[],
   input: Input,
-  context: ApprovalContext,
+  context: ApprovalContext<Context>,
 ): Promise<readonly ApprovalAnswer[]> {
   const answers: ApprovalAnswer[] = []
   for (const policy of policies) {

@@ -1,14 +1,18 @@
-import type { FilePart, ImagePart, ResultPart, TextPart } from '@tallystick/core'
+import type { FilePart, ImageDetail, ImagePart, ProviderFile, ResultPart, TextPart } from '@tallystick/core'
 import { ConfigurationError } from '@tallystick/core'
 import { jsonOf } from './json-value.ts'
 
-/** Where the bytes of an image or a file are: here (base64 text, or bytes), or at an address the provider fetches. */
+/**
+ * Where the bytes of an image or a file are: here (base64 text, or bytes), at an address that the provider fetches, or with a
+ * provider that keeps them.
+ */
 export type Source =
-  | { readonly data: string | Uint8Array; readonly url?: never }
-  | { readonly url: string; readonly data?: never }
+  | { readonly data: string | Uint8Array; readonly url?: never; readonly providerFile?: never }
+  | { readonly url: string; readonly data?: never; readonly providerFile?: never }
+  | { readonly providerFile: ProviderFile; readonly data?: never; readonly url?: never }
 
 /** What `image` makes a part from. `mediaType` as in `image/png`. */
-export type ImageSource = Source & { readonly mediaType: string }
+export type ImageSource = Source & { readonly mediaType: string; readonly detail?: ImageDetail }
 /** What `file` makes a part from. `mediaType` as in `application/pdf`. */
 export type FileSource = Source & { readonly mediaType: string; readonly name?: string }
 
@@ -28,7 +32,8 @@ export function image(source: ImageSource): ImagePart {
   if (!/^image\/[\w.+-]+$/.test(source.mediaType)) {
     throw new ConfigurationError(`image() takes a mediaType such as "image/png", not "${source.mediaType}".`)
   }
-  return mark({ type: 'image', mediaType: source.mediaType, ...bytesOf('image', source) })
+  const detail = source.detail === undefined ? {} : { detail: source.detail }
+  return mark({ type: 'image', mediaType: source.mediaType, ...detail, ...bytesOf('image', source) })
 }
 
 /** A document for the model to read, such as a PDF. */
@@ -42,17 +47,32 @@ export function file(source: FileSource): FilePart {
   return mark({ type: 'file', mediaType: source.mediaType, ...name, ...bytesOf('file', source) })
 }
 
+/** A value as JSON text, also where it would be taken for lines or parts: `json(['a', 'b'])` is `["a","b"]`. */
+export function json(value: unknown): TextPart {
+  return mark({ type: 'text', text: JSON.stringify(jsonOf(value)) })
+}
+
 /**
- * What a tool returned, as parts of its result: a string is one text, nothing is a text that says so, made parts
- * are themselves, and any other value is JSON text. Throws `NotJsonError` for what JSON cannot carry.
+ * What a tool returned, as parts of its result: a string is one text, an array of strings a text of so many lines, nothing
+ * is a text that says so, made parts are themselves, and any other value is JSON text. Throws `NotJsonError` for what JSON
+ * cannot carry.
  */
 export function contentOf(value: unknown): readonly ResultPart[] {
   if (value === undefined) return [{ type: 'text', text: 'Done. The tool has nothing to report.' }]
-  if (value === '') return [{ type: 'text', text: 'Done. The result is an empty text.' }]
-  if (typeof value === 'string') return [{ type: 'text', text: value }]
+  if (typeof value === 'string') return wholeText(value)
   if (isMade(value)) return [{ ...value }]
-  if (Array.isArray(value) && value.some(isMade)) return value.map(partOf)
+  if (Array.isArray(value) && value.length > 0) {
+    const items: readonly unknown[] = Array.from(value)
+    // Not as JSON, where their line breaks and quotes would be escaped; nor as parts, which some models read as one word.
+    if (items.every((item) => typeof item === 'string')) return wholeText(items.join('\n'))
+    if (items.some(isMade)) return items.filter((item) => item !== '').map(partOf)
+  }
   return [{ type: 'text', text: JSON.stringify(jsonOf(value)) }]
+}
+
+/** A text that is not empty, since models refuse those. */
+function wholeText(text: string): readonly TextPart[] {
+  return [{ type: 'text', text: text.trim() === '' ? 'Done. The result is an empty text.' : text }]
 }
 
 function partOf(value: unknown): ResultPart {
@@ -68,16 +88,27 @@ function mark<Part extends ResultPart>(part: Part): Part {
   return Object.freeze(Object.defineProperty(part, made, { value: true }))
 }
 
-function bytesOf(maker: string, { data, url }: Source): { data: string } | { url: string } {
-  if (url !== undefined && data === undefined) return { url }
-  if (data === undefined || url !== undefined) {
-    throw new ConfigurationError(`${maker}() takes exactly one of data and url.`)
+function bytesOf(
+  maker: string,
+  { data, url, providerFile }: Source,
+): { data: string } | { url: string } | { providerFile: ProviderFile } {
+  if ([data, url, providerFile].filter((one) => one !== undefined).length !== 1) {
+    throw new ConfigurationError(`${maker}() takes exactly one of data, url and providerFile.`)
   }
+  if (url !== undefined) return { url }
+  if (providerFile !== undefined) return { providerFile: keptFile(maker, providerFile) }
   if (typeof data !== 'string') return { data: base64(data) }
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(data) || data.length % 4 !== 0) {
     throw new ConfigurationError(`${maker}() takes data as base64 text, or as bytes in a Uint8Array.`)
   }
   return { data }
+}
+
+function keptFile(maker: string, { provider, id }: ProviderFile): ProviderFile {
+  if (provider && id) return { provider, id }
+  throw new ConfigurationError(
+    `${maker}() takes a providerFile with the provider that keeps it, and its id there.`,
+  )
 }
 
 function base64(bytes: Uint8Array): string {

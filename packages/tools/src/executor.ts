@@ -14,7 +14,7 @@ import {
 } from './outcome.ts'
 
 /** What a running tool is lent. */
-export interface ToolContext {
+export interface ToolContext<Context = unknown> {
   /** Aborts when the tool should stop: the run was cancelled, or the call's time is over. Hand it to what you call. */
   readonly signal: AbortSignal
   /** Reports to whoever watches the run; the model does not see it. Does nothing once the call has ended. */
@@ -26,14 +26,16 @@ export interface ToolContext {
   readonly toolCallId: ToolCallId
   /** 1, or more when a call in doubt is started again. */
   readonly attempt: number
+  /** What the application gave this run, such as the signed-in user or a database handle. Never recorded. */
+  readonly context: Context
 }
 
 /** The part of a tool that running one call needs. */
-export interface ToolBody<Input> {
+export interface ToolBody<Input, Context> {
   readonly name: string
   readonly effect: ToolEffect
   readonly schema: ReadSchema<Input>
-  readonly execute: (input: Input, context: ToolContext) => unknown
+  readonly execute: (input: Input, context: ToolContext<Context>) => unknown
 }
 
 /**
@@ -42,7 +44,10 @@ export interface ToolBody<Input> {
  * completes, whatever the tool does. It never errors. Unsubscribing aborts the tool's signal, and nothing that the
  * tool does afterwards is heard.
  */
-export function runTool<Input>(body: ToolBody<Input>, call: ToolRun): Observable<ToolSignal> {
+export function runTool<Input, Context>(
+  body: ToolBody<Input, Context>,
+  call: ToolRun<Context>,
+): Observable<ToolSignal> {
   return new Observable((subscriber) => {
     const abort = new AbortController()
     let cancelReason = ''
@@ -59,7 +64,7 @@ export function runTool<Input>(body: ToolBody<Input>, call: ToolRun): Observable
       if (!subscriber.closed) subscriber.next({ type: 'tool_progressed', data: progressData(data) })
     }
     const { runId, turn, toolCallId, attempt, idempotencyKey } = call
-    const context: ToolContext = Object.freeze({
+    const context: ToolContext<Context> = Object.freeze({
       signal: abort.signal,
       progress,
       idempotencyKey,
@@ -67,6 +72,7 @@ export function runTool<Input>(body: ToolBody<Input>, call: ToolRun): Observable
       turn,
       toolCallId,
       attempt,
+      context: call.context,
     })
 
     const endingOfCall = async (): Promise<Ending | Deferral> => {

@@ -5,7 +5,7 @@ export type { ToolContext } from './executor.ts'
 export type { InputOf, InputSchema } from './schema.ts'
 
 // What a tool gives back.
-export { file, image, text } from './content.ts'
+export { file, image, json, text } from './content.ts'
 export type { FileSource, ImageSource, Source } from './content.ts'
 export { settledLater } from './deferral.ts'
 export type { Deferral } from './deferral.ts'

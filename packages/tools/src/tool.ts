@@ -1,7 +1,15 @@
-import type { Reconciliation, Recovery, RunId, Tool, ToolCallId, ToolEffect } from '@tallystick/core'
-import { ConfigurationError, recoveries, toolEffects } from '@tallystick/core'
+import type {
+  JsonObject,
+  Reconciliation,
+  Recovery,
+  RunId,
+  Tool,
+  ToolCallId,
+  ToolEffect,
+} from '@tallystick/core'
+import { ConfigurationError, option, recoveries, requireOptions, toolEffects } from '@tallystick/core'
 import type { ApprovalPolicy } from './approval.ts'
-import { judge } from './approval.ts'
+import { approvalPolicy, judge } from './approval.ts'
 import { explainIssues } from './arguments.ts'
 import type { ToolContext } from './executor.ts'
 import { runTool } from './executor.ts'
@@ -10,7 +18,7 @@ import type { InputOf, InputSchema, ReadSchema } from './schema.ts'
 import { readSchema } from './schema.ts'
 
 /** Which call in doubt is asked about. */
-export interface ReconcileContext {
+export interface ReconcileContext<Context = unknown> {
   readonly runId: RunId
   readonly turn: number
   readonly toolCallId: ToolCallId
@@ -18,6 +26,8 @@ export interface ReconcileContext {
   readonly attempt: number
   /** The key that `execute` was given, to look the effect up by. */
   readonly idempotencyKey: string
+  /** What the application gave this run. Never recorded. */
+  readonly context: Context
 }
 
 /** What the outside world says about a call in doubt; `result` is what `execute` would have returned. */
@@ -26,8 +36,8 @@ export type ReconcileAnswer =
   | { readonly happened: false }
   | 'unknown'
 
-/** What `defineTool` makes a tool from. */
-export interface ToolSpecification<Schema extends InputSchema> {
+/** What `defineTool` makes a tool from. `Context` is what it needs of the run's context. */
+export interface ToolSpecification<Schema extends InputSchema, Context = unknown> {
   /** 1 to 128 of `A-Z a-z 0-9 _ . -`. */
   readonly name: string
   /** For the model: what the tool does, and when to use it. */
@@ -38,22 +48,24 @@ export interface ToolSpecification<Schema extends InputSchema> {
   readonly effect: ToolEffect
   /**
    * Does the work, with the input as the schema gives it out. What it returns (or resolves with) becomes the result:
-   * a string is a text; nothing is a text that says it is done; what `text`, `image` and `file` make, alone or in an
-   * array, is itself; any other value is its JSON. What it throws becomes the outcome `failed`, as name and message;
+   * a string is a text; an array of strings is a text with a line for each; nothing is a text that says it is done; what
+   * `text`, `json`, `image` and `file` make, alone or in an array, is itself; any other value is its JSON. What it throws becomes the outcome `failed`, as name and message;
    * throw a `ToolError` to choose the words. After `context.signal` aborts it may still return what it has.
    */
-  readonly execute: (input: InputOf<Schema>, context: ToolContext) => unknown
+  readonly execute: (input: InputOf<Schema>, context: ToolContext<Context>) => unknown
   /** When a person has to approve a call first. Default: never. */
-  readonly approval?: ApprovalPolicy<InputOf<Schema>>
+  readonly approval?: ApprovalPolicy<InputOf<Schema>, Context> | undefined
   /** What a resume does with a call in doubt. Default: `reconcile` when that is given, else reads `rerun`, writes `report`. */
-  readonly recovery?: Recovery
+  readonly recovery?: Recovery | undefined
   /** After this many milliseconds the runtime gives a call up, as `timed_out`. Default: none. */
-  readonly timeoutMs?: number
+  readonly timeoutMs?: number | undefined
   /** Asks the outside world whether a call in doubt took place. What it throws counts as `'unknown'`. */
-  readonly reconcile?: (
-    input: InputOf<Schema>,
-    context: ReconcileContext,
-  ) => ReconcileAnswer | Promise<ReconcileAnswer>
+  readonly reconcile?:
+    | ((
+        input: InputOf<Schema>,
+        context: ReconcileContext<Context>,
+      ) => ReconcileAnswer | Promise<ReconcileAnswer>)
+    | undefined
 }
 
 /**
@@ -62,18 +74,21 @@ export interface ToolSpecification<Schema extends InputSchema> {
  * A call's input is checked against the schema when the call is collected and again when it is run (an approver may
  * have edited it), so a schema's own conversions must not have effects.
  */
-export function defineTool<Schema extends InputSchema>(specification: ToolSpecification<Schema>): Tool {
-  const { name, description, effect, timeoutMs, approval = 'never', reconcile } = specification
+export function defineTool<Schema extends InputSchema, Context = unknown>(
+  specification: ToolSpecification<Schema, Context>,
+): Tool<Context> {
   assertSpecification(specification)
+  const { name, description, effect, timeoutMs, approval = 'never', reconcile } = specification
   const schema = readSchema(name, specification.input)
   const body = { name, effect, schema, execute: specification.execute }
-  const tool: Tool = {
+  const tool: Tool<Context> = {
     name,
     description,
     inputSchema: schema.jsonSchema,
     effect,
     recovery: recoveryOf(specification),
     ...(timeoutMs !== undefined && { timeoutMs }),
+    approval: typeof approval === 'string' ? approval : 'by code',
     async check(input, context) {
       const parsed = await schema.parse(structuredClone(input)).catch((error: unknown) => String(error))
       if (typeof parsed === 'string') {
@@ -83,8 +98,9 @@ export function defineTool<Schema extends InputSchema>(specification: ToolSpecif
       if (!parsed.ok) {
         return { kind: 'refuse', outcome: 'invalid_input', text: explainIssues(tool, input, parsed.issues) }
       }
-      const { runId, turn, toolCallId } = context
-      return judge(approval, parsed.value, { tool: name, effect, runId, turn, toolCallId })
+      const { runId, turn, toolCallId, context: own } = context
+      const place = { runId, turn, toolCallId, context: own }
+      return judge(approval, parsed.value, { tool: name, effect, ...place })
     },
     run: (call) => runTool(body, call),
     ...(reconcile && { reconcile: (call) => askOutside(schema, effect, reconcile, call) }),
@@ -92,17 +108,17 @@ export function defineTool<Schema extends InputSchema>(specification: ToolSpecif
   return Object.freeze(tool)
 }
 
-async function askOutside<Input>(
+async function askOutside<Input, Context>(
   schema: ReadSchema<Input>,
   effect: ToolEffect,
-  reconcile: (input: Input, context: ReconcileContext) => ReconcileAnswer | Promise<ReconcileAnswer>,
-  call: Parameters<NonNullable<Tool['reconcile']>>[0],
+  reconcile: (input: Input, context: ReconcileContext<Context>) => ReconcileAnswer | Promise<ReconcileAnswer>,
+  call: Parameters<NonNullable<Tool<Context>['reconcile']>>[0],
 ): Promise<Reconciliation> {
   try {
-    const { runId, turn, toolCallId, attempt, idempotencyKey, input } = call
+    const { runId, turn, toolCallId, attempt, idempotencyKey, context: own, input } = call
     const parsed = await schema.parse(structuredClone(input))
     if (!parsed.ok) return { state: 'unknown' }
-    const context = Object.freeze({ runId, turn, toolCallId, attempt, idempotencyKey })
+    const context = Object.freeze({ runId, turn, toolCallId, attempt, idempotencyKey, context: own })
     const answer = await reconcile(parsed.value, context)
     // A lookup that answered something else has not answered.
     if (typeof answer !== 'object' || typeof answer.happened !== 'boolean') return { state: 'unknown' }
@@ -112,63 +128,60 @@ async function askOutside<Input>(
   }
 }
 
-function recoveryOf<Schema extends InputSchema>(specification: ToolSpecification<Schema>): Recovery {
+function recoveryOf<Schema extends InputSchema, Context>(
+  specification: ToolSpecification<Schema, Context>,
+): Recovery {
   if (specification.recovery !== undefined) return specification.recovery
   if (specification.reconcile) return 'reconcile'
   return specification.effect === 'read' ? 'rerun' : 'report'
 }
 
-/** The longest wait that timers take; beyond it they go off at once. */
-const timeoutMsMax = 2_147_483_647
+const { anyFunction, fields, filledText, maybe, milliseconds, oneOf, valueThat } = option
+
+const toolOptions = fields<ToolSpecification<JsonObject>>(
+  {
+    name: valueThat(
+      'a name that models take: 1 to 128 of A-Z a-z 0-9 _ . and -',
+      (value) => typeof value === 'string' && /^[A-Za-z0-9_.-]{1,128}$/.test(value),
+    ),
+    description: filledText,
+    input: valueThat('a schema, such as z.object({ … })', (value) => value != null),
+    effect: valueThat("'read' where it changes nothing outside, else 'write'", (value) =>
+      toolEffects.some((effect) => effect === value),
+    ),
+    execute: anyFunction,
+    approval: maybe(approvalPolicy),
+    recovery: maybe(oneOf(recoveries)),
+    timeoutMs: maybe(milliseconds),
+    reconcile: maybe(anyFunction),
+  },
+  {
+    ...{ parameters: 'input', schema: 'input', inputSchema: 'input', args: 'input' },
+    ...{ run: 'execute', handler: 'execute', func: 'execute', invoke: 'execute', call: 'execute' },
+    ...{ needsApproval: 'approval', requireApproval: 'approval', requiresApproval: 'approval' },
+  },
+)
 
 /** A definition comes from code that may be JavaScript, so nothing about it is believed. */
-function assertSpecification<Schema extends InputSchema>(specification: ToolSpecification<Schema>): void {
-  const { name } = specification
-  if (typeof name !== 'string' || name === '') {
-    throw new ConfigurationError(
-      'A tool has no name, so a model cannot ask for it. Give it one, such as "get_weather".',
-    )
-  }
-  const fault = faultOfBody(specification) ?? faultOfPolicies(specification) ?? faultOfRecovery(specification)
-  if (fault !== undefined) throw new ConfigurationError(`The tool ${name} ${fault}`)
+function assertSpecification<Schema extends InputSchema, Context>(
+  specification: ToolSpecification<Schema, Context>,
+): void {
+  const { name } = Object(specification) as { readonly name?: unknown }
+  requireOptions(
+    typeof name === 'string' && name ? `The tool ${name}` : 'defineTool',
+    toolOptions,
+    specification,
+  )
+  const fault = faultOfRecovery(specification)
+  if (fault !== undefined) throw new ConfigurationError(`The tool ${specification.name} ${fault}`)
 }
 
-function faultOfBody<Schema extends InputSchema>(
-  specification: ToolSpecification<Schema>,
-): string | undefined {
-  const { name, description, effect, execute } = specification
-  if (!/^[A-Za-z0-9_.-]{1,128}$/.test(name)) {
-    return 'has a name that models refuse. Use 1 to 128 of A-Z a-z 0-9 _ . and -.'
-  }
-  if (typeof description !== 'string' || description.trim() === '') {
-    return 'has no description, so a model cannot tell when to use it. Say what it does and when to use it.'
-  }
-  if (!toolEffects.includes(effect)) {
-    return "does not say its effect. Set effect to 'read' if it changes nothing outside, else to 'write'."
-  }
-  return typeof execute === 'function'
-    ? undefined
-    : 'has no execute function. Give the one that does the work.'
-}
-
-function faultOfPolicies<Schema extends InputSchema>(
-  specification: ToolSpecification<Schema>,
-): string | undefined {
-  const { approval = 'never', timeoutMs = 1 } = specification
-  if (approval !== 'always' && approval !== 'never' && typeof approval !== 'function') {
-    return "has an approval that is no policy. Use 'always', 'never' or a function of the input."
-  }
-  if (typeof timeoutMs === 'number' && timeoutMs > 0 && timeoutMs <= timeoutMsMax) return undefined
-  return `has a timeoutMs that is no time. Use milliseconds from 1 to ${timeoutMsMax}, or leave it out.`
-}
-
-function faultOfRecovery<Schema extends InputSchema>(
-  specification: ToolSpecification<Schema>,
+function faultOfRecovery<Schema extends InputSchema, Context>(
+  specification: ToolSpecification<Schema, Context>,
 ): string | undefined {
   const { recovery, reconcile } = specification
   if (recovery === undefined) return undefined
-  if (!recoveries.includes(recovery)) return `has an unknown recovery. Use one of ${recoveries.join(', ')}.`
-  if (recovery === 'reconcile' && typeof reconcile !== 'function') {
+  if (recovery === 'reconcile' && reconcile === undefined) {
     return "has recovery 'reconcile' but no reconcile function. Give the one that asks the outside world."
   }
   if (recovery === 'reconcile' || reconcile === undefined) return undefined

@@ -114,12 +114,22 @@ describe('reconcile', () => {
         return answer() as 'unknown'
       },
     })
-  const { runId, turn, toolCallId } = callContext
-  const call = { runId, turn, toolCallId, attempt: 2, idempotencyKey: 'key-1', input: { bill: '17' } }
+  const { runId, turn, toolCallId, context } = callContext
+  const call = {
+    runId,
+    turn,
+    toolCallId,
+    context,
+    attempt: 2,
+    idempotencyKey: 'key-1',
+    input: { bill: '17' },
+  }
 
   it('asks with the checked input and the key of the call', async () => {
     await pay(() => 'unknown').reconcile?.(call)
-    expect(asked).toEqual([[{ bill: 17 }, { runId, turn, toolCallId, attempt: 2, idempotencyKey: 'key-1' }]])
+    expect(asked).toEqual([
+      [{ bill: 17 }, { runId, turn, toolCallId, attempt: 2, idempotencyKey: 'key-1', context }],
+    ])
   })
 
   it.each<[string, () => unknown, object]>([

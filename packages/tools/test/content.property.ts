@@ -3,12 +3,20 @@ import { defineTool } from '@tallystick/tools'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { tries } from '../../../scripts/testing/effort.ts'
 import { callContext, endingOf, signalsOf } from './one-call.ts'
 
 const json = fc.jsonValue({ maxDepth: 4 })
 
+/** The text that a string, or an array of nothing but strings, is. */
+function linesOf(value: unknown): string | undefined {
+  if (typeof value === 'string') return value
+  const isText = Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === 'string')
+  return isText ? value.join('\n') : undefined
+}
+
 describe('any JSON value', () => {
-  it('that a tool returns is shown as the JSON that reads back as it', async () => {
+  it('that a tool returns is shown as the JSON that reads back as it, and texts as they are', async () => {
     const isShown = fc.asyncProperty(json, async (value) => {
       const tool = defineTool({
         name: 'give',
@@ -19,11 +27,12 @@ describe('any JSON value', () => {
       })
       const { outcome, text } = await endingOf(tool, {})
       expect(outcome).toBe('success')
-      const shown = typeof value === 'string' ? text : JSON.stringify(JSON.parse(text))
-      const wanted = typeof value === 'string' ? value : JSON.stringify(value)
-      expect(shown).toBe(wanted === '' ? 'Done. The result is an empty text.' : wanted)
+      const words = linesOf(value)
+      const shown = words === undefined ? JSON.stringify(JSON.parse(text)) : text
+      const wanted = words ?? JSON.stringify(value)
+      expect(shown).toBe(wanted.trim() === '' ? 'Done. The result is an empty text.' : wanted)
     })
-    await fc.assert(isShown, { numRuns: 300 })
+    await fc.assert(isShown, { numRuns: tries(300) })
   })
 
   it('is checked and run alike, and explained in bounds where it does not fit', async () => {
@@ -71,6 +80,6 @@ describe('any JSON value', () => {
       expect(lines.length).toBeLessThanOrEqual(9)
       for (const line of lines) expect(line).toMatch(/^- .{3,200}$/su)
     })
-    await fc.assert(isJudged, { numRuns: 600 })
+    await fc.assert(isJudged, { numRuns: tries(600) })
   })
 })

@@ -1,6 +1,6 @@
 import { ConfigurationError } from '@tallystick/core'
 import type { ToolSignal } from '@tallystick/core'
-import { defineTool, file, image, text } from '@tallystick/tools'
+import { defineTool, file, image, json, text } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
 import { signalsOf } from './one-call.ts'
 
@@ -39,6 +39,12 @@ describe('what a tool returns', () => {
     ['a number as JSON', 0.1, part('0.1')],
     ['a boolean as JSON', false, part('false')],
     ['an empty list as JSON', [], part('[]')],
+    ['strings as lines of one text', ['first', 'the "second"'], part('first\nthe "second"')],
+    ['one string in a list as that text', ['a'], part('a')],
+    ['empty strings in a list as words', ['', ''], part('Done. The result is an empty text.')],
+    ['strings in a list as JSON, where that is said', json(['a', 'b']), part('["a","b"]')],
+    ['other lists as JSON', ['a', 1, null], part('["a",1,null]')],
+    ['parts without the empty strings between them', ['', text('a'), ''], part('a')],
     [
       'an object as JSON in its own order',
       { b: 1, a: [{ c: 'é\ud800' }] },
@@ -150,6 +156,12 @@ describe('makers of parts', () => {
     expect(Uint8Array.from(Buffer.from(data, 'base64'))).toEqual(bytes)
   })
 
+  it('name what a provider keeps, and how closely an image is looked at', () => {
+    const providerFile = { provider: 'openai', id: 'file_1' }
+    const kept = { mediaType: 'image/png', providerFile, detail: 'low' } as const
+    expect(image(kept)).toEqual({ type: 'image', ...kept })
+  })
+
   it('take megabytes of base64', () => {
     const data = 'AAAA'.repeat(5_000_000)
     expect(image({ mediaType: 'image/png', data }).data).toBe(data)
@@ -165,12 +177,17 @@ describe('makers of parts', () => {
     [
       'an image from nowhere',
       () => image({ mediaType: 'image/png' } as never),
-      /exactly one of data and url/,
+      /exactly one of data, url and providerFile/,
     ],
     [
       'an image from two places',
       () => image({ mediaType: 'image/png', data: 'aGk=', url: 'https://a.example' } as never),
-      /exactly one of data and url/,
+      /exactly one of data, url and providerFile/,
+    ],
+    [
+      'a kept file without its keeper',
+      () => file({ mediaType: 'application/pdf', providerFile: { provider: '', id: 'file_1' } }),
+      /takes a providerFile with the provider that keeps it/,
     ],
     [
       'a file without a type',

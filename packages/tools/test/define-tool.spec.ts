@@ -97,29 +97,52 @@ describe('defineTool', () => {
 
   const arrow = (): string => ''
   it.each<[string, object, RegExp]>([
-    ['an empty name', { name: '' }, /has no name.*Give it one/],
+    [
+      'an empty name',
+      { name: '' },
+      /defineTool: name is an empty text; expected a name that models take: 1 to 128 of/,
+    ],
     [
       'a name with a space',
       { name: 'get weather' },
-      /get weather has a name that models refuse. Use 1 to 128 of/,
+      /The tool get weather: name is a text; expected a name that models take/,
     ],
-    ['a name of 129 characters', { name: 'x'.repeat(129) }, /models refuse/],
-    ['a blank description', { description: ' ' }, /get_weather has no description.*Say what it does/],
-    ['no effect', { effect: undefined }, /does not say its effect. Set effect to 'read'/],
-    ['an unknown effect', { effect: 'pure' }, /does not say its effect/],
-    ['no execute', { execute: undefined }, /has no execute function/],
-    ['a timeout of 0', { timeoutMs: 0 }, /timeoutMs that is no time. Use milliseconds from 1 to 2147483647/],
+    ['a name of 129 characters', { name: 'x'.repeat(129) }, /expected a name that models take/],
+    [
+      'a blank description',
+      { description: ' ' },
+      /The tool get_weather: description is a text; expected a text that is not empty/,
+    ],
+    [
+      'no effect',
+      { effect: undefined },
+      /effect is missing: give 'read' where it changes nothing outside, else 'write'/,
+    ],
+    ['an unknown effect', { effect: 'pure' }, /effect is a text; expected 'read'/],
+    ['no execute', { execute: undefined }, /execute is missing: give a function/],
+    [
+      'a timeout of 0',
+      { timeoutMs: 0 },
+      /timeoutMs is 0; expected a whole number of milliseconds from 1 to 2147483647/,
+    ],
     ['a timeout that is not a number', { timeoutMs: Number.NaN }, /timeoutMs/],
     ['a timeout past what timers take', { timeoutMs: 2 ** 31 }, /timeoutMs/],
-    ['an approval that is none', { approval: 'sometimes' }, /approval that is no policy. Use 'always'/],
+    [
+      'an approval that is none',
+      { approval: 'sometimes' },
+      /approval is a text; expected 'always', 'never' or a function of the input/,
+    ],
     [
       'an unknown recovery',
       { recovery: 'retry' },
-      /unknown recovery. Use one of rerun, reconcile, ask, report/,
+      /recovery is 'retry'; use one of 'rerun', 'reconcile', 'ask', 'report'/,
     ],
+    ['an input by another name', { parameters: {} }, /parameters is no option. Did you mean input\?/],
+    ['a function by another name', { handler: arrow }, /handler is no option. Did you mean execute\?/],
+    ['a slip of the pen', { timeOutMs: 5 }, /timeOutMs is no option. Did you mean timeoutMs\?/],
     ['reconcile without a function', { recovery: 'reconcile' }, /no reconcile function/],
     ['a function that is never called', { recovery: 'ask', reconcile: arrow }, /recovery 'ask' never calls/],
-    ['no schema', { input: undefined }, /is no schema. Give a Standard Schema/],
+    ['no schema', { input: undefined }, /input is missing: give a schema, such as z.object/],
     [
       'a schema of type array',
       { input: { type: 'array' } },

@@ -3,6 +3,7 @@ import { defineTool, ToolError } from '@tallystick/tools'
 import * as fc from 'fast-check'
 import { Subject } from 'rxjs'
 import { describe, expect, it } from 'vitest'
+import { tries } from '../../../scripts/testing/effort.ts'
 import { toolRun } from './one-call.ts'
 
 /** What a tool does, step by step, and how it ends, if it does. */
@@ -98,6 +99,6 @@ describe('one start of any tool, whatever the runtime does meanwhile', () => {
       },
     )
     const minusZero: [Behaviour, Interference[]] = [{ steps: ['progress'], end: 'return', value: -0 }, []]
-    await fc.assert(holds, { numRuns: 400, examples: [minusZero] })
+    await fc.assert(holds, { numRuns: tries(400), examples: [minusZero] })
   })
 })

@@ -6,7 +6,10 @@ import { firstValueFrom, NEVER, toArray } from 'rxjs'
 const runId = '01920000-0000-7000-8000-000000000001' as RunId
 
 /** The call that the tests make. */
-export const callContext: CallContext = { runId, turn: 3, toolCallId: toolCallIdOf(runId, 3, 1, 1) }
+export const callContext: CallContext = {
+  ...{ runId, turn: 3, toolCallId: toolCallIdOf(runId, 3, 1, 1) },
+  context: { user: 'ada' },
+}
 
 /** One start of that call, which nobody cancels. */
 export function toolRun(input: JsonObject, changes: Partial<ToolRun> = {}): ToolRun {

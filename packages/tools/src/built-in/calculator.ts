@@ -1,4 +1,4 @@
-import type { JsonObject, Tool } from '@tallystick/core'
+import { option, requireOptions, type JsonObject, type Tool } from '@tallystick/core'
 import { defineTool } from '../tool.ts'
 import { ToolError } from '../tool-error.ts'
 import { calculate } from './calculator/calculate.ts'
@@ -7,8 +7,8 @@ import { lengthMax } from './calculator/bounds.ts'
 
 /** How the tool presents itself to the model; both have a default. */
 export interface CalculatorOptions {
-  readonly name?: string
-  readonly description?: string
+  readonly name?: string | undefined
+  readonly description?: string | undefined
 }
 
 /**
@@ -17,6 +17,7 @@ export interface CalculatorOptions {
  * and digits are bounded.
  */
 export function calculator(options: CalculatorOptions = {}): Tool {
+  requireOptions('calculator', calculatorOptions, options)
   return defineTool({
     name: options.name ?? 'calculator',
     description:
@@ -35,6 +36,13 @@ export function calculator(options: CalculatorOptions = {}): Tool {
     },
   })
 }
+
+const { fields, filledText, maybe } = option
+
+const calculatorOptions = fields<CalculatorOptions>({
+  name: maybe(filledText),
+  description: maybe(filledText),
+})
 
 const input: JsonObject = {
   type: 'object',

@@ -1,5 +1,5 @@
-import type { JsonObject, Tool } from '@tallystick/core'
-import type { ApprovalPolicy } from '../approval.ts'
+import { option, requireOptions, type JsonObject, type Tool } from '@tallystick/core'
+import { approvalPolicy, type ApprovalPolicy } from '../approval.ts'
 import type { ToolContext } from '../executor.ts'
 import { defineTool } from '../tool.ts'
 import type { Resolve } from './http-fetch/addresses.ts'
@@ -10,46 +10,52 @@ import { exchange } from './http-fetch/exchange.ts'
 import { headerPolicy, type OriginHeaders } from './http-fetch/origin-headers.ts'
 import { type Method, methodsOf, writes } from './http-fetch/method.ts'
 import { reachPolicy } from './http-fetch/reach.ts'
-import { positiveInteger } from './positive-integer.ts'
+import { requirePackage } from './required-package.ts'
 import type { Timers } from './timers.ts'
 import { hostTimers } from './timers.ts'
 
 /** What a model may fetch, and how much of it one call may show. */
 export interface HttpFetchOptions {
   /** Default `http_fetch`. */
-  readonly name?: string
+  readonly name?: string | undefined
   /** What the model is told instead of the default. */
-  readonly description?: string
+  readonly description?: string | undefined
   /** Default `['GET']`. With any but GET and HEAD the tool is a write. */
-  readonly methods?: readonly Method[]
+  readonly methods?: readonly Method[] | undefined
   /** When given, nothing but these origins can be reached, as in `https://api.example.com`. */
-  readonly origins?: readonly string[]
+  readonly origins?: readonly string[] | undefined
   /**
    * Hosts whose addresses are not public and may be reached all the same, each exactly as in `localhost:3000` or
    * `10.0.0.7:80`. Without it nothing in the machine or its networks can be reached.
    */
-  readonly allow?: readonly string[]
+  readonly allow?: readonly string[] | undefined
   /**
    * Connects to another place than the address says, which may thereby be reached: with
    * `{ 'rates.internal:80': '127.0.0.1:4123' }` a model asks for http://rates.internal/ wherever that is now.
    */
-  readonly connectTo?: Readonly<Record<string, string>>
-  /** Headers by origin, such as keys. They go to that origin only, also after redirects, and are masked in results. */
-  readonly headers?: OriginHeaders
+  readonly connectTo?: Readonly<Record<string, string>> | undefined
+  /**
+   * Headers by origin, such as keys. They go to that origin only, also after redirects, and are masked in results: as they
+   * are, in any case, in Base64 and hexadecimal, and escaped, as far as one layer of these. Their secrets have at least 8
+   * characters.
+   */
+  readonly headers?: OriginHeaders | undefined
+  /** Names of those headers whose value is no secret, such as `x-api-version`: it is not masked, and of any length. */
+  readonly openHeaders?: readonly string[] | undefined
   /** Media types whose bodies are shown, as in `text/*`. Default: text, JSON, XML. Others are named, not shown. */
-  readonly contentTypes?: readonly string[]
+  readonly contentTypes?: readonly string[] | undefined
   /** Bytes of a body that are shown, once it is unpacked. Default 50 000. */
-  readonly bytesMax?: number
+  readonly bytesMax?: number | undefined
   /** Milliseconds for the whole exchange, redirects and body included. Default 15 000. */
-  readonly timeoutMs?: number
+  readonly timeoutMs?: number | undefined
   /** Redirects that are followed. Default 5; 0 shows them instead, as is one that takes a write to another origin. */
-  readonly redirectsMax?: number
+  readonly redirectsMax?: number | undefined
   /** When a person has to approve a call first. Default: never. */
-  readonly approval?: ApprovalPolicy<JsonObject>
+  readonly approval?: ApprovalPolicy<JsonObject> | undefined
   /** Looks names up. Default: as the host does. */
-  readonly resolve?: Resolve
+  readonly resolve?: Resolve | undefined
   /** The clock that `timeoutMs` is measured by. Default: the host's. */
-  readonly timers?: Timers
+  readonly timers?: Timers | undefined
 }
 
 /**
@@ -60,7 +66,9 @@ export interface HttpFetchOptions {
  * was checked.
  */
 export function httpFetch(options: HttpFetchOptions = {}): Tool {
+  requireOptions('httpFetch', httpFetchOptions, options)
   const { name = 'http_fetch', approval } = options
+  requirePackage(name, 'undici')
   const methods = methodsOf(name, options.methods ?? ['GET'])
   const rules = rulesOf(name, options)
   return defineTool({
@@ -76,15 +84,40 @@ export function httpFetch(options: HttpFetchOptions = {}): Tool {
   })
 }
 
+const { anyFunction, anyObject, anyText, fields, filledText, listOf, maybe, milliseconds, numberFrom } =
+  option
+const { recordOf } = option
+
+const httpFetchOptions = fields<HttpFetchOptions>(
+  {
+    name: maybe(filledText),
+    description: maybe(filledText),
+    methods: maybe(listOf(anyText)),
+    origins: maybe(listOf(anyText)),
+    allow: maybe(listOf(anyText)),
+    connectTo: maybe(recordOf(anyText)),
+    headers: maybe(recordOf(recordOf(anyText))),
+    openHeaders: maybe(listOf(filledText)),
+    contentTypes: maybe(listOf(anyText)),
+    bytesMax: maybe(numberFrom(1, { whole: true })),
+    timeoutMs: maybe(milliseconds),
+    redirectsMax: maybe(numberFrom(0, { whole: true })),
+    approval: maybe(approvalPolicy),
+    resolve: maybe(anyFunction),
+    timers: maybe(anyObject),
+  },
+  { domains: 'origins', hosts: 'allow', maxRedirects: 'redirectsMax', timeout: 'timeoutMs' },
+)
+
 function rulesOf(name: string, options: HttpFetchOptions): Exchange {
   const { bytesMax = 50_000, timeoutMs = 15_000, redirectsMax = 5 } = options
   return {
     reach: reachPolicy(name, options, options.resolve ?? hostResolve),
-    headers: headerPolicy(name, options.headers ?? {}),
+    headers: headerPolicy(name, options.headers ?? {}, options.openHeaders ?? []),
     contentTypes: options.contentTypes ?? defaultContentTypes,
-    bytesMax: positiveInteger(name, 'bytesMax', bytesMax),
-    timeoutMs: positiveInteger(name, 'timeoutMs', timeoutMs),
-    redirectsMax: redirectsMax === 0 ? 0 : positiveInteger(name, 'redirectsMax', redirectsMax),
+    bytesMax,
+    timeoutMs,
+    redirectsMax,
     timers: options.timers ?? hostTimers,
   }
 }

@@ -1,14 +1,13 @@
-import { createRequire } from 'node:module'
 import { resolve } from 'node:path'
 import type { Json, JsonObject, Tool } from '@tallystick/core'
-import { ConfigurationError } from '@tallystick/core'
+import { ConfigurationError, option, requireOptions } from '@tallystick/core'
 import type { ToolContext } from '../executor.ts'
 import { defineTool } from '../tool.ts'
 import { ToolError } from '../tool-error.ts'
-import { positiveInteger } from './positive-integer.ts'
 import type { Cut, StatementReply, StatementRequest } from './sql-query/protocol.ts'
+import { requirePackage } from './required-package.ts'
+import { requireNativeInterface } from './sql-query/native-interface.ts'
 import { runInOwnProcess, startMaxMs } from './sql-query/own-process.ts'
-import { refusalOf } from './sql-query/statement-kind.ts'
 import type { Timers } from './timers.ts'
 import { hostTimers } from './timers.ts'
 
@@ -17,17 +16,17 @@ export interface SqlQueryOptions {
   /** Path of the SQLite file. It is opened read-only, at each call. */
   readonly path: string
   /** Default `sql_query`. */
-  readonly name?: string
+  readonly name?: string | undefined
   /** What the model is told instead of the default: say what the data is about. */
-  readonly description?: string
+  readonly description?: string | undefined
   /** Rows shown of one result. Default 200. */
-  readonly rowsMax?: number
+  readonly rowsMax?: number | undefined
   /** Bytes of JSON shown of one result. Default 50 000. */
-  readonly bytesMax?: number
+  readonly bytesMax?: number | undefined
   /** Milliseconds that one statement may run. Default 5 000. */
-  readonly timeoutMs?: number
+  readonly timeoutMs?: number | undefined
   /** The clock that `timeoutMs` is measured by. Default: the host's. */
-  readonly timers?: Timers
+  readonly timers?: Timers | undefined
 }
 
 /**
@@ -38,11 +37,12 @@ export interface SqlQueryOptions {
  * when this process dies: SQLite cannot be interrupted from a worker thread, which would run on until it is done.
  */
 export function sqlQuery(options: SqlQueryOptions): Tool {
+  requireOptions('sqlQuery', sqlQueryOptions, options)
   const { path, name = 'sql_query', timers = hostTimers } = options
   const limits = {
-    rowsMax: positiveInteger(name, 'rowsMax', options.rowsMax ?? 200),
-    bytesMax: positiveInteger(name, 'bytesMax', options.bytesMax ?? 50_000),
-    timeoutMs: positiveInteger(name, 'timeoutMs', options.timeoutMs ?? 5_000),
+    rowsMax: options.rowsMax ?? 200,
+    bytesMax: options.bytesMax ?? 50_000,
+    timeoutMs: options.timeoutMs ?? 5_000,
   }
   assertUsable(name, path)
   const database = resolve(path)
@@ -57,9 +57,22 @@ export function sqlQuery(options: SqlQueryOptions): Tool {
   })
 }
 
+const { anyObject, fields, filledText, maybe, milliseconds, numberFrom } = option
+
+const sqlQueryOptions = fields<SqlQueryOptions>(
+  {
+    path: filledText,
+    name: maybe(filledText),
+    description: maybe(filledText),
+    rowsMax: maybe(numberFrom(1, { whole: true })),
+    bytesMax: maybe(numberFrom(1, { whole: true })),
+    timeoutMs: maybe(milliseconds),
+    timers: maybe(anyObject),
+  },
+  { file: 'path', database: 'path', limit: 'rowsMax', timeout: 'timeoutMs' },
+)
+
 async function query(request: StatementRequest, { signal }: ToolContext, timers: Timers): Promise<Json> {
-  const refusal = refusalOf(request.sql)
-  if (refusal !== undefined) throw new ToolError(refusal)
   const reply = await runInOwnProcess(request, signal, timers)
   if (reply.kind === 'rows') return shown(reply, request)
   if (reply.kind === 'failed') throw new ToolError(failureText(reply))
@@ -107,15 +120,8 @@ function assertUsable(name: string, path: string): void {
       `The tool ${name} has no database: its path is ${JSON.stringify(path)}. Give the path of a SQLite file.`,
     )
   }
-  const require = createRequire(import.meta.url)
-  try {
-    require.resolve('better-sqlite3')
-  } catch (error) {
-    throw new ConfigurationError(
-      `The tool ${name} needs the package better-sqlite3, which is not installed. Add it: npm install better-sqlite3.`,
-      { cause: error },
-    )
-  }
+  requireNativeInterface(`The tool ${name}`)
+  requirePackage(name, 'better-sqlite3')
 }
 
 function descriptionOf(rowsMax: number): string {

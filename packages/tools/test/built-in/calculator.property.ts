@@ -2,6 +2,7 @@ import { calculator } from '@tallystick/tools/calculator'
 import * as fc from 'fast-check'
 import { Fraction } from 'fraction.js'
 import { describe, expect, it } from 'vitest'
+import { tries } from '../../../../scripts/testing/effort.ts'
 import { endingOf } from '../one-call.ts'
 
 const tool = calculator()
@@ -101,8 +102,8 @@ describe('calculator', () => {
         read.value.sub(value).abs().lte(read.tolerance) && (exactly === undefined || value.equals(exactly))
       )
     })
-    await fc.assert(agrees, { numRuns: 1_500 })
-    expect(compared).toBeGreaterThan(300)
+    await fc.assert(agrees, { numRuns: tries(1_500) })
+    expect(compared).toBeGreaterThan(tries(300))
   })
 
   it('reads by precedence as BigInt arithmetic does', async () => {
@@ -119,7 +120,7 @@ describe('calculator', () => {
       }
       expect(await said(text)).toEqual({ answer: sums.reduce((a, b) => a + b, 0n).toString() })
     })
-    await fc.assert(agrees, { numRuns: 300 })
+    await fc.assert(agrees, { numRuns: tries(300) })
   })
 
   it('finds the root of every square, and the whole part of every other root', async () => {
@@ -129,7 +130,7 @@ describe('calculator', () => {
       const root = BigInt(answer.replace(' (rounded)', ''))
       expect(root ** 2n <= value && (root + 1n) ** 2n > value).toBe(true)
     })
-    await fc.assert(isRoot, { numRuns: 300 })
+    await fc.assert(isRoot, { numRuns: tries(300) })
   })
 
   it('prints every fraction within half a unit of its thirtieth digit', async () => {
@@ -141,7 +142,7 @@ describe('calculator', () => {
       const value = new Fraction(sign === '-' ? -above : above, below)
       expect(read.value.sub(value).abs().lte(read.tolerance)).toBe(true)
     })
-    await fc.assert(isNear, { numRuns: 500 })
+    await fc.assert(isNear, { numRuns: tries(500) })
   })
 
   it('answers any text, or names a place in it', async () => {
@@ -174,6 +175,6 @@ describe('calculator', () => {
       expect(answer).toMatch(/^-?\d/)
       expect(refusal).toMatch(/^At character \d+: .+\.$/su)
     })
-    await fc.assert(isHandled, { numRuns: 2_000 })
+    await fc.assert(isHandled, { numRuns: tries(2_000) })
   })
 })

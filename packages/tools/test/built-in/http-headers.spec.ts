@@ -87,6 +87,52 @@ describe('headers that were given', () => {
     expect(shown.etag).toBe(`"${'*'.repeat(secret.length - 'Bearer '.length)}"`)
   })
 
+  it.each<[string, (key: string) => string]>([
+    ['in Base64', (key) => Buffer.from(key).toString('base64')],
+    ['in Base64 beside others', (key) => Buffer.from(`{"key":"${key}"}`).toString('base64')],
+    ['in hexadecimal', (key) => Buffer.from(key).toString('hex')],
+    ['in capitals', (key) => key.toUpperCase()],
+    ['escaped for a URL', (key) => `https://x.example/?key=${encodeURIComponent(key)}`],
+    ['escaped in JSON', (key) => key.replaceAll('-', '\\u002d')],
+    ['escaped in HTML', (key) => key.replaceAll('-', '&#45;')],
+  ])('are masked where an answer repeats them %s, over the pieces of the network', async (_how, encode) => {
+    const key = 'k-0123-abcd-xyz'
+    const server = await serve((request, response) => {
+      const rest = `<<${encode(request.headers['x-key'] as string)}>>`.split('')
+      const writeNext = (): void => {
+        const character = rest.shift()
+        if (character === undefined) response.end()
+        else response.write(character, () => void setImmediate(writeNext))
+      }
+      writeNext()
+    })
+    const options = { allow: [server.place], headers: { [server.origin]: { 'x-key': key } } }
+    const { body } = JSON.parse((await said(server.origin, options)).replace('success: ', '')) as {
+      body: string
+    }
+    expect(body).toHaveLength(encode(key).length + 4)
+    expect(body).toMatch(/^<<[^*]{0,30}\*{15,}[^*]{0,8}>>$/)
+  })
+
+  it.each([
+    ['a value', { 'x-key': '2' }],
+    ['a token', { authorization: 'Bearer abc' }],
+    ['a password', { authorization: `Basic ${Buffer.from('a-long-user-name:pw').toString('base64')}` }],
+  ])('are refused where %s is too short to be told from data', (_what, headers) => {
+    const make = (): unknown => httpFetch({ headers: { 'https://api.example.com': headers } })
+    expect(make).toThrow(/has a secret of less than 8 characters.*name the header in openHeaders/)
+    expect(make).not.toThrow(/Bearer|abc|pw/)
+  })
+
+  it('leave data as it is where they are said to be no secret', async () => {
+    const server = await serve((_request, response) => void response.end('{"price":12.22,"plan":"acme"}'))
+    const headers = { [server.origin]: { 'x-api-version': '2', 'X-Tenant': 'acme' } }
+    const openHeaders = ['X-Api-Version', 'x-tenant']
+    const text = await said(server.origin, { allow: [server.place], headers, openHeaders })
+    expect(text).toContain('12.22')
+    expect(text).toContain('acme')
+  })
+
   it('are masked also where the limit of bytes cuts them in two', async () => {
     const server = await serve(
       (_request, response) => void response.end(`${'-'.repeat(90)}${secret}${secret} and more`),

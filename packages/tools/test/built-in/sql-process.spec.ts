@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { ToolSignal } from '@tallystick/core'
 import { sqlQuery } from '@tallystick/tools/sql-query'
 import { Subject } from 'rxjs'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it, vi } from 'vitest'
 import { endingOf, toolRun } from '../one-call.ts'
 import { HeldTimers } from './held-timers.ts'
 import { createShopDatabase } from './shop-database.ts'
@@ -22,9 +22,20 @@ async function handlesClosed(): Promise<void> {
   for (let turn = 0; turn < 2; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
 
+/** The processes that a process started and that still run. */
+function childrenOf(pid: number): readonly number[] {
+  const lines = execFileSync('ps', ['-A', '-o', 'pid=,ppid=,command=']).toString().split('\n')
+  const rows = lines.map((line) => line.trim().split(/ +/))
+  return rows
+    .filter(
+      ([, parent, ...command]) => Number(parent) === pid && command.join(' ').includes('statement-process'),
+    )
+    .map(([child]) => Number(child))
+}
+
 const endless = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c'
 
-describe('a statement that does not end', { timeout: 30_000 }, () => {
+describe('a statement that does not end', () => {
   it('is stopped at its time, and only ends the call once its process is gone', async () => {
     const timers = new HeldTimers()
     const ending = endingOf(sqlQuery({ path, timeoutMs: 700, timers }), { sql: endless })
@@ -49,6 +60,22 @@ describe('a statement that does not end', { timeout: 30_000 }, () => {
     expect(await ending).toEqual({ outcome: 'cancelled', text: 'The call was cancelled: enough.' })
     await handlesClosed()
     expect([timers.count, processes()]).toEqual([0, 0])
+  })
+
+  it('knows nothing of the environment of the process that asked, where keys are', async () => {
+    vi.stubEnv('SHOP_API_KEY', 'known-to-the-host')
+    const timers = new HeldTimers()
+    const cancelled$ = new Subject<string>()
+    const ending = endingOf(sqlQuery({ path, timers }), { sql: endless }, { cancelled$ })
+    await timers.isSet(5_000)
+    const [child] = childrenOf(process.pid)
+    // `ps` shows the variables of a process behind its command.
+    const shown = execFileSync('ps', ['eww', '-o', 'command=', '-p', String(child)]).toString()
+    cancelled$.next('enough')
+    await ending
+    vi.unstubAllEnvs()
+    expect(shown).toContain('statement-process')
+    expect(shown.match(/\b[A-Z_]+(?==)/g)?.filter((name) => !name.startsWith('NODE_CHANNEL'))).toEqual([])
   })
 
   it('is stopped when nobody waits for it any more', async () => {

@@ -212,6 +212,25 @@ describe('the database', () => {
     expect(await answer(sql)).toMatchObject({ rows: [[value]] })
   })
 
+  it.each([
+    ['241 characters of comments', `${'/**/'.repeat(60)}x`],
+    ['comments as long as a statement may be', `${'/* -- */'.repeat(2_400)}x`],
+    ['lines of comments', `${'--\n'.repeat(6_000)}x`],
+    ['a comment that does not end', '/* SELECT 1'],
+    ['a word that begins like one that reads', 'SELECTED'],
+    ['a word that goes on beyond ASCII', 'SELECTé 1'],
+    ['words of an explanation in another order', 'EXPLAIN PLAN SELECT 1'],
+    ['a NUL character', 'SELECT 1\0; DROP TABLE many'],
+  ])('is not read by %s, which is refused at once', async (_what, sql) => {
+    expect(await answer(sql)).toMatch(/^failed: Only one statement that reads can be run/)
+  })
+
+  it('is read behind as many comments as fit', async () => {
+    expect(await answer(`${'/**/--\n'.repeat(2_000)}explain/**/query--\nplan select 1`)).toMatchObject({
+      columns: ['id', 'parent', 'notused', 'detail'],
+    })
+  })
+
   it('tells how it would answer', async () => {
     expect(await answer('EXPLAIN QUERY PLAN SELECT * FROM items WHERE id = 1')).toMatchObject({
       columns: ['id', 'parent', 'notused', 'detail'],
@@ -222,11 +241,12 @@ describe('the database', () => {
 
 describe('defining it', () => {
   it.each<[string, object, RegExp]>([
-    ['no path', { path: '' }, /sql_query has no database: its path is "". Give the path of a SQLite file/],
+    ['no path', { path: '' }, /sqlQuery: path is an empty text/],
     ['a database in memory', { path: ':memory:' }, /has no database/],
     ['a URI', { path: 'file:shop.db?mode=rwc' }, /has no database/],
-    ['no rows', { path, rowsMax: 0 }, /rowsMax of the tool sql_query is 0. Give a whole number from 1/],
+    ['no rows', { path, rowsMax: 0 }, /sqlQuery: rowsMax is 0; expected a whole number of at least 1/],
     ['half a byte', { path, bytesMax: 0.5 }, /bytesMax/],
+    ['a limit by another name', { path, maxRows: 5 }, /maxRows is no option. Did you mean rowsMax\?/],
     ['no time', { path, timeoutMs: Number.NaN }, /timeoutMs/],
   ])('refuses %s', (_what, options, message) => {
     expect(() => sqlQuery(options as never)).toThrow(ConfigurationError)

@@ -49,7 +49,7 @@ function rounded(numerator: bigint, denominator: bigint): string {
   const divisor = scaled(denominator, -shift)
   let digits = ((2n * scaled(numerator, shift) + divisor) / (2n * divisor)).toString()
   if (digits.length > roundedDigits) exponent++
-  digits = digits.replace(/0+$/, '')
+  while (digits.endsWith('0')) digits = digits.slice(0, -1)
   if (exponent < -7 || exponent >= roundedDigits) {
     return `${withPoint(digits, digits.length - 1)}e${exponent < 0 ? '' : '+'}${exponent}`
   }

@@ -1,5 +1,4 @@
-import type { Response } from 'undici'
-import { fetch, Headers } from 'undici'
+import type { Agent, Headers, Response } from 'undici'
 import { boundedText } from '../../bounded-text.ts'
 import { ToolError } from '../../tool-error.ts'
 import type { Timers } from '../timers.ts'
@@ -53,14 +52,20 @@ export async function exchange(
   rules: Exchange,
   signal: AbortSignal,
 ): Promise<HttpAnswer> {
-  const agent = guardedAgent(rules.reach, rules.timeoutMs)
+  let agent: Agent | undefined
   const deadline = new AbortController()
   const cancelTimer = rules.timers.schedule(rules.timeoutMs, () => deadline.abort())
   const either = AbortSignal.any([signal, deadline.signal])
   try {
-    const { response, url } = await follow(request, rules, (target, init) =>
-      fetch(target, { ...init, redirect: 'manual', dispatcher: agent, signal: either }),
-    )
+    // Not before the first call: the tool says what is missing when it is made.
+    const undici = await import('undici')
+    const dispatcher = guardedAgent(undici, rules.reach, rules.timeoutMs)
+    agent = dispatcher
+    const { response, url } = await follow(request, rules, {
+      headersOf: (known) => new undici.Headers(known),
+      send: (target, init) =>
+        undici.fetch(target, { ...init, redirect: 'manual', dispatcher, signal: either }),
+    })
     return await answerOf(response, url, rules)
   } catch (error) {
     if (signal.aborted) throw signal.reason
@@ -75,7 +80,7 @@ export async function exchange(
     throw failureOf(error, (text) => masked(text, rules.headers))
   } finally {
     cancelTimer()
-    await agent.destroy()
+    await agent?.destroy()
   }
 }
 
@@ -88,21 +93,25 @@ interface Hop {
   readonly body?: string
 }
 
-type Send = (
-  url: URL,
-  init: { readonly method: string; readonly headers: Headers; readonly body?: string },
-) => Promise<Response>
+/** How a request goes out. */
+interface Line {
+  readonly headersOf: (known: Readonly<Record<string, string>>) => Headers
+  readonly send: (
+    url: URL,
+    init: { readonly method: string; readonly headers: Headers; readonly body?: string },
+  ) => Promise<Response>
+}
 
 /** Follows redirects by hand, so that each is judged like a first request and gets only its own origin's headers. */
 async function follow(
   request: HttpRequest,
   { reach, headers, redirectsMax }: Exchange,
-  send: Send,
+  { headersOf, send }: Line,
 ): Promise<{ readonly response: Response; readonly url: URL }> {
   let hop: Hop = { ...request, url: readUrl(request.url, reach) }
   for (let redirects = 0; ; redirects++) {
     const { url, method, body } = hop
-    const sent = new Headers({ 'user-agent': 'tallystick', ...hop.headers })
+    const sent = headersOf({ 'user-agent': 'tallystick', ...hop.headers })
     for (const [name, value] of Object.entries(headers.byOrigin.get(url.origin) ?? {})) sent.set(name, value)
     const response = await send(url, { method, headers: sent, ...(body !== undefined && { body }) })
     const next = redirectsMax === 0 ? undefined : nextHop(hop, response, reach)
@@ -152,7 +161,7 @@ async function answerOf(response: Response, url: URL, rules: Exchange): Promise<
     }
   }
   // A secret that the limit cuts in two has to be read whole to be known, and masked before it is cut.
-  const { bytes, more } = await readBytes(response, bytesMax + headers.secretBytesMax)
+  const { bytes, more } = await readBytes(response, bytesMax + headers.secrets.formLengthMax)
   const text = show(decoded(bytes, contentType))
   const body = textWithin(text, bytesMax)
   if (!more && body === text) return { ...answer, body }

@@ -1,15 +1,21 @@
 import type { LookupFunction } from 'node:net'
-import { Agent, buildConnector } from 'undici'
+import type { Agent, buildConnector } from 'undici'
 import type { HostAddress } from './addresses.ts'
 import { type ReachPolicy, targetOf } from './reach.ts'
+
+/** What is needed of undici, which is loaded at the first call. */
+interface Undici {
+  readonly Agent: typeof Agent
+  readonly buildConnector: typeof buildConnector
+}
 
 /**
  * Opens connections only to what may be reached. The check is in the connector because there every request ends up,
  * redirects and literal addresses included, and because what was checked is then what is connected to: a name that
  * answers differently a moment later changes nothing.
  */
-export function guardedAgent(policy: ReachPolicy, connectMs: number): Agent {
-  return new Agent({
+export function guardedAgent(undici: Undici, policy: ReachPolicy, connectMs: number): Agent {
+  return new undici.Agent({
     allowH2: false,
     headersTimeout: 0,
     bodyTimeout: 0,
@@ -20,7 +26,7 @@ export function guardedAgent(policy: ReachPolicy, connectMs: number): Agent {
       }
       void targetOf(asked, policy).then(
         (target) => {
-          const connect = buildConnector({
+          const connect = undici.buildConnector({
             timeout: connectMs,
             allowH2: false,
             lookup: lookupOf(target.addresses),

@@ -1,4 +1,4 @@
-import { ConfigurationError } from '@tallystick/core'
+import { ConfigurationError, type KnownSecrets, knownSecrets, secretLengthMin } from '@tallystick/core'
 import { readOrigin } from './reach.ts'
 
 /** Headers by the origin that they are for. */
@@ -7,14 +7,11 @@ export type OriginHeaders = Readonly<Record<string, Readonly<Record<string, stri
 /** What is sent to whom, and what of it must not be shown. */
 export interface HeaderPolicy {
   readonly byOrigin: ReadonlyMap<string, Readonly<Record<string, string>>>
-  /** What to look for, the longest first. */
-  readonly secrets: readonly string[]
-  /** Bytes of the longest secret. */
-  readonly secretBytesMax: number
+  readonly secrets: KnownSecrets
 }
 
 /** Headers that are no secrets, and would make a mess of results if they were masked. */
-const open = new Set(['accept', 'accept-language', 'cache-control', 'content-type', 'user-agent'])
+const alwaysOpen = ['accept', 'accept-language', 'cache-control', 'content-type', 'user-agent']
 /** Headers that belong to the connection. */
 const reserved = new Set([
   'connection',
@@ -24,43 +21,63 @@ const reserved = new Set([
   'transfer-encoding',
   'upgrade',
 ])
-/** Shorter pieces of a header's value are words, not secrets. */
-const pieceCharactersMin = 6
 
-/** Reads the headers that a tool was given. Throws `ConfigurationError`, which names no value. */
-export function headerPolicy(toolName: string, headers: OriginHeaders): HeaderPolicy {
+/**
+ * Reads the headers that a tool was given; `openHeaders` names those whose value is no secret. Throws `ConfigurationError`,
+ * which names no value, also for a secret that is too short to be masked.
+ */
+export function headerPolicy(
+  toolName: string,
+  headers: OriginHeaders,
+  openHeaders: readonly string[],
+): HeaderPolicy {
+  const open = new Set([...alwaysOpen, ...openHeaders.map((name) => name.toLowerCase())])
   const byOrigin = new Map<string, Readonly<Record<string, string>>>()
-  const secrets = new Set<string>()
+  const secrets: string[] = []
   for (const [origin, given] of Object.entries(headers)) {
     byOrigin.set(readOrigin(toolName, 'headers', origin), given)
     for (const [name, value] of Object.entries(given)) {
       assertHeader(toolName, name, value)
-      if (!open.has(name.toLowerCase())) for (const secret of formsOf(value)) secrets.add(secret)
+      if (open.has(name.toLowerCase())) continue
+      if (coreOf(value).length < secretLengthMin) throw tooShort(toolName, name)
+      secrets.push(...formsOf(value))
     }
   }
-  const longestFirst = [...secrets].sort((a, b) => b.length - a.length)
-  return {
-    byOrigin,
-    secrets: longestFirst,
-    secretBytesMax: Math.max(0, ...longestFirst.map((secret) => Buffer.byteLength(secret))),
-  }
+  return { byOrigin, secrets: knownSecrets(secrets) }
 }
 
-/** Puts as many asterisks in place of every secret, so that no other character moves. */
+/** Puts as many asterisks in place of every secret, so that no other byte moves. */
 export function masked(text: string, { secrets }: HeaderPolicy): string {
-  let result = text
-  for (const secret of secrets) result = result.replaceAll(secret, '*'.repeat(Buffer.byteLength(secret)))
-  return result
+  return secrets.struckFrom(text, (secret) => '*'.repeat(Buffer.byteLength(secret)))
 }
 
-/** A value and the forms that a server may repeat it in: the token alone, the password of Basic, escaped. */
+/** A value and what of it a server may repeat alone: the token, name and password of Basic, what a cookie holds. */
 function formsOf(value: string): readonly string[] {
-  const token = value.slice(value.lastIndexOf(' ') + 1)
-  const basic = /^basic /i.test(value) ? Buffer.from(token, 'base64').toString() : ''
-  const pieces = [token, basic, basic.slice(basic.indexOf(':') + 1)]
-  const found = [value, ...pieces.filter((piece) => piece.length >= pieceCharactersMin)]
-  const escaped = found.flatMap((form) => [encodeURIComponent(form), JSON.stringify(form).slice(1, -1)])
-  return [...found, ...escaped].filter((form) => form !== '')
+  const basic = basicOf(value)
+  return [value, tokenOf(value), coreOf(value), ...(basic ? [basic] : []), ...value.split(/[\s;,=]/)]
+}
+
+/** What of a value is the secret itself: without the scheme, and of Basic the password, or the name where it has none. */
+function coreOf(value: string): string {
+  const basic = basicOf(value)
+  if (basic === undefined) return tokenOf(value)
+  const colon = basic.indexOf(':')
+  return basic.slice(colon + 1) || basic.slice(0, Math.max(0, colon))
+}
+
+function tokenOf(value: string): string {
+  return value.slice(value.lastIndexOf(' ') + 1)
+}
+
+function basicOf(value: string): string | undefined {
+  return /^basic /i.test(value) ? Buffer.from(tokenOf(value), 'base64').toString() : undefined
+}
+
+function tooShort(toolName: string, name: string): ConfigurationError {
+  return new ConfigurationError(
+    `The header ${JSON.stringify(name)} of the tool ${toolName} has a secret of less than ${secretLengthMin} characters: where it were masked in results, other data would be, too. ` +
+      `Use a longer one, or, if its value is no secret, name the header in openHeaders.`,
+  )
 }
 
 function assertHeader(toolName: string, name: string, value: string): void {

@@ -28,9 +28,9 @@ export interface ReachPolicy {
 export function reachPolicy(
   toolName: string,
   options: {
-    readonly origins?: readonly string[]
-    readonly allow?: readonly string[]
-    readonly connectTo?: Readonly<Record<string, string>>
+    readonly origins?: readonly string[] | undefined
+    readonly allow?: readonly string[] | undefined
+    readonly connectTo?: Readonly<Record<string, string>> | undefined
   },
   resolve: Resolve,
 ): ReachPolicy {

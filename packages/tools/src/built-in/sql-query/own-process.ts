@@ -1,5 +1,4 @@
 import { type ChildProcess, fork } from 'node:child_process'
-import process from 'node:process'
 import { ToolError } from '../../tool-error.ts'
 import type { Timers } from '../timers.ts'
 import type { StatementMessage, StatementReply, StatementRequest } from './protocol.ts'
@@ -55,14 +54,13 @@ export function runInOwnProcess(
 }
 
 function start(): ChildProcess {
-  // Options meant for the host (a debugger, a loader) would slow every statement down, or stop it.
-  const { NODE_OPTIONS: _options, ...env } = process.env
   // TypeScript where the sources run as they are, JavaScript where they were compiled.
   const entry = new URL(
     `./statement-process.${import.meta.url.endsWith('.ts') ? 'ts' : 'js'}`,
     import.meta.url,
   )
-  return fork(entry, { execArgv: [], env, stdio: ['ignore', 'ignore', 'ignore', 'ipc'] })
+  // The environment holds the host's keys, and options (a debugger, a loader) that would slow every statement down.
+  return fork(entry, { execArgv: [], env: {}, stdio: ['ignore', 'ignore', 'ignore', 'ipc'] })
 }
 
 function happened(child: ChildProcess, event: 'exit' | 'disconnect'): Promise<void> {

@@ -4,10 +4,12 @@ import type { Cut, StatementEnding, StatementRequest } from './protocol.ts'
 import { tablesText } from './tables-text.ts'
 import type { Database, Statement } from './sqlite.ts'
 import { openReadOnly } from './sqlite.ts'
-import { onlyReads } from './statement-kind.ts'
+import { onlyReads, refusalOf } from './statement-kind.ts'
 
 /** Runs one statement to its end. What is wrong with it, or with the file, is a reply. */
 export function runStatement(request: StatementRequest): StatementEnding {
+  const refusal = refusalOf(request.sql)
+  if (refusal !== undefined) return { kind: 'failed', message: refusal }
   let database: Database | undefined
   try {
     database = openReadOnly(request.path, request.timeoutMs)

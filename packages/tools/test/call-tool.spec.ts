@@ -1,0 +1,77 @@
+import { Observable, of } from 'rxjs'
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import type { Tool } from '@tallystick/core'
+import { callTool, testTool } from '@tallystick/core/testing'
+import { defineTool, image, settledLater, text, whenInput } from '@tallystick/tools'
+import { calculator } from '@tallystick/tools/calculator'
+
+const refund = defineTool({
+  name: 'refund',
+  description: 'Pays money back.',
+  input: z.object({ order: z.string(), euros: z.number().positive().default(1) }),
+  effect: 'write',
+  approval: whenInput(({ euros }) => euros > 50, 'more than 50 euros'),
+  execute: ({ order, euros }, { idempotencyKey, progress, attempt }) => {
+    progress({ paying: euros })
+    if (order === 'none') throw new Error('no such order')
+    if (order === 'later') return settledLater({ receipt: 'R-1' })
+    return { order, euros, idempotencyKey, attempt }
+  },
+})
+
+describe('a tool in a unit test, alone', () => {
+  it('answers what the model would read, with the defaults of its schema', async () => {
+    const run = { idempotencyKey: 'key-1', attempt: 2 }
+    expect(await callTool(refund, { order: 'A-7' }, run)).toEqual({
+      outcome: 'success',
+      text: '{"order":"A-7","euros":1,"idempotencyKey":"key-1","attempt":2}',
+      content: [{ type: 'text', text: '{"order":"A-7","euros":1,"idempotencyKey":"key-1","attempt":2}' }],
+      progress: [{ paying: 1 }],
+      asksApproval: false,
+    })
+    expect(await callTool(calculator(), { expression: '0.1 + 0.2' })).toMatchObject({ text: '0.3' })
+  })
+
+  it('is refused an input that does not fit, and nothing runs', async () => {
+    const called = await callTool(refund, { order: 7 })
+    expect(called).toMatchObject({ outcome: 'invalid_input', progress: [] })
+    expect(called.text).toContain('order: expected string, received number')
+  })
+
+  it('says when a person would be asked, why, and what comes of it', async () => {
+    expect(await callTool(refund, { order: 'A-7', euros: 51 })).toMatchObject({
+      ...{ asksApproval: true, approvalReason: 'more than 50 euros', outcome: 'success' },
+    })
+  })
+
+  it('says how it failed, was cancelled, or is settled later', async () => {
+    expect(await callTool(refund, { order: 'none' })).toMatchObject({
+      ...{ outcome: 'failed', text: 'Error: no such order', progress: [{ paying: 1 }] },
+    })
+    expect(await callTool(refund, { order: 'later' })).toMatchObject({ outcome: 'deferred', receipt: 'R-1' })
+    expect(await callTool(refund, { order: 'A-7' }, { cancelled$: of('enough') })).toMatchObject({
+      outcome: 'cancelled',
+    })
+  })
+
+  it('gives its images and files as parts', async () => {
+    const chart = image({ mediaType: 'image/png', data: 'aGk=' })
+    const draw = defineTool({
+      ...{ name: 'draw', description: 'Draws.', input: z.object({}), effect: 'read' },
+      execute: () => [text('The chart:'), chart],
+    })
+    const { text: said, content } = await callTool(draw, {})
+    expect([said, content[1]]).toEqual(['The chart:', { ...chart }])
+  })
+
+  it('that was written by hand is held to its contract', async () => {
+    const silent: Tool = {
+      ...testTool({ name: 'silent' }),
+      run: () => new Observable((end) => end.complete()),
+    }
+    await expect(callTool(silent, {})).rejects.toThrow(
+      'The tool silent reported 0 endings of one call. A call has exactly one',
+    )
+  })
+})
