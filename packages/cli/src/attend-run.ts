@@ -57,7 +57,7 @@ export async function sayRested(
   runs: readonly [RestedRun, ...RestedRun[]],
   { ledgerPath, answer, resumeWords = [] }: Pick<AttendRunOptions, 'ledgerPath' | 'answer' | 'resumeWords'>,
 ): Promise<void> {
-  const { json, print, programName } = context
+  const { json, print, printData, programName } = context
   const last = runs.at(-1) ?? runs[0]
   const { result } = last
   const place = { programName, ledgerPath, resumeWords }
@@ -68,7 +68,7 @@ export async function sayRested(
     const data = runs.map((each) => resultData(each.result, ledgerPath))
     const nested = data.reduceRight((employer, each) => ({ ...each, worksFor: employer }))
     await print(`${JSON.stringify(nested)}\n`)
-  } else if (answer === true && result.status === 'done') await print(`${result.text}\n`)
+  } else if (answer === true && result.status === 'done') await printData(`${result.text}\n`)
 }
 
 /** Where a run is shown. */
@@ -110,9 +110,10 @@ export async function watchRun(
 }
 
 function chooserFor(context: CommandContext, { yes, deny }: AttendRunOptions): DriveRunOptions['choose'] {
-  if (yes === true) return () => ({ kind: 'approve' })
-  if (deny !== undefined) return () => ({ kind: 'deny', reason: deny })
-  return context.interactive ? (approval) => askForApproval(context, approval) : () => ({ kind: 'later' })
+  if (yes === true) return () => ({ kind: 'approve', via: '--yes' })
+  if (deny !== undefined) return () => ({ kind: 'deny', via: '--deny', reason: deny })
+  const { person } = context
+  return person ? (approval) => askForApproval(person, approval) : () => ({ kind: 'later' })
 }
 
 /** A result for programs: what there is none of is null. */

@@ -1,7 +1,7 @@
-import { once } from 'node:events'
+import { hostOutputs, type HostStreams, type Output } from './host-output.ts'
 import { shownLedger } from './ledger-place.ts'
+import { shellWord } from './shell-word.ts'
 import type { Paint } from './view/paint.ts'
-import { paintFor } from './view/paint.ts'
 
 /** Where a run is shown. */
 export interface View {
@@ -15,12 +15,14 @@ export interface CommandContext {
   readonly json: boolean
   readonly environment: NodeJS.ProcessEnv
   readonly workingDirectory: string
+  /** What a program gives this one to read. */
   readonly stdin: NodeJS.ReadableStream
-  /** Whether a person can be asked: on stderr, answering on stdin. */
-  readonly interactive: boolean
-  readonly questions: NodeJS.WritableStream
+  /** Where a person is asked: stderr, answering on stdin. Absent where either is no terminal, or JSON is printed. */
+  readonly person?: Output
   /** Whether a person reads what goes to stdout. */
   readonly isRead: boolean
+  /** Columns of the terminal where a person reads what goes to stdout. */
+  readonly columns?: number
   /** Colours of stdout. */
   readonly paint: Paint
   /** Where a run is shown while it goes on: stdout, or stderr where stdout is for JSON. */
@@ -29,10 +31,17 @@ export interface CommandContext {
   readonly aside: View
   /** Writes to stdout, where the data go. Waits while the reader is behind. */
   readonly print: (text: string) => Promise<void>
+  /** Writes text that is data itself: as it is where stdout is no terminal. */
+  readonly printData: (text: string) => Promise<void>
   /** Writes a line to stderr, where all else goes. */
   readonly say: (line: string) => void
-  /** Writes how far long work is; absent where stderr is no terminal, or JSON is printed. */
+  /**
+   * Writes how far long work is, in the place of what was written before; without text, takes that away. Absent where
+   * stderr is no terminal, or JSON is printed.
+   */
   readonly progress?: (text: string) => void
+  /** Has `work` print what may be longer than a screen: into a pager where a person reads stdout, and `isWanted`. */
+  readonly paged: (isWanted: boolean, work: (context: CommandContext) => Promise<void>) => Promise<void>
   /** Milliseconds since 1970 UTC. */
   readonly now: () => number
   /** How the user calls this program, for the commands that messages name. */
@@ -40,40 +49,44 @@ export interface CommandContext {
 }
 
 /** The part of a process that a command uses. */
-export type CommandHost = Pick<NodeJS.Process, 'env' | 'cwd'> & {
-  readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean }
-  readonly stdout: NodeJS.WritableStream & { readonly isTTY?: boolean }
-  readonly stderr: NodeJS.WritableStream & { readonly isTTY?: boolean }
+export interface CommandHost extends HostStreams {
+  readonly cwd: () => string
   /** Milliseconds since 1970 UTC. Default: the clock of the machine. */
   readonly now?: () => number
 }
 
 /** The context of a command in a process. */
 export function processContext(json: boolean, host: CommandHost = process): CommandContext {
-  const { stdout, stderr, stdin, env } = host
-  const viewOn = (stream: typeof stdout): View => ({
-    write: (text) => void stream.write(text),
-    paint: paintFor(stream, env),
-  })
-  return {
+  const { stdin, env } = host
+  const { out, errors } = hostOutputs(host)
+  const context: CommandContext = {
     json,
     environment: env,
     workingDirectory: host.cwd(),
     stdin,
-    interactive: stdin.isTTY === true && stderr.isTTY === true && !json,
-    questions: stderr,
-    isRead: stdout.isTTY === true && !json,
-    paint: paintFor(stdout, env),
-    view: viewOn(json ? stderr : stdout),
-    aside: viewOn(stderr),
-    print: async (text) => {
-      if (!stdout.write(text)) await once(stdout, 'drain')
-    },
-    say: (line) => void stderr.write(`${line}\n`),
-    ...(stderr.isTTY === true && !json && { progress: (text: string) => void stderr.write(text) }),
+    ...(stdin.isTTY === true && errors.isTerminal && !json && { person: errors }),
+    isRead: out.isTerminal && !json,
+    ...(out.isTerminal && !json && { columns: out.size().columns }),
+    paint: out.paint,
+    view: json ? errors : out,
+    aside: errors,
+    print: out.print,
+    printData: out.printData,
+    say: (line) => errors.write(`${line}\n`),
+    ...(errors.isTerminal && !json && { progress: errors.rewriteLine }),
     now: host.now ?? (() => Date.now()),
     programName: programName(env),
+    paged: async (isWanted, work) => {
+      const pager = isWanted && !json ? out.openPager() : undefined
+      if (pager === undefined) return await work(context)
+      try {
+        await work({ ...context, print: pager.print })
+      } finally {
+        await pager.close()
+      }
+    },
   }
+  return context
 }
 
 /** Inside this repository the command is a script of its package.json; elsewhere it is a program. */
@@ -85,8 +98,4 @@ function programName(environment: NodeJS.ProcessEnv): string {
 /** A command line that a person can paste into a shell. It repeats no password. */
 export function commandLine(programName: string, ...words: readonly string[]): string {
   return [programName, ...words.map((word) => shellWord(shownLedger(word)))].join(' ')
-}
-
-function shellWord(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
 }

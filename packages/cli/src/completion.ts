@@ -68,7 +68,11 @@ function bashScript(program: string, verbs: readonly Verb[]): string {
     places.map((place, index) => `    '${name} ${index + 1}') ${bashReply(program, place)} ;;\n`),
   )
   const flags = verbs.map(
-    ({ name, options }) => `      ${name}) ${bashWords(options.map(({ flag }) => flag))} ;;\n`,
+    ({ name, options }) =>
+      `      ${name}) ${bashWords(
+        program,
+        options.map(({ flag }) => flag),
+      )} ;;\n`,
   )
   const withValue = verbs.flatMap(({ options }) =>
     options.flatMap(({ flag, value }) => (value ? [flag] : [])),
@@ -80,11 +84,21 @@ _${program}_runs() {
     [[ -f $word ]] && ${program} ${runsVerb} "$word" 2>/dev/null && return
   done
 }
+# Words a line, taken as they stand: compgen -W would run what is written in them.
+_${program}_reply() {
+  local word
+  while IFS= read -r word; do
+    [[ $word == "$cur"* ]] && COMPREPLY+=("$word")
+  done
+}
 _${program}() {
   local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD-1]} verb=\${COMP_WORDS[1]} place=1 at IFS=$'\\n'
   COMPREPLY=()
   if [[ $COMP_CWORD -eq 1 ]]; then
-    ${bashWords(verbs.map(({ name }) => name))}
+    ${bashWords(
+      program,
+      verbs.map(({ name }) => name),
+    )}
     return
   fi
   case "$verb $prev" in
@@ -108,15 +122,15 @@ complete -o filenames -F _${program} ${program}
 `
 }
 
+/** Words come a line each, since names of files have spaces. */
 function bashReply(program: string, { choices, isFile, isRun }: Place): string {
-  if (isFile) return 'COMPREPLY=($(compgen -f -- "$cur"));'
-  if (isRun) return `COMPREPLY=($(compgen -W "$(_${program}_runs)" -- "$cur"));`
-  return choices.length === 0 ? '' : `${bashWords(choices)};`
+  if (isFile) return `_${program}_reply < <(compgen -f -- "$cur");`
+  if (isRun) return `_${program}_reply < <(_${program}_runs);`
+  return choices.length === 0 ? '' : `${bashWords(program, choices)};`
 }
 
-/** Lines, since names of files have spaces. */
-function bashWords(words: readonly string[]): string {
-  return `COMPREPLY=($(compgen -W $'${words.join(String.raw`\n`)}' -- "$cur"))`
+function bashWords(program: string, words: readonly string[]): string {
+  return `_${program}_reply <<< $'${words.join(String.raw`\n`)}'`
 }
 
 function zshScript(program: string, verbs: readonly Verb[]): string {

@@ -1,4 +1,13 @@
-import type { Agent, Model, ModelRef, Prices, RunId } from '@tallystick/core'
+import {
+  option,
+  requireOptions,
+  type Agent,
+  type ApprovalPolicy,
+  type Model,
+  type ModelRef,
+  type Prices,
+  type RunId,
+} from '@tallystick/core'
 
 /** What a command that starts a run knows before the run is there. */
 export interface NewRunContext {
@@ -33,11 +42,15 @@ export interface TallystickConfig {
   /** `run` starts one of them, by its name where there are several; the others pick one by the run's recorded name. */
   readonly agents: readonly Agent<unknown>[]
   /** Models that `--model` may choose, beside those of the agents. */
-  readonly models?: readonly Model[]
+  readonly models?: readonly Model[] | undefined
   /** What models cost, as `createRuntime` takes it. Without, runs have no cost, and no limit on it. */
-  readonly prices?: Prices
+  readonly prices?: Prices | undefined
+  /** A say about each call of every agent, as `createRuntime` takes it. */
+  readonly approval?: ApprovalPolicy | undefined
+  /** What the application gives its runs, as the option `context` of `runtime.run`. */
+  readonly context?: unknown
   /** Called when the command is done with the run, whatever came of it. */
-  readonly close?: () => void | Promise<void>
+  readonly close?: (() => void | Promise<void>) | undefined
 }
 
 /** A configuration, or a function that sets up what its agents need and then gives it. */
@@ -45,7 +58,33 @@ export type ConfigSource =
   | TallystickConfig
   | ((context: ConfigContext) => TallystickConfig | Promise<TallystickConfig>)
 
-/** The default export of `tallystick.config.ts`. Does nothing but check its type. */
+const { anyFunction, anyObject, fields, functionOr, listOf, maybe, valueThat } = option
+
+const definedAgent = valueThat(
+  'an agent made with defineAgent',
+  (value) => typeof value === 'object' && value !== null && 'definition' in value,
+)
+
+const config = fields<TallystickConfig>({
+  agents: listOf(definedAgent),
+  models: maybe(listOf(valueThat("a model, such as anthropic('…')", isModel))),
+  prices: maybe(functionOr(anyObject)),
+  approval: maybe(anyFunction),
+  context: maybe(() => undefined),
+  close: maybe(anyFunction),
+})
+
+function isModel(value: unknown): boolean {
+  return typeof (Object(value) as Partial<Model>).stream === 'function'
+}
+
+/** Refuses what is no configuration, with a `ConfigurationError`; `subject` says where it comes from. */
+export function requireConfig(subject: string, source: unknown): asserts source is TallystickConfig {
+  requireOptions(subject, config, source)
+}
+
+/** The default export of `tallystick.config.ts`. Throws a `ConfigurationError` for what is none. */
 export function defineConfig(source: ConfigSource): ConfigSource {
+  if (typeof source !== 'function') requireConfig('defineConfig', source)
   return source
 }

@@ -1,10 +1,19 @@
 import { isDeepStrictEqual } from 'node:util'
-import type { Ledger, OutsideCommand, PendingApproval, RunId, ToolCallId } from '@tallystick/core'
+import {
+  inputFaultOf,
+  type JsonObject,
+  type Ledger,
+  type OutsideCommand,
+  type PendingApproval,
+  type RunId,
+  type ToolCallId,
+} from '@tallystick/core'
 import { foldTo } from '@tallystick/ledger'
 import type { CommandContext } from './command-context.ts'
 import { commandLine } from './command-context.ts'
 import type { ExitCode } from './exit-code.ts'
 import { CommandError, exitCodes } from './exit-code.ts'
+import { findCall } from './find-call.ts'
 import { findRun } from './find-run.ts'
 import { accountName, acknowledge, putCommand } from './inbox.ts'
 import { withLedger } from './open-ledger.ts'
@@ -24,17 +33,26 @@ export interface DecideCallOptions {
 
 /** Puts a decision about a call that waits for one into the inbox of the run that asks. */
 export function decideCall(context: CommandContext, options: DecideCallOptions): Promise<ExitCode> {
-  const { ledger: ledgerPath, run, call, by = accountName() } = options
+  const { ledger: ledgerPath, run, by = accountName() } = options
   const { programName } = context
   return withLedger(ledgerPath, 'write', async (ledger) => {
     const named = await findRun(ledger, run, { programName, ledgerPath })
     const { approvals } = await waitsOf(ledger, await foldTo(ledger, named))
     const show = commandLine(programName, 'show', ledgerPath, named)
-    const { toolCallId, runId } = pendingCall(approvals, call, { named, show })
-    const command = options.command(toolCallId, by)
+    const call = await findCall(options.call, {
+      ledger,
+      named,
+      waiting: approvals,
+      awaited: 'an approval',
+      show,
+    })
+    const { toolCallId, runId } = call
+    const { attempt, inputDigest } = call
+    const command = { ...options.command(toolCallId, by), attempt, inputDigest }
     await assertFirst(ledger, runId, command)
+    if (command.type === 'approve' && command.input) await assertFits(ledger, call, command.input)
     const added = await putCommand(ledger, runId, command)
-    await acknowledge(context, { ledger, ledgerPath, runId, command, added })
+    await acknowledge(context, { ledger, ledgerPath, runId, command, added, call })
     return exitCodes.ok
   })
 }
@@ -58,27 +76,18 @@ async function assertFirst(ledger: Ledger, owner: RunId, command: OutsideCommand
   }
 }
 
-/** The run that was named, and the command that shows it. */
-interface Asked {
-  readonly named: RunId
-  readonly show: string
-}
-
-function pendingCall(
-  pending: readonly PendingApproval[],
-  given: string,
-  { named, show }: Asked,
-): PendingApproval {
-  const [call, ...others] = pending.filter(({ toolCallId }) => toolCallId.endsWith(given))
-  if (call !== undefined && others.length === 0) return call
-  const waiting = pending.map(({ toolCallId }) => toolCallId).join(', ') || 'none'
-  if (call !== undefined)
-    throw new CommandError(
-      'usage',
-      `${given} fits several calls that wait (${waiting}). Give more of the id.`,
-    )
+/** What another input may be, the schema on record says; the tool's own code is where the run is driven. */
+async function assertFits(
+  ledger: Ledger,
+  { runId, name, toolCallId }: PendingApproval,
+  input: JsonObject,
+): Promise<void> {
+  const { definition } = await foldTo(ledger, runId)
+  const tool = definition.tools.find((each) => each.name === name)
+  const fault = tool && inputFaultOf(tool.inputSchema, input)
+  if (fault === undefined) return
   throw new CommandError(
-    'not_found',
-    `No call ${given} of run ${named}, or of a run that works for it, waits for an approval. Waiting: ${waiting}. See the run: ${show}`,
+    'usage',
+    `The input does not fit the schema of ${name}, so nothing was recorded: ${fault}. Correct --input; call ${toolCallId} goes on waiting.`,
   )
 }

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import type { JsonObject } from '@tallystick/core'
 import { addVerb, type Done } from './add-verb.ts'
 import type { CommandContext } from './command-context.ts'
-import { jsonObject, positiveNumber } from './given-values.ts'
+import { filledText, jsonObject, positiveNumber } from './given-values.ts'
 
 /** Adds what leaves a command for whoever drives a run. */
 export function addDecidingVerbs(program: Command, context: CommandContext, done: Done): void {
@@ -22,7 +22,7 @@ export function addDecidingVerbs(program: Command, context: CommandContext, done
     .argument('<run>', 'id of the run')
     .argument('<limit>', 'name of the limit, such as turnsMax')
     .argument('<max>', 'the new maximum', positiveNumber)
-    .option('--by <name>', 'who raises it (default: the name of your account)')
+    .option('--by <name>', 'who raises it (default: the name of your account)', filledText)
     .action(async (ledger: string, ...rest: [string, string, number, { by?: string }]) => {
       const [run, limit, max, options] = rest
       const { raise } = await import('./verbs/raise.ts')
@@ -30,7 +30,7 @@ export function addDecidingVerbs(program: Command, context: CommandContext, done
     })
   addVerb(program, 'cancel', 'ask a run to stop')
     .argument('<run>', 'id of the run')
-    .option('--by <name>', 'who asks (default: the name of your account)')
+    .option('--by <name>', 'who asks (default: the name of your account)', filledText)
     .option('--reason <text>', 'why')
     .action(async (ledger: string, run: string, options: { by?: string; reason?: string }) => {
       const { cancel } = await import('./verbs/cancel.ts')
@@ -43,7 +43,7 @@ function addApprovals(program: Command, context: CommandContext, done: Done): vo
     addVerb(program, name, description)
       .argument('<run>', 'id of the run')
       .argument('<call>', 'id of the tool call, or an unambiguous end of it')
-      .option('--by <name>', 'who decides (default: the name of your account)')
+      .option('--by <name>', 'who decides (default: the name of your account)', filledText)
 
   deciding('approve', 'approve a tool call that waits for it')
     .option('--input <json>', 'run it with this input instead', jsonObject)

@@ -1,10 +1,13 @@
 import type { PendingApproval, Run, RunResult, RuntimeEvent } from '@tallystick/core'
 import { CommandError } from './exit-code.ts'
 
-/** What a person says to a call that waits: run it, do not, or nothing for now, which leaves the run suspended. */
+/**
+ * What a person says to a call that waits: run it, do not, or nothing for now, which leaves the run suspended. `via` is
+ * how they said it, for the record.
+ */
 export type ApprovalChoice =
-  | { readonly kind: 'approve' }
-  | { readonly kind: 'deny'; readonly reason: string }
+  | { readonly kind: 'approve'; readonly via: string }
+  | { readonly kind: 'deny'; readonly via: string; readonly reason: string }
   | { readonly kind: 'later' }
 
 /** Who is asked, and who watches, while a run is driven. */
@@ -24,8 +27,7 @@ export interface DriveRunOptions {
 export async function driveRun(run: Run, options: DriveRunOptions): Promise<RunResult> {
   let watchedSeq = 0
   for (;;) {
-    for await (const event of run) {
-      if (event.seq <= watchedSeq) continue
+    for await (const event of run.after(watchedSeq)) {
       watchedSeq = event.seq
       await options.watch(event)
     }
@@ -45,8 +47,11 @@ async function decide(
   for (const approval of pending) {
     const { toolCallId } = approval
     const choice = await choose(approval)
-    if (choice.kind === 'approve') decisions.push(() => run.approve(toolCallId, { by }))
-    if (choice.kind === 'deny') decisions.push(() => run.deny(toolCallId, { by, reason: choice.reason }))
+    if (choice.kind === 'approve') decisions.push(() => run.approve(toolCallId, { by, via: choice.via }))
+    if (choice.kind === 'deny') {
+      const { via, reason } = choice
+      decisions.push(() => run.deny(toolCallId, { by, via, reason }))
+    }
   }
   const receipts = await Promise.all(decisions.map((send) => send()))
   const refusals = receipts.flatMap((receipt) => (receipt.accepted ? [] : [receipt.message]))

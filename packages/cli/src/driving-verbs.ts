@@ -2,7 +2,7 @@ import { Option, type Command } from 'commander'
 import { addVerb, type Done } from './add-verb.ts'
 import type { CommandContext } from './command-context.ts'
 import { withLimit } from './given-limits.ts'
-import { wholeNumber } from './given-values.ts'
+import { filledText, wholeNumber } from './given-values.ts'
 import type { ForkVerbOptions } from './verbs/fork.ts'
 import type { ResumeOptions } from './verbs/resume.ts'
 import type { RunVerbOptions } from './verbs/run.ts'
@@ -49,6 +49,7 @@ export function addDrivingVerbs(program: Command, context: CommandContext, done:
     .option('--result <call text...>', 'another result of a call: an end of its id, and what it came to')
     .option('--failed <call text...>', 'the same for a call that is to have failed')
     .option('--reason <text>', 'why, for the record')
+    .option('--run-writes', 'perform writes that no recorded result answers: once more, and for real')
   driving(forking).action(async (ledger: string, run: string, options: Own<ForkVerbOptions>) => {
     const { fork } = await import('./verbs/fork.ts')
     done(await fork(context, { ledger, run, ...options }))
@@ -60,7 +61,7 @@ function driving(verb: Command): Command {
   return verb
     .addOption(new Option('--yes', 'approve every call that waits for it').conflicts('deny'))
     .option('--deny <reason>', 'deny every call that waits for an approval')
-    .option('--by <name>', 'who decides (default: the name of your account)')
+    .option('--by <name>', 'who decides (default: the name of your account)', filledText)
     .addOption(new Option('--answer', 'print the answer alone; the rest goes to stderr').conflicts('json'))
     .option('--config <file>', 'where the agents are (default: the nearest tallystick.config.ts)')
     .option('--instructions <file>', 'other instructions for the agent')

@@ -2,6 +2,7 @@
 export const examples: Readonly<Record<string, string>> = {
   run: `tallystick run runs.db assistant 'How warm is it in Seoul?' --session ann`,
   list: 'tallystick list runs.db --status suspended --since 3d',
+  find: `tallystick find runs.db --tool pay --outcome success --input usd=5`,
   show: 'tallystick show runs.db latest --at 12',
   explain: 'tallystick explain runs.db latest 2',
   tail: 'tallystick tail runs.db latest',

@@ -1,6 +1,12 @@
 import { InvalidArgumentError } from 'commander'
 import type { JsonObject } from '@tallystick/core'
 
+/** A word of the command line as a text that is not empty. */
+export function filledText(text: string): string {
+  if (text.trim() === '') throw new InvalidArgumentError('It may not be empty.')
+  return text
+}
+
 /** A word of the command line as a whole number from 1. */
 export function wholeNumber(text: string): number {
   if (!/^[1-9]\d*$/.test(text)) throw new InvalidArgumentError('It has to be a whole number from 1.')

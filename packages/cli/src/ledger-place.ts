@@ -10,36 +10,44 @@ export interface PostgresPlace {
 
 /** Whether what stands for a ledger on the command line is a connection string, and no file. */
 export function isPostgres(ledger: string): boolean {
-  return /^postgres(ql)?:\/\//i.test(ledger)
+  return /^\s*postgres(ql)?:\/\//i.test(ledger)
+}
+
+/** Whether it is an address of any kind, which may hold a password, and no file. */
+export function isAddress(ledger: string): boolean {
+  return /^\s*[a-z][a-z0-9+.-]+:\/\//i.test(ledger)
 }
 
 /** Parameters that keep a secret. */
-const secretParameters = ['password', 'sslpassword']
+const secretParameter = /password|passwd|pwd|secret|token|api[-_]?key|^key$/i
 
 /**
- * The ledger as it may be shown: without its password. A command that is made of it finds the password where libpq
- * looks too, in `PGPASSWORD` or in `~/.pgpass`.
+ * The ledger as it may be shown: without its password, whatever kind of address it is. A command that is made of it finds
+ * the password where libpq looks too, in `PGPASSWORD` or in `~/.pgpass`.
  */
 export function shownLedger(ledger: string): string {
-  if (!isPostgres(ledger)) return ledger
-  const url = URL.parse(ledger)
+  if (!isAddress(ledger)) return ledger
+  const address = ledger.trim()
+  const url = URL.parse(address)
   // What cannot be read may have its password anywhere.
-  if (url === null) return `${ledger.slice(0, ledger.indexOf('://'))}://…`
+  if (url === null) return `${address.slice(0, address.indexOf('://'))}://…`
   url.password = ''
-  for (const name of secretParameters) url.searchParams.delete(name)
+  for (const name of [...url.searchParams.keys()])
+    if (secretParameter.test(name)) url.searchParams.delete(name)
   return url.href
 }
 
 /** Where a ledger is, for code that is told: the absolute path of its file, or its connection string as it may be shown. */
 export function ledgerSource(ledger: string, workingDirectory: string): string {
-  return isPostgres(ledger) ? shownLedger(ledger) : resolve(workingDirectory, ledger)
+  return isAddress(ledger) ? shownLedger(ledger) : resolve(workingDirectory, ledger)
 }
 
 /**
  * Reads a connection string: `schema` and `pooled` among its parameters are ours, the rest is for the driver. Throws a
  * `ConfigurationError` for a value that means nothing.
  */
-export function postgresPlace(connectionString: string): PostgresPlace {
+export function postgresPlace(given: string): PostgresPlace {
+  const connectionString = given.trim()
   const url = URL.parse(connectionString)
   if (url === null) return { connectionString }
   const { searchParams } = url

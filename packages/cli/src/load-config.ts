@@ -1,32 +1,23 @@
-import { existsSync } from 'node:fs'
-import { dirname, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { ConfigurationError } from '@tallystick/core'
-import type { ConfigContext, TallystickConfig } from './config.ts'
-
-const fileNames = ['tallystick.config.ts', 'tallystick.config.js', 'tallystick.config.mjs']
+import { requireConfig, type ConfigContext, type TallystickConfig } from './config.ts'
+import { configPath, type WantedConfig } from './find-config.ts'
 
 /** Which configuration is wanted, and for what. */
-export interface LoadConfigOptions {
-  readonly workingDirectory: string
-  /** A file given by name; otherwise the nearest one from the working directory upwards. */
-  readonly file?: string
+export interface LoadConfigOptions extends WantedConfig {
   readonly context: ConfigContext
-}
-
-/** The path of the configuration. Throws a `ConfigurationError` where there is none. */
-export function configPath({ workingDirectory, file }: Omit<LoadConfigOptions, 'context'>): string {
-  const path = file === undefined ? nearestConfig(workingDirectory) : resolve(workingDirectory, file)
-  if (path !== undefined && existsSync(path)) return path
-  throw new ConfigurationError(
-    `No configuration was found: ${path ?? `${fileNames[0]} is neither in ${workingDirectory} nor above it`}. ` +
-      'It says which agents a run is driven with. Write one that exports defineConfig({ agents }), or name it with --config FILE.',
-  )
+  /** Hears which file is about to be loaded, where it was not named but found. */
+  readonly onFound: (path: string) => void
 }
 
 /** Finds the configuration, imports it and sets up what it describes. Throws a `ConfigurationError`. */
-export async function loadConfig({ context, ...given }: LoadConfigOptions): Promise<TallystickConfig> {
-  const path = configPath(given)
+export async function loadConfig({
+  context,
+  onFound,
+  ...wanted
+}: LoadConfigOptions): Promise<TallystickConfig> {
+  const path = configPath(wanted)
+  if (wanted.file === undefined) onFound(path)
   const source = await importConfig(path)
   const config: unknown =
     typeof source === 'function' ? await (source as (given: ConfigContext) => unknown)(context) : source
@@ -35,13 +26,8 @@ export async function loadConfig({ context, ...given }: LoadConfigOptions): Prom
       `${path} gives no agents, so nothing can drive the run. Let its default export be defineConfig({ agents: [ … ] }), or a function that returns that.`,
     )
   }
+  requireConfig(path, config)
   return config
-}
-
-function nearestConfig(from: string): string | undefined {
-  const found = fileNames.map((name) => resolve(from, name)).find((path) => existsSync(path))
-  if (found !== undefined) return found
-  return dirname(from) === from ? undefined : nearestConfig(dirname(from))
 }
 
 async function importConfig(path: string): Promise<unknown> {
@@ -49,9 +35,20 @@ async function importConfig(path: string): Promise<unknown> {
     const module = (await import(pathToFileURL(path).href)) as { readonly default?: unknown }
     return module.default
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
+    const reason = isUnreadable(cause)
+      ? typeScriptRemedy
+      : cause instanceof Error
+        ? cause.message
+        : String(cause)
     throw new ConfigurationError(`${path} cannot be imported, so no agent is known: ${reason}`, { cause })
   }
+}
+
+const typeScriptRemedy = `it is TypeScript, which Node ${process.versions.node} does not read by itself. Use Node 22.18 or newer, set NODE_OPTIONS=--experimental-strip-types, or write it as tallystick.config.mjs.`
+
+/** A file of a kind that this Node does not know: from 22.18 on it takes the types out of TypeScript. */
+function isUnreadable(cause: unknown): boolean {
+  return cause instanceof Error && 'code' in cause && cause.code === 'ERR_UNKNOWN_FILE_EXTENSION'
 }
 
 function isConfig(value: unknown): value is TallystickConfig {

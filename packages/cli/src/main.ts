@@ -1,5 +1,7 @@
 #!/usr/bin/env node
-import { enableCompileCache } from 'node:module'
+// Whole, not by name: older hosts have the module and not all of its names.
+import * as nodeModule from 'node:module'
+import { versionFault } from './node-version.ts'
 
 // A reader that has seen enough (`| head`) is no error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -7,7 +9,13 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   throw error
 })
 
-// Halves the time until the command begins; it covers what is imported from here on.
-enableCompileCache()
-const { runCommandLine } = await import('./program.ts')
-process.exitCode = await runCommandLine(process.argv.slice(2))
+const fault = versionFault(process.versions)
+if (fault === undefined) {
+  // Halves the time until the command begins; it covers what is imported from here on.
+  nodeModule.enableCompileCache?.()
+  const { runCommandLine } = await import('./program.ts')
+  process.exitCode = await runCommandLine(process.argv.slice(2))
+} else {
+  process.stderr.write(`error: ${fault}\n`)
+  process.exitCode = 1
+}

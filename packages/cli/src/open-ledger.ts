@@ -6,7 +6,7 @@ import { CommandError } from './exit-code.ts'
 import type { Keyring } from '@tallystick/ledger'
 import { openKeys } from './open-keys.ts'
 import { commandLine } from './command-context.ts'
-import { isPostgres, postgresPlace, shownLedger } from './ledger-place.ts'
+import { isAddress, isPostgres, postgresPlace, shownLedger } from './ledger-place.ts'
 
 /** What a ledger is opened for: to look; to command and drive runs that are there; or to be made where there is none. */
 export type LedgerAccess = 'read' | 'write' | 'make'
@@ -41,6 +41,11 @@ export async function withLedger<Result>(
   access: LedgerAccess,
   use: (ledger: Ledger) => Promise<Result>,
 ): Promise<Result> {
+  if (isAddress(place) && !isPostgres(place)) {
+    throw new ConfigurationError(
+      `${shownLedger(place)} is an address of a kind that no ledger is at. Give the path of a SQLite file, or postgres://….`,
+    )
+  }
   const keyring = openKeys(process.env)
   const keys = keyring ? { keys: keyring } : {}
   try {

@@ -14,8 +14,8 @@ export async function runCommandLine(
   const context = processContext(words.includes('--json'), host)
   let exitCode: ExitCode = exitCodes.ok
   const output = {
-    writeOut: (text: string) => void host.stdout.write(text),
-    writeErr: (text: string) => void host.stderr.write(text),
+    writeOut: (text: string) => void context.print(text),
+    writeErr: (text: string) => context.aside.write(text),
     // The message is printed once, by reportError.
     outputError: () => undefined,
   }

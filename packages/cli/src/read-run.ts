@@ -1,7 +1,8 @@
-import type { Ledger, RunId, RunState, RuntimeEvent, Tally } from '@tallystick/core'
-import { evolve, RunNotFoundError, tallyOf } from '@tallystick/core'
+import type { EventType, Ledger, RunId, RunState, RuntimeEvent, Tally } from '@tallystick/core'
+import { tallyOf } from '@tallystick/core'
+import { foldTo } from '@tallystick/ledger'
 
-/** A run, read once from its first event to one of the others. */
+/** A run at one of its events. */
 export interface RunReading {
   readonly state: RunState
   readonly tally: Tally
@@ -11,19 +12,55 @@ export interface RunReading {
   readonly children: readonly RunId[]
 }
 
-/** Reads a run up to its event `toSeq`, or to the last. Rejects with `RunNotFoundError` where there is none. */
-export async function readRun(ledger: Ledger, runId: RunId, toSeq?: number): Promise<RunReading> {
-  let state: RunState | undefined
+const readTypes: readonly EventType[] = [
+  ...(['run_started', 'agent_handed_off', 'tool_request_ready', 'tool_result', 'tool_started'] as const),
+]
+
+/** Which events of a run are read. */
+interface EventRange {
+  /** The last of them. The run's last where not given. */
+  readonly toSeq?: number | undefined
+  readonly turn?: number | undefined
+}
+
+/**
+ * Reads a run up to its event `toSeq`, or to the last: its state from the nearest snapshot, and of its events those that
+ * say more; `hear` has each of these, and those of `types`. Rejects with `RunNotFoundError` where there is no such run.
+ */
+export async function readRun(
+  ledger: Ledger,
+  runId: RunId,
+  toSeq?: number,
+  {
+    types = [],
+    hear = () => {},
+  }: { readonly types?: readonly EventType[]; readonly hear?: (event: RuntimeEvent) => void } = {},
+): Promise<RunReading> {
+  const state = await foldTo(ledger, runId, toSeq)
   const halves: RuntimeEvent[] = []
   const agents: string[] = []
   const children = new Set<RunId>()
-  for await (const event of ledger.read(runId, toSeq === undefined ? {} : { toSeq })) {
-    state = evolve(state, event)
+  for await (const event of eventsOf(ledger, runId, [...new Set([...readTypes, ...types])], { toSeq })) {
+    if (event.seq > state.seq) break
     if (event.type === 'tool_request_ready' || event.type === 'tool_result') halves.push(event)
     if (event.type === 'run_started') agents.push(event.agent)
     if (event.type === 'agent_handed_off') agents.push(event.to)
     if (event.type === 'tool_started' && event.child !== undefined) children.add(event.child)
+    hear(event)
   }
-  if (state === undefined) throw new RunNotFoundError(runId)
   return { state, tally: tallyOf(halves), agents, children: [...children] }
+}
+
+/** The events of some types, in order. What stands behind `toSeq` is not looked at, so that damage there is no matter. */
+export async function* eventsOf(
+  ledger: Ledger,
+  runId: RunId,
+  types: readonly EventType[],
+  { toSeq, turn }: EventRange = {},
+): AsyncGenerator<RuntimeEvent> {
+  if (toSeq === undefined) return yield* ledger.find({ runId, types, ...(turn !== undefined && { turn }) })
+  const wanted = new Set(types)
+  for await (const event of ledger.read(runId, { toSeq })) {
+    if (wanted.has(event.type) && (turn === undefined || event.turn === turn)) yield event
+  }
 }

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { addVerb, exampleOf, type Done } from './add-verb.ts'
 import type { CommandContext } from './command-context.ts'
-import { ageMs, eventNumbers } from './given-values.ts'
+import { ageMs, eventNumbers, filledText } from './given-values.ts'
 import type { RedactOptions } from './verbs/redact.ts'
 import type { RetainOptions } from './verbs/retain.ts'
 
@@ -12,7 +12,7 @@ export function addRemovingVerbs(program: Command, context: CommandContext, done
     .argument('<run>', 'id of the run')
     .option('--events <seqs>', 'these events, such as 4 or 4,7-9', eventNumbers)
     .option('--all', 'every event of the run')
-    .option('--by <name>', 'who takes it away; your account where not given')
+    .option('--by <name>', 'who takes it away; your account where not given', filledText)
     .requiredOption('--reason <text>', 'why; it stays on record, so it must not say what is taken away')
     .action(async (ledger: string, run: string, options: Omit<RedactOptions, 'ledger' | 'run'>) => {
       const { redactEvents } = await import('./verbs/redact.ts')
@@ -27,7 +27,7 @@ export function addRemovingVerbs(program: Command, context: CommandContext, done
     )
     .option('--content <age>', 'what was said, such as 90d; facts stay', ageMs)
     .option('--facts <age>', 'whole runs, such as 2y', ageMs)
-    .option('--by <name>', 'on record as who took it away', 'retention')
+    .option('--by <name>', 'on record as who took it away', filledText, 'retention')
     .option('--reason <text>', 'on record as why')
     .option('--dry-run', 'only count')
     .action(async (ledger: string, options: Omit<RetainOptions, 'ledger'>) => {

@@ -42,19 +42,23 @@ export function variedAgent(
     throw new CommandError('usage', `Agent ${agent.name} has no tool ${unknown}. Its tools: ${names}.`)
   }
   const model = variation.model === undefined ? agent.model : modelCalled(variation.model, configured)
-  const instructions =
-    variation.instructions === undefined ? agent.instructions : readGiven(variation.instructions).trimEnd()
+  const given = variation.instructions === undefined ? undefined : readGiven(variation.instructions).trimEnd()
   const { provider, api, modelId } = model
   const { digest: _old, price: _price, ...said } = agent.definition
-  const { handoffs } = said
+  const { handoffs, policy } = said
   const now: Omit<AgentDefinition, 'digest'> = {
     ...said,
-    ...{ model: { provider, api, modelId }, instructions, tools: said.tools.filter(kept) },
+    ...{
+      model: { provider, api, modelId },
+      instructions: given ?? said.instructions,
+      tools: said.tools.filter(kept),
+    },
     ...(handoffs && { handoffs: handoffs.filter(({ tool }) => kept({ name: tool })) }),
+    ...(policy && { policy: { ...policy, ...(policy.tools && { tools: policy.tools.filter(kept) }) } }),
   }
   return {
     ...agent,
-    ...{ model, instructions, tools: agent.tools.filter(kept) },
+    ...{ model, instructions: given ?? agent.instructions, tools: agent.tools.filter(kept) },
     handoffs: agent.handoffs.filter(({ tool }) => kept(tool)),
     definition: { ...now, digest: digestOf(now as unknown as Json) },
   }

@@ -2,6 +2,7 @@ import {
   present,
   reachableAgents,
   type Agent,
+  type ApprovalPolicy,
   type Ledger,
   type Model,
   type Prices,
@@ -24,19 +25,25 @@ export interface Configured {
   /** Models that the configuration names beside those of the agents. */
   readonly models: readonly Model[]
   readonly prices?: Prices
+  /** Holds over every agent. */
+  readonly approval?: ApprovalPolicy
+  /** What the application gives its runs. */
+  readonly context?: unknown
 }
 
 /** Sets up the configuration for a command, and closes it behind `use`. */
 export async function withConfig<Result>(
-  { workingDirectory }: CommandContext,
+  { json, say, workingDirectory }: CommandContext,
   { file, context }: { readonly file: string | undefined; readonly context: ConfigContext },
   use: (configured: Configured) => Promise<Result>,
 ): Promise<Result> {
-  const config = await loadConfig({ workingDirectory, ...(file !== undefined && { file }), context })
+  const onFound = (path: string): void =>
+    say(json ? JSON.stringify({ config: path }) : `Agents are those of ${path}`)
+  const config = await loadConfig({ workingDirectory, ...present({ file }), context, onFound })
   try {
-    const { agents: named, models = [], prices } = config
-    const agents = new Map(named.flatMap(reachableAgents).map((each) => [each.name, each]))
-    return await use({ named, agents: [...agents.values()], models, ...present({ prices }) })
+    const { agents: named, models = [], prices, approval, context: own } = config
+    const agents = [...new Map(named.flatMap(reachableAgents).map((each) => [each.name, each])).values()]
+    return await use({ named, agents, models, ...present({ prices, approval, context: own }) })
   } finally {
     await config.close?.()
   }

@@ -4,7 +4,7 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { openShop, type Shop } from './kit/shop.ts'
-import { tallystick, tallystickHere, type Ending } from './kit/tallystick.ts'
+import { tallystickHere, type Ending } from './kit/tallystick.ts'
 
 const verbs = ['verify', 'list', 'show', 'export'] as const
 type Verb = (typeof verbs)[number]
@@ -130,7 +130,7 @@ describe('a ledger file that is none, or damaged, or from the future', () => {
     await using shop = await openShop()
     await shop.start()
     await cut(shop.ledgerPath, ({ length }) => length - 4096 * 2)
-    const ending = await tallystick('verify', shop.ledgerPath)
+    const ending = await tallystickHere('verify', shop.ledgerPath)
     expect({ code: ending.code, trace: hasTrace(ending) }).toEqual({ code: 4, trace: false })
     expect(ending.stderr).toContain(`The ledger ${shop.ledgerPath} is damaged`)
   })

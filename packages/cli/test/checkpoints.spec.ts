@@ -23,7 +23,7 @@ async function signer(shop: Shop): Promise<{ out: string; sign: string[]; compar
   }
 }
 
-describe('checkpoint and verify --checkpoints', { timeout: 30_000 }, () => {
+describe('checkpoint and verify --checkpoints', () => {
   it('sign a ledger, and find that it is what was signed', async () => {
     await using shop = await openShop()
     const { out, sign, compare } = await signer(shop)
@@ -39,6 +39,15 @@ describe('checkpoint and verify --checkpoints', { timeout: 30_000 }, () => {
     const sound = await tallystickHere(...compare)
     expect(sound.code).toBe(0)
     expect(sound.stdout).toContain(`checkpoints  ok  1 checkpoint, 1 run, ${seq} events as signed\n`)
+    expect(sound.stdout).toContain(`ledger  ok  1 run, ${seq} events, ${seq} of them signed\n`)
+    expect(sound.stderr).toBe('')
+    const unsigned = await tallystickHere('verify', shop.ledgerPath)
+    expect(unsigned.stdout).toContain(`ledger  ok  1 run, ${seq} events, 0 of them signed\n`)
+    expect(unsigned.stderr).toContain('can have cut off the last')
+    await shop.start()
+    const later = await tallystickHere(...compare)
+    expect(later.stdout).toContain(`${seq} of them signed\n`)
+    expect(later.stderr).toContain('Only signed checkpoints, kept elsewhere, find that')
     expect((await tallystickHere(...compare, '--origin', 'example.com/other')).code).toBe(4)
   })
 

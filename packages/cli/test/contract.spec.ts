@@ -14,7 +14,7 @@ interface Verdict {
 
 describe('contract', () => {
   it('says of a store that keeps every promise that it does', async () => {
-    const { code, stdout, stderr } = await tallystick('contract', sound)
+    const { code, stdout, stderr } = await tallystickHere('contract', sound)
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     const count = ledgerContract.length
     const lines = stdout.trimEnd().split('\n')
@@ -52,6 +52,28 @@ describe('contract', () => {
     const verdicts = stdout.trimEnd().split('\n').map(json) as readonly Verdict[]
     const append = verdicts.find(({ promise }) => promise.startsWith('an append is hinted at'))
     expect(append).toMatchObject({ verdict: 'broken', why: 'nothing has come of it within 20 ms' })
+  })
+
+  it('comes to its end with a verdict on every promise where each append fails', async () => {
+    const { code, stdout, stderr } = await tallystickHere('contract', join(stores, 'failing.ts'))
+    expect({ code, stderr }).toEqual({ code: 1, stderr: '' })
+    const lines = stdout.trimEnd().split('\n')
+    expect(lines.at(-1)).toMatch(
+      new RegExp(`^${ledgerContract.length} promises: \\d+ kept, \\d+ broken, \\d+ skipped$`),
+    )
+    expect(stdout).toContain('Error: no space left on device')
+    expect(stdout).toContain('its store cannot be removed: Error: the folder is busy')
+  })
+
+  it('takes what a store leaves behind for its fault, and goes on with the next promise', async () => {
+    const { code, stdout, stderr } = await tallystick('contract', join(stores, 'littering.ts'), '--json')
+    expect({ code, stderr }).toEqual({ code: 1, stderr: '' })
+    const verdicts = stdout.trimEnd().split('\n').slice(0, -1).map(json) as readonly Verdict[]
+    expect(verdicts.map(({ promise }) => promise)).toEqual(ledgerContract.map(({ promise }) => promise))
+    const whys = verdicts.map(({ why }) => why)
+    expect(whys).toContain('the store left behind Error: the replica is away')
+    expect(verdicts.find(({ promise }) => promise.includes('take-over'))?.verdict).toBe('broken')
+    expect(verdicts.some(({ verdict }) => verdict === 'kept')).toBe(true)
   })
 
   it('is wrong use where there is no module, or none that makes stores, or none of the words', async () => {

@@ -2,11 +2,11 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { callOf, openShop, shopConfig } from './kit/shop.ts'
-import { json, tallystick } from './kit/tallystick.ts'
+import { json, tallystick, tallystickHere } from './kit/tallystick.ts'
 
 const config = ['--config', shopConfig]
 
-describe.concurrent('a decision from another process', { timeout: 30_000 }, () => {
+describe.concurrent('a decision from another process', () => {
   it('waits in the inbox until resume carries the run on to its end', async () => {
     await using shop = await openShop()
     const waiting = await shop.start()
@@ -24,7 +24,7 @@ describe.concurrent('a decision from another process', { timeout: 30_000 }, () =
 
     const resumed = await tallystick('resume', shop.ledgerPath, runId, ...config)
     expect(resumed.code).toBe(0)
-    expect(resumed.stdout).toContain(`! ${call} was approved by ann\n`)
+    expect(resumed.stdout).toContain(`! ${call} was approved by ann (command)\n`)
     expect(resumed.stdout).toMatch(new RegExp(`└ result  pay ${call} success in \\d+ ms\n +5 USD paid\n`))
     expect(resumed.stdout).toContain('Payment: 5 USD paid')
     expect(resumed.stdout).toContain('Tally: 2 requests, 2 results, 0 open.')
@@ -58,14 +58,14 @@ describe.concurrent('a decision from another process', { timeout: 30_000 }, () =
     await using shop = await openShop()
     const { runId, ...waiting } = await shop.start()
     const call = callOf({ runId, ...waiting })
-    await tallystick('approve', shop.ledgerPath, runId, call, '--by', 'ann', '--input', '{"usd":3}')
-    const { code, stdout } = await tallystick('resume', shop.ledgerPath, runId, '--json', ...config)
+    await tallystickHere('approve', shop.ledgerPath, runId, call, '--by', 'ann', '--input', '{"usd":3}')
+    const { code, stdout } = await tallystickHere('resume', shop.ledgerPath, runId, '--json', ...config)
     expect(code).toBe(0)
     expect(json(stdout)).toMatchObject({
       runId,
       status: 'done',
       reason: 'answered',
-      text: 'Payment: 3 USD paid',
+      text: expect.stringContaining('ann changed it before it ran. What differed: "usd" was 3.'),
       turns: 3,
     })
   })
@@ -73,7 +73,7 @@ describe.concurrent('a decision from another process', { timeout: 30_000 }, () =
   it('may deny the call, and the model reads why', async () => {
     await using shop = await openShop()
     const waiting = await shop.start()
-    await tallystick(
+    await tallystickHere(
       'deny',
       shop.ledgerPath,
       waiting.runId,
@@ -83,7 +83,7 @@ describe.concurrent('a decision from another process', { timeout: 30_000 }, () =
       '--reason',
       'too dear',
     )
-    const { stdout } = await tallystick('resume', shop.ledgerPath, 'latest', '--json', ...config)
+    const { stdout } = await tallystickHere('resume', shop.ledgerPath, 'latest', '--json', ...config)
     expect(json(stdout)).toMatchObject({
       status: 'done',
       toolCalls: 1,
@@ -95,12 +95,12 @@ describe.concurrent('a decision from another process', { timeout: 30_000 }, () =
     await using shop = await openShop()
     const waiting = await shop.start()
     const words = [shop.ledgerPath, waiting.runId, callOf(waiting), '--by', 'ann', '--json']
-    expect(json((await tallystick('approve', ...words)).stdout)).toMatchObject({
+    expect(json((await tallystickHere('approve', ...words)).stdout)).toMatchObject({
       added: true,
       command: { type: 'approve', by: 'ann' },
     })
-    expect(json((await tallystick('approve', ...words)).stdout)).toMatchObject({ added: false })
-    const denied = await tallystick('deny', ...words, '--reason', 'no')
+    expect(json((await tallystickHere('approve', ...words)).stdout)).toMatchObject({ added: false })
+    const denied = await tallystickHere('deny', ...words, '--reason', 'no')
     expect(denied).toMatchObject({ code: 1, stdout: '' })
     expect(json(denied.stderr)).toMatchObject({
       error: { code: 'refused', exitCode: 1, message: expect.stringContaining('approve by ann') },
@@ -110,27 +110,35 @@ describe.concurrent('a decision from another process', { timeout: 30_000 }, () =
   it('may stop the run: every open call gets a result', async () => {
     await using shop = await openShop()
     const { runId } = await shop.start()
-    expect(await tallystick('cancel', shop.ledgerPath, runId, '--reason', 'closed')).toMatchObject({
+    expect(await tallystickHere('cancel', shop.ledgerPath, runId, '--reason', 'closed')).toMatchObject({
       code: 0,
     })
-    const { code, stdout } = await tallystick('resume', shop.ledgerPath, runId, ...config)
+    const { code, stdout } = await tallystickHere('resume', shop.ledgerPath, runId, ...config)
     expect(code).toBe(0)
     expect(stdout).toContain('2 requests, 2 results, 0 open')
     expect(stdout).toContain('done: cancelled')
-    expect(await tallystick('cancel', shop.ledgerPath, runId)).toMatchObject({
+    expect(await tallystickHere('cancel', shop.ledgerPath, runId)).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('is done (cancelled)'),
     })
   })
 })
 
-describe.concurrent('resume', { timeout: 30_000 }, () => {
+describe.concurrent('resume', () => {
   it('decides by --yes or --deny, for the record under --by', async () => {
     await using shop = await openShop()
     const [first, second] = [await shop.start(), await shop.start()]
-    const yes = await tallystick('resume', shop.ledgerPath, first.runId, '--yes', '--by', 'ann', ...config)
-    expect(yes.stdout).toContain(`${callOf(first)} was approved by ann`)
-    const no = await tallystick(
+    const yes = await tallystickHere(
+      'resume',
+      shop.ledgerPath,
+      first.runId,
+      '--yes',
+      '--by',
+      'ann',
+      ...config,
+    )
+    expect(yes.stdout).toContain(`${callOf(first)} was approved by ann (--yes)`)
+    const no = await tallystickHere(
       'resume',
       shop.ledgerPath,
       second.runId,
@@ -140,14 +148,14 @@ describe.concurrent('resume', { timeout: 30_000 }, () => {
       'bob',
       ...config,
     )
-    expect(no.stdout).toContain(`${callOf(second)} was denied by bob: not now`)
+    expect(no.stdout).toContain(`${callOf(second)} was denied by bob (--deny): not now`)
     expect(no.stdout).toContain('done: answered')
   })
 
   it('leaves a run suspended where nobody can be asked, and says what continues it', async () => {
     await using shop = await openShop()
     const waiting = await shop.start()
-    const { code, stdout } = await tallystick('resume', shop.ledgerPath, waiting.runId, ...config)
+    const { code, stdout } = await tallystickHere('resume', shop.ledgerPath, waiting.runId, ...config)
     expect(code).toBe(0)
     const call = `${shop.ledgerPath} ${waiting.runId} ${callOf(waiting)}`
     expect(stdout).toContain(`  tallystick approve ${call} --by you\n`)
@@ -157,7 +165,7 @@ describe.concurrent('resume', { timeout: 30_000 }, () => {
   it('needs a configuration that gives the agent', async () => {
     await using shop = await openShop()
     const { runId } = await shop.start()
-    const missing = await tallystick(
+    const missing = await tallystickHere(
       'resume',
       shop.ledgerPath,
       runId,
@@ -167,10 +175,11 @@ describe.concurrent('resume', { timeout: 30_000 }, () => {
     expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining('No configuration was found') })
     const other = join(shop.folder, 'tallystick.config.js')
     await writeFile(other, 'export default { agents: [] }')
-    const strange = await tallystick('resume', shop.ledgerPath, runId, '--config', other)
+    const strange = await tallystickHere('resume', shop.ledgerPath, runId, '--config', other)
     expect(strange).toMatchObject({ code: 2, stderr: expect.stringContaining('shopper') })
-    await writeFile(other, 'export default 7')
-    expect(await tallystick('resume', shop.ledgerPath, runId, '--config', other)).toMatchObject({
+    const seven = join(shop.folder, 'seven.config.js')
+    await writeFile(seven, 'export default 7')
+    expect(await tallystickHere('resume', shop.ledgerPath, runId, '--config', seven)).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('gives no agents'),
     })

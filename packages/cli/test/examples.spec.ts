@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { effort } from '../../../scripts/testing/effort.ts'
 import { exampleFolders, type ExampleFolders, type ExampleStanding } from './kit/example-folder.ts'
 import { tallystickHere } from './kit/tallystick.ts'
 
@@ -24,9 +25,10 @@ interface Expectation {
 /** What each example comes to. */
 const expected: Readonly<Record<string, Expectation>> = {
   run: { shows: /^> How warm is it in Seoul\?$/m },
-  resume: { at: 'waiting', shows: /was approved by ann$/m },
+  resume: { at: 'waiting', shows: /was approved by ann \(--yes\)$/m },
   fork: { shows: /^Payment: 5 USD paid$|tallystick approve runs\.db/m },
   list: { at: 'waiting', shows: /^\S+ +assistant +\d.* suspended on pay call_\w+_2_1_1$/m },
+  find: { shows: /^\S+ +\d+ {2}\S+Z {2}pay success \{"usd":5\} 5 USD paid$/m },
   show: { shows: /^phase +\w+, turn 1, event 12 of \d+/m },
   explain: { shows: /^turn +2, agent assistant,/m },
   tail: { shows: /^done: answered/m },
@@ -57,14 +59,17 @@ const expected: Readonly<Record<string, Expectation>> = {
   completion: { behind: 'complete -p tallystick', shows: /^complete .*_tallystick tallystick$/m },
 }
 
-describe.concurrent('what the help shows as an example, typed as it is printed', { timeout: 90_000 }, () => {
+/** All of them in a thorough run; one of four in a quick one, since each takes a shell and up to three processes. */
+const typed = verbs.filter((_verb, index) => index % effort({ quick: 4, thorough: 1 }) === 0)
+
+describe.concurrent('what the help shows as an example, typed as it is printed', () => {
   let folders: ExampleFolders
   beforeAll(async () => {
     folders = await exampleFolders()
   })
   afterAll(() => folders[Symbol.asyncDispose]())
 
-  it.each(verbs)('works: %s', async (verb) => {
+  it.each(typed)('works: %s', async (verb) => {
     const { stdout: helped } = await tallystickHere(verb, '--help')
     const [, example = ''] = /\nExample:\n {2}(.+)\n$/.exec(helped) ?? []
     expect(example).toContain(`tallystick ${verb} `)

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { openShop } from './kit/shop.ts'
 import { json, tallystickHere } from './kit/tallystick.ts'
 
-describe('explain', { timeout: 30_000 }, () => {
+describe('explain', () => {
   it('shows the parts of a request, each with the events that it came from', async () => {
     await using shop = await openShop()
     const { runId } = await shop.start()

@@ -28,7 +28,7 @@ async function bought(shop: Shop, instructions?: string) {
   return { runId: waiting.runId, events: await eventsOf(shop, waiting.runId), call: callOf(waiting), fork }
 }
 
-describe('a fork from the command line', { timeout: 30_000 }, () => {
+describe('a fork from the command line', () => {
   it('shares the first events, says something else, and is driven to its rest', async () => {
     await using shop = await openShop()
     const { runId } = await shop.start()
@@ -44,7 +44,7 @@ describe('a fork from the command line', { timeout: 30_000 }, () => {
       '--by',
       'ann',
     ]
-    const forked = await tallystickHere('fork', ...words, '--yes', '--json', ...config)
+    const forked = await tallystickHere('fork', ...words, '--yes', '--run-writes', '--json', ...config)
     expect(forked).toMatchObject({ code: 0 })
     const result = json(forked.stdout) as { readonly runId: string }
     expect(result).toMatchObject({ status: 'done', reason: 'answered' })
@@ -124,6 +124,26 @@ describe('a fork from the command line', { timeout: 30_000 }, () => {
     expect(again.stderr).toContain('success, as on record: nothing ran\n')
   })
 
+  it('performs no write again, also with --yes, until --run-writes lets it', async () => {
+    await using shop = await openShop()
+    const { runId } = await shop.start()
+    const words = ['fork', shop.ledgerPath, runId, '--json', ...config]
+    const whatIf = await tallystickHere(...words, '--yes', '--by', 'ann')
+    expect(whatIf.code).toBe(0)
+    const stubbed = json(whatIf.stdout) as RunResult
+    expect(stubbed.text).toContain('Payment: This run is a fork, in which writes are not performed')
+    expect(whatIf.stderr).toContain('Not performed, since this is a fork: pay. With --run-writes')
+    expect(ofType(await eventsOf(shop, stubbed.runId), 'tool_started').map(({ name }) => name)).toEqual([
+      'look',
+    ])
+    const asking = json((await tallystickHere(...words)).stdout) as RunResult
+    expect(asking).toMatchObject({ status: 'suspended', pendingApprovals: [{ name: 'pay' }] })
+    const again = json((await tallystickHere(...words, '--yes', '--run-writes')).stdout) as RunResult
+    expect(again.text).toBe('Payment: 5 USD paid')
+    expect((await tallystickHere('verify', shop.ledgerPath)).code).toBe(0)
+    expect((await tallystickHere('replay', shop.ledgerPath, stubbed.runId, ...config)).code).toBe(0)
+  })
+
   it('goes on with other instructions, another model or a tool less, and its resume with the same', async () => {
     await using shop = await openShop()
     const { runId, fork } = await bought(shop)
@@ -143,7 +163,7 @@ describe('a fork from the command line', { timeout: 30_000 }, () => {
     const resumed = await eventsOf(shop, polite.result.runId)
     expect(ofType(resumed, 'run_finished')).toHaveLength(1)
     expect(ofType(resumed, 'run_resumed').map(({ definition }) => definition === undefined)).toEqual([
-      ...[false, true, true],
+      ...[false, true],
     ])
 
     const without = await fork('--without-tool', 'look')

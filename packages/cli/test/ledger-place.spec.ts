@@ -13,6 +13,12 @@ describe('a connection string', () => {
     ['postgres:///app?host=/run/postgres&sslpassword=sesame', 'postgres:///app?host=%2Frun%2Fpostgres'],
     ['postgres://db/app', 'postgres://db/app'],
     ['postgres://ada:sesame@:none/app', 'postgres://…'],
+    [' postgres://ada:sesame@db/app', 'postgres://ada@db/app'],
+    ['mysql://ada:sesame@db/app', 'mysql://ada@db/app'],
+    ['redis://:sesame@cache:6379/0', 'redis://cache:6379/0'],
+    ['libsql://db.example?authToken=sesame', 'libsql://db.example'],
+    ['\thttps://ada:sesame@db.example/runs.db', 'https://ada@db.example/runs.db'],
+    ['mongodb+srv://ada:sesame@[db/app', 'mongodb+srv://…'],
     ['runs.db', 'runs.db'],
   ])('%s is shown as %s', (ledger, shown) => {
     expect(shownLedger(ledger)).toBe(shown)
@@ -39,6 +45,24 @@ describe('a connection string', () => {
       /^The parameter pooled (?!.*sesame)/,
     )
   })
+
+  it.each(['mysql://ada:sesame@db/app', ' redis://:sesame@cache', 'file:///runs.db?key=sesame'])(
+    'of another kind, %s, is a 2 that names what a ledger can be, and no password',
+    (ledger) => {
+      const main = fileURLToPath(import.meta.resolve('../src/main.ts'))
+      for (const words of [
+        ['list', ledger],
+        ['show', ledger, 'latest'],
+      ]) {
+        const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...words], { encoding: 'utf8' })
+        expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
+        expect(stderr).toMatch(
+          /is an address of a kind that no ledger is at\. Give the path of a SQLite file, or /,
+        )
+        expect(stderr).not.toContain('sesame')
+      }
+    },
+  )
 
   it('is a 2 that says what to install where pg is not', () => {
     const [hook, main] = [import.meta.resolve('./kit/without-pg.ts'), import.meta.resolve('../src/main.ts')]

@@ -1,10 +1,11 @@
-import { appendFile, copyFile, readFile, writeFile } from 'node:fs/promises'
+import { appendFile, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import BetterSqlite3 from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { openShop } from './kit/shop.ts'
-import { json, tallystick, tallystickHere } from './kit/tallystick.ts'
+import { json, tallystickHere } from './kit/tallystick.ts'
 
-describe('import', { timeout: 30_000 }, () => {
+describe('import', () => {
   it('reads what export printed into a new ledger, which lists, exports and verifies the same', async () => {
     await using shop = await openShop()
     const [older, newer] = [await shop.start(), await shop.start()]
@@ -48,8 +49,12 @@ describe('import', { timeout: 30_000 }, () => {
     const { seq } = await shop.start()
     const file = join(shop.folder, 'runs.jsonl')
     const { stdout } = await tallystickHere('export', shop.ledgerPath)
+    await writeFile(file, 'garbage')
+    expect(await tallystickHere('import', join(shop.folder, 'garbage.db'), file)).toMatchObject({
+      ...{ code: 4, stdout: '', stderr: expect.stringContaining('Line 1 cannot be imported: it is no JSON') },
+    })
     await writeFile(file, stdout.replace('\n', '\nno event\n'))
-    const damaged = await tallystick('import', join(shop.folder, 'copy.db'), file)
+    const damaged = await tallystickHere('import', join(shop.folder, 'copy.db'), file)
     expect(damaged).toMatchObject({ code: 4, stdout: '' })
     expect(damaged.stderr).toContain('error: Line 2 cannot be imported: it is no JSON')
     await writeFile(file, stdout.replace('"text":"Buy tea."', '"text":"Buy coffee."'))
@@ -68,18 +73,27 @@ describe('import', { timeout: 30_000 }, () => {
   })
 })
 
-describe('upgrade', { timeout: 30_000 }, () => {
-  /** A ledger as the first release made it. */
-  const older = join(import.meta.dirname, '..', '..', 'ledger', 'test', 'golden', 'format-1.sqlite')
+describe('upgrade', () => {
+  /** Makes a ledger one of the release before the last change of the schema, which added what sessions begin with. */
+  function makeOlder(path: string): void {
+    const database = new BetterSqlite3(path)
+    const version = Number(database.pragma('user_version', { simple: true }))
+    database.exec('drop table history; drop table history_use')
+    database.exec(
+      `delete from schema_migration where name = '0005-histories'; pragma user_version = ${version - 1}`,
+    )
+    database.close()
+  }
 
   it('brings a ledger of an older release up to date, which looking at it only asks for', async () => {
     await using shop = await openShop()
-    await copyFile(older, shop.ledgerPath)
+    await shop.start()
+    makeOlder(shop.ledgerPath)
     const before = await readFile(shop.ledgerPath)
     for (const verb of ['list', 'stats', 'verify', 'export']) {
       const refused = await tallystickHere(verb, shop.ledgerPath)
       expect(refused).toMatchObject({ code: 1, stdout: '' })
-      expect(refused.stderr).toContain('was made by an older release (schema version 1)')
+      expect(refused.stderr).toContain('was made by an older release (schema version 3)')
       expect(refused.stderr).toContain(`: tallystick upgrade ${shop.ledgerPath}\n`)
     }
     expect(await readFile(shop.ledgerPath)).toEqual(before)

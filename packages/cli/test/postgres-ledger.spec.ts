@@ -22,7 +22,7 @@ async function discreetly(...words: readonly string[]): Promise<Ending> {
 }
 
 // Not every machine has a server; the test run says why.
-describe.skipIf(url === '')('a ledger in Postgres', { timeout: 60_000 }, () => {
+describe.skipIf(url === '')('a ledger in Postgres', () => {
   it('is taken by every verb, and its password is printed by none', async () => {
     const ledger = freshLedger()
     const shown = ledger.replace(`:${password}`, '')

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { openShop, shopAgent, shopConfig } from './kit/shop.ts'
 import { json, tallystickHere } from './kit/tallystick.ts'
 
-describe('regression', { timeout: 30_000 }, () => {
+describe('regression', () => {
   it('writes a run as a test that imports the configuration, and as a fixture that today’s agent replays', async () => {
     await using shop = await openShop()
     const { runId, seq } = await shop.start()

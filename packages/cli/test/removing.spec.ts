@@ -24,7 +24,7 @@ async function endedRun(shop: Shop): Promise<{ runId: string; at: number }> {
   return { runId: started.runId, at }
 }
 
-describe('redact', { timeout: 30_000 }, () => {
+describe('redact', () => {
   it('takes away what events said, and leaves on record who did and why', async () => {
     await using shop = await openShop()
     const { runId, seq } = await shop.start()
@@ -61,7 +61,7 @@ describe('redact', { timeout: 30_000 }, () => {
   })
 })
 
-describe('retain', { timeout: 30_000 }, () => {
+describe('retain', () => {
   it('takes away what is older than given, and whole runs at last', async () => {
     await using shop = await openShop()
     const { runId, at } = await endedRun(shop)
@@ -81,7 +81,7 @@ describe('retain', { timeout: 30_000 }, () => {
     const verified = await tallystickHere('verify', shop.ledgerPath)
     expect([verified.code, verified.stdout]).toEqual([
       0,
-      'ledger  ok  0 runs, 0 events; 1 run dropped, on record\n',
+      'ledger  ok  0 runs, 0 events, 0 of them signed; 1 run dropped, on record\n',
     ])
   })
 
@@ -94,7 +94,7 @@ describe('retain', { timeout: 30_000 }, () => {
   })
 })
 
-describe('erase', { timeout: 30_000 }, () => {
+describe('erase', () => {
   it('destroys the keys of a subject; until then whoever has them reads its runs', async () => {
     await using shop = await openShop()
     const path = join(shop.folder, 'keys.db')

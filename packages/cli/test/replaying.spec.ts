@@ -18,7 +18,7 @@ async function configOf(shop: Shop, code: string): Promise<readonly string[]> {
   return ['--config', path]
 }
 
-describe('replay', { timeout: 30_000 }, () => {
+describe('replay', () => {
   it('shows of texts of several lines those that differ, and what compares the rest', async () => {
     await using shop = await openShop()
     const lines = ['Buy tea.', 'Look first.', 'Then pay.']

@@ -29,7 +29,7 @@ function shownRun({ stdout }: Pick<Ending, 'stdout'>): string {
   return /^run (\S+) of /m.exec(stdout)?.[1] ?? 'no run was shown'
 }
 
-describe('run', { timeout: 30_000 }, () => {
+describe('run', () => {
   it('starts a run of the agent that is named, in a ledger that it makes, and shows it', async () => {
     await using shop = await openShop()
     const ended = await tallystickHere('run', shop.ledgerPath, 'host', 'Hello there.', ...hosts)
@@ -57,7 +57,7 @@ describe('run', { timeout: 30_000 }, () => {
       ...shopping,
     )
     expect(ended.code).toBe(0)
-    expect(ended.stdout).toMatch(/! call_\S+ was approved by ann\n/)
+    expect(ended.stdout).toMatch(/! call_\S+ was approved by ann \(--yes\)\n/)
     expect(ended.stdout).toContain('Payment: 5 USD paid')
     const words = ['run', shop.ledgerPath, 'shopper', 'Buy tea.', '--deny', 'too dear', ...shopping]
     const denied = await tallystickHere(...words)
@@ -195,30 +195,57 @@ describe('run', { timeout: 30_000 }, () => {
   })
 })
 
-describe('run on a terminal', { timeout: 30_000 }, () => {
+describe('run on a terminal', () => {
   it('asks about each call that waits, with what it would do and why it is asked', async () => {
     await using shop = await openShop()
-    const yes = await tallystickAttended('what?\ny\n', 'run', shop.ledgerPath, 'Buy tea.', ...shopping)
-    expect(yes.stderr).toContain('Run pay with {"usd":5}? (it is money) [y]es, [n]o, [l]ater: ')
+    const yes = await tallystickAttended(
+      { answers: ['what?\n', 'y\n'] },
+      'run',
+      shop.ledgerPath,
+      'Buy tea.',
+      ...shopping,
+    )
+    expect(yes.stderr).toMatch(
+      /Approval of pay\nCall: call_\w+\nReason: it is money\nInput: \{\n {2}"usd": 5\n\}\n/,
+    )
+    expect(yes.stderr).toContain('Run pay with this input? [y]es, [n]o, [l]ater: ')
     expect(yes.stdout).toContain('Payment: 5 USD paid')
-    const no = await tallystickAttended('no\ntoo dear\n', 'run', shop.ledgerPath, 'Buy tea.', ...shopping)
+    const no = await tallystickAttended(
+      { answers: ['no\n', 'too dear\n'] },
+      'run',
+      shop.ledgerPath,
+      'Buy tea.',
+      ...shopping,
+    )
     expect(no.stdout).toContain('denied this call: too dear')
-    const later = await tallystickAttended('l\n', 'run', shop.ledgerPath, 'Buy tea.', ...shopping)
+    const later = await tallystickAttended(
+      { answers: ['l\n'] },
+      'run',
+      shop.ledgerPath,
+      'Buy tea.',
+      ...shopping,
+    )
     expect(later).toMatchObject({ code: 0, stdout: expect.stringContaining('Then this continues it:') })
-    const gone = await tallystickAttended('\u0004', 'run', shop.ledgerPath, 'Buy tea.', ...shopping)
+    const gone = await tallystickAttended(
+      { answers: ['\u0004'] },
+      'run',
+      shop.ledgerPath,
+      'Buy tea.',
+      ...shopping,
+    )
     expect(gone).toMatchObject({ code: 0, stdout: expect.stringContaining('Then this continues it:') })
   })
 
   it('has colours there, and none elsewhere', async () => {
     await using shop = await openShop()
-    const shown = await tallystickAttended('', 'run', shop.ledgerPath, 'host', 'Hi.', ...hosts)
+    const shown = await tallystickAttended({}, 'run', shop.ledgerPath, 'host', 'Hi.', ...hosts)
     expect(shown.stdout).toContain('\u001B[1m> Hi.\u001B[22m')
     const piped = await tallystickHere('run', shop.ledgerPath, 'host', 'Hi.', ...hosts)
     expect(piped.stdout).not.toContain('\u001B')
   })
 })
 
-describe('run, when it is told to stop', { timeout: 30_000 }, () => {
+describe('run, when it is told to stop', () => {
   const started = async (shop: Shop, agent: string, part: string): Promise<AtWork> => {
     const run = startTallystick('run', shop.ledgerPath, agent, 'Hi.', '--json', ...hosts)
     await run.says(part)
@@ -246,7 +273,7 @@ describe('run, when it is told to stop', { timeout: 30_000 }, () => {
       code: 0,
       stderr: expect.stringContaining('Stopping: nothing more'),
     })
-    expect(objects(stdout).at(-1)).toMatchObject({ status: 'suspended', reason: null })
+    expect(objects(stdout).at(-1)).toMatchObject({ status: 'interrupted', reason: null })
     expect((await tallystickHere('list', shop.ledgerPath)).stdout).toContain('interrupted in turn 1')
   })
 })

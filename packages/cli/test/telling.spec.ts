@@ -58,7 +58,7 @@ function tamper(shop: Shop, statement: string): void {
   if (changes === 0) throw new Error('nothing was changed')
 }
 
-describe('list', { timeout: 60_000 }, () => {
+describe('list', () => {
   it('shows a page on a terminal, with the command for the next one, and all of it elsewhere', async () => {
     await using shop = await openShop()
     const results = await startAll(
@@ -66,19 +66,21 @@ describe('list', { timeout: 60_000 }, () => {
       Array.from({ length: 53 }, () => ({ agent: host() })),
     )
     const newestFirst = results.map(({ runId }) => runId).toReversed()
-    const page = await tallystickAttended('', 'list', shop.ledgerPath)
+    const page = await tallystickAttended({}, 'list', shop.ledgerPath)
     const runsOf = (stdout: string): readonly string[] =>
       stdout
         .trimEnd()
         .split('\n')
         .slice(1)
         .map((line) => line.split(' ')[0] ?? '')
-    expect(runsOf(page.stdout)).toEqual(newestFirst.slice(0, 50))
+    // A terminal shows the ends of ids, which every verb takes.
+    const ends = newestFirst.map((runId) => runId.slice(-8))
+    expect(runsOf(page.stdout)).toEqual(ends.slice(0, 50))
     const next = `tallystick list ${shop.ledgerPath} --before ${newestFirst[49]}`
     expect(page.stderr).toContain(`There are more. The next page: ${next}\n`)
     const [, ...words] = next.split(' ')
-    const rest = await tallystickAttended('', ...words)
-    expect(runsOf(rest.stdout)).toEqual(newestFirst.slice(50))
+    const rest = await tallystickAttended({}, ...words)
+    expect(runsOf(rest.stdout)).toEqual(ends.slice(50))
     expect(rest.stderr).not.toContain('There are more')
     expect(await listed(shop)).toEqual(newestFirst)
     expect(await listed(shop, '--limit', '2', '--before', newestFirst[1] ?? '')).toEqual(
@@ -121,7 +123,7 @@ describe('list', { timeout: 60_000 }, () => {
   it('says on a terminal what to type for those that wait, which works as it stands', async () => {
     await using shop = await openShop()
     const [waiting] = await startAll(shop, [{ agent: boss() }])
-    const { stderr } = await tallystickAttended('', 'list', shop.ledgerPath)
+    const { stderr } = await tallystickAttended({}, 'list', shop.ledgerPath)
     const [approval] = waiting?.pendingApprovals ?? []
     const next = `tallystick approve ${shop.ledgerPath} ${approval?.runId} ${approval?.toolCallId} --by you`
     // The run at the top and the one that works for it wait for the same.
@@ -160,7 +162,7 @@ describe('list', { timeout: 60_000 }, () => {
   })
 })
 
-describe('stats', { timeout: 60_000 }, () => {
+describe('stats', () => {
   it('tells under each run that waits what takes it further, and where the others are', async () => {
     await using shop = await openShop()
     const results = await startAll(
@@ -239,7 +241,7 @@ describe('stats', { timeout: 60_000 }, () => {
   })
 })
 
-describe('rebuild', { timeout: 60_000 }, () => {
+describe('rebuild', () => {
   it('mends what was changed of what follows from the events, which verify finds', async () => {
     await using shop = await openShop()
     const [{ runId } = { runId: '' }] = await startAll(shop, [{ agent: host() }])
@@ -248,7 +250,7 @@ describe('rebuild', { timeout: 60_000 }, () => {
       /^rebuilt from \d+ events of 1 run\n$/,
     )
     const before = await tallystickAt(now, 'stats', shop.ledgerPath, '--json')
-    expect(await tallystickHere('verify', shop.ledgerPath)).toMatchObject({ code: 0, stderr: '' })
+    expect((await tallystickHere('verify', shop.ledgerPath)).code).toBe(0)
 
     tamper(shop, `update run_summary set summary = replace(summary, 'host', 'boss')`)
     const differing = await tallystickHere('verify', shop.ledgerPath)
@@ -266,7 +268,7 @@ describe('rebuild', { timeout: 60_000 }, () => {
 
     const rebuilt = await tallystickHere(...rebuild.split(' ').slice(1), '--json')
     expect(json(rebuilt.stdout)).toMatchObject({ runs: 1 })
-    expect(await tallystickHere('verify', shop.ledgerPath)).toMatchObject({ code: 0, stderr: '' })
+    expect((await tallystickHere('verify', shop.ledgerPath)).code).toBe(0)
     expect(await tallystickAt(now, 'stats', shop.ledgerPath, '--json')).toEqual(before)
   })
 

@@ -12,7 +12,7 @@ import { manualClock, scriptedModel } from '@tallystick/core/testing'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { boss, officeConfig } from './kit/office.ts'
 import { callOf, openShop, shopAgent, type Shop } from './kit/shop.ts'
-import { json, startTallystick, tallystick, tallystickAt, tallystickHere } from './kit/tallystick.ts'
+import { json, startTallystick, tallystickHere, tallystickAt } from './kit/tallystick.ts'
 
 /** What the command printed, an object a line. */
 const objects = (text: string): readonly unknown[] => text.trimEnd().split('\n').map(json)
@@ -26,7 +26,7 @@ async function approve(shop: Shop, runId: string, call: string): Promise<void> {
   await ledger.close()
 }
 
-describe.concurrent('tail', { timeout: 60_000 }, () => {
+describe.concurrent('tail', () => {
   it('shows what is there, and then what another process does, until the run is done', async () => {
     await using shop = await openShop()
     const waiting = await shop.start()
@@ -63,7 +63,7 @@ describe.concurrent('tail', { timeout: 60_000 }, () => {
   it('ends where the run is suspended, where that is asked for', async () => {
     await using shop = await openShop()
     const waiting = await shop.start()
-    const { code, stdout } = await tallystick('tail', shop.ledgerPath, 'latest', '--json', '--until-rest')
+    const { code, stdout } = await tallystickHere('tail', shop.ledgerPath, 'latest', '--json', '--until-rest')
     expect(code).toBe(0)
     expect(objects(stdout)).toHaveLength(waiting.seq)
   })
@@ -83,7 +83,7 @@ describe.concurrent('tail', { timeout: 60_000 }, () => {
     const { runId, pendingApprovals } = await shop.start(boss())
     const [approval] = pendingApprovals
     const child = runIdOfCall(approval!.toolCallId)
-    const resumed = await tallystick(
+    const resumed = await tallystickHere(
       'resume',
       shop.ledgerPath,
       runId,
@@ -99,7 +99,7 @@ describe.concurrent('tail', { timeout: 60_000 }, () => {
   })
 })
 
-describe.concurrent('tail without a run', { timeout: 60_000 }, () => {
+describe.concurrent('tail without a run', () => {
   interface Line {
     readonly cursor: string
     readonly event: RuntimeEvent
@@ -169,7 +169,7 @@ describe.concurrent('tail without a run', { timeout: 60_000 }, () => {
   })
 })
 
-describe('stats', { timeout: 60_000 }, () => {
+describe('stats', () => {
   const usage = { inputTokens: 1_000_000, outputTokens: 100_000 }
   const agentOf = (name: string, steps: Parameters<typeof scriptedModel>[0]): Agent =>
     defineAgent({ name, instructions: '', model: scriptedModel(steps, `${name}-model`) })
@@ -223,7 +223,7 @@ describe('stats', { timeout: 60_000 }, () => {
   it('counts what a run that works for another took once, as its own', async () => {
     await using shop = await openShop()
     const { runId } = await shop.start(boss())
-    await tallystick('resume', shop.ledgerPath, runId, '--yes', '--config', officeConfig)
+    await tallystickHere('resume', shop.ledgerPath, runId, '--yes', '--config', officeConfig)
     const stats = json((await tallystickHere('stats', shop.ledgerPath, '--json')).stdout)
     expect(stats).toMatchObject({
       suspended: [],

@@ -6,7 +6,7 @@ import { scriptedModel } from '@tallystick/core/testing'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { banker, boss, clerk, officeConfig, owner } from './kit/office.ts'
 import { openShop, type Shop } from './kit/shop.ts'
-import { json, tallystick, tallystickHere } from './kit/tallystick.ts'
+import { json, tallystickHere } from './kit/tallystick.ts'
 
 const config = ['--config', officeConfig]
 
@@ -18,27 +18,27 @@ async function waitingBoss(shop: Shop): Promise<{ parent: RunId; child: RunId; c
   return { parent, child: approval.runId, call: approval.toolCallId }
 }
 
-describe.concurrent('a call of a run that works for another', { timeout: 60_000 }, () => {
+describe.concurrent('a call of a run that works for another', () => {
   it('is decided by the command that resume prints, and the run at the top goes on in another process', async () => {
     await using shop = await openShop()
     const { parent, child, call } = await waitingBoss(shop)
-    const waiting = await tallystick('resume', shop.ledgerPath, parent, ...config)
+    const waiting = await tallystickHere('resume', shop.ledgerPath, parent, ...config)
     expect(waiting).toMatchObject({ code: 0, stderr: '' })
     const approve = `tallystick approve ${shop.ledgerPath} ${child} ${call} --by you`
     expect(waiting.stdout).toContain(`about pay {"usd":5}, which run ${child} asks for:\n  ${approve}\n`)
     expect(waiting.stdout).toContain(`  tallystick resume ${shop.ledgerPath} ${parent}\n`)
 
-    const approved = await tallystick(...approve.split(' ').slice(1))
+    const approved = await tallystickHere(...approve.split(' ').slice(1))
     expect(approved).toMatchObject({ code: 0, stdout: `tallystick resume ${shop.ledgerPath} ${parent}\n` })
     expect(approved.stderr).toContain(`approve for run ${child}, which works for run ${parent}.`)
-    const shown = await tallystick('show', shop.ledgerPath, child)
+    const shown = await tallystickHere('show', shop.ledgerPath, child)
     expect(shown.stdout).toContain(`inbox    approve ${call} by you, for whoever drives the run next\n`)
 
-    const resumed = await tallystick('resume', shop.ledgerPath, parent, ...config)
+    const resumed = await tallystickHere('resume', shop.ledgerPath, parent, ...config)
     expect(resumed).toMatchObject({ code: 0, stderr: '' })
     expect(resumed.stdout).toContain('All paid.')
     expect(resumed.stdout).toContain('Tally: 1 request, 1 result, 0 open.')
-    const listed = (await tallystick('list', shop.ledgerPath, '--json')).stdout
+    const listed = (await tallystickHere('list', shop.ledgerPath, '--json')).stdout
       .trimEnd()
       .split('\n')
       .map(json)
@@ -46,7 +46,7 @@ describe.concurrent('a call of a run that works for another', { timeout: 60_000 
       { runId: child, status: 'done', reason: 'answered' },
       { runId: parent, status: 'done', reason: 'answered' },
     ])
-    expect((await tallystick('verify', shop.ledgerPath)).code).toBe(0)
+    expect((await tallystickHere('verify', shop.ledgerPath)).code).toBe(0)
   })
 
   it('is found under the name of the run at the top, and decided once under either name', async () => {
@@ -54,8 +54,9 @@ describe.concurrent('a call of a run that works for another', { timeout: 60_000 
     const { parent, child, call } = await waitingBoss(shop)
     const words = ['--by', 'ann', '--json']
     const atTop = await tallystickHere('approve', shop.ledgerPath, parent, call.slice(-9), ...words)
-    expect(json(atTop.stdout)).toEqual({
+    expect(json(atTop.stdout)).toMatchObject({
       ...{ runId: child, added: true, command: { type: 'approve', toolCallId: call, by: 'ann' } },
+      call: { runId: child, toolCallId: call, name: 'pay', input: { usd: 5 } },
       next: `tallystick resume ${shop.ledgerPath} ${parent}`,
     })
     const below = await tallystickHere('approve', shop.ledgerPath, child, call, ...words)
@@ -67,7 +68,14 @@ describe.concurrent('a call of a run that works for another', { timeout: 60_000 
   it('that is decided by resume --yes at the top takes the whole to its end', async () => {
     await using shop = await openShop()
     const { parent } = await waitingBoss(shop)
-    const { code, stdout } = await tallystick('resume', shop.ledgerPath, parent, '--yes', '--json', ...config)
+    const { code, stdout } = await tallystickHere(
+      'resume',
+      shop.ledgerPath,
+      parent,
+      '--yes',
+      '--json',
+      ...config,
+    )
     expect(code).toBe(0)
     expect(json(stdout)).toMatchObject({
       ...{
@@ -84,49 +92,45 @@ describe.concurrent('a call of a run that works for another', { timeout: 60_000 
   })
 })
 
-describe.concurrent(
-  'a call that goes on outside, of a run that works for another',
-  { timeout: 60_000 },
-  () => {
-    it('is settled by the command that resume prints, under either name, and the whole goes on', async () => {
-      await using shop = await openShop()
-      const { runId: parent, deferredCalls } = await shop.start(banker())
-      const [deferred] = deferredCalls
-      const { runId: child, toolCallId: call } = deferred!
-      const waiting = await tallystick('resume', shop.ledgerPath, parent, ...config)
-      expect(waiting.stdout).toContain(
-        `until transfer, which goes on outside as transfer-7, has come to an end, which run ${child} asks for:\n` +
-          `  tallystick settle ${shop.ledgerPath} ${child} ${call} --result 'what it came to'\n`,
-      )
-      expect(waiting.stdout).not.toContain('settle later')
-      expect((await tallystickHere('show', shop.ledgerPath, parent)).stdout).toContain(
-        `waiting  transfer ${call} goes on outside as transfer-7, in run ${child}\n`,
-      )
-      const settled = await tallystickHere(
-        'settle',
-        shop.ledgerPath,
-        parent,
-        'transfer-7',
-        '--result',
-        'ok',
-        '--json',
-      )
-      expect(json(settled.stdout)).toMatchObject({
-        ...{ runId: child, added: true, command: { type: 'settle', toolCallId: call } },
-        next: `tallystick resume ${shop.ledgerPath} ${parent}`,
-      })
-      const done = await tallystick('resume', shop.ledgerPath, parent, '--json', ...config)
-      expect(json(done.stdout)).toMatchObject({ status: 'done', text: 'It is there.' })
+describe.concurrent('a call that goes on outside, of a run that works for another', () => {
+  it('is settled by the command that resume prints, under either name, and the whole goes on', async () => {
+    await using shop = await openShop()
+    const { runId: parent, deferredCalls } = await shop.start(banker())
+    const [deferred] = deferredCalls
+    const { runId: child, toolCallId: call } = deferred!
+    const waiting = await tallystickHere('resume', shop.ledgerPath, parent, ...config)
+    expect(waiting.stdout).toContain(
+      `until transfer, which goes on outside as transfer-7, has come to an end, which run ${child} asks for:\n` +
+        `  tallystick settle ${shop.ledgerPath} ${child} ${call} --result 'what it came to'\n`,
+    )
+    expect(waiting.stdout).not.toContain('settle later')
+    expect((await tallystickHere('show', shop.ledgerPath, parent)).stdout).toContain(
+      `waiting  transfer ${call} goes on outside as transfer-7, in run ${child}\n`,
+    )
+    const settled = await tallystickHere(
+      'settle',
+      shop.ledgerPath,
+      parent,
+      'transfer-7',
+      '--result',
+      'ok',
+      '--json',
+    )
+    expect(json(settled.stdout)).toMatchObject({
+      ...{ runId: child, added: true, command: { type: 'settle', toolCallId: call } },
+      next: `tallystick resume ${shop.ledgerPath} ${parent}`,
     })
-  },
-)
+    const done = await tallystickHere('resume', shop.ledgerPath, parent, '--json', ...config)
+    expect(json(done.stdout)).toMatchObject({ status: 'done', text: 'It is there.' })
+  })
+})
 
-describe.concurrent('resume of a run that works for another', { timeout: 60_000 }, () => {
+describe.concurrent('resume of a run that works for another', () => {
   it('takes that one further behind it, and closes the ledger when both rest', async () => {
     await using shop = await openShop()
     const { parent, child, call } = await waitingBoss(shop)
     await tallystickHere('approve', shop.ledgerPath, child, call, '--by', 'ann')
-    const resumed = await tallystick('resume', shop.ledgerPath, child, ...config)
+    const resumed = await tallystickHere('resume', shop.ledgerPath, child, ...config)
     expect(resumed).toMatchObject({ code: 0, stderr: '' })
     expect(resumed.stdout).toContain(`Run ${child} worked for run ${parent}, which goes on:\n`)
     expect(resumed.stdout).toMatch(/Paid\.[^]*which goes on:[^]*All paid\./)
@@ -140,7 +144,7 @@ describe.concurrent('resume of a run that works for another', { timeout: 60_000 
   it('tells programs of both, the one that was named outside', async () => {
     await using shop = await openShop()
     const { parent, child } = await waitingBoss(shop)
-    const resumed = await tallystick('resume', shop.ledgerPath, child, '--yes', '--json', ...config)
+    const resumed = await tallystickHere('resume', shop.ledgerPath, child, '--yes', '--json', ...config)
     expect(resumed.code).toBe(0)
     expect(json(resumed.stdout)).toMatchObject({
       ...{ runId: child, agent: 'clerk', status: 'done', text: 'Paid.' },
@@ -154,13 +158,13 @@ describe.concurrent('resume of a run that works for another', { timeout: 60_000 
     const clerkOnly = join(shop.folder, 'clerk.config.mjs')
     const kit = import.meta.resolve('./kit/office.ts')
     await writeFile(clerkOnly, `import { clerk } from '${kit}'\nexport default { agents: [clerk()] }`)
-    const resumed = await tallystick('resume', shop.ledgerPath, child, '--yes', '--config', clerkOnly)
+    const resumed = await tallystickHere('resume', shop.ledgerPath, child, '--yes', '--config', clerkOnly)
     expect(resumed.code).toBe(0)
     expect(resumed.stderr).toBe(
       `It worked for run ${parent}, which goes on with its result. Where no process drives that one, this does:\n` +
         `  tallystick resume ${shop.ledgerPath} ${parent}\n`,
     )
-    const later = await tallystick('resume', shop.ledgerPath, parent, '--json', ...config)
+    const later = await tallystickHere('resume', shop.ledgerPath, parent, '--json', ...config)
     expect(json(later.stdout)).toMatchObject({ status: 'done', text: 'All paid.' })
   })
 
@@ -175,7 +179,7 @@ describe.concurrent('resume of a run that works for another', { timeout: 60_000 
         'm',
       ),
     )
-    const resumed = await tallystick('resume', shop.ledgerPath, child, '--yes', '--json', ...config)
+    const resumed = await tallystickHere('resume', shop.ledgerPath, child, '--yes', '--json', ...config)
     expect(resumed.stderr).not.toMatch(/error|threw/)
     expect(json(resumed.stdout)).toMatchObject({
       ...{ agent: 'clerk', text: 'Paid.' },
@@ -204,17 +208,17 @@ describe.concurrent('resume of a run that works for another', { timeout: 60_000 
     expect(listed.stdout).toMatch(
       / interrupted in clerk call_\w+\n└ .* interrupted in the model call of turn 1\n/,
     )
-    const resumed = await tallystick('resume', shop.ledgerPath, await child, '--yes', ...config)
+    const resumed = await tallystickHere('resume', shop.ledgerPath, await child, '--yes', ...config)
     expect(resumed.code).toBe(0)
     expect(resumed.stderr).toContain(`  tallystick resume ${shop.ledgerPath} ${run.id}\n`)
-    const later = await tallystick('resume', shop.ledgerPath, run.id, '--json', ...config)
+    const later = await tallystickHere('resume', shop.ledgerPath, run.id, '--json', ...config)
     expect(json(later.stdout)).toMatchObject({ status: 'done', text: 'All paid.' })
   })
 
   it('leaves the other as it is where the one that was named is not done', async () => {
     await using shop = await openShop()
     const { child, call } = await waitingBoss(shop)
-    const { code, stdout } = await tallystick('resume', shop.ledgerPath, child, '--json', ...config)
+    const { code, stdout } = await tallystickHere('resume', shop.ledgerPath, child, '--json', ...config)
     expect(code).toBe(0)
     const result = json(stdout) as RunResult & { readonly worksFor?: unknown }
     expect(result).toMatchObject({ status: 'suspended', pendingApprovals: [{ toolCallId: call }] })
@@ -228,7 +232,9 @@ describe('a ledger with a run that works for another', () => {
     const { parent, child, call } = await waitingBoss(shop)
     const { stdout } = await tallystickHere('list', shop.ledgerPath)
     const [heads, ...lines] = stdout.trimEnd().split('\n')
-    expect(heads).toMatch(/^RUN +AGENT +PART OF +TURNS +CALLS +TOKENS +STARTED +STATUS$/)
+    expect(heads).toMatch(
+      /^RUN +AGENT +PART OF +TURNS +CALLS +TOKENS +COST +TOOK +STARTED +INPUT +WORST +STATUS$/,
+    )
     expect(lines[0]).toMatch(new RegExp(`^${parent} +boss .* suspended on pay ${call} of run ${child}$`))
     expect(lines[1]).toMatch(
       new RegExp(`^└ ${child} +clerk +works for run ${parent} .* suspended on pay ${call}$`),
@@ -267,7 +273,7 @@ describe('a ledger with a run that works for another', () => {
   it('counts the turns, calls and tokens of both at the top', async () => {
     await using shop = await openShop()
     const { parent } = await waitingBoss(shop)
-    await tallystick('resume', shop.ledgerPath, parent, '--yes', ...config)
+    await tallystickHere('resume', shop.ledgerPath, parent, '--yes', ...config)
     const { stdout } = await tallystickHere('list', shop.ledgerPath)
     expect(stdout).toMatch(new RegExp(`^${parent} +boss +4 +2 +44 .* done: answered$`, 'm'))
     expect(stdout).toMatch(/^└ \S+ +clerk +works for run \S+ +2 +1 +22 .* done: answered$/m)

@@ -16,6 +16,12 @@ export interface ApproveOptions {
 export function approve(context: CommandContext, { input, ...decision }: ApproveOptions): Promise<ExitCode> {
   return decideCall(context, {
     ...decision,
-    command: (toolCallId, by) => ({ type: 'approve', toolCallId, by, ...(input !== undefined && { input }) }),
+    command: (toolCallId, by) => ({
+      type: 'approve',
+      toolCallId,
+      by,
+      via: 'command',
+      ...(input !== undefined && { input }),
+    }),
   })
 }

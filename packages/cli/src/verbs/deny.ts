@@ -15,6 +15,6 @@ export interface DenyOptions {
 export function deny(context: CommandContext, { reason, ...decision }: DenyOptions): Promise<ExitCode> {
   return decideCall(context, {
     ...decision,
-    command: (toolCallId, by) => ({ type: 'deny', toolCallId, by, reason }),
+    command: (toolCallId, by) => ({ type: 'deny', toolCallId, by, via: 'command', reason }),
   })
 }

@@ -1,4 +1,4 @@
-import type { Message } from '@tallystick/core'
+import { canonicalJson, type EventType, type Ledger, type Message, type RunId } from '@tallystick/core'
 import {
   explain,
   type ExplainedAttempt,
@@ -6,11 +6,13 @@ import {
   type Explanation,
   type ReplacedMessage,
 } from '@tallystick/ledger'
+import { CallStories, type CallStory } from '../call-story.ts'
 import type { CommandContext } from '../command-context.ts'
 import type { ExitCode } from '../exit-code.ts'
 import { exitCodes } from '../exit-code.ts'
 import { findRun } from '../find-run.ts'
 import { withLedger } from '../open-ledger.ts'
+import { eventsOf } from '../read-run.ts'
 import { contentText, oneLine } from '../view/content-text.ts'
 import type { Paint } from '../view/paint.ts'
 import { usageText } from '../view/run-ending.ts'
@@ -35,12 +37,36 @@ export function explainTurn(
   return withLedger(ledgerPath, 'read', async (ledger) => {
     const runId = await findRun(ledger, run, { programName, ledgerPath })
     const explanation = await explain(ledger, runId, turn)
-    await print(json ? `${JSON.stringify(explanation)}\n` : asText(explanation, paint))
+    const stories = await callStories(ledger, runId)
+    await print(
+      json
+        ? `${JSON.stringify({ ...explanation, calls: shownCalls(explanation, stories) })}\n`
+        : asText(explanation, stories, paint),
+    )
     return exitCodes.ok
   })
 }
 
-function asText(explanation: Explanation, paint: Paint): string {
+/** What was asked for, changed and run, in the calls of a run. */
+async function callStories(ledger: Ledger, runId: RunId): Promise<CallStories> {
+  const stories = new CallStories()
+  for await (const event of eventsOf(ledger, runId, callTypes)) stories.follow(event)
+  return stories
+}
+
+const callTypes: readonly EventType[] = [
+  ...(['tool_request_ready', 'tool_requests_collected', 'approval_decided'] as const),
+  ...(['tool_started', 'tool_result'] as const),
+]
+
+/** The calls whose results are part of the request. */
+function shownCalls({ items }: Explanation, stories: CallStories): readonly CallStory[] {
+  return items.flatMap(({ message }) =>
+    message?.role === 'tool' ? message.results.flatMap(({ toolCallId }) => stories.of(toolCallId) ?? []) : [],
+  )
+}
+
+function asText(explanation: Explanation, stories: CallStories, paint: Paint): string {
   const { runId, turn, agent, model, requestDigest, toolChoice, attempts, items, leftOut, tokens } =
     explanation
   const billed = tokens.billed === undefined ? '' : `, ${tokens.billed} billed`
@@ -52,7 +78,7 @@ function asText(explanation: Explanation, paint: Paint): string {
     ['input', `about ${tokens.estimated} tokens${billed}`],
   ]
   const rows = [
-    ...items.flatMap(itemRows),
+    ...items.flatMap((item) => itemRows(item, stories)),
     ...leftOut.flatMap((message) => replacedRows(message, 'left out: ')),
   ]
   const [head = '', ...lines] = table([heads, ...rows]).split('\n')
@@ -65,9 +91,12 @@ function attemptText({ attempt, seq, outcome, failure, usage, costUsd }: Explain
   return `${attempt} at event ${seq}: ${ending}${counted}${costText(costUsd, ', ')}`
 }
 
-function itemRows({ kind, message, index, seqs, tokens, costUsd, replaced = [] }: ExplainedItem): string[][] {
+function itemRows(
+  { kind, message, index, seqs, tokens, costUsd, replaced = [] }: ExplainedItem,
+  stories: CallStories,
+): string[][] {
   const name = message === undefined ? kind.replace('_', ' ') : `${index} ${message.role}`
-  const what = message === undefined ? '' : oneLine(messageText(message), shownCharactersMax)
+  const what = message === undefined ? '' : messageText(message, stories)
   return [
     [name, rangesText(seqs), `${tokens}`, costText(costUsd, ''), what],
     ...replaced.flatMap((each) => replacedRows(each, '  replaced: ')),
@@ -85,17 +114,33 @@ function costText(costUsd: number | undefined, lead: string): string {
   return costUsd === undefined ? '' : `${lead}$${costUsd.toFixed(6)}`
 }
 
-function messageText(message: Message): string {
+function messageText(message: Message, stories: CallStories): string {
   switch (message.role) {
     case 'user':
-      return contentText(message.parts)
+      return oneLine(contentText(message.parts), shownCharactersMax)
     case 'assistant':
-      return message.parts
-        .map((part) => ('name' in part ? `${part.name}(…)` : 'text' in part ? part.text : ''))
-        .join(' ')
+      return oneLine(
+        message.parts
+          .map((part) => ('name' in part ? `${part.name}(…)` : 'text' in part ? part.text : ''))
+          .join(' '),
+        shownCharactersMax,
+      )
     case 'tool':
-      return message.results.map(({ name, outcome }) => `${name}: ${outcome}`).join(', ')
+      // What was changed is never cut off.
+      return message.results
+        .map(({ name, outcome, toolCallId }) => `${name}: ${outcome}${changeText(stories.of(toolCallId))}`)
+        .join(', ')
   }
+}
+
+/** What ran where that is not what the model asked for, and who decided. */
+function changeText(story: CallStory | undefined): string {
+  const { guarded, decision, executed } = story ?? {}
+  const facts = [
+    ...(executed && (guarded ?? decision?.input) ? [`ran with ${canonicalJson(executed)}`] : []),
+    ...(decision ? [`${decision.approved ? 'approved' : 'denied'} by ${decision.by}`] : []),
+  ]
+  return facts.length === 0 ? '' : ` (${facts.join(', ')})`
 }
 
 /** Numbers in ascending order as ranges: `4-9,12`. */

@@ -1,5 +1,5 @@
 import type { RunId } from '@tallystick/core'
-import { exportEvents } from '@tallystick/ledger'
+import { ExportedHistories, exportEvents } from '@tallystick/ledger'
 import type { CommandContext } from '../command-context.ts'
 import { countEvents } from '../count-events.ts'
 import type { ExitCode } from '../exit-code.ts'
@@ -30,8 +30,9 @@ export function exportLedger(
     const countAll = async (): Promise<number> =>
       one === undefined ? await countEvents(ledger) : ((await ledger.head(one))?.seq ?? 0)
     return await withProgress(given, countAll, async ({ add, context }) => {
+      const histories = new ExportedHistories()
       const read = async (runId: RunId): Promise<void> => {
-        for await (const line of exportEvents(ledger, runId)) {
+        for await (const line of exportEvents(ledger, runId, histories)) {
           await context.print(`${line}\n`)
           add(1)
         }

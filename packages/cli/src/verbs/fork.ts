@@ -1,10 +1,14 @@
 import {
   createRuntime,
+  isStubbed,
   pendingApprovals,
   present,
   type ForkApproval,
   type ForkEdit,
   type ForkOptions,
+  type ForkWrites,
+  type Ledger,
+  type RunId,
   type RunState,
 } from '@tallystick/core'
 import { diffRuns, foldTo } from '@tallystick/ledger'
@@ -36,6 +40,8 @@ export interface ForkVerbOptions extends Variation {
   readonly deny?: string
   readonly by?: string
   readonly answer?: boolean
+  /** Performs writes that no recorded result answers. */
+  readonly runWrites?: boolean
   readonly config?: string
 }
 
@@ -47,17 +53,19 @@ export function fork(context: CommandContext, options: ForkVerbOptions): Promise
   const { ledger: ledgerPath, yes, deny, by = accountName(), answer } = options
   const edited = [...pairs('--result', options.result), ...pairs('--failed', options.failed)]
   return withAgents(context, { ...options, verb: 'fork' }, async (found) => {
-    const { ledger, state, agents, prices } = found
+    const { ledger, state, agents, prices, approval, context: given } = found
     const { runId } = state
     const place = { programName: context.programName, ledgerPath }
     const forked = await forkOptions(found, { ...options, by, edited }, place)
     const { atSeq } = forked
-    const runtime = createRuntime({ ledger, agents, ...present({ prices }) })
-    const run = runtime.fork(runId, forked)
+    const runtime = createRuntime({ ledger, agents, ...present({ prices, approval }) })
+    const run = runtime.fork(runId, { ...forked, ...present({ context: given }) })
     const result = await attendRun(context, run, {
       ...{ ledgerPath, yes, deny, by, answer, drain: () => runtime.drain(), shownSeq: atSeq },
       resumeWords: variationWords(options),
     })
+    const writes = await heldBackText(ledger, run.id, forked.writes)
+    if (writes !== undefined) context.say(writes)
     const { own } = (await diffRuns(ledger, runId, run.id)).right
     const compare = commandLine(context.programName, 'diff', ledgerPath, runId, run.id)
     context.say(
@@ -111,7 +119,28 @@ async function forkOptions(
   }
   const active = agents.find(({ name }) => name === there?.agent)
   const agent = active && isVaried(wished) ? variedAgent(active, wished, { agents, models }) : undefined
-  return { atSeq, edit, ...present({ agent }) }
+  return { atSeq, edit, writes: writesOf(wished), ...present({ agent }) }
+}
+
+/** `--yes` decides what the run asked about; that its writes are performed once more it does not say. */
+function writesOf({ runWrites, yes }: ForkVerbOptions): ForkWrites {
+  if (runWrites === true) return 'run'
+  return yes === true ? 'stub' : 'ask'
+}
+
+/** Tells of writes that were not performed in a fork. */
+async function heldBackText(
+  ledger: Ledger,
+  runId: RunId,
+  writes: ForkWrites | undefined,
+): Promise<string | undefined> {
+  if (writes !== 'stub') return undefined
+  const names: string[] = []
+  for await (const event of ledger.read(runId)) {
+    if (event.type === 'tool_result' && isStubbed(event)) names.push(event.name)
+  }
+  if (names.length === 0) return undefined
+  return `Not performed, since this is a fork: ${names.join(', ')}. With --run-writes a fork performs its writes again.`
 }
 
 /** What is said to everything that waits for an approval: it stands in the fork from its beginning. */

@@ -1,15 +1,17 @@
-import type { Ledger, RunId } from '@tallystick/core'
+import { present, type Ledger, type Outcome, type RunId } from '@tallystick/core'
 import type { ListedRun, RunSummary, Standing, SummaryFilter } from '@tallystick/ledger'
-import { runSummaries, runSummary } from '@tallystick/ledger'
+import { fitsFilter, runSummaries, runSummary } from '@tallystick/ledger'
 import type { CommandContext } from '../command-context.ts'
 import { commandLine } from '../command-context.ts'
 import type { ExitCode } from '../exit-code.ts'
 import { findRun } from '../find-run.ts'
 import { momentAt, type GivenMoment } from '../given-values.ts'
 import { isDrivenSomewhere, withLedger } from '../open-ledger.ts'
-import { isReadable, toldRun, UnreadableRuns, type ToldRun } from '../told-run.ts'
+import { isReadable, toldRun, UnreadableRuns } from '../told-run.ts'
 import { withSummaries, type ToldLedger } from '../with-summaries.ts'
-import { RunTable } from '../view/run-table.ts'
+import { firstInput } from '../first-input.ts'
+import { RunTable, type ListedToldRun } from '../view/run-table.ts'
+import { worstText } from '../view/worst-text.ts'
 import { nextCommand } from '../view/next-command.ts'
 import { timeText } from '../view/time-text.ts'
 import type { listStatuses } from '../view/list-statuses.ts'
@@ -23,6 +25,9 @@ export interface ListOptions {
   readonly status?: (typeof listStatuses)[number]
   /** The runs in which this agent has, or had, the conversation only. */
   readonly agent?: string
+  /** The runs with a call of this tool only, and with a call that ended so. */
+  readonly tool?: string
+  readonly outcome?: Outcome
   /** The runs with an event since then only. */
   readonly since?: GivenMoment
   /** Only what comes behind this run in the list. */
@@ -57,8 +62,10 @@ export function list(given: CommandContext, options: ListOptions): Promise<ExitC
       if ((isMore = listed === limit)) break
       listed++
       last = run.runId
-      if (isReadable(run)) await output.add(await toldRun(ledger, run, isDriven))
-      else {
+      if (isReadable(run)) {
+        const told = await toldRun(ledger, run, isDriven)
+        await output.add({ ...told, input: await firstInput(ledger, run.runId) })
+      } else {
         unreadable.hear(run)
         await output.addUnreadable(run)
       }
@@ -73,17 +80,17 @@ export function list(given: CommandContext, options: ListOptions): Promise<ExitC
 /** What is asked of one run after the other needs nothing that is kept beside them. */
 function withRuns(
   context: CommandContext,
-  { ledger: ledgerPath, session, status, agent, since }: ListOptions,
+  { ledger: ledgerPath, session, status, agent, tool, outcome, since }: ListOptions,
   use: (told: ToldLedger) => Promise<ExitCode>,
 ): Promise<ExitCode> {
-  const isOfAll = session === undefined && (status ?? agent ?? since) !== undefined
+  const isOfAll = session === undefined && (status ?? agent ?? tool ?? outcome ?? since) !== undefined
   if (isOfAll) return withSummaries(context, ledgerPath, use)
   return withLedger(ledgerPath, 'read', (ledger) => use({ ledger, context, options: {} }))
 }
 
 /** Where runs are listed. */
 interface Output {
-  add(run: ToldRun): Promise<void>
+  add(run: ListedToldRun): Promise<void>
   addUnreadable(run: Exclude<ListedRun, RunSummary>): Promise<void>
   end(): Promise<void>
 }
@@ -95,7 +102,7 @@ class JsonLines implements Output {
     this.#print = print
   }
 
-  add(run: ToldRun): Promise<void> {
+  add(run: ListedToldRun): Promise<void> {
     return this.#print(`${JSON.stringify(dataOf(run))}\n`)
   }
 
@@ -117,10 +124,10 @@ class Lines implements Output {
   constructor(context: CommandContext, ledgerPath: string) {
     this.#context = context
     this.#ledgerPath = ledgerPath
-    this.#table = new RunTable(context.print)
+    this.#table = new RunTable(context.print, context.columns)
   }
 
-  async add(run: ToldRun): Promise<void> {
+  async add(run: ListedToldRun): Promise<void> {
     const { programName } = this.#context
     const next = nextCommand(run, { programName, ledgerPath: this.#ledgerPath })
     if (next !== undefined && !this.#next.includes(next)) this.#next.push(next)
@@ -152,13 +159,13 @@ async function* runsFor(
   given: ListOptions,
   isDriven: boolean,
 ): AsyncGenerator<ListedRun> {
-  const { session, agent, since, before, ledger: ledgerPath } = given
+  const { session, agent, tool, outcome, since, before, ledger: ledgerPath } = given
   const standings = standingsOf(given.status, isDriven)
   if (standings?.length === 0) return
   const { programName } = context
   const filter: SummaryFilter = {
     ...(standings && { standings }),
-    ...(agent !== undefined && { agent }),
+    ...present({ agent, tool, outcome }),
     ...(since && { since: momentAt(since, context.now()) }),
     ...(before !== undefined && { before: await findRun(ledger, before, { programName, ledgerPath }) }),
   }
@@ -166,7 +173,7 @@ async function* runsFor(
   const { before: from } = filter
   const ofSession = { sessionId: session, ...(from !== undefined && { before: from }) }
   for await (const run of runSummaries(ledger, ofSession, options)) {
-    for await (const each of withWorkers(ledger, run)) if (isAsked(each, filter)) yield each
+    for await (const each of withWorkers(ledger, run)) if (fitsFilter(each, filter)) yield each
   }
 }
 
@@ -198,17 +205,16 @@ async function* withWorkers(ledger: Ledger, run: ListedRun): AsyncGenerator<List
   }
 }
 
-function isAsked(run: ListedRun, { standings, agent, since }: SummaryFilter): boolean {
-  if (standings && !standings.includes(run.standing)) return false
-  if (!isReadable(run)) return agent === undefined && since === undefined
-  return (agent === undefined || run.agents.includes(agent)) && (since === undefined || run.lastAt >= since)
-}
-
-function noneText({ session, status, agent, since, before }: ListOptions): string {
+function noneText({ session, status, agent, tool, outcome, since, before }: ListOptions): string {
   const which = [
     ...(session === undefined ? [] : [`of session ${session}`]),
     ...(agent === undefined ? [] : [`of agent ${agent}`]),
     ...(status === undefined ? [] : [`that are ${status}`]),
+    ...((tool ?? outcome) === undefined
+      ? []
+      : [
+          `with a call${tool === undefined ? '' : ` of ${tool}`}${outcome === undefined ? '' : ` that ended as ${outcome}`}`,
+        ]),
     ...(since === undefined ? [] : [`with an event since ${since.text}`]),
     ...(before === undefined ? [] : [`behind ${before}`]),
   ]
@@ -217,24 +223,27 @@ function noneText({ session, status, agent, since, before }: ListOptions): strin
 
 /** How the next page is asked for. */
 function moreText({ programName }: CommandContext, options: ListOptions, last: RunId): string {
-  const { ledger, session, status, agent, since, limit } = options
+  const { ledger, session, status, agent, tool, outcome, since, limit } = options
   const words = [
     ...(session === undefined ? [] : ['--session', session]),
     ...(status === undefined ? [] : ['--status', status]),
     ...(agent === undefined ? [] : ['--agent', agent]),
+    ...(tool === undefined ? [] : ['--tool', tool]),
+    ...(outcome === undefined ? [] : ['--outcome', outcome]),
     ...(since === undefined ? [] : ['--since', since.text]),
     ...(limit === undefined ? [] : ['--limit', `${limit}`]),
   ]
   return `There are more. The next page: ${commandLine(programName, 'list', ledger, ...words, '--before', last)}`
 }
 
-function dataOf({ summary, standing, waits }: ToldRun): object {
+function dataOf({ summary, standing, waits, input }: ListedToldRun): object {
   const { runId, agent, agents, sessionId, sessionPlace, parent, seq, startedAt, lastAt } = summary
-  const { turns, toolCalls, children, usage, costUsd } = summary
+  const { turns, toolCalls, children, usage, costUsd, calls, failedAttempts } = summary
   return {
     ...{ runId, agent, agents, sessionId, sessionPlace, parent, ...standing },
     ...(standing.status === 'suspended' && { waits: { ...waits, limit: summary.waits.limit } }),
-    ...{ turns, toolCalls, children, usage, costUsd },
+    ...{ input, turns, toolCalls, children, usage, costUsd, calls, failedAttempts },
+    ...{ durationMs: lastAt - startedAt, worst: worstText(summary) || undefined },
     ...{ startedAt: timeText(startedAt), lastEventAt: timeText(lastAt), seq },
   }
 }

@@ -4,7 +4,7 @@ import type { CommandContext } from '../command-context.ts'
 import type { ExitCode } from '../exit-code.ts'
 import { CommandError, exitCodes } from '../exit-code.ts'
 import { findRun } from '../find-run.ts'
-import { configPath } from '../load-config.ts'
+import { configPath } from '../find-config.ts'
 import { withLedger } from '../open-ledger.ts'
 import { counted } from '../view/run-ending.ts'
 

@@ -1,5 +1,4 @@
-import { ConfigurationError } from '@tallystick/core'
-import type { Agent } from '@tallystick/core'
+import { ConfigurationError, withApproval, type Agent } from '@tallystick/core'
 import type { Divergence, ReplayReport } from '@tallystick/ledger'
 import { replayRun } from '@tallystick/ledger'
 import type { CommandContext } from '../command-context.ts'
@@ -31,13 +30,16 @@ const eventCharactersMax = 160
  */
 export function replay(context: CommandContext, options: ReplayVerbOptions): Promise<ExitCode> {
   return withAgents(context, { ...options, verb: 'replay' }, async (found) => {
-    const { ledger, state, agents } = found
+    const { ledger, state, approval, context: own } = found
+    const agents = found.agents.map((agent) => withApproval(agent, approval))
     const definitions = options.sameWords === true ? 'recorded' : 'today'
     const report = await withProgress(
       context,
       async () => state.seq,
       ({ add }) =>
-        replayRun(ledger, state.runId, (name) => agentNamed(agents, name), { definitions, onEvents: add }),
+        replayRun(ledger, state.runId, (name) => agentNamed(agents, name), {
+          ...{ definitions, onEvents: add, context: own },
+        }),
     )
     const { divergence } = report
     await context.print(context.json ? `${JSON.stringify(report)}\n` : reportText(report, context.paint))

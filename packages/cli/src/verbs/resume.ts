@@ -30,7 +30,7 @@ export interface ResumeOptions extends Variation {
  */
 export function resume(context: CommandContext, options: ResumeOptions): Promise<ExitCode> {
   return withAgents(context, { ...options, verb: 'resume' }, async (found) => {
-    const { ledger, state, prices } = found
+    const { ledger, state, prices, approval } = found
     const agents = found.agents.map((agent) =>
       agent.name === state.agent ? variedAgent(agent, options, found) : agent,
     )
@@ -41,8 +41,11 @@ export function resume(context: CommandContext, options: ResumeOptions): Promise
       context.say(`error: ${error instanceof Error ? error.message : String(error)}`)
       faults.reject(error)
     }
-    const runtime = createRuntime({ ledger, agents, host: { report }, ...present({ prices }) })
-    const driven = new DrivenRuns(context, runtime, options)
+    const runtime = createRuntime({ ledger, agents, host: { report }, ...present({ prices, approval }) })
+    const driven = new DrivenRuns(context, runtime, {
+      ...options,
+      given: present({ context: found.context }),
+    })
     const employers: RunState[] = []
     for (const runId of await employersOf(ledger, state.runId)) employers.push(await foldTo(ledger, runId))
     const rested = await driven.drive(state, options)
@@ -60,14 +63,19 @@ interface Rested extends RunWithAgents {
   readonly employers: readonly RunState[]
 }
 
+/** How runs are driven: as the command line says, with what the configuration gives them. */
+interface DriveOptions extends ResumeOptions {
+  readonly given: { readonly context?: unknown }
+}
+
 /** The runs that one `resume` drives, one after the other. */
 class DrivenRuns {
   readonly #context: CommandContext
   readonly #runtime: Runtime
-  readonly #options: ResumeOptions
+  readonly #options: DriveOptions
   #draining = false
 
-  constructor(context: CommandContext, runtime: Runtime, options: ResumeOptions) {
+  constructor(context: CommandContext, runtime: Runtime, options: DriveOptions) {
     this.#context = context
     this.#runtime = runtime
     this.#options = options
@@ -75,13 +83,13 @@ class DrivenRuns {
 
   /** Drives a run to its rest, and shows what is new. */
   drive({ runId, seq }: RunState, decisions: Pick<AttendRunOptions, 'yes' | 'deny'>): Promise<RestedRun> {
-    const { ledger: ledgerPath, by, answer } = this.#options
+    const { ledger: ledgerPath, by, answer, given } = this.#options
     const { yes, deny } = decisions
     const drain = (): Promise<unknown> => {
       this.#draining = true
       return this.#runtime.drain()
     }
-    return watchRun(this.#context, this.#runtime.resume(runId), {
+    return watchRun(this.#context, this.#runtime.resume(runId, given), {
       ...{ ledgerPath, by, yes, deny, drain, answer, shownSeq: seq },
     })
   }

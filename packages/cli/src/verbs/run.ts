@@ -74,14 +74,14 @@ interface Start {
 async function startRun(
   context: CommandContext,
   options: RunVerbOptions,
-  { ledger, configured: { agents, prices }, chosen, input }: Start,
+  { ledger, configured: { agents, prices, approval, context: own }, chosen, input }: Start,
 ): Promise<ExitCode> {
   const { ledger: ledgerPath, session: sessionId, subject, wait, limit: limits } = options
   const { yes, deny, by, answer } = options
   const others = agents.filter(({ name }) => name !== chosen.name)
-  const runtime = createRuntime({ ledger, agents: [chosen, ...others], ...present({ prices }) })
+  const runtime = createRuntime({ ledger, agents: [chosen, ...others], ...present({ prices, approval }) })
   const started = runtime.run(chosen, input, {
-    ...present({ sessionId, subject, limits }),
+    ...present({ sessionId, subject, limits, context: own }),
     ...(wait === true && { whenBusy: 'queue' }),
   })
   let interrupted = false
@@ -143,10 +143,20 @@ function busySession(
   if (session === undefined || !(error instanceof LedgerConflictError) || error.kind !== 'session')
     return undefined
   const list = commandLine(programName, 'list', ledger, '--session', session)
+  const { busy } = error
+  if (busy?.standing === 'interrupted') {
+    const resume = commandLine(programName, 'resume', ledger, busy.runId)
+    return new CommandError(
+      'refused',
+      `Session ${session} has a run that was interrupted: it has not ended, and no process drives it. Take it further: ` +
+        `${resume}\nOr end it with cancel. Then start this one again.`,
+      { cause: error },
+    )
+  }
   return new CommandError(
     'refused',
     `Session ${session} has a run that has not ended, and a second one beside it would be a second history. See it: ${list}\n` +
-      'Take it further with resume, end it with cancel, or say --wait to begin behind its end.',
+      'Take it further with resume, end it with cancel, or say --wait to begin behind its end; waiting ends where nothing is recorded of it for ten minutes.',
     { cause: error },
   )
 }

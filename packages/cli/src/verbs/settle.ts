@@ -3,6 +3,7 @@ import type { CommandContext } from '../command-context.ts'
 import { commandLine } from '../command-context.ts'
 import type { ExitCode } from '../exit-code.ts'
 import { CommandError, exitCodes } from '../exit-code.ts'
+import { findCall } from '../find-call.ts'
 import { findRun } from '../find-run.ts'
 import { acknowledge, putCommand } from '../inbox.ts'
 import { withLedger } from '../open-ledger.ts'
@@ -28,16 +29,12 @@ export function settle(context: CommandContext, options: SettleOptions): Promise
   return withLedger(ledgerPath, 'write', async (ledger) => {
     const named = await findRun(ledger, run, { programName, ledgerPath })
     const { deferred: waiting } = await waitsOf(ledger, await foldTo(ledger, named))
-    const found = waiting.filter(({ toolCallId, receipt }) => toolCallId.endsWith(given) || receipt === given)
-    const [call] = found
-    if (call === undefined || found.length > 1) {
-      const show = commandLine(programName, 'show', ledgerPath, named)
-      const what = found.length > 1 ? `${found.length} calls that end in` : 'no call'
-      throw new CommandError(
-        'not_found',
-        `Run ${named} has ${what} ${given} to be settled. See which wait: ${show}`,
-      )
-    }
+    const show = commandLine(programName, 'show', ledgerPath, named)
+    const [receipted, ...others] = waiting.filter(({ receipt }) => receipt === given)
+    const call =
+      receipted && others.length === 0
+        ? receipted
+        : await findCall(given, { ledger, named, waiting, awaited: 'its result', show })
     const { runId } = call
     const command = {
       ...{ type: 'settle' as const, toolCallId: call.toolCallId },

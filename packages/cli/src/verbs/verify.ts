@@ -1,4 +1,4 @@
-import { present } from '@tallystick/core'
+import { present, type Ledger, type RunId } from '@tallystick/core'
 import type {
   BrokenPlace,
   CheckpointFault,
@@ -44,17 +44,29 @@ export function verify(context: CommandContext, options: VerifyOptions): Promise
   const signed = checkpointsOf(options)
   return withLedger(ledgerPath, 'read', async (ledger) => {
     const one = run === undefined ? undefined : await findRun(ledger, run, { programName, ledgerPath })
-    const countAll = async (): Promise<number> =>
-      one === undefined ? await countEvents(ledger) : ((await ledger.head(one))?.seq ?? 0)
-    const verdicts: Verdicts = one === undefined ? verifyLedger(ledger) : only(verifyRun(ledger, one))
-    const found = await withProgress(context, countAll, (progress) => printVerdicts(progress, verdicts))
     const verdict = signed && (await verifyCheckpoints(ledger, signed))
+    const signedEvents = signedBy(verdict)
+    const verdicts: Verdicts = one === undefined ? verifyLedger(ledger) : only(verifyRun(ledger, one))
+    const found = await withProgress(
+      context,
+      () => eventsOf(ledger, one),
+      (progress) => printVerdicts(progress, verdicts, signedEvents),
+    )
     if (verdict) await print(`${json ? JSON.stringify(verdict) : checkpointsText(verdict, paint)}\n`)
     const sound = found.sound && verdict?.ok !== false
-    if (!json) sayWhatNext(context, { ...found, sound, ledgerPath })
+    if (!json) sayWhatNext(context, { ...found, sound, ledgerPath, signedEvents })
     if (!sound) return exitCodes.damaged
     return found.differs ? exitCodes.failed : exitCodes.ok
   })
+}
+
+async function eventsOf(ledger: Ledger, runId: RunId | undefined): Promise<number> {
+  return runId === undefined ? await countEvents(ledger) : ((await ledger.head(runId))?.seq ?? 0)
+}
+
+/** How many events stand under a signature that verifies. */
+function signedBy(verdict: CheckpointsVerdict | undefined): number {
+  return verdict?.ok === true ? verdict.events : 0
 }
 
 async function* only<T>(item: Promise<T>): AsyncGenerator<T> {
@@ -68,28 +80,51 @@ interface Found {
   readonly broken?: BrokenPlace
   /** Whether what was derived from events is not what they say. */
   readonly differs: boolean
+  /** Sound events. */
+  readonly events: number
 }
 
+/** What no chain of hashes can find. */
+const unsignedText =
+  'Of events that no checkpoint signs, whoever may write the file can have cut off the last, or written all anew under a ' +
+  'chain and a seal of their own. Only signed checkpoints, kept elsewhere, find that: see tallystick checkpoint --help.'
+
 /** Prints a verdict a line. */
-async function printVerdicts({ context, add }: Progress, verdicts: Verdicts): Promise<Found> {
+async function printVerdicts(
+  { context, add }: Progress,
+  verdicts: Verdicts,
+  signedEvents: number,
+): Promise<Found> {
   const { json, paint, print } = context
-  let [sound, differs] = [true, false]
+  let [sound, differs, events] = [true, false, 0]
   let broken: BrokenPlace | undefined
   for await (const verdict of verdicts) {
     sound &&= verdict.ok
     differs ||= verdict.differs !== undefined
-    await print(`${json ? JSON.stringify(verdict) : verdictText(verdict, paint)}\n`)
+    const told = verdict.scope === 'store' ? { ...verdict, signedEvents } : verdict
+    await print(`${json ? JSON.stringify(told) : verdictText(told, paint)}\n`)
     if (verdict.scope !== 'run') continue
     broken ??= verdict.broken
+    events += verdict.events
     add(verdict.events)
   }
-  return { sound, differs, ...present({ broken }) }
+  return { sound, differs, events, ...present({ broken }) }
 }
 
 /** What to do about a ledger that is not what was written, or about what was derived from it. */
 function sayWhatNext(
   { programName, say }: CommandContext,
-  { sound, broken, differs, ledgerPath }: Found & { readonly ledgerPath: string },
+  {
+    sound,
+    broken,
+    differs,
+    events,
+    ledgerPath,
+    signedEvents,
+  }: Found & {
+    readonly ledgerPath: string
+    readonly signedEvents: number
+  },
 ): void {
   const command = (...words: readonly string[]): string => `  ${commandLine(programName, ...words)}\n`
   if (sound && differs) {
@@ -98,6 +133,7 @@ function sayWhatNext(
       `Every event is what was written; what was derived from some is not. This derives it anew:\n${rebuild.trimEnd()}`,
     )
   }
+  if (sound && signedEvents < events) say(unsignedText)
   if (sound) return
   const seq = (broken?.seq ?? 1) - 1
   const before =
@@ -151,12 +187,15 @@ function faultText({ seq, checkpoint, what, expected, found }: CheckpointFault):
   return `${place}${what} should be ${expected}, is ${found}`
 }
 
-function verdictText(verdict: RunVerdict | StoreVerdict, paint: Paint): string {
+type ToldVerdict = RunVerdict | (StoreVerdict & { readonly signedEvents: number })
+
+function verdictText(verdict: ToldVerdict, paint: Paint): string {
   const name = verdict.scope === 'run' ? verdict.runId : 'ledger'
   const counts = verdict.scope === 'run' ? [] : [counted(verdict.runs, 'run')]
   const found = [...counts, counted(verdict.events, 'event')].join(', ')
   if (verdict.ok) {
-    return `${name}  ${paint('green', 'ok')}  ${found}${missingText(verdict)}${differsText(verdict, paint)}`
+    const signed = verdict.scope === 'store' ? `, ${verdict.signedEvents} of them signed` : ''
+    return `${name}  ${paint('green', 'ok')}  ${found}${signed}${missingText(verdict)}${differsText(verdict, paint)}`
   }
   return `${name}  ${paint('red', 'DAMAGED')}  ${damageText(verdict)}, ${found} sound`
 }

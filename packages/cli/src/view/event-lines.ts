@@ -1,5 +1,5 @@
 import type { EventOf, EventType, RuntimeEvent } from '@tallystick/core'
-import { childRunIdOf } from '@tallystick/core'
+import { canonicalJson, childRunIdOf } from '@tallystick/core'
 import { contentText, oneLine } from './content-text.ts'
 import { relationText } from './origin-text.ts'
 import { runEnding } from './run-ending.ts'
@@ -23,17 +23,24 @@ const printed: { readonly [T in EventType]: (event: EventOf<T>, screen: Screen) 
     const doubt = inDoubt.length > 0 ? `, in doubt: ${inDoubt.join(', ')}` : ''
     note(`taken up again (${why}) by writer ${epoch}${doubt}`)
   },
-  run_finished: (event, { line, paint }) => line(`\n${paint('bold', 'done:')} ${runEnding(event)}`),
-  history_carried: ({ messages }, { note }) => note(`${messages.length} messages of before are carried over`),
+  run_finished: (event, { block, line, paint }) => {
+    block('')
+    line(`${paint('bold', 'done:')} ${runEnding(event)}`)
+  },
+  history_carried: ({ messages, missing = 0 }, { note }) =>
+    note(`${missing + messages.length} messages of before are carried over`),
   history_edited: ({ edits, by, reason }, { note }) =>
     note(`${edits.length} messages of before were changed or removed${byText(by)}${why(reason)}`),
-  input_received: ({ message }, { line, paint }) => line(paint('bold', `> ${contentText(message.parts)}`)),
+  input_received: ({ message }, { block, paint }) => block(paint('bold', `> ${contentText(message.parts)}`)),
   input_settled: (event, { note }) => {
     if (!event.delivered) note(`an input was not taken${why(event.why)}`)
   },
   model_call_started: silent,
   assistant_started: silent,
-  assistant_text_delta: ({ text }, { stream }) => stream(text),
+  assistant_text_delta: ({ text, replaces }, { note, stream }) => {
+    if (replaces) note('the provider took back what it said here before, and says instead:')
+    stream(text)
+  },
   assistant_reasoning_delta: ({ text }, { stream, paint }) => stream(paint('dim', text)),
   tool_input_delta: silent,
   tool_request_ready: ({ name, toolCallId, input, malformed }, { line, paint, cutAt }) => {
@@ -47,12 +54,18 @@ const printed: { readonly [T in EventType]: (event: EventOf<T>, screen: Screen) 
     const next = retryAt === undefined ? '' : '; it is tried again, and what it said so far is withdrawn'
     note(`attempt ${attempt} of the model call failed (${failure.class}): ${failure.message}${next}`)
   },
-  tool_requests_collected: silent,
+  tool_requests_collected: ({ calls }, { note }) => {
+    for (const { toolCallId, input } of calls) {
+      if (input !== undefined)
+        note(`guardrails changed the input of ${toolCallId} to ${canonicalJson(input)}`)
+    }
+  },
   approval_requested: ({ name, toolCallId, reason }, { note }) =>
     note(`${name} ${toolCallId} needs an approval${why(reason)}`),
-  approval_decided: ({ approved, by, reason, input, toolCallId }, { note }) => {
-    const what = approved ? `approved${input === undefined ? '' : ' with a changed input'}` : 'denied'
-    note(`${toolCallId} was ${what} by ${by}${why(reason)}`)
+  approval_decided: ({ approved, by, via, reason, input, toolCallId }, { note }) => {
+    const how = via === undefined ? '' : ` (${via})`
+    const changed = input === undefined ? '' : `, to run with ${canonicalJson(input)}`
+    note(`${toolCallId} was ${approved ? 'approved' : 'denied'} by ${by}${how}${why(reason)}${changed}`)
   },
   tool_started: ({ attempt, child, name, toolCallId }, { note }) => {
     if (attempt > 1) note(`${name} ${toolCallId} is started again`)

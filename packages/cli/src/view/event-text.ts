@@ -1,5 +1,5 @@
 import type { EventOf, EventType, RuntimeEvent } from '@tallystick/core'
-import { textOf } from '@tallystick/core'
+import { canonicalJson, textOf } from '@tallystick/core'
 import { contentText, oneLine } from './content-text.ts'
 import { counted } from './run-ending.ts'
 
@@ -20,7 +20,7 @@ const inBetween: ReadonlySet<EventType> = new Set<EventType>([
 ])
 
 /** Whether somebody who looks over what a run did wants to see this event. */
-export function isOfInterest({ type }: RuntimeEvent): boolean {
+export function isOfInterest({ type }: Pick<RuntimeEvent, 'type'>): boolean {
   return !inBetween.has(type)
 }
 
@@ -34,9 +34,20 @@ const words: { readonly [T in EventType]?: (event: EventOf<T>) => readonly strin
   assistant_message_finished: ({ parts, partial }) => [...(partial ? ['cut off'] : []), textOf(parts)],
   model_stream_failed: ({ failure }) => [failure.class],
   tool_request_ready: ({ name, input }) => [name, JSON.stringify(input)],
-  tool_requests_collected: ({ calls }) => calls.map(({ name, plan }) => `${name}: ${plan}`),
+  tool_requests_collected: ({ calls }) =>
+    calls.map(({ name, plan, input }) => {
+      const guarded = input === undefined ? '' : ` with ${canonicalJson(input)}, as guardrails made it`
+      return `${name}: ${plan}${guarded}`
+    }),
   approval_requested: ({ name }) => [name],
-  approval_decided: ({ approved, by }) => [approved ? 'approved' : 'denied', 'by', by],
+  approval_decided: ({ approved, by, via, input, reason }) => {
+    const who = via === undefined ? by : `${by} via ${via}`
+    const why = reason === undefined ? who : `${who}: ${reason}`
+    return [
+      ...[approved ? 'approved' : 'denied', 'by', why],
+      ...(input === undefined ? [] : ['to run with', canonicalJson(input)]),
+    ]
+  },
   tool_started: ({ name, attempt }) => [name, ...again(attempt)],
   tool_deferred: ({ receipt }) => [receipt],
   tool_result: ({ name, outcome, content, reused }) => [

@@ -1,4 +1,6 @@
-import { styleText } from 'node:util'
+import { randomUUID } from 'node:crypto'
+import { inspect } from 'node:util'
+import { visibleText } from './visible-text.ts'
 
 /** The styles that a text may be put into. */
 export type PaintStyle = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
@@ -6,8 +8,24 @@ export type PaintStyle = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
 /** Puts a text into a style; leaves it as it is where there are no colours. */
 export type Paint = (style: PaintStyle, text: string) => string
 
-/** Colours for a stream: only where it is a terminal, and nobody has set `NO_COLOR`. */
+/** Marks the places of styles in a text. Text from outside cannot hold it, since it is new in each process. */
+const secret = `\u0000${randomUUID()}:`
+const marks = new RegExp(`${secret}(\\d+)\u0000`, 'g')
+
+/** Styles for a stream: only where it is a terminal, and nobody has set `NO_COLOR`. */
 export function paintFor(stream: { readonly isTTY?: boolean }, environment: NodeJS.ProcessEnv): Paint {
   if (stream.isTTY !== true || (environment['NO_COLOR'] ?? '') !== '') return (_style, text) => text
-  return (style, text) => styleText(style, text, { validateStream: false })
+  return (style, text) => {
+    const [on, off] = inspect.colors[style] as [number, number]
+    return `${secret}${on}\u0000${text}${secret}${off}\u0000`
+  }
+}
+
+/** Returns text as a terminal is to get it: styles only where a `Paint` has put them, everything else visible. */
+export function terminalText(text: string): string {
+  // Pieces between marks stand at even places, the codes of styles at odd ones.
+  return text
+    .split(marks)
+    .map((piece, index) => (index % 2 === 1 ? `\u001B[${piece}m` : visibleText(piece)))
+    .join('')
 }

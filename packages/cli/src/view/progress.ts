@@ -44,7 +44,7 @@ export async function withProgress<Result>(
   let shownAt = -Infinity
   let shown = false
   const clear = (): void => {
-    if (shown) write('\r\u001B[K')
+    if (shown) write('')
     shown = false
   }
   const add = (more: number): void => {
@@ -52,7 +52,7 @@ export async function withProgress<Result>(
     if (now() - shownAt < pauseMs) return
     shownAt = now()
     shown = true
-    write(`\r\u001B[K${told(done, all)}`)
+    write(told(done, all))
   }
   const aside: CommandContext = {
     ...context,

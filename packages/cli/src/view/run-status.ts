@@ -13,9 +13,10 @@ export const runStatuses = ['done', 'suspended', 'in_flight', 'interrupted', 'un
  * - `suspended`: waits for a command
  * - `in_flight`: something of it is under way, or was when it was left, and a process drives runs of the ledger
  * - `interrupted`: something of it was under way, and no process drives runs of the ledger
+ * - `went_on`: looked at as it was at an earlier event, something of it was under way
  */
 export interface RunStatus {
-  readonly status: Exclude<(typeof runStatuses)[number], 'unreadable'>
+  readonly status: Exclude<(typeof runStatuses)[number], 'unreadable'> | 'went_on'
   /** Why it is done. */
   readonly reason?: string
   /** What was said about its end, what it is suspended on, or what is or was under way. */
@@ -37,10 +38,12 @@ export interface Surroundings {
   readonly waits: WaitedFor
   /** Whether a process may be driving runs of the ledger. */
   readonly isDriven: boolean
+  /** Whether the run went on behind the event that it is looked at. */
+  readonly isPast?: boolean
 }
 
 /** Reads where a run stands. */
-export function runStatus(state: RunState, { waits, isDriven }: Surroundings): RunStatus {
+export function runStatus(state: RunState, { waits, isDriven, isPast = false }: Surroundings): RunStatus {
   if (state.phase === 'done') {
     const { reason, detail } = state
     return { status: 'done', reason, ...(detail !== undefined && { detail }) }
@@ -51,7 +54,7 @@ export function runStatus(state: RunState, { waits, isDriven }: Surroundings): R
   }
   const started = openTurnCalls(state).filter(({ status }) => status === 'started' || status === 'in_doubt')
   const work = workText({ isStreaming: state.phase === 'streaming', turn, started })
-  return { status: isDriven ? 'in_flight' : 'interrupted', detail: work }
+  return { status: isPast ? 'went_on' : isDriven ? 'in_flight' : 'interrupted', detail: work }
 }
 
 /** Reads where a run stands from its summary. `detail` is what was said about its end. */
@@ -81,6 +84,8 @@ export function statusText({ status, reason, detail }: RunStatus, charactersMax:
       return `in flight: ${more}`
     case 'interrupted':
       return `interrupted in ${more}`
+    case 'went_on':
+      return `under way: ${more}`
   }
 }
 

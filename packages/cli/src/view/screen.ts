@@ -5,7 +5,10 @@ export interface Screen {
   readonly paint: Paint
   /** Where inputs and results are cut, in characters. */
   readonly cutAt: number
+  /** Writes one line; line breaks in it become spaces, so that no text can look like the next line. */
   readonly line: (text: string) => void
+  /** Writes text of one or more lines. */
+  readonly block: (text: string) => void
   /** A line about the run, and not of it. */
   readonly note: (text: string) => void
   readonly stream: (text: string) => void
@@ -24,15 +27,17 @@ export function screenOn(
     lineOpen = false
     streaming = false
   }
-  const line = (text: string): void => {
+  const block = (text: string): void => {
     endStream()
     write(`${text}\n`)
   }
+  const line = (text: string): void => block(text.replaceAll(/[\r\n]+/g, ' '))
   const stream = (text: string): void => {
     if (text === '') return
     write(streaming ? text : `\n${text}`)
     lineOpen = !text.endsWith('\n')
     streaming = true
   }
-  return { paint, cutAt, line, stream, endStream, note: (text) => line(paint('yellow', `! ${text}`)) }
+  const note = (text: string): void => line(paint('yellow', `! ${text}`))
+  return { paint, cutAt, line, block, stream, endStream, note }
 }

@@ -1,5 +1,7 @@
 import type { AssistantPart, Message, ProviderPart } from '@tallystick/core'
+import { citationLines } from './citation-text.ts'
 import { contentText } from './content-text.ts'
+import { indented } from './indented.ts'
 import type { OpenCall } from './open-call.ts'
 import type { Paint } from './paint.ts'
 
@@ -41,7 +43,7 @@ function messageText(message: Message, { paint, open }: TranscriptView): string 
 function partText(part: AssistantPart, paint: Paint): string {
   switch (part.type) {
     case 'text':
-      return part.text
+      return [part.text, ...citationLines(part.citations, paint)].join('\n')
     case 'reasoning':
       return paint('dim', part.text)
     case 'tool_call': {
@@ -54,15 +56,15 @@ function partText(part: AssistantPart, paint: Paint): string {
 }
 
 /** What the vendor did itself: a call of its own tool where the part tells of one. */
-function providerText({ opaque, kind, executed }: ProviderPart, paint: Paint): string {
+export function providerText(part: ProviderPart, paint: Paint): string {
+  return [executedText(part, paint), ...citationLines(part.sources, paint)].join('\n')
+}
+
+function executedText({ opaque, kind, executed }: ProviderPart, paint: Paint): string {
   const whose = paint('dim', `[${opaque.provider}: ${kind}]`)
   if (executed === undefined) return whose
   const { id, name, input, outcome } = executed
   const asked = input && `${paint('cyan', '┌ run by the provider')} ${name} ${paint('dim', id)} ${whose}`
   const ended = outcome && `${paint('cyan', '└ result')} ${name} ${paint('dim', id)} ${outcome} ${whose}`
   return [asked, input && indented(JSON.stringify(input)), ended].filter(Boolean).join('\n')
-}
-
-function indented(text: string): string {
-  return text.replaceAll(/^/gm, '  ')
 }

@@ -26,12 +26,15 @@ export function shopAgent(instructions = 'Buy tea.'): Agent {
     }),
   )
   const look = testTool({ name: 'look', run: ({ input }) => `${JSON.stringify(input['at'])} for 5 USD` })
-  const pay = testTool({
-    name: 'pay',
-    effect: 'write',
-    check: () => ({ kind: 'ask', reason: 'it is money' }),
-    run: ({ input }) => `${JSON.stringify(input['usd'])} USD paid`,
-  })
+  const pay = {
+    ...testTool({
+      name: 'pay',
+      effect: 'write',
+      check: () => ({ kind: 'ask', reason: 'it is money' }),
+      run: ({ input }) => `${JSON.stringify(input['usd'])} USD paid`,
+    }),
+    inputSchema: { type: 'object', properties: { usd: { type: 'number' } } },
+  }
   return defineAgent({ name: 'shopper', instructions, model, tools: [look, pay] })
 }
 

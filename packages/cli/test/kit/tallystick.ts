@@ -78,6 +78,16 @@ export function tallystickAt(time: number, ...words: readonly string[]): Promise
   return runHere(words, { now: () => time })
 }
 
+/** Runs the command in this process, where a person reads stdout on a terminal of so many columns. */
+export function tallystickRead(columns: number, ...words: readonly string[]): Promise<Ending> {
+  return runHere(words, { terminals: ['stdout'], columns })
+}
+
+/** Runs the command in this process, in this folder. */
+export function tallystickFrom(folder: string, ...words: readonly string[]): Promise<Ending> {
+  return runHere(words, { cwd: () => folder })
+}
+
 /** Runs the command in this process, with this on its standard input. */
 export function tallystickFed(stdin: string, ...words: readonly string[]): Promise<Ending> {
   return runHere(words, { stdin })
@@ -89,27 +99,47 @@ export function tallystickOnTerminal(...words: readonly string[]): Promise<Endin
   return runHere(words, { now: () => (time += 1000), terminals: ['stderr'] })
 }
 
-/** Runs the command in this process, where somebody sits at the terminal and types this; Ctrl-D leaves it. */
-export function tallystickAttended(typed: string, ...words: readonly string[]): Promise<Ending> {
-  return runHere(words, { stdin: typed, terminals: ['stdin', 'stdout', 'stderr'] })
+/** Somebody at the terminal. */
+interface Typist {
+  /** What they type before the command has asked anything. */
+  readonly ahead?: string
+  /** What they answer, one after the other, each when it is asked for; Ctrl-D leaves. */
+  readonly answers?: readonly string[]
+  readonly rows?: number
 }
 
-interface Surroundings extends Pick<CommandHost, 'now'> {
+/** Runs the command in this process, where somebody sits at the terminal. */
+export function tallystickAttended(typist: Typist, ...words: readonly string[]): Promise<Ending> {
+  return runHere(words, { typist, terminals: ['stdin', 'stdout', 'stderr'] })
+}
+
+interface Surroundings extends Partial<Pick<CommandHost, 'now' | 'cwd'>> {
   readonly stdin?: string
+  readonly typist?: Typist
   readonly terminals?: readonly ('stdin' | 'stdout' | 'stderr')[]
+  /** Of the terminals. */
+  readonly columns?: number
 }
 
 async function runHere(
   words: readonly string[],
-  { stdin = '', terminals = [], ...own }: Surroundings = {},
+  { stdin = '', typist = {}, terminals = [], columns = 80, ...own }: Surroundings = {},
 ): Promise<Ending> {
   const on = <Stream>(stream: Stream, name: (typeof terminals)[number]): Stream & { isTTY: boolean } =>
     Object.assign(stream as Stream & object, { isTTY: terminals.includes(name) })
   const [stdout, stderr] = [on(new PassThrough(), 'stdout'), on(new PassThrough(), 'stderr')]
   const typing = new PassThrough()
-  typing.write(stdin.replaceAll('\u0004', ''))
-  if (terminals.length === 0 || stdin.endsWith('\u0004')) typing.end()
-  const host = { env: {}, cwd: () => tmpdir(), stdin: on(typing, 'stdin'), stdout, stderr }
+  typing.write(stdin + (typist.ahead ?? ''))
+  if (terminals.length === 0) typing.end()
+  answer(typing, stderr, typist.answers ?? [])
+  const screen = { columns, rows: typist.rows ?? 24 }
+  const host = {
+    env: {},
+    cwd: () => tmpdir(),
+    stdin: on(typing, 'stdin'),
+    stdout: Object.assign(stdout, screen),
+    stderr: Object.assign(stderr, screen),
+  }
   // Read while it is written: a command waits for a reader that is behind.
   const said = Promise.all([text(stdout), text(stderr)])
   const code = await runCommandLine(words, { ...host, ...own })
@@ -117,6 +147,19 @@ async function runHere(
   stderr.end()
   const [out, errors] = await said
   return { code, stdout: out, stderr: errors }
+}
+
+/** What every question ends with. */
+const questionEnd = /\[l\]ater: |reads it: /g
+
+/** Types an answer whenever a question stands on the screen. */
+function answer(typing: PassThrough, screen: PassThrough, answers: readonly string[]): void {
+  let said = ''
+  let answered = 0
+  screen.on('data', (chunk: Buffer) => {
+    said += chunk.toString()
+    while (answered < [...said.matchAll(questionEnd)].length) typing.write(answers[answered++] ?? '')
+  })
 }
 
 /** What the command printed as JSON. */

@@ -1,0 +1,18 @@
+/** The oldest Node that can run the command: SQLite's native part calls a Node-API that came with it. */
+const nodeMin = [22, 14] as const
+
+/**
+ * Why this host cannot run the command; `undefined` where it can. Read before anything else is: what an older Node cannot
+ * load stands behind it. Hosts that are not Node (Deno, Bun) answer for themselves.
+ */
+export function versionFault(versions: {
+  readonly node?: string
+  readonly deno?: string
+  readonly bun?: string
+}): string | undefined {
+  const { node = '0', deno, bun } = versions
+  if (deno !== undefined || bun !== undefined) return undefined
+  const [major = 0, minor = 0] = node.split('.').map(Number)
+  if (major > nodeMin[0] || (major === nodeMin[0] && minor >= nodeMin[1])) return undefined
+  return `tallystick needs Node ${nodeMin.join('.')} or newer, and this is Node ${node}. Install the current LTS from nodejs.org, or run it once with: npx -p node@24 -p @tallystick/cli tallystick`
+}

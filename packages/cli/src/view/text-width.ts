@@ -1,0 +1,56 @@
+import stringWidth from 'string-width'
+
+/** The columns that a text takes on a terminal: two for wide letters and most emoji, none for marks over letters. */
+export function textWidth(text: string): number {
+  // Nothing of it is an escape sequence: those stand as text.
+  return stringWidth(text, { countAnsiEscapeCodes: true })
+}
+
+const letters = new Intl.Segmenter()
+
+/** The beginning of a text that fits into so many columns, with a sign where more of it follows. Letters stay whole. */
+export function fitted(text: string, columns: number): string {
+  if (textWidth(text) <= columns) return text
+  let [kept, width] = ['', 0]
+  for (const { segment } of letters.segment(text)) {
+    const wide = textWidth(segment)
+    if (width + wide > columns - 1) break
+    kept += segment
+    width += wide
+  }
+  return `${kept}…`
+}
+
+/** A text with spaces behind it, so that it takes so many columns. */
+export function padded(text: string, columns: number): string {
+  return text + ' '.repeat(Math.max(0, columns - textWidth(text)))
+}
+
+/**
+ * A text in which no line takes more than so many columns: what is longer goes on in the next line, a little further in
+ * than the line began.
+ */
+export function wrapped(text: string, columns: number): string {
+  return text
+    .split('\n')
+    .flatMap((line) => wrappedLine(line, columns))
+    .join('\n')
+}
+
+function wrappedLine(line: string, columns: number): readonly string[] {
+  if (textWidth(line) <= columns) return [line]
+  const begun = line.length - line.trimStart().length
+  const indent = ' '.repeat(Math.min(begun + 2, Math.floor(columns / 2)))
+  const rows: string[] = []
+  let [row, width] = ['', 0]
+  for (const { segment } of letters.segment(line)) {
+    const wide = textWidth(segment)
+    if (width + wide > columns) {
+      rows.push(row)
+      ;[row, width] = [indent, indent.length]
+    }
+    row += segment
+    width += wide
+  }
+  return [...rows, row]
+}

@@ -1,0 +1,3 @@
+import { villain } from './villain.ts'
+
+export default { agents: [villain()] }

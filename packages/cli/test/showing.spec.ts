@@ -1,0 +1,167 @@
+import {
+  defineAgent,
+  type Agent,
+  type Ledger,
+  type Model,
+  type ModelSignal,
+  type RunId,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import { scriptedModel, testTool, type ScriptedReply } from '@tallystick/core/testing'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import { of } from 'rxjs'
+import { describe, expect, it } from 'vitest'
+import { readRun } from '../src/read-run.ts'
+import { atTerminal } from './kit/pseudo-terminal.ts'
+import { openShop } from './kit/shop.ts'
+import { json, tallystickHere } from './kit/tallystick.ts'
+
+const turnsAlike = 20
+
+/** An agent whose first attempt breaks off, which then looks for the same in vain, and gives up. */
+function seeker(searches = turnsAlike): Agent {
+  const search = testTool({ name: 'search_orders', run: () => '[]' })
+  const looking = Array.from({ length: searches }, (_, place): ScriptedReply => ({
+    toolCalls: [{ name: 'search_orders', input: { query: `order ${place}`, limit: 5 } }],
+  }))
+  const broken: ScriptedReply = {
+    text: 'The balance is 12',
+    toolCalls: [{ name: 'search_orders', input: { query: 'never' } }],
+    fail: 'overloaded',
+  }
+  return defineAgent({
+    ...{ name: 'seeker', instructions: '', tools: [search] },
+    retry: { attemptsMax: 2, baseMs: 1 },
+    limits: { turnsMax: 100, toolCallsMax: 100 },
+    model: scriptedModel([
+      broken,
+      { ...looking[0], text: 'I look.' },
+      ...looking,
+      { text: 'No such order.' },
+    ]),
+  })
+}
+
+describe('show', () => {
+  it('ties each message to its events, and tells what failed and was withdrawn', async () => {
+    await using shop = await openShop()
+    const { runId } = await shop.start(seeker())
+    const { stdout } = await tallystickHere('show', shop.ledgerPath, runId)
+    expect(stdout).toMatch(/^user \(event 2, \S+Z\)\n {4}Buy tea\.\n/m)
+    expect(stdout).toMatch(
+      /^attempt 1 failed \(turn 1, events 3-\d+, \S+Z, took [\d.]+ m?s, tried again after [\d.]+ m?s\)\n {4}overloaded: .*\n {2}withdrawn:\n {4}The balance is 12\n {2}withdrawn: the request of search_orders call_\w+\n/m,
+    )
+    expect(stdout).toMatch(
+      /^assistant \(turn 1, events \d+-\d+, \S+Z, took [\d.]+ m?s, tool_use\)\n {4}I look\.\n/m,
+    )
+    expect(stdout).toMatch(/^took {5}[\d.]+ m?s/m)
+  })
+
+  it('tells what a text leans on, and what the provider found', async () => {
+    await using shop = await openShop()
+    const opaque = { provider: 'test', api: 'test', data: {} }
+    const pages = { from: 3, to: 4 }
+    const citing: Model = {
+      ...{ provider: 'test', api: 'test', modelId: 'm' },
+      stream: () =>
+        of<ModelSignal[]>(
+          { type: 'model_text', part: 1, text: 'It rains.' },
+          {
+            ...{ type: 'model_finished', stopReason: 'end' },
+            parts: [
+              {
+                ...{ type: 'provider', part: 0, kind: 'web_search_tool_result', opaque },
+                sources: [{ url: 'https://a.example/', title: 'A' }],
+              },
+              {
+                ...{ type: 'text', part: 1, text: 'It rains.' },
+                citations: [{ title: 'Report', fileId: 'file_1', pages, quote: 'Rain\n\u001b[8mis near' }],
+              },
+            ],
+          },
+        ),
+    }
+    const { runId } = await shop.start(defineAgent({ name: 'citing', instructions: '', model: citing }))
+    const { stdout } = await tallystickHere('show', shop.ledgerPath, runId)
+    expect(stdout).toMatch(/\[test: web_search_tool_result\]\n +\[1\] A, https:\/\/a\.example\/\n/)
+    expect(stdout).toMatch(/ {4}It rains\.\n {4}\[1\] Report, file_1, pages 3 to 4 “Rain .*\[8mis near”\n/)
+    expect(stdout).not.toContain('\u001b[8m')
+  })
+
+  it('tells turns that do the same as one, with the argument that varies', async () => {
+    await using shop = await openShop()
+    const { runId } = await shop.start(seeker())
+    const { stdout } = await tallystickHere('show', shop.ledgerPath, runId)
+    const varying = 'query: "order 0", "order 1", "order 2", "order 3", "order 4", … 15 more'
+    expect(stdout).toMatch(/^calls {4}search_orders × 22; 1 skipped, 21 empty; /m)
+    expect(stdout).toContain(`turns 2-${turnsAlike + 1} (turn ${turnsAlike + 1}, events `)
+    expect(stdout).toContain(
+      `    search_orders × ${turnsAlike}; all empty; ${varying}\n    result each time: []\n`,
+    )
+    const whole = await tallystickHere('show', shop.ledgerPath, runId, '--whole')
+    expect(whole.stdout.match(/└ result {2}search_orders/g)).toHaveLength(turnsAlike + 1)
+  })
+
+  it('shows one turn, or one event whole', async () => {
+    await using shop = await openShop()
+    const { runId } = await shop.start(seeker())
+    const [ledger, words] = [shop.ledgerPath, ['show', shop.ledgerPath, runId]]
+    const turn = (await tallystickHere(...words, '--turn', '3')).stdout
+    expect(turn).toContain('"query":"order 1"')
+    expect(turn).not.toContain('"query":"order 2"')
+    const events = (await tallystickHere(...words, '--turn', '3', '--events')).stdout
+    expect(events).toMatch(/turn 3 +assistant_message_finished .*took [\d.]+ m?s/)
+    expect(events).not.toContain('turn 4')
+    expect(await tallystickHere(...words, '--turn', '99')).toMatchObject({
+      code: 5,
+      stderr: expect.stringContaining('no turn 99'),
+    })
+    const one = (await tallystickHere(...words, '--event', '2')).stdout
+    expect(one).toMatch(/^event 2, \S+Z: input_received Buy tea\.\n\{\n {2}"at": \d+,\n/)
+    const raw = (await tallystickHere(...words, '--event', '2', '--json')).stdout
+    expect(json(raw)).toMatchObject({ runId, seq: 2, type: 'input_received' })
+    expect(raw.trimEnd()).not.toContain('\n')
+    expect(await tallystickHere('show', ledger, runId, '--event', '9999')).toMatchObject({ code: 5 })
+    const data = json((await tallystickHere(...words, '--turn', '1', '--json')).stdout)
+    expect(data).toMatchObject({
+      story: [{ kind: 'failed', withdrawn: 'The balance is 12' }, { kind: 'reply' }, { kind: 'calls' }],
+    })
+  })
+
+  it('reads the state from the snapshot, and of the events no delta', async () => {
+    await using shop = await openShop()
+    const { runId } = await shop.start(seeker(60))
+    // A fold that comes far leaves a snapshot where the ledger may be written.
+    await tallystickHere('cancel', shop.ledgerPath, runId)
+    const ledger = sqliteLedger(shop.ledgerPath, { readOnly: true })
+    const read = { events: 0, deltas: 0 }
+    const { state } = await readRun(counted(ledger, read), runId)
+    await ledger.close()
+    expect(read.deltas).toBe(0)
+    expect(read.events).toBeLessThan(state.seq / 2)
+  })
+
+  it('is paged on a terminal', async () => {
+    await using shop = await openShop()
+    const { runId } = await shop.start(seeker())
+    using command = atTerminal({ rows: 10, pager: 'tr N n' }, 'show', shop.ledgerPath, runId)
+    await command.shows('no such order.')
+    expect(await command.ended).toBe(0)
+  })
+})
+
+/** The same ledger, which counts what is read of its runs from now on. */
+function counted(ledger: Ledger, read: { events: number; deltas: number }): Ledger {
+  const [readRunOf, find] = [ledger.read.bind(ledger), ledger.find.bind(ledger)]
+  async function* counting(events: ReturnType<Ledger['read']>): AsyncGenerator<RuntimeEvent> {
+    for await (const event of events) {
+      read.events++
+      if (event.type.endsWith('_delta')) read.deltas++
+      yield event
+    }
+  }
+  return Object.assign(ledger, {
+    read: (runId: RunId, range?: object) => counting(readRunOf(runId, range)),
+    find: (query?: object) => counting(find(query)),
+  })
+}
