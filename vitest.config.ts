@@ -1,54 +1,56 @@
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { configDefaults, defineConfig } from 'vitest/config'
+import { configDefaults, defineConfig, type TestProjectInlineConfiguration } from 'vitest/config'
+import {
+  allTests,
+  filesWithEffort,
+  inOneProcess,
+  onPostgres,
+  quickOnPostgres,
+  thoroughOnly,
+} from './scripts/testing/selection.ts'
 
-/** Tests that need a Postgres server, which is started before the first and ended after the last of them. */
-const onPostgres = ['packages/*/test/postgres-*.{spec,property,contract}.ts']
+type Options = NonNullable<TestProjectInlineConfiguration['test']>
 
-/**
- * Packages that keep nothing in modules, and whose tests leave globals as they were: their files can share a process,
- * which takes less than half of the time.
- */
-const inOneProcess = ['packages/{core,providers}/test/**/*.{spec,property,contract}.ts']
+function project(
+  name: string,
+  include: readonly string[],
+  options: Options = {},
+): TestProjectInlineConfiguration {
+  const { exclude = [], ...others } = options
+  return {
+    extends: true,
+    test: { name, include: [...include], exclude: [...configDefaults.exclude, ...exclude], ...others },
+  }
+}
 
-export default defineConfig({
+const withServer: Options = { globalSetup: ['packages/ledger/test/support/postgres-setup.ts'] }
+
+/** `pnpm test`: nearly every file, with small numbers, and the core of what stands on Postgres. */
+const quick = (): TestProjectInlineConfiguration[] => [
+  project('shared', inOneProcess, { isolate: false }),
+  project('tests', allTests, { exclude: [...inOneProcess, ...onPostgres, ...thoroughOnly] }),
+  project('postgres', quickOnPostgres, withServer),
+]
+
+/** `pnpm test:thorough`: what looks further with full numbers, and all that stands on Postgres. */
+const thorough = (): TestProjectInlineConfiguration[] => [
+  project('tests', [...filesWithEffort(), ...thoroughOnly], { exclude: [...onPostgres] }),
+  project('postgres', onPostgres, withServer),
+]
+
+export default defineConfig(({ mode }) => ({
   test: {
-    // Only a hang takes this long: no test is judged by how busy its machine is.
-    testTimeout: 90_000,
+    // Only a hang takes this long: no test is judged by how busy its machine is. Full numbers take a multiple of it.
+    testTimeout: mode === 'thorough' ? 300_000 : 90_000,
     hookTimeout: 90_000,
     // Many tests wait for processes of their own: two workers keep even a machine of two cores busy.
     maxWorkers: Math.max(2, availableParallelism() - 1),
-    // Processes that tests start load the same sources again and again: Node compiles them once.
-    env: { NODE_COMPILE_CACHE: join(tmpdir(), 'tallystick-compile-cache') },
-    projects: [
-      {
-        extends: true,
-        test: {
-          name: 'shared',
-          include: inOneProcess,
-          isolate: false,
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'tests',
-          include: [
-            'packages/*/test/**/*.{spec,property,contract}.ts',
-            'examples/*/test/**/*.spec.ts',
-            'scripts/test/**/*.spec.ts',
-          ],
-          exclude: [...configDefaults.exclude, ...inOneProcess, ...onPostgres],
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'postgres',
-          include: onPostgres,
-          globalSetup: ['packages/ledger/test/support/postgres-setup.ts'],
-        },
-      },
-    ],
+    env: {
+      TALLYSTICK_EFFORT: mode === 'thorough' ? 'thorough' : 'quick',
+      // Processes that tests start load the same sources again and again: Node compiles them once.
+      NODE_COMPILE_CACHE: join(tmpdir(), 'tallystick-compile-cache'),
+    },
+    projects: mode === 'thorough' ? thorough() : quick(),
   },
-})
+}))

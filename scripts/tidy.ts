@@ -4,8 +4,9 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { arrows } from './tidy/arrows.ts'
 import { docstrings } from './tidy/docstrings.ts'
-import type { Finding, Rule } from './tidy/finding.ts'
+import type { Finding, Rule, SourceFile } from './tidy/finding.ts'
 import { names } from './tidy/names.ts'
+import { patternCache, patterns } from './tidy/patterns.ts'
 import { sizes } from './tidy/sizes.ts'
 import { tests } from './tidy/tests.ts'
 import { words } from './tidy/words.ts'
@@ -24,17 +25,20 @@ function committedPaths(): readonly string[] {
     .filter((path) => path !== '' && existsSync(join(root, path)))
 }
 
-function findingsOf(path: string): readonly Finding[] {
+/** The file at a path, unless it is no text. */
+function textFile(path: string): readonly SourceFile[] {
   const bytes = readFileSync(join(root, path))
-  if (bytes.includes(0)) return []
-  return rules.flatMap((rule) => rule({ path, text: bytes.toString() }))
+  return bytes.includes(0) ? [] : [{ path, text: bytes.toString() }]
 }
 
-const paths = committedPaths()
-const findings = paths.flatMap(findingsOf)
+const files = committedPaths().flatMap(textFile)
+const findings: readonly Finding[] = [
+  ...files.flatMap((file) => rules.flatMap((rule) => rule(file))),
+  ...(await patterns(files, patternCache(root))),
+]
 for (const { rule, level, path, line, message } of findings) {
   console.log(`${path}:${line}: ${level} ${rule}: ${message}`)
 }
 const errors = findings.filter(({ level }) => level === 'error').length
-console.log(`tidy: ${paths.length} files, ${errors} errors, ${findings.length - errors} warnings`)
+console.log(`tidy: ${files.length} files, ${errors} errors, ${findings.length - errors} warnings`)
 process.exitCode = errors > 0 ? 1 : 0

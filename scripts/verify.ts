@@ -16,9 +16,10 @@ const { values: options } = parseArgs({
   },
 })
 
-function show({ step, passed, seconds, output }: Verdict): void {
+function show({ step, passed, seconds, output, tally }: Verdict): void {
   const mark = passed ? 'ok    ' : 'FAILED'
-  console.log(`${mark} ${step.name.padEnd(9)} ${seconds.toFixed(1).padStart(6)} s  ${step.claim}`)
+  const count = step.countsTests ? ` (${tally.passed} passed, ${tally.failed} failed)` : ''
+  console.log(`${mark} ${step.name.padEnd(9)} ${seconds.toFixed(1).padStart(6)} s  ${step.claim}${count}`)
   if (!passed) console.log(`\n$ ${step.command.join(' ')}\n${output.trimEnd()}\n`)
 }
 
@@ -40,9 +41,9 @@ for (const step of steps.filter(({ name }) => !options.skip.includes(name))) {
 }
 
 const failed = verdicts.filter(({ passed }) => !passed).map(({ step }) => step.name)
-const own = { passed: verdicts.length - failed.length, failed: failed.length }
-const total = addTallies(own, earlierTests())
+const total = verdicts.reduce((sum, { tally }) => addTallies(sum, tally), earlierTests())
 if (options.tally !== undefined)
   writeFileSync(options.tally, `${total.passed} passed, ${total.failed} failed\n`)
-console.log(failed.length === 0 ? '\nAll steps hold.' : `\nFailed: ${failed.join(', ')}.`)
+console.log(`\n${total.passed} passed, ${total.failed} failed.`)
+console.log(failed.length === 0 ? 'All steps hold.' : `Failed: ${failed.join(', ')}.`)
 process.exitCode = failed.length === 0 ? 0 : 1

@@ -141,6 +141,7 @@ export const ofFailures: Meanings<FailureClass> = {
   not_found: 'no such model',
   context_overflow: 'the history does not fit',
   content_filtered: 'the provider withholds the reply',
+  refused: 'the model refused, and another was asked',
   protocol: 'the answer makes no sense, or the adapter broke its contract',
   server: 'a fault of the service',
   interrupted: 'the process that made the call is gone',
@@ -158,6 +159,7 @@ export const ofRefusals: Meanings<Refusal['code']> = {
   cancelled: 'The run is being cancelled, and takes no more input.',
   not_supported: 'The run does not exist yet.',
   malformed: 'It is no command.',
+  invalid_input: 'The input that the approver gave does not fit the tool; the call goes on waiting.',
   run_exists: 'A run of that id exists.',
   drained:
     'The process takes no run further. A command that is in the inbox already, whoever drives next decides about.',

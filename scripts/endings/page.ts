@@ -41,9 +41,10 @@ This page is made from the code by \`pnpm docs:endings\`, and a test holds the t
 from a limit, a reply or a failure are not written down anywhere: the runtime was asked, by playing each case.
 
 A run rests in one of two ways. It is **done**, with a reason, and nothing follows; or it is **suspended**: nothing is
-in flight, no process has to be alive, and only a command takes it further. \`await run.result\` answers either. It
-rejects only where the ledger or the caller's own code is at fault. Whatever the ending, finished results, partial text
-and usage are kept, and every tool request has its result.`
+in flight, no process has to be alive, and only a command takes it further. \`await run.result\` answers either; of a
+run that was drained while something of it was under way it says **interrupted**, as lists do. It rejects only where the
+ledger or the caller's own code is at fault. Whatever the ending, finished results, partial text and usage are kept, and
+every tool request has its result.`
 }
 
 function ends(): string {
@@ -152,12 +153,14 @@ function waits(): string {
 \`runtime.suspended()\` lists the runs that only a command takes further. They wait for a decision about a call
 (\`approve\`, \`deny\`; with \`approvalMaxMs\` it counts as denied when the time is over and the run is resumed), or for a
 limit to be raised (\`onLimit: 'ask'\`), or for a call to be settled. What a child run waits for, the run at the top of
-it waits for: only that one is in the list, with the calls of both. A run whose runtime was drained rests as well, but
-is not in that list: it waits for nobody, and \`resume\` is enough.
+it waits for: only that one is in the list, with the calls of both. A run that was drained while
+something of it was under way is \`interrupted\`, and not in that list: it waits for nobody, and \`resume\` is enough.
+Resuming a run that still waits for the same changes nothing, and appends nothing.
 
 A run of a session does not begin beside another one of it that is under way, or waits: its result rejects with a
 \`LedgerConflictError\` of kind \`session\`. With \`whenBusy: 'queue'\` it begins behind the end of that run; with
-\`session(id).run(…, { whenBusy: 'join' })\` its input goes into that run, and that run is the answer.
+\`session(id).run(…, { whenBusy: 'join' })\` its input goes into that run, and that run is the answer;
+where it ends without taking the input, the input begins the next run.
 
 ${table(['a call that is', 'means'], words(Object.keys(meanings.ofCallStatuses), meanings.ofCallStatuses))}
 

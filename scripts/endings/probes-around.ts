@@ -49,7 +49,7 @@ const childProbes: readonly ChildProbe[] = [
   { what: 'answered', steps: [done] },
   {
     what: 'met a limit, and wrote down what it had',
-    ...{ steps: [looking, done], options: { limits: { turnsMax: 1 } } },
+    ...{ steps: [looking, done], options: { limits: { turnsMax: 2 } } },
   },
   {
     what: 'met a limit, and had written nothing',

@@ -43,13 +43,13 @@ interface LimitProbe {
 }
 
 const limitProbes: { readonly [L in LimitName]: LimitProbe } = {
-  turnsMax: { limits: { turnsMax: 1 }, reply: { toolCalls: [look] } },
+  turnsMax: { limits: { turnsMax: 2 }, reply: { toolCalls: [look] } },
   toolCallsMax: { limits: { toolCallsMax: 1 }, reply: { toolCalls: [look] } },
   toolCallsPerTurnMax: { limits: { toolCallsPerTurnMax: 1 }, reply: { toolCalls: [look, look] } },
-  tokensMax: spending({ tokensMax: 600 }),
-  inputTokensMax: spending({ inputTokensMax: 600 }),
-  outputTokensMax: spending({ outputTokensMax: 110 }),
-  costMaxUsd: spending({ costMaxUsd: 0.0015 }),
+  tokensMax: spending({ tokensMax: 1_800 }),
+  inputTokensMax: spending({ inputTokensMax: 1_200 }),
+  outputTokensMax: spending({ outputTokensMax: 300 }),
+  costMaxUsd: spending({ costMaxUsd: 0.003 }),
   durationMaxMs: { limits: { durationMaxMs: 1_000 }, reply: { text: 'Thinking', hang: true } },
   repeatsMax: { limits: { repeatsMax: 1 }, reply: { toolCalls: [look] } },
 }

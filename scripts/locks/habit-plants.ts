@@ -58,10 +58,10 @@ export const habitPlants: readonly Plant[] = [
     code: 'typescript(consistent-type-imports)',
   },
   {
-    claim: 'a file has at most 300 lines',
+    claim: 'a file has at most 350 lines',
     path: 'packages/tools/src/plant-file.ts',
-    allowed: lines(300, (index) => `export const x${index} = 1`),
-    refused: lines(301, (index) => `export const x${index} = 1`),
+    allowed: lines(350, (index) => `export const x${index} = 1`),
+    refused: lines(351, (index) => `export const x${index} = 1`),
     code: 'eslint(max-lines)',
   },
   body({
@@ -121,4 +121,32 @@ export const habitPlants: readonly Plant[] = [
     refused: 'Date.now()',
     code: 'eslint(no-restricted-properties)',
   }),
+  {
+    claim: 'one place writes to the streams of the process',
+    path: 'packages/cli/src/plant-write.ts',
+    allowed: 'export const outputs = 1\n',
+    refused: "process.stdout.write('text')\nexport const outputs = 1\n",
+    code: 'eslint(no-restricted-properties)',
+  },
+  {
+    claim: 'no stream of the process is taken out of it to be written to',
+    path: 'packages/cli/src/verbs/plant-take.ts',
+    allowed: 'export const { env } = process\n',
+    refused: 'export const { stderr } = process\n',
+    code: 'eslint(no-restricted-properties)',
+  },
+  {
+    claim: 'no package prints by the console',
+    path: 'packages/cli/src/view/plant-console.ts',
+    allowed: 'export const run = (say: (text: string) => void): void => say("text")\n',
+    refused: 'export const run = (): void => console.log("text")\n',
+    code: 'eslint(no-console)',
+  },
+  {
+    claim: 'one place asks at a terminal',
+    path: 'packages/cli/src/view/plant-ask.ts',
+    allowed: "export { once } from 'node:events'\n",
+    refused: "export { createInterface } from 'node:readline/promises'\n",
+    code: 'eslint(no-restricted-imports)',
+  },
 ]

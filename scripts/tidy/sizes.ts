@@ -2,9 +2,9 @@ import { type Finding, isCode, type SourceFile } from './finding.ts'
 
 const codeLinesWanted = 300
 const codeLinesMax = 400
-const readmeLinesMax = 120
+const readmeLinesMax = 150
 
-/** A file that fits a reader's head: code of at most 400 lines, with a warning from 300 on; a README of at most 120. */
+/** A file that fits a reader's head: code of at most 400 lines, with a warning from 300 on; a README of at most 150. */
 export function sizes(file: SourceFile): readonly Finding[] {
   const lines = file.text.split('\n').length - (file.text.endsWith('\n') ? 1 : 0)
   const finding = (level: Finding['level'], max: number): readonly Finding[] => [

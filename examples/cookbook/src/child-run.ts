@@ -55,5 +55,5 @@ assert.deepEqual(result.usage, { inputTokens: 2_000, outputTokens: 160 })
 const [started] = await Array.fromAsync(ledger.read(pending!.runId))
 assert(started?.type === 'run_started')
 assert.equal(started.parent?.runId, run.id)
-// Its limits lie within what the parent had left when it asked.
-assert.equal(started.limits.tokensMax, 9_460)
+// Its limits lie within what the parent had left when it asked, beside what the parent's own answer may take.
+assert((started.limits.tokensMax ?? Infinity) < 9_460 - 500)

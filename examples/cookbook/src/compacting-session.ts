@@ -16,6 +16,7 @@ const days = [
 const linesIn = ({ messages }: ModelRequest, words: RegExp): string =>
   messages
     .flatMap((message) => (message.role === 'user' ? textOf(message.parts).split('\n') : []))
+    .map((line) => line.trim())
     .filter((line) => words.test(line))
     .join('\n')
 // Scripts play both models here; put anthropic('…') in their place. The one that sums up keeps money and health.

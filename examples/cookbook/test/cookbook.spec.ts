@@ -17,12 +17,13 @@ const printed: Readonly<Record<string, string>> = {
   'fallback-model.ts': 'The script answers: Seoul has 9 million people.',
   'guardrails.ts': 'card-numbers: replace\npayment-cap: block\nno-advice: replace',
   'handoff.ts': 'front desk hands over to billing.\nThe script says: in May an engineer',
+  'live-text.ts': '- The balance is 99 euros. \n- The script says: 50 euros are saved.',
   'steering.ts': 'The script was told: In the morning only.\nThe script was told: And a hotel?',
   'structured-output.ts': 'A-20417 was broken 7 days ago.\noutput_invalid: it is no JSON',
 }
 const recipes = Object.keys(printed)
 
-describe('the cookbook', { timeout: 30_000 }, () => {
+describe('the cookbook', () => {
   it('has these recipes, in the README too, and each is under 60 lines', () => {
     expect(readdirSync(folder).sort()).toEqual(recipes)
     const readme = readFileSync(join(folder, '../README.md'), 'utf8')

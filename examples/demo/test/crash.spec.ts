@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { effort } from '../../../scripts/testing/effort.ts'
 import type { Bench } from './bench.ts'
 import { openBench } from './bench.ts'
 import type { DeathAtWrite } from './die-at-write.ts'
@@ -54,12 +55,12 @@ async function expectSound(bench: Bench, runs: number): Promise<void> {
   expect(new Set(orders.map(({ idempotency_key: key }) => key)).size).toBe(runs)
 }
 
-describe.concurrent('a run of the demo that is killed with SIGKILL', { timeout: 60_000 }, () => {
+describe.concurrent('a run of the demo that is killed with SIGKILL', () => {
   it('goes on from wherever it stood, and ends as it would have', async () => {
     await using bench = await openBench()
     // Its first transaction makes the sales database, the second the run: before that there is nothing to resume.
     const count = await countOf(bench.demo(['--yes'], dying({ on: commits })))
-    const places = placesIn(count - 2, 6)
+    const places = placesIn(count - 2, effort({ quick: 1, thorough: 6 }))
     for (const [place, { at, when }] of places.entries()) {
       const killed = await bench.demo(['--yes'], dying({ on: commits, at: at + 2, when }))
       expect(killed).toMatchObject({ signal: 'SIGKILL' })
@@ -88,7 +89,7 @@ describe.concurrent('a run of the demo that is killed with SIGKILL', { timeout: 
     await using bench = await openBench()
     await bench.demo([])
     const resume = ['latest', '--yes']
-    for (const at of [1, 2, 3, 4]) {
+    for (const at of effort({ quick: [2], thorough: [1, 2, 3, 4] })) {
       const killed = await bench.tallystick('resume', resume, dying({ on: commits, at, when: 'behind' }))
       expect(killed).toMatchObject({ signal: 'SIGKILL' })
     }

@@ -90,6 +90,8 @@ describe('the code of the README', () => {
   it('answers with what the tool said', () => {
     expect(output).toContain('The tool says: 21 °C and dry in Seoul')
     expect(output).toContain("reason: 'answered'")
+    // The answer and the result each stand on lines of their own, so that a shell's prompt does, too.
+    expect(output).toMatch(/^The tool says: 21 °C and dry in Seoul\n\{\n[^]*\}\n$/m)
   })
 
   it('leaves a ledger that balances', async () => {

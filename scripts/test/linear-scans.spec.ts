@@ -1,0 +1,57 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { keysIn, knownSecrets } from '@tallystick/core'
+import { repeatedTexts } from '@tallystick/core/testing'
+import { asPlainText } from '../../packages/core/src/machine/plain-text.ts'
+import { jsonOfAnswer } from '../../packages/core/src/runtime/output-schema.ts'
+import { SecretMask } from '../../packages/ledger/src/secret-mask.ts'
+import { failureText } from '../../packages/providers/src/shared/failure-text.ts'
+import { refusalOf } from '../../packages/tools/src/built-in/sql-query/statement-kind.ts'
+import { effort } from '../testing/effort.ts'
+import { type BlockCounter, blockCounter } from '../patterns/block-steps.ts'
+
+const mask = new SecretMask()
+/** Begins like the repeated texts, and ends as none of them. */
+const known = knownSecrets(['aaaaaaaaaaaaaaaz', '%%%%%%%%%%%%%%%z', '{"a":{"a":{"a":z', '\n\n\n\n\n\n\n\nz'])
+const scans: readonly (readonly [string, (text: string) => unknown])[] = [
+  ['the keys in a text', keysIn],
+  ['the secrets that are known, in a text', (text) => known.spansIn(text)],
+  ['the secrets in a text', (text) => mask.text(text)],
+  ['the JSON of an answer', jsonOfAnswer],
+  ['the kind of a statement', refusalOf],
+  ['the words of a failure', failureText],
+  ['a history as plain text', (text) => asPlainText([{ role: 'user', parts: [{ type: 'text', text }] }])],
+]
+
+/** The texts by their piece, which stands in the middle of their name. */
+const byPiece = Map.groupBy(repeatedTexts(100), ({ name }) => (JSON.parse(name) as string[])[1])
+const longByPiece = Map.groupBy(repeatedTexts(400), ({ name }) => (JSON.parse(name) as string[])[1])
+/** All of them in a thorough run, and some of each kind in a quick one. */
+const pieces = [...byPiece].filter((_piece, index) => index % effort({ quick: 6, thorough: 1 }) === 0)
+
+let counter: BlockCounter
+beforeAll(async () => {
+  counter = await blockCounter()
+})
+afterAll(() => counter.stop())
+
+describe('what scans text from outside by hand', () => {
+  it.each(scans)('takes steps in proportion to its length: %s', async (_what, scan) => {
+    const slow: string[] = []
+    for (const [piece = '', texts] of pieces) {
+      const steps = await counter.stepsOf(() => texts.forEach(({ text }) => scan(text)))
+      const long = longByPiece.get(piece) ?? []
+      const stepsOfLong = await counter.stepsOf(() => long.forEach(({ text }) => scan(text)))
+      if (stepsOfLong > 6 * steps + 1_000) slow.push(`${JSON.stringify(piece)}: ${steps}, ${stepsOfLong}`)
+    }
+    expect(slow).toEqual([])
+  })
+
+  it('is seen to take more where it does', async () => {
+    const again = (text: string): void => {
+      for (let place = 0; place < text.length; place++) keysIn(text.slice(place))
+    }
+    const short = await counter.stepsOf(() => again('sk-a'.repeat(50)))
+    const long = await counter.stepsOf(() => again('sk-a'.repeat(200)))
+    expect(long).toBeGreaterThan(10 * short)
+  })
+})

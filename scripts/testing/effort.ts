@@ -1,0 +1,22 @@
+/** How far a test run looks: `pnpm test` looks quickly, `pnpm test:thorough` with full numbers. */
+export type Effort = 'quick' | 'thorough'
+
+/** The effort of this run, as `vitest.config.ts` sets it. */
+const current: Effort = process.env['TALLYSTICK_EFFORT'] === 'thorough' ? 'thorough' : 'quick'
+
+/** Returns the choice for the effort of this run. A test file that asks for it runs in the thorough run as well. */
+export function effort<Choice>(choices: Readonly<Record<Effort, Choice>>): Choice {
+  return choices[current]
+}
+
+/** What TALLYSTICK_RUNS is in a thorough run, where nobody sets it. */
+const thoroughRuns = 300
+
+/**
+ * Returns how often a property is tried: `count` times in a thorough run, fewer in a quick one, and in proportion to
+ * TALLYSTICK_RUNS where that is set (300 stands for `count`).
+ */
+export function tries(count: number): number {
+  const runs = Number(process.env['TALLYSTICK_RUNS'] ?? effort({ quick: 40, thorough: thoroughRuns }))
+  return Math.ceil((count * runs) / thoroughRuns)
+}

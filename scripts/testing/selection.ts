@@ -1,0 +1,44 @@
+// Which test files `pnpm test` and `pnpm test:thorough` run. Every test file is in one of the two at least:
+//   - `pnpm test` runs all of them but `thoroughOnly`, and of those on Postgres only `quickOnPostgres`.
+//   - `pnpm test:thorough` runs those that look further there, `thoroughOnly`, and all of those on Postgres.
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+const root = join(import.meta.dirname, '../..')
+
+/** Every test file, by how its name ends. */
+export const allTests: readonly string[] = [
+  'packages/*/test/**/*.{spec,property,contract}.ts',
+  'examples/*/test/**/*.spec.ts',
+  'scripts/test/**/*.spec.ts',
+]
+
+/** Tests that need a Postgres server, which is started before the first and ended after the last of them. */
+export const onPostgres: readonly string[] = ['packages/*/test/postgres-*.{spec,property,contract}.ts']
+
+/** Those of them that `pnpm test` runs: the promises of a ledger. */
+export const quickOnPostgres: readonly string[] = ['packages/ledger/test/postgres-ledger.contract.ts']
+
+/** Tests that start many processes, or write large ledgers: too slow for a run of three minutes on two cores. */
+export const thoroughOnly: readonly string[] = [
+  'examples/demo/test/crash.spec.ts',
+  'packages/ledger/test/processes.spec.ts',
+  'packages/ledger/test/projections.spec.ts',
+  'scripts/test/readmes.spec.ts',
+]
+
+/**
+ * Packages that keep nothing in modules, and whose tests leave globals as they were: their files can share a process,
+ * which takes less than half of the time.
+ */
+export const inOneProcess: readonly string[] = [
+  'packages/{core,providers}/test/**/*.{spec,property,contract}.ts',
+]
+
+/** Returns the test files that look further in a thorough run: those that import `effort.ts`. */
+export function filesWithEffort(): readonly string[] {
+  return globSync([...allTests], { cwd: root, exclude: ['**/node_modules/**'] })
+    .map((path) => path.replaceAll('\\', '/'))
+    .filter((path) => readFileSync(join(root, path), 'utf8').includes("/testing/effort.ts'"))
+    .sort()
+}
