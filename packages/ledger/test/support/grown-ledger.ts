@@ -85,7 +85,8 @@ function variedRun(
   { hours, sessionId, sharedSeq }: Variant,
   { runId, sessionPlace }: { readonly runId: RunId; readonly sessionPlace: number },
 ): readonly RuntimeEvent[] {
-  return forkedEvents(events, { runId }).map((moved) => {
+  // Its own events are those of the run that it forks, writes included, so those need no approval.
+  return forkedEvents(events, { runId, writes: 'run' }).map((moved) => {
     const event = { ...moved, at: moved.at + hours * hourMs }
     if (event.type !== 'run_started') return event
     const { parent, ...started } = event
