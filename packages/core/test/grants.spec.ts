@@ -30,6 +30,7 @@ import { ofType, recorded } from './stage.ts'
 const prices: Prices = {
   cheap: { inputUsd: 1, outputUsd: 10 },
   dear: { inputUsd: 1_000, outputUsd: 10_000 },
+  half: { inputUsd: 10, outputUsd: 0 },
 }
 
 /** A model that bills what a vendor would: a token for four characters of input, and all of the output it may write. */
@@ -88,6 +89,21 @@ describe('a grant', () => {
     for (const { grant, maxOutputTokens } of ofType(events, 'model_call_started')) {
       expect(grant.outputTokens).toBe(maxOutputTokens)
       expect(grant.costUsd).toBeCloseTo(((grant.inputTokens ?? 0) + 10 * (maxOutputTokens ?? 0)) / 1e6, 9)
+    }
+  })
+
+  it('bounds the money of a call whose output is free', async () => {
+    for (const onLimit of ['stop', 'finalize'] as const) {
+      const { result, events } = await play({
+        model: billing([look, { text: 'Done.' }], 'half'),
+        tools: [counting()],
+        limits: { costMaxUsd: 0.1, onLimit },
+      })
+      expect(result.status).toBe('done')
+      for (const { grant } of ofType(events, 'model_call_started')) {
+        expect(grant.costUsd).toBeGreaterThan(0)
+        expect(grant.costUsd).toBeLessThanOrEqual(0.1)
+      }
     }
   })
 

@@ -55,7 +55,11 @@ export function isLimitFinding(answer: Grant | LimitFinding): answer is LimitFin
 
 function grantOf({ price, inputTokens, startsTurn }: PlannedCall, outputTokens: number): Grant {
   const turns = startsTurn ? 1 : 0
-  if (outputTokens === Infinity) return { turns, inputTokens }
+  if (outputTokens === Infinity) {
+    // Output that costs nothing needs no bound, and the input is paid for all the same.
+    const isFree = price !== undefined && ratesFor(price, inputTokens).outputUsd === 0
+    return { turns, inputTokens, ...(isFree && { costUsd: callCost(price, inputTokens, 0) }) }
+  }
   const cost = price && callCost(price, inputTokens, outputTokens)
   return { turns, inputTokens, outputTokens, ...(cost !== undefined && { costUsd: cost }) }
 }
