@@ -132,7 +132,10 @@ describe('a fallback', () => {
     expect(wordsOf(fallback.requests[0]?.messages)).toEqual(['Scan my host.'])
     const events = await eventsOf(0)
     expect(ofType(events, 'model_stream_failed')).toMatchObject([
-      { failure: { class: 'refused', message: 'scripted-1 refused to answer (cyber: It could do harm.).' } },
+      {
+        failure: { class: 'refused', message: 'scripted-1 refused to answer (cyber: It could do harm.).' },
+        refusal: { reason: 'cyber: It could do harm.', leaveOut: true, askAnother: true },
+      },
     ])
     expect(ofType(events, 'model_call_started').map(({ model }) => model.modelId)).toEqual([
       ...['scripted-1', 'other-1'],

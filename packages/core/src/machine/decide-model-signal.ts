@@ -1,5 +1,5 @@
 import type { AssistantPart, ModelRef } from '../vocabulary/content.ts'
-import type { Fact } from '../vocabulary/event.ts'
+import type { Fact, FactOf } from '../vocabulary/event.ts'
 import type { ModelFailure } from '../vocabulary/failure.ts'
 import { toolCallIdOf, type ToolCallId } from '../vocabulary/ids.ts'
 import { present } from '../vocabulary/present.ts'
@@ -124,10 +124,17 @@ function callIdAt(state: StreamingState, part: number): ToolCallId {
   return toolCallIdOf(state.runId, state.turn, state.attempt.number, ordinal)
 }
 
-function failed(state: StreamingState, failure: ModelFailure, stamp: Stamp): Decision {
-  const at = retryAt(state, failure, stamp)
-  const fact = { type: 'model_stream_failed' as const, turn: state.turn, attempt: state.attempt.number }
-  return { facts: [...settledUsage(state, failure.class), { ...fact, failure, ...present({ retryAt: at }) }] }
+function failed(
+  state: StreamingState,
+  failure: ModelFailure,
+  stamp: Stamp,
+  refusal?: ModelRefusal,
+): Decision {
+  const fact: FactOf<'model_stream_failed'> = {
+    ...{ type: 'model_stream_failed', turn: state.turn, attempt: state.attempt.number, failure },
+    ...present({ retryAt: retryAt(state, failure, stamp), refusal }),
+  }
+  return { facts: [...settledUsage(state, failure.class), fact] }
 }
 
 function broken(state: StreamingState, stamp: Stamp, what: string): Decision {
@@ -148,7 +155,7 @@ function finished(
   const fault = replyFault(attempt, signal.parts)
   if (fault) return broken(state, stamp, fault)
   if (signal.stopReason === 'refused' && isPassedOn(state, signal.refusal)) {
-    return failed(state, refusedFailure(attempt.model, signal.refusal), stamp)
+    return failed(state, refusedFailure(attempt.model, signal.refusal), stamp, signal.refusal ?? {})
   }
   const here = { turn, attempt: attempt.number }
   const facts: Fact[] = [...settledUsage(state)]

@@ -3,7 +3,7 @@ import type { EventOf } from '../vocabulary/event.ts'
 import { present } from '../vocabulary/present.ts'
 import type { ReplyPart, Signal } from '../vocabulary/signal.ts'
 import type { RecordedPlace } from './invert-decide.ts'
-import type { RunState } from './state.ts'
+import type { Attempt, RunState } from './state.ts'
 
 type ModelCause = Extract<Cause, `model_${string}`>
 
@@ -14,13 +14,13 @@ export function isModelCause(cause: Cause): cause is ModelCause {
 
 /** The report of a model call that decided the events at a place. */
 export function invertModelSignal(
-  { turn, phase }: RunState,
+  state: RunState,
   cause: ModelCause,
   place: RecordedPlace,
 ): Signal | undefined {
   const event = place.recorded[place.index]
-  if (event === undefined || !('attempt' in event) || phase !== 'streaming') return undefined
-  const here = { turn, attempt: event.attempt }
+  if (event === undefined || !('attempt' in event) || state.phase !== 'streaming') return undefined
+  const here = { turn: state.turn, attempt: event.attempt }
   switch (cause) {
     case 'model_started': {
       if (event.type !== 'assistant_started') return undefined
@@ -40,7 +40,7 @@ export function invertModelSignal(
     }
     case 'model_tool_request': {
       // One that breaks the adapter's contract ends the call.
-      if (event.type !== 'tool_request_ready') return endOfCall(here, place)
+      if (event.type !== 'tool_request_ready') return endOfCall(here, place, state.attempt)
       const { part, providerCallId, name, input, malformed, opaque } = event
       const call = { type: 'tool_call' as const, providerCallId, name, input }
       return { type: cause, ...here, part, call: { ...call, ...present({ malformed, opaque }) } }
@@ -49,7 +49,7 @@ export function invertModelSignal(
       return event.type === 'usage_updated' ? usageReport(here, event) : undefined
     case 'model_finished':
     case 'model_failed':
-      return endOfCall(here, place)
+      return endOfCall(here, place, state.attempt)
   }
 }
 
@@ -66,11 +66,17 @@ function usageReport(here: Here, event: EventOf<'usage_updated'>): Signal {
 }
 
 /** What a call ended in is the last fact of its decision. A report that breaks the contract is one of a failure. */
-function endOfCall(here: Here, { recorded, index }: RecordedPlace): Signal | undefined {
+function endOfCall(here: Here, { recorded, index }: RecordedPlace, attempt: Attempt): Signal | undefined {
   for (let at = index; at < recorded.length; at++) {
     const event = recorded[at]
-    if (event?.type === 'model_stream_failed')
-      return { type: 'model_failed', ...here, failure: event.failure }
+    if (event?.type === 'model_stream_failed') {
+      const { failure, refusal } = event
+      if (refusal === undefined) return { type: 'model_failed', ...here, failure }
+      return {
+        ...{ type: 'model_finished', ...here, stopReason: 'refused', parts: streamedParts(attempt) },
+        refusal,
+      }
+    }
     if (event?.type !== 'assistant_message_finished') continue
     const { stopReason, rawStopReason, providerMessageId, refusal } = event
     return {
@@ -88,4 +94,13 @@ function replyParts({ parts, places }: EventOf<'assistant_message_finished'>): r
     const { toolCallId: _own, ...call } = content
     return { ...call, part }
   })
+}
+
+/** The parts of a refused reply that is passed on: those that were streamed. No other part of it is recorded. */
+function streamedParts({ drafts, calls }: Attempt): readonly ReplyPart[] {
+  const texts = drafts.map(({ part, kind, text }): ReplyPart => ({ type: kind, text, part }))
+  const requested = calls.map(({ part, providerCallId, name, input }): ReplyPart => {
+    return { type: 'tool_call', providerCallId, name, input, part }
+  })
+  return [...texts, ...requested].sort((one, other) => one.part - other.part)
 }

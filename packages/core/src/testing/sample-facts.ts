@@ -234,6 +234,9 @@ function modelFacts(toolCallId: ToolCallId): { readonly [T in ModelEventType]: F
       ],
       places: [0, 2, 5],
     },
-    model_stream_failed: { type: 'model_stream_failed', ...attempt, failure, retryAt: 1_760_000_002_000 },
+    model_stream_failed: {
+      ...{ type: 'model_stream_failed', ...attempt, failure, retryAt: 1_760_000_002_000 },
+      refusal: { reason: 'It could do harm.', askAnother: true },
+    },
   }
 }

@@ -215,7 +215,7 @@ const modelSchemas = {
     ...{ providerMessageId: optional(text), refusal: optional(refusal) },
   }),
   model_stream_failed: objectOf<EventBodies['model_stream_failed']>({
-    ...{ attempt: ordinal, failure, retryAt: optional(moment) },
+    ...{ attempt: ordinal, failure, retryAt: optional(moment), refusal: optional(refusal) },
   }),
 }
 

@@ -161,7 +161,13 @@ export interface EventBodies {
     readonly refusal?: ModelRefusal
   }
   /** A model call failed. `retryAt` says when the next attempt starts, if there is one. */
-  model_stream_failed: { readonly attempt: number; readonly failure: ModelFailure; readonly retryAt?: number }
+  model_stream_failed: {
+    readonly attempt: number
+    readonly failure: ModelFailure
+    readonly retryAt?: number
+    /** The model refused, and a fallback is asked instead: what the vendor says of it, empty where it says nothing. */
+    readonly refusal?: ModelRefusal
+  }
   /** Every call of the message by name, and what will happen to it. */
   tool_requests_collected: { readonly calls: readonly CollectedCall[] }
   /** A person has to decide about a call with these arguments. */

@@ -5,6 +5,7 @@ import {
   type EventBodies,
   type EventOf,
   type EventType,
+  type ModelRefusal,
   type RuntimeEvent,
 } from '@tallystick/core'
 import {
@@ -48,6 +49,11 @@ function maskedDigest(toolCallId: string): string {
 
 function textWhere(text: string | undefined): string | undefined {
   return text === undefined ? undefined : maskedText(text)
+}
+
+/** Keeps what a refusal asks for, and masks what it says. */
+function maskedRefusal(refusal: ModelRefusal | undefined): { readonly refusal?: ModelRefusal } {
+  return refusal ? { refusal: { ...refusal, ...present({ reason: textWhere(refusal.reason) }) } } : {}
 }
 
 function maskedCall(call: CollectedCall): CollectedCall {
@@ -153,12 +159,10 @@ const modelMasks = {
       'places',
     )({ parts, ...event }),
     ...{ parts: maskedReply(parts), ...present({ providerMessageId: event.providerMessageId }) },
-    ...(event.refusal && {
-      refusal: { ...event.refusal, ...present({ reason: textWhere(event.refusal.reason) }) },
-    }),
+    ...maskedRefusal(event.refusal),
   }),
-  model_stream_failed: ({ attempt, failure, retryAt }) => ({
-    ...{ attempt, failure: maskedFailure(failure), ...present({ retryAt }) },
+  model_stream_failed: ({ attempt, failure, retryAt, refusal }) => ({
+    ...{ attempt, failure: maskedFailure(failure), ...present({ retryAt }), ...maskedRefusal(refusal) },
   }),
 } satisfies Partial<Masks>
 
