@@ -1,0 +1,179 @@
+import { describe, expect, it } from 'vitest'
+import {
+  agentTool,
+  childRunIdOf,
+  createRuntime,
+  defineAgent,
+  memoryLedger,
+  type Agent,
+  type AgentOptions,
+  type Tool,
+} from '@tallystick/core'
+import {
+  manualClock,
+  scriptedModel,
+  settle,
+  testTool,
+  type ScriptedModel,
+  type ScriptedStep,
+} from '@tallystick/core/testing'
+import { billing, counting, look, play, prices } from './grants-stage.ts'
+import { ofType, recorded } from './stage.ts'
+
+describe('the grant of a child run', () => {
+  const helper = (model: ScriptedModel, options: Partial<AgentOptions> = {}): Agent =>
+    defineAgent({ ...{ name: 'helper', description: 'Helps.', instructions: 'Help.' }, model, ...options })
+  const ask = { name: 'helper', input: { task: 'Help.' } }
+
+  it('is shared by a read and a write of one reply, and by what they do', async () => {
+    const model = billing(
+      Array.from({ length: 60 }, () => look),
+      'cheap',
+      100,
+    )
+    const worker = helper(model, { tools: [counting()], limits: { turnsMax: 50, repeatsMax: 99 } })
+    const reading = { ...agentTool(worker, { effect: 'read' }) }
+    const writing = { ...agentTool(worker, { effect: 'write' }), name: 'second' }
+    const { result } = await play({
+      model: billing([{ toolCalls: [ask, { ...ask, name: 'second' }] }, { text: 'Done.' }], 'cheap', 100),
+      ...{ tools: [reading, writing], limits: { turnsMax: 11, tokensMax: 20_000 } },
+    })
+    expect(result.turns + result.children.turns).toBeLessThanOrEqual(11)
+    expect(result.children.runs).toBe(2)
+  })
+
+  it('leaves enough for the calls that wait beside it', async () => {
+    const model = billing(
+      Array.from({ length: 60 }, () => look),
+      'cheap',
+      50,
+    )
+    const worker = helper(model, { tools: [counting()], limits: { repeatsMax: 99 } })
+    const calls = [ask, ...Array.from({ length: 3 }, () => ({ name: 'save', input: {} }))]
+    const { result, events } = await play({
+      model: billing([{ toolCalls: calls }, { text: 'Done.' }], 'cheap', 50),
+      tools: [agentTool(worker, { effect: 'write' }), counting('save', 'write')],
+      limits: { toolCallsMax: 6, repeatsMax: 99 },
+    })
+    expect(result.toolCalls + result.children.toolCalls).toBeLessThanOrEqual(6)
+    const saved = ofType(events, 'tool_result').filter(({ name }) => name === 'save')
+    expect(saved.map(({ outcome }) => outcome)).toEqual(['success', 'success', 'success'])
+  })
+
+  it('is out of reach for a child that starts while the first is at work', async () => {
+    let free = (): void => {}
+    const until = new Promise<void>((resolve) => (free = resolve))
+    const usage = { inputTokens: 100, outputTokens: 10 }
+    const slow = helper(scriptedModel([{ text: 'Slow.', usage, until }], 'cheap'))
+    let done = 0
+    const quick = helper(
+      scriptedModel(
+        Array.from({ length: 2 }, (): ScriptedStep => () => {
+          if (++done === 2) free()
+          return { text: 'Quick.', usage }
+        }),
+        'cheap',
+      ),
+      { name: 'quick' },
+    )
+    const calls = [ask, { ...ask, name: 'quick' }, { ...ask, name: 'quick' }]
+    const { events } = await play({
+      model: scriptedModel(
+        [
+          { toolCalls: calls, usage },
+          { text: 'Done.', usage },
+        ],
+        'cheap',
+      ),
+      tools: [agentTool(slow, { effect: 'read' }), agentTool(quick, { effect: 'write' })],
+      limits: { tokensMax: 6_000, costMaxUsd: 1, turnsMax: 14, toolCallsMax: 14 },
+    })
+    const grants = ofType(events, 'tool_started').map(({ grant }) => grant)
+    expect(grants).toHaveLength(3)
+    // The third has what the second gave back, and nothing of what the first holds.
+    expect(grants[2]?.tokens).toBeGreaterThan(grants[1]?.tokens ?? Infinity)
+    expect((grants[2]?.tokens ?? 0) + (grants[0]?.tokens ?? 0)).toBeLessThan(6_000 - 2 * 110)
+  })
+
+  it('that nothing is left for starts no child', async () => {
+    const worker = helper(
+      billing(
+        Array.from({ length: 99 }, () => ({ text: 'Helped.' })),
+        'dear',
+        20,
+      ),
+    )
+    const { result, events } = await play({
+      model: billing([{ toolCalls: Array.from({ length: 40 }, () => ask) }, { text: 'Done.' }], 'cheap', 60),
+      ...{ tools: [agentTool(worker)], limits: { costMaxUsd: 0.008, repeatsMax: 99 } },
+    })
+    expect(result.cost).toBeLessThanOrEqual(0.008)
+    const outcomes = ofType(events, 'tool_result').map(({ outcome }) => outcome)
+    expect(outcomes).toHaveLength(40)
+    expect(result.children.turns).toBe(0)
+  })
+
+  it('counts what a child had used that was left behind', async () => {
+    const slow = scriptedModel(
+      [{ text: 'Thinking', usage: { inputTokens: 300, outputTokens: 40 }, hang: true }],
+      'cheap',
+    )
+    const clock = manualClock()
+    const worker = helper(slow, { limits: { graceMs: 0 } })
+    const usage = { inputTokens: 40, outputTokens: 2 }
+    const deaf: Tool = { ...testTool({ name: 'wait', run: () => new Promise(() => {}) }) }
+    const parent = defineAgent({
+      ...{
+        name: 'parent',
+        instructions: 'Go.',
+        model: scriptedModel([{ toolCalls: [ask], usage }], 'cheap'),
+      },
+      ...{ tools: [agentTool(worker), deaf], limits: { costMaxUsd: 1, graceMs: 0 } },
+    })
+    const ledger = memoryLedger()
+    const runtime = createRuntime({ ledger, agents: [parent, worker], prices, host: { clock } })
+    const run = runtime.run(parent, 'Go.')
+    let told = false
+    const watch = async (): Promise<void> => {
+      for await (const event of run) {
+        if (event.type !== 'tool_started' || told) continue
+        told = true
+        const child = runtime.resume(event.child!)
+        child.events$.subscribe(({ type }) => type === 'usage_updated' && void run.cancel('enough'))
+      }
+    }
+    void watch()
+    const result = await settle(clock, run.result)
+    expect(result.reason).toBe('cancelled')
+    expect(result.usage).toMatchObject({ inputTokens: 340, outputTokens: 42 })
+  })
+
+  it('has the time that its parent has, whatever the clock says meanwhile', async () => {
+    const clock = manualClock()
+    const hours = 3 * 3_600_000
+    const worker = helper(scriptedModel([{ text: 'Helped.' }], 'cheap'))
+    const agent = defineAgent({
+      ...{
+        name: 'parent',
+        instructions: 'Go.',
+        tools: [agentTool(worker)],
+        limits: { durationMaxMs: 60_000 },
+      },
+      model: scriptedModel([{ toolCalls: [ask] }, { text: 'Done.' }], 'cheap'),
+    })
+    // The clock on the wall is set back by three hours behind the first model call.
+    let back = 0
+    const wall = { ...clock, now: () => clock.now() - back }
+    const ledger = memoryLedger()
+    const runtime = createRuntime({ ledger, agents: [agent], host: { clock: wall } })
+    const run = runtime.run(agent, 'Go.')
+    run.events$.subscribe(({ type }) => {
+      if (type === 'assistant_message_finished') back = hours
+    })
+    await settle(clock, run.result)
+    const [started] = ofType(await recorded(ledger, run.id), 'tool_started')
+    expect(started?.grant?.durationMs).toBeLessThanOrEqual(60_000)
+    const below = await recorded(ledger, childRunIdOf(run.id, started!.toolCallId))
+    expect(ofType(below, 'run_started')[0]?.limits.durationMaxMs).toBeLessThanOrEqual(60_000)
+  })
+})
