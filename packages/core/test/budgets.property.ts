@@ -22,7 +22,7 @@ import {
   type ScriptedModel,
   type ScriptedReply,
 } from '@tallystick/core/testing'
-import { tries } from '../../../scripts/testing/effort.ts'
+import { newTask, tries } from '../../../scripts/testing/effort.ts'
 
 const numRuns = tries(150)
 
@@ -117,22 +117,24 @@ function agentAt(plan: Tree, random: () => number, level: number): Agent<unknown
 
 it('law 9: over random trees of agents with prices, failures and reports that lie, nothing passes a limit', async () => {
   await fc.assert(
-    fc.asyncProperty(tree, async (plan) => {
-      const random = seededRandom(plan.seed)
-      const prices: Prices = Object.fromEntries(
-        ['cheap-0', 'cheap-1', 'dear-0', 'dear-1'].map((id, index) => [id, priceAt(plan, index)]),
-      )
-      const { events, others, result } = await simulate({
-        ...{ ledger: memoryLedger(), clock: manualClock(), random, input: 'Go.', prices },
-        ...{ crashes: plan.crashes, agentOf: () => agentAt(plan, random, 0) },
-        ...(plan.cancelAtSeq !== undefined && { cancelAtSeq: plan.cancelAtSeq }),
+    fc
+      .asyncProperty(tree, async (plan) => {
+        const random = seededRandom(plan.seed)
+        const prices: Prices = Object.fromEntries(
+          ['cheap-0', 'cheap-1', 'dear-0', 'dear-1'].map((id, index) => [id, priceAt(plan, index)]),
+        )
+        const { events, others, result } = await simulate({
+          ...{ ledger: memoryLedger(), clock: manualClock(), random, input: 'Go.', prices },
+          ...{ crashes: plan.crashes, agentOf: () => agentAt(plan, random, 0) },
+          ...(plan.cancelAtSeq !== undefined && { cancelAtSeq: plan.cancelAtSeq }),
+        })
+        const all = [events, ...others]
+        expect(checkBudgets(all)).toEqual([])
+        expect(all.flatMap(checkLaws)).toEqual([])
+        for (const run of all) expect(auditAll(run)?.phase).toBe('done')
+        expect(result.status).toBe('done')
       })
-      const all = [events, ...others]
-      expect(checkBudgets(all)).toEqual([])
-      expect(all.flatMap(checkLaws)).toEqual([])
-      for (const run of all) expect(auditAll(run)?.phase).toBe('done')
-      expect(result.status).toBe('done')
-    }),
+      .beforeEach(newTask),
     { numRuns },
   )
 })

@@ -15,7 +15,7 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { checkBudgets, checkLaws, checkTranscript, copyPrefix, sampleRunId } from '@tallystick/core/testing'
-import { tries } from '../../../scripts/testing/effort.ts'
+import { newTask, tries } from '../../../scripts/testing/effort.ts'
 import { outcomesOf, play, program, type Played, type Program } from './program.ts'
 
 const numRuns = tries(300)
@@ -23,141 +23,162 @@ const numRuns = tries(300)
 describe('the laws, over random programs with failing models, misbehaving tools, cancels, denials and crashes', () => {
   it('laws 1 to 5, 9, 12, 13: an independent judge finds nothing, and every run ends', async () => {
     await fc.assert(
-      fc.asyncProperty(program, async (random) => {
-        const { events, others, result } = await play(random)
-        expect([events, ...others].flatMap(checkLaws)).toEqual([])
-        expect(result.status).toBe('done')
-        expect([events, ...others].map((run) => run.at(-1)?.type)).toEqual(
-          [events, ...others].map(() => 'run_finished'),
-        )
-      }),
+      fc
+        .asyncProperty(program, async (random) => {
+          const { events, others, result } = await play(random)
+          expect([events, ...others].flatMap(checkLaws)).toEqual([])
+          expect(result.status).toBe('done')
+          expect([events, ...others].map((run) => run.at(-1)?.type)).toEqual(
+            [events, ...others].map(() => 'run_finished'),
+          )
+        })
+        .beforeEach(newTask),
       { numRuns },
     )
   })
 
   it('law 9: what is spent and granted never passes a limit, in a run and over its children', async () => {
     await fc.assert(
-      fc.asyncProperty(program, async (random) => {
-        const { events, others } = await play(random)
-        expect(checkBudgets([events, ...others])).toEqual([])
-      }),
+      fc
+        .asyncProperty(program, async (random) => {
+          const { events, others } = await play(random)
+          expect(checkBudgets([events, ...others])).toEqual([])
+        })
+        .beforeEach(newTask),
       { numRuns },
     )
   })
 
   it('all input that comes while the run is at work gets one receipt, and is shown when that says so', async () => {
     await fc.assert(
-      fc.asyncProperty(program, async (random) => {
-        const { events } = await play(random)
-        const given = events.filter((event) => event.type === 'input_received' && event.delivery !== 'start')
-        const settled = events.filter((event) => event.type === 'input_settled')
-        expect(settled.map(({ receipt }) => receipt).sort()).toEqual(
-          given.map((event) => ('receipt' in event ? event.receipt : '')).sort(),
-        )
-        const end = events.reduce<RunState | undefined>(evolve, undefined)!
-        // What was refused may leave the history, with the input that asked for it.
-        const changing = new Set(['context_compacted', 'agent_handed_off', 'history_edited'])
-        if (events.some(({ type }) => changing.has(type))) return
-        const users = messagesOf(end.history).filter(({ role }) => role === 'user')
-        const repairs = events.filter((event) => event.type === 'output_checked' && event.repair)
-        expect(users).toHaveLength(1 + repairs.length + settled.filter(({ delivered }) => delivered).length)
-      }),
+      fc
+        .asyncProperty(program, async (random) => {
+          const { events } = await play(random)
+          const given = events.filter(
+            (event) => event.type === 'input_received' && event.delivery !== 'start',
+          )
+          const settled = events.filter((event) => event.type === 'input_settled')
+          expect(settled.map(({ receipt }) => receipt).sort()).toEqual(
+            given.map((event) => ('receipt' in event ? event.receipt : '')).sort(),
+          )
+          const end = events.reduce<RunState | undefined>(evolve, undefined)!
+          // What was refused may leave the history, with the input that asked for it.
+          const changing = new Set(['context_compacted', 'agent_handed_off', 'history_edited'])
+          if (events.some(({ type }) => changing.has(type))) return
+          const users = messagesOf(end.history).filter(({ role }) => role === 'user')
+          const repairs = events.filter((event) => event.type === 'output_checked' && event.repair)
+          expect(users).toHaveLength(1 + repairs.length + settled.filter(({ delivered }) => delivered).length)
+        })
+        .beforeEach(newTask),
       { numRuns },
     )
   })
 
   it('law 3: every prefix projects to messages that a provider accepts', async () => {
     await fc.assert(
-      fc.asyncProperty(program, async (random) => {
-        const { events, others } = await play(random)
-        for (const run of [events, ...others]) {
-          let state: RunState | undefined
-          for (const event of run) {
-            state = evolve(state, event)
-            expect(checkTranscript(transcript(state))).toEqual([])
+      fc
+        .asyncProperty(program, async (random) => {
+          const { events, others } = await play(random)
+          for (const run of [events, ...others]) {
+            let state: RunState | undefined
+            for (const event of run) {
+              state = evolve(state, event)
+              expect(checkTranscript(transcript(state))).toEqual([])
+            }
           }
-        }
-      }),
+        })
+        .beforeEach(newTask),
       { numRuns },
     )
   })
 
   it('law 6: every state that a live run had is the fold of the events up to there', async () => {
     await fc.assert(
-      fc.asyncProperty(program, async (random) => {
-        const { events, lastStates, result } = await play(random)
-        // The result comes from the writer's own state; the states were seen live, and must not have moved since.
-        const end = events.reduce<RunState | undefined>(evolve, undefined)
-        const { turns, toolCalls, usage } = end!.totals
-        expect(result).toMatchObject({ turns, toolCalls, usage, seq: events.length })
-        expect(lastStates.length).toBeGreaterThan(0)
-        for (const state of lastStates) {
-          const folded = events.slice(0, state.seq).reduce<RunState | undefined>(evolve, undefined)
-          expect(plain(state)).toEqual(plain(folded))
-        }
-      }),
+      fc
+        .asyncProperty(program, async (random) => {
+          const { events, lastStates, result } = await play(random)
+          // The result comes from the writer's own state; the states were seen live, and must not have moved since.
+          const end = events.reduce<RunState | undefined>(evolve, undefined)
+          const { turns, toolCalls, usage } = end!.totals
+          expect(result).toMatchObject({ turns, toolCalls, usage, seq: events.length })
+          expect(lastStates.length).toBeGreaterThan(0)
+          for (const state of lastStates) {
+            const folded = events.slice(0, state.seq).reduce<RunState | undefined>(evolve, undefined)
+            expect(plain(state)).toEqual(plain(folded))
+          }
+        })
+        .beforeEach(newTask),
       { numRuns: Math.ceil(numRuns / 3) },
     )
   })
 
   it('law 7: the request of each model call is rebuilt from the ledger to the same digest', async () => {
     await fc.assert(
-      fc.asyncProperty(program, async (random) => {
-        const { events } = await play(random)
-        // `audit` rebuilds each request from the events before it; a changed history must show.
-        const called = events.some(({ type }) => type === 'model_call_started')
-        const altered = events.map((event) =>
-          event.type === 'input_received' ? { ...event, message: { ...event.message, parts: [] } } : event,
-        )
-        const replaced = events.some(
-          (event) => event.type === 'guardrail_tripped' && event.on === 'input' && event.action !== 'record',
-        )
-        expect(brokenLaw(events)).toBeUndefined()
-        // What a guardrail has replaced, nobody was shown.
-        const expected = called && !replaced ? 7 : undefined
-        expect(replaced ? undefined : brokenLaw(altered)).toBe(expected)
-      }),
+      fc
+        .asyncProperty(program, async (random) => {
+          const { events } = await play(random)
+          // `audit` rebuilds each request from the events before it; a changed history must show.
+          const called = events.some(({ type }) => type === 'model_call_started')
+          const altered = events.map((event) =>
+            event.type === 'input_received' ? { ...event, message: { ...event.message, parts: [] } } : event,
+          )
+          const replaced = events.some(
+            (event) =>
+              event.type === 'guardrail_tripped' && event.on === 'input' && event.action !== 'record',
+          )
+          expect(brokenLaw(events)).toBeUndefined()
+          // What a guardrail has replaced, nobody was shown.
+          const expected = called && !replaced ? 7 : undefined
+          expect(replaced ? undefined : brokenLaw(altered)).toBe(expected)
+        })
+        .beforeEach(newTask),
       { numRuns: Math.ceil(numRuns / 3) },
     )
   })
 
   it('law 8: nothing begins before what announces it is durable', async () => {
     await fc.assert(
-      fc.asyncProperty(program, async (random) => {
-        const { world } = await play(random)
-        expect(world.early).toEqual([])
-      }),
+      fc
+        .asyncProperty(program, async (random) => {
+          const { world } = await play(random)
+          expect(world.early).toEqual([])
+        })
+        .beforeEach(newTask),
       { numRuns: Math.ceil(numRuns / 3) },
     )
   })
 
   it('law 10: after crashes no effect that was not declared repeatable takes place twice', async () => {
     await fc.assert(
-      fc.asyncProperty(program, async (random) => {
-        const { events, others, world } = await play(random)
-        const rerunnable = new Set<string>(
-          [events, ...others]
-            .flat()
-            .flatMap((event) =>
-              event.type === 'tool_started' && event.name === 'rerunnable' ? [event.toolCallId] : [],
-            ),
-        )
-        const repeated = [...world.effects].filter(([call, times]) => times > 1 && !rerunnable.has(call))
-        expect(repeated).toEqual([])
-      }),
+      fc
+        .asyncProperty(program, async (random) => {
+          const { events, others, world } = await play(random)
+          const rerunnable = new Set<string>(
+            [events, ...others]
+              .flat()
+              .flatMap((event) =>
+                event.type === 'tool_started' && event.name === 'rerunnable' ? [event.toolCallId] : [],
+              ),
+          )
+          const repeated = [...world.effects].filter(([call, times]) => times > 1 && !rerunnable.has(call))
+          expect(repeated).toEqual([])
+        })
+        .beforeEach(newTask),
       { numRuns },
     )
   })
 
   it('finished work is kept: a write that took effect is a success, or in doubt, and never reported as not run', async () => {
     await fc.assert(
-      fc.asyncProperty(program, async (random) => {
-        const { events, others, world } = await play(random)
-        const outcomes = outcomesOf([events, ...others].flat())
-        for (const call of world.effects.keys()) {
-          expect(['success', 'interrupted', 'timed_out', 'cancelled']).toContain(outcomes.get(call))
-        }
-      }),
+      fc
+        .asyncProperty(program, async (random) => {
+          const { events, others, world } = await play(random)
+          const outcomes = outcomesOf([events, ...others].flat())
+          for (const call of world.effects.keys()) {
+            expect(['success', 'interrupted', 'timed_out', 'cancelled']).toContain(outcomes.get(call))
+          }
+        })
+        .beforeEach(newTask),
       { numRuns: Math.ceil(numRuns / 3) },
     )
   })
@@ -166,19 +187,21 @@ describe('the laws, over random programs with failing models, misbehaving tools,
 describe('the prefix sweep', () => {
   it('resuming from every prefix of a ledger ends, with every law kept and the prefix untouched', async () => {
     await fc.assert(
-      fc.asyncProperty(program, async (random) => {
-        const calm = { ...random, crashes: [], cancelAtSeq: undefined, inputs: [] }
-        const { events, others, world } = await play(random)
-        // A run is made with its first input in one append: the shortest ledger has two events.
-        for (let length = 2; length < events.length; length++) {
-          const prefix = events.slice(0, length)
-          const resumed = await resumeFrom([prefix, ...others], calm, world.keys)
-          expect(checkLaws(resumed.events)).toEqual([])
-          expect(resumed.result.status).toBe('done')
-          expect(resumed.events.slice(0, length)).toEqual(prefix)
-          expect(startedAgain(resumed.events, length)).toEqual([])
-        }
-      }),
+      fc
+        .asyncProperty(program, async (random) => {
+          const calm = { ...random, crashes: [], cancelAtSeq: undefined, inputs: [] }
+          const { events, others, world } = await play(random)
+          // A run is made with its first input in one append: the shortest ledger has two events.
+          for (let length = 2; length < events.length; length++) {
+            const prefix = events.slice(0, length)
+            const resumed = await resumeFrom([prefix, ...others], calm, world.keys)
+            expect(checkLaws(resumed.events)).toEqual([])
+            expect(resumed.result.status).toBe('done')
+            expect(resumed.events.slice(0, length)).toEqual(prefix)
+            expect(startedAgain(resumed.events, length)).toEqual([])
+          }
+        })
+        .beforeEach(newTask),
       { numRuns: Math.ceil(numRuns / 20) },
     )
   })
@@ -187,21 +210,23 @@ describe('the prefix sweep', () => {
 describe('a fork', () => {
   it('at any event of a random run keeps every law, and ends', async () => {
     await fc.assert(
-      fc.asyncProperty(program, fc.nat(), async (random, cut) => {
-        const calm = { ...random, crashes: [], cancelAtSeq: undefined, inputs: [] }
-        const { events, others, world } = await play(random)
-        const shared = events.slice(0, 2 + (cut % Math.max(1, events.length - 2)))
-        if (!isForkable(shared)) return
-        const runId = sampleRunId(4_000)
-        const fork = forkedEvents(shared, { runId })
-        expect(checkLaws(fork)).toEqual([])
-        expect(fork.map(({ type }) => type)).toEqual(shared.map(({ type }) => type))
-        const played = await resumeFrom([fork, events, ...others], calm, world.keys)
-        expect(checkLaws(played.events)).toEqual([])
-        expect(played.result.status).toBe('done')
-        auditAll(played.events)
-        expect(played.events.slice(0, fork.length)).toEqual(fork)
-      }),
+      fc
+        .asyncProperty(program, fc.nat(), async (random, cut) => {
+          const calm = { ...random, crashes: [], cancelAtSeq: undefined, inputs: [] }
+          const { events, others, world } = await play(random)
+          const shared = events.slice(0, 2 + (cut % Math.max(1, events.length - 2)))
+          if (!isForkable(shared)) return
+          const runId = sampleRunId(4_000)
+          const fork = forkedEvents(shared, { runId })
+          expect(checkLaws(fork)).toEqual([])
+          expect(fork.map(({ type }) => type)).toEqual(shared.map(({ type }) => type))
+          const played = await resumeFrom([fork, events, ...others], calm, world.keys)
+          expect(checkLaws(played.events)).toEqual([])
+          expect(played.result.status).toBe('done')
+          auditAll(played.events)
+          expect(played.events.slice(0, fork.length)).toEqual(fork)
+        })
+        .beforeEach(newTask),
       { numRuns: Math.ceil(numRuns / 2) },
     )
   })

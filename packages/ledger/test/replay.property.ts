@@ -14,7 +14,7 @@ import {
 import { copyPrefix, idleAgentOf, playProgram, sampleRunId, type Program } from '@tallystick/core/testing'
 import { randomProgram as stillProgram } from '@tallystick/core/testing/random'
 import { replayRun } from '@tallystick/ledger'
-import { tries } from '../../../scripts/testing/effort.ts'
+import { newTask, tries } from '../../../scripts/testing/effort.ts'
 
 function isForkable(events: readonly RuntimeEvent[]): boolean {
   const state = events.reduce<RunState | undefined>(evolve, undefined)
@@ -48,72 +48,83 @@ async function replay(random: Program, events: readonly RuntimeEvent[], change?:
 describe('replayRun', () => {
   it('drives every random run again to the same events, crashes, denials and cancels included', async () => {
     await fc.assert(
-      fc.asyncProperty(randomProgram, async (random) => {
-        const { events, others } = await playProgram(random)
-        for (const run of [events, ...others]) {
-          expect(await replay(random, run)).toEqual({ runId: run[0]!.runId, events: run.length })
-        }
-      }),
+      fc
+        .asyncProperty(randomProgram, async (random) => {
+          const { events, others } = await playProgram(random)
+          for (const run of [events, ...others]) {
+            expect(await replay(random, run)).toEqual({ runId: run[0]!.runId, events: run.length })
+          }
+        })
+        .beforeEach(newTask),
       { numRuns },
     )
   })
 
   it('drives a fork again from where it goes its own way', async () => {
     await fc.assert(
-      fc.asyncProperty(randomProgram, fc.nat(), async (random, cut) => {
-        const { events, others } = await playProgram(random)
-        const shared = events.slice(0, 2 + (cut % Math.max(1, events.length - 2)))
-        if (!isForkable(shared)) return
-        const runId = sampleRunId(4_000)
-        const ledger = memoryLedger()
-        for (const run of [...others, events, forkedEvents(shared, { runId })]) await copyPrefix(run, ledger)
-        const played = await playProgram({ ...random, crashes: [] }, { ledger, resume: runId })
-        expect(await replay(random, played.events)).toEqual({ runId, events: played.events.length })
-      }),
+      fc
+        .asyncProperty(randomProgram, fc.nat(), async (random, cut) => {
+          const { events, others } = await playProgram(random)
+          const shared = events.slice(0, 2 + (cut % Math.max(1, events.length - 2)))
+          if (!isForkable(shared)) return
+          const runId = sampleRunId(4_000)
+          const ledger = memoryLedger()
+          for (const run of [...others, events, forkedEvents(shared, { runId })])
+            await copyPrefix(run, ledger)
+          const played = await playProgram({ ...random, crashes: [] }, { ledger, resume: runId })
+          expect(await replay(random, played.events)).toEqual({ runId, events: played.events.length })
+        })
+        .beforeEach(newTask),
       { numRuns: Math.ceil(numRuns / 3) },
     )
   })
 
   it('replays a run that is still under way as far as it goes', async () => {
     await fc.assert(
-      fc.asyncProperty(randomProgram, fc.nat(), async (random, cut) => {
-        const { events } = await playProgram(random)
-        const prefix = events.slice(0, 2 + (cut % (events.length - 1)))
-        expect((await replay(random, prefix)).divergence).toBeUndefined()
-      }),
+      fc
+        .asyncProperty(randomProgram, fc.nat(), async (random, cut) => {
+          const { events } = await playProgram(random)
+          const prefix = events.slice(0, 2 + (cut % (events.length - 1)))
+          expect((await replay(random, prefix)).divergence).toBeUndefined()
+        })
+        .beforeEach(newTask),
       { numRuns: Math.ceil(numRuns / 3) },
     )
   })
 
   it('finds the first event that differs when the code has changed', async () => {
     await fc.assert(
-      fc.asyncProperty(randomProgram, async (random) => {
-        const { events } = await playProgram(random)
-        const { divergence } = await replay(random, events, { instructions: 'Something else.' })
-        expect(divergence?.seq).toBe(1)
-        expect(divergence?.differences.map(({ path }) => path).sort()).toEqual([
-          'definition.digest',
-          'definition.instructions',
-        ])
-      }),
+      fc
+        .asyncProperty(randomProgram, async (random) => {
+          const { events } = await playProgram(random)
+          const { divergence } = await replay(random, events, { instructions: 'Something else.' })
+          expect(divergence?.seq).toBe(1)
+          expect(divergence?.differences.map(({ path }) => path).sort()).toEqual([
+            'definition.digest',
+            'definition.instructions',
+          ])
+        })
+        .beforeEach(newTask),
       { numRuns: Math.ceil(numRuns / 10) },
     )
   })
 
   it('finds a recorded decision that the machine would not take', async () => {
     await fc.assert(
-      fc.asyncProperty(randomProgram, async (random) => {
-        const { events } = await playProgram(random)
-        const finished = events.at(-1)
-        if (finished?.type !== 'run_finished') return
-        const reason = finished.reason === 'answered' ? 'cancelled' : 'answered'
-        const forged = [...events.slice(0, -1), { ...finished, reason } as RuntimeEvent]
-        const { divergence } = await replay(random, forged)
-        expect(divergence).toMatchObject({
-          seq: finished.seq,
-          differences: [{ path: 'reason', recorded: reason }],
+      fc
+        .asyncProperty(randomProgram, async (random) => {
+          const { events } = await playProgram(random)
+          const finished = events.at(-1)
+          if (finished?.type !== 'run_finished') return
+          const reason = finished.reason === 'answered' ? 'cancelled' : 'answered'
+          const forged = [...events.slice(0, -1), { ...finished, reason } as RuntimeEvent]
+          const { divergence } = await replay(random, forged)
+          expect(divergence).toMatchObject({
+            seq: finished.seq,
+            differences: [{ path: 'reason', recorded: reason }],
+          })
         })
-      }),
+        .beforeEach(newTask),
       { numRuns: Math.ceil(numRuns / 10) },
     )
   })
