@@ -1,5 +1,5 @@
 import { createPrivateKey, createPublicKey, hash, KeyObject, sign, verify, type KeyLike } from 'node:crypto'
-import { ConfigurationError } from '@tallystick/core'
+import { ConfigurationError, option, type OptionCheck } from '@tallystick/core'
 
 /** Ed25519 in the numbering of signed notes. */
 const algorithm = 0x01
@@ -58,6 +58,12 @@ function rawPublicKey(key: KeyObject): Uint8Array {
 
 /** The 12 bytes that stand before a raw Ed25519 key in its SPKI form. */
 const spkiHead = Buffer.from('302a300506032b6570032100', 'hex')
+
+/** A key in one of the forms that Node reads. */
+export const keyLike: OptionCheck = option.valueThat(
+  'an Ed25519 key, as PEM text or a KeyObject',
+  (value) => typeof value === 'string' || value instanceof Uint8Array || value instanceof KeyObject,
+)
 
 /** Names of logs: no spaces, since a space ends them in a note, and no plus sign, since it ends them in a key. */
 export function requireOrigin(origin: string): void {

@@ -1,5 +1,12 @@
 import { createPublicKey, type KeyLike, type KeyObject } from 'node:crypto'
-import { ConfigurationError, LedgerDamagedError, type Ledger, type RunId } from '@tallystick/core'
+import {
+  ConfigurationError,
+  LedgerDamagedError,
+  option,
+  requireOptions,
+  type Ledger,
+  type RunId,
+} from '@tallystick/core'
 import { auditSourceOf, type AuditSource } from './audit-source.ts'
 import { hexOf, sealOf } from './chain.ts'
 import {
@@ -11,7 +18,7 @@ import {
   type CoveredHead,
 } from './checkpoint-file.ts'
 import { CheckpointLog, headerText, type CheckpointHeader } from './checkpoint-log.ts'
-import { requireOrigin, signedNote, signingKey } from './checkpoint-note.ts'
+import { keyLike, requireOrigin, signedNote, signingKey } from './checkpoint-note.ts'
 
 /** How to make a checkpoint. */
 export interface CheckpointOptions {
@@ -22,6 +29,11 @@ export interface CheckpointOptions {
   /** Names the ledger to whoever verifies; one word, such as `example.com/agents`. */
   readonly origin: string
 }
+
+const checkpointOptions = option.fields<CheckpointOptions>(
+  { file: option.filledText, key: keyLike, origin: option.anyText },
+  { privateKey: 'key', path: 'file', name: 'origin' },
+)
 
 /** A checkpoint that was made. */
 export interface Checkpoint extends CheckpointHeader {
@@ -40,10 +52,9 @@ export interface Checkpoint extends CheckpointHeader {
  * where the file is damaged or not by this key, or where the ledger has lost what an earlier checkpoint covers. One
  * process at a time may write a file.
  */
-export async function writeCheckpoint(
-  ledger: Ledger,
-  { file, key: given, origin }: CheckpointOptions,
-): Promise<Checkpoint> {
+export async function writeCheckpoint(ledger: Ledger, options: CheckpointOptions): Promise<Checkpoint> {
+  requireOptions('writeCheckpoint', checkpointOptions, options)
+  const { file, key: given, origin } = options
   requireOrigin(origin)
   const key = signingKey(given)
   const source = requireRows(ledger)

@@ -1,4 +1,4 @@
-import type { Ledger } from '@tallystick/core'
+import { option, requireOptions, type Ledger } from '@tallystick/core'
 import { ledgerContract, type LedgerContractCase } from '@tallystick/core/testing'
 import { StrayFaults } from './stray-faults.ts'
 
@@ -33,15 +33,22 @@ export interface ContractOptions {
   readonly limitMs?: number
 }
 
+const { anyFunction, anyText, fields, maybe, milliseconds } = option
+const contractOptions = fields<ContractOptions>({ only: maybe(anyText), limitMs: maybe(milliseconds) })
+
 /**
  * Finds out which promises of the `Ledger` port a store keeps, each on an empty store of its own. What goes wrong is
  * told in the verdict, also what the store leaves behind: rejections that nothing handles, and errors thrown from its
- * timers, which end no process meanwhile. Rejects only where no store can be made at all.
+ * timers, which end no process meanwhile. Rejects only where no store can be made at all, and with `ConfigurationError` for
+ * wrong options.
  */
 export async function* checkContract(
   makeStore: MakeStore,
-  { only = '', limitMs = 30_000 }: ContractOptions = {},
+  options: ContractOptions = {},
 ): AsyncGenerator<PromiseVerdict> {
+  requireOptions('checkContract', anyFunction, makeStore, 'the first argument')
+  requireOptions('checkContract', contractOptions, options)
+  const { only = '', limitMs = 30_000 } = options
   using stray = new StrayFaults()
   for (const contractCase of ledgerContract) {
     if (!contractCase.promise.includes(only)) continue

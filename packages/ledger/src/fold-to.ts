@@ -1,5 +1,7 @@
 import {
   ConfigurationError,
+  option,
+  requireOptions,
   RunNotFoundError,
   type Ledger,
   type RunId,
@@ -12,6 +14,8 @@ export interface FoldOptions {
   /** Whether it begins at the last snapshot that the store has of the run. `true` unless given. */
   readonly snapshots?: boolean
 }
+
+const foldOptions = option.fields<FoldOptions>({ snapshots: option.maybe(option.trueOrFalse) })
 
 /**
  * The state of a run right after its event `seq`, or after its last one: time travel, without any call. It is the
@@ -30,6 +34,7 @@ export async function foldTo(
   seq?: number,
   options: FoldOptions = {},
 ): Promise<RunState> {
+  requireOptions('foldTo', foldOptions, options)
   const head = await ledger.head(runId)
   if (head === undefined) throw new RunNotFoundError(runId)
   const toSeq = seq ?? head.seq

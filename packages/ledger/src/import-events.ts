@@ -1,4 +1,4 @@
-import type { Ledger, RunId } from '@tallystick/core'
+import { option, requireOptions, type Ledger, type RunId } from '@tallystick/core'
 import { damagedLine, importedLine, isBlank } from './import-line.ts'
 import { ImportedOrigins } from './imported-origins.ts'
 import { RunImport } from './import-run.ts'
@@ -32,6 +32,17 @@ export interface ImportOptions {
   readonly onRun?: (run: ImportedRun) => void | Promise<void>
 }
 
+const importOptions = option.fields<ImportOptions>({ onRun: option.maybe(option.anyFunction) })
+
+/** A text and bytes can be iterated too, and hold no lines. */
+const lineSource = option.valueThat(
+  'lines, such as linesOf(createReadStream(path)) or a list of texts',
+  (value) => {
+    if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return false
+    return Symbol.iterator in value || Symbol.asyncIterator in value
+  },
+)
+
 /**
  * Reads what `exportEvents` wrote into a ledger, run by run, holding the state of one run and a group of events at a
  * time. `lines` are texts or UTF-8 bytes without their line feeds; `linesOf` makes them of a file.
@@ -44,13 +55,17 @@ export interface ImportOptions {
  *
  * Rejects at the first line that cannot be imported, everything before it being imported: with `LedgerDamagedError` for
  * what is no sound event, a file of one line that is cut off included, `UnknownEventError` for one that this release does not know, `LedgerConflictError` where the
- * ledger holds another event in its place, or another run at its place of a session.
+ * ledger holds another event in its place, or another run at its place of a session. Rejects with `ConfigurationError` for
+ * wrong options, before anything is read.
  */
 export async function importEvents(
   ledger: Ledger,
   lines: AsyncIterable<string | Uint8Array> | Iterable<string | Uint8Array>,
-  { onRun }: ImportOptions = {},
+  options: ImportOptions = {},
 ): Promise<ImportReport> {
+  requireOptions('importEvents', lineSource, lines, 'the second argument')
+  requireOptions('importEvents', importOptions, options)
+  const { onRun } = options
   const writer = new ImportWriter(ledger)
   const histories = new ImportedHistories(ledger)
   const sum = { runs: 0, events: 0, present: 0 }

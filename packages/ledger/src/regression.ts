@@ -2,6 +2,8 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import {
   ConfigurationError,
+  option,
+  requireOptions,
   RunNotFoundError,
   type Ledger,
   type RunId,
@@ -10,8 +12,8 @@ import {
 import { lineOf } from './export-events.ts'
 import { requireContent } from './removal/required-content.ts'
 import { redactedEvents } from './redacted-events.ts'
-import type { ReplayOptions } from './replay.ts'
-import { SecretMask } from './secret-mask.ts'
+import { replayDefinitions, type ReplayOptions } from './replay.ts'
+import { ownSecretPatterns, SecretMask } from './secret-mask.ts'
 import { commentText, identifier, stringLiteral } from './source-text.ts'
 
 /** How to write a regression test. */
@@ -25,6 +27,14 @@ export interface RegressionOptions {
   /** As `replayRun` takes it: with `recorded` the test fails where the code does something else, and not for other words. */
   readonly definitions?: ReplayOptions['definitions']
 }
+
+const { fields, filledText, maybe } = option
+const regressionOptions = fields<RegressionOptions>({
+  file: filledText,
+  agents: fields<RegressionOptions['agents']>({ from: filledText, name: maybe(filledText) }),
+  secrets: ownSecretPatterns,
+  definitions: replayDefinitions,
+})
 
 /** A regression test that was written. */
 export interface Regression {
@@ -56,6 +66,7 @@ export async function exportRegression(
   runId: RunId,
   options: RegressionOptions,
 ): Promise<Regression> {
+  requireOptions('exportRegression', regressionOptions, options)
   const events: RuntimeEvent[] = []
   for await (const event of ledger.read(runId)) events.push(event)
   const [first] = events

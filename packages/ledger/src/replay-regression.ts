@@ -4,8 +4,10 @@ import {
   ConfigurationError,
   LedgerDamagedError,
   memoryLedger,
+  option,
   present,
   reachableAgents,
+  requireOptions,
   withApproval,
   type Agent,
   type ApprovalPolicy,
@@ -17,8 +19,8 @@ import { toldDifferences, type Difference } from './difference.ts'
 import { importEvents } from './import-events.ts'
 import { linesOf } from './lines-of.ts'
 import { redactedAgent } from './redacted-definition.ts'
-import { replayRun, type ReplayOptions, type ReplayReport } from './replay.ts'
-import { SecretMask } from './secret-mask.ts'
+import { replayDefinitions, replayRun, type ReplayOptions, type ReplayReport } from './replay.ts'
+import { ownSecretPatterns, SecretMask } from './secret-mask.ts'
 
 /** What a regression test tells whoever sets its agents up: nothing is driven for real, so nothing real is needed. */
 export interface RegressionContext {
@@ -53,6 +55,20 @@ export interface ReplayRegressionOptions extends Pick<ReplayOptions, 'definition
   readonly secrets?: readonly RegExp[] | undefined
 }
 
+const { fields, valueThat } = option
+const replayOptions = fields<ReplayRegressionOptions>({
+  secrets: ownSecretPatterns,
+  definitions: replayDefinitions,
+})
+const fixturePlace = valueThat(
+  'a URL or a path',
+  (value) => value instanceof URL || (typeof value === 'string' && value !== ''),
+)
+const agentSource = valueThat(
+  'an agent, a list of agents, a setup or a function that returns one',
+  (value) => typeof value === 'function' || (typeof value === 'object' && value !== null),
+)
+
 /** What driving the run of a fixture again found, short enough to be read where a test fails. */
 export interface RegressionReport {
   readonly runId: RunId
@@ -76,13 +92,17 @@ export interface RegressionReport {
  * what `replayRun` takes.
  *
  * Rejects with `LedgerDamagedError` where the fixture is not what was written, and with `ConfigurationError` where an
- * agent of the run is not among those of today.
+ * agent of the run is not among those of today, or an option is wrong.
  */
 export async function replayRegression(
   fixture: URL | string,
   given: RegressionAgents,
-  { secrets, definitions = 'today' }: ReplayRegressionOptions = {},
+  options: ReplayRegressionOptions = {},
 ): Promise<RegressionReport> {
+  requireOptions('replayRegression', fixturePlace, fixture, 'the fixture')
+  requireOptions('replayRegression', agentSource, given, 'the second argument')
+  requireOptions('replayRegression', replayOptions, options)
+  const { secrets, definitions = 'today' } = options
   const path = typeof fixture === 'string' ? fixture : fileURLToPath(fixture)
   const ledger = memoryLedger()
   const { runs, torn } = await importEvents(ledger, linesOf(createReadStream(path)))

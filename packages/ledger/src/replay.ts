@@ -12,6 +12,7 @@ import {
   type EventType,
   type Fact,
   type Ledger,
+  type OptionalCheck,
   type RunId,
   type RunState,
   type RuntimeEvent,
@@ -23,8 +24,11 @@ import { replayedRules, type ReplayContext } from './replay-context.ts'
 import { recordedWords, rulesAsRecorded, todaysWords, type Words } from './replay-words.ts'
 
 const { anyFunction, fields, maybe, oneOf, valueThat } = option
+
+/** By which definitions a run is driven again. */
+export const replayDefinitions: OptionalCheck = maybe(oneOf(['today', 'recorded']))
 const replayOptions = fields<ReplayOptions>({
-  definitions: maybe(oneOf(['today', 'recorded'])),
+  definitions: replayDefinitions,
   context: maybe(valueThat('anything', () => true)),
   onEvents: maybe(anyFunction),
 })

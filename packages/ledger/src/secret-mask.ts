@@ -1,6 +1,12 @@
-import { keysIn, type Json } from '@tallystick/core'
+import { isRegExp } from 'node:util/types'
+import { keysIn, option, type Json, type OptionalCheck } from '@tallystick/core'
 import { type NamedSecret, namedSecretsIn } from './named-secrets.ts'
 import { isSecretName } from './secret-name.ts'
+
+/** Patterns of a caller, which may be left out. */
+export const ownSecretPatterns: OptionalCheck = option.maybe(
+  option.listOf(option.valueThat('a regular expression', isRegExp)),
+)
 
 /** What else a secret looks like in a text. Of a pattern with a group only what the group matches is masked. */
 const secretPatterns: readonly RegExp[] = [

@@ -1,8 +1,15 @@
 import type { KeyLike } from 'node:crypto'
-import { ConfigurationError, LedgerDamagedError, type Ledger, type RunId } from '@tallystick/core'
+import {
+  ConfigurationError,
+  LedgerDamagedError,
+  option,
+  requireOptions,
+  type Ledger,
+  type RunId,
+} from '@tallystick/core'
 import { checkpointsIn, sizeOf, type CheckpointBlock } from './checkpoint-file.ts'
 import { CheckpointLog } from './checkpoint-log.ts'
-import { verifyingKey } from './checkpoint-note.ts'
+import { keyLike, verifyingKey } from './checkpoint-note.ts'
 import { requireRows } from './checkpoint.ts'
 import { coveredRunFault, type Covered, type UncoveredPlace } from './covered-run.ts'
 import { fault } from './link-check.ts'
@@ -15,6 +22,11 @@ export interface VerifyCheckpointsOptions {
   /** Whose checkpoints they have to be; as the key or else the first checkpoint says, where not given. */
   readonly origin?: string
 }
+
+const verifyOptions = option.fields<VerifyCheckpointsOptions>(
+  { file: option.filledText, publicKey: keyLike, origin: option.maybe(option.anyText) },
+  { key: 'publicKey', path: 'file', name: 'origin' },
+)
 
 /** The first place where a run, or the file itself, is not what was signed. */
 export interface CheckpointFault extends UncoveredPlace {
@@ -45,8 +57,10 @@ export interface CheckpointsVerdict {
  */
 export async function verifyCheckpoints(
   ledger: Ledger,
-  { file, publicKey, origin }: VerifyCheckpointsOptions,
+  options: VerifyCheckpointsOptions,
 ): Promise<CheckpointsVerdict> {
+  requireOptions('verifyCheckpoints', verifyOptions, options)
+  const { file, publicKey, origin } = options
   const { key, name } = verifyingKey(publicKey)
   const source = requireRows(ledger)
   const log = new CheckpointLog()

@@ -5,7 +5,22 @@ import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
 import { ConfigurationError, memoryLedger } from '@tallystick/core'
 import { sampleRunId } from '@tallystick/core/testing'
-import { applyRetention, replayRun } from '@tallystick/ledger'
+import {
+  applyRetention,
+  exportRegression,
+  fitsFilter,
+  foldTo,
+  importEvents,
+  ledgerStats,
+  rebuildProjections,
+  redact,
+  replayRegression,
+  replayRun,
+  runSummaries,
+  verifyCheckpoints,
+  writeCheckpoint,
+} from '@tallystick/ledger'
+import { checkContract } from '@tallystick/ledger/contract'
 import { postgresLedger } from '@tallystick/ledger/postgres'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 
@@ -50,3 +65,106 @@ const retain = (ages: unknown, options: unknown = {}) =>
   applyRetention(memoryLedger(), ages as never, options as never)
 const replay = (options: unknown) =>
   replayRun(memoryLedger(), sampleRunId(1), () => undefined as never, options as never)
+
+const ledger = memoryLedger()
+const runId = sampleRunId(1)
+const file = join(folder, 'checkpoints')
+const publicKey = 'a key'
+const agents = { from: './agents.ts' }
+const test = join(folder, 'refund.spec.ts')
+const by = { by: 'ada', reason: 'asked for' }
+const week = { since: 0, listedMax: 5 }
+
+const sign = (options: unknown) => writeCheckpoint(ledger, options as never)
+const compare = (options: unknown) => verifyCheckpoints(ledger, options as never)
+const read = (lines: unknown, options?: unknown) => importEvents(ledger, lines as never, options as never)
+const fold = (options: unknown) => foldTo(ledger, runId, 1, options as never)
+const write = (options: unknown) => exportRegression(ledger, runId, options as never)
+const drive = (fixture: unknown, given: unknown, options?: unknown) =>
+  replayRegression(fixture as never, given as never, options as never)
+const take = (seqs: unknown, options: unknown) => redact(ledger, runId, seqs as never, options as never)
+const count = (query: unknown, options?: unknown) => ledgerStats(ledger, query as never, options as never)
+const tell = (filter: unknown, options?: unknown) =>
+  Array.fromAsync(runSummaries(ledger, filter as never, options as never))
+const fit = async (filter: unknown) => fitsFilter({ standing: 'done' } as never, filter as never)
+const rebuild = (heard: unknown) => rebuildProjections(ledger, heard as never)
+const judge = (make: unknown, options?: unknown) =>
+  Array.fromAsync(checkContract(make as never, options as never))
+
+it.each<readonly [string, () => Promise<unknown>, string]>([
+  [
+    'a key to sign with by another name',
+    () => sign({ file, privateKey: 'k', origin: 'o' }),
+    'writeCheckpoint: privateKey is no option. Did you mean key?',
+  ],
+  ['nothing to sign with', () => sign(undefined), 'writeCheckpoint: what it was given is missing'],
+  ['a key that is a number', () => sign({ file, key: 5, origin: 'o' }), 'key is 5; expected an Ed25519 key'],
+  ['no file to sign into', () => sign({ file: '', key: 'k', origin: 'o' }), 'file is an empty text'],
+  [
+    'a list for an origin',
+    () => sign({ file, key: 'k', origin: ['o'] }),
+    'origin is a list; expected a text',
+  ],
+  [
+    'a public key by half its name',
+    () => compare({ file, key: publicKey }),
+    'verifyCheckpoints: key is no option. Did you mean publicKey?',
+  ],
+  ['an origin by a slip', () => compare({ file, publicKey, orgin: 'o' }), 'Did you mean origin?'],
+  ['a key that is null', () => compare({ file, publicKey: null }), 'publicKey is null; expected'],
+  ['a listener by another case', () => read([], { onrun: () => {} }), 'Did you mean onRun?'],
+  ['a listener that is none', () => read([], { onRun: 'log' }), 'importEvents: onRun is a text'],
+  ['a path for lines', () => read('runs.jsonl'), 'the second argument is a text; expected lines'],
+  ['bytes for lines', () => read(Buffer.from('{}')), 'expected lines, such as linesOf'],
+  ['snapshots by a slip', () => fold({ snapshot: false }), 'foldTo: snapshot is no option. Did you mean'],
+  ['no for false', () => fold({ snapshots: 'no' }), 'snapshots is a text; expected true or false'],
+  ['null for options', () => fold(null), 'foldTo: what it was given is null'],
+  ['a test without agents', () => write({ file: test }), 'exportRegression: agents is missing'],
+  ['agents by a path alone', () => write({ file: test, agents: './a.ts' }), 'agents is a text'],
+  [
+    'agents by another word',
+    () => write({ file: test, agents: { form: './a.ts' } }),
+    'agents.form is no option. Did you mean agents.from?',
+  ],
+  ['a secret as text', () => write({ file: test, agents, secrets: ['x'] }), 'secrets[0] is a text'],
+  ['one secret for a list', () => write({ file: test, agents, secret: /x/ }), 'Did you mean secrets?'],
+  ['a test of a third kind', () => write({ file: test, agents, definitions: 'both' }), "is 'both'"],
+  ['a fixture that is none', () => drive(5, []), 'replayRegression: the fixture is 5'],
+  ['no agents to drive', () => drive('a.jsonl', undefined), 'the second argument is missing'],
+  ['a pattern as text', () => drive('a.jsonl', [], { secrets: ['x'] }), 'secrets[0] is a text'],
+  ['definitions by half', () => drive('a.jsonl', [], { definition: 'today' }), 'Did you mean definitions?'],
+  ['a redaction by no one', () => take([1], { reason: 'x' }), 'redact: by is missing'],
+  ['a redaction without words', () => take([1], undefined), 'redact: what it was given is missing'],
+  ['a reason by a slip', () => take([1], { by: 'ada', raeson: 'x' }), 'Did you mean reason?'],
+  ['a date for a time', () => take([1], { ...by, at: new Date(0) }), 'at is an object'],
+  ['one number for a list', () => take(1, by), 'the third argument is 1; expected a list of event numbers'],
+  ['stats from nowhere', () => count({ listedMax: 5 }), 'ledgerStats: since is missing'],
+  ['stats from no number', () => count({ since: Number.NaN, listedMax: 5 }), 'since is NaN'],
+  ['half a run', () => count({ since: 0, listedMax: 0.5 }), 'listedMax is 0.5; expected a whole number'],
+  ['a count by another name', () => count({ since: 0, limit: 5 }), 'Did you mean listedMax?'],
+  ['a refresh by a slip', () => count(week, { refesh: false }), 'Did you mean refresh?'],
+  ['a refresh that is none', () => count(week, { refresh: 0 }), 'refresh is 0; expected true or false'],
+  ['a standing alone', () => tell({ standing: 'done' }), 'runSummaries: standing is no option. Did you mean'],
+  ['a standing that is none', () => tell({ standings: ['finished'] }), "standings[0] is 'finished'"],
+  ['an outcome that is none', () => tell({ outcome: 'succes' }), "Did you mean 'success'?"],
+  ['less than no run', () => tell({ limit: -1 }), 'limit is -1; expected a whole number'],
+  ['a day as text', () => tell({ since: '2026-01-01' }), 'since is a text'],
+  ['a session by half its name', () => tell({ session: 's' }), 'Did you mean sessionId?'],
+  ['progress that is none', () => tell({}, { onProgress: true }), 'onProgress is true; expected a function'],
+  [
+    'a filter of one run',
+    () => fit({ agents: 'ada' }),
+    'fitsFilter: agents is no option. Did you mean agent?',
+  ],
+  [
+    'a listener of a rebuild',
+    () => rebuild({ onProgress: () => {} }),
+    'what hears the progress is an object',
+  ],
+  ['a store for its maker', () => judge(ledger), 'checkContract: the first argument is an object'],
+  ['a time limit by another name', () => judge(() => ledger, { limitMS: 5 }), 'Did you mean limitMs?'],
+  ['a time limit of nothing', () => judge(() => ledger, { limitMs: 0 }), 'limitMs is 0'],
+])('a public function refuses %s', async (_name, act, message) => {
+  await expect(act()).rejects.toThrow(ConfigurationError)
+  await expect(act()).rejects.toThrow(message)
+})

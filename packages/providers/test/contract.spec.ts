@@ -1,4 +1,10 @@
-import { ProviderError, type Model, type ModelRequest, type ModelSignal } from '@tallystick/core'
+import {
+  ConfigurationError,
+  ProviderError,
+  type Model,
+  type ModelRequest,
+  type ModelSignal,
+} from '@tallystick/core'
 import { catchError, mergeMap, Observable, of, retry, share, throwError } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { httpHarness, modelContract, type ModelHarness } from '../src/contract/index.ts'
@@ -278,6 +284,18 @@ function spoiledHarness(spoil: Spoil): ModelHarness {
     },
   }
 }
+
+describe('httpHarness', () => {
+  it.each<[string, object, string]>([
+    ['a wire without a model', { model: undefined }, 'httpHarness: model is missing: give a function'],
+    ['a secret by another name', { secrets: 'k' }, 'secrets is no option. Did you mean secret?'],
+    ['what it lacks by a slip', { lacks: ['reasonning'] }, "Did you mean 'reasoning'?"],
+  ])('refuses %s', (_what, wrong, message) => {
+    const make = () => httpHarness({ ...ollamaWire, ...wrong })
+    expect(make).toThrow(ConfigurationError)
+    expect(make).toThrow(message)
+  })
+})
 
 describe('the contract', () => {
   it.each(mistakes)('finds out an adapter that %s: %s', async (_, promise, spoil) => {

@@ -1,5 +1,5 @@
 import type { FilePart, ImageDetail, ImagePart, ProviderFile, ResultPart, TextPart } from '@tallystick/core'
-import { ConfigurationError } from '@tallystick/core'
+import { ConfigurationError, imageDetails, option, requireOptions } from '@tallystick/core'
 import { jsonOf } from './json-value.ts'
 
 /**
@@ -16,6 +16,35 @@ export type ImageSource = Source & { readonly mediaType: string; readonly detail
 /** What `file` makes a part from. `mediaType` as in `application/pdf`. */
 export type FileSource = Source & { readonly mediaType: string; readonly name?: string }
 
+/** A source before it is known where its bytes are. */
+interface AnySource extends Pick<ImageSource, 'mediaType'> {
+  readonly data?: string | Uint8Array
+  readonly url?: string
+  readonly providerFile?: ProviderFile
+}
+
+const { anyText, fields, maybe, oneOf, valueThat } = option
+const sourceFields = {
+  mediaType: anyText,
+  data: maybe(
+    valueThat(
+      'base64 text, or bytes in a Uint8Array',
+      (value) => typeof value === 'string' || value instanceof Uint8Array,
+    ),
+  ),
+  url: maybe(anyText),
+  providerFile: maybe(fields<ProviderFile>({ provider: anyText, id: anyText })),
+} as const
+const otherNames = { mimeType: 'mediaType', mime: 'mediaType', bytes: 'data', base64: 'data', href: 'url' }
+const imageSource = fields<AnySource & Pick<ImageSource, 'detail'>>(
+  { ...sourceFields, detail: maybe(oneOf(imageDetails)) },
+  otherNames,
+)
+const fileSource = fields<AnySource & Pick<FileSource, 'name'>>(
+  { ...sourceFields, name: maybe(anyText) },
+  { ...otherNames, filename: 'name', fileName: 'name' },
+)
+
 // Registered, so that a part made by another copy of this package is known too. JSON that happens to look like a
 // part does not carry it, and stays JSON.
 const made = Symbol.for('@tallystick/tools/part')
@@ -29,6 +58,7 @@ export function text(content: string): TextPart {
 
 /** An image for the model to look at. */
 export function image(source: ImageSource): ImagePart {
+  requireOptions('image', imageSource, source)
   if (!/^image\/[\w.+-]+$/.test(source.mediaType)) {
     throw new ConfigurationError(`image() takes a mediaType such as "image/png", not "${source.mediaType}".`)
   }
@@ -38,6 +68,7 @@ export function image(source: ImageSource): ImagePart {
 
 /** A document for the model to read, such as a PDF. */
 export function file(source: FileSource): FilePart {
+  requireOptions('file', fileSource, source)
   if (!/^[\w.+-]+\/[\w.+-]+$/.test(source.mediaType)) {
     throw new ConfigurationError(
       `file() takes a mediaType such as "application/pdf", not "${source.mediaType}".`,

@@ -1,4 +1,4 @@
-import { ConfigurationError } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core'
 
 const made = Symbol.for('@tallystick/tools/deferral')
 
@@ -10,21 +10,30 @@ export interface Deferral {
   readonly deadlineMs?: number
 }
 
+const { fields, maybe, valueThat } = option
+const deferralFields = fields<Deferral>(
+  {
+    receipt: valueThat(
+      'what names the call outside, as text that is not empty, such as the id of a job',
+      (value) => typeof value === 'string' && value !== '',
+    ),
+    deadlineMs: maybe(
+      valueThat(
+        'a number of milliseconds above 0',
+        (value) => Number.isFinite(value) && (value as number) > 0,
+      ),
+    ),
+  },
+  { id: 'receipt', jobId: 'receipt', timeoutMs: 'deadlineMs' },
+)
+
 /**
  * What a tool returns when its work goes on after it: the run parks, with no process alive for it, until
  * `runtime.settle(runId, toolCallId, result)`. Hand `context.runId` and `context.toolCallId` to whoever will settle it.
  */
-export function settledLater({ receipt, deadlineMs }: Deferral): Deferral {
-  if (typeof receipt !== 'string' || receipt === '') {
-    throw new ConfigurationError(
-      'settledLater() needs a receipt: what names the call outside, such as the id of a job.',
-    )
-  }
-  if (deadlineMs !== undefined && !(Number.isFinite(deadlineMs) && deadlineMs > 0)) {
-    throw new ConfigurationError(
-      `settledLater() got deadlineMs ${deadlineMs}; pass milliseconds above 0, or leave it out.`,
-    )
-  }
+export function settledLater(options: Deferral): Deferral {
+  requireOptions('settledLater', deferralFields, options)
+  const { receipt, deadlineMs } = options
   const deferral = { receipt, ...(deadlineMs !== undefined && { deadlineMs }) }
   Object.defineProperty(deferral, made, { value: true })
   return deferral

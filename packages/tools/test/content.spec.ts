@@ -199,6 +199,32 @@ describe('makers of parts', () => {
       () => file({ mediaType: 'text/plain', data: 'not base64!' }),
       /base64 text, or as bytes/,
     ],
+    ['nothing for an image', () => image(undefined as never), /image: what it was given is missing/],
+    [
+      'a type by another name',
+      () => image({ mimeType: 'image/png', data: 'aGk=' } as never),
+      /image: mimeType is no option\. Did you mean mediaType\?/,
+    ],
+    [
+      'a detail by a slip',
+      () => image({ mediaType: 'image/png', data: 'aGk=', detial: 'low' } as never),
+      /Did you mean detail\?/,
+    ],
+    [
+      'a detail that is none',
+      () => image({ mediaType: 'image/png', data: 'aGk=', detail: 'hihg' } as never),
+      /detail is 'hihg'.*Did you mean 'high'\?/,
+    ],
+    [
+      'a name by a slip',
+      () => file({ mediaType: 'text/plain', data: 'aGk=', filename: 'a.txt' } as never),
+      /file: filename is no option\. Did you mean name\?/,
+    ],
+    [
+      'a URL that is no text',
+      () => file({ mediaType: 'text/plain', url: new URL('https://a.example') } as never),
+      /url is an object; expected a text/,
+    ],
   ])('refuse %s', (_what, make, message) => {
     expect(make).toThrow(ConfigurationError)
     expect(make).toThrow(message)

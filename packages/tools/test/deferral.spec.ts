@@ -1,3 +1,4 @@
+import { ConfigurationError } from '@tallystick/core'
 import { defineTool, settledLater } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
@@ -34,7 +35,19 @@ describe('settledLater', () => {
   })
 
   it('needs a receipt and a deadline that can come', () => {
-    expect(() => settledLater({ receipt: '' })).toThrow('needs a receipt')
+    expect(() => settledLater({ receipt: '' })).toThrow(
+      'receipt is an empty text; expected what names the call',
+    )
     expect(() => settledLater({ receipt: 'job-1', deadlineMs: 0 })).toThrow('above 0')
+  })
+
+  it.each<[string, unknown, string]>([
+    ['no options', undefined, 'settledLater: what it was given is missing'],
+    ['a deadline by another case', { receipt: 'job-1', deadlineMS: 5 }, 'Did you mean deadlineMs?'],
+    ['a receipt by another name', { id: 'job-1' }, 'Did you mean receipt?'],
+    ['a number for a receipt', { receipt: 7 }, 'receipt is 7; expected'],
+  ])('refuses %s', (_what, options, message) => {
+    expect(() => settledLater(options as never)).toThrow(ConfigurationError)
+    expect(() => settledLater(options as never)).toThrow(message)
   })
 })

@@ -1,4 +1,4 @@
-import { TallystickError, type Ledger } from '@tallystick/core'
+import { option, TallystickError, type Ledger, type OptionCheck } from '@tallystick/core'
 import { projectorDigest } from '../code-digests.ts'
 import { derivedDatabaseOf } from '../derived/derived-database.ts'
 import { GarbledRowError, projectBehind, type ProjectedRun } from './projected-runs.ts'
@@ -21,6 +21,12 @@ export interface ProjectionOptions {
   /** Hears how many more events were folded. */
   readonly onProgress?: HearProgress
 }
+
+/** What can be given as `ProjectionOptions`. */
+export const projectionOptions: OptionCheck = option.fields<ProjectionOptions>({
+  refresh: option.maybe(option.trueOrFalse),
+  onProgress: option.maybe(option.anyFunction),
+})
 
 /**
  * The projections of a ledger as of now; `undefined` where it has none that would be of use: then everything is folded.

@@ -1,5 +1,5 @@
-import type { Ledger, ModelRef, Usage } from '@tallystick/core'
-import { currentProjections, type ProjectionOptions } from './behind.ts'
+import { option, requireOptions, type Ledger, type ModelRef, type Usage } from '@tallystick/core'
+import { currentProjections, projectionOptions, type ProjectionOptions } from './behind.ts'
 import { beginningOf, hourOf } from './run-notes.ts'
 import type { RunSummary, Standing, UnreadableRun } from './run-summary.ts'
 import { statsOfTables } from './stats-of-tables.ts'
@@ -62,15 +62,28 @@ export interface StatsQuery {
   readonly listedMax: number
 }
 
+const statsQuery = option.fields<StatsQuery>(
+  {
+    since: option.valueThat('a finite number of milliseconds since 1970 UTC', Number.isFinite),
+    listedMax: option.numberFrom(0, { whole: true }),
+  },
+  { limit: 'listedMax', max: 'listedMax', from: 'since' },
+)
+
 /**
  * What a ledger says of its runs. Where the store keeps projections, that is a few queries, however many runs there are;
  * what they do not tell of yet is folded.
+ *
+ * Rejects with `ConfigurationError` for a wrong query or wrong options.
  */
 export async function ledgerStats(
   ledger: Ledger,
-  { since, listedMax }: StatsQuery,
+  asked: StatsQuery,
   options: ProjectionOptions = {},
 ): Promise<LedgerStats> {
+  requireOptions('ledgerStats', statsQuery, asked)
+  requireOptions('ledgerStats', projectionOptions, options)
+  const { since, listedMax } = asked
   const query = { since: beginningOf(hourOf(since)), listedMax }
   const current = await currentProjections(ledger, options)
   const found = current && (await statsOfTables(current, query))

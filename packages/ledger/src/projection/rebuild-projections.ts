@@ -1,4 +1,10 @@
-import { ConfigurationError, LedgerUnavailableError, type Ledger } from '@tallystick/core'
+import {
+  ConfigurationError,
+  LedgerUnavailableError,
+  option,
+  requireOptions,
+  type Ledger,
+} from '@tallystick/core'
 import { derivedDatabaseOf, type DerivedDatabase } from '../derived/derived-database.ts'
 import { dropProjections, dropSnapshots } from './drop-projections.ts'
 import { refreshProjections, type HearProgress } from './refresh-projections.ts'
@@ -20,6 +26,7 @@ export async function rebuildProjections(
   ledger: Ledger,
   folded: HearProgress = () => {},
 ): Promise<RebuildReport> {
+  requireOptions('rebuildProjections', option.anyFunction, folded, 'what hears the progress')
   const database = requireDerived(ledger)
   await dropSnapshots(database)
   await dropProjections(database)

@@ -1,12 +1,27 @@
-import { RunNotFoundError, type Ledger, type Outcome, type RunId, type RunRecord } from '@tallystick/core'
+import {
+  option,
+  outcomes,
+  requireOptions,
+  RunNotFoundError,
+  type Ledger,
+  type Outcome,
+  type RunId,
+  type RunRecord,
+} from '@tallystick/core'
 import { derivedDatabaseOf } from '../derived/derived-database.ts'
 import { storableKey } from '../derived/storable-key.ts'
-import { currentProjections, orElse, type CurrentProjections, type ProjectionOptions } from './behind.ts'
+import {
+  currentProjections,
+  orElse,
+  projectionOptions,
+  type CurrentProjections,
+  type ProjectionOptions,
+} from './behind.ts'
 import { projectRun } from './project-run.ts'
 import { ProjectionTables, type RowQuery } from './projection-tables.ts'
 import { BadRunIdsError, isRunId } from '../stored-ids.ts'
 import type { CallCount } from './call-counts.ts'
-import type { ListedRun, Standing } from './run-summary.ts'
+import { standings, type ListedRun, type Standing } from './run-summary.ts'
 import { storedRun, type StoredRun, type StoredRunRow } from './stored-run.ts'
 
 /** How many runs are asked for at once. */
@@ -32,23 +47,46 @@ export interface SummaryFilter {
   readonly limit?: number
 }
 
+const { anyText, fields, listOf, maybe, oneOf, valueThat } = option
+const summaryFilter = fields<SummaryFilter>(
+  {
+    standings: maybe(listOf(oneOf(standings))),
+    agent: maybe(anyText),
+    tool: maybe(anyText),
+    outcome: maybe(oneOf(outcomes)),
+    since: maybe(valueThat('a finite number of milliseconds since 1970 UTC', Number.isFinite)),
+    sessionId: maybe(anyText),
+    before: maybe(anyText),
+    limit: maybe(
+      valueThat(
+        'a whole number of runs from 0, or Infinity',
+        (value) => value === Infinity || (Number.isSafeInteger(value) && (value as number) >= 0),
+      ),
+    ),
+  },
+  { standing: 'standings', status: 'standings', session: 'sessionId', after: 'before', max: 'limit' },
+)
+
 /**
  * Tells of the runs of a ledger, the newest first, a run at a time. Where the store keeps projections, a page costs what
  * it holds; what they do not tell of yet is folded. Without a filter by standing, agent or time nothing but the page is.
  *
- * Rejects with `RunNotFoundError` for a `before` that is not in the ledger, or not in the session.
+ * Rejects with `RunNotFoundError` for a `before` that is not in the ledger, or not in the session, and with
+ * `ConfigurationError` for a wrong filter or wrong options.
  */
 export async function* runSummaries(
   ledger: Ledger,
   filter: SummaryFilter = {},
   options: ProjectionOptions = {},
 ): AsyncGenerator<ListedRun> {
+  requireOptions('runSummaries', summaryFilter, filter)
+  requireOptions('runSummaries', projectionOptions, options)
   let { limit: left = Infinity } = filter
   if (left <= 0) return
   const current = isSelective(filter) ? await currentProjections(ledger, options) : undefined
   const runs = current ? indexedRuns(ledger, current, filter) : walkedRuns(ledger, filter)
   for await (const run of runs) {
-    if (!fitsFilter(run, filter)) continue
+    if (!fits(run, filter)) continue
     yield run
     if (--left <= 0) return
   }
@@ -67,11 +105,16 @@ function isSelective({ standings, agent, tool, outcome, since, sessionId }: Summ
   return sessionId === undefined && (standings ?? agent ?? tool ?? outcome ?? since) !== undefined
 }
 
-/** Whether a run is among those that a filter asks for, its session aside. */
-export function fitsFilter(
-  run: ListedRun,
-  { standings, agent, tool, outcome, since }: SummaryFilter,
-): boolean {
+/**
+ * Returns whether a run is among those that a filter asks for, its session aside. Throws a `ConfigurationError` for a wrong
+ * filter.
+ */
+export function fitsFilter(run: ListedRun, filter: SummaryFilter): boolean {
+  requireOptions('fitsFilter', summaryFilter, filter)
+  return fits(run, filter)
+}
+
+function fits(run: ListedRun, { standings, agent, tool, outcome, since }: SummaryFilter): boolean {
   if (standings && !standings.includes(run.standing)) return false
   if (run.standing === 'unreadable') return (agent ?? tool ?? outcome ?? since) === undefined
   return (
@@ -155,7 +198,7 @@ async function* indexedRuns(
   let beforePos = await placeBefore(tables, filter.before)
   const late = [...behind.values()]
     .flatMap(({ now }) => (now ? [{ pos: now.place.pos, run: now.record.summary }] : []))
-    .filter(({ pos, run }) => pos < beforePos && fitsFilter(run, filter))
+    .filter(({ pos, run }) => pos < beforePos && fits(run, filter))
     .sort((a, b) => b.pos - a.pos)
   let walkedFrom = filter.before
   for (;;) {

@@ -1,4 +1,11 @@
-import { ConfigurationError, RunNotFoundError, type Ledger, type RunId } from '@tallystick/core'
+import {
+  ConfigurationError,
+  option,
+  requireOptions,
+  RunNotFoundError,
+  type Ledger,
+  type RunId,
+} from '@tallystick/core'
 import { removableStoreOf, type RemovableStore } from './removable-store.ts'
 import { removalsOf } from './removals-of.ts'
 
@@ -13,6 +20,13 @@ export interface RedactOptions {
   readonly at?: number
 }
 
+const { anyText, fields, maybe, numberFrom, valueThat } = option
+const redactOptions = fields<RedactOptions>({ by: anyText, reason: anyText, at: maybe(numberFrom(0)) })
+const redactedSeqs = valueThat(
+  "a list of event numbers, or 'all'",
+  (value) => value === 'all' || Array.isArray(value),
+)
+
 /**
  * Takes away what events of a run said, for good: of each its facts stay, and who took the rest away and why. The chain
  * of hashes still verifies. A run that is resumed goes on without what is gone. Answers how many events lost their
@@ -22,14 +36,17 @@ export interface RedactOptions {
  * in the request and in the message, what was carried into later runs of the session. `find` helps to find it.
  *
  * Rejects with `RunNotFoundError` for an unknown run, and with `ConfigurationError` for an event that the run does not
- * have, or a ledger that nothing can be taken away from.
+ * have, wrong options, or a ledger that nothing can be taken away from.
  */
 export async function redact(
   ledger: Ledger,
   runId: RunId,
   seqs: readonly number[] | 'all',
-  { by, reason, at = Date.now() }: RedactOptions,
+  options: RedactOptions,
 ): Promise<number> {
+  requireOptions('redact', redactedSeqs, seqs, 'the third argument')
+  requireOptions('redact', redactOptions, options)
+  const { by, reason, at = Date.now() } = options
   const store = requireRemovable(ledger)
   if (by === '' || reason === '') {
     throw new ConfigurationError(

@@ -66,7 +66,8 @@ export interface ModelHarness {
  * - `connection`: calls go over HTTP, which can break, be refused and stay silent; a model in the same process lacks it
  * - `names`: it has rules for the names of tools, so that some have to be changed on the way
  */
-export type Need = 'reasoning' | 'connection' | 'names'
+export type Need = (typeof needs)[number]
+export const needs = ['reasoning', 'connection', 'names'] as const
 
 /** One promise of the `Model` port, and how to find out whether an adapter keeps it. */
 export interface ModelContractCase {

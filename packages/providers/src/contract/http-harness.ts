@@ -1,8 +1,15 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Model } from '@tallystick/core'
+import { option, requireOptions, type Model } from '@tallystick/core'
 import { turnOfTheLoop } from './heard.ts'
-import type { ContractReply, ModelHarness, Need, Scene, Stage } from './contract-case.ts'
+import {
+  needs,
+  type ContractReply,
+  type ModelHarness,
+  type Need,
+  type Scene,
+  type Stage,
+} from './contract-case.ts'
 
 /** What the contract has to know of a wire. */
 export interface HttpWire {
@@ -22,8 +29,21 @@ export interface HttpWire {
   readonly lacks?: readonly Need[]
 }
 
-/** A harness for an adapter that speaks HTTP: a server on the loopback interface plays the other side. */
+const { anyFunction, fields, filledText, listOf, maybe, oneOf } = option
+const httpWire = fields<HttpWire>({
+  model: anyFunction,
+  reply: anyFunction,
+  contentType: filledText,
+  refusal: anyFunction,
+  toolNames: anyFunction,
+  secret: maybe(filledText),
+  brokenRules: maybe(anyFunction),
+  lacks: maybe(listOf(oneOf(needs))),
+})
+
+/** A harness for an adapter that speaks HTTP: a server on the loopback interface plays the other side. Throws `ConfigurationError` for a wrong wire. */
 export function httpHarness(wire: HttpWire): ModelHarness {
+  requireOptions('httpHarness', httpWire, wire)
   return {
     ...(wire.secret !== undefined && { secret: wire.secret }),
     ...(wire.brokenRules && { brokenRules: wire.brokenRules }),
