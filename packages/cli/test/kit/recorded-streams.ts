@@ -27,13 +27,22 @@ export function recordedStreams(providers: readonly string[]): readonly Recorded
   })
 }
 
-/** Gives a recorded stream as the answer to every request, in pieces of 211 bytes, until the test ends. Answers its URL. */
-export async function serveStream({ provider, file }: RecordedStream): Promise<string> {
+/**
+ * Gives a recorded stream as the answer to every request, in pieces of 211 bytes, until the test ends. The connection of
+ * the first `breaksOff` requests ends after a quarter of the stream. Returns its URL.
+ */
+export async function serveStream({ provider, file }: RecordedStream, breaksOff = 0): Promise<string> {
   const body = bodyOf(provider, file)
+  let broken = 0
   const type = file.endsWith('.ndjson') ? 'application/x-ndjson' : 'text/event-stream'
   const server = createServer((request, response) => {
     request.resume()
     response.writeHead(200, { 'content-type': type })
+    if (broken < breaksOff) {
+      broken++
+      response.write(body.subarray(0, body.length / 4), () => response.destroy())
+      return
+    }
     for (let from = 0; from < body.length; from += 211) response.write(body.subarray(from, from + 211))
     response.end()
   })
