@@ -50,7 +50,8 @@ export {
   type RestingAction,
   type Writer,
 } from './machine/advance.ts'
-export { invertDecide, type RecordedPlace } from './machine/invert-decide.ts'
+export { invertDecide } from './machine/invert-decide.ts'
+export type { RecordedPlace } from './machine/recorded-place.ts'
 export { causeOf, usualCause } from './machine/usual-cause.ts'
 export { chanceOf } from './machine/retry.ts'
 export { isSuspended, nextAction } from './machine/controller.ts'
@@ -88,15 +89,16 @@ export { stateFromJson, stateToJson } from './machine/state-json.ts'
 export { currentModel, findCall, openTurnCalls } from './machine/state-views.ts'
 
 // The runtime: the shell around the machine.
-export {
-  defineAgent,
-  type Agent,
-  type AgentOptions,
-  type AgentRules,
-  type CompactionOptions,
-  type Handoffs,
-  type ModelTimeouts,
+export type {
+  Agent,
+  AgentOptions,
+  AgentRules,
+  CompactionOptions,
+  HandoffTarget,
+  Handoffs,
+  ModelTimeouts,
 } from './runtime/agent.ts'
+export { defineAgent } from './runtime/define-agent.ts'
 export { createRuntime } from './runtime/create-runtime.ts'
 export { requireOptions } from './machine/require-options.ts'
 export * as option from './vocabulary/option.ts'
@@ -131,7 +133,7 @@ export { inputFaultOf } from './runtime/recorded-schema.ts'
 export { memoryLedger } from './runtime/memory-ledger.ts'
 export { agentTool, type AgentTool, type AgentToolOptions } from './runtime/agent-tool.ts'
 export * from './runtime/guardrail.ts'
-export { handBack, handoff, type HandoffOptions, type HandoffTarget } from './runtime/handoff.ts'
+export { handBack, handoff, type HandoffOptions } from './runtime/handoff.ts'
 export { reachableAgents, withApproval } from './runtime/known-agents.ts'
 export type { ForkOptions } from './runtime/fork.ts'
 export type { ForkApproval, ForkEdit } from './runtime/fork-edit.ts'
@@ -157,13 +159,7 @@ export {
   type SessionPlace,
 } from './runtime/append-rules.ts'
 export { unknownCursor } from './runtime/unknown-cursor.ts'
-export {
-  checkCalls,
-  type ApprovalPolicy,
-  type CallChecker,
-  type CheckContext,
-  type PolicyCall,
-  type PolicyVerdict,
-} from './runtime/call-check.ts'
+export type { ApprovalPolicy, PolicyCall, PolicyVerdict } from './runtime/approval-policy.ts'
+export { checkCalls, type CallChecker, type CheckContext } from './runtime/call-check.ts'
 export type { Compaction, Rules, TakingOver, TurnChange } from './machine/rules.ts'
 export type { Prices } from './runtime/price-check.ts'

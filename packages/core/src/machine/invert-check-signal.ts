@@ -3,7 +3,7 @@ import type { EventOf } from '../vocabulary/event.ts'
 import { present } from '../vocabulary/present.ts'
 import type { GuardrailFind, Signal } from '../vocabulary/signal.ts'
 import { summaryTextOf } from './compaction.ts'
-import type { RecordedPlace } from './invert-decide.ts'
+import type { RecordedPlace } from './recorded-place.ts'
 import type { RunState } from './state.ts'
 
 type CheckCause = 'guardrails_checked' | 'output_checked' | 'summarized'

@@ -2,7 +2,7 @@ import type { Cause } from '../vocabulary/cause.ts'
 import type { Command } from '../vocabulary/command.ts'
 import type { EventOf, EventType, RuntimeEvent } from '../vocabulary/event.ts'
 import { present } from '../vocabulary/present.ts'
-import type { RecordedPlace } from './invert-decide.ts'
+import type { RecordedPlace } from './recorded-place.ts'
 import type { RunState } from './state.ts'
 
 type CommandCause = Command['type'] & Cause

@@ -1,19 +1,12 @@
 import type { Command } from '../vocabulary/command.ts'
-import type { RuntimeEvent } from '../vocabulary/event.ts'
 import type { Signal } from '../vocabulary/signal.ts'
+import type { RecordedPlace } from './recorded-place.ts'
 import { isCheckCause, invertCheckSignal } from './invert-check-signal.ts'
 import { invertCommand, isCommandCause } from './invert-command.ts'
 import { invertModelSignal, isModelCause } from './invert-model-signal.ts'
 import { invertToolSignal, isToolCause } from './invert-tool-signal.ts'
 import type { RunState } from './state.ts'
 import { causeOf } from './usual-cause.ts'
-
-/** A place in the events of a run, which are on record from the first on. */
-export interface RecordedPlace {
-  readonly recorded: readonly RuntimeEvent[]
-  /** The index of the first event of a decision. */
-  readonly index: number
-}
 
 /**
  * The inverse of `decide`: what the machine heard in a state, made again from the events that followed. `undefined` where

@@ -2,7 +2,7 @@ import type { Cause } from '../vocabulary/cause.ts'
 import type { EventOf } from '../vocabulary/event.ts'
 import { present } from '../vocabulary/present.ts'
 import type { ReplyPart, Signal } from '../vocabulary/signal.ts'
-import type { RecordedPlace } from './invert-decide.ts'
+import type { RecordedPlace } from './recorded-place.ts'
 import type { Attempt, RunState } from './state.ts'
 
 type ModelCause = Extract<Cause, `model_${string}`>

@@ -7,10 +7,10 @@ import type { ModelRef } from '../vocabulary/content.ts'
 import { present } from '../vocabulary/present.ts'
 import type { RefusalPolicy } from '../vocabulary/refusal.ts'
 import { sealed } from '../vocabulary/sealed.ts'
-import type { AgentOptions } from './agent.ts'
+import type { AgentOptions, HandoffTarget } from './agent.ts'
 import { policyOf } from './agent-policy-of.ts'
 import type { Guardrail } from './guardrail.ts'
-import type { HandoffTarget } from './handoff.ts'
+
 import { recordedSettings } from './model-settings-check.ts'
 import type { OutputReader } from './output-schema.ts'
 

@@ -4,10 +4,10 @@ import { requireOptions } from '../machine/require-options.ts'
 import type { Tool } from '../ports/tool.ts'
 import type { AnyContext } from '../vocabulary/any-context.ts'
 import type { JsonObject } from '../vocabulary/json.ts'
+import { fields, filledText, maybe, oneOf } from '../vocabulary/option.ts'
 import type { ToolEffect } from '../vocabulary/tool-definition.ts'
 import type { Agent } from './agent.ts'
 import { definedAgent } from './part-check.ts'
-import { agentToolOptions } from './run-check.ts'
 
 /** How an agent serves as a tool. */
 export interface AgentToolOptions {
@@ -18,6 +18,12 @@ export interface AgentToolOptions {
   /** `read`: several of them may be at work at the same time, and share what is left of the limits. `write` by default. */
   readonly effect?: ToolEffect | undefined
 }
+
+const agentToolOptions = fields<AgentToolOptions>({
+  name: maybe(filledText),
+  description: maybe(filledText),
+  effect: maybe(oneOf(['read', 'write'])),
+})
 
 /** A tool whose work is done by an agent, in a run of its own. */
 export interface AgentTool<in Context = AnyContext> extends Tool<Context> {

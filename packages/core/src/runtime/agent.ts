@@ -1,10 +1,3 @@
-import { requireOptions } from '../machine/require-options.ts'
-import { definitionOf } from './agent-definition-of.ts'
-import { handoffList, requireAgentOptions, requireTools } from './agent-check.ts'
-import type { ApprovalPolicy } from './call-check.ts'
-import type { Guardrail } from './guardrail.ts'
-import { handOffRule, targetOf, type HandoffTarget } from './handoff.ts'
-import { outputReader, type OutputReader, type OutputSchema } from './output-schema.ts'
 import type { Rules, TurnChange } from '../machine/rules.ts'
 import type { RunState } from '../machine/state.ts'
 import type { Model } from '../ports/model.ts'
@@ -12,17 +5,12 @@ import type { Tool } from '../ports/tool.ts'
 import type { AnyContext } from '../vocabulary/any-context.ts'
 import type { AgentDefinition } from '../vocabulary/agent-definition.ts'
 import type { Message } from '../vocabulary/content.ts'
-import type { Json, JsonObject } from '../vocabulary/json.ts'
+import type { GivenLimits, GivenRetryPolicy, Limits, RetryPolicy } from '../vocabulary/limits.ts'
 import type { ModelSettings } from '../vocabulary/model-settings.ts'
-import { present } from '../vocabulary/present.ts'
 import type { RefusalPolicy } from '../vocabulary/refusal.ts'
-import {
-  defaultLimits,
-  type GivenLimits,
-  type GivenRetryPolicy,
-  type Limits,
-  type RetryPolicy,
-} from '../vocabulary/limits.ts'
+import type { ApprovalPolicy } from './approval-policy.ts'
+import type { Guardrail } from './guardrail.ts'
+import type { OutputReader, OutputSchema } from './output-schema.ts'
 
 /** How a history that grows too long is made shorter in what the model sees. Nothing leaves the ledger. */
 export interface CompactionOptions {
@@ -103,6 +91,15 @@ export interface AgentRules<in Context = AnyContext> extends Omit<Rules, 'stopWh
   readonly prepareTurn?: (state: RunState, context: Context) => TurnChange | undefined
 }
 
+/** Where a conversation can go: made by `handoff` or `handBack`; an agent alone is one as well. */
+export interface HandoffTarget<in Context = AnyContext> {
+  readonly to: string
+  /** Absent where the conversation goes back to who started the run. */
+  readonly agent?: Agent<unknown, Context>
+  readonly filter?: (messages: readonly Message[]) => readonly Message[]
+  readonly tool: Tool<Context>
+}
+
 /** Whom an agent may hand over to. */
 export type Handoffs<Context = AnyContext> =
   | readonly (Agent<unknown, Context> | HandoffTarget<Context>)[]
@@ -133,81 +130,4 @@ export interface Agent<Output = string, in Context = AnyContext> {
   readonly rules: AgentRules<Context>
   /** What the ledger records of it; instructions that are made for a run are not in it. */
   readonly definition: AgentDefinition
-}
-
-/**
- * Puts an agent together. What it answers is a text; with an `output`, what its Standard Schema gives out, or JSON where
- * it is a JSON Schema. Throws a `ConfigurationError` for what could not work.
- */
-export function defineAgent<Context = unknown>(
-  options: AgentOptions<Json, Context> & { readonly output: JsonObject },
-): Agent<Json, Context>
-export function defineAgent<Output = string, Context = unknown>(
-  options: AgentOptions<Output, Context>,
-): Agent<Output, Context>
-export function defineAgent(options: AgentOptions<unknown>): Agent<unknown> {
-  requireAgentOptions(options)
-  const { name, instructions, model, limits, compaction, description, approval, stopWhen, prepareTurn } =
-    options
-  const { tools = [], parallelToolCalls = true, retry = {}, fallbacks = [], guardrails = [] } = options
-  const { timeouts = {} } = options
-  const output = options.output && outputReader<unknown>(name, options.output)
-  const summarize = compaction?.summarize
-  const summarizer = typeof summarize === 'object' ? summarize : undefined
-  // Agents may name each other in a circle, so whom one hands over to is looked at when it is first needed.
-  const later = once(() => {
-    const handoffs = handoffsOf(options).map((target) => targetOf(target))
-    const all = [...tools, ...handoffs.map(({ tool }) => tool)]
-    requireTools(name, all)
-    const definition = definitionOf({ ...options, tools: all }, { handoffs, output, summarizer })
-    return { handoffs, tools: all, definition }
-  })
-  return {
-    ...{ name, instructions, model, parallelToolCalls, timeouts, fallbacks, guardrails },
-    retry: present({ ...retry }),
-    limits: { ...defaultLimits, ...present({ ...limits }) },
-    ...present({ description, approval, output, summarizer }),
-    rules: {
-      ...present({ stopWhen, prepareTurn, compaction: compaction && compactionRule(compaction) }),
-      handOff: handOffRule(
-        () => later().handoffs,
-        (agent) => agent.definition,
-      ),
-    },
-    get tools() {
-      return later().tools
-    },
-    get handoffs() {
-      return later().handoffs
-    },
-    get definition() {
-      return later().definition
-    },
-  }
-}
-
-function handoffsOf<Context>({
-  name,
-  handoffs = [],
-}: Pick<AgentOptions<unknown, Context>, 'name' | 'handoffs'>): readonly (
-  | Agent<unknown, Context>
-  | HandoffTarget<Context>
-)[] {
-  const named = typeof handoffs === 'function' ? handoffs() : handoffs
-  requireOptions(`defineAgent (${name})`, handoffList, named, 'handoffs')
-  return named
-}
-
-function compactionRule({
-  contextTokensMax,
-  keepMessages,
-  summarize,
-}: CompactionOptions): Rules['compaction'] {
-  const rule = { contextTokensMax, keepMessages }
-  return typeof summarize === 'function' ? { ...rule, summarize } : rule
-}
-
-function once<T>(make: () => T): () => T {
-  let made: { readonly value: T } | undefined
-  return () => (made ??= { value: make() }).value
 }

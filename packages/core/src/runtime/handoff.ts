@@ -3,15 +3,13 @@ import { textContent } from '../machine/outcome-text.ts'
 import { requireOptions } from '../machine/require-options.ts'
 import type { Rules } from '../machine/rules.ts'
 import type { Tool } from '../ports/tool.ts'
-import type { AnyContext } from '../vocabulary/any-context.ts'
 import type { AgentDefinition } from '../vocabulary/agent-definition.ts'
 import type { Message } from '../vocabulary/content.ts'
 import type { Handoff } from '../vocabulary/event.ts'
-import { filledText } from '../vocabulary/option.ts'
+import { anyText, fields, filledText, maybe, plainFunction } from '../vocabulary/option.ts'
 import { present } from '../vocabulary/present.ts'
-import type { Agent } from './agent.ts'
+import type { Agent, HandoffTarget } from './agent.ts'
 import { definedAgent } from './part-check.ts'
-import { handBackOptions, handoffOptions } from './run-check.ts'
 
 /** What a handoff does otherwise than by itself. */
 export interface HandoffOptions {
@@ -26,14 +24,11 @@ export interface HandoffOptions {
   readonly filter?: ((messages: readonly Message[]) => readonly Message[]) | undefined
 }
 
-/** Somebody to hand the conversation over to. Made by `handoff` or `handBack`; an agent alone is one as well. */
-export interface HandoffTarget<in Context = AnyContext> {
-  readonly to: string
-  /** Absent: whoever started the run. */
-  readonly agent?: Agent<unknown, Context>
-  readonly filter?: NonNullable<HandoffOptions['filter']>
-  readonly tool: Tool<Context>
-}
+const handoffOptions = fields<HandoffOptions>({
+  toolName: maybe(filledText),
+  description: maybe(anyText),
+  filter: maybe(plainFunction),
+})
 
 /** Lets an agent hand the conversation over to another: the model calls a tool, and the other goes on in its place. */
 export function handoff<Context>(
@@ -48,6 +43,11 @@ export function handoff<Context>(
   const tool = handoffTool(options.toolName ?? toolNameOf(agent.name), about, { to: agent.name })
   return { to: agent.name, agent, tool, ...present({ filter }) }
 }
+
+const handBackOptions = fields<{ readonly toolName?: string; readonly description: string }>({
+  toolName: maybe(filledText),
+  description: filledText,
+})
 
 /** Lets an agent hand the conversation back to whoever started the run, a person say: the run ends as `handed_back`. */
 export function handBack(

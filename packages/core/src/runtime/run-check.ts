@@ -18,16 +18,13 @@ import {
   trueOrFalse,
   valueThat,
   type OptionCheck,
-  type OptionFault,
 } from '../vocabulary/option.ts'
-import type { AgentToolOptions } from './agent-tool.ts'
 import type { ForkEdit } from './fork-edit.ts'
 import type { ForkOptions } from './fork.ts'
-import type { HandoffOptions } from './handoff.ts'
 import type { InterruptedOptions } from './listed-runs.ts'
 import { someSettings } from './model-settings-check.ts'
 import { modelPrice } from './price-check.ts'
-import { definedAgent, limitName, someLimits } from './part-check.ts'
+import { definedAgent, someLimits } from './part-check.ts'
 import type { InContext, ResumeOptions, RunOptions, RuntimeOptions, SessionRunOptions } from './runtime.ts'
 import type { PastEdits, PastOptions } from './session.ts'
 
@@ -169,51 +166,4 @@ const resumeOptions = fields<ResumeOptions>({ agent: maybe(definedAgent), contex
 /** Refuses options of which no run could be taken up. */
 export function requireResumeOptions(verb: 'resume' | 'settle', options: unknown): void {
   requireOptions(verb, resumeOptions, options)
-}
-
-/** What `agentTool` takes beside the agent. */
-export const agentToolOptions: OptionCheck = fields<AgentToolOptions>({
-  name: maybe(filledText),
-  description: maybe(filledText),
-  effect: maybe(oneOf(['read', 'write'])),
-})
-
-/** What `handoff` takes beside the agent. */
-export const handoffOptions: OptionCheck = fields<HandoffOptions>({
-  toolName: maybe(filledText),
-  description: maybe(anyText),
-  filter: maybe(plainFunction),
-})
-
-/** What `handBack` takes beside the name. */
-export const handBackOptions: OptionCheck = fields<{
-  readonly toolName?: string
-  readonly description: string
-}>({ toolName: maybe(filledText), description: filledText })
-
-interface DecisionGiven {
-  readonly by: string
-  readonly via?: string
-  readonly attempt?: number
-  readonly inputDigest?: string
-}
-const decision = {
-  ...{ by: filledText, via: maybe(filledText) },
-  ...{ attempt: maybe(numberFrom(1, { whole: true })), inputDigest: maybe(filledText) },
-}
-const approval = fields<DecisionGiven & { readonly input?: object }>({ ...decision, input: maybe(anyObject) })
-const denial = fields<DecisionGiven & { readonly reason: string }>({ ...decision, reason: anyText })
-
-/** What of a decision nobody could obey; `undefined` where nothing. */
-export function decisionFault(
-  kind: 'approve' | 'deny',
-  toolCallId: unknown,
-  decision: unknown,
-): OptionFault | undefined {
-  return filledText(toolCallId, 'the tool call id') ?? (kind === 'approve' ? approval : denial)(decision, '')
-}
-
-/** What of a command that raises a limit nobody could obey; `undefined` where nothing. */
-export function raiseFault(limit: unknown, max: unknown, by: unknown): OptionFault | undefined {
-  return limitName(limit, 'the limit') ?? numberFrom(0)(max, String(limit)) ?? filledText(by, 'by')
 }

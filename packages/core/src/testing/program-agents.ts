@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import type { Agent, AgentOptions, CompactionOptions } from '../runtime/agent.ts'
-import { defineAgent } from '../runtime/agent.ts'
+import { defineAgent } from '../runtime/define-agent.ts'
 import { agentTool } from '../runtime/agent-tool.ts'
 import { handBack, handoff } from '../runtime/handoff.ts'
 import { textOf, type Message, type UserMessage } from '../vocabulary/content.ts'
