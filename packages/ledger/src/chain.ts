@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { canonicalJson, type SessionPlace } from '@tallystick/core'
-import { envelopeText, type Envelope } from './stored-event.ts'
+import { envelopeText, type Envelope } from './envelope.ts'
 
 /** What the first event of a run is chained to: 32 zero bytes. */
 export const genesisHash: Uint8Array = new Uint8Array(32)

@@ -1,5 +1,5 @@
 import { LedgerDamagedError, type RunId, type RuntimeEvent, type ToolCallId } from '@tallystick/core'
-import type { Opening } from './content/opened-event.ts'
+import type { Opening } from './content/opening.ts'
 import type { StoredRemoval } from './removal/removal.ts'
 import type { StoredEvent } from './stored-event.ts'
 

@@ -9,7 +9,7 @@ import {
 import { recordedEvents } from './recorded-events.ts'
 import { untilBadIds } from './stored-ids.ts'
 import { ExportedHistories } from './shared-history.ts'
-import { envelopeOf } from './stored-event.ts'
+import { envelopeOf } from './envelope.ts'
 
 /**
  * The events of one run, or of every run in the order in which the runs were made, as JSON Lines: one object a line,

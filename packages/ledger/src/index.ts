@@ -21,13 +21,8 @@ export type {
 } from './projection/run-summary.ts'
 export type { CallCount } from './projection/call-counts.ts'
 export { fitsFilter, runSummaries, runSummary, type SummaryFilter } from './projection/run-summaries.ts'
-export {
-  ledgerStats,
-  type DaySpending,
-  type LedgerStats,
-  type SessionTotals,
-  type StatsQuery,
-} from './projection/ledger-stats.ts'
+export { ledgerStats } from './projection/ledger-stats.ts'
+export type { DaySpending, LedgerStats, SessionTotals, StatsQuery } from './projection/stats.ts'
 export { projectionLag, type ProjectionOptions } from './projection/behind.ts'
 export { rebuildProjections, type RebuildReport } from './projection/rebuild-projections.ts'
 export { rebuiltRequest, type RebuiltRequest } from './rebuilt-request.ts'

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { onceKeyOf, type RuntimeEvent } from '@tallystick/core'
 import { commitmentOf, linkHash } from './chain.ts'
-import { envelopeNames, type StoredEvent } from './stored-event.ts'
+import { type StoredEvent } from './stored-event.ts'
+import { envelopeNames } from './envelope.ts'
 
 /** Enough that nobody who lacks the salt can confirm a guess at a body. */
 const saltBytes = 16

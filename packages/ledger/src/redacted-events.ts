@@ -11,7 +11,7 @@ import {
 } from '@tallystick/core'
 import { redactedDefinition } from './redacted-definition.ts'
 import type { SecretMask } from './secret-mask.ts'
-import { envelopeOf } from './stored-event.ts'
+import { envelopeOf } from './envelope.ts'
 
 /**
  * The events of a run without secrets. What was streamed is masked as a whole, since a secret may come in pieces; the

@@ -1,11 +1,7 @@
-import { storableText, type EventEnvelope, type RuntimeEvent } from '@tallystick/core'
-import type { Opening } from './content/opened-event.ts'
+import { storableText, type RuntimeEvent } from '@tallystick/core'
+import type { Opening } from './content/opening.ts'
+import { envelopeOf, type Envelope } from './envelope.ts'
 import type { StoredRemoval } from './removal/removal.ts'
-
-/** What stands on every event beside its body: what the chain of hashes covers in the clear. */
-export type Envelope = Omit<EventEnvelope, 'removed' | 'cause' | 'draining'> & {
-  readonly type: RuntimeEvent['type']
-}
 
 /** An event as a store holds it: the envelope in the clear, the body as salted, committed bytes. */
 export interface StoredEvent extends Envelope {
@@ -23,27 +19,6 @@ export interface StoredEvent extends Envelope {
   readonly removal?: StoredRemoval
   /** What the body needs to be read, where it is not plain. */
   readonly opening?: Opening
-}
-
-/** What an envelope has, or may have. */
-export const envelopeNames = ['runId', 'seq', 'epoch', 'turn', 'toolCallId', 'type', 'v', 'at'] as const
-
-/** The envelope of an event, its keys in a fixed order. */
-export function envelopeOf(event: Envelope): Envelope {
-  const { runId, seq, epoch, turn, toolCallId, type, v, at } = event
-  return { runId, seq, epoch, turn, ...(toolCallId !== undefined && { toolCallId }), type, v, at }
-}
-
-/**
- * The canonical text of an envelope, of whole numbers and texts only. Spelled out in the order of its keys, since it is
- * written for each event that is appended or read.
- */
-export function envelopeText({ at, epoch, runId, seq, toolCallId, turn, type, v }: Envelope): string {
-  const call = toolCallId === undefined ? '' : `"toolCallId":${JSON.stringify(toolCallId)},`
-  return (
-    `{"at":${at},"epoch":${epoch},"runId":${JSON.stringify(runId)},"seq":${seq},` +
-    `${call}"turn":${turn},"type":${JSON.stringify(type)},"v":${v}}`
-  )
 }
 
 /** Canonical JSON bytes of all that is not envelope. A `ConfigurationError` where JSON cannot carry it. */

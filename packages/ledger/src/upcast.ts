@@ -1,5 +1,5 @@
 import type { RuntimeEvent } from '@tallystick/core'
-import { envelopeOf } from './stored-event.ts'
+import { envelopeOf } from './envelope.ts'
 import { upcasters, type Upcaster } from './upcasters.ts'
 
 /**

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { canonicalJson, type RunId } from '@tallystick/core'
 import { sampleCallId, sampleRunId } from '@tallystick/core/testing'
 import { commitmentOf, genesisHash, hexOf, linkHash, sealOf } from '../src/chain.ts'
-import { envelopeOf, envelopeText, type Envelope } from '../src/stored-event.ts'
+import { envelopeOf, envelopeText, type Envelope } from '../src/envelope.ts'
 
 // Fixed for ever: a ledger of today has to verify in ten years. Computed by hashlib of Python from the description in chain.ts.
 const runId = sampleRunId(1)

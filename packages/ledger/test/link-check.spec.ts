@@ -3,7 +3,8 @@ import type { RuntimeEvent } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
 import { commitmentOf, genesisHash, linkHash } from '../src/chain.ts'
 import { contentFault, genesis, linkFault, type Link } from '../src/link-check.ts'
-import { bodyBytes, envelopeOf, eventOf, type StoredEvent } from '../src/stored-event.ts'
+import { bodyBytes, eventOf, type StoredEvent } from '../src/stored-event.ts'
+import { envelopeOf } from '../src/envelope.ts'
 
 const runId = sampleRunId(1)
 const [event] = stamped(runId, [everyFact(runId).tool_result]) as readonly [RuntimeEvent]

@@ -5,7 +5,7 @@ import { randomProgram } from '@tallystick/core/testing/random'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { maskedBody } from '../src/removal/masked-body.ts'
-import { envelopeOf } from '../src/stored-event.ts'
+import { envelopeOf } from '../src/envelope.ts'
 
 const numRuns = tries(100)
 

@@ -11,7 +11,7 @@ import { storedBody, type StoredBody } from '../src/content/stored-body.ts'
 import type { HistoryPiece, StoredHistory } from '../src/content/stored-history.ts'
 import { maskedBody } from '../src/removal/masked-body.ts'
 import { storedEvent, type EventRow } from '../src/event-row.ts'
-import { envelopeOf } from '../src/stored-event.ts'
+import { envelopeOf } from '../src/envelope.ts'
 
 const runId = sampleRunId(1)
 const subject = { id: 'k1', bytes: randomBytes(32) }

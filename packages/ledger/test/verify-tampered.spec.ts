@@ -5,7 +5,7 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import type { Database } from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
 import { commitmentOf, linkHash, sealOf } from '../src/chain.ts'
-import type { Envelope } from '../src/stored-event.ts'
+import type { Envelope } from '../src/envelope.ts'
 import { tamper, withRaw } from './support/raw-database.ts'
 import { allVerified, lastSeq, recorded, verified, type Recorded } from './support/recorded.ts'
 

@@ -1,25 +1,15 @@
 import { LedgerDamagedError, type RuntimeEvent } from '@tallystick/core'
 import type { StoredRemoval } from '../removal/removal.ts'
 import { storedEvent, type EventRow } from '../event-row.ts'
-import { envelopeOf, eventOf, type StoredEvent } from '../stored-event.ts'
+import { eventOf, type StoredEvent } from '../stored-event.ts'
+import { envelopeOf } from '../envelope.ts'
 import { namedRun } from '../stored-ids.ts'
+import type { Opening } from './opening.ts'
 import type { Keyring } from './keyring.ts'
 import { Sealer } from './sealed-bytes.ts'
 import type { Referred } from './lifted-body.ts'
 import { isPlain, keyIdOf, openedBody, referredIn, saidBody } from './stored-body.ts'
 import { saidHistory, type HistoryPiece } from './stored-history.ts'
-
-/** What the bodies of some events need to be read, beside their own bytes. */
-export interface Opening {
-  /** Under their ids, the keys that bodies are sealed with, as far as they are there. */
-  readonly sealers: ReadonlyMap<string, Sealer>
-  /** Large contents under their digests. */
-  readonly contents: ReadonlyMap<string, Uint8Array>
-  /** Under their names, the pieces of what runs begin with. */
-  readonly histories: ReadonlyMap<string, HistoryPiece>
-  /** Whether there is a keyring: without one, nobody knows whether a key still is. */
-  readonly hasKeys: boolean
-}
 
 /** Where what is needed comes from. */
 export interface OpeningSource {

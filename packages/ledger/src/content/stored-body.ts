@@ -9,7 +9,7 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { maskedBody } from '../removal/masked-body.ts'
-import { envelopeText, type Envelope } from '../stored-event.ts'
+import { envelopeText, type Envelope } from '../envelope.ts'
 import {
   largeBytesMin,
   liftedBody,

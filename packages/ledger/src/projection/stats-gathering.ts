@@ -1,7 +1,7 @@
 import type { ModelRef } from '@tallystick/core'
 import { addAmounts, costUsdOf, noAmounts, usageOf, type Amounts } from '../derived/amounts.ts'
 import { nameOfKey } from '../derived/storable-key.ts'
-import type { DaySpending, LedgerStats, SessionTotals, StatsQuery } from './ledger-stats.ts'
+import type { DaySpending, LedgerStats, SessionTotals, StatsQuery } from './stats.ts'
 import { hourOf } from './run-notes.ts'
 import {
   standings,

@@ -1,6 +1,6 @@
 import type { Ledger } from '@tallystick/core'
 import type { ProjectionOptions } from './behind.ts'
-import type { LedgerStats, StatsQuery } from './ledger-stats.ts'
+import type { LedgerStats, StatsQuery } from './stats.ts'
 import { projectRun } from './project-run.ts'
 import { StatsGathering } from './stats-gathering.ts'
 import { timedShares, TotalsGathering } from './totals-change.ts'

@@ -1,5 +1,5 @@
 import { orElse, type CurrentProjections } from './behind.ts'
-import type { LedgerStats, StatsQuery } from './ledger-stats.ts'
+import type { LedgerStats, StatsQuery } from './stats.ts'
 import { GarbledRowError, totalsOf } from './projected-runs.ts'
 import { hourOf } from './run-notes.ts'
 import type { Standing } from './run-summary.ts'
