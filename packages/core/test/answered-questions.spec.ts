@@ -77,5 +77,9 @@ describe('a decision that comes again', () => {
       asked.inputDigest,
       again.inputDigest,
     ])
+    expect(ofType(events, 'tool_started').map((event) => event.inputDigest)).toEqual([
+      again.inputDigest,
+      again.inputDigest,
+    ])
   })
 })

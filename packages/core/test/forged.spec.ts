@@ -70,6 +70,7 @@ describe('the audit', () => {
     ['another idempotency key', 10, 'tool_started', () => ({ idempotencyKey: 'mine' })],
     ['an effect that the tool did not declare', 10, 'tool_started', () => ({ effect: 'read' })],
     ['an approval of other arguments', 13, 'approval_requested', () => ({ inputDigest: 'f'.repeat(64) })],
+    ['a start with another input', 13, 'tool_started', () => ({ inputDigest: 'f'.repeat(64) })],
     ['more usage than there was', 6, 'run_finished', () => ({ usage: { inputTokens: 9 } })],
     ['time that falls', 4, 'run_finished', ({ at }) => ({ at: at - 1 })],
     [

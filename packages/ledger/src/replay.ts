@@ -240,7 +240,15 @@ function betweenEvents(
   state: RunState | undefined,
 ): readonly Difference[] {
   if (before.type !== event.type) return [{ path: 'type', recorded: before.type, happened: event.type }]
-  return differencesOf(comparable(before, state), comparable(event, state))
+  return differencesOf(comparable(before, state), comparable(asOlderRelease(before, event), state))
+}
+
+/** Older releases did not record the digest of the input that a call starts with. */
+function asOlderRelease(before: RuntimeEvent, event: RuntimeEvent): RuntimeEvent {
+  if (event.type !== 'tool_started' || !('idempotencyKey' in before) || before.inputDigest !== undefined)
+    return event
+  const { inputDigest: _unrecorded, ...rest } = event
+  return rest
 }
 
 /** What an event says: when and by what it was decided is given. */

@@ -96,6 +96,26 @@ describe('a run driven again by code that has changed since', () => {
     expect([heard.length > 5, heard.reduce((sum, count) => sum + count, 0)]).toEqual([true, events])
   })
 
+  it('comes out the same where an older release left out the digest of the input that a call starts with', async () => {
+    const { ledger, runId, events } = await recordedBuyer()
+    const leftOut: unknown[] = []
+    const older: Ledger = {
+      ...ledger,
+      async *read(...asked) {
+        for await (const event of ledger.read(...asked)) {
+          if (event.type !== 'tool_started') yield event
+          else {
+            const { inputDigest, ...rest } = event
+            leftOut.push(inputDigest)
+            yield rest
+          }
+        }
+      },
+    }
+    expect(await again(older, runId, buyer())).toEqual({ runId, events })
+    expect(leftOut.slice(0, 3)).toEqual([expect.any(String), expect.any(String), expect.any(String)])
+  })
+
   it('comes out the same with settings of its own, which stand in its first event', async () => {
     const ledger = memoryLedger()
     const modelSettings = { seed: 7, providerOptions: { acme: { tier: 'flex' } } }

@@ -13,6 +13,7 @@ import { findCall, openTurnCalls } from './state-views.ts'
 export function auditCalls(state: RunState, event: RuntimeEvent): void {
   if (event.type === 'tool_requests_collected') requireDigests(state, event)
   if (event.type === 'approval_requested') requireAskedDigest(state, event)
+  if (event.type === 'tool_started') requireStartedDigest(state, event)
   if (event.type === 'assistant_message_finished') requireSameCalls(state, event)
 }
 
@@ -33,6 +34,17 @@ function requireAskedDigest(state: RunState, event: EventOf<'approval_requested'
     event.seq,
     `call ${event.toolCallId} is asked about with other arguments than its own`,
   )
+}
+
+/** Law 13: a call starts with the input on record, which is the approved one where a person was asked. */
+function requireStartedDigest(
+  state: RunState,
+  { toolCallId, inputDigest, seq }: EventOf<'tool_started'>,
+): void {
+  const call = findCall(state, toolCallId)
+  if (call === undefined || inputDigest === undefined) return
+  if (inputDigest === call.inputDigest && inputDigest === digestOf(call.input)) return
+  throw new LawBrokenError(13, seq, `call ${toolCallId} starts with another input than the one on record`)
 }
 
 /** Laws 9 and 10: nothing starts past a limit, nor a second time unless its tool declares that it may. */

@@ -144,6 +144,7 @@ export function startOf(
   return {
     ...{ type: 'tool_started', ...here, name: call.name, attempt: call.attempts + 1 },
     ...{ idempotencyKey: idempotencyKeyOf(runId, call.toolCallId), effect: call.effect ?? 'write' },
+    inputDigest: digestOf(call.input),
     ...(call.child !== undefined && { child: childRunIdOf(runId, call.toolCallId) }),
     ...present({ grant: call.grant }),
   }

@@ -1,3 +1,4 @@
+import { digestOf } from '../machine/digest.ts'
 import { textOf, type Message } from '../vocabulary/content.ts'
 import type { ChildTotals, EventOf, EventType, RuntimeEvent } from '../vocabulary/event.ts'
 import type { Usage } from '../vocabulary/usage.ts'
@@ -21,6 +22,7 @@ export function checkLaws(events: readonly RuntimeEvent[]): readonly Violation[]
     ...noCallPastALimit(events),
     ...deltasAreTheMessage(events),
     ...approvalsAreBound(events),
+    ...startsAreApproved(events),
   ]
 }
 
@@ -199,6 +201,23 @@ function approvalsAreBound(events: readonly RuntimeEvent[]): readonly Violation[
       found.push('changes the input and tells the model nothing, or the other way round')
     if (decided.length > 1) found.push('is decided twice')
     return found.map((what) => ({ law: 13, seq, what: `approval of ${toolCallId} ${what}` }))
+  })
+}
+
+/** Law 13: what starts is what was collected, or what was approved since. */
+function startsAreApproved(events: readonly RuntimeEvent[]): readonly Violation[] {
+  const bound = new Map<string, string>()
+  return events.flatMap((event): readonly Violation[] => {
+    if (event.type === 'tool_requests_collected') {
+      for (const { toolCallId, inputDigest } of event.calls) bound.set(toolCallId, inputDigest)
+    }
+    if (event.type === 'approval_decided') {
+      bound.set(event.toolCallId, event.input ? digestOf(event.input) : event.inputDigest)
+    }
+    if (event.type !== 'tool_started' || event.inputDigest === bound.get(event.toolCallId)) return []
+    return [
+      { law: 13, seq: event.seq, what: `${event.toolCallId} starts with an input that was not approved` },
+    ]
   })
 }
 

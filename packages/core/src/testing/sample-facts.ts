@@ -65,6 +65,7 @@ function toolFacts(runId: RunId, toolCallId: ToolCallId): { readonly [T in ToolE
       ...call,
       effect: 'read',
       idempotencyKey: idempotencyKeyOf(runId, toolCallId),
+      inputDigest: 'b'.repeat(64),
       child: sampleRunId(77),
       grant: { turns: 3, toolCalls: 4, tokens: 900, durationMs: 60_000 },
     },

@@ -238,7 +238,7 @@ const toolSchemas = {
   }),
   tool_started: objectOf<EventBodies['tool_started']>({
     ...{ name: text, attempt: ordinal, idempotencyKey: text, effect, child: optional(runId) },
-    ...{ recorded: optional(toolCallId), grant: optional(grant) },
+    ...{ inputDigest: optional(text), recorded: optional(toolCallId), grant: optional(grant) },
   }),
   tool_deferred: objectOf<EventBodies['tool_deferred']>({
     ...{ attempt: ordinal, receipt: text, deadlineAt: optional(moment) },

@@ -198,6 +198,8 @@ export interface EventBodies {
     readonly attempt: number
     readonly idempotencyKey: string
     readonly effect: ToolEffect
+    /** Of the input that runs: the digest that was approved, where a person was asked. Older releases left it out. */
+    readonly inputDigest?: string
     /** The run that does the work, where the tool is an agent. The same at every attempt. */
     readonly child?: RunId
     /** In a fork that begins in front of the call's start: the call of the other run whose recorded result answers it. */

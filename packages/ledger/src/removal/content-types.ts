@@ -3,7 +3,6 @@ import { eventCatalogue, eventTypes, type EventType } from '@tallystick/core'
 /** Types that say nothing but facts: numbers, names, reasons of the runtime's own. */
 const factual: ReadonlySet<EventType> = new Set([
   'usage_updated',
-  'tool_started',
   'tool_deferred',
   'tool_results_injected',
   'guardrails_checked',

@@ -176,7 +176,10 @@ const toolMasks = {
     ...{ attempt, approved, by, inputDigest: maskedDigest(toolCallId), ...present({ via }) },
     ...{ ...(input && { input: {} }), ...present({ note: textWhere(note), reason: textWhere(reason) }) },
   }),
-  tool_started: only<'tool_started'>('name', 'attempt', 'idempotencyKey', 'effect', 'child', 'grant'),
+  tool_started: (event) => ({
+    ...only<'tool_started'>('name', 'attempt', 'idempotencyKey', 'effect', 'child', 'grant')(event),
+    ...(event.inputDigest !== undefined && { inputDigest: maskedDigest(event.toolCallId) }),
+  }),
   tool_progress: ({ attempt }) => ({ attempt, data: null }),
   tool_deferred: only<'tool_deferred'>('attempt', 'receipt', 'deadlineAt'),
   tool_result: ({ content, ...event }) => ({
