@@ -44,10 +44,11 @@ if (role === undefined) {
   if (role === 'asks') await runtime.run(agent, 'Three lamps arrived broken.').result
   const [rest] = await Array.fromAsync(runtime.suspended())
   const { runId, status, pendingApprovals } = rest!
-  const { toolCallId, name, reason } = pendingApprovals[0]!
+  const { toolCallId, attempt, inputDigest, name, reason } = pendingApprovals[0]!
   if (role === 'asks') console.log(`${status}: ${name} waits, ${reason}`)
   if (role === 'decides') {
-    const command = { type: 'approve', toolCallId, by: 'maria', input: { euros: 70 } } as const
+    const asked = { toolCallId, attempt, inputDigest }
+    const command = { type: 'approve', ...asked, by: 'maria', input: { euros: 70 } } as const
     await ledger.put(runId, { key: crypto.randomUUID(), at: Date.now(), command })
     console.log('approved with 70 euros')
   }

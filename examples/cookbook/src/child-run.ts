@@ -44,7 +44,7 @@ const rest = await run.result
 const [pending] = rest.pendingApprovals
 assert.equal(rest.status, 'suspended')
 assert.notEqual(pending!.runId, run.id)
-await run.approve(pending!.toolCallId, { by: 'maria' })
+await run.approve(pending!, { by: 'maria' })
 
 const result = await run.result
 console.log(`${result.text} The operator took ${result.children.turns} turns.`)

@@ -43,7 +43,7 @@ assert.equal(page.text, 'The balance is 99 euros. ')
 // A second page starts after the last event that the first page has shown.
 const next = new Page()
 next.follow(run.after(rest.seq))
-await run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'maria' })
+await run.approve(rest.pendingApprovals[0]!, { by: 'maria' })
 const result = await run.result
 assert.equal(next.text, 'The script says: 50 euros are saved.')
 assert.equal(result.reason, 'answered')

@@ -45,12 +45,11 @@ async function decide(
   const { by, choose } = options
   const decisions: (() => ReturnType<Run['approve']>)[] = []
   for (const approval of pending) {
-    const { toolCallId } = approval
     const choice = await choose(approval)
-    if (choice.kind === 'approve') decisions.push(() => run.approve(toolCallId, { by, via: choice.via }))
+    if (choice.kind === 'approve') decisions.push(() => run.approve(approval, { by, via: choice.via }))
     if (choice.kind === 'deny') {
       const { via, reason } = choice
-      decisions.push(() => run.deny(toolCallId, { by, via, reason }))
+      decisions.push(() => run.deny(approval, { by, via, reason }))
     }
   }
   const receipts = await Promise.all(decisions.map((send) => send()))

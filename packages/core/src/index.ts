@@ -118,6 +118,7 @@ export type { InterruptedOptions } from './runtime/listed-runs.ts'
 export type { CommandReceipt } from './runtime/receipts.ts'
 export type { RunStreams } from './runtime/run-streams.ts'
 export type { Run } from './runtime/run.ts'
+export type { ShownApproval } from './runtime/shown-approvals.ts'
 export type { TextUpdate } from './runtime/text-updates.ts'
 export type {
   AnsweredRun,

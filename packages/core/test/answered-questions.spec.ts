@@ -43,6 +43,25 @@ async function inDoubt(input?: { readonly amount: number }) {
   return { set, run, asked, again }
 }
 
+/** A handle that has shown the first question, and whose run another process drove into its crash meanwhile. */
+async function staleHandle() {
+  const ledger = memoryLedger()
+  const first = stage({ ledger, steps, tools: [pay()] })
+  const asked = (await first.play()).pendingApprovals[0]!
+  const watching = stage({ ledger, steps, tools: [pay()], clock: first.clock, random: seededRandom(4) })
+  const stale = watching.runtime.resume(asked.runId)
+  await watching.settle(stale.result)
+  const dying = stage({
+    ...{ steps, tools: [pay()], clock: first.clock, random: seededRandom(2) },
+    ledger: mortalLedger(ledger, { append: 2, stored: false }),
+  })
+  const theirs = dying.runtime.resume(asked.runId)
+  await dying.settle(theirs.result)
+  await dying.settle(theirs.approve(asked, { by: 'ada' }).catch(() => undefined))
+  await dying.settle(theirs.result.catch(() => undefined))
+  return { ledger, clock: first.clock, asked, stale }
+}
+
 describe('a decision that comes again', () => {
   it('decides nothing about the next start of the call', async () => {
     const { set, run, asked, again } = await inDoubt()
@@ -81,5 +100,69 @@ describe('a decision that comes again', () => {
       again.inputDigest,
       again.inputDigest,
     ])
+  })
+})
+
+describe('a decision that names no start of the call', () => {
+  it('is about what its handle has shown: a late duplicate of a stale handle decides nothing again', async () => {
+    const { ledger, clock, asked, stale } = await staleHandle()
+    const set = stage({ ledger, clock, steps: [{ text: 'Paid.' }], tools: [pay()], random: seededRandom(3) })
+    const fresh = set.runtime.resume(asked.runId)
+    const again = (await set.settle(fresh.result)).pendingApprovals[0]!
+    expect([asked.attempt, again.attempt]).toEqual([1, 2])
+    for (const decision of [
+      stale.approve(asked, { by: 'ada' }),
+      stale.approve(asked.toolCallId, { by: 'ada' }),
+    ]) {
+      const receipt = await set.settle(decision)
+      expect(receipt).toMatchObject({ accepted: false, code: 'not_awaiting_approval' })
+      expect(receipt).toMatchObject({
+        message: expect.stringContaining('Start 2 is asked about now') as string,
+      })
+    }
+    expect(ofType(await set.eventsOf(asked.runId), 'approval_decided')).toHaveLength(1)
+    expect(ofType(await set.eventsOf(asked.runId), 'tool_started')).toHaveLength(1)
+  })
+
+  it('answers the second question through the handle that has shown it', async () => {
+    const { set, run, asked, again } = await inDoubt()
+    expect(await set.settle(run.approve(asked, { by: 'ada' }))).toMatchObject({ accepted: false })
+    expect(await set.settle(run.approve(asked.toolCallId, { by: 'ada' }))).toEqual({ accepted: true })
+    expect(await set.settle(run.result)).toMatchObject({ reason: 'answered' })
+    const decided = ofType(checkedRun(await set.eventsOf(run)), 'approval_decided')
+    expect(decided.map(({ attempt, inputDigest }) => [attempt, inputDigest])).toEqual([
+      [1, asked.inputDigest],
+      [2, again.inputDigest],
+    ])
+  })
+
+  it.each(['approve', 'deny'] as const)(
+    'is about the first start where its handle has shown nothing (%s), and about another where it carries that one',
+    async (verb) => {
+      const { set, asked, again } = await inDoubt()
+      const unseen = set.runtime.resume(asked.runId)
+      const decide = (call: Parameters<typeof unseen.approve>[0]) =>
+        set.settle(
+          verb === 'approve'
+            ? unseen.approve(call, { by: 'ada' })
+            : unseen.deny(call, { by: 'ada', reason: 'it arrived' }),
+        )
+      expect(await decide(asked.toolCallId)).toMatchObject({ accepted: false, code: 'not_awaiting_approval' })
+      expect(await decide({ ...again, attempt: 0 })).toMatchObject({ accepted: false, code: 'malformed' })
+      expect(await decide(again)).toEqual({ accepted: true })
+      expect(await set.settle(unseen.result)).toMatchObject({ reason: 'answered' })
+    },
+  )
+
+  it('is about what the events of its handle have shown', async () => {
+    const { set, asked } = await inDoubt()
+    const watching = set.runtime.resume(asked.runId)
+    const shown = new Promise<void>((resolve) => {
+      watching.events$.subscribe((event) => {
+        if (event.type === 'approval_requested' && event.attempt === 2) resolve()
+      })
+    })
+    await set.settle(shown)
+    expect(await set.settle(watching.approve(asked.toolCallId, { by: 'ada' }))).toEqual({ accepted: true })
   })
 })

@@ -30,7 +30,7 @@ describe('a call in doubt whose tool wants a person to decide', () => {
     expect(rest).toMatchObject({ status: 'suspended', pendingApprovals: [{ name: 'send' }] })
     expect(rest.pendingApprovals[0]?.reason).toContain('nobody knows whether it took effect')
     const run = set.runtime.resume(rest.runId)
-    await set.settle(run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' }))
+    await set.settle(run.approve(rest.pendingApprovals[0]!, { by: 'ada' }))
     expect(await set.settle(run.result)).toMatchObject({ status: 'done', toolCalls: 1 })
     const starts = ofType(checkedRun(await set.eventsOf(rest.runId)), 'tool_started')
     expect(starts.map(({ attempt }) => attempt)).toEqual([1, 2])
@@ -43,7 +43,7 @@ describe('a call in doubt whose tool wants a person to decide', () => {
   it('stays in doubt for the model when the person says no', async () => {
     const { set, rest, send } = await inDoubt()
     const run = set.runtime.resume(rest.runId)
-    await set.settle(run.deny(rest.pendingApprovals[0]!.toolCallId, { by: 'ada', reason: 'it arrived' }))
+    await set.settle(run.deny(rest.pendingApprovals[0]!, { by: 'ada', reason: 'it arrived' }))
     expect(await set.settle(run.result)).toMatchObject({ status: 'done' })
     const events = checkedRun(await set.eventsOf(rest.runId))
     expect(ofType(events, 'tool_result').map(({ outcome }) => outcome)).toEqual(['interrupted'])

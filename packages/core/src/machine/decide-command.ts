@@ -142,13 +142,13 @@ function settle(state: RunState, command: Command & { readonly type: 'settle' })
 /** The refusal of a decision about another start of the call, or about another input, than is asked about now. */
 function otherQuestion(
   { toolCallId, attempts, inputDigest }: Call,
-  { attempt = attempts + 1, inputDigest: shown = inputDigest }: AnsweredQuestion,
+  { attempt = 1, inputDigest: shown = inputDigest }: AnsweredQuestion,
 ): Decision | undefined {
   if (attempt === attempts + 1 && shown === inputDigest) return undefined
   return refused(
     'not_awaiting_approval',
     `This decision is about start ${attempt} of tool call ${toolCallId} and what was shown then. Start ${attempts + 1} ` +
-      'is asked about now; look at it, and decide again.',
+      'is asked about now. Look at the pending approval, and decide with its attempt and input digest.',
   )
 }
 

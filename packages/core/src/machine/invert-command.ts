@@ -57,8 +57,8 @@ function outsideCommand(
 }
 
 function approvalOf(type: 'approve' | 'deny', event: EventOf<'approval_decided'>): Command {
-  const { toolCallId, by, via, input, reason = '' } = event
-  const decision = { toolCallId, by, ...present({ via }) }
+  const { toolCallId, by, via, input, attempt, inputDigest, reason = '' } = event
+  const decision = { toolCallId, by, attempt, inputDigest, ...present({ via }) }
   return type === 'deny' ? { type, ...decision, reason } : { type, ...decision, ...present({ input }) }
 }
 

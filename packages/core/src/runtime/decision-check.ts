@@ -7,7 +7,9 @@ import {
   numberFrom,
   type OptionFault,
 } from '../vocabulary/option.ts'
+import type { PendingApproval } from '../machine/tally.ts'
 import { limitName } from './part-check.ts'
+import type { ShownApproval } from './shown-approvals.ts'
 
 interface DecisionGiven {
   readonly by: string
@@ -22,13 +24,20 @@ const decision = {
 const approval = fields<DecisionGiven & { readonly input?: object }>({ ...decision, input: maybe(anyObject) })
 const denial = fields<DecisionGiven & { readonly reason: string }>({ ...decision, reason: anyText })
 
+const shownApproval = fields<ShownApproval & Partial<PendingApproval>>({
+  ...{ toolCallId: filledText, attempt: numberFrom(1, { whole: true }), inputDigest: filledText },
+  ...{ runId: maybe(anyText), name: maybe(anyText), input: maybe(anyObject), reason: maybe(anyText) },
+})
+
 /** Returns what is wrong with a decision that a caller gave; `undefined` where nothing is. */
 export function decisionFault(
   kind: 'approve' | 'deny',
-  toolCallId: unknown,
+  call: unknown,
   decision: unknown,
 ): OptionFault | undefined {
-  return filledText(toolCallId, 'the tool call id') ?? (kind === 'approve' ? approval : denial)(decision, '')
+  const fault =
+    typeof call === 'object' ? shownApproval(call, 'the approval') : filledText(call, 'the tool call id')
+  return fault ?? (kind === 'approve' ? approval : denial)(decision, '')
 }
 
 /** Returns what is wrong with a limit that a caller raises; `undefined` where nothing is. */

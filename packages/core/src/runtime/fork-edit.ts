@@ -84,7 +84,7 @@ function approvalFacts({ approvals = [] }: ForkEdit, forked: Forked): readonly F
         `Tool call ${given} waits for no approval at event ${state.seq}, so nothing can be decided about it there. Fork right behind its approval_requested.`,
       )
     }
-    const here = { toolCallId: call.toolCallId, by }
+    const here = { toolCallId: call.toolCallId, by, attempt: call.attempts + 1 }
     const command = decision.approved
       ? { type: 'approve' as const, ...here, ...present({ input: decision.input }) }
       : { type: 'deny' as const, ...here, reason: decision.reason }

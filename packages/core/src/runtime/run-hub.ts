@@ -268,12 +268,14 @@ export class RunHub {
       const givenUp = new Promise<never>((_resolve, reject) => {
         this.#giveUp = reject
       })
-      state = await Promise.race([this.#driven(drive, loop), givenUp])
-      this.#done = state.phase === 'done'
-      this.elsewhere.rests(this.#done || this.#loop?.draining ? undefined : state)
-      if (this.#done) this.#receipts.settleAll(refusedAtEnd(this.runId))
-      else if (this.#loop?.draining) this.#receipts.settleAll(refusedByDrain(this.runId))
-      resting = this.#letGo()
+      state = await Promise.race([drive(loop), givenUp])
+      // Nothing is awaited between this look and the letting go: a command that comes later begins a stretch of its own.
+      while (this.#receipts.open && state.phase !== 'done' && !this.#loop?.draining) {
+        state = await Promise.race([this.#decide((this.#loop = this.#newLoop())), givenUp])
+      }
+      // In the inbox or not: no sender waits for an answer that this process will not give.
+      if (this.#loop?.draining) await this.#receipts.delivery()
+      resting = this.#cameToRest(state)
     } catch (error) {
       await this.#fail(error)
       throw error
@@ -287,16 +289,14 @@ export class RunHub {
     return await this.#resultOf(state)
   }
 
-  /** Drives, once more where a command has come in while the last driver came to rest. */
-  async #driven(drive: (loop: RunLoop) => Promise<RunState>, loop: RunLoop): Promise<RunState> {
-    let state = await drive(loop)
-    while (this.#receipts.open && state.phase !== 'done' && !this.#loop?.draining) {
-      this.#loop = this.#newLoop()
-      state = await this.#decide(this.#loop)
-    }
-    // In the inbox or not: nobody waits for an answer that this process will not give.
-    if (this.#loop?.draining) await this.#receipts.delivery()
-    return state
+  /** Lets the run go where it rests, and refuses the commands that come too late for it. */
+  #cameToRest(state: RunState): Promise<void> {
+    const draining = this.#loop?.draining ?? false
+    this.#done = state.phase === 'done'
+    this.elsewhere.rests(this.#done || draining ? undefined : state)
+    if (this.#done) this.#receipts.settleAll(refusedAtEnd(this.runId))
+    else if (draining) this.#receipts.settleAll(refusedByDrain(this.runId))
+    return this.#letGo()
   }
 
   /** Leaves the commands that were sent to the process that drives the run; where none does, this one takes it over. */

@@ -27,13 +27,14 @@ export interface RunStreams extends AsyncIterable<RuntimeEvent> {
   [Symbol.asyncIterator](): AsyncGenerator<RuntimeEvent, void, undefined>
 }
 
-/** The views of a run behind one of its events; all of it behind 0. */
+/** The views of a run behind one of its events; all of it behind 0. `shows` hears each event in front of its reader. */
 export function streamsOf(
   source: EventSource,
   rest: () => Promise<{ readonly seq: number }>,
   after: number,
+  shows: (event: RuntimeEvent) => void,
 ): RunStreams {
-  const events$ = eventsOf(source, { after })
+  const events$ = eventsOf(source, { after }, shows)
   const folded$ = foldedOf(eventsOf(source, { after, from: 0 }))
   return {
     events$,

@@ -13,6 +13,7 @@ import { decisionFault, raiseFault } from './decision-check.ts'
 import type { CommandReceipt } from './receipts.ts'
 import type { RunHub } from './run-hub.ts'
 import type { RunResult } from './run-result.ts'
+import { ShownApprovals, type Question, type ShownApproval } from './shown-approvals.ts'
 import { streamsOf, type RunStreams } from './run-streams.ts'
 import type { EventSource } from './streams.ts'
 
@@ -35,12 +36,18 @@ export interface Run<Output = unknown> extends RunStreams {
    */
   readonly result: Promise<RunResult<Output>>
   /**
-   * Lets a call run that waits for an approval: a call of this run, or of a child run. Other input is checked by the
-   * call's tool, as far as this process knows it: what does not fit is refused as `invalid_input`, and the call goes on
-   * waiting. The model reads what was changed in front of the result.
+   * Lets a call run that waits for an approval: a call of this run, or of a child run. Takes the pending approval that
+   * was shown, or the call's id. Other input is checked by the call's tool, as far as this process knows it: what does
+   * not fit is refused as `invalid_input`, and the call goes on waiting. The model reads what was changed in front of the
+   * result.
+   *
+   * A decision answers one question. A pending approval names it by `attempt` and `inputDigest`; an id alone stands for
+   * the question that a result or `events$` of this handle has shown last, and for the first start of the call where the
+   * handle has shown none. When another start or input is asked about by then, the decision is refused as
+   * `not_awaiting_approval`: a late duplicate decides nothing again.
    */
   approve(
-    toolCallId: string,
+    call: string | ShownApproval,
     decision: {
       readonly by: string
       /** How the decision came in, for the record. */
@@ -48,9 +55,9 @@ export interface Run<Output = unknown> extends RunStreams {
       readonly input?: JsonObject | undefined
     } & Question,
   ): Promise<CommandReceipt>
-  /** Refuses a call that waits for an approval. The reason reaches the model. */
+  /** Refuses a call that waits for an approval, named as for `approve`. The reason reaches the model. */
   deny(
-    toolCallId: string,
+    call: string | ShownApproval,
     decision: { readonly by: string; readonly via?: string | undefined; readonly reason: string } & Question,
   ): Promise<CommandReceipt>
   /** Tells the model something at its next turn. The receipt event `input_settled` says where, or why not. */
@@ -71,15 +78,6 @@ function requireRunOf<Output>(agent: Agent<Output>, result: RunResult<Output>): 
   )
 }
 
-/**
- * Which question a decision answers: `attempt` and `inputDigest` of the pending approval that was shown. A decision that
- * comes again when another start of the call, or another input, is asked about is refused.
- */
-interface Question {
-  readonly attempt?: number | undefined
-  readonly inputDigest?: string | undefined
-}
-
 /** The answer to a command that says too little, or what nobody could obey: nothing was sent. */
 function malformed(command: string, { path, what }: OptionFault): CommandReceipt {
   const message = `${command}: ${path === '' ? 'what it was given' : path} ${what}. Nothing was sent.`
@@ -92,7 +90,14 @@ export function runOf<Output>(
   agent: Agent<Output> | undefined,
   source: EventSource,
 ): Run<Output> {
-  const after = (seq: number): RunStreams => streamsOf(source, () => hub.result, seq)
+  const shown = new ShownApprovals()
+  const after = (seq: number): RunStreams =>
+    streamsOf(
+      source,
+      () => hub.result,
+      seq,
+      (event) => shown.event(event),
+    )
   return {
     ...after(0),
     id: hub.runId,
@@ -103,21 +108,29 @@ export function runOf<Output>(
     get result() {
       // What a run of this agent answers, its schema has made.
       const result = hub.result as Promise<RunResult<Output>>
+      shown.resultOf(result)
       return agent === undefined ? result : result.then((rest) => requireRunOf(agent, rest))
     },
-    async approve(toolCallId, decision) {
-      const fault = decisionFault('approve', toolCallId, decision)
+    async approve(call, decision) {
+      const fault = decisionFault('approve', call, decision)
       if (fault) return malformed('approve', fault)
-      const { by, via, input, attempt, inputDigest } = decision
-      const given = present({ via, input, attempt, inputDigest })
-      return await hub.send({ type: 'approve', toolCallId, by, ...given })
+      const { by, via, input } = decision
+      return await hub.send({
+        ...{ type: 'approve', ...shown.answered(call, decision), by },
+        ...present({ via, input }),
+      })
     },
-    async deny(toolCallId, decision) {
-      const fault = decisionFault('deny', toolCallId, decision)
+    async deny(call, decision) {
+      const fault = decisionFault('deny', call, decision)
       if (fault) return malformed('deny', fault)
-      const { by, via, reason, attempt, inputDigest } = decision
-      const given = present({ via, attempt, inputDigest })
-      return await hub.send({ type: 'deny', toolCallId, by, ...given, reason })
+      const { by, via, reason } = decision
+      return await hub.send({
+        type: 'deny',
+        ...shown.answered(call, decision),
+        by,
+        ...present({ via }),
+        reason,
+      })
     },
     steer: (input) => hub.send({ type: 'steer', message: messageOf(input), receipt: hub.newReceipt() }),
     queue: (input) => hub.send({ type: 'queue', message: messageOf(input), receipt: hub.newReceipt() }),

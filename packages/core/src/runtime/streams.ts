@@ -33,6 +33,7 @@ export interface EventRange {
 export function eventsOf(
   { runId, ledger, live, listener, hold }: EventSource,
   { after, from = after }: EventRange,
+  shows: (event: RuntimeEvent) => void = () => {},
 ): Observable<RuntimeEvent> {
   return new IsolatedObservable<RuntimeEvent>(listener, (subscriber) => {
     let seq = from
@@ -43,6 +44,7 @@ export function eventsOf(
     const emit = (event: RuntimeEvent): void => {
       if (event.seq > seq) {
         seq = event.seq
+        shows(event)
         subscriber.next(event)
       }
       if (event.type === 'run_finished') subscriber.complete()

@@ -163,11 +163,11 @@ function answer(
   for (const approval of pending) {
     const decision = decide(approval)
     const sent = decision.approve
-      ? run.approve(approval.toolCallId, {
+      ? run.approve(approval, {
           by: 'simulated',
           ...(decision.input && { input: decision.input }),
         })
-      : run.deny(approval.toolCallId, { by: 'simulated', reason: decision.reason })
+      : run.deny(approval, { by: 'simulated', reason: decision.reason })
     sent.catch(() => {})
   }
 }

@@ -44,11 +44,11 @@ export interface ResumeCommand {
   readonly definition: AgentDefinition
 }
 
-/** Which question a decision answers. What is not named may be any: name it, and a late duplicate decides nothing anew. */
+/** Which question a decision answers: a late duplicate, which names an earlier one, decides nothing again. */
 export interface AnsweredQuestion {
-  /** The start of the call that was asked about, as the request says. */
+  /** The start of the call that was asked about, as the request says. Without it a decision is about the first start. */
   readonly attempt?: number
-  /** Of the input that was shown. */
+  /** Of the input that was shown. Without it a decision is about the input that waits at that start. */
   readonly inputDigest?: string
 }
 

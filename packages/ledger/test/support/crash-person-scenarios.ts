@@ -11,10 +11,10 @@ function deciding(approves: (ordinal: unknown) => boolean): Step {
     for (;;) {
       const { pendingApprovals: pending } = await run.result
       if (pending.length === 0) return
-      for (const { toolCallId, input } of pending) {
-        await (approves(input['ordinal'])
-          ? run.approve(toolCallId, { by: 'ada' })
-          : run.deny(toolCallId, { by: 'ada', reason: 'not today' }))
+      for (const asked of pending) {
+        await (approves(asked.input['ordinal'])
+          ? run.approve(asked, { by: 'ada' })
+          : run.deny(asked, { by: 'ada', reason: 'not today' }))
       }
     }
   }
