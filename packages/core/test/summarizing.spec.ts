@@ -126,4 +126,30 @@ describe('compaction by a model', () => {
     expect(ofType(events, 'context_compacted')).toHaveLength(1)
     expect(JSON.stringify(ofType(events, 'context_compacted')[0]?.summary)).toContain('left out')
   })
+
+  it.each(['lives on', 'is interrupted'])(
+    'holds back what steers while the summarizer %s, so that guardrails find messages in their places',
+    async (fate) => {
+      const store = memoryLedger()
+      const clock = manualClock()
+      const sum: ScriptedStep = { text: 'They talked.', hang: fate === 'is interrupted' }
+      const summarizer = scriptedModel([sum, { text: 'They talked.' }], 'small')
+      const agent = defineAgent({
+        ...{ name: 'agent', instructions: 'Talk.' },
+        model: scriptedModel([paused(long), paused(long), { text: 'Done.' }, { text: 'Done.' }]),
+        guardrails: [{ name: 'veil', on: 'input', check: () => ({ replace: 'Veiled.' }) }],
+        compaction: { ...compaction, summarize: summarizer },
+      })
+      const process = () =>
+        createRuntime({ ledger: mortalLedger(store), agents: [agent], host: { clock, report: () => {} } })
+      const run = process().run(agent, 'Talk.')
+      run.result.catch(() => {})
+      await firstValueFrom(run.events$.pipe(filter(({ type }) => type === 'compaction_started')))
+      await run.steer('More.')
+      const last = fate === 'is interrupted' ? process().resume(run.id) : run
+      expect(await settle(clock, last.result)).toMatchObject({ reason: 'answered' })
+      const types = typesOf(checkedRun(await recorded(store, run.id)))
+      expect(types.indexOf('input_settled')).toBeGreaterThan(types.indexOf('context_compacted'))
+    },
+  )
 })

@@ -4,9 +4,11 @@ import type { RunState } from './state.ts'
 
 /**
  * Lets input that was given while the run was at work enter the history: everything that steers at once, what was
- * queued one by one, each behind the answer before it.
+ * queued one by one, each behind the answer before it. While a model sums up, nothing enters: a summary moves the places
+ * by which guardrails name messages.
  */
 export function deliverInput(state: RunState, delivery: 'steer' | 'queue'): Action | undefined {
+  if (state.compacting) return undefined
   const waiting = state.pendingInputs.filter((input) => input.delivery === delivery)
   const due = delivery === 'steer' ? waiting : waiting.slice(0, 1)
   if (due.length === 0) return undefined
