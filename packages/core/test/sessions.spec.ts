@@ -159,9 +159,11 @@ describe('a session', () => {
     await new Promise((resolve) => first.events$.subscribe(resolve))
     // From another process, which does not take the run over.
     const other = createRuntime({ ledger: one.ledger, agents: [one.agent], host: { clock: one.clock } })
-    const joined = await other.session('chat').run(one.agent, 'And 2?', { whenBusy: 'join' })
-    expect(joined.id).toBe(first.id)
+    const joining = other.session('chat').run(one.agent, 'And 2?', { whenBusy: 'join' })
+    while (ofType(await one.eventsOf(first), 'input_received').length < 2) await Promise.resolve()
     end?.()
+    const joined = await one.settle(joining)
+    expect(joined.id).toBe(first.id)
     expect(await one.settle(joined.result)).toMatchObject({ runId: first.id, text: 'And two.', turns: 2 })
     const events = checkedRun(await one.eventsOf(first))
     expect(ofType(events, 'run_resumed')).toEqual([])

@@ -1,5 +1,7 @@
 import type { Fact, FinishReason } from '../vocabulary/event.ts'
 import type { Action } from './action.ts'
+import { callModel } from './controller-model.ts'
+import { onLimitOf } from './deadlines.ts'
 import type { RunState } from './state.ts'
 
 /**
@@ -7,11 +9,11 @@ import type { RunState } from './state.ts'
  * queued one by one, each behind the answer before it. While a model sums up, nothing enters: a summary moves the places
  * by which guardrails name messages.
  */
-export function deliverInput(state: RunState, delivery: 'steer' | 'queue'): Action | undefined {
+export function deliverInput(state: RunState, delivery: 'steer' | 'queue', now: number): Action | undefined {
   if (state.compacting) return undefined
   const waiting = state.pendingInputs.filter((input) => input.delivery === delivery)
   const due = delivery === 'steer' ? waiting : waiting.slice(0, 1)
-  if (due.length === 0) return undefined
+  if (due.length === 0 || endsUnshown(state, now)) return undefined
   const facts = due.map(({ receipt }): Fact => ({
     type: 'input_settled',
     turn: state.turn,
@@ -19,6 +21,11 @@ export function deliverInput(state: RunState, delivery: 'steer' | 'queue'): Acti
     delivered: true,
   }))
   return { kind: 'deliver_input', facts }
+}
+
+/** Whether a limit ends the run in front of the model call that would show the input: it is not delivered then. */
+function endsUnshown(state: RunState, now: number): boolean {
+  return onLimitOf(state.limits) === 'stop' && 'limit' in callModel(state, now, {})
 }
 
 /** The receipts of input that the run ends without: each says why. */

@@ -219,12 +219,13 @@ function followReply(state: CollectingState | InjectingState, now: number, rules
   const end = endAtLimit(state)
   if (end) return end === 'go on' ? goOn() : finish(state, end)
   const reason = endOf(state.reply, state.phase === 'injecting')
-  if (reason === undefined) return deliverInput(state, 'steer') ?? goOn()
+  if (reason === undefined) return deliverInput(state, 'steer', now) ?? goOn()
   if (reason !== 'answered') return finish(state, reason, whyOf(state.reply))
   const unfit = state.inputSinceReply ? undefined : misfit(state)
   if (unfit) return unfit
   // Whoever asked while the run was at it gets an answer too: the run goes on behind its own.
-  const more = deliverInput(state, 'steer') ?? (state.inputSinceReply ? goOn() : deliverInput(state, 'queue'))
+  const more =
+    deliverInput(state, 'steer', now) ?? (state.inputSinceReply ? goOn() : deliverInput(state, 'queue', now))
   return more ?? finish(state, reason)
 }
 

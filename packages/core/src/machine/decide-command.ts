@@ -73,7 +73,10 @@ function start(state: RunState | undefined, command: StartCommand): Decision {
         ? [{ type: 'history_carried' as const, turn: 0, messages: history, ...present({ uncheckedFrom }) }]
         : []),
       ...(edits && edits.edits.length > 0 ? [{ type: 'history_edited' as const, turn: 0, ...edits }] : []),
-      { type: 'input_received', turn: 0, message: input, delivery: 'start' },
+      {
+        ...{ type: 'input_received', turn: 0, message: input, delivery: 'start' },
+        ...present({ receipt: command.receipt }),
+      },
     ],
   }
 }

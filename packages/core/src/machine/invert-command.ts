@@ -71,13 +71,14 @@ function settlingOf(event: EventOf<'tool_result'>): Command | undefined {
 function startOf(event: EventOf<'run_started'>, place: RecordedPlace): Command | undefined {
   const { runId, agent, definition, limits, retry, modelSettings, withContext } = event
   const { sessionId, sessionPlace, parent, subject } = event
-  const { message } = besideStart('input_received', place) ?? {}
+  const { message, receipt } = besideStart('input_received', place) ?? {}
   if (message === undefined) return undefined
   const { messages: history, uncheckedFrom } = besideStart('history_carried', place) ?? {}
   const { edits, by, reason } = besideStart('history_edited', place) ?? {}
   return {
     ...{ type: 'start', runId, agent, definition, limits, retry, input: message },
     ...present({
+      receipt,
       modelSettings,
       sessionId,
       sessionPlace,

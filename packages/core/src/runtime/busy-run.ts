@@ -56,6 +56,16 @@ export function quietForLong(
   )
 }
 
+/** The same refusal of input that the run's inbox keeps: it names the input, so that a retry sends it no second time. */
+export function keptInput(refusal: LedgerConflictError, inputId: string): LedgerConflictError {
+  const { kind, message, busy } = refusal
+  return new LedgerConflictError(
+    kind,
+    `${message} The inbox of the run keeps the input ${inputId}, and resume() reads it; a retry with that inputId sends it no second time.`,
+    busy && { ...busy, inputId },
+  )
+}
+
 /** The end of waiting in a runtime that was drained. */
 export function drainedMeanwhile(state: RunState): LedgerConflictError {
   return conflict(

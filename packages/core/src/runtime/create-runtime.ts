@@ -128,7 +128,12 @@ class RuntimeRuns {
     }
   }
 
-  start(agent: Agent<unknown>, input: string | readonly UserPart[], options: InContext<RunOptions>): RunHub {
+  start(
+    agent: Agent<unknown>,
+    input: string | readonly UserPart[],
+    options: InContext<RunOptions>,
+    receipt?: string,
+  ): RunHub {
     this.requireOpen()
     const { limits, modelSettings, whenBusy, subject, context } = options
     const hub = this.hubs.hubOf(this.#newId())
@@ -140,10 +145,19 @@ class RuntimeRuns {
     const prepare = async (): Promise<StartCommand> => ({
       ...command,
       ...(await pastOf(this.waiting, past)),
-      ...present({ subject }),
+      ...present({ subject, receipt }),
     })
     hub.start(prepare, whenBusy === 'queue')
     return hub
+  }
+
+  /** Starts a run when the one before it in its session has ended. A failure is reported: no caller waits for it. */
+  startLater(...[agent, input, options, receipt]: Parameters<RuntimeRuns['start']>): void {
+    try {
+      this.start(agent, input, { ...options, whenBusy: 'queue' }, receipt)
+    } catch (error) {
+      this.#host.report(error, `The next run of session ${options.sessionId} could not begin`)
+    }
   }
 
   fork(source: string, options: InContext<ForkOptions>): RunHub {
@@ -209,15 +223,17 @@ function sessionOf(id: string, ledger: Ledger, runs: RuntimeRuns): RuntimeSessio
       ...[given = {}]: readonly (InContext<SessionRunOptions> | undefined)[]
     ) {
       requireSessionRunOptions(given)
-      const { whenBusy = 'conflict', ...options } = given
+      const { whenBusy = 'conflict', inputId, ...options } = given
       runs.requireOpen()
       if (whenBusy !== 'join')
         return runs.handle<Output>(runs.start(agent, input, { ...options, sessionId: id, whenBusy }))
       const message = sealed(messageOf(input))
       for (;;) {
-        const joined = await joinedRun(runs.waiting, runs.hubs, id, { message, quietMs: given.quietMs })
+        const beginNext = (): void => runs.startLater(agent, input, { ...options, sessionId: id }, inputId)
+        const joining = { message, inputId, quietMs: given.quietMs, beginNext }
+        const joined = await joinedRun(runs.waiting, runs.hubs, id, joining)
         if (joined) return runs.handle<Output>(joined)
-        const hub = runs.start(agent, input, { ...options, sessionId: id })
+        const hub = runs.start(agent, input, { ...options, sessionId: id }, inputId)
         if (await hub.begun()) return runs.handle<Output>(hub)
       }
     },

@@ -44,19 +44,25 @@ export function restOf(
 }
 
 /**
- * The same for the state in which the run has taken the input of a receipt; `undefined` where it ended without.
+ * The same for the state in which the run has shown its model the input of a receipt, or is suspended with it on record;
+ * `undefined` where the run did not take it, or ended without showing it. `shown` says which.
  */
 export async function takenInput(
   from: RunState,
   waiting: Waiting,
   receipt: string,
-): Promise<RunState | undefined> {
-  let taken = false
+): Promise<{ readonly state: RunState; readonly shown: boolean } | undefined> {
+  let taken = from.pendingInputs.some((input) => input.receipt === receipt)
+  let shown: boolean | undefined
   const hear = (event: RuntimeEvent): void => {
-    taken ||= event.type === 'input_received' && event.receipt === receipt
+    if (event.type === 'input_received' && event.receipt === receipt) taken = true
+    if (event.type === 'input_settled' && event.receipt === receipt) shown = event.delivered
   }
-  const state = await new FollowedRun(from, waiting, hear).until(({ phase }) => taken || phase === 'done')
-  return taken ? state : undefined
+  const isOver = (state: RunState): boolean =>
+    shown !== undefined || state.phase === 'done' || (taken && isSuspended(state))
+  const state = await new FollowedRun(from, waiting, hear).until(isOver)
+  if (shown === true) return { state, shown }
+  return shown === undefined && state.phase !== 'done' ? { state, shown: false } : undefined
 }
 
 class FollowedRun {

@@ -96,7 +96,7 @@ const runOptions = fields<InContext<RunOptions>>(
 )
 
 const sessionRunOptions = fields<InContext<SessionRunOptions>>(
-  { ...ownOptions, whenBusy: maybe(oneOf(['conflict', 'queue', 'join'])) },
+  { ...ownOptions, whenBusy: maybe(oneOf(['conflict', 'queue', 'join'])), inputId: maybe(filledText) },
   runNames,
 )
 

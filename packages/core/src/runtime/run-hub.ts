@@ -164,9 +164,9 @@ export class RunHub {
   }
 
   /** Puts a command into the run's inbox for whoever drives it, and does not wait for what becomes of it. */
-  async leave(command: OutsideCommand): Promise<void> {
-    const { ledger, host, newKey } = this.#options
-    await ledger.put(this.runId, { key: newKey(), command, at: host.clock.now() })
+  async leave(command: OutsideCommand, key: string): Promise<void> {
+    const { ledger, host } = this.#options
+    await ledger.put(this.runId, { key, command, at: host.clock.now() })
   }
 
   /** Whether the run is being driven here. */
@@ -174,30 +174,29 @@ export class RunHub {
     return this.#loop !== undefined
   }
 
-  /** Sends a command by way of the ledger's inbox, and sees to it that somebody decides about it. */
-  send(given: OutsideCommand): Promise<CommandReceipt> {
+  /** Sends a command by way of the ledger's inbox, under a new key unless given, and sees to it that a process decides it. */
+  send(given: OutsideCommand, key: string = this.#options.newKey()): Promise<CommandReceipt> {
     const command = sealed(given)
     if (this.#done) return Promise.resolve({ accepted: false, ...refusedAtEnd(this.runId) })
     if (this.#options.drained()) return Promise.resolve({ accepted: false, ...refusedByDrain(this.runId) })
     const owner = 'toolCallId' in command ? runIdOfCall(command.toolCallId) : undefined
     if (owner !== undefined && owner !== this.runId) return this.#forward(command, owner)
-    return command.type === 'approve' && command.input ? this.#checked(command) : this.#put(command)
+    return command.type === 'approve' && command.input ? this.#checked(command, key) : this.#put(command, key)
   }
 
   /** Approves a call with another input, once that is known to run: else whoever gave it hears why, and not the model. */
-  #checked(command: OutsideCommand): Promise<CommandReceipt> {
+  #checked(command: OutsideCommand, key: string): Promise<CommandReceipt> {
     const receipt = this.#existing
       .then(() => changedInputRefusal(command, this.runId, { ...this.#options, context: this.#context }))
-      .then((fault) => (fault ? { accepted: false as const, ...fault } : this.#put(command)))
+      .then((fault) => (fault ? { accepted: false as const, ...fault } : this.#put(command, key)))
     this.#holdResult(receipt)
     return receipt
   }
 
-  #put(command: OutsideCommand): Promise<CommandReceipt> {
+  #put(command: OutsideCommand, key: string): Promise<CommandReceipt> {
     // Whoever was relieved takes nothing back by itself: that is for a new handle, made by resume.
     if (this.#failure) return Promise.reject(this.#failure.error)
-    const { ledger, host, newKey } = this.#options
-    const key = newKey()
+    const { ledger, host } = this.#options
     const receipt = this.#receipts.send(key, async () => {
       await this.#existing
       if (!this.#loop?.held)

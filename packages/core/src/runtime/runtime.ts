@@ -71,11 +71,20 @@ export interface ResumeOptions<Output = unknown, in Context = AnyContext> {
 export interface SessionRunOptions extends Omit<RunOptions, 'sessionId' | 'whenBusy'> {
   /**
    * As for `Runtime.run`; and `join`: the input goes into the run that is under way, at its next turn, and that run is
-   * the answer. A run whose process is gone is not taken over by joining it: `resume` does that, and joining is refused
-   * as a conflict where that is known. Where nobody can know, the result rejects when nothing is recorded of the run for
-   * `quietMs`; the input stays in its inbox, for whoever resumes it.
+   * the answer. Resolves when the run has shown the input to its model, or is suspended with the input on record. A run
+   * that ends without showing it is no answer: the input then begins the next run of the session. So a tool must not
+   * await a join of the run that it works for.
+   *
+   * Joining takes no run over whose process is gone: it rejects with a `LedgerConflictError` of kind `session` where that
+   * is known, else when nothing is recorded of the run for `quietMs`. Where the input was sent by then, the run's inbox
+   * keeps it, `busy.inputId` of the error names it, and `resume` reads it.
    */
   readonly whenBusy?: 'conflict' | 'queue' | 'join' | undefined
+  /**
+   * With `join`, a name of the input that is unique in the session, such as the id of the chat message. A retry under the
+   * same name sends no second input: it is answered by the run that took the first. One is made unless given.
+   */
+  readonly inputId?: string | undefined
 }
 
 /** A conversation in the hands of a runtime. */

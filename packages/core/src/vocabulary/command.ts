@@ -16,6 +16,8 @@ export interface StartCommand {
   readonly retry: RetryPolicy
   readonly modelSettings?: ModelSettings
   readonly input: UserMessage
+  /** What the sender names the input by, so that a retry is recognised. */
+  readonly receipt?: string
   readonly sessionId?: string
   readonly sessionPlace?: number
   readonly parent?: ParentRef

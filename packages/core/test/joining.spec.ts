@@ -1,0 +1,138 @@
+import { describe, expect, it } from 'vitest'
+import { LedgerConflictError, memoryLedger, textOf, type Ledger, type RunId } from '@tallystick/core'
+import { mortalLedger, seededRandom, testTool } from '@tallystick/core/testing'
+import { checkedRun, ofType, stage, type Stage, type StageOptions } from './stage.ts'
+
+const session = 'chat'
+
+/** A promise that the test resolves. */
+function gate(): { readonly until: Promise<void>; readonly open: () => void } {
+  let open = (): void => {}
+  const until = new Promise<void>((resolve) => (open = resolve))
+  return { until, open: () => open() }
+}
+
+/** A process whose run is under way, in a model call that ends when `open` is called. */
+async function underWay(options: StageOptions = {}) {
+  const { until, open } = gate()
+  const set = stage({ ...options, steps: [{ text: 'One.', until }, ...(options.steps ?? [])] })
+  const first = set.runtime.run(set.agent, 'First.', { sessionId: session })
+  await new Promise((resolve) => first.events$.subscribe({ next: resolve, error: () => {} }))
+  return { set, first, open }
+}
+
+async function takenIn(set: Stage, runId: string): Promise<void> {
+  while (ofType(await set.eventsOf(runId), 'input_received').length < 2) await Promise.resolve()
+}
+
+/** What users have said in the session, and where it was shown last. */
+async function said(set: Stage): Promise<readonly string[]> {
+  const history = await set.runtime.session(session).history()
+  return (history?.messages ?? []).flatMap((message) =>
+    message.role === 'user' ? [textOf(message.parts)] : [],
+  )
+}
+
+async function runIds(ledger: Ledger): Promise<readonly RunId[]> {
+  return (await Array.fromAsync(ledger.runs({ sessionId: session }))).map(({ runId }) => runId)
+}
+
+describe('input that joins a run', () => {
+  it.each(['the same process', 'another process'])(
+    'of %s, which ends without showing it, begins the next run of the session',
+    async (from) => {
+      const { set, first, open } = await underWay({
+        limits: { turnsMax: 1, onLimit: 'stop' },
+        steps: [{ text: 'Two.' }],
+      })
+      const other = stage({
+        ...{ ledger: set.ledger, clock: set.clock, random: seededRandom(2), steps: [{ text: 'Two.' }] },
+      })
+      const sender = from === 'the same process' ? set : other
+      const joining = sender.runtime.session(session).run(sender.agent, 'Second.', { whenBusy: 'join' })
+      await takenIn(set, first.id)
+      open()
+      const joined = await set.settle(joining)
+      expect(joined.id).not.toBe(first.id)
+      expect(await set.settle(joined.result)).toMatchObject({ reason: 'answered', text: 'Two.' })
+      expect(ofType(await set.eventsOf(first), 'input_settled')).toMatchObject([{ delivered: false }])
+      expect(await said(set)).toEqual(['First.', 'Second.'])
+      checkedRun(await set.eventsOf(joined))
+    },
+  )
+
+  it('of a run that waits for a person is answered at once, and begins the next run where that one ends', async () => {
+    const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
+    const set = stage({
+      tools: [pay],
+      steps: [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Two.' }],
+    })
+    const first = set.runtime.run(set.agent, 'First.', { sessionId: session })
+    await set.settle(first.result)
+    const joined = await set.settle(
+      set.runtime.session(session).run(set.agent, 'Second.', { whenBusy: 'join' }),
+    )
+    expect(joined.id).toBe(first.id)
+    await set.settle(first.cancel())
+    expect(await set.settle(first.result)).toMatchObject({ reason: 'cancelled' })
+    await set.settle(set.runtime.idle())
+    const settled = ofType(await set.eventsOf(first), 'input_settled')
+    expect(settled).toMatchObject([{ delivered: false }])
+    expect(await runIds(set.ledger)).toHaveLength(2)
+    expect(await said(set)).toEqual(['First.', 'Second.'])
+  })
+
+  it('is named to its sender where the process dies in front of it, and a retry sends it no second time', async () => {
+    const ledger = memoryLedger()
+    const {
+      set: dying,
+      first,
+      open,
+    } = await underWay({
+      ledger: mortalLedger(ledger, { append: 3, stored: false }),
+    })
+    first.result.catch(() => {})
+    const set = stage({
+      ...{ ledger, clock: dying.clock, random: seededRandom(2) },
+      steps: [{ text: 'Resumed.' }, { text: 'Second.' }],
+    })
+    const join = (inputId?: string) =>
+      set.runtime.session(session).run(set.agent, 'Second.', { whenBusy: 'join', inputId })
+    const joining = join()
+    const refused = joining.catch((error: unknown) => error)
+    while ((await ledger.inbox(first.id)).length === 0) await Promise.resolve()
+    open()
+    const error = await set.settle(refused)
+    expect(error).toBeInstanceOf(LedgerConflictError)
+    const { busy, message } = error as LedgerConflictError
+    expect(busy).toMatchObject({
+      runId: first.id,
+      standing: 'interrupted',
+      inputId: expect.any(String) as string,
+    })
+    expect(message).toContain(`keeps the input ${busy?.inputId}`)
+    const again = await set.settle(join(busy?.inputId).catch((late: unknown) => late))
+    expect(again).toMatchObject({ busy: { inputId: busy?.inputId } })
+    expect(await ledger.inbox(first.id)).toHaveLength(1)
+    const resumed = set.runtime.resume(first.id)
+    expect(await set.settle(resumed.result)).toMatchObject({ reason: 'answered' })
+    const late = await set.settle(join(busy?.inputId))
+    expect(late.id).toBe(first.id)
+    expect(await set.settle(late.result)).toMatchObject({ reason: 'answered' })
+    expect(await said(set)).toEqual(['First.', 'Second.'])
+  })
+
+  it('of an id that has begun a run is answered by that run, however often it comes', async () => {
+    const set = stage({ steps: [{ text: 'One.' }, { text: 'Two.' }] })
+    const join = (inputId: string) =>
+      set.runtime.session(session).run(set.agent, inputId, { whenBusy: 'join', inputId })
+    const one = await set.settle(join('a'))
+    await set.settle(one.result)
+    const two = await set.settle(join('b'))
+    await set.settle(two.result)
+    const again = await set.settle(join('a'))
+    expect(again.id).toBe(one.id)
+    expect(await set.settle(again.result)).toMatchObject({ text: 'One.' })
+    expect(await said(set)).toEqual(['a', 'b'])
+  })
+})
