@@ -98,10 +98,26 @@ export function compacted(state: RunState, event: EventOf<'context_compacted'>):
   const totals = withSpent(state.totals, usage, costUsd)
   // The summary stands in the first place, the task behind it.
   const exchangeFrom = 1 + Math.max(0, state.exchangeFrom - replacedMessages)
-  const shorter = withHistory<RunState>({ ...rest, totals, exchangeFrom, compactedTurn: state.turn }, kept)
+  // Of what is unchecked and summed up, guardrails look at the summary.
+  const moved = kept.length - state.history.length
+  const from =
+    state.inputCheck && state.inputCheck.from >= replacedMessages ? state.inputCheck.from + moved : 0
+  const shorter = withHistory<RunState>(
+    checkedAgain({ ...rest, totals, exchangeFrom, compactedTurn: state.turn }, event, from),
+    kept,
+  )
   if (shorter.phase !== 'streaming' || !shorter.attempt.failed) return shorter
   const failed = { ...shorter.attempt.failed, shortened: true as const }
   return { ...shorter, attempt: { ...shorter.attempt, failed } }
+}
+
+/**
+ * Guardrails name messages by their places. Where messages have moved while guardrails look, these look again: what they
+ * find at the places of before is of no check that is due.
+ */
+function checkedAgain(state: RunState, { seq }: RuntimeEvent, from: number): RunState {
+  const { inputCheck } = state
+  return inputCheck ? { ...state, inputCheck: { ...inputCheck, seq, from } } : state
 }
 
 function requireCut(
@@ -129,7 +145,7 @@ export function handedOff(state: RunState, event: EventOf<'agent_handed_off'>): 
       0,
       messages.findLastIndex(({ role }) => role === 'user'),
     )
-    return withHistory({ ...next, exchangeFrom }, messages)
+    return withHistory(checkedAgain({ ...next, exchangeFrom }, event, 0), messages)
   }
   const contextTokens =
     state.contextTokens + definitionTokens(definition) - definitionTokens(state.definition)

@@ -119,7 +119,7 @@ export interface RunFacts {
 
 /** What is to be looked at before the run may act on it. */
 export interface InputCheck {
-  /** The event by which the last of it entered the history. */
+  /** The event by which the last of it entered the history, or moved in it. */
   readonly seq: number
   /** Its first message, by its place in the history from 0. */
   readonly from: number
