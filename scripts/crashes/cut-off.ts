@@ -29,6 +29,7 @@ export async function cutOffFigures(ground: Ground, plan: Plan, only?: Point): P
     [stopped.length, 'stopped and continued'],
     [stopped.filter(({ thawed }) => thawed !== 'nothing').length, 'of them refused'],
     [sum(({ events }) => events), 'events'],
+    [sum(({ replays }) => replays), 'runs replayed'],
     [sum(({ repetitions }) => repetitions), 'starts again of tools that allow it'],
     [sum(({ doubleStarts }) => doubleStarts), 'of others'],
     [sum(({ violations }) => violations.length), 'violations'],

@@ -35,6 +35,7 @@ export async function deathsFigures(
     [survived.length, 'deaths'],
     [survived.filter(({ told }) => told !== undefined).length, 'of them told to a runtime'],
     [sum(({ events }) => events), 'events'],
+    [sum(({ replays }) => replays), 'runs replayed'],
     [sum(({ lost }) => lost), 'lazy events lost, as they may be'],
     [sum(({ violations }) => violations.length), 'violations'],
   ])

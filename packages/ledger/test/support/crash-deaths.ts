@@ -18,6 +18,8 @@ export interface Death {
 export interface Survived {
   readonly death: Death
   readonly events: number
+  /** Runs that were replayed. */
+  readonly replays: number
   /** What the runtime that lost its server told whoever waited for it; absent where it had nothing more to write. */
   readonly told?: string
   /** Events that had been acknowledged as lazy, and went with the server, as they may. */
@@ -49,7 +51,8 @@ async function live(server: MortalServer, death: Death, cross: Cross): Promise<S
   const violations = [...faults, ...judge(evidence)]
   if (violations.length === 0) clear(site)
   return {
-    ...{ death, violations, events: eventsIn(evidence.after), lost: lostWithTheServer(evidence) },
+    ...{ death, violations, events: eventsIn(evidence.after), replays: evidence.replays },
+    lost: lostWithTheServer(evidence),
     ...(told[0] !== undefined && { told: told[0].slice(0, told[0].indexOf(':')) }),
     ...(violations.length > 0 && { folder: site.folder }),
   }

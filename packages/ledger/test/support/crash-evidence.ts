@@ -31,6 +31,8 @@ export interface Evidence {
   readonly verdicts: readonly (RunVerdict | StoreVerdict)[]
   readonly deeds: readonly Deed[]
   readonly acknowledged: readonly Acknowledged[]
+  /** How many runs were replayed: every one of them, child runs included. */
+  readonly replays: number
   /** Runs that do not replay to themselves, each with the first event that comes out otherwise. */
   readonly divergences: readonly string[]
   /** Errors that belonged to nobody. */
@@ -82,23 +84,25 @@ export async function verdictsOn(
   return verdicts
 }
 
-/** Law 14: drives each run again, wherever its processes were cut off, and tells of those that come out otherwise. */
-export async function divergencesOf(
+/** Law 14: drives each run again, wherever its processes were cut off, and names those that come out otherwise. */
+export async function replaysOf(
   ledger: Ledger,
   { events }: Holdings,
   agent: Agent<unknown>,
-): Promise<readonly string[]> {
+): Promise<Pick<Evidence, 'replays' | 'divergences'>> {
   const agents = new Map(reachableAgents(agent).map((each) => [each.name, each]))
   const agentNamed = (name: string): Agent<unknown> => agents.get(name) ?? agent
   const found: string[] = []
+  let replays = 0
   for (const runId of events.keys()) {
     const { divergence } = await replayRun(ledger, runId, agentNamed)
+    replays++
     if (divergence) {
       const { seq, recorded, happened } = divergence
       found.push(`run ${runId} replays to ${happened?.type} where ${recorded?.type} is on record (${seq})`)
     }
   }
-  return found
+  return { replays, divergences: found }
 }
 
 /** The world and the acknowledgements, as the files say that outlive every process. */

@@ -26,6 +26,8 @@ export interface Played {
   readonly stoppedAt?: string
   readonly thawed?: string
   readonly events: number
+  /** Runs that were replayed. */
+  readonly replays: number
   /** Starts of calls in doubt, of tools that say that they may be started again. */
   readonly repetitions: number
   /** Second starts of calls of all other tools. */
@@ -56,7 +58,7 @@ export async function play(point: Point, ground: Ground): Promise<Played> {
   const violations = [...ends.flatMap(brokenProcess), ...taken.faults, ...judge(evidence)]
   if (violations.length === 0) clear(site)
   return {
-    ...{ point, violations, events: eventsIn(evidence.after) },
+    ...{ point, violations, events: eventsIn(evidence.after), replays: evidence.replays },
     ...{ repetitions: repetitions(evidence), doubleStarts: doubleStarts(evidence) },
     kills: ends.filter(({ kind }) => kind === 'killed').length,
     ...(stoppedAt !== undefined && { stoppedAt, thawed: metBy(ends.at(-1)) ?? 'nothing' }),

@@ -6,9 +6,9 @@ import type { Ledger } from '@tallystick/core'
 import { acknowledging } from './crash-acknowledged.ts'
 import type { Cross } from './crash-boundaries.ts'
 import {
-  divergencesOf,
   holdingsOf,
   outsideOf,
+  replaysOf,
   verdictsOn,
   type Evidence,
   type Holdings,
@@ -117,8 +117,8 @@ export async function evidenceOf(site: Site, { before, strays }: Omit<Taken, 'fa
     const after = await holdingsOf(ledger, scenario, session)
     const verdicts = await verdictsOn(ledger, after, store.kind === 'sqlite')
     const agent = scenario.agent({ world: new World(world), cross: () => undefined })
-    const divergences = await divergencesOf(ledger, after, agent)
-    return { scenario, before, after, verdicts, divergences, strays, ...outsideOf(site) }
+    const replayed = await replaysOf(ledger, after, agent)
+    return { scenario, before, after, verdicts, ...replayed, strays, ...outsideOf(site) }
   } finally {
     await ledger.close()
   }
