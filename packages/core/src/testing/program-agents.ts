@@ -14,7 +14,10 @@ import { toolsOf, type World } from './program-tools.ts'
 import { scriptedModel, type ScriptedModel, type ScriptedReply, type ScriptedStep } from './scripted-model.ts'
 
 /** What of a program its agents are made of. */
-export type AgentPlan = Pick<Program, 'steps' | 'limits' | 'compaction' | 'guardrails' | 'structured'> & {
+export type AgentPlan = Pick<
+  Program,
+  'steps' | 'limits' | 'compaction' | 'guardrails' | 'structured' | 'fallback'
+> & {
   readonly instructions?: string
 }
 
@@ -65,6 +68,7 @@ export function agentOf(plan: AgentPlan, stage: Stage): Agent<unknown> {
   const shared: Omit<AgentOptions<unknown>, 'name' | 'instructions' | 'handoffs'> = {
     ...{ model: endless(reply), tools: [...tools, agentTool(helper)], limits: plan.limits },
     guardrails: guardrailsOf(plan.guardrails),
+    ...(plan.fallback && { fallbacks: [endless(reply, 'scripted-2')] }),
     ...(plan.compaction && { compaction: compactionOf(plan.compaction) }),
     ...(plan.structured && { output: z.object({ guarded: z.boolean() }) }),
   }
@@ -83,8 +87,11 @@ function nameOf(event: RuntimeEvent): string {
   return `${event.runId} ${event.turn} ${'attempt' in event ? event.attempt : 0}`
 }
 
-function endless(step: (request: ModelRequest) => ScriptedReply): ScriptedModel {
-  return scriptedModel(Array.from({ length: 500 }, (): ScriptedStep => step))
+function endless(step: (request: ModelRequest) => ScriptedReply, modelId?: string): ScriptedModel {
+  return scriptedModel(
+    Array.from({ length: 500 }, (): ScriptedStep => step),
+    modelId,
+  )
 }
 
 function compactionOf({ by, ...rest }: NonNullable<Program['compaction']>): CompactionOptions {

@@ -21,6 +21,12 @@ export interface Program {
   readonly cancelAtSeq: number | undefined
   readonly inputs: readonly { readonly atSeq: number; readonly delivery: 'steer' | 'queue' }[]
   readonly decisions: readonly ('approve' | 'deny' | 'edit')[]
+  /** The first process that sees the event of this number is drained. */
+  readonly drainAtSeq?: number | undefined
+  /** Whom the run is about. */
+  readonly subject?: string | undefined
+  /** Whether another model takes over where the first one fails for good, or refuses. */
+  readonly fallback?: boolean
   readonly randomness: number
   /** Whether time goes on whenever somebody looks at the clock, and not only when all wait for it. */
   readonly ticking?: boolean

@@ -1,6 +1,7 @@
 import { memoryLedger } from '../runtime/memory-ledger.ts'
 import type { Agent } from '../runtime/agent.ts'
 import type { Ledger } from '../ports/ledger.ts'
+import { present } from '../vocabulary/present.ts'
 import { mortalLedger } from './faults.ts'
 import { manualClock, tickingClock } from './manual-clock.ts'
 import { agentOf } from './program-agents.ts'
@@ -24,9 +25,9 @@ const prices = {
 /** Plays a program to its end. */
 export async function playProgram(
   program: Program,
-  start: Pick<Simulation, 'resume' | 'outside'> & { ledger?: Ledger; world?: World } = {},
+  start: Pick<Simulation, 'resume' | 'outside' | 'sessionId'> & { ledger?: Ledger; world?: World } = {},
 ): Promise<Played> {
-  const { crashes, cancelAtSeq, inputs, decisions, randomness } = program
+  const { crashes, cancelAtSeq, drainAtSeq, subject, inputs, decisions, randomness } = program
   const world = start.world ?? emptyWorld()
   const clock = program.ticking ? tickingClock() : manualClock()
   const ledger = start.ledger ?? memoryLedger()
@@ -37,7 +38,7 @@ export async function playProgram(
     ...{ ledger, clock, random: seededRandom(randomness), input: 'Go.', crashes, inputs },
     ...(start.resume && { resume: start.resume }),
     ...(start.outside && { outside: start.outside }),
-    ...(cancelAtSeq !== undefined && { cancelAtSeq }),
+    ...present({ sessionId: start.sessionId, subject, cancelAtSeq, drainAtSeq }),
     agentOf: (own) => agentOf(program, { world, ledger: own, attempts }),
     decide: () => {
       const decision = decisions[decided++] ?? 'approve'

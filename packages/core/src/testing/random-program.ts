@@ -102,5 +102,8 @@ export const randomProgram: fc.Arbitrary<Program> = fc.record({
     { maxLength: 2 },
   ),
   decisions: fc.array(fc.constantFrom('approve', 'deny', 'edit'), { maxLength: 4 }),
+  drainAtSeq: fc.option(fc.integer({ min: 1, max: 60 }), { nil: undefined, freq: 2 }),
+  subject: fc.constantFrom(undefined, undefined, 'customer-7'),
+  fallback: fc.boolean(),
   randomness: fc.integer({ min: 0, max: 0xffffffff }),
 })

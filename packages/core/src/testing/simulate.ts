@@ -4,6 +4,7 @@ import type { Ledger } from '../ports/ledger.ts'
 import type { RuntimeEvent } from '../vocabulary/event.ts'
 import type { RunId } from '../vocabulary/ids.ts'
 import type { JsonObject } from '../vocabulary/json.ts'
+import { present } from '../vocabulary/present.ts'
 import type { Agent } from '../runtime/agent.ts'
 import { createRuntime } from '../runtime/create-runtime.ts'
 import type { Prices } from '../runtime/price-check.ts'
@@ -34,8 +35,14 @@ export interface Simulation {
   readonly resume?: RunId
   /** Where the first, the second … process dies. Those after the last live. */
   readonly crashes?: readonly CrashPoint[]
+  /** The session that the run is in. */
+  readonly sessionId?: string
+  /** Whom the run is about. */
+  readonly subject?: string
   /** Cancels when the event of this number is seen. */
   readonly cancelAtSeq?: number
+  /** Drains the process that sees the event of this number, once; the next process resumes the run. */
+  readonly drainAtSeq?: number
   /** Says something when the event of this number is seen. */
   readonly inputs?: readonly { readonly atSeq: number; readonly delivery: 'steer' | 'queue' }[]
   /** Answers approvals; approves everything where not given. */
@@ -64,6 +71,7 @@ export async function simulate(simulation: Simulation): Promise<Simulated> {
   const { ledger, clock, crashes = [] } = simulation
   let runId = simulation.resume
   let processes = 0
+  let drained = false
   for (let stretch = 0; stretch < STRETCHES_MAX; stretch++) {
     const own = mortalLedger(ledger, crashes[processes])
     processes++
@@ -72,15 +80,31 @@ export async function simulate(simulation: Simulation): Promise<Simulated> {
     const host = { clock, random, report: () => {} }
     const runtime = createRuntime({ ledger: own, agents: [agent], prices: simulation.prices ?? {}, host })
     try {
-      const run: Run = runId ? runtime.resume(runId) : runtime.run(agent, simulation.input)
+      const { sessionId, subject, drainAtSeq } = simulation
+      const run: Run = runId
+        ? runtime.resume(runId)
+        : runtime.run(agent, simulation.input, present({ sessionId, subject }))
       runId = run.id
+      let isDraining = false
+      const drain = (): void => {
+        if (drained) return
+        drained = isDraining = true
+        runtime.drain(GRACE_MS).catch(() => {})
+      }
+      run.events$.subscribe({ next: ({ seq }) => seq === drainAtSeq && drain(), error: () => {} })
       const lastStates: RunState[] = []
       run.state$.subscribe({ next: (state) => lastStates.push(state), error: () => {} })
       interfere(run, simulation)
       const result = await attend(run, simulation, {
+        isDraining: () => isDraining,
         lastState: () => lastStates.at(-1),
         settleCall: (toolCallId) => runtime.settle(run.id, toolCallId, 'settled later'),
       })
+      if (result === undefined) {
+        // The process ends before the next one begins, with all that it drives.
+        await settle(clock, runtime.drain(GRACE_MS), simulation.outside)
+        continue
+      }
       const events = await eventsOf(ledger, run.id)
       const others = await othersOf(ledger, run.id)
       return { result, events, others, processes, lastStates }
@@ -109,20 +133,28 @@ async function othersOf(ledger: Ledger, runId: RunId): Promise<readonly (readonl
 
 /** Who the run may wait for. */
 interface Outside {
+  readonly isDraining: () => boolean
   readonly lastState: () => RunState | undefined
   readonly settleCall: (toolCallId: string) => Promise<unknown>
 }
 
-/** Answers what the run asks, until it ends, or rests for something that nobody can answer. */
+/** How long a drained process may go on, in milliseconds. */
+const GRACE_MS = 50
+
+/**
+ * Answers what the run asks, until it ends, or rests for something that cannot be answered. `undefined` where the next
+ * process has to resume it.
+ */
 async function attend(
   run: Run,
   { clock, outside, decide = () => ({ approve: true }) }: Simulation,
-  { lastState, settleCall }: Outside,
-): Promise<RunResult> {
+  { isDraining, lastState, settleCall }: Outside,
+): Promise<RunResult | undefined> {
   for (;;) {
     const result = await settle(clock, run.result, outside)
     const limit = lastState()?.metLimit?.limit
     if (result.status === 'done') return result
+    if (isDraining()) return undefined
     if (result.pendingApprovals.length > 0) answer(run, result.pendingApprovals, decide)
     else if (result.deferredCalls.length > 0) {
       for (const { toolCallId } of result.deferredCalls) settleCall(toolCallId).catch(() => {})
