@@ -2,7 +2,7 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { Ledger } from '@tallystick/core'
 import { unheard } from './support/joining-cases.ts'
-import { withRaw } from './support/raw-database.ts'
+import { tamper } from './support/raw-database.ts'
 import { recorded, verified } from './support/recorded.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
@@ -20,13 +20,13 @@ describe('the inbox of a run that ends', () => {
 
   it('is named by verify where an entry stands in it unread', async () => {
     const { path, runId } = await recorded()
-    withRaw(path, (database) =>
+    tamper(path, (database) => {
       database
         .prepare(
           `insert into inbox (run_id, key, kind, body, at) values (?, 'lost', 'cancel', cast('{"type":"cancel"}' as blob), 1)`,
         )
-        .run(runId),
-    )
+        .run(runId)
+    })
     const verdict = await verified(path, runId)
     expect(verdict).toMatchObject({ ok: false, broken: { what: 'law 15', found: '1 unread: "lost"' } })
   })

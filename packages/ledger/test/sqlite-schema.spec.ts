@@ -32,6 +32,20 @@ describe('the schema of a ledger file', () => {
     expect(schema).toBe(readFileSync(join(import.meta.dirname, 'golden', 'schema.sql'), 'utf8'))
   })
 
+  const ending = `insert into event (run_id, seq, epoch, type, v, turn, at, once_key, body_commit, hash)
+    select run_id, 5, epoch, 'run_finished', v, turn, at, 'run_finished', body_commit, hash from event where seq = 4`
+
+  it('lets a run end once its inbox is read, and takes no entry after that', async () => {
+    const path = await ledgerFile()
+    withRaw(path, (database) => {
+      expect(() => database.exec(ending)).toThrow(/^tallystick: a run ends with its inbox read$/)
+      database.exec(`update inbox set taken_seq = 4 where key = 'k2'`)
+      database.exec(ending)
+      const late = `insert into inbox (run_id, key, kind, body, at) select run_id, 'k3', kind, body, 2 from inbox where key = 'k1'`
+      expect(() => database.exec(late)).toThrow(/^tallystick: a run that has ended takes no command$/)
+    })
+  })
+
   // What nobody may do, not even with an SQL shell.
   const forbidden = [
     `update event set at = 1 where seq = 2`,
@@ -61,6 +75,7 @@ describe('the schema of a ledger file', () => {
     `update inbox set taken_seq = 9 where key = 'k1'`,
     `insert or replace into inbox select pos, run_id, key, kind, body, 2, null from inbox where key = 'k1'`,
     `insert or replace into inbox (run_id, key, kind, body, at) select run_id, key, kind, body, 2 from inbox where key = 'k1'`,
+    ending,
   ]
   it.each(forbidden)('refuses: %s', async (statement) => {
     const path = await ledgerFile()

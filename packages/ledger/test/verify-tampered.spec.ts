@@ -244,6 +244,12 @@ describe('verify on a ledger that somebody has changed', () => {
 
   it.each([
     ['a rule that was removed', 'drop trigger event_stays', 'trigger event_stays', 'missing'],
+    [
+      'the rule about the end of an inbox, removed',
+      'drop trigger run_ends_read',
+      'trigger run_ends_read',
+      'missing',
+    ],
     ['a rule that was weakened', weakened(), 'trigger event_stays', 'another'],
     [
       'a rule that was added',

@@ -82,9 +82,10 @@ function appendWithin(store: AppendStore, batch: Batch, options: SealedOptions):
   requireHead(runId, head, expected)
   const place = run === undefined ? sessionPlaceOf(events) : undefined
   if (place && isTaken(store.reads, place)) throw placeTaken(runId, place)
-  if (events.length > 0) writeEvents(store, batch, run)
+  // In front of the events: a rule of the file lets a run end only with its inbox read.
   for (const key of takes) take(store, { runId, key, takenSeq: after.seq }, sealer !== undefined)
   requireReadInbox(store, runId, events)
+  if (events.length > 0) writeEvents(store, batch, run)
   return after
 }
 

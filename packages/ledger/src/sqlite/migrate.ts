@@ -6,6 +6,7 @@ import { ledgerMigration } from './migrations/0001-ledger.ts'
 import { derivedMigration } from './migrations/0003-derived.ts'
 import { removalMigration } from './migrations/0004-removals.ts'
 import { historyMigration } from './migrations/0005-histories.ts'
+import { inboxEndsMigration } from './migrations/0006-inbox-ends.ts'
 import type { LedgerTables } from './tables.ts'
 
 /** Every step of the schema, in order. A step that was released is never edited. */
@@ -14,6 +15,7 @@ export const migrations: Readonly<Record<string, Migration>> = {
   '0003-derived': derivedMigration,
   '0004-removals': removalMigration,
   '0005-histories': historyMigration,
+  '0006-inbox-ends': inboxEndsMigration,
 }
 
 /** The `user_version` of the newest schema. */
