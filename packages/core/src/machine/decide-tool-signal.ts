@@ -1,16 +1,15 @@
 import type { Command } from '../vocabulary/command.ts'
-import type { CollectedCall, FactOf } from '../vocabulary/event.ts'
-import { idempotencyKeyOf, type RunId } from '../vocabulary/ids.ts'
+import type { CollectedCall } from '../vocabulary/event.ts'
 import { present } from '../vocabulary/present.ts'
 import type { CheckedCall, Signal } from '../vocabulary/signal.ts'
-import { childRunIdOf } from './child-run.ts'
 import { tripFact } from './decide-check-signal.ts'
 import { nothing, type Decision } from './decision.ts'
 import { digestOf } from './digest.ts'
 import { heldBackPlan, heldBackReason, isHeldBack, stubbed } from './fork-writes.ts'
 import { textContent } from './outcome-text.ts'
 import type { Call, RunState } from './state.ts'
-import { findCall } from './state-views.ts'
+import { findCall, isAtWork } from './state-views.ts'
+import { startOf } from './tool-start.ts'
 
 type AnyToolSignal = Extract<
   Signal,
@@ -39,11 +38,6 @@ export function decideToolSignal(state: RunState, signal: AnyToolSignal, at: num
   const here = { turn: state.turn, toolCallId }
   if (signal.type === 'call_reconciled') return reconciled(state, call, here, signal)
   return isAtWork(call) && call.attempts === signal.attempt ? reported(call, here, signal, at) : nothing
-}
-
-/** A child run that is parked, or that nobody drives any more, is at work as soon as somebody stops it. */
-export function isAtWork({ status, child }: Call): boolean {
-  return status === 'started' || (child !== undefined && (status === 'deferred' || status === 'in_doubt'))
 }
 
 function checked(state: RunState, signal: Extract<Signal, { type: 'calls_checked' }>): Decision {
@@ -130,22 +124,4 @@ function reconciled(
     case 'unknown':
   }
   return { facts: [{ ...result, outcome: 'interrupted', content: textContent('interrupted') }] }
-}
-
-/**
- * The fact that lets a call's effect begin. The key names the run and the call's place in it, and no attempt: every
- * attempt has the same, and a fork, being another run, has another even for a call that it shares.
- */
-export function startOf(
-  runId: RunId,
-  call: Call,
-  here: { readonly turn: number; readonly toolCallId: Call['toolCallId'] },
-): FactOf<'tool_started'> {
-  return {
-    ...{ type: 'tool_started', ...here, name: call.name, attempt: call.attempts + 1 },
-    ...{ idempotencyKey: idempotencyKeyOf(runId, call.toolCallId), effect: call.effect ?? 'write' },
-    inputDigest: digestOf(call.input),
-    ...(call.child !== undefined && { child: childRunIdOf(runId, call.toolCallId) }),
-    ...present({ grant: call.grant }),
-  }
 }

@@ -37,3 +37,8 @@ export function parkedChildCalls(state: RunState): readonly Call[] {
 export function findCall(state: RunState, toolCallId: string): Call | undefined {
   return openTurnCalls(state).find((call) => call.toolCallId === toolCallId)
 }
+
+/** Whether a call can still report: a child run that waits, or that no process drives any more, ends once it is stopped. */
+export function isAtWork({ status, child }: Call): boolean {
+  return status === 'started' || (child !== undefined && (status === 'deferred' || status === 'in_doubt'))
+}

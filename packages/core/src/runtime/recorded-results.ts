@@ -1,5 +1,5 @@
 import { digestOf } from '../machine/digest.ts'
-import { startOf } from '../machine/decide-tool-signal.ts'
+import { startOf } from '../machine/tool-start.ts'
 import type { Call, RunState } from '../machine/state.ts'
 import type { Ledger } from '../ports/ledger.ts'
 import type { Outcome, ResultPart } from '../vocabulary/content.ts'
