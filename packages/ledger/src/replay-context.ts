@@ -54,15 +54,19 @@ export function replayedChecks(
   }
 }
 
+/**
+ * What `stopWhen` answered. The decision itself records it: it ends the run as `stopped`, with an edit of the history and
+ * receipts for input in front at most. Any other event in its place says that the answer was no.
+ */
 function hasStopped({ recorded, from }: Place): boolean {
-  const next = recorded
-    .slice(from)
-    .find(
-      ({ type }) => type === 'run_finished' || type === 'model_call_started' || type === 'compaction_started',
-    )
+  const next = recorded.slice(from).find(({ type }) => type !== 'history_edited' && type !== 'input_settled')
   return next?.type === 'run_finished' && next.reason === 'stopped'
 }
 
+/**
+ * What `prepareTurn` answered, as the next model call records it. Where a limit is met before the call, no event says the
+ * answer of then: that of the call after it is taken.
+ */
 function changeOf({ recorded, from }: Place): TurnChange | undefined {
   const next = recorded.slice(from).find(({ type }) => type === 'model_call_started')
   if (next?.type !== 'model_call_started') return undefined
@@ -70,6 +74,7 @@ function changeOf({ recorded, from }: Place): TurnChange | undefined {
   return { ...change, model, toolChoice }
 }
 
+/** What the tool or the policy said of a call: `tool_requests_collected`, which ends the same decision, records it. */
 function verdictOf(toolCallId: string, { recorded, from }: Place): CallVerdict {
   const rest = recorded.slice(from)
   const collected = rest.find(({ type }) => type === 'tool_requests_collected')

@@ -94,3 +94,18 @@ describe('a run that had a context', () => {
     expect(told).toEqual(['You help Ada.', 'Go.', 'You help Ada on.'])
   })
 })
+
+it('a run that stopped only once its limit was raised replays without its context', async () => {
+  const [clock, ledger] = [manualClock(), memoryLedger()]
+  const agent = defineAgent<unknown, App>({
+    ...{ name: 'looker', instructions: 'Look.', tools: [testTool({ name: 'look' })] },
+    model: scriptedModel([{ toolCalls: [{ name: 'look', input: {} }] }]),
+    limits: { turnsMax: 1, onLimit: 'ask' },
+    stopWhen: ({ limits }, { trusted }) => !trusted && (limits.turnsMax ?? 0) > 1,
+  })
+  const run = createRuntime({ ledger, host: { clock } }).run(agent, 'Go.', { context })
+  expect(await settle(clock, run.result)).toMatchObject({ status: 'suspended', limit: 'turnsMax' })
+  await settle(clock, run.raiseLimit('turnsMax', 9, 'ada'))
+  expect(await settle(clock, run.result)).toMatchObject({ reason: 'stopped' })
+  expect((await replayRun(ledger, run.id, () => agent as Agent)).divergence).toBeUndefined()
+})
