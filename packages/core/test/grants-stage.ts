@@ -26,6 +26,7 @@ import { ofType, recorded } from './stage.ts'
 export const prices: Prices = {
   cheap: { inputUsd: 1, outputUsd: 10 },
   dear: { inputUsd: 1_000, outputUsd: 10_000 },
+  searching: { inputUsd: 1, outputUsd: 10, webSearchUsd: 0.01 },
   half: { inputUsd: 10, outputUsd: 0 },
 }
 

@@ -9,7 +9,7 @@ import { isLimitFinding, type LimitFinding, type PlannedCall } from './model-gra
 import { modelsOf, namesModel, requestDigest, sameModel } from './model-request.ts'
 import type { TurnChange } from './rules.ts'
 import type { RunState, StreamingState } from './state.ts'
-import { currentModel, priceOf } from './state-views.ts'
+import { currentModel, priceOf, webSearchesMaxOf } from './state-views.ts'
 import { requestTokens } from './token-estimate.ts'
 import { messagesOf } from './history.ts'
 
@@ -37,6 +37,7 @@ export function callModel(state: RunState, now: number, planning: CallPlanning):
   const toolChoice: ToolChoice = finalizing ? { type: 'none' } : wanted
   const grant = grantCall(state, now, {
     price: priceOf(state, model),
+    webSearchesMax: webSearchesMaxOf(state, { model, toolChoice }),
     inputTokens: inputOf(state, shown),
     startsTurn: !again,
     maxOutputTokens: shown.maxOutputTokens ?? state.definition.maxOutputTokens,

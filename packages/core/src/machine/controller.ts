@@ -135,7 +135,7 @@ function keepPartial(state: StreamingState, stopReason: StopReason & ('cancelled
   return {
     kind: 'keep_partial',
     facts: [
-      ...(attempt.failed ? [] : settledUsage(state)),
+      ...(attempt.failed ? [] : settledUsage(state, 'cancelled')),
       {
         ...{ type: 'assistant_message_finished', turn: state.turn, attempt: attempt.number },
         ...{ stopReason, partial: true, parts: drafted.map(({ content }) => content) },

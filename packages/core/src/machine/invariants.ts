@@ -12,7 +12,7 @@ import { grantFault } from './budget.ts'
 import { deadlineOf } from './deadlines.ts'
 import { requestDigest, sameModel } from './model-request.ts'
 import { withSpent } from './run-facts.ts'
-import { priceOf } from './state-views.ts'
+import { priceOf, webSearchesMaxOf } from './state-views.ts'
 import type { RunState } from './state.ts'
 
 /**
@@ -74,9 +74,18 @@ function requireWithinLimits(state: RunState, event: EventOf<'model_call_started
       `${maxOutputTokens} output tokens are asked for, and ${grant.outputTokens} are granted`,
     )
   }
+  requireSearches(state, event)
   if (event.finalizing && (state.metLimit === undefined || event.toolChoice.type !== 'none')) {
     throw new LawBrokenError(9, seq, 'a closing call needs a met limit and the tool choice none')
   }
+}
+
+/** The grant of a call names the web searches that its provider may run. */
+function requireSearches(state: RunState, event: EventOf<'model_call_started'>): void {
+  const bound = webSearchesMaxOf(state, event)
+  const { webSearches = 0 } = event.grant
+  if (bound === 'unbounded' || bound === webSearches) return
+  throw new LawBrokenError(9, event.seq, `${webSearches} web searches are granted, and ${bound} may run`)
 }
 
 /** A grant is within what is left of every limit, at the price of the model, and before the run's time is up. */
@@ -101,9 +110,9 @@ function requireGranted({ parent }: RunState, { limit, max, seq }: EventOf<'limi
 function priceFault(state: RunState, grant: Grant, model: ModelRef): string | undefined {
   const { summarizer } = state.definition
   const price = summarizer && sameModel(summarizer.model, model) ? summarizer.price : priceOf(state, model)
-  const { inputTokens, outputTokens, costUsd } = grant
+  const { inputTokens = 0, outputTokens = 0, webSearches = 0, costUsd } = grant
   if (price === undefined || costUsd === undefined) return undefined
-  const least = costOf(price, { inputTokens: inputTokens ?? 0, outputTokens: outputTokens ?? 0 })
+  const least = costOf(price, { inputTokens, outputTokens, webSearches })
   return costUsd >= least * (1 - 1e-9)
     ? undefined
     : `${costUsd} dollars are granted for what costs ${least} with ${model.modelId}`

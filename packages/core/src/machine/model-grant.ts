@@ -1,6 +1,6 @@
 import { limitOfField, type Amounts, type Grant, type GrantField } from '../vocabulary/grant.ts'
 import type { LimitName } from '../vocabulary/limits.ts'
-import { ratesFor, type Price, type Rates } from '../vocabulary/price.ts'
+import { ratesFor, searchesCost, type Price, type Rates, type WebSearchesMax } from '../vocabulary/price.ts'
 import { leftOf, spentOf } from './budget.ts'
 import { onLimitOf } from './deadlines.ts'
 import type { RunState } from './state.ts'
@@ -24,6 +24,8 @@ const CLOSING_OUTPUT_TOKENS = 256
 export interface PlannedCall {
   /** Of the model that is called; `undefined` where it is unknown. */
   readonly price: Price | undefined
+  /** How many web searches its provider may run within it; none where absent. */
+  readonly webSearchesMax?: WebSearchesMax
   /** About how many input tokens its request has. */
   readonly inputTokens: number
   /** Whether it begins a turn. */
@@ -53,15 +55,25 @@ export function isLimitFinding(answer: Grant | LimitFinding): answer is LimitFin
   return 'limit' in answer
 }
 
-function grantOf({ price, inputTokens, startsTurn }: PlannedCall, outputTokens: number): Grant {
+function grantOf(call: PlannedCall, outputTokens: number): Grant {
+  const { price, inputTokens, startsTurn, webSearchesMax = 0 } = call
+  const searches =
+    typeof webSearchesMax === 'number' && webSearchesMax > 0 ? { webSearches: webSearchesMax } : {}
   const turns = startsTurn ? 1 : 0
   if (outputTokens === Infinity) {
     // Output that costs nothing needs no bound, and the input is paid for all the same.
     const isFree = price !== undefined && ratesFor(price, inputTokens).outputUsd === 0
-    return { turns, inputTokens, ...(isFree && { costUsd: callCost(price, inputTokens, 0) }) }
+    return { turns, inputTokens, ...searches, ...(isFree && grantedCost(call, 0)) }
   }
-  const cost = price && callCost(price, inputTokens, outputTokens)
-  return { turns, inputTokens, outputTokens, ...(cost !== undefined && { costUsd: cost }) }
+  return { turns, inputTokens, outputTokens, ...searches, ...grantedCost(call, outputTokens) }
+}
+
+/** The money of a call. Searches without a bound leave it without one, which is legal only where no limit counts money. */
+function grantedCost(call: PlannedCall, outputTokens: number): Pick<Grant, 'costUsd'> {
+  const { price, inputTokens, webSearchesMax = 0 } = call
+  if (price === undefined) return {}
+  const costUsd = callCost(price, inputTokens, outputTokens) + searchesCost(price, webSearchesMax)
+  return costUsd === Infinity ? {} : { costUsd }
 }
 
 function finding(
@@ -120,11 +132,15 @@ function outputAllowed(call: PlannedCall, left: Amounts): readonly (readonly [Gr
   ]
 }
 
-/** Output tokens that the money left pays for. Without a price nothing is affordable, since nobody could hold the limit. */
-function affordableOutput({ price, inputTokens, keepsClosing }: PlannedCall, leftUsd: number): number {
+/**
+ * Output tokens that the money left pays for. Without a price, or with priced searches that nothing bounds, no call is
+ * affordable: no grant could hold the limit.
+ */
+function affordableOutput(call: PlannedCall, leftUsd: number): number {
+  const { price, inputTokens, keepsClosing, webSearchesMax = 0 } = call
   if (leftUsd === Infinity) return Infinity
   if (price === undefined) return 0
-  const own = leftUsd - callCost(price, inputTokens, 0)
+  const own = leftUsd - callCost(price, inputTokens, 0) - searchesCost(price, webSearchesMax)
   const closing = ratesFor(price, 2 * inputTokens)
   const afterInput = keepsClosing ? own - callCost(price, inputTokens, CLOSING_OUTPUT_TOKENS) : own
   if (afterInput <= 0) return 0

@@ -11,7 +11,9 @@ const BELIEVED_SHARE = 1 / 4
 const BELIEVED_INPUT_SHARE = 1 / 16
 
 /** Failures after which a provider may have billed a call although nothing of its reply arrived. */
-const maybeBilled: ReadonlySet<FailureClass> = new Set(['timeout', 'truncated', 'interrupted'])
+const maybeBilled: ReadonlySet<FailureClass | 'cancelled'> = new Set([
+  ...(['timeout', 'truncated', 'interrupted', 'cancelled'] as const),
+])
 
 /** Whether a limit of the run counts tokens or money. */
 export function countsTokens({ limits }: RunState): boolean {
@@ -22,19 +24,20 @@ export function countsTokens({ limits }: RunState): boolean {
 /**
  * What settles the grant of an attempt that ends here, where its provider's report cannot: the larger of the report and
  * the estimate, marked as estimated. Empty where the report is believable, where no limit depends on it, or where the
- * call failed before it could be billed.
+ * call failed before it could be billed. `cutBy` says what cut the reply off; absent for a whole reply.
  */
 export function settledUsage(
   state: StreamingState,
-  failureClass?: FailureClass,
+  cutBy?: FailureClass | 'cancelled',
 ): readonly FactOf<'usage_updated'>[] {
-  if (!countsTokens(state) || !mayBeBilled(state, failureClass)) return []
+  if (!countsTokens(state) || !mayBeBilled(state, cutBy)) return []
   const { attempt, totals } = state
   const estimate: Usage = {
     inputTokens: attempt.grant.inputTokens ?? state.contextTokens,
     outputTokens: Math.ceil(attempt.streamedTokens),
   }
-  const { usage, estimated } = believedUsage(totals.latestUsage, estimate)
+  const believed = believedUsage(totals.latestUsage, estimate)
+  const { usage, estimated } = cutBy === undefined ? believed : withSearches(state, believed)
   if (estimated.length === 0) return []
   const here = { type: 'usage_updated' as const, turn: state.turn, attempt: attempt.number }
   return [{ ...here, usage, ...costFields(priceOf(state, attempt.model), usage), estimated }]
@@ -48,16 +51,35 @@ export function costFields(
   return price === undefined ? {} : { costUsd: costOf(price, usage), price }
 }
 
-function mayBeBilled({ attempt, totals }: StreamingState, failureClass: FailureClass | undefined): boolean {
+/** A reply that was cut off does not say how many searches it took: where money is limited, all that were granted count. */
+function withSearches(state: StreamingState, believed: Believed): Believed {
+  const { webSearches = 0 } = state.attempt.grant
+  const { webSearchUsd = 0 } = priceOf(state, state.attempt.model) ?? {}
+  const { usage, estimated } = believed
+  const counts = state.limits.costMaxUsd !== undefined && webSearchUsd > 0
+  if (!counts || webSearches <= (usage.webSearches ?? 0)) return believed
+  return { usage: { ...usage, webSearches }, estimated: [...estimated, 'webSearches'] }
+}
+
+function mayBeBilled(
+  { attempt, totals }: StreamingState,
+  cutBy: FailureClass | 'cancelled' | undefined,
+): boolean {
   const came = attempt.streamedTokens > 0 || Object.keys(totals.latestUsage).length > 0
-  return came || failureClass === undefined || maybeBilled.has(failureClass)
+  return came || cutBy === undefined || maybeBilled.has(cutBy)
+}
+
+/** A usage, and which of its fields are estimated. */
+interface Believed {
+  readonly usage: Usage
+  readonly estimated: readonly UsageField[]
 }
 
 /** A report, with the estimate in the place of each number that is missing or too small to be believed. */
 export function believedUsage(
   report: Usage,
   estimate: Pick<Usage, 'inputTokens' | 'outputTokens'>,
-): { readonly usage: Usage; readonly estimated: readonly UsageField[] } {
+): Believed {
   const shares = { inputTokens: BELIEVED_INPUT_SHARE, outputTokens: BELIEVED_SHARE }
   const estimated = (['inputTokens', 'outputTokens'] as const).filter((field) => {
     const reported = report[field]

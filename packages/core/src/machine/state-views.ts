@@ -1,5 +1,7 @@
 import type { ModelRef } from '../vocabulary/content.ts'
-import type { Price } from '../vocabulary/price.ts'
+import type { FallbackModel } from '../vocabulary/agent-definition.ts'
+import type { Price, WebSearchesMax } from '../vocabulary/price.ts'
+import type { ToolChoice } from '../vocabulary/tool-definition.ts'
 import type { Call, RunState } from './state.ts'
 
 /** The model that the run uses now. */
@@ -8,9 +10,21 @@ export function currentModel(state: RunState): ModelRef {
 }
 
 /** What one of the agent's models costs; `undefined` where that is unknown, or the agent has no such model. */
-export function priceOf({ definition }: RunState, { modelId, provider }: ModelRef): Price | undefined {
-  const models = [definition, ...(definition.fallbacks ?? [])]
-  return models.find(({ model }) => model.modelId === modelId && model.provider === provider)?.price
+export function priceOf(state: RunState, model: ModelRef): Price | undefined {
+  return modelIn(state, model)?.price
+}
+
+/** How many web searches one call may hold: none where its provider runs none, or the call allows no tool. */
+export function webSearchesMaxOf(
+  state: RunState,
+  { model, toolChoice }: { readonly model: ModelRef; readonly toolChoice: ToolChoice },
+): WebSearchesMax {
+  return toolChoice.type === 'none' ? 0 : (modelIn(state, model)?.webSearchesMax ?? 0)
+}
+
+function modelIn({ definition }: RunState, { modelId, provider }: ModelRef): FallbackModel | undefined {
+  const models: readonly FallbackModel[] = [definition, ...(definition.fallbacks ?? [])]
+  return models.find(({ model }) => model.modelId === modelId && model.provider === provider)
 }
 
 /** The calls of the turn that are not yet part of the history. */

@@ -1,6 +1,7 @@
 import type { Observable } from 'rxjs'
 import type { ModelRef } from '../vocabulary/content.ts'
 import type { JsonObject } from '../vocabulary/json.ts'
+import type { WebSearchesMax } from '../vocabulary/price.ts'
 import type { ModelRequest } from '../vocabulary/model-request.ts'
 import type { ModelSignal } from '../vocabulary/signal.ts'
 import type { Clock } from './clock.ts'
@@ -26,5 +27,11 @@ export interface Model extends ModelRef {
    * in the ledger, so that a resume by other options is found: no keys, no headers.
    */
   readonly pinnedOptions?: JsonObject
+  /**
+   * The most web searches that the provider runs within one call that allows tools, as the adapter's settings bound them.
+   * Absent where the provider runs none, or bills none. With a price for them (`webSearchUsd`), every grant holds their
+   * cost, and a run with `costMaxUsd` whose model says `unbounded` is refused.
+   */
+  readonly webSearchesMax?: WebSearchesMax
   stream(request: ModelRequest, context: ModelContext): Observable<ModelSignal>
 }

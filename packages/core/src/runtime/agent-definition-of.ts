@@ -1,6 +1,7 @@
 import { summaryInstructions } from '../machine/compaction.ts'
 import { digested } from '../machine/definition-digest.ts'
 import type { Model } from '../ports/model.ts'
+import type { WebSearchesMax } from '../vocabulary/price.ts'
 import type { AgentDefinition } from '../vocabulary/agent-definition.ts'
 import { askedSchema } from '../vocabulary/answer-schema.ts'
 import type { ModelRef } from '../vocabulary/content.ts'
@@ -38,7 +39,13 @@ export function definitionOf(
     ...present({
       maxOutputTokens,
       modelSettings: recordedSettings(options.modelSettings),
-      fallbacks: some(fallbacks.map((model) => ({ model: refOf(model) }))),
+      webSearchesMax: searchesMaxOf(options.model),
+      fallbacks: some(
+        fallbacks.map((model) => ({
+          model: refOf(model),
+          ...present({ webSearchesMax: searchesMaxOf(model) }),
+        })),
+      ),
       onRefusal: refusalPolicyOf(options.onRefusal),
       guardrails: some(guardrails.map(guardrailOf)),
       output: output && {
@@ -79,6 +86,11 @@ function refusalPolicyOf(policy: RefusalPolicy | undefined): RefusalPolicy | und
 
 function some<T>(items: readonly T[]): readonly T[] | undefined {
   return items.length > 0 ? items : undefined
+}
+
+/** None and 0 say the same. */
+function searchesMaxOf({ webSearchesMax = 0 }: Model): WebSearchesMax | undefined {
+  return webSearchesMax === 0 ? undefined : webSearchesMax
 }
 
 function refOf({ provider, api, modelId }: Model): ModelRef {

@@ -102,7 +102,7 @@ function withPrices(definition: AgentDefinition, prices: Prices): AgentDefinitio
   return {
     ...definition,
     ...priceOf(definition.model),
-    ...(fallbacks && { fallbacks: fallbacks.map(({ model }) => ({ model, ...priceOf(model) })) }),
+    ...(fallbacks && { fallbacks: fallbacks.map((each) => ({ ...each, ...priceOf(each.model) })) }),
     ...(summarizer && { summarizer: { ...summarizer, ...priceOf(summarizer.model) } }),
   }
 }

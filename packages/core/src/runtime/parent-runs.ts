@@ -114,7 +114,8 @@ export function childRuns(options: ParentOptions, context: unknown): ChildRuns {
 async function totalsSoFar(ledger: Ledger, childId: RunId): Promise<ChildTotals | undefined> {
   const state = await stateOf(ledger, childId)
   if (state === undefined) return undefined
-  const [settled] = state.phase === 'streaming' && !state.attempt.failed ? settledUsage(state) : []
+  const [settled] =
+    state.phase === 'streaming' && !state.attempt.failed ? settledUsage(state, 'cancelled') : []
   return totalsOf(resultOf(settled ? evolve(state, eventAfter(state, settled)) : state))
 }
 

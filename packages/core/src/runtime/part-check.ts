@@ -35,12 +35,15 @@ const aModel = "such as anthropic('…') of @tallystick/providers/anthropic"
 
 function modelFault(value: unknown): string | undefined {
   if (typeof value === 'string') return `is a text; give a model, ${aModel}`
-  const { stream, provider, api, modelId, doStream } = Object(value) as Partial<Model> & {
+  const { stream, provider, api, modelId, webSearchesMax, doStream } = Object(value) as Partial<Model> & {
     readonly doStream?: unknown
   }
   if (typeof stream === 'function') {
-    if ([provider, api, modelId].every((name) => typeof name === 'string')) return undefined
-    return 'does not say its provider, api and modelId, so no ledger could say who answered'
+    if (![provider, api, modelId].every((name) => typeof name === 'string'))
+      return 'does not say its provider, api and modelId, so no ledger could say who answered'
+    if (webSearchesMax === undefined || webSearchesMax === 'unbounded') return undefined
+    const isCount = Number.isSafeInteger(webSearchesMax) && webSearchesMax >= 0
+    return isCount ? undefined : "has a webSearchesMax that is neither a whole number from 0 nor 'unbounded'"
   }
   if (typeof doStream === 'function') {
     return 'is a model of the AI SDK; wrap it with fromAiSdk(…) of @tallystick/providers/ai-sdk'

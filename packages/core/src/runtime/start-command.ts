@@ -2,6 +2,8 @@ import { ConfigurationError } from '../errors.ts'
 import type { StartCommand } from '../vocabulary/command.ts'
 import type { UserPart } from '../vocabulary/content.ts'
 import type { RunId } from '../vocabulary/ids.ts'
+import type { FallbackModel } from '../vocabulary/agent-definition.ts'
+import { searchesCost } from '../vocabulary/price.ts'
 import { present } from '../vocabulary/present.ts'
 import { defaultRetryPolicy, type GivenLimits } from '../vocabulary/limits.ts'
 import type { ModelSettings } from '../vocabulary/model-settings.ts'
@@ -51,9 +53,21 @@ function requirePrices(
     const { fallbacks = [], summarizer } = definition
     const models = [definition, ...fallbacks, ...(summarizer ? [summarizer] : [])]
     const unknown = models.find(({ price }) => price === undefined)
-    if (unknown === undefined) continue
+    if (unknown !== undefined) {
+      throw new ConfigurationError(
+        `The run is limited to ${costMaxUsd} US dollars, but nobody knows what ${unknown.model.modelId} costs, so the limit could not hold. Give createRuntime a price for it in prices.`,
+      )
+    }
+    requireBoundedSearches([definition, ...fallbacks], costMaxUsd)
+  }
+}
+
+/** Searches that cost money and that nothing bounds could cost any amount within one call. */
+function requireBoundedSearches(models: readonly FallbackModel[], costMaxUsd: number): void {
+  for (const { model, price, webSearchesMax = 0 } of models) {
+    if (price === undefined || searchesCost(price, webSearchesMax) !== Infinity) continue
     throw new ConfigurationError(
-      `The run is limited to ${costMaxUsd} US dollars, but nobody knows what ${unknown.model.modelId} costs, so the limit could not hold. Give createRuntime a price for it in prices.`,
+      `The run is limited to ${costMaxUsd} US dollars, but its provider may search the web any number of times in one call of ${model.modelId}, at ${price.webSearchUsd} dollars each, so the limit could not hold. Bound the searches: max_uses of the web search tool in providerTools of anthropic, max_tool_calls in extraBody of openai, or webSearchesMax of a model of your own.`,
     )
   }
 }

@@ -1,9 +1,8 @@
-import type { AgentDefinition } from '../vocabulary/agent-definition.ts'
-import type { ModelRef } from '../vocabulary/content.ts'
+import type { AgentDefinition, FallbackModel } from '../vocabulary/agent-definition.ts'
 import type { ChildTotals, EventOf, RuntimeEvent } from '../vocabulary/event.ts'
 import { grantFields, limitOfField, type Amounts, type Grant, type GrantField } from '../vocabulary/grant.ts'
 import type { RunId } from '../vocabulary/ids.ts'
-import { costOf } from '../vocabulary/price.ts'
+import { costOf, searchesCost } from '../vocabulary/price.ts'
 import type { Limits } from '../vocabulary/limits.ts'
 import type { Usage } from '../vocabulary/usage.ts'
 import type { Violation } from './checkers.ts'
@@ -20,7 +19,8 @@ export interface BudgetViolation extends Violation {
 
 /**
  * Judges law 9 over the runs of a ledger, without the machine: at every event of every run, what is spent and what is
- * granted is within each limit; every model call, summary and child run has a grant; the limits of a child run are
+ * granted is within each limit; every model call, summary and child run has a grant, and that of a model call holds the
+ * cost of every web search that its provider may run; the limits of a child run are
  * within its grant, and its parent counts what the child's own events say. A provider that bills more than was granted
  * passes a limit alone: nothing may be granted after that. Empty means: nothing found.
  */
@@ -85,7 +85,7 @@ class RunningBook {
       this.limits = { ...this.limits, [event.limit]: event.max }
     } else if (event.type === 'model_call_started') {
       this.#begin('model', event, event.grant, event.attempt === 1 ? { ...none, turns: 1 } : none)
-      this.#requirePrice(event, event.model, event.grant)
+      this.#requirePrice(event)
       return grantFields
     } else if (event.type === 'compaction_started') {
       this.#end('summary', event.interrupted)
@@ -158,19 +158,33 @@ class RunningBook {
     }
   }
 
-  #requirePrice(event: RuntimeEvent, model: ModelRef, { inputTokens, outputTokens, costUsd }: Grant): void {
+  /** A model call is granted the money of its tokens, and of all web searches that its provider may run within it. */
+  #requirePrice(event: EventOf<'model_call_started'>): void {
+    const { model, grant } = event
     const known = [this.#definition, ...(this.#definition?.fallbacks ?? [])].find(
       (each) => each?.model.modelId === model.modelId && each.model.provider === model.provider,
     )
-    if (known?.price === undefined || costUsd === undefined) return
-    const cost = costOf(known.price, { inputTokens: inputTokens ?? 0, outputTokens: outputTokens ?? 0 })
-    if (costUsd < cost * (1 - ROUNDING))
-      this.#fault(event, `${costUsd} dollars are granted for ${cost} of ${model.modelId}`)
+    // What a limit counts has to be bounded: no money is granted where the grant names none.
+    const granted = grant.costUsd ?? (this.limits.costMaxUsd === undefined ? Infinity : 0)
+    const cost = known ? mostCost(known, event) : 0
+    if (granted < cost * (1 - ROUNDING))
+      this.#fault(event, `${granted} dollars are granted for ${cost} of ${model.modelId}`)
   }
 
   #fault({ runId, seq }: RuntimeEvent, what: string): void {
     this.violations.push({ runId, law: 9, seq, what })
   }
+}
+
+/** The most that a call can cost by its grant and by what its model may search; 0 where the model has no price. */
+function mostCost(
+  { price, webSearchesMax = 0 }: FallbackModel,
+  { grant, toolChoice }: EventOf<'model_call_started'>,
+): number {
+  if (price === undefined) return 0
+  const { inputTokens = 0, outputTokens = 0 } = grant
+  const searches = toolChoice.type === 'none' ? 0 : searchesCost(price, webSearchesMax)
+  return costOf(price, { inputTokens, outputTokens }) + searches
 }
 
 /** What a parent and its child runs say of each other. */

@@ -38,7 +38,8 @@ export const definition: AgentDefinition = {
 /** A definition with every field that it may have. */
 export const wholeDefinition: AgentDefinition = {
   ...definition,
-  fallbacks: [{ model, price }],
+  webSearchesMax: 3,
+  fallbacks: [{ model, price, webSearchesMax: 2 }],
   guardrails: [{ name: 'secrets', on: 'input', beside: true }],
   output: { schema: { type: 'object' }, repairsMax: 2 },
   handoffs: [{ tool: 'transfer_to_booking', to: 'booking', back: true }],

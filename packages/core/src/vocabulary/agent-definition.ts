@@ -1,6 +1,6 @@
 import type { AgentPolicy } from './agent-policy.ts'
 import type { ModelRef } from './content.ts'
-import type { Price } from './price.ts'
+import type { Price, WebSearchesMax } from './price.ts'
 import type { GuardedThing } from './event-parts.ts'
 import type { JsonObject } from './json.ts'
 import type { ModelSettings } from './model-settings.ts'
@@ -10,6 +10,8 @@ import type { ToolDefinition } from './tool-definition.ts'
 /** A model that takes over, and what it costs. */
 export interface FallbackModel {
   readonly model: ModelRef
+  /** Web searches that its provider runs within one call at most; none where absent. */
+  readonly webSearchesMax?: WebSearchesMax
   readonly price?: Price
 }
 
@@ -57,6 +59,8 @@ export interface AgentDefinition {
   readonly maxOutputTokens?: number
   /** How its models write; a run may say otherwise. */
   readonly modelSettings?: ModelSettings
+  /** Web searches that the provider of `model` runs within one call at most; none where absent. */
+  readonly webSearchesMax?: WebSearchesMax
   /** What the model costs; not part of the digest. */
   readonly price?: Price
   /** Models that take over when the one before them is given up, in order. */

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { priceMaxUsd, type LongInputRates, type Price } from './price.ts'
+import { priceMaxUsd, type LongInputRates, type Price, type WebSearchesMax } from './price.ts'
 import { objectOf, optional, text } from './schema.ts'
 import type { Usage } from './usage.ts'
 
@@ -20,6 +20,9 @@ export const price: z.ZodType<Price> = objectOf<Price>({
   longInput: optional(z.array(objectOf<LongInputRates>({ ...rates, aboveInputTokens: counted }))),
   ...{ webSearchUsd: optional(rate), source: optional(text) },
 })
+
+/** Web searches within one call. */
+export const webSearchesMax: z.ZodType<WebSearchesMax> = z.union([counted, z.literal('unbounded')])
 
 /** What is billed. */
 export const usage: z.ZodType<Usage> = usageOf(counted)

@@ -8,7 +8,7 @@ import type {
   SummarizerDefinition,
 } from './agent-definition.ts'
 import { causes } from './cause.ts'
-import { counted, money, price, usage } from './billing-schema.ts'
+import { counted, money, price, usage, webSearchesMax } from './billing-schema.ts'
 import {
   assistantPart,
   message,
@@ -94,12 +94,16 @@ export const callEnvelopeSchema: z.ZodType<{ readonly toolCallId: string }> = z.
 const toolDefinition = objectOf<ToolDefinition>({ name: text, description: text, inputSchema: jsonObject })
 const guarded = z.enum(guardedThings)
 const isTrue = z.literal(true)
+const pricedModel = {
+  ...{ model: modelRef, price: optional(price), webSearchesMax: optional(webSearchesMax) },
+}
 const definition = objectOf<AgentDefinition>({
   ...{ model: modelRef, instructions: text, tools: z.array(toolDefinition) },
   ...{ parallelToolCalls: flag, digest: text, maxOutputTokens: optional(amount), price: optional(price) },
+  webSearchesMax: optional(webSearchesMax),
   modelSettings: optional(modelSettings),
   onRefusal: optional(refusalPolicy),
-  fallbacks: optional(z.array(objectOf<FallbackModel>({ model: modelRef, price: optional(price) }))),
+  fallbacks: optional(z.array(objectOf<FallbackModel>(pricedModel))),
   guardrails: optional(
     z.array(objectOf<GuardrailDefinition>({ name: text, on: guarded, beside: optional(isTrue) })),
   ),
@@ -107,9 +111,7 @@ const definition = objectOf<AgentDefinition>({
     objectOf<OutputDefinition>({ schema: jsonObject, wrapped: optional(isTrue), repairsMax: count }),
   ),
   handoffs: optional(z.array(objectOf<HandoffDefinition>({ tool: text, to: text, back: optional(isTrue) }))),
-  summarizer: optional(
-    objectOf<SummarizerDefinition>({ model: modelRef, price: optional(price), instructions: text }),
-  ),
+  summarizer: optional(objectOf<SummarizerDefinition>({ ...pricedModel, instructions: text })),
   policy: optional(agentPolicy),
 })
 /** An amount that was used or granted. */
@@ -117,7 +119,7 @@ const spent = z.number().nonnegative()
 const grant = objectOf<Grant>({
   ...{ turns: optional(spent), toolCalls: optional(spent), tokens: optional(spent) },
   ...{ inputTokens: optional(spent), outputTokens: optional(spent), costUsd: optional(spent) },
-  durationMs: optional(spent),
+  ...{ webSearches: optional(spent), durationMs: optional(spent) },
 })
 const parent = objectOf<ParentRef>({
   runId,

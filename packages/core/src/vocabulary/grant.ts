@@ -11,6 +11,8 @@ export interface Grant {
   readonly tokens?: number
   readonly inputTokens?: number
   readonly outputTokens?: number
+  /** Web searches that the provider may run within a model call. Their cost is part of `costUsd`. */
+  readonly webSearches?: number
   /** US dollars, at the price of the model that is called. */
   readonly costUsd?: number
   /** Milliseconds of work, waiting for a person not counted. */

@@ -30,6 +30,15 @@ export interface Price extends Rates {
   readonly source?: string
 }
 
+/** The most web searches that a provider runs within one model call; `unbounded` where no setting bounds them. */
+export type WebSearchesMax = number | 'unbounded'
+
+/** Returns the most that the web searches of one call can cost, in US dollars; `Infinity` where they are not bounded. */
+export function searchesCost({ webSearchUsd = 0 }: Price, max: WebSearchesMax): number {
+  if (webSearchUsd === 0) return 0
+  return max === 'unbounded' ? Infinity : max * webSearchUsd
+}
+
 /**
  * What one call costs, in US dollars: finite, and never negative, for a price and a usage such as events hold. Numbers that
  * the provider did not give count as none.

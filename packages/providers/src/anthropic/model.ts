@@ -18,6 +18,7 @@ import { type AnthropicOptions, type AnthropicThinking, checkOptions, longestTim
 import { requestRenderer, type RequestRenderer } from './request.ts'
 import { sdk } from './sdk.ts'
 import { readEvent, type Reply, startReply } from './signals.ts'
+import { webSearchesOf } from './web-searches.ts'
 import { api, provider, type WireEvent, type WireThinking } from './wire.ts'
 
 /** What decides how the model is to work. */
@@ -58,6 +59,7 @@ export function anthropic(modelId: string, options: AnthropicOptions = {}): Mode
   return {
     ...{ provider, api, modelId },
     ...pinnedOptions(options, pinnedNames),
+    ...webSearchesOf(options),
     stream: (request, context) =>
       secrets.struckFrom(
         withWarnings((heeding) =>

@@ -63,7 +63,11 @@ export interface AnthropicOptions extends AnthropicClientOptions {
   readonly eagerToolInputs?: boolean | undefined
   /** Fields added to the definition of a tool, by its name, in the vendor's words, such as `{ defer_loading: true }`. */
   readonly toolFields?: Readonly<Record<string, JsonObject>> | undefined
-  /** Tools that Anthropic runs itself, in its own words, such as `{ type: 'web_search_20260318', name: 'web_search' }`. */
+  /**
+   * Tools that Anthropic runs itself, in its own words, such as
+   * `{ type: 'web_search_20260318', name: 'web_search', max_uses: 3 }`. A run with `costMaxUsd` needs the `max_uses`, since
+   * Anthropic bills each search.
+   */
   readonly providerTools?: readonly JsonObject[] | undefined
   /** MCP servers whose tools Anthropic calls itself. */
   readonly mcpServers?: readonly AnthropicMcpServer[] | undefined

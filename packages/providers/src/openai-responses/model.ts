@@ -13,6 +13,7 @@ import { warnOnce, withWarnings } from '../shared/warning.ts'
 import { concessionFor } from './concession.ts'
 import { type Concessions, requestRenderer, type RequestSettings } from './request.ts'
 import { replyReader } from './signals.ts'
+import { webSearchesOf } from './web-searches.ts'
 import { api } from './wire.ts'
 
 /** How `openai()` calls its model. Everything may be left out. */
@@ -32,7 +33,10 @@ export interface OpenAIOptions extends OpenAICommonOptions {
    * with the parts of the reply.
    */
   readonly include?: readonly string[] | undefined
-  /** Tools that OpenAI runs itself, in its own words, such as `{ type: 'web_search' }`. */
+  /**
+   * Tools that OpenAI runs itself, in its own words, such as `{ type: 'web_search' }`. A run with `costMaxUsd` needs a bound
+   * of the searches, since OpenAI bills each: `extraBody: { max_tool_calls: 3 }`.
+   */
   readonly providerTools?: readonly JsonObject[] | undefined
   /**
    * The tool that stands for the question whether a call to an MCP server may be made: the call comes here under this
@@ -68,6 +72,7 @@ export function openai(modelId: string, options: OpenAIOptions = {}): Model {
   return {
     ...{ provider: settings.provider, api, modelId },
     ...pinnedOptions(options, pinnedNames),
+    ...webSearchesOf(options),
     stream: (request, context) =>
       secrets.struckFrom(
         withWarnings((heeding) =>

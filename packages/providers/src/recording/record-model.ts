@@ -12,11 +12,12 @@ import { recordingWriter } from './recording-file.ts'
  */
 export function recordModel(model: Model, file: string): Model {
   const writer = recordingWriter(file, 'calls')
-  const { provider, api, modelId } = model
+  const { provider, api, modelId, webSearchesMax } = model
   return {
     provider,
     api,
     modelId,
+    ...(webSearchesMax !== undefined && { webSearchesMax }),
     stream: (request, context) =>
       new Observable((subscriber) => {
         const number = writer.next()
