@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Ledger } from '@tallystick/core'
 import { memoryLedger } from '@tallystick/core'
 import { seededRandom, testTool } from '@tallystick/core/testing'
-import { checkedRun, ofType, stage, type Stage } from './stage.ts'
+import { checkedRun, ofType, stage, type Stage, type StageOptions } from './stage.ts'
 
 const steps = [
   {
@@ -15,15 +15,16 @@ const steps = [
 ]
 
 /** Two processes on one ledger, whose run waits for a person to decide about two calls. */
-async function twoProcesses(ledger: Ledger = memoryLedger()) {
+async function twoProcesses(ledger: Ledger = memoryLedger(), options: StageOptions = {}) {
   let end: () => void = () => {}
   const until = new Promise<string>((resolve) => (end = () => resolve('Slowly.')))
   const tools = [
     testTool({ name: 'slow', check: () => ({ kind: 'ask' }), run: () => until }),
     testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) }),
   ]
-  const one = stage({ ledger, steps, tools })
+  const one = stage({ ...options, ledger, steps, tools })
   const other = stage({
+    ...options,
     ledger,
     steps: [{ text: 'Done.' }],
     tools,
@@ -63,6 +64,38 @@ describe('a decision from a second process', () => {
       const events = checkedRun(await one.eventsOf(run))
       expect(ofType(events, 'tool_started')).toHaveLength(2)
       expect(ofType(events, 'tool_result').map(({ outcome }) => outcome)).toEqual(['success', 'success'])
+      expect(other.reported).toEqual([])
+    },
+  )
+})
+
+describe('two equal commands from a second process', () => {
+  it.each(['cancel', 'approve', 'raiseLimit'] as const)(
+    'are answered each by its own inbox key: one is obeyed, one refused (%s)',
+    async (verb) => {
+      const { one, other, run, theirs, slow, pay, end } = await twoProcesses(memoryLedger(), {
+        limits: { turnsMax: 5 },
+      })
+      await one.settle(run.approve(slow, { by: 'ada' }))
+      while ((await started(one, run.id)) === 0) await Promise.resolve()
+      const send = () =>
+        verb === 'cancel'
+          ? theirs.cancel('enough')
+          : verb === 'approve'
+            ? theirs.approve(pay, { by: 'bob' })
+            : theirs.raiseLimit('turnsMax', 9, 'bob')
+      const receipts = await one.settle(Promise.all([send(), send()]))
+      expect(receipts.map(({ accepted }) => accepted)).toEqual([true, false])
+      end()
+      await one.settle(run.result)
+      const type = {
+        cancel: 'cancel_requested',
+        approve: 'approval_decided',
+        raiseLimit: 'limit_raised',
+      } as const
+      const decided = ofType(checkedRun(await one.eventsOf(run)), type[verb])
+      expect(new Set(decided.map(({ inboxKey }) => inboxKey)).size).toBe(decided.length)
+      expect(decided.every(({ inboxKey }) => inboxKey !== undefined)).toBe(true)
       expect(other.reported).toEqual([])
     },
   )

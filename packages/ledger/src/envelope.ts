@@ -1,7 +1,7 @@
 import type { EventEnvelope, RuntimeEvent } from '@tallystick/core'
 
 /** What stands on every event beside its body: what the chain of hashes covers in the clear. */
-export type Envelope = Omit<EventEnvelope, 'removed' | 'cause' | 'draining'> & {
+export type Envelope = Omit<EventEnvelope, 'removed' | 'cause' | 'inboxKey' | 'draining'> & {
   readonly type: RuntimeEvent['type']
 }
 

@@ -253,7 +253,7 @@ function asOlderRelease(before: RuntimeEvent, event: RuntimeEvent): RuntimeEvent
 
 /** What an event says: when and by what it was decided is given. */
 function comparable(event: RuntimeEvent, state: RunState | undefined): object {
-  const { at: _at, cause: _cause, draining: _draining, ...rest } = event
+  const { at: _at, cause: _cause, inboxKey: _key, draining: _draining, ...rest } = event
   // A take-over names the definition where it is not the one in force before, which both are compared by.
   return rest.type === 'run_resumed' ? { definition: state?.definition, ...rest } : rest
 }

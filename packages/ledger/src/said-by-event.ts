@@ -11,7 +11,7 @@ export function isTelling(event: RuntimeEvent): boolean {
 
 /** What depends on the run, on the hour, on what is counted, or on how others call what they do. */
 const incidental: ReadonlySet<string> = new Set([
-  ...['cause', 'draining', 'places'],
+  ...['cause', 'inboxKey', 'draining', 'places'],
   ...['runId', 'seq', 'epoch', 'at', 'parent', 'sessionId', 'sessionPlace'],
   ...['durationMs', 'expiresAt', 'deadlineAt', 'retryAt', 'idempotencyKey', 'receipt', 'child', 'reused'],
   ...['costUsd', 'usage', 'contextTokens', 'tokensBefore', 'tokensAfter'],

@@ -40,6 +40,8 @@ export interface AdvanceOptions {
   readonly stamp: () => Stamp
   /** The rules of the active agent, by its name. */
   readonly rulesOf?: (agent: string) => Rules
+  /** The key in the inbox of each message that came from there. */
+  readonly keys?: readonly (string | undefined)[]
   /** Only what has arrived is decided: nothing new is begun. */
   readonly hold?: boolean
 }
@@ -54,22 +56,23 @@ const ROUNDS_MAX = 10_000
 export function advance(
   before: RunState | undefined,
   messages: readonly (Command | Signal)[],
-  { writer, stamp, rulesOf = () => ({}), hold = false }: AdvanceOptions,
+  { writer, stamp, rulesOf = () => ({}), keys = [], hold = false }: AdvanceOptions,
 ): Page {
   const events: RuntimeEvent[] = []
   let state = before
-  const record = (facts: readonly Fact[], at: number, cause: Cause): void => {
+  const record = (facts: readonly Fact[], at: number, cause: Cause, inboxKey?: string): void => {
     for (const fact of facts) {
-      const event = eventOf(fact, { ...writer, seq: (state?.seq ?? 0) + 1, at, cause, draining: hold })
+      const place = { ...writer, seq: (state?.seq ?? 0) + 1, at }
+      const event = eventOf(fact, { ...place, cause, draining: hold, ...present({ inboxKey }) })
       state = audit(state, event)
       events.push(event)
     }
   }
-  const refusals = messages.map((message) => {
+  const refusals = messages.map((message, index) => {
     const now = stamp()
     const decision = decide(state, message, now)
     if ('refused' in decision) return decision.refused
-    record(decision.facts, now.at, message.type)
+    record(decision.facts, now.at, message.type, keys[index])
     return undefined
   })
   for (let round = 0; round < ROUNDS_MAX; round++) {
@@ -90,15 +93,17 @@ export interface Recording extends Writer {
   readonly at: number
   readonly cause: Cause
   readonly draining?: boolean
+  readonly inboxKey?: string
 }
 
 /** A fact as it stands on record. */
 export function eventOf(
   fact: Fact,
-  { runId, seq, epoch, at, cause, draining = false }: Recording,
+  { runId, seq, epoch, at, cause, inboxKey, draining = false }: Recording,
 ): RuntimeEvent {
   const decided = present({
     cause: cause === usualCause(fact) ? undefined : cause,
+    inboxKey,
     draining: draining ? (true as const) : undefined,
   })
   return sealed({ runId, seq, epoch, at, v: eventCatalogue[fact.type].v, ...decided, ...fact })

@@ -47,7 +47,9 @@ function movedTo(
   started: Pick<EventOf<'run_started'>, 'parent' | 'sessionId' | 'sessionPlace'>,
 ): RuntimeEvent {
   const renamed = withIds(event as unknown as Json, event.runId, runId) as unknown as RuntimeEvent
-  const moved = { ...renamed, runId, epoch: 1 }
+  // The inbox of the other run is not that of the fork.
+  const { inboxKey: _other, ...said } = renamed
+  const moved = { ...said, runId, epoch: 1 } as RuntimeEvent
   if (moved.type === 'run_started') {
     const { sessionId: _session, sessionPlace: _place, parent: _parent, ...rest } = moved
     return { ...rest, ...present(started) }

@@ -43,6 +43,8 @@ export interface LeftCommands {
 export async function decidedElsewhere(commands: LeftCommands): Promise<RunState | undefined> {
   const { runId, ledger, clock } = commands
   const state = await stateOf(ledger, runId)
+  // The run may have obeyed what was sent, and ended by it, in front of this look.
+  if (state?.phase === 'done') await settleTaken(commands)
   if (state === undefined || !(await isDrivenElsewhere(state, ledger))) return undefined
   const look: Look = { changed: true, wake: () => {} }
   const hints = ledger.changes(runId).subscribe({
@@ -75,11 +77,12 @@ async function followed(
   const { runId, ledger, clock, receipts, hear, drained } = commands
   for (let state = from; ;) {
     look.changed = false
-    await settleTaken(commands)
     for await (const event of ledger.read(runId, { fromSeq: state.seq + 1 })) {
       state = audit(state, event)
       hear(event)
     }
+    // Behind the events: what the run obeyed last is answered though the run has ended by it.
+    await settleTaken(commands)
     const rests = state.phase === 'done' || (!receipts.open && isSuspended(state))
     if (rests || drained()) return state
     const isLeft = await isLeftAlone(state, ledger, receipts.open ? clock.now() - begunAt : 0)
@@ -119,18 +122,31 @@ async function settleTaken({ runId, ledger, receipts, sent }: LeftCommands): Pro
   for (const key of delivered) {
     const left = sent.get(key)
     if (left === undefined || waiting.has(key)) continue
-    const obeyed = await isObeyed(ledger, runId, left)
+    const obeyed = await isObeyed(ledger, runId, key, left)
     receipts.settle(key, obeyed ? undefined : refusedElsewhere(runId, left.command))
   }
 }
 
-async function isObeyed(ledger: Ledger, runId: RunId, { command, afterSeq }: LeftCommand): Promise<boolean> {
+async function isObeyed(
+  ledger: Ledger,
+  runId: RunId,
+  key: string,
+  { command, afterSeq }: LeftCommand,
+): Promise<boolean> {
   for await (const event of ledger.read(runId, { fromSeq: afterSeq + 1 })) {
-    if (obeys(event, command)) return true
+    // Input that was put twice has its place by the first entry.
+    if (event.inboxKey === key || isSameInput(event, command)) return true
+    if (event.inboxKey === undefined && obeys(event, command)) return true
   }
   return false
 }
 
+function isSameInput(event: RuntimeEvent, command: OutsideCommand): boolean {
+  const isInput = command.type === 'steer' || command.type === 'queue'
+  return isInput && event.type === 'input_received' && event.receipt === command.receipt
+}
+
+/** The same by what an event says: processes of older releases record no key. */
 function obeys(event: RuntimeEvent, command: OutsideCommand): boolean {
   switch (command.type) {
     case 'approve':
@@ -145,7 +161,7 @@ function obeys(event: RuntimeEvent, command: OutsideCommand): boolean {
       return event.type === 'tool_result' && event.toolCallId === command.toolCallId
     case 'steer':
     case 'queue':
-      return event.type === 'input_received' && event.receipt === command.receipt
+      return isSameInput(event, command)
     case 'cancel':
       return event.type === 'cancel_requested'
     case 'raise_limit':

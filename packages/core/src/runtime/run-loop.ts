@@ -196,7 +196,8 @@ export class RunLoop {
     const items: readonly Item[] = [...takeOver, ...this.#mailbox.drain()]
     const messages = items.map(({ message }) => message)
     const writer = { runId, epoch: this.epoch }
-    const page = advance(this.#state, messages, { ...options, writer, stamp: () => this.#stamp() })
+    const keys = items.map(({ key }) => key)
+    const page = advance(this.#state, messages, { ...options, keys, writer, stamp: () => this.#stamp() })
     const takes = [...this.#takes, ...items.flatMap(({ key }) => (key === undefined ? [] : [key]))]
     // What was found in the inbox is taken out of it, whatever it says; of what comes later, only what is obeyed.
     const saysNothing = isMereLook(this.#state, page) && (this.#looks || takes.length === 0)

@@ -78,6 +78,7 @@ export const envelopeSchema: z.ZodType<EventEnvelope> = objectOf<EventEnvelope>(
   ...{
     toolCallId: optional(toolCallId),
     cause: optional(z.enum(causes)),
+    inboxKey: optional(text),
     draining: optional(z.literal(true)),
   },
   removed: optional(

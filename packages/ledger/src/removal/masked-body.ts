@@ -28,8 +28,8 @@ type Masks = { readonly [T in EventType]: (event: EventOf<T>) => EventBodies[T] 
  */
 export function maskedBody(event: RuntimeEvent): EventBodies[EventType] {
   const mask = masks[event.type] as (event: RuntimeEvent) => EventBodies[EventType]
-  const { cause, draining } = event
-  return { ...mask(event), ...present({ cause, draining }) }
+  const { cause, inboxKey, draining } = event
+  return { ...mask(event), ...present({ cause, inboxKey, draining }) }
 }
 
 /** A body without anything to hide: these of its fields stay. */
