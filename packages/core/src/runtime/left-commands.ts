@@ -43,8 +43,6 @@ export interface LeftCommands {
 export async function decidedElsewhere(commands: LeftCommands): Promise<RunState | undefined> {
   const { runId, ledger, clock } = commands
   const state = await stateOf(ledger, runId)
-  // The run may have obeyed what was sent, and ended by it, in front of this look.
-  if (state?.phase === 'done') await settleTaken(commands)
   if (state === undefined || !(await isDrivenElsewhere(state, ledger))) return undefined
   const look: Look = { changed: true, wake: () => {} }
   const hints = ledger.changes(runId).subscribe({
@@ -115,7 +113,7 @@ async function isDrivenElsewhere(state: RunState, ledger: Ledger): Promise<boole
 }
 
 /** Tells the senders of commands that have left the inbox what became of them. */
-async function settleTaken({ runId, ledger, receipts, sent }: LeftCommands): Promise<void> {
+export async function settleTaken({ runId, ledger, receipts, sent }: LeftCommands): Promise<void> {
   const delivered = receipts.delivered
   if (delivered.length === 0) return
   const waiting = new Set((await ledger.inbox(runId)).map(({ key }) => key))

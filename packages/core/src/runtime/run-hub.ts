@@ -14,7 +14,7 @@ import { forwardedCommand } from './forwarded-command.ts'
 import type { HubOptions } from './hub-options.ts'
 import { stateOf } from './load-state.ts'
 import { Receipts, type CommandReceipt } from './receipts.ts'
-import { decidedElsewhere, type LeftCommand } from './left-commands.ts'
+import { decidedElsewhere, settleTaken, type LeftCommand, type LeftCommands } from './left-commands.ts'
 import { RestElsewhere } from './rest-elsewhere.ts'
 import { RunLoop } from './run-loop.ts'
 import { wholeResult, type RunResult } from './run-result.ts'
@@ -302,12 +302,15 @@ export class RunHub {
   async #decide(loop: RunLoop): Promise<RunState> {
     await this.#receipts.delivery()
     const { runId, ledger, host } = this.#options
-    const elsewhere = await decidedElsewhere({
+    const commands: LeftCommands = {
       ...{ runId, ledger, clock: host.clock, receipts: this.#receipts, sent: this.#sent },
       hear: (event) => this.live.next(event),
       drained: () => this.#options.drained() || loop.draining,
-    })
-    return elsewhere ?? (await loop.resume(false))
+    }
+    const state = (await decidedElsewhere(commands)) ?? (await loop.resume(false))
+    // The run may have ended by what it obeyed last, before this process came to take it over.
+    if (!loop.held) await settleTaken(commands)
+    return state
   }
 
   /** This hub drives no more, and all who wait are told why. */
