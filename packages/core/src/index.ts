@@ -115,7 +115,7 @@ export type {
   SessionRunOptions,
 } from './runtime/runtime.ts'
 export type { InterruptedOptions } from './runtime/listed-runs.ts'
-export type { CommandReceipt } from './runtime/receipts.ts'
+export type { CommandReceipt, InputReceipt } from './runtime/receipts.ts'
 export type { RunStreams } from './runtime/run-streams.ts'
 export type { Run } from './runtime/run.ts'
 export type { ShownApproval } from './runtime/shown-approvals.ts'

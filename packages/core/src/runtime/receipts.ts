@@ -3,6 +3,11 @@ import type { Refusal } from '../machine/decision.ts'
 /** What became of a command. A refusal is an answer, not an error. */
 export type CommandReceipt = { readonly accepted: true } | ({ readonly accepted: false } & Refusal)
 
+/** What became of input. Accepted, it carries the name by which `input_settled` says later where it went. */
+export type InputReceipt =
+  | { readonly accepted: true; readonly receipt: string }
+  | ({ readonly accepted: false } & Refusal)
+
 /** Someone who waits to hear what became of a command. */
 interface Waiting {
   /** Whether the command is in the inbox. */

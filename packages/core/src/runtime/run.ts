@@ -10,7 +10,7 @@ import type { Agent } from './agent.ts'
 import { messageOf } from './input-message.ts'
 import { reachableAgents } from './known-agents.ts'
 import { decisionFault, raiseFault } from './decision-check.ts'
-import type { CommandReceipt } from './receipts.ts'
+import type { CommandReceipt, InputReceipt } from './receipts.ts'
 import type { RunHub } from './run-hub.ts'
 import type { RunResult } from './run-result.ts'
 import { ShownApprovals, type Question, type ShownApproval } from './shown-approvals.ts'
@@ -60,10 +60,13 @@ export interface Run<Output = unknown> extends RunStreams {
     call: string | ShownApproval,
     decision: { readonly by: string; readonly via?: string | undefined; readonly reason: string } & Question,
   ): Promise<CommandReceipt>
-  /** Tells the model something at its next turn. The receipt event `input_settled` says where, or why not. */
-  steer(input: string | readonly UserPart[]): Promise<CommandReceipt>
-  /** Asks something more, behind the answer. The receipt event `input_settled` says where, or why not. */
-  queue(input: string | readonly UserPart[]): Promise<CommandReceipt>
+  /**
+   * Tells the model something at its next turn. The answer carries the `receipt` of the input: the event `input_settled`
+   * with that receipt says whether a model was shown it, or why not (`delivered: false`, when the run ends before).
+   */
+  steer(input: string | readonly UserPart[]): Promise<InputReceipt>
+  /** Asks something more, behind the answer of the run. The `receipt` means the same as for `steer`. */
+  queue(input: string | readonly UserPart[]): Promise<InputReceipt>
   /** Raises a limit; a run that is suspended at it goes on. */
   raiseLimit(limit: LimitName, max: number, by: string): Promise<CommandReceipt>
   /** Stops the run, keeping all that is finished. */
@@ -98,6 +101,12 @@ export function runOf<Output>(
       seq,
       (event) => shown.event(event),
     )
+  const tell = (type: 'steer' | 'queue', input: string | readonly UserPart[]): Promise<InputReceipt> => {
+    const [message, receipt] = [messageOf(input), hub.newReceipt()]
+    return hub
+      .send({ type, message, receipt })
+      .then((answer) => (answer.accepted ? { ...answer, receipt } : answer))
+  }
   return {
     ...after(0),
     id: hub.runId,
@@ -132,8 +141,8 @@ export function runOf<Output>(
         reason,
       })
     },
-    steer: (input) => hub.send({ type: 'steer', message: messageOf(input), receipt: hub.newReceipt() }),
-    queue: (input) => hub.send({ type: 'queue', message: messageOf(input), receipt: hub.newReceipt() }),
+    steer: (input) => tell('steer', input),
+    queue: (input) => tell('queue', input),
     async raiseLimit(limit, max, by) {
       const fault = raiseFault(limit, max, by)
       if (fault) return malformed('raiseLimit', fault)
