@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { isSuspended, type Guardrail, type RunResult, type RunState } from '@tallystick/core'
 import { testTool } from '@tallystick/core/testing'
-import { stage, typesOf, type Stage } from './stage.ts'
+import { checkedRun, ofType, stage, typesOf, type Stage } from './stage.ts'
 
 async function listed({ runtime }: Stage): Promise<readonly RunResult[]> {
   const found: RunResult[] = []
@@ -77,6 +77,32 @@ describe('a run that is suspended', () => {
     const events = (await set.eventsOf(rest.runId)).slice(rest.seq)
     expect(typesOf(events).slice(0, 2)).toEqual(['run_resumed', 'approval_decided'])
     expect(events.some(({ type }) => type === 'limit_reached')).toBe(false)
+  })
+})
+
+describe('a run that waits for an approval and at a limit', () => {
+  it('counts the approval as denied once its time is over, before the limit is raised', async () => {
+    const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
+    const looked = Promise.withResolvers<string>()
+    const set = stage({
+      steps: [{ toolCalls: ['look', 'pay'].map((name) => ({ name, input: {} })) }, { text: 'Not paid.' }],
+      tools: [testTool({ name: 'look', run: () => looked.promise }), pay],
+      limits: { durationMaxMs: 50, approvalMaxMs: 100, onLimit: 'ask' },
+    })
+    const run = set.start()
+    set.clock.schedule(60, () => looked.resolve('seen'))
+    const { limit, pendingApprovals } = await set.settle(run.result)
+    expect([limit, pendingApprovals.length]).toEqual(['durationMaxMs', 1])
+    set.clock.advance(100)
+    const late = await set.settle(run.approve(pendingApprovals[0]!, { by: 'ada' }))
+    expect(late).toMatchObject({ accepted: false, code: 'approval_expired' })
+    const rest = { status: 'suspended', limit: 'durationMaxMs', pendingApprovals: [] }
+    expect(await set.settle(run.result)).toMatchObject(rest)
+    await set.settle(run.raiseLimit('durationMaxMs', 1_000, 'ada'))
+    expect(await set.settle(run.result)).toMatchObject({ reason: 'answered', text: 'Not paid.' })
+    const events = checkedRun(await set.eventsOf(run))
+    expect(ofType(events, 'approval_decided')).toMatchObject([{ approved: false, by: 'expiry' }])
+    expect(typesOf(events).filter((type) => type === 'tool_started')).toHaveLength(1)
   })
 })
 

@@ -32,8 +32,8 @@ export function nextForCalls(state: ExecutingState, now: number): Action {
 /** What is owed to a run that nobody has cancelled. */
 function goOn(state: ExecutingState, now: number): Action | undefined {
   const { metLimit } = state
-  // A limit that a person is asked about holds everything back that it could forbid.
-  if (metLimit?.policy === 'ask' && metLimit.limit !== 'toolCallsMax') return undefined
+  // A limit that a person is asked about holds everything back that it could forbid. A denial begins nothing.
+  if (metLimit?.policy === 'ask' && metLimit.limit !== 'toolCallsMax') return expired(state, now)
   return (
     timeIsUp(state, now) ??
     limited(state) ??

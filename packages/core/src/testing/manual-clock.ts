@@ -86,10 +86,14 @@ const QUIET_TURNS = 20_000
 /** More jumps of time than any test needs: beyond, something wakes for nothing, again and again. */
 const JUMPS_MAX = 10_000
 
+/** More looks at a clock that stands still than any test needs: beyond, something goes round without ever waiting. */
+const LOOKS_MAX = 200_000
+
 /**
  * Waits for a promise under a manual clock: whenever nothing moves any more, time jumps to the next timer. For code
  * that waits for nothing but promises and this clock, and looks at the clock as it goes, as the runtime does for every
- * page of the ledger. A promise that nothing can settle is an error, not a hang.
+ * page of the ledger. A promise that nothing can settle, and code that goes round without waiting, are
+ * errors and not hangs.
  *
  * `outside` answers what is under way outside of this process, such as the answer of a database; while there is
  * something, time stands still.
@@ -117,11 +121,15 @@ export async function settle<T>(
 
 /** Resolves when the promise is settled, or when nobody has looked at the clock for long. */
 async function quiet(clock: ManualClock, watched: { readonly settled: boolean }): Promise<void> {
-  let uses = clock.uses
+  const begun = clock.uses
+  let uses = begun
   for (let turns = 0; turns < QUIET_TURNS && !watched.settled; turns++) {
     await Promise.resolve()
     if (clock.uses === uses) continue
     uses = clock.uses
+    if (uses - begun > LOOKS_MAX) {
+      throw new Error(`Something has looked at the clock ${LOOKS_MAX} times, and has not waited for it once.`)
+    }
     turns = 0
   }
 }

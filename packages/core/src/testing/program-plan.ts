@@ -20,7 +20,8 @@ export interface Program {
   readonly crashes: readonly CrashPoint[]
   readonly cancelAtSeq: number | undefined
   readonly inputs: readonly { readonly atSeq: number; readonly delivery: 'steer' | 'queue' }[]
-  readonly decisions: readonly ('approve' | 'deny' | 'edit')[]
+  /** What the first, the second … approval is answered; `late`: approved, when the time to decide may be over. */
+  readonly decisions: readonly ('approve' | 'deny' | 'edit' | 'late')[]
   /** The first process that sees the event of this number is drained. */
   readonly drainAtSeq?: number | undefined
   /** Whom the run is about. */

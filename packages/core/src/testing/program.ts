@@ -22,6 +22,9 @@ const prices = {
   'scripted-2': { inputUsd: 1, outputUsd: 5, source: 'test' },
 }
 
+/** Longer than a random program gives a person to decide, in milliseconds. */
+const LATE_MS = 25
+
 /** Plays a program to its end. */
 export async function playProgram(
   program: Program,
@@ -42,10 +45,16 @@ export async function playProgram(
     agentOf: (own) => agentOf(program, { world, ledger: own, attempts }),
     decide: () => {
       const decision = decisions[decided++] ?? 'approve'
-      if (decision === 'deny') return { approve: false, reason: 'not today' }
-      return decision === 'edit'
-        ? { approve: true, input: { do: 'succeed', edited: true } }
-        : { approve: true }
+      switch (decision) {
+        case 'approve':
+          return { approve: true }
+        case 'deny':
+          return { approve: false, reason: 'not today' }
+        case 'edit':
+          return { approve: true, input: { do: 'succeed', edited: true } }
+        case 'late':
+          return { approve: true, afterMs: LATE_MS }
+      }
     },
   })
   return { ...simulated, world, ledger }

@@ -101,7 +101,7 @@ export const randomProgram: fc.Arbitrary<Program> = fc.record({
     fc.record({ atSeq: fc.integer({ min: 1, max: 60 }), delivery: fc.constantFrom('steer', 'queue') }),
     { maxLength: 2 },
   ),
-  decisions: fc.array(fc.constantFrom('approve', 'deny', 'edit'), { maxLength: 4 }),
+  decisions: fc.array(fc.constantFrom('approve', 'deny', 'edit', 'late'), { maxLength: 4 }),
   drainAtSeq: fc.option(fc.integer({ min: 1, max: 60 }), { nil: undefined, freq: 2 }),
   subject: fc.constantFrom(undefined, undefined, 'customer-7'),
   fallback: fc.boolean(),

@@ -13,10 +13,11 @@ import type { Run } from '../runtime/run.ts'
 import { mortalLedger, SimulatedCrash, type CrashPoint, type MortalLedger } from './faults.ts'
 import { settle, type ManualClock } from './manual-clock.ts'
 
-/** What a person answers to an approval. */
-export type SimulatedDecision =
+/** What a person answers to an approval, and how many milliseconds later. */
+export type SimulatedDecision = { readonly afterMs?: number } & (
   | { readonly approve: true; readonly input?: JsonObject }
   | { readonly approve: false; readonly reason: string }
+)
 
 /** A run, and what is to happen to it. */
 export interface Simulation {
@@ -62,6 +63,9 @@ export interface Simulated {
 
 /** More stretches than any run needs whose approvals are answered. */
 const STRETCHES_MAX = 1_000
+
+/** More rests of a run, in one process, than there are questions for any to ask. */
+const RESTS_MAX = 200
 
 /** Turns of the promise queue in which whatever follows from an answer of the ledger asks it for more. */
 const FOLLOWING_TURNS = 1_000
@@ -150,17 +154,20 @@ async function attend(
   { clock, outside, decide = () => ({ approve: true }) }: Simulation,
   { isDraining, lastState, settleCall }: Outside,
 ): Promise<RunResult | undefined> {
-  for (;;) {
+  for (let rests = 0; rests < RESTS_MAX; rests++) {
     const result = await settle(clock, run.result, outside)
     const limit = lastState()?.metLimit?.limit
     if (result.status === 'done') return result
     if (isDraining()) return undefined
-    if (result.pendingApprovals.length > 0) answer(run, result.pendingApprovals, decide)
+    if (result.pendingApprovals.length > 0) answer(run, result.pendingApprovals, { clock, decide })
     else if (result.deferredCalls.length > 0) {
       for (const { toolCallId } of result.deferredCalls) settleCall(toolCallId).catch(() => {})
     } else if (limit) run.raiseLimit(limit, Number.MAX_SAFE_INTEGER, 'simulated').catch(() => {})
     else if (!(await hasWaited(outside))) return result
   }
+  throw new Error(
+    `The run has rested ${RESTS_MAX} times, whatever it was answered: the answers lead nowhere.`,
+  )
 }
 
 /** Waits until nothing is under way outside, and for what follows from it; answers whether there was anything. */
@@ -190,10 +197,11 @@ function interfere(run: Run, { cancelAtSeq, inputs = [] }: Simulation): void {
 function answer(
   run: Run,
   pending: readonly PendingApproval[],
-  decide: (pending: PendingApproval) => SimulatedDecision,
+  { clock, decide }: Required<Pick<Simulation, 'clock' | 'decide'>>,
 ): void {
   for (const approval of pending) {
     const decision = decide(approval)
+    if (decision.afterMs !== undefined) clock.advance(decision.afterMs)
     const sent = decision.approve
       ? run.approve(approval, {
           by: 'simulated',

@@ -1,0 +1,34 @@
+import { describe, expect, it } from 'vitest'
+import { defineAgent, memoryLedger } from '@tallystick/core'
+import { manualClock, scriptedModel, settle, simulate, testTool } from '@tallystick/core/testing'
+
+describe('what goes round and round under a manual clock is an error, not a hang', () => {
+  it('code that looks at the clock again and again, and never waits for it', async () => {
+    const clock = manualClock()
+    const looks = async (): Promise<never> => {
+      for (;;) {
+        clock.now()
+        await Promise.resolve()
+        if (clock.uses > 10_000_000) throw new Error('It was not stopped.')
+      }
+    }
+    await expect(settle(clock, looks())).rejects.toThrow('has not waited for it once')
+  })
+
+  it('a person whose answers are refused, whatever they are', async () => {
+    const pay = testTool({
+      ...{ name: 'pay', effect: 'write' },
+      check: ({ usd }) =>
+        usd === 5 ? { kind: 'ask' } : { kind: 'refuse', outcome: 'invalid_input', text: 'usd: 5 or nothing' },
+    })
+    const agent = defineAgent({
+      ...{ name: 'agent', instructions: 'Pay.', tools: [pay] },
+      model: scriptedModel([{ toolCalls: [{ name: 'pay', input: { usd: 5 } }] }]),
+    })
+    const simulated = simulate({
+      ...{ ledger: memoryLedger(), clock: manualClock(), random: () => 0, input: 'Go.' },
+      ...{ agentOf: () => agent, decide: () => ({ approve: true, input: { usd: 6 } }) },
+    })
+    await expect(simulated).rejects.toThrow('the answers lead nowhere')
+  })
+})
