@@ -62,21 +62,23 @@ describe('replayRun', () => {
 
   it('drives runs of a session again, what others left unchecked or unanswered before them included', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(randomProgram, { minLength: 2, maxLength: 3 }), async (programs) => {
-        const ledger = memoryLedger()
-        const known = new Set<string>()
-        for (const [index, { randomness, ...rest }] of programs.entries()) {
-          // Ids are made of time and chance, and each program begins at the same time.
-          const random = { ...rest, randomness: (randomness + index) >>> 0 }
-          const { events, others } = await playProgram(random, { ledger, sessionId: 'session' })
-          for (const run of [events, ...others]) {
-            const { runId } = run[0]!
-            if (known.has(runId)) continue
-            known.add(runId)
-            expect(await replay(random, run)).toEqual({ runId, events: run.length })
+      fc
+        .asyncProperty(fc.array(randomProgram, { minLength: 2, maxLength: 3 }), async (programs) => {
+          const ledger = memoryLedger()
+          const known = new Set<string>()
+          for (const [index, { randomness, ...rest }] of programs.entries()) {
+            // Ids are made of time and chance, and each program begins at the same time.
+            const random = { ...rest, randomness: (randomness + index) >>> 0 }
+            const { events, others } = await playProgram(random, { ledger, sessionId: 'session' })
+            for (const run of [events, ...others]) {
+              const { runId } = run[0]!
+              if (known.has(runId)) continue
+              known.add(runId)
+              expect(await replay(random, run)).toEqual({ runId, events: run.length })
+            }
           }
-        }
-      }),
+        })
+        .beforeEach(newTask),
       { numRuns: Math.ceil(numRuns / 3) },
     )
   })
