@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { arrows } from './tidy/arrows.ts'
+import { arrows, circles, crowdedFolders } from './tidy/arrows.ts'
 import { docstrings } from './tidy/docstrings.ts'
 import type { Finding, Rule, SourceFile } from './tidy/finding.ts'
 import { names } from './tidy/names.ts'
@@ -34,6 +34,8 @@ function textFile(path: string): readonly SourceFile[] {
 const files = committedPaths().flatMap(textFile)
 const findings: readonly Finding[] = [
   ...files.flatMap((file) => rules.flatMap((rule) => rule(file))),
+  ...circles(files),
+  ...crowdedFolders(files),
   ...(await patterns(files, patternCache(root))),
 ]
 for (const { rule, level, path, line, message } of findings) {

@@ -4,23 +4,23 @@ import { codeDigest } from './code-digest.ts'
 const packages = join(import.meta.dirname, '../../packages')
 
 /** The file that holds the digests. */
-export const digestsPath: string = join(packages, 'ledger/src/code-digests.ts')
+export const digestsPath: string = join(packages, 'ledger/src/projection/tables/code-digests.ts')
 
 /** What becomes of stored bytes, and how the state of a run is folded and written down. */
 const reducer = [
-  'core/src/machine/evolve.ts',
-  'core/src/machine/state-json.ts',
-  'ledger/src/checked-event.ts',
-  'ledger/src/snapshot/sealed-state.ts',
+  'core/src/machine/fold/evolve.ts',
+  'core/src/machine/state/state-json.ts',
+  'ledger/src/read/checked-event.ts',
+  'ledger/src/projection/snapshot/bound-state.ts',
 ]
 
 /** What is told of a run, and how it is stored. */
 const projector = [
   ...reducer,
-  'ledger/src/projection/run-notes.ts',
-  'ledger/src/projection/summary-record.ts',
-  'ledger/src/projection/stored-run.ts',
-  'ledger/src/projection/totals-change.ts',
+  'ledger/src/projection/summary/run-accumulator.ts',
+  'ledger/src/projection/summary/summary-record.ts',
+  'ledger/src/projection/summary/stored-run.ts',
+  'ledger/src/projection/summary/totals-change.ts',
 ]
 
 /** The text of the module, from the sources as they are. */

@@ -69,7 +69,7 @@ export const purityPlants: readonly Plant[] = [
   },
   {
     claim: 'one file of core binds the host',
-    path: `${core}/runtime/host.ts`,
+    path: `${core}/runtime/run/host.ts`,
     allowed: 'export const time: unknown = [Date.now(), new Date(), Math.random(), globalThis]\n',
     refused: 'export const time: any = [Date.now(), new Date(), Math.random(), globalThis]\n',
     code: 'typescript(no-explicit-any)',

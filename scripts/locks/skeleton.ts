@@ -29,13 +29,13 @@ const settings = [
 
 /** What the plants import. */
 const anchors: Readonly<Record<string, string>> = {
-  'packages/core/src/index.ts': "export { x } from './errors.ts'\n",
-  'packages/core/src/errors.ts': 'export const x: number = 1\n',
-  'packages/core/src/testing/index.ts': "export { x } from '../errors.ts'\n",
-  'packages/core/src/vocabulary/ids.ts': 'export const x: number = 1\n',
-  'packages/core/src/machine/state.ts': 'export const x: number = 1\n',
+  'packages/core/src/index.ts': "export { x } from './vocabulary/errors.ts'\n",
+  'packages/core/src/vocabulary/errors.ts': 'export const x: number = 1\n',
+  'packages/core/src/testing/index.ts': "export { x } from '../vocabulary/errors.ts'\n",
+  'packages/core/src/vocabulary/values/ids.ts': 'export const x: number = 1\n',
+  'packages/core/src/machine/state/state.ts': 'export const x: number = 1\n',
   'packages/core/src/ports/clock.ts': 'export const x: number = 1\n',
-  'packages/core/src/runtime/run.ts': 'export const x: number = 1\n',
+  'packages/core/src/runtime/run/run.ts': 'export const x: number = 1\n',
   'packages/cli/src/index.ts': 'export const x: number = 1\n',
   'packages/ledger/src/index.ts': 'export const x: number = 1\n',
   'packages/providers/src/index.ts': 'export const x: number = 1\n',

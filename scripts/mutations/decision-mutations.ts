@@ -2,7 +2,7 @@ import { type Mutation, mutationsOf } from './mutation.ts'
 
 /** Faults of what is decided and owed. */
 export const decisionMutations: readonly Mutation[] = [
-  ...mutationsOf('machine/controller.ts', {
+  ...mutationsOf('machine/next/next-action.ts', {
     'partial text is lost': [
       'const texts = attempt.drafts.map(({ part, kind, text }) => ({ part, content: { type: kind, text } }))',
       'const texts: { part: number; content: AssistantPart }[] = []',
@@ -40,10 +40,10 @@ export const decisionMutations: readonly Mutation[] = [
       'facts: end.facts',
     ],
   }),
-  ...mutationsOf('machine/controller-model.ts', {
+  ...mutationsOf('machine/next/next-model-call.ts', {
     'the finalizing call may ask for tools': ['toolChoice: finalizing ? noTools : toolChoice', 'toolChoice'],
   }),
-  ...mutationsOf('machine/controller-calls.ts', {
+  ...mutationsOf('machine/next/next-calls.ts', {
     'writes run at the same time': [
       '(call === nextWrite || reads.includes(call))',
       "(call.effect !== 'read' || reads.includes(call))",
@@ -86,7 +86,7 @@ export const decisionMutations: readonly Mutation[] = [
       'filter(() => false)',
     ],
   }),
-  ...mutationsOf('machine/decide-tool-signal.ts', {
+  ...mutationsOf('machine/decide/decide-tool-signal.ts', {
     'the ending of an earlier attempt counts': [
       'isAtWork(call) && call.attempts === signal.attempt ?',
       'isAtWork(call) ?',
@@ -100,7 +100,7 @@ export const decisionMutations: readonly Mutation[] = [
       "state.phase !== 'collecting'",
     ],
   }),
-  ...mutationsOf('machine/decide-model-signal.ts', {
+  ...mutationsOf('machine/decide/decide-model-signal.ts', {
     'reports of another attempt count': [
       '  if (signal.turn !== state.turn || signal.attempt !== state.attempt.number) return nothing\n',
       '',
@@ -112,7 +112,7 @@ export const decisionMutations: readonly Mutation[] = [
       '  if (false) {\n',
     ],
   }),
-  ...mutationsOf('machine/decide-command.ts', {
+  ...mutationsOf('machine/decide/decide-command.ts', {
     'a call is approved that nobody was asked about': [
       "  if (call.status !== 'awaiting_approval' || call.inputDigest === undefined) {\n",
       '  if (call.inputDigest === undefined) {\n',
@@ -130,7 +130,7 @@ export const decisionMutations: readonly Mutation[] = [
       '  if (false) {\n',
     ],
   }),
-  ...mutationsOf('machine/retry.ts', {
+  ...mutationsOf('machine/limits/retry.ts', {
     'a provider may ask for any patience': ['  if (retryAfterMs > retryAfterMaxMs) return undefined\n', ''],
     'attempts have no end': ['!failure.retryable || state.failures + 1 >= attemptsMax', '!failure.retryable'],
     'failures that cannot be mended are tried again': [
@@ -140,7 +140,7 @@ export const decisionMutations: readonly Mutation[] = [
     'waits have no cap': ['Math.min(capMs, baseMs * 2 ** failures)', 'baseMs * 2 ** failures'],
     'runs that failed together come back together': [' * (1 - random / 2)', ''],
   }),
-  ...mutationsOf('machine/limit-check.ts', {
+  ...mutationsOf('machine/limits/limit-check.ts', {
     'one turn more than there may be': [
       'if (max !== undefined && amount >= max)',
       'if (max !== undefined && amount > max)',
@@ -150,33 +150,33 @@ export const decisionMutations: readonly Mutation[] = [
       '(state.limits.toolCallsMax ?? Infinity) + 1 - toolCalls',
     ],
   }),
-  ...mutationsOf('machine/controller-turn.ts', {
+  ...mutationsOf('machine/next/next-turn.ts', {
     'a model is called before guardrails have looked': ['    whileGuarded(state) ??\n', ''],
     'a turn shows what no provider takes': [
       '  requireShown(change?.messages, `prepareTurn of the agent ${state.agent}`)\n',
       '',
     ],
   }),
-  ...mutationsOf('machine/controller-handoff.ts', {
+  ...mutationsOf('machine/next/next-handoff.ts', {
     'a handoff shows what no provider takes': [
       '  requireShown(messages, `The filter of the handoff from ${state.agent} to ${to}`)\n',
       '',
     ],
   }),
-  ...mutationsOf('machine/child-run.ts', {
+  ...mutationsOf('vocabulary/values/child-run-id.ts', {
     'children that work side by side each get all that is left': [
       'Math.floor(left / shares)',
       'Math.floor(left)',
     ],
     'a child run has its own limits only': ['  return { ...own, ...inherited,', '  return { ...own,'],
   }),
-  ...mutationsOf('machine/effects-of.ts', {
+  ...mutationsOf('machine/state/required-effects.ts', {
     'calls are checked before guardrails have passed the input': [
       '  if (state.blocked || state.inputCheck) return []',
       '  if (state.blocked) return []',
     ],
   }),
-  ...mutationsOf('machine/decide-command.ts', {
+  ...mutationsOf('machine/decide/decide-command.ts', {
     'the work of a child run is settled by somebody else': [
       '  if (call.child !== undefined && child === undefined) {',
       '  if (false) {',

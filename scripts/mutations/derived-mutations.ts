@@ -2,7 +2,7 @@ import { mutationsOf, type Mutation } from './mutation.ts'
 
 /** Guards of what is made of events and can be dropped, by what comes of it when they are gone. */
 export const derivedMutations: readonly Mutation[] = [
-  ...mutationsOf('snapshot/snapshots.ts', {
+  ...mutationsOf('projection/snapshot/snapshots.ts', {
     'uses a snapshot of another history': [' and event.hash = snapshot.head_hash', ''],
     'uses a snapshot of other code': [
       'where snapshot.run_id = $1 and reducer = $2 and',
@@ -15,29 +15,29 @@ export const derivedMutations: readonly Mutation[] = [
       'while (kept.length > snapshotsOfRunMax * 1000)',
     ],
   }),
-  ...mutationsOf('snapshot/sealed-state.ts', {
+  ...mutationsOf('projection/snapshot/bound-state.ts', {
     'takes a snapshot whose bytes have changed': [
       'if (Buffer.compare(snapshotSeal(runId, snapshot), snapshot.seal) !== 0) return undefined',
       '',
     ],
   }),
-  ...mutationsOf('projection/projection-change.ts', {
+  ...mutationsOf('projection/refresh/projection-change.ts', {
     'writes over what others have written meanwhile': [
       `where name = 'runs' and revision = cast($1 as bigint)`,
       `where name = 'runs' and cast($1 as bigint) is not null`,
     ],
   }),
-  ...mutationsOf('projection/behind.ts', {
+  ...mutationsOf('projection/refresh/projection-lag.ts', {
     'goes by projections of other code': ['if (version !== projectorDigest) return undefined', ''],
   }),
-  ...mutationsOf('projection/projected-runs.ts', {
+  ...mutationsOf('projection/refresh/projected-runs.ts', {
     'counts a run again with each change': ['if (before) totals.remove(before)', ''],
     'keeps a session as long as a run of it that is gone': [
       'for (const key of left) {',
       'for (const key of new Set<string>()) {',
     ],
   }),
-  ...mutationsOf('derived/forget-texts.ts', {
+  ...mutationsOf('projection/tables/forget-texts.ts', {
     'keeps snapshots of what was taken away': [
       `\`delete from \${table('snapshot')} where run_id = \${runId}\``,
       `\`delete from \${table('snapshot')} where run_id = \${runId} and seq = 0\``,

@@ -2,7 +2,7 @@ import { type Mutation, mutationsOf } from './mutation.ts'
 
 /** Faults of the fold: what a damaged ledger, or a writer at fault, could then put past it. */
 export const foldMutations: readonly Mutation[] = [
-  ...mutationsOf('machine/evolve-calls.ts', {
+  ...mutationsOf('machine/fold/evolve-calls.ts', {
     'a run goes on while a call has no result': [
       '  if (open) throw illegal(state, event, `call ${open.toolCallId} has no result`)\n',
       '',
@@ -48,7 +48,7 @@ export const foldMutations: readonly Mutation[] = [
       "  if (state.phase !== 'streaming') {\n",
     ],
   }),
-  ...mutationsOf('machine/evolve.ts', {
+  ...mutationsOf('machine/fold/evolve.ts', {
     'an event of another run is folded in': [
       '  if (event.runId !== state.runId) throw illegal(state, event, `it belongs to run ${event.runId}`)\n',
       '',
@@ -74,7 +74,7 @@ export const foldMutations: readonly Mutation[] = [
       '',
     ],
   }),
-  ...mutationsOf('machine/evolve-model.ts', {
+  ...mutationsOf('machine/fold/evolve-model.ts', {
     'a second attempt starts while the first is under way': [
       '  if (again && state.attempt.failed === undefined) {\n',
       '  if (false) {\n',
@@ -93,7 +93,7 @@ export const foldMutations: readonly Mutation[] = [
     ],
     'usage of failed attempts is lost': ['      settledUsage: totals.usage,\n', ''],
   }),
-  ...mutationsOf('machine/evolve-history.ts', {
+  ...mutationsOf('machine/fold/evolve-history.ts', {
     'a summary parts a message from its results': [
       "  if (replacedMessages <= messages.length && messages[replacedMessages]?.role !== 'tool') return\n",
       '  return\n',
@@ -107,7 +107,7 @@ export const foldMutations: readonly Mutation[] = [
       '',
     ],
   }),
-  ...mutationsOf('machine/evolve-checks.ts', {
+  ...mutationsOf('machine/fold/evolve-checks.ts', {
     'a blocked input is shown to the next run': [
       "      return { ...replacedInput(state, event), ...(action === 'block' && { blocked }) }",
       "      return action === 'block' ? { ...state, blocked } : replacedInput(state, event)",
@@ -117,13 +117,13 @@ export const foldMutations: readonly Mutation[] = [
       '      const next = replacedAnswer(state, event)',
     ],
   }),
-  ...mutationsOf('machine/evolve-calls.ts', {
+  ...mutationsOf('machine/fold/evolve-calls.ts', {
     'what child runs took does not count': [
       'withReuse(withChild(settled(state, event), event), event)',
       'withReuse(settled(state, event), event)',
     ],
   }),
-  ...mutationsOf('machine/invariants.ts', {
+  ...mutationsOf('machine/laws/invariants.ts', {
     'a request that the ledger does not rebuild passes (law 7)': [
       '  if (rebuilt === event.requestDigest) return\n  throw new LawBrokenError(\n',
       '  return\n  throw new LawBrokenError(\n',
@@ -142,13 +142,13 @@ export const foldMutations: readonly Mutation[] = [
       '',
     ],
   }),
-  ...mutationsOf('machine/call-invariants.ts', {
+  ...mutationsOf('machine/laws/call-invariants.ts', {
     'a call is asked about with other arguments (law 13)': [
       "  if (event.type === 'approval_requested') requireAskedDigest(state, event)\n",
       '',
     ],
   }),
-  ...mutationsOf('machine/history.ts', {
+  ...mutationsOf('machine/messages/history.ts', {
     'a fork writes into the history that it came from': [
       'const own = store.messages.length === length ? store : copyStore(history)',
       'const own = store',
@@ -158,7 +158,7 @@ export const foldMutations: readonly Mutation[] = [
       'store.digests[index] = digestOf([noMessages, store.messages[index] as unknown as Json])',
     ],
   }),
-  ...mutationsOf('machine/transcript.ts', {
+  ...mutationsOf('machine/prompt/transcript.ts', {
     'a prefix shows a model calls without results': [
       'results: calls.map((call) => call.result ?? standIn(call))',
       'results: calls.flatMap((call) => call.result ?? [])',

@@ -162,15 +162,15 @@ const ledger = {
 
 /** Faults of the Postgres store. */
 export const postgresMutations: readonly Mutation[] = [
-  ...mutationsOf('postgres/append-text.ts', { ...aloneText, ...groupText }),
-  ...mutationsOf('postgres/statement-parts.ts', parts),
-  ...mutationsOf('postgres/statements.ts', statements),
-  ...mutationsOf('postgres/append.ts', append),
+  ...mutationsOf('postgres/rows/append-text.ts', { ...aloneText, ...groupText }),
+  ...mutationsOf('postgres/rows/statement-parts.ts', parts),
+  ...mutationsOf('postgres/rows/statements.ts', statements),
+  ...mutationsOf('postgres/write/append.ts', append),
   ...mutationsOf('postgres/migrations/0001-ledger.ts', schema),
   ...mutationsOf('postgres/migrations/0002-tail.ts', follows),
-  ...mutationsOf('postgres/tail-texts.ts', tail),
-  ...mutationsOf('postgres/tail.ts', beginning),
+  ...mutationsOf('postgres/rows/tail-texts.ts', tail),
+  ...mutationsOf('postgres/rows/tail.ts', beginning),
   ...mutationsOf('postgres/postgres-ledger.ts', ledger),
-  ...mutationsOf('postgres/search-texts.ts', search),
-  ...mutationsOf('postgres/group-commit.ts', group),
+  ...mutationsOf('postgres/rows/search-texts.ts', search),
+  ...mutationsOf('postgres/write/group-commit.ts', group),
 ]

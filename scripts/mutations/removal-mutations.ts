@@ -110,14 +110,14 @@ const postgresStore = {
 
 /** Faults of what keeps contents, seals and removals, in both stores. */
 export const removalMutations: readonly Mutation[] = [
-  ...mutationsOf('content/stored-body.ts', bodies),
-  ...mutationsOf('content/sealed-bytes.ts', sealing),
-  ...mutationsOf('content/run-keys.ts', keys),
-  ...mutationsOf('removal/masked-body.ts', masks),
-  ...mutationsOf('removal/removal.ts', records),
+  ...mutationsOf('content/event/stored-body.ts', bodies),
+  ...mutationsOf('content/payload/encrypted-bytes.ts', sealing),
+  ...mutationsOf('content/event/run-keys.ts', keys),
+  ...mutationsOf('content/payload/redacted-payload.ts', masks),
+  ...mutationsOf('record/removal.ts', records),
   ...mutationsOf('sqlite/migrations/0004-removals.ts', schema),
-  ...mutationsOf('sqlite/removals.ts', { ...store, ...rules }),
-  ...mutationsOf('sqlite/open-database.ts', opening),
+  ...mutationsOf('sqlite/write/removals.ts', { ...store, ...rules }),
+  ...mutationsOf('sqlite/connection/open-database.ts', opening),
   ...mutationsOf('postgres/migrations/0004-removals.ts', postgresSchema),
-  ...mutationsOf('postgres/removals.ts', postgresStore),
+  ...mutationsOf('postgres/write/removals.ts', postgresStore),
 ]

@@ -2,7 +2,7 @@ import { type Mutation, mutationsOf } from './mutation.ts'
 
 /** Faults of the shell: what it starts, appends, publishes and forgets. */
 export const runtimeMutations: readonly Mutation[] = [
-  ...mutationsOf('runtime/run-loop.ts', {
+  ...mutationsOf('runtime/drive/run-loop.ts', {
     'tools and models start before the append is done': [
       '      await ledger.append(runId',
       '      void ledger.append(runId',
@@ -46,7 +46,7 @@ export const runtimeMutations: readonly Mutation[] = [
       '',
     ],
   }),
-  ...mutationsOf('runtime/run-hub.ts', {
+  ...mutationsOf('runtime/drive/run-coordinator.ts', {
     'a relieved handle takes the run back': [
       '    if (this.#failure) return Promise.reject(this.#failure.error)\n',
       '',
@@ -60,7 +60,7 @@ export const runtimeMutations: readonly Mutation[] = [
       'while (false && state.phase',
     ],
   }),
-  ...mutationsOf('runtime/effects.ts', {
+  ...mutationsOf('runtime/effects/effects.ts', {
     'an effect is started twice': ['if (!hold && !this.#started.has(effect.key)) {', 'if (!hold) {'],
     'what nobody wants any more goes on': [
       '      this.#inFlight.delete(key)\n      effect.stop()\n',
@@ -72,7 +72,7 @@ export const runtimeMutations: readonly Mutation[] = [
       '',
     ],
   }),
-  ...mutationsOf('runtime/tool-effect.ts', {
+  ...mutationsOf('runtime/effects/tool-effect.ts', {
     'a tool ends twice': [
       'const hear = (signal: ToolSignal): void => {\n    if (ended) return\n',
       'const hear = (signal: ToolSignal): void => {\n',
@@ -88,7 +88,7 @@ export const runtimeMutations: readonly Mutation[] = [
     ],
     'a tool that takes too long is not given up': ["      end('timed_out', textContent('timed_out'))\n", ''],
   }),
-  ...mutationsOf('runtime/model-effect.ts', {
+  ...mutationsOf('runtime/effects/model-effect.ts', {
     'a model is heard behind its end': [
       '      next: (signal) => {\n        if (ended) return\n',
       '      next: (signal) => {\n',
@@ -98,7 +98,7 @@ export const runtimeMutations: readonly Mutation[] = [
       '',
     ],
   }),
-  ...mutationsOf('runtime/streams.ts', {
+  ...mutationsOf('runtime/reading/event-source.ts', {
     'a subscriber hears events twice': ['      if (event.seq <= seq) return\n', ''],
     'a subscriber misses what is appended while it reads': [
       'next: (event) => (caughtUp ? emit(event) : waiting.push(event)),',
@@ -106,7 +106,7 @@ export const runtimeMutations: readonly Mutation[] = [
     ],
     'a stream never ends': ["      if (event.type === 'run_finished') subscriber.complete()\n", ''],
   }),
-  ...mutationsOf('runtime/isolated.ts', {
+  ...mutationsOf('runtime/reading/isolated.ts', {
     'a subscriber that throws is thrown at everyone': [
       '        failed = true\n        this.#report(thrown)\n',
       '        failed = true\n        throw thrown\n',
@@ -116,20 +116,20 @@ export const runtimeMutations: readonly Mutation[] = [
       'const lifted = new Observable<R>()',
     ],
   }),
-  ...mutationsOf('runtime/hub-registry.ts', {
+  ...mutationsOf('runtime/drive/coordinator-registry.ts', {
     'a subscriber goes deaf when the handle is collected': ['    this.#watched.add(watched)\n', ''],
     'every handle drives its run by itself': ['    if (there) return there\n', ''],
   }),
-  ...mutationsOf('runtime/call-check.ts', {
+  ...mutationsOf('runtime/effects/call-check.ts', {
     'a verdict that is none lets a call run': [
       "  if (faultOf(verdictSchema, verdict)) throw new TypeError('its verdict is none of run, ask and refuse')\n",
       '',
     ],
   }),
-  ...mutationsOf('runtime/steady-clock.ts', {
+  ...mutationsOf('runtime/drive/steady-clock.ts', {
     'time falls with the host’s clock': ['      behind = Math.max(behind, last - time)\n', ''],
   }),
-  ...mutationsOf('runtime/parent-runs.ts', {
+  ...mutationsOf('runtime/run/parent-runs.ts', {
     'a decision is passed on to a run that works for somebody else': [
       '      if (!(await worksFor(ledger, owner, root))) return false\n',
       '',
@@ -143,7 +143,7 @@ export const runtimeMutations: readonly Mutation[] = [
       '  if (!isSuspended(state)) return false\n',
     ],
   }),
-  ...mutationsOf('runtime/session.ts', {
+  ...mutationsOf('runtime/session/session.ts', {
     'a run begins beside another of its session': [
       "  if (whenBusy === 'queue') return await endOf(ledger, state)\n",
       '  return state\n',
@@ -153,7 +153,7 @@ export const runtimeMutations: readonly Mutation[] = [
       '',
     ],
   }),
-  ...mutationsOf('runtime/recorded-results.ts', {
+  ...mutationsOf('runtime/fork/recorded-results.ts', {
     'a fork that has gone its own way is still served': ['    if (fork?.diverged) return undefined\n', ''],
     'a fork is served what came of another input': [
       "    if (event.type === 'approval_decided' && event.input) digests.set(event.toolCallId, digestOf(event.input))\n",
@@ -164,13 +164,13 @@ export const runtimeMutations: readonly Mutation[] = [
       'return true',
     ],
   }),
-  ...mutationsOf('runtime/fork.ts', {
+  ...mutationsOf('runtime/fork/fork.ts', {
     'a fork leaves a call in doubt whose end is on record': [
       '  record(await resultsUnderWay(ledger, { state, source: before }))\n',
       '',
     ],
   }),
-  ...mutationsOf('runtime/append-rules.ts', {
+  ...mutationsOf('memory-ledger/append-rules.ts', {
     'an id is taken that stores keep as another': ['  requireStorableNames(runId, events)\n', ''],
   }),
 ]

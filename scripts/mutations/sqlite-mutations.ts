@@ -127,8 +127,8 @@ const fileTail = {
 
 /** Faults of the SQLite store, and of what it shares with the other. */
 export const sqliteMutations: readonly Mutation[] = [
-  ...mutationsOf('sqlite/append.ts', append),
-  ...mutationsOf('sqlite/committer.ts', committer),
+  ...mutationsOf('sqlite/write/append.ts', append),
+  ...mutationsOf('sqlite/write/transactions.ts', committer),
   ...mutationsOf('sqlite/migrations/0001-ledger.ts', schema),
   ...mutationsOf('sqlite/sqlite-store.ts', store),
   ...mutationsOf('checked-event.ts', checks),

@@ -16,7 +16,7 @@ describe('ARCHITECTURE.md', () => {
       text.indexOf('## Where do I find'),
       text.indexOf('## The walk of one text delta'),
     )
-    const named = [...table.matchAll(/`((?:core|ledger|providers|tools)\/src\/[\w./-]+)`/g)].map(
+    const named = [...table.matchAll(/`((?:core|ledger|replay|providers|tools|cli)\/src\/[\w./-]+)`/g)].map(
       ([, path]) => path,
     )
     expect(named.length).toBeGreaterThan(15)

@@ -14,7 +14,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 
 /** What the rule says about a source of a package, by line. */
 async function said(text: string): Promise<readonly string[]> {
-  const file = { path: 'packages/core/src/machine/evolve.ts', text }
+  const file = { path: 'packages/core/src/machine/fold/evolve.ts', text }
   const findings = await patterns([file], join(folder, 'cache.json'))
   return findings.map(({ line, message }) => `${line} ${message}`)
 }

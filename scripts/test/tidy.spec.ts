@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { arrows } from '../tidy/arrows.ts'
+import { arrows, circles, crowdedFolders } from '../tidy/arrows.ts'
 import { docstrings } from '../tidy/docstrings.ts'
 import { lineAt, type Rule } from '../tidy/finding.ts'
+import { filesMax } from '../tidy/layout.ts'
 import { names } from '../tidy/names.ts'
 import { sizes } from '../tidy/sizes.ts'
 import { tests } from '../tidy/tests.ts'
@@ -12,42 +13,88 @@ function said(rule: Rule, path: string, text: string): readonly string[] {
   return rule({ path, text }).map(({ line, level, message }) => `${line} ${level} ${message}`)
 }
 
-const machine = 'packages/core/src/machine/evolve.ts'
+const machine = 'packages/core/src/machine/fold/evolve.ts'
 
 describe('arrows', () => {
-  it('lets each part of core import what is below it', () => {
+  it('lets a folder import itself and what stands before it', () => {
     const text = [
-      "import { x } from './state.ts'",
-      "import type { Fact } from '../vocabulary/event.ts'",
-      "export { y } from '../errors.ts'",
+      "import { x } from './illegal.ts'",
+      "import { y } from '../state/state.ts'",
+      "import type { Fact } from '../../vocabulary/events/event.ts'",
+      "export { z } from '../../vocabulary/errors.ts'",
       "import { sha256 } from '@noble/hashes/sha2.js'",
     ].join('\n')
     expect(said(arrows, machine, text)).toEqual([])
   })
 
   it.each([
-    ['an import', "import { run } from '../runtime/run-loop.ts'", 'runtime'],
-    ['an export', "export * from '../runtime/run-loop.ts'", 'runtime'],
-    ['a type import', "type Run = import('../ports/model.ts').Model", 'ports'],
-    ['a lazy import', "const later = () => import('../testing/simulate.ts')", 'testing'],
-    ['the front door', "import { x } from '../index.ts'", 'index.ts'],
-  ])('finds %s against them', (_, line, part) => {
-    expect(said(arrows, machine, `const above = 1\n${line}`)).toEqual([
-      `2 error machine may not import ${part}; it may import vocabulary, errors.ts.`,
+    ['an import', "import { run } from '../../runtime/drive/run-loop.ts'", 'runtime/drive'],
+    ['an export', "export * from '../../runtime/drive/run-loop.ts'", 'runtime/drive'],
+    ['a type import', "type Run = import('../../ports/model.ts').Model", 'ports'],
+    [
+      'a lazy import',
+      "const later = () => import('../../testing/simulation/simulate.ts')",
+      'testing/simulation',
+    ],
+    ['what stands behind', "import { decide } from '../decide/decide.ts'", 'machine/decide'],
+  ])('finds %s against them', (_, line, folder) => {
+    const [found, ...more] = said(arrows, machine, `const above = 1\n${line}`)
+    expect(more).toEqual([])
+    expect(found).toMatch(`2 error machine/fold may not import ${folder}; it may import vocabulary/values,`)
+  })
+
+  it.each([
+    ['the vocabulary, and not the machine', 'packages/core/src/ports/clock.ts', '../machine/state/state.ts'],
+    ['the vocabulary alone', 'packages/core/src/vocabulary/values/json.ts', '../../machine/state/state.ts'],
+    ['no port, from the machine', 'packages/core/src/machine/advance.ts', '../ports/clock.ts'],
+    ['no other store', 'packages/ledger/src/sqlite/read.ts', '../postgres/read.ts'],
+    [
+      'no runtime, from what judges it',
+      'packages/core/src/testing/judges/checkers.ts',
+      '../../runtime/run/run.ts',
+    ],
+  ])('keeps folders apart: %s', (_, path, specifier) => {
+    expect(said(arrows, path, `import { x } from '${specifier}'`)).toHaveLength(1)
+  })
+
+  it('lets no folder enter by the front door', () => {
+    expect(said(arrows, machine, "import { x } from '../../index.ts'")).toEqual([
+      '1 error ../../index.ts stands above all folders of core. Import the file that declares the name.',
     ])
+    expect(said(arrows, 'packages/core/src/index.ts', "export { x } from './runtime/run/run.ts'")).toEqual([])
   })
 
-  it('sees through nested folders', () => {
-    const nested = 'packages/core/src/machine/decide/signal.ts'
-    expect(said(arrows, nested, "import { x } from '../state.ts'")).toEqual([])
-    expect(said(arrows, nested, "import { x } from '../../ports/clock.ts'")).toHaveLength(1)
-  })
-
-  it('asks for a place when core grows a folder', () => {
-    const text = "import { x } from '../vocabulary/ids.ts'"
+  it('asks for a place when a package grows a folder', () => {
+    const text = "import { x } from '../vocabulary/values/ids.ts'"
     expect(said(arrows, 'packages/core/src/extras/thing.ts', text)).toEqual([
-      '1 error core/src/extras has no place among the arrows. Give it one in scripts/tidy/arrows.ts.',
+      '1 error core/src/extras has no place among the folders. Give it one in scripts/tidy/layout.ts.',
     ])
+  })
+
+  it('finds imports that go in a circle, types included', () => {
+    const file = (name: string, text: string): { path: string; text: string } => ({
+      path: `packages/core/src/machine/fold/${name}.ts`,
+      text,
+    })
+    const around = [
+      file('one', "import { two } from './two.ts'"),
+      file('two', "import type { Three } from './three.ts'"),
+      file('three', "import { one } from './one.ts'"),
+      file('four', "import { one } from './one.ts'"),
+    ]
+    expect(circles(around).map(({ message }) => message)).toEqual([
+      'imports go in a circle: one.ts → two.ts → three.ts → one.ts',
+    ])
+    expect(circles(around.slice(1))).toEqual([])
+  })
+
+  it('finds a folder with more files than a reader takes in', () => {
+    const files = Array.from({ length: filesMax + 1 }, (_, index) => ({
+      path: `packages/core/src/ports/port-${index}.ts`,
+      text: '',
+    }))
+    expect(crowdedFolders(files)).toMatchObject([{ path: 'packages/core/src/ports' }])
+    expect(crowdedFolders(files.slice(1))).toEqual([])
   })
 
   it('keeps packages apart, by name and by path', () => {
@@ -165,7 +212,7 @@ describe('tests', () => {
   it('accepts one with a reason, and does not look outside tests', () => {
     expect(said(tests, path, `// needs a server\n${skip}('b', () => {})`)).toEqual([])
     expect(said(tests, path, `${skip}('b', () => {}) // needs a server`)).toEqual([])
-    expect(said(tests, 'packages/core/src/machine/evolve.ts', `${only}('x')`)).toEqual([])
+    expect(said(tests, 'packages/core/src/machine/fold/evolve.ts', `${only}('x')`)).toEqual([])
   })
 })
 

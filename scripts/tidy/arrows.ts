@@ -1,25 +1,7 @@
 import { posix } from 'node:path'
 import { parseSync } from 'oxc-parser'
 import { type Finding, lineAt, type SourceFile } from './finding.ts'
-
-/** The parts of core and what each may import beside itself: the picture in ARCHITECTURE.md, as data. */
-const coreArrows: Readonly<Record<string, readonly string[]>> = {
-  vocabulary: [],
-  'errors.ts': ['vocabulary'],
-  machine: ['vocabulary', 'errors.ts'],
-  ports: ['vocabulary'],
-  runtime: ['vocabulary', 'errors.ts', 'machine', 'ports'],
-  testing: ['vocabulary', 'errors.ts', 'machine', 'ports', 'runtime', 'index.ts'],
-  'index.ts': ['vocabulary', 'errors.ts', 'machine', 'ports', 'runtime'],
-}
-
-/** Which packages the sources of a package may import. What is not named here stands above all of them. */
-const packageArrows: Readonly<Record<string, readonly string[]>> = {
-  core: [],
-  providers: ['core'],
-  ledger: ['core'],
-  tools: ['core'],
-}
+import { filesMax, foldersOf, keptApart, notLaidOut, packageArrows } from './layout.ts'
 
 interface Import {
   readonly specifier: string
@@ -49,13 +31,34 @@ function wrongPath(from: string, specifier: string, within: string): string | un
   const to = posix.join(posix.dirname(from), specifier)
   if (to === sharedByTests && !within.endsWith('/src/')) return undefined
   if (!to.startsWith(within)) return `${specifier} leaves ${within}. Import what the other package exports.`
-  const [source, target] = [corePart(from), corePart(to)]
-  if (source === undefined || target === undefined || source === target) return undefined
-  const allowed = coreArrows[source]
-  if (!allowed)
-    return `core/src/${source} has no place among the arrows. Give it one in scripts/tidy/arrows.ts.`
+  return within.endsWith('/src/') ? wrongFolder(from, specifier, within) : undefined
+}
+
+/** What is wrong with an import between the folders of one package's sources; `undefined` where nothing is. */
+function wrongFolder(from: string, specifier: string, sources: string): string | undefined {
+  const [, name = ''] = from.split('/')
+  const folders = foldersOf[name]
+  const source = folderIn(from, sources)
+  const target = folderIn(posix.join(posix.dirname(from), specifier), sources)
+  if (folders === undefined || source === undefined || source === target) return undefined
+  if (target === undefined) {
+    return `${specifier} stands above all folders of ${name}. Import the file that declares the name.`
+  }
+  const missing = [source, target].find((folder) => !folders.includes(folder))
+  if (missing !== undefined) {
+    return `${name}/src/${missing} has no place among the folders. Give it one in scripts/tidy/layout.ts.`
+  }
+  const allowed = folders.slice(0, folders.indexOf(source)).filter((folder) => isNear(name, source, folder))
   if (allowed.includes(target)) return undefined
   return `${source} may not import ${target}; it may import ${allowed.join(', ') || 'nothing but itself'}.`
+}
+
+/** Whether a folder is among those that another one may import, where that is kept apart. */
+function isNear(name: string, source: string, folder: string): boolean {
+  const begins = (path: string, beginning: string): boolean =>
+    path === beginning || path.startsWith(`${beginning}/`)
+  const kept = Object.entries(keptApart[name] ?? {}).find(([apart]) => begins(source, apart))
+  return kept === undefined || kept[1].some((beginning) => begins(folder, beginning))
 }
 
 function wrongPackage(name: string, specifier: string): string | undefined {
@@ -65,9 +68,67 @@ function wrongPackage(name: string, specifier: string): string | undefined {
   return `${name} may not import @tallystick/${target}; it may import ${allowed.join(', ') || 'none of ours'}.`
 }
 
-/** The folder or file right below core's sources that a path is in. */
-function corePart(path: string): string | undefined {
-  return /^packages\/core\/src\/([^/]+)/.exec(path)?.[1]
+/** The folder below the sources that a file is in; `undefined` for a file right below them. */
+function folderIn(path: string, within: string): string | undefined {
+  const folder = posix.dirname(path.slice(within.length))
+  return folder === '.' ? undefined : folder
+}
+
+function isLaidOut({ path }: SourceFile): boolean {
+  const [, name = ''] = /^packages\/([^/]+)\/src\/.*\.ts$/.exec(path) ?? []
+  return name !== '' && !notLaidOut.includes(name)
+}
+
+/** Every folder of a package's sources fits a reader's head. */
+export function crowdedFolders(files: readonly SourceFile[]): readonly Finding[] {
+  const sources = files.filter(isLaidOut)
+  const folders = Map.groupBy(sources, ({ path }) => posix.dirname(path))
+  return [...folders].flatMap(([path, { length }]) =>
+    length <= filesMax
+      ? []
+      : [
+          {
+            rule: 'folders',
+            level: 'error',
+            path,
+            line: 1,
+            message: `${length} files; at most ${filesMax}.`,
+          },
+        ],
+  )
+}
+
+/** No file of a package's sources is imported, directly or through others, by a file that it imports; types count. */
+export function circles(files: readonly SourceFile[]): readonly Finding[] {
+  const sources = files.filter(isLaidOut)
+  const imported = new Map(
+    sources.map((file) => [
+      file.path,
+      importsOf(file).flatMap(({ specifier, line }) =>
+        specifier.startsWith('.') ? [{ to: posix.join(posix.dirname(file.path), specifier), line }] : [],
+      ),
+    ]),
+  )
+  const closed = new Set<string>()
+  const findings: Finding[] = []
+  const walk = (path: string, above: readonly string[]): void => {
+    for (const { to, line } of imported.get(path) ?? []) {
+      const start = above.indexOf(to)
+      if (start !== -1) {
+        const circle = [...above.slice(start), to].map((each) => posix.basename(each)).join(' → ')
+        findings.push({
+          rule: 'circles',
+          level: 'error',
+          path,
+          line,
+          message: `imports go in a circle: ${circle}`,
+        })
+      } else if (!closed.has(to)) walk(to, [...above, to])
+    }
+    closed.add(path)
+  }
+  for (const path of imported.keys()) if (!closed.has(path)) walk(path, [path])
+  return findings
 }
 
 function importsOf(file: SourceFile): readonly Import[] {

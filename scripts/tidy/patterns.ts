@@ -14,10 +14,10 @@ export interface WrittenPattern {
 
 /** Files that make patterns on purpose, of texts that someone hands over for it or of what stands in them. */
 const makersOfPatterns: ReadonlySet<string> = new Set([
-  'packages/cli/src/verbs/regression.ts',
-  'packages/cli/src/view/paint.ts',
-  'packages/cli/src/view/visible-text.ts',
-  'packages/ledger/src/secret-mask.ts',
+  'packages/cli/src/verbs/check/regression.ts',
+  'packages/cli/src/terminal/paint.ts',
+  'packages/cli/src/terminal/visible-text.ts',
+  'packages/replay/src/regression/secret-mask.ts',
   'packages/tools/src/json-schema.ts',
 ])
 

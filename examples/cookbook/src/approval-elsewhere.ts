@@ -42,8 +42,7 @@ if (role === undefined) {
   const ledger = sqliteLedger(path)
   const runtime = createRuntime({ ledger, agents: [agent] })
   if (role === 'asks') await runtime.run(agent, 'Three lamps arrived broken.').result
-  const [rest] = await Array.fromAsync(runtime.suspended())
-  const { runId, status, pendingApprovals } = rest!
+  const { runId, status, pendingApprovals } = (await Array.fromAsync(runtime.suspended()))[0]!
   const { toolCallId, attempt, inputDigest, name, reason } = pendingApprovals[0]!
   if (role === 'asks') console.log(`${status}: ${name} waits, ${reason}`)
   if (role === 'decides') {

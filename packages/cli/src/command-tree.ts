@@ -1,17 +1,17 @@
 import { readFileSync } from 'node:fs'
 import { Argument, Command } from 'commander'
 import type { OutputConfiguration } from 'commander'
-import { addContract } from './add-contract.ts'
-import { exampleOf, type Done } from './add-verb.ts'
-import { addCheckingVerbs } from './checking-verbs.ts'
-import type { CommandContext } from './command-context.ts'
-import { addDecidingVerbs } from './deciding-verbs.ts'
-import { addDrivingVerbs } from './driving-verbs.ts'
-import { addKeepingVerbs } from './keeping-verbs.ts'
-import { addLookingVerbs } from './looking-verbs.ts'
-import { addRemovingVerbs } from './removing-verbs.ts'
+import { addContract } from './verbs/check/add-contract.ts'
+import { exampleOf, type Done } from './command/add-verb.ts'
+import { addCheckingVerbs } from './verbs/check/check.ts'
+import type { CommandContext } from './command/command-context.ts'
+import { addDecidingVerbs } from './verbs/decide/decide.ts'
+import { addDrivingVerbs } from './verbs/drive/drive.ts'
+import { addKeepingVerbs } from './verbs/transfer/transfer.ts'
+import { addLookingVerbs } from './verbs/inspect/inspect.ts'
+import { addRemovingVerbs } from './verbs/retention/retention.ts'
 import { runsVerb, shells, type Shell } from './shells.ts'
-import { addWatchingVerbs } from './watching-verbs.ts'
+import { addWatchingVerbs } from './verbs/watch/watch.ts'
 
 const beginning = `Agents that keep a ledger: start their runs, look at them, answer what they wait for, check them.
 
@@ -73,7 +73,7 @@ function addCompletion(program: Command, context: CommandContext): void {
     .command(runsVerb, { hidden: true })
     .argument('<ledger>')
     .action(async (ledger: string) => {
-      const { completeRuns } = await import('./verbs/complete-runs.ts')
+      const { completeRuns } = await import('./verbs/complete/complete-runs.ts')
       await completeRuns(context, ledger)
     })
   program

@@ -1,10 +1,10 @@
 import { CommanderError } from 'commander'
 import { TallystickError } from '@tallystick/core'
-import type { CommandContext, CommandHost } from './command-context.ts'
-import { commandLine, processContext } from './command-context.ts'
+import type { CommandContext, CommandHost } from './command/command-context.ts'
+import { commandLine, processContext } from './command/command-context.ts'
 import { commandTree } from './command-tree.ts'
-import type { ExitCode } from './exit-code.ts'
-import { exitCodeOf, exitCodes } from './exit-code.ts'
+import type { ExitCode } from './command/exit-code.ts'
+import { exitCodeOf, exitCodes } from './command/exit-code.ts'
 
 /** Runs the command line and answers its exit code. Never rejects: what goes wrong is on stderr. */
 export async function runCommandLine(

@@ -1,6 +1,6 @@
 import { sampleRunId } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import { underEmployers } from '../src/view/child-order.ts'
+import { underEmployers } from '../src/view/list/child-order.ts'
 
 describe('the order of runs in a list', () => {
   it('leaves out no run, also where some work for one another in a circle', () => {

@@ -4,7 +4,7 @@ import { scriptedModel, testTool } from '@tallystick/core/testing'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openShop, type Shop } from './kit/shop.ts'
-import { textWidth } from '../src/view/text-width.ts'
+import { textWidth } from '../src/terminal/text-width.ts'
 import { json, tallystickHere, tallystickRead } from './kit/tallystick.ts'
 
 /** Orders an item that there is, then one that there is not, whose search throws. */

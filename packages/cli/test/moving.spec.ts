@@ -74,13 +74,13 @@ describe('import', () => {
 })
 
 describe('upgrade', () => {
-  /** Makes a ledger one of the release before the last change of the schema, which added what sessions begin with. */
+  /** Makes a ledger one of the release before the last change of the schema, which ends inboxes. */
   function makeOlder(path: string): void {
     const database = new BetterSqlite3(path)
     const version = Number(database.pragma('user_version', { simple: true }))
-    database.exec('drop table history; drop table history_use')
+    database.exec('drop trigger run_ends_read; drop trigger inbox_is_open')
     database.exec(
-      `delete from schema_migration where name = '0005-histories'; pragma user_version = ${version - 1}`,
+      `delete from schema_migration where name = '0006-inbox-ends'; pragma user_version = ${version - 1}`,
     )
     database.close()
   }
@@ -93,7 +93,7 @@ describe('upgrade', () => {
     for (const verb of ['list', 'stats', 'verify', 'export']) {
       const refused = await tallystickHere(verb, shop.ledgerPath)
       expect(refused).toMatchObject({ code: 1, stdout: '' })
-      expect(refused.stderr).toContain('was made by an older release (schema version 3)')
+      expect(refused.stderr).toContain('was made by an older release (schema version 4)')
       expect(refused.stderr).toContain(`: tallystick upgrade ${shop.ledgerPath}\n`)
     }
     expect(await readFile(shop.ledgerPath)).toEqual(before)

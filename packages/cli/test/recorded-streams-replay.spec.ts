@@ -8,7 +8,7 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { manualClock, seededRandom, settle, testTool } from '@tallystick/core/testing'
-import { replayRun } from '@tallystick/ledger'
+import { replayRun } from '@tallystick/replay'
 import { anthropic } from '@tallystick/providers/anthropic'
 import { ollama } from '@tallystick/providers/ollama'
 import { openai, openaiChat } from '@tallystick/providers/openai'

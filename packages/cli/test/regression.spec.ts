@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
-import { replayRegression } from '@tallystick/ledger'
+import { replayRegression } from '@tallystick/replay'
 import { describe, expect, it } from 'vitest'
 import { openShop, shopAgent, shopConfig } from './kit/shop.ts'
 import { json, tallystickHere } from './kit/tallystick.ts'

@@ -11,7 +11,7 @@ import { scriptedModel, testTool, type ScriptedReply } from '@tallystick/core/te
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { of } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { readRun } from '../src/read-run.ts'
+import { readRun } from '../src/runs/read-run.ts'
 import { atTerminal } from './kit/pseudo-terminal.ts'
 import { openShop } from './kit/shop.ts'
 import { json, tallystickHere } from './kit/tallystick.ts'

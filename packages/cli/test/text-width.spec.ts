@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { oneLine } from '../src/view/content-text.ts'
-import { table } from '../src/view/table.ts'
-import { fitted, textWidth } from '../src/view/text-width.ts'
+import { oneLine } from '../src/view/text/content-text.ts'
+import { table } from '../src/view/text/table.ts'
+import { fitted, textWidth } from '../src/terminal/text-width.ts'
 
 describe('text in columns', () => {
   it('counts two for wide letters and emoji, and none for marks over letters', () => {

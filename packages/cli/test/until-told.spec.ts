@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { createRuntime, memoryLedger, openTurnCalls, type RunId } from '@tallystick/core'
 import { foldTo } from '@tallystick/ledger'
-import { untilTold } from '../src/until-told.ts'
+import { untilTold } from '../src/runs/await-parent-notified.ts'
 import { boss } from './kit/office.ts'
 
 it('is not told before the end of the other lies in the inbox of the run that waits for it', async () => {

@@ -1,32 +1,32 @@
 // Vocabulary: what is said in a ledger.
-export { acceptsNull, withoutAddedNulls } from './vocabulary/added-nulls.ts'
-export * from './vocabulary/agent-definition.ts'
-export type { AgentPolicy, PinnedModel, ToolPolicy } from './vocabulary/agent-policy.ts'
-export type { AnyContext } from './vocabulary/any-context.ts'
-export { causes, type Cause } from './vocabulary/cause.ts'
-export type * from './vocabulary/citation.ts'
-export * from './vocabulary/content.ts'
-export * from './vocabulary/event.ts'
-export * from './vocabulary/event-catalogue.ts'
-export { idFaultOf, type IdFault } from './vocabulary/event-ids.ts'
-export { eventSchemas } from './vocabulary/event-schema.ts'
-export * from './vocabulary/failure.ts'
-export { grantFields, limitOfField, type Grant, type GrantField } from './vocabulary/grant.ts'
-export * from './vocabulary/ids.ts'
-export * from './vocabulary/json.ts'
-export { keysIn, withoutKeys, type TextSpan } from './vocabulary/key-shapes.ts'
-export { knownSecrets, secretLengthMin, type KnownSecrets } from './vocabulary/known-secrets.ts'
-export * from './vocabulary/limits.ts'
-export * from './vocabulary/model-request.ts'
-export { isMoment } from './vocabulary/moment.ts'
-export type { ModelSettings, ProviderOptions } from './vocabulary/model-settings.ts'
-export { present } from './vocabulary/present.ts'
-export * from './vocabulary/price.ts'
-export type { ModelRefusal, RefusalPolicy } from './vocabulary/refusal.ts'
-export * from './vocabulary/signal.ts'
-export * from './vocabulary/command.ts'
-export * from './vocabulary/tool-definition.ts'
-export * from './vocabulary/usage.ts'
+export { acceptsNull, withoutAddedNulls } from './vocabulary/agent/added-nulls.ts'
+export * from './vocabulary/agent/agent-definition.ts'
+export type { AgentPolicy, PinnedModel, ToolPolicy } from './vocabulary/agent/agent-policy.ts'
+export type { AnyContext } from './vocabulary/agent/any-context.ts'
+export { causes, type Cause } from './vocabulary/events/cause.ts'
+export type * from './vocabulary/model/citation.ts'
+export * from './vocabulary/model/content.ts'
+export * from './vocabulary/events/event.ts'
+export * from './vocabulary/events/event-catalogue.ts'
+export { idFaultOf, type IdFault } from './vocabulary/events/event-ids.ts'
+export { eventSchemas } from './vocabulary/events/event-schema.ts'
+export * from './vocabulary/model/failure.ts'
+export { grantFields, limitOfField, type Grant, type GrantField } from './vocabulary/limits/grant.ts'
+export * from './vocabulary/values/ids.ts'
+export * from './vocabulary/values/json.ts'
+export { keysIn, withoutKeys, type TextSpan } from './vocabulary/secrets/key-shapes.ts'
+export { knownSecrets, secretLengthMin, type KnownSecrets } from './vocabulary/secrets/known-secrets.ts'
+export * from './vocabulary/limits/limits.ts'
+export * from './vocabulary/model/model-request.ts'
+export { isMoment } from './vocabulary/values/moment.ts'
+export type { ModelSettings, ProviderOptions } from './vocabulary/model/model-settings.ts'
+export { present } from './vocabulary/values/omit-undefined.ts'
+export * from './vocabulary/billing/price.ts'
+export type { ModelRefusal, RefusalPolicy } from './vocabulary/model/refusal.ts'
+export * from './vocabulary/signals/signal.ts'
+export * from './vocabulary/events/command.ts'
+export * from './vocabulary/model/tool-definition.ts'
+export * from './vocabulary/billing/usage.ts'
 
 // Ports: what the runtime needs of others.
 export * from './ports/clock.ts'
@@ -34,14 +34,14 @@ export * from './ports/ledger.ts'
 export * from './ports/model.ts'
 export * from './ports/tool.ts'
 
-export * from './errors.ts'
+export * from './vocabulary/errors.ts'
 
 // The machine: pure functions over a run's events.
-export { evolve } from './machine/evolve.ts'
-export { parseEvent, shapeFaultOf } from './machine/parse-event.ts'
-export { audit, auditAll } from './machine/invariants.ts'
-export { decide } from './machine/decide.ts'
-export type { Decision, Refusal, Stamp } from './machine/decision.ts'
+export { evolve } from './machine/fold/evolve.ts'
+export { parseEvent, shapeFaultOf } from './vocabulary/events/parse-event.ts'
+export { audit, auditAll } from './machine/laws/invariants.ts'
+export { decide } from './machine/decide/decide.ts'
+export type { Decision, Refusal, Stamp } from './machine/state/decision.ts'
 export {
   advance,
   eventOf,
@@ -50,16 +50,16 @@ export {
   type RestingAction,
   type Writer,
 } from './machine/advance.ts'
-export { invertDecide } from './machine/invert-decide.ts'
-export type { RecordedPlace } from './machine/recorded-place.ts'
-export { causeOf, usualCause } from './machine/usual-cause.ts'
-export { chanceOf } from './machine/retry.ts'
-export { isSuspended, nextAction } from './machine/controller.ts'
-export type { Action } from './machine/action.ts'
-export { effectsOf, type Effect } from './machine/effects-of.ts'
-export { modelRequest, requestDigest, settingsOf } from './machine/model-request.ts'
-export { changedInputText } from './machine/changed-input.ts'
-export { transcript } from './machine/transcript.ts'
+export { invertDecide } from './machine/decide/invert-decide.ts'
+export type { RecordedPlace } from './machine/decide/recorded-place.ts'
+export { causeOf, usualCause } from './vocabulary/events/usual-cause.ts'
+export { chanceOf } from './machine/limits/retry.ts'
+export { isSuspended, nextAction } from './machine/next/next-action.ts'
+export type { Action } from './machine/state/action.ts'
+export { effectsOf, type Effect } from './machine/state/required-effects.ts'
+export { modelRequest, requestDigest, settingsOf } from './machine/prompt/model-request.ts'
+export { changedInputText } from './machine/prompt/changed-input.ts'
+export { transcript } from './machine/prompt/transcript.ts'
 export {
   deferredCalls,
   pendingApprovals,
@@ -67,26 +67,26 @@ export {
   type DeferredCall,
   type PendingApproval,
   type Tally,
-} from './machine/tally.ts'
+} from './machine/state/tally.ts'
 export { forkedEvents, requireForkable, type ForkIdentity } from './machine/fork-events.ts'
-export { isStubbed } from './machine/fork-writes.ts'
-export { childRunIdOf } from './machine/child-run.ts'
-export { summaryDigest, summaryInstructions } from './machine/compaction.ts'
-export { foldedHistory } from './machine/plain-text.ts'
-export { digestOf } from './machine/digest.ts'
-export { definitionTokens, messageTokens } from './machine/token-estimate.ts'
-export { callsOf, type CallLog, type LoggedCall } from './machine/call-log.ts'
+export { isStubbed } from './machine/state/fork-writes.ts'
+export { childRunIdOf } from './vocabulary/values/child-run-id.ts'
+export { summaryDigest, summaryInstructions } from './machine/prompt/compaction.ts'
+export { foldedHistory } from './machine/messages/plain-text.ts'
+export { digestOf } from './vocabulary/values/digest.ts'
+export { definitionTokens, messageTokens } from './machine/messages/token-estimate.ts'
+export { callsOf, type CallLog, type LoggedCall } from './machine/messages/call-log.ts'
 export {
   emptyHistoryDigest,
   historyDigests,
   messagesOf,
   withDigests,
   type History,
-} from './machine/history.ts'
-export { legalEvents, transitionDiagram, transitionTable } from './machine/transition-table.ts'
-export * from './machine/state.ts'
-export { stateFromJson, stateToJson } from './machine/state-json.ts'
-export { currentModel, findCall, openTurnCalls } from './machine/state-views.ts'
+} from './machine/messages/history.ts'
+export { legalEvents, transitionDiagram, transitionTable } from './machine/fold/transition-table.ts'
+export * from './machine/state/state.ts'
+export { stateFromJson, stateToJson } from './machine/state/state-json.ts'
+export { currentModel, findCall, openTurnCalls } from './machine/state/state-views.ts'
 
 // The runtime: the shell around the machine.
 export type {
@@ -97,12 +97,12 @@ export type {
   HandoffTarget,
   Handoffs,
   ModelTimeouts,
-} from './runtime/agent.ts'
-export { defineAgent } from './runtime/define-agent.ts'
-export { createRuntime } from './runtime/create-runtime.ts'
-export { requireOptions } from './machine/require-options.ts'
-export * as option from './vocabulary/option.ts'
-export type { OptionCheck, OptionChecks, OptionFault, OptionalCheck } from './vocabulary/option.ts'
+} from './runtime/agent/agent.ts'
+export { defineAgent } from './runtime/definition/define-agent.ts'
+export { createRuntime } from './runtime/run/create-runtime.ts'
+export { requireOptions } from './vocabulary/options/require-options.ts'
+export * as option from './vocabulary/options/option.ts'
+export type { OptionCheck, OptionChecks, OptionFault, OptionalCheck } from './vocabulary/options/option.ts'
 export type {
   SettledResult,
   Given,
@@ -113,13 +113,13 @@ export type {
   RuntimeOptions,
   RuntimeSession,
   SessionRunOptions,
-} from './runtime/runtime.ts'
-export type { InterruptedOptions } from './runtime/listed-runs.ts'
-export type { CommandReceipt, InputReceipt } from './runtime/receipts.ts'
-export type { RunStreams } from './runtime/run-streams.ts'
-export type { Run } from './runtime/run.ts'
-export type { ShownApproval } from './runtime/shown-approvals.ts'
-export type { TextUpdate } from './runtime/text-updates.ts'
+} from './runtime/run/runtime.ts'
+export type { InterruptedOptions } from './runtime/reading/listed-runs.ts'
+export type { CommandReceipt } from './runtime/commands/command-acknowledgement.ts'
+export type { RunStreams } from './runtime/reading/run-streams.ts'
+export type { Run } from './runtime/run/run.ts'
+export type { ShownApproval } from './runtime/run/shown-approvals.ts'
+export type { TextUpdate } from './runtime/reading/text-updates.ts'
 export type {
   AnsweredRun,
   EndedRun,
@@ -127,19 +127,19 @@ export type {
   RestingRun,
   RunResult,
   SuspendedRun,
-} from './runtime/run-result.ts'
-export { definitionIn, definitionNow, rulesIn, type ContextOption } from './runtime/run-context.ts'
-export { digested } from './machine/definition-digest.ts'
-export { inputFaultOf } from './runtime/recorded-schema.ts'
-export { memoryLedger } from './runtime/memory-ledger.ts'
-export { agentTool, type AgentTool, type AgentToolOptions } from './runtime/agent-tool.ts'
-export * from './runtime/guardrail.ts'
-export { handBack, handoff, type HandoffOptions } from './runtime/handoff.ts'
-export { reachableAgents, withApproval } from './runtime/known-agents.ts'
-export type { ForkOptions } from './runtime/fork.ts'
-export type { ForkApproval, ForkEdit } from './runtime/fork-edit.ts'
-export type { OutputReader, OutputSchema } from './runtime/output-schema.ts'
-export type { PastEdits, PastOptions, Session } from './runtime/session.ts'
+} from './runtime/reading/run-result.ts'
+export { definitionIn, definitionNow, rulesIn, type ContextOption } from './runtime/definition/run-context.ts'
+export { digested } from './vocabulary/agent/definition-digest.ts'
+export { inputFaultOf } from './runtime/effects/recorded-schema.ts'
+export { memoryLedger } from './memory-ledger/memory-ledger.ts'
+export { agentTool, type AgentTool, type AgentToolOptions } from './runtime/definition/agent-tool.ts'
+export * from './runtime/agent/guardrail.ts'
+export { handBack, handoff, type HandoffOptions } from './runtime/definition/handoff.ts'
+export { reachableAgents, withApproval } from './runtime/definition/registered-agents.ts'
+export type { ForkOptions } from './runtime/fork/fork.ts'
+export type { ForkApproval, ForkEdit } from './runtime/fork/fork-edit.ts'
+export type { OutputReader, OutputSchema } from './runtime/agent/output-schema.ts'
+export type { PastEdits, PastOptions, Session } from './runtime/session/session.ts'
 
 // For those who build a ledger: what every one refuses, and which facts may stand once.
 export {
@@ -158,9 +158,9 @@ export {
   storableText,
   unreadInbox,
   type SessionPlace,
-} from './runtime/append-rules.ts'
-export { unknownCursor } from './runtime/unknown-cursor.ts'
-export type { ApprovalPolicy, PolicyCall, PolicyVerdict } from './runtime/approval-policy.ts'
-export { checkCalls, type CallChecker, type CheckContext } from './runtime/call-check.ts'
-export type { Compaction, Rules, TakingOver, TurnChange } from './machine/rules.ts'
-export type { Prices } from './runtime/price-check.ts'
+} from './memory-ledger/append-rules.ts'
+export { unknownCursor } from './memory-ledger/unknown-cursor.ts'
+export type { ApprovalPolicy, PolicyCall, PolicyVerdict } from './runtime/agent/approval-policy.ts'
+export { checkCalls, type CallChecker, type CheckContext } from './runtime/effects/call-check.ts'
+export type { Compaction, Rules, TakingOver, TurnChange } from './machine/state/rules.ts'
+export type { Prices } from './runtime/agent/price-check.ts'

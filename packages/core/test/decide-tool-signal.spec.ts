@@ -143,7 +143,7 @@ describe('given a call in doubt, when the outside world is asked about it', () =
   it('and it was not done, it is started again, under the same key', () => {
     given(doubtful)
       .when(finding({ state: 'not_done' }))
-      .then([{ ...startedCall(1, 2), effect: 'write' } as Fact])
+      .then([{ ...startedCall(1, 2), effect: 'write', inputDigest: digestOf({ call: 1 }) } as Fact])
   })
 
   it('and nobody knows, it stays in doubt for the model', () => {

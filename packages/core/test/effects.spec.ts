@@ -2,8 +2,8 @@ import { Observable, Subject } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import type { Call, ModelSignal, Signal, Tool, ToolSignal } from '@tallystick/core'
 import { manualClock, sampleCallId, sampleRunId, testTool, type ManualClock } from '@tallystick/core/testing'
-import { startModelCall } from '../src/runtime/model-effect.ts'
-import { startTool, type RunningTool } from '../src/runtime/tool-effect.ts'
+import { startModelCall } from '../src/runtime/effects/model-effect.ts'
+import { startTool, type RunningTool } from '../src/runtime/effects/tool-effect.ts'
 
 const runId = sampleRunId(1)
 const toolCallId = sampleCallId(runId)

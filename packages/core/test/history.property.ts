@@ -8,7 +8,7 @@ import {
   messageAt,
   messagesOf,
   type History,
-} from '../src/machine/history.ts'
+} from '../src/machine/messages/history.ts'
 
 const message = (text: string): Message => ({ role: 'user', parts: [{ type: 'text', text }] })
 

@@ -37,23 +37,6 @@ async function runIds(ledger: Ledger): Promise<readonly RunId[]> {
   return (await Array.fromAsync(ledger.runs({ sessionId: session }))).map(({ runId }) => runId)
 }
 
-describe('input for a run that ends without showing it', () => {
-  it.each(['steer', 'queue'] as const)(
-    'is settled under the receipt that its sender has (%s)',
-    async (verb) => {
-      const { set, first, open } = await underWay({ limits: { turnsMax: 1, onLimit: 'stop' } })
-      const answer = await set.settle(first[verb]('More.'))
-      expect(answer).toEqual({ accepted: true, receipt: expect.any(String) as string })
-      open()
-      expect(await set.settle(first.result)).toMatchObject({ reason: 'answered', text: 'One.' })
-      const settled = ofType(checkedRun(await set.eventsOf(first)), 'input_settled')
-      expect(settled.map(({ receipt, delivered }) => ({ receipt, delivered }))).toEqual([
-        { receipt: (answer as { readonly receipt: string }).receipt, delivered: false },
-      ])
-    },
-  )
-})
-
 describe('input that joins a run', () => {
   it.each(['the same process', 'another process'])(
     'of %s, which ends without showing it, begins the next run of the session',

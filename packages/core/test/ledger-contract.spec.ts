@@ -1,12 +1,12 @@
 import { EMPTY } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { LedgerConflictError } from '../src/errors.ts'
+import { LedgerConflictError } from '../src/vocabulary/errors.ts'
 import type { InboxEntry, Ledger } from '../src/ports/ledger.ts'
-import { memoryLedger } from '../src/runtime/memory-ledger.ts'
+import { memoryLedger } from '../src/memory-ledger/memory-ledger.ts'
 import { ledgerContract } from '../src/testing/ledger-contract.ts'
-import type { Message } from '../src/vocabulary/content.ts'
-import type { RuntimeEvent } from '../src/vocabulary/event.ts'
-import { canonicalJson, type Json } from '../src/vocabulary/json.ts'
+import type { Message } from '../src/vocabulary/model/content.ts'
+import type { RuntimeEvent } from '../src/vocabulary/events/event.ts'
+import { canonicalJson, type Json } from '../src/vocabulary/values/json.ts'
 import { tailFaults, type Fault } from './tail-faults.ts'
 
 const restamped = (events: readonly RuntimeEvent[], seq: number, epoch: number): readonly RuntimeEvent[] =>

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { AssistantMessage, Message, ToolCallId } from '@tallystick/core'
 import { hostileTexts } from '@tallystick/core/testing'
-import { asPlainText } from '../src/machine/plain-text.ts'
+import { asPlainText } from '../src/machine/messages/plain-text.ts'
 
 const toolCallId = `call_${'0'.repeat(32)}_1_1_1` as ToolCallId
 const anyText = fc.oneof(fc.string(), fc.constantFrom(...hostileTexts.map(({ text }) => text)))

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { parseRunId, parseToolCallId, toolCallIdOf } from '@tallystick/core'
 import { sampleRunId, seededRandom } from '@tallystick/core/testing'
-import { runIdMaker } from '../src/runtime/run-ids.ts'
+import { runIdMaker } from '../src/runtime/run/run-ids.ts'
 
 function clockOf(times: readonly number[]): { now: () => number; schedule: () => () => void } {
   let index = 0

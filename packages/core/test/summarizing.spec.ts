@@ -17,6 +17,7 @@ import {
   settle,
   type ScriptedStep,
 } from '@tallystick/core/testing'
+import { evolve, messagesOf, type RunState } from '@tallystick/core'
 import { checkedRun, ofType, recorded, stage, typesOf } from './stage.ts'
 
 const long = 'word '.repeat(400)
@@ -27,6 +28,9 @@ function talk(summarizer: ReturnType<typeof scriptedModel>, more: Partial<AgentO
   const steps = [paused(long), paused(long), { text: 'Done.' }]
   return stage({ steps, compaction: { ...compaction, summarize: summarizer }, ...more })
 }
+
+const evolveAll = (events: readonly RuntimeEvent[]) =>
+  messagesOf(events.reduce<RunState | undefined>(evolve, undefined)!.history)
 
 describe('compaction by a model', () => {
   it('sums up older messages before a call that would grow too long, and its usage counts', async () => {
@@ -128,7 +132,7 @@ describe('compaction by a model', () => {
   })
 
   it.each(['lives on', 'is interrupted'])(
-    'holds back what steers while the summarizer %s, so that guardrails find messages in their places',
+    'lets guardrails find input in its place that came while the summarizer %s',
     async (fate) => {
       const store = memoryLedger()
       const clock = manualClock()
@@ -148,8 +152,10 @@ describe('compaction by a model', () => {
       await run.steer('More.')
       const last = fate === 'is interrupted' ? process().resume(run.id) : run
       expect(await settle(clock, last.result)).toMatchObject({ reason: 'answered' })
-      const types = typesOf(checkedRun(await recorded(store, run.id)))
-      expect(types.indexOf('input_settled')).toBeGreaterThan(types.indexOf('context_compacted'))
+      const events = checkedRun(await recorded(store, run.id))
+      const veiled = ofType(events, 'guardrail_tripped').filter(({ on }) => on === 'input')
+      expect(veiled.map(({ action }) => action)).toEqual(['replace', 'replace'])
+      expect(JSON.stringify(evolveAll(events))).not.toContain('More.')
     },
   )
 })

@@ -8,9 +8,9 @@ import {
 } from '@tallystick/core'
 import { manualClock, sampleRunId, scriptedModel } from '@tallystick/core/testing'
 import { from, mergeMap, of } from 'rxjs'
-import { genesisHash } from '../src/chain.ts'
-import { linkEvents, type LinkedEvent } from '../src/linked-event.ts'
-import { bodyBytes } from '../src/stored-event.ts'
+import { genesisHash } from '../src/record/chain.ts'
+import { linkEvents, type LinkedEvent } from '../src/record/linked-event.ts'
+import { bodyBytes } from '../src/record/stored-event.ts'
 
 /** A run that the real runtime drove, nearly all of it deltas of a word each, as a model streams them. */
 export async function recordedEvents(deltas: number): Promise<readonly RuntimeEvent[]> {

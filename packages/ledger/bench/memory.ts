@@ -1,6 +1,6 @@
 // Goes through all of a ledger file in this process, by a search and by verifying, and says what memory it took at
 // most, in bytes. Usage: memory.ts FILE
-import { verifyLedger } from '../src/verify.ts'
+import { verifyLedger } from '../src/verify/verify.ts'
 import { sqliteLedger } from '../src/sqlite/sqlite-ledger.ts'
 
 const ledger = sqliteLedger(process.argv[2] ?? '', { readOnly: true })

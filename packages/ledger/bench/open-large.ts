@@ -1,7 +1,7 @@
 // Opens a ledger file and folds one of its runs in this process, and says what that took. Usage: open-large.ts FILE RUN
 import { readFileSync } from 'node:fs'
 import type { RunId } from '@tallystick/core'
-import { foldTo } from '../src/fold-to.ts'
+import { foldTo } from '../src/projection/snapshot/fold-to.ts'
 import { sqliteLedger } from '../src/sqlite/sqlite-ledger.ts'
 
 /** What it says, as JSON. */

@@ -1,5 +1,5 @@
 import { Client } from 'pg'
-import type { LinkedEvent } from '../src/linked-event.ts'
+import type { LinkedEvent } from '../src/record/linked-event.ts'
 import { postgresLedger } from '../src/postgres/postgres-ledger.ts'
 import { startPostgres } from '../test/support/postgres-process.ts'
 import type { Compared, RawStore } from './store.ts'

@@ -8,7 +8,7 @@ import { createRuntime, defineAgent, memoryLedger, type Ledger } from '@tallysti
 import { scriptedModel, testTool, type ScriptedStep } from '@tallystick/core/testing'
 import { postgresLedger } from '../src/postgres/postgres-ledger.ts'
 import { sqliteLedger } from '../src/sqlite/sqlite-ledger.ts'
-import { verifyLedger } from '../src/verify.ts'
+import { verifyLedger } from '../src/verify/verify.ts'
 
 const [runs = 400, characters = 6_250] = process.argv.slice(2, 4).map(Number)
 const [, , , , given] = process.argv

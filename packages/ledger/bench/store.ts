@@ -1,5 +1,5 @@
 import type { Ledger } from '@tallystick/core'
-import type { LinkedEvent } from '../src/linked-event.ts'
+import type { LinkedEvent } from '../src/record/linked-event.ts'
 
 /** What is written by hand where nobody promises anything: the same rows into the same tables and indexes. */
 export interface RawStore {

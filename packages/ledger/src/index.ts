@@ -1,16 +1,21 @@
-export { verifierKeyOf } from './checkpoint-note.ts'
-export { writeCheckpoint, type Checkpoint, type CheckpointOptions } from './checkpoint.ts'
+export { verifierKeyOf } from './checkpoint/checkpoint-note.ts'
+export { writeCheckpoint, type Checkpoint, type CheckpointOptions } from './checkpoint/checkpoint.ts'
 export {
   verifyCheckpoints,
   type CheckpointFault,
   type CheckpointsVerdict,
   type VerifyCheckpointsOptions,
-} from './verify-checkpoints.ts'
-export { exportEvents } from './export-events.ts'
-export { ExportedHistories } from './shared-history.ts'
-export { importEvents, type ImportOptions, type ImportReport, type ImportedRun } from './import-events.ts'
-export { linesOf } from './lines-of.ts'
-export { foldTo, type FoldOptions } from './fold-to.ts'
+} from './checkpoint/verify-checkpoints.ts'
+export { exportedLine, exportEvents } from './transfer/export-events.ts'
+export { ExportedHistories } from './read/shared-history.ts'
+export {
+  importEvents,
+  type ImportOptions,
+  type ImportReport,
+  type ImportedRun,
+} from './transfer/import-events.ts'
+export { linesOf } from './checkpoint/lines-of.ts'
+export { foldTo, type FoldOptions } from './projection/snapshot/fold-to.ts'
 export type {
   ListedRun,
   NamedCall,
@@ -18,34 +23,20 @@ export type {
   RunWaits,
   Standing,
   UnreadableRun,
-} from './projection/run-summary.ts'
-export type { CallCount } from './projection/call-counts.ts'
-export { fitsFilter, runSummaries, runSummary, type SummaryFilter } from './projection/run-summaries.ts'
-export { ledgerStats } from './projection/ledger-stats.ts'
-export type { DaySpending, LedgerStats, SessionTotals, StatsQuery } from './projection/stats.ts'
-export { projectionLag, type ProjectionOptions } from './projection/behind.ts'
-export { rebuildProjections, type RebuildReport } from './projection/rebuild-projections.ts'
-export { rebuiltRequest, type RebuiltRequest } from './rebuilt-request.ts'
-export { diffRuns, type RunsDiff, type RunSpending, type RunTail } from './diff-runs.ts'
-export { watch } from './watch.ts'
-export { watchLedger } from './watch-ledger.ts'
-export type { Fault } from './link-check.ts'
-export type { BrokenPlace, RunVerdict, StoreVerdict } from './verdict.ts'
-export { verifyLedger, verifyRun } from './verify.ts'
-export { toldDifferences, type Difference } from './difference.ts'
-export { replayRun, type Divergence, type ReplayOptions, type ReplayReport } from './replay.ts'
-export { exportRegression, type Regression, type RegressionOptions } from './regression.ts'
-export {
-  replayRegression,
-  type ReplayRegressionOptions,
-  type RegressionReport,
-  type RegressionAgents,
-  type RegressionContext,
-  type RegressionSetup,
-} from './replay-regression.ts'
-export { explain } from './explain.ts'
-export type { ExplainedAttempt, ExplainedItem, Explanation, ReplacedMessage } from './explanation.ts'
-export type { Keyring, SubjectKey } from './content/keyring.ts'
+} from './projection/summary/run-summary.ts'
+export type { CallCount } from './projection/summary/call-counts.ts'
+export { fitsFilter, runSummaries, runSummary, type SummaryFilter } from './projection/stats/run-summaries.ts'
+export { ledgerStats } from './projection/stats/ledger-stats.ts'
+export type { DaySpending, LedgerStats, SessionTotals, StatsQuery } from './projection/stats/stats.ts'
+export { projectionLag, type ProjectionOptions } from './projection/refresh/projection-lag.ts'
+export { rebuildProjections, type RebuildReport } from './projection/refresh/rebuild-projections.ts'
+export { rebuiltRequest, type RebuiltRequest } from './read/rebuilt-request.ts'
+export { watch } from './read/watch.ts'
+export { watchLedger } from './read/watch-ledger.ts'
+export type { Fault } from './record/link-check.ts'
+export type { BrokenPlace, RunVerdict, StoreVerdict } from './verify/verdict.ts'
+export { verifyLedger, verifyRun } from './verify/verify.ts'
+export type { Keyring, SubjectKey } from './content/payload/keyring.ts'
 export { redact, type RedactOptions } from './removal/redact.ts'
 export {
   applyRetention,
@@ -53,5 +44,5 @@ export {
   type RetentionOptions,
   type RetentionReport,
 } from './removal/retention.ts'
-export type { Removal, RemovalKind } from './removal/removal.ts'
+export type { Removal, RemovalKind } from './record/removal.ts'
 export type { MissingContent } from './removal/missing-content.ts'

@@ -3,8 +3,8 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { canonicalJson, type RunId } from '@tallystick/core'
 import { sampleCallId, sampleRunId } from '@tallystick/core/testing'
-import { commitmentOf, genesisHash, hexOf, linkHash, sealOf } from '../src/chain.ts'
-import { envelopeOf, envelopeText, type Envelope } from '../src/envelope.ts'
+import { commitmentOf, genesisHash, hexOf, linkHash, sealOf } from '../src/record/chain.ts'
+import { envelopeOf, envelopeText, type Envelope } from '../src/record/envelope.ts'
 
 // Fixed for ever: a ledger of today has to verify in ten years. Computed by hashlib of Python from the description in chain.ts.
 const runId = sampleRunId(1)

@@ -1,7 +1,13 @@
 import { createPublicKey, generateKeyPairSync } from 'node:crypto'
 import { ConfigurationError } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { isSignedBy, signedNote, signingKey, verifierKeyOf, verifyingKey } from '../src/checkpoint-note.ts'
+import {
+  isSignedBy,
+  signedNote,
+  signingKey,
+  verifierKeyOf,
+  verifyingKey,
+} from '../src/checkpoint/checkpoint-note.ts'
 
 describe('a signed note', () => {
   // The example of Go's implementation, which the form comes from.

@@ -1,10 +1,10 @@
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import type { RuntimeEvent } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { commitmentOf, genesisHash, linkHash } from '../src/chain.ts'
-import { contentFault, genesis, linkFault, type Link } from '../src/link-check.ts'
-import { bodyBytes, eventOf, type StoredEvent } from '../src/stored-event.ts'
-import { envelopeOf } from '../src/envelope.ts'
+import { commitmentOf, genesisHash, linkHash } from '../src/record/chain.ts'
+import { contentFault, genesis, linkFault, type Link } from '../src/record/link-check.ts'
+import { bodyBytes, eventOf, type StoredEvent } from '../src/record/stored-event.ts'
+import { envelopeOf } from '../src/record/envelope.ts'
 
 const runId = sampleRunId(1)
 const [event] = stamped(runId, [everyFact(runId).tool_result]) as readonly [RuntimeEvent]

@@ -4,8 +4,8 @@ import { checkTranscript, playProgram } from '@tallystick/core/testing'
 import { randomProgram } from '@tallystick/core/testing/random'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { maskedBody } from '../src/removal/masked-body.ts'
-import { envelopeOf } from '../src/envelope.ts'
+import { maskedBody } from '../src/content/payload/redacted-payload.ts'
+import { envelopeOf } from '../src/record/envelope.ts'
 
 const numRuns = tries(100)
 

@@ -1,8 +1,8 @@
 import type { Json, JsonObject, RuntimeEvent } from '@tallystick/core'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { expect, it } from 'vitest'
-import { maskedBody } from '../src/removal/masked-body.ts'
-import { envelopeOf } from '../src/envelope.ts'
+import { maskedBody } from '../src/content/payload/redacted-payload.ts'
+import { envelopeOf } from '../src/record/envelope.ts'
 
 /** A value with a mark in every text of it, which says where it stands. */
 function marked(value: Json, path: string): Json {

@@ -1,7 +1,7 @@
 import { toolCallIdOf, type RuntimeEvent } from '@tallystick/core'
 import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import { searchTexts } from '../src/postgres/search-texts.ts'
+import { searchTexts } from '../src/postgres/rows/search-texts.ts'
 import { freshSchema, hasPostgres, openLedger, withClient } from './support/postgres-database.ts'
 
 const run = sampleRunId(1)

@@ -3,7 +3,7 @@ import { everyFact, sampleRunId } from '@tallystick/core/testing'
 import { watchLedger } from '@tallystick/ledger'
 import { firstValueFrom, take, toArray } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { schemaVersion } from '../src/postgres/migrate.ts'
+import { schemaVersion } from '../src/postgres/schema/migrate.ts'
 import { chainFaults } from './support/postgres-chain.ts'
 import {
   connectionString,

@@ -1,13 +1,14 @@
 import { reachableAgents, type Ledger } from '@tallystick/core'
 import { checkLaws, idleAgentOf, playProgram } from '@tallystick/core/testing'
 import { randomProgram } from '@tallystick/core/testing/random'
-import { foldTo, replayRun, verifyLedger } from '@tallystick/ledger'
+import { foldTo, verifyLedger } from '@tallystick/ledger'
+import { replayRun } from '@tallystick/replay'
 import { postgresLedger } from '@tallystick/ledger/postgres'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { connectionString, freshSchema, hasPostgres } from './support/postgres-database.ts'
-import { watched } from './support/watched-ledger.ts'
+import { watchedLedger } from '@tallystick/core/testing'
 
 const numRuns = tries(20)
 
@@ -29,7 +30,7 @@ describe.skipIf(!hasPostgres)('a random run in Postgres, with crashes, cancels, 
     await fc.assert(
       fc.asyncProperty(randomProgram, async (program) => {
         await inLedgers(async (writer, reader) => {
-          const { events, others, result } = await playProgram(program, watched(writer))
+          const { events, others, result } = await playProgram(program, watchedLedger(writer))
           const agents = new Map(reachableAgents(idleAgentOf(program)).map((agent) => [agent.name, agent]))
           for (const played of [events, ...others]) {
             const runId = played[0]?.runId ?? result.runId

@@ -2,10 +2,10 @@ import { LedgerUnavailableError, type Ledger } from '@tallystick/core'
 import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
 import { verifyLedger } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
-import { schemaVersion } from '../src/postgres/migrate.ts'
-import { ledgerRules } from '../src/postgres/ledger-rules.ts'
-import { statementTexts } from '../src/postgres/statements.ts'
-import { rulesStatement, rulesWithout, type SchemaRule } from '../src/postgres/schema-rules.ts'
+import { schemaVersion } from '../src/postgres/schema/migrate.ts'
+import { ledgerRules } from '../src/postgres/schema/triggers.ts'
+import { statementTexts } from '../src/postgres/rows/statements.ts'
+import { rulesStatement, rulesWithout, type SchemaRule } from '../src/postgres/schema/schema-audit.ts'
 import {
   connectionString,
   freshSchema,

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest'
-import { PostgresHistories } from '../src/postgres/histories.ts'
+import { PostgresHistories } from '../src/postgres/write/histories.ts'
 import { chat, keptTables, type SessionBed } from './support/session-bed.ts'
 import { freshSchema, hasPostgres, openLedger, rowsOf } from './support/postgres-database.ts'
 import { tamperIn } from './support/postgres-recorded.ts'

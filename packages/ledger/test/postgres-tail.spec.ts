@@ -3,7 +3,7 @@ import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { watchLedger } from '@tallystick/ledger'
 import { firstValueFrom, take, toArray } from 'rxjs'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { tailTexts } from '../src/postgres/tail-texts.ts'
+import { tailTexts } from '../src/postgres/rows/tail-texts.ts'
 import {
   connectionString,
   freshSchema,

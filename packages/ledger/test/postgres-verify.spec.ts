@@ -3,7 +3,7 @@ import { sampleRunId } from '@tallystick/core/testing'
 import type { BrokenPlace } from '@tallystick/ledger'
 import type { Client } from 'pg'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { sealOf } from '../src/chain.ts'
+import { sealOf } from '../src/record/chain.ts'
 import { freshSchema, hasPostgres, openLedger, rowsOf } from './support/postgres-database.ts'
 import {
   allVerifiedIn,

@@ -9,7 +9,7 @@ import { applyRetention, foldTo, redact, verifyLedger } from '@tallystick/ledger
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { watched } from './support/watched-ledger.ts'
+import { watchedLedger } from '@tallystick/core/testing'
 
 const numRuns = tries(30)
 
@@ -31,7 +31,7 @@ describe('a random run of which something is taken away, again and again', () =>
     await fc.assert(
       fc.asyncProperty(randomProgram, removals, async (program, wanted) => {
         const ledger = sqliteLedger(join(folder, `${++files}.db`))
-        const { events, others, result } = await playProgram(program, watched(ledger))
+        const { events, others, result } = await playProgram(program, watchedLedger(ledger))
         const { totals, phase, seq, at } = await foldTo(ledger, result.runId)
         for (const each of wanted) {
           if ('seqs' in each) {

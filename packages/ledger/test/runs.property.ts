@@ -6,10 +6,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { reachableAgents } from '@tallystick/core'
 import { checkLaws, idleAgentOf, playProgram } from '@tallystick/core/testing'
 import { randomProgram } from '@tallystick/core/testing/random'
-import { foldTo, replayRun, verifyLedger } from '@tallystick/ledger'
+import { foldTo, verifyLedger } from '@tallystick/ledger'
+import { replayRun } from '@tallystick/replay'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { watched } from './support/watched-ledger.ts'
+import { watchedLedger } from '@tallystick/core/testing'
 
 const numRuns = tries(30)
 
@@ -26,7 +27,7 @@ describe('a random run in a SQLite file, with crashes, cancels, denials and limi
       fc.asyncProperty(randomProgram, async (program) => {
         const path = join(folder, `${++files}.db`)
         const ledger = sqliteLedger(path)
-        const { events, others, result } = await playProgram(program, watched(ledger))
+        const { events, others, result } = await playProgram(program, watchedLedger(ledger))
         const reader = sqliteLedger(path, { readOnly: true })
         const agents = new Map(reachableAgents(idleAgentOf(program)).map((agent) => [agent.name, agent]))
         for (const played of [events, ...others]) {

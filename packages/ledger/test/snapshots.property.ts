@@ -8,9 +8,9 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import * as fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { derivedDatabaseOf } from '../src/derived/derived-database.ts'
-import { Snapshots } from '../src/snapshot/snapshots.ts'
-import { watched } from './support/watched-ledger.ts'
+import { derivedDatabaseOf } from '../src/projection/tables/projection-database.ts'
+import { Snapshots } from '../src/projection/snapshot/snapshots.ts'
+import { watchedLedger } from '@tallystick/core/testing'
 
 const numRuns = tries(30)
 
@@ -29,7 +29,7 @@ describe('snapshots of a random run', () => {
     await fc.assert(
       fc.asyncProperty(randomProgram, async (program) => {
         const ledger = sqliteLedger(join(folder, `${++files}.db`))
-        const { events, others } = await playProgram(program, watched(ledger))
+        const { events, others } = await playProgram(program, watchedLedger(ledger))
         const database = derivedDatabaseOf(ledger)!
         for (const run of [events, ...others]) {
           const [{ runId }] = run as readonly [RuntimeEvent]
@@ -40,8 +40,9 @@ describe('snapshots of a random run', () => {
             for (const event of run.slice(0, seq)) snapshots.hear(event)
             await snapshots.keep(fold(run.slice(0, seq)))
             const kept = await snapshots.nearest(seq)
-            expect(kept).toStrictEqual(fold(run.slice(0, seq)))
-            expect(fold(run.slice(seq), kept)).toStrictEqual(end)
+            // A snapshot in the clear would outlive the key that a subject's events are encrypted with.
+            expect(kept).toStrictEqual(program.subject === undefined ? fold(run.slice(0, seq)) : undefined)
+            expect(fold(run.slice(kept ? seq : 0), kept)).toStrictEqual(end)
           }
         }
         await ledger.close()

@@ -5,10 +5,10 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { LogKeeper } from '../src/sqlite/log-keeper.ts'
-import { migrate } from '../src/sqlite/migrate.ts'
+import { LogKeeper } from '../src/sqlite/connection/wal-checkpointer.ts'
+import { migrate } from '../src/sqlite/schema/migrate.ts'
 import { SqliteStore } from '../src/sqlite/sqlite-store.ts'
-import type { LedgerTables } from '../src/sqlite/tables.ts'
+import type { LedgerTables } from '../src/sqlite/schema/tables.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
 const run = sampleRunId(1)

@@ -5,10 +5,10 @@ import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3 from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
-import { networkTypeName } from '../src/sqlite/network-file-system.ts'
+import { networkTypeName } from '../src/sqlite/connection/network-file-system.ts'
 import { refusalOf } from './support/refusal.ts'
 import { filesBeside, withRaw } from './support/raw-database.ts'
-import { schemaVersion } from '../src/sqlite/migrate.ts'
+import { schemaVersion } from '../src/sqlite/schema/migrate.ts'
 import { temporaryFile, temporaryFolder } from './support/temporary-folder.ts'
 
 const run = sampleRunId(1)
@@ -123,6 +123,7 @@ describe('opening to write', () => {
       { name: '0003-derived' },
       { name: '0004-removals' },
       { name: '0005-histories' },
+      { name: '0006-inbox-ends' },
     ])
   })
 

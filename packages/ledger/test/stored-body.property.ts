@@ -4,14 +4,14 @@ import { LedgerDamagedError, type Json, type RuntimeEvent } from '@tallystick/co
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { largeBytesMin } from '../src/content/lifted-body.ts'
-import { openedEvent, withOpenings } from '../src/content/opened-event.ts'
-import { Sealer } from '../src/content/sealed-bytes.ts'
-import { storedBody, type StoredBody } from '../src/content/stored-body.ts'
-import type { HistoryPiece, StoredHistory } from '../src/content/stored-history.ts'
-import { maskedBody } from '../src/removal/masked-body.ts'
-import { storedEvent, type EventRow } from '../src/event-row.ts'
-import { envelopeOf } from '../src/envelope.ts'
+import { largeBytesMin } from '../src/content/payload/externalized-payload.ts'
+import { openedEvent, withOpenings } from '../src/content/event/decoded-event.ts'
+import { Sealer } from '../src/content/payload/encrypted-bytes.ts'
+import { storedBody, type StoredBody } from '../src/content/event/stored-body.ts'
+import type { HistoryPiece, StoredHistory } from '../src/content/payload/stored-history.ts'
+import { maskedBody } from '../src/content/payload/redacted-payload.ts'
+import { storedEvent, type EventRow } from '../src/record/event-row.ts'
+import { envelopeOf } from '../src/record/envelope.ts'
 
 const runId = sampleRunId(1)
 const subject = { id: 'k1', bytes: randomBytes(32) }

@@ -7,19 +7,17 @@ import { ConfigurationError, memoryLedger } from '@tallystick/core'
 import { sampleRunId } from '@tallystick/core/testing'
 import {
   applyRetention,
-  exportRegression,
   fitsFilter,
   foldTo,
   importEvents,
   ledgerStats,
   rebuildProjections,
   redact,
-  replayRegression,
-  replayRun,
   runSummaries,
   verifyCheckpoints,
   writeCheckpoint,
 } from '@tallystick/ledger'
+import { exportRegression, replayRegression, replayRun } from '@tallystick/replay'
 import { checkContract } from '@tallystick/ledger/contract'
 import { postgresLedger } from '@tallystick/ledger/postgres'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'

@@ -1,13 +1,13 @@
-import { ConfigurationError } from '../errors.ts'
-import type { EventOf, ForkWrites, ParentRef, RuntimeEvent } from '../vocabulary/event.ts'
-import { idempotencyKeyOf, toolCallIdOf, type RunId } from '../vocabulary/ids.ts'
-import type { Json } from '../vocabulary/json.ts'
-import { present } from '../vocabulary/present.ts'
-import { childRunIdOf } from './child-run.ts'
-import { summaryDigest } from './compaction.ts'
-import { evolve } from './evolve.ts'
-import { requestDigest } from './model-request.ts'
-import type { RunState } from './state.ts'
+import { ConfigurationError } from '../vocabulary/errors.ts'
+import type { EventOf, ForkWrites, ParentRef, RuntimeEvent } from '../vocabulary/events/event.ts'
+import { idempotencyKeyOf, toolCallIdOf, type RunId } from '../vocabulary/values/ids.ts'
+import type { Json } from '../vocabulary/values/json.ts'
+import { present } from '../vocabulary/values/omit-undefined.ts'
+import { childRunIdOf } from '../vocabulary/values/child-run-id.ts'
+import { summaryDigest } from './prompt/compaction.ts'
+import { evolve } from './fold/evolve.ts'
+import { requestDigest } from './prompt/model-request.ts'
+import type { RunState } from './state/state.ts'
 
 /** Who forks, and the conversation that the fork begins or goes on with. */
 export interface ForkIdentity {

@@ -1,7 +1,7 @@
 import type { Observable } from 'rxjs'
-import type { OutsideCommand } from '../vocabulary/command.ts'
-import type { EventType, RuntimeEvent } from '../vocabulary/event.ts'
-import type { RunId, ToolCallId } from '../vocabulary/ids.ts'
+import type { OutsideCommand } from '../vocabulary/events/command.ts'
+import type { EventType, RuntimeEvent } from '../vocabulary/events/event.ts'
+import type { RunId, ToolCallId } from '../vocabulary/values/ids.ts'
 
 /** Where a run's ledger ends, and who may append to it. */
 export interface Head {

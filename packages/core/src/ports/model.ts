@@ -1,9 +1,9 @@
 import type { Observable } from 'rxjs'
-import type { ModelRef } from '../vocabulary/content.ts'
-import type { JsonObject } from '../vocabulary/json.ts'
-import type { WebSearchesMax } from '../vocabulary/price.ts'
-import type { ModelRequest } from '../vocabulary/model-request.ts'
-import type { ModelSignal } from '../vocabulary/signal.ts'
+import type { ModelRef } from '../vocabulary/model/content.ts'
+import type { JsonObject } from '../vocabulary/values/json.ts'
+import type { WebSearchesMax } from '../vocabulary/billing/price.ts'
+import type { ModelRequest } from '../vocabulary/model/model-request.ts'
+import type { ModelSignal } from '../vocabulary/signals/signal.ts'
 import type { Clock } from './clock.ts'
 
 /** What the runtime lends a model call. */

@@ -1,10 +1,10 @@
 import type { Observable } from 'rxjs'
-import type { AnyContext } from '../vocabulary/any-context.ts'
-import type { Handoff } from '../vocabulary/event.ts'
-import type { RunId, ToolCallId } from '../vocabulary/ids.ts'
-import type { JsonObject } from '../vocabulary/json.ts'
-import type { CallVerdict, Reconciliation, ToolSignal } from '../vocabulary/signal.ts'
-import type { Recovery, ToolDefinition, ToolEffect } from '../vocabulary/tool-definition.ts'
+import type { AnyContext } from '../vocabulary/agent/any-context.ts'
+import type { Handoff } from '../vocabulary/events/event.ts'
+import type { RunId, ToolCallId } from '../vocabulary/values/ids.ts'
+import type { JsonObject } from '../vocabulary/values/json.ts'
+import type { CallVerdict, Reconciliation, ToolSignal } from '../vocabulary/signals/signal.ts'
+import type { Recovery, ToolDefinition, ToolEffect } from '../vocabulary/model/tool-definition.ts'
 
 /** Which call this is. */
 export interface CallContext<Context = unknown> {

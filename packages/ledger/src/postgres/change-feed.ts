@@ -3,11 +3,11 @@ import type { RunId } from '@tallystick/core'
 import { filter, finalize, map, Observable, Subject } from 'rxjs'
 import { channelOf, ChangeListener } from './change-listener.ts'
 import { ChangeNotifier } from './change-notifier.ts'
-import type { PostgresTail } from './tail.ts'
-import type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
-import { isStorable } from './storable-name.ts'
+import type { PostgresTail } from './rows/tail.ts'
+import type { PostgresLedgerOptions } from './connection/postgres-ledger-options.ts'
+import { isStorable } from './connection/storable-name.ts'
 import type { StoreAccess } from './store-access.ts'
-import { TailLook } from './tail-look.ts'
+import { TailLook } from './rows/tail-look.ts'
 
 /** Stands for the ledger as a whole, where something has changed for those who follow every run. */
 const everyRun: unique symbol = Symbol('every run')

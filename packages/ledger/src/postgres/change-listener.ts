@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import type { RunId } from '@tallystick/core'
 import { Client } from 'pg'
-import { connectionConfig } from './connections.ts'
-import type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
+import { connectionConfig } from './connection/connections.ts'
+import type { PostgresLedgerOptions } from './connection/postgres-ledger-options.ts'
 
 /** Where processes tell each other what they wrote. Postgres cuts long names short, so the schema is in it as a digest. */
 export function channelOf(schema: string): string {

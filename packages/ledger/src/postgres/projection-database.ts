@@ -1,7 +1,12 @@
 import { LedgerUnavailableError } from '@tallystick/core'
-import type { ChangedRuns, ChangePart, DerivedDatabase, DerivedDialect } from '../derived/derived-database.ts'
+import type {
+  ChangedRuns,
+  ChangePart,
+  DerivedDatabase,
+  DerivedDialect,
+} from '../projection/tables/projection-database.ts'
 import type { StoreAccess } from './store-access.ts'
-import { horizon } from './tail-texts.ts'
+import { horizon } from './rows/tail-texts.ts'
 
 /** How many events are looked at for the runs that they are of. */
 const eventsPerLook = 4096

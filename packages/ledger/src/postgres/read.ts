@@ -1,8 +1,8 @@
 import type { RunId, RuntimeEvent } from '@tallystick/core'
-import { eventAfter, missingEvent, presentRange, type EventRange } from '../checked-event.ts'
-import { genesis, type Link } from '../link-check.ts'
-import type { StoredEvent } from '../stored-event.ts'
-import { eventPage, rangeBehind } from './event-page.ts'
+import { eventAfter, missingEvent, presentRange, type EventRange } from '../read/checked-event.ts'
+import { genesis, type Link } from '../record/link-check.ts'
+import type { StoredEvent } from '../record/stored-event.ts'
+import { eventPage, rangeBehind } from './rows/event-batch.ts'
 import type { PostgresStore } from './postgres-store.ts'
 import type { StoreAccess } from './store-access.ts'
 

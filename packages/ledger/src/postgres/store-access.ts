@@ -1,11 +1,11 @@
 import { LedgerUnavailableError, requireOptions } from '@tallystick/core'
-import { Connections, type Statement } from './connections.ts'
-import { postgresLedgerOptions } from './option-check.ts'
-import { databasePlace, type DatabasePlace } from './database-place.ts'
-import { lookAtSchema } from './look-at-schema.ts'
-import { migrate, requireUsable, schemaVersion } from './migrate.ts'
-import { ledgerFailure } from './postgres-failure.ts'
-import type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
+import { Connections, type Statement } from './connection/connections.ts'
+import { postgresLedgerOptions } from './connection/option-check.ts'
+import { databasePlace, type DatabasePlace } from './connection/database-place.ts'
+import { lookAtSchema } from './schema/inspect-schema.ts'
+import { migrate, requireUsable, schemaVersion } from './schema/migrate.ts'
+import { ledgerFailure } from './connection/postgres-failure.ts'
+import type { PostgresLedgerOptions } from './connection/postgres-ledger-options.ts'
 import { PostgresStore } from './postgres-store.ts'
 
 /**

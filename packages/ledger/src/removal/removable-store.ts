@@ -1,6 +1,6 @@
 import type { EventType, Ledger, RunId } from '@tallystick/core'
-import type { StoredEvent } from '../stored-event.ts'
-import type { Removal, StoredRemoval } from './removal.ts'
+import type { StoredEvent } from '../record/stored-event.ts'
+import type { Removal, StoredRemoval } from '../record/removal.ts'
 
 /** Which payloads a search for what may be taken away finds. */
 export interface RemovableQuery {

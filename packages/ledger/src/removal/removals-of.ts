@@ -1,8 +1,8 @@
 import { canonicalJson, type Json, type RuntimeEvent } from '@tallystick/core'
-import { openedEvent } from '../content/opened-event.ts'
-import type { StoredEvent } from '../stored-event.ts'
-import { maskedBody } from './masked-body.ts'
-import type { Removal } from './removal.ts'
+import { openedEvent } from '../content/event/decoded-event.ts'
+import type { StoredEvent } from '../record/stored-event.ts'
+import { maskedBody } from '../content/payload/redacted-payload.ts'
+import type { Removal } from '../record/removal.ts'
 
 /** Why payloads are taken away, and who does it. */
 export type Taking = Pick<Removal, 'kind' | 'at' | 'by' | 'reason'>

@@ -1,10 +1,10 @@
 import { ConfigurationError, option, requireOptions, type Ledger } from '@tallystick/core'
-import { hexOf } from '../chain.ts'
+import { hexOf } from '../record/chain.ts'
 import { contentTypes, deltaTypes } from './content-types.ts'
 import { requireRemovable } from './redact.ts'
-import type { StoredEvent } from '../stored-event.ts'
+import type { StoredEvent } from '../record/stored-event.ts'
 import type { EndedRun, Page, RemovableQuery, RemovableStore } from './removable-store.ts'
-import type { Removal } from './removal.ts'
+import type { Removal } from '../record/removal.ts'
 import { removalsOf, type Taking } from './removals-of.ts'
 
 /** How long what is kept, by class, in milliseconds from when it was recorded. A class that is not named stays for ever. */

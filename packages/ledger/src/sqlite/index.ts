@@ -1,4 +1,4 @@
 export { sqliteLedger } from './sqlite-ledger.ts'
-export type { SqliteLedgerOptions } from './sqlite-ledger-options.ts'
+export type { SqliteLedgerOptions } from './connection/sqlite-ledger-options.ts'
 export { sqliteKeyring, type SqliteKeyring } from './sqlite-keyring.ts'
-export { hasWriter } from './writer-role.ts'
+export { hasWriter } from './connection/writer-lock.ts'

@@ -1,8 +1,8 @@
 import { setTimeout } from 'node:timers/promises'
 import { LedgerUnavailableError } from '@tallystick/core'
-import type { ChangedRuns, ChangePart, DerivedDatabase } from '../derived/derived-database.ts'
-import { sqliteDialect } from './sqlite-dialect.ts'
-import { sqliteCode } from './sqlite-failure.ts'
+import type { ChangedRuns, ChangePart, DerivedDatabase } from '../projection/tables/projection-database.ts'
+import { sqliteDialect } from './rows/sqlite-dialect.ts'
+import { sqliteCode } from './schema/sqlite-failure.ts'
 import type { StoreAccess } from './store-access.ts'
 
 /** How many events are looked at for the runs that they are of. */

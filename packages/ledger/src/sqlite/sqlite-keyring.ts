@@ -2,10 +2,10 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { existsSync, writeFileSync } from 'node:fs'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
 import { ConfigurationError } from '@tallystick/core'
-import type { Keyring } from '../content/keyring.ts'
-import { requireFilePath } from './look-before-opening.ts'
-import { requireNativeInterface } from './native-interface.ts'
-import { ledgerFailure } from './sqlite-failure.ts'
+import type { Keyring } from '../content/payload/keyring.ts'
+import { requireFilePath } from './schema/inspect-file.ts'
+import { requireNativeInterface } from './connection/native-interface.ts'
+import { ledgerFailure } from './schema/sqlite-failure.ts'
 
 const keyBytes = 32
 

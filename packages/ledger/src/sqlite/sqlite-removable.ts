@@ -1,9 +1,9 @@
 import type { RunId } from '@tallystick/core'
-import { storedEvent, type EventRow } from '../event-row.ts'
+import { storedEvent, type EventRow } from '../record/event-row.ts'
 import type { RemovableStore } from '../removal/removable-store.ts'
-import type { Removal, StoredRemoval } from '../removal/removal.ts'
-import type { StoredEvent } from '../stored-event.ts'
-import { eventRows } from './event-page.ts'
+import type { Removal, StoredRemoval } from '../record/removal.ts'
+import type { StoredEvent } from '../record/stored-event.ts'
+import { eventRows } from './rows/event-batch.ts'
 import type { SqliteStore } from './sqlite-store.ts'
 import type { StoreAccess } from './store-access.ts'
 

@@ -1,6 +1,6 @@
-import { everyEvent, type FoundPage } from '../event-search.ts'
-import type { BegunTail, TailedStore } from '../tail-events.ts'
-import type { SqliteSearch } from './search.ts'
+import { everyEvent, type FoundPage } from '../read/event-search.ts'
+import type { BegunTail, TailedStore } from '../read/tail-events.ts'
+import type { SqliteSearch } from './rows/search.ts'
 import type { StoreAccess } from './store-access.ts'
 
 /** One writer at a time holds the file, so the order of `pos` is that of commits, and what stands is settled. */

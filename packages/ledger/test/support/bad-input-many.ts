@@ -6,9 +6,9 @@ import { sampleRunId, scriptedModel } from '@tallystick/core/testing'
 import { verifyRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
-import { genesisHash, sealOf } from '../../src/chain.ts'
-import { linkEvents } from '../../src/linked-event.ts'
-import { storedBody } from '../../src/content/stored-body.ts'
+import { genesisHash, sealOf } from '../../src/record/chain.ts'
+import { linkEvents } from '../../src/record/linked-event.ts'
+import { storedBody } from '../../src/content/event/stored-body.ts'
 
 /** What a question to a ledger of so many runs took, in milliseconds: the best of a few times. */
 export interface ManyRunsFigures {

@@ -8,8 +8,8 @@ import {
   type SummaryFilter,
 } from '@tallystick/ledger'
 import { expect } from 'vitest'
-import { derivedDatabaseOf } from '../../src/derived/derived-database.ts'
-import { refreshProjections } from '../../src/projection/refresh-projections.ts'
+import { derivedDatabaseOf } from '../../src/projection/tables/projection-database.ts'
+import { refreshProjections } from '../../src/projection/refresh/refresh-projections.ts'
 import { toldRun, toldStats, type ToldRun } from './told-by-events.ts'
 
 const hourMs = 60 * 60 * 1000

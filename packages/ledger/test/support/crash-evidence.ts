@@ -7,7 +7,8 @@ import {
   type RunId,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { replayRun, verifyLedger, verifyRun, type RunVerdict, type StoreVerdict } from '@tallystick/ledger'
+import { verifyLedger, verifyRun, type RunVerdict, type StoreVerdict } from '@tallystick/ledger'
+import { replayRun } from '@tallystick/replay'
 import { acknowledgedIn, type Acknowledged } from './crash-acknowledged.ts'
 import type { Scenario } from './crash-user.ts'
 import { World, type Deed } from './crash-world.ts'

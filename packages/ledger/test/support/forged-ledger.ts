@@ -1,6 +1,6 @@
 import type { RunId } from '@tallystick/core'
-import { commitmentOf, genesisHash, linkHash, sealOf } from '../../src/chain.ts'
-import type { Envelope } from '../../src/envelope.ts'
+import { commitmentOf, genesisHash, linkHash, sealOf } from '../../src/record/chain.ts'
+import type { Envelope } from '../../src/record/envelope.ts'
 import { tamper } from './raw-database.ts'
 
 /** An event on its way into a forged file. Ids are whatever the forger writes. */

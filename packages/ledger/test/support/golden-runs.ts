@@ -18,7 +18,7 @@ import {
   testTool,
   type ScriptedStep,
 } from '@tallystick/core/testing'
-import { watched, type WatchedLedger } from './watched-ledger.ts'
+import { watchedLedger, type WatchedLedger } from '@tallystick/core/testing'
 
 const usage = { inputTokens: 120, outputTokens: 17, cacheReadTokens: 100, reasoningTokens: 4 }
 const prices = { 'scripted-1': { inputUsd: 3, outputUsd: 15, cacheReadUsd: 0.3, source: 'golden' } }
@@ -31,7 +31,7 @@ class GoldenStage {
   readonly #outside: WatchedLedger['outside']
 
   constructor(given: Ledger) {
-    const { ledger, outside } = watched(given)
+    const { ledger, outside } = watchedLedger(given)
     this.ledger = ledger
     this.#outside = outside
   }

@@ -8,8 +8,8 @@ import {
   type CheckpointsVerdict,
 } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
-import { commitmentOf, genesisHash, linkHash, sealOf } from '../../src/chain.ts'
-import { storedEvent, type EventRow } from '../../src/event-row.ts'
+import { commitmentOf, genesisHash, linkHash, sealOf } from '../../src/record/chain.ts'
+import { storedEvent, type EventRow } from '../../src/record/event-row.ts'
 import { tamper } from './raw-database.ts'
 import { recordRun } from './record-run.ts'
 import { recorded, type Recorded } from './recorded.ts'

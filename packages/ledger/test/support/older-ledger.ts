@@ -1,8 +1,8 @@
 import BetterSqlite3, { type Database } from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
 import { Migrator } from 'kysely/migration'
-import { applicationId } from '../../src/sqlite/look-before-opening.ts'
-import { migrations } from '../../src/sqlite/migrate.ts'
+import { applicationId } from '../../src/sqlite/schema/inspect-file.ts'
+import { migrations } from '../../src/sqlite/schema/migrate.ts'
 
 /** What every schema version has to keep; the rest follows from it, or belongs to what later versions can do. */
 const keptTables = ['run', 'event', 'payload', 'inbox'] as const

@@ -1,6 +1,6 @@
 import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
-import { auditSourceOf } from '../../src/audit-source.ts'
-import { genesis, linkFault, type Link } from '../../src/link-check.ts'
+import { auditSourceOf } from '../../src/record/audit-source.ts'
+import { genesis, linkFault, type Link } from '../../src/record/link-check.ts'
 
 /**
  * What is wrong with the chain of a run, its row and its end. For tests whose events are no legal run, so that no law

@@ -3,8 +3,8 @@
 // CONNECTION_STRING SCHEMA
 import { postgresLedger } from '@tallystick/ledger/postgres'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
-import { derivedDatabaseOf } from '../../src/derived/derived-database.ts'
-import { refreshProjections } from '../../src/projection/refresh-projections.ts'
+import { derivedDatabaseOf } from '../../src/projection/tables/projection-database.ts'
+import { refreshProjections } from '../../src/projection/refresh/refresh-projections.ts'
 
 const [place = '', schema] = process.argv.slice(2)
 const ledger =

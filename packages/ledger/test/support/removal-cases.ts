@@ -6,10 +6,10 @@ import {
   foldTo,
   importEvents,
   redact,
-  replayRun,
   verifyLedger,
   verifyRun,
 } from '@tallystick/ledger'
+import { replayRun } from '@tallystick/replay'
 import { expect } from 'vitest'
 import {
   eventsOf,

@@ -13,10 +13,10 @@ import {
   foldTo,
   importEvents,
   redact,
-  replayRun,
   verifyLedger,
   verifyRun,
 } from '@tallystick/ledger'
+import { replayRun } from '@tallystick/replay'
 import { sqliteKeyring, sqliteLedger } from '@tallystick/ledger/sqlite'
 import { expect } from 'vitest'
 import { eventsOf, storeVerdict } from './removal-bed.ts'

@@ -1,5 +1,5 @@
 import { sql, type Compilable, type Kysely, type RawBuilder } from 'kysely'
-import { refusalCode } from '../postgres-failure.ts'
+import { refusalCode } from '../connection/postgres-failure.ts'
 
 /** The first schema, in a schema that is empty. Frozen: what is to change goes into a later migration. */
 export async function makeLedger(database: Kysely<unknown>, schema: string): Promise<void> {

@@ -1,5 +1,5 @@
 import { sql, type Kysely } from 'kysely'
-import { refusalCode } from '../postgres-failure.ts'
+import { refusalCode } from '../connection/postgres-failure.ts'
 
 /**
  * What a tail over all runs goes by: the transaction of each event. Events that stand already get the lowest number

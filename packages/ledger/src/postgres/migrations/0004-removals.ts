@@ -1,5 +1,5 @@
 import { sql, type Compilable, type Kysely, type RawBuilder } from 'kysely'
-import { refusalCode } from '../postgres-failure.ts'
+import { refusalCode } from '../connection/postgres-failure.ts'
 
 /** Large contents, kept once; and removals, which alone let payloads, and runs that were dropped, go. */
 export async function addRemovals(database: Kysely<unknown>, schema: string): Promise<void> {

@@ -1,5 +1,5 @@
 import { sql, type Kysely } from 'kysely'
-import { endedCode, unreadCode } from '../postgres-failure.ts'
+import { endedCode, unreadCode } from '../connection/postgres-failure.ts'
 
 /**
  * Every inbox entry has an end: a run ends only with its inbox read, and takes no entry once it has ended. Both sides

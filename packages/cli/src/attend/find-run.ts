@@ -1,0 +1,61 @@
+import type { Ledger, RunId } from '@tallystick/core'
+import { parseRunId, TallystickError } from '@tallystick/core'
+import { commandLine } from '../command/command-context.ts'
+import type { Place } from '../view/text/next-commands.ts'
+import { CommandError } from '../command/exit-code.ts'
+import { parentOf } from './parent-of.ts'
+
+const namedMax = 5
+
+/**
+ * Finds a run by its id, by an unambiguous beginning or end of it, or by `latest`, which is the last run that works for
+ * no other. A run is meant rather than those that work for it, whose ids begin as its own does. Throws a
+ * `CommandError`: `not_found` when no run fits, `usage` when several do.
+ */
+export async function findRun(ledger: Ledger, given: string, options: Place): Promise<RunId> {
+  const whole = parseRunId(given)
+  if (whole !== undefined && (await ledger.head(whole)) !== undefined) return whole
+  const fitting: RunId[] = []
+  for await (const { runId } of ledger.runs()) {
+    if (given === 'latest' && (await isAtTop(ledger, runId))) return runId
+    if (given !== '' && (runId.startsWith(given) || runId.endsWith(given))) fitting.push(runId)
+  }
+  const [runId, ...others] = fitting.length > 1 ? await thoseAtTop(ledger, fitting) : fitting
+  if (runId === undefined || others.length > 0) throw notOneRun(given, fitting, options)
+  return runId
+}
+
+function notOneRun(
+  given: string,
+  fitting: readonly RunId[],
+  { programName, ledgerPath }: Place,
+): CommandError {
+  const list = commandLine(programName, 'list', ledgerPath)
+  if (fitting.length === 0) {
+    return new CommandError(
+      'not_found',
+      `No run of this ledger is called ${given}. See which there are: ${list}`,
+    )
+  }
+  const named = fitting.slice(0, namedMax).join(', ') + (fitting.length > namedMax ? ', …' : '')
+  return new CommandError(
+    'usage',
+    `${given} fits ${fitting.length} runs (${named}). Give more of the id. See all: ${list}`,
+  )
+}
+
+async function thoseAtTop(ledger: Ledger, runIds: readonly RunId[]): Promise<readonly RunId[]> {
+  const found: RunId[] = []
+  for (const runId of runIds) if (await isAtTop(ledger, runId)) found.push(runId)
+  return found.length === 0 ? runIds : found
+}
+
+/** A run whose first event cannot be read says of nobody that it works for them. */
+async function isAtTop(ledger: Ledger, runId: RunId): Promise<boolean> {
+  try {
+    return (await parentOf(ledger, runId))?.relation !== 'child'
+  } catch (error) {
+    if (error instanceof TallystickError) return true
+    throw error
+  }
+}

@@ -1,0 +1,127 @@
+import type { Run, RunResult, RuntimeEvent } from '@tallystick/core'
+import { tallyOf } from '@tallystick/core'
+import { askForApproval } from './approval-prompt.ts'
+import type { CommandContext, View } from '../command/command-context.ts'
+import type { DriveRunOptions } from './drive-run.ts'
+import { driveRun } from './drive-run.ts'
+import { accountName } from './inbox.ts'
+import { shownLedger } from '../command/ledger-place.ts'
+import { stayAwake } from '../terminal/keep-alive.ts'
+import { stopOnSignal } from '../command/process-signals.ts'
+import { afterwards, continuation, type MetLimit, type RestedRun } from '../view/text/next-commands.ts'
+import { tallyText, usageText } from '../view/text/run-ending.ts'
+import { runPrinter } from '../view/run/run-printer.ts'
+
+/** How a run is attended. */
+export interface AttendRunOptions {
+  /** Path of the ledger, or its connection string, as the user wrote it. */
+  readonly ledgerPath: string
+  /** Approves every call that waits for it. */
+  readonly yes?: boolean | undefined
+  /** Denies every call that waits for an approval, with this reason. */
+  readonly deny?: string | undefined
+  /** Who decides, for the record. Default: the name of the account. */
+  readonly by?: string | undefined
+  /** Brings the run to rest: nothing more is started, and what is in flight may end. Called on Ctrl-C. */
+  readonly drain: () => Promise<unknown>
+  /** Ends the run. Called on Ctrl-C in the place of `drain`, which a process that is told to end calls all the same. */
+  readonly cancel?: () => Promise<unknown>
+  /** Prints the events, one JSON object a line, as far as JSON is printed: the result is then the last line. */
+  readonly eventLines?: boolean
+  /** Prints the answer, where there is one, and shows the run on stderr. */
+  readonly answer?: boolean | undefined
+  /** Options that the command which continues the run needs as well. */
+  readonly resumeWords?: readonly string[]
+  /** Events up to this `seq` are not shown. Default 0: all are. */
+  readonly shownSeq?: number
+}
+
+/**
+ * Shows a run while it goes on, and has its approvals decided: by the options, by the person at the terminal, or, where
+ * there is neither, by nobody, which leaves the run suspended. Ends with the tally and the commands that come next, or
+ * with one JSON object on stdout.
+ */
+export async function attendRun(
+  context: CommandContext,
+  run: Run,
+  options: AttendRunOptions,
+): Promise<RunResult> {
+  const rested = await watchRun(context, run, options)
+  await sayRested(context, [rested], options)
+  return rested.result
+}
+
+/** What is said of runs behind the last of them: the commands that come next, and the results as they are asked for. */
+export async function sayRested(
+  context: CommandContext,
+  runs: readonly [RestedRun, ...RestedRun[]],
+  { ledgerPath, answer, resumeWords = [] }: Pick<AttendRunOptions, 'ledgerPath' | 'answer' | 'resumeWords'>,
+): Promise<void> {
+  const { json, print, printData, programName } = context
+  const last = runs.at(-1) ?? runs[0]
+  const { result } = last
+  const place = { programName, ledgerPath, resumeWords }
+  viewOf(context, answer).write(
+    result.status === 'done' ? afterwards(result.runId, place) : continuation(last, place),
+  )
+  if (json) {
+    const data = runs.map((each) => resultData(each.result, ledgerPath))
+    const nested = data.reduceRight((employer, each) => ({ ...each, worksFor: employer }))
+    await print(`${JSON.stringify(nested)}\n`)
+  } else if (answer === true && result.status === 'done') await printData(`${result.text}\n`)
+}
+
+/** Where a run is shown. */
+export function viewOf({ json, view, aside }: CommandContext, answer: boolean | undefined): View {
+  return answer === true && !json ? aside : view
+}
+
+/** Does what `attendRun` does up to the tally. */
+export async function watchRun(
+  context: CommandContext,
+  run: Run,
+  options: AttendRunOptions,
+): Promise<RestedRun> {
+  const { by = accountName(), shownSeq = 0, answer, eventLines = false } = options
+  const view = viewOf(context, answer)
+  const show = runPrinter(view)
+  const halves: RuntimeEvent[] = []
+  let metLimit: MetLimit | undefined
+  const watch = async (event: RuntimeEvent): Promise<void> => {
+    if (event.type === 'tool_request_ready' || event.type === 'tool_result') halves.push(event)
+    if (event.type === 'limit_reached' && event.policy === 'ask') metLimit = event
+    if (event.type === 'limit_raised') metLimit = undefined
+    if (event.seq <= shownSeq) return
+    show(event)
+    if (eventLines && context.json) await context.print(`${JSON.stringify(event)}\n`)
+  }
+  const stop = stopOnSignal(context, options)
+  const choose = chooserFor(context, options)
+  const decided: DriveRunOptions['choose'] = (approval) => (stop.asked ? { kind: 'later' } : choose(approval))
+  const driven = stayAwake(() => driveRun(run, { by, choose: decided, watch }))
+  const result = await driven.finally(() => stop.off())
+  const known =
+    result.status === 'done' && result.seq <= shownSeq
+      ? `Run ${result.runId} was done already: ${result.reason}. Nothing was left to do.\n`
+      : ''
+  const tally = `${known}Tally: ${tallyText(tallyOf(halves))}. Tokens: ${usageText(result.usage)}.\n`
+  view.write(`\n${tally}`)
+  return { result, ...(metLimit !== undefined && { metLimit }) }
+}
+
+function chooserFor(context: CommandContext, { yes, deny }: AttendRunOptions): DriveRunOptions['choose'] {
+  if (yes === true) return () => ({ kind: 'approve', via: '--yes' })
+  if (deny !== undefined) return () => ({ kind: 'deny', via: '--deny', reason: deny })
+  const { person } = context
+  return person ? (approval) => askForApproval(person, approval) : () => ({ kind: 'later' })
+}
+
+/** A result for programs: what there is none of is null. */
+function resultData(result: RunResult, ledger: string): object {
+  const { runId, agent, status, reason = null, detail = null, text, output = null } = result
+  const { turns, toolCalls, children, usage, cost = null, pendingApprovals, deferredCalls, seq } = result
+  return {
+    ...{ runId, agent, status, reason, detail, text, output, turns, toolCalls, children, usage, cost, seq },
+    ...{ ledger: shownLedger(ledger), pendingApprovals, deferredCalls },
+  }
+}

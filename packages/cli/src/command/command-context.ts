@@ -1,0 +1,101 @@
+import { hostOutputs, type HostStreams, type Output } from '../terminal/host-output.ts'
+import { shownLedger } from './ledger-place.ts'
+import { shellWord } from '../terminal/shell-word.ts'
+import type { Paint } from '../terminal/paint.ts'
+
+/** Where a run is shown. */
+export interface View {
+  readonly write: (text: string) => void
+  readonly paint: Paint
+}
+
+/** What a verb has of the place that it runs in. */
+export interface CommandContext {
+  /** Data for people or for programs (`--json`). */
+  readonly json: boolean
+  readonly environment: NodeJS.ProcessEnv
+  readonly workingDirectory: string
+  /** What a program gives this one to read. */
+  readonly stdin: NodeJS.ReadableStream
+  /** Where a person is asked: stderr, answering on stdin. Absent where either is no terminal, or JSON is printed. */
+  readonly person?: Output
+  /** Whether a person reads what goes to stdout. */
+  readonly isRead: boolean
+  /** Columns of the terminal where a person reads what goes to stdout. */
+  readonly columns?: number
+  /** Colours of stdout. */
+  readonly paint: Paint
+  /** Where a run is shown while it goes on: stdout, or stderr where stdout is for JSON. */
+  readonly view: View
+  /** stderr, for a run of which only the answer goes to stdout. */
+  readonly aside: View
+  /** Writes to stdout, where the data go. Waits while the reader is behind. */
+  readonly print: (text: string) => Promise<void>
+  /** Writes text that is data itself: as it is where stdout is no terminal. */
+  readonly printData: (text: string) => Promise<void>
+  /** Writes a line to stderr, where all else goes. */
+  readonly say: (line: string) => void
+  /**
+   * Writes how far long work is, in the place of what was written before; without text, takes that away. Absent where
+   * stderr is no terminal, or JSON is printed.
+   */
+  readonly progress?: (text: string) => void
+  /** Has `work` print what may be longer than a screen: into a pager where a person reads stdout, and `isWanted`. */
+  readonly paged: (isWanted: boolean, work: (context: CommandContext) => Promise<void>) => Promise<void>
+  /** Milliseconds since 1970 UTC. */
+  readonly now: () => number
+  /** How the user calls this program, for the commands that messages name. */
+  readonly programName: string
+}
+
+/** The part of a process that a command uses. */
+export interface CommandHost extends HostStreams {
+  readonly cwd: () => string
+  /** Milliseconds since 1970 UTC. Default: the clock of the machine. */
+  readonly now?: () => number
+}
+
+/** The context of a command in a process. */
+export function processContext(json: boolean, host: CommandHost = process): CommandContext {
+  const { stdin, env } = host
+  const { out, errors } = hostOutputs(host)
+  const context: CommandContext = {
+    json,
+    environment: env,
+    workingDirectory: host.cwd(),
+    stdin,
+    ...(stdin.isTTY === true && errors.isTerminal && !json && { person: errors }),
+    isRead: out.isTerminal && !json,
+    ...(out.isTerminal && !json && { columns: out.size().columns }),
+    paint: out.paint,
+    view: json ? errors : out,
+    aside: errors,
+    print: out.print,
+    printData: out.printData,
+    say: (line) => errors.write(`${line}\n`),
+    ...(errors.isTerminal && !json && { progress: errors.rewriteLine }),
+    now: host.now ?? (() => Date.now()),
+    programName: programName(env),
+    paged: async (isWanted, work) => {
+      const pager = isWanted && !json ? out.openPager() : undefined
+      if (pager === undefined) return await work(context)
+      try {
+        await work({ ...context, print: pager.print })
+      } finally {
+        await pager.close()
+      }
+    },
+  }
+  return context
+}
+
+/** Inside this repository the command is a script of its package.json; elsewhere it is a program. */
+function programName(environment: NodeJS.ProcessEnv): string {
+  const script = environment['npm_lifecycle_event']
+  return script === 'tallystick' || script === 'demo' ? 'npx -y pnpm@12 tallystick' : 'tallystick'
+}
+
+/** A command line that a person can paste into a shell. It repeats no password. */
+export function commandLine(programName: string, ...words: readonly string[]): string {
+  return [programName, ...words.map((word) => shellWord(shownLedger(word)))].join(' ')
+}

@@ -1,0 +1,83 @@
+import {
+  present,
+  reachableAgents,
+  type Agent,
+  type ApprovalPolicy,
+  type Ledger,
+  type Model,
+  type Prices,
+  type RunState,
+} from '@tallystick/core'
+import { foldTo } from '@tallystick/ledger'
+import type { CommandContext } from '../command/command-context.ts'
+import type { ConfigContext, RecordedRunContext } from './config.ts'
+import { findRun } from '../attend/find-run.ts'
+import { ledgerSource } from '../command/ledger-place.ts'
+import { loadConfig } from './load-config.ts'
+import { withLedger } from '../ledger/open-ledger.ts'
+
+/** What a configuration gives. */
+export interface Configured {
+  /** As the configuration names them. */
+  readonly named: readonly Agent<unknown>[]
+  /** Those that hand over or work for others, with the others. */
+  readonly agents: readonly Agent<unknown>[]
+  /** Models that the configuration names beside those of the agents. */
+  readonly models: readonly Model[]
+  readonly prices?: Prices
+  /** Holds over every agent. */
+  readonly approval?: ApprovalPolicy
+  /** What the application gives its runs. */
+  readonly context?: unknown
+}
+
+/** Sets up the configuration for a command, and closes it behind `use`. */
+export async function withConfig<Result>(
+  { json, say, workingDirectory }: CommandContext,
+  { file, context }: { readonly file: string | undefined; readonly context: ConfigContext },
+  use: (configured: Configured) => Promise<Result>,
+): Promise<Result> {
+  const onFound = (path: string): void =>
+    say(json ? JSON.stringify({ config: path }) : `Agents are those of ${path}`)
+  const config = await loadConfig({ workingDirectory, ...present({ file }), context, onFound })
+  try {
+    const { agents: named, models = [], prices, approval, context: own } = config
+    const agents = [...new Map(named.flatMap(reachableAgents).map((each) => [each.name, each])).values()]
+    return await use({ named, agents, models, ...present({ prices, approval, context: own }) })
+  } finally {
+    await config.close?.()
+  }
+}
+
+/** Which run a command needs the agents for, as the command line names it. */
+export interface WithAgentsOptions {
+  readonly verb: RecordedRunContext['verb']
+  readonly ledger: string
+  readonly run: string
+  readonly config?: string
+}
+
+/** A run that was found, with the agents of the configuration. */
+export interface RunWithAgents extends Configured {
+  readonly ledger: Ledger
+  readonly state: RunState
+}
+
+/** Opens the ledger, finds the run, sets up the configuration for it, and closes both behind `use`. */
+export function withAgents<Result>(
+  given: CommandContext,
+  { verb, ledger: ledgerPath, run, config: file }: WithAgentsOptions,
+  use: (found: RunWithAgents) => Promise<Result>,
+): Promise<Result> {
+  const { programName, workingDirectory } = given
+  return withLedger(ledgerPath, verb === 'replay' ? 'read' : 'write', async (ledger) => {
+    const runId = await findRun(ledger, run, { programName, ledgerPath })
+    const state = await foldTo(ledger, runId)
+    const { agent, definition } = state
+    const context: ConfigContext = {
+      ...{ verb, ledgerPath: ledgerSource(ledgerPath, workingDirectory) },
+      ...{ runId, agent, model: definition.model },
+    }
+    return await withConfig(given, { file, context }, (configured) => use({ ...configured, ledger, state }))
+  })
+}

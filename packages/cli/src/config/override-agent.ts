@@ -1,0 +1,77 @@
+import { digestOf, type Agent, type AgentDefinition, type Json, type Model } from '@tallystick/core'
+import { CommandError } from '../command/exit-code.ts'
+import { readGiven } from '../command/read-given.ts'
+import type { Configured } from './open-agents.ts'
+
+/** What one command has an agent do otherwise than its configuration says. */
+export interface Variation {
+  /** File of other instructions. */
+  readonly instructions?: string
+  /** Id of another model, of those that the configuration knows. */
+  readonly model?: string
+  /** Names of tools that it is not to have. */
+  readonly withoutTool?: readonly string[]
+}
+
+/** Whether anything is to be otherwise. */
+export function isVaried({ instructions, model, withoutTool }: Variation): boolean {
+  return instructions !== undefined || model !== undefined || withoutTool !== undefined
+}
+
+/** The options that say the same again, for the command that goes on. */
+export function variationWords({ instructions, model, withoutTool = [] }: Variation): readonly string[] {
+  return [
+    ...(instructions === undefined ? [] : ['--instructions', instructions]),
+    ...(model === undefined ? [] : ['--model', model]),
+    ...withoutTool.flatMap((name) => ['--without-tool', name]),
+  ]
+}
+
+/** An agent with other instructions, another model or fewer tools; the same one where nothing is to be otherwise. */
+export function variedAgent(
+  agent: Agent<unknown>,
+  variation: Variation,
+  configured: Pick<Configured, 'agents' | 'models'>,
+): Agent<unknown> {
+  if (!isVaried(variation)) return agent
+  const { withoutTool = [] } = variation
+  const kept = ({ name }: { readonly name: string }): boolean => !withoutTool.includes(name)
+  const unknown = withoutTool.find((name) => agent.tools.every((tool) => tool.name !== name))
+  if (unknown !== undefined) {
+    const names = agent.tools.map(({ name }) => name).join(', ') || 'none'
+    throw new CommandError('usage', `Agent ${agent.name} has no tool ${unknown}. Its tools: ${names}.`)
+  }
+  const model = variation.model === undefined ? agent.model : modelCalled(variation.model, configured)
+  const given = variation.instructions === undefined ? undefined : readGiven(variation.instructions).trimEnd()
+  const { provider, api, modelId } = model
+  const { digest: _old, price: _price, ...said } = agent.definition
+  const { handoffs, policy } = said
+  const now: Omit<AgentDefinition, 'digest'> = {
+    ...said,
+    ...{
+      model: { provider, api, modelId },
+      instructions: given ?? said.instructions,
+      tools: said.tools.filter(kept),
+    },
+    ...(handoffs && { handoffs: handoffs.filter(({ tool }) => kept({ name: tool })) }),
+    ...(policy && { policy: { ...policy, ...(policy.tools && { tools: policy.tools.filter(kept) }) } }),
+  }
+  return {
+    ...agent,
+    ...{ model, instructions: given ?? agent.instructions, tools: agent.tools.filter(kept) },
+    handoffs: agent.handoffs.filter(({ tool }) => kept(tool)),
+    definition: { ...now, digest: digestOf(now as unknown as Json) },
+  }
+}
+
+/** Finds a model by its id among those of the agents and of the configuration. */
+function modelCalled(given: string, { agents, models }: Pick<Configured, 'agents' | 'models'>): Model {
+  const known = [...models, ...agents.flatMap(({ model, fallbacks }) => [model, ...fallbacks])]
+  const found = known.find(({ provider, modelId }) => given === modelId || given === `${provider}/${modelId}`)
+  if (found !== undefined) return found
+  const ids = [...new Set(known.map(({ modelId }) => modelId))].join(', ')
+  throw new CommandError(
+    'usage',
+    `The configuration has no model ${given}. It has: ${ids}. Others it names in models, beside agents: defineConfig({ agents, models: [ … ] }).`,
+  )
+}

@@ -1,0 +1,128 @@
+import { existsSync, realpathSync } from 'node:fs'
+import { ConfigurationError, LedgerUnavailableError, type Ledger } from '@tallystick/core'
+import type { postgresLedger } from '@tallystick/ledger/postgres'
+import { hasWriter, sqliteLedger } from '@tallystick/ledger/sqlite'
+import { CommandError } from '../command/exit-code.ts'
+import type { Keyring } from '@tallystick/ledger'
+import { openKeys } from './open-keys.ts'
+import { commandLine } from '../command/command-context.ts'
+import { isAddress, isPostgres, postgresPlace, shownLedger } from '../command/ledger-place.ts'
+
+/** What a ledger is opened for: to look; to command and drive runs that are there; or to be made where there is none. */
+export type LedgerAccess = 'read' | 'write' | 'make'
+
+/**
+ * Whether a process may be driving runs of the ledger. Whoever drives runs of a file says so beside it, and the system
+ * knows when that process is gone. Where nobody has said anything, it may be one of those that write beside others, and
+ * have SQLite keep its log there. Of a database nobody here can tell.
+ */
+export function isDrivenSomewhere(ledger: string): boolean {
+  return isPostgres(ledger) || (existsSync(ledger) && isFileDriven(realpathSync(ledger)))
+}
+
+function isFileDriven(path: string): boolean {
+  try {
+    const said = hasWriter(path)
+    if (said !== undefined) return said
+  } catch {
+    // Who may not ask sees no more than what stands beside the file.
+  }
+  return existsSync(`${path}-shm`) || existsSync(`${path}-wal`)
+}
+
+type GivenKeys = { readonly keys?: Keyring }
+
+/**
+ * Opens a ledger, a file of SQLite or a schema in Postgres, and closes it behind `use`. Rejects with a `CommandError`
+ * (`not_found`) where there is none, and none is to be made.
+ */
+export async function withLedger<Result>(
+  place: string,
+  access: LedgerAccess,
+  use: (ledger: Ledger) => Promise<Result>,
+): Promise<Result> {
+  if (isAddress(place) && !isPostgres(place)) {
+    throw new ConfigurationError(
+      `${shownLedger(place)} is an address of a kind that no ledger is at. Give the path of a SQLite file, or postgres://….`,
+    )
+  }
+  const keyring = openKeys(process.env)
+  const keys = keyring ? { keys: keyring } : {}
+  try {
+    const ledger = isPostgres(place)
+      ? await openPostgres(place, access, keys)
+      : openSqlite(place, access, keys)
+    try {
+      return await use(ledger)
+    } finally {
+      await ledger.close()
+    }
+  } catch (error) {
+    throw olderLedger(error, place) ?? error
+  } finally {
+    keyring?.close()
+  }
+}
+
+/** What keeps a verb from reading a ledger that an older release made, with the command that mends it. */
+function olderLedger(error: unknown, place: string): CommandError | undefined {
+  if (!(error instanceof LedgerUnavailableError)) return undefined
+  const [, version] = / has the older schema version (\d+),/.exec(error.message) ?? []
+  if (version === undefined) return undefined
+  const upgrade = commandLine('tallystick', 'upgrade', place)
+  return new CommandError(
+    'refused',
+    `The ledger ${shownLedger(place)} was made by an older release (schema version ${version}), and looking at it changes nothing. ` +
+      `Bring it up to date, once no older release uses it any more: ${upgrade}`,
+    { cause: error },
+  )
+}
+
+function openSqlite(path: string, access: LedgerAccess, keys: GivenKeys): Ledger {
+  if (access !== 'make' && !existsSync(path)) {
+    throw new CommandError(
+      'not_found',
+      `There is no ledger at ${path}. Name the file that the runs were recorded in, or a postgres:// connection string.`,
+    )
+  }
+  return sqliteLedger(path, { readOnly: access === 'read', ...keys })
+}
+
+async function openPostgres(
+  connectionString: string,
+  access: LedgerAccess,
+  keys: GivenKeys,
+): Promise<Ledger> {
+  const place = postgresPlace(connectionString)
+  const open = await importPostgres()
+  if (access !== 'make') await requireThere(open({ ...place, readOnly: true }))
+  return open({ ...place, readOnly: access === 'read', ...keys })
+}
+
+/** Looked at in a ledger of its own, which it closes: whoever opens one to write would make it. */
+async function requireThere(ledger: Ledger): Promise<void> {
+  try {
+    await ledger.runs({ limit: 1 })[Symbol.asyncIterator]().next()
+  } catch (error) {
+    const isAbsent =
+      error instanceof LedgerUnavailableError && error.message.startsWith('There is no ledger at ')
+    // Anything else the command itself is told, in its place.
+    if (isAbsent) throw new CommandError('not_found', error.message, { cause: error })
+  } finally {
+    await ledger.close()
+  }
+}
+
+/** The driver is there only where somebody has installed it. */
+async function importPostgres(): Promise<typeof postgresLedger> {
+  try {
+    return (await import('@tallystick/ledger/postgres')).postgresLedger
+  } catch (cause) {
+    const code = (cause as NodeJS.ErrnoException).code
+    if (code !== 'ERR_MODULE_NOT_FOUND') throw cause
+    throw new ConfigurationError(
+      'A ledger in Postgres needs the package pg, which is not installed here. Install it beside @tallystick/cli: npm install pg',
+      { cause },
+    )
+  }
+}

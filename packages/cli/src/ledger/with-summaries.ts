@@ -1,0 +1,63 @@
+import type { Ledger } from '@tallystick/core'
+import { LedgerUnavailableError } from '@tallystick/core'
+import { projectionLag, type ProjectionOptions } from '@tallystick/ledger'
+import type { CommandContext } from '../command/command-context.ts'
+import { countEvents } from './count-events.ts'
+import { withLedger } from './open-ledger.ts'
+import { withProgress } from '../view/text/progress.ts'
+
+/** So many events are folded sooner than the ledger is opened to keep what they come to. */
+const eventsInMemoryMax = 2_000
+
+/** A ledger whose runs are told of. */
+export interface ToldLedger {
+  readonly ledger: Ledger
+  readonly options: ProjectionOptions
+  /** The context in which the line of progress goes away before something else is written. */
+  readonly context: CommandContext
+}
+
+/**
+ * Opens a ledger to tell of all its runs. Where its projections are far behind they are brought up to date on the way, if
+ * the ledger can be written; else everything is told without writing anything.
+ */
+export async function withSummaries<Result>(
+  context: CommandContext,
+  ledgerPath: string,
+  use: (told: ToldLedger) => Promise<Result>,
+): Promise<Result> {
+  const told = await withLedger(ledgerPath, 'read', async (ledger) => {
+    const lag = (await projectionLag(ledger)) ?? 0
+    return lag > eventsInMemoryMax ? { lag } : { result: await telling(context, ledger, { lag, use }) }
+  })
+  if ('result' in told) return told.result
+  const { lag } = told
+  const access = (await isWritable(ledgerPath)) ? 'write' : 'read'
+  return await withLedger(ledgerPath, access, (ledger) => telling(context, ledger, { lag, use }))
+}
+
+/** A ledger that was opened to read keeps nothing of what it tells. */
+function telling<Result>(
+  context: CommandContext,
+  ledger: Ledger,
+  { lag, use }: { readonly lag: number; readonly use: (told: ToldLedger) => Promise<Result> },
+): Promise<Result> {
+  return withProgress(
+    context,
+    async () => (lag > 0 ? lag : await countEvents(ledger)),
+    (progress) => use({ ledger, context: progress.context, options: { onProgress: progress.add } }),
+  )
+}
+
+/** Whether the ledger can be opened to write, which changes nothing of it. */
+async function isWritable(ledgerPath: string): Promise<boolean> {
+  try {
+    return await withLedger(ledgerPath, 'write', async (ledger) => {
+      await ledger.runs({ limit: 1 })[Symbol.asyncIterator]().next()
+      return true
+    })
+  } catch (error) {
+    if (error instanceof LedgerUnavailableError) return false
+    throw error
+  }
+}

@@ -1,0 +1,62 @@
+import type { Ledger } from '@tallystick/core'
+import { TallystickError } from '@tallystick/core'
+import type { ListedRun, RunSummary, UnreadableRun } from '@tallystick/ledger'
+import type { CommandContext } from '../command/command-context.ts'
+import { exitCodeOf, exitCodes, type ExitCode } from '../command/exit-code.ts'
+import { summaryWaits } from './summary-waits.ts'
+import { summaryStatus, type RunStatus, type WaitedFor } from './run-status.ts'
+
+/** A run of a list, where it stands, and what it waits for. */
+export interface ToldRun {
+  readonly summary: RunSummary
+  readonly standing: RunStatus
+  readonly waits: WaitedFor
+}
+
+const nothing: WaitedFor = { approvals: [], deferred: [], children: [] }
+
+/** Finds out where a run stands, with the runs that work for it and with what was said about its end. */
+export async function toldRun(ledger: Ledger, summary: RunSummary, isDriven: boolean): Promise<ToldRun> {
+  const waits = summary.standing === 'suspended' ? await summaryWaits(ledger, summary) : nothing
+  const detail = summary.hasDetail ? await endDetail(ledger, summary) : undefined
+  return { summary, waits, standing: summaryStatus(summary, { waits, isDriven, detail }) }
+}
+
+/** What the last event of a run says about its end; it is not kept anywhere else. */
+async function endDetail(ledger: Ledger, { runId, seq }: RunSummary): Promise<string | undefined> {
+  try {
+    for await (const event of ledger.read(runId, { fromSeq: seq, toSeq: seq })) {
+      if (event.type === 'run_finished') return event.detail
+    }
+  } catch (error) {
+    // Damage that came behind the summary: verify finds it.
+    if (!(error instanceof TallystickError)) throw error
+  }
+  return undefined
+}
+
+/** Tells of runs that cannot be read: each is named on stderr, and the exit code is that of the first. */
+export class UnreadableRuns {
+  readonly #context: CommandContext
+  #exitCode: ExitCode | undefined
+
+  constructor(context: CommandContext) {
+    this.#context = context
+  }
+
+  hear({ code, message }: UnreadableRun): void {
+    const exitCode = exitCodeOf(new TallystickError(code, message))
+    this.#exitCode ??= exitCode
+    const { json, say } = this.#context
+    say(json ? JSON.stringify({ error: { code, message, exitCode } }) : `error: ${message}`)
+  }
+
+  get exitCode(): ExitCode {
+    return this.#exitCode ?? exitCodes.ok
+  }
+}
+
+/** Whether a run can be read. */
+export function isReadable(run: ListedRun): run is RunSummary {
+  return run.standing !== 'unreadable'
+}

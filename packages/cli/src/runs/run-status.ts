@@ -1,0 +1,120 @@
+import type { LimitName, PendingApproval, RunId, RunState } from '@tallystick/core'
+import { isSuspended, openTurnCalls } from '@tallystick/core'
+import type { NamedCall, RunSummary } from '@tallystick/ledger'
+import type { ChildWait } from './waits.ts'
+import { oneLine } from '../view/text/content-text.ts'
+
+/** Where a run can stand, and a run that cannot be read. */
+export const runStatuses = ['done', 'suspended', 'in_flight', 'interrupted', 'unreadable'] as const
+
+/**
+ * Where a run stands, for people and programs.
+ * - `done`: with the reason, and what was said about it
+ * - `suspended`: waits for a command
+ * - `in_flight`: something of it is under way, or was when it was left, and a process drives runs of the ledger
+ * - `interrupted`: something of it was under way, and no process drives runs of the ledger
+ * - `went_on`: looked at as it was at an earlier event, something of it was under way
+ */
+export interface RunStatus {
+  readonly status: Exclude<(typeof runStatuses)[number], 'unreadable'> | 'went_on'
+  /** Why it is done. */
+  readonly reason?: string
+  /** What was said about its end, what it is suspended on, or what is or was under way. */
+  readonly detail?: string
+}
+
+/** A call that is waited for, and the run that asks. */
+type WaitedCall = Pick<PendingApproval, 'runId' | 'toolCallId' | 'name'>
+
+/** What a run waits for, as far as its status tells. */
+export interface WaitedFor {
+  readonly approvals: readonly WaitedCall[]
+  readonly deferred: readonly WaitedCall[]
+  readonly children: readonly ChildWait[]
+}
+
+/** What has to be known to tell where a run stands, beside what its own events tell. */
+export interface Surroundings {
+  readonly waits: WaitedFor
+  /** Whether a process may be driving runs of the ledger. */
+  readonly isDriven: boolean
+  /** Whether the run went on behind the event that it is looked at. */
+  readonly isPast?: boolean
+}
+
+/** Reads where a run stands. */
+export function runStatus(state: RunState, { waits, isDriven, isPast = false }: Surroundings): RunStatus {
+  if (state.phase === 'done') {
+    const { reason, detail } = state
+    return { status: 'done', reason, ...(detail !== undefined && { detail }) }
+  }
+  const { runId, turn, metLimit } = state
+  if (isSuspended(state)) {
+    return { status: 'suspended', detail: waitText(runId, waits, metLimit?.limit) }
+  }
+  const started = openTurnCalls(state).filter(({ status }) => status === 'started' || status === 'in_doubt')
+  const work = workText({ isStreaming: state.phase === 'streaming', turn, started })
+  return { status: isPast ? 'went_on' : isDriven ? 'in_flight' : 'interrupted', detail: work }
+}
+
+/** Reads where a run stands from its summary. `detail` is what was said about its end. */
+export function summaryStatus(
+  summary: RunSummary,
+  { waits, isDriven, detail }: Surroundings & { readonly detail?: string | undefined },
+): RunStatus {
+  const { standing, reason = '', runId } = summary
+  if (standing === 'done' || standing === 'failed') {
+    return { status: 'done', reason, ...(detail !== undefined && { detail }) }
+  }
+  if (standing === 'suspended') {
+    return { status: 'suspended', detail: waitText(runId, waits, summary.waits.limit?.limit) }
+  }
+  return { status: isDriven ? 'in_flight' : 'interrupted', detail: workText(summary) }
+}
+
+/** The status in words: `done: answered`, `suspended on place_order call_…`, `interrupted in the model call of turn 2`. */
+export function statusText({ status, reason, detail }: RunStatus, charactersMax: number = Infinity): string {
+  const more = detail === undefined ? '' : oneLine(detail, charactersMax)
+  switch (status) {
+    case 'done':
+      return `done: ${reason}${more === '' ? '' : ` (${more})`}`
+    case 'suspended':
+      return `suspended on ${more}`
+    case 'in_flight':
+      return `in flight: ${more}`
+    case 'interrupted':
+      return `interrupted in ${more}`
+    case 'went_on':
+      return `under way: ${more}`
+  }
+}
+
+function waitText(
+  runId: RunId,
+  { approvals, deferred, children }: WaitedFor,
+  limit: LimitName | undefined,
+): string {
+  const calls = [...approvals, ...deferred].map((call) =>
+    call.runId === runId ? callText(call) : `${callText(call)} of run ${call.runId}`,
+  )
+  const runs = children.filter(({ stands }) => stands !== 'suspended')
+  const waiting = [...calls, ...runs.map((child) => `run ${child.runId}, which is ${child.stands}`)]
+  // A child run can also wait for an input, or at a limit of its own.
+  if (waiting.length === 0) waiting.push(...children.map((child) => `run ${child.runId}`))
+  if (waiting.length > 0) return waiting.join(', ')
+  return limit === undefined ? 'an input' : `the limit ${limit}`
+}
+
+function workText({
+  isStreaming,
+  turn,
+  started,
+}: Pick<RunSummary, 'isStreaming' | 'turn' | 'started'>): string {
+  if (isStreaming) return `the model call of turn ${turn}`
+  if (started.length > 0) return started.map(callText).join(', ')
+  return turn === 0 ? 'its beginning' : `turn ${turn}`
+}
+
+function callText({ name, toolCallId }: NamedCall): string {
+  return `${name} ${toolCallId}`
+}

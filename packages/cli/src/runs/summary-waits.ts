@@ -1,0 +1,37 @@
+import type { Ledger, RunId } from '@tallystick/core'
+import { RunNotFoundError } from '@tallystick/core'
+import { runSummary, type ListedRun, type RunSummary } from '@tallystick/ledger'
+import type { ChildWait } from './waits.ts'
+import type { WaitedFor } from './run-status.ts'
+
+/** What a run waits for, with what the runs that work for it wait for now. */
+export async function summaryWaits(ledger: Ledger, summary: RunSummary): Promise<WaitedFor> {
+  const { runId, waits } = summary
+  let approvals: WaitedFor['approvals'] = waits.approvals.map((call) => ({ ...call, runId }))
+  let deferred: WaitedFor['deferred'] = waits.deferred.map((call) => ({ ...call, runId }))
+  const children: ChildWait[] = []
+  for (const wait of waits.workers) {
+    const worker = await workerOf(ledger, wait.runId)
+    children.push({ ...wait, stands: standOf(worker) })
+    if (worker === undefined || worker.standing === 'unreadable' || standOf(worker) === 'done') continue
+    const below = await summaryWaits(ledger, worker)
+    approvals = [...approvals, ...below.approvals]
+    deferred = [...deferred, ...below.deferred]
+    children.push(...below.children)
+  }
+  return { approvals, deferred, children }
+}
+
+async function workerOf(ledger: Ledger, runId: RunId): Promise<ListedRun | undefined> {
+  try {
+    return await runSummary(ledger, runId)
+  } catch (error) {
+    if (error instanceof RunNotFoundError) return undefined
+    throw error
+  }
+}
+
+function standOf(worker: ListedRun | undefined): ChildWait['stands'] {
+  if (worker === undefined) return 'absent'
+  return worker.standing === 'failed' ? 'done' : worker.standing
+}

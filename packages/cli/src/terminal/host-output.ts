@@ -1,0 +1,82 @@
+import { once } from 'node:events'
+import { askLine, type InputStream } from './ask-line.ts'
+import { openPager, type Pager } from './open-pager.ts'
+import { paintFor, terminalText, type Paint } from './paint.ts'
+
+/** A stream of a process that text is written to. */
+export type OutputStream = NodeJS.WritableStream & {
+  readonly isTTY?: boolean
+  readonly columns?: number
+  readonly rows?: number
+}
+
+/** The streams of a process. */
+export interface HostStreams {
+  readonly env: NodeJS.ProcessEnv
+  readonly stdin: InputStream
+  readonly stdout: OutputStream
+  readonly stderr: OutputStream
+}
+
+/** A stream of the process, as the rest of this package may write to it. */
+export interface Output {
+  readonly isTerminal: boolean
+  /** Columns and rows of the terminal, as they are now. */
+  readonly size: () => TerminalSize
+  readonly paint: Paint
+  /** Writes text, with what a terminal would obey or hide made visible. */
+  readonly write: (text: string) => void
+  /** Does the same, and waits while the reader is behind. */
+  readonly print: (text: string) => Promise<void>
+  /** Writes text as it is where the stream is no terminal: data, for a file or a program. */
+  readonly printData: (text: string) => Promise<void>
+  /** Writes a line in the place of the one that it wrote before; an empty text takes that away. */
+  readonly rewriteLine: (text: string) => void
+  /** Opens a pager on the terminal; `undefined` where it is none, or where none is wanted or found. */
+  readonly openPager: () => Pager | undefined
+  /** Takes back what was written to the terminal and still holds: styles, hidden text, an unfinished sequence. */
+  readonly reset: () => void
+  /** Asks for a line on stdin, as `askLine` does. */
+  readonly ask: (question: string) => Promise<string | undefined>
+}
+
+/** Columns and rows of a terminal. */
+export interface TerminalSize {
+  readonly columns: number
+  readonly rows: number
+}
+
+/**
+ * In order: ends an unfinished control string, resets modes and margins, styles and character sets, wraps at the last
+ * column, shows the cursor, and begins a line.
+ */
+const resetSequence = '\u001B\\\u001B[!p\u001B[0m\u001B(B\u000F\u001B[?7h\u001B[?25h\r\n'
+
+/**
+ * Returns stdout and stderr of a process. This is the one place where this package writes to them; a rule of the linter
+ * keeps everything else from them. What is written may hold text of models, tools, stores and files, so nothing of it
+ * reaches a terminal raw.
+ */
+export function hostOutputs(host: HostStreams): { readonly out: Output; readonly errors: Output } {
+  return { out: outputOn(host.stdout, host), errors: outputOn(host.stderr, host) }
+}
+
+function outputOn(stream: OutputStream, { stdin, env }: HostStreams): Output {
+  const isTerminal = stream.isTTY === true
+  const write = (text: string): void => void stream.write(text)
+  const print = async (text: string): Promise<void> => {
+    if (!stream.write(text)) await once(stream, 'drain')
+  }
+  return {
+    isTerminal,
+    size: () => ({ columns: stream.columns ?? 80, rows: stream.rows ?? 24 }),
+    paint: paintFor(stream, env),
+    write: (text) => write(terminalText(text)),
+    print: (text) => print(terminalText(text)),
+    printData: (text) => print(isTerminal ? terminalText(text) : text),
+    rewriteLine: (text) => write(`\r\u001B[K${terminalText(text)}`),
+    openPager: () => (isTerminal && 'fd' in stream ? openPager(env, terminalText) : undefined),
+    reset: () => write(resetSequence),
+    ask: (question) => askLine(stdin, stream, terminalText(question)),
+  }
+}

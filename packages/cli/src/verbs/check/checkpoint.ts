@@ -1,0 +1,40 @@
+import { writeCheckpoint } from '@tallystick/ledger'
+import type { CommandContext } from '../../command/command-context.ts'
+import type { ExitCode } from '../../command/exit-code.ts'
+import { exitCodes } from '../../command/exit-code.ts'
+import { withLedger } from '../../ledger/open-ledger.ts'
+import { readGiven } from '../../command/read-given.ts'
+import { counted } from '../../view/text/run-ending.ts'
+
+/** What `checkpoint` was given. */
+export interface CheckpointVerbOptions {
+  readonly ledger: string
+  /** Where the checkpoints are kept. */
+  readonly out: string
+  /** File of the key that signs. */
+  readonly key: string
+  readonly origin: string
+}
+
+/** `checkpoint`: signs where every run ends now. Prints the signed note, to be kept where nobody can change it. */
+export function checkpoint(
+  { json, print, say }: CommandContext,
+  { ledger: ledgerPath, out, key, origin }: CheckpointVerbOptions,
+): Promise<ExitCode> {
+  const signer = { file: out, key: readGiven(key), origin }
+  return withLedger(ledgerPath, 'read', async (ledger) => {
+    const made = await writeCheckpoint(ledger, signer)
+    if (json) await print(`${JSON.stringify(made)}\n`)
+    else {
+      const news =
+        made.added === 0
+          ? 'Nothing has changed since the last checkpoint'
+          : `Signed ${counted(made.added, 'head')} more`
+      say(
+        `${news}; ${out} covers ${counted(made.size, 'head')}. Keep a copy of this where nobody can change it:`,
+      )
+      await print(made.note)
+    }
+    return exitCodes.ok
+  })
+}

@@ -1,0 +1,67 @@
+import { dirname, relative, resolve, sep } from 'node:path'
+import { exportRegression } from '@tallystick/replay'
+import type { CommandContext } from '../../command/command-context.ts'
+import type { ExitCode } from '../../command/exit-code.ts'
+import { CommandError, exitCodes } from '../../command/exit-code.ts'
+import { findRun } from '../../attend/find-run.ts'
+import { configPath } from '../../config/find-config.ts'
+import { withLedger } from '../../ledger/open-ledger.ts'
+import { counted } from '../../view/text/run-ending.ts'
+
+/** What `regression` was given. */
+export interface RegressionVerbOptions {
+  readonly ledger: string
+  readonly run: string
+  /** The test file to write. */
+  readonly out: string
+  readonly config?: string
+  /** Takes what the agents tell their models from the record. */
+  readonly sameWords?: boolean
+  /** Patterns of what else is a secret. */
+  readonly redact?: readonly string[]
+}
+
+/** `regression`: writes a run as a test that vitest runs offline against today's agents, with its secrets masked. */
+export function regression(context: CommandContext, options: RegressionVerbOptions): Promise<ExitCode> {
+  const { json, print, programName, say, workingDirectory } = context
+  const { ledger: ledgerPath, run, out, config, sameWords, redact = [] } = options
+  const secrets = redact.map(patternOf)
+  return withLedger(ledgerPath, 'read', async (ledger) => {
+    const runId = await findRun(ledger, run, { programName, ledgerPath })
+    const source = configPath({ workingDirectory, ...(config !== undefined && { file: config }) })
+    const file = resolve(workingDirectory, out)
+    const from = importFrom(file, source)
+    const definitions = sameWords === true ? 'recorded' : 'today'
+    const written = await exportRegression(ledger, runId, { file, agents: { from }, secrets, definitions })
+    if (json) await print(`${JSON.stringify(written)}\n`)
+    else {
+      const { test, fixture, events, redacted } = written
+      await print(`${test}\n${fixture}\n`)
+      say(
+        `${counted(events, 'event')} of run ${runId}; secrets were masked in ${redacted} of them. ` +
+          `Look at the fixture before you commit it, then run: npx vitest run ${out}`,
+      )
+    }
+    return exitCodes.ok
+  })
+}
+
+/** How a file imports another one by path. */
+function importFrom(file: string, other: string): string {
+  const path = relative(dirname(file), other).split(sep).join('/')
+  return path.startsWith('.') ? path : `./${path}`
+}
+
+function patternOf(text: string): RegExp {
+  try {
+    return new RegExp(text)
+  } catch (cause) {
+    throw new CommandError(
+      'usage',
+      `--redact ${text} is no regular expression. Escape what is meant as it stands.`,
+      {
+        cause,
+      },
+    )
+  }
+}

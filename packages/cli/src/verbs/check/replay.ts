@@ -1,0 +1,111 @@
+import { ConfigurationError, withApproval, type Agent } from '@tallystick/core'
+import type { Divergence, ReplayReport } from '@tallystick/replay'
+import { replayRun } from '@tallystick/replay'
+import type { CommandContext } from '../../command/command-context.ts'
+import { commandLine } from '../../command/command-context.ts'
+import type { ExitCode } from '../../command/exit-code.ts'
+import { exitCodes } from '../../command/exit-code.ts'
+import { readRun } from '../../runs/read-run.ts'
+import { differencesText } from '../../view/text/difference-text.ts'
+import { eventText } from '../../view/run/event-text.ts'
+import type { Paint } from '../../terminal/paint.ts'
+import { withProgress } from '../../view/text/progress.ts'
+import { counted } from '../../view/text/run-ending.ts'
+import { withAgents, type RunWithAgents } from '../../config/open-agents.ts'
+
+/** What `replay` was given. */
+export interface ReplayVerbOptions {
+  readonly ledger: string
+  readonly run: string
+  /** Takes what the agents tell their models from the record. */
+  readonly sameWords?: boolean
+  readonly config?: string
+}
+
+const eventCharactersMax = 160
+
+/**
+ * `replay`: drives a run again with what it was told from outside, by today's agent, without any model call or tool.
+ * Exit code 3 where an event comes out otherwise than it was recorded.
+ */
+export function replay(context: CommandContext, options: ReplayVerbOptions): Promise<ExitCode> {
+  return withAgents(context, { ...options, verb: 'replay' }, async (found) => {
+    const { ledger, state, approval, context: own } = found
+    const agents = found.agents.map((agent) => withApproval(agent, approval))
+    const definitions = options.sameWords === true ? 'recorded' : 'today'
+    const report = await withProgress(
+      context,
+      async () => state.seq,
+      ({ add }) =>
+        replayRun(ledger, state.runId, (name) => agentNamed(agents, name), {
+          ...{ definitions, onEvents: add, context: own },
+        }),
+    )
+    const { divergence } = report
+    await context.print(context.json ? `${JSON.stringify(report)}\n` : reportText(report, context.paint))
+    if (divergence !== undefined) sayWhatNext(context, divergence, options)
+    else await sayOthers(context, found, options)
+    return divergence === undefined ? exitCodes.ok : exitCodes.diverged
+  })
+}
+
+function agentNamed(agents: readonly Agent<unknown>[], name: string): Agent<unknown> {
+  const agent = agents.find((candidate) => candidate.name === name)
+  if (agent !== undefined) return agent
+  throw new ConfigurationError(
+    `The configuration has no agent named ${name}, which the run was recorded with, so it cannot be driven again. ` +
+      'Add the agent, or name another configuration with --config FILE.',
+  )
+}
+
+function reportText({ runId, events, divergence }: ReplayReport, paint: Paint): string {
+  const again = `${runId}  ${counted(events, 'event')} happened again as recorded`
+  if (divergence === undefined) return `${again}\n`
+  return `${again}, then:\n${divergenceText(divergence, paint)}`
+}
+
+function divergenceText({ seq, recorded, happened, differences }: Divergence, paint: Paint): string {
+  const event = recorded ?? happened
+  const turn = event === undefined || event.turn === 0 ? 'before the first turn' : `in turn ${event.turn}`
+  const sides = ['recorded', 'happened'] as const
+  if (recorded?.type === happened?.type && recorded !== undefined) {
+    const what = eventText(recorded, eventCharactersMax)
+    return `${paint('bold', `event ${seq}, ${turn}: ${what}`)}\n${differencesText(differences, sides)}`
+  }
+  const [before, after] = [recorded, happened].map((each) =>
+    each === undefined ? 'nothing' : eventText(each, eventCharactersMax),
+  )
+  return `${paint('bold', `event ${seq}, ${turn}`)}\n  recorded ${before}\n  happened ${after}\n`
+}
+
+/** Whoever has changed what an agent says sees that first, and may want to see what its code does. */
+function sayWhatNext(
+  { json, programName, say }: CommandContext,
+  { recorded, differences }: Divergence,
+  { ledger, run, config, sameWords }: ReplayVerbOptions,
+): void {
+  const isWords = differences.some(({ path }) => /^definition(\.|$)/.test(path))
+  if (json || recorded === undefined || !isWords || sameWords === true) return
+  const own = config === undefined ? [] : ['--config', config]
+  const again = commandLine(programName, 'replay', ledger, run, '--same-words', ...own)
+  say(
+    `Today's agent tells its model something else than what is on record, so the model may answer otherwise. This compares only what the code does:\n  ${again}`,
+  )
+}
+
+/** The work of child runs was told to this one as it was recorded: it is looked at by itself. */
+async function sayOthers(
+  { json, programName, say }: CommandContext,
+  { ledger, state }: RunWithAgents,
+  { ledger: ledgerPath, config }: ReplayVerbOptions,
+): Promise<void> {
+  if (json || state.totals.children.runs === 0) return
+  const { children } = await readRun(ledger, state.runId)
+  const own = config === undefined ? [] : ['--config', config]
+  const commands = children.map(
+    (runId) => `  ${commandLine(programName, 'replay', ledgerPath, runId, ...own)}`,
+  )
+  say(
+    `What runs did that worked for it was taken from the record. They are driven again by:\n${commands.join('\n')}`,
+  )
+}

@@ -1,0 +1,231 @@
+import { present, type Ledger, type RunId } from '@tallystick/core'
+import type {
+  BrokenPlace,
+  CheckpointFault,
+  CheckpointsVerdict,
+  RunVerdict,
+  StoreVerdict,
+  VerifyCheckpointsOptions,
+} from '@tallystick/ledger'
+import { verifyCheckpoints, verifyLedger, verifyRun } from '@tallystick/ledger'
+import type { CommandContext } from '../../command/command-context.ts'
+import { commandLine } from '../../command/command-context.ts'
+import { countEvents } from '../../ledger/count-events.ts'
+import type { ExitCode } from '../../command/exit-code.ts'
+import { CommandError, exitCodes } from '../../command/exit-code.ts'
+import { findRun } from '../../attend/find-run.ts'
+import { withLedger } from '../../ledger/open-ledger.ts'
+import { readGiven } from '../../command/read-given.ts'
+import type { Paint } from '../../terminal/paint.ts'
+import { withProgress, type Progress } from '../../view/text/progress.ts'
+import { counted } from '../../view/text/run-ending.ts'
+
+/** What `verify` was given. */
+export interface VerifyOptions {
+  readonly ledger: string
+  /** The one run to verify; without, every run and the store around them. */
+  readonly run?: string
+  /** File of signed checkpoints. */
+  readonly checkpoints?: string
+  /** File of the key that verifies them. */
+  readonly publicKey?: string
+  readonly origin?: string
+}
+
+type Verdicts = AsyncIterable<RunVerdict | StoreVerdict>
+
+/**
+ * `verify`: a line a run, one for the whole ledger, and one for the checkpoints where there are some. Exit code 4 where
+ * anything is not what was written, or not what was signed; 1 where only a snapshot or a projection differs.
+ */
+export function verify(context: CommandContext, options: VerifyOptions): Promise<ExitCode> {
+  const { json, paint, print, programName } = context
+  const { ledger: ledgerPath, run } = options
+  const signed = checkpointsOf(options)
+  return withLedger(ledgerPath, 'read', async (ledger) => {
+    const one = run === undefined ? undefined : await findRun(ledger, run, { programName, ledgerPath })
+    const verdict = signed && (await verifyCheckpoints(ledger, signed))
+    const signedEvents = signedBy(verdict)
+    const verdicts: Verdicts = one === undefined ? verifyLedger(ledger) : only(verifyRun(ledger, one))
+    const found = await withProgress(
+      context,
+      () => eventsOf(ledger, one),
+      (progress) => printVerdicts(progress, verdicts, signedEvents),
+    )
+    if (verdict) await print(`${json ? JSON.stringify(verdict) : checkpointsText(verdict, paint)}\n`)
+    const sound = found.sound && verdict?.ok !== false
+    if (!json) sayWhatNext(context, { ...found, sound, ledgerPath, signedEvents })
+    if (!sound) return exitCodes.damaged
+    return found.differs ? exitCodes.failed : exitCodes.ok
+  })
+}
+
+async function eventsOf(ledger: Ledger, runId: RunId | undefined): Promise<number> {
+  return runId === undefined ? await countEvents(ledger) : ((await ledger.head(runId))?.seq ?? 0)
+}
+
+/** How many events stand under a signature that verifies. */
+function signedBy(verdict: CheckpointsVerdict | undefined): number {
+  return verdict?.ok === true ? verdict.events : 0
+}
+
+async function* only<T>(item: Promise<T>): AsyncGenerator<T> {
+  yield await item
+}
+
+/** What the verdicts come to. */
+interface Found {
+  readonly sound: boolean
+  /** The first run that is damaged. */
+  readonly broken?: BrokenPlace
+  /** Whether what was derived from events is not what they say. */
+  readonly differs: boolean
+  /** Sound events. */
+  readonly events: number
+}
+
+/** What no chain of hashes can find. */
+const unsignedText =
+  'Of events that no checkpoint signs, whoever may write the file can have cut off the last, or written all anew under a ' +
+  'chain and a seal of their own. Only signed checkpoints, kept elsewhere, find that: see tallystick checkpoint --help.'
+
+/** Prints a verdict a line. */
+async function printVerdicts(
+  { context, add }: Progress,
+  verdicts: Verdicts,
+  signedEvents: number,
+): Promise<Found> {
+  const { json, paint, print } = context
+  let [sound, differs, events] = [true, false, 0]
+  let broken: BrokenPlace | undefined
+  for await (const verdict of verdicts) {
+    sound &&= verdict.ok
+    differs ||= verdict.differs !== undefined
+    const told = verdict.scope === 'store' ? { ...verdict, signedEvents } : verdict
+    await print(`${json ? JSON.stringify(told) : verdictText(told, paint)}\n`)
+    if (verdict.scope !== 'run') continue
+    broken ??= verdict.broken
+    events += verdict.events
+    add(verdict.events)
+  }
+  return { sound, differs, events, ...present({ broken }) }
+}
+
+/** What to do about a ledger that is not what was written, or about what was derived from it. */
+function sayWhatNext(
+  { programName, say }: CommandContext,
+  {
+    sound,
+    broken,
+    differs,
+    events,
+    ledgerPath,
+    signedEvents,
+  }: Found & {
+    readonly ledgerPath: string
+    readonly signedEvents: number
+  },
+): void {
+  const command = (...words: readonly string[]): string => `  ${commandLine(programName, ...words)}\n`
+  if (sound && differs) {
+    const rebuild = command('rebuild', ledgerPath)
+    say(
+      `Every event is what was written; what was derived from some is not. This derives it anew:\n${rebuild.trimEnd()}`,
+    )
+  }
+  if (sound && signedEvents < events) say(unsignedText)
+  if (sound) return
+  const seq = (broken?.seq ?? 1) - 1
+  const before =
+    broken === undefined || seq < 1 ? [] : [command('show', ledgerPath, broken.runId, '--at', `${seq}`)]
+  const file = 'sound.jsonl'
+  say(
+    'This ledger is not what was written. Keep it as it is, so that it can be looked into, and go on with a copy from before.\n' +
+      (before.length > 0
+        ? `The damaged run as it was behind its last sound event:\n${before.join('')}`
+        : '') +
+      'What can still be read, into a ledger of its own:\n' +
+      `  ${commandLine(programName, 'export', ledgerPath)} > ${file}\n` +
+      command('import', 'sound.db', file).trimEnd(),
+  )
+}
+
+function checkpointsOf({
+  checkpoints: file,
+  publicKey,
+  origin,
+}: VerifyOptions): VerifyCheckpointsOptions | undefined {
+  if (file === undefined && publicKey === undefined) return undefined
+  if (file === undefined || publicKey === undefined) {
+    throw new CommandError(
+      'usage',
+      'Checkpoints are verified with the key of whoever signed them: give both --checkpoints FILE and --public-key FILE.',
+    )
+  }
+  return { file, publicKey: readGiven(publicKey), ...(origin !== undefined && { origin }) }
+}
+
+function checkpointsText(
+  { ok, checkpoints, runs, events, broken }: CheckpointsVerdict,
+  paint: Paint,
+): string {
+  const found = [counted(checkpoints, 'checkpoint'), counted(runs, 'run'), counted(events, 'event')].join(
+    ', ',
+  )
+  if (ok) return `checkpoints  ${paint('green', 'ok')}  ${found} as signed`
+  return broken
+    .map((place) => `${placeText(place)}  ${paint('red', 'NOT AS SIGNED')}  ${faultText(place)}`)
+    .join('\n')
+}
+
+function placeText({ runId, checkpoint }: CheckpointFault): string {
+  return runId ?? `checkpoint ${checkpoint}`
+}
+
+function faultText({ seq, checkpoint, what, expected, found }: CheckpointFault): string {
+  const place = seq === undefined ? '' : `at event ${seq}, by checkpoint ${checkpoint}: `
+  return `${place}${what} should be ${expected}, is ${found}`
+}
+
+type ToldVerdict = RunVerdict | (StoreVerdict & { readonly signedEvents: number })
+
+function verdictText(verdict: ToldVerdict, paint: Paint): string {
+  const name = verdict.scope === 'run' ? verdict.runId : 'ledger'
+  const counts = verdict.scope === 'run' ? [] : [counted(verdict.runs, 'run')]
+  const found = [...counts, counted(verdict.events, 'event')].join(', ')
+  if (verdict.ok) {
+    const signed = verdict.scope === 'store' ? `, ${verdict.signedEvents} of them signed` : ''
+    return `${name}  ${paint('green', 'ok')}  ${found}${signed}${missingText(verdict)}${differsText(verdict, paint)}`
+  }
+  return `${name}  ${paint('red', 'DAMAGED')}  ${damageText(verdict)}, ${found} sound`
+}
+
+/** What was derived from events is told apart from them: it can be made anew. */
+function differsText(verdict: RunVerdict | StoreVerdict, paint: Paint): string {
+  if (verdict.differs === undefined) return ''
+  const { what, expected, found } = verdict.differs
+  const of = verdict.scope === 'run' ? ` of run ${verdict.runId}` : ''
+  return `; ${paint('yellow', `${what}${of} differs`)}: should be ${expected}, is ${found}`
+}
+
+/** What is not there any more, and why. */
+function missingText(verdict: RunVerdict | StoreVerdict): string {
+  if (verdict.scope === 'store') {
+    return verdict.droppedRuns === 0 ? '' : `; ${counted(verdict.droppedRuns, 'run')} dropped, on record`
+  }
+  return (verdict.missing ?? [])
+    .map(({ kind, by, reason, events }) => {
+      const who = by === undefined ? '' : ` by ${by}`
+      return `; the content of ${counted(events, 'event')} is ${kind}${who}${reason === undefined ? '' : ` (${reason})`}`
+    })
+    .join('')
+}
+
+function damageText(verdict: RunVerdict | StoreVerdict): string {
+  if (verdict.scope === 'store' && verdict.broken === undefined)
+    return counted(verdict.brokenRuns, 'damaged run')
+  const place =
+    verdict.scope === 'run' && verdict.broken !== undefined ? `at event ${verdict.broken.seq}: ` : ''
+  const { what = '', expected = '', found = '' } = verdict.broken ?? {}
+  return `${place}${what} should be ${expected}, is ${found}`
+}

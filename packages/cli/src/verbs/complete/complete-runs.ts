@@ -1,0 +1,13 @@
+import type { CommandContext } from '../../command/command-context.ts'
+import { withLedger } from '../../ledger/open-ledger.ts'
+
+/** More than anybody looks over. */
+const runsMax = 50
+
+/** What may stand for a run of a ledger, a word a line: `latest`, and the newest runs. Reads no event of them. */
+export function completeRuns({ print }: CommandContext, ledgerPath: string): Promise<void> {
+  return withLedger(ledgerPath, 'read', async (ledger) => {
+    await print('latest\n')
+    for await (const { runId } of ledger.runs({ limit: runsMax })) await print(`${runId}\n`)
+  })
+}

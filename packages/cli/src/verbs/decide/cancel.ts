@@ -1,0 +1,37 @@
+import { foldTo } from '@tallystick/ledger'
+import type { CommandContext } from '../../command/command-context.ts'
+import { commandLine } from '../../command/command-context.ts'
+import type { ExitCode } from '../../command/exit-code.ts'
+import { CommandError, exitCodes } from '../../command/exit-code.ts'
+import { findRun } from '../../attend/find-run.ts'
+import { accountName, acknowledge, putCommand } from '../../attend/inbox.ts'
+import { withLedger } from '../../ledger/open-ledger.ts'
+
+/** What `cancel` was given. */
+export interface CancelOptions {
+  readonly ledger: string
+  readonly run: string
+  readonly by?: string
+  readonly reason?: string
+}
+
+/** `cancel`: leaves a request to stop in the run's inbox. What was finished is kept; every open call gets a result. */
+export function cancel(context: CommandContext, options: CancelOptions): Promise<ExitCode> {
+  const { ledger: ledgerPath, run, by = accountName(), reason } = options
+  const { programName } = context
+  return withLedger(ledgerPath, 'write', async (ledger) => {
+    const runId = await findRun(ledger, run, { programName, ledgerPath })
+    const state = await foldTo(ledger, runId)
+    if (state.phase === 'done') {
+      const show = commandLine(programName, 'show', ledgerPath, runId)
+      throw new CommandError(
+        'refused',
+        `Run ${runId} is done (${state.reason}), so nothing is left to stop. See it: ${show}`,
+      )
+    }
+    const command = { type: 'cancel' as const, by, ...(reason !== undefined && { reason }) }
+    const added = await putCommand(ledger, runId, command)
+    await acknowledge(context, { ledger, ledgerPath, runId, command, added })
+    return exitCodes.ok
+  })
+}

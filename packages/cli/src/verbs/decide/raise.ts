@@ -1,0 +1,48 @@
+import { limitNames, type LimitName } from '@tallystick/core'
+import { foldTo } from '@tallystick/ledger'
+import type { CommandContext } from '../../command/command-context.ts'
+import type { ExitCode } from '../../command/exit-code.ts'
+import { CommandError, exitCodes } from '../../command/exit-code.ts'
+import { findRun } from '../../attend/find-run.ts'
+import { accountName, acknowledge, putCommand } from '../../attend/inbox.ts'
+import { withLedger } from '../../ledger/open-ledger.ts'
+
+/** What `raise` was given. */
+export interface RaiseOptions {
+  readonly ledger: string
+  readonly run: string
+  readonly limit: string
+  readonly max: number
+  readonly by?: string
+}
+
+/** `raise`: leaves a higher limit in the run's inbox. A run that is suspended at it goes on with `resume`. */
+export function raise(context: CommandContext, options: RaiseOptions): Promise<ExitCode> {
+  const { ledger: ledgerPath, run, limit, max, by = accountName() } = options
+  if (!isLimit(limit)) {
+    throw new CommandError('usage', `There is no limit ${limit}. Use one of: ${limitNames.join(', ')}.`)
+  }
+  return withLedger(ledgerPath, 'write', async (ledger) => {
+    const runId = await findRun(ledger, run, { programName: context.programName, ledgerPath })
+    const { limits, ...state } = await foldTo(ledger, runId)
+    if (state.phase === 'done') {
+      throw new CommandError(
+        'refused',
+        `Run ${runId} is done (${state.reason}), so no limit holds it any more. To go on behind its end, start a run of its session, or fork it.`,
+      )
+    }
+    const present = limits[limit]
+    if (present === undefined || max <= present) {
+      const now = present === undefined ? 'has no such limit' : `has ${limit} ${present} already`
+      throw new CommandError('refused', `Run ${runId} ${now}, so ${max} would not raise it.`)
+    }
+    const command = { type: 'raise_limit' as const, limit, max, by }
+    const added = await putCommand(ledger, runId, command)
+    await acknowledge(context, { ledger, ledgerPath, runId, command, added })
+    return exitCodes.ok
+  })
+}
+
+function isLimit(name: string): name is LimitName {
+  return (limitNames as readonly string[]).includes(name)
+}

@@ -1,0 +1,48 @@
+import { foldTo } from '@tallystick/ledger'
+import type { CommandContext } from '../../command/command-context.ts'
+import { commandLine } from '../../command/command-context.ts'
+import type { ExitCode } from '../../command/exit-code.ts'
+import { CommandError, exitCodes } from '../../command/exit-code.ts'
+import { findCall } from '../../attend/find-call.ts'
+import { findRun } from '../../attend/find-run.ts'
+import { acknowledge, putCommand } from '../../attend/inbox.ts'
+import { withLedger } from '../../ledger/open-ledger.ts'
+import { waitsOf } from '../../runs/waits.ts'
+
+/** What `settle` was given: exactly one of `result` and `failed`. `call` may be an end of the id, or the receipt. */
+export interface SettleOptions {
+  readonly ledger: string
+  readonly run: string
+  readonly call: string
+  readonly result?: string
+  readonly failed?: string
+}
+
+/** `settle`: leaves the result of a call that goes on outside in the inbox of the run that waits for it. */
+export function settle(context: CommandContext, options: SettleOptions): Promise<ExitCode> {
+  const { ledger: ledgerPath, run, call: given, result, failed } = options
+  const { programName } = context
+  const text = result ?? failed
+  if (text === undefined || (result !== undefined && failed !== undefined)) {
+    throw new CommandError('usage', 'Say how the call ended: --result TEXT, or --failed TEXT.')
+  }
+  return withLedger(ledgerPath, 'write', async (ledger) => {
+    const named = await findRun(ledger, run, { programName, ledgerPath })
+    const { deferred: waiting } = await waitsOf(ledger, await foldTo(ledger, named))
+    const show = commandLine(programName, 'show', ledgerPath, named)
+    const [receipted, ...others] = waiting.filter(({ receipt }) => receipt === given)
+    const call =
+      receipted && others.length === 0
+        ? receipted
+        : await findCall(given, { ledger, named, waiting, awaited: 'its result', show })
+    const { runId } = call
+    const command = {
+      ...{ type: 'settle' as const, toolCallId: call.toolCallId },
+      outcome: failed === undefined ? ('success' as const) : ('failed' as const),
+      content: [{ type: 'text' as const, text }],
+    }
+    const added = await putCommand(ledger, runId, command)
+    await acknowledge(context, { ledger, ledgerPath, runId, command, added })
+    return exitCodes.ok
+  })
+}

@@ -1,0 +1,153 @@
+import {
+  createRuntime,
+  isStubbed,
+  pendingApprovals,
+  present,
+  type ForkApproval,
+  type ForkEdit,
+  type ForkOptions,
+  type ForkWrites,
+  type Ledger,
+  type RunId,
+  type RunState,
+} from '@tallystick/core'
+import { foldTo } from '@tallystick/ledger'
+import { diffRuns } from '@tallystick/replay'
+import { attendRun } from '../../attend/interactive-run.ts'
+import type { CommandContext } from '../../command/command-context.ts'
+import { commandLine } from '../../command/command-context.ts'
+import { endingCode } from '../../command/ending-code.ts'
+import { CommandError, type ExitCode } from '../../command/exit-code.ts'
+import { forkPlace } from '../../attend/fork-place.ts'
+import { accountName } from '../../attend/inbox.ts'
+import { isVaried, variationWords, variedAgent, type Variation } from '../../config/override-agent.ts'
+import { spentText } from '../../view/text/run-ending.ts'
+import { withAgents, type RunWithAgents } from '../../config/open-agents.ts'
+
+/** What `fork` was given. */
+export interface ForkVerbOptions extends Variation {
+  readonly ledger: string
+  readonly run: string
+  /** The last event that the fork shares; where not given, as late as its edit can be made. */
+  readonly at?: number
+  /** What the user says in the place of the last input before that event. */
+  readonly input?: string
+  /** Calls and the results that they have instead, in turns. */
+  readonly result?: readonly string[]
+  /** Calls and how they failed instead, in turns. */
+  readonly failed?: readonly string[]
+  readonly reason?: string
+  readonly yes?: boolean
+  readonly deny?: string
+  readonly by?: string
+  readonly answer?: boolean
+  /** Performs writes that no recorded result answers. */
+  readonly runWrites?: boolean
+  readonly config?: string
+}
+
+/**
+ * `fork`: starts a run that shares the first events of another, and drives it on with the agents of today. Results on
+ * record are served until it asks for another call. The run that is forked stays as it is.
+ */
+export function fork(context: CommandContext, options: ForkVerbOptions): Promise<ExitCode> {
+  const { ledger: ledgerPath, yes, deny, by = accountName(), answer } = options
+  const edited = [...pairs('--result', options.result), ...pairs('--failed', options.failed)]
+  return withAgents(context, { ...options, verb: 'fork' }, async (found) => {
+    const { ledger, state, agents, prices, approval, context: given } = found
+    const { runId } = state
+    const place = { programName: context.programName, ledgerPath }
+    const forked = await forkOptions(found, { ...options, by, edited }, place)
+    const { atSeq } = forked
+    const runtime = createRuntime({ ledger, agents, ...present({ prices, approval }) })
+    const run = runtime.fork(runId, { ...forked, ...present({ context: given }) })
+    const result = await attendRun(context, run, {
+      ...{ ledgerPath, yes, deny, by, answer, drain: () => runtime.drain(), shownSeq: atSeq },
+      resumeWords: variationWords(options),
+    })
+    const writes = await heldBackText(ledger, run.id, forked.writes)
+    if (writes !== undefined) context.say(writes)
+    const { own } = (await diffRuns(ledger, runId, run.id)).right
+    const compare = commandLine(context.programName, 'diff', ledgerPath, runId, run.id)
+    context.say(
+      `Run ${run.id} shares ${atSeq} events with run ${runId}, and took by itself: ${spentText(own)}.\nCompare them with: ${compare}`,
+    )
+    return endingCode(result)
+  })
+}
+
+/** A call that is to have another result, by an end of its id. */
+interface EditedCall {
+  readonly call: string
+  readonly content: string
+  readonly outcome: 'success' | 'failed'
+}
+
+/** Calls and texts, in turns, as two words of one option each. */
+function pairs(option: '--result' | '--failed', words: readonly string[] = []): readonly EditedCall[] {
+  if (words.length % 2 === 1) {
+    throw new CommandError('usage', `${option} takes a call and a text, such as: ${option} 2_1_1 '0 left'`)
+  }
+  const outcome = option === '--result' ? 'success' : 'failed'
+  return Array.from({ length: words.length / 2 }, (_, index) => {
+    const [call = '', content = ''] = words.slice(2 * index)
+    return { call, content, outcome }
+  })
+}
+
+interface Wished extends ForkVerbOptions {
+  readonly by: string
+  readonly edited: readonly EditedCall[]
+}
+
+async function forkOptions(
+  { ledger, state: { runId }, agents, models }: RunWithAgents,
+  wished: Wished,
+  place: { readonly programName: string; readonly ledgerPath: string },
+): Promise<ForkOptions> {
+  const { at, input, reason, by, yes, deny, edited } = wished
+  const wish = { calls: edited.map(({ call }) => call), decides: yes === true || deny !== undefined }
+  const { atSeq, toolCallIds } = await forkPlace(ledger, runId, { ...wish, ...present({ at }) }, place)
+  const { seq: last } = (await ledger.head(runId)) ?? { seq: 0 }
+  // A place that is not there is refused by the runtime, in its words.
+  const there = atSeq >= 1 && atSeq <= last ? await foldTo(ledger, runId, atSeq) : undefined
+  const results = edited.map(({ content, outcome }, index) => ({
+    ...{ toolCallId: toolCallIds[index] ?? '', content, outcome },
+  }))
+  const edit: ForkEdit = {
+    ...{ by, results, approvals: there === undefined ? [] : decisions(there, wished) },
+    ...present({ input, reason }),
+  }
+  const active = agents.find(({ name }) => name === there?.agent)
+  const agent = active && isVaried(wished) ? variedAgent(active, wished, { agents, models }) : undefined
+  return { atSeq, edit, writes: writesOf(wished), ...present({ agent }) }
+}
+
+/** `--yes` decides what the run asked about; that its writes are performed once more it does not say. */
+function writesOf({ runWrites, yes }: ForkVerbOptions): ForkWrites {
+  if (runWrites === true) return 'run'
+  return yes === true ? 'stub' : 'ask'
+}
+
+/** Tells of writes that were not performed in a fork. */
+async function heldBackText(
+  ledger: Ledger,
+  runId: RunId,
+  writes: ForkWrites | undefined,
+): Promise<string | undefined> {
+  if (writes !== 'stub') return undefined
+  const names: string[] = []
+  for await (const event of ledger.read(runId)) {
+    if (event.type === 'tool_result' && isStubbed(event)) names.push(event.name)
+  }
+  if (names.length === 0) return undefined
+  return `Not performed, since this is a fork: ${names.join(', ')}. With --run-writes a fork performs its writes again.`
+}
+
+/** What is said to everything that waits for an approval: it stands in the fork from its beginning. */
+function decisions(state: RunState, { by, yes, deny }: Wished): readonly ForkApproval[] {
+  return pendingApprovals(state).flatMap(({ toolCallId }): readonly ForkApproval[] => {
+    if (yes === true) return [{ toolCallId, by, approved: true }]
+    return deny === undefined ? [] : [{ toolCallId, by, approved: false, reason: deny }]
+  })
+}

@@ -1,0 +1,162 @@
+import { text as textFrom } from 'node:stream/consumers'
+import {
+  ConfigurationError,
+  createRuntime,
+  LedgerConflictError,
+  present,
+  type Agent,
+  type Ledger,
+  type Limits,
+} from '@tallystick/core'
+import { attendRun } from '../../attend/interactive-run.ts'
+import type { CommandContext } from '../../command/command-context.ts'
+import { commandLine } from '../../command/command-context.ts'
+import { endingCode } from '../../command/ending-code.ts'
+import { CommandError, exitCodes, type ExitCode } from '../../command/exit-code.ts'
+import { ledgerSource } from '../../command/ledger-place.ts'
+import { withLedger } from '../../ledger/open-ledger.ts'
+import { variationWords, variedAgent, type Variation } from '../../config/override-agent.ts'
+import { withConfig, type Configured } from '../../config/open-agents.ts'
+
+/** What `run` was given. */
+export interface RunVerbOptions extends Variation {
+  /** Made where there is none. */
+  readonly ledger: string
+  /** What stands behind it: the agent's name and the input, or the input alone. */
+  readonly words: readonly string[]
+  readonly session?: string
+  /** Whose data it is: what is said is sealed under a key of theirs. */
+  readonly subject?: string
+  /** Waits for the end of the session's run that is under way. */
+  readonly wait?: boolean
+  readonly limit?: Limits
+  readonly yes?: boolean
+  readonly deny?: string
+  readonly by?: string
+  readonly answer?: boolean
+  readonly config?: string
+}
+
+/**
+ * `run`: starts a run of an agent of the configuration, and drives it until it is done, or suspended with nobody to ask.
+ * With `--json` its events, one a line, and the result as the last one. Ctrl-C ends the run.
+ */
+export async function run(context: CommandContext, options: RunVerbOptions): Promise<ExitCode> {
+  const { ledger: ledgerPath, words, config: file } = options
+  const [agent, text] = words.length > 1 ? [words[0], words[1]] : [undefined, words[0]]
+  if (options.subject !== undefined && (context.environment['TALLYSTICK_KEYS'] ?? '') === '') {
+    throw new CommandError(
+      'usage',
+      'There is no keyring, so what is said could not be sealed for --subject. Name its file in TALLYSTICK_KEYS.',
+    )
+  }
+  const input = await inputOf(context, text)
+  const verb = 'run' as const
+  const asked = { verb, ledgerPath: ledgerSource(ledgerPath, context.workingDirectory) }
+  const configFor = { file, context: { ...asked, ...(agent !== undefined && { agent }) } }
+  return await withConfig(context, configFor, async (configured) => {
+    const named = agent === undefined ? onlyAgent(configured, input) : agentNamed(configured, agent)
+    const chosen = variedAgent(named, options, configured)
+    return await withLedger(ledgerPath, 'make', (ledger) =>
+      startRun(context, options, { ledger, configured, chosen, input }),
+    )
+  })
+}
+
+/** What a run is started with. */
+interface Start {
+  readonly ledger: Ledger
+  readonly configured: Configured
+  readonly chosen: Agent<unknown>
+  readonly input: string
+}
+
+async function startRun(
+  context: CommandContext,
+  options: RunVerbOptions,
+  { ledger, configured: { agents, prices, approval, context: own }, chosen, input }: Start,
+): Promise<ExitCode> {
+  const { ledger: ledgerPath, session: sessionId, subject, wait, limit: limits } = options
+  const { yes, deny, by, answer } = options
+  const others = agents.filter(({ name }) => name !== chosen.name)
+  const runtime = createRuntime({ ledger, agents: [chosen, ...others], ...present({ prices, approval }) })
+  const started = runtime.run(chosen, input, {
+    ...present({ sessionId, subject, limits, context: own }),
+    ...(wait === true && { whenBusy: 'queue' }),
+  })
+  let interrupted = false
+  const cancel = (): Promise<unknown> => {
+    interrupted = true
+    return started.cancel('Ctrl-C')
+  }
+  const drain = (): Promise<unknown> => runtime.drain()
+  const resumeWords = variationWords(options)
+  const attended = { ledgerPath, yes, deny, by, answer, drain, cancel, resumeWords, eventLines: true }
+  const result = await attendRun(context, started, attended).catch((error: unknown) => {
+    throw busySession(error, context, options) ?? error
+  })
+  return interrupted ? exitCodes.interrupted : endingCode(result)
+}
+
+async function inputOf({ stdin }: CommandContext, given: string | undefined): Promise<string> {
+  const input = given === '-' ? (await textFrom(stdin)).trimEnd() : given
+  if (input !== undefined && input.trim() !== '') return input
+  const what = given === '-' ? 'Standard input is empty' : 'There is no text'
+  throw new CommandError(
+    'usage',
+    `${what}, so the agent would not know what to do. Say it: tallystick run LEDGER AGENT TEXT`,
+  )
+}
+
+/** Whoever names an agent and forgets the text would have it told its own name. */
+function onlyAgent({ named, agents }: Configured, input: string): Agent<unknown> {
+  const [agent] = named
+  if (agents.some(({ name }) => name === input)) {
+    throw new CommandError(
+      'usage',
+      `${input} is an agent. Say what it is to do, behind its name; - reads that from standard input.`,
+    )
+  }
+  if (agent !== undefined && named.length === 1) return agent
+  throw new CommandError('usage', `Which agent is meant? ${agentsText(named)} Name one in front of the text.`)
+}
+
+function agentNamed({ named, agents }: Configured, given: string): Agent<unknown> {
+  const agent = agents.find(({ name }) => name === given)
+  if (agent !== undefined) return agent
+  throw new ConfigurationError(
+    `There is no agent ${given}, so nothing was started. ${agentsText(named)} A text of several words stands in quotes.`,
+  )
+}
+
+function agentsText(named: readonly Agent<unknown>[]): string {
+  const names = named.map(({ name }) => name).join(', ') || 'none'
+  return `The configuration has: ${names}.`
+}
+
+/** A conversation has one run at a time: what to do about the other one, in words of the command line. */
+function busySession(
+  error: unknown,
+  { programName }: CommandContext,
+  { ledger, session }: RunVerbOptions,
+): CommandError | undefined {
+  if (session === undefined || !(error instanceof LedgerConflictError) || error.kind !== 'session')
+    return undefined
+  const list = commandLine(programName, 'list', ledger, '--session', session)
+  const { busy } = error
+  if (busy?.standing === 'interrupted') {
+    const resume = commandLine(programName, 'resume', ledger, busy.runId)
+    return new CommandError(
+      'refused',
+      `Session ${session} has a run that was interrupted: it has not ended, and no process drives it. Take it further: ` +
+        `${resume}\nOr end it with cancel. Then start this one again.`,
+      { cause: error },
+    )
+  }
+  return new CommandError(
+    'refused',
+    `Session ${session} has a run that has not ended, and a second one beside it would be a second history. See it: ${list}\n` +
+      'Take it further with resume, end it with cancel, or say --wait to begin behind its end; waiting ends where nothing is recorded of it for ten minutes.',
+    { cause: error },
+  )
+}

@@ -1,0 +1,155 @@
+import { canonicalJson, type EventType, type Ledger, type Message, type RunId } from '@tallystick/core'
+import {
+  explain,
+  type ExplainedAttempt,
+  type ExplainedItem,
+  type Explanation,
+  type ReplacedMessage,
+} from '@tallystick/replay'
+import { CallStories, type CallStory } from '../../runs/call-story.ts'
+import type { CommandContext } from '../../command/command-context.ts'
+import type { ExitCode } from '../../command/exit-code.ts'
+import { exitCodes } from '../../command/exit-code.ts'
+import { findRun } from '../../attend/find-run.ts'
+import { withLedger } from '../../ledger/open-ledger.ts'
+import { eventsOf } from '../../runs/read-run.ts'
+import { contentText, oneLine } from '../../view/text/content-text.ts'
+import type { Paint } from '../../terminal/paint.ts'
+import { usageText } from '../../view/text/run-ending.ts'
+import { table } from '../../view/text/table.ts'
+
+/** What `explain` was given. */
+export interface ExplainOptions {
+  readonly ledger: string
+  readonly run: string
+  readonly turn: number
+}
+
+const shownCharactersMax = 60
+const heads = ['ITEM', 'EVENTS', 'TOKENS', 'COST', 'WHAT']
+
+/** `explain`: which events made up the request of a turn, what was replaced in it, and what each part is worth. */
+export function explainTurn(
+  context: CommandContext,
+  { ledger: ledgerPath, run, turn }: ExplainOptions,
+): Promise<ExitCode> {
+  const { json, paint, print, programName } = context
+  return withLedger(ledgerPath, 'read', async (ledger) => {
+    const runId = await findRun(ledger, run, { programName, ledgerPath })
+    const explanation = await explain(ledger, runId, turn)
+    const stories = await callStories(ledger, runId)
+    await print(
+      json
+        ? `${JSON.stringify({ ...explanation, calls: shownCalls(explanation, stories) })}\n`
+        : asText(explanation, stories, paint),
+    )
+    return exitCodes.ok
+  })
+}
+
+/** What was asked for, changed and run, in the calls of a run. */
+async function callStories(ledger: Ledger, runId: RunId): Promise<CallStories> {
+  const stories = new CallStories()
+  for await (const event of eventsOf(ledger, runId, callTypes)) stories.follow(event)
+  return stories
+}
+
+const callTypes: readonly EventType[] = [
+  ...(['tool_request_ready', 'tool_requests_collected', 'approval_decided'] as const),
+  ...(['tool_started', 'tool_result'] as const),
+]
+
+/** The calls whose results are part of the request. */
+function shownCalls({ items }: Explanation, stories: CallStories): readonly CallStory[] {
+  return items.flatMap(({ message }) =>
+    message?.role === 'tool' ? message.results.flatMap(({ toolCallId }) => stories.of(toolCallId) ?? []) : [],
+  )
+}
+
+function asText(explanation: Explanation, stories: CallStories, paint: Paint): string {
+  const { runId, turn, agent, model, requestDigest, toolChoice, attempts, items, leftOut, tokens } =
+    explanation
+  const billed = tokens.billed === undefined ? '' : `, ${tokens.billed} billed`
+  const facts = [
+    ['run', runId],
+    ['turn', `${turn}, agent ${agent}, model ${model.modelId}`],
+    ['request', `${requestDigest}, tool choice ${toolChoice.type}`],
+    ...attempts.map((attempt) => ['attempt', attemptText(attempt)]),
+    ['input', `about ${tokens.estimated} tokens${billed}`],
+  ]
+  const rows = [
+    ...items.flatMap((item) => itemRows(item, stories)),
+    ...leftOut.flatMap((message) => replacedRows(message, 'left out: ')),
+  ]
+  const [head = '', ...lines] = table([heads, ...rows]).split('\n')
+  return `${table(facts)}\n${paint('bold', head)}\n${lines.join('\n')}`
+}
+
+function attemptText({ attempt, seq, outcome, failure, usage, costUsd }: ExplainedAttempt): string {
+  const ending = failure === undefined ? outcome.replace('_', ' ') : `${outcome} (${failure})`
+  const counted = usage === undefined ? '' : `, ${usageText(usage)}`
+  return `${attempt} at event ${seq}: ${ending}${counted}${costText(costUsd, ', ')}`
+}
+
+function itemRows(
+  { kind, message, index, seqs, tokens, costUsd, replaced = [] }: ExplainedItem,
+  stories: CallStories,
+): string[][] {
+  const name = message === undefined ? kind.replace('_', ' ') : `${index} ${message.role}`
+  const what = message === undefined ? '' : messageText(message, stories)
+  return [
+    [name, rangesText(seqs), `${tokens}`, costText(costUsd, ''), what],
+    ...replaced.flatMap((each) => replacedRows(each, '  replaced: ')),
+  ]
+}
+
+function replacedRows({ role, seqs, tokens, replaced = [] }: ReplacedMessage, lead: string): string[][] {
+  return [
+    [`${lead}${role}`, rangesText(seqs), `${tokens}`, '', ''],
+    ...replaced.flatMap((each) => replacedRows(each, `  ${lead}`)),
+  ]
+}
+
+function costText(costUsd: number | undefined, lead: string): string {
+  return costUsd === undefined ? '' : `${lead}$${costUsd.toFixed(6)}`
+}
+
+function messageText(message: Message, stories: CallStories): string {
+  switch (message.role) {
+    case 'user':
+      return oneLine(contentText(message.parts), shownCharactersMax)
+    case 'assistant':
+      return oneLine(
+        message.parts
+          .map((part) => ('name' in part ? `${part.name}(…)` : 'text' in part ? part.text : ''))
+          .join(' '),
+        shownCharactersMax,
+      )
+    case 'tool':
+      // What was changed is never cut off.
+      return message.results
+        .map(({ name, outcome, toolCallId }) => `${name}: ${outcome}${changeText(stories.of(toolCallId))}`)
+        .join(', ')
+  }
+}
+
+/** What ran where that is not what the model asked for, and who decided. */
+function changeText(story: CallStory | undefined): string {
+  const { guarded, decision, executed } = story ?? {}
+  const facts = [
+    ...(executed && (guarded ?? decision?.input) ? [`ran with ${canonicalJson(executed)}`] : []),
+    ...(decision ? [`${decision.approved ? 'approved' : 'denied'} by ${decision.by}`] : []),
+  ]
+  return facts.length === 0 ? '' : ` (${facts.join(', ')})`
+}
+
+/** Numbers in ascending order as ranges: `4-9,12`. */
+function rangesText(seqs: readonly number[]): string {
+  const ranges: [number, number][] = []
+  for (const seq of seqs) {
+    const last = ranges.at(-1)
+    if (last && last[1] + 1 === seq) last[1] = seq
+    else ranges.push([seq, seq])
+  }
+  return ranges.map(([from, to]) => (from === to ? `${from}` : `${from}-${to}`)).join(',')
+}

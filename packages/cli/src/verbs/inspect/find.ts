@@ -1,0 +1,96 @@
+import { canonicalJson, present, type Outcome } from '@tallystick/core'
+import type { InputQuery } from '../../runs/call-query.ts'
+import type { CommandContext } from '../../command/command-context.ts'
+import { commandLine } from '../../command/command-context.ts'
+import { CommandError, exitCodes, type ExitCode } from '../../command/exit-code.ts'
+import { findRun } from '../../attend/find-run.ts'
+import { foundEvents, type EventFinder, type Found } from '../../runs/found-events.ts'
+import { momentAt, type GivenMoment } from '../../command/parse-args.ts'
+import { withLedger } from '../../ledger/open-ledger.ts'
+import { oneLine } from '../../view/text/content-text.ts'
+import { textWidth } from '../../terminal/text-width.ts'
+import { timeText } from '../../view/text/time-text.ts'
+
+/** What `find` was given. */
+export interface FindOptions {
+  readonly ledger: string
+  readonly tool?: string
+  readonly outcome?: Outcome
+  readonly input?: readonly InputQuery[]
+  readonly text?: string
+  readonly run?: string
+  readonly session?: string
+  readonly since?: GivenMoment
+  readonly until?: GivenMoment
+  readonly limit?: number
+}
+
+const textColumnsMax = 200
+/** So much stands in front of the text that was looked for. */
+const charactersBefore = 30
+
+/**
+ * `find`: a line for each call, and for anything else that was said, in all runs. Calls are found by tool, input and
+ * outcome; with these alone nothing else is.
+ */
+export function find(context: CommandContext, options: FindOptions): Promise<ExitCode> {
+  const { ledger: ledgerPath, run, limit = Infinity } = options
+  const { json, print, say, programName } = context
+  requireQuestion(options)
+  return withLedger(ledgerPath, 'read', async (ledger) => {
+    const runId = run === undefined ? undefined : await findRun(ledger, run, { programName, ledgerPath })
+    const finder = finderOf(options, context.now())
+    let count = 0
+    let last: Found | undefined
+    for await (const found of foundEvents(ledger, { ...finder, ...present({ runId }) })) {
+      count++
+      last = found
+      await print(json ? `${JSON.stringify(found)}\n` : `${lineOf(found, options, context.columns)}\n`)
+      if (count >= limit) break
+    }
+    if (!json && last === undefined) say('Nothing of the kind is on record.')
+    if (context.isRead && last !== undefined) {
+      say(
+        `See one whole: ${commandLine(programName, 'show', ledgerPath, last.runId, '--event', `${last.seq}`)}`,
+      )
+    }
+    return exitCodes.ok
+  })
+}
+
+function requireQuestion({ tool, outcome, input = [], text, run, session, since, until }: FindOptions): void {
+  if ((tool ?? outcome ?? text ?? run ?? session ?? since ?? until) !== undefined || input.length > 0) return
+  throw new CommandError(
+    'usage',
+    'Say what to look for: --tool NAME, --input PATH=VALUE, --outcome OUTCOME, --text TEXT, --since WHEN, --until WHEN.',
+  )
+}
+
+function finderOf(
+  { tool, outcome, input = [], text, session, since, until }: FindOptions,
+  now: number,
+): EventFinder {
+  return {
+    call: { inputs: input, ...present({ tool, outcome }) },
+    ...present({ text, sessionId: session }),
+    ...(since && { fromAt: momentAt(since, now) }),
+    ...(until && { toAt: momentAt(until, now) }),
+  }
+}
+
+/** Where it is found, and what it says around what was looked for. */
+function lineOf(found: Found, { text }: FindOptions, columns: number | undefined): string {
+  const { runId, seq, at, type, tool, outcome, input } = found
+  const run = columns === undefined ? runId : runId.slice(-8)
+  const time = columns === undefined ? timeText(at) : timeText(at).slice(5, 16).replace('T', ' ')
+  const what =
+    tool === undefined ? [type] : [tool, outcome ?? 'open', ...(input ? [canonicalJson(input)] : [])]
+  const head = [run, `${seq}`.padStart(4), time].join('  ')
+  const room = columns === undefined ? textColumnsMax : columns - textWidth(head) - 2
+  return `${head}  ${oneLine([...what, around(found.text, text)].join(' '), Math.max(1, room))}`
+}
+
+function around(said: string, text: string | undefined): string {
+  const place = text === undefined ? -1 : said.toLowerCase().indexOf(text.toLowerCase())
+  return place > charactersBefore ? `…${said.slice(place - charactersBefore)}` : said
+}

@@ -1,0 +1,249 @@
+import { present, type Ledger, type Outcome, type RunId } from '@tallystick/core'
+import type { ListedRun, RunSummary, Standing, SummaryFilter } from '@tallystick/ledger'
+import { fitsFilter, runSummaries, runSummary } from '@tallystick/ledger'
+import type { CommandContext } from '../../command/command-context.ts'
+import { commandLine } from '../../command/command-context.ts'
+import type { ExitCode } from '../../command/exit-code.ts'
+import { findRun } from '../../attend/find-run.ts'
+import { momentAt, type GivenMoment } from '../../command/parse-args.ts'
+import { isDrivenSomewhere, withLedger } from '../../ledger/open-ledger.ts'
+import { isReadable, toldRun, UnreadableRuns } from '../../runs/run-row.ts'
+import { withSummaries, type ToldLedger } from '../../ledger/with-summaries.ts'
+import { firstInput } from '../../attend/first-input.ts'
+import { RunTable, type ListedToldRun } from '../../view/list/run-table.ts'
+import { worstText } from '../../view/list/worst-text.ts'
+import { nextCommand } from '../../view/run/next-command.ts'
+import { timeText } from '../../view/text/time-text.ts'
+import type { listStatuses } from '../../runs/list-statuses.ts'
+
+/** What `list` was given. */
+export interface ListOptions {
+  readonly ledger: string
+  /** The runs of this session only, with those that work for them. */
+  readonly session?: string
+  /** The runs that stand so only. */
+  readonly status?: (typeof listStatuses)[number]
+  /** The runs in which this agent has, or had, the conversation only. */
+  readonly agent?: string
+  /** The runs with a call of this tool only, and with a call that ended so. */
+  readonly tool?: string
+  readonly outcome?: Outcome
+  /** The runs with an event since then only. */
+  readonly since?: GivenMoment
+  /** Only what comes behind this run in the list. */
+  readonly before?: string
+  /** At most so many; on a terminal a page unless given, elsewhere all. */
+  readonly limit?: number
+}
+
+/** A page on a terminal. */
+const pageRuns = 50
+
+/** So many runs that wait are shown with what takes them further. */
+const nextShownMax = 3
+
+/**
+ * `list`: a line a run, the newest first, and under each those that work for it. With `--json` a JSON object a line. A
+ * run that cannot be read has a line as well, with the status `unreadable`.
+ */
+export function list(given: CommandContext, options: ListOptions): Promise<ExitCode> {
+  const { ledger: ledgerPath } = options
+  const isDriven = isDrivenSomewhere(ledgerPath)
+  return withRuns(given, options, async (told) => {
+    const { context, ledger } = told
+    const unreadable = new UnreadableRuns(context)
+    const output = context.json ? new JsonLines(context) : new Lines(context, ledgerPath)
+    const { limit = context.isRead ? pageRuns : Infinity } = options
+    let listed = 0
+    let last: RunId | undefined
+    let isMore = false
+    for await (const run of runsFor(told, options, isDriven)) {
+      // One more is asked for, to know whether there is one.
+      if ((isMore = listed === limit)) break
+      listed++
+      last = run.runId
+      if (isReadable(run)) {
+        const told = await toldRun(ledger, run, isDriven)
+        await output.add({ ...told, input: await firstInput(ledger, run.runId) })
+      } else {
+        unreadable.hear(run)
+        await output.addUnreadable(run)
+      }
+    }
+    await output.end()
+    if (listed === 0 && !context.json) context.say(noneText(options))
+    if (isMore && last !== undefined && context.isRead) context.say(moreText(context, options, last))
+    return unreadable.exitCode
+  })
+}
+
+/** What is asked of one run after the other needs nothing that is kept beside them. */
+function withRuns(
+  context: CommandContext,
+  { ledger: ledgerPath, session, status, agent, tool, outcome, since }: ListOptions,
+  use: (told: ToldLedger) => Promise<ExitCode>,
+): Promise<ExitCode> {
+  const isOfAll = session === undefined && (status ?? agent ?? tool ?? outcome ?? since) !== undefined
+  if (isOfAll) return withSummaries(context, ledgerPath, use)
+  return withLedger(ledgerPath, 'read', (ledger) => use({ ledger, context, options: {} }))
+}
+
+/** Where runs are listed. */
+interface Output {
+  add(run: ListedToldRun): Promise<void>
+  addUnreadable(run: Exclude<ListedRun, RunSummary>): Promise<void>
+  end(): Promise<void>
+}
+
+class JsonLines implements Output {
+  readonly #print: CommandContext['print']
+
+  constructor({ print }: CommandContext) {
+    this.#print = print
+  }
+
+  add(run: ListedToldRun): Promise<void> {
+    return this.#print(`${JSON.stringify(dataOf(run))}\n`)
+  }
+
+  addUnreadable({ runId, message: detail }: Exclude<ListedRun, RunSummary>): Promise<void> {
+    return this.#print(`${JSON.stringify({ runId, status: 'unreadable', detail })}\n`)
+  }
+
+  async end(): Promise<void> {
+    // Every line stands by itself.
+  }
+}
+
+class Lines implements Output {
+  readonly #context: CommandContext
+  readonly #ledgerPath: string
+  readonly #table: RunTable
+  readonly #next: string[] = []
+
+  constructor(context: CommandContext, ledgerPath: string) {
+    this.#context = context
+    this.#ledgerPath = ledgerPath
+    this.#table = new RunTable(context.print, context.columns)
+  }
+
+  async add(run: ListedToldRun): Promise<void> {
+    const { programName } = this.#context
+    const next = nextCommand(run, { programName, ledgerPath: this.#ledgerPath })
+    if (next !== undefined && !this.#next.includes(next)) this.#next.push(next)
+    await this.#table.add(run)
+  }
+
+  addUnreadable({ runId }: Exclude<ListedRun, RunSummary>): Promise<void> {
+    return this.#table.addUnreadable(runId)
+  }
+
+  async end(): Promise<void> {
+    await this.#table.end()
+    const { isRead, say } = this.#context
+    if (!isRead || this.#next.length === 0) return
+    const shown = this.#next.slice(0, nextShownMax).map((next) => `  ${next}`)
+    say(
+      [
+        'What takes those that wait further:',
+        ...shown,
+        ...(this.#next.length > nextShownMax ? ['  …'] : []),
+      ].join('\n'),
+    )
+  }
+}
+
+/** The runs that are asked for, in the order of the list. */
+async function* runsFor(
+  { ledger, options, context }: ToldLedger,
+  given: ListOptions,
+  isDriven: boolean,
+): AsyncGenerator<ListedRun> {
+  const { session, agent, tool, outcome, since, before, ledger: ledgerPath } = given
+  const standings = standingsOf(given.status, isDriven)
+  if (standings?.length === 0) return
+  const { programName } = context
+  const filter: SummaryFilter = {
+    ...(standings && { standings }),
+    ...present({ agent, tool, outcome }),
+    ...(since && { since: momentAt(since, context.now()) }),
+    ...(before !== undefined && { before: await findRun(ledger, before, { programName, ledgerPath }) }),
+  }
+  if (session === undefined) return yield* runSummaries(ledger, filter, options)
+  const { before: from } = filter
+  const ofSession = { sessionId: session, ...(from !== undefined && { before: from }) }
+  for await (const run of runSummaries(ledger, ofSession, options)) {
+    for await (const each of withWorkers(ledger, run)) if (fitsFilter(each, filter)) yield each
+  }
+}
+
+/** Whether something is under way the ledger does not say; whether a process has it open may be known. */
+function standingsOf(status: ListOptions['status'], isDriven: boolean): readonly Standing[] | undefined {
+  switch (status) {
+    case undefined:
+      return undefined
+    case 'done':
+      return ['done', 'failed']
+    case 'in_flight':
+      return isDriven ? ['unfinished'] : []
+    case 'interrupted':
+      return isDriven ? [] : ['unfinished']
+    case 'failed':
+    case 'suspended':
+    case 'unreadable':
+      return [status]
+  }
+}
+
+/** A run of a session, and behind it those that work for it. A call may have been started without that its run was. */
+async function* withWorkers(ledger: Ledger, run: ListedRun): AsyncGenerator<ListedRun> {
+  yield run
+  if (!isReadable(run)) return
+  for (const worker of run.workers) {
+    if ((await ledger.head(worker)) !== undefined)
+      yield* withWorkers(ledger, await runSummary(ledger, worker))
+  }
+}
+
+function noneText({ session, status, agent, tool, outcome, since, before }: ListOptions): string {
+  const which = [
+    ...(session === undefined ? [] : [`of session ${session}`]),
+    ...(agent === undefined ? [] : [`of agent ${agent}`]),
+    ...(status === undefined ? [] : [`that are ${status}`]),
+    ...((tool ?? outcome) === undefined
+      ? []
+      : [
+          `with a call${tool === undefined ? '' : ` of ${tool}`}${outcome === undefined ? '' : ` that ended as ${outcome}`}`,
+        ]),
+    ...(since === undefined ? [] : [`with an event since ${since.text}`]),
+    ...(before === undefined ? [] : [`behind ${before}`]),
+  ]
+  return ['This ledger holds no runs', ...which].join(' ') + '.'
+}
+
+/** How the next page is asked for. */
+function moreText({ programName }: CommandContext, options: ListOptions, last: RunId): string {
+  const { ledger, session, status, agent, tool, outcome, since, limit } = options
+  const words = [
+    ...(session === undefined ? [] : ['--session', session]),
+    ...(status === undefined ? [] : ['--status', status]),
+    ...(agent === undefined ? [] : ['--agent', agent]),
+    ...(tool === undefined ? [] : ['--tool', tool]),
+    ...(outcome === undefined ? [] : ['--outcome', outcome]),
+    ...(since === undefined ? [] : ['--since', since.text]),
+    ...(limit === undefined ? [] : ['--limit', `${limit}`]),
+  ]
+  return `There are more. The next page: ${commandLine(programName, 'list', ledger, ...words, '--before', last)}`
+}
+
+function dataOf({ summary, standing, waits, input }: ListedToldRun): object {
+  const { runId, agent, agents, sessionId, sessionPlace, parent, seq, startedAt, lastAt } = summary
+  const { turns, toolCalls, children, usage, costUsd, calls, failedAttempts } = summary
+  return {
+    ...{ runId, agent, agents, sessionId, sessionPlace, parent, ...standing },
+    ...(standing.status === 'suspended' && { waits: { ...waits, limit: summary.waits.limit } }),
+    ...{ input, turns, toolCalls, children, usage, costUsd, calls, failedAttempts },
+    ...{ durationMs: lastAt - startedAt, worst: worstText(summary) || undefined },
+    ...{ startedAt: timeText(startedAt), lastEventAt: timeText(lastAt), seq },
+  }
+}

@@ -1,0 +1,201 @@
+import {
+  eventTypes,
+  transcript,
+  type Ledger,
+  type Message,
+  type RunId,
+  type RunState,
+} from '@tallystick/core'
+import { foldTo, rebuiltRequest } from '@tallystick/ledger'
+import type { CommandContext } from '../../command/command-context.ts'
+import { commandLine } from '../../command/command-context.ts'
+import type { ExitCode } from '../../command/exit-code.ts'
+import { CommandError, exitCodes } from '../../command/exit-code.ts'
+import { findRun } from '../../attend/find-run.ts'
+import { isDrivenSomewhere, withLedger } from '../../ledger/open-ledger.ts'
+import { readRun } from '../../runs/read-run.ts'
+import { StoryTeller, type RunStory } from '../../runs/run-story.ts'
+import { ownWaits, waitsOf } from '../../runs/waits.ts'
+import { isOfInterest } from '../../view/run/event-text.ts'
+import { openCallsOf } from '../../view/run/open-call.ts'
+import type { Paint } from '../../terminal/paint.ts'
+import { factsText, type ShownRun, type Worker } from '../../view/run/run-facts.ts'
+import { runStatus } from '../../runs/run-status.ts'
+import { storyText } from '../../view/run/story-text.ts'
+import { timeText } from '../../view/text/time-text.ts'
+import { showEvent } from './show-event.ts'
+import { showEvents } from './show-events.ts'
+
+/** What `show` was given. */
+export interface ShowOptions {
+  readonly ledger: string
+  readonly run: string
+  /** The `seq` that the run is shown at. */
+  readonly at?: number
+  /** Of this turn only. */
+  readonly turn?: number
+  /** This event only, whole. */
+  readonly event?: number
+  /** Shows the model's request there, in the place of what happened. */
+  readonly request?: boolean
+  /** Shows its events, one a line, in the place of what happened. */
+  readonly events?: boolean
+  /** Tells turns that do the same one by one. */
+  readonly whole?: boolean
+  /** `false`: prints without a pager. */
+  readonly pager?: boolean
+}
+
+/** `show`: the state of a run and what happened in it, up to now or to an event; one of its turns; one of its events. */
+export function show(given: CommandContext, options: ShowOptions): Promise<ExitCode> {
+  const { ledger: ledgerPath, run, at, event, turn, request = false, events = false, pager = true } = options
+  const { programName } = given
+  return withLedger(ledgerPath, 'read', async (ledger) => {
+    const runId = await findRun(ledger, run, { programName, ledgerPath })
+    const seqMax = (await ledger.head(runId))?.seq ?? 0
+    requireEvent(at ?? event, seqMax, (word) =>
+      commandLine(programName, 'show', ledgerPath, runId, word, `${seqMax}`),
+    )
+    await given.paged(pager, async (context) => {
+      if (event !== undefined) return await showEvent(context, ledger, { runId, seq: event })
+      const { shown, story } = await shownRun(ledger, {
+        runId,
+        at,
+        seqMax,
+        isDriven: isDrivenSomewhere(ledgerPath),
+      })
+      const { print, paint } = context
+      if (turn !== undefined && (turn > shown.state.turn || turn < 1)) {
+        throw new CommandError(
+          'not_found',
+          `Run ${runId} has ${shown.state.turn} turns here, so there is no turn ${turn}.`,
+        )
+      }
+      if (context.json) return await print(`${JSON.stringify(asData(shown, story, turn))}\n`)
+      await print(`${factsText(shown)}\n`)
+      if (request) return await print(requestText(shown.state, paint))
+      if (events) return await showEvents(context, ledger, { state: shown.state, toSeq: at, turn })
+      const parts = story.parts.filter((part) => turn === undefined || part.turn === turn)
+      const carried = await carriedMessages(ledger, runId, story)
+      const whole = options.whole === true || turn !== undefined
+      await print(storyText({ ...story, parts }, { paint, state: shown.state, carried, whole }))
+    })
+    return exitCodes.ok
+  })
+}
+
+function requireEvent(seq: number | undefined, seqMax: number, last: (word: string) => string): void {
+  if (seq === undefined || seq <= seqMax) return
+  throw new CommandError(
+    'not_found',
+    `The run has ${seqMax} events, so there is no event ${seq}. See the last: ${last('--at')}`,
+  )
+}
+
+const storyTypes = eventTypes.filter((type) => isOfInterest({ type }))
+
+/** What is asked about a run. */
+interface Asked {
+  readonly runId: RunId
+  readonly at: number | undefined
+  readonly seqMax: number
+  readonly isDriven: boolean
+}
+
+async function shownRun(
+  ledger: Ledger,
+  { runId, at, seqMax, isDriven }: Asked,
+): Promise<{ readonly shown: ShownRun; readonly story: RunStory }> {
+  const teller = new StoryTeller()
+  const reading = await readRun(ledger, runId, at, {
+    types: storyTypes,
+    hear: (event) => teller.follow(event),
+  })
+  const { state } = reading
+  const isNow = state.seq >= seqMax
+  // What other runs wait for is known of now only.
+  const waits = isNow ? await waitsOf(ledger, state) : ownWaits(state)
+  const standing = runStatus(state, { waits, isDriven, isPast: !isNow })
+  const story = await teller.end(ledger, runId)
+  const shown: ShownRun = {
+    ...{ ...reading, seqMax, waits, standing, calls: story.calls },
+    ...(!isNow && { now: await standingNow(ledger, runId, isDriven) }),
+    workers: await workersOf(ledger, reading.children, isDriven),
+    inbox: isNow ? await ledger.inbox(runId) : [],
+  }
+  return { shown, story }
+}
+
+/** An older event of a run that is damaged behind it can be looked at all the same. */
+async function standingNow(ledger: Ledger, runId: RunId, isDriven: boolean): Promise<ShownRun['now']> {
+  try {
+    const state = await foldTo(ledger, runId)
+    return runStatus(state, { waits: await waitsOf(ledger, state), isDriven })
+  } catch {
+    return undefined
+  }
+}
+
+async function workersOf(
+  ledger: Ledger,
+  runIds: readonly RunId[],
+  isDriven: boolean,
+): Promise<readonly Worker[]> {
+  const workers: Worker[] = []
+  for (const runId of runIds) {
+    // A call may have been started without that its run was, and a fork has had none of its own.
+    if ((await ledger.head(runId)) === undefined) continue
+    const { state } = await readRun(ledger, runId)
+    const standing = runStatus(state, { waits: await waitsOf(ledger, state), isDriven })
+    workers.push({ runId, agent: state.agent, ...standing })
+  }
+  return workers
+}
+
+/** What was said before the run, as its model was shown it at first. */
+async function carriedMessages(
+  ledger: Ledger,
+  runId: RunId,
+  { parts }: RunStory,
+): Promise<readonly Message[]> {
+  const carried = parts.find(({ kind }) => kind === 'carried')
+  return carried ? transcript(await foldTo(ledger, runId, carried.toSeq)) : []
+}
+
+function asData(shown: ShownRun, story: RunStory, turn: number | undefined): object {
+  const { state, tally, agents, seqMax, waits, standing, now, workers, inbox, calls } = shown
+  const { runId, agent, definition, phase, seq, epoch, totals, limits, cancel, metLimit } = state
+  const { sessionId, sessionPlace, parent } = state
+  const { turns, toolCalls, children, usage, costUsd } = totals
+  const isAsked = (each: { readonly turn: number }): boolean => turn === undefined || each.turn === turn
+  return {
+    ...{ runId, agent, agents, model: definition.model, sessionId, sessionPlace, parent, ...standing, now },
+    ...{ phase, turn: state.turn, seq, seqMax, epoch },
+    ...{ startedAt: timeText(state.startedAt), lastEventAt: timeText(state.at), limits, cancel, metLimit },
+    ...{ turns, toolCalls, children, usage, costUsd, tally, removedFrom: state.removedFrom },
+    ...{ pendingApprovals: waits.approvals, deferredCalls: waits.deferred, openCalls: openCallsOf(state) },
+    ...{ workers, inbox, messages: recordedMessages(state), request: rebuiltRequest(state) },
+    ...{ story: story.parts.filter(isAsked), calls: calls.filter(isAsked) },
+  }
+}
+
+/** Without what would stand in for calls that have no result yet. */
+function recordedMessages(state: RunState): readonly Message[] {
+  const open = new Set(openCallsOf(state).map(({ toolCallId }) => toolCallId))
+  return transcript(state).flatMap((message): readonly Message[] => {
+    if (message.role !== 'tool') return [message]
+    const results = message.results.filter(({ toolCallId }) => !open.has(toolCallId))
+    return results.length === 0 ? [] : [{ ...message, results }]
+  })
+}
+
+/** The very request, as JSON, under a line that says whether it was sent. */
+function requestText(state: RunState, paint: Paint): string {
+  const { model, request, requestDigest } = rebuiltRequest(state)
+  const which = `${model.provider} ${model.modelId}`
+  const head =
+    requestDigest === undefined
+      ? `No model call is under way at this event. One to ${which} would carry this, unless the agent's prepareTurn says otherwise:`
+      : `Sent to ${which}, digest ${requestDigest}:`
+  return `${paint('bold', head)}\n${JSON.stringify(request, undefined, 2)}\n`
+}

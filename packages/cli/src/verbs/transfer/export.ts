@@ -1,0 +1,45 @@
+import type { RunId } from '@tallystick/core'
+import { ExportedHistories, exportEvents } from '@tallystick/ledger'
+import type { CommandContext } from '../../command/command-context.ts'
+import { countEvents } from '../../ledger/count-events.ts'
+import type { ExitCode } from '../../command/exit-code.ts'
+import { exitCodes } from '../../command/exit-code.ts'
+import { findRun } from '../../attend/find-run.ts'
+import { withLedger } from '../../ledger/open-ledger.ts'
+import { readEachRun, runsFromTheFirst } from '../../ledger/read-each-run.ts'
+import { withProgress } from '../../view/text/progress.ts'
+
+/** What `export` was given. */
+export interface ExportOptions {
+  readonly ledger: string
+  /** The one run to export; every run where none is named. */
+  readonly run?: string
+}
+
+/**
+ * `export`: the events as JSON Lines, run by run in the order in which they were made, so that `import` makes them
+ * in that order. Damage in one run keeps no other from being exported.
+ */
+export function exportLedger(
+  given: CommandContext,
+  { ledger: ledgerPath, run }: ExportOptions,
+): Promise<ExitCode> {
+  const place = { programName: given.programName, ledgerPath }
+  return withLedger(ledgerPath, 'read', async (ledger) => {
+    const one = run === undefined ? undefined : await findRun(ledger, run, place)
+    const countAll = async (): Promise<number> =>
+      one === undefined ? await countEvents(ledger) : ((await ledger.head(one))?.seq ?? 0)
+    return await withProgress(given, countAll, async ({ add, context }) => {
+      const histories = new ExportedHistories()
+      const read = async (runId: RunId): Promise<void> => {
+        for await (const line of exportEvents(ledger, runId, histories)) {
+          await context.print(`${line}\n`)
+          add(1)
+        }
+      }
+      if (one === undefined) return await readEachRun(context, runsFromTheFirst(ledger), read)
+      await read(one)
+      return exitCodes.ok
+    })
+  })
+}

@@ -1,0 +1,128 @@
+import type { RuntimeEvent } from '@tallystick/core'
+import { diffRuns, type RunsDiff, type RunTail } from '@tallystick/replay'
+import type { CommandContext } from '../../command/command-context.ts'
+import type { ExitCode } from '../../command/exit-code.ts'
+import { exitCodes } from '../../command/exit-code.ts'
+import { findRun } from '../../attend/find-run.ts'
+import { withLedger } from '../../ledger/open-ledger.ts'
+import { oneLine } from '../../view/text/content-text.ts'
+import { differencesText } from '../../view/text/difference-text.ts'
+import { eventText, isOfInterest } from '../../view/run/event-text.ts'
+import type { Paint } from '../../terminal/paint.ts'
+import { counted, spentText } from '../../view/text/run-ending.ts'
+import { table } from '../../view/text/table.ts'
+import { fitted, wrapped } from '../../terminal/text-width.ts'
+import { visibleText } from '../../terminal/visible-text.ts'
+
+/** What `diff` was given. */
+export interface DiffOptions {
+  readonly ledger: string
+  readonly left: string
+  readonly right: string
+}
+
+const cellCharactersMax = 60
+/** Below, what the two did stands one under the other. */
+const sideBySideColumns = 2 * cellCharactersMax + 20
+
+/** `diff`: where two runs part, and what each did from there on, side by side. */
+export function diff(
+  context: CommandContext,
+  { ledger: ledgerPath, left, right }: DiffOptions,
+): Promise<ExitCode> {
+  const { columns, json, paint, print, programName } = context
+  const place = { programName, ledgerPath }
+  return withLedger(ledgerPath, 'read', async (ledger) => {
+    const [one, two] = [await findRun(ledger, left, place), await findRun(ledger, right, place)]
+    const found = await diffRuns(ledger, one, two)
+    const text = json ? `${JSON.stringify(found)}\n` : diffText(found, paint, columns)
+    await print(json || columns === undefined ? text : wrapped(text, columns))
+    return exitCodes.ok
+  })
+}
+
+function diffText(
+  { shared, differences, left, right }: RunsDiff,
+  paint: Paint,
+  columns: number | undefined,
+): string {
+  const isStacked = columns !== undefined && columns < sideBySideColumns
+  const same = `${counted(shared, 'event')} say the same`
+  const [one, two] = [left, right].map(({ events }) => events.find(isTurn))
+  const facts = isStacked
+    ? `${stackedFacts('left', left)}${stackedFacts('right', right)}`
+    : factsTable(left, right)
+  if (one === undefined && two === undefined) return `${same}, and nothing else is said.\n\n${facts}`
+  const ways = [one, two].map((event) =>
+    event === undefined ? 'nothing more' : eventText(event, cellCharactersMax),
+  )
+  const parting = `${paint('bold', `${same}, then they part:`)}\n  left  ${ways[0]}\n  right ${ways[1]}\n`
+  const told = differences.filter(({ path }) => path !== 'type')
+  return `${parting}${visibleText(differencesText(told, ['left ', 'right']))}\n${facts}\n${isStacked ? stackedEvents(left, right, columns) : table(eventRows(left.events, right.events))}`
+}
+
+/** Where a run goes its way: that another process drives it on is none. */
+function isTurn(event: RuntimeEvent): boolean {
+  return isOfInterest(event) && (event.type !== 'run_resumed' || event.definition !== undefined)
+}
+
+/** What a run came to, and what it took from there on and by itself, by name. */
+function factsOf(tail: RunTail): readonly (readonly [name: string, value: string])[] {
+  const { reason, text, own } = tail
+  return [
+    ['ended', reason ?? 'not yet'],
+    ['from there on', spentText(tail)],
+    ['by itself', spentText(own)],
+    ['text', oneLine(text, cellCharactersMax)],
+  ]
+}
+
+function factsTable(left: RunTail, right: RunTail): string {
+  return table([
+    ['', 'LEFT', 'RIGHT'],
+    ['run', left.runId, right.runId],
+    ...[...factsOf(left)].map(([name, value], index) => [name, value, factsOf(right)[index]?.[1] ?? '']),
+  ])
+}
+
+function stackedFacts(side: string, tail: RunTail): string {
+  return table([[side.toUpperCase(), tail.runId], ...factsOf(tail)])
+}
+
+/** Turn by turn what the one did, and under it what the other did. */
+function stackedEvents(left: RunTail, right: RunTail, columns: number): string {
+  const rows = eventRows(left.events, right.events)
+  const turns: { readonly name: string; readonly left: string[]; readonly right: string[] }[] = []
+  for (const [name = '', before = '', after = ''] of rows) {
+    if (name !== '') turns.push({ name, left: [], right: [] })
+    if (before !== '') turns.at(-1)?.left.push(before)
+    if (after !== '') turns.at(-1)?.right.push(after)
+  }
+  const lines = (side: string, events: readonly string[]): readonly string[] =>
+    events.map((event, index) => `  ${(index === 0 ? side : '').padEnd(6)}${event}`)
+  return turns
+    .flatMap((turn) => [turn.name, ...lines('left', turn.left), ...lines('right', turn.right)])
+    .map((line) => `${fitted(visibleText(line), columns)}\n`)
+    .join('')
+}
+
+/** The events of a turn stand beside those of the same turn. */
+function eventRows(left: readonly RuntimeEvent[], right: readonly RuntimeEvent[]): readonly string[][] {
+  const [one, two] = [left, right].map((events) =>
+    Map.groupBy(events.filter(isOfInterest), ({ turn }) => turn),
+  )
+  const turns = [...new Set([...(one?.keys() ?? []), ...(two?.keys() ?? [])])].sort((a, b) => a - b)
+  return turns.flatMap((turn) => {
+    const [before, after] = [one?.get(turn) ?? [], two?.get(turn) ?? []]
+    return Array.from({ length: Math.max(before.length, after.length) }, (_, index) => [
+      index === 0 ? `turn ${turn}` : '',
+      cellText(before[index]),
+      cellText(after[index]),
+    ])
+  })
+}
+
+/** An event in a few words. */
+function cellText(event: RuntimeEvent | undefined): string {
+  return event === undefined ? '' : `${event.seq} ${eventText(event, cellCharactersMax)}`
+}

@@ -1,0 +1,42 @@
+import { concatMap, takeUntil } from 'rxjs'
+import type { TailCursor, TailedEvent } from '@tallystick/core'
+import { watchLedger } from '@tallystick/ledger'
+import type { CommandContext } from '../../command/command-context.ts'
+import type { ExitCode } from '../../command/exit-code.ts'
+import { exitCodes } from '../../command/exit-code.ts'
+import { ended, heardAll, untilStopped } from '../../terminal/until-stopped.ts'
+import { withLedger } from '../../ledger/open-ledger.ts'
+import { ledgerPrinter } from '../../view/list/ledger-printer.ts'
+
+/** What `tail` of a ledger was given. */
+export interface TailAllOptions {
+  readonly ledger: string
+  /** A cursor that it printed; what is shown begins behind it. Default: with the first event. */
+  readonly after?: TailCursor
+}
+
+/**
+ * `tail` of a ledger: shows the events of every run that are there, and then those that come, whichever process drives
+ * them, until Ctrl-C. With `--json` an event and its cursor a line.
+ */
+export function tailAll(
+  context: CommandContext,
+  { ledger: place, after }: TailAllOptions,
+): Promise<ExitCode> {
+  const { json, print, view } = context
+  const show = ledgerPrinter(view)
+  let last = after
+  const hear = async (tailed: TailedEvent): Promise<void> => {
+    if (json) await print(`${JSON.stringify(tailed)}\n`)
+    else show(tailed.event)
+    last = tailed.cursor
+  }
+  return untilStopped((stop$) =>
+    withLedger(place, 'read', async (ledger) => {
+      // Only what comes is pushed.
+      const isWanted = await heardAll(ledger.tail(after), hear, stop$)
+      if (isWanted) await ended(watchLedger(ledger, last).pipe(concatMap(hear), takeUntil(stop$)))
+      return exitCodes.ok
+    }),
+  )
+}

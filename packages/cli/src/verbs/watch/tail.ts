@@ -1,0 +1,81 @@
+import { concatMap, takeUntil, takeWhile, type Observable } from 'rxjs'
+import type { Ledger, RunState, RuntimeEvent } from '@tallystick/core'
+import { evolve, isSuspended } from '@tallystick/core'
+import { watch } from '@tallystick/ledger'
+import type { CommandContext } from '../../command/command-context.ts'
+import type { ExitCode } from '../../command/exit-code.ts'
+import { exitCodes } from '../../command/exit-code.ts'
+import { findRun } from '../../attend/find-run.ts'
+import { ended, heardAll, untilStopped } from '../../terminal/until-stopped.ts'
+import { withLedger } from '../../ledger/open-ledger.ts'
+import { waitsOf } from '../../runs/waits.ts'
+import { runPrinter } from '../../view/run/run-printer.ts'
+import { runStatus, statusText } from '../../runs/run-status.ts'
+
+/** What `tail` of a run was given. */
+export interface TailOptions {
+  readonly ledger: string
+  readonly run: string
+  /** The first event that is shown. Default: the run's first. */
+  readonly from?: number
+  /** Ends where the run is suspended, too. */
+  readonly untilRest?: boolean
+}
+
+/**
+ * `tail` of a run: shows the events that are there, and then those that come, whichever process drives it, until the run
+ * is done or Ctrl-C. With `--json` an event a line.
+ */
+export function tail(context: CommandContext, options: TailOptions): Promise<ExitCode> {
+  return untilStopped((stop$) =>
+    withLedger(options.ledger, 'read', (ledger) => tailOf(context, ledger, options, stop$)),
+  )
+}
+
+async function tailOf(
+  context: CommandContext,
+  ledger: Ledger,
+  options: TailOptions,
+  stop$: Observable<unknown>,
+): Promise<ExitCode> {
+  const { ledger: ledgerPath, run, untilRest = false } = options
+  const runId = await findRun(ledger, run, { programName: context.programName, ledgerPath })
+  const hear = hearer(context, ledger, options)
+  const goesOn = (stands: Stands): boolean => stands === 'going on' || (stands === 'suspended' && !untilRest)
+  let seen = 0
+  let stands: Stands = 'going on'
+  const hearStanding = async (event: RuntimeEvent): Promise<void> => {
+    stands = await hear(event)
+    seen = event.seq
+  }
+  // Only what comes is pushed.
+  const isWanted = await heardAll(ledger.read(runId), hearStanding, stop$)
+  if (isWanted && goesOn(stands)) {
+    const live$ = watch(ledger, runId, seen + 1)
+    await ended(live$.pipe(concatMap(hear), takeWhile(goesOn), takeUntil(stop$)))
+  }
+  return exitCodes.ok
+}
+
+/** Where a run stands behind an event, as far as that is the last one. */
+type Stands = 'going on' | 'suspended' | 'done'
+type Hear = (event: RuntimeEvent) => Promise<Stands>
+
+function hearer(context: CommandContext, ledger: Ledger, { from = 1 }: TailOptions): Hear {
+  const { json, print, say, view } = context
+  const show = runPrinter(view)
+  let state: RunState | undefined
+  return async (event) => {
+    state = evolve(state, event)
+    if (event.seq >= from) {
+      if (json) await print(`${JSON.stringify(event)}\n`)
+      else show(event)
+    }
+    if (state.phase === 'done') return 'done'
+    // What follows at once may show that the run does not wait, or waits for more.
+    if (!isSuspended(state) || (await ledger.head(state.runId))?.seq !== state.seq) return 'going on'
+    const waits = await waitsOf(ledger, state)
+    if (!json) say(`The run is ${statusText(runStatus(state, { waits, isDriven: true }))}.`)
+    return 'suspended'
+  }
+}

@@ -1,0 +1,25 @@
+import { commandLine } from '../../command/command-context.ts'
+import type { ToldRun } from '../../runs/run-row.ts'
+import type { Place } from '../text/next-commands.ts'
+
+/** The first command that takes a run further, to paste into a shell; `undefined` where nobody has to do anything. */
+export function nextCommand(run: ToldRun, { programName, ledgerPath }: Place): string | undefined {
+  const words = nextWords(run)
+  if (words === undefined) return undefined
+  const [verb, ...rest] = words
+  return commandLine(programName, verb, ledgerPath, ...rest)
+}
+
+type Words = readonly [verb: string, ...words: string[]]
+
+function nextWords({ summary, standing, waits }: ToldRun): Words | undefined {
+  const { runId } = summary
+  if (standing.status === 'interrupted') return ['resume', runId]
+  if (standing.status !== 'suspended') return undefined
+  const [[approval], [deferred]] = [waits.approvals, waits.deferred]
+  if (approval) return ['approve', approval.runId, approval.toolCallId, '--by', 'you']
+  if (deferred) return ['settle', deferred.runId, deferred.toolCallId, '--result', 'what it came to']
+  const { limit } = summary.waits
+  if (waits.children.length > 0 || limit?.max === undefined) return ['resume', runId]
+  return ['raise', runId, limit.limit, `${limit.max * 2 || 1}`, '--by', 'you']
+}

@@ -1,0 +1,98 @@
+import { canonicalJson, type InboxEntry, type RunId } from '@tallystick/core'
+import type { CallStory } from '../../runs/call-story.ts'
+import type { RunReading } from '../../runs/read-run.ts'
+import type { Waits } from '../../runs/waits.ts'
+import { durationText } from '../text/duration-text.ts'
+import { originText, relationText } from './origin-text.ts'
+import { counted, tallyText, usageText } from '../text/run-ending.ts'
+import { statusText, type RunStatus } from '../../runs/run-status.ts'
+import { byTool, similarText } from '../../runs/similar-calls.ts'
+import { table } from '../text/table.ts'
+import { timeText } from '../text/time-text.ts'
+
+/** A run at one of its events. */
+export interface ShownRun extends RunReading {
+  /** The run's last event. */
+  readonly seqMax: number
+  readonly waits: Waits
+  readonly standing: RunStatus
+  /** Where the run stands now, where it is shown at an earlier event. */
+  readonly now?: RunStatus | undefined
+  readonly calls: readonly CallStory[]
+  /** The runs that work for it, as they stand now. */
+  readonly workers: readonly Worker[]
+  /** Commands that nobody has taken up yet. */
+  readonly inbox: readonly InboxEntry[]
+}
+
+/** A run that works for another. */
+export interface Worker extends RunStatus {
+  readonly runId: RunId
+  readonly agent: string
+}
+
+/** What is known of a run, in rows. */
+export function factsText(shown: ShownRun): string {
+  const { state, tally, agents, seqMax, waits, standing, now, workers, inbox, calls } = shown
+  const { parent } = state
+  const origin = parent?.relation === 'session' ? relationText(parent) : ''
+  const partOf = [originText(state), origin].filter((text) => text !== '').join(', ')
+  const rows = [
+    ['run', state.runId],
+    ['agent', `${agents.join(' → ')}, model ${state.definition.model.modelId}`],
+    ...(partOf === '' ? [] : [['part of', partOf]]),
+    ['status', statusText(standing)],
+    ...(now === undefined ? [] : [['now', statusText(now)]]),
+    ['phase', `${state.phase}, turn ${state.turn}, event ${state.seq} of ${seqMax}, writer ${state.epoch}`],
+    ['started', `${timeText(state.startedAt)}, last event ${timeText(state.at)}`],
+    ['took', tookText(shown)],
+    ['used', usedText(shown)],
+    ['tally', tallyText(tally)],
+    ...byTool(calls).map((same, index) => [index === 0 ? 'calls' : '', similarText(same)]),
+    ...(state.removedFrom === undefined ? [] : [['content', contentText(state.removedFrom)]]),
+    ...waits.approvals.map(({ name, toolCallId, input, runId }) => [
+      'waiting',
+      `${name} ${toolCallId} ${canonicalJson(input)}${ofRun(runId, state.runId)}`,
+    ]),
+    ...waits.deferred.map(({ name, toolCallId, receipt, runId }) => [
+      'waiting',
+      `${name} ${toolCallId} goes on outside as ${receipt}${ofRun(runId, state.runId)}`,
+    ]),
+    ...workers.map(({ runId, agent, ...stands }) => ['worker', `${runId} ${agent}, ${statusText(stands)}`]),
+    ...inbox.map(({ command }) => ['inbox', `${commandText(command)}, for whoever drives the run next`]),
+  ]
+  return table(rows)
+}
+
+/** What was said is not all there, or not readable without keys. */
+function contentText(removedFrom: number): string {
+  return `not all there, from event ${removedFrom} on; verify says why`
+}
+
+function tookText({ state }: ShownRun): string {
+  const waited = state.waitedMs === 0 ? '' : `, of which it waited ${durationText(state.waitedMs)}`
+  return `${durationText(Math.max(0, state.at - state.startedAt))}${waited}`
+}
+
+function usedText({ state }: ShownRun): string {
+  const { turns, toolCalls, children, usage, costUsd } = state.totals
+  const own = [counted(turns, 'turn'), counted(toolCalls, 'tool call')]
+  const below =
+    children.runs === 0
+      ? []
+      : [
+          `${counted(children.runs, 'child run')} with ${counted(children.turns, 'turn')} and ${counted(children.toolCalls, 'tool call')}`,
+        ]
+  const cost = costUsd === undefined ? [] : [`$${costUsd.toFixed(4)}`]
+  return [...own, ...below, usageText(usage), ...cost].join(', ')
+}
+
+function ofRun(runId: RunId, shown: RunId): string {
+  return runId === shown ? '' : `, in run ${runId}`
+}
+
+function commandText(command: InboxEntry['command']): string {
+  const call = 'toolCallId' in command ? ` ${command.toolCallId}` : ''
+  const by = 'by' in command && command.by !== undefined ? ` by ${command.by}` : ''
+  return `${command.type}${call}${by}`
+}

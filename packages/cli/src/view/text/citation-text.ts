@@ -1,0 +1,23 @@
+import type { Citation, Source } from '@tallystick/core'
+import { oneLine } from './content-text.ts'
+import type { Paint } from '../../terminal/paint.ts'
+
+const quoteLengthMax = 120
+
+/** What a text leans on, or what was found, one line each: where it is to be read, and what it says. */
+export function citationLines(
+  citations: readonly (Citation | Source)[] | undefined,
+  paint: Paint,
+): readonly string[] {
+  return (citations ?? []).map(
+    (citation, at) => `${paint('cyan', `[${at + 1}]`)} ${paint('dim', told(citation))}`,
+  )
+}
+
+function told({ title, url, fileId, pages, quote }: Citation): string {
+  const page =
+    pages && (pages.from === pages.to ? `page ${pages.from}` : `pages ${pages.from} to ${pages.to}`)
+  const where = [title, url, fileId, page].filter((one) => one !== undefined)
+  const words = quote === undefined ? [] : [`“${oneLine(quote, quoteLengthMax)}”`]
+  return oneLine([where.join(', '), ...words].join(' '), 4 * quoteLengthMax)
+}

@@ -1,0 +1,91 @@
+import type { DeferredCall, EventOf, PendingApproval, RunId, RunResult } from '@tallystick/core'
+import { childRunIdOf } from '@tallystick/core'
+import { commandLine } from '../../command/command-context.ts'
+import { shownLedger } from '../../command/ledger-place.ts'
+import { oneLine } from './content-text.ts'
+
+const inputCharactersMax = 400
+
+/** Where a ledger is, and how the user calls the program that looks into it. */
+export interface Place {
+  readonly programName: string
+  readonly ledgerPath: string
+  /** Options that the command which continues a run needs as well. */
+  readonly resumeWords?: readonly string[]
+}
+
+/** A limit that a run has met, and is suspended at until somebody raises it. */
+export type MetLimit = Pick<EventOf<'limit_reached'>, 'limit' | 'max'>
+
+/** A run that was driven to its rest. */
+export interface RestedRun {
+  readonly result: RunResult
+  readonly metLimit?: MetLimit
+}
+
+/** The commands that look at a run which is done. */
+export function afterwards(runId: RunId, { programName, ledgerPath }: Place): string {
+  const lines = [['list'], ['show', runId], ['verify'], ['replay', runId], ['export', '--run', runId]].map(
+    ([verb = '', ...words]) => `  ${commandLine(programName, verb, ledgerPath, ...words)}\n`,
+  )
+  return `The ledger is ${shownLedger(ledgerPath)}. Look at it with:\n${lines.join('')}`
+}
+
+/** What a run that is not done waits for, and the commands that carry it on, to paste into a shell. */
+export function continuation({ result, metLimit }: RestedRun, place: Place): string {
+  const { runId, pendingApprovals, deferredCalls } = result
+  const { programName, ledgerPath, resumeWords = [] } = place
+  const resume = `  ${commandLine(programName, 'resume', ledgerPath, runId, ...resumeWords)}\n`
+  const waiting = [
+    ...pendingApprovals.map((approval) => decisionText(approval, result, place)),
+    ...deferredCalls.flatMap((call) => settlingText(call, result, place)),
+  ]
+  if (waiting.length === 0 && metLimit) waiting.push(raisingText(metLimit, runId, place))
+  if (waiting.length === 0) return `The run rests here. This continues it:\n${resume}`
+  return `${waiting.join('')}Then this continues it:\n${resume}`
+}
+
+function raisingText({ limit, max }: MetLimit, runId: RunId, { programName, ledgerPath }: Place): string {
+  const raise = commandLine(programName, 'raise', ledgerPath, runId, limit, `${max * 2}`, '--by', 'you')
+  return `The run is suspended at its limit ${limit} of ${max}, until somebody raises it:\n  ${raise}\n`
+}
+
+function decisionText(
+  { name, toolCallId, input, runId }: PendingApproval,
+  result: RunResult,
+  { programName, ledgerPath }: Place,
+): string {
+  const call = [ledgerPath, runId, toolCallId, '--by', 'you']
+  const shown = oneLine(JSON.stringify(input), inputCharactersMax)
+  return (
+    `The run is suspended until someone decides about ${name} ${shown}${whose(runId, result)}:\n` +
+    `  ${commandLine(programName, 'approve', ...call)}\n` +
+    `  ${commandLine(programName, 'deny', ...call, '--reason', 'too many')}\n`
+  )
+}
+
+/** A call whose work a child run does is settled by that run's end, and by nobody else. */
+function settlingText(
+  { name, toolCallId, receipt, runId }: DeferredCall,
+  result: RunResult,
+  { programName, ledgerPath }: Place,
+): string[] {
+  if (receipt === childRunIdOf(runId, toolCallId)) return []
+  const settle = commandLine(
+    programName,
+    'settle',
+    ledgerPath,
+    runId,
+    toolCallId,
+    '--result',
+    'what it came to',
+  )
+  return [
+    `The run is suspended until ${name}, which goes on outside as ${receipt}, has come to an end${whose(runId, result)}:\n` +
+      `  ${settle}\n`,
+  ]
+}
+
+function whose(runId: RunId, result: RunResult): string {
+  return runId === result.runId ? '' : `, which run ${runId} asks for`
+}

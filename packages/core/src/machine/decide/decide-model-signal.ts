@@ -1,0 +1,213 @@
+import type { AssistantPart, ModelRef } from '../../vocabulary/model/content.ts'
+import type { Fact, FactOf } from '../../vocabulary/events/event.ts'
+import type { ModelFailure } from '../../vocabulary/model/failure.ts'
+import { toolCallIdOf, type ToolCallId } from '../../vocabulary/values/ids.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { isTokenCount, largerUsage, tokenCounts, usageFields } from '../../vocabulary/billing/usage.ts'
+import type { ModelRefusal } from '../../vocabulary/model/refusal.ts'
+import type { ReplyPart, Signal } from '../../vocabulary/signals/signal.ts'
+import type { Command } from '../../vocabulary/events/command.ts'
+import { nextFallback } from '../next/next-model-call.ts'
+import { nothing, type Decision, type Stamp } from '../state/decision.ts'
+import { withCallPart } from '../fold/evolve-calls.ts'
+import { placesOf } from '../messages/part-positions.ts'
+import { replyFault } from './reply-fault.ts'
+import { retryAt } from '../limits/retry.ts'
+import type { Attempt, RunState, StreamingState } from '../state/state.ts'
+import { costFields, settledUsage } from '../limits/settled-usage.ts'
+import { priceOf } from '../state/state-views.ts'
+
+type AnyModelSignal = Extract<Signal, { readonly type: `model_${string}` }>
+
+/** Whether a message is a report of a model call. */
+export function isModelSignal(message: Command | Signal): message is AnyModelSignal {
+  return message.type.startsWith('model_')
+}
+
+/** What follows from a report of the model call that is under way. Reports of any other call are too late to count. */
+export function decideModelSignal(state: RunState, signal: AnyModelSignal, stamp: Stamp): Decision {
+  if (state.phase !== 'streaming' || state.attempt.failed) return nothing
+  if (signal.turn !== state.turn || signal.attempt !== state.attempt.number) return nothing
+  const here = { turn: state.turn, attempt: state.attempt.number }
+  switch (signal.type) {
+    case 'model_started':
+      return began(here, signal)
+    case 'model_text':
+      return text('assistant_text_delta', here, signal)
+    case 'model_reasoning':
+      return text('assistant_reasoning_delta', here, signal)
+    case 'model_tool_input': {
+      if (signal.text === '') return nothing
+      const { part, name, text: more } = signal
+      return one({
+        type: 'tool_input_delta',
+        ...here,
+        toolCallId: callIdAt(state, part),
+        part,
+        name,
+        text: more,
+      })
+    }
+    case 'model_tool_request':
+      return requested(state, signal, stamp)
+    case 'model_usage':
+      return used(state, signal)
+    case 'model_finished':
+      return finished(state, signal, stamp)
+    case 'model_failed':
+      return failed(state, signal.failure, stamp)
+  }
+}
+
+/** A report of usage takes nothing back: of each number the largest counts, and what is no count of tokens is refused. */
+function used(
+  state: StreamingState,
+  { usage: report, contextTokens, raw }: Extract<AnyModelSignal, { type: 'model_usage' }>,
+): Decision {
+  const refused = usageFields.filter((field) => report[field] !== undefined && !isTokenCount(report[field]))
+  const usage = largerUsage(state.totals.latestUsage, tokenCounts(report))
+  const { turn, attempt } = state
+  return one({
+    ...{ type: 'usage_updated', turn, attempt: attempt.number, usage },
+    ...costFields(priceOf(state, attempt.model), usage),
+    ...present({
+      contextTokens: isTokenCount(contextTokens) ? contextTokens : undefined,
+      refused: refused.length > 0 ? refused : undefined,
+      raw,
+    }),
+  })
+}
+
+function one(fact: Fact): Decision {
+  return { facts: [fact] }
+}
+
+function began(
+  here: { readonly turn: number; readonly attempt: number },
+  { providerMessageId, servedModel, warnings }: Extract<AnyModelSignal, { type: 'model_started' }>,
+): Decision {
+  return one({
+    ...{ type: 'assistant_started', ...here },
+    ...present({ providerMessageId, servedModel, warnings }),
+  })
+}
+
+function requested(
+  state: StreamingState,
+  { part, call }: Extract<AnyModelSignal, { type: 'model_tool_request' }>,
+  stamp: Stamp,
+): Decision {
+  if (state.attempt.calls.some((known) => known.part === part)) {
+    return broken(state, stamp, `part ${part} was reported as a whole call twice`)
+  }
+  const { providerCallId, name, input, malformed, opaque } = call
+  return one({
+    ...{ type: 'tool_request_ready', turn: state.turn, attempt: state.attempt.number },
+    ...{ toolCallId: callIdAt(state, part), part, providerCallId, name, input },
+    ...(malformed !== undefined && { malformed }),
+    ...(opaque !== undefined && { opaque }),
+  })
+}
+
+function text(
+  type: 'assistant_text_delta' | 'assistant_reasoning_delta',
+  here: { readonly turn: number; readonly attempt: number },
+  { part, text: more, replaces }: Extract<AnyModelSignal, { type: 'model_text' | 'model_reasoning' }>,
+): Decision {
+  if (more === '' && !replaces) return nothing
+  return one({ type, ...here, part, text: more, ...present({ replaces }) })
+}
+
+/** The id of the call at a place of the reply: its ordinal is fixed when the place is first seen. */
+function callIdAt(state: StreamingState, part: number): ToolCallId {
+  const ordinal = withCallPart(state.attempt, part).callParts.indexOf(part) + 1
+  return toolCallIdOf(state.runId, state.turn, state.attempt.number, ordinal)
+}
+
+function failed(
+  state: StreamingState,
+  failure: ModelFailure,
+  stamp: Stamp,
+  refusal?: ModelRefusal,
+): Decision {
+  const fact: FactOf<'model_stream_failed'> = {
+    ...{ type: 'model_stream_failed', turn: state.turn, attempt: state.attempt.number, failure },
+    ...present({ retryAt: retryAt(state, failure, stamp), refusal }),
+  }
+  return { facts: [...settledUsage(state, failure.class), fact] }
+}
+
+function broken(state: StreamingState, stamp: Stamp, what: string): Decision {
+  const message = `The adapter of ${state.attempt.model.provider} broke its contract: ${what}.`
+  return failed(state, { class: 'protocol', message, retryable: false }, stamp)
+}
+
+/**
+ * The reply is whole. Law 12 is settled here: what the adapter says the message is must be what it streamed; a part
+ * that it did not stream, or not to its end, is made up for by one more delta.
+ */
+function finished(
+  state: StreamingState,
+  signal: Extract<AnyModelSignal, { type: 'model_finished' }>,
+  stamp: Stamp,
+): Decision {
+  const { attempt, turn } = state
+  const fault = replyFault(attempt, signal.parts)
+  if (fault) return broken(state, stamp, fault)
+  if (signal.stopReason === 'refused' && isPassedOn(state, signal.refusal)) {
+    return failed(state, refusedFailure(attempt.model, signal.refusal), stamp, signal.refusal ?? {})
+  }
+  const here = { turn, attempt: attempt.number }
+  const facts: Fact[] = [...settledUsage(state)]
+  const parts: AssistantPart[] = []
+  let seen: Attempt = attempt
+  for (const reply of signal.parts) {
+    const { part, ...content } = reply
+    if (content.type === 'tool_call') {
+      seen = withCallPart(seen, part)
+      const ordinal = seen.callParts.indexOf(part) + 1
+      const toolCallId = toolCallIdOf(state.runId, turn, attempt.number, ordinal)
+      const { type: _type, ...call } = content
+      if (!attempt.calls.some((known) => known.part === part)) {
+        facts.push({ type: 'tool_request_ready', ...here, toolCallId, part, ...call })
+      }
+      parts.push({ ...content, toolCallId })
+      continue
+    }
+    facts.push(...missingDelta(attempt, reply, here))
+    parts.push(content)
+  }
+  const { stopReason, rawStopReason, providerMessageId, refusal } = signal
+  facts.push({
+    ...{ type: 'assistant_message_finished', ...here, stopReason, partial: false, parts },
+    ...placesOf(signal.parts),
+    ...(rawStopReason !== undefined && { rawStopReason }),
+    ...present({ providerMessageId, refusal }),
+  })
+  return { facts }
+}
+
+/** Whether a refusal is not the end: the agent, or else the vendor, wants another model to be asked, and there is one. */
+function isPassedOn(state: StreamingState, refusal: ModelRefusal | undefined): boolean {
+  const wanted = state.definition.onRefusal?.fallback ?? refusal?.askAnother === true
+  return wanted && nextFallback(state) !== undefined
+}
+
+function refusedFailure({ modelId }: ModelRef, refusal: ModelRefusal | undefined): ModelFailure {
+  const why = refusal?.reason === undefined ? '' : ` (${refusal.reason})`
+  return { class: 'refused', message: `${modelId} refused to answer${why}.`, retryable: false }
+}
+
+/** What of a part's text was not streamed. */
+function missingDelta(
+  attempt: Attempt,
+  reply: ReplyPart,
+  here: { readonly turn: number; readonly attempt: number },
+): readonly Fact[] {
+  if (reply.type !== 'text' && reply.type !== 'reasoning') return []
+  const streamed = attempt.drafts.find(({ part }) => part === reply.part)?.text ?? ''
+  const text = reply.text.slice(streamed.length)
+  if (text === '') return []
+  const type = reply.type === 'text' ? 'assistant_text_delta' : 'assistant_reasoning_delta'
+  return [{ type, ...here, part: reply.part, text }]
+}

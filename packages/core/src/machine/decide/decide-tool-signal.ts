@@ -1,0 +1,127 @@
+import type { Command } from '../../vocabulary/events/command.ts'
+import type { CollectedCall } from '../../vocabulary/events/event.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import type { CheckedCall, Signal } from '../../vocabulary/signals/signal.ts'
+import { tripFact } from './decide-check-signal.ts'
+import { nothing, type Decision } from '../state/decision.ts'
+import { digestOf } from '../../vocabulary/values/digest.ts'
+import { heldBackPlan, heldBackReason, isHeldBack, stubbed } from '../state/fork-writes.ts'
+import { textContent } from '../messages/outcome-text.ts'
+import type { Call, RunState } from '../state/state.ts'
+import { findCall, isAtWork } from '../state/state-views.ts'
+import { startOf } from '../state/tool-start.ts'
+
+type AnyToolSignal = Extract<
+  Signal,
+  { readonly type: 'calls_checked' | 'tool_progressed' | 'tool_deferred' | 'tool_ended' | 'call_reconciled' }
+>
+
+const toolSignals: ReadonlySet<string> = new Set<AnyToolSignal['type']>([
+  'calls_checked',
+  'tool_progressed',
+  'tool_deferred',
+  'tool_ended',
+  'call_reconciled',
+])
+
+/** Whether a message is a report about tool calls. */
+export function isToolSignal(message: Command | Signal): message is AnyToolSignal {
+  return toolSignals.has(message.type)
+}
+
+/** What follows from a report about tool calls. A call that has ended hears nothing more. */
+export function decideToolSignal(state: RunState, signal: AnyToolSignal, at: number): Decision {
+  if (signal.type === 'calls_checked') return checked(state, signal)
+  const call = findCall(state, signal.toolCallId)
+  if (call === undefined) return nothing
+  const { toolCallId } = call
+  const here = { turn: state.turn, toolCallId }
+  if (signal.type === 'call_reconciled') return reconciled(state, call, here, signal)
+  return isAtWork(call) && call.attempts === signal.attempt ? reported(call, here, signal, at) : nothing
+}
+
+function checked(state: RunState, signal: Extract<Signal, { type: 'calls_checked' }>): Decision {
+  if (state.phase !== 'collecting' || signal.turn !== state.turn) return nothing
+  // Nothing of them will run any more: the controller closes them.
+  if (state.cancel || state.blocked) return nothing
+  const calls = state.calls.map((call) => collectedCall(state, call, signal.calls))
+  const trips = signal.calls.flatMap(({ toolCallId, finds = [] }) =>
+    finds.map((find) => tripFact(state, 'tool_input', { ...find, toolCallId })),
+  )
+  return { facts: [...trips, { type: 'tool_requests_collected', turn: state.turn, calls }] }
+}
+
+type Report = Extract<Signal, { readonly type: 'tool_progressed' | 'tool_deferred' | 'tool_ended' }>
+
+function reported(
+  { name, status }: Call,
+  here: { readonly turn: number; readonly toolCallId: Call['toolCallId'] },
+  signal: Report,
+  at: number,
+): Decision {
+  switch (signal.type) {
+    case 'tool_progressed':
+      return { facts: [{ type: 'tool_progress', ...here, attempt: signal.attempt, data: signal.data }] }
+    case 'tool_deferred': {
+      if (status !== 'started') return nothing
+      const { attempt, receipt, deadlineMs } = signal
+      const deadlineAt = deadlineMs === undefined ? undefined : at + Math.ceil(deadlineMs)
+      return { facts: [{ type: 'tool_deferred', ...here, attempt, receipt, ...present({ deadlineAt }) }] }
+    }
+    case 'tool_ended': {
+      const { outcome, content, durationMs, child, reused } = signal
+      const result = { type: 'tool_result' as const, ...here, name, outcome, content, durationMs }
+      return { facts: [{ ...result, ...present({ child, reused }) }] }
+    }
+  }
+}
+
+function collectedCall(state: RunState, call: Call, checked: readonly CheckedCall[]): CollectedCall {
+  const { toolCallId, name, input } = call
+  const check = checked.find((candidate) => candidate.toolCallId === toolCallId)
+  const { effect, recovery, child, handoff, input: replaced, recorded } = check ?? {}
+  const base = {
+    // What a person is asked about, and what runs, is what the guardrails made of the input.
+    ...{ toolCallId, name, inputDigest: digestOf(replaced ?? input) },
+    ...present({ effect, recovery, child, handoff, input: replaced, recorded }),
+  }
+  const verdict = check?.verdict ?? {
+    kind: 'refuse',
+    outcome: 'unknown_tool',
+    text: `There is no tool ${name}.`,
+  }
+  if (verdict.kind !== 'refuse' && isHeldBack(state, base)) {
+    if (heldBackPlan(state, base) === 'stub') return { ...base, plan: 'settle', refusal: stubbed }
+    const reason = verdict.kind === 'ask' && verdict.reason !== undefined ? `${verdict.reason}. ` : ''
+    return { ...base, plan: 'ask', reason: `${reason}${heldBackReason}` }
+  }
+  switch (verdict.kind) {
+    case 'run':
+      return { ...base, plan: 'run' }
+    case 'ask':
+      return { ...base, plan: 'ask', ...(verdict.reason !== undefined && { reason: verdict.reason }) }
+    case 'refuse':
+      return { ...base, plan: 'settle', refusal: { outcome: verdict.outcome, text: verdict.text } }
+  }
+}
+
+function reconciled(
+  state: RunState,
+  call: Call,
+  here: { readonly turn: number; readonly toolCallId: Call['toolCallId'] },
+  signal: Extract<Signal, { type: 'call_reconciled' }>,
+): Decision {
+  if (call.status !== 'in_doubt') return nothing
+  const { finding } = signal
+  const result = { type: 'tool_result' as const, ...here, name: call.name }
+  switch (finding.state) {
+    case 'done':
+      return { facts: [{ ...result, outcome: finding.outcome, content: finding.content }] }
+    case 'not_done':
+      // A fork does not perform a write because the run that it shares it with has not.
+      if (!isHeldBack(state, call)) return { facts: [startOf(state.runId, call, here)] }
+      break
+    case 'unknown':
+  }
+  return { facts: [{ ...result, outcome: 'interrupted', content: textContent('interrupted') }] }
+}

@@ -1,0 +1,41 @@
+import type { RequestedCall } from '../../vocabulary/model/content.ts'
+import { canonicalJson } from '../../vocabulary/values/json.ts'
+import type { ReplyPart } from '../../vocabulary/signals/signal.ts'
+import type { Attempt, Call, PartDraft } from '../state/state.ts'
+
+/**
+ * What an adapter's finished reply contradicts: the order of its own parts, the text that was streamed, or the calls
+ * that were reported. `undefined` where it contradicts nothing. Law 12 stands on it.
+ */
+export function replyFault(attempt: Attempt, parts: readonly ReplyPart[]): string | undefined {
+  if (parts.some(({ part }, index) => index > 0 && part <= (parts[index - 1] as ReplyPart).part)) {
+    return 'the parts of the finished reply are not in ascending order'
+  }
+  const at = (place: number): ReplyPart | undefined => parts.find(({ part }) => part === place)
+  for (const draft of attempt.drafts) {
+    const fault = draftFault(draft, at(draft.part))
+    if (fault) return fault
+  }
+  for (const call of attempt.calls) {
+    const fault = callFault(call, at(call.part))
+    if (fault) return fault
+  }
+  return undefined
+}
+
+function draftFault({ part, kind, text }: PartDraft, reply: ReplyPart | undefined): string | undefined {
+  if (reply === undefined) return `part ${part} was streamed and is missing in the finished reply`
+  if (reply.type === kind && reply.text.startsWith(text)) return undefined
+  return `part ${part} is not what was streamed for it`
+}
+
+function callFault(call: Call, reply: ReplyPart | undefined): string | undefined {
+  if (reply === undefined) return `call ${call.toolCallId} is missing in the finished reply`
+  if (reply.type === 'tool_call' && identityOf(call) === identityOf(reply)) return undefined
+  return `part ${call.part} is not the call that was reported for it`
+}
+
+/** What of a call would make it another one. */
+function identityOf({ providerCallId, name, input }: Omit<RequestedCall, 'type'>): string {
+  return canonicalJson([providerCallId, name, input])
+}

@@ -1,0 +1,302 @@
+import type { Outcome, ToolResult } from '../../vocabulary/model/content.ts'
+import { ownValue } from '../../vocabulary/values/get-own.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import type { Json } from '../../vocabulary/values/json.ts'
+import type { CollectedCall, EventOf, RuntimeEvent } from '../../vocabulary/events/event.ts'
+import { logCall } from '../messages/call-log.ts'
+import { shownResult } from '../prompt/changed-input.ts'
+import { digestOf } from '../../vocabulary/values/digest.ts'
+import { isHeldBack } from '../state/fork-writes.ts'
+import { illegal } from './illegal.ts'
+import { withMessage, withSpent } from '../state/run-base.ts'
+import type { Attempt, Call, CallStatus, ExecutingState, InjectingState, RunState } from '../state/state.ts'
+import { openTurnCalls } from '../state/state-views.ts'
+import { estimatedTokens } from '../messages/token-estimate.ts'
+
+/** The events that move the calls of a turn from request to result. */
+export type CallsEvent = Extract<
+  RuntimeEvent,
+  {
+    readonly type:
+      | 'tool_requests_collected'
+      | 'approval_requested'
+      | 'approval_decided'
+      | 'tool_started'
+      | 'tool_progress'
+      | 'tool_deferred'
+      | 'tool_result'
+      | 'tool_results_injected'
+  }
+>
+
+/** Folds an event that concerns the calls of the turn. */
+export function evolveCalls(state: RunState, event: CallsEvent): RunState {
+  switch (event.type) {
+    case 'tool_requests_collected':
+      return collected(state, event)
+    case 'approval_requested':
+      return changeCall(state, event, ['to_ask', 'in_doubt', 'ready'], (call) => {
+        requireAttempt(state, event, call.attempts + 1)
+        if (call.status === 'ready' && !isHeldBack(state, call)) throw illegal(state, event, 'it may run')
+        const { expiresAt, reason } = event
+        return {
+          ...{ ...call, status: 'awaiting_approval' },
+          ...(expiresAt !== undefined && { expiresAt }),
+          ...(reason !== undefined && { askReason: reason }),
+        }
+      })
+    case 'approval_decided':
+      return changeCall(state, event, ['awaiting_approval'], (call) => decided(state, event, call))
+    case 'tool_started':
+      return started(state, event)
+    case 'tool_progress':
+      return changeCall(state, event, ['started'], (call) => call)
+    case 'tool_deferred':
+      return changeCall(state, event, ['started'], (call) => {
+        const { receipt, deadlineAt } = event
+        return { ...call, status: 'deferred', deferred: { receipt, ...present({ deadlineAt }) } }
+      })
+    case 'tool_result':
+      return withAnswer({ ...withReuse(withChild(settled(state, event), event), event), takeOvers: 0 }, event)
+    case 'tool_results_injected':
+      return injected(state, event)
+  }
+}
+
+function settled(state: RunState, event: EventOf<'tool_result'>): RunState {
+  return changeCall(state, event, endable[event.outcome], (call) => {
+    if (event.name !== call.name) throw illegal(state, event, `the call's tool is ${call.name}`)
+    if (call.status === 'deferred' && event.outcome === 'cancelled' && call.child === undefined) {
+      throw illegal(state, event, `call ${call.toolCallId} is deferred`)
+    }
+    return { ...call, status: 'settled', result: resultOf(event) }
+  })
+}
+
+/** A tool's own ending in a fork was served from the record, or the fork goes its own way from here. */
+function withReuse(state: RunState, event: EventOf<'tool_result'>): RunState {
+  const { parent, fork = { reused: [], own: [] } } = state
+  const { reused, durationMs, outcome, seq } = event
+  if (parent?.relation !== 'fork' || seq <= parent.seq) return state
+  if (reused !== undefined) return { ...state, fork: { ...fork, reused: [...fork.reused, reused] } }
+  if (durationMs === undefined && outcome !== 'success' && outcome !== 'failed') return state
+  const call = openTurnCalls(state).find(({ toolCallId }) => toolCallId === event.toolCallId)
+  const own = call ? [...fork.own, { name: call.name, inputDigest: digestOf(call.input) }] : fork.own
+  const { divergedIn = durationMs === undefined ? undefined : state.turn } = fork
+  return { ...state, fork: { ...fork, own, ...present({ divergedIn }) } }
+}
+
+/** What a child run took counts as the run's own. */
+function withChild(state: RunState, { child }: EventOf<'tool_result'>): RunState {
+  if (child === undefined) return state
+  const { runs, turns, toolCalls } = state.totals.children
+  const children = { runs: runs + 1, turns: turns + child.turns, toolCalls: toolCalls + child.toolCalls }
+  return { ...state, totals: { ...withSpent(state.totals, child.usage, child.costUsd), children } }
+}
+
+/** What later calls are compared with: what the tool itself has answered, and how often it was not asked again. */
+function withAnswer(state: RunState, event: EventOf<'tool_result'>): RunState {
+  const { toolCallId, name, outcome, content } = event
+  if (outcome === 'repeated') {
+    return { ...state, totals: { ...state.totals, repeated: state.totals.repeated + 1 } }
+  }
+  const call = openTurnCalls(state).find((candidate) => candidate.toolCallId === toolCallId)
+  if (call === undefined || (outcome !== 'success' && outcome !== 'failed' && outcome !== 'timed_out'))
+    return state
+  const resultDigest = digestOf([outcome, content as unknown as Json])
+  const { inputDigest = digestOf(call.input) } = call
+  const result = shownResult(call) ?? resultOf(event)
+  const streak = ownValue(state.errorStreaks, name)
+  const count = outcome === 'success' ? 0 : streak?.resultDigest === resultDigest ? streak.count + 1 : 1
+  return {
+    ...state,
+    callLog: logCall(state.callLog, { toolCallId, name, inputDigest, resultDigest, result }),
+    errorStreaks: { ...state.errorStreaks, [name]: { resultDigest, count } },
+  }
+}
+
+const unstarted: readonly CallStatus[] = ['requested', 'to_settle', 'to_ask', 'awaiting_approval', 'ready']
+const begun: readonly CallStatus[] = ['started', 'in_doubt']
+
+/** Law 2: which outcome may end a call that stands where. Nothing ends twice: `settled` is in no list. */
+const endable: { readonly [O in Outcome]: readonly CallStatus[] } = {
+  success: [...begun, 'deferred'],
+  failed: [...begun, 'deferred'],
+  timed_out: ['started', 'deferred'],
+  interrupted: [...begun, 'deferred', 'awaiting_approval', 'to_settle'],
+  cancelled: [...unstarted, ...begun, 'deferred'],
+  // An approver's edited input is checked when the tool starts with it.
+  invalid_input: [...unstarted, 'started'],
+  unknown_tool: unstarted,
+  denied: unstarted,
+  repeated: unstarted,
+  limit_reached: unstarted,
+  skipped: unstarted,
+}
+
+function resultOf({ toolCallId, name, outcome, content }: EventOf<'tool_result'>): ToolResult {
+  return { toolCallId, name, outcome, content }
+}
+
+function collected(state: RunState, event: EventOf<'tool_requests_collected'>): ExecutingState {
+  if (state.phase !== 'collecting') throw illegal(state, event)
+  if (ids(event.calls) !== ids(state.calls) || state.calls.length === 0) {
+    throw illegal(state, event, 'it does not name every call of the message, in order')
+  }
+  const calls = state.calls.map((call, index) => planned(call, event.calls[index] as CollectedCall))
+  return { ...state, phase: 'executing', calls }
+}
+
+function planned(call: Call, plan: CollectedCall): Call {
+  const { effect, recovery, inputDigest, reason, refusal, child, handoff, input, recorded } = plan
+  const status = ({ run: 'ready', ask: 'to_ask', settle: 'to_settle' } as const)[plan.plan]
+  return {
+    ...call,
+    status,
+    inputDigest,
+    ...present({ effect, recovery, askReason: reason, refusal, child, handoff, input, recorded }),
+  }
+}
+
+function decided(state: RunState, event: EventOf<'approval_decided'>, call: Call): Call {
+  requireAttempt(state, event, call.attempts + 1)
+  // Law 13: a decision is about the arguments that were asked about, and no others.
+  if (state.removedFrom === undefined && event.inputDigest !== call.inputDigest) {
+    throw illegal(state, event, 'it is about other arguments')
+  }
+  if (event.approved) {
+    const { input = call.input, note: changeNote, seq } = event
+    const approvedSeq = state.parent?.writes && seq
+    // What is on record answers the arguments that were asked for.
+    const { recorded, ...rest } = call
+    const kept = event.input === undefined ? present({ recorded }) : {}
+    // What is asked about from here on, should it be again, is what was approved.
+    const bound = event.input === undefined ? {} : { inputDigest: digestOf(input) }
+    return { ...rest, ...kept, ...bound, status: 'ready', input, ...present({ approvedSeq, changeNote }) }
+  }
+  const again = call.attempts > 0
+  const text = again
+    ? `Nobody knows whether this call took effect, and ${event.by} decided not to start it again${because(event.reason)}`
+    : `${event.by} denied this call${because(event.reason)}`
+  return { ...call, status: 'to_settle', refusal: { outcome: again ? 'interrupted' : 'denied', text } }
+}
+
+function because(reason: string | undefined): string {
+  return reason ? `: ${reason}` : '.'
+}
+
+function started(state: RunState, event: EventOf<'tool_started'>): RunState {
+  const next = changeCall(state, event, ['ready', 'in_doubt'], (call) => {
+    requireAttempt(state, event, call.attempts + 1)
+    return { ...call, status: 'started', attempts: event.attempt, ...present({ grant: event.grant }) }
+  })
+  if (event.attempt > 1) return next
+  const { totals } = next
+  const before = ownValue(totals.toolCallsByTool, event.name) ?? 0
+  const byTool = { ...totals.toolCallsByTool, [event.name]: before + 1 }
+  return { ...next, totals: { ...totals, toolCalls: totals.toolCalls + 1, toolCallsByTool: byTool } }
+}
+
+function injected(state: RunState, event: EventOf<'tool_results_injected'>): InjectingState {
+  if (state.phase !== 'executing') throw illegal(state, event)
+  requireClosed(state, event)
+  const results = state.calls.flatMap((call) => shownResult(call) ?? [])
+  if (event.toolCallIds.join() !== ids(results)) throw illegal(state, event, 'it is not in request order')
+  const { calls, resultsChecked: _checked, ...rest } = withMessage(state, { role: 'tool', results })
+  const asked = calls.find((call) => call.handoff && call.result?.outcome === 'success')
+  const handoff = asked?.handoff && { ...asked.handoff, tool: asked.name }
+  return { ...rest, phase: 'injecting', ...present({ handoff }) }
+}
+
+/** Changes one call, if it stands where the event may find it. */
+function changeCall(
+  state: RunState,
+  event: CallsEvent & { readonly toolCallId: string },
+  from: readonly CallStatus[],
+  change: (call: Call) => Call,
+): RunState {
+  const calls = openTurnCalls(state)
+  const index = calls.findIndex((call) => call.toolCallId === event.toolCallId)
+  const call = calls[index]
+  if (call === undefined)
+    throw illegal(state, event, `no open call ${event.toolCallId} in turn ${state.turn}`)
+  if (!from.includes(call.status)) throw illegal(state, event, `call ${call.toolCallId} is ${call.status}`)
+  const changed = calls.with(index, change(call))
+  if (state.phase === 'executing') return { ...state, calls: changed }
+  // While a reply streams only a failed attempt's calls are settled: none of them may have run.
+  if (state.phase !== 'streaming' || !state.attempt.failed) {
+    throw illegal(state, event, 'the reply is still streaming')
+  }
+  return { ...state, attempt: { ...state.attempt, calls: changed } }
+}
+
+/** Law 1: nothing goes on while a tool request is without its result. */
+export function requireClosed(state: RunState, event: RuntimeEvent): void {
+  const open = openTurnCalls(state).find((call) => call.status !== 'settled')
+  if (open) throw illegal(state, event, `call ${open.toolCallId} has no result`)
+  if (state.phase === 'collecting' && state.calls.length > 0)
+    throw illegal(state, event, 'calls are not collected')
+}
+
+function requireAttempt(
+  state: RunState,
+  event: CallsEvent & { readonly attempt: number },
+  due: number,
+): void {
+  if (event.attempt !== due) throw illegal(state, event, `attempt ${event.attempt} where ${due} is due`)
+}
+
+/** Text or reasoning that came: put behind what the same part holds, or in its place. */
+export function withDelta(
+  attempt: Attempt,
+  event: EventOf<'assistant_text_delta'> | EventOf<'assistant_reasoning_delta'>,
+): Attempt {
+  const kind = event.type === 'assistant_text_delta' ? 'text' : 'reasoning'
+  const { drafts } = attempt
+  const streamedTokens = attempt.streamedTokens + estimatedTokens(event.text)
+  const index = drafts.findLastIndex((draft) => draft.part === event.part && draft.kind === kind)
+  const draft = drafts[index]
+  return {
+    ...attempt,
+    streamedTokens,
+    drafts: draft
+      ? drafts.with(index, { ...draft, text: event.replaces ? event.text : draft.text + event.text })
+      : [...drafts, { part: event.part, kind, text: event.text }],
+  }
+}
+
+/** A call's input began to come: its place among the calls is taken from now on. */
+export function withCallPart(attempt: Attempt, part: number): Attempt {
+  if (attempt.callParts.includes(part)) return attempt
+  return { ...attempt, callParts: [...attempt.callParts, part] }
+}
+
+/** More of a call's input came. */
+export function withToolInput(attempt: Attempt, { part, text }: EventOf<'tool_input_delta'>): Attempt {
+  const streamedTokens = attempt.streamedTokens + estimatedTokens(text)
+  return { ...withCallPart(attempt, part), streamedTokens }
+}
+
+/** A request is whole: it takes its place among the calls of the reply. Its place and its id must be new. */
+export function withRequest(
+  state: RunState,
+  attempt: Attempt,
+  event: EventOf<'tool_request_ready'>,
+): Attempt {
+  const { toolCallId, part, providerCallId, name, input, malformed, opaque } = event
+  if (attempt.calls.some((call) => call.toolCallId === toolCallId || call.part === part)) {
+    throw illegal(state, event, `call ${toolCallId} or part ${part} was requested before`)
+  }
+  const call: Call = {
+    ...{ toolCallId, part, providerCallId, name, input, status: 'requested', attempts: 0 },
+    ...(malformed !== undefined && { malformed }),
+    ...(opaque !== undefined && { opaque }),
+  }
+  // By place in the reply: the order in which the message names them.
+  const calls = [...attempt.calls, call].sort((a, b) => a.part - b.part)
+  return { ...withCallPart(attempt, part), calls }
+}
+
+function ids(calls: readonly { readonly toolCallId: string }[]): string {
+  return calls.map((call) => call.toolCallId).join()
+}

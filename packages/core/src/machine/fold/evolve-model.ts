@@ -1,0 +1,146 @@
+import { textOf, type AssistantMessage } from '../../vocabulary/model/content.ts'
+import type { EventOf, RuntimeEvent } from '../../vocabulary/events/event.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { addUsage } from '../../vocabulary/billing/usage.ts'
+import { requireClosed } from './evolve-calls.ts'
+import { appendMessage } from '../messages/history.ts'
+import { illegal } from './illegal.ts'
+import { sameModel } from '../prompt/model-request.ts'
+import { factsOf } from '../state/run-base.ts'
+import type { Attempt, CollectingState, RunState, StreamingState } from '../state/state.ts'
+import { messageTokens } from '../messages/token-estimate.ts'
+import { causeOf } from '../../vocabulary/events/usual-cause.ts'
+
+/** A model call starts: the first attempt of a turn, or the next one of the same. */
+export function calling(state: RunState, event: EventOf<'model_call_started'>): StreamingState {
+  requireClosed(state, event)
+  const again = state.phase === 'streaming'
+  if (again && state.attempt.failed === undefined) {
+    throw illegal(state, event, `attempt ${state.attempt.number} of turn ${state.turn} has not ended`)
+  }
+  const number = again ? state.attempt.number + 1 : 1
+  if (event.attempt !== number) throw illegal(state, event, `attempt ${event.attempt} where ${number} is due`)
+  const { totals } = state
+  const attempt: Attempt = {
+    number,
+    model: event.model,
+    toolChoice: event.toolChoice,
+    finalizing: event.finalizing,
+    ...present({ maxOutputTokens: event.maxOutputTokens, change: event.change }),
+    grant: event.grant,
+    requestDigest: event.requestDigest,
+    drafts: [],
+    streamedTokens: 0,
+    callParts: [],
+    calls: [],
+  }
+  return {
+    ...factsOf(state),
+    phase: 'streaming',
+    attempt,
+    failures: again && sameModel(state.attempt.model, event.model) ? state.failures : 0,
+    turnStartedAt: again ? state.turnStartedAt : event.at,
+    // A fallback stays in use; what a turn changes is for that turn.
+    ...(again && { model: event.model }),
+    totals: {
+      ...totals,
+      turns: totals.turns + (again ? 0 : 1),
+      settledUsage: totals.usage,
+      latestUsage: {},
+      ...present({ settledCostUsd: totals.costUsd }),
+    },
+  }
+}
+
+/** Changes the attempt that is under way; an event of another attempt, or of one that has failed, is illegal. */
+export function withAttempt(
+  state: RunState,
+  event: RuntimeEvent & { readonly attempt: number },
+  change: (attempt: Attempt) => Attempt,
+): RunState {
+  if (state.phase !== 'streaming') throw illegal(state, event)
+  if (state.attempt.failed || event.attempt !== state.attempt.number) {
+    throw illegal(state, event, `it is of attempt ${event.attempt}, which is not under way`)
+  }
+  return { ...state, attempt: change(state.attempt) }
+}
+
+/** What the latest attempt has used, over what it reported before. */
+export function withUsage(state: RunState, event: EventOf<'usage_updated'>): RunState {
+  const { totals } = state
+  const { contextTokens } = event
+  const usage = addUsage(totals.settledUsage, event.usage)
+  const costUsd = event.costUsd === undefined ? totals.costUsd : (totals.settledCostUsd ?? 0) + event.costUsd
+  const latestUsage = event.usage
+  const next = { ...state, totals: { ...totals, usage, latestUsage, ...present({ costUsd }) } }
+  if (next.phase !== 'streaming' || contextTokens === undefined) return next
+  return { ...next, attempt: { ...next.attempt, contextTokens } }
+}
+
+/** The reply enters the history, and its calls are to be collected. */
+export function replied(state: RunState, event: EventOf<'assistant_message_finished'>): CollectingState {
+  if (state.phase !== 'streaming') throw illegal(state, event)
+  const { attempt } = state
+  if (event.attempt !== attempt.number) throw illegal(state, event, `it is of attempt ${event.attempt}`)
+  const asked = attempt.calls.map((call) => call.toolCallId).join()
+  const kept = event.parts.flatMap((part) => (part.type === 'tool_call' ? [part.toolCallId] : [])).join()
+  if (asked !== kept) throw illegal(state, event, 'its calls are not those that were requested')
+  const { parts, stopReason, partial } = event
+  const message: AssistantMessage = { role: 'assistant', parts, model: attempt.model, stopReason, partial }
+  const { output: _before, ...facts } = factsOf(state)
+  return {
+    ...facts,
+    phase: 'collecting',
+    reply: {
+      message,
+      finalizing: attempt.finalizing,
+      ...present({ failure: attempt.failed?.failure, offered: attempt.change?.tools }),
+      ...present({ refusal: event.refusal }),
+    },
+    calls: attempt.calls,
+    // A reply without any content is no message that a model could be shown.
+    history: parts.length === 0 ? state.history : appendMessage(state.history, message),
+    inputSinceReply: false,
+    takeOvers: 0,
+    lastText: parts.length === 0 ? state.lastText : textOf(parts),
+    ...contextAfter(state, message),
+  }
+}
+
+/** The most that estimates are corrected by: a report that says more is of something else, or lies. */
+const ESTIMATE_FACTOR_MAX = 8
+/** Fewer estimated tokens than this say nothing about how good the estimate is. */
+const LEARNING_TOKENS_MIN = 100
+
+/** What the next request has, and what the provider's report says about the estimates before it. */
+function contextAfter(
+  state: StreamingState,
+  message: AssistantMessage,
+): Pick<RunState, 'contextTokens' | 'reportedTokens' | 'estimateFactor'> {
+  const { estimateFactor } = state
+  const { inputTokens, outputTokens } = state.totals.latestUsage
+  const outputEstimate = Math.ceil(messageTokens(message) * estimateFactor)
+  const contextTokens =
+    state.attempt.contextTokens ?? (inputTokens ?? state.contextTokens) + (outputTokens ?? outputEstimate)
+  if (inputTokens === undefined || state.attempt.contextTokens !== undefined)
+    return { contextTokens, reportedTokens: state.reportedTokens, estimateFactor }
+  const estimated = state.contextTokens - state.reportedTokens
+  const real = inputTokens - state.reportedTokens
+  const isTelling = estimated >= LEARNING_TOKENS_MIN && state.attempt.change?.messages === undefined
+  const learned = isTelling ? (estimateFactor * real) / estimated : estimateFactor
+  return {
+    contextTokens,
+    reportedTokens: contextTokens,
+    estimateFactor: Math.min(ESTIMATE_FACTOR_MAX, Math.max(1, learned)),
+  }
+}
+
+/** The attempt has failed; what follows is the controller's to say. */
+export function attemptFailed(state: RunState, event: EventOf<'model_stream_failed'>): RunState {
+  const { failure, retryAt } = event
+  // That a process stopped is no failure of its model.
+  const stopped = causeOf(event) === 'resume'
+  const failed = { failure, ...(retryAt !== undefined && { retryAt }) }
+  const next = withAttempt(state, event, (attempt) => ({ ...attempt, failed })) as StreamingState
+  return { ...next, failures: next.failures + (stopped ? 0 : 1) }
+}

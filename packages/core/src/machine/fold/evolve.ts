@@ -1,0 +1,234 @@
+import { IllegalTransitionError } from '../../vocabulary/errors.ts'
+import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
+import type { UserMessage } from '../../vocabulary/model/content.ts'
+import type { EventOf, RuntimeEvent } from '../../vocabulary/events/event.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { emptyCallLog } from '../messages/call-log.ts'
+import { isSuspended } from '../next/next-action.ts'
+import { effectsOf } from '../state/required-effects.ts'
+import { evolveCalls, requireClosed, withDelta, withRequest, withToolInput } from './evolve-calls.ts'
+import { attemptFailed, calling, replied, withAttempt, withUsage } from './evolve-model.ts'
+import { guardrailsChecked, outputChecked, tripped, withInputCheck } from './evolve-checks.ts'
+import { carried, compacted, compactionStarted, edited, handedOff } from './evolve-history.ts'
+import { guardrailsOn } from '../state/due-checks.ts'
+import { emptyHistory, messageAt } from '../messages/history.ts'
+import { illegal } from './illegal.ts'
+import { namesModel } from '../prompt/model-request.ts'
+import { requireKnown } from '../../vocabulary/events/known-event.ts'
+import { factsOf, withMessage } from '../state/run-base.ts'
+import type { DoneState, RunState } from '../state/state.ts'
+import { definitionTokens } from '../messages/token-estimate.ts'
+import { transitionTable } from './transition-table.ts'
+
+/**
+ * The fold: the state before an event, and the event, to the state after it. `undefined` is the state before the
+ * first event. Pure and total: an event that is not legal where it stands throws `IllegalTransitionError`, and one that
+ * this release does not know an `UnknownEventError`.
+ */
+export function evolve(state: RunState | undefined, event: RuntimeEvent): RunState {
+  requireKnown(event)
+  if (state === undefined) return firstState(event)
+  if (!Object.hasOwn(transitionTable[state.phase], event.type)) throw illegal(state, event)
+  requireOrder(state, event)
+  const { seq, epoch, at, turn } = event
+  const waitedMs = state.waitedMs + waitedBefore(state, event)
+  const gone = event.removed && state.removedFrom === undefined ? { removedFrom: seq } : undefined
+  return step({ ...state, seq, epoch, at, turn, waitedMs, ...gone }, event)
+}
+
+/** How long nothing was in flight before this event, in milliseconds: a person was waited for, or a process. */
+function waitedBefore(state: RunState, event: RuntimeEvent): number {
+  const asleep = event.type === 'run_resumed' || isSuspended(state)
+  return asleep ? Math.max(0, event.at - state.at) : 0
+}
+
+function firstState(event: RuntimeEvent): RunState {
+  if (event.type !== 'run_started' || event.seq !== 1) {
+    throw new IllegalTransitionError('(nothing)', event.type, ['run_started'], `at seq ${event.seq}`)
+  }
+  return {
+    phase: 'idle',
+    runId: event.runId,
+    seq: event.seq,
+    epoch: event.epoch,
+    at: event.at,
+    turn: event.turn,
+    startedAt: event.at,
+    agent: event.agent,
+    definition: event.definition,
+    limits: event.limits,
+    retry: event.retry,
+    ...present({ sessionId: event.sessionId, sessionPlace: event.sessionPlace, parent: event.parent }),
+    ...present({ modelSettings: event.modelSettings, withContext: event.withContext }),
+    ...present({ subject: event.subject, removedFrom: event.removed && event.seq }),
+    ...{ history: emptyHistory(), exchangeFrom: 0 },
+    totals: {
+      ...{ turns: 0, toolCalls: 0, toolCallsByTool: {}, repeated: 0 },
+      ...{ children: { runs: 0, turns: 0, toolCalls: 0 }, usage: {}, settledUsage: {}, latestUsage: {} },
+    },
+    contextTokens: definitionTokens(event.definition),
+    reportedTokens: 0,
+    estimateFactor: 1,
+    waitedMs: 0,
+    callLog: emptyCallLog(),
+    errorStreaks: {},
+    pendingInputs: [],
+    inputSinceReply: false,
+    takeOvers: 0,
+    repairs: 0,
+    lastText: '',
+  }
+}
+
+/** Law 4, and that a call's events stand in its own turn (law 1). */
+function requireOrder(state: RunState, event: RuntimeEvent): void {
+  if (event.runId !== state.runId) throw illegal(state, event, `it belongs to run ${event.runId}`)
+  if (event.seq !== state.seq + 1) throw illegal(state, event, `seq ${event.seq} follows ${state.seq}`)
+  if (event.epoch < state.epoch) throw illegal(state, event, `epoch ${event.epoch} follows ${state.epoch}`)
+  const startsTurn = event.type === 'model_call_started' && event.attempt === 1
+  if (event.turn !== state.turn + (startsTurn ? 1 : 0)) {
+    throw illegal(state, event, `turn ${event.turn} follows ${state.turn}`)
+  }
+}
+
+function step(state: RunState, event: RuntimeEvent): RunState {
+  switch (event.type) {
+    case 'run_started':
+      throw illegal(state, event)
+    case 'run_resumed':
+      return resumed(state, event)
+    case 'run_finished':
+      return finished(state, event)
+    case 'history_carried':
+      return carried(state, event)
+    case 'history_edited':
+      return edited(state, event)
+    case 'input_received':
+      return received(state, event)
+    case 'input_settled':
+      return inputSettled(state, event)
+    case 'model_call_started':
+      return calling(state, event)
+    case 'assistant_started':
+      return withAttempt(state, event, (attempt) => ({
+        ...attempt,
+        ...present({ providerMessageId: event.providerMessageId }),
+      }))
+    case 'assistant_text_delta':
+    case 'assistant_reasoning_delta':
+      return withAttempt(state, event, (attempt) => withDelta(attempt, event))
+    case 'tool_input_delta':
+      return withAttempt(state, event, (attempt) => withToolInput(attempt, event))
+    case 'tool_request_ready':
+      return withAttempt(state, event, (attempt) => withRequest(state, attempt, event))
+    case 'usage_updated':
+      return withUsage(state, event)
+    case 'assistant_message_finished':
+      return replied(state, event)
+    case 'model_stream_failed':
+      return attemptFailed(state, event)
+    case 'tool_requests_collected':
+    case 'approval_requested':
+    case 'approval_decided':
+    case 'tool_started':
+    case 'tool_progress':
+    case 'tool_deferred':
+    case 'tool_result':
+    case 'tool_results_injected':
+      return evolveCalls(state, event)
+    case 'context_compacted':
+      return compacted(state, event)
+    case 'compaction_started':
+      return compactionStarted(state, event)
+    case 'agent_handed_off':
+      return handedOff(state, event)
+    case 'guardrail_tripped':
+      return tripped(state, event)
+    case 'guardrails_checked':
+      return guardrailsChecked(state, event)
+    case 'output_checked':
+      return outputChecked(state, event)
+    case 'limit_reached':
+      return { ...state, metLimit: { limit: event.limit, policy: event.policy, at: event.at } }
+    case 'limit_raised':
+      return raised(state, event)
+    case 'cancel_requested':
+      return { ...state, cancel: { at: event.at, ...present({ by: event.by, reason: event.reason }) } }
+  }
+}
+
+/** A model that took over stays in use as long as the agent's code names it. */
+function withKnownModel(state: RunState, definition: AgentDefinition): RunState {
+  const { model, ...rest } = state
+  return model === undefined || namesModel(definition, model) ? state : rest
+}
+
+function resumed(state: RunState, event: EventOf<'run_resumed'>): RunState {
+  const definition = event.definition ?? state.definition
+  const interrupted = effectsOf(state).length > 0
+  const known = new Set((definition.guardrails ?? []).map(({ name }) => name))
+  const takeOvers = state.takeOvers + (interrupted ? 1 : 0)
+  const next = withInputCheck({ ...withKnownModel(state, definition), definition, takeOvers }, (name) =>
+    known.has(name),
+  )
+  const left = next.compacting
+    ? { ...next, compacting: { ...next.compacting, interrupted: true as const } }
+    : next
+  if (left.phase !== 'executing') return left
+  const calls = left.calls.map((call) =>
+    call.status === 'started' ? { ...call, status: 'in_doubt' as const } : call,
+  )
+  return { ...left, calls }
+}
+
+function received(state: RunState, event: EventOf<'input_received'>): RunState {
+  const { message, delivery, receipt } = event
+  if (delivery === 'start') return said({ ...state, exchangeFrom: state.history.length }, message)
+  if (receipt === undefined || state.pendingInputs.some((input) => input.receipt === receipt)) {
+    throw illegal(state, event, 'input that comes later needs a receipt of its own')
+  }
+  return { ...state, pendingInputs: [...state.pendingInputs, { receipt, delivery, message }] }
+}
+
+/** Whether what was said so far has its answer: what comes now begins a new exchange. */
+function isAnswered({ history }: RunState): boolean {
+  const last = messageAt(history, history.length - 1)
+  if (last?.role !== 'assistant') return false
+  const asks = last.parts.some(({ type }) => type === 'tool_call')
+  return !asks && !last.partial && ['end', 'tool_use', 'other'].includes(last.stopReason)
+}
+
+/** A user's message enters the history, and the agent's guardrails have to look at it. */
+function said(state: RunState, message: UserMessage): RunState {
+  const exchangeFrom = isAnswered(state) ? state.history.length : state.exchangeFrom
+  const next = { ...withMessage(state, message), exchangeFrom, inputSinceReply: true }
+  const guardrails = guardrailsOn(state, 'input')
+  if (guardrails.length === 0) return next
+  const from = state.inputCheck?.from ?? state.history.length
+  return { ...next, inputCheck: { seq: state.seq, from, guardrails } }
+}
+
+function inputSettled(state: RunState, event: EventOf<'input_settled'>): RunState {
+  const input = state.pendingInputs.find(({ receipt }) => receipt === event.receipt)
+  if (input === undefined) throw illegal(state, event, `no input ${event.receipt} waits`)
+  const rest = { ...state, pendingInputs: state.pendingInputs.filter((other) => other !== input) }
+  if (!event.delivered) return rest
+  requireClosed(state, event)
+  if (state.phase === 'streaming') throw illegal(state, event, 'a model call is in flight')
+  return said(rest, input.message)
+}
+
+function finished(state: RunState, event: EventOf<'run_finished'>): DoneState {
+  requireClosed(state, event)
+  const [input] = state.pendingInputs
+  if (input) throw illegal(state, event, `input ${input.receipt} has no receipt`)
+  const { reason, detail } = event
+  return { ...factsOf(state), phase: 'done', reason, ...(detail !== undefined && { detail }) }
+}
+
+function raised(state: RunState, event: EventOf<'limit_raised'>): RunState {
+  const limits = { ...state.limits, [event.limit]: event.max }
+  if (state.metLimit?.limit !== event.limit) return { ...state, limits }
+  const { metLimit: _met, ...rest } = state
+  return { ...rest, limits }
+}

@@ -1,0 +1,180 @@
+import { LawBrokenError } from '../../vocabulary/errors.ts'
+import { textOf, type AssistantPart } from '../../vocabulary/model/content.ts'
+import type { EventOf, RuntimeEvent } from '../../vocabulary/events/event.ts'
+import type { ModelRef } from '../../vocabulary/model/content.ts'
+import { boundOfLimit, type Grant } from '../../vocabulary/limits/grant.ts'
+import { costOf } from '../../vocabulary/billing/price.ts'
+import { canonicalJson } from '../../vocabulary/values/json.ts'
+import { auditCalls, requireHonestStart } from './call-invariants.ts'
+import { summaryDigest } from '../prompt/compaction.ts'
+import { evolve } from '../fold/evolve.ts'
+import { grantFault } from '../limits/budget.ts'
+import { deadlineOf } from '../limits/deadlines.ts'
+import { requestDigest, sameModel } from '../prompt/model-request.ts'
+import { withSpent } from '../state/run-base.ts'
+import { priceOf, webSearchesMaxOf } from '../state/state-views.ts'
+import type { RunState } from '../state/state.ts'
+
+/**
+ * `evolve`, with the laws that one event can break checked on the way. It runs before every append and again at every
+ * verification, so that a fault of the writer is found twice. Laws 1 to 5 and 13 hold by `evolve` itself, which throws
+ * `IllegalTransitionError`; the others throw `LawBrokenError`.
+ */
+export function audit(state: RunState | undefined, event: RuntimeEvent): RunState {
+  const next = evolve(state, event)
+  if (state === undefined) return next
+  if (next.removedFrom === undefined) auditContent(state, event)
+  requireTime(state, event)
+  if (event.type === 'tool_started') requireHonestStart(state, event)
+  if (event.type === 'run_finished') requireTotals(state, event)
+  if (event.type === 'limit_raised') requireGranted(state, event)
+  return next
+}
+
+/** The laws that are about what was said: where some of it is gone, nobody can judge them any more. */
+function auditContent(state: RunState, event: RuntimeEvent): void {
+  if (event.type === 'model_call_started') {
+    requireSameRequest(state, event)
+    requireWithinLimits(state, event)
+  }
+  if (event.type === 'compaction_started') requireHonestSummary(state, event)
+  auditCalls(state, event)
+  if (event.type === 'assistant_message_finished') requireWholeMessage(state, event)
+}
+
+/** Audits events in order; the state after the last, `undefined` where there is none. */
+export function auditAll(events: Iterable<RuntimeEvent>): RunState | undefined {
+  let state: RunState | undefined
+  for (const event of events) state = audit(state, event)
+  return state
+}
+
+/** Law 7: the model saw what the ledger says. */
+function requireSameRequest(state: RunState, event: EventOf<'model_call_started'>): void {
+  const rebuilt = requestDigest(state, event)
+  if (rebuilt === event.requestDigest) return
+  throw new LawBrokenError(
+    7,
+    event.seq,
+    `the request that the ledger rebuilds has the digest ${rebuilt}, the one that was sent ${event.requestDigest}`,
+  )
+}
+
+/** Law 9: every model call starts within what is left, the closing one too, which may not ask for tools. */
+function requireWithinLimits(state: RunState, event: EventOf<'model_call_started'>): void {
+  const { grant, seq, maxOutputTokens, attempt } = event
+  requireGrant(state, event)
+  if ((grant.turns ?? 0) !== (attempt === 1 ? 1 : 0)) {
+    throw new LawBrokenError(9, seq, `attempt ${attempt} of a turn is granted ${grant.turns ?? 0} turns`)
+  }
+  if (maxOutputTokens !== grant.outputTokens) {
+    throw new LawBrokenError(
+      9,
+      seq,
+      `${maxOutputTokens} output tokens are asked for, and ${grant.outputTokens} are granted`,
+    )
+  }
+  requireSearches(state, event)
+  if (event.finalizing && (state.metLimit === undefined || event.toolChoice.type !== 'none')) {
+    throw new LawBrokenError(9, seq, 'a closing call needs a met limit and the tool choice none')
+  }
+}
+
+/** The grant of a call names the web searches that its provider may run. */
+function requireSearches(state: RunState, event: EventOf<'model_call_started'>): void {
+  const bound = webSearchesMaxOf(state, event)
+  const { webSearches = 0 } = event.grant
+  if (bound === 'unbounded' || bound === webSearches) return
+  throw new LawBrokenError(9, event.seq, `${webSearches} web searches are granted, and ${bound} may run`)
+}
+
+/** A grant is within what is left of every limit, at the price of the model, and before the run's time is up. */
+function requireGrant(
+  state: RunState,
+  { grant, at, seq, model }: EventOf<'model_call_started'> | EventOf<'compaction_started'>,
+): void {
+  const deadline = deadlineOf(state)
+  if (deadline !== undefined && at >= deadline) throw new LawBrokenError(9, seq, 'the time of the run is up')
+  const fault = grantFault(state, grant, 'model_call') ?? priceFault(state, grant, model)
+  if (fault !== undefined) throw new LawBrokenError(9, seq, fault)
+}
+
+/** Law 9, for a child run: no limit is raised above what its parent granted. */
+function requireGranted({ parent }: RunState, { limit, max, seq }: EventOf<'limit_raised'>): void {
+  const bound = boundOfLimit(parent?.grant ?? {}, limit)
+  if (bound === undefined || max <= bound) return
+  throw new LawBrokenError(9, seq, `${limit} is raised to ${max}, and ${bound} are granted`)
+}
+
+/** Money is granted at the price of the model that is called. */
+function priceFault(state: RunState, grant: Grant, model: ModelRef): string | undefined {
+  const { summarizer } = state.definition
+  const price = summarizer && sameModel(summarizer.model, model) ? summarizer.price : priceOf(state, model)
+  const { inputTokens = 0, outputTokens = 0, webSearches = 0, costUsd } = grant
+  if (price === undefined || costUsd === undefined) return undefined
+  const least = costOf(price, { inputTokens, outputTokens, webSearches })
+  return costUsd >= least * (1 - 1e-9)
+    ? undefined
+    : `${costUsd} dollars are granted for what costs ${least} with ${model.modelId}`
+}
+
+/** Laws 7 and 9, for the call of a model that sums up. The grant of an interrupted one before it is given back. */
+function requireHonestSummary(state: RunState, event: EventOf<'compaction_started'>): void {
+  const { compacting: _before, ...rest } = state
+  const { usage, costUsd } = event.interrupted ?? {}
+  requireGrant(usage ? { ...rest, totals: withSpent(state.totals, usage, costUsd) } : rest, event)
+  const rebuilt = summaryDigest(state, event)
+  if (rebuilt === event.requestDigest) return
+  throw new LawBrokenError(7, event.seq, `the summary that the ledger rebuilds has the digest ${rebuilt}`)
+}
+
+/** Law 12: the deltas of a message, put together, are the message. */
+function requireWholeMessage(state: RunState, event: EventOf<'assistant_message_finished'>): void {
+  if (state.phase !== 'streaming') return
+  const { parts, places } = event
+  if (
+    places &&
+    (places.length !== parts.length || places.some((place, index) => place < (places[index - 1] ?? 0)))
+  ) {
+    throw new LawBrokenError(
+      12,
+      event.seq,
+      `the places of the message are not those of its ${parts.length} parts`,
+    )
+  }
+  for (const kind of ['text', 'reasoning'] as const) {
+    const drafts = state.attempt.drafts.filter((draft) => draft.kind === kind)
+    const streamed = [...drafts].sort((a, b) => a.part - b.part).map((draft) => draft.text)
+    if (streamed.join('') === wholeText(event.parts, kind)) continue
+    throw new LawBrokenError(12, event.seq, `the ${kind} of the message is not that of its deltas`)
+  }
+}
+
+function wholeText(parts: readonly AssistantPart[], kind: 'text' | 'reasoning'): string {
+  if (kind === 'text') return textOf(parts)
+  return parts.map((part) => (part.type === 'reasoning' ? part.text : '')).join('')
+}
+
+/** Law 4, for the time that stands on events. */
+function requireTime(state: RunState, { at, seq }: RuntimeEvent): void {
+  if (at >= state.at) return
+  throw new LawBrokenError(4, seq, `time falls from ${state.at} to ${at}`)
+}
+
+function requireTotals(state: RunState, event: EventOf<'run_finished'>): void {
+  const { turns, toolCalls, usage, costUsd } = state.totals
+  if (turns !== event.turns || toolCalls !== event.toolCalls) {
+    throw new LawBrokenError(
+      6,
+      event.seq,
+      `the run says ${event.turns} turns and ${event.toolCalls} tool calls, its events say ${turns} and ${toolCalls}`,
+    )
+  }
+  const spent = canonicalJson([{ ...usage }, costUsd ?? null])
+  if (spent === canonicalJson([{ ...event.usage }, event.costUsd ?? null])) return
+  throw new LawBrokenError(
+    6,
+    event.seq,
+    `the run says another usage or cost than its events, which say ${spent}`,
+  )
+}

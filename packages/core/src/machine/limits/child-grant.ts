@@ -1,0 +1,83 @@
+import { grantFields, limitOfField, type Grant, type GrantField } from '../../vocabulary/limits/grant.ts'
+import type { ChildTotals } from '../../vocabulary/events/event.ts'
+import { defaultLimits, type LimitName, type Limits } from '../../vocabulary/limits/limits.ts'
+import { leftOf } from './budget.ts'
+import { childRunIdOf } from '../../vocabulary/values/child-run-id.ts'
+import { workDeadline } from './deadlines.ts'
+import { closingNeeds } from './model-grant.ts'
+import type { Call, ExecutingState } from '../state/state.ts'
+
+/** A child is given up before its parent gives its call up. */
+const GRACE_SHARE = 0.75
+
+/** What a child run has to be granted at least, to be worth a start. */
+const leastUseful: { readonly [F in GrantField]: number } = {
+  turns: 1,
+  toolCalls: 0,
+  tokens: 32,
+  inputTokens: 16,
+  outputTokens: 16,
+  costUsd: Number.MIN_VALUE,
+}
+
+/**
+ * What the child run of a call is granted: an even share of what the run has left, beside what its own calls of this
+ * turn and its next model call need. Children of this turn that have no grant yet get shares of the same size; what one
+ * does not use is left for those that start after it. Or the limit that leaves too little.
+ */
+export function childGrant(state: ExecutingState, now: number): Grant | { readonly limit: LimitName } {
+  const left = leftOf(state)
+  const kept = keptByParent(state)
+  const shares = Math.max(1, state.calls.filter(needsGrant).length)
+  const granted: { [F in GrantField]?: number } = {}
+  for (const field of grantFields) {
+    if (left[field] === Infinity) continue
+    const share = Math.max(0, left[field] - (kept[field] ?? 0)) / shares
+    granted[field] = field === 'costUsd' ? share : Math.floor(share)
+    if (granted[field] < leastUseful[field]) return { limit: limitOfField[field] }
+  }
+  const deadline = workDeadline(state)
+  if (deadline === undefined) return granted
+  return deadline > now ? { ...granted, durationMs: deadline - now } : { limit: 'durationMaxMs' }
+}
+
+/** What the parent needs itself: a turn that reads the results, a start for each waiting call, and its closing call. */
+function keptByParent(state: ExecutingState): { readonly [F in GrantField]?: number } {
+  const waiting = state.calls.filter(({ attempts, status }) => attempts === 0 && isWaiting(status))
+  return { ...closingNeeds(state), turns: 1, toolCalls: waiting.length }
+}
+
+/** Whether a child run has still to be granted something in this turn. */
+function needsGrant({ child, grant, status }: Call): boolean {
+  return child !== undefined && grant === undefined && isWaiting(status)
+}
+
+function isWaiting(status: Call['status']): boolean {
+  return status === 'ready' || status === 'to_ask' || status === 'awaiting_approval'
+}
+
+/** The limits of a child run: its agent's own, and never more than what it is granted. */
+export function childLimits(grant: Grant, own: Limits, parent: Limits): Limits {
+  const within: { [L in LimitName]?: number } = {}
+  for (const field of grantFields) {
+    const granted = grant[field]
+    const limit = limitOfField[field]
+    if (granted !== undefined) within[limit] = Math.min(own[limit] ?? Infinity, granted)
+  }
+  if (grant.durationMs !== undefined) {
+    within.durationMaxMs = Math.min(own.durationMaxMs ?? Infinity, grant.durationMs)
+  }
+  const graceMs = Math.floor((parent.graceMs ?? defaultLimits.graceMs) * GRACE_SHARE)
+  return { ...own, ...within, graceMs: Math.min(own.graceMs ?? Infinity, graceMs) }
+}
+
+/** What a child run is taken to have used whose own totals could not be had in time: all that it was granted. */
+export function wholeGrant({ runId }: ExecutingState, { toolCallId, grant = {} }: Call): ChildTotals {
+  const { turns = 0, toolCalls = 0, costUsd } = grant
+  const { tokens = 0, outputTokens = 0, inputTokens = Math.max(0, tokens - outputTokens) } = grant
+  return {
+    ...{ runId: childRunIdOf(runId, toolCallId), turns, toolCalls },
+    usage: { inputTokens, outputTokens },
+    ...(costUsd !== undefined && { costUsd }),
+  }
+}

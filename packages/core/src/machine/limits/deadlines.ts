@@ -1,0 +1,46 @@
+import { defaultLimits, type Limits, type OnLimit } from '../../vocabulary/limits/limits.ts'
+import type { RunState } from '../state/state.ts'
+
+/** The most time that is held back for the call that writes the answer when a run's time is up. */
+const CLOSING_MS_MAX = 30_000
+/** The part of a run's time that is held back for it, at most. */
+const CLOSING_SHARE = 1 / 4
+
+/** What happens at a limit. */
+export function onLimitOf({ onLimit }: Limits): OnLimit {
+  return onLimit ?? 'finalize'
+}
+
+/** How long a run has been at work, in milliseconds: waiting for a person or for a process does not count. */
+export function activeMs(state: RunState, now: number): number {
+  return now - state.startedAt - state.waitedMs
+}
+
+/** When the run's time is up, in milliseconds since 1970 UTC, if it works on without a pause. */
+export function deadlineOf(state: RunState): number | undefined {
+  const { durationMaxMs } = state.limits
+  return durationMaxMs === undefined ? undefined : state.startedAt + state.waitedMs + durationMaxMs
+}
+
+/** When the run has to stop its work, so that time is left to write the answer. */
+export function workDeadline(state: RunState): number | undefined {
+  const deadline = deadlineOf(state)
+  return deadline === undefined ? undefined : deadline - closingMs(state.limits)
+}
+
+/** The time that is held back for the closing call, in milliseconds. */
+export function closingMs(limits: Limits): number {
+  if (limits.durationMaxMs === undefined || onLimitOf(limits) !== 'finalize') return 0
+  return Math.min(CLOSING_MS_MAX, Math.floor(limits.durationMaxMs * CLOSING_SHARE))
+}
+
+/**
+ * When tools that were asked to stop are left behind: after the grace time, and never past the run's deadline. What is
+ * asked to stop hears of it first, however short the time: a child run that nobody tells would go on.
+ */
+export function graceEndOf(state: RunState, askedAt: number): number {
+  const heardAt = askedAt + 1
+  const graceEnd = Math.max(heardAt, askedAt + (state.limits.graceMs ?? defaultLimits.graceMs))
+  if (state.cancel) return graceEnd
+  return Math.min(graceEnd, Math.max(heardAt, deadlineOf(state) ?? Infinity))
+}

@@ -1,0 +1,54 @@
+import type { FinishReason } from '../../vocabulary/events/event.ts'
+import type { Grant } from '../../vocabulary/limits/grant.ts'
+import { defaultLimits, type LimitName } from '../../vocabulary/limits/limits.ts'
+import { ownValue } from '../../vocabulary/values/get-own.ts'
+import type { Action } from '../state/action.ts'
+import { activeMs, closingMs, deadlineOf, onLimitOf, workDeadline } from './deadlines.ts'
+import { grantModelCall, type LimitFinding, type PlannedCall } from './model-grant.ts'
+import type { Call, RunState } from '../state/state.ts'
+
+/** The finish reason that names a limit. */
+export const limitReasons: { readonly [L in LimitName]: FinishReason } = {
+  turnsMax: 'turn_limit',
+  toolCallsMax: 'tool_call_limit',
+  toolCallsPerTurnMax: 'tool_call_limit',
+  tokensMax: 'token_limit',
+  inputTokensMax: 'token_limit',
+  outputTokensMax: 'token_limit',
+  costMaxUsd: 'cost_limit',
+  durationMaxMs: 'time_limit',
+  repeatsMax: 'repeat_limit',
+}
+
+/** Why no model call is granted, where that is so: the run's time is up, or too little is left for the call. */
+export function grantCall(state: RunState, now: number, call: PlannedCall): Grant | LimitFinding {
+  return timeFinding(state, now, call.closes) ?? grantModelCall(state, call)
+}
+
+function timeFinding(state: RunState, now: number, closes: boolean): LimitFinding | undefined {
+  const deadline = closes ? deadlineOf(state) : workDeadline(state)
+  if (deadline === undefined || now < deadline) return undefined
+  return timeLimit(state, now)
+}
+
+/** The limit on time, as it is met. */
+export function timeLimit(state: RunState, now: number): LimitFinding {
+  const held = closingMs(state.limits)
+  const max = state.limits.durationMaxMs ?? 0
+  return { limit: 'durationMaxMs', max, used: activeMs(state, now), ...(held > 0 && { held }) }
+}
+
+/** The limit on repeats, where this call has met it. */
+export function repeatLimit(state: RunState, call: Call): LimitFinding | undefined {
+  const max = state.limits.repeatsMax ?? defaultLimits.repeatsMax
+  const { repeated } = state.totals
+  if (repeated >= max) return { limit: 'repeatsMax', max, used: repeated }
+  const errors = ownValue(state.errorStreaks, call.name)?.count ?? 0
+  return errors >= 2 * max ? { limit: 'repeatsMax', max, used: errors } : undefined
+}
+
+/** Puts on record that a limit was met. */
+export function meetLimit(state: RunState, finding: LimitFinding): Action {
+  const policy = onLimitOf(state.limits)
+  return { kind: 'meet_limit', facts: [{ type: 'limit_reached', turn: state.turn, ...finding, policy }] }
+}

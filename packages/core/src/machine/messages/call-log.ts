@@ -1,0 +1,70 @@
+import type { ToolResult } from '../../vocabulary/model/content.ts'
+
+/** A settled call, as later calls are compared with it. */
+export interface LoggedCall {
+  readonly toolCallId: string
+  readonly name: string
+  readonly inputDigest: string
+  readonly resultDigest: string
+  readonly result: ToolResult
+}
+
+/**
+ * Every call of a run that a tool has answered, in order, found again by tool and input. Values of this type never
+ * change, yet adding costs the same however long the run is: as with `History`, views of one growth share their store.
+ */
+export interface CallLog {
+  readonly length: number
+  readonly store: { readonly calls: LoggedCall[]; readonly places: Map<string, number[]> }
+}
+
+/** The log of a run that has called nothing. */
+export function emptyCallLog(): CallLog {
+  return { length: 0, store: { calls: [], places: new Map() } }
+}
+
+/** The log with one more call at its end. */
+export function logCall(log: CallLog, call: LoggedCall): CallLog {
+  const store = log.store.calls.length === log.length ? log.store : copyStore(log)
+  const key = keyOf(call)
+  const places = store.places.get(key)
+  if (places) places.push(log.length)
+  else store.places.set(key, [log.length])
+  store.calls.push(call)
+  return { length: log.length + 1, store }
+}
+
+/** The calls of a log, in order. */
+export function callsOf({ length, store }: CallLog): readonly LoggedCall[] {
+  return store.calls.slice(0, length)
+}
+
+function copyStore({ length, store }: CallLog): CallLog['store'] {
+  let copy = emptyCallLog()
+  for (const call of store.calls.slice(0, length)) copy = logCall(copy, call)
+  return copy.store
+}
+
+function keyOf({ name, inputDigest }: Pick<LoggedCall, 'name' | 'inputDigest'>): string {
+  return `${inputDigest} ${name}`
+}
+
+/**
+ * The answers that the same call (tool and canonical input) has got, from the last backwards, as long as they are the
+ * same answer. A different answer is progress: what lies before it does not count.
+ */
+export function sameAnswers(
+  log: CallLog,
+  call: Pick<LoggedCall, 'name' | 'inputDigest'>,
+): readonly LoggedCall[] {
+  const places = log.store.places.get(keyOf(call)) ?? []
+  const found: LoggedCall[] = []
+  for (let index = places.length - 1; index >= 0; index--) {
+    const place = places[index] as number
+    if (place >= log.length) continue
+    const earlier = log.store.calls[place] as LoggedCall
+    if (found[0] && found[0].resultDigest !== earlier.resultDigest) break
+    found.push(earlier)
+  }
+  return found
+}

@@ -1,0 +1,94 @@
+import type { Message } from '../../vocabulary/model/content.ts'
+import type { Json } from '../../vocabulary/values/json.ts'
+import { sealedOnce } from '../../vocabulary/values/deep-freeze.ts'
+import { digestOf } from '../../vocabulary/values/digest.ts'
+
+/**
+ * The messages of a conversation, growing at the end only. Values of this type never change, yet appending costs the
+ * same however long the history is: views of one growth share their store, and each sees its first `length` messages.
+ */
+export interface History {
+  readonly length: number
+  readonly store: { readonly messages: Message[]; readonly digests: string[] }
+}
+
+/** The running digest of a history in which nothing was said. */
+export const emptyHistoryDigest: string = digestOf('tallystick history 1')
+
+/** Running digests of messages that nobody can change: of those up to each place. */
+const knownDigests = new WeakMap<readonly Message[], readonly string[]>()
+
+/** A conversation in which nothing was said. */
+export function emptyHistory(): History {
+  return { length: 0, store: { messages: [], digests: [] } }
+}
+
+/** A history of these messages. Digests that are known of them need not be computed again. */
+export function historyOf(messages: readonly Message[]): History {
+  const digests = [...(knownDigests.get(messages) ?? [])]
+  return { length: messages.length, store: { messages: [...messages], digests } }
+}
+
+/** The history with one more message. The one that is handed in stays as it is. */
+export function appendMessage(history: History, message: Message): History {
+  const { length, store } = history
+  // A view that is not the newest of its store has siblings behind it: it grows in a store of its own.
+  const own = store.messages.length === length ? store : copyStore(history)
+  own.messages.push(message)
+  return { length: length + 1, store: own }
+}
+
+function copyStore({ length, store }: History): History['store'] {
+  return { messages: store.messages.slice(0, length), digests: store.digests.slice(0, length) }
+}
+
+/** The messages, as an array that does not grow with later ones. */
+export function messagesOf(history: History): readonly Message[] {
+  return history.store.messages.slice(0, history.length)
+}
+
+/** The message at a place from 0; `undefined` behind the end. */
+export function messageAt(history: History, index: number): Message | undefined {
+  return index < history.length ? history.store.messages[index] : undefined
+}
+
+/**
+ * A digest over all messages, each link taking in the one before it. Computed links are kept, so that a turn costs
+ * what it adds.
+ */
+export function historyDigest(history: History): string {
+  return digestsOf(history)[history.length - 1] ?? emptyHistoryDigest
+}
+
+function digestsOf({ length, store }: History): readonly string[] {
+  const { digests, messages } = store
+  for (let index = Math.min(digests.length, length); index < length; index++) {
+    const before = digests[index - 1] ?? emptyHistoryDigest
+    digests[index] = digestOf([before, messages[index] as unknown as Json])
+  }
+  return digests
+}
+
+/** The messages, as an array that nobody can change, and of which the running digests are known from here on. */
+export function carriedMessages(history: History): readonly Message[] {
+  const { length, store } = history
+  return withDigests(store.messages.slice(0, length), digestsOf(history).slice(0, length))
+}
+
+/**
+ * The running digests of messages, up to each place: those that a store can name what is shared by. They are computed
+ * once for an array that came out of `carriedMessages` or `withDigests`.
+ */
+export function historyDigests(messages: readonly Message[]): readonly string[] {
+  return knownDigests.get(messages) ?? digestsOf(historyOf(messages))
+}
+
+/**
+ * Messages that a store reads back, as an array that nobody can change, with their running digests, which the store has
+ * checked: so that whoever folds them does not compute these again.
+ */
+export function withDigests(messages: readonly Message[], digests: readonly string[]): readonly Message[] {
+  const known = sealedOnce(messages.map((message) => sealedOnce(message)))
+  knownDigests.set(known, digests)
+  return known
+}

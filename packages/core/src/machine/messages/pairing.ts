@@ -1,0 +1,34 @@
+import { ConfigurationError } from '../../vocabulary/errors.ts'
+import type { Message } from '../../vocabulary/model/content.ts'
+import { anyObject, listOf } from '../../vocabulary/options/option.ts'
+import { requireNoPromise, requireOptions } from '../../vocabulary/options/require-options.ts'
+
+/**
+ * Law 3, for messages of any origin: what of them no provider would accept. Behind each message that asked for tools
+ * stand its results, all of them, in its order; no results stand anywhere else. `undefined` where nothing is wrong.
+ */
+export function pairingFault(messages: readonly Message[]): string | undefined {
+  for (const [index, message] of messages.entries()) {
+    const next = messages[index + 1]
+    if (message.role === 'assistant') {
+      const asked = message.parts.flatMap((part) => (part.type === 'tool_call' ? [part.toolCallId] : []))
+      const answered = next?.role === 'tool' ? next.results.map(({ toolCallId }) => toolCallId) : []
+      if (asked.join() !== answered.join()) return `message ${index} and its tool results do not match`
+    } else if (next?.role === 'tool') {
+      return `the tool results at ${index + 1} answer no message`
+    }
+  }
+  return messages[0]?.role === 'tool' ? 'the tool results at 0 answer no message' : undefined
+}
+
+/** Refuses what an agent's code would show a model, and no provider would take. `subject` names the code. */
+export function requireShown(messages: readonly Message[] | undefined, subject: string): void {
+  if (messages === undefined) return
+  requireNoPromise(subject, messages)
+  requireOptions(subject, listOf(anyObject), messages, 'messages')
+  const fault = messages.length === 0 ? 'nothing is left to be shown' : pairingFault(messages)
+  if (fault === undefined) return
+  throw new ConfigurationError(
+    `${subject} makes messages that no provider takes: ${fault}. Keep a call together with its results, and at least one message. Correct it and resume the run; nothing is lost.`,
+  )
+}

@@ -1,0 +1,59 @@
+import { textOf, type Message, type UserMessage } from '../../vocabulary/model/content.ts'
+
+/**
+ * A conversation as one text that any model can read: who said what, which tools were called, what they answered. Only what
+ * a speaker says first stands at the beginning of a line; the further lines of what was said are indented, so that no text
+ * (such as a tool's result with a line `User: …` in it) reads like another speaker.
+ */
+export function asPlainText(messages: readonly Message[]): string {
+  return messages.flatMap(linesOf).map(indented).join('\n')
+}
+
+function linesOf(message: Message): readonly string[] {
+  switch (message.role) {
+    case 'user':
+      return [`User: ${shown(message.parts)}`]
+    case 'assistant': {
+      const said = textOf(message.parts)
+      const calls = message.parts.flatMap((part) =>
+        part.type === 'tool_call'
+          ? [`Assistant called ${toolName(part.name)} with ${JSON.stringify(part.input)}`]
+          : [],
+      )
+      return [...(said === '' ? [] : [`Assistant: ${said}`]), ...calls]
+    }
+    case 'tool':
+      return message.results.map(
+        ({ name, outcome, content }) => `${toolName(name)} answered (${outcome}): ${shown(content)}`,
+      )
+  }
+}
+
+/** Everything that some reader takes for the end of a line. */
+// oxlint-disable-next-line no-control-regex -- Separators of files, groups and records end a line for some readers.
+const lineEnd = /\r\n|[\n\v\f\r\u001c-\u001e\u0085\u2028\u2029]/g
+
+function indented(said: string): string {
+  return said.replaceAll(lineEnd, '\n  ')
+}
+
+/** A name as a model wrote it: it may hold anything, also what looks like the words around it. */
+function toolName(name: string): string {
+  return /^[\w.-]+$/.test(name) && !/^(?:user|assistant|system|human)$/i.test(name)
+    ? name
+    : JSON.stringify(name)
+}
+
+function shown(parts: UserMessage['parts']): string {
+  return parts.map((part) => (part.type === 'text' ? part.text : `[${part.type}]`)).join('')
+}
+
+/**
+ * An input filter for handoffs: folds the whole history into one user message, so that the next agent reads what
+ * happened as a report and not as words of its own.
+ */
+export function foldedHistory(messages: readonly Message[]): readonly Message[] {
+  if (messages.length === 0) return messages
+  const text = `What was said and done before you took over:\n${asPlainText(messages)}`
+  return [{ role: 'user', parts: [{ type: 'text', text }] }]
+}

@@ -1,0 +1,105 @@
+import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
+import type { Message } from '../../vocabulary/model/content.ts'
+import { isLasting } from '../../vocabulary/values/deep-freeze.ts'
+
+/**
+ * Tokens for a character, by its alphabet: on the safe side of what vendors' tokenizers give, since budgets reserve by
+ * these numbers before a call. All of ASCII counts the same, so that a masked secret of the same length does.
+ */
+const TOKENS_BY_KIND = { ascii: 1 / 3.5, alphabet: 0.8, ideograph: 1.4, surrogate: 1.5 }
+
+/** Tokens of a byte of a text file, whatever its alphabet. */
+const TOKENS_OF_A_BYTE = 0.5
+/** Tokens of an image. */
+const IMAGE_TOKENS = 1_600
+/** Tokens of one page of a document, its text and its picture. */
+const PAGE_TOKENS = 3_000
+/** Bytes of a document that hold a page at least: text-only pages are about as small. */
+const PAGE_BYTES = 15_000
+/** The pages that vendors take in one document. */
+const PAGES_MAX = 100
+/** Pages of a document whose size is unknown. */
+const PAGES_UNKNOWN = 10
+/** Tokens that a message costs beside its content. */
+const MESSAGE_TOKENS = 6
+
+/** Of messages that nobody can change: the runs of a session hand the same ones on. */
+const knownTokens = new WeakMap<Message, number>()
+
+/** About how many input tokens a message is worth. */
+export function messageTokens(message: Message): number {
+  const known = knownTokens.get(message)
+  if (known !== undefined) return known
+  const tokens = tokensOf(message)
+  if (isLasting(message)) knownTokens.set(message, tokens)
+  return tokens
+}
+
+function tokensOf(message: Message): number {
+  switch (message.role) {
+    case 'user':
+    case 'assistant':
+      return MESSAGE_TOKENS + partTokens(message.parts)
+    case 'tool':
+      return message.results.reduce((sum, { content }) => sum + MESSAGE_TOKENS + partTokens(content), 0)
+  }
+}
+
+/** About how many input tokens the instructions and the tools are worth. */
+export function definitionTokens({ instructions, tools }: AgentDefinition): number {
+  return textTokens(instructions) + textTokens(JSON.stringify(tools))
+}
+
+/** About how many input tokens a request of these messages has. */
+export function requestTokens(definition: AgentDefinition, messages: readonly Message[]): number {
+  return messages.map(messageTokens).reduce((sum, tokens) => sum + tokens, definitionTokens(definition))
+}
+
+interface EstimatedPart {
+  readonly type: string
+  readonly text?: string
+  readonly mediaType?: string
+  readonly data?: string
+}
+
+function partTokens(parts: readonly EstimatedPart[]): number {
+  return parts.reduce((sum, part) => sum + tokensOfPart(part), 0)
+}
+
+function tokensOfPart(part: EstimatedPart): number {
+  switch (part.type) {
+    case 'image':
+      return IMAGE_TOKENS
+    case 'file':
+      return documentTokens(part)
+    default:
+      return textTokens(part.text ?? JSON.stringify(part))
+  }
+}
+
+/** A text file by its size, any other document by the pages that its size may hold. */
+function documentTokens({ mediaType = '', data }: EstimatedPart): number {
+  if (data === undefined) return PAGES_UNKNOWN * PAGE_TOKENS
+  const bytes = Math.ceil((data.length * 3) / 4)
+  if (/^text\/|json|xml/.test(mediaType)) return Math.ceil(bytes * TOKENS_OF_A_BYTE)
+  return Math.min(PAGES_MAX, Math.ceil(bytes / PAGE_BYTES)) * PAGE_TOKENS
+}
+
+/** About how many tokens a text is worth, as a whole number. */
+export function textTokens(text: string): number {
+  return Math.ceil(estimatedTokens(text))
+}
+
+/** About how many tokens a text is worth, not rounded, so that pieces add up. One pass over its characters. */
+export function estimatedTokens(text: string): number {
+  let tokens = 0
+  for (let index = 0; index < text.length; index++) tokens += tokensOfUnit(text.charCodeAt(index))
+  return tokens
+}
+
+/** Tokens of one UTF-16 code unit. */
+function tokensOfUnit(unit: number): number {
+  if (unit < 0x80) return TOKENS_BY_KIND.ascii
+  if (unit >= 0xd800 && unit <= 0xdfff) return TOKENS_BY_KIND.surrogate
+  return unit >= 0x1100 ? TOKENS_BY_KIND.ideograph : TOKENS_BY_KIND.alphabet
+}

@@ -1,0 +1,57 @@
+import type { Fact, FinishReason } from '../../vocabulary/events/event.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import type { Action } from '../state/action.ts'
+import { undelivered } from './next-inputs.ts'
+import type { Reply, RunState } from '../state/state.ts'
+
+/** Why the run ends with this reply; `undefined` when it goes on. */
+export function endOf({ message, failure }: Reply, hadCalls: boolean): FinishReason | undefined {
+  switch (message.stopReason) {
+    case 'refused':
+    case 'content_filtered':
+      return 'refused'
+    case 'max_tokens':
+      return 'output_truncated'
+    case 'context_exceeded':
+      return 'context_overflow'
+    case 'cancelled':
+      return 'cancelled'
+    case 'failed':
+      return failureReason(failure?.class)
+    case 'paused':
+    case 'compacted':
+      return undefined
+    case 'end':
+    case 'tool_use':
+    case 'other':
+      return hadCalls ? undefined : 'answered'
+  }
+}
+
+/** The reason that a failure of the model gives. */
+export function failureReason(failureClass: string | undefined): FinishReason {
+  if (failureClass === 'context_overflow') return 'context_overflow'
+  return failureClass === 'content_filtered' || failureClass === 'refused' ? 'refused' : 'model_failed'
+}
+
+/** The end of a run that somebody cancelled, or that a guardrail blocks; `undefined` where neither is so. */
+export function stoppedEnd(state: RunState): ReturnType<typeof finish> | undefined {
+  if (state.cancel) return finish(state, 'cancelled')
+  if (state.blocked === undefined) return undefined
+  const { guardrail, detail } = state.blocked
+  return finish(state, 'guardrail', detail === undefined ? guardrail : `${guardrail}: ${detail}`)
+}
+
+/** Ends the run, with a receipt for all input that it ends without. */
+export function finish(
+  state: RunState,
+  reason: FinishReason,
+  detail?: string,
+): Extract<Action, { readonly facts: readonly Fact[] }> {
+  const { turns, toolCalls, usage, costUsd } = state.totals
+  const end: Fact = {
+    ...{ type: 'run_finished', turn: state.turn, reason, turns, toolCalls, usage },
+    ...present({ costUsd, detail }),
+  }
+  return { kind: 'finish', facts: [...undelivered(state, reason), end] }
+}

@@ -1,0 +1,35 @@
+import { ConfigurationError } from '../../vocabulary/errors.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import type { Action } from '../state/action.ts'
+import { finish } from './ending.ts'
+import { messagesOf } from '../messages/history.ts'
+import { requireShown } from '../messages/pairing.ts'
+import type { Rules } from '../state/rules.ts'
+import type { InjectingState } from '../state/state.ts'
+
+/** Hands the conversation over: to another agent, or back to whoever started the run. */
+export function handOff(
+  state: InjectingState,
+  { to, back, tool }: NonNullable<InjectingState['handoff']>,
+  rules: Rules,
+): Action {
+  if (back) return finish(state, 'handed_back', to)
+  const taking = rules.handOff?.(tool, messagesOf(state.history))
+  if (taking === undefined) {
+    throw new ConfigurationError(
+      `Run ${state.runId} is to be handed over to the agent ${to}, and the code of ${state.agent} does not name it any ` +
+        'more. Put it back among its handoffs and resume the run; nothing is lost.',
+    )
+  }
+  const { definition, messages } = taking
+  requireShown(messages, `The filter of the handoff from ${state.agent} to ${to}`)
+  return {
+    kind: 'hand_off',
+    facts: [
+      {
+        ...{ type: 'agent_handed_off', turn: state.turn, from: state.agent, to, definition },
+        ...present({ messages }),
+      },
+    ],
+  }
+}

@@ -1,0 +1,39 @@
+import type { Fact, FinishReason } from '../../vocabulary/events/event.ts'
+import type { Action } from '../state/action.ts'
+import { callModel } from './next-model-call.ts'
+import { onLimitOf } from '../limits/deadlines.ts'
+import type { RunState } from '../state/state.ts'
+
+/**
+ * Lets input that was given while the run was at work enter the history: everything that steers at once, what was
+ * queued one by one, each behind the answer before it.
+ */
+export function deliverInput(state: RunState, delivery: 'steer' | 'queue', now: number): Action | undefined {
+  const waiting = state.pendingInputs.filter((input) => input.delivery === delivery)
+  const due = delivery === 'steer' ? waiting : waiting.slice(0, 1)
+  if (due.length === 0 || endsUnshown(state, now)) return undefined
+  const facts = due.map(({ receipt }): Fact => ({
+    type: 'input_settled',
+    turn: state.turn,
+    receipt,
+    delivered: true,
+  }))
+  return { kind: 'deliver_input', facts }
+}
+
+/** Whether a limit ends the run in front of the model call that would show the input: it is not delivered then. */
+function endsUnshown(state: RunState, now: number): boolean {
+  return onLimitOf(state.limits) === 'stop' && 'limit' in callModel(state, now, {})
+}
+
+/** The receipts of input that the run ends without: each says why. */
+export function undelivered(state: RunState, reason: FinishReason): readonly Fact[] {
+  const why = `The run ended before it (${reason}).`
+  return state.pendingInputs.map(({ receipt }): Fact => ({
+    type: 'input_settled',
+    turn: state.turn,
+    receipt,
+    delivered: false,
+    why,
+  }))
+}

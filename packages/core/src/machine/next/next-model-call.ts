@@ -1,0 +1,112 @@
+import type { ModelRef } from '../../vocabulary/model/content.ts'
+import type { FactOf } from '../../vocabulary/events/event.ts'
+import type { FailureClass } from '../../vocabulary/model/failure.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import type { ToolChoice } from '../../vocabulary/model/tool-definition.ts'
+import { onLimitOf } from '../limits/deadlines.ts'
+import { grantCall } from '../limits/limit-check.ts'
+import { isLimitFinding, type LimitFinding, type PlannedCall } from '../limits/model-grant.ts'
+import { modelsOf, namesModel, requestDigest, sameModel } from '../prompt/model-request.ts'
+import type { TurnChange } from '../state/rules.ts'
+import type { RunState, StreamingState } from '../state/state.ts'
+import { currentModel, priceOf, webSearchesMaxOf } from '../state/state-views.ts'
+import { requestTokens } from '../messages/token-estimate.ts'
+import { messagesOf } from '../messages/history.ts'
+
+/** What the next model call is to be. */
+export interface CallPlanning {
+  /** The one call past a limit, which writes the answer. */
+  readonly finalizing?: boolean
+  readonly change?: TurnChange | undefined
+  /** Where not the one that the run uses now. */
+  readonly model?: ModelRef
+}
+
+type CallFact = FactOf<'model_call_started'>
+
+/**
+ * The fact that starts a model call, with what the call is granted: the first attempt of a turn, or the next attempt of
+ * the same. Or the limit that leaves too little for it.
+ */
+export function callModel(state: RunState, now: number, planning: CallPlanning): CallFact | LimitFinding {
+  const again = state.phase === 'streaming'
+  const { finalizing = false, change = {} } = planning
+  const { model: changedModel, toolChoice: wanted = { type: 'auto' }, ...rest } = change
+  const shown = present(rest)
+  const model = planning.model ?? changedModel ?? currentModel(state)
+  const toolChoice: ToolChoice = finalizing ? { type: 'none' } : wanted
+  const grant = grantCall(state, now, {
+    price: priceOf(state, model),
+    webSearchesMax: webSearchesMaxOf(state, { model, toolChoice }),
+    inputTokens: inputOf(state, shown),
+    startsTurn: !again,
+    maxOutputTokens: shown.maxOutputTokens ?? state.definition.maxOutputTokens,
+    closes: finalizing,
+    keepsClosing: keepsClosing(state, toolChoice, shown),
+  })
+  if (isLimitFinding(grant)) return grant
+  const options = {
+    ...{ model, toolChoice },
+    ...present({
+      maxOutputTokens: grant.outputTokens,
+      change: Object.keys(shown).length > 0 ? shown : undefined,
+    }),
+  }
+  return {
+    ...{ type: 'model_call_started', turn: state.turn + (again ? 0 : 1) },
+    attempt: again ? state.attempt.number + 1 : 1,
+    requestDigest: requestDigest(state, options),
+    ...options,
+    ...{ finalizing, grant },
+  }
+}
+
+/** About how many input tokens the request has: what a turn shows instead of the history is counted anew. */
+function inputOf(state: RunState, { messages, instructions, tools }: TurnChange): number {
+  if (messages === undefined && instructions === undefined && tools === undefined) return state.contextTokens
+  const { definition } = state
+  const shown = {
+    ...definition,
+    ...present({ instructions }),
+    ...(tools && { tools: definition.tools.filter(({ name }) => tools.includes(name)) }),
+  }
+  const tokens = requestTokens(shown, messages ?? messagesOf(state.history))
+  return Math.ceil(tokens * state.estimateFactor)
+}
+
+/** A call that may ask for tools is followed by another, which a limit must leave enough for. */
+function keepsClosing(
+  state: RunState,
+  toolChoice: ToolChoice,
+  { tools }: TurnChange,
+): PlannedCall['keepsClosing'] {
+  if (onLimitOf(state.limits) !== 'finalize' || toolChoice.type === 'none') return false
+  return (tools ?? state.definition.tools).length > 0
+}
+
+/** The same call once more. A closing call whose limit was raised since goes on as an ordinary one. */
+export function callAgain(state: StreamingState, now: number, model?: ModelRef): CallFact | LimitFinding {
+  const { toolChoice, finalizing: closes, change, model: last } = state.attempt
+  const finalizing = closes && state.metLimit !== undefined
+  return callModel(state, now, {
+    finalizing,
+    model: model ?? (namesModel(state.definition, last) ? last : currentModel(state)),
+    change: { ...change, ...(closes && !finalizing ? {} : { toolChoice }) },
+  })
+}
+
+/** Failures that another model would answer with as well: the request itself is at fault. */
+const requestAtFault: ReadonlySet<FailureClass> = new Set(['invalid_request', 'content_filtered'])
+
+/** The model that takes over when a model is given up; `undefined` where there is none. */
+export function modelAfterGivingUp(state: StreamingState): ModelRef | undefined {
+  const { failed } = state.attempt
+  if (failed === undefined || requestAtFault.has(failed.failure.class)) return undefined
+  return nextFallback(state)
+}
+
+/** The model that takes over from the one that is asked now; `undefined` where there is none. */
+export function nextFallback({ definition, attempt }: StreamingState): ModelRef | undefined {
+  const models = modelsOf(definition)
+  return models[models.findIndex((known) => sameModel(known, attempt.model)) + 1]
+}

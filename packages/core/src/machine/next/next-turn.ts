@@ -1,0 +1,107 @@
+import { ConfigurationError } from '../../vocabulary/errors.ts'
+import type { ModelRef } from '../../vocabulary/model/content.ts'
+import { anyObject, anyText, fields, listOf, maybe, numberFrom } from '../../vocabulary/options/option.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import type { Action } from '../state/action.ts'
+import { beforeCompaction, compactionBeforeCall, whileCompacting } from './next-context.ts'
+import { callModel } from './next-model-call.ts'
+import { dueInputChecks } from '../state/due-checks.ts'
+import { finish } from './ending.ts'
+import { modelsOf, namesModel } from '../prompt/model-request.ts'
+import { deadlineOf } from '../limits/deadlines.ts'
+import { limitReasons, meetLimit, timeLimit } from '../limits/limit-check.ts'
+import { requireShown } from '../messages/pairing.ts'
+import type { LimitName } from '../../vocabulary/limits/limits.ts'
+import { requireNoPromise, requireOptions } from '../../vocabulary/options/require-options.ts'
+import type { Rules, TurnChange } from '../state/rules.ts'
+import type { MetLimit, Reply, RunState } from '../state/state.ts'
+
+/** Law 9: the next model call, unless a limit stands in the way; then what its policy says. */
+export function continueOrStop(state: RunState, reply: Reply | undefined, now: number, rules: Rules): Action {
+  const { metLimit } = state
+  return (
+    whileCompacting(state, now) ??
+    whileGuarded(state, now) ??
+    (metLimit ? atLimit(state, metLimit, reply, now) : nextTurn(state, reply, now, rules))
+  )
+}
+
+/** Law 8, for guardrails: what they have to look at first, no model is shown. */
+function whileGuarded(state: RunState, now: number): Action | undefined {
+  const isDue = dueInputChecks(state).before.length > 0 && state.metLimit?.policy !== 'ask'
+  if (!isDue) return undefined
+  const deadline = deadlineOf(state)
+  if (deadline === undefined) return { kind: 'wait' }
+  if (now < deadline) return { kind: 'wait', wakeAt: deadline }
+  if (state.metLimit === undefined) return meetLimit(state, timeLimit(state, now))
+  return finish(state, limitReasons[state.metLimit.limit])
+}
+
+function nextTurn(state: RunState, reply: Reply | undefined, now: number, rules: Rules): Action {
+  if (reply && answered(rules.stopWhen?.(state), 'stopWhen', state)) return finish(state, 'stopped')
+  const shorter = compactionBeforeCall(state, now, rules)
+  if (shorter) return beforeCompaction(state) ?? { kind: 'compact', facts: [shorter] }
+  const change = changeOf(state, rules)
+  requireShown(change?.messages, `prepareTurn of the agent ${state.agent}`)
+  const call = callModel(state, now, { change })
+  return 'limit' in call ? meetLimit(state, call) : { kind: 'call_model', facts: [call] }
+}
+
+/** What the agent's code answered. A promise would be taken for the answer: a filter would filter nothing. */
+function answered<T>(answer: T, rule: string, { agent }: RunState): T {
+  requireNoPromise(`${rule} of the agent ${agent}`, answer)
+  return answer
+}
+
+function changeOf(state: RunState, rules: Rules): TurnChange | undefined {
+  const change = answered(rules.prepareTurn?.(state), 'prepareTurn', state)
+  if (change == null) return undefined
+  requireOptions(`prepareTurn of the agent ${state.agent}`, turnChange, change)
+  requireOwnModel(state, change.model)
+  return present({ ...change })
+}
+
+/** A model that the agent's code does not name could be recorded, and never called. */
+function requireOwnModel({ agent, definition }: RunState, model: ModelRef | undefined): void {
+  if (model === undefined || namesModel(definition, model)) return
+  const names = modelsOf(definition)
+    .map(({ provider, api, modelId }) => `${provider} ${api} ${modelId}`)
+    .join(', ')
+  throw new ConfigurationError(
+    `prepareTurn of the agent ${agent} names the model ${model.provider} ${model.api} ${model.modelId}, which is none of the agent's (${names}). Put it among its fallbacks; a run that is on record goes on from there with resume.`,
+  )
+}
+
+const turnChange = fields<TurnChange>({
+  instructions: maybe(anyText),
+  tools: maybe(listOf(anyText)),
+  toolChoice: maybe(anyObject),
+  model: maybe(anyObject),
+  messages: maybe(listOf(anyObject)),
+  maxOutputTokens: maybe(numberFrom(1)),
+})
+
+function atLimit(
+  state: RunState,
+  { policy, limit }: MetLimit,
+  reply: Reply | undefined,
+  now: number,
+): Action {
+  switch (policy) {
+    case 'ask':
+      return { kind: 'suspend' }
+    case 'stop':
+      return finish(state, limitReasons[limit])
+    case 'finalize':
+      return reply?.finalizing ? finish(state, limitReasons[limit]) : closingCall(state, limit, now)
+  }
+}
+
+/** The call that writes the answer at a limit: made with what was held back for it, or not at all. */
+function closingCall(state: RunState, met: LimitName, now: number): Action {
+  const call = callModel(state, now, { finalizing: true })
+  if (!('limit' in call)) return { kind: 'call_model', facts: [call] }
+  const { limit, max } = call
+  const detail = `No closing call was made: what is left of ${limit} (${max}) does not pay for one.`
+  return finish(state, limitReasons[met], detail)
+}

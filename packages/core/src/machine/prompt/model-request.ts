@@ -1,0 +1,72 @@
+import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
+import type { ModelRequest } from '../../vocabulary/model/model-request.ts'
+import type { ToolChoice } from '../../vocabulary/model/tool-definition.ts'
+import { mergedSettings, type ModelSettings } from '../../vocabulary/model/model-settings.ts'
+import type { ModelRef } from '../../vocabulary/model/content.ts'
+import type { ShownChange } from '../../vocabulary/events/event.ts'
+import type { Json } from '../../vocabulary/values/json.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { digestOf } from '../../vocabulary/values/digest.ts'
+import { historyDigest, messagesOf } from '../messages/history.ts'
+import type { RunState, StreamingState } from '../state/state.ts'
+
+/** What a single call adds to the definition and the history. */
+export interface CallOptions {
+  readonly model: ModelRef
+  readonly toolChoice: ToolChoice
+  readonly maxOutputTokens?: number
+  readonly change?: ShownChange
+}
+
+/** How models write in this run, as things stand. */
+export function settingsOf({ definition, modelSettings }: RunState): ModelSettings | undefined {
+  return mergedSettings(definition.modelSettings, modelSettings)
+}
+
+/** The request of the attempt that is under way. */
+export function modelRequest(state: StreamingState): ModelRequest {
+  const { parallelToolCalls } = state.definition
+  const { toolChoice, maxOutputTokens, change = {} } = state.attempt
+  const { instructions = state.definition.instructions, messages = messagesOf(state.history) } = change
+  const offered = change.tools
+  const tools = offered
+    ? state.definition.tools.filter(({ name }) => offered.includes(name))
+    : state.definition.tools
+  return {
+    ...{ instructions, messages, tools, toolChoice, parallelToolCalls },
+    ...present({ maxOutputTokens, outputSchema: state.definition.output?.schema }),
+    ...present({ modelSettings: settingsOf(state) }),
+  }
+}
+
+/**
+ * Law 7: what names a request. It takes in the model, the definition by its digest, the run's own settings, the options
+ * of the call, and the running digest of the history, so that it costs what the turn adds.
+ */
+export function requestDigest(state: RunState, options: CallOptions): string {
+  const { model, toolChoice, maxOutputTokens, change } = options
+  return digestOf({
+    model: { ...model },
+    definition: state.definition.digest,
+    toolChoice: { ...toolChoice },
+    history: historyDigest(state.history),
+    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+    ...(state.modelSettings && { modelSettings: state.modelSettings as Json }),
+    ...(change !== undefined && { change: change as unknown as Json }),
+  })
+}
+
+/** Whether two references mean the same model behind the same wire. */
+export function sameModel(a: ModelRef, b: ModelRef): boolean {
+  return a.provider === b.provider && a.api === b.api && a.modelId === b.modelId
+}
+
+/** The models that an agent names: its own, then its fallbacks, in order. */
+export function modelsOf({ model, fallbacks = [] }: AgentDefinition): readonly ModelRef[] {
+  return [model, ...fallbacks.map((fallback) => fallback.model)]
+}
+
+/** Whether an agent names a model. */
+export function namesModel(definition: AgentDefinition, model: ModelRef): boolean {
+  return modelsOf(definition).some((known) => sameModel(known, model))
+}

@@ -1,0 +1,34 @@
+import type { Fact } from '../../vocabulary/events/event.ts'
+
+/** What a decision may use of the world: handed in, so that the same input gives the same events. */
+export interface Stamp {
+  /** Milliseconds since 1970 UTC. */
+  readonly at: number
+  /** From 0 (included) to 1 (excluded). */
+  readonly random: number
+}
+
+/** Why a command cannot be obeyed. A value, not an error: asking is no fault. */
+export interface Refusal {
+  readonly code:
+    | 'run_finished'
+    | 'unknown_call'
+    | 'not_awaiting_approval'
+    | 'approval_expired'
+    | 'not_deferred'
+    | 'not_raised'
+    | 'already_cancelled'
+    | 'cancelled'
+    | 'not_supported'
+    | 'malformed'
+    | 'invalid_input'
+    | 'run_exists'
+    | 'drained'
+  readonly message: string
+}
+
+/** The facts that follow; none, when the message changes nothing. */
+export type Decision = { readonly facts: readonly Fact[] } | { readonly refused: Refusal }
+
+/** The message changes nothing. */
+export const nothing: Decision = { facts: [] }

@@ -1,0 +1,50 @@
+import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
+import type { Message, ModelRef } from '../../vocabulary/model/content.ts'
+import type { ToolChoice } from '../../vocabulary/model/tool-definition.ts'
+import type { RunState } from './state.ts'
+
+/**
+ * What a turn does differently from its agent's definition. All of it goes on record with the model call.
+ */
+export interface TurnChange {
+  readonly instructions?: string | undefined
+  /** Names of the agent's tools that the model is offered in this turn. */
+  readonly tools?: readonly string[] | undefined
+  readonly toolChoice?: ToolChoice | undefined
+  /** One of the agent's models: its own, or a fallback. */
+  readonly model?: ModelRef | undefined
+  /** What the model is shown instead of the history: for redaction or trimming. Calls and results stay paired. */
+  readonly messages?: readonly Message[] | undefined
+  readonly maxOutputTokens?: number | undefined
+}
+
+/** How a history that grows too long is made shorter in what the model sees. Nothing leaves the ledger. */
+export interface Compaction {
+  /** The history is shortened before a call whose input is estimated to have more tokens than this. */
+  readonly contextTokensMax: number
+  /** How many of the newest messages stay as they are. */
+  readonly keepMessages: number
+  /**
+   * Says in one text what the older messages said. Pure. Without it, the definition's `summarizer` is asked; without
+   * that too, older messages are left out.
+   */
+  readonly summarize?: (messages: readonly Message[]) => string
+}
+
+/** What another agent needs to take a conversation over. */
+export interface TakingOver {
+  readonly definition: AgentDefinition
+  /** What it is shown of the past, where that is not the history as it is. */
+  readonly messages?: readonly Message[]
+}
+
+/** Code of the agent that the controller asks. Pure functions of the state: a replay asks them again. */
+export interface Rules {
+  /** Ends the run as `stopped` before another model call, when it answers true. */
+  readonly stopWhen?: (state: RunState) => boolean
+  /** Changes the next turn; asked once a turn, before its first attempt. */
+  readonly prepareTurn?: (state: RunState) => TurnChange | undefined
+  readonly compaction?: Compaction
+  /** Answers for a handoff tool of the agent what its target takes over with; `undefined` where there is none. */
+  readonly handOff?: (tool: string, messages: readonly Message[]) => TakingOver | undefined
+}

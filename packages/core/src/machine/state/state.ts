@@ -1,0 +1,320 @@
+import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
+import type {
+  AssistantMessage,
+  ModelRef,
+  Opaque,
+  ToolResult,
+  UserMessage,
+} from '../../vocabulary/model/content.ts'
+import type {
+  CallRefusal,
+  FinishReason,
+  GuardedThing,
+  Handoff,
+  ParentRef,
+  ShownChange,
+} from '../../vocabulary/events/event.ts'
+import type { ModelFailure } from '../../vocabulary/model/failure.ts'
+import type { Grant } from '../../vocabulary/limits/grant.ts'
+import type { RunId, ToolCallId } from '../../vocabulary/values/ids.ts'
+import type { Json, JsonObject } from '../../vocabulary/values/json.ts'
+import type { LimitName, Limits, OnLimit, RetryPolicy } from '../../vocabulary/limits/limits.ts'
+import type { ModelSettings } from '../../vocabulary/model/model-settings.ts'
+import type { ModelRefusal } from '../../vocabulary/model/refusal.ts'
+import type { Recovery, ToolChoice, ToolEffect } from '../../vocabulary/model/tool-definition.ts'
+import type { Usage } from '../../vocabulary/billing/usage.ts'
+import type { CallLog } from '../messages/call-log.ts'
+import type { ForkProgress } from './fork-progress.ts'
+import type { History } from '../messages/history.ts'
+
+/** The phases of a run, in the order in which a run without retries comes through them. */
+export const phases = ['idle', 'streaming', 'collecting', 'executing', 'injecting', 'done'] as const
+export type Phase = (typeof phases)[number]
+
+/** What a run has used so far. Usage holds the last known totals of every attempt, failed ones included. */
+export interface Totals {
+  readonly turns: number
+  /** Calls that were started, each once however many attempts it took. */
+  readonly toolCalls: number
+  readonly toolCallsByTool: { readonly [tool: string]: number }
+  /** Calls that were not run because their recorded answer was served. */
+  readonly repeated: number
+  /** What child runs took. Their usage and cost are in `usage` and `costUsd`. */
+  readonly children: { readonly runs: number; readonly turns: number; readonly toolCalls: number }
+  readonly usage: Usage
+  readonly costUsd?: number
+  /** The part of `usage` and `costUsd` that is not of the latest attempt, whose numbers may still be replaced. */
+  readonly settledUsage: Usage
+  readonly settledCostUsd?: number
+  /** Of the latest attempt. */
+  readonly latestUsage: Usage
+}
+
+/** A limit that was met and that nobody has raised since. */
+export interface MetLimit {
+  readonly limit: LimitName
+  readonly policy: OnLimit
+  readonly at: number
+}
+
+/** What is true of a run in every phase. */
+export interface RunFacts {
+  readonly runId: RunId
+  /** The last event's number, epoch and time. */
+  readonly seq: number
+  readonly epoch: number
+  readonly at: number
+  readonly turn: number
+  readonly startedAt: number
+  readonly agent: string
+  readonly definition: AgentDefinition
+  readonly limits: Limits
+  readonly retry: RetryPolicy
+  /** Of this run, over those of whichever agent is active. */
+  readonly modelSettings?: ModelSettings
+  readonly sessionId?: string
+  readonly sessionPlace?: number
+  readonly parent?: ParentRef
+  readonly subject?: string
+  /** It was started with a context of its application, which no ledger holds. */
+  readonly withContext?: true
+  /** The first event whose content is gone from the ledger: what follows from content can no longer be judged. */
+  readonly removedFrom?: number
+  /** What the model is shown at the next call: messages whose calls all have their results. */
+  readonly history: History
+  readonly totals: Totals
+  /** Where the present exchange begins in the history: at what the user said first behind the last answer. */
+  readonly exchangeFrom: number
+  /** About how many input tokens the next request has: what was billed last, and an estimate of what came since. */
+  readonly contextTokens: number
+  /** The part of `contextTokens` that a provider has reported; the rest is estimated. */
+  readonly reportedTokens: number
+  /** What estimates are multiplied by, at least 1: learned from what providers reported of them. */
+  readonly estimateFactor: number
+  /** Milliseconds in which nothing was in flight and the run waited for a person, or for a process. */
+  readonly waitedMs: number
+  readonly callLog: CallLog
+  /** How often each tool has failed with the same error in a row. */
+  readonly errorStreaks: { readonly [tool: string]: ErrorStreak }
+  /** Input that came while the run was at work, and has not entered the history yet. */
+  readonly pendingInputs: readonly PendingInput[]
+  /** Whether a user's message stands behind the last reply. */
+  readonly inputSinceReply: boolean
+  /** The turn in which the history was last shortened. */
+  readonly compactedTurn?: number
+  /** Take-overs that found something in flight, since a reply or a result was last recorded. */
+  readonly takeOvers: number
+  /** The model in use, where it is not the definition's. */
+  readonly model?: ModelRef
+  readonly metLimit?: MetLimit
+  /** Guardrails that have not looked yet at what the user said last. */
+  readonly inputCheck?: InputCheck
+  /** The guardrail that ends the run. */
+  readonly blocked?: { readonly guardrail: string; readonly on: GuardedThing; readonly detail?: string }
+  /** A model sums up this many of the oldest messages. */
+  readonly compacting?: Compacting
+  readonly fork?: ForkProgress
+  /** Answers that did not fit the schema, and that the model was asked to write again. */
+  readonly repairs: number
+  /** The text of the model's last message, `''` where there is none; of an answer that was wrapped, its own JSON. */
+  readonly lastText: string
+  /** The answer, as JSON that fits the schema. */
+  readonly output?: { readonly value: Json }
+  readonly cancel?: { readonly at: number; readonly by?: string; readonly reason?: string }
+}
+
+/** What is to be looked at before the run may act on it. */
+export interface InputCheck {
+  /** The event by which the last of it entered the history, or moved in it. */
+  readonly seq: number
+  /** Its first message, by its place in the history from 0. */
+  readonly from: number
+  /** Names of the guardrails that have not looked yet. */
+  readonly guardrails: readonly string[]
+}
+
+/** A summary that is being written. */
+export interface Compacting {
+  readonly model: ModelRef
+  readonly replacedMessages: number
+  /** What the call may use. */
+  readonly grant: Grant
+  readonly maxOutputTokens?: number
+  /** The process that made the call has stopped: it is made once more, or given up. */
+  readonly interrupted?: true
+}
+
+/** Input that waits for its place. */
+export interface PendingInput {
+  readonly receipt: string
+  readonly delivery: 'steer' | 'queue'
+  readonly message: UserMessage
+}
+
+/** Failures of one tool with the same error, without anything else from it in between. */
+export interface ErrorStreak {
+  readonly resultDigest: string
+  readonly count: number
+}
+
+/** A part of a reply that is still coming. */
+export interface PartDraft {
+  readonly part: number
+  readonly kind: 'text' | 'reasoning'
+  readonly text: string
+}
+
+/** One try of a model call. */
+export interface Attempt {
+  readonly number: number
+  readonly model: ModelRef
+  readonly toolChoice: ToolChoice
+  /** The one call past a limit, which writes the answer. */
+  readonly finalizing: boolean
+  /** What it may use. */
+  readonly grant: Grant
+  readonly maxOutputTokens?: number
+  readonly change?: ShownChange
+  readonly requestDigest: string
+  readonly drafts: readonly PartDraft[]
+  /** About how many tokens of text, reasoning and tool input have streamed. */
+  readonly streamedTokens: number
+  /** Places of the reply that hold calls, in the order in which they were first seen. */
+  readonly callParts: readonly number[]
+  readonly calls: readonly Call[]
+  /** Tokens of the conversation behind the reply, where the provider says them beside what it bills. */
+  readonly contextTokens?: number
+  readonly providerMessageId?: string
+  /** Present once the attempt has failed. */
+  readonly failed?: FailedAttempt
+}
+
+/** How an attempt failed. */
+export interface FailedAttempt {
+  readonly failure: ModelFailure
+  readonly retryAt?: number
+  /** The history was shortened since: the same call is worth another try. */
+  readonly shortened?: true
+}
+
+/**
+ * Where a call stands.
+ * - `requested`: the model asked
+ * - `to_settle`: gets the result in `refusal`, without being started
+ * - `to_ask`, `awaiting_approval`: a person has to decide; was asked
+ * - `ready`: may be started
+ * - `started`: its effect may have begun
+ * - `in_doubt`: was started by a writer that is gone, and nobody recorded its ending
+ * - `deferred`: goes on outside, and is settled later
+ * - `settled`: has its result
+ */
+export type CallStatus =
+  | 'requested'
+  | 'to_settle'
+  | 'to_ask'
+  | 'awaiting_approval'
+  | 'ready'
+  | 'started'
+  | 'in_doubt'
+  | 'deferred'
+  | 'settled'
+
+/** A tool call of the current turn. */
+export interface Call {
+  readonly toolCallId: ToolCallId
+  readonly part: number
+  readonly providerCallId: string
+  readonly name: string
+  /** As the model wrote it, or as the approver changed it. */
+  readonly input: JsonObject
+  readonly malformed?: { readonly text: string; readonly error: string }
+  readonly opaque?: Opaque
+  readonly status: CallStatus
+  readonly effect?: ToolEffect
+  readonly recovery?: Recovery
+  /** The agent that does the work in a run of its own. */
+  readonly child?: string
+  /** What that run may use, once it was started. */
+  readonly grant?: Grant
+  /** Whom its success hands the conversation to. */
+  readonly handoff?: Handoff
+  /** Of the input that the model wrote, or that a guardrail put in its place. */
+  readonly inputDigest?: string
+  /** In a fork: the other run's call whose recorded result answers this one, and the event in which it was let run. */
+  readonly recorded?: ToolCallId
+  readonly approvedSeq?: number
+  /** Why a person is asked. */
+  readonly askReason?: string
+  /** When an approval that is asked for counts as denied. */
+  readonly expiresAt?: number
+  /** What the model reads in front of the result, where an approver changed the input. */
+  readonly changeNote?: string
+  readonly refusal?: CallRefusal
+  /** Of a call that goes on outside. */
+  readonly deferred?: { readonly receipt: string; readonly deadlineAt?: number }
+  /** Starts so far. */
+  readonly attempts: number
+  readonly result?: ToolResult
+}
+
+/** The run exists, and nothing was sent. */
+export type IdleState = RunFacts & { readonly phase: 'idle' }
+/** A model call is in flight, or its attempt has failed and the next one is due. */
+export type StreamingState = RunFacts & {
+  readonly phase: 'streaming'
+  readonly attempt: Attempt
+  /** Attempts of this turn that failed, not counting those that a dying process interrupted. */
+  readonly failures: number
+  /** When the first attempt of the turn started. */
+  readonly turnStartedAt: number
+}
+/** The reply is complete, and its calls are being checked. */
+export type CollectingState = RunFacts & {
+  readonly phase: 'collecting'
+  readonly reply: Reply
+  readonly calls: readonly Call[]
+}
+/** Calls run, wait for their turn, or wait for a person. */
+export type ExecutingState = RunFacts & {
+  readonly phase: 'executing'
+  readonly reply: Reply
+  readonly calls: readonly Call[]
+  /** Guardrails have looked at the results. */
+  readonly resultsChecked?: true
+}
+/** The results are in the history, and the controller decides whether there is another turn. */
+export type InjectingState = RunFacts & {
+  readonly phase: 'injecting'
+  readonly reply: Reply
+  /** What a call of the turn asks for, and the controller owes: the conversation goes to somebody else. */
+  readonly handoff?: Handoff & { readonly tool: string }
+}
+/** The end. Nothing follows. */
+export type DoneState = RunFacts & {
+  readonly phase: 'done'
+  readonly reason: FinishReason
+  readonly detail?: string
+}
+
+/** What the controller has to know of the turn's reply. */
+export interface Reply {
+  readonly message: AssistantMessage
+  readonly finalizing: boolean
+  readonly failure?: ModelFailure
+  readonly refusal?: ModelRefusal
+  /** Names of the tools that were offered, where not all of them were. */
+  readonly offered?: readonly string[]
+  /** Whether the answer fits the schema, once that is known. */
+  readonly fit?: { readonly valid: boolean; readonly error?: string }
+  /** Guardrails have looked at the answer. */
+  readonly guarded?: true
+}
+
+/** Everything that is known of a run: a fold of its events, nothing else. */
+export type RunState =
+  | IdleState
+  | StreamingState
+  | CollectingState
+  | ExecutingState
+  | InjectingState
+  | DoneState

@@ -1,0 +1,73 @@
+import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
+import type { RunId, ToolCallId } from '../../vocabulary/values/ids.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import type { Call, RunState } from './state.ts'
+import { openTurnCalls } from './state-views.ts'
+
+/** The two halves, counted. The books balance when `open` is empty. */
+export interface Tally {
+  readonly requests: number
+  readonly results: number
+  readonly open: readonly ToolCallId[]
+}
+
+/** Counts the halves in a ledger's events. */
+export function tallyOf(events: Iterable<RuntimeEvent>): Tally {
+  const open = new Set<ToolCallId>()
+  let requests = 0
+  let results = 0
+  for (const event of events) {
+    if (event.type === 'tool_request_ready') {
+      requests++
+      open.add(event.toolCallId)
+    } else if (event.type === 'tool_result') {
+      results++
+      open.delete(event.toolCallId)
+    }
+  }
+  return { requests, results, open: [...open] }
+}
+
+/** A call that waits for a person. */
+export interface PendingApproval {
+  /** The run that asked: a child run, it may be. */
+  readonly runId: RunId
+  readonly toolCallId: ToolCallId
+  readonly name: string
+  /** Which start of the call is asked about: 1, or more where a call in doubt would be started again. */
+  readonly attempt: number
+  readonly input: Call['input']
+  /** Of the input: a decision is bound to it. */
+  readonly inputDigest: string
+  readonly reason?: string
+}
+
+/** A call that goes on outside, until someone settles it. */
+export interface DeferredCall {
+  /** The run that waits: a child run, it may be. */
+  readonly runId: RunId
+  readonly toolCallId: ToolCallId
+  readonly name: string
+  /** What the tool gave the outside to name the call by. */
+  readonly receipt: string
+  /** Milliseconds since 1970 UTC, after which it counts as timed out. */
+  readonly deadlineAt?: number
+}
+
+/** Which calls of a run wait to be settled. */
+export function deferredCalls(state: RunState): readonly DeferredCall[] {
+  return openTurnCalls(state).flatMap(({ toolCallId, name, status, deferred }) =>
+    status === 'deferred' && deferred ? [{ runId: state.runId, toolCallId, name, ...deferred }] : [],
+  )
+}
+
+/** Which calls of a run wait for a person. */
+export function pendingApprovals(state: RunState): readonly PendingApproval[] {
+  return openTurnCalls(state).flatMap((call) => {
+    const { toolCallId, name, input, inputDigest, askReason, status, attempts } = call
+    if (status !== 'awaiting_approval' || inputDigest === undefined) return []
+    const { runId } = state
+    const attempt = attempts + 1
+    return [{ runId, toolCallId, name, attempt, input, inputDigest, ...present({ reason: askReason }) }]
+  })
+}

@@ -1,0 +1,217 @@
+import { ConfigurationError, LedgerConflictError } from '../vocabulary/errors.ts'
+import type { ExpectedHead, Head } from '../ports/ledger.ts'
+import type { RuntimeEvent } from '../vocabulary/events/event.ts'
+import { idFaultOf } from '../vocabulary/events/event-ids.ts'
+import { parseRunId, type RunId } from '../vocabulary/values/ids.ts'
+import { isMoment } from '../vocabulary/values/moment.ts'
+import { historyDigests } from '../machine/messages/history.ts'
+import type { Message } from '../vocabulary/model/content.ts'
+import { canonicalJson, type Json } from '../vocabulary/values/json.ts'
+
+/** Where a run stands before its first event: the head that its first append expects. */
+export const emptyHead: { readonly seq: 0; readonly epoch: 1 } = { seq: 0, epoch: 1 }
+
+/**
+ * The name of the fact that an event states, where that fact may stand only once in a run: its end, a call's result,
+ * one start and one decision of a call and attempt. `undefined` for events that may stand any number of times.
+ */
+export function onceKeyOf(event: RuntimeEvent): string | undefined {
+  if (event.type === 'run_finished') return event.type
+  if (event.type === 'tool_result') return `${event.type} ${event.toolCallId}`
+  if (event.type === 'tool_started' || event.type === 'approval_decided') {
+    return `${event.type} ${event.toolCallId} ${event.attempt}`
+  }
+  return undefined
+}
+
+/** A run's place in a conversation: in a ledger each is taken once. */
+export interface SessionPlace {
+  readonly sessionId: string
+  readonly sessionPlace: number
+}
+
+/** The place that a run takes with its first event; `undefined` for a run without a session. */
+export function sessionPlaceOf(events: readonly RuntimeEvent[]): SessionPlace | undefined {
+  const [first] = events
+  if (first?.type !== 'run_started' || first.sessionId === undefined) return undefined
+  return { sessionId: first.sessionId, sessionPlace: first.sessionPlace ?? 1 }
+}
+
+/** The refusal of a run whose place in its session another run has taken. */
+export function placeTaken(runId: RunId, { sessionId, sessionPlace }: SessionPlace): LedgerConflictError {
+  return new LedgerConflictError(
+    'unique',
+    `Run ${runId} cannot be run ${sessionPlace} of session ${sessionId}: another run is, and two runs that both ` +
+      'follow the same one would be two histories. Nothing was written. Start the run again, behind the one that stands.',
+  )
+}
+
+const envelopeIntegers = ['seq', 'epoch', 'turn', 'at', 'v'] as const
+
+/**
+ * Whether every store can hold a name as it is: databases cut texts at a NUL or refuse it, and half a surrogate pair
+ * would become another text.
+ */
+export function isStorableName(name: string): boolean {
+  return name.isWellFormed() && !name.includes('\0')
+}
+
+/**
+ * What every ledger refuses before it looks at its head: events of another run or epoch, gaps in `seq`, numbers in the
+ * envelope that are no whole numbers, what is no id where an id belongs, and types that stores would keep as others. Throws a `ConfigurationError`
+ * that names the event's place in the batch.
+ */
+export function requireWellFormed(
+  runId: RunId,
+  expected: ExpectedHead,
+  events: readonly RuntimeEvent[],
+): void {
+  requireStorableNames(runId, events)
+  for (const [index, event] of events.entries()) {
+    const fault = faultOf(event, runId, expected.expectedSeq + index + 1, expected.epoch)
+    if (fault === undefined) continue
+    throw new ConfigurationError(
+      `Event ${index + 1} of an append to run ${parseRunId(runId) ?? quoted(runId)} ${fault}. Nothing was written, since a ledger with a ` +
+        `wrong number or id in it cannot be trusted. Number events from expectedSeq + 1, sign them with the writer's ` +
+        'epoch, and use ids that the runtime has made.',
+    )
+  }
+}
+
+function faultOf(event: RuntimeEvent, runId: RunId, seq: number, epoch: number): string | undefined {
+  if (event.runId !== runId) return `belongs to run ${event.runId}`
+  const id = idFaultOf(event)
+  if (id) return `has ${quoted(id.found)} as ${id.path}, which is not ${id.expected}`
+  for (const name of envelopeIntegers) {
+    if (!Number.isSafeInteger(event[name])) return `has the ${name} ${event[name]}, which is no whole number`
+  }
+  const { at } = event
+  if (!isMoment(at)) return `has the at ${Number(at)}, which is no date of the years 0 to 9999`
+  if (event.seq !== seq) return `has the seq ${event.seq} where ${seq} follows`
+  if (event.epoch !== epoch) return `has the epoch ${event.epoch} where its writer has ${epoch}`
+  return undefined
+}
+
+/** What stands where an id should, as JSON, so that no text can leave its place. */
+function quoted(value: unknown): string {
+  return (JSON.stringify(value) ?? 'nothing').slice(0, 80)
+}
+
+function requireStorableNames(runId: RunId, events: readonly RuntimeEvent[]): void {
+  const { sessionId = '' } = sessionPlaceOf(events) ?? {}
+  const isHeld = ({ type, toolCallId }: RuntimeEvent): boolean =>
+    isStorableName(type) && (toolCallId === undefined || isStorableName(toolCallId))
+  if (isStorableName(runId) && isStorableName(sessionId) && events.every(isHeld)) return
+  throw new ConfigurationError(
+    `An append to run ${JSON.stringify(runId)} holds an id or a type with a NUL or half a surrogate pair. Nothing was ` +
+      'written, since stores would take it for another one. Use plain ids, such as UUIDs.',
+  )
+}
+
+/** Refuses a writer whose idea of the head is wrong, with a `LedgerConflictError` of kind `epoch` or `seq`. */
+export function requireHead(runId: RunId, head: Head, expected: ExpectedHead): void {
+  if (head.epoch !== expected.epoch) {
+    throw new LedgerConflictError(
+      'epoch',
+      `Run ${runId} is held by the writer of epoch ${head.epoch}, and this append is signed with epoch ` +
+        `${expected.epoch}. Another process took the run over, so nothing was written. Stop driving it; resume() takes it back.`,
+    )
+  }
+  if (head.seq !== expected.expectedSeq) {
+    throw new LedgerConflictError(
+      'seq',
+      `Run ${runId} ends at seq ${head.seq}, and this append expects seq ${expected.expectedSeq}. Its writer has missed ` +
+        `events or numbers them twice, so nothing was written. Stop driving it and load the run again with resume().`,
+    )
+  }
+}
+
+/** The refusal of a fact that stands already, though it may stand only once. */
+export function secondFact(runId: RunId, onceKey: string): LedgerConflictError {
+  return new LedgerConflictError(
+    'unique',
+    `Run ${runId} has ${onceKey} on record already, and it may stand there only once. Nothing was written, since two ` +
+      `answers to one question would be no record. Load the run again with resume(), which goes by the one that stands.`,
+  )
+}
+
+/** The refusal of a run's end while its inbox holds entries that the same append does not take. */
+export function unreadInbox(runId: RunId): LedgerConflictError {
+  return new LedgerConflictError(
+    'inbox',
+    `Run ${runId} cannot end: its inbox holds commands that its writer has not read. Nothing was written, since they ` +
+      'would stay unread for ever. Read the inbox, decide about them, and append again.',
+  )
+}
+
+/** The refusal of a command for a run that has ended. */
+export function endedBefore(runId: RunId): LedgerConflictError {
+  return new LedgerConflictError(
+    'ended',
+    `Run ${runId} has ended and takes no command any more. Nothing was written, since nobody would read it. Input ` +
+      'belongs to the next run of the session.',
+  )
+}
+
+/** Whether events hold the end of a run. */
+export function endsRun(events: readonly RuntimeEvent[]): boolean {
+  return events.some(({ type }) => type === 'run_finished')
+}
+
+/** Whether an error says that a command came after the end of its run. */
+export function isEndedBefore(error: unknown): boolean {
+  return error instanceof LedgerConflictError && error.kind === 'ended'
+}
+
+/** What a put answers; `undefined` where it came after the end of its run. */
+export async function unlessEnded(put: Promise<boolean>): Promise<boolean | undefined> {
+  try {
+    return await put
+  } catch (error) {
+    if (isEndedBefore(error)) return undefined
+    throw error
+  }
+}
+
+/** Whether an error says that a run's end has to wait for entries of its inbox. */
+export function isUnreadInbox(error: unknown): boolean {
+  return error instanceof LedgerConflictError && error.kind === 'inbox'
+}
+
+/** The canonical text to store; a `ConfigurationError` that names `subject` for what JSON cannot carry. */
+export function storableText(value: object, subject: string): string {
+  try {
+    return canonicalJson(value as Json)
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : 'it is no JSON'
+    throw new ConfigurationError(
+      `${subject} cannot be stored: ${reason}. Nothing was written. Hand over values that JSON can carry.`,
+      { cause },
+    )
+  }
+}
+
+/**
+ * The running digests of messages that are to be stored, up to each place; a `ConfigurationError` that names `subject`
+ * for what JSON cannot carry.
+ */
+export function storableDigests(messages: readonly Message[], subject: string): readonly string[] {
+  try {
+    return historyDigests(messages)
+  } catch (error) {
+    storableText(messages, subject)
+    throw error
+  }
+}
+
+/**
+ * Refuses inbox keys that stores would confuse or cannot hold: the empty one, and those with a NUL or half a
+ * surrogate pair. Throws a `ConfigurationError`.
+ */
+export function requireInboxKey(key: string): void {
+  if (key !== '' && isStorableName(key)) return
+  throw new ConfigurationError(
+    'An inbox key is empty or holds a NUL or half a surrogate pair. Stores would take it for another key, and a ' +
+      'command could be lost. Use a key of plain text, such as a UUID.',
+  )
+}

@@ -1,0 +1,84 @@
+import { filter, map, Subject } from 'rxjs'
+import { LedgerUnavailableError, RunNotFoundError } from '../vocabulary/errors.ts'
+import type { Ledger } from '../ports/ledger.ts'
+import type { RunId } from '../vocabulary/values/ids.ts'
+import { DrivenRuns } from './driven-runs.ts'
+import type { MemoryRun } from './memory-run.ts'
+import { MemoryStore } from './memory-store.ts'
+
+/**
+ * A ledger that lives in this process and ends with it: for tests, and for runs that nobody resumes. It keeps every
+ * promise of the port but durability: a `barrier` is no more than a `lazy` append, and `close` forgets everything.
+ */
+export function memoryLedger(): Ledger {
+  const changed$ = new Subject<RunId>()
+  let store: MemoryStore | undefined = new MemoryStore()
+  const driven = new DrivenRuns()
+
+  function openStore(): MemoryStore {
+    if (store) return store
+    throw new LedgerUnavailableError(
+      'This in-memory ledger is closed, and what it held is gone. Make a new one with memoryLedger().',
+    )
+  }
+  function requireRun(runId: RunId): MemoryRun {
+    const run = openStore().run(runId)
+    if (run === undefined) throw new RunNotFoundError(runId)
+    return run
+  }
+
+  return {
+    async append(runId, expected, events, options) {
+      const head = openStore().append(runId, expected, events, options)
+      driven.appended(runId, expected.epoch, events)
+      changed$.next(runId)
+      return head
+    },
+    async acquire(runId) {
+      const head = requireRun(runId).acquire()
+      driven.taken(runId, head.epoch)
+      changed$.next(runId)
+      return head
+    },
+    async head(runId) {
+      return openStore().run(runId)?.head
+    },
+    async *read(runId, range) {
+      yield* openStore().run(runId)?.read(range?.fromSeq, range?.toSeq) ?? []
+    },
+    async *find(query = {}) {
+      for (const event of openStore().find(query)) {
+        openStore()
+        yield event
+      }
+    },
+    async *runs(runFilter = {}) {
+      for (const { record } of openStore().listed(runFilter)) yield record
+    },
+    async put(runId, entry) {
+      const isNew = requireRun(runId).put(entry)
+      if (isNew) changed$.next(runId)
+      return isNew
+    },
+    async inbox(runId) {
+      return openStore().run(runId)?.inbox() ?? []
+    },
+    async *tail(after) {
+      for (const tailed of openStore().tail(after)) {
+        openStore()
+        yield tailed
+      }
+    },
+    changes(runId) {
+      return changed$.pipe(
+        filter((changed) => runId === undefined || changed === runId),
+        map(() => undefined),
+      )
+    },
+    ...driven.members,
+    async close() {
+      store = undefined
+      changed$.complete()
+    },
+  }
+}

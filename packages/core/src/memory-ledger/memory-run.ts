@@ -1,0 +1,154 @@
+import type { AppendOptions, ExpectedHead, Head, InboxEntry, RunRecord } from '../ports/ledger.ts'
+import type { RuntimeEvent } from '../vocabulary/events/event.ts'
+import type { RunId } from '../vocabulary/values/ids.ts'
+import {
+  emptyHead,
+  endedBefore,
+  endsRun,
+  onceKeyOf,
+  placeTaken,
+  requireHead,
+  requireInboxKey,
+  requireWellFormed,
+  secondFact,
+  sessionPlaceOf,
+  storableDigests,
+  storableText,
+  unreadInbox,
+  type SessionPlace,
+} from './append-rules.ts'
+import type { MemoryHistories } from './memory-histories.ts'
+
+/** An event as it is kept. */
+interface KeptEvent {
+  readonly text: string
+  /** The digest of the history that it carries, where it carries one: the text is without its messages. */
+  readonly history?: string
+}
+
+/**
+ * One run of a `memoryLedger`. Events and inbox entries are kept as text, so that nobody who holds the object can
+ * change what is on record. Every member is synchronous, and so atomic.
+ */
+export class MemoryRun {
+  readonly runId: RunId
+  readonly #histories: MemoryHistories
+  #epoch: number = emptyHead.epoch
+  readonly #events: KeptEvent[] = []
+  readonly #onceKeys = new Set<string>()
+  /** Entries not yet taken, in the order they were put. */
+  readonly #inbox = new Map<string, string>()
+  /** Every key ever put. */
+  readonly #inboxKeys = new Set<string>()
+  /** Where the run stands in its session, once it has begun. */
+  #place: SessionPlace | undefined
+
+  constructor(runId: RunId, histories: MemoryHistories) {
+    this.runId = runId
+    this.#histories = histories
+  }
+
+  get head(): Head {
+    return { seq: this.#events.length, epoch: this.#epoch }
+  }
+
+  get record(): RunRecord {
+    return { runId: this.runId, head: this.head, ...this.#place }
+  }
+
+  /** The place in its session; 0 where it belongs to none. */
+  get sessionPlace(): number {
+    return this.#place?.sessionPlace ?? 0
+  }
+
+  /** Appends; `isTaken` says whether another run has a place in a session. */
+  append(
+    expected: ExpectedHead,
+    events: readonly RuntimeEvent[],
+    options: AppendOptions,
+    isTaken: (place: SessionPlace) => boolean,
+  ): Head {
+    requireWellFormed(this.runId, expected, events)
+    const kept = events.map(keptEvent)
+    if (this.#stands(expected.expectedSeq, kept)) {
+      // Not the head of now: a writer that was relieved in between must not learn its successor's epoch.
+      return { seq: expected.expectedSeq + events.length, epoch: expected.epoch }
+    }
+    requireHead(this.runId, this.head, expected)
+    const onceKeys = this.#unstatedKeys(events)
+    this.#requireReadInbox(events, options)
+    const place = expected.expectedSeq === 0 ? sessionPlaceOf(events) : undefined
+    if (place && isTaken(place)) throw placeTaken(this.runId, place)
+    this.#place ??= place
+    this.#events.push(...kept)
+    for (const event of events) if (event.type === 'history_carried') this.#histories.keep(event.messages)
+    for (const key of onceKeys) this.#onceKeys.add(key)
+    for (const key of options.takes ?? []) this.#inbox.delete(key)
+    return this.head
+  }
+
+  acquire(): Head {
+    this.#epoch += 1
+    return this.head
+  }
+
+  *read(fromSeq = 1, toSeq: number = Infinity): Generator<RuntimeEvent> {
+    const last = Math.min(toSeq, this.#events.length)
+    for (let seq = Math.max(fromSeq, 1); seq <= last; seq++) {
+      const { text, history } = this.#events[seq - 1] as KeptEvent
+      const event = JSON.parse(text) as RuntimeEvent
+      yield history === undefined
+        ? event
+        : ({ ...event, messages: this.#histories.messages(history) } as RuntimeEvent)
+    }
+  }
+
+  /** Whether the key is new. */
+  put({ key, command, at }: InboxEntry): boolean {
+    requireInboxKey(key)
+    const text = storableText({ key, command, at }, `The inbox entry ${key} of run ${this.runId}`)
+    if (this.#inboxKeys.has(key)) return false
+    if (this.#onceKeys.has('run_finished')) throw endedBefore(this.runId)
+    this.#inboxKeys.add(key)
+    this.#inbox.set(key, text)
+    return true
+  }
+
+  inbox(): readonly InboxEntry[] {
+    return [...this.#inbox.values()].map((text) => JSON.parse(text) as InboxEntry)
+  }
+
+  /** Whether these very events stand behind `seq`: then they were written, and their acknowledgement was lost. */
+  #stands(seq: number, kept: readonly KeptEvent[]): boolean {
+    return kept.length > 0 && kept.every((event, index) => isSame(event, this.#events[seq + index]))
+  }
+
+  #requireReadInbox(events: readonly RuntimeEvent[], { takes }: AppendOptions): void {
+    if (!endsRun(events)) return
+    const taken = new Set(takes)
+    if ([...this.#inbox.keys()].some((key) => !taken.has(key))) throw unreadInbox(this.runId)
+  }
+
+  #unstatedKeys(events: readonly RuntimeEvent[]): ReadonlySet<string> {
+    const keys = new Set<string>()
+    for (const event of events) {
+      const key = onceKeyOf(event)
+      if (key === undefined) continue
+      if (this.#onceKeys.has(key) || keys.has(key)) throw secondFact(this.runId, key)
+      keys.add(key)
+    }
+    return keys
+  }
+}
+
+function keptEvent(event: RuntimeEvent): KeptEvent {
+  const subject = `Event ${event.seq} (${event.type}) of run ${event.runId}`
+  if (event.type !== 'history_carried') return { text: storableText(event, subject) }
+  const { messages, ...rest } = event
+  const history = storableDigests(messages, subject).at(-1) ?? ''
+  return { text: storableText(rest, subject), history }
+}
+
+function isSame(event: KeptEvent, other: KeptEvent | undefined): boolean {
+  return event.text === other?.text && event.history === other.history
+}

@@ -1,0 +1,131 @@
+import { ConfigurationError } from '../../vocabulary/errors.ts'
+import { requireOptions } from '../../vocabulary/options/require-options.ts'
+import type { Tool } from '../../ports/tool.ts'
+import {
+  anyFunction,
+  anyText,
+  fields,
+  filledText,
+  functionOr,
+  listOf,
+  maybe,
+  numberFrom,
+  oneOf,
+  plainFunction,
+  trueOrFalse,
+  valueThat,
+  type OptionCheck,
+} from '../../vocabulary/options/option.ts'
+import type { RefusalPolicy } from '../../vocabulary/model/refusal.ts'
+import type { GivenLimits } from '../../vocabulary/limits/limits.ts'
+import type { AgentOptions, CompactionOptions, ModelTimeouts } from './agent.ts'
+import { guardrail, requireGuardrailNames } from './guardrail.ts'
+import { someSettings } from './model-settings-check.ts'
+import {
+  calledModel,
+  definedAgent,
+  isDefinedAgent,
+  offeredTool,
+  retryPolicy,
+  someLimits,
+} from './part-check.ts'
+
+const compaction = fields<CompactionOptions>({
+  contextTokensMax: numberFrom(0),
+  keepMessages: numberFrom(0),
+  summarize: maybe(functionOr(calledModel)),
+  instructions: maybe(anyText),
+})
+
+const timeouts = fields<ModelTimeouts>({ idleMs: maybe(numberFrom(1)), totalMs: maybe(numberFrom(1)) })
+
+const refusalPolicy = fields<RefusalPolicy>({
+  history: maybe(oneOf(['keep', 'leave_out'])),
+  fallback: maybe(trueOrFalse),
+})
+
+const handoffTarget = valueThat(
+  'an agent made with defineAgent, handoff(agent) or handBack(name)',
+  (value) =>
+    isDefinedAgent(value) ||
+    (typeof value === 'object' && value !== null && 'tool' in value && 'to' in value),
+)
+
+/** Whom an agent may hand over to, where it is a list. */
+export const handoffList: OptionCheck = listOf(handoffTarget)
+
+const schema = valueThat(
+  'a schema: z.object({ … }), another Standard Schema, or a JSON Schema',
+  (value) => (typeof value === 'object' || typeof value === 'function') && value !== null,
+)
+
+/** What `defineAgent` takes. */
+const agentOptions = fields<AgentOptions<unknown>>(
+  {
+    name: filledText,
+    description: maybe(anyText),
+    instructions: functionOr(anyText),
+    model: calledModel,
+    tools: maybe(listOf(offeredTool)),
+    limits: maybe(someLimits),
+    parallelToolCalls: maybe(trueOrFalse),
+    maxOutputTokens: maybe(numberFrom(1)),
+    modelSettings: maybe(someSettings),
+    retry: maybe(retryPolicy),
+    timeouts: maybe(timeouts),
+    fallbacks: maybe(listOf(calledModel)),
+    onRefusal: maybe(refusalPolicy),
+    approval: maybe(anyFunction),
+    guardrails: maybe(listOf(guardrail)),
+    handoffs: maybe(functionOr(handoffList)),
+    output: maybe(schema),
+    outputRepairsMax: maybe(numberFrom(0)),
+    stopWhen: maybe(plainFunction),
+    prepareTurn: maybe(plainFunction),
+    compaction: maybe(compaction),
+  },
+  {
+    ...{ system: 'instructions', systemPrompt: 'instructions', prompt: 'instructions' },
+    ...{ schema: 'output', outputType: 'output', responseFormat: 'output', output_schema: 'output' },
+    ...{ maxTurns: 'limits.turnsMax', maxSteps: 'limits.turnsMax', maxTokens: 'maxOutputTokens' },
+    ...{ temperature: 'modelSettings.temperature', topP: 'modelSettings.topP', seed: 'modelSettings.seed' },
+    ...{ stop: 'modelSettings.stop', providerOptions: 'modelSettings.providerOptions' },
+    ...{ maxRetries: 'retry.attemptsMax', agents: 'handoffs', subagents: 'handoffs' },
+    ...{ prepareStep: 'prepareTurn', hooks: 'prepareTurn', inputGuardrails: 'guardrails' },
+  },
+)
+
+/** Refuses options of which no agent could be made. */
+export function requireAgentOptions(options: AgentOptions<unknown>): void {
+  const { name } = Object(options) as { readonly name?: unknown }
+  requireOptions(
+    typeof name === 'string' && name ? `defineAgent (${name})` : 'defineAgent',
+    agentOptions,
+    options,
+  )
+  requireTools(options.name, options.tools ?? [])
+  requireGuardrailNames(options.name, options.guardrails ?? [])
+}
+
+/** Refuses what `defineAgent` has not made. */
+export function requireAgent(agent: unknown): void {
+  requireOptions('This runtime', definedAgent, agent, 'the agent')
+}
+
+/** Refuses tools that a model could not tell from each other. */
+export function requireTools(agent: string, tools: readonly Tool[]): void {
+  const names = new Set<string>()
+  for (const { name } of tools) {
+    if (names.has(name)) {
+      throw new ConfigurationError(
+        `Agent ${agent} has two tools named ${name}, and a model could not tell them apart. Rename one.`,
+      )
+    }
+    names.add(name)
+  }
+}
+
+/** Refuses limits that are no maxima. */
+export function requireLimits(agent: string, limits: GivenLimits): void {
+  requireOptions(`A run of agent ${agent}`, someLimits, limits, 'limits')
+}

@@ -1,0 +1,43 @@
+import type { CallContext } from '../../ports/tool.ts'
+import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
+import type { JsonObject } from '../../vocabulary/values/json.ts'
+import type { ToolEffect } from '../../vocabulary/model/tool-definition.ts'
+
+/** A call as an agent's approval policy sees it. */
+export interface PolicyCall<Context = unknown> extends CallContext<Context> {
+  /** The agent whose model asks for the call. */
+  readonly agent: string
+  readonly name: string
+  readonly input: JsonObject
+  readonly effect: ToolEffect
+}
+
+/**
+ * An agent's own say about a call that its tool lets run or asks about: `run` (as the tool says), `ask`, or `deny`, with
+ * a reason. Pure: a replay asks it again. A throw denies the call.
+ */
+export type ApprovalPolicy<Context = AnyContext> = (
+  call: PolicyCall<Context>,
+) => PolicyVerdict | Promise<PolicyVerdict>
+/** What a policy answers. */
+export type PolicyVerdict = 'run' | 'ask' | { readonly ask: string } | { readonly deny: string }
+
+/**
+ * Puts policies together, so that none can be got around: what one denies is denied, what one asks about is asked about.
+ * Each is asked about every call.
+ */
+export function everyPolicy(...given: readonly (ApprovalPolicy | undefined)[]): ApprovalPolicy | undefined {
+  const policies = given.filter((policy) => policy !== undefined)
+  if (policies.length < 2) return policies[0]
+  return async (call) => {
+    const verdicts = await Promise.all(policies.map(async (policy) => await policy(call)))
+    const isDenial = (verdict: PolicyVerdict): boolean => typeof verdict === 'object' && 'deny' in verdict
+    const isQuestion = (verdict: PolicyVerdict): boolean => verdict !== 'run' && verdict !== 'ask'
+    return (
+      verdicts.find(isDenial) ??
+      verdicts.find(isQuestion) ??
+      verdicts.find((verdict) => verdict === 'ask') ??
+      'run'
+    )
+  }
+}

@@ -1,0 +1,45 @@
+import type { ModelSettings } from '../../vocabulary/model/model-settings.ts'
+import {
+  fields,
+  listOf,
+  maybe,
+  numberFrom,
+  recordOf,
+  valueThat,
+  type OptionCheck,
+} from '../../vocabulary/options/option.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { faultOf, jsonObject } from '../../vocabulary/values/schema.ts'
+
+const probability = valueThat(
+  'a number from 0 to 1',
+  (value) => typeof value === 'number' && value >= 0 && value <= 1,
+)
+
+const optionsOfProvider = valueThat(
+  'an object of JSON, in the words of the provider by whose name it goes',
+  (value) => faultOf(jsonObject, value) === undefined,
+)
+
+/** How models write. What only one vendor knows has its place in `providerOptions`. */
+export const someSettings: OptionCheck = fields<ModelSettings>(
+  {
+    temperature: maybe(numberFrom(0)),
+    topP: maybe(probability),
+    stop: maybe(
+      listOf(valueThat('a text that is not empty', (text) => typeof text === 'string' && text !== '')),
+    ),
+    seed: maybe(valueThat('a whole number', Number.isSafeInteger)),
+    providerOptions: maybe(recordOf(optionsOfProvider)),
+  },
+  {
+    ...{ top_p: 'topP', nucleus: 'topP', stopSequences: 'stop', stop_sequences: 'stop', randomSeed: 'seed' },
+    ...{ providerMetadata: 'providerOptions', extraBody: 'providerOptions', topK: 'providerOptions' },
+  },
+)
+
+/** Settings as they are recorded: without what is `undefined`, and none at all where nothing is set. */
+export function recordedSettings(settings: ModelSettings | undefined): ModelSettings | undefined {
+  const set: ModelSettings = present({ ...settings })
+  return Object.keys(set).length === 0 ? undefined : set
+}

@@ -1,0 +1,132 @@
+import type { StandardSchemaV1 } from '@standard-schema/spec'
+import * as z from 'zod'
+import { ConfigurationError } from '../../vocabulary/errors.ts'
+import type { Json, JsonObject } from '../../vocabulary/values/json.ts'
+import { faultOf, isJson, jsonObject } from '../../vocabulary/values/schema.ts'
+
+/** What an agent's answer has to be: a Standard Schema that also gives JSON Schema, or a JSON Schema. */
+export type OutputSchema<Output = unknown> = StandardSchemaV1<unknown, Output> | JsonObject
+
+/** A schema's two uses: what the model is told, and how its answer is read. */
+export interface OutputReader<Output> {
+  readonly jsonSchema: JsonObject
+  /** What the schema makes of a JSON value; what does not fit, in words that a model can act on. */
+  readonly read: (value: Json) => Promise<{ readonly output: Output } | { readonly error: string }>
+}
+
+interface JsonSchemaConverter {
+  readonly input?: (options: { readonly target: 'draft-2020-12' }) => unknown
+}
+
+/** Reads the `output` of an agent. Throws `ConfigurationError` for one that cannot serve. */
+export function outputReader<Output>(agent: string, schema: OutputSchema): OutputReader<Output> {
+  const standard = isStandard<Output>(schema) ? schema : fromJsonSchema<Output>(agent, schema as JsonObject)
+  const jsonSchema = isStandard(schema) ? jsonSchemaOf(agent, schema) : schema
+  return {
+    jsonSchema,
+    async read(value) {
+      const result = await standard['~standard'].validate(value)
+      if (result.issues === undefined) return { output: result.value }
+      return { error: result.issues.map(sentenceOf).join('; ') }
+    },
+  }
+}
+
+// arktype's schemas are functions.
+function isStandard<Output>(schema: unknown): schema is StandardSchemaV1<unknown, Output> {
+  return (
+    (typeof schema === 'object' || typeof schema === 'function') && schema !== null && '~standard' in schema
+  )
+}
+
+function fromJsonSchema<Output>(agent: string, schema: JsonObject): StandardSchemaV1<unknown, Output> {
+  if (faultOf(jsonObject, schema)) {
+    throw new ConfigurationError(
+      `The output of agent ${agent} is no schema. Give a Standard Schema (such as z.object({ … })) or a JSON Schema.`,
+    )
+  }
+  requireKeyword(agent, schema)
+  try {
+    return z.fromJSONSchema(schema) as unknown as StandardSchemaV1<unknown, Output>
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new ConfigurationError(
+      `The JSON Schema of the output of agent ${agent} cannot be checked against: ${reason}. Give a Standard Schema instead.`,
+      { cause },
+    )
+  }
+}
+
+/** What can stand at the root of a JSON Schema and say something of a value. */
+const keywords: ReadonlySet<string> = new Set([
+  ...['type', 'enum', 'const', 'properties', 'required', 'additionalProperties', 'patternProperties'],
+  ...['items', 'prefixItems', 'anyOf', 'oneOf', 'allOf', 'not', 'if', '$ref', '$defs', 'definitions'],
+])
+
+/** Refuses an object that only looks like a schema: it would let every answer pass. */
+function requireKeyword(agent: string, schema: JsonObject): void {
+  const names = Object.keys(schema)
+  if (names.length === 0 || names.some((name) => keywords.has(name))) return
+  throw new ConfigurationError(
+    `The output of agent ${agent} has the fields ${names.slice(0, 5).join(', ')}, and none that a JSON Schema has, so every answer would pass. Give z.object({ … }) or { type: 'object', properties: { … } }.`,
+  )
+}
+
+function jsonSchemaOf(agent: string, schema: StandardSchemaV1): JsonObject {
+  const standard = schema['~standard']
+  const converter = 'jsonSchema' in standard ? (standard.jsonSchema as JsonSchemaConverter) : {}
+  try {
+    // What the model writes is what goes into the schema.
+    const raw = converter.input?.({ target: 'draft-2020-12' })
+    if (isJson(raw) && faultOf(jsonObject, raw) === undefined) {
+      const { $schema: _dialect, ...rest } = raw as JsonObject
+      return rest
+    }
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    throw new ConfigurationError(
+      `The output schema of agent ${agent} (${standard.vendor}) cannot be told to a model: ${reason}. Use only what JSON can carry.`,
+      { cause },
+    )
+  }
+  throw new ConfigurationError(
+    `The output schema of agent ${agent} (${standard.vendor}) gives no JSON Schema, so a model cannot be told what to write. Use zod 4.2 or later, or give a JSON Schema.`,
+  )
+}
+
+function sentenceOf({ path = [], message }: StandardSchemaV1.Issue): string {
+  const place = path.map((segment) => String(typeof segment === 'object' ? segment.key : segment)).join('.')
+  return place === '' ? message : `${place}: ${message}`
+}
+
+/**
+ * The JSON of an answer: the whole text, or the one fenced block in it, which some models cannot leave out.
+ * `undefined` where there is none.
+ */
+export function jsonOfAnswer(text: string): Json | undefined {
+  for (const candidate of [text, fencedBlockOf(text)]) {
+    if (candidate === undefined) continue
+    try {
+      const value: unknown = JSON.parse(candidate)
+      if (isJson(value)) return value as Json
+    } catch {
+      // Not this one.
+    }
+  }
+  return undefined
+}
+
+const fence = '```'
+
+/**
+ * What stands between the first fence of a text and the last, without the rest of the first line, which may name JSON.
+ * Looks at each character a fixed number of times, since the text is a model's.
+ */
+function fencedBlockOf(text: string): string | undefined {
+  const start = text.indexOf(fence)
+  const end = text.lastIndexOf(fence)
+  if (start === end) return undefined
+  const block = text.slice(start + fence.length, end)
+  const firstLine = block.slice(0, block.indexOf('\n') + 1)
+  return ['', 'json'].includes(firstLine.trim().toLowerCase()) ? block.slice(firstLine.length) : undefined
+}

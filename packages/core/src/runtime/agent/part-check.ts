@@ -1,0 +1,115 @@
+import type { Model } from '../../ports/model.ts'
+import type { Tool } from '../../ports/tool.ts'
+import { limitNames, onLimits, type Limits, type RetryPolicy } from '../../vocabulary/limits/limits.ts'
+import {
+  fields,
+  longTime,
+  maybe,
+  numberFrom,
+  oneOf,
+  recordOf,
+  valueThat,
+  type OptionCheck,
+  type OptionFault,
+} from '../../vocabulary/options/option.ts'
+import { faultOf, jsonObject } from '../../vocabulary/values/schema.ts'
+import { recoveries, toolEffects } from '../../vocabulary/model/tool-definition.ts'
+
+/**
+ * Whether `defineAgent` made it. Its tools and its definition are not looked at: agents may name each other in a circle.
+ */
+export function isDefinedAgent(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'definition' in value && 'handoffs' in value
+}
+
+/** What `defineAgent` made. */
+export const definedAgent: OptionCheck = valueThat('an agent made with defineAgent', isDefinedAgent)
+
+/** A model that can be called, and named in a ledger. */
+export const calledModel: OptionCheck = (value, path) => {
+  const what = modelFault(value)
+  return what === undefined ? undefined : { path, what }
+}
+
+const aModel = "such as anthropic('…') of @tallystick/providers/anthropic"
+
+function modelFault(value: unknown): string | undefined {
+  if (typeof value === 'string') return `is a text; give a model, ${aModel}`
+  const { stream, provider, api, modelId, webSearchesMax, doStream } = Object(value) as Partial<Model> & {
+    readonly doStream?: unknown
+  }
+  if (typeof stream === 'function') {
+    if (![provider, api, modelId].every((name) => typeof name === 'string'))
+      return 'does not say its provider, api and modelId, so no ledger could say who answered'
+    if (webSearchesMax === undefined || webSearchesMax === 'unbounded') return undefined
+    const isCount = Number.isSafeInteger(webSearchesMax) && webSearchesMax >= 0
+    return isCount ? undefined : "has a webSearchesMax that is neither a whole number from 0 nor 'unbounded'"
+  }
+  if (typeof doStream === 'function') {
+    return 'is a model of the AI SDK; wrap it with fromAiSdk(…) of @tallystick/providers/ai-sdk'
+  }
+  if (typeof value === 'function')
+    return `is a function; call it, and give the model that it makes, ${aModel}`
+  return `is no model; give one, ${aModel}`
+}
+
+/** A tool that can be offered, run and taken up again. */
+export const offeredTool: OptionCheck = (value, path) => {
+  const { run, check, name, execute } = Object(value) as Partial<Tool> & { readonly execute?: unknown }
+  if (typeof run !== 'function' || typeof check !== 'function') {
+    const foreign = typeof execute === 'function' ? ', with effect, input and execute' : ''
+    return { path, what: `is no tool; make it with defineTool of @tallystick/tools${foreign}` }
+  }
+  const what = toolFault(value as Tool)
+  if (what === undefined) return undefined
+  return { path: typeof name === 'string' && name !== '' ? `${path} (${name})` : path, what }
+}
+
+function toolFault(tool: Tool): string | undefined {
+  const { name, description, inputSchema, effect, recovery } = tool
+  if (typeof name !== 'string' || name === '') return 'has no name, so no model could ask for it'
+  if (typeof description !== 'string') return "has no description; say when to use it, or give ''"
+  if (faultOf(jsonObject, inputSchema)) return 'has no input schema; give a JSON Schema of type object'
+  const fault: OptionFault | undefined =
+    oneOf(toolEffects)(effect, 'its effect') ?? oneOf(recoveries)(recovery, 'its recovery')
+  if (fault) return `cannot be used: ${fault.path} ${fault.what}`
+  return recovery === 'reconcile' && typeof tool.reconcile !== 'function'
+    ? 'says recovery reconcile, but has no function for it'
+    : undefined
+}
+
+/** Maxima of a run. */
+export const someLimits: OptionCheck = fields<Limits>(
+  {
+    turnsMax: maybe(numberFrom(0)),
+    toolCallsMax: maybe(numberFrom(0)),
+    toolCallsPerTurnMax: maybe(numberFrom(0)),
+    callsMaxByTool: maybe(recordOf(numberFrom(0))),
+    tokensMax: maybe(numberFrom(0)),
+    inputTokensMax: maybe(numberFrom(0)),
+    outputTokensMax: maybe(numberFrom(0)),
+    costMaxUsd: maybe(numberFrom(0)),
+    durationMaxMs: maybe(numberFrom(0)),
+    repeatsMax: maybe(numberFrom(0)),
+    concurrencyMax: maybe(numberFrom(1)),
+    approvalMaxMs: maybe(longTime),
+    graceMs: maybe(numberFrom(0)),
+    onLimit: maybe(oneOf(onLimits)),
+  },
+  { maxSteps: 'turnsMax', budget: 'costMaxUsd', timeoutMs: 'durationMaxMs' },
+)
+
+/** A limit that can be raised. */
+export const limitName: OptionCheck = oneOf(limitNames)
+
+/** Waits and attempts of a model call: a retry without end would look like a run that hangs. */
+export const retryPolicy: OptionCheck = fields<Partial<RetryPolicy>>(
+  {
+    attemptsMax: maybe(numberFrom(1)),
+    baseMs: maybe(numberFrom(0)),
+    capMs: maybe(numberFrom(0)),
+    retryAfterMaxMs: maybe(numberFrom(0)),
+    totalMaxMs: maybe(numberFrom(0)),
+  },
+  { maxRetries: 'attemptsMax' },
+)

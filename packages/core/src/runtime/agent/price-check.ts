@@ -1,0 +1,86 @@
+import { ConfigurationError } from '../../vocabulary/errors.ts'
+import { requireOptions } from '../../vocabulary/options/require-options.ts'
+import type { ModelRef } from '../../vocabulary/model/content.ts'
+import {
+  anyText,
+  fields,
+  listOf,
+  maybe,
+  numberFrom,
+  valueThat,
+  type OptionCheck,
+} from '../../vocabulary/options/option.ts'
+import { ownValue } from '../../vocabulary/values/get-own.ts'
+import { priceMaxUsd, type LongInputRates, type Price } from '../../vocabulary/billing/price.ts'
+import { textOfError } from '../../vocabulary/values/error-text.ts'
+
+/** Says what a model costs; `undefined` where it does not know. */
+export type Prices = { readonly [modelId: string]: Price } | ((model: ModelRef) => Price | undefined)
+
+const rate = valueThat(
+  `a number of US dollars from 0 to ${priceMaxUsd}`,
+  (value) => typeof value === 'number' && value >= 0 && value <= priceMaxUsd,
+)
+
+const rates = {
+  ...{ inputUsd: rate, outputUsd: rate },
+  ...{ cacheReadUsd: maybe(rate), cacheWriteUsd: maybe(rate), cacheWriteLongUsd: maybe(rate) },
+} as const
+
+/** Names that other libraries and price lists have for the same. */
+const otherNames = {
+  ...{ prompt: 'inputUsd', inputPrice: 'inputUsd', inputCost: 'inputUsd', input_mtok: 'inputUsd' },
+  ...{ completion: 'outputUsd', outputPrice: 'outputUsd', outputCost: 'outputUsd', output_mtok: 'outputUsd' },
+  ...{ inputPerMillion: 'inputUsd', outputPerMillion: 'outputUsd', webSearch: 'webSearchUsd' },
+  ...{ cached: 'cacheReadUsd', cachedInput: 'cacheReadUsd', cache_read_mtok: 'cacheReadUsd' },
+  ...{ cacheCreation: 'cacheWriteUsd', cache_write_mtok: 'cacheWriteUsd', tiers: 'longInput' },
+}
+
+const longRates = listOf(fields<LongInputRates>({ ...rates, aboveInputTokens: numberFrom(0) }, otherNames))
+
+const priceFields = fields<Price>(
+  {
+    ...rates,
+    webSearchUsd: maybe(rate),
+    longInput: maybe((value, path) => longRates(value, path) ?? orderFault(value, path)),
+    source: maybe(anyText),
+  },
+  otherNames,
+)
+
+/** What a model costs, in US dollars for a million tokens. */
+export const modelPrice: OptionCheck = (value, path) => {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return valueThat('US dollars for a million tokens, as in { inputUsd: 3, outputUsd: 15 }', () => false)(
+      value,
+      path,
+    )
+  }
+  return priceFields(value, path)
+}
+
+/** The rates of the longest input that is long enough hold, so their bounds ascend. */
+function orderFault(value: unknown, path: string): ReturnType<OptionCheck> {
+  const bounds = (value as readonly LongInputRates[]).map(({ aboveInputTokens }) => aboveInputTokens)
+  if (bounds.every((bound, place) => place === 0 || bound > (bounds[place - 1] ?? Infinity))) return undefined
+  return { path, what: `has the bounds ${bounds.join(', ')}; give the rates with aboveInputTokens ascending` }
+}
+
+/** What a model costs, by the user's prices. Throws a `ConfigurationError` for an answer that is no price. */
+export function checkedPrice(prices: Prices, model: ModelRef): Price | undefined {
+  const price = typeof prices === 'function' ? askedPrice(prices, model) : ownValue(prices, model.modelId)
+  if (price !== undefined) requireOptions('prices', modelPrice, price, `the price of ${model.modelId}`)
+  return price
+}
+
+function askedPrice(prices: (model: ModelRef) => Price | undefined, model: ModelRef): Price | undefined {
+  try {
+    return prices(model)
+  } catch (cause) {
+    if (cause instanceof ConfigurationError) throw cause
+    throw new ConfigurationError(
+      `The function prices of createRuntime failed for ${model.modelId}: ${textOfError(cause)}. Let it answer undefined for a model whose price it does not know.`,
+      { cause },
+    )
+  }
+}

@@ -1,0 +1,88 @@
+import { LedgerConflictError } from '../../vocabulary/errors.ts'
+import { childRunIdOf } from '../../vocabulary/values/child-run-id.ts'
+import { graceEndOf } from '../../machine/limits/deadlines.ts'
+import { textContent } from '../../machine/messages/outcome-text.ts'
+import type { Call, RunState } from '../../machine/state/state.ts'
+import type { Cancel, Clock } from '../../ports/clock.ts'
+import type { ChildTotals } from '../../vocabulary/events/event.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import type { Signal } from '../../vocabulary/signals/signal.ts'
+import type { ChildEnding, ChildRest, ChildRuns } from './child-runs.ts'
+import { textOfError } from '../../vocabulary/values/error-text.ts'
+
+/** The start of a call whose work an agent does. */
+export interface ChildStart {
+  readonly state: RunState
+  readonly call: Call
+  readonly children: ChildRuns
+  readonly clock: Clock
+}
+
+/**
+ * Drives the run that does the work of a call, and posts how it rests: `tool_ended` when it has ended, `tool_deferred`
+ * when it waits for something from outside. A call that waits already, or that the cancel of its run found in doubt, is
+ * only stopped.
+ */
+export function startChild(
+  { state, call, children, clock }: ChildStart,
+  post: (signal: Signal) => void,
+): { readonly cancel: (reason: string) => void; readonly stop: () => void } {
+  if (state.phase !== 'executing') return { cancel: () => {}, stop: () => {} }
+  const { toolCallId, attempts: attempt, status } = call
+  const startedAt = clock.now()
+  let ended = false
+  let stopTimer: Cancel | undefined
+  const end = (
+    ending: Pick<ChildEnding, 'outcome' | 'content'> & { readonly child?: ChildTotals | undefined },
+  ): void => {
+    if (ended) return
+    ended = true
+    stopTimer?.()
+    const { child, ...rest } = ending
+    post({
+      type: 'tool_ended',
+      toolCallId,
+      attempt,
+      ...rest,
+      ...present({ child }),
+      durationMs: clock.now() - startedAt,
+    })
+  }
+  const park = (): void => {
+    if (ended || status !== 'started') return
+    const receipt = childRunIdOf(state.runId, toolCallId)
+    post({ type: 'tool_deferred', toolCallId, attempt, receipt })
+  }
+  const listen = async (rest: Promise<ChildRest>): Promise<void> => {
+    try {
+      const found = await rest
+      if (found.kind === 'waits') return park()
+      if (found.kind === 'never_begun')
+        return end({ outcome: 'cancelled', content: textContent('cancelled') })
+      const { outcome, content, totals: child } = found
+      end({ outcome, content, child })
+    } catch (error) {
+      // Another process drives the child now: whoever it is says how it ends.
+      if (error instanceof LedgerConflictError) return park()
+      const text = `The work could not be done: ${textOfError(error)}`
+      end({ outcome: 'failed', content: textContent('failed', text), child: await known() })
+    }
+  }
+  const known = (): Promise<ChildTotals | undefined> => driven.totals().catch(() => undefined)
+  /** The grace time is over: the call ends with what the child run has used until now. */
+  const leave = async (): Promise<void> => {
+    const text = 'The work was told to stop, and had not stopped in time. It may have had effects.'
+    end({ outcome: 'cancelled', content: textContent('cancelled', text), child: await known() })
+  }
+  const driven = children.drive(state, call)
+  if (status === 'started') void listen(driven.begin())
+  return {
+    cancel(reason) {
+      if (stopTimer) return
+      const now = clock.now()
+      stopTimer = clock.schedule(Math.max(0, graceEndOf(state, now) - now), () => void leave())
+      void listen(driven.cancel(reason))
+    },
+    stop: () => stopTimer?.(),
+  }
+}

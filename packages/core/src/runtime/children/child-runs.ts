@@ -1,0 +1,95 @@
+import type { InboxEntry } from '../../ports/ledger.ts'
+import type { Call, ExecutingState } from '../../machine/state/state.ts'
+import type { OutsideCommand } from '../../vocabulary/events/command.ts'
+import type { ResultPart } from '../../vocabulary/model/content.ts'
+import type { ChildTotals } from '../../vocabulary/events/event.ts'
+import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { RunResult } from '../reading/run-result.ts'
+
+/** How the work of a child run stands: it rests for something from outside, was never begun, or has ended. */
+export type ChildRest =
+  | { readonly kind: 'waits' }
+  | { readonly kind: 'never_begun' }
+  | {
+      readonly kind: 'ended'
+      readonly outcome: 'success' | 'failed' | 'cancelled'
+      readonly content: readonly ResultPart[]
+      readonly totals: ChildTotals
+    }
+
+/** A child run that is being driven. */
+export interface DrivenChild {
+  /** Starts the run, or takes it up where it is. Answers how it rests. */
+  begin(): Promise<ChildRest>
+  /** Stops the run. Answers how it rests then. */
+  cancel(reason: string): Promise<ChildRest>
+  /** What the run has used so far, as its ledger says; `undefined` where it was never begun. */
+  totals(): Promise<ChildTotals | undefined>
+}
+
+/** A child run that has ended. */
+export type ChildEnding = Extract<ChildRest, { readonly kind: 'ended' }>
+
+/** The command that gives a parked call of the parent what its child run ended in. */
+export function settlingOf(
+  toolCallId: string,
+  { outcome, content, totals: child }: ChildEnding,
+): Extract<OutsideCommand, { readonly type: 'settle' }> {
+  return { type: 'settle', toolCallId, outcome: outcome === 'success' ? 'success' : 'failed', content, child }
+}
+
+/** What drives child runs: the runtime. */
+export interface ChildRuns {
+  /** The run that does the work of a call. */
+  drive(state: ExecutingState, call: Call): DrivenChild
+  /**
+   * How a child run ended; `undefined` where it has not. One that waits, and has been answered, is taken further first;
+   * with `takeOver`, one that is under way is taken over too, for nobody drives it any more.
+   */
+  endingOf(childId: RunId, takeOver: boolean): Promise<ChildEnding | undefined>
+  /** How a child run ended, as its ledger says; `undefined` where it has not. */
+  ended(childId: RunId): Promise<ChildEnding | undefined>
+  /** Passes a command on to a run that works for another; `false` where it does not. */
+  passOn(entry: InboxEntry, owner: RunId, root: RunId): Promise<boolean>
+}
+
+/** What a parent's call gets of how its child rests. */
+export function restOf(result: RunResult): ChildRest {
+  if (result.status !== 'done') return { kind: 'waits' }
+  const { outcome, text } = endingText(result)
+  return { kind: 'ended', outcome, content: [{ type: 'text', text }], totals: totalsOf(result) }
+}
+
+/** What a run took, with the runs that work for it. */
+export function totalsOf(result: RunResult): ChildTotals {
+  const { runId, usage, cost, turns, toolCalls, children } = result
+  return {
+    ...{ runId, usage, turns: turns + children.turns, toolCalls: toolCalls + children.toolCalls },
+    ...(cost !== undefined && { costUsd: cost }),
+  }
+}
+
+/** Reasons of a run that stopped at a limit, and may have written down what it had. */
+const limited: ReadonlySet<string> = new Set([
+  'turn_limit',
+  'tool_call_limit',
+  'token_limit',
+  'cost_limit',
+  'time_limit',
+  'repeat_limit',
+  'stopped',
+])
+
+function endingText({ reason = 'model_failed', detail, text }: RunResult): {
+  readonly outcome: 'success' | 'failed' | 'cancelled'
+  readonly text: string
+} {
+  if (reason === 'answered') return { outcome: 'success', text: text === '' ? 'Done.' : text }
+  const why = detail === undefined ? reason : `${reason}: ${detail}`
+  if (reason === 'cancelled') return { outcome: 'cancelled', text: `The work was cancelled (${why}).` }
+  if (limited.has(reason) && text !== '') {
+    return { outcome: 'success', text: `The work was stopped early (${why}). What there was of it:\n${text}` }
+  }
+  const rest = text === '' ? '' : ` Its last words were:\n${text}`
+  return { outcome: 'failed', text: `The work ended without an answer (${why}).${rest}` }
+}

@@ -1,0 +1,183 @@
+import { audit } from '../../machine/laws/invariants.ts'
+import { isSuspended } from '../../machine/next/next-action.ts'
+import type { Refusal } from '../../machine/state/decision.ts'
+import type { RunState } from '../../machine/state/state.ts'
+import type { Cancel, Clock } from '../../ports/clock.ts'
+import type { Ledger } from '../../ports/ledger.ts'
+import type { OutsideCommand } from '../../vocabulary/events/command.ts'
+import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
+import type { RunId } from '../../vocabulary/values/ids.ts'
+import { stateOf } from '../reading/load-state.ts'
+import type { Receipts } from './command-acknowledgement.ts'
+
+/** How often it is asked whether anybody drives the run. */
+const askAgainMs = 1_000
+
+/** How long the writer of a run may leave a command in its inbox, where the ledger knows of it, and where it cannot. */
+const patienceMs = { known: 30_000, unknown: 5_000 } as const
+
+/** A command in the inbox of a run, and the run's last event before it was put there. */
+export interface LeftCommand {
+  readonly command: OutsideCommand
+  readonly afterSeq: number
+}
+
+/** What waiting for the writer of another process has to know. */
+export interface LeftCommands {
+  readonly runId: RunId
+  readonly ledger: Ledger
+  readonly clock: Clock
+  readonly receipts: Receipts
+  /** The commands that this process has sent, by their keys. */
+  readonly sent: ReadonlyMap<string, LeftCommand>
+  /** Hears what the other process records. */
+  readonly hear: (event: RuntimeEvent) => void
+  readonly drained: () => boolean
+}
+
+/**
+ * Leaves commands to the process that drives their run, for taking the run over would interrupt what that process has
+ * under way. Settles each receipt by what is on record when the command has left the inbox, and answers the state in
+ * which the run rests; `undefined` where no process seems to drive the run, so that this one has to.
+ */
+export async function decidedElsewhere(commands: LeftCommands): Promise<RunState | undefined> {
+  const { runId, ledger, clock } = commands
+  const state = await stateOf(ledger, runId)
+  if (state === undefined || !(await isDrivenElsewhere(state, ledger))) return undefined
+  const look: Look = { changed: true, wake: () => {} }
+  const hints = ledger.changes(runId).subscribe({
+    next: () => {
+      look.changed = true
+      look.wake()
+    },
+    // Without hints the timer looks.
+    error: () => {},
+  })
+  try {
+    return await followed(state, look, commands, clock.now())
+  } finally {
+    hints.unsubscribe()
+  }
+}
+
+/** Whether something has changed since the last look, and what ends the pause before the next. */
+interface Look {
+  changed: boolean
+  wake: () => void
+}
+
+async function followed(
+  from: RunState,
+  look: Look,
+  commands: LeftCommands,
+  begunAt: number,
+): Promise<RunState | undefined> {
+  const { runId, ledger, clock, receipts, hear, drained } = commands
+  for (let state = from; ;) {
+    look.changed = false
+    for await (const event of ledger.read(runId, { fromSeq: state.seq + 1 })) {
+      state = audit(state, event)
+      hear(event)
+    }
+    // Behind the events: what the run obeyed last is answered though the run has ended by it.
+    await settleTaken(commands)
+    const rests = state.phase === 'done' || (!receipts.open && isSuspended(state))
+    if (rests || drained()) return state
+    const isLeft = await isLeftAlone(state, ledger, receipts.open ? clock.now() - begunAt : 0)
+    if (look.changed) continue
+    if (isLeft) return undefined
+    await pause(look, clock)
+  }
+}
+
+async function pause(look: Look, clock: Clock): Promise<void> {
+  let stopTimer: Cancel = () => {}
+  await new Promise<void>((resolve) => {
+    look.wake = resolve
+    stopTimer = clock.schedule(askAgainMs, resolve)
+  })
+  stopTimer()
+}
+
+/** Whether nobody reads what was left in the inbox. */
+async function isLeftAlone(state: RunState, ledger: Ledger, waitedMs: number): Promise<boolean> {
+  const driven = await isDrivenElsewhere(state, ledger)
+  return driven === false || waitedMs >= (driven === 'unknown' ? patienceMs.unknown : patienceMs.known)
+}
+
+/** A run that waits has nothing under way that a take-over could interrupt. */
+async function isDrivenElsewhere(state: RunState, ledger: Ledger): Promise<boolean | 'unknown'> {
+  if (state.phase === 'done') return false
+  const driven = await ledger.isDriven?.(state.runId)
+  return driven ?? (isSuspended(state) ? false : 'unknown')
+}
+
+/** Tells the senders of commands that have left the inbox what became of them. */
+export async function settleTaken({ runId, ledger, receipts, sent }: LeftCommands): Promise<void> {
+  const delivered = receipts.delivered
+  if (delivered.length === 0) return
+  const waiting = new Set((await ledger.inbox(runId)).map(({ key }) => key))
+  for (const key of delivered) {
+    const left = sent.get(key)
+    if (left === undefined || waiting.has(key)) continue
+    const obeyed = await isObeyed(ledger, runId, key, left)
+    receipts.settle(key, obeyed ? undefined : refusedElsewhere(runId, left.command))
+  }
+}
+
+async function isObeyed(
+  ledger: Ledger,
+  runId: RunId,
+  key: string,
+  { command, afterSeq }: LeftCommand,
+): Promise<boolean> {
+  for await (const event of ledger.read(runId, { fromSeq: afterSeq + 1 })) {
+    // Input that was put twice has its place by the first entry.
+    if (event.inboxKey === key || isSameInput(event, command)) return true
+    if (event.inboxKey === undefined && obeys(event, command)) return true
+  }
+  return false
+}
+
+function isSameInput(event: RuntimeEvent, command: OutsideCommand): boolean {
+  const isInput = command.type === 'steer' || command.type === 'queue'
+  return isInput && event.type === 'input_received' && event.receipt === command.receipt
+}
+
+/** The same by what an event says: processes of older releases record no key. */
+function obeys(event: RuntimeEvent, command: OutsideCommand): boolean {
+  switch (command.type) {
+    case 'approve':
+    case 'deny':
+      return (
+        event.type === 'approval_decided' &&
+        event.toolCallId === command.toolCallId &&
+        event.by === command.by &&
+        event.approved === (command.type === 'approve')
+      )
+    case 'settle':
+      return event.type === 'tool_result' && event.toolCallId === command.toolCallId
+    case 'steer':
+    case 'queue':
+      return isSameInput(event, command)
+    case 'cancel':
+      return event.type === 'cancel_requested'
+    case 'raise_limit':
+      return event.type === 'limit_raised' && event.limit === command.limit && event.max === command.max
+  }
+}
+
+const codes: Readonly<Record<OutsideCommand['type'], Refusal['code']>> = {
+  approve: 'not_awaiting_approval',
+  deny: 'not_awaiting_approval',
+  settle: 'not_deferred',
+  steer: 'cancelled',
+  queue: 'cancelled',
+  cancel: 'already_cancelled',
+  raise_limit: 'not_raised',
+}
+
+function refusedElsewhere(runId: RunId, { type }: OutsideCommand): Refusal {
+  const message = `The process that drives run ${runId} has read the command ${type} and did not obey it, for the run stood otherwise by then; show the run to see how.`
+  return { code: codes[type], message }
+}

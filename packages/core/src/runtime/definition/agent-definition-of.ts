@@ -1,0 +1,98 @@
+import { summaryInstructions } from '../../machine/prompt/compaction.ts'
+import { digested } from '../../vocabulary/agent/definition-digest.ts'
+import type { Model } from '../../ports/model.ts'
+import type { WebSearchesMax } from '../../vocabulary/billing/price.ts'
+import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
+import { askedSchema } from '../../vocabulary/agent/answer-schema.ts'
+import type { ModelRef } from '../../vocabulary/model/content.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import type { RefusalPolicy } from '../../vocabulary/model/refusal.ts'
+import { sealed } from '../../vocabulary/values/deep-freeze.ts'
+import type { AgentOptions, HandoffTarget } from '../agent/agent.ts'
+import { policyOf } from './agent-policy-of.ts'
+import type { Guardrail } from '../agent/guardrail.ts'
+
+import { recordedSettings } from '../agent/model-settings-check.ts'
+import type { OutputReader } from '../agent/output-schema.ts'
+
+/** How often the model may try again when its answer does not fit, where the agent does not say. */
+const REPAIRS = 2
+
+/** What an agent's options were made into. */
+interface Made {
+  readonly handoffs: readonly HandoffTarget[]
+  readonly output: OutputReader<unknown> | undefined
+  readonly summarizer: Model | undefined
+}
+
+/** What the ledger records of an agent: all that its models are told, and nothing of its code. */
+export function definitionOf(
+  options: AgentOptions<unknown>,
+  { handoffs, output, summarizer }: Made,
+): AgentDefinition {
+  const { parallelToolCalls = true, maxOutputTokens, fallbacks = [], guardrails = [] } = options
+  const tools = (options.tools ?? []).map(({ name, description, inputSchema }) => ({
+    ...{ name, description, inputSchema },
+  }))
+  const said = {
+    ...{ model: refOf(options.model), instructions: textOf(options.instructions), tools, parallelToolCalls },
+    ...present({
+      maxOutputTokens,
+      modelSettings: recordedSettings(options.modelSettings),
+      webSearchesMax: searchesMaxOf(options.model),
+      fallbacks: some(
+        fallbacks.map((model) => ({
+          model: refOf(model),
+          ...present({ webSearchesMax: searchesMaxOf(model) }),
+        })),
+      ),
+      onRefusal: refusalPolicyOf(options.onRefusal),
+      guardrails: some(guardrails.map(guardrailOf)),
+      output: output && {
+        ...askedSchema(output.jsonSchema),
+        repairsMax: options.outputRepairsMax ?? REPAIRS,
+      },
+      handoffs: some(
+        handoffs.map(({ to, agent, tool }) => ({
+          ...{ tool: tool.name, to },
+          ...(agent === undefined && { back: true as const }),
+        })),
+      ),
+      summarizer: summarizer && {
+        model: refOf(summarizer),
+        instructions: options.compaction?.instructions ?? summaryInstructions,
+      },
+      policy: policyOf(options, summarizer),
+    }),
+  }
+  return sealed(digested(said))
+}
+
+/** Instructions that are made for a run stand in the definition of that run only. */
+function textOf(instructions: AgentOptions<unknown>['instructions']): string {
+  return typeof instructions === 'string' ? instructions : ''
+}
+
+function guardrailOf(guardrail: Guardrail): NonNullable<AgentDefinition['guardrails']>[number] {
+  const { name, on } = guardrail
+  return { name, on, ...(on === 'input' && guardrail.beside && { beside: true as const }) }
+}
+
+/** A policy that decides something. */
+function refusalPolicyOf(policy: RefusalPolicy | undefined): RefusalPolicy | undefined {
+  const decided: RefusalPolicy = present({ ...policy })
+  return Object.keys(decided).length > 0 ? decided : undefined
+}
+
+function some<T>(items: readonly T[]): readonly T[] | undefined {
+  return items.length > 0 ? items : undefined
+}
+
+/** None and 0 say the same. */
+function searchesMaxOf({ webSearchesMax = 0 }: Model): WebSearchesMax | undefined {
+  return webSearchesMax === 0 ? undefined : webSearchesMax
+}
+
+function refOf({ provider, api, modelId }: Model): ModelRef {
+  return { provider, api, modelId }
+}

@@ -1,0 +1,48 @@
+import type { Model } from '../../ports/model.ts'
+import type { Tool } from '../../ports/tool.ts'
+import type { AgentPolicy, PinnedModel, ToolPolicy } from '../../vocabulary/agent/agent-policy.ts'
+import { defaultLimits } from '../../vocabulary/limits/limits.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import type { AgentOptions } from '../agent/agent.ts'
+
+/** What the ledger pins of how an agent's runs are driven. */
+export function policyOf(
+  { limits, retry, timeouts, compaction, approval, tools = [], model, fallbacks = [] }: AgentOptions<unknown>,
+  summarizer: Model | undefined,
+): AgentPolicy {
+  const models = [model, ...fallbacks, ...(summarizer ? [summarizer] : [])]
+  return {
+    limits: { ...defaultLimits, ...present({ ...limits }) },
+    ...present({
+      retry: filled(retry),
+      timeouts: filled(timeouts),
+      compaction: compaction && {
+        contextTokensMax: compaction.contextTokensMax,
+        keepMessages: compaction.keepMessages,
+      },
+      tools: tools.length > 0 ? tools.map(toolPolicyOf) : undefined,
+      approval: approval ? (true as const) : undefined,
+      models: pinnedModels(models),
+    }),
+  }
+}
+
+function toolPolicyOf({ name, effect, recovery, timeoutMs, approval }: Tool): ToolPolicy {
+  return { name, effect, recovery, ...present({ timeoutMs, approval }) }
+}
+
+function pinnedModels(models: readonly Model[]): readonly PinnedModel[] | undefined {
+  const pinned = models.flatMap(({ provider, api, modelId, pinnedOptions = {} }) =>
+    Object.keys(pinnedOptions).length > 0
+      ? [{ model: { provider, api, modelId }, options: pinnedOptions }]
+      : [],
+  )
+  return pinned.length > 0 ? pinned : undefined
+}
+
+function filled<T extends object>(options: T | undefined): Given<T> | undefined {
+  const given = present({ ...options }) as Given<T>
+  return Object.keys(given).length > 0 ? given : undefined
+}
+
+type Given<T> = { readonly [K in keyof T]: Exclude<T[K], undefined> }

@@ -1,0 +1,87 @@
+import { requireOptions } from '../../vocabulary/options/require-options.ts'
+import type { Rules } from '../../machine/state/rules.ts'
+import type { Json, JsonObject } from '../../vocabulary/values/json.ts'
+import { defaultLimits } from '../../vocabulary/limits/limits.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import type { Agent, AgentOptions, CompactionOptions, HandoffTarget } from '../agent/agent.ts'
+import { handoffList, requireAgentOptions, requireTools } from '../agent/agent-check.ts'
+import { definitionOf } from './agent-definition-of.ts'
+import { handOffRule, targetOf } from './handoff.ts'
+import { outputReader } from '../agent/output-schema.ts'
+
+/**
+ * Puts an agent together. What it answers is a text; with an `output`, what its Standard Schema gives out, or JSON where
+ * it is a JSON Schema. Throws a `ConfigurationError` for what could not work.
+ */
+export function defineAgent<Context = unknown>(
+  options: AgentOptions<Json, Context> & { readonly output: JsonObject },
+): Agent<Json, Context>
+export function defineAgent<Output = string, Context = unknown>(
+  options: AgentOptions<Output, Context>,
+): Agent<Output, Context>
+export function defineAgent(options: AgentOptions<unknown>): Agent<unknown> {
+  requireAgentOptions(options)
+  const { name, instructions, model, limits, compaction, description, approval, stopWhen, prepareTurn } =
+    options
+  const { tools = [], parallelToolCalls = true, retry = {}, fallbacks = [], guardrails = [] } = options
+  const { timeouts = {} } = options
+  const output = options.output && outputReader<unknown>(name, options.output)
+  const summarize = compaction?.summarize
+  const summarizer = typeof summarize === 'object' ? summarize : undefined
+  // Agents may name each other in a circle, so whom one hands over to is looked at when it is first needed.
+  const later = once(() => {
+    const handoffs = handoffsOf(options).map((target) => targetOf(target))
+    const all = [...tools, ...handoffs.map(({ tool }) => tool)]
+    requireTools(name, all)
+    const definition = definitionOf({ ...options, tools: all }, { handoffs, output, summarizer })
+    return { handoffs, tools: all, definition }
+  })
+  return {
+    ...{ name, instructions, model, parallelToolCalls, timeouts, fallbacks, guardrails },
+    retry: present({ ...retry }),
+    limits: { ...defaultLimits, ...present({ ...limits }) },
+    ...present({ description, approval, output, summarizer }),
+    rules: {
+      ...present({ stopWhen, prepareTurn, compaction: compaction && compactionRule(compaction) }),
+      handOff: handOffRule(
+        () => later().handoffs,
+        (agent) => agent.definition,
+      ),
+    },
+    get tools() {
+      return later().tools
+    },
+    get handoffs() {
+      return later().handoffs
+    },
+    get definition() {
+      return later().definition
+    },
+  }
+}
+
+function handoffsOf<Context>({
+  name,
+  handoffs = [],
+}: Pick<AgentOptions<unknown, Context>, 'name' | 'handoffs'>): readonly (
+  | Agent<unknown, Context>
+  | HandoffTarget<Context>
+)[] {
+  const named = typeof handoffs === 'function' ? handoffs() : handoffs
+  requireOptions(`defineAgent (${name})`, handoffList, named, 'handoffs')
+  return named
+}
+
+function compactionRule({
+  contextTokensMax,
+  keepMessages,
+  summarize,
+}: CompactionOptions): Rules['compaction'] {
+  const rule = { contextTokensMax, keepMessages }
+  return typeof summarize === 'function' ? { ...rule, summarize } : rule
+}
+
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined
+  return () => (made ??= { value: make() }).value
+}

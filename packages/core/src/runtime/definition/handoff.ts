@@ -1,0 +1,101 @@
+import { of } from 'rxjs'
+import { textContent } from '../../machine/messages/outcome-text.ts'
+import { requireOptions } from '../../vocabulary/options/require-options.ts'
+import type { Rules } from '../../machine/state/rules.ts'
+import type { Tool } from '../../ports/tool.ts'
+import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
+import type { Message } from '../../vocabulary/model/content.ts'
+import type { Handoff } from '../../vocabulary/events/event.ts'
+import { anyText, fields, filledText, maybe, plainFunction } from '../../vocabulary/options/option.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import type { Agent, HandoffTarget } from '../agent/agent.ts'
+import { definedAgent } from '../agent/part-check.ts'
+
+/** What a handoff does otherwise than by itself. */
+export interface HandoffOptions {
+  /** Of the tool that the model calls; `transfer_to_<name>` where not given. */
+  readonly toolName?: string | undefined
+  /** When to hand over; the agent's own description where not given. */
+  readonly description?: string | undefined
+  /**
+   * What the next agent is shown of the past. Pure; what it makes of the history is on record. Calls and results stay
+   * paired. `foldedHistory` is one.
+   */
+  readonly filter?: ((messages: readonly Message[]) => readonly Message[]) | undefined
+}
+
+const handoffOptions = fields<HandoffOptions>({
+  toolName: maybe(filledText),
+  description: maybe(anyText),
+  filter: maybe(plainFunction),
+})
+
+/** Lets an agent hand the conversation over to another: the model calls a tool, and the other goes on in its place. */
+export function handoff<Context>(
+  agent: Agent<unknown, Context>,
+  options: HandoffOptions = {},
+): HandoffTarget<Context> {
+  requireOptions('handoff', definedAgent, agent, 'the agent')
+  requireOptions('handoff', handoffOptions, options)
+  const { description, filter } = options
+  const about =
+    description ?? agent.description ?? `Hands the conversation over to ${agent.name}, who goes on with it.`
+  const tool = handoffTool(options.toolName ?? toolNameOf(agent.name), about, { to: agent.name })
+  return { to: agent.name, agent, tool, ...present({ filter }) }
+}
+
+const handBackOptions = fields<{ readonly toolName?: string; readonly description: string }>({
+  toolName: maybe(filledText),
+  description: filledText,
+})
+
+/** Lets an agent hand the conversation back to whoever started the run, a person say: the run ends as `handed_back`. */
+export function handBack(
+  to: string,
+  options: { readonly toolName?: string; readonly description: string },
+): HandoffTarget {
+  requireOptions('handBack', filledText, to, 'the name of the one who goes on')
+  requireOptions('handBack', handBackOptions, options)
+  const tool = handoffTool(options.toolName ?? toolNameOf(to), options.description, { to, back: true })
+  return { to, tool }
+}
+
+/** Whom an agent can hand over to, however it was named. */
+export function targetOf<Context>(
+  target: Agent<unknown, Context> | HandoffTarget<Context>,
+): HandoffTarget<Context> {
+  return 'tool' in target ? target : handoff(target)
+}
+
+/** The rule by which a conversation is handed over; `definitionOf` says what an agent takes over with. */
+export function handOffRule(
+  handoffs: () => readonly HandoffTarget[],
+  definitionOf: (agent: Agent<unknown>) => AgentDefinition,
+): NonNullable<Rules['handOff']> {
+  return (toolName, messages) => {
+    const target = handoffs().find(({ tool }) => tool.name === toolName)
+    if (target?.agent === undefined) return undefined
+    const definition = definitionOf(target.agent)
+    return { definition, ...present({ messages: target.filter?.(messages) }) }
+  }
+}
+
+function toolNameOf(name: string): string {
+  return `transfer_to_${name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '_')}`
+}
+
+function handoffTool(name: string, description: string, handedTo: Handoff): Tool {
+  const text = handedTo.back
+    ? `The conversation goes to ${handedTo.to}.`
+    : `The conversation is handed over to ${handedTo.to}, who goes on from here.`
+  return {
+    ...{ name, description, effect: 'read', recovery: 'rerun', handoff: handedTo },
+    inputSchema: {
+      type: 'object',
+      properties: { reason: { type: 'string', description: 'Why you hand over, in one sentence.' } },
+      additionalProperties: false,
+    },
+    check: () => ({ kind: 'run' }),
+    run: () => of({ type: 'tool_ended', outcome: 'success', content: textContent('success', text) }),
+  }
+}

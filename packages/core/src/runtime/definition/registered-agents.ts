@@ -1,0 +1,108 @@
+import { ConfigurationError } from '../../vocabulary/errors.ts'
+import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
+import type { ModelRef } from '../../vocabulary/model/content.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import type { Price } from '../../vocabulary/billing/price.ts'
+import type { Agent } from '../agent/agent.ts'
+import { requireAgent } from '../agent/agent-check.ts'
+import { isAgentTool } from './agent-tool.ts'
+import { everyPolicy, type ApprovalPolicy } from '../agent/approval-policy.ts'
+import { handOffRule } from './handoff.ts'
+import { checkedPrice, type Prices } from '../agent/price-check.ts'
+import { isSameAgent } from './same-agent.ts'
+
+/** The agents that a runtime knows, by the name that the ledger records, with what their models cost. */
+export interface KnownAgents {
+  /**
+   * Takes an agent in, with all that it may hand over to and that work for it. Throws a `ConfigurationError` where
+   * another has its name.
+   */
+  readonly know: (agent: Agent<unknown>) => Agent<unknown>
+  readonly named: (name: string) => Agent<unknown> | undefined
+  /** An agent with what its models cost, which need not be known: one fork's own. */
+  readonly priced: (agent: Agent<unknown>) => Agent<unknown>
+}
+
+/** A runtime's agents; none at first. */
+export function knownAgents(prices: Prices, approval?: ApprovalPolicy): KnownAgents {
+  const known = new Map<string, Agent<unknown>>()
+  const sources = new Map<string, Agent<unknown>>()
+  const priced = (agent: Agent<unknown>): Agent<unknown> => {
+    requireAgent(agent)
+    const handOff = handOffRule(
+      () => agent.handoffs,
+      (next) => know(next).definition,
+    )
+    return {
+      ...withApproval(agent, approval),
+      definition: withPrices(agent.definition, prices),
+      rules: { ...agent.rules, handOff },
+    }
+  }
+  const know = (agent: Agent<unknown>): Agent<unknown> => {
+    requireAgent(agent)
+    const { name, definition } = agent
+    const other = known.get(name)
+    if (other && (other === agent || isSameAgent(sources.get(name) ?? other, agent))) return other
+    if (other) throw twoOfOneName(name, other.definition.digest === definition.digest)
+    const own = priced(agent)
+    known.set(name, own)
+    sources.set(name, agent)
+    // Known before the others are looked at: agents may name each other in a circle.
+    for (const next of neighbours(agent)) know(next)
+    return own
+  }
+  return { know, priced, named: (name) => known.get(name) }
+}
+
+function twoOfOneName(name: string, isSaidTheSame: boolean): ConfigurationError {
+  const what = isSaidTheSame ? 'agents of different code' : 'different agents'
+  return new ConfigurationError(
+    `Two ${what} are named ${name}; a resume could not tell which one a run belongs to, and whose tools are run. Make an agent once and use it for every run, or rename one.`,
+  )
+}
+
+/**
+ * An agent whose calls a policy of the runtime judges as well: for a replay, which is given the agents that the runtime
+ * has driven. The agent's own policy holds beside it.
+ */
+export function withApproval<Output>(
+  agent: Agent<Output>,
+  approval: ApprovalPolicy | undefined,
+): Agent<Output> {
+  return { ...agent, ...present({ approval: everyPolicy(approval, agent.approval) }) }
+}
+
+/** The agents that may come to work in a run of this one: those that it hands over to, and those that work for it. */
+function neighbours({ handoffs, tools }: Agent<unknown>): readonly Agent<unknown>[] {
+  return [
+    ...handoffs.flatMap(({ agent }) => (agent ? [agent] : [])),
+    ...tools.flatMap((tool) => (isAgentTool(tool) ? [tool.agent] : [])),
+  ]
+}
+
+/** An agent, and all that may come to work in its runs. */
+export function reachableAgents(agent: Agent<unknown>): readonly Agent<unknown>[] {
+  const found = new Map<string, Agent<unknown>>()
+  const visit = (each: Agent<unknown>): void => {
+    if (found.has(each.name)) return
+    found.set(each.name, each)
+    neighbours(each).forEach(visit)
+  }
+  visit(agent)
+  return [...found.values()]
+}
+
+function withPrices(definition: AgentDefinition, prices: Prices): AgentDefinition {
+  const priceOf = (model: ModelRef): { price?: Price } => {
+    const price = checkedPrice(prices, model)
+    return price ? { price } : {}
+  }
+  const { fallbacks, summarizer } = definition
+  return {
+    ...definition,
+    ...priceOf(definition.model),
+    ...(fallbacks && { fallbacks: fallbacks.map((each) => ({ ...each, ...priceOf(each.model) })) }),
+    ...(summarizer && { summarizer: { ...summarizer, ...priceOf(summarizer.model) } }),
+  }
+}

@@ -1,0 +1,63 @@
+import { ConfigurationError } from '../../vocabulary/errors.ts'
+import { withInstructions } from '../../vocabulary/agent/definition-digest.ts'
+import type { Rules } from '../../machine/state/rules.ts'
+import type { RunState } from '../../machine/state/state.ts'
+import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import type { Agent } from '../agent/agent.ts'
+
+/**
+ * What the application gives a run: the signed-in user, a database handle. It is never recorded. `Context` is what the
+ * agent needs; where that is something, it has to be given.
+ */
+export type ContextOption<Context> = undefined extends Context
+  ? { readonly context?: Context | undefined }
+  : { readonly context: Context }
+
+/** What an agent tells its model in a run with this context. */
+export function definitionIn(agent: Agent<unknown>, context: unknown): AgentDefinition {
+  const { name, instructions, definition } = agent
+  if (typeof instructions === 'string') return definition
+  const text: unknown = instructions(context)
+  if (typeof text === 'string') return withInstructions(definition, text)
+  throw new ConfigurationError(
+    `The instructions of agent ${name} are a function that answered no text, so its model cannot be told what to do. Let it answer a text, at once: what it has to wait for belongs into the context.`,
+  )
+}
+
+/** What an agent's code says now, in a run that has recorded what its instructions were made into. */
+export function definitionNow(agent: Agent<unknown>, recorded: AgentDefinition): AgentDefinition {
+  const { instructions, definition } = agent
+  return typeof instructions === 'string' ? definition : withInstructions(definition, recorded.instructions)
+}
+
+/** The rules of an agent in a run with this context. */
+export function rulesIn({ rules, handoffs }: Agent<unknown>, context: unknown): Rules {
+  const { stopWhen, prepareTurn, handOff, ...others } = rules
+  return {
+    ...others,
+    ...present({
+      stopWhen: stopWhen && ((state: RunState) => stopWhen(state, context)),
+      prepareTurn: prepareTurn && ((state: RunState) => prepareTurn(state, context)),
+      handOff: handOff && ((...call: Parameters<typeof handOff>) => handedOver(handOff, call)),
+    }),
+  }
+
+  function handedOver(
+    handOff: NonNullable<Rules['handOff']>,
+    [tool, messages]: Parameters<NonNullable<Rules['handOff']>>,
+  ): ReturnType<NonNullable<Rules['handOff']>> {
+    const taking = handOff(tool, messages)
+    const next = handoffs.find((target) => target.tool.name === tool)?.agent
+    if (taking === undefined || next === undefined) return taking
+    return { ...taking, definition: definitionIn({ ...next, definition: taking.definition }, context) }
+  }
+}
+
+/** Refuses to go on without a context where the run was started with one: its code would find nothing in its place. */
+export function requireContext({ runId, withContext }: RunState, context: unknown): void {
+  if (!withContext || context !== undefined) return
+  throw new ConfigurationError(
+    `Run ${runId} was started with a context of its application, which no ledger holds, and none was given to go on with. Give it again, as the option context of resume, fork or settle.`,
+  )
+}

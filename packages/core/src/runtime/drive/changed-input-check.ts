@@ -1,0 +1,89 @@
+import type { Refusal } from '../../machine/state/decision.ts'
+import type { Cancel, Clock } from '../../ports/clock.ts'
+import type { RunState } from '../../machine/state/state.ts'
+import { findCall } from '../../machine/state/state-views.ts'
+import type { OutsideCommand } from '../../vocabulary/events/command.ts'
+import type { RunId } from '../../vocabulary/values/ids.ts'
+import { canonicalJson } from '../../vocabulary/values/json.ts'
+import { verdictOn, type CallChecker, type Judged } from '../effects/call-check.ts'
+import { textOfError } from '../../vocabulary/values/error-text.ts'
+import { contextOf } from '../effects/guardrail-check.ts'
+import type { HubOptions } from './coordinator-options.ts'
+import { stateOf } from '../reading/load-state.ts'
+import { inputFaultOf } from '../effects/recorded-schema.ts'
+
+/** How long a tool may take to check an input, in milliseconds: who drives the run waits for it. */
+const checkMsMax = 10_000
+
+/** Who drives the run. */
+interface Approver {
+  readonly agent: CallChecker | undefined
+  readonly clock: Clock
+  /** What the application gave the run. */
+  readonly context: unknown
+}
+
+/**
+ * Says why the input that an approver gives in the place of the model's would not run; `undefined` where it would, or
+ * where the call is not there. Where this process knows the tool, the input goes the way of the model's: the tool's own
+ * check, the guardrails on tool input and the agent's policy. Elsewhere the schema on record says so.
+ */
+export async function changedInputFault(
+  command: OutsideCommand,
+  state: RunState,
+  { agent, clock, context }: Approver,
+): Promise<Refusal | undefined> {
+  if (command.type !== 'approve' || command.input === undefined) return undefined
+  const call = findCall(state, command.toolCallId)
+  if (call === undefined) return undefined
+  const { runId } = state
+  const { toolCallId, name } = call
+  const { input } = command
+  const tool = agent?.tools.find((each) => each.name === name)
+  const recorded = state.definition.tools.find((each) => each.name === name)
+  const { malformed: _model, ...plain } = call
+  const checking = { ...contextOf(state, context), clock }
+  const fault =
+    tool && agent
+      ? await ownFault(() => verdictOn({ ...plain, input }, tool, agent, checking), clock)
+      : recorded && inputFaultOf(recorded.inputSchema, input)
+  if (fault === undefined) return undefined
+  const message = `Tool call ${toolCallId} of run ${runId} was not approved, since ${name} cannot run with the changed input. ${fault}`
+  return { code: 'invalid_input', message }
+}
+
+/** The same of a run as its ledger has it. */
+export async function changedInputRefusal(
+  command: OutsideCommand,
+  runId: RunId,
+  {
+    ledger,
+    agentNamed,
+    host,
+    context,
+  }: Pick<HubOptions, 'ledger' | 'agentNamed' | 'host'> & Pick<Approver, 'context'>,
+): Promise<Refusal | undefined> {
+  const state = await stateOf(ledger, runId)
+  return (
+    state &&
+    (await changedInputFault(command, state, { agent: agentNamed(state.agent), clock: host.clock, context }))
+  )
+}
+
+async function ownFault(check: () => Promise<Judged>, clock: Clock): Promise<string | undefined> {
+  let stopTimer: Cancel | undefined
+  const late = new Promise<'late'>((resolve) => {
+    stopTimer = clock.schedule(checkMsMax, () => resolve('late'))
+  })
+  try {
+    const judged = await Promise.race([check(), late])
+    if (judged === 'late') return `Its check did not end in ${checkMsMax} ms.`
+    if (judged.verdict.kind === 'refuse') return judged.verdict.text
+    if (judged.input === undefined) return undefined
+    return `A guardrail would put another input in its place: ${canonicalJson(judged.input)}. Approve that one, or deny the call.`
+  } catch (error) {
+    return `Its check failed: ${textOfError(error)}`
+  } finally {
+    stopTimer?.()
+  }
+}

@@ -1,0 +1,51 @@
+import type { Clock } from '../../ports/clock.ts'
+
+/** A run's clock: that of the host, but for its jumps. */
+export interface SteadyClock extends Clock {
+  /** From here on it shows no time before this one, in milliseconds since 1970 UTC. */
+  atLeast(time: number): void
+}
+
+/** How late a timer of a busy process may be, in milliseconds: what is beyond it is a clock that was set ahead. */
+const LATE_MS_MAX = 1_000
+
+/**
+ * Time as a run sees it: it never falls, though somebody sets the host's clock back, or another host has dated the
+ * last event and was ahead. Where it would fall it goes on from where it was, so that nobody waits longer than was
+ * decided. It does not leap either, so that a clock that is set ahead ends no run: it follows the even time of the
+ * host, or, where the host has none, its timers.
+ */
+export function steadyClock(clock: Clock): SteadyClock {
+  const read = evenTime(clock)
+  let last = -Infinity
+  /** How far the host's clock is ahead of the run's. */
+  let ahead = 0
+  const now = (): number => {
+    const time = read()
+    ahead = Math.min(ahead, time - last)
+    last = time - ahead
+    return last
+  }
+  return {
+    now,
+    schedule(delayMs, callback) {
+      const due = now() + Math.max(0, delayMs)
+      return clock.schedule(delayMs, () => {
+        const late = read() - ahead - due
+        if (late > LATE_MS_MAX) ahead += late
+        callback()
+      })
+    },
+    atLeast(time) {
+      last = Math.max(last, time)
+    },
+  }
+}
+
+/** The host's time of now, carried on by its even time. */
+function evenTime(clock: Clock): () => number {
+  const begun = clock.even?.()
+  if (begun === undefined) return () => clock.now()
+  const start = clock.now()
+  return () => start + Math.floor((clock.even?.() ?? begun) - begun)
+}

@@ -1,0 +1,103 @@
+import { ConfigurationError, LedgerConflictError } from '../../vocabulary/errors.ts'
+import type { Page } from '../../machine/advance.ts'
+import { isSuspended } from '../../machine/next/next-action.ts'
+import { effectsOf } from '../../machine/state/required-effects.ts'
+import type { Rules } from '../../machine/state/rules.ts'
+import type { RunState } from '../../machine/state/state.ts'
+import type { ResumeCommand } from '../../vocabulary/events/command.ts'
+import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
+import type { RunId } from '../../vocabulary/values/ids.ts'
+import { canonicalJson, type Json } from '../../vocabulary/values/json.ts'
+import type { Agent } from '../agent/agent.ts'
+import { definitionNow, requireContext, rulesIn } from '../definition/run-context.ts'
+
+/** Who takes runs over: the agents that it knows, and what it does where their code has changed. */
+export interface Taker {
+  readonly runId: RunId
+  readonly agentNamed: (name: string) => Agent<unknown> | undefined
+  readonly onDrift: 'continue' | 'refuse'
+  /** What the application gave this run. */
+  readonly context: unknown
+}
+
+/** The agent of a run; throws a `ConfigurationError` where nobody here knows it. */
+export function drivingAgent(name: string, { runId, agentNamed }: Taker): Agent<unknown> {
+  const agent = agentNamed(name)
+  if (agent) return agent
+  throw new ConfigurationError(
+    `Run ${runId} belongs to the agent ${name}, which this runtime does not know. Give it to createRuntime in agents.`,
+  )
+}
+
+/** The rules of a run's agents, by their names, with the run's context. */
+export function drivingRules(taker: Taker): (name: string) => Rules {
+  const known = new Map<string, Rules>()
+  return (name) => {
+    const rules = known.get(name) ?? rulesIn(drivingAgent(name, taker), taker.context)
+    known.set(name, rules)
+    return rules
+  }
+}
+
+/** Refuses a run that nobody here can drive, or is to drive. */
+export function requireDrivable(state: RunState, taker: Taker): void {
+  const { agent, definition } = state
+  const own = definitionNow(drivingAgent(agent, taker), definition)
+  requireContext(state, taker.context)
+  if (taker.onDrift === 'continue' || own.digest === definition.digest) return
+  throw new ConfigurationError(
+    `Run ${taker.runId} was started with another definition of the agent ${agent}, and onDrift is refuse. What differs: ${driftOf(definition, own).join(', ')}. Resume it with the code that it was started with, or with onDrift: 'continue'.`,
+  )
+}
+
+/** The parts of a definition that are not as they were recorded, by name; of the policy and its parts, each. */
+function driftOf(recorded: AgentDefinition, own: AgentDefinition): readonly string[] {
+  const { digest: _recorded, price: _then, policy: before, ...said } = recorded
+  const { digest: _own, price: _now, policy: now, ...says } = own
+  return [
+    ...changedFields(said, says),
+    ...changedFields(before ?? {}, now ?? {}).map((name) => `policy.${name}`),
+  ]
+}
+
+function changedFields(before: object, now: object): readonly string[] {
+  const [a, b] = [before, now] as [Readonly<Record<string, Json>>, Readonly<Record<string, Json>>]
+  const names = [...new Set([...Object.keys(a), ...Object.keys(b)])]
+  return names.filter((name) => canonicalJson(a[name] ?? null) !== canonicalJson(b[name] ?? null))
+}
+
+/** The command by which a process takes a run over. */
+export function takeOverOf(state: RunState, taker: Taker): ResumeCommand {
+  const definition = definitionNow(drivingAgent(state.agent, taker), state.definition)
+  return { type: 'resume', why: effectsOf(state).length > 0 ? 'crash' : 'command', definition }
+}
+
+/**
+ * Whether a page says nothing but that a suspended run was taken over as it is: however often somebody looks at a run
+ * that waits, its ledger does not grow. The take-over is recorded with the first event behind it.
+ */
+export function isMereLook(
+  state: RunState | undefined,
+  { events: [resumed, ...others], action }: Page,
+): state is RunState {
+  if (state === undefined || others.length > 0 || resumed?.type !== 'run_resumed') return false
+  return resumed.definition === undefined && action.kind === 'suspend' && isSuspended(state)
+}
+
+/** Another process took the run over in the same moment, and writes it now. */
+export function overtaken(runId: RunId, epoch: number): LedgerConflictError {
+  return new LedgerConflictError(
+    'epoch',
+    `Another process took run ${runId} over (epoch ${epoch}) while this one did, and drives it now. Nothing was ` +
+      `written here; load the run with resume() and look before you go on.`,
+  )
+}
+
+/** Another process took commands out of the inbox of a run, which it drove in between. */
+export function decidedElsewhere(runId: RunId, keys: readonly string[]): LedgerConflictError {
+  return new LedgerConflictError(
+    'epoch',
+    `Command ${keys.join(', ')} for run ${runId} was taken out of its inbox by another process, which drove the run ` +
+      `in between. What became of it is on record: load the run with resume() and look before you ask again.`,
+  )
+}

@@ -1,0 +1,159 @@
+import type { Call } from '../../machine/state/state.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { CallContext, Tool } from '../../ports/tool.ts'
+import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
+import type { ToolCallId } from '../../vocabulary/values/ids.ts'
+import type { JsonObject } from '../../vocabulary/values/json.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { faultOf } from '../../vocabulary/values/schema.ts'
+import { verdictSchema } from '../../vocabulary/signals/signal-schema.ts'
+import type { CallVerdict, CheckedCall, Signal } from '../../vocabulary/signals/signal.ts'
+import type { ApprovalPolicy, PolicyCall, PolicyVerdict } from '../agent/approval-policy.ts'
+import { textOfError } from '../../vocabulary/values/error-text.ts'
+import { findsInCall, guardrailsFor } from './guardrail-check.ts'
+import type { Guardrail, GuardrailContext } from '../agent/guardrail.ts'
+
+/** Whose calls are checked. */
+export interface CallChecker {
+  readonly tools: readonly Tool[]
+  readonly approval?: ApprovalPolicy
+  readonly guardrails?: readonly Guardrail[]
+}
+
+/** Where the calls stand, and what their check may use. */
+export interface CheckContext extends GuardrailContext<AnyContext> {
+  readonly clock: Clock
+  /** Names of the tools that the turn offered, where not all of them. */
+  readonly offered?: readonly string[]
+  /** In a fork: the calls of the other run whose recorded results answer calls, each at its call's place. */
+  readonly answering?: (
+    calls: readonly Pick<Call, 'toolCallId' | 'name' | 'input'>[],
+  ) => readonly (ToolCallId | undefined)[]
+}
+
+/** Checks every call of a reply against its tool and the agent's policy, and posts one `calls_checked`. Runs nothing. */
+export async function checkCalls(
+  calls: readonly Call[],
+  checker: CallChecker,
+  context: CheckContext,
+  post: (signal: Signal) => void,
+): Promise<void> {
+  const { turn, offered } = context
+  const tools = checker.tools.filter(({ name }) => offered === undefined || offered.includes(name))
+  // Who is to go on cannot be two: the first to be asked for is.
+  const handoff = calls.find(({ name }) => tools.some((tool) => tool.name === name && tool.handoff))
+  const checked = await Promise.all(
+    calls.map(async (call): Promise<CheckedCall> => {
+      const { toolCallId, name } = call
+      const tool = tools.find((known) => known.name === name)
+      if (tool === undefined) {
+        const text = `There is no tool named ${name}. Nothing was run; use one of the tools you were given.`
+        return { toolCallId, verdict: { kind: 'refuse', outcome: 'unknown_tool', text } }
+      }
+      const { effect, recovery, child } = tool
+      const known = { toolCallId, effect, recovery, ...present({ child, handoff: tool.handoff }) }
+      if (tool.handoff && call !== handoff) {
+        const text =
+          'The conversation can be handed over once in a reply, and another call did. Nothing was run.'
+        return { ...known, verdict: { kind: 'refuse', outcome: 'skipped', text } }
+      }
+      return { ...known, ...(await verdictOn(call, tool, checker, context)) }
+    }),
+  )
+  post({ type: 'calls_checked', turn, calls: withRecorded(calls, checked, context) })
+}
+
+/** Names the recorded results that answer those calls which are to run, with the input that guardrails left them. */
+function withRecorded(
+  calls: readonly Call[],
+  checked: readonly CheckedCall[],
+  { answering }: CheckContext,
+): readonly CheckedCall[] {
+  if (answering === undefined) return checked
+  const asked = checked.flatMap(({ toolCallId, input, verdict }) => {
+    const call = calls.find((each) => each.toolCallId === toolCallId)
+    if (call === undefined || verdict.kind === 'refuse') return []
+    return [{ toolCallId, name: call.name, input: input ?? call.input }]
+  })
+  const found = answering(asked)
+  const recorded = new Map(asked.map(({ toolCallId }, index) => [toolCallId, found[index]]))
+  return checked.map((each) => ({ ...each, ...present({ recorded: recorded.get(each.toolCallId) }) }))
+}
+
+/** What is said of one call. */
+export type Judged = Pick<CheckedCall, 'verdict' | 'finds' | 'input'>
+
+/** The tool's own say, then what the guardrails make of the input, then the agent's policy about what is left. */
+export async function verdictOn(
+  call: Call,
+  tool: Tool,
+  { approval, guardrails = [] }: CallChecker,
+  context: CheckContext,
+): Promise<Judged> {
+  const { toolCallId, name } = call
+  const judge = async (input: JsonObject, verdict: CallVerdict): Promise<CallVerdict> => {
+    if (verdict.kind === 'refuse' || approval === undefined) return verdict
+    return await judged(
+      verdict,
+      { ...callContext(call, context), agent: context.agent, name, input, effect: tool.effect },
+      approval,
+    )
+  }
+  const own = await toolVerdict(call, tool, context)
+  const looking = guardrailsFor(guardrails, 'tool_input')
+  if (own.kind === 'refuse' || looking.length === 0) return { verdict: await judge(call.input, own) }
+  const subject = { toolCallId, name, input: call.input }
+  const { finds, input, blocked } = await findsInCall(looking, subject, context, context.clock)
+  if (blocked !== undefined) return { finds, verdict: { kind: 'refuse', outcome: 'denied', text: blocked } }
+  if (input === undefined) return { finds, verdict: await judge(call.input, own) }
+  const verdict = await toolVerdict({ ...call, input }, tool, context)
+  return { finds, input, verdict: await judge(input, verdict) }
+}
+
+function callContext({ toolCallId }: Call, { runId, turn, context }: CheckContext): CallContext<AnyContext> {
+  return { runId, turn, toolCallId, context }
+}
+
+async function toolVerdict(call: Call, tool: Tool, context: CheckContext): Promise<CallVerdict> {
+  const { input, malformed } = call
+  if (malformed) {
+    const text = `The input is not a JSON object (${malformed.error}). Nothing was run; ask again with a JSON object that fits the schema.`
+    return { kind: 'refuse', outcome: 'invalid_input', text }
+  }
+  try {
+    return requireVerdict(await tool.check(input, callContext(call, context)))
+  } catch (error) {
+    return failedCheck(error)
+  }
+}
+
+async function judged(
+  verdict: CallVerdict,
+  call: PolicyCall<AnyContext>,
+  approval: ApprovalPolicy,
+): Promise<CallVerdict> {
+  try {
+    return requireVerdict(stricter(verdict, await approval(call)))
+  } catch (error) {
+    return failedCheck(error)
+  }
+}
+
+function failedCheck(error: unknown): CallVerdict {
+  const text = `The check of this call failed, so it was not run: ${textOfError(error)}`
+  return { kind: 'refuse', outcome: 'denied', text }
+}
+
+/** Tools and policies may be written without a compiler. */
+function requireVerdict(verdict: CallVerdict): CallVerdict {
+  if (faultOf(verdictSchema, verdict)) throw new TypeError('its verdict is none of run, ask and refuse')
+  return verdict
+}
+
+/** The agent's policy may ask for more than the tool does, never for less. */
+function stricter(verdict: CallVerdict, policy: PolicyVerdict): CallVerdict {
+  if (policy === 'run') return verdict
+  if (policy === 'ask') return verdict.kind === 'ask' ? verdict : { kind: 'ask' }
+  if ('ask' in policy) return { kind: 'ask', reason: policy.ask }
+  return { kind: 'refuse', outcome: 'denied', text: policy.deny }
+}

@@ -1,0 +1,106 @@
+import { summaryRequest } from '../../machine/prompt/compaction.ts'
+import { sameModel } from '../../machine/prompt/model-request.ts'
+import type { Effect } from '../../machine/state/required-effects.ts'
+import type { RunState } from '../../machine/state/state.ts'
+import type { Clock, Host } from '../../ports/clock.ts'
+import { answersIn } from '../../vocabulary/agent/answer-schema.ts'
+import { textOf } from '../../vocabulary/model/content.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import type { Signal } from '../../vocabulary/signals/signal.ts'
+import { largerUsage, tokenCounts, type Usage } from '../../vocabulary/billing/usage.ts'
+import type { Agent } from '../agent/agent.ts'
+import { textOfError } from '../../vocabulary/values/error-text.ts'
+import { findsInInput, findsInOutput, findsInResults, guardrailsFor } from './guardrail-check.ts'
+import { startModelCall } from './model-effect.ts'
+import { jsonOfAnswer } from '../agent/output-schema.ts'
+
+type EffectOf<K extends Effect['kind']> = Extract<Effect, { readonly kind: K }>
+type Post = (signal: Signal) => void
+
+/** A check that is due, and whose it is. */
+export interface DueCheck<K extends Effect['kind']> {
+  readonly effect: EffectOf<K>
+  readonly state: RunState
+  readonly agent: Agent<unknown>
+  readonly clock: Clock
+  /** What the application gave this run. */
+  readonly context: unknown
+}
+
+/** Lets guardrails look, and posts one `guardrails_checked`. */
+export async function checkGuardrails(
+  { effect: { on, guardrails }, state, agent, clock, context }: DueCheck<'guardrails'>,
+  post: Post,
+): Promise<void> {
+  const signal = { type: 'guardrails_checked', on, guardrails } as const
+  switch (on) {
+    case 'input': {
+      const looking = guardrailsFor(agent.guardrails, 'input', guardrails)
+      const finds = await findsInInput(looking, state, { clock, context })
+      return post({ ...signal, place: state.inputCheck?.seq ?? 0, finds })
+    }
+    case 'output': {
+      const looking = guardrailsFor(agent.guardrails, 'output', guardrails)
+      const finds = await findsInOutput(looking, state, { clock, context })
+      return post({ ...signal, place: state.turn, finds })
+    }
+    case 'tool_output': {
+      const looking = guardrailsFor(agent.guardrails, 'tool_output', guardrails)
+      const finds = await findsInResults(looking, state, { clock, context })
+      return post({ ...signal, place: state.turn, finds })
+    }
+  }
+}
+
+/** Reads the answer by the agent's schema, and posts one `output_checked`. */
+export async function checkAnswer(state: RunState, agent: Agent<unknown>, post: Post): Promise<void> {
+  if (state.phase !== 'collecting') return
+  const { turn } = state
+  const refuse = (error: string): void =>
+    post({ type: 'output_checked', turn, verdict: { valid: false, error } })
+  const written = jsonOfAnswer(textOf(state.reply.message.parts))
+  if (written === undefined) return refuse('it is no JSON')
+  const asked = state.definition.output
+  try {
+    const errors: string[] = []
+    for (const output of asked ? answersIn(asked, written) : [written]) {
+      const read = await agent.output?.read(output)
+      if (read === undefined || !('error' in read)) {
+        return post({ type: 'output_checked', turn, verdict: { valid: true, output } })
+      }
+      errors.push(read.error)
+    }
+    refuse(`${asked?.wrapped ? 'in the field answer: ' : ''}${errors[0]}`)
+  } catch (error) {
+    refuse(`the check of the schema failed: ${textOfError(error)}`)
+  }
+}
+
+/** Asks the model that sums up, and posts one `summarized`. Answers how to give the call up. */
+export function summarize(
+  {
+    effect: { compacting },
+    state,
+    agent,
+    host,
+  }: Omit<DueCheck<'summarize'>, 'clock' | 'context'> & { readonly host: Host },
+  post: Post,
+): () => void {
+  const { turn } = state
+  let usage: Usage | undefined
+  const say = (answer: Extract<Signal, { type: 'summarized' }>['answer']): void =>
+    post({ type: 'summarized', turn, answer, ...present({ usage }) })
+  const model = agent.summarizer
+  if (model === undefined || !sameModel(model, compacting.model)) {
+    const message = `The agent ${agent.name} has no model ${compacting.model.modelId} any more that sums up.`
+    say({ failure: { class: 'not_found', message, retryable: false } })
+    return () => {}
+  }
+  const request = summaryRequest(state, compacting)
+  const call = { model, request, turn, attempt: 1, timeouts: agent.timeouts }
+  return startModelCall(call, host, (signal) => {
+    if (signal.type === 'model_usage') usage = largerUsage(usage ?? {}, tokenCounts(signal.usage))
+    else if (signal.type === 'model_failed') say({ failure: signal.failure })
+    else if (signal.type === 'model_finished') say({ text: textOf(signal.parts) })
+  })
+}

@@ -1,0 +1,197 @@
+import { ConfigurationError } from '../../vocabulary/errors.ts'
+import { effectsOf, type Effect } from '../../machine/state/required-effects.ts'
+import { sameModel } from '../../machine/prompt/model-request.ts'
+import { textContent } from '../../machine/messages/outcome-text.ts'
+import type { Call, RunState } from '../../machine/state/state.ts'
+import type { Host } from '../../ports/clock.ts'
+import type { Model } from '../../ports/model.ts'
+import type { ModelRef } from '../../vocabulary/model/content.ts'
+import { sealed } from '../../vocabulary/values/deep-freeze.ts'
+import type { Signal } from '../../vocabulary/signals/signal.ts'
+import type { Agent } from '../agent/agent.ts'
+import { checkCalls } from './call-check.ts'
+import { checkAnswer, checkGuardrails, summarize } from './check-effects.ts'
+import type { ChildRuns } from '../children/child-runs.ts'
+import { startChild } from '../children/child-effect.ts'
+import { defaultLimits } from '../../vocabulary/limits/limits.ts'
+import { contextOf } from './guardrail-check.ts'
+import { startModelCall } from './model-effect.ts'
+import { modelRequest } from '../../machine/prompt/model-request.ts'
+import type { AskedCall, RecordedResult, RecordedResults } from '../fork/recorded-results.ts'
+import { reconcileCall, startTool } from './tool-effect.ts'
+
+/** Something in flight. */
+interface InFlight {
+  cancel?(reason: string): void
+  stop(): void
+}
+
+/** Whose effects they are, and what they may use. */
+export interface EffectOptions {
+  readonly agentNamed: (name: string) => Agent<unknown>
+  readonly host: Host
+  /** What the application gave this run. */
+  readonly context: unknown
+  readonly children: ChildRuns
+  /** What a fork is served instead of running its tools. */
+  readonly results: RecordedResults | undefined
+  readonly post: (signal: Signal) => void
+}
+
+/**
+ * Keeps in flight what the state says must be, and nothing else. Starts each effect once: a key that was started is
+ * never started again, whatever became of it.
+ */
+export class Effects {
+  readonly #options: EffectOptions
+  readonly #started = new Set<string>()
+  readonly #inFlight = new Map<string, InFlight>()
+
+  constructor(options: EffectOptions) {
+    this.#options = options
+  }
+
+  /** Whether anything that the state wants is in flight. */
+  busyWith(state: RunState): boolean {
+    return effectsOf(state).some(({ key }) => this.#inFlight.has(key))
+  }
+
+  /** Law 8: called only when every event of the state is in the ledger. With `hold`, nothing new is started. */
+  follow(state: RunState, { hold = false }: { readonly hold?: boolean } = {}): void {
+    const wanted = effectsOf(state)
+    const keys = new Set(wanted.map(({ key }) => key))
+    for (const [key, effect] of this.#inFlight) {
+      if (keys.has(key)) continue
+      this.#inFlight.delete(key)
+      effect.stop()
+    }
+    for (const effect of wanted) {
+      if (!hold && !this.#started.has(effect.key)) {
+        this.#started.add(effect.key)
+        this.#inFlight.set(effect.key, this.#start(effect, state))
+      }
+      if (effect.kind === 'tool' && effect.cancelReason !== undefined) {
+        this.#inFlight.get(effect.key)?.cancel?.(effect.cancelReason)
+      }
+    }
+  }
+
+  stopAll(): void {
+    for (const effect of this.#inFlight.values()) effect.stop()
+    this.#inFlight.clear()
+  }
+
+  #start(effect: Effect, state: RunState): InFlight {
+    let stopped = false
+    const { host } = this.#options
+    const post = (signal: Signal): void => {
+      // Its giver may go on using what it gave: what is on record is a copy.
+      if (!stopped) this.#options.post(sealed(signal))
+    }
+    const { stop, cancel } = this.#begin(effect, state, post)
+    return {
+      ...(cancel && { cancel }),
+      stop: () => {
+        stopped = true
+        try {
+          stop?.()
+        } catch (error) {
+          // A faulty adapter or tool must not stop the run that lets go of it.
+          host.report(
+            error,
+            `What was in flight for run ${state.runId} (${effect.kind}) threw when it was stopped`,
+          )
+        }
+      },
+    }
+  }
+
+  #begin(
+    effect: Effect,
+    state: RunState,
+    post: (signal: Signal) => void,
+  ): { readonly stop?: () => void; readonly cancel?: (reason: string) => void } {
+    const { host, children, context: own } = this.#options
+    const { clock } = host
+    const agent = this.#options.agentNamed(state.agent)
+    const { runId, turn } = state
+    switch (effect.kind) {
+      case 'model_call': {
+        if (state.phase !== 'streaming') return {}
+        const { attempt } = state
+        const call = { model: modelOf(agent, attempt.model), request: modelRequest(state), turn }
+        const { timeouts } = agent
+        return { stop: startModelCall({ ...call, attempt: attempt.number, timeouts }, host, post) }
+      }
+      case 'check_calls': {
+        if (state.phase !== 'collecting') return {}
+        const { offered } = state.reply
+        const { results } = this.#options
+        const context = {
+          ...{ ...contextOf(state, own), clock, ...(offered && { offered }) },
+          ...(results && { answering: (calls: readonly AskedCall[]) => results.answering(state, calls) }),
+        }
+        void checkCalls(state.calls, agent, context, post)
+        return {}
+      }
+      case 'tool': {
+        const { call } = effect
+        const recorded = this.#options.results?.serve(state, call)
+        if (recorded) {
+          post(endingOf(call, recorded))
+          return {}
+        }
+        if (call.recorded !== undefined) {
+          post(lostRecord(call))
+          return {}
+        }
+        if (call.child !== undefined) return startChild({ state, call, children, clock }, post)
+        const tool = agent.tools.find(({ name }) => name === call.name)
+        const context = { runId, turn, toolCallId: call.toolCallId, context: own }
+        const { graceMs = defaultLimits.graceMs } = state.limits
+        const running = startTool({ tool, call, context, host, graceMs }, post)
+        return { stop: () => running.abandon(), cancel: (reason) => running.cancel(reason) }
+      }
+      case 'reconcile': {
+        const { call } = effect
+        const context = { runId, turn, toolCallId: call.toolCallId, context: own }
+        const tool = agent.tools.find(({ name }) => name === call.name)
+        void reconcileCall({ tool, call, context, host }, post)
+        return {}
+      }
+      case 'guardrails':
+        void checkGuardrails({ effect, state, agent, clock, context: own }, post)
+        return {}
+      case 'check_output':
+        void checkAnswer(state, agent, post)
+        return {}
+      case 'summarize':
+        return { stop: summarize({ effect, state, agent, host }, post) }
+    }
+  }
+}
+
+function endingOf(
+  { toolCallId, attempts: attempt }: Call,
+  { outcome, content, toolCallId: reused }: RecordedResult,
+): Signal {
+  return { type: 'tool_ended', toolCallId, attempt, outcome, content, durationMs: 0, reused }
+}
+
+/** A call that was to be answered by the record does not run for real: nobody was asked about that. */
+function lostRecord({ toolCallId, attempts: attempt }: Call): Signal {
+  const text =
+    'The recorded result that was to answer this call is not there any more. Nothing was run; ask for the call again.'
+  return {
+    ...{ type: 'tool_ended', toolCallId, attempt, outcome: 'failed', durationMs: 0 },
+    content: textContent('failed', text),
+  }
+}
+
+function modelOf({ name, model, fallbacks }: Agent<unknown>, ref: ModelRef): Model {
+  const called = [model, ...fallbacks].find((known) => sameModel(known, ref))
+  if (called) return called
+  throw new ConfigurationError(
+    `The agent ${name} has no model ${ref.provider} ${ref.api} ${ref.modelId}, which the ledger says is called now. Put it back, or resume the run with the agent's code of today.`,
+  )
+}

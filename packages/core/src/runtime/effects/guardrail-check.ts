@@ -1,0 +1,240 @@
+import * as z from 'zod'
+import { messagesOf } from '../../machine/messages/history.ts'
+import { answeredCalls } from '../../machine/state/due-checks.ts'
+import type { RunState } from '../../machine/state/state.ts'
+import type { Cancel, Clock } from '../../ports/clock.ts'
+import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
+import { textOf, type ResultPart } from '../../vocabulary/model/content.ts'
+import { resultPart } from '../../vocabulary/model/content-schema.ts'
+import type { JsonObject } from '../../vocabulary/values/json.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { faultOf, isJson, jsonObject } from '../../vocabulary/values/schema.ts'
+import type { GuardrailFind } from '../../vocabulary/signals/signal.ts'
+import { textOfError } from '../../vocabulary/values/error-text.ts'
+import type {
+  GuardedCall,
+  Guardrail,
+  GuardrailContext,
+  GuardrailVerdict,
+  InputGuardrail,
+  OutputGuardrail,
+  ToolInputGuardrail,
+  ToolOutputGuardrail,
+} from '../agent/guardrail.ts'
+
+/** How long a guardrail may look where it does not say. */
+const CHECK_MS = 60_000
+
+/** What guardrails of a run look with. */
+export interface Looking {
+  readonly clock: Clock
+  readonly context: unknown
+}
+
+/** Lets guardrails look at what the user said since the last reply, each at what the one before it made of it. */
+export async function findsInInput(
+  guardrails: readonly InputGuardrail[],
+  state: RunState,
+  { clock, context: own }: Looking,
+): Promise<readonly GuardrailFind[]> {
+  const messages = messagesOf(state.history)
+  const context = contextOf(state, own)
+  const finds: GuardrailFind[] = []
+  for (let index = state.inputCheck?.from ?? 0; index < messages.length; index++) {
+    const message = messages[index]
+    if (message?.role !== 'user') continue
+    let { parts } = message
+    for (const guardrail of guardrails) {
+      const subject = { text: textOf(parts), message: { role: 'user' as const, parts } }
+      const { find, replacement } = await ask(guardrail, () => guardrail.check(subject, context), {
+        clock,
+        fits: isContent,
+      })
+      if (find === undefined) continue
+      const content = replacement === undefined ? undefined : contentOf(replacement)
+      finds.push({ ...find, index, ...present({ replacement: content }) })
+      if (find.action === 'block') return finds
+      parts = content ?? parts
+    }
+  }
+  return finds
+}
+
+/** Lets guardrails look at the answer. */
+export async function findsInOutput(
+  guardrails: readonly OutputGuardrail[],
+  state: RunState,
+  { clock, context }: Looking,
+): Promise<readonly GuardrailFind[]> {
+  if (state.phase !== 'collecting') return []
+  const finds: GuardrailFind[] = []
+  let text = textOf(state.reply.message.parts)
+  for (const guardrail of guardrails) {
+    const { find, replacement } = await ask(
+      guardrail,
+      () => guardrail.check({ text }, contextOf(state, context)),
+      {
+        clock,
+        fits: isText,
+      },
+    )
+    if (find === undefined) continue
+    finds.push({ ...find, ...(replacement !== undefined && { replacement: contentOf(replacement) }) })
+    if (find.action === 'block') return finds
+    text = replacement ?? text
+  }
+  return finds
+}
+
+/** Lets guardrails look at what the tools of a turn answered. */
+export async function findsInResults(
+  guardrails: readonly ToolOutputGuardrail[],
+  state: RunState,
+  { clock, context }: Looking,
+): Promise<readonly GuardrailFind[]> {
+  if (state.phase !== 'executing') return []
+  const finds = await Promise.all(
+    answeredCalls(state).map(async ({ toolCallId, name, input, result }) => {
+      const mine: GuardrailFind[] = []
+      if (result === undefined) return mine
+      let { content } = result
+      for (const guardrail of guardrails) {
+        const { outcome } = result
+        const subject = { toolCallId, name, input, outcome, text: textOf(content), content }
+        const { find, replacement } = await ask(
+          guardrail,
+          () => guardrail.check(subject, contextOf(state, context)),
+          {
+            clock,
+            fits: isContent,
+          },
+        )
+        if (find === undefined) continue
+        const next = replacement === undefined ? undefined : contentOf(replacement)
+        mine.push({ ...find, toolCallId, ...present({ replacement: next }) })
+        if (find.action === 'block') break
+        content = next ?? content
+      }
+      return mine
+    }),
+  )
+  return finds.flat()
+}
+
+/** What guardrails found in one call, and the input that they left of it. */
+export interface GuardedCheck {
+  readonly finds: readonly GuardrailFind[]
+  /** Where not that of the model. */
+  readonly input?: JsonObject
+  /** Why the call is not to run. */
+  readonly blocked?: string
+}
+
+/** Lets guardrails look at what a tool is called with. */
+export async function findsInCall(
+  guardrails: readonly ToolInputGuardrail[],
+  call: GuardedCall,
+  context: GuardrailContext<AnyContext>,
+  clock: Clock,
+): Promise<GuardedCheck> {
+  const finds: GuardrailFind[] = []
+  let input: JsonObject | undefined
+  for (const guardrail of guardrails) {
+    const subject = { ...call, input: input ?? call.input }
+    const { find, replacement } = await ask(guardrail, () => guardrail.check(subject, context), {
+      clock,
+      fits: isObject,
+    })
+    if (find === undefined) continue
+    finds.push({ ...find, toolCallId: call.toolCallId })
+    if (find.action === 'block') {
+      const why = find.detail === undefined ? '' : `: ${find.detail}`
+      return { finds, blocked: `The guardrail ${guardrail.name} stopped this call${why}. Nothing was run.` }
+    }
+    input = replacement ?? input
+  }
+  return { finds, ...present({ input }) }
+}
+
+/** The guardrails of one kind. */
+export function guardrailsFor<On extends Guardrail['on']>(
+  guardrails: readonly Guardrail[],
+  on: On,
+  names?: readonly string[],
+): readonly Extract<Guardrail, { readonly on: On }>[] {
+  return guardrails.filter(
+    (guardrail): guardrail is Extract<Guardrail, { readonly on: On }> =>
+      guardrail.on === on && (names === undefined || names.includes(guardrail.name)),
+  )
+}
+
+/** Whose answer is waited for, and what it may put in the place of what it looked at. */
+interface Asking {
+  readonly clock: Clock
+  readonly fits: (replacement: unknown) => boolean
+}
+
+const parts = z.array(resultPart)
+const isText = (replacement: unknown): boolean => typeof replacement === 'string'
+const isContent = (replacement: unknown): boolean =>
+  isText(replacement) || (isJson(replacement) && faultOf(parts, replacement) === undefined)
+const isObject = (replacement: unknown): boolean => faultOf(jsonObject, replacement) === undefined
+
+/** A guardrail that fails has not found nothing: it could not look. */
+async function ask<Replacement>(
+  { name, timeoutMs = CHECK_MS }: Guardrail,
+  check: () => GuardrailVerdict<Replacement> | Promise<GuardrailVerdict<Replacement>>,
+  { clock, fits }: Asking,
+): Promise<{ readonly find?: GuardrailFind; readonly replacement?: Replacement }> {
+  let stopTimer: Cancel | undefined
+  const late = new Promise<'late'>((resolve) => {
+    stopTimer = clock.schedule(timeoutMs, () => resolve('late'))
+  })
+  try {
+    const verdict = await Promise.race([check(), late])
+    return verdict === 'late'
+      ? { find: blockedBy(name, 'it did not answer in time') }
+      : read(name, verdict, fits)
+  } catch (error) {
+    return { find: blockedBy(name, `it failed: ${textOfError(error)}`) }
+  } finally {
+    stopTimer?.()
+  }
+}
+
+/** Guardrails may be written without a compiler: what is no verdict says that nobody can tell. */
+function read<Replacement>(
+  guardrail: string,
+  verdict: GuardrailVerdict<Replacement>,
+  fits: Asking['fits'],
+): { readonly find?: GuardrailFind; readonly replacement?: Replacement } {
+  if (verdict === 'pass') return {}
+  if (typeof verdict !== 'object' || verdict === null)
+    return { find: blockedBy(guardrail, 'it gave no verdict') }
+  if ('block' in verdict) return { find: blockedBy(guardrail, said(verdict.block)) }
+  if ('record' in verdict) return { find: { guardrail, action: 'record', detail: said(verdict.record) } }
+  const { replace, why } = verdict
+  if (!fits(replace)) return { find: blockedBy(guardrail, 'what it put in its place does not fit there') }
+  return {
+    find: { guardrail, action: 'replace', ...(why !== undefined && { detail: said(why) }) },
+    replacement: replace,
+  }
+}
+
+function said(detail: unknown): string {
+  return typeof detail === 'string' ? detail : 'something'
+}
+
+function blockedBy(guardrail: string, detail: string): GuardrailFind {
+  return { guardrail, action: 'block', detail }
+}
+
+function contentOf(replacement: string | readonly ResultPart[]): readonly ResultPart[] {
+  return typeof replacement === 'string' ? [{ type: 'text', text: replacement }] : replacement
+}
+
+/** Where the guardrails of a run look. */
+export function contextOf(state: RunState, context: unknown): GuardrailContext<AnyContext> {
+  const { runId, agent, turn, history } = state
+  return { runId, agent, turn, messages: messagesOf(history), context }
+}

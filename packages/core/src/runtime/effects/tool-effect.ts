@@ -1,0 +1,157 @@
+import { of, ReplaySubject } from 'rxjs'
+import { textContent } from '../../machine/messages/outcome-text.ts'
+import type { Call } from '../../machine/state/state.ts'
+import type { Cancel, Host } from '../../ports/clock.ts'
+import type { CallContext, Tool } from '../../ports/tool.ts'
+import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
+import type { Outcome, ResultPart } from '../../vocabulary/model/content.ts'
+import { idempotencyKeyOf } from '../../vocabulary/values/ids.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { faultOf } from '../../vocabulary/values/schema.ts'
+import { reconciliationSchema, toolSignalSchema } from '../../vocabulary/signals/signal-schema.ts'
+import type { Reconciliation, Signal, ToolSignal } from '../../vocabulary/signals/signal.ts'
+import { textOfError } from '../../vocabulary/values/error-text.ts'
+import { GuardedSubscriber } from './guarded-subscriber.ts'
+import { isolated } from '../reading/isolated.ts'
+
+type Post = (signal: Signal) => void
+
+/** A tool that runs: it can be asked to stop, and it can be left behind. */
+export interface RunningTool {
+  cancel(reason: string): void
+  abandon(): void
+}
+
+/** One start of one call. */
+export interface ToolStart {
+  /** Absent where the agent's code has no tool of the call's name any more. */
+  readonly tool: Tool | undefined
+  readonly call: Call
+  readonly context: CallContext<AnyContext>
+  readonly host: Pick<Host, 'clock' | 'report'>
+  /** How long a write that took too long may go on after it was asked to stop, in milliseconds. */
+  readonly graceMs?: number
+}
+
+/** Outcomes that a tool itself may report; the others are the runtime's to give. */
+const reportable: ReadonlySet<Outcome> = new Set([
+  'success',
+  'failed',
+  'timed_out',
+  'cancelled',
+  'invalid_input',
+])
+
+/**
+ * Runs one call of a tool and posts what it reports. Whatever the tool does, exactly one `tool_ended` or `tool_deferred` is posted, last;
+ * unless it is abandoned first, after which nothing that it does is heard.
+ */
+export function startTool(start: ToolStart, post: Post): RunningTool {
+  const { call, context, host, graceMs = 0, tool = missingTool(call.name) } = start
+  const attempt = call.attempts
+  const { toolCallId } = context
+  const { clock, report } = host
+  const startedAt = clock.now()
+  const reason$ = new ReplaySubject<string>(1)
+  let ended = false
+  let timedOut = false
+  let asked = false
+  let stopTimer: Cancel | undefined
+
+  const leave = (): void => {
+    ended = true
+    stopTimer?.()
+    subscriber.unsubscribe()
+  }
+  const end = (outcome: Outcome, content: readonly ResultPart[]): void => {
+    if (ended) return
+    leave()
+    post({ type: 'tool_ended', toolCallId, attempt, outcome, content, durationMs: clock.now() - startedAt })
+  }
+  const fail = (text: string): void => end('failed', textContent('failed', text))
+  const askToStop = (reason: string): void => {
+    if (asked) return
+    asked = true
+    reason$.next(reason)
+  }
+  const hear = (signal: ToolSignal): void => {
+    if (ended) return
+    const fault = faultOf(toolSignalSchema, signal)
+    if (fault === undefined && signal.type === 'tool_progressed') {
+      return post({ type: 'tool_progressed', toolCallId, attempt, data: signal.data })
+    }
+    // Progress decides nothing: a report that cannot be kept is no reason to lose the result.
+    if (signal?.type === 'tool_progressed') return
+    if (fault) return fail(breachOf(signal, fault))
+    if (signal.type === 'tool_deferred') {
+      leave()
+      const { receipt, deadlineMs } = signal
+      return post({ type: 'tool_deferred', toolCallId, attempt, receipt, ...present({ deadlineMs }) })
+    }
+    if (!reportable.has(signal.outcome)) {
+      return fail(`The tool reported the outcome ${signal.outcome}, which is not its to give.`)
+    }
+    end(timedOut && signal.outcome === 'cancelled' ? 'timed_out' : signal.outcome, signal.content)
+  }
+  const subscriber = new GuardedSubscriber<ToolSignal>(
+    {
+      next: hear,
+      error: (error: unknown) => fail(`The tool failed: ${textOfError(error)}`),
+      complete: () => fail('The tool ended without a result.'),
+    },
+    (error) => report(error, `The tool ${call.name} threw when it was let go`),
+  )
+  const giveUp = (): void => end('timed_out', textContent('timed_out'))
+  const timeOut = (): void => {
+    timedOut = true
+    askToStop('The tool took too long.')
+    // A write is at work until it has ended: the next one must not begin beside it.
+    if (call.effect === 'read' || graceMs === 0) giveUp()
+    else if (!ended) stopTimer = clock.schedule(graceMs, giveUp)
+  }
+  if (tool.timeoutMs !== undefined) stopTimer = clock.schedule(tool.timeoutMs, timeOut)
+  const threw = (error: unknown): void => report(error, `The tool ${call.name} threw when it was cancelled`)
+  const given = { input: call.input, attempt, idempotencyKey: idempotencyKeyOf(context.runId, toolCallId) }
+  try {
+    tool.run({ ...context, ...given, cancelled$: isolated(reason$, threw) }).subscribe(subscriber)
+  } catch (error) {
+    fail(`The tool failed: ${textOfError(error)}`)
+  }
+  return { cancel: askToStop, abandon: leave }
+}
+
+/** What stands for a tool that the agent's code does not have any more. */
+function missingTool(name: string): Pick<Tool, 'run' | 'timeoutMs'> {
+  const text = `The tool ${name} is not there any more.`
+  return { run: () => of({ type: 'tool_ended', outcome: 'failed', content: textContent('failed', text) }) }
+}
+
+/** Tools may be written without a compiler; what they got wrong, the model reads. */
+function breachOf(signal: ToolSignal, fault: { readonly path: string; readonly what: string }): string {
+  const type = typeof signal?.type === 'string' ? signal.type : 'something'
+  return `The tool broke its contract: it reported ${type} with a fault at ${fault.path}: ${fault.what}. It may have taken effect all the same.`
+}
+
+/** How long the outside world may take to say what became of a call, where its tool has no time limit of its own. */
+const RECONCILE_MS_MAX = 60_000
+
+/** Asks the outside world about a call in doubt, and posts one `call_reconciled`; no answer in time is no finding. */
+export async function reconcileCall({ tool, call, context, host }: ToolStart, post: Post): Promise<void> {
+  const { toolCallId } = context
+  const idempotencyKey = idempotencyKeyOf(context.runId, toolCallId)
+  const run = { ...context, input: call.input, attempt: call.attempts, idempotencyKey }
+  let finding: Reconciliation = { state: 'unknown' }
+  let stopTimer: Cancel | undefined
+  const timeout = new Promise<undefined>((resolve) => {
+    stopTimer = host.clock.schedule(tool?.timeoutMs ?? RECONCILE_MS_MAX, () => resolve(undefined))
+  })
+  try {
+    const found = await Promise.race([tool?.reconcile?.(run), timeout])
+    if (found !== undefined && faultOf(reconciliationSchema, found) === undefined) finding = found
+  } catch {
+    // Whoever cannot be asked leaves the call in doubt: the finding stays unknown.
+  } finally {
+    stopTimer?.()
+  }
+  post({ type: 'call_reconciled', toolCallId, finding })
+}

@@ -1,0 +1,115 @@
+import { ConfigurationError } from '../../vocabulary/errors.ts'
+import { decide } from '../../machine/decide/decide.ts'
+import { withEdits } from '../../machine/fold/evolve-history.ts'
+import { messagesOf } from '../../machine/messages/history.ts'
+import { textContent } from '../../machine/messages/outcome-text.ts'
+import type { Call, CallStatus, RunState } from '../../machine/state/state.ts'
+import { findCall } from '../../machine/state/state-views.ts'
+import type { ResultPart, UserPart } from '../../vocabulary/model/content.ts'
+import type { Fact, HistoryEdit } from '../../vocabulary/events/event.ts'
+import type { JsonObject } from '../../vocabulary/values/json.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { messageOf } from '../session/input-message.ts'
+import { requireSoundEdits } from '../session/session.ts'
+
+/** What a fork does otherwise than the run that it shares its first events with. Calls go by their ids in that run. */
+export interface ForkEdit {
+  /** What the user said last, in other words. */
+  readonly input?: string | readonly UserPart[] | undefined
+  /** Messages of the history, changed or removed, by their places. */
+  readonly history?: readonly HistoryEdit[] | undefined
+  /** Results of calls that were started and have none at that event. */
+  readonly results?:
+    | readonly {
+        readonly toolCallId: string
+        readonly content: string | readonly ResultPart[]
+        readonly outcome?: 'success' | 'failed'
+      }[]
+    | undefined
+  /** Decisions about calls that wait for one at that event. */
+  readonly approvals?: readonly ForkApproval[] | undefined
+  readonly by?: string | undefined
+  readonly reason?: string | undefined
+}
+
+/** A decision about a call, by whom; the model reads why it was denied. */
+export type ForkApproval = { readonly toolCallId: string; readonly by: string } & (
+  | { readonly approved: true; readonly input?: JsonObject }
+  | { readonly approved: false; readonly reason: string }
+)
+
+/** A fork in the state of its shared events, and the run that it shares them with in the same. */
+export interface Forked {
+  readonly state: RunState
+  readonly source: RunState
+}
+
+/** The facts that put the edits of a fork on record. Throws a `ConfigurationError` for what cannot be edited there. */
+export function editFacts(edit: ForkEdit, forked: Forked): readonly Fact[] {
+  return [...resultFacts(edit, forked), ...approvalFacts(edit, forked), ...historyFacts(edit, forked.state)]
+}
+
+/** The call of a fork that stands where a call of the other run does; that one's id is what its user knows. */
+function callAt(
+  { state, source }: Forked,
+  toolCallId: string,
+  statuses: readonly CallStatus[],
+): Call | undefined {
+  const place = findCall(source, toolCallId) ?? findCall(state, toolCallId)
+  if (place === undefined || state.phase !== 'executing') return undefined
+  return state.calls.find((call) => call.part === place.part && statuses.includes(call.status))
+}
+
+function resultFacts({ results = [] }: ForkEdit, forked: Forked): readonly Fact[] {
+  const { state } = forked
+  return results.map(({ toolCallId: given, content, outcome = 'success' }): Fact => {
+    const call = callAt(forked, given, ['started', 'deferred'])
+    if (call === undefined) {
+      throw new ConfigurationError(
+        `Tool call ${given} was not started and without a result at event ${state.seq}, so it cannot be given another one there. Fork right behind its tool_started.`,
+      )
+    }
+    const { toolCallId, name } = call
+    const parts = typeof content === 'string' ? textContent(outcome, content) : content
+    return { type: 'tool_result', turn: state.turn, toolCallId, name, outcome, content: parts }
+  })
+}
+
+function approvalFacts({ approvals = [] }: ForkEdit, forked: Forked): readonly Fact[] {
+  const { state } = forked
+  return approvals.flatMap(({ toolCallId: given, by, ...decision }): readonly Fact[] => {
+    const call = callAt(forked, given, ['awaiting_approval'])
+    if (call === undefined) {
+      throw new ConfigurationError(
+        `Tool call ${given} waits for no approval at event ${state.seq}, so nothing can be decided about it there. Fork right behind its approval_requested.`,
+      )
+    }
+    const here = { toolCallId: call.toolCallId, by, attempt: call.attempts + 1 }
+    const command = decision.approved
+      ? { type: 'approve' as const, ...here, ...present({ input: decision.input }) }
+      : { type: 'deny' as const, ...here, reason: decision.reason }
+    const decided = decide(state, command, { at: state.at, random: 0 })
+    if ('facts' in decided) return decided.facts
+    throw new ConfigurationError(decided.refused.message)
+  })
+}
+
+function historyFacts({ input, history = [], by, reason }: ForkEdit, state: RunState): readonly Fact[] {
+  const messages = messagesOf(state.history)
+  const index = messages.findLastIndex(({ role }) => role === 'user')
+  const said = input === undefined ? [] : [{ index, message: messageOf(input) }]
+  const edits = [...history, ...said].toSorted((a, b) => a.index - b.index)
+  if (edits.length === 0) return []
+  if (
+    state.phase === 'streaming' ||
+    state.phase === 'executing' ||
+    (state.phase === 'collecting' && state.calls.length > 0)
+  ) {
+    throw new ConfigurationError(
+      `Event ${state.seq} stands in the middle of a turn (${state.phase}), where the history cannot be edited. Fork where the turn begins or ends.`,
+    )
+  }
+  requireSoundEdits(state.runId, edits, messages)
+  const edited = withEdits(messages, edits)
+  return edited ? [{ type: 'history_edited', turn: state.turn, edits, ...present({ by, reason }) }] : []
+}

@@ -1,0 +1,70 @@
+import { RunNotFoundError } from '../../vocabulary/errors.ts'
+import { forkedEvents, requireForkable } from '../../machine/fork-events.ts'
+import { audit, auditAll } from '../../machine/laws/invariants.ts'
+import type { RunState } from '../../machine/state/state.ts'
+import type { Ledger } from '../../ports/ledger.ts'
+import { eventCatalogue } from '../../vocabulary/events/event-catalogue.ts'
+import type { Fact, ForkWrites, RuntimeEvent } from '../../vocabulary/events/event.ts'
+import { parseRunId, type RunId } from '../../vocabulary/values/ids.ts'
+import { sealed } from '../../vocabulary/values/deep-freeze.ts'
+import type { Agent } from '../agent/agent.ts'
+import { editFacts, type ForkEdit } from './fork-edit.ts'
+import { requireContext } from '../definition/run-context.ts'
+import { resultsUnderWay } from './recorded-results.ts'
+import { lastOf } from '../session/session.ts'
+
+/** Where a run is forked, and what is different from there on. */
+export interface ForkOptions {
+  /** The last event that the fork shares. */
+  readonly atSeq: number
+  readonly edit?: ForkEdit | undefined
+  /**
+   * The agent that goes on, in the place of the active one of the same name: with other instructions, another model or
+   * other tools. A resume of the fork in another process needs it too.
+   */
+  readonly agent?: Agent<unknown> | undefined
+  /**
+   * What becomes of a write that no recorded result answers, since the run that is forked has performed its own: `ask`
+   * waits for an approval in the fork, one in `edit` included; `stub` does not perform it, and tells the model so; `run`
+   * performs it, under a new idempotency key. Holds for runs that work for the fork as well. Default: `ask`.
+   */
+  readonly writes?: ForkWrites | undefined
+  /** The conversation that the fork belongs to; none where not given. */
+  readonly sessionId?: string | undefined
+}
+
+/**
+ * The first events of a fork: those that it shares, its edits, and what the other run's record says of calls that were
+ * under way there. They are appended all at once, or not at all.
+ */
+export async function forkOf(
+  ledger: Ledger,
+  { source, runId }: { readonly source: string; readonly runId: RunId },
+  { atSeq, edit = {}, sessionId, writes = 'ask', context }: ForkOptions & { readonly context?: unknown },
+): Promise<readonly RuntimeEvent[]> {
+  const from = parseRunId(source)
+  if (from === undefined || (await ledger.head(from)) === undefined) throw new RunNotFoundError(source)
+  const shared: RuntimeEvent[] = []
+  for await (const event of ledger.read(from, { toSeq: atSeq })) shared.push(event)
+  const before = requireForkable(auditAll(shared), source, atSeq)
+  requireContext(before, context)
+  const last = sessionId === undefined ? undefined : await lastOf(ledger, sessionId)
+  const events = [
+    ...forkedEvents(shared, {
+      ...{ runId, writes },
+      ...(sessionId !== undefined && { sessionId, sessionPlace: (last?.sessionPlace ?? 0) + 1 }),
+    }),
+  ]
+  let state = auditAll(events) as RunState
+  const record = (facts: readonly Fact[]): void => {
+    for (const fact of facts) {
+      const { seq, at } = events.at(-1) as RuntimeEvent
+      const event = sealed({ runId, seq: seq + 1, epoch: 1, at, v: eventCatalogue[fact.type].v, ...fact })
+      state = audit(state, event)
+      events.push(event)
+    }
+  }
+  record(editFacts(edit, { state, source: before }))
+  record(await resultsUnderWay(ledger, { state, source: before }))
+  return events
+}

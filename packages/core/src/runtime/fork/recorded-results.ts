@@ -1,0 +1,136 @@
+import { digestOf } from '../../vocabulary/values/digest.ts'
+import { startOf } from '../../machine/state/tool-start.ts'
+import type { Call, RunState } from '../../machine/state/state.ts'
+import type { Ledger } from '../../ports/ledger.ts'
+import type { Outcome, ResultPart } from '../../vocabulary/model/content.ts'
+import type { EventOf, Fact, ParentRef } from '../../vocabulary/events/event.ts'
+import type { ToolCallId } from '../../vocabulary/values/ids.ts'
+import type { JsonObject } from '../../vocabulary/values/json.ts'
+import type { Forked } from './fork-edit.ts'
+
+/** A result on record of the run that a fork shares its first events with. */
+export interface RecordedResult {
+  readonly toolCallId: ToolCallId
+  readonly name: string
+  /** Of the input that it ran with. */
+  readonly inputDigest: string
+  readonly outcome: Outcome
+  readonly content: readonly ResultPart[]
+}
+
+/** A call, as far as a recorded result has to fit it. */
+export interface AskedCall {
+  readonly toolCallId: ToolCallId
+  readonly name: string
+  readonly input: JsonObject
+}
+
+/** Finds the recorded results for the calls of a fork, as long as the fork has not gone its own way. */
+export interface RecordedResults {
+  /**
+   * The recorded calls whose results answer the calls of a reply, each at its call's place; `undefined` for a call that
+   * none answers. No recorded call answers two.
+   */
+  answering(state: RunState, calls: readonly AskedCall[]): readonly (ToolCallId | undefined)[]
+  /** The recorded result for a call that is started; `undefined` where it is to run. */
+  serve(state: RunState, call: Call): RecordedResult | undefined
+}
+
+/**
+ * The facts that end the calls of a fork that were about to run or under way where it begins, and of which the other
+ * run's record says how they ended: nothing is started again, and nothing is in doubt.
+ */
+export async function resultsUnderWay(ledger: Ledger, { state, source }: Forked): Promise<readonly Fact[]> {
+  if (state.phase !== 'executing' || source.phase !== 'executing') return []
+  const { runId, turn, calls } = state
+  const inputs = new Map(source.calls.map(({ toolCallId, input }) => [toolCallId, input]))
+  const facts: Fact[] = []
+  for await (const event of ledger.read(source.runId, { fromSeq: source.seq + 1 })) {
+    // Every call has its result before the turn goes on.
+    if (event.type === 'tool_results_injected') break
+    if (event.type === 'approval_decided' && event.input) inputs.set(event.toolCallId, event.input)
+    if (event.type !== 'tool_result' || !isFromOutside(event)) continue
+    const place = source.calls.find(({ toolCallId }) => toolCallId === event.toolCallId)
+    const call = calls.find(({ part }) => part === place?.part)
+    if (call === undefined || !isUnderWay(call, inputs.get(event.toolCallId))) continue
+    const { toolCallId, name } = call
+    const { outcome, content, toolCallId: reused } = event
+    if (call.status === 'ready')
+      facts.push({ ...startOf(runId, call, { turn, toolCallId }), recorded: reused })
+    facts.push({ type: 'tool_result', turn, toolCallId, name, outcome, content, durationMs: 0, reused })
+  }
+  return facts
+}
+
+/** Whether a call is started, or is a write that is about to be, with the input that the other run's record answers. */
+function isUnderWay({ status, input, effect }: Call, recordedInput: JsonObject | undefined): boolean {
+  if (status === 'started' || status === 'deferred') return true
+  if (status !== 'ready' || effect === 'read') return false
+  return recordedInput !== undefined && digestOf(recordedInput) === digestOf(input)
+}
+
+/** Whether the world outside said how a call ended: its tool, which alone took time, or whoever settled it. */
+function isFromOutside({ durationMs, outcome }: EventOf<'tool_result'>): boolean {
+  return durationMs !== undefined || outcome === 'success' || outcome === 'failed'
+}
+
+const noResults: RecordedResults = {
+  answering: (_state, calls) => calls.map(() => undefined),
+  serve: () => undefined,
+}
+
+/** What a fork can be served: the results that the tools of the other run have given behind the shared events. */
+export async function recordedResults(ledger: Ledger, state: RunState): Promise<RecordedResults> {
+  const { parent } = state
+  if (parent?.relation !== 'fork') return noResults
+  const results = await resultsBehind(ledger, parent)
+  const served = new Set<string>()
+  const find = (
+    { fork, turn }: RunState,
+    { name, input }: AskedCall,
+    taken: ReadonlySet<string>,
+  ): RecordedResult | undefined => {
+    if (fork?.divergedIn !== undefined && fork.divergedIn < turn) return undefined
+    // What runs may be what an approver made of what was asked for.
+    const inputDigest = digestOf(input)
+    if (fork?.own.some((own) => own.name === name && own.inputDigest === inputDigest)) return undefined
+    return results.find(
+      (result) =>
+        result.name === name &&
+        result.inputDigest === inputDigest &&
+        !taken.has(result.toolCallId) &&
+        !fork?.reused.includes(result.toolCallId),
+    )
+  }
+  return {
+    answering(now, calls) {
+      const taken = new Set(served)
+      return calls.map((call) => {
+        const found = find(now, call, taken)
+        if (found) taken.add(found.toolCallId)
+        return found?.toolCallId
+      })
+    },
+    serve(now, call) {
+      const promised = results.find(({ toolCallId }) => toolCallId === call.recorded)
+      const found = promised ?? find(now, call, served)
+      if (found) served.add(found.toolCallId)
+      return found
+    },
+  }
+}
+
+async function resultsBehind(ledger: Ledger, { runId, seq: shared }: ParentRef): Promise<RecordedResult[]> {
+  const digests = new Map<ToolCallId, string>()
+  const results: RecordedResult[] = []
+  for await (const event of ledger.read(runId)) {
+    if (event.type === 'tool_requests_collected') {
+      for (const { toolCallId, inputDigest } of event.calls) digests.set(toolCallId, inputDigest)
+    }
+    if (event.type === 'approval_decided' && event.input) digests.set(event.toolCallId, digestOf(event.input))
+    if (event.type !== 'tool_result' || event.seq <= shared || !isFromOutside(event)) continue
+    const { toolCallId, name, outcome, content } = event
+    results.push({ toolCallId, name, outcome, content, inputDigest: digests.get(toolCallId) ?? '' })
+  }
+  return results
+}

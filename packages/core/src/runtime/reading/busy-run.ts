@@ -1,0 +1,114 @@
+import { LedgerConflictError, type BusyRun } from '../../vocabulary/errors.ts'
+import { isSuspended } from '../../machine/next/next-action.ts'
+import type { RunState } from '../../machine/state/state.ts'
+import { openTurnCalls } from '../../machine/state/state-views.ts'
+
+/**
+ * Where a run stands that has not ended. `isDriven` is what is known of a process that drives it: `undefined` where
+ * nobody can know.
+ */
+function standingOf(state: RunState, isDriven: boolean | undefined): BusyRun['standing'] {
+  if (isSuspended(state)) return 'suspended'
+  if (isDriven === undefined) return 'unknown'
+  return isDriven ? 'under_way' : 'interrupted'
+}
+
+/** The refusal of a run whose session has one that has not ended. */
+export function busySession(state: RunState, isDriven: boolean | undefined): LedgerConflictError {
+  const standing = standingOf(state, isDriven)
+  const wait =
+    "start this run with whenBusy: 'queue'; session(…).run gives it the input with whenBusy: 'join'"
+  const ways: Readonly<Record<BusyRun['standing'], string>> = {
+    suspended: `Decide what it waits for (runtime.suspended() lists it), cancel it, or ${wait}.`,
+    under_way: `Wait for its end, cancel it, or ${wait}.`,
+    unknown: `Wait for its end, cancel it, or ${wait}. If its process is gone, ${resumeText(state)}.`,
+    interrupted: `Nothing goes on by itself: ${resumeText(state)}; or cancel it. Then start this run again.`,
+  }
+  return conflict(
+    state,
+    standing,
+    `${standsText(state, standing)}, and a second run beside it would be a second history. ${ways[standing]}`,
+  )
+}
+
+/** The end of waiting for a run that no process drives. */
+export function interruptedMeanwhile(state: RunState): LedgerConflictError {
+  const what = `${standsText(state, 'interrupted')}, so waiting for it would never end`
+  return conflict(state, 'interrupted', `${what}. To go on, ${resumeText(state)}; or cancel it.`)
+}
+
+/** The end of waiting for a run of which nothing has been recorded for so long. */
+export function quietForLong(
+  state: RunState,
+  isDriven: boolean | undefined,
+  quietMs: number,
+): LedgerConflictError {
+  const standing = standingOf(state, isDriven)
+  const way =
+    standing === 'suspended'
+      ? 'Decide what it waits for, or cancel it'
+      : `If its process is gone, ${resumeText(state)}; or cancel it`
+  return conflict(
+    state,
+    standing,
+    `${standsText(state, standing)}, and nothing has been recorded of it for ${quietMs} ms, so it is waited for no ` +
+      `longer. ${way}; a larger quietMs waits longer.`,
+  )
+}
+
+/** The same refusal of input that the run's inbox keeps: it names the input, so that a retry sends it no second time. */
+export function keptInput(refusal: LedgerConflictError, inputId: string): LedgerConflictError {
+  const { kind, message, busy } = refusal
+  return new LedgerConflictError(
+    kind,
+    `${message} The inbox of the run keeps the input ${inputId}, and resume() reads it; a retry with that inputId sends it no second time.`,
+    busy && { ...busy, inputId },
+  )
+}
+
+/** The end of waiting in a runtime that was drained. */
+export function drainedMeanwhile(state: RunState): LedgerConflictError {
+  return conflict(
+    state,
+    standingOf(state, undefined),
+    `The runtime was drained while it waited for run ${state.runId}${sessionText(state)}. Start the run in another process.`,
+  )
+}
+
+function conflict(state: RunState, standing: BusyRun['standing'], message: string): LedgerConflictError {
+  return new LedgerConflictError('session', message, { runId: state.runId, standing })
+}
+
+function standsText(state: RunState, standing: BusyRun['standing']): string {
+  const run = `Run ${state.runId}${sessionText(state)}`
+  const last = `its last event, ${state.seq}, is of ${new Date(state.at).toISOString()}`
+  switch (standing) {
+    case 'suspended':
+      return `${run} waits for ${waitText(state)}`
+    case 'under_way':
+      return `${run} is under way`
+    case 'unknown':
+      return `${run} is under way, or was interrupted (${last}; the ledger cannot tell whether a process drives it)`
+    case 'interrupted':
+      return `${run} was interrupted: it has not ended, and no process drives it (${last})`
+  }
+}
+
+function waitText(state: RunState): string {
+  const asked = openTurnCalls(state).filter(({ status }) => status === 'awaiting_approval')
+  const deferred = openTurnCalls(state).filter(({ status }) => status === 'deferred')
+  const calls = [
+    ...asked.map(({ name, toolCallId }) => `an approval of ${name} (${toolCallId})`),
+    ...deferred.map(({ name, toolCallId }) => `the end of ${name} (${toolCallId})`),
+  ]
+  if (calls.length > 0) return calls.join(', ')
+  return state.metLimit ? `its limit ${state.metLimit.limit} to be raised` : 'something from outside'
+}
+
+function sessionText({ sessionId }: RunState): string {
+  return sessionId === undefined ? '' : ` of session ${sessionId}`
+}
+
+function resumeText({ runId }: RunState): string {
+  return `runtime.resume('${runId}') takes it further`
+}

@@ -1,0 +1,137 @@
+import { filter, scan, type Observable, type Subject } from 'rxjs'
+import { ConfigurationError } from '../../vocabulary/errors.ts'
+import { evolve } from '../../machine/fold/evolve.ts'
+import type { Ledger } from '../../ports/ledger.ts'
+import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
+import type { RunId } from '../../vocabulary/values/ids.ts'
+import { IsolatedObservable, type Listener } from './isolated.ts'
+import type { FoldedEvent } from './text-updates.ts'
+
+/** Where a run's events come from: those that are in the ledger, and those that are appended from now on. */
+export interface EventSource {
+  readonly runId: RunId
+  readonly ledger: Ledger
+  readonly live: Subject<RuntimeEvent>
+  /** Hears of what goes wrong beside the run. */
+  readonly listener: Listener
+  /** Keeps the run's hub in memory until the answer is called: whoever is subscribed has to hear what it publishes. */
+  readonly hold: () => () => void
+}
+
+/** Which events of a run a stream has. */
+export interface EventRange {
+  /** The event behind which a reader goes on; 0 for all. It has to be on record. */
+  readonly after: number
+  /** The event behind which the stream begins, where a reader needs more than it gets: the state, say. */
+  readonly from?: number
+}
+
+/**
+ * The events of a run behind one of them, then live: no gap, no repeat, for every subscriber, however late. Completes
+ * behind `run_finished`; stays open while the run is suspended.
+ */
+export function eventsOf(
+  { runId, ledger, live, listener, hold }: EventSource,
+  { after, from = after }: EventRange,
+  shows: (event: RuntimeEvent) => void = () => {},
+): Observable<RuntimeEvent> {
+  return new IsolatedObservable<RuntimeEvent>(listener, (subscriber) => {
+    let seq = from
+    let caughtUp = false
+    let failure: { readonly error: unknown } | undefined
+    const waiting: RuntimeEvent[] = []
+    subscriber.add(hold())
+    const emit = (event: RuntimeEvent): void => {
+      if (event.seq > seq) {
+        seq = event.seq
+        shows(event)
+        subscriber.next(event)
+      }
+      if (event.type === 'run_finished') subscriber.complete()
+    }
+    const subscription = live.subscribe({
+      next: (event) => (caughtUp ? emit(event) : waiting.push(event)),
+      error: (error: unknown) => {
+        failure = { error }
+        if (caughtUp) subscriber.error(error)
+      },
+    })
+    const catchUp = async (): Promise<void> => {
+      const lastSeq = (await ledger.head(runId))?.seq ?? 0
+      if (after > lastSeq) throw noSuchEvent(runId, after, lastSeq)
+      // The event that was seen last is read again: behind the end of a run nothing comes.
+      for await (const event of ledger.read(runId, { fromSeq: Math.max(1, from) })) {
+        if (subscriber.closed) return
+        emit(event)
+      }
+      waiting.splice(0).forEach(emit)
+      caughtUp = true
+      if (failure) subscriber.error(failure.error)
+    }
+    catchUp().catch((error: unknown) => subscriber.error(error))
+    return subscription
+  })
+}
+
+function noSuchEvent(runId: RunId, seq: number, lastSeq: number): ConfigurationError {
+  return new ConfigurationError(
+    `Run ${runId} has no event ${seq} to go on behind: its last is ${lastSeq}. The number may be of another run, or of another ledger; read the run from 0.`,
+  )
+}
+
+/** Each event with the state behind it. */
+export function foldedOf(events$: Observable<RuntimeEvent>): Observable<FoldedEvent> {
+  return events$.pipe(
+    scan(
+      (before: FoldedEvent | undefined, event) => ({ event, state: evolve(before?.state, event) }),
+      undefined,
+    ),
+    filter((folded) => folded !== undefined),
+  )
+}
+
+/** A run's events one by one, behind the event `after`, until the run rests. */
+export async function* iterateEvents(
+  events$: Observable<RuntimeEvent>,
+  rest: Promise<{ readonly seq: number }>,
+  after: number,
+): AsyncGenerator<RuntimeEvent, void, undefined> {
+  let arrived: RuntimeEvent[] = []
+  let wake: () => void = () => {}
+  let restSeq = Infinity
+  let failure: { readonly error: unknown } | undefined
+  const fail = (error: unknown): void => {
+    failure ??= { error }
+    wake()
+  }
+  const subscription = events$.subscribe({
+    next: (event) => {
+      arrived.push(event)
+      wake()
+    },
+    error: fail,
+  })
+  rest.then(({ seq }) => {
+    restSeq = seq
+    wake()
+  }, fail)
+  try {
+    for (let seq = after; seq < restSeq;) {
+      // Taken as a whole: shifting events off one by one would cost more the more of them there are.
+      const batch = arrived
+      arrived = []
+      for (const event of batch) {
+        seq = event.seq
+        yield event
+        if (seq >= restSeq) return
+      }
+      if (arrived.length > 0 || seq >= restSeq) continue
+      if (failure) throw failure.error
+      await new Promise<void>((resolve) => {
+        wake = resolve
+      })
+    }
+  } finally {
+    subscription.unsubscribe()
+  }
+}

@@ -1,0 +1,145 @@
+import { audit } from '../../machine/laws/invariants.ts'
+import { isSuspended } from '../../machine/next/next-action.ts'
+import type { RunState } from '../../machine/state/state.ts'
+import type { Cancel, Clock } from '../../ports/clock.ts'
+import type { Ledger } from '../../ports/ledger.ts'
+import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
+import type { RunId } from '../../vocabulary/values/ids.ts'
+import { drainedMeanwhile, interruptedMeanwhile, quietForLong } from './busy-run.ts'
+
+/** How long a run that is waited for may record nothing, where nobody says. */
+const quietMsUnlessGiven = 10 * 60_000
+
+/** How often it is asked whether anybody drives the run. */
+const askAgainMs = 1_000
+
+/** What waiting for a run has to know. */
+export interface Waiting {
+  readonly ledger: Ledger
+  readonly host: { readonly clock: Clock }
+  /** Whether a process drives a run; `undefined` where nobody can know. */
+  readonly isDriven: (runId: RunId) => Promise<boolean | undefined>
+  /** Whether the runtime that waits was drained. */
+  readonly drained: () => boolean
+  /** How long the run may record nothing before waiting ends. */
+  readonly quietMs?: number | undefined
+}
+
+/**
+ * Follows a run that another process drives, and answers the state in which it has ended. Rejects with a
+ * `LedgerConflictError` of kind `session` where that cannot be, or may never be: no process drives it, nothing is
+ * recorded of it for long, or this runtime is drained.
+ */
+export function endOf(from: RunState, waiting: Waiting): Promise<RunState> {
+  return new FollowedRun(from, waiting).until(({ phase }) => phase === 'done')
+}
+
+/** The same for the state in which the run rests: ended, or suspended. */
+export function restOf(
+  from: RunState,
+  waiting: Waiting,
+  hear: (event: RuntimeEvent) => void,
+): Promise<RunState> {
+  return new FollowedRun(from, waiting, hear).until((state) => state.phase === 'done' || isSuspended(state))
+}
+
+/**
+ * The same for the state in which the run has shown its model the input of a receipt, or is suspended with it on record;
+ * `undefined` where the run did not take it, or ended without showing it. `shown` says which.
+ */
+export async function takenInput(
+  from: RunState,
+  waiting: Waiting,
+  receipt: string,
+): Promise<{ readonly state: RunState; readonly shown: boolean } | undefined> {
+  let taken = from.pendingInputs.some((input) => input.receipt === receipt)
+  let shown: boolean | undefined
+  const hear = (event: RuntimeEvent): void => {
+    if (event.type === 'input_received' && event.receipt === receipt) taken = true
+    if (event.type === 'input_settled' && event.receipt === receipt) shown = event.delivered
+  }
+  const isOver = (state: RunState): boolean =>
+    shown !== undefined || state.phase === 'done' || (taken && isSuspended(state))
+  const state = await new FollowedRun(from, waiting, hear).until(isOver)
+  if (shown === true) return { state, shown }
+  return shown === undefined && state.phase !== 'done' ? { state, shown: false } : undefined
+}
+
+class FollowedRun {
+  readonly #waiting: Waiting
+  readonly #hear: (event: RuntimeEvent) => void
+  #state: RunState
+  #heardAt: number
+  #changed = true
+  #failure: { readonly error: unknown } | undefined
+  #wake: () => void = () => {}
+
+  constructor(from: RunState, waiting: Waiting, hear: (event: RuntimeEvent) => void = () => {}) {
+    this.#state = from
+    this.#waiting = waiting
+    this.#hear = hear
+    this.#heardAt = waiting.host.clock.now()
+  }
+
+  async until(isOver: (state: RunState) => boolean): Promise<RunState> {
+    const hints = this.#waiting.ledger.changes(this.#state.runId).subscribe({
+      next: () => {
+        this.#changed = true
+        this.#wake()
+      },
+      error: (error: unknown) => {
+        this.#failure = { error }
+        this.#wake()
+      },
+    })
+    try {
+      for (;;) {
+        if (this.#failure) throw this.#failure.error
+        if (this.#changed) await this.#read()
+        if (isOver(this.#state)) return this.#state
+        if (!this.#changed && !(await this.#isWorthWaiting())) continue
+        if (!this.#changed) await this.#hint()
+      }
+    } finally {
+      hints.unsubscribe()
+    }
+  }
+
+  /** Takes in what was recorded since; answers whether anything was. */
+  async #read(): Promise<boolean> {
+    const { seq, runId } = this.#state
+    this.#changed = false
+    for await (const event of this.#waiting.ledger.read(runId, { fromSeq: seq + 1 })) {
+      this.#state = audit(this.#state, event)
+      this.#hear(event)
+    }
+    if (this.#state.seq === seq) return false
+    this.#heardAt = this.#waiting.host.clock.now()
+    return true
+  }
+
+  /** Throws where it is not; `false` where the run has moved meanwhile. */
+  async #isWorthWaiting(): Promise<boolean> {
+    const { drained, isDriven, host, quietMs = quietMsUnlessGiven } = this.#waiting
+    if (drained()) throw drainedMeanwhile(this.#state)
+    const driven = await isDriven(this.#state.runId)
+    if (driven === false && !isSuspended(this.#state)) {
+      // Its driver may have come to the end between the look at the run and the look at the driver.
+      if (await this.#read()) return false
+      throw interruptedMeanwhile(this.#state)
+    }
+    if (host.clock.now() - this.#heardAt >= quietMs) throw quietForLong(this.#state, driven, quietMs)
+    return true
+  }
+
+  async #hint(): Promise<void> {
+    const { host, quietMs = quietMsUnlessGiven } = this.#waiting
+    const leftMs = this.#heardAt + quietMs - host.clock.now()
+    let stopTimer: Cancel = () => {}
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve
+      stopTimer = host.clock.schedule(Math.max(1, Math.min(askAgainMs, leftMs)), resolve)
+    })
+    stopTimer()
+  }
+}

@@ -1,0 +1,63 @@
+import { childRunIdOf } from '../../vocabulary/values/child-run-id.ts'
+import { isSuspended } from '../../machine/next/next-action.ts'
+import type { RunState } from '../../machine/state/state.ts'
+import { parkedChildCalls } from '../../machine/state/state-views.ts'
+import type { Ledger } from '../../ports/ledger.ts'
+import { stateOf } from './load-state.ts'
+import { withChildren, type RunResult } from './run-result.ts'
+
+/** Which runs count as interrupted. */
+export interface InterruptedOptions {
+  /**
+   * Where nobody can know whether a process drives a run, it counts as interrupted when nothing was recorded of it for
+   * so many milliseconds. Unless given, such runs are left out. A tool that takes longer, in a process that is alive, is
+   * taken for one that is gone: choose more than your longest.
+   */
+  readonly quietMs?: number
+}
+
+/** What is known of a run beside its events. */
+export interface Known extends InterruptedOptions {
+  readonly isDriven: (runId: RunState['runId']) => Promise<boolean | undefined>
+  readonly now: () => number
+}
+
+/** The runs that only a command can take further. */
+export async function* suspendedRuns(ledger: Ledger): AsyncGenerator<RunResult, void, undefined> {
+  for await (const state of unfinishedRuns(ledger)) {
+    if (isSuspended(state)) yield await withChildren(state, ledger)
+  }
+}
+
+/** The runs that have not ended, wait for nobody, and are driven by nobody. */
+export async function* interruptedRuns(
+  ledger: Ledger,
+  known: Known,
+): AsyncGenerator<RunResult, void, undefined> {
+  for await (const state of unfinishedRuns(ledger)) {
+    if (await isInterrupted(ledger, state, known)) yield await withChildren(state, ledger)
+  }
+}
+
+/** Child runs are not told of by themselves: what is to be done is done with the run at the top. */
+async function* unfinishedRuns(ledger: Ledger): AsyncGenerator<RunState> {
+  for await (const { runId } of ledger.runs()) {
+    const state = await stateOf(ledger, runId)
+    if (state && state.phase !== 'done' && state.parent?.relation !== 'child') yield state
+  }
+}
+
+/** A run that waits for another that was interrupted waits for ever, too. */
+async function isInterrupted(ledger: Ledger, state: RunState, known: Known): Promise<boolean> {
+  if (state.phase === 'done') return false
+  if (!isSuspended(state)) {
+    const isDriven = await known.isDriven(state.runId)
+    if (isDriven !== undefined) return !isDriven
+    return known.quietMs !== undefined && known.now() - state.at >= known.quietMs
+  }
+  for (const { toolCallId } of parkedChildCalls(state)) {
+    const child = await stateOf(ledger, childRunIdOf(state.runId, toolCallId))
+    if (child && (await isInterrupted(ledger, child, known))) return true
+  }
+  return false
+}

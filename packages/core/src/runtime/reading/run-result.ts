@@ -1,0 +1,149 @@
+import { ConfigurationError } from '../../vocabulary/errors.ts'
+import type { Json } from '../../vocabulary/values/json.ts'
+import type { FinishReason } from '../../vocabulary/events/event.ts'
+import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { LimitName } from '../../vocabulary/limits/limits.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { sealed } from '../../vocabulary/values/deep-freeze.ts'
+import type { Usage } from '../../vocabulary/billing/usage.ts'
+import { childRunIdOf } from '../../vocabulary/values/child-run-id.ts'
+import { isSuspended } from '../../machine/next/next-action.ts'
+import type { RunState } from '../../machine/state/state.ts'
+import { openTurnCalls } from '../../machine/state/state-views.ts'
+import {
+  deferredCalls,
+  pendingApprovals,
+  type DeferredCall,
+  type PendingApproval,
+} from '../../machine/state/tally.ts'
+import type { Ledger } from '../../ports/ledger.ts'
+import type { Agent } from '../agent/agent.ts'
+import { stateOf } from './load-state.ts'
+
+/** What is said of every run that rests. */
+export interface RestingRun {
+  readonly runId: RunId
+  /** What the provider or the runtime said about the ending, where there is more to say. */
+  readonly detail?: string
+  /** The active agent: the one that the run was started with, or the last that took over. */
+  readonly agent: string
+  /**
+   * The text of the model's last message, `''` where there is none; of an answer that is a list, a choice or a plain value,
+   * its JSON.
+   */
+  readonly text: string
+  /** What the run used, its child runs included. */
+  readonly usage: Usage
+  /** US dollars, where prices are known. */
+  readonly cost?: number
+  readonly turns: number
+  /** Tool calls that were started. */
+  readonly toolCalls: number
+  /** What child runs did: how many there were, their turns and their tool calls. */
+  readonly children: { readonly runs: number; readonly turns: number; readonly toolCalls: number }
+  /** Calls of the run and of its child runs that wait for a person. */
+  readonly pendingApprovals: readonly PendingApproval[]
+  /** Calls of the run and of its child runs that go on outside, until `runtime.settle`. */
+  readonly deferredCalls: readonly DeferredCall[]
+  /** The last event's number. */
+  readonly seq: number
+}
+
+/** A run that ended with the answer that its agent was asked for. */
+export interface AnsweredRun<Output = unknown> extends RestingRun {
+  readonly status: 'done'
+  readonly reason: 'answered'
+  readonly limit?: undefined
+  /** What the agent was asked to produce: its text, or what its schema makes of it. */
+  readonly output: Output
+}
+
+/** A run that ended otherwise, and why. */
+export interface EndedRun<Output = unknown> extends RestingRun {
+  readonly status: 'done'
+  readonly reason: Exclude<FinishReason, 'answered'>
+  readonly limit?: undefined
+  /** As far as there is one. */
+  readonly output: Output | undefined
+}
+
+/** A run that only a command can take further; no process needs to be alive for it. */
+export interface SuspendedRun<Output = unknown> extends RestingRun {
+  readonly status: 'suspended'
+  readonly reason?: undefined
+  /** The limit that it waits to be raised. */
+  readonly limit?: LimitName
+  /** As far as there is one. */
+  readonly output: Output | undefined
+}
+
+/** A run whose runtime was drained while something of it was under way: `resume` takes it further. */
+export interface InterruptedRun<Output = unknown> extends RestingRun {
+  readonly status: 'interrupted'
+  readonly reason?: undefined
+  readonly limit?: LimitName
+  /** As far as there is one. */
+  readonly output: Output | undefined
+}
+
+/** How a run stands when it rests. Every expected ending is a result, not an exception. */
+export type RunResult<Output = unknown> =
+  | AnsweredRun<Output>
+  | EndedRun<Output>
+  | SuspendedRun<Output>
+  | InterruptedRun<Output>
+
+/** The result of a run that rests in this state, as far as its own events say. */
+export function resultOf(state: RunState): RunResult<Json> {
+  const { lastText: text } = state
+  const { turns, toolCalls, children, usage, costUsd } = state.totals
+  const output = state.output ? state.output.value : state.definition.output ? undefined : text
+  const resting = {
+    ...{ runId: state.runId, agent: state.agent, text, turns, toolCalls },
+    ...sealed({ usage, children }),
+    ...present({ cost: costUsd }),
+    pendingApprovals: pendingApprovals(state),
+    deferredCalls: deferredCalls(state),
+    seq: state.seq,
+  }
+  if (state.phase !== 'done') {
+    const status = isSuspended(state) ? 'suspended' : 'interrupted'
+    return { ...resting, status, output, ...present({ limit: state.metLimit?.limit }) }
+  }
+  const { reason, detail } = state
+  if (reason !== 'answered') return { ...resting, status: 'done', reason, output, ...present({ detail }) }
+  // An answer that does not fit ends the run as `output_invalid`, so one that does is there.
+  return { ...resting, status: 'done', reason, output: output as Json, ...present({ detail }) }
+}
+
+/** The whole result: with what child runs wait for, and with the output as the agent's schema makes it. */
+export async function wholeResult<Output>(
+  state: RunState,
+  ledger: Ledger,
+  agent: Agent<Output> | undefined,
+): Promise<RunResult<Output>> {
+  const result = await withChildren(state, ledger)
+  if (state.output === undefined || agent?.output === undefined) return result as RunResult<Output>
+  const read = await agent.output.read(state.output.value)
+  if ('output' in read) return { ...result, output: read.output }
+  throw new ConfigurationError(
+    `Run ${state.runId} answered what the schema of the agent ${state.agent} takes no more: ${read.error}. Its answer is on record as it was; read the run with the schema that it was started with.`,
+  )
+}
+
+/** What a run and its child runs wait for, instead of that it waits for its child runs. */
+export async function withChildren(state: RunState, ledger: Ledger): Promise<RunResult<Json>> {
+  const own = resultOf(state)
+  const parked = openTurnCalls(state).filter(
+    ({ status, child }) => status === 'deferred' && child !== undefined,
+  )
+  let { pendingApprovals: approvals, deferredCalls: deferred } = own
+  for (const { toolCallId } of parked) {
+    const child = await stateOf(ledger, childRunIdOf(state.runId, toolCallId))
+    if (child === undefined || child.phase === 'done') continue
+    const below = await withChildren(child, ledger)
+    approvals = [...approvals, ...below.pendingApprovals]
+    deferred = [...deferred.filter((call) => call.toolCallId !== toolCallId), ...below.deferredCalls]
+  }
+  return { ...own, pendingApprovals: approvals, deferredCalls: deferred }
+}

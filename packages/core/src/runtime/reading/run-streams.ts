@@ -1,0 +1,52 @@
+import { filter, map, type Observable } from 'rxjs'
+import type { RunState } from '../../machine/state/state.ts'
+import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
+import { eventsOf, foldedOf, iterateEvents, type EventSource } from './event-source.ts'
+import { standingTextsOf, textUpdatesOf, type TextUpdate } from './text-updates.ts'
+
+/**
+ * What a run did and does, in several views of its ledger. Every subscriber gets all of a view, however late it comes;
+ * each completes behind `run_finished`, and stays open while the run is suspended.
+ */
+export interface RunStreams extends AsyncIterable<RuntimeEvent> {
+  /** Every event, once it is in the ledger. */
+  readonly events$: Observable<RuntimeEvent>
+  /** The state after each event. */
+  readonly state$: Observable<RunState>
+  /**
+   * The model's text, message by message: each once it stands, that is, when it is whole and every check of it has
+   * passed. Nothing of it is ever taken back. `textUpdates$` has it earlier.
+   */
+  readonly text$: Observable<string>
+  /**
+   * The model's text piece by piece as it is written, and what is taken back of it: by a call that failed and is made
+   * again, by a guardrail, or by an answer that has to be written again. `withdrawn` names the end of what was shown.
+   */
+  readonly textUpdates$: Observable<TextUpdate>
+  /** The events one by one, until the run rests. */
+  [Symbol.asyncIterator](): AsyncGenerator<RuntimeEvent, void, undefined>
+}
+
+/** The views of a run behind one of its events; all of it behind 0. `shows` hears each event in front of its reader. */
+export function streamsOf(
+  source: EventSource,
+  rest: () => Promise<{ readonly seq: number }>,
+  after: number,
+  shows: (event: RuntimeEvent) => void,
+): RunStreams {
+  const events$ = eventsOf(source, { after }, shows)
+  const folded$ = foldedOf(eventsOf(source, { after, from: 0 }))
+  return {
+    events$,
+    state$: folded$.pipe(
+      map(({ state }) => state),
+      filter(({ seq }) => seq > after),
+    ),
+    text$: standingTextsOf(folded$).pipe(
+      filter(({ seq }) => seq > after),
+      map(({ text }) => text),
+    ),
+    textUpdates$: textUpdatesOf(folded$).pipe(filter(({ seq }) => seq > after)),
+    [Symbol.asyncIterator]: () => iterateEvents(events$, rest(), after),
+  }
+}

@@ -1,0 +1,110 @@
+import { concatMap, from, scan, type Observable } from 'rxjs'
+import { dueAnswerCheck } from '../../machine/state/due-checks.ts'
+import type { RunState } from '../../machine/state/state.ts'
+import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
+
+/** What becomes of the model's text while it is written. */
+export interface TextUpdate {
+  /** `text` comes behind what was shown; `withdrawn` is taken back: it is the end of what was shown. */
+  readonly type: 'text' | 'withdrawn'
+  readonly text: string
+  readonly turn: number
+  /** The event that it follows from. */
+  readonly seq: number
+}
+
+/** A text that stands, and the event by which it does. */
+export interface StandingText {
+  readonly text: string
+  readonly seq: number
+}
+
+/** An event, and the state behind it. */
+export interface FoldedEvent {
+  readonly event: RuntimeEvent
+  readonly state: RunState
+}
+
+/** What is shown of a turn's reply. */
+interface Shown {
+  readonly text: string
+  /** The reply is a message: what is shown of it is not lost any more. */
+  readonly isMessage: boolean
+  readonly updates: readonly TextUpdate[]
+}
+
+/** The model's text as it is written, and what of it is taken back. */
+export function textUpdatesOf(folded$: Observable<FoldedEvent>): Observable<TextUpdate> {
+  const nothing: Shown = { text: '', isMessage: false, updates: [] }
+  return folded$.pipe(
+    scan(nextShown, nothing),
+    concatMap(({ updates }) => from(updates)),
+  )
+}
+
+function nextShown(before: Shown, { event, state }: FoldedEvent): Shown {
+  const { turn, seq } = event
+  const change = (type: TextUpdate['type'], text: string): readonly TextUpdate[] =>
+    text === '' ? [] : [{ type, text, turn, seq }]
+  const show = (text: string, isMessage: boolean): Shown => {
+    const goesOn = text.startsWith(before.text)
+    const updates = goesOn
+      ? change('text', text.slice(before.text.length))
+      : [...change('withdrawn', before.text), ...change('text', text)]
+    return { text, isMessage, updates }
+  }
+  const { type } = event
+  if (type === 'assistant_text_delta') {
+    // The provider took a part of it back in the end.
+    if (event.replaces) return show(streamedText(state), false)
+    return { ...before, text: before.text + event.text, updates: change('text', event.text) }
+  }
+  if (type === 'model_call_started') {
+    // The next attempt says it all anew; the next turn comes behind what stands.
+    return event.attempt > 1 ? show('', false) : { text: '', isMessage: false, updates: [] }
+  }
+  if (type === 'output_checked' && event.repair) return show('', true)
+  if (changesReply(event)) return show(replyText(state), true)
+  // A run may end without a message of the attempt that broke off.
+  return type === 'run_finished' && !before.isMessage ? show('', false) : { ...before, updates: [] }
+}
+
+/** Whether what a reader reads of a reply may be another one behind the event. */
+function changesReply(event: RuntimeEvent): boolean {
+  const isRead = event.type === 'assistant_message_finished' || event.type === 'output_checked'
+  return isRead || (event.type === 'guardrail_tripped' && event.on === 'output')
+}
+
+/** The text that came of the reply under way, part by part. */
+function streamedText(state: RunState): string {
+  const drafts = state.phase === 'streaming' ? state.attempt.drafts : []
+  const texts = drafts.filter(({ kind }) => kind === 'text').toSorted((a, b) => a.part - b.part)
+  return texts.map(({ text }) => text).join('')
+}
+
+/** What a reader reads of a reply: the text of its message, or what its schema made of it. */
+function replyText(state: RunState): string {
+  return state.phase === 'collecting' && state.reply.message.parts.length > 0 ? state.lastText : ''
+}
+
+interface Read {
+  /** The last turn whose reply was read. */
+  readonly turn: number
+  readonly standing?: StandingText
+}
+
+/** The text of each message once it stands: it is whole, and what has to look at it has. */
+export function standingTextsOf(folded$: Observable<FoldedEvent>): Observable<StandingText> {
+  return folded$.pipe(
+    scan(({ turn }: Read, folded) => readReply(turn, folded), { turn: 0 }),
+    concatMap(({ standing }) => from(standing ? [standing] : [])),
+  )
+}
+
+function readReply(turn: number, { event, state }: FoldedEvent): Read {
+  if (state.phase !== 'collecting' || state.turn === turn || dueAnswerCheck(state)) return { turn }
+  const text = replyText(state)
+  // An answer that the model is to write again is withdrawn.
+  const isWithdrawn = event.type === 'output_checked' && event.repair !== undefined
+  return { turn: event.turn, ...(text !== '' && !isWithdrawn && { standing: { text, seq: event.seq } }) }
+}

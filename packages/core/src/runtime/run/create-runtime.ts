@@ -1,0 +1,241 @@
+import { ConfigurationError, RunNotFoundError } from '../../vocabulary/errors.ts'
+import { requireOptions } from '../../vocabulary/options/require-options.ts'
+import type { Host } from '../../ports/clock.ts'
+import type { Ledger } from '../../ports/ledger.ts'
+import type { StartCommand } from '../../vocabulary/events/command.ts'
+import type { UserPart } from '../../vocabulary/model/content.ts'
+import { parseRunId, type RunId } from '../../vocabulary/values/ids.ts'
+import { numberFrom } from '../../vocabulary/options/option.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { sealed } from '../../vocabulary/values/deep-freeze.ts'
+import type { Agent } from '../agent/agent.ts'
+import { childRuns, tellParent, worksFor, type ParentOptions } from './parent-runs.ts'
+import { forkOf, type ForkOptions } from '../fork/fork.ts'
+import { defaultHost } from './host.ts'
+import type { Waiting } from '../reading/follow-run.ts'
+import { HubRegistry } from '../drive/coordinator-registry.ts'
+import { messageOf } from '../session/input-message.ts'
+import { joinedRun } from './join-run.ts'
+import { knownAgents } from '../definition/registered-agents.ts'
+import { interruptedRuns, suspendedRuns, type InterruptedOptions } from '../reading/listed-runs.ts'
+import type { RunHub } from '../drive/run-coordinator.ts'
+import { runIdMaker } from './run-ids.ts'
+import type { RunResult } from '../reading/run-result.ts'
+import { runOf, type Run } from './run.ts'
+import {
+  requireForkOptions,
+  requireInterruptedOptions,
+  requireResumeOptions,
+  requireRunOptions,
+  requireRuntimeOptions,
+  requireSessionRunOptions,
+} from './runtime-options-check.ts'
+import type {
+  InContext,
+  ResumeOptions,
+  RunOptions,
+  Runtime,
+  RuntimeOptions,
+  RuntimeSession,
+  SessionRunOptions,
+} from './runtime.ts'
+import { pastOf, sessionView } from '../session/session.ts'
+import { settledResult } from './settled-result.ts'
+import { startCommand } from './start-command.ts'
+
+/** Puts a runtime together. */
+export function createRuntime(options: RuntimeOptions): Runtime {
+  requireRuntimeOptions(options)
+  const { ledger } = options
+  const runs = new RuntimeRuns(options)
+  return {
+    run(agent, input, ...[own = {}]) {
+      requireRunOptions(own)
+      return runs.handle(runs.start(agent, input, own))
+    },
+    session: (id) => sessionOf(id, ledger, runs),
+    resume<Output>(runId: string, own: ResumeOptions<Output> = {}) {
+      requireResumeOptions('resume', own)
+      const hub = runs.found(runId, own)
+      hub.drive({ takeOver: true })
+      return runs.handle<Output>(hub, own.agent)
+    },
+    fork<Output>(source: string, own: InContext<ForkOptions>) {
+      requireForkOptions(own)
+      return runs.handle<Output>(runs.fork(source, own))
+    },
+    async settle(runId, toolCallId, result, own = {}) {
+      requireResumeOptions('settle', own)
+      return await runs.found(runId, own).send({ type: 'settle', toolCallId, ...settledResult(result) })
+    },
+    suspended: () => suspendedRuns(ledger),
+    interrupted(own = {}) {
+      requireInterruptedOptions(own)
+      return runs.interrupted(own)
+    },
+    async drain(graceMs = 5_000) {
+      requireOptions('drain', numberFrom(0), graceMs, 'graceMs')
+      return await runs.drain(graceMs)
+    },
+    idle: () => runs.hubs.idle(),
+  }
+}
+
+/** The runs that a runtime holds, and what they are started and driven with. */
+class RuntimeRuns {
+  readonly hubs: HubRegistry
+  readonly #ledger: Ledger
+  readonly #host: Host
+  readonly #know: (agent: Agent<unknown>) => Agent<unknown>
+  readonly #priced: (agent: Agent<unknown>) => Agent<unknown>
+  readonly #newId: ReturnType<typeof runIdMaker>
+  #draining = false
+
+  constructor({
+    ledger,
+    agents = [],
+    prices = {},
+    approval,
+    onDrift = 'continue',
+    host: given = {},
+  }: RuntimeOptions) {
+    const host: Host = { ...defaultHost, ...present({ ...given }) }
+    const { know, named, priced } = knownAgents(prices, approval)
+    for (const agent of agents) know(agent)
+    this.#ledger = ledger
+    this.#host = host
+    this.#know = know
+    this.#priced = priced
+    this.#newId = runIdMaker(host)
+    const drained = (): boolean => this.#draining
+    const parents: ParentOptions = {
+      ...{ ledger, host, know, named, drained, awaited: new Set() },
+      hubs: () => this.hubs,
+    }
+    this.hubs = new HubRegistry({
+      ...{ ledger, host, onDrift, newKey: this.#newId, agentNamed: named, drained },
+      children: (context) => childRuns(parents, context),
+      worksFor: (runId, root) => worksFor(ledger, runId, root),
+      onEnd: (state, context) => tellParent(state, parents, context),
+    })
+  }
+
+  /** What waiting for a run has to know. */
+  get waiting(): Waiting {
+    return {
+      ...{ ledger: this.#ledger, host: this.#host, drained: () => this.#draining },
+      isDriven: (runId: RunId) => this.hubs.isDriven(runId),
+    }
+  }
+
+  start(
+    agent: Agent<unknown>,
+    input: string | readonly UserPart[],
+    options: InContext<RunOptions>,
+    receipt?: string,
+  ): RunHub {
+    this.requireOpen()
+    const { limits, modelSettings, whenBusy, subject, context } = options
+    const hub = this.hubs.hubOf(this.#newId())
+    hub.give(context)
+    const own = { ...present({ limits, modelSettings }), know: this.#know, context }
+    const command = sealed(startCommand(hub.runId, this.#know(agent), input, own))
+    const { sessionId, from, edit, quietMs } = options
+    const past = sealed(present({ sessionId, from, edit, whenBusy, quietMs }))
+    const prepare = async (): Promise<StartCommand> => ({
+      ...command,
+      ...(await pastOf(this.waiting, past)),
+      ...present({ subject, receipt }),
+    })
+    hub.start(prepare, whenBusy === 'queue')
+    return hub
+  }
+
+  /** Starts a run when the one before it in its session has ended. A failure is reported: no caller waits for it. */
+  startLater(...[agent, input, options, receipt]: Parameters<RuntimeRuns['start']>): void {
+    try {
+      this.start(agent, input, { ...options, whenBusy: 'queue' }, receipt)
+    } catch (error) {
+      this.#host.report(error, `The next run of session ${options.sessionId} could not begin`)
+    }
+  }
+
+  fork(source: string, options: InContext<ForkOptions>): RunHub {
+    this.requireOpen()
+    const runId = this.#newId()
+    const hub = this.hubs.hubOf(runId, options.agent && this.#priced(options.agent))
+    hub.give(options.context)
+    const own = { ...options, ...present({ edit: sealed(options.edit) }) }
+    hub.fork(() => forkOf(this.#ledger, { source, runId }, own))
+    return hub
+  }
+
+  interrupted(options: InterruptedOptions): ReturnType<typeof interruptedRuns> {
+    const isDriven = (runId: RunId): Promise<boolean | undefined> => this.hubs.isDriven(runId)
+    return interruptedRuns(this.#ledger, { ...options, isDriven, now: () => this.#host.clock.now() })
+  }
+
+  found(text: string, { agent, context }: ResumeOptions): RunHub {
+    this.requireOpen()
+    const runId = parseRunId(text)
+    if (runId === undefined) throw new RunNotFoundError(text)
+    if (agent) this.#know(agent)
+    const hub = this.hubs.hubOf(runId)
+    hub.give(context)
+    return hub
+  }
+
+  handle<Output>(hub: RunHub, agent?: Agent<Output>): Run<Output> {
+    return runOf<Output>(hub, agent, {
+      ...{ runId: hub.runId, ledger: this.#ledger, live: hub.live },
+      listener: {
+        threw: (error) => this.#host.report(error, `A subscriber of run ${hub.runId} threw`),
+        heard: () => hub.notice.heard(),
+        unheard: (error) => hub.notice.unheard(error),
+      },
+      hold: () => this.hubs.hold(hub),
+    })
+  }
+
+  async drain(graceMs: number): Promise<readonly RunResult[]> {
+    this.#draining = true
+    const rests = await Promise.allSettled(this.hubs.driving.map((hub) => hub.drain(graceMs)))
+    return rests.flatMap((rest) => (rest.status === 'fulfilled' ? [rest.value] : []))
+  }
+
+  requireOpen(): void {
+    if (!this.#draining) return
+    throw new ConfigurationError('This runtime has been drained and starts no more runs; create another.')
+  }
+}
+
+function sessionOf(id: string, ledger: Ledger, runs: RuntimeRuns): RuntimeSession {
+  if (typeof id !== 'string' || id === '' || !id.isWellFormed() || id.includes('\0')) {
+    throw new ConfigurationError(
+      'A session needs a name: a text that is not empty, such as a conversation id.',
+    )
+  }
+  return {
+    ...sessionView(ledger, id),
+    async run<Output, Context>(
+      agent: Agent<Output, Context>,
+      input: string | readonly UserPart[],
+      ...[given = {}]: readonly (InContext<SessionRunOptions> | undefined)[]
+    ) {
+      requireSessionRunOptions(given)
+      const { whenBusy = 'conflict', inputId, ...options } = given
+      runs.requireOpen()
+      if (whenBusy !== 'join')
+        return runs.handle<Output>(runs.start(agent, input, { ...options, sessionId: id, whenBusy }))
+      const message = sealed(messageOf(input))
+      for (;;) {
+        const beginNext = (): void => runs.startLater(agent, input, { ...options, sessionId: id }, inputId)
+        const joining = { message, inputId, quietMs: given.quietMs, beginNext }
+        const joined = await joinedRun(runs.waiting, runs.hubs, id, joining)
+        if (joined) return runs.handle<Output>(joined)
+        const hub = runs.start(agent, input, { ...options, sessionId: id }, inputId)
+        if (await hub.begun()) return runs.handle<Output>(hub)
+      }
+    },
+  }
+}

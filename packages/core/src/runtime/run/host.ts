@@ -1,0 +1,38 @@
+import type { Cancel, Host } from '../../ports/clock.ts'
+
+/**
+ * THE ONE FILE THAT TOUCHES THE HOST: time, timers, randomness and the place where stray errors are reported, as every
+ * JavaScript host has them. Everything else gets them handed in.
+ */
+interface Globals {
+  setTimeout(callback: () => void, delayMs: number): unknown
+  clearTimeout(timer: unknown): void
+  readonly performance?: { now(): number }
+  readonly console?: { error(...data: unknown[]): void }
+}
+
+const globals = globalThis as unknown as Globals
+
+/** The longest delay that a host's timer takes; longer ones are waited for in pieces. */
+const DELAY_MAX = 2 ** 31 - 1
+
+function schedule(delayMs: number, callback: () => void): Cancel {
+  let timer: unknown
+  const arm = (leftMs: number): void => {
+    const piece = Math.min(leftMs, DELAY_MAX)
+    timer = globals.setTimeout(() => (leftMs > piece ? arm(leftMs - piece) : callback()), Math.max(0, piece))
+  }
+  arm(delayMs)
+  return () => globals.clearTimeout(timer)
+}
+
+/** The host that the program runs in. */
+export const defaultHost: Host = {
+  clock: {
+    now: () => Date.now(),
+    schedule,
+    ...(globals.performance && { even: () => globals.performance?.now() ?? 0 }),
+  },
+  random: () => Math.random(),
+  report: (error, what) => globals.console?.error(`Tallystick: ${what}:`, error),
+}

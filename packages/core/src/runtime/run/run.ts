@@ -1,0 +1,144 @@
+import { ConfigurationError } from '../../vocabulary/errors.ts'
+import { requireOptions } from '../../vocabulary/options/require-options.ts'
+import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { JsonObject } from '../../vocabulary/values/json.ts'
+import type { UserPart } from '../../vocabulary/model/content.ts'
+import type { LimitName } from '../../vocabulary/limits/limits.ts'
+import { numberFrom, type OptionFault } from '../../vocabulary/options/option.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import type { Agent } from '../agent/agent.ts'
+import { messageOf } from '../session/input-message.ts'
+import { reachableAgents } from '../definition/registered-agents.ts'
+import { decisionFault, raiseFault } from './decision-check.ts'
+import type { CommandReceipt } from '../commands/command-acknowledgement.ts'
+import type { RunHub } from '../drive/run-coordinator.ts'
+import type { RunResult } from '../reading/run-result.ts'
+import { ShownApprovals, type Question, type ShownApproval } from './shown-approvals.ts'
+import { streamsOf, type RunStreams } from '../reading/run-streams.ts'
+import type { EventSource } from '../reading/event-source.ts'
+
+/**
+ * A run, in the hands of whoever started or resumed it. Streams are views of the ledger: every subscriber gets all
+ * of it, from the first event, however late it comes. Commands go through the ledger's inbox and answer what became of
+ * them; they never throw for a command that the run does not allow. Once the run's writer has failed (another process
+ * took the run over, the ledger cannot be written) they reject with that failure: `resume` makes a new handle.
+ */
+export interface Run<Output = unknown> extends RunStreams {
+  readonly id: RunId
+  /**
+   * The same views without what a reader has seen already: only what comes behind the event of this number, such as
+   * `result.seq` of the last rest. A run that has no event of that number is an error of the streams.
+   */
+  after(seq: number): RunStreams
+  /**
+   * How the run stands when it rests: done, or suspended. After a command that lets a suspended run go on, the result
+   * of the next rest. Rejects only where the ledger or the caller's own code is at fault.
+   */
+  readonly result: Promise<RunResult<Output>>
+  /**
+   * Lets a call run that waits for an approval: a call of this run, or of a child run. Takes the pending approval that
+   * was shown, or the call's id. Other input is checked by the call's tool, as far as this process knows it: what does
+   * not fit is refused as `invalid_input`, and the call goes on waiting. The model reads what was changed in front of the
+   * result.
+   *
+   * A decision answers one question. A pending approval names it by `attempt` and `inputDigest`; an id alone stands for
+   * the question that a result or `events$` of this handle has shown last, and for the first start of the call where the
+   * handle has shown none. When another start or input is asked about by then, the decision is refused as
+   * `not_awaiting_approval`: a late duplicate decides nothing again.
+   */
+  approve(
+    call: string | ShownApproval,
+    decision: {
+      readonly by: string
+      /** How the decision came in, for the record. */
+      readonly via?: string | undefined
+      readonly input?: JsonObject | undefined
+    } & Question,
+  ): Promise<CommandReceipt>
+  /** Refuses a call that waits for an approval, named as for `approve`. The reason reaches the model. */
+  deny(
+    call: string | ShownApproval,
+    decision: { readonly by: string; readonly via?: string | undefined; readonly reason: string } & Question,
+  ): Promise<CommandReceipt>
+  /** Tells the model something at its next turn. The receipt event `input_settled` says where, or why not. */
+  steer(input: string | readonly UserPart[]): Promise<CommandReceipt>
+  /** Asks something more, behind the answer. The receipt event `input_settled` says where, or why not. */
+  queue(input: string | readonly UserPart[]): Promise<CommandReceipt>
+  /** Raises a limit; a run that is suspended at it goes on. */
+  raiseLimit(limit: LimitName, max: number, by: string): Promise<CommandReceipt>
+  /** Stops the run, keeping all that is finished. */
+  cancel(reason?: string): Promise<CommandReceipt>
+}
+
+/** Refuses the result of a run that another agent began: its output would be of another type. */
+function requireRunOf<Output>(agent: Agent<Output>, result: RunResult<Output>): RunResult<Output> {
+  if (reachableAgents(agent).some(({ name }) => name === result.agent)) return result
+  throw new ConfigurationError(
+    `Run ${result.runId} is one of the agent ${result.agent}, and ${agent.name} was given to read its result. Give the agent that it was started with, or none.`,
+  )
+}
+
+/** The answer to a command that says too little, or what nobody could obey: nothing was sent. */
+function malformed(command: string, { path, what }: OptionFault): CommandReceipt {
+  const message = `${command}: ${path === '' ? 'what it was given' : path} ${what}. Nothing was sent.`
+  return { accepted: false, code: 'malformed', message }
+}
+
+/** A handle of the run that a hub holds. */
+export function runOf<Output>(
+  hub: RunHub,
+  agent: Agent<Output> | undefined,
+  source: EventSource,
+): Run<Output> {
+  const shown = new ShownApprovals()
+  const after = (seq: number): RunStreams =>
+    streamsOf(
+      source,
+      () => hub.result,
+      seq,
+      (event) => shown.event(event),
+    )
+  return {
+    ...after(0),
+    id: hub.runId,
+    after(seq) {
+      requireOptions('run.after', numberFrom(0, { whole: true }), seq, 'seq')
+      return after(seq)
+    },
+    get result() {
+      // What a run of this agent answers, its schema has made.
+      const result = hub.result as Promise<RunResult<Output>>
+      shown.resultOf(result)
+      return agent === undefined ? result : result.then((rest) => requireRunOf(agent, rest))
+    },
+    async approve(call, decision) {
+      const fault = decisionFault('approve', call, decision)
+      if (fault) return malformed('approve', fault)
+      const { by, via, input } = decision
+      return await hub.send({
+        ...{ type: 'approve', ...shown.answered(call, decision), by },
+        ...present({ via, input }),
+      })
+    },
+    async deny(call, decision) {
+      const fault = decisionFault('deny', call, decision)
+      if (fault) return malformed('deny', fault)
+      const { by, via, reason } = decision
+      return await hub.send({
+        type: 'deny',
+        ...shown.answered(call, decision),
+        by,
+        ...present({ via }),
+        reason,
+      })
+    },
+    steer: (input) => hub.send({ type: 'steer', message: messageOf(input), receipt: hub.newReceipt() }),
+    queue: (input) => hub.send({ type: 'queue', message: messageOf(input), receipt: hub.newReceipt() }),
+    async raiseLimit(limit, max, by) {
+      const fault = raiseFault(limit, max, by)
+      if (fault) return malformed('raiseLimit', fault)
+      return await hub.send({ type: 'raise_limit', limit, max, by })
+    },
+    cancel: (reason) => hub.send({ type: 'cancel', ...(reason !== undefined && { reason }) }),
+  }
+}

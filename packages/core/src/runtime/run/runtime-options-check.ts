@@ -1,0 +1,169 @@
+import { requireOptions } from '../../vocabulary/options/require-options.ts'
+import type { Host } from '../../ports/clock.ts'
+import { forkWrites } from '../../vocabulary/events/event.ts'
+import {
+  anyFunction,
+  anyObject,
+  anyText,
+  fields,
+  filledText,
+  functionOr,
+  listOf,
+  maybe,
+  milliseconds,
+  numberFrom,
+  oneOf,
+  plainFunction,
+  recordOf,
+  trueOrFalse,
+  valueThat,
+  type OptionCheck,
+} from '../../vocabulary/options/option.ts'
+import type { ForkEdit } from '../fork/fork-edit.ts'
+import type { ForkOptions } from '../fork/fork.ts'
+import type { InterruptedOptions } from '../reading/listed-runs.ts'
+import { someSettings } from '../agent/model-settings-check.ts'
+import { modelPrice } from '../agent/price-check.ts'
+import { definedAgent, someLimits } from '../agent/part-check.ts'
+import type { InContext, ResumeOptions, RunOptions, RuntimeOptions, SessionRunOptions } from './runtime.ts'
+import type { PastEdits, PastOptions } from '../session/session.ts'
+
+const anyValue: OptionCheck = () => undefined
+
+/** What has these functions, such as a ledger. */
+function having(expected: string, ...names: readonly string[]): OptionCheck {
+  return valueThat(expected, (value) => {
+    const parts = Object(value) as { readonly [name: string]: unknown }
+    return names.every((name) => typeof parts[name] === 'function')
+  })
+}
+
+const ledger = having('a ledger, such as memoryLedger() or sqliteLedger(path)', 'append', 'read', 'acquire')
+const clock = having('a clock with now() and schedule(delayMs, callback)', 'now', 'schedule')
+
+const runtimeOptions = fields<RuntimeOptions>({
+  ledger,
+  agents: maybe(listOf(definedAgent)),
+  prices: maybe(functionOr(recordOf(modelPrice))),
+  approval: maybe(anyFunction),
+  onDrift: maybe(oneOf(['continue', 'refuse'])),
+  host: maybe(
+    fields<Partial<Host>>({ clock: maybe(clock), random: maybe(plainFunction), report: maybe(anyFunction) }),
+  ),
+})
+
+/** Refuses what no runtime could be made of. */
+export function requireRuntimeOptions(options: RuntimeOptions): void {
+  requireOptions('createRuntime', runtimeOptions, options)
+}
+
+const edit = fields<PastEdits>({
+  of: filledText,
+  edits: listOf(anyObject),
+  by: maybe(filledText),
+  reason: maybe(anyText),
+})
+
+const from = fields<NonNullable<PastOptions['from']>>({ runId: filledText, atSeq: maybe(numberFrom(0)) })
+
+const ownOptions = {
+  from: maybe(from),
+  edit: maybe(edit),
+  limits: maybe(someLimits),
+  modelSettings: maybe(someSettings),
+  subject: maybe(filledText),
+  quietMs: maybe(milliseconds),
+  context: maybe(anyValue),
+} as const
+
+const runNames = {
+  ...{
+    ctx: 'context',
+    deps: 'context',
+    session: 'sessionId',
+    conversationId: 'sessionId',
+    threadId: 'sessionId',
+    thread: 'sessionId',
+  },
+  ...{ maxTurns: 'limits.turnsMax', maxSteps: 'limits.turnsMax', userId: 'subject' },
+  ...{ temperature: 'modelSettings.temperature', topP: 'modelSettings.topP', seed: 'modelSettings.seed' },
+  ...{ stop: 'modelSettings.stop', providerOptions: 'modelSettings.providerOptions' },
+}
+
+const runOptions = fields<InContext<RunOptions>>(
+  { ...ownOptions, sessionId: maybe(filledText), whenBusy: maybe(oneOf(['conflict', 'queue'])) },
+  runNames,
+)
+
+const sessionRunOptions = fields<InContext<SessionRunOptions>>(
+  { ...ownOptions, whenBusy: maybe(oneOf(['conflict', 'queue', 'join'])), inputId: maybe(filledText) },
+  runNames,
+)
+
+/** Refuses options of which no run could be started. */
+export function requireRunOptions(options: RunOptions): void {
+  requireOptions('run', runOptions, options)
+}
+
+const interruptedOptions = fields<InterruptedOptions>({ quietMs: maybe(milliseconds) })
+
+/** Refuses options of which no list could be made. */
+export function requireInterruptedOptions(options: InterruptedOptions): void {
+  requireOptions('interrupted', interruptedOptions, options)
+}
+
+/** The same, for a run of a session. */
+export function requireSessionRunOptions(options: SessionRunOptions): void {
+  requireOptions('session(…).run', sessionRunOptions, options)
+}
+
+const forkEdit = fields<ForkEdit>({
+  input: maybe(anyValue),
+  history: maybe(listOf(anyObject)),
+  results: maybe(
+    listOf(
+      fields<NonNullable<ForkEdit['results']>[number]>({
+        toolCallId: filledText,
+        content: anyValue,
+        outcome: maybe(oneOf(['success', 'failed'])),
+      }),
+    ),
+  ),
+  approvals: maybe(
+    listOf(
+      fields<{ toolCallId: string; by: string; approved: boolean; input?: object; reason?: string }>({
+        toolCallId: filledText,
+        by: filledText,
+        approved: trueOrFalse,
+        input: maybe(anyObject),
+        reason: maybe(anyText),
+      }),
+    ),
+  ),
+  by: maybe(anyText),
+  reason: maybe(anyText),
+})
+
+const forkOptions = fields<InContext<ForkOptions>>(
+  {
+    atSeq: numberFrom(0, { whole: true }),
+    edit: maybe(forkEdit),
+    agent: maybe(definedAgent),
+    sessionId: maybe(filledText),
+    writes: maybe(oneOf(forkWrites)),
+    context: maybe(anyValue),
+  },
+  { at: 'atSeq', seq: 'atSeq', input: 'edit.input', results: 'edit.results' },
+)
+
+/** Refuses options of which no fork could be made. */
+export function requireForkOptions(options: ForkOptions): void {
+  requireOptions('fork', forkOptions, options)
+}
+
+const resumeOptions = fields<ResumeOptions>({ agent: maybe(definedAgent), context: maybe(anyValue) })
+
+/** Refuses options of which no run could be taken up. */
+export function requireResumeOptions(verb: 'resume' | 'settle', options: unknown): void {
+  requireOptions(verb, resumeOptions, options)
+}

@@ -1,0 +1,73 @@
+import { ConfigurationError } from '../../vocabulary/errors.ts'
+import type { StartCommand } from '../../vocabulary/events/command.ts'
+import type { UserPart } from '../../vocabulary/model/content.ts'
+import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { FallbackModel } from '../../vocabulary/agent/agent-definition.ts'
+import { searchesCost } from '../../vocabulary/billing/price.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { defaultRetryPolicy, type GivenLimits } from '../../vocabulary/limits/limits.ts'
+import type { ModelSettings } from '../../vocabulary/model/model-settings.ts'
+import type { Agent } from '../agent/agent.ts'
+import { requireLimits } from '../agent/agent-check.ts'
+import { messageOf } from '../session/input-message.ts'
+import { recordedSettings } from '../agent/model-settings-check.ts'
+import { reachableAgents } from '../definition/registered-agents.ts'
+import { definitionIn } from '../definition/run-context.ts'
+
+/** The command that starts a run of an agent, without a past. Throws a `ConfigurationError` for what could not work. */
+export function startCommand(
+  runId: RunId,
+  agent: Agent<unknown>,
+  input: string | readonly UserPart[],
+  {
+    limits: own,
+    modelSettings,
+    know,
+    context,
+  }: {
+    readonly limits?: GivenLimits
+    readonly modelSettings?: ModelSettings
+    readonly know: (agent: Agent<unknown>) => Agent<unknown>
+    readonly context: unknown
+  },
+): StartCommand {
+  if (own) requireLimits(agent.name, own)
+  const limits = { ...agent.limits, ...present({ ...own }) }
+  if (limits.costMaxUsd !== undefined) requirePrices(agent, limits.costMaxUsd, know)
+  return {
+    ...{ type: 'start', runId, agent: agent.name, definition: definitionIn(agent, context), limits },
+    retry: { ...defaultRetryPolicy, ...agent.retry },
+    ...present({ modelSettings: recordedSettings(modelSettings) }),
+    input: messageOf(input),
+    ...(context !== undefined && { withContext: true as const }),
+  }
+}
+
+/** Law 9 for money: a budget that nobody could hold is refused before anything is spent. */
+function requirePrices(
+  agent: Agent<unknown>,
+  costMaxUsd: number,
+  know: (agent: Agent<unknown>) => Agent<unknown>,
+): void {
+  for (const { definition } of reachableAgents(agent).map(know)) {
+    const { fallbacks = [], summarizer } = definition
+    const models = [definition, ...fallbacks, ...(summarizer ? [summarizer] : [])]
+    const unknown = models.find(({ price }) => price === undefined)
+    if (unknown !== undefined) {
+      throw new ConfigurationError(
+        `The run is limited to ${costMaxUsd} US dollars, but nobody knows what ${unknown.model.modelId} costs, so the limit could not hold. Give createRuntime a price for it in prices.`,
+      )
+    }
+    requireBoundedSearches([definition, ...fallbacks], costMaxUsd)
+  }
+}
+
+/** Searches that cost money and that nothing bounds could cost any amount within one call. */
+function requireBoundedSearches(models: readonly FallbackModel[], costMaxUsd: number): void {
+  for (const { model, price, webSearchesMax = 0 } of models) {
+    if (price === undefined || searchesCost(price, webSearchesMax) !== Infinity) continue
+    throw new ConfigurationError(
+      `The run is limited to ${costMaxUsd} US dollars, but its provider may search the web any number of times in one call of ${model.modelId}, at ${price.webSearchUsd} dollars each, so the limit could not hold. Bound the searches: max_uses of the web search tool in providerTools of anthropic, max_tool_calls in extraBody of openai, or webSearchesMax of a model of your own.`,
+    )
+  }
+}

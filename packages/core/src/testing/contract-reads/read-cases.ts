@@ -1,0 +1,166 @@
+import type { Ledger } from '../../ports/ledger.ts'
+import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { everyFact } from '../samples/sample-facts.ts'
+import { sampleRunId, stamped } from '../samples/sample-ids.ts'
+import type { LedgerContractCase } from '../contract/contract-case.ts'
+import { requireEqual } from '../contract/requirement.ts'
+import { appendAt, collect, otherRun, requireRecord, run, saying, startRun } from '../contract/scenario.ts'
+
+const facts = Array.from({ length: 9 }, (_, index) => saying(`delta ${index}`))
+const ten = stamped(run, [everyFact(run).run_started, ...facts])
+
+/** Where `startRun` puts a run. */
+function sessionOf(ordinal: number): { readonly sessionId?: string; readonly sessionPlace?: number } {
+  const { sessionId, sessionPlace } = everyFact(sampleRunId(ordinal)).run_started
+  return present({ sessionId, sessionPlace })
+}
+
+async function tenEvents(ledger: Ledger): Promise<void> {
+  await startRun(ledger, run, facts)
+}
+
+/** Events in order of `seq`; bounds are inclusive. */
+export const readCases: readonly LedgerContractCase[] = [
+  {
+    promise: 'a run is read in order of seq, whole when no bounds are given',
+    async run(open) {
+      const ledger = await open()
+      await tenEvents(ledger)
+      requireEqual(await collect(ledger.read(run)), ten, 'the events')
+      requireEqual(await collect(ledger.read(run, {})), ten, 'the events of an empty range')
+    },
+  },
+  {
+    promise: 'bounds are inclusive at both ends',
+    async run(open) {
+      const ledger = await open()
+      await tenEvents(ledger)
+      requireEqual(await collect(ledger.read(run, { fromSeq: 4 })), ten.slice(3), 'from 4')
+      requireEqual(await collect(ledger.read(run, { toSeq: 4 })), ten.slice(0, 4), 'up to 4')
+      requireEqual(
+        await collect(ledger.read(run, { fromSeq: 4, toSeq: 6 })),
+        ten.slice(3, 6),
+        'from 4 up to 6',
+      )
+      requireEqual(await collect(ledger.read(run, { fromSeq: 7, toSeq: 7 })), ten.slice(6, 7), 'only 7')
+      requireEqual(await collect(ledger.read(run, { fromSeq: 1, toSeq: 10 })), ten, 'from 1 up to 10')
+    },
+  },
+  {
+    promise: 'a range reaches no further than the run does',
+    async run(open) {
+      const ledger = await open()
+      await tenEvents(ledger)
+      requireEqual(
+        await collect(ledger.read(run, { fromSeq: 9, toSeq: 99 })),
+        ten.slice(8),
+        'from 9 up to 99',
+      )
+      requireEqual(await collect(ledger.read(run, { fromSeq: 11 })), [], 'from behind the end')
+      requireEqual(await collect(ledger.read(run, { fromSeq: 6, toSeq: 5 })), [], 'from 6 up to 5')
+      requireEqual(await collect(ledger.read(run, { toSeq: 0 })), [], 'up to 0')
+      requireEqual(
+        await collect(ledger.read(run, { fromSeq: 0, toSeq: 1 })),
+        ten.slice(0, 1),
+        'from 0 up to 1',
+      )
+    },
+  },
+  {
+    promise: 'a run that is not there reads as empty',
+    async run(open) {
+      const ledger = await open()
+      await tenEvents(ledger)
+      requireEqual(await collect(ledger.read(sampleRunId(9))), [], 'the events')
+      requireEqual(await collect(ledger.read(sampleRunId(9), { fromSeq: 2 })), [], 'the events from 2')
+    },
+  },
+  {
+    promise: 'a read that is stopped half-way leaves the ledger free to append',
+    async run(open) {
+      const ledger = await open()
+      await tenEvents(ledger)
+      for await (const event of ledger.read(run)) if (event.seq === 3) break
+      requireEqual(
+        await appendAt(ledger, { seq: 10, epoch: 1 }, [saying('k')]),
+        { seq: 11, epoch: 1 },
+        'the head',
+      )
+    },
+  },
+  {
+    promise: 'appending while a read is under way neither stops the one nor the other',
+    async run(open) {
+      const ledger = await open()
+      await tenEvents(ledger)
+      const read: RuntimeEvent[] = []
+      for await (const event of ledger.read(run, { toSeq: 10 })) {
+        read.push(event)
+        await appendAt(ledger, { seq: 9 + event.seq, epoch: 1 }, [saying(`beside ${event.seq}`)])
+      }
+      requireEqual(read, ten, 'the events read')
+      requireEqual(await ledger.head(run), { seq: 20, epoch: 1 }, 'the head')
+    },
+  },
+  {
+    promise: 'two reads at once do not disturb each other',
+    async run(open) {
+      const ledger = await open()
+      await tenEvents(ledger)
+      await startRun(ledger, otherRun, facts)
+      const [left, right] = await Promise.all([collect(ledger.read(run)), collect(ledger.read(otherRun))])
+      requireEqual(left, ten, 'the one run')
+      requireEqual(right, stamped(otherRun, [everyFact(otherRun).run_started, ...facts]), 'the other run')
+    },
+  },
+  {
+    promise: 'runs that are appended to in turns stay apart',
+    async run(open) {
+      const ledger = await open()
+      let [left, right] = [await startRun(ledger), await startRun(ledger, otherRun)]
+      for (const fact of facts) {
+        left = await appendAt(ledger, left, [fact])
+        right = await appendAt(ledger, right, [saying('x'), fact], { runId: otherRun })
+      }
+      await requireRecord(ledger, ten)
+      const doubled = [everyFact(otherRun).run_started, ...facts.flatMap((fact) => [saying('x'), fact])]
+      await requireRecord(ledger, stamped(otherRun, doubled), { runId: otherRun })
+    },
+  },
+  {
+    promise: 'an empty ledger lists no runs',
+    async run(open) {
+      const ledger = await open()
+      requireEqual(await collect(ledger.runs()), [], 'the runs')
+    },
+  },
+  {
+    promise: 'runs are listed with their heads, the newest first, whatever their ids and later appends',
+    async run(open) {
+      const ledger = await open()
+      for (const ordinal of [5, 3, 8]) await startRun(ledger, sampleRunId(ordinal))
+      await appendAt(ledger, { seq: 1, epoch: 1 }, [saying('a')], { runId: sampleRunId(5) })
+      await ledger.acquire(sampleRunId(3))
+      const listed = [
+        { runId: sampleRunId(8), head: { seq: 1, epoch: 1 }, ...sessionOf(8) },
+        { runId: sampleRunId(3), head: { seq: 1, epoch: 2 }, ...sessionOf(3) },
+        { runId: sampleRunId(5), head: { seq: 2, epoch: 1 }, ...sessionOf(5) },
+      ]
+      requireEqual(await collect(ledger.runs()), listed, 'the runs')
+    },
+  },
+  {
+    promise: 'a list of runs that is stopped half-way leaves the ledger free',
+    async run(open) {
+      const ledger = await open()
+      for (const ordinal of [1, 2, 3]) await startRun(ledger, sampleRunId(ordinal))
+      for await (const { runId } of ledger.runs()) {
+        requireEqual(runId, sampleRunId(3), 'the newest run')
+        break
+      }
+      await startRun(ledger, sampleRunId(4))
+      requireEqual((await collect(ledger.runs())).length, 4, 'the number of runs')
+    },
+  },
+]

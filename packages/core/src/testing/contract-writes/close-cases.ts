@@ -1,0 +1,132 @@
+import { everyFact } from '../samples/sample-facts.ts'
+import { sampleRunId, stamped } from '../samples/sample-ids.ts'
+import type { LedgerContractCase } from '../contract/contract-case.ts'
+import { requireConflict, requireEqual, requireRefusal } from '../contract/requirement.ts'
+import {
+  appendAt,
+  barrier,
+  collect,
+  otherRun,
+  requireRecord,
+  run,
+  saying,
+  startRun,
+  steering,
+} from '../contract/scenario.ts'
+import { tailUntil } from '../contract/tail-until.ts'
+
+const facts = everyFact(run)
+
+/** Closing lets go; what was acknowledged is there when the store is opened again. */
+export const closeCases: readonly LedgerContractCase[] = [
+  {
+    promise: 'a ledger that is closed refuses every use, and closing it again does nothing',
+    async run(open) {
+      const ledger = await open()
+      const head = await startRun(ledger)
+      await ledger.close()
+      await ledger.close()
+      await requireRefusal(appendAt(ledger, head, [saying('late')]), 'ledger_unavailable')
+      await requireRefusal(ledger.acquire(run), 'ledger_unavailable')
+      await requireRefusal(ledger.head(run), 'ledger_unavailable')
+      await requireRefusal(collect(ledger.read(run)), 'ledger_unavailable')
+      await requireRefusal(collect(ledger.find()), 'ledger_unavailable')
+      await requireRefusal(collect(ledger.find({ types: ['run_started'] })), 'ledger_unavailable')
+      await requireRefusal(collect(ledger.tail()), 'ledger_unavailable')
+      await requireRefusal(collect(ledger.runs()), 'ledger_unavailable')
+      await requireRefusal(ledger.put(run, steering('k1')), 'ledger_unavailable')
+      await requireRefusal(ledger.inbox(run), 'ledger_unavailable')
+    },
+  },
+  {
+    promise: 'what was appended at a barrier or lazily is there after closing and opening again',
+    needs: 'durable',
+    async run(open) {
+      const ledger = await open()
+      const head = await startRun(ledger)
+      const next = await appendAt(ledger, head, [saying('a')], barrier)
+      await appendAt(ledger, next, [saying('b'), saying('c')])
+      await ledger.close()
+      const record = stamped(run, [facts.run_started, saying('a'), saying('b'), saying('c')])
+      await requireRecord(await open(), record)
+    },
+  },
+  {
+    promise: 'the epoch outlives closing: a writer of before stays shut out',
+    needs: 'durable',
+    async run(open) {
+      const ledger = await open()
+      const old = await startRun(ledger)
+      await ledger.acquire(run)
+      await ledger.close()
+      const again = await open()
+      await requireConflict(appendAt(again, old, [saying('late')]), 'epoch')
+      requireEqual(await again.acquire(run), { seq: 1, epoch: 3 }, 'the head after the next take-over')
+    },
+  },
+  {
+    promise: 'inbox entries, their order and the keys that were taken outlive closing',
+    needs: 'durable',
+    async run(open) {
+      const ledger = await open()
+      const head = await startRun(ledger)
+      for (const key of ['k3', 'k1', 'k2']) await ledger.put(run, steering(key))
+      await appendAt(ledger, head, [saying('a')], { takes: ['k1'] })
+      await ledger.close()
+      const again = await open()
+      requireEqual(await again.inbox(run), [steering('k3'), steering('k2')], 'the inbox')
+      requireEqual(await again.put(run, steering('k1')), false, 'whether a key that was taken is new')
+    },
+  },
+  {
+    promise: 'facts that stand once outlive closing',
+    needs: 'durable',
+    async run(open) {
+      const ledger = await open()
+      await startRun(ledger, run, [facts.tool_started, facts.tool_result])
+      await ledger.close()
+      const again = await open()
+      await requireConflict(appendAt(again, { seq: 3, epoch: 1 }, [facts.tool_started]), 'unique')
+      await requireConflict(appendAt(again, { seq: 3, epoch: 1 }, [facts.tool_result]), 'unique')
+    },
+  },
+  {
+    promise: 'a lost acknowledgement is recognised after closing and opening again',
+    needs: 'durable',
+    async run(open) {
+      const ledger = await open()
+      const head = await startRun(ledger)
+      await appendAt(ledger, head, [saying('a')])
+      await ledger.close()
+      requireEqual(await appendAt(await open(), head, [saying('a')]), { seq: 2, epoch: 1 }, 'the head')
+    },
+  },
+  {
+    promise: 'cursors of a tail outlive closing',
+    needs: 'durable',
+    async run(open) {
+      const ledger = await open()
+      const head = await startRun(ledger, run, [saying('a'), saying('b')])
+      const all = await tailUntil(ledger, 3)
+      await ledger.close()
+      const again = await open()
+      requireEqual(await collect(again.tail(all[0]?.cursor)), all.slice(1), 'the tail behind the first event')
+      await appendAt(again, head, [saying('c')], barrier)
+      const [next] = await tailUntil(again, 1, all.at(-1)?.cursor)
+      requireEqual(next?.event, stamped(run, [saying('c')], { afterSeq: 3 })[0], 'what was appended then')
+    },
+  },
+  {
+    promise: 'the order of runs outlives closing',
+    needs: 'durable',
+    async run(open) {
+      const ledger = await open()
+      for (const ordinal of [5, 3, 8]) await startRun(ledger, sampleRunId(ordinal))
+      await ledger.close()
+      const again = await open()
+      await startRun(again, otherRun)
+      const order = (await collect(again.runs())).map(({ runId }) => runId)
+      requireEqual(order, [otherRun, ...[8, 3, 5].map((ordinal) => sampleRunId(ordinal))], 'the runs')
+    },
+  },
+]

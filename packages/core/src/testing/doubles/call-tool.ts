@@ -1,0 +1,80 @@
+import { lastValueFrom, NEVER, toArray } from 'rxjs'
+import type { CallContext, Tool, ToolRun } from '../../ports/tool.ts'
+import { textOf, type Outcome, type ResultPart } from '../../vocabulary/model/content.ts'
+import type { Json, JsonObject } from '../../vocabulary/values/json.ts'
+import type { ToolSignal } from '../../vocabulary/signals/signal.ts'
+import { sampleCallId, sampleRunId } from '../samples/sample-ids.ts'
+
+/** What a tool made of one call. */
+export interface CalledTool {
+  /** How the call ended; `deferred`: it is settled later, and what follows is empty. */
+  readonly outcome: Outcome | 'deferred'
+  /** What the model reads, as one text. */
+  readonly text: string
+  /** What the model reads, in parts: texts, images, files. */
+  readonly content: readonly ResultPart[]
+  /** What the tool reported on its way. */
+  readonly progress: readonly Json[]
+  /** Whether a runtime would have asked a person first, and why where the tool says. The call was made all the same. */
+  readonly asksApproval: boolean
+  readonly approvalReason?: string
+  /** By which the call is settled, where it was deferred. */
+  readonly receipt?: string
+}
+
+/** What stands in for what a runtime lends a call; the context, where the tool needs one. */
+type Lent<Context> = undefined extends Context
+  ? [run?: Partial<Omit<ToolRun<Context>, 'input'>>]
+  : [run: Partial<Omit<ToolRun<Context>, 'input' | 'context'>> & { readonly context: Context }]
+
+/**
+ * Makes one call of a tool, without an agent, a model or a ledger, as a runtime makes it: the input is checked first, and one
+ * that is refused runs nothing. `run` stands in for what a runtime lends the call, such as `context`, `idempotencyKey`, `attempt`,
+ * or a `cancelled$` that emits a reason.
+ *
+ * Rejects where the tool breaks the contract of its port: it errors, or it completes without exactly one ending.
+ */
+export async function callTool<Context>(
+  tool: Tool<Context>,
+  input: JsonObject,
+  ...[run = {}]: Lent<Context>
+): Promise<CalledTool> {
+  const runId = run.runId ?? sampleRunId(1)
+  const context = {
+    turn: 1,
+    toolCallId: sampleCallId(runId),
+    context: undefined,
+    ...run,
+    runId,
+  } as CallContext<Context>
+  const verdict = await tool.check(input, context)
+  if (verdict.kind === 'refuse') {
+    const content: readonly ResultPart[] = [{ type: 'text', text: verdict.text }]
+    return { outcome: verdict.outcome, text: verdict.text, content, progress: [], asksApproval: false }
+  }
+  const lent = { attempt: 1, idempotencyKey: context.toolCallId, cancelled$: NEVER, ...run }
+  const signals = await lastValueFrom(tool.run({ ...context, ...lent, input }).pipe(toArray()))
+  return {
+    ...endingIn(tool.name, signals),
+    progress: signals.flatMap((signal) => (signal.type === 'tool_progressed' ? [signal.data] : [])),
+    asksApproval: verdict.kind === 'ask',
+    ...(verdict.kind === 'ask' && verdict.reason !== undefined && { approvalReason: verdict.reason }),
+  }
+}
+
+function endingIn(
+  name: string,
+  signals: readonly ToolSignal[],
+): Pick<CalledTool, 'outcome' | 'text' | 'content' | 'receipt'> {
+  const endings = signals.filter(({ type }) => type !== 'tool_progressed')
+  const [ending] = endings
+  if (ending === undefined || ending.type === 'tool_progressed' || endings.length > 1) {
+    throw new Error(
+      `The tool ${name} reported ${endings.length} endings of one call. A call has exactly one: report it last, and complete.`,
+    )
+  }
+  if (ending.type === 'tool_deferred') {
+    return { outcome: 'deferred', text: '', content: [], receipt: ending.receipt }
+  }
+  return { outcome: ending.outcome, text: textOf(ending.content), content: ending.content }
+}

@@ -1,0 +1,135 @@
+import type { Cancel, Clock } from '../../ports/clock.ts'
+
+/** A clock that stands still until it is told to go on. */
+export interface ManualClock extends Clock {
+  /** Lets time pass, calling back what falls due on the way, in order. */
+  advance(ms: number): void
+  /** Lets time pass up to the next callback; answers whether there was one. */
+  advanceToNext(): boolean
+  /** Callbacks that are still to come. */
+  readonly pending: number
+  /** How often anyone has asked for the time or for a callback. */
+  readonly uses: number
+}
+
+interface Timer {
+  readonly at: number
+  readonly callback: () => void
+}
+
+/** Makes a clock that shows `startMs`, in milliseconds since 1970 UTC. */
+export function manualClock(startMs: number = Date.UTC(2026, 0, 1)): ManualClock {
+  let now = startMs
+  let uses = 0
+  const timers = new Set<Timer>()
+  const next = (): Timer | undefined =>
+    [...timers].reduce<Timer | undefined>(
+      (first, timer) => (first === undefined || timer.at < first.at ? timer : first),
+      undefined,
+    )
+  const advanceTo = (end: number): void => {
+    for (let timer = next(); timer && timer.at <= end; timer = next()) {
+      timers.delete(timer)
+      now = Math.max(now, timer.at)
+      timer.callback()
+    }
+    now = Math.max(now, end)
+  }
+  return {
+    now() {
+      uses++
+      return now
+    },
+    even: () => now,
+    schedule(delayMs: number, callback: () => void): Cancel {
+      uses++
+      const timer = { at: now + Math.max(0, delayMs), callback }
+      timers.add(timer)
+      return () => void timers.delete(timer)
+    },
+    advance: (ms) => advanceTo(now + ms),
+    advanceToNext() {
+      const timer = next()
+      if (timer) advanceTo(timer.at)
+      return timer !== undefined
+    },
+    get pending() {
+      return timers.size
+    },
+    get uses() {
+      return uses
+    },
+  }
+}
+
+/** A manual clock that also shows another millisecond whenever somebody asks, as a host's clock may. */
+export function tickingClock(startMs?: number): ManualClock {
+  const clock = manualClock(startMs)
+  let ticks = 0
+  return {
+    now: () => clock.now() + ++ticks,
+    schedule: (delayMs, callback) => clock.schedule(delayMs, callback),
+    advance: (ms) => clock.advance(ms),
+    advanceToNext: () => clock.advanceToNext(),
+    get pending() {
+      return clock.pending
+    },
+    get uses() {
+      return clock.uses
+    },
+  }
+}
+
+/** Turns of the promise queue without anyone looking at the clock, after which nothing is taken to move any more. */
+const QUIET_TURNS = 20_000
+
+/** More jumps of time than any test needs: beyond, something wakes for nothing, again and again. */
+const JUMPS_MAX = 10_000
+
+/** More looks at a clock that stands still than any test needs: beyond, something goes round without ever waiting. */
+const LOOKS_MAX = 200_000
+
+/**
+ * Waits for a promise under a manual clock: whenever nothing moves any more, time jumps to the next timer. For code
+ * that waits for nothing but promises and this clock, and looks at the clock as it goes, as the runtime does for every
+ * page of the ledger. A promise that nothing can settle, and code that goes round without waiting, are
+ * errors and not hangs.
+ *
+ * `outside` answers what is under way outside of this process, such as the answer of a database; while there is
+ * something, time stands still.
+ */
+export async function settle<T>(
+  clock: ManualClock,
+  promise: Promise<T>,
+  outside: () => Promise<unknown> | undefined = () => undefined,
+): Promise<T> {
+  const watched = { settled: false }
+  const done = (): void => {
+    watched.settled = true
+  }
+  promise.then(done, done)
+  for (let jumps = 0; jumps <= JUMPS_MAX;) {
+    await quiet(clock, watched)
+    if (watched.settled) return await promise
+    const underWay = outside()
+    if (underWay) await underWay
+    else if (clock.advanceToNext()) jumps++
+    else throw new Error('Nothing moves any more: the promise waits for something that no timer will bring.')
+  }
+  throw new Error(`Time has jumped ${JUMPS_MAX} times, and the promise has not settled.`)
+}
+
+/** Resolves when the promise is settled, or when nobody has looked at the clock for long. */
+async function quiet(clock: ManualClock, watched: { readonly settled: boolean }): Promise<void> {
+  const begun = clock.uses
+  let uses = begun
+  for (let turns = 0; turns < QUIET_TURNS && !watched.settled; turns++) {
+    await Promise.resolve()
+    if (clock.uses === uses) continue
+    uses = clock.uses
+    if (uses - begun > LOOKS_MAX) {
+      throw new Error(`Something has looked at the clock ${LOOKS_MAX} times, and has not waited for it once.`)
+    }
+    turns = 0
+  }
+}

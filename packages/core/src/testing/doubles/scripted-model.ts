@@ -1,0 +1,225 @@
+import { Observable, type Subscriber } from 'rxjs'
+import { ProviderError } from '../../vocabulary/errors.ts'
+import type { Model } from '../../ports/model.ts'
+import { requireOptions } from '../../vocabulary/options/require-options.ts'
+import { stopReasons, type RequestedCall, type StopReason } from '../../vocabulary/model/content.ts'
+import { failureClasses, type FailureClass } from '../../vocabulary/model/failure.ts'
+import type { JsonObject } from '../../vocabulary/values/json.ts'
+import {
+  anyObject,
+  anyText,
+  fields,
+  filledText,
+  isThenable,
+  listOf,
+  maybe,
+  numberFrom,
+  oneOf,
+  trueOrFalse,
+  valueThat,
+  type OptionCheck,
+} from '../../vocabulary/options/option.ts'
+import type { ModelRequest } from '../../vocabulary/model/model-request.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import type { ModelRefusal } from '../../vocabulary/model/refusal.ts'
+import type { ModelSignal, ReplyPart } from '../../vocabulary/signals/signal.ts'
+import type { Usage } from '../../vocabulary/billing/usage.ts'
+
+/** What a scripted model answers to one call. */
+export interface ScriptedReply {
+  readonly reasoning?: string | undefined
+  readonly text?: string | undefined
+  readonly toolCalls?: readonly ScriptedCall[] | undefined
+  readonly usage?: Usage | undefined
+  /** Beside `usage`: tokens of the conversation, where that is not what is billed. */
+  readonly contextTokens?: number | undefined
+  /** Follows from the rest where not given: `tool_use` with calls, `end` without. */
+  readonly stopReason?: StopReason | undefined
+  /** Of a reply that stops as `refused`: what the vendor says of it. */
+  readonly refusal?: ModelRefusal | undefined
+  /** Fails with a `ProviderError` of this class, after what else the step says has streamed. */
+  readonly fail?: FailureClass | undefined
+  /** How long the provider asks to wait before the next attempt, in milliseconds. */
+  readonly retryAfterMs?: number | undefined
+  /** Ends only when this has settled: for what has to happen while the model is at work. */
+  readonly until?: Promise<unknown> | undefined
+  /** Never ends: streams the rest, then waits until it is given up. */
+  readonly hang?: boolean | undefined
+}
+
+/** A tool call in a scripted reply. */
+export interface ScriptedCall {
+  /** The id that the provider claims; providers repeat theirs, so a script may too. */
+  readonly id?: string | undefined
+  readonly name: string
+  /** An object; or a text that stands for input that is no JSON object. */
+  readonly input: JsonObject | string
+}
+
+/** One step: a reply, or a function that makes it from the request that the model was sent. */
+export type ScriptedStep = ScriptedReply | ((request: ModelRequest) => ScriptedReply)
+
+/** A model that plays a script, one step a call. It says that it is one: its provider is `scripted`. */
+export interface ScriptedModel extends Model {
+  /** What it was sent, in order. */
+  readonly requests: readonly ModelRequest[]
+  /** Calls that were given up before their end. */
+  readonly abandoned: number
+  /** Throws when steps are left over. */
+  assertComplete(): void
+}
+
+const retryable: ReadonlySet<FailureClass> = new Set([
+  'rate_limited',
+  'overloaded',
+  'timeout',
+  'network',
+  'truncated',
+  'server',
+  'interrupted',
+])
+
+const call = fields<ScriptedCall>(
+  {
+    id: maybe(anyText),
+    name: anyText,
+    input: valueThat(
+      'an object, or a text that is none',
+      (value) => typeof value === 'string' || (typeof value === 'object' && value !== null),
+    ),
+  },
+  { toolName: 'name', args: 'input', arguments: 'input' },
+)
+
+const scriptedReply = fields<ScriptedReply>(
+  {
+    reasoning: maybe(anyText),
+    text: maybe(anyText),
+    toolCalls: maybe(listOf(call)),
+    usage: maybe(anyObject),
+    stopReason: maybe(oneOf(stopReasons)),
+    refusal: maybe(anyObject),
+    fail: maybe(oneOf(failureClasses)),
+    retryAfterMs: maybe(numberFrom(0)),
+    contextTokens: maybe(numberFrom(0)),
+    until: maybe(valueThat('a promise', isThenable)),
+    hang: maybe(trueOrFalse),
+  },
+  { content: 'text', calls: 'toolCalls', error: 'fail' },
+)
+
+const scriptedStep: OptionCheck = (value, path) =>
+  typeof value === 'function' ? undefined : scriptedReply(value, path)
+
+/** Makes a model that plays `steps`, one a call; a call behind the last step fails with `invalid_request`. */
+export function scriptedModel(steps: readonly ScriptedStep[], modelId = 'scripted-1'): ScriptedModel {
+  requireOptions('scriptedModel', listOf(scriptedStep), steps, 'steps')
+  requireOptions('scriptedModel', filledText, modelId, 'the model id')
+  const requests: ModelRequest[] = []
+  let abandoned = 0
+  return {
+    ...{ provider: 'scripted', api: 'script', modelId, requests },
+    get abandoned() {
+      return abandoned
+    },
+    assertComplete() {
+      if (requests.length < steps.length) {
+        throw new Error(`The script has ${steps.length} steps, and ${requests.length} were played.`)
+      }
+    },
+    stream(request) {
+      return new Observable((subscriber) => {
+        const index = requests.length
+        requests.push(request)
+        const step = steps[index]
+        let ended = false
+        play({ step, request, index }, subscriber, () => {
+          ended = true
+        }).catch((error: unknown) => subscriber.error(error))
+        return () => {
+          if (!ended) abandoned++
+        }
+      })
+    },
+  }
+}
+
+async function play(
+  { step, request, index }: { step: ScriptedStep | undefined; request: ModelRequest; index: number },
+  subscriber: Subscriber<ModelSignal>,
+  end: () => void,
+): Promise<void> {
+  const fail = (error: unknown): void => {
+    end()
+    subscriber.error(error)
+  }
+  if (step === undefined) return fail(failure('invalid_request', `The script has no step ${index + 1}.`))
+  const reply = typeof step === 'function' ? step(request) : step
+  requireOptions(`step ${index + 1} of scriptedModel`, scriptedReply, reply)
+  for (const signal of signalsOf(reply, index)) {
+    // One promise turn between signals, so that commands can come in between, as they do on a wire.
+    await Promise.resolve()
+    if (signal.type === 'model_finished') await reply.until
+    if (subscriber.closed) return
+    subscriber.next(signal)
+  }
+  if (reply.hang) return
+  await Promise.resolve()
+  if (reply.fail) return fail(failure(reply.fail, `Scripted failure: ${reply.fail}.`, reply.retryAfterMs))
+  end()
+  subscriber.complete()
+}
+
+function failure(failureClass: FailureClass, message: string, retryAfterMs?: number): ProviderError {
+  return new ProviderError({
+    class: failureClass,
+    message,
+    retryable: retryable.has(failureClass),
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+  })
+}
+
+function* signalsOf(reply: ScriptedReply, index: number): Generator<ModelSignal> {
+  const parts: ReplyPart[] = []
+  yield { type: 'model_started', providerMessageId: `scripted-${index + 1}`, servedModel: 'scripted' }
+  for (const type of ['reasoning', 'text'] as const) {
+    const whole = reply[type]
+    if (!whole) continue
+    const part = parts.length
+    parts.push({ part, type, text: whole })
+    for (const text of pieces(whole)) yield { type: `model_${type}`, part, text }
+  }
+  for (const [ordinal, call] of (reply.toolCalls ?? []).entries()) {
+    const part = parts.length
+    const requested = requestedCall(call, `scripted_${index + 1}_${ordinal + 1}`)
+    yield* callSignals(requested, part)
+    parts.push({ part, ...requested })
+  }
+  if (reply.usage) {
+    yield { type: 'model_usage', usage: reply.usage, ...present({ contextTokens: reply.contextTokens }) }
+  }
+  if (reply.fail || reply.hang) return
+  const stopReason = reply.stopReason ?? (reply.toolCalls?.length ? 'tool_use' : 'end')
+  yield { type: 'model_finished', stopReason, parts, ...present({ refusal: reply.refusal }) }
+}
+
+function* callSignals(call: RequestedCall, part: number): Generator<ModelSignal> {
+  for (const text of pieces(call.malformed?.text ?? JSON.stringify(call.input))) {
+    yield { type: 'model_tool_input', part, name: call.name, text }
+  }
+  yield { type: 'model_tool_request', part, call }
+}
+
+function requestedCall({ id, name, input }: ScriptedCall, ownId: string): RequestedCall {
+  const call = { type: 'tool_call', providerCallId: id ?? ownId, name } as const
+  if (typeof input !== 'string') return { ...call, input }
+  return { ...call, input: {}, malformed: { text: input, error: 'not JSON' } }
+}
+
+/** A text as a wire would bring it: in a few pieces. */
+function pieces(text: string): readonly string[] {
+  const size = Math.max(1, Math.ceil(text.length / 3))
+  const found: string[] = []
+  for (let start = 0; start < text.length; start += size) found.push(text.slice(start, start + size))
+  return found
+}

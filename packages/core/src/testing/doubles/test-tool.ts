@@ -1,0 +1,64 @@
+import { Observable } from 'rxjs'
+import type { Tool, ToolRun } from '../../ports/tool.ts'
+import type { Outcome } from '../../vocabulary/model/content.ts'
+import type { Json, JsonObject } from '../../vocabulary/values/json.ts'
+import type { CallVerdict, Reconciliation } from '../../vocabulary/signals/signal.ts'
+import type { Recovery, ToolEffect } from '../../vocabulary/model/tool-definition.ts'
+
+/** What a test tool is called, declares and does. It is a read that answers its input where nothing is said. */
+export interface TestToolOptions {
+  readonly name: string
+  readonly effect?: ToolEffect
+  readonly recovery?: Recovery
+  readonly timeoutMs?: number
+  readonly check?: (input: JsonObject) => CallVerdict | Promise<CallVerdict>
+  /** What the tool does. A text is its success; a throw its failure; a promise that never settles hangs. */
+  readonly run?: (run: ToolRun, report: TestReport) => string | Promise<string>
+  readonly reconcile?: (run: Omit<ToolRun, 'cancelled$'>) => Promise<Reconciliation>
+}
+
+/** What a test tool may report beside its result. */
+export interface TestReport {
+  progress(data: Json): void
+  /** The call is settled later: what the tool returns after this is not heard. */
+  defer(receipt: string, deadlineMs?: number): void
+}
+
+/** A tool for tests of the runtime, which remembers its runs. For real tools use `defineTool` of `@tallystick/tools`. */
+export interface TestTool extends Tool {
+  readonly runs: readonly ToolRun[]
+}
+
+/** Makes a tool that keeps what it was run with. */
+export function testTool(options: TestToolOptions): TestTool {
+  const { name, effect = 'read', timeoutMs, reconcile } = options
+  const runs: ToolRun[] = []
+  const body = options.run ?? (({ input }) => JSON.stringify(input))
+  return {
+    ...{ name, effect, runs, description: `The test tool ${name}.`, inputSchema: { type: 'object' } },
+    recovery: options.recovery ?? (effect === 'read' ? 'rerun' : 'report'),
+    ...(timeoutMs !== undefined && { timeoutMs }),
+    ...(reconcile && { reconcile }),
+    check: options.check ?? (() => ({ kind: 'run' })),
+    run: (run) =>
+      new Observable((subscriber) => {
+        runs.push(run)
+        const end = (outcome: Outcome, text: string): void => {
+          subscriber.next({ type: 'tool_ended', outcome, content: [{ type: 'text', text }] })
+          subscriber.complete()
+        }
+        const progress = (data: Json): void => subscriber.next({ type: 'tool_progressed', data })
+        const defer = (receipt: string, deadlineMs?: number): void => {
+          subscriber.next({ type: 'tool_deferred', receipt, ...(deadlineMs !== undefined && { deadlineMs }) })
+          subscriber.complete()
+        }
+        const cancelled = run.cancelled$.subscribe((reason) => end('cancelled', reason))
+        const work = async (): Promise<string> => await body(run, { progress, defer })
+        work().then(
+          (text) => end('success', text),
+          (error: unknown) => end('failed', String(error)),
+        )
+        return () => cancelled.unsubscribe()
+      }),
+  }
+}

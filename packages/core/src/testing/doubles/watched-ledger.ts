@@ -1,0 +1,50 @@
+import type { Ledger } from '../../ports/ledger.ts'
+import type { RunId } from '../../vocabulary/values/ids.ts'
+
+/** A ledger, and what it is waiting for. */
+export interface WatchedLedger {
+  readonly ledger: Ledger
+  /** Resolves when one of the calls that are under way has ended; `undefined` where none is. */
+  readonly outside: () => Promise<unknown> | undefined
+}
+
+/**
+ * Watches the calls of a ledger that waits for a disk or a server: `settle` and `simulate` let time stand still while one
+ * is under way.
+ */
+export function watchedLedger(ledger: Ledger): WatchedLedger {
+  const underWay = new Set<Promise<unknown>>()
+  const watch = <T>(call: Promise<T>): Promise<T> => {
+    const ended: Promise<unknown> = call.then(
+      () => underWay.delete(ended),
+      () => underWay.delete(ended),
+    )
+    underWay.add(ended)
+    return call
+  }
+  async function* each<T>(items: AsyncIterable<T>): AsyncGenerator<T> {
+    const iterator = items[Symbol.asyncIterator]()
+    for (let next = await watch(iterator.next()); !next.done; next = await watch(iterator.next()))
+      yield next.value
+  }
+  return {
+    outside: () => (underWay.size > 0 ? Promise.race(underWay) : undefined),
+    ledger: {
+      append: (...args) => watch(ledger.append(...args)),
+      acquire: (runId) => watch(ledger.acquire(runId)),
+      head: (runId) => watch(ledger.head(runId)),
+      read: (...args) => each(ledger.read(...args)),
+      find: (query) => each(ledger.find(query)),
+      runs: (filter) => each(ledger.runs(filter)),
+      put: (...args) => watch(ledger.put(...args)),
+      inbox: (runId) => watch(ledger.inbox(runId)),
+      changes: (runId) => ledger.changes(runId),
+      tail: (after) => each(ledger.tail(after)),
+      ...(ledger.rest && { rest: (runId: RunId, epoch?: number) => ledger.rest?.(runId, epoch) }),
+      ...(ledger.isDriven && {
+        isDriven: (runId: RunId) => watch(ledger.isDriven?.(runId) ?? Promise.resolve(undefined)),
+      }),
+      close: () => watch(ledger.close()),
+    },
+  }
+}

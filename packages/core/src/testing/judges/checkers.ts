@@ -1,0 +1,249 @@
+import { digestOf } from '../../vocabulary/values/digest.ts'
+import { textOf, type Message } from '../../vocabulary/model/content.ts'
+import type { ChildTotals, EventOf, EventType, RuntimeEvent } from '../../vocabulary/events/event.ts'
+import type { Usage } from '../../vocabulary/billing/usage.ts'
+
+/** One law that a ledger breaks, and where. */
+export interface Violation {
+  readonly law: number
+  readonly seq: number
+  readonly what: string
+}
+
+/**
+ * Judges a run's events by the laws, without the machine: written from the laws alone, so that a fault of the machine
+ * cannot hide in its own judge. Empty means: nothing found.
+ */
+export function checkLaws(events: readonly RuntimeEvent[]): readonly Violation[] {
+  return [
+    ...everyRequestHasOneResult(events),
+    ...noResultWithoutRequest(events),
+    ...orderIsKept(events),
+    ...noCallPastALimit(events),
+    ...deltasAreTheMessage(events),
+    ...approvalsAreBound(events),
+    ...startsAreApproved(events),
+  ]
+}
+
+function ofType<T extends EventType>(events: readonly RuntimeEvent[], type: T): readonly EventOf<T>[] {
+  return events.filter((event) => event.type === type) as unknown as readonly EventOf<T>[]
+}
+
+/** Law 1. An open run may still owe results of its last turn. */
+function everyRequestHasOneResult(events: readonly RuntimeEvent[]): readonly Violation[] {
+  const ended = events.at(-1)?.type === 'run_finished'
+  return ofType(events, 'tool_request_ready').flatMap((request) => {
+    const results = ofType(events, 'tool_result').filter(
+      ({ toolCallId }) => toolCallId === request.toolCallId,
+    )
+    const nextCall = ofType(events, 'model_call_started').find(({ seq }) => seq > request.seq)
+    const due = ended || nextCall !== undefined
+    const found: string[] = []
+    if (results.length > 1) found.push('has more than one result')
+    if (results.length === 0 && due) found.push('has no result')
+    for (const result of results) {
+      if (result.turn !== request.turn) found.push(`has its result in turn ${result.turn}`)
+      if (result.seq < request.seq) found.push('has its result before it')
+      if (nextCall && result.seq > nextCall.seq) found.push('has its result after the next model call')
+    }
+    return found.map((what) => ({ law: 1, seq: request.seq, what: `request ${request.toolCallId} ${what}` }))
+  })
+}
+
+/** Law 2. */
+function noResultWithoutRequest(events: readonly RuntimeEvent[]): readonly Violation[] {
+  const ran = new Set(['success', 'failed', 'timed_out'])
+  return ofType(events, 'tool_result').flatMap(({ toolCallId, outcome, seq }) => {
+    const before = events.filter((event) => event.seq < seq && event.toolCallId === toolCallId)
+    const requested = before.some(({ type }) => type === 'tool_request_ready')
+    const started = before.some(({ type }) => type === 'tool_started')
+    return [
+      ...(requested ? [] : [{ law: 2, seq, what: `result of ${toolCallId} without its request` }]),
+      ...(started || !ran.has(outcome)
+        ? []
+        : [{ law: 2, seq, what: `${outcome} of ${toolCallId} without a start` }]),
+    ]
+  })
+}
+
+/** Law 4. */
+function orderIsKept(events: readonly RuntimeEvent[]): readonly Violation[] {
+  return events.flatMap((event, index) => {
+    const before = events[index - 1]
+    const found: string[] = []
+    if (event.seq !== index + 1) found.push(`seq ${event.seq} at place ${index + 1}`)
+    if (before && event.turn < before.turn) found.push(`turn falls from ${before.turn} to ${event.turn}`)
+    if (before && event.epoch < before.epoch) found.push(`epoch falls from ${before.epoch} to ${event.epoch}`)
+    return found.map((what) => ({ law: 4, seq: event.seq, what }))
+  })
+}
+
+/** Law 9, for the limits that are counted in calls, tokens and money. */
+function noCallPastALimit(events: readonly RuntimeEvent[]): readonly Violation[] {
+  const firsts = events.filter((event) => 'attempt' in event && event.attempt === 1)
+  const modelCalls = ofType(firsts, 'model_call_started')
+  const counted = modelCalls.filter(({ finalizing }) => !finalizing)
+  const extra = modelCalls.filter(({ finalizing }) => finalizing).slice(1)
+  return [
+    ...pastTheLimit(events, counted, 'turnsMax'),
+    ...pastTheLimit(events, ofType(firsts, 'tool_started'), 'toolCallsMax'),
+    ...pastTheBudget(events, ofType(events, 'model_call_started')),
+    ...pastTheBudget(events, ofType(events, 'compaction_started')),
+    ...extra.map(({ seq }) => ({ law: 9, seq, what: 'a second finalizing call' })),
+  ]
+}
+
+/** The starts that are one too many, by what the limit was when they took place. */
+function pastTheLimit(
+  events: readonly RuntimeEvent[],
+  starts: readonly { readonly seq: number }[],
+  limit: 'turnsMax' | 'toolCallsMax',
+): readonly Violation[] {
+  const first = ofType(events, 'run_started')[0]?.limits[limit] ?? Infinity
+  const raises = ofType(events, 'limit_raised').filter((raise) => raise.limit === limit)
+  const field = limit === 'turnsMax' ? 'turns' : 'toolCalls'
+  return starts.flatMap(({ seq }, index) => {
+    const max = raises.findLast((raise) => raise.seq < seq)?.max ?? first
+    const below = childrenBefore(events, seq).reduce((sum, child) => sum + child[field], 0)
+    return index + below < max ? [] : [{ law: 9, seq, what: `start ${index + 1} where ${limit} is ${max}` }]
+  })
+}
+
+/** What child runs took that had ended by then. */
+function childrenBefore(events: readonly RuntimeEvent[], seq: number): readonly ChildTotals[] {
+  return ofType(events, 'tool_result').flatMap((result) =>
+    result.seq < seq && result.child ? [result.child] : [],
+  )
+}
+
+/** Model calls, other than the finalizing one, that start when the tokens or the money are used up. */
+function pastTheBudget(
+  events: readonly RuntimeEvent[],
+  modelCalls: readonly { readonly seq: number; readonly finalizing?: boolean }[],
+): readonly Violation[] {
+  const limits = ofType(events, 'run_started')[0]?.limits ?? {}
+  return modelCalls.flatMap(({ seq, finalizing = false }) => {
+    const spent = spentBefore(events, seq)
+    const raised = ofType(events, 'limit_raised').filter((event) => event.seq < seq)
+    const maxOf = (name: keyof typeof spent): number =>
+      raised.findLast(({ limit }) => limit === name)?.max ?? limits[name] ?? Infinity
+    const past = budgets.filter((name) => !finalizing && spent[name] >= maxOf(name))
+    return past.map((name) => ({ law: 9, seq, what: `a model call with ${name} of ${maxOf(name)} used up` }))
+  })
+}
+
+const budgets = ['tokensMax', 'inputTokensMax', 'outputTokensMax', 'costMaxUsd'] as const
+
+interface Spent {
+  readonly usage?: Usage
+  readonly costUsd?: number
+}
+
+function spentBefore(
+  events: readonly RuntimeEvent[],
+  seq: number,
+): { readonly [L in (typeof budgets)[number]]: number } {
+  const latest = new Map<string, EventOf<'usage_updated'>>()
+  for (const report of ofType(events, 'usage_updated')) {
+    if (report.seq < seq) latest.set(`${report.turn} ${report.attempt}`, report)
+  }
+  const summaries = ofType(events, 'context_compacted').filter((event) => event.seq < seq)
+  const reports: readonly Spent[] = [...latest.values(), ...summaries, ...childrenBefore(events, seq)]
+  const sum = (amount: (report: Spent) => number | undefined): number =>
+    reports.reduce((total, report) => total + (amount(report) ?? 0), 0)
+  const inputTokensMax = sum(({ usage }) => usage?.inputTokens)
+  const outputTokensMax = sum(({ usage }) => usage?.outputTokens)
+  const costMaxUsd = sum((report) => report.costUsd)
+  return { inputTokensMax, outputTokensMax, costMaxUsd, tokensMax: inputTokensMax + outputTokensMax }
+}
+
+/** Law 12. */
+function deltasAreTheMessage(events: readonly RuntimeEvent[]): readonly Violation[] {
+  return ofType(events, 'assistant_message_finished').flatMap((message) => {
+    const mine = ofType(events, 'assistant_text_delta').filter(
+      ({ turn, attempt }) => turn === message.turn && attempt === message.attempt,
+    )
+    const parts = [...new Set(mine.map(({ part }) => part))].sort((a, b) => a - b)
+    const streamed = parts.map((part) => textOfDeltas(mine, part)).join('')
+    return streamed === textOf(message.parts)
+      ? []
+      : [{ law: 12, seq: message.seq, what: 'the text of the message is not that of its deltas' }]
+  })
+}
+
+function textOfDeltas(
+  deltas: readonly { readonly part: number; readonly text: string; readonly replaces?: true }[],
+  part: number,
+): string {
+  const mine = deltas.filter((delta) => delta.part === part)
+  const standing = mine.slice(
+    Math.max(
+      0,
+      mine.findLastIndex((delta) => delta.replaces),
+    ),
+  )
+  return standing.map((delta) => delta.text).join('')
+}
+
+/** Law 13. */
+function approvalsAreBound(events: readonly RuntimeEvent[]): readonly Violation[] {
+  return ofType(events, 'approval_decided').flatMap((decision) => {
+    const { toolCallId, attempt, inputDigest, seq } = decision
+    const same = (event: { readonly toolCallId: string; readonly attempt: number }): boolean =>
+      event.toolCallId === toolCallId && event.attempt === attempt
+    const asked = ofType(events, 'approval_requested').filter((event) => event.seq < seq && same(event))
+    const decided = ofType(events, 'approval_decided').filter(same)
+    const found: string[] = []
+    if (!asked.some((event) => event.inputDigest === inputDigest))
+      found.push('was not asked about these arguments')
+    if ((decision.input === undefined) !== (decision.note === undefined))
+      found.push('changes the input and tells the model nothing, or the other way round')
+    if (decided.length > 1) found.push('is decided twice')
+    return found.map((what) => ({ law: 13, seq, what: `approval of ${toolCallId} ${what}` }))
+  })
+}
+
+/** Law 13: what starts is what was collected, or what was approved since. */
+function startsAreApproved(events: readonly RuntimeEvent[]): readonly Violation[] {
+  const bound = new Map<string, string>()
+  return events.flatMap((event): readonly Violation[] => {
+    if (event.type === 'tool_requests_collected') {
+      for (const { toolCallId, inputDigest } of event.calls) bound.set(toolCallId, inputDigest)
+    }
+    if (event.type === 'approval_decided') {
+      bound.set(event.toolCallId, event.input ? digestOf(event.input) : event.inputDigest)
+    }
+    if (event.type !== 'tool_started' || event.inputDigest === bound.get(event.toolCallId)) return []
+    return [
+      { law: 13, seq: event.seq, what: `${event.toolCallId} starts with an input that was not approved` },
+    ]
+  })
+}
+
+/**
+ * Judges messages by what every provider demands (law 3): the results of a message stand right behind it, all of them,
+ * in request order; no result stands anywhere else; no call id twice. Empty means: acceptable.
+ */
+export function checkTranscript(messages: readonly Message[]): readonly string[] {
+  const found: string[] = []
+  const seen = new Set<string>()
+  messages.forEach((message, index) => {
+    if (message.role === 'assistant') {
+      const calls = message.parts.flatMap((part) => (part.type === 'tool_call' ? [part.toolCallId] : []))
+      for (const id of calls) {
+        if (seen.has(id)) found.push(`call ${id} stands twice`)
+        seen.add(id)
+      }
+      if (message.parts.length === 0) found.push(`message ${index} is empty`)
+      const next = messages[index + 1]
+      const results = next?.role === 'tool' ? next.results.map(({ toolCallId }) => toolCallId) : []
+      if (calls.join() !== results.join())
+        found.push(`results behind message ${index} are not those it asked for`)
+    }
+    if (message.role === 'tool' && messages[index - 1]?.role !== 'assistant') {
+      found.push(`results at ${index} stand behind no reply`)
+    }
+  })
+  return found
+}

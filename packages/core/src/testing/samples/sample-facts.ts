@@ -1,0 +1,243 @@
+import type { EventType, FactOf } from '../../vocabulary/events/event.ts'
+import type { ModelFailure } from '../../vocabulary/model/failure.ts'
+import { idempotencyKeyOf, type RunId, type ToolCallId } from '../../vocabulary/values/ids.ts'
+import { sampleCallId, sampleMessage, sampleRunId } from './sample-ids.ts'
+import { definition, limits, model, price, usage, wholeDefinition } from './sample-parts.ts'
+import { steeringFacts } from './sample-steering-facts.ts'
+
+/** One fact of every type, with every field that it may have. They are no legal run: their order says nothing. */
+export function everyFact(runId: RunId): { readonly [T in EventType]: FactOf<T> } {
+  const toolCallId = sampleCallId(runId)
+  return {
+    ...runFacts(runId, toolCallId),
+    ...modelFacts(toolCallId),
+    ...toolFacts(runId, toolCallId),
+    ...steeringFacts(),
+  }
+}
+
+type ToolEventType =
+  | 'tool_requests_collected'
+  | 'approval_requested'
+  | 'approval_decided'
+  | 'tool_started'
+  | 'tool_deferred'
+  | 'tool_progress'
+  | 'tool_result'
+  | 'tool_results_injected'
+
+function toolFacts(runId: RunId, toolCallId: ToolCallId): { readonly [T in ToolEventType]: FactOf<T> } {
+  const call = { turn: 1, toolCallId, name: 'get_weather', attempt: 1 } as const
+  return {
+    tool_requests_collected: {
+      type: 'tool_requests_collected',
+      turn: 1,
+      calls: [
+        {
+          toolCallId,
+          name: 'get_weather',
+          plan: 'ask',
+          inputDigest: 'a1'.repeat(32),
+          effect: 'read',
+          recovery: 'rerun',
+          reason: 'Is the city right?',
+          child: 'meteorologist',
+          handoff: { to: 'booking' },
+          input: { city: 'Seoul' },
+          refusal: { outcome: 'denied', text: 'No.' },
+        },
+      ],
+    },
+    approval_requested: {
+      type: 'approval_requested',
+      ...call,
+      inputDigest: 'a1'.repeat(32),
+      expiresAt: 1_760_000_060_000,
+      reason: 'Is the city right?',
+    },
+    approval_decided: {
+      ...{ type: 'approval_decided', turn: 1, toolCallId, attempt: 1, approved: true, by: 'ada' },
+      ...{ inputDigest: 'a1'.repeat(32), via: 'prompt', input: { city: 'Busan' } },
+      ...{ note: 'This call ran with another city.', reason: 'The other city.' },
+    },
+    tool_started: {
+      type: 'tool_started',
+      ...call,
+      effect: 'read',
+      idempotencyKey: idempotencyKeyOf(runId, toolCallId),
+      inputDigest: 'b'.repeat(64),
+      child: sampleRunId(77),
+      grant: { turns: 3, toolCalls: 4, tokens: 900, durationMs: 60_000 },
+    },
+    tool_deferred: {
+      ...{ type: 'tool_deferred', turn: 1, toolCallId, attempt: 1, receipt: 'job-7' },
+      deadlineAt: 1_760_000_060_000,
+    },
+    tool_progress: { type: 'tool_progress', turn: 1, toolCallId, attempt: 1, data: { done: 0.5 } },
+    tool_result: {
+      type: 'tool_result',
+      turn: 1,
+      toolCallId,
+      name: 'get_weather',
+      outcome: 'success',
+      durationMs: 12,
+      content: [
+        { type: 'text', text: '21 °C' },
+        { type: 'image', mediaType: 'image/png', data: 'iVBORw0KGgo=' },
+      ],
+      child: { runId: sampleRunId(77), turns: 2, toolCalls: 1, usage, costUsd: 0.004 },
+      reused: sampleCallId(sampleRunId(0)),
+    },
+    tool_results_injected: { type: 'tool_results_injected', turn: 1, toolCallIds: [toolCallId] },
+  }
+}
+
+function runFacts(
+  runId: RunId,
+  toolCallId: ToolCallId,
+): {
+  readonly [
+    T in
+      | 'run_started'
+      | 'run_resumed'
+      | 'run_finished'
+      | 'history_carried'
+      | 'history_edited'
+      | 'input_received'
+      | 'input_settled'
+  ]: FactOf<T>
+} {
+  const retry = { attemptsMax: 4, baseMs: 500, capMs: 30_000, retryAfterMaxMs: 120_000 }
+  return {
+    run_started: {
+      type: 'run_started',
+      turn: 0,
+      agent: 'assistant',
+      definition,
+      limits,
+      retry,
+      sessionId: `session of ${runId}`,
+      sessionPlace: 1,
+      parent: { runId: sampleRunId(0), seq: 3, relation: 'fork' },
+    },
+    history_carried: {
+      ...{ type: 'history_carried', turn: 0 },
+      messages: [sampleMessage('Good morning.'), sampleMessage('My key is 123.')],
+    },
+    history_edited: {
+      ...{ type: 'history_edited', turn: 0, by: 'ada', reason: 'A key was in it.' },
+      edits: [{ index: 0 }, { index: 1, message: sampleMessage('My key is secret.') }],
+    },
+    run_resumed: {
+      ...{ type: 'run_resumed', turn: 1, why: 'crash', inDoubt: [toolCallId] },
+      definition: wholeDefinition,
+    },
+    run_finished: {
+      type: 'run_finished',
+      turn: 1,
+      reason: 'answered',
+      turns: 1,
+      toolCalls: 1,
+      usage,
+      costUsd: 0.0125,
+      detail: 'The model answered.',
+    },
+    input_settled: {
+      ...{
+        type: 'input_settled',
+        turn: 1,
+        receipt: 'receipt-1',
+        delivered: false,
+        why: 'The run ended before it.',
+      },
+    },
+    input_received: {
+      type: 'input_received',
+      turn: 0,
+      delivery: 'start',
+      receipt: 'receipt-1',
+      message: sampleMessage('How warm is it in Seoul?'),
+    },
+  }
+}
+
+type ModelEventType =
+  | 'model_call_started'
+  | 'assistant_started'
+  | 'assistant_text_delta'
+  | 'assistant_reasoning_delta'
+  | 'tool_input_delta'
+  | 'tool_request_ready'
+  | 'usage_updated'
+  | 'assistant_message_finished'
+  | 'model_stream_failed'
+
+function modelFacts(toolCallId: ToolCallId): { readonly [T in ModelEventType]: FactOf<T> } {
+  const attempt = { turn: 1, attempt: 1 } as const
+  const opaque = { provider: 'scripted', api: 'script', data: { signature: 'c2ln' } }
+  const call = { providerCallId: 'c1', name: 'get_weather', input: { city: 'Seoul' }, opaque }
+  const failure: ModelFailure = {
+    class: 'overloaded',
+    message: 'Try again later.',
+    retryable: true,
+    retryAfterMs: 2000,
+    status: 529,
+    requestId: 'req-1',
+  }
+  return {
+    model_call_started: {
+      type: 'model_call_started',
+      ...attempt,
+      model,
+      requestDigest: 'b2'.repeat(32),
+      toolChoice: { type: 'auto' },
+      finalizing: false,
+      grant: { turns: 1, inputTokens: 40, outputTokens: 1024, costUsd: 0.02 },
+      maxOutputTokens: 1024,
+    },
+    assistant_started: {
+      type: 'assistant_started',
+      ...attempt,
+      providerMessageId: 'm1',
+      servedModel: 'sample-1b',
+      warnings: ['The model takes no images, so 1 was left out.'],
+    },
+    assistant_text_delta: { type: 'assistant_text_delta', ...attempt, part: 1, text: 'Let me look' },
+    assistant_reasoning_delta: { type: 'assistant_reasoning_delta', ...attempt, part: 0, text: 'Weather.' },
+    tool_input_delta: {
+      type: 'tool_input_delta',
+      ...attempt,
+      toolCallId,
+      part: 2,
+      name: 'get_weather',
+      text: '{"city":',
+    },
+    tool_request_ready: {
+      type: 'tool_request_ready',
+      ...attempt,
+      toolCallId,
+      part: 2,
+      ...call,
+      malformed: { text: '{"city":', error: 'Unexpected end' },
+    },
+    usage_updated: { type: 'usage_updated', ...attempt, usage, costUsd: 0.0125, price, raw: { input: 120 } },
+    assistant_message_finished: {
+      type: 'assistant_message_finished',
+      ...attempt,
+      stopReason: 'tool_use',
+      rawStopReason: 'tools',
+      partial: true,
+      providerMessageId: 'm1',
+      parts: [
+        { type: 'reasoning', text: 'Weather.', opaque },
+        { type: 'text', text: 'Let me look' },
+        { type: 'tool_call', toolCallId, ...call },
+      ],
+      places: [0, 2, 5],
+    },
+    model_stream_failed: {
+      ...{ type: 'model_stream_failed', ...attempt, failure, retryAt: 1_760_000_002_000 },
+      refusal: { reason: 'It could do harm.', askAnother: true },
+    },
+  }
+}

@@ -1,0 +1,31 @@
+import { eventCatalogue } from '../../vocabulary/events/event-catalogue.ts'
+import type { UserMessage } from '../../vocabulary/model/content.ts'
+import type { Fact, RuntimeEvent } from '../../vocabulary/events/event.ts'
+import { toolCallIdOf, type RunId, type ToolCallId } from '../../vocabulary/values/ids.ts'
+
+/** The `ordinal`-th run id of a test: shaped as a UUIDv7, the same at every call, and rising with `ordinal`. */
+export function sampleRunId(ordinal: number): RunId {
+  return `01932f00-0000-7000-8000-${ordinal.toString(16).padStart(12, '0')}` as RunId
+}
+
+/** The `ordinal`-th call, from 1, of the first attempt of a run's first turn. */
+export function sampleCallId(runId: RunId, ordinal = 1): ToolCallId {
+  return toolCallIdOf(runId, 1, 1, ordinal)
+}
+
+/** A user's message of one text. */
+export function sampleMessage(text: string): UserMessage {
+  return { role: 'user', parts: [{ type: 'text', text }] }
+}
+
+/** Facts as events: numbered behind `afterSeq`, signed with `epoch`, one millisecond apart. */
+export function stamped(
+  runId: RunId,
+  facts: readonly Fact[],
+  { afterSeq = 0, epoch = 1 }: { readonly afterSeq?: number; readonly epoch?: number } = {},
+): readonly RuntimeEvent[] {
+  return facts.map((fact, index) => {
+    const seq = afterSeq + index + 1
+    return { runId, seq, epoch, at: 1_760_000_000_000 + seq, v: eventCatalogue[fact.type].v, ...fact }
+  })
+}

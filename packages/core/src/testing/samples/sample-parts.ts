@@ -1,0 +1,56 @@
+import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
+import type { ModelRef } from '../../vocabulary/model/content.ts'
+import type { Limits } from '../../vocabulary/limits/limits.ts'
+import type { Price } from '../../vocabulary/billing/price.ts'
+import type { Usage } from '../../vocabulary/billing/usage.ts'
+
+/** What samples hold. */
+export const model: ModelRef = { provider: 'scripted', api: 'script', modelId: 'sample-1' }
+export const limits: Limits = {
+  turnsMax: 8,
+  costMaxUsd: 0.25,
+  callsMaxByTool: { get_weather: 3 },
+  onLimit: 'finalize',
+}
+export const usage: Usage = { inputTokens: 120, outputTokens: 17, cacheReadTokens: 64 }
+export const price: Price = {
+  inputUsd: 3,
+  outputUsd: 15,
+  cacheReadUsd: 0.3,
+  cacheWriteUsd: 3.75,
+  source: 'sample 1',
+}
+export const definition: AgentDefinition = {
+  model,
+  instructions: 'Answer briefly.',
+  tools: [
+    {
+      name: 'get_weather',
+      description: 'Tells the weather of a city.',
+      inputSchema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+    },
+  ],
+  parallelToolCalls: true,
+  maxOutputTokens: 1024,
+  price,
+  digest: 'd1'.repeat(32),
+}
+/** A definition with every field that it may have. */
+export const wholeDefinition: AgentDefinition = {
+  ...definition,
+  webSearchesMax: 3,
+  fallbacks: [{ model, price, webSearchesMax: 2 }],
+  guardrails: [{ name: 'secrets', on: 'input', beside: true }],
+  output: { schema: { type: 'object' }, repairsMax: 2 },
+  handoffs: [{ tool: 'transfer_to_booking', to: 'booking', back: true }],
+  summarizer: { model, price, instructions: 'Sum up.' },
+  policy: {
+    limits: { turnsMax: 4, callsMaxByTool: { get_weather: 2 }, onLimit: 'ask' },
+    retry: { attemptsMax: 2 },
+    timeouts: { idleMs: 1_000, totalMs: 60_000 },
+    compaction: { contextTokensMax: 9_000, keepMessages: 4 },
+    tools: [{ name: 'get_weather', effect: 'read', recovery: 'rerun', timeoutMs: 500, approval: 'never' }],
+    approval: true,
+    models: [{ model, options: { conversation: 'conv_1' } }],
+  },
+}

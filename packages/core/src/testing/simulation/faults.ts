@@ -1,0 +1,101 @@
+import type { AppendOptions, ExpectedHead, Head, Ledger } from '../../ports/ledger.ts'
+import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
+import type { RunId } from '../../vocabulary/values/ids.ts'
+
+/** Where a process dies: at its `append`-th append (from 1), with the events lost or stored. */
+export interface CrashPoint {
+  readonly append: number
+  readonly stored: boolean
+}
+
+/** What a dead process's ledger answers. */
+export class SimulatedCrash extends Error {
+  constructor() {
+    super('The process died here.')
+    this.name = 'SimulatedCrash'
+  }
+}
+
+/** A ledger as one process sees it, which dies at a given append: from then on every call rejects. */
+export interface MortalLedger extends Ledger {
+  readonly dead: boolean
+  /** Appends so far. */
+  readonly appends: number
+  /** What this process knows to be durable: acknowledged by a barrier, or before one. */
+  readonly durable: readonly RuntimeEvent[]
+}
+
+/** A process's view of a ledger, which dies at `crash`; without one it lives for ever. */
+export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
+  let dead = false
+  let appends = 0
+  const durable: RuntimeEvent[] = []
+  const pending: RuntimeEvent[] = []
+  const requireAlive = (): void => {
+    if (dead) throw new SimulatedCrash()
+  }
+  const alive = async <T>(call: () => Promise<T>): Promise<T> => {
+    requireAlive()
+    return await call()
+  }
+  async function* aliveFor<T>(items: AsyncIterable<T>): AsyncGenerator<T> {
+    for await (const item of items) {
+      requireAlive()
+      yield item
+    }
+  }
+  const append = async (
+    runId: RunId,
+    expected: ExpectedHead,
+    events: readonly RuntimeEvent[],
+    options: AppendOptions,
+  ): Promise<Head> => {
+    requireAlive()
+    appends++
+    const dies = crash?.append === appends
+    if (dies && !crash.stored) {
+      dead = true
+      throw new SimulatedCrash()
+    }
+    const head = await ledger.append(runId, expected, events, options)
+    if (dies) {
+      dead = true
+      throw new SimulatedCrash()
+    }
+    for (const event of events) pending.push(event)
+    if (options.durability === 'barrier') for (const event of pending.splice(0)) durable.push(event)
+    return head
+  }
+  return {
+    append,
+    acquire: (runId) => alive(() => ledger.acquire(runId)),
+    head: (runId) => alive(() => ledger.head(runId)),
+    put: (runId, entry) => alive(() => ledger.put(runId, entry)),
+    inbox: (runId) => alive(() => ledger.inbox(runId)),
+    changes: (runId) => ledger.changes(runId),
+    read: (runId, range) => aliveFor(ledger.read(runId, range)),
+    find: (query) => aliveFor(ledger.find(query)),
+    runs: (filter) => aliveFor(ledger.runs(filter)),
+    tail: (after) => aliveFor(ledger.tail(after)),
+    ...(ledger.rest && { rest: (runId: RunId, epoch?: number) => ledger.rest?.(runId, epoch) }),
+    ...(ledger.isDriven && { isDriven: (runId: RunId) => alive(async () => ledger.isDriven?.(runId)) }),
+    close: () => Promise.resolve(),
+    get dead() {
+      return dead
+    },
+    get appends() {
+      return appends
+    },
+    durable,
+  }
+}
+
+/** Copies the first events of a run into another ledger, take-overs included: a run that was cut off there. */
+export async function copyPrefix(events: readonly RuntimeEvent[], ledger: Ledger): Promise<void> {
+  let epoch = 1
+  for (const event of events) {
+    while (epoch < event.epoch) epoch = (await ledger.acquire(event.runId)).epoch
+    const expected = { expectedSeq: event.seq - 1, epoch }
+    await ledger.append(event.runId, expected, [event], { durability: 'barrier' })
+  }
+}

@@ -1,0 +1,70 @@
+import type { Command } from '../../vocabulary/events/command.ts'
+import type { Fact, RuntimeEvent } from '../../vocabulary/events/event.ts'
+import { canonicalJson, type Json } from '../../vocabulary/values/json.ts'
+import type { Signal } from '../../vocabulary/signals/signal.ts'
+import type { Action } from '../../machine/state/action.ts'
+import { nextAction } from '../../machine/next/next-action.ts'
+import { decide } from '../../machine/decide/decide.ts'
+import type { Decision, Refusal, Stamp } from '../../machine/state/decision.ts'
+import { evolve } from '../../machine/fold/evolve.ts'
+import type { RunState } from '../../machine/state/state.ts'
+import { sampleRunId, stamped } from '../samples/sample-ids.ts'
+
+/** What is on record. */
+export interface Given {
+  /** The state that the record folds to; `undefined` where nothing is on record. */
+  readonly state: RunState | undefined
+  /** Lets the machine decide about a message. `stamp` is what it may use of the world: the last event's time, and 0. */
+  when(message: Command | Signal, stamp?: Partial<Stamp>): When
+  /** What the controller owes next, `afterMs` behind the last event. */
+  owed(afterMs?: number): Action
+}
+
+/** What was decided. Each check throws an error that shows both sides where they differ. */
+export interface When {
+  /** The facts that follow, and no others; none, when the message changes nothing. */
+  then(facts: readonly Fact[]): void
+  thenRefused(code: Refusal['code']): void
+  /** The decision itself, for checks of other kinds. */
+  readonly decision: Decision
+}
+
+/**
+ * Reads as a page of the ledger: given these events, when that arrives, then those facts follow.
+ *
+ * ```ts
+ * given(events).when({ type: 'cancel' }).then([{ type: 'cancel_requested', turn: 1 }])
+ * ```
+ *
+ * Bare facts are numbered, dated and signed on the way, as events of `sampleRunId(1)`.
+ */
+export function given(past: readonly (Fact | RuntimeEvent)[]): Given {
+  const events = past.every((event): event is RuntimeEvent => 'seq' in event)
+    ? past
+    : stamped(sampleRunId(1), past)
+  const state = events.reduce<RunState | undefined>(evolve, undefined)
+  const at = events.at(-1)?.at ?? 0
+  return {
+    state,
+    when: (message, stamp = {}) => whenDecided(decide(state, message, { at, random: 0, ...stamp })),
+    owed(afterMs = 0) {
+      if (state === undefined) throw new Error('Nothing is owed to a run that does not exist.')
+      return nextAction(state, at + afterMs)
+    },
+  }
+}
+
+function whenDecided(decision: Decision): When {
+  return {
+    decision,
+    // oxlint-disable-next-line unicorn/no-thenable -- it reads as given, when, then; nobody awaits it
+    then: (facts) => requireSame('facts' in decision ? decision.facts : decision, facts),
+    thenRefused: (code) => requireSame('refused' in decision ? decision.refused.code : decision, code),
+  }
+}
+
+function requireSame(actual: unknown, expected: unknown): void {
+  const [found, wanted] = [actual, expected].map((value) => canonicalJson(value as Json))
+  if (found === wanted) return
+  throw Object.assign(new Error(`It was decided: ${found}. Expected was: ${wanted}.`), { actual, expected })
+}

@@ -1,0 +1,179 @@
+import * as z from 'zod'
+import type { Agent, AgentOptions, CompactionOptions } from '../../runtime/agent/agent.ts'
+import { defineAgent } from '../../runtime/definition/define-agent.ts'
+import { agentTool } from '../../runtime/definition/agent-tool.ts'
+import { handBack, handoff } from '../../runtime/definition/handoff.ts'
+import { textOf, type Message, type UserMessage } from '../../vocabulary/model/content.ts'
+import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
+import type { JsonObject } from '../../vocabulary/values/json.ts'
+import type { ModelRequest } from '../../vocabulary/model/model-request.ts'
+import type { MortalLedger } from './faults.ts'
+import { guardrailsOf } from './program-guardrails.ts'
+import type { CallPlan, Program, Step } from './program-plan.ts'
+import { toolsOf, type World } from './program-tools.ts'
+import {
+  scriptedModel,
+  type ScriptedModel,
+  type ScriptedReply,
+  type ScriptedStep,
+} from '../doubles/scripted-model.ts'
+
+/** What of a program its agents are made of. */
+export type AgentPlan = Pick<
+  Program,
+  'steps' | 'limits' | 'compaction' | 'guardrails' | 'structured' | 'fallback'
+> & {
+  readonly instructions?: string
+}
+
+/** More model calls than any script needs that is played once. */
+const CALLS_MAX = 20
+
+/** One process's agents: what they saw of the world, and what they know to be durable. */
+export interface Stage {
+  readonly world: World
+  readonly ledger: MortalLedger
+  /** Attempts of each place of the script, over all processes. */
+  readonly attempts: Map<number, number>
+}
+
+/**
+ * The agents of a program: one that plays it, a second to which it hands over and which hands back, and a helper that
+ * works for both in runs of its own.
+ */
+export function agentOf(plan: AgentPlan, stage: Stage): Agent<unknown> {
+  const { world, ledger, attempts } = stage
+  const durable = (matches: (event: RuntimeEvent) => boolean): boolean => ledger.durable.some(matches)
+  const begun = new Set<string>()
+  const announced = (): void => {
+    // Each call was announced before it began, and each announcement is of one call.
+    const started = ledger.durable.find(
+      (event) => event.type === 'model_call_started' && !begun.has(nameOf(event)),
+    )
+    if (started) begun.add(nameOf(started))
+    else world.early.push('model call')
+  }
+  const reply = (request: ModelRequest): ScriptedReply => {
+    announced()
+    const turn = repliesIn(request.messages)
+    const attempt = (attempts.get(turn) ?? 0) + 1
+    attempts.set(turn, attempt)
+    // Where nobody sums up, the place in the script is lost with what was left out: it must not go on for ever.
+    const total = [...attempts.values()].reduce((sum, times) => sum + times, 0)
+    return replyOf(total > CALLS_MAX ? undefined : plan.steps[turn], attempt, request)
+  }
+  const tools = toolsOf(world, durable)
+  const helper = defineAgent({
+    ...{ name: 'helper', description: 'Helps.', instructions: 'Help.', tools },
+    model: endless((request) => {
+      announced()
+      return helpOf(request)
+    }),
+  })
+  const shared: Omit<AgentOptions<unknown>, 'name' | 'instructions' | 'handoffs'> = {
+    ...{ model: endless(reply), tools: [...tools, agentTool(helper)], limits: plan.limits },
+    guardrails: guardrailsOf(plan.guardrails),
+    ...(plan.fallback && { fallbacks: [endless(reply, 'scripted-2')] }),
+    ...(plan.compaction && { compaction: compactionOf(plan.compaction) }),
+    ...(plan.structured && { output: z.object({ guarded: z.boolean() }) }),
+  }
+  const second: Agent<unknown> = defineAgent({
+    ...{ ...shared, name: 'second', instructions: 'Play on.' },
+    handoffs: () => [handoff(first, { filter: shortened })],
+  })
+  const first: Agent<unknown> = defineAgent({
+    ...{ ...shared, name: 'program', instructions: plan.instructions ?? 'Play.' },
+    handoffs: [second, handBack('user', { description: 'Gives up.' })],
+  })
+  return first
+}
+
+function nameOf(event: RuntimeEvent): string {
+  return `${event.runId} ${event.turn} ${'attempt' in event ? event.attempt : 0}`
+}
+
+function endless(step: (request: ModelRequest) => ScriptedReply, modelId?: string): ScriptedModel {
+  return scriptedModel(
+    Array.from({ length: 500 }, (): ScriptedStep => step),
+    modelId,
+  )
+}
+
+function compactionOf({ by, ...rest }: NonNullable<Program['compaction']>): CompactionOptions {
+  switch (by) {
+    case 'function':
+      return { ...rest, summarize: (messages) => `${repliesIn(messages)} replies before.` }
+    case 'model':
+      return {
+        ...rest,
+        summarize: scriptedModel(
+          Array.from({ length: 500 }, (_, index): ScriptedStep => {
+            const usage = { inputTokens: 60, outputTokens: 9 }
+            return index % 3 === 2
+              ? { fail: 'overloaded' }
+              : (request) => ({ text: `${repliesTold(request)} replies before.`, usage })
+          }),
+          'scripted-2',
+        ),
+      }
+    case 'nobody':
+      return rest
+  }
+}
+
+/** How many replies a history holds, those in its summary included: the place in the script. */
+function repliesIn(messages: readonly Message[]): number {
+  const [first] = messages
+  const summary = first?.role === 'user' ? /\b(\d+) replies before/.exec(textOf(first.parts)) : undefined
+  return Number(summary?.[1] ?? 0) + messages.filter(({ role }) => role === 'assistant').length
+}
+
+/** The same, as a model that sums up reads it. */
+function repliesTold({ messages: [told] }: ModelRequest): number {
+  const text = told?.role === 'user' ? textOf(told.parts) : ''
+  const before = Number(/\b(\d+) replies before/.exec(text)?.[1] ?? 0)
+  return before + text.split('\nAssistant').length - 1
+}
+
+function shortened(messages: readonly Message[]): readonly Message[] {
+  const message: UserMessage = {
+    role: 'user',
+    parts: [{ type: 'text', text: `${repliesIn(messages)} replies before.` }],
+  }
+  return [message]
+}
+
+function replyOf(step: Step | undefined, attempt: number, request: ModelRequest): ScriptedReply {
+  if (step === undefined) return { text: 'The end.', usage: { inputTokens: 300, outputTokens: 50 } }
+  const { text, reasoning, stopReason } = step
+  const toolCalls = request.toolChoice.type === 'none' ? [] : step.calls.map(scripted)
+  const fail = step.failures[attempt - 1]
+  return {
+    ...{ text, reasoning, toolCalls },
+    ...(!step.unreported && { usage: { inputTokens: 250, outputTokens: 40 * attempt } }),
+    ...(stopReason && { stopReason }),
+    // As some vendors advise; of others an agent hears nothing.
+    ...(stopReason === 'refused' && text !== '' && { refusal: { leaveOut: true, askAnother: true } }),
+    ...(fail && { fail }),
+  }
+}
+
+/** The provider claims the same id for every call: ids of the ledger have to be the runtime's own. */
+function scripted({ tool, behaviour }: CallPlan): { id: string; name: string; input: JsonObject | string } {
+  if (behaviour === 'malformed') return { id: 'call_0', name: tool, input: '{"do":' }
+  const input: JsonObject =
+    tool === 'helper' && behaviour !== 'invalid' ? { task: behaviour } : { do: behaviour }
+  return { id: 'call_0', name: tool, input }
+}
+
+/** What the helper does for a task: a call that goes as the task says, and then its answer. */
+function helpOf({ messages, toolChoice }: ModelRequest): ScriptedReply {
+  const usage = { inputTokens: 70, outputTokens: 11 }
+  const [first] = messages
+  const task = first?.role === 'user' ? textOf(first.parts) : ''
+  if (task === 'throw') return { text: 'I cannot', usage, fail: 'authentication' }
+  if (messages.length > 1 || toolChoice.type === 'none') return { text: 'Helped.', usage }
+  const tool = task === 'hang' ? 'asking' : 'write'
+  const behaviour = task === 'defer' ? 'defer' : 'succeed'
+  return { usage, toolCalls: [{ id: 'call_0', name: tool, input: { do: behaviour } }] }
+}

@@ -1,0 +1,41 @@
+import type { Guardrail } from '../../runtime/agent/guardrail.ts'
+import type { GuardrailPlan } from './program-plan.ts'
+
+/** Guardrails that say the same of everything, as their plans have it. */
+export function guardrailsOf(plans: readonly GuardrailPlan[]): readonly Guardrail[] {
+  return plans.map((plan, index): Guardrail => {
+    const named = { name: `guardrail ${index}`, timeoutMs: 200 }
+    const { on, beside } = plan
+    switch (on) {
+      case 'input':
+        return { ...named, on, beside, check: () => said(plan, 'guarded input') }
+      case 'output':
+        return { ...named, on, check: () => said(plan, '{"guarded":true}') }
+      case 'tool_input':
+        return { ...named, on, check: () => said(plan, { do: 'succeed', guarded: true }) }
+      case 'tool_output':
+        return { ...named, on, check: () => said(plan, 'guarded result') }
+    }
+  })
+}
+
+async function said<Replacement>(
+  { says }: GuardrailPlan,
+  replacement: Replacement,
+): Promise<'pass' | { block: string } | { record: string } | { replace: Replacement }> {
+  await Promise.resolve()
+  switch (says) {
+    case 'pass':
+      return 'pass'
+    case 'block':
+      return { block: 'blocked' }
+    case 'record':
+      return { record: 'seen' }
+    case 'replace':
+      return { replace: replacement }
+    case 'throw':
+      throw new Error('broken guardrail')
+    case 'hang':
+      return await new Promise(() => {})
+  }
+}

@@ -1,0 +1,80 @@
+import type { Tool } from '../../ports/tool.ts'
+import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
+import type { JsonObject } from '../../vocabulary/values/json.ts'
+import type { CallVerdict } from '../../vocabulary/signals/signal.ts'
+import { testTool, type TestReport, type TestToolOptions } from '../doubles/test-tool.ts'
+
+/** What really happened, as the tools saw it. */
+export interface World {
+  /** Effects of write tools, by call. */
+  readonly effects: Map<string, number>
+  /** Idempotency keys whose effect took place. */
+  readonly keys: Set<string>
+  /** Effects and model calls that began before what announces them was durable. */
+  readonly early: string[]
+}
+
+/** Tools that misbehave as their input says, and that remember what they did to the world. */
+export function toolsOf(
+  world: World,
+  durable: (matches: (event: RuntimeEvent) => boolean) => boolean,
+): readonly Tool[] {
+  const body = (name: string, writes: boolean): NonNullable<TestToolOptions['run']> => {
+    return async (
+      run: { input: JsonObject; idempotencyKey: string; toolCallId: string; attempt: number },
+      report: TestReport,
+    ): Promise<string> => {
+      const announced = durable(
+        (event) =>
+          event.type === 'tool_started' &&
+          event.toolCallId === run.toolCallId &&
+          event.attempt === run.attempt,
+      )
+      if (!announced) world.early.push(`${name} ${run.toolCallId}`)
+      const doing = run.input['do']
+      if (doing === 'hang') await new Promise(() => {})
+      if (doing === 'progress') report.progress('half')
+      await Promise.resolve()
+      if (doing === 'defer') report.defer('job', 500)
+      if (doing === 'throw') throw new Error('broken')
+      if (writes) {
+        world.effects.set(run.toolCallId, (world.effects.get(run.toolCallId) ?? 0) + 1)
+        world.keys.add(run.idempotencyKey)
+      }
+      return `${name} did it`
+    }
+  }
+  const check = (input: JsonObject): CallVerdict =>
+    input['do'] === 'invalid'
+      ? ({ kind: 'refuse', outcome: 'invalid_input', text: 'do: expected something else' } as const)
+      : ({ kind: 'run' } as const)
+  const shared = { timeoutMs: 1_000, check }
+  return [
+    testTool({ ...shared, name: 'read', run: body('read', false) }),
+    testTool({ ...shared, name: 'write', effect: 'write', run: body('write', true) }),
+    testTool({
+      ...shared,
+      name: 'rerunnable',
+      effect: 'write',
+      recovery: 'rerun',
+      run: body('rerunnable', true),
+    }),
+    testTool({
+      ...{
+        ...shared,
+        name: 'reconciled',
+        effect: 'write',
+        recovery: 'reconcile',
+        run: body('reconciled', true),
+      },
+      reconcile: async ({ idempotencyKey }) =>
+        world.keys.has(idempotencyKey)
+          ? { state: 'done', outcome: 'success', content: [{ type: 'text', text: 'it was done' }] }
+          : { state: 'not_done' },
+    }),
+    testTool({
+      ...{ ...shared, name: 'asking', effect: 'write', run: body('asking', true) },
+      check: (input) => (input['do'] === 'invalid' ? check(input) : { kind: 'ask' }),
+    }),
+  ]
+}

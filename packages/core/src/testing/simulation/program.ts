@@ -1,0 +1,83 @@
+import { memoryLedger } from '../../memory-ledger/memory-ledger.ts'
+import type { Agent } from '../../runtime/agent/agent.ts'
+import type { Ledger } from '../../ports/ledger.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { mortalLedger } from './faults.ts'
+import { manualClock, tickingClock } from '../doubles/manual-clock.ts'
+import { agentOf } from './program-agents.ts'
+import type { Program } from './program-plan.ts'
+import type { World } from './program-tools.ts'
+import { seededRandom } from './seeded-random.ts'
+import { simulate, type Simulated, type Simulation } from './simulate.ts'
+
+export type { CallPlan, Program, Step } from './program-plan.ts'
+export type { World } from './program-tools.ts'
+
+/** How a program went, and what its tools saw of the world. */
+export type Played = Simulated & { readonly world: World; readonly ledger: Ledger }
+
+/** What the scripted models cost: 0.003 dollars for 1,000 tokens in, 0.015 for 1,000 out. */
+const prices = {
+  'scripted-1': { inputUsd: 3, outputUsd: 15, source: 'test' },
+  'scripted-2': { inputUsd: 1, outputUsd: 5, source: 'test' },
+}
+
+/** Longer than a random program gives a person to decide, in milliseconds. */
+const LATE_MS = 25
+
+/** Plays a program to its end. */
+export async function playProgram(
+  program: Program,
+  start: Pick<Simulation, 'resume' | 'outside' | 'sessionId'> & { ledger?: Ledger; world?: World } = {},
+): Promise<Played> {
+  const { crashes, cancelAtSeq, drainAtSeq, subject, inputs, decisions, randomness } = program
+  const world = start.world ?? emptyWorld()
+  const clock = program.ticking ? tickingClock() : manualClock()
+  const ledger = start.ledger ?? memoryLedger()
+  const attempts = new Map<number, number>()
+  let decided = 0
+  const simulated = await simulate({
+    prices,
+    ...{ ledger, clock, random: seededRandom(randomness), input: 'Go.', crashes, inputs },
+    ...(start.resume && { resume: start.resume }),
+    ...(start.outside && { outside: start.outside }),
+    ...present({ sessionId: start.sessionId, subject, cancelAtSeq, drainAtSeq }),
+    agentOf: (own) => agentOf(program, { world, ledger: own, attempts }),
+    decide: () => {
+      const decision = decisions[decided++] ?? 'approve'
+      switch (decision) {
+        case 'approve':
+          return { approve: true }
+        case 'deny':
+          return { approve: false, reason: 'not today' }
+        case 'edit':
+          return { approve: true, input: { do: 'succeed', edited: true } }
+        case 'late':
+          return { approve: true, afterMs: LATE_MS }
+      }
+    },
+  })
+  return { ...simulated, world, ledger }
+}
+
+/**
+ * The agent of a program as code that nobody drives: for replays, which call no model and run no tool. With other
+ * `instructions` it is code that has changed.
+ */
+export function idleAgentOf(
+  program: Program,
+  change: { readonly instructions?: string } = {},
+): Agent<unknown> {
+  return agentOf(
+    { ...program, ...change },
+    {
+      world: emptyWorld(),
+      ledger: mortalLedger(memoryLedger()),
+      attempts: new Map(),
+    },
+  )
+}
+
+function emptyWorld(): World {
+  return { effects: new Map(), keys: new Set(), early: [] }
+}

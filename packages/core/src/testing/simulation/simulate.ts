@@ -1,0 +1,213 @@
+import type { RunState } from '../../machine/state/state.ts'
+import type { PendingApproval } from '../../machine/state/tally.ts'
+import type { Ledger } from '../../ports/ledger.ts'
+import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
+import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { JsonObject } from '../../vocabulary/values/json.ts'
+import { present } from '../../vocabulary/values/omit-undefined.ts'
+import type { Agent } from '../../runtime/agent/agent.ts'
+import { createRuntime } from '../../runtime/run/create-runtime.ts'
+import type { Prices } from '../../runtime/agent/price-check.ts'
+import type { RunResult } from '../../runtime/reading/run-result.ts'
+import type { Run } from '../../runtime/run/run.ts'
+import { mortalLedger, SimulatedCrash, type CrashPoint, type MortalLedger } from './faults.ts'
+import { settle, type ManualClock } from '../doubles/manual-clock.ts'
+
+/** What a person answers to an approval, and how many milliseconds later. */
+export type SimulatedDecision = { readonly afterMs?: number } & (
+  | { readonly approve: true; readonly input?: JsonObject }
+  | { readonly approve: false; readonly reason: string }
+)
+
+/** A run, and what is to happen to it. */
+export interface Simulation {
+  /** Outlives every process. Fresh, or holding the run that `resume` names. */
+  readonly ledger: Ledger
+  readonly clock: ManualClock
+  /** What the ledger waits for outside of this process, if it does; see `settle`. */
+  readonly outside?: () => Promise<unknown> | undefined
+  /** Randomness of the runtime, from 0 to 1. */
+  readonly random: () => number
+  /** The agent as each process makes it; it gets its process's view of the ledger. */
+  readonly agentOf: (ledger: MortalLedger) => Agent<unknown>
+  readonly input: string
+  readonly prices?: Prices
+  /** Takes this run up instead of starting one. */
+  readonly resume?: RunId
+  /** Where the first, the second … process dies. Those after the last live. */
+  readonly crashes?: readonly CrashPoint[]
+  /** The session that the run is in. */
+  readonly sessionId?: string
+  /** Whom the run is about. */
+  readonly subject?: string
+  /** Cancels when the event of this number is seen. */
+  readonly cancelAtSeq?: number
+  /** Drains the process that sees the event of this number, once; the next process resumes the run. */
+  readonly drainAtSeq?: number
+  /** Says something when the event of this number is seen. */
+  readonly inputs?: readonly { readonly atSeq: number; readonly delivery: 'steer' | 'queue' }[]
+  /** Answers approvals; approves everything where not given. */
+  readonly decide?: (pending: PendingApproval) => SimulatedDecision
+}
+
+/** How a simulated run went. */
+export interface Simulated {
+  readonly result: RunResult
+  readonly events: readonly RuntimeEvent[]
+  /** What the ledger holds of each other run: those that worked for it. */
+  readonly others: readonly (readonly RuntimeEvent[])[]
+  readonly processes: number
+  /** Every state that a subscriber of the last process saw live. */
+  readonly lastStates: readonly RunState[]
+}
+
+/** More stretches than any run needs whose approvals are answered. */
+const STRETCHES_MAX = 1_000
+
+/** More rests of a run, in one process, than there are questions for any to ask. */
+const RESTS_MAX = 200
+
+/** Turns of the promise queue in which whatever follows from an answer of the ledger asks it for more. */
+const FOLLOWING_TURNS = 1_000
+
+/** Drives a run to its end through crashes, approvals and a cancel, a new process after each death. */
+export async function simulate(simulation: Simulation): Promise<Simulated> {
+  const { ledger, clock, crashes = [] } = simulation
+  let runId = simulation.resume
+  let processes = 0
+  let drained = false
+  for (let stretch = 0; stretch < STRETCHES_MAX; stretch++) {
+    const own = mortalLedger(ledger, crashes[processes])
+    processes++
+    const agent = simulation.agentOf(own)
+    const { random } = simulation
+    const host = { clock, random, report: () => {} }
+    const runtime = createRuntime({ ledger: own, agents: [agent], prices: simulation.prices ?? {}, host })
+    try {
+      const { sessionId, subject, drainAtSeq } = simulation
+      const run: Run = runId
+        ? runtime.resume(runId)
+        : runtime.run(agent, simulation.input, present({ sessionId, subject }))
+      runId = run.id
+      let isDraining = false
+      const drain = (): void => {
+        if (drained) return
+        drained = isDraining = true
+        runtime.drain(GRACE_MS).catch(() => {})
+      }
+      run.events$.subscribe({ next: ({ seq }) => seq === drainAtSeq && drain(), error: () => {} })
+      const lastStates: RunState[] = []
+      run.state$.subscribe({ next: (state) => lastStates.push(state), error: () => {} })
+      interfere(run, simulation)
+      const result = await attend(run, simulation, {
+        isDraining: () => isDraining,
+        lastState: () => lastStates.at(-1),
+        settleCall: (toolCallId) => runtime.settle(run.id, toolCallId, 'settled later'),
+      })
+      if (result === undefined) {
+        // The process ends before the next one begins, with all that it drives.
+        await settle(clock, runtime.drain(GRACE_MS), simulation.outside)
+        continue
+      }
+      const events = await eventsOf(ledger, run.id)
+      const others = await othersOf(ledger, run.id)
+      return { result, events, others, processes, lastStates }
+    } catch (error) {
+      if (!(error instanceof SimulatedCrash)) throw error
+      // A run that never came to be is started again by whoever wanted it.
+      if (runId && (await ledger.head(runId)) === undefined) runId = undefined
+    }
+  }
+  throw new Error(`The run did not end in ${STRETCHES_MAX} stretches.`)
+}
+
+async function eventsOf(ledger: Ledger, runId: RunId): Promise<readonly RuntimeEvent[]> {
+  const events: RuntimeEvent[] = []
+  for await (const event of ledger.read(runId)) events.push(event)
+  return events
+}
+
+async function othersOf(ledger: Ledger, runId: RunId): Promise<readonly (readonly RuntimeEvent[])[]> {
+  const found: (readonly RuntimeEvent[])[] = []
+  for await (const record of ledger.runs()) {
+    if (record.runId !== runId) found.push(await eventsOf(ledger, record.runId))
+  }
+  return found
+}
+
+/** Who the run may wait for. */
+interface Outside {
+  readonly isDraining: () => boolean
+  readonly lastState: () => RunState | undefined
+  readonly settleCall: (toolCallId: string) => Promise<unknown>
+}
+
+/** How long a drained process may go on, in milliseconds. */
+const GRACE_MS = 50
+
+/**
+ * Answers what the run asks, until it ends, or rests for something that cannot be answered. `undefined` where the next
+ * process has to resume it.
+ */
+async function attend(
+  run: Run,
+  { clock, outside, decide = () => ({ approve: true }) }: Simulation,
+  { isDraining, lastState, settleCall }: Outside,
+): Promise<RunResult | undefined> {
+  for (let rests = 0; rests < RESTS_MAX; rests++) {
+    const result = await settle(clock, run.result, outside)
+    const limit = lastState()?.metLimit?.limit
+    if (result.status === 'done') return result
+    if (isDraining()) return undefined
+    if (result.pendingApprovals.length > 0) answer(run, result.pendingApprovals, { clock, decide })
+    else if (result.deferredCalls.length > 0) {
+      for (const { toolCallId } of result.deferredCalls) settleCall(toolCallId).catch(() => {})
+    } else if (limit) run.raiseLimit(limit, Number.MAX_SAFE_INTEGER, 'simulated').catch(() => {})
+    else if (!(await hasWaited(outside))) return result
+  }
+  throw new Error(
+    `The run has rested ${RESTS_MAX} times, whatever it was answered: the answers lead nowhere.`,
+  )
+}
+
+/** Waits until nothing is under way outside, and for what follows from it; answers whether there was anything. */
+async function hasWaited(outside: Simulation['outside'] = () => undefined): Promise<boolean> {
+  let waited = false
+  for (let underWay = outside(); underWay; underWay = outside()) {
+    waited = true
+    await underWay
+    for (let turn = 0; turn < FOLLOWING_TURNS; turn++) await Promise.resolve()
+  }
+  return waited
+}
+
+/** What happens from outside while the run is at work. */
+function interfere(run: Run, { cancelAtSeq, inputs = [] }: Simulation): void {
+  run.events$.subscribe({
+    next: ({ seq }) => {
+      if (seq === cancelAtSeq) run.cancel('simulated').catch(() => {})
+      for (const input of inputs) {
+        if (input.atSeq === seq) run[input.delivery](`Said at ${seq}.`).catch(() => {})
+      }
+    },
+    error: () => {},
+  })
+}
+
+function answer(
+  run: Run,
+  pending: readonly PendingApproval[],
+  { clock, decide }: Required<Pick<Simulation, 'clock' | 'decide'>>,
+): void {
+  for (const approval of pending) {
+    const decision = decide(approval)
+    if (decision.afterMs !== undefined) clock.advance(decision.afterMs)
+    const sent = decision.approve
+      ? run.approve(approval, {
+          by: 'simulated',
+          ...(decision.input && { input: decision.input }),
+        })
+      : run.deny(approval, { by: 'simulated', reason: decision.reason })
+    sent.catch(() => {})
+  }
+}

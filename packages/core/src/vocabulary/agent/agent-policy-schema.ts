@@ -1,0 +1,28 @@
+import * as z from 'zod'
+import type { AgentPolicy, PinnedModel, ToolPolicy } from './agent-policy.ts'
+import { modelRef } from '../model/content-schema.ts'
+import { limits } from '../limits/limits-schema.ts'
+import { amount, jsonObject, objectOf, optional, text } from '../values/schema.ts'
+import { recoveries, toolEffects } from '../model/tool-definition.ts'
+
+const retry = objectOf<NonNullable<AgentPolicy['retry']>>({
+  ...{ attemptsMax: optional(amount), baseMs: optional(amount), capMs: optional(amount) },
+  ...{ retryAfterMaxMs: optional(amount), totalMaxMs: optional(amount) },
+})
+const tool = objectOf<ToolPolicy>({
+  ...{ name: text, effect: z.enum(toolEffects), recovery: z.enum(recoveries) },
+  ...{ timeoutMs: optional(amount), approval: optional(text) },
+})
+const timeouts = objectOf<NonNullable<AgentPolicy['timeouts']>>({
+  ...{ idleMs: optional(amount), totalMs: optional(amount) },
+})
+const compaction = objectOf<NonNullable<AgentPolicy['compaction']>>({
+  ...{ contextTokensMax: amount, keepMessages: amount },
+})
+
+/** Checks how an agent's runs are driven. */
+export const agentPolicy: z.ZodType<AgentPolicy> = objectOf<AgentPolicy>({
+  ...{ limits, retry: optional(retry), timeouts: optional(timeouts), compaction: optional(compaction) },
+  ...{ tools: optional(z.array(tool)), approval: optional(z.literal(true)) },
+  models: optional(z.array(objectOf<PinnedModel>({ model: modelRef, options: jsonObject }))),
+})

@@ -1,0 +1,26 @@
+import type { AgentDefinition } from './agent-definition.ts'
+import type { Json } from '../values/json.ts'
+import { digestOf } from '../values/digest.ts'
+
+/** A definition under the digest of what it says. What models cost is no part of the digest. */
+export function digested(definition: Omit<AgentDefinition, 'digest'>): AgentDefinition {
+  const { digest: _old, price: _price, fallbacks, summarizer, ...rest } = definition as AgentDefinition
+  const said = {
+    ...rest,
+    ...(fallbacks && { fallbacks: fallbacks.map(({ price: _its, ...fallback }) => fallback) }),
+    ...(summarizer && { summarizer: withoutPrice(summarizer) }),
+  }
+  return { ...definition, digest: digestOf(said as unknown as Json) }
+}
+
+function withoutPrice<T extends { readonly price?: unknown }>({
+  price: _price,
+  ...rest
+}: T): Omit<T, 'price'> {
+  return rest
+}
+
+/** A definition with other instructions; the same one where they are as they were. */
+export function withInstructions(definition: AgentDefinition, instructions: string): AgentDefinition {
+  return definition.instructions === instructions ? definition : digested({ ...definition, instructions })
+}

@@ -1,0 +1,145 @@
+import type { FailureClass, ModelFailure } from './model/failure.ts'
+
+/** Every error that Tallystick throws. `code` is stable; the message says what happened, why it matters, what to do. */
+export class TallystickError extends Error {
+  readonly code: string
+  constructor(code: string, message: string, options?: { readonly cause?: unknown }) {
+    super(message, options)
+    this.code = code
+    this.name = new.target.name
+  }
+}
+
+/** Something given by the caller cannot work: an agent, an option, a schema, a file path. Code `configuration`. */
+export class ConfigurationError extends TallystickError {
+  constructor(message: string, options?: { readonly cause?: unknown }) {
+    super('configuration', message, options)
+  }
+}
+
+/** An event that is not legal in the phase that it arrives in. Code `illegal_transition`. */
+export class IllegalTransitionError extends TallystickError {
+  readonly phase: string
+  readonly event: string
+  readonly legal: readonly string[]
+  constructor(phase: string, event: string, legal: readonly string[], detail?: string) {
+    super(
+      'illegal_transition',
+      `The event ${event} is not legal in the phase ${phase}${detail ? `: ${detail}` : ''}. ` +
+        `Legal would be: ${legal.join(', ') || 'nothing, the run is done'}. The ledger is damaged, or its writer is at fault: run verify on it.`,
+    )
+    this.phase = phase
+    this.event = event
+    this.legal = legal
+  }
+}
+
+/** One of the laws does not hold. Code `law_broken`. */
+export class LawBrokenError extends TallystickError {
+  readonly law: number
+  readonly seq: number
+  constructor(law: number, seq: number, detail: string) {
+    super('law_broken', `Law ${law} is broken at seq ${seq}: ${detail}`)
+    this.law = law
+    this.seq = seq
+  }
+}
+
+/** What a write found otherwise than it expected. */
+export type ConflictKind = 'seq' | 'epoch' | 'unique' | 'session' | 'inbox' | 'ended'
+
+/**
+ * The ledger is not as a write expects it. Code `ledger_conflict`. Of kind `epoch` and `seq`: another writer holds the
+ * run. `unique`: a fact that may stand once stands already. `session`: another run of the session is under way.
+ * `inbox`: a run was to end with entries in its inbox that it has not read. `ended`: a command came after a run's end.
+ */
+export class LedgerConflictError extends TallystickError {
+  readonly kind: ConflictKind
+  /** Of kind `session`: the run that is in the way, where one is. */
+  declare readonly busy?: BusyRun
+  constructor(kind: ConflictKind, message: string, busy?: BusyRun) {
+    super('ledger_conflict', message)
+    this.kind = kind
+    if (busy) this.busy = busy
+  }
+}
+
+/**
+ * A run of a session that has not ended. `under_way`: a process drives it. `suspended`: it waits for a command.
+ * `interrupted`: no process drives it, and `resume` takes it further. `unknown`: the ledger cannot tell which of the
+ * first and the last it is.
+ */
+export interface BusyRun {
+  readonly runId: string
+  readonly standing: 'under_way' | 'suspended' | 'interrupted' | 'unknown'
+  /**
+   * The input that was to join the run and that the run's inbox keeps: `resume` reads it. A retry that names it as its
+   * `inputId` sends it no second time.
+   */
+  readonly inputId?: string
+}
+
+/** Stored bytes are not what was written. Code `ledger_damaged`. */
+export class LedgerDamagedError extends TallystickError {
+  constructor(message: string, options?: { readonly cause?: unknown }) {
+    super('ledger_damaged', message, options)
+  }
+}
+
+/** An event of a type, or of a version, that this release does not know. Code `unknown_event`. */
+export class UnknownEventError extends TallystickError {
+  constructor(runId: string, seq: number, what: string) {
+    super(
+      'unknown_event',
+      `Event ${seq} of run ${runId} is ${what}, which this release does not know, so nobody here can tell what ` +
+        `follows from it. A newer release wrote it: read the run with that one. Exporting it is possible all the same.`,
+    )
+  }
+}
+
+/** The store cannot be opened, read or written. Code `ledger_unavailable`. */
+export class LedgerUnavailableError extends TallystickError {
+  constructor(message: string, options?: { readonly cause?: unknown }) {
+    super('ledger_unavailable', message, options)
+  }
+}
+
+/** No run of that id in this ledger. Code `run_not_found`. */
+export class RunNotFoundError extends TallystickError {
+  constructor(runId: string) {
+    super(
+      'run_not_found',
+      `Run ${runId} is not in this ledger. List its runs to see which are, or open another ledger.`,
+    )
+  }
+}
+
+/** A model call failed, as an adapter reports it. Code `provider`. Holds no payload and no secret. */
+export class ProviderError extends TallystickError implements ModelFailure {
+  readonly class: FailureClass
+  readonly retryable: boolean
+  declare readonly retryAfterMs?: number
+  declare readonly status?: number
+  declare readonly requestId?: string
+  constructor(failure: ModelFailure, options?: { readonly cause?: unknown }) {
+    super('provider', failure.message, options)
+    this.class = failure.class
+    this.retryable = failure.retryable
+    if (failure.retryAfterMs !== undefined) this.retryAfterMs = failure.retryAfterMs
+    if (failure.status !== undefined) this.status = failure.status
+    if (failure.requestId !== undefined) this.requestId = failure.requestId
+  }
+
+  /** The failure as data, for the ledger. */
+  toFailure(): ModelFailure {
+    const { class: failureClass, message, retryable, retryAfterMs, status, requestId } = this
+    return {
+      class: failureClass,
+      message,
+      retryable,
+      ...(retryAfterMs !== undefined && { retryAfterMs }),
+      ...(status !== undefined && { status }),
+      ...(requestId !== undefined && { requestId }),
+    }
+  }
+}

@@ -1,0 +1,87 @@
+import type { Message, ResultPart, UserMessage } from '../model/content.ts'
+import type { RunId } from '../values/ids.ts'
+import type { JsonObject } from '../values/json.ts'
+import type { LimitName, Limits, RetryPolicy } from '../limits/limits.ts'
+import type { ModelSettings } from '../model/model-settings.ts'
+import type { AgentDefinition } from '../agent/agent-definition.ts'
+import type { ChildTotals, HistoryEdit, ParentRef, ResumeReason } from './event.ts'
+
+/** Starts a run. Only the runtime sends it, since it mints the id. */
+export interface StartCommand {
+  readonly type: 'start'
+  readonly runId: RunId
+  readonly agent: string
+  readonly definition: AgentDefinition
+  readonly limits: Limits
+  readonly retry: RetryPolicy
+  readonly modelSettings?: ModelSettings
+  readonly input: UserMessage
+  /** What the sender names the input by, so that a retry is recognised. */
+  readonly receipt?: string
+  readonly sessionId?: string
+  readonly sessionPlace?: number
+  readonly parent?: ParentRef
+  readonly subject?: string
+  readonly withContext?: true
+  /** What was said before. */
+  readonly history?: readonly Message[]
+  /** The first message of it that guardrails have not passed. */
+  readonly uncheckedFrom?: number
+  /** Changes of what was said before. */
+  readonly edits?: HistoryEdits
+}
+
+/** Changes of the past, with who made them and why. */
+export interface HistoryEdits {
+  readonly edits: readonly HistoryEdit[]
+  readonly by?: string
+  readonly reason?: string
+}
+
+/** A process takes the run over. Only the runtime sends it, when it has raised the epoch. */
+export interface ResumeCommand {
+  readonly type: 'resume'
+  readonly why: ResumeReason
+  /** What the agent's code says now. */
+  readonly definition: AgentDefinition
+}
+
+/** Which question a decision answers: a late duplicate, which names an earlier one, decides nothing again. */
+export interface AnsweredQuestion {
+  /** The start of the call that was asked about, as the request says. Without it a decision is about the first start. */
+  readonly attempt?: number
+  /** Of the input that was shown. Without it a decision is about the input that waits at that start. */
+  readonly inputDigest?: string
+}
+
+/** What anyone may ask of a run, from any process, through the ledger's inbox. */
+export type OutsideCommand =
+  | { readonly type: 'steer'; readonly message: UserMessage; readonly receipt: string }
+  | { readonly type: 'queue'; readonly message: UserMessage; readonly receipt: string }
+  | ({
+      readonly type: 'approve'
+      readonly toolCallId: string
+      readonly by: string
+      /** How the decision came in, for the record. */
+      readonly via?: string
+      readonly input?: JsonObject
+    } & AnsweredQuestion)
+  | ({
+      readonly type: 'deny'
+      readonly toolCallId: string
+      readonly by: string
+      readonly via?: string
+      readonly reason: string
+    } & AnsweredQuestion)
+  | {
+      readonly type: 'settle'
+      readonly toolCallId: string
+      readonly outcome: 'success' | 'failed'
+      readonly content: readonly ResultPart[]
+      readonly child?: ChildTotals
+    }
+  | { readonly type: 'cancel'; readonly by?: string; readonly reason?: string }
+  | { readonly type: 'raise_limit'; readonly limit: LimitName; readonly max: number; readonly by: string }
+
+/** What someone asks of a run. A command that the state does not allow is refused, as a value. */
+export type Command = StartCommand | ResumeCommand | OutsideCommand

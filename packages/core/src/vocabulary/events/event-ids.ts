@@ -1,0 +1,64 @@
+import type { EventOf, EventType, RuntimeEvent } from './event.ts'
+import { parseRunId, parseToolCallId } from '../values/ids.ts'
+
+/** A field of an event that should hold an id, and holds something else. */
+export interface IdFault {
+  /** Where it stands in the event, such as `parent.runId`. */
+  readonly path: string
+  readonly expected: 'a run id' | 'a tool call id'
+  readonly found: unknown
+}
+
+type Check = (path: string, value: unknown) => IdFault | undefined
+
+const runId: Check = (path, value) =>
+  typeof value === 'string' && parseRunId(value) !== undefined
+    ? undefined
+    : { path, expected: 'a run id', found: value }
+
+const toolCallId: Check = (path, value) =>
+  typeof value === 'string' && parseToolCallId(value) !== undefined
+    ? undefined
+    : { path, expected: 'a tool call id', found: value }
+
+/** A field that may be missing. */
+function unless(check: Check): Check {
+  return (path, value) => (value === undefined ? undefined : check(path, value))
+}
+
+const maybeRunId = unless(runId)
+const maybeToolCallId = unless(toolCallId)
+
+/** Each of a list; where content was taken away the list may be missing. */
+function each(path: string, values: readonly unknown[] | undefined): IdFault | undefined {
+  for (const [index, value] of (Array.isArray(values) ? values : []).entries()) {
+    const fault = toolCallId(`${path}.${index}`, value)
+    if (fault) return fault
+  }
+  return undefined
+}
+
+/** The ids that events of a type carry beside their envelope. */
+const inBody: { readonly [T in EventType]?: (event: EventOf<T>) => IdFault | undefined } = {
+  run_started: ({ parent }) => (parent ? runId('parent.runId', parent.runId) : undefined),
+  run_resumed: ({ inDoubt }) => each('inDoubt', inDoubt),
+  tool_requests_collected: ({ calls }) =>
+    each('calls', Array.isArray(calls) ? calls.map((call) => call?.toolCallId) : calls) ??
+    each('calls.recorded', Array.isArray(calls) ? calls.flatMap((call) => call?.recorded ?? []) : calls),
+  tool_started: ({ child, recorded }) => maybeRunId('child', child) ?? maybeToolCallId('recorded', recorded),
+  tool_result: ({ child, reused }) =>
+    (child ? runId('child.runId', child.runId) : undefined) ?? maybeToolCallId('reused', reused),
+  tool_results_injected: ({ toolCallIds }) => each('toolCallIds', toolCallIds),
+}
+
+/**
+ * The first id of an event that is none: of its run, of its tool call, of the runs and calls that its body names.
+ * `undefined` where every one is an id, or is missing. Stores check it on every event that they read, since ids stand in
+ * file names, commands and generated code. Messages are content, and are not looked into.
+ */
+export function idFaultOf(event: RuntimeEvent): IdFault | undefined {
+  const ofType = Object.hasOwn(inBody, event.type)
+    ? (inBody[event.type] as (event: RuntimeEvent) => IdFault | undefined)
+    : undefined
+  return runId('runId', event.runId) ?? maybeToolCallId('toolCallId', event.toolCallId) ?? ofType?.(event)
+}

@@ -1,0 +1,314 @@
+import type { AgentDefinition } from '../agent/agent-definition.ts'
+import type {
+  AssistantPart,
+  Message,
+  ModelRef,
+  Opaque,
+  Outcome,
+  ResultPart,
+  StopReason,
+  UserMessage,
+} from '../model/content.ts'
+import type { EventEnvelope } from './event-envelope.ts'
+import type {
+  CallEventType,
+  CarriedHistory,
+  ChildTotals,
+  CollectedCall,
+  Delivery,
+  FinishReason,
+  GuardedThing,
+  GuardrailAction,
+  HistoryEdit,
+  ParentRef,
+  ReplyDelta,
+  ResumeReason,
+  ShownChange,
+  Spending,
+} from '../signals/event-parts.ts'
+import type { ModelFailure } from '../model/failure.ts'
+import type { Grant } from '../limits/grant.ts'
+import type { RunId, ToolCallId } from '../values/ids.ts'
+import type { Json, JsonObject } from '../values/json.ts'
+import type { LimitName, Limits, OnLimit, RetryPolicy } from '../limits/limits.ts'
+import type { ModelSettings } from '../model/model-settings.ts'
+import type { Price } from '../billing/price.ts'
+import type { ModelRefusal } from '../model/refusal.ts'
+import type { ToolChoice, ToolEffect } from '../model/tool-definition.ts'
+import type { Usage, UsageField } from '../billing/usage.ts'
+
+export * from './event-envelope.ts'
+export * from '../signals/event-parts.ts'
+
+/**
+ * THE EVENT VOCABULARY: every fact that a ledger may hold, by type, with what it carries beside the envelope.
+ * `eventCatalogue` says of each where it is visible. Text deltas, put together, are the message.
+ */
+export interface EventBodies {
+  /** The run exists. Nothing was sent yet. */
+  run_started: {
+    readonly agent: string
+    readonly definition: AgentDefinition
+    readonly limits: Limits
+    readonly retry: RetryPolicy
+    /** How models write in this run, over what its agents say. */
+    readonly modelSettings?: ModelSettings
+    /** The conversation that the run belongs to, and which of its runs it is: 1, 2, 3 …, each place taken once. */
+    readonly sessionId?: string
+    readonly sessionPlace?: number
+    readonly parent?: ParentRef
+    /** Whom the run is about, by a name that says nothing: a ledger with keys seals the run's content for them. */
+    readonly subject?: string
+    /** The run has a context of its application, which is not recorded: who takes it up has to give one. */
+    readonly withContext?: true
+  }
+  /** What was said before the run, in the runs of its session or in the run that it branches from. */
+  history_carried: CarriedHistory
+  /** Messages of the past were changed or removed in what the model sees; nothing leaves the ledger. */
+  history_edited: { readonly edits: readonly HistoryEdit[]; readonly by?: string; readonly reason?: string }
+  /** A process took the run over: what was in flight before is given up, started calls without result are in doubt. */
+  run_resumed: {
+    readonly why: ResumeReason
+    readonly inDoubt: readonly ToolCallId[]
+    /** What the agent's code says now, where it is not what the run was started with. */
+    readonly definition?: AgentDefinition
+  }
+  /** The end, with the reason and the totals. Nothing follows. */
+  run_finished: {
+    readonly reason: FinishReason
+    readonly turns: number
+    readonly toolCalls: number
+    readonly usage: Usage
+    readonly costUsd?: number
+    readonly detail?: string
+  }
+  /** A user's message: the first enters the history at once, later ones when `input_settled` says so. */
+  input_received: {
+    readonly message: UserMessage
+    readonly delivery: Delivery
+    readonly receipt?: string
+  }
+  /** The receipt of input that came while the run was at work: it entered the history here, or why it did not. */
+  input_settled: { readonly receipt: string; readonly delivered: boolean; readonly why?: string }
+  /** A model call starts; all that it carries is in the ledger before it. The digest is that of the request. */
+  model_call_started: {
+    readonly attempt: number
+    readonly model: ModelRef
+    readonly requestDigest: string
+    readonly toolChoice: ToolChoice
+    readonly finalizing: boolean
+    /** What the call may use. */
+    readonly grant: Grant
+    readonly maxOutputTokens?: number
+    /** What this turn showed the model that is not the agent's definition and the history. */
+    readonly change?: ShownChange
+  }
+  /** The model began to answer. */
+  assistant_started: {
+    readonly attempt: number
+    readonly providerMessageId?: string
+    readonly servedModel?: string
+    /** What of the request the wire could not be told, and was left out. */
+    readonly warnings?: readonly string[]
+  }
+  /** More text of the part at place `part` of the reply. */
+  assistant_text_delta: ReplyDelta
+  /** More reasoning of the part at place `part` of the reply. */
+  assistant_reasoning_delta: ReplyDelta
+  /** More of a tool call's input, as raw JSON text. */
+  tool_input_delta: {
+    readonly attempt: number
+    readonly part: number
+    readonly name: string
+    readonly text: string
+  }
+  /** The model asked for a tool, and the request is whole: the first half of the tally. */
+  tool_request_ready: {
+    readonly attempt: number
+    readonly part: number
+    readonly providerCallId: string
+    readonly name: string
+    readonly input: JsonObject
+    readonly malformed?: { readonly text: string; readonly error: string }
+    readonly opaque?: Opaque
+  }
+  /** Tokens of this attempt so far: totals, so a later one replaces an earlier one. */
+  usage_updated: {
+    readonly attempt: number
+    readonly usage: Usage
+    /** Tokens of the conversation behind the reply, where that is not what is billed: input and output of its last step. */
+    readonly contextTokens?: number
+    /** US dollars for this attempt so far, by `price`. Never computed again. */
+    readonly costUsd?: number
+    readonly price?: Price
+    /** Fields that the runtime estimated, because the provider reported nothing believable and a limit counts them. */
+    readonly estimated?: readonly UsageField[]
+    /** Fields that the provider reported and that are no count of tokens; they are not in `usage`. */
+    readonly refused?: readonly UsageField[]
+    readonly raw?: Json
+  }
+  /** The reply as it enters the history, whole, or marked as partial where it was cut off. */
+  assistant_message_finished: {
+    readonly attempt: number
+    readonly stopReason: StopReason
+    readonly rawStopReason?: string
+    readonly partial: boolean
+    readonly parts: readonly AssistantPart[]
+    /** The place of each part, as deltas name it. Absent where they are 0, 1, 2 … */
+    readonly places?: readonly number[]
+    readonly providerMessageId?: string
+    /** What the vendor says of a reply that was refused. */
+    readonly refusal?: ModelRefusal
+  }
+  /** A model call failed. `retryAt` says when the next attempt starts, if there is one. */
+  model_stream_failed: {
+    readonly attempt: number
+    readonly failure: ModelFailure
+    readonly retryAt?: number
+    /** The model refused, and a fallback is asked instead: what the vendor says of it, empty where it says nothing. */
+    readonly refusal?: ModelRefusal
+  }
+  /** Every call of the message by name, and what will happen to it. */
+  tool_requests_collected: { readonly calls: readonly CollectedCall[] }
+  /** A person has to decide about a call with these arguments. */
+  approval_requested: {
+    readonly name: string
+    /** Which start of the call it is about: 1, or more where a call in doubt would be started again. */
+    readonly attempt: number
+    readonly inputDigest: string
+    readonly expiresAt?: number
+    readonly reason?: string
+  }
+  /** The decision, bound to the call and its arguments, with who took it; `input` runs in their place. */
+  approval_decided: {
+    readonly attempt: number
+    readonly approved: boolean
+    readonly by: string
+    readonly inputDigest: string
+    /** How the decision came in, such as `prompt`, in the words of whoever took it in. */
+    readonly via?: string
+    readonly input?: JsonObject
+    /** What the model reads in front of the result, where the input was changed. */
+    readonly note?: string
+    readonly reason?: string
+  }
+  /** A tool's effect may begin from here on. The key is the same at every attempt. */
+  tool_started: {
+    readonly name: string
+    readonly attempt: number
+    readonly idempotencyKey: string
+    readonly effect: ToolEffect
+    /** Of the input that runs: the digest that was approved, where a person was asked. Older releases left it out. */
+    readonly inputDigest?: string
+    /** The run that does the work, where the tool is an agent. The same at every attempt. */
+    readonly child?: RunId
+    /** In a fork that begins in front of the call's start: the call of the other run whose recorded result answers it. */
+    readonly recorded?: ToolCallId
+    /** What that run may use; its limits are within it. The same at every attempt. */
+    readonly grant?: Grant
+  }
+  /** A running tool tells how far it is. */
+  tool_progress: { readonly attempt: number; readonly data: Json }
+  /** The call goes on outside, under this receipt, and is settled later; at the deadline it counts as timed out. */
+  tool_deferred: { readonly attempt: number; readonly receipt: string; readonly deadlineAt?: number }
+  /** How a call ended, and what the model will read: the second half of the tally. */
+  tool_result: {
+    readonly name: string
+    readonly outcome: Outcome
+    readonly content: readonly ResultPart[]
+    readonly durationMs?: number
+    /** What the child run took, where the tool is an agent. */
+    readonly child?: ChildTotals
+    /** In a fork: the call of the other run whose recorded result was served; nothing ran. */
+    readonly reused?: ToolCallId
+  }
+  /** The results entered the history as one block, in request order. */
+  tool_results_injected: { readonly toolCallIds: readonly ToolCallId[] }
+  /** A model is asked to sum up older history. The digest is that of the request. */
+  compaction_started: {
+    readonly model: ModelRef
+    readonly replacedMessages: number
+    readonly requestDigest: string
+    /** What the call may use. */
+    readonly grant: Grant
+    readonly maxOutputTokens?: number
+    /** What a call for the same summary, that a stopped process left without its answer, is taken to have used. */
+    readonly interrupted?: Spending
+  }
+  /** Older history was replaced by a summary in what the model sees; nothing leaves the ledger. */
+  context_compacted: {
+    readonly summary: UserMessage
+    readonly replacedMessages: number
+    /** The place, among the replaced messages, of what the user asks for: it stays, behind the summary. */
+    readonly taskAt?: number
+    readonly tokensBefore?: number
+    readonly tokensAfter?: number
+    /** What the model that summed up took. */
+    readonly usage?: Usage
+    readonly costUsd?: number
+    readonly price?: Price
+    /** Why that model did not answer; older messages were left out instead. */
+    readonly failure?: ModelFailure
+    /** The runtime gave the call of that model up, and left older messages out. */
+    readonly abandoned?: true
+  }
+  /** Another agent took over the conversation. */
+  agent_handed_off: {
+    readonly from: string
+    readonly to: string
+    readonly definition: AgentDefinition
+    /** What the next agent is shown of the past, where that is not the history as it is. */
+    readonly messages?: readonly Message[]
+  }
+  /** A guardrail found something, and what it did about it. */
+  guardrail_tripped: {
+    readonly guardrail: string
+    readonly on: GuardedThing
+    readonly action: GuardrailAction
+    readonly detail?: string
+    /** On input: the place of the message in the history, from 0. */
+    readonly index?: number
+    /** What stands in the place of the message or the result; of a tool's input, the collected call says it. */
+    readonly replacement?: readonly ResultPart[]
+  }
+  /** Guardrails have looked, and what they found stands before this. */
+  guardrails_checked: { readonly on: GuardedThing; readonly guardrails: readonly string[] }
+  /** Whether the answer fits the schema that the agent asks for. */
+  output_checked: {
+    readonly valid: boolean
+    /** The answer as JSON: unwrapped, and without nulls for what was left out. */
+    readonly output?: Json
+    /** What does not fit. */
+    readonly error?: string
+    /** What the model is told, where it may try again. */
+    readonly repair?: UserMessage
+  }
+  /** A limit of the run was met, and what follows from it. */
+  limit_reached: {
+    readonly limit: LimitName
+    readonly max: number
+    readonly used: number
+    /** What of the limit is held back for the call that writes the answer. */
+    readonly held?: number
+    readonly policy: OnLimit
+  }
+  /** Someone raised a limit. */
+  limit_raised: { readonly limit: LimitName; readonly max: number; readonly by: string }
+  /** Someone asked the run to stop. */
+  cancel_requested: { readonly by?: string; readonly reason?: string }
+}
+
+/** The name of a fact, as it stands in the ledger. */
+export type EventType = keyof EventBodies
+
+/** An event of one type: envelope and body, flat. */
+export type EventOf<T extends EventType> = EventEnvelope & { readonly type: T } & EventBodies[T] &
+  (T extends CallEventType ? { readonly toolCallId: ToolCallId } : unknown)
+
+/** An immutable fact about a run. */
+export type RuntimeEvent = { [T in EventType]: EventOf<T> }[EventType]
+
+/** An event as the machine decides it: not yet numbered, dated and signed by its writer. */
+export type FactOf<T extends EventType> = { readonly type: T; readonly turn: number } & EventBodies[T] &
+  (T extends CallEventType ? { readonly toolCallId: ToolCallId } : unknown)
+export type Fact = { [T in EventType]: FactOf<T> }[EventType]

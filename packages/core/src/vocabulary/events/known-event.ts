@@ -1,0 +1,23 @@
+import { UnknownEventError } from '../errors.ts'
+import { eventCatalogue } from './event-catalogue.ts'
+import type { EventType } from './event.ts'
+
+/** Whether this release knows what an event of that type and version means. */
+export function isKnown(type: string, v: number): type is EventType {
+  return Object.hasOwn(eventCatalogue, type) && v <= eventCatalogue[type as EventType].v
+}
+
+/** Stops a fold at what nobody here can tell the meaning of: an `UnknownEventError`. */
+export function requireKnown({
+  runId,
+  seq,
+  type,
+  v,
+}: {
+  readonly runId: string
+  readonly seq: number
+  readonly type: string
+  readonly v: number
+}): void {
+  if (!isKnown(type, v)) throw new UnknownEventError(runId, seq, `${type} v${v}`)
+}

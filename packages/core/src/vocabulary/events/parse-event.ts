@@ -1,0 +1,51 @@
+import type * as z from 'zod'
+import { LedgerDamagedError, UnknownEventError } from '../errors.ts'
+import { callEnvelopeSchema, envelopeSchema, eventSchemas } from './event-schema.ts'
+import { faultOf } from '../values/schema.ts'
+import { callEventTypes, type RuntimeEvent } from './event.ts'
+import { isKnown } from './known-event.ts'
+
+const callTypes: ReadonlySet<string> = new Set(callEventTypes)
+
+/**
+ * Reads an event from outside: an import, or a store of other people's. Answers the value that it was given, unknown
+ * fields included. Throws an `UnknownEventError` for a type, or a version of a type, that this release does not know,
+ * and a `LedgerDamagedError` that names the place for anything else that is no event.
+ */
+export function parseEvent(value: unknown): RuntimeEvent {
+  requireValid(envelopeSchema, value, 'An event')
+  const { type, v, seq, runId } = value as { type?: unknown; v: number; seq: number; runId: string }
+  const subject = `Event ${seq} of run ${runId}`
+  if (typeof type !== 'string') throw damaged(subject, 'type', 'expected string')
+  if (!isKnown(type, v)) throw new UnknownEventError(runId, seq, `${type} v${v}`)
+  if (callTypes.has(type)) requireValid(callEnvelopeSchema, value, subject)
+  requireValid(eventSchemas[type], value, subject)
+  return value as RuntimeEvent
+}
+
+/**
+ * The first field of an event that does not have the shape of its type; `undefined` where every field fits, and for
+ * types and versions that this release does not know. Of an event whose content was taken away only what is left is
+ * checked: its envelope. The value of the field is not shown.
+ */
+export function shapeFaultOf(
+  event: RuntimeEvent,
+): { readonly path: string; readonly what: string } | undefined {
+  const { type, v, removed } = event
+  const envelopeFault = faultOf(envelopeSchema, event)
+  if (envelopeFault || !isKnown(type, v)) return envelopeFault
+  const callFault = callTypes.has(type) ? faultOf(callEnvelopeSchema, event) : undefined
+  return callFault ?? (removed === undefined ? faultOf(eventSchemas[type], event) : undefined)
+}
+
+function requireValid(schema: z.ZodType, value: unknown, subject: string): void {
+  const fault = faultOf(schema, value)
+  if (fault) throw damaged(subject, fault.path, fault.what)
+}
+
+function damaged(subject: string, path: string, fault: string): LedgerDamagedError {
+  return new LedgerDamagedError(
+    `${subject} is damaged at ${path}: ${fault}. What follows from a damaged event cannot be trusted, so it was not ` +
+      `read. Run verify on the ledger that it comes from, or export it there again.`,
+  )
+}

@@ -1,0 +1,191 @@
+import type { Message, Outcome } from '../model/content.ts'
+import type { Grant } from '../limits/grant.ts'
+import type { RunId, ToolCallId } from '../values/ids.ts'
+import type { JsonObject } from '../values/json.ts'
+import type { Recovery, ToolEffect } from '../model/tool-definition.ts'
+import type { Usage } from '../billing/usage.ts'
+
+/** Why a run ended. */
+export const finishReasons = [
+  'answered',
+  'turn_limit',
+  'tool_call_limit',
+  'token_limit',
+  'cost_limit',
+  'time_limit',
+  'repeat_limit',
+  'cancelled',
+  'refused',
+  'output_truncated',
+  'context_overflow',
+  'guardrail',
+  'handed_back',
+  'model_failed',
+  'output_invalid',
+  'stopped',
+] as const
+export type FinishReason = (typeof finishReasons)[number]
+
+/** How a user message reached the run: its first input, into the next injection, or after the answer. */
+export const deliveries = ['start', 'steer', 'queue'] as const
+export type Delivery = (typeof deliveries)[number]
+
+/** What a resume finds: what was in flight when the process before it stopped. */
+export const resumeReasons = ['command', 'crash', 'takeover'] as const
+export type ResumeReason = (typeof resumeReasons)[number]
+
+/** What happens to a collected call: it runs, a person decides first, or it is settled without running. */
+export const callPlans = ['run', 'ask', 'settle'] as const
+export type CallPlan = (typeof callPlans)[number]
+
+/** One call as `tool_requests_collected` names it. Digests are SHA-256 over the canonical JSON of the input, in hex. */
+export interface CollectedCall {
+  readonly toolCallId: ToolCallId
+  readonly name: string
+  readonly plan: CallPlan
+  readonly inputDigest: string
+  /** Of the tool that was found under the name. */
+  readonly effect?: ToolEffect
+  readonly recovery?: Recovery
+  /** The agent that does the work, in a run of its own. */
+  readonly child?: string
+  /** Its success hands the conversation over. */
+  readonly handoff?: Handoff
+  /** The input that a guardrail put in the place of the model's. */
+  readonly input?: JsonObject
+  /** Why a person is asked. */
+  readonly reason?: string
+  /** In a fork: the call of the other run whose recorded result answers this one, so that nothing runs. */
+  readonly recorded?: ToolCallId
+  /** What a call that is settled without running gets for a result. */
+  readonly refusal?: CallRefusal
+}
+
+/** Whom the conversation goes to: another agent, or, without one, whoever started the run. */
+export interface Handoff {
+  readonly to: string
+  /** The run ends as `handed_back`. */
+  readonly back?: true
+}
+
+/** More of a text, or of the reasoning, of a reply. */
+export interface ReplyDelta {
+  readonly attempt: number
+  readonly part: number
+  readonly text: string
+  /** The text takes the place of all that came of the part before, which its provider took back in the end. */
+  readonly replaces?: true
+}
+
+/** What a child run took, as its parent counts it. */
+export interface ChildTotals {
+  readonly runId: RunId
+  /** Its own and those of its children. */
+  readonly turns: number
+  readonly toolCalls: number
+  readonly usage: Usage
+  readonly costUsd?: number
+}
+
+/** What a model call is taken to have used, where its provider could not say. */
+export interface Spending {
+  readonly usage: Usage
+  readonly costUsd?: number
+}
+
+/** The result of a call that is not started. */
+export interface CallRefusal {
+  readonly outcome: Outcome
+  readonly text: string
+}
+
+/** What one turn shows a model instead of the definition's instructions and tools, or of the history. */
+export interface ShownChange {
+  readonly instructions?: string
+  /** Names of the definition's tools that were offered. */
+  readonly tools?: readonly string[]
+  readonly messages?: readonly Message[]
+  /** Output tokens that the turn asked for, at most. */
+  readonly maxOutputTokens?: number
+}
+
+/** A change of the past: the message at a place of the history, from 0, is another one, or is gone. */
+export interface HistoryEdit {
+  readonly index: number
+  /** Absent: the message is removed. */
+  readonly message?: Message
+}
+
+/** What a guardrail looks at. */
+export const guardedThings = ['input', 'output', 'tool_input', 'tool_output'] as const
+export type GuardedThing = (typeof guardedThings)[number]
+
+/**
+ * What a guardrail does about a find:
+ * - `block`: on input and output the run ends as `guardrail`; a tool call is not run, or its result withheld
+ * - `replace`: something else stands in its place from here on
+ * - `record`: nothing but the find itself
+ */
+export const guardrailActions = ['block', 'replace', 'record'] as const
+export type GuardrailAction = (typeof guardrailActions)[number]
+
+/**
+ * Where a run came from, when not from nothing: `fork` shares the first events of another, up to `seq`; `child` works
+ * for it; `session` follows it; `branch` begins with what was said in it up to `seq`.
+ */
+export interface ParentRef {
+  readonly runId: RunId
+  readonly seq: number
+  readonly relation: 'fork' | 'child' | 'session' | 'branch'
+  /** Of a fork, and of the runs that work for it: what becomes of writes. Absent: they are performed. */
+  readonly writes?: ForkWrites
+  /** Of a child run: what its parent granted it. None of its limits is raised above that. */
+  readonly grant?: Grant
+}
+
+/** What a run begins with. */
+export interface CarriedHistory {
+  readonly messages: readonly Message[]
+  /** Where the content is gone: how many messages stood there, in front of `messages`. */
+  readonly missing?: number
+  /** The first message that guardrails have not passed, where there is one: its place, from 0. */
+  readonly uncheckedFrom?: number
+}
+
+/** What stands in the place of a text that is gone. Never empty, since providers refuse an empty text. */
+export const removedText = '[removed]'
+
+/**
+ * What becomes of a write in a fork that no recorded result answers:
+ * - `ask`: it waits for an approval
+ * - `stub`: it is not performed, and the model is told so
+ * - `run`: it is performed
+ */
+export const forkWrites = ['ask', 'stub', 'run'] as const
+export type ForkWrites = (typeof forkWrites)[number]
+
+/** Why the content of an event is gone, and who took it away. */
+export interface Removed {
+  /**
+   * `redacted` by somebody; `expired` under a rule of retention; `erased` with the key of the run's subject. `sealed`: it
+   * is there, and whoever reads was given no keys.
+   */
+  readonly kind: 'redacted' | 'expired' | 'erased' | 'sealed'
+  /** Milliseconds since 1970 UTC. Nobody knows when a key was destroyed. */
+  readonly at?: number
+  readonly by?: string
+  readonly reason?: string
+}
+
+/** Event types that always concern one tool call, and so always name it. */
+export const callEventTypes = [
+  'tool_input_delta',
+  'tool_request_ready',
+  'approval_requested',
+  'approval_decided',
+  'tool_started',
+  'tool_progress',
+  'tool_deferred',
+  'tool_result',
+] as const
+export type CallEventType = (typeof callEventTypes)[number]

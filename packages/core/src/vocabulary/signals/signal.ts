@@ -1,0 +1,180 @@
+import type {
+  ProviderPart,
+  ReasoningPart,
+  RequestedCall,
+  ResultPart,
+  StopReason,
+  TextPart,
+  Outcome,
+} from '../model/content.ts'
+import type { ChildTotals, GuardedThing, GuardrailAction, Handoff } from './event-parts.ts'
+import type { ModelFailure } from '../model/failure.ts'
+import type { ToolCallId } from '../values/ids.ts'
+import type { Json, JsonObject } from '../values/json.ts'
+import type { ModelRefusal } from '../model/refusal.ts'
+import type { Recovery, ToolEffect } from '../model/tool-definition.ts'
+import type { Usage } from '../billing/usage.ts'
+
+/** A part of a model's reply. `part` is its place in the reply, from 0; deltas name the same place. */
+export type ReplyPart = (TextPart | ReasoningPart | RequestedCall | ProviderPart) & { readonly part: number }
+
+/** More of a part. `replaces`: the vendor took back what came of it before, and this is all of it. */
+interface MoreText {
+  readonly part: number
+  readonly text: string
+  readonly replaces?: true
+}
+
+/**
+ * What a model adapter reports while a reply streams. The order: at most one `model_started`, then deltas, calls
+ * and usage, then exactly one `model_finished`; a failure is an error of the stream instead.
+ */
+export type ModelSignal =
+  | {
+      readonly type: 'model_started'
+      readonly providerMessageId?: string
+      readonly servedModel?: string
+      /** What of the request the wire could not be told, and was left out: one sentence each, without payloads. */
+      readonly warnings?: readonly string[]
+    }
+  | ({ readonly type: 'model_text' } & MoreText)
+  | ({ readonly type: 'model_reasoning' } & MoreText)
+  /** More of a call's input as raw JSON text. */
+  | { readonly type: 'model_tool_input'; readonly part: number; readonly name: string; readonly text: string }
+  /** A call is whole. Never sent for a call whose input was cut off. */
+  | { readonly type: 'model_tool_request'; readonly part: number; readonly call: RequestedCall }
+  /**
+   * Totals of this call so far. `contextTokens` is said where a vendor bills several prompts for one call: the tokens of the
+   * conversation behind the reply, which are input and output of the last prompt alone. `raw` is the wire's own object.
+   */
+  | {
+      readonly type: 'model_usage'
+      readonly usage: Usage
+      readonly contextTokens?: number
+      readonly raw?: Json
+    }
+  /**
+   * The wire's proof that the reply ended. `parts` is the whole reply, in order, without calls that were cut off;
+   * text and reasoning equal the deltas of the same `part`, put together.
+   */
+  | {
+      readonly type: 'model_finished'
+      readonly stopReason: StopReason
+      readonly rawStopReason?: string
+      readonly parts: readonly ReplyPart[]
+      readonly providerMessageId?: string
+      /** Of a reply that stopped as `refused`: what the vendor says of it. */
+      readonly refusal?: ModelRefusal
+    }
+
+/** What a tool reports while it runs: any number of progress reports, then exactly one ending. */
+export type ToolSignal =
+  | { readonly type: 'tool_progressed'; readonly data: Json }
+  /** The call will be settled later, by `runtime.settle`: this instead of an ending. */
+  | { readonly type: 'tool_deferred'; readonly receipt: string; readonly deadlineMs?: number }
+  | { readonly type: 'tool_ended'; readonly outcome: Outcome; readonly content: readonly ResultPart[] }
+
+/** What checking a call against its tool found, before anything runs. */
+export type CallVerdict =
+  | { readonly kind: 'run' }
+  | { readonly kind: 'ask'; readonly reason?: string }
+  | {
+      readonly kind: 'refuse'
+      readonly outcome: 'invalid_input' | 'unknown_tool' | 'denied' | 'skipped'
+      readonly text: string
+    }
+
+/** A verdict with what the runtime knows of the tool. */
+export type CheckedCall = {
+  readonly toolCallId: ToolCallId
+  /** Absent where no tool of that name was found. */
+  readonly effect?: ToolEffect
+  readonly recovery?: Recovery
+  /** The agent that does the work, where the tool is one. */
+  readonly child?: string
+  readonly handoff?: Handoff
+  /** What guardrails found in the input. */
+  readonly finds?: readonly GuardrailFind[]
+  /** The input that a guardrail put in the place of the model's. */
+  readonly input?: JsonObject
+  /** In a fork: the call of the other run whose recorded result answers this one. */
+  readonly recorded?: ToolCallId
+  readonly verdict: CallVerdict
+}
+
+/** What a guardrail found, and what it does about it. */
+export interface GuardrailFind {
+  readonly guardrail: string
+  readonly action: GuardrailAction
+  readonly detail?: string
+  /** On input: the place of the message in the history, from 0. */
+  readonly index?: number
+  /** On a tool's output: whose. */
+  readonly toolCallId?: ToolCallId
+  readonly replacement?: readonly ResultPart[]
+}
+
+/** What asking the outside world about a call in doubt found: it happened, it did not, or nobody can tell. */
+export type Reconciliation =
+  | { readonly state: 'done'; readonly outcome: Outcome; readonly content: readonly ResultPart[] }
+  | { readonly state: 'not_done' }
+  | { readonly state: 'unknown' }
+
+/** Signals as the machine hears them: what an effect reported, and which effect that was. */
+export type Signal =
+  | (ModelSignal & { readonly turn: number; readonly attempt: number })
+  | {
+      readonly type: 'model_failed'
+      readonly turn: number
+      readonly attempt: number
+      readonly failure: ModelFailure
+    }
+  | { readonly type: 'calls_checked'; readonly turn: number; readonly calls: readonly CheckedCall[] }
+  | {
+      readonly type: 'tool_progressed'
+      readonly toolCallId: ToolCallId
+      readonly attempt: number
+      readonly data: Json
+    }
+  | {
+      readonly type: 'tool_deferred'
+      readonly toolCallId: ToolCallId
+      readonly attempt: number
+      readonly receipt: string
+      readonly deadlineMs?: number
+    }
+  | {
+      readonly type: 'tool_ended'
+      readonly toolCallId: ToolCallId
+      readonly attempt: number
+      readonly outcome: Outcome
+      readonly content: readonly ResultPart[]
+      readonly durationMs: number
+      readonly child?: ChildTotals
+      readonly reused?: ToolCallId
+    }
+  /** Guardrails have looked: at the input of the event `place`, or at what the turn `place` brought. */
+  | {
+      readonly type: 'guardrails_checked'
+      readonly on: Exclude<GuardedThing, 'tool_input'>
+      readonly place: number
+      readonly guardrails: readonly string[]
+      readonly finds: readonly GuardrailFind[]
+    }
+  /** Whether the answer fits the schema; `output` is what the schema made of it, `error` what does not fit. */
+  | {
+      readonly type: 'output_checked'
+      readonly turn: number
+      readonly verdict:
+        | { readonly valid: true; readonly output: Json }
+        | { readonly valid: false; readonly error: string }
+    }
+  /** What the model that sums up older history answered. */
+  | {
+      readonly type: 'summarized'
+      readonly turn: number
+      readonly usage?: Usage
+      readonly answer: { readonly text: string } | { readonly failure: ModelFailure }
+    }
+  /** What the outside world says about a call in doubt. */
+  | { readonly type: 'call_reconciled'; readonly toolCallId: ToolCallId; readonly finding: Reconciliation }

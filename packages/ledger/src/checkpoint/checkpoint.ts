@@ -1,0 +1,158 @@
+import { createPublicKey, type KeyLike, type KeyObject } from 'node:crypto'
+import {
+  ConfigurationError,
+  LedgerDamagedError,
+  option,
+  requireOptions,
+  type Ledger,
+  type RunId,
+} from '@tallystick/core'
+import { auditSourceOf, type AuditSource } from '../record/audit-source.ts'
+import { hexOf, sealOf } from '../record/chain.ts'
+import {
+  appendBlock,
+  blockText,
+  checkpointsIn,
+  entryOf,
+  sizeOf,
+  type CoveredHead,
+} from './checkpoint-file.ts'
+import { CheckpointLog, headerText, type CheckpointHeader } from './checkpoint-log.ts'
+import { keyLike, requireOrigin, signedNote, signingKey } from './checkpoint-note.ts'
+
+/** How to make a checkpoint. */
+export interface CheckpointOptions {
+  /** Where checkpoints are kept, behind each other: best where whoever may write the ledger may not. */
+  readonly file: string
+  /** Private Ed25519 key: PEM, or a `KeyObject`. */
+  readonly key: KeyLike
+  /** Names the ledger to whoever verifies; one word, such as `example.com/agents`. */
+  readonly origin: string
+}
+
+const checkpointOptions = option.fields<CheckpointOptions>(
+  { file: option.filledText, key: keyLike, origin: option.anyText },
+  { privateKey: 'key', path: 'file', name: 'origin' },
+)
+
+/** A checkpoint that was made. */
+export interface Checkpoint extends CheckpointHeader {
+  /** Runs whose heads were added: those that are new, or went on since the checkpoint before. */
+  readonly added: number
+  /** What was signed, with its signature, in the form of a C2SP checkpoint. Keep a copy where nobody can change it. */
+  readonly note: string
+}
+
+/**
+ * Signs where every run of a ledger ends now, into a file that holds all checkpoints before. Whoever holds a checkpoint
+ * can tell later whether what it covers was rewritten, even where the chain was computed anew; `verifyCheckpoints` does.
+ * It says nothing about events behind the heads that it covers, and nothing about what was true before it was made.
+ *
+ * Rejects with `ConfigurationError` for a key, an origin or a ledger that cannot serve, and with `LedgerDamagedError`
+ * where the file is damaged or not by this key, or where the ledger has lost what an earlier checkpoint covers. One
+ * process at a time may write a file.
+ */
+export async function writeCheckpoint(ledger: Ledger, options: CheckpointOptions): Promise<Checkpoint> {
+  requireOptions('writeCheckpoint', checkpointOptions, options)
+  const { file, key: given, origin } = options
+  requireOrigin(origin)
+  const key = signingKey(given)
+  const source = requireRows(ledger)
+  const size = await sizeOf(file)
+  const before = await readBefore(file, size, { origin, key: createPublicKey(key) })
+  const heads = await movedHeads(ledger, source, before.heads)
+  for (const head of heads) before.log.append(entryOf(head))
+  const header = before.log.header(origin)
+  const note = signedNote(headerText(header), { name: origin, key })
+  // A checkpoint that says what the one before says adds nothing.
+  if (heads.length > 0 || before.end === 0) {
+    if ((await sizeOf(file)) !== size) throw writtenMeanwhile(file)
+    await appendBlock(file, before.end, blockText(heads, note))
+  }
+  return { ...header, added: heads.length, note }
+}
+
+/** The rows of a ledger, of which only the chain can be signed. */
+export function requireRows(ledger: Ledger): AuditSource {
+  const source = auditSourceOf(ledger)
+  if (source) return source
+  throw new ConfigurationError(
+    'This ledger keeps no chain of hashes, so there is nothing that a checkpoint could cover. Use a ledger of @tallystick/ledger.',
+  )
+}
+
+interface Before {
+  readonly log: CheckpointLog
+  /** The last head that was covered of each run. */
+  readonly heads: ReadonlyMap<RunId, CoveredHead>
+  /** Where the last whole checkpoint ends. */
+  readonly end: number
+}
+
+async function readBefore(
+  file: string,
+  size: number,
+  signer: { readonly origin: string; readonly key: KeyObject },
+): Promise<Before> {
+  const log = new CheckpointLog()
+  const heads = new Map<RunId, CoveredHead>()
+  let end = 0
+  for await (const block of checkpointsIn(file, size)) {
+    const fault = log.faultOf(block, signer)
+    if (fault) {
+      throw new LedgerDamagedError(
+        `The checkpoints in ${file} cannot be carried on: the ${fault.what} of one should be ${fault.expected}, is ` +
+          `${fault.found}. Use the key and the origin that the file was begun with, or begin another file.`,
+      )
+    }
+    for (const head of block.heads) heads.set(head.runId, head)
+    end = block.end
+  }
+  return { log, heads, end }
+}
+
+/** Where runs end that are new, or went on; in the order in which they were made. */
+async function movedHeads(
+  ledger: Ledger,
+  source: AuditSource,
+  covered: Before['heads'],
+): Promise<readonly CoveredHead[]> {
+  const moved: CoveredHead[] = []
+  let known = 0
+  for await (const { runId, head } of ledger.runs()) {
+    const last = covered.get(runId)
+    if (last) known += 1
+    if (last && head.seq < last.seq) throw lost(runId, `ends at event ${head.seq}, and ended at ${last.seq}`)
+    if (last?.seq !== head.seq) moved.push(await headOf(source, runId))
+  }
+  if (known < covered.size) throw lost(await missingRun(ledger, covered), 'is not there')
+  return moved.toReversed()
+}
+
+async function headOf(source: AuditSource, runId: RunId): Promise<CoveredHead> {
+  const { row } = (await source.run(runId)) ?? {}
+  if (row === undefined || Buffer.compare(sealOf(row), row.seal) !== 0) {
+    throw lost(runId, 'has a row that is not what was written')
+  }
+  return { runId, seq: row.headSeq, hash: hexOf(row.headHash) }
+}
+
+async function missingRun(ledger: Ledger, covered: Before['heads']): Promise<RunId> {
+  const missing = new Set(covered.keys())
+  for await (const { runId } of ledger.runs()) missing.delete(runId)
+  return [...missing][0] as RunId
+}
+
+function lost(runId: RunId, what: string): LedgerDamagedError {
+  return new LedgerDamagedError(
+    `Run ${runId} ${what} when its last checkpoint was made, so this ledger is not what was signed, and nothing more is ` +
+      'signed over it. Run verify with the checkpoints for the whole picture, and restore a copy.',
+  )
+}
+
+function writtenMeanwhile(file: string): ConfigurationError {
+  return new ConfigurationError(
+    `Somebody else has written ${file} meanwhile, and two checkpoints side by side would damage it. Nothing was written. ` +
+      'Let one process make the checkpoints of a file, and make this one again.',
+  )
+}

@@ -1,0 +1,136 @@
+import { LedgerDamagedError, type RuntimeEvent } from '@tallystick/core'
+import type { StoredRemoval } from '../../record/removal.ts'
+import { storedEvent, type EventRow } from '../../record/event-row.ts'
+import { eventOf, type StoredEvent } from '../../record/stored-event.ts'
+import { envelopeOf } from '../../record/envelope.ts'
+import { namedRun } from '../../record/stored-ids.ts'
+import type { Opening } from '../payload/opening.ts'
+import type { Keyring } from '../payload/keyring.ts'
+import { Sealer } from '../payload/encrypted-bytes.ts'
+import type { Referred } from '../payload/externalized-payload.ts'
+import { isPlain, keyIdOf, openedBody, referredIn, saidBody } from './stored-body.ts'
+import { saidHistory, type HistoryPiece } from '../payload/stored-history.ts'
+
+/** Where what is needed comes from. */
+export interface OpeningSource {
+  readonly keyring: Keyring | undefined
+  contents(digests: readonly string[]): Promise<ReadonlyMap<string, Uint8Array>>
+  /** The pieces under these names, and all that stand before them. */
+  histories(names: readonly string[]): Promise<ReadonlyMap<string, HistoryPiece>>
+  /** The removals that cover events of a run, both ends included. */
+  removals(runId: string, fromSeq: number, toSeq: number): Promise<readonly StoredRemoval[]>
+}
+
+/** Rows of events, each with what it needs to be read. Where none needs anything, nothing is asked. */
+export async function withOpenings<Row extends EventRow>(
+  rows: readonly Row[],
+  source: OpeningSource,
+): Promise<readonly Row[]> {
+  if (rows.every(({ body }) => body !== null && isPlain(body))) return rows
+  const removals = await removalsOf(rows, source)
+  const sealers = await sealersOf(rows, source.keyring)
+  const referred = rows.map((row) => referredBy(row, sealers))
+  const digests = referred.flatMap(({ references }) => references.map(({ digest }) => digest))
+  const contents = digests.length > 0 ? await source.contents([...new Set(digests)]) : new Map()
+  const names = referred.flatMap(({ history }) => history ?? [])
+  const histories = names.length > 0 ? await source.histories([...new Set(names)]) : new Map()
+  const opening: Opening = { sealers, contents, histories, hasKeys: source.keyring !== undefined }
+  return rows.map((row) => {
+    if (row.body !== null) return isPlain(row.body) ? row : { ...row, opening }
+    const removal = removals.find((each) => covers(each, row))
+    return removal ? { ...row, removal } : row
+  })
+}
+
+function covers(removal: StoredRemoval, { run_id, seq }: EventRow): boolean {
+  return removal.runId === run_id && removal.fromSeq <= seq && seq <= removal.toSeq
+}
+
+async function removalsOf(
+  rows: readonly EventRow[],
+  source: OpeningSource,
+): Promise<readonly StoredRemoval[]> {
+  const gone = rows.filter(({ body }) => body === null)
+  const found: StoredRemoval[] = []
+  for (const [runId, events] of Map.groupBy(gone, ({ run_id }) => run_id)) {
+    const seqs = events.map(({ seq }) => seq)
+    found.push(...(await source.removals(runId, Math.min(...seqs), Math.max(...seqs))))
+  }
+  return found
+}
+
+async function sealersOf(
+  rows: readonly EventRow[],
+  keyring: Keyring | undefined,
+): Promise<ReadonlyMap<string, Sealer>> {
+  const sealers = new Map<string, Sealer>()
+  if (keyring === undefined) return sealers
+  for (const id of new Set(rows.map(({ body }) => body && keyIdIn(body)))) {
+    const bytes = id == null ? undefined : await keyring.key(id)
+    if (id != null && bytes) sealers.set(id, new Sealer({ id, bytes }))
+  }
+  return sealers
+}
+
+/** Damaged bytes name no key; whoever reads them finds the damage. */
+function keyIdIn(body: Uint8Array): string | undefined {
+  try {
+    return keyIdOf(body)
+  } catch {
+    return undefined
+  }
+}
+
+function referredBy(row: EventRow, sealers: ReadonlyMap<string, Sealer>): Referred {
+  const { body } = row
+  if (body === null || isPlain(body)) return { references: [] }
+  try {
+    const opened = openedBody(storedEvent(row), body, sealers.get(keyIdOf(body) ?? ''))
+    return 'text' in opened ? referredIn(opened.text) : { references: [] }
+  } catch {
+    return { references: [] }
+  }
+}
+
+/**
+ * The event that was stored, as far as it can be read: where its payload is gone, or the key to it, with what is left of
+ * it. Throws `LedgerDamagedError` where a removal, a content or the seal is not what was written, and what `JSON.parse`
+ * throws where the bytes are no JSON.
+ */
+export function openedEvent(stored: StoredEvent): RuntimeEvent {
+  const { payload } = stored
+  if (payload === undefined) return leftOf(stored)
+  if (isPlain(payload.body)) return eventOf(stored, payload.body)
+  try {
+    return { ...openedFields(stored, payload.body), ...envelopeOf(stored) } as unknown as RuntimeEvent
+  } catch (error) {
+    throw damaged(stored, error instanceof Error ? error.message : 'its body cannot be opened')
+  }
+}
+
+/** What is left of an event whose payload was taken away. */
+function leftOf(stored: StoredEvent): RuntimeEvent {
+  const { kept, kind, at, by, reason } = stored.removal ?? {}
+  if (kept === undefined) throw damaged(stored, 'nothing says why its payload is gone')
+  const removed = { kind, at, by, ...(reason !== undefined && { reason }) }
+  return { ...(JSON.parse(kept) as object), ...envelopeOf(stored), removed } as RuntimeEvent
+}
+
+function openedFields(stored: StoredEvent, body: Uint8Array): object {
+  const { opening } = stored
+  const sealer = opening?.sealers.get(keyIdOf(body) ?? '')
+  const opened = openedBody(stored, body, sealer)
+  const elsewhere = {
+    content: (digest: string) => opening?.contents.get(digest),
+    history: (name: string) => saidHistory(name, opening?.histories ?? new Map(), sealer),
+  }
+  if ('text' in opened) return saidBody(opened, elsewhere, sealer)
+  return { ...opened.kept, removed: { kind: opening?.hasKeys ? 'erased' : 'sealed' } }
+}
+
+function damaged({ runId, seq }: StoredEvent, what: string): LedgerDamagedError {
+  return new LedgerDamagedError(
+    `Run ${namedRun(runId)} is damaged at seq ${seq}: ${what}. What follows cannot be trusted, so reading stops here. ` +
+      'Run verify for the whole picture, and restore a copy.',
+  )
+}

@@ -1,0 +1,188 @@
+import { createHash } from 'node:crypto'
+import {
+  canonicalJson,
+  storableText,
+  type EventOf,
+  type Json,
+  type JsonObject,
+  type Message,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import { maskedBody } from '../payload/redacted-payload.ts'
+import { envelopeText, type Envelope } from '../../record/envelope.ts'
+import {
+  largeBytesMin,
+  liftedBody,
+  parseReferring,
+  putBack,
+  referringText,
+  type Referred,
+} from '../payload/externalized-payload.ts'
+import type { Sealer } from '../payload/encrypted-bytes.ts'
+import { storedHistory, type StoredHistory } from '../payload/stored-history.ts'
+
+/** A large content as a store keeps it: once, under its digest. */
+export interface StoredContent {
+  /** SHA-256 of `bytes`, in hex. */
+  readonly digest: string
+  readonly bytes: Uint8Array
+}
+
+/** What an event says, as a store keeps it. */
+export interface StoredBody {
+  readonly bytes: Uint8Array
+  /** Contents that the bytes refer to. A store that has one already need not write it again. */
+  readonly contents: readonly StoredContent[]
+  /** What the run begins with, by whose name the bytes refer to it. A store keeps of it what it has not got yet. */
+  readonly history?: StoredHistory
+}
+
+/**
+ * The forms of a body are told apart by their first byte: `{` of canonical JSON; `[` of canonical JSON of which large
+ * texts, or the messages that a run begins with, stand elsewhere; and 1 of a sealed body, which holds either, behind what stays readable without the key.
+ */
+const openBrace = 0x7b
+const openBracket = 0x5b
+const sealedForm = 1
+
+const contentPlace: Uint8Array = Buffer.from('content')
+/** The form, and how long the readable part is. */
+const prefixBytes = 5
+
+/** Whether a body needs more than its own bytes to be read. */
+export function isPlain(body: Uint8Array): boolean {
+  return body[0] === openBrace
+}
+
+/**
+ * What an event says, as bytes: all that is not envelope, as canonical JSON; with large texts apart; sealed where a
+ * sealer is given. The same event gives the same bytes. A `ConfigurationError` where JSON cannot carry it.
+ */
+export function storedBody(event: RuntimeEvent, sealer?: Sealer): StoredBody {
+  if (event.type === 'history_carried' && event.messages.length > 0) return carriedBody(event, sealer)
+  const body = bodyOf(event)
+  const text = storableText(body, subjectOf(event))
+  const { plain, contents } = withoutLarge(body, text, sealer)
+  return { bytes: sealer ? sealed(event, plain, sealer) : plain, contents }
+}
+
+function carriedBody(event: EventOf<'history_carried'>, sealer: Sealer | undefined): StoredBody {
+  const subject = subjectOf(event)
+  const history = storedHistory(event.messages, { subject, sealer })
+  const rest = bodyOf({ ...event, messages: [] })
+  storableText(rest, subject)
+  const plain = Buffer.from(referringText(rest, { references: [], history: history.name }))
+  return { bytes: sealer ? sealed(event, plain, sealer) : plain, contents: [], history }
+}
+
+function subjectOf({ seq, type, runId }: RuntimeEvent): string {
+  return `Event ${seq} (${type}) of run ${runId}`
+}
+
+/** An event without its envelope. */
+function bodyOf(event: RuntimeEvent): JsonObject {
+  const { runId: _run, seq: _seq, epoch: _epoch, turn: _turn, toolCallId: _call, ...rest } = event
+  const { type: _type, v: _v, at: _at, ...body } = rest
+  return body as unknown as JsonObject
+}
+
+function withoutLarge(
+  body: JsonObject,
+  text: string,
+  sealer: Sealer | undefined,
+): { readonly plain: Uint8Array; readonly contents: readonly StoredContent[] } {
+  const whole = { plain: Buffer.from(text), contents: [] }
+  if (text.length * 3 < largeBytesMin) return whole
+  const { body: rest, large } = liftedBody(body)
+  if (large.length === 0) return whole
+  const contents = large.map(({ text: content }) => {
+    const bytes = Buffer.from(content)
+    const stored = sealer ? sealer.seal(bytes, contentPlace) : bytes
+    return { digest: digestOf(stored), bytes: stored }
+  })
+  const references = large.map(({ path }, index) => ({ path, digest: contents[index]?.digest ?? '' }))
+  return { plain: Buffer.from(referringText(rest, { references })), contents }
+}
+
+/** SHA-256 of bytes as they are stored, in hex. */
+export function digestOf(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex')
+}
+
+/** What stays readable of a sealed body: the key that it is sealed with, and its facts. */
+interface Readable {
+  readonly key: string
+  readonly kept: JsonObject
+}
+
+function sealed(event: RuntimeEvent, plain: Uint8Array, sealer: Sealer): Uint8Array {
+  const kept = maskedBody(event) as unknown as Json
+  const readable = Buffer.from(canonicalJson({ key: sealer.id, kept }))
+  const prefix = Buffer.alloc(prefixBytes, sealedForm)
+  prefix.writeUInt32BE(readable.length, 1)
+  return Buffer.concat([prefix, readable, sealer.seal(plain, Buffer.from(envelopeText(event)))])
+}
+
+function readableOf(body: Uint8Array): { readonly readable: Readable; readonly rest: Uint8Array } {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  const end = prefixBytes + bytes.readUInt32BE(1)
+  const readable = JSON.parse(bytes.toString('utf8', prefixBytes, end)) as Readable
+  return { readable, rest: bytes.subarray(end) }
+}
+
+/** The id of the key that a body is sealed with; `undefined` for one that is not. */
+export function keyIdOf(body: Uint8Array): string | undefined {
+  return body[0] === sealedForm ? readableOf(body).readable.key : undefined
+}
+
+/** A body that was opened as far as the key reaches. */
+export type OpenedBody =
+  | { readonly text: string; readonly sealed: boolean }
+  /** The key is gone: what is left are the facts. */
+  | { readonly kept: JsonObject }
+
+/**
+ * Opens a body; its large texts may still stand elsewhere. Throws where the bytes are not what they were sealed as, or
+ * in none of the known forms.
+ */
+export function openedBody(envelope: Envelope, body: Uint8Array, sealer: Sealer | undefined): OpenedBody {
+  if (body[0] === openBrace || body[0] === openBracket) return { text: textOf(body), sealed: false }
+  if (body[0] !== sealedForm) throw new Error('a form that is not known')
+  const { readable, rest } = readableOf(body)
+  if (sealer === undefined) return { kept: readable.kept }
+  return { text: textOf(sealer.open(rest, Buffer.from(envelopeText(envelope)))), sealed: true }
+}
+
+/** What an opened body refers to. */
+export function referredIn(text: string): Referred {
+  return text.startsWith('[') ? parseReferring(text) : { references: [] }
+}
+
+/** Where the parts of bodies stand that stand elsewhere. */
+export interface Elsewhere {
+  /** The bytes under a digest, as they are stored. */
+  content(digest: string): Uint8Array | undefined
+  /** The messages under the name of a history. Throws where they are not what was written. */
+  history(name: string): readonly Message[]
+}
+
+/** The body as it was said. */
+export function saidBody(
+  { text, sealed: isSealed }: Extract<OpenedBody, { readonly text: string }>,
+  elsewhere: Elsewhere,
+  sealer: Sealer | undefined,
+): JsonObject {
+  if (!text.startsWith('[')) return JSON.parse(text) as JsonObject
+  const { body, references, history } = parseReferring(text)
+  for (const { path, digest } of references) {
+    const stored = elsewhere.content(digest)
+    if (stored === undefined) throw new Error(`no content ${digest}`)
+    if (digestOf(stored) !== digest) throw new Error(`the content ${digest} has changed`)
+    putBack(body, path, textOf(isSealed && sealer ? sealer.open(stored, contentPlace) : stored))
+  }
+  return history === undefined ? body : { ...body, messages: elsewhere.history(history) as unknown as Json }
+}
+
+function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
+}

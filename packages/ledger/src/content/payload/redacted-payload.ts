@@ -1,0 +1,236 @@
+import {
+  present,
+  removedText,
+  type CollectedCall,
+  type EventBodies,
+  type EventOf,
+  type EventType,
+  type ModelRefusal,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import {
+  maskedDefinition,
+  maskedSettings,
+  maskedFailure,
+  maskedMessage,
+  maskedParts,
+  maskedReply,
+  maskedText,
+  maskedUserMessage,
+} from './redacted-message.ts'
+
+type Masks = { readonly [T in EventType]: (event: EventOf<T>) => EventBodies[T] }
+
+/**
+ * What is left of an event when what was said in it is gone: its facts (who, which, when, how much, how it ended), with
+ * markers in the place of content, so that it still folds. Only what is named here stays: a field that this release
+ * does not know goes. A digest of content goes too, since whoever guesses the content could confirm the guess by it.
+ */
+export function maskedBody(event: RuntimeEvent): EventBodies[EventType] {
+  const mask = masks[event.type] as (event: RuntimeEvent) => EventBodies[EventType]
+  const { cause, inboxKey, draining } = event
+  return { ...mask(event), ...present({ cause, inboxKey, draining }) }
+}
+
+/** A body without anything to hide: these of its fields stay. */
+function only<T extends EventType>(
+  ...names: readonly (keyof EventBodies[T] & string)[]
+): (event: EventOf<T>) => EventBodies[T] {
+  return (event) => {
+    const kept = names.flatMap((name) => (event[name] === undefined ? [] : [[name, event[name]]]))
+    return Object.fromEntries(kept) as EventBodies[T]
+  }
+}
+
+/** A digest that names the call and says nothing of its input. */
+function maskedDigest(toolCallId: string): string {
+  return `removed ${toolCallId}`
+}
+
+function textWhere(text: string | undefined): string | undefined {
+  return text === undefined ? undefined : maskedText(text)
+}
+
+/** Keeps what a refusal asks for, and masks what it says. */
+function maskedRefusal(refusal: ModelRefusal | undefined): { readonly refusal?: ModelRefusal } {
+  return refusal ? { refusal: { ...refusal, ...present({ reason: textWhere(refusal.reason) }) } } : {}
+}
+
+function maskedCall(call: CollectedCall): CollectedCall {
+  const { toolCallId, name, plan, effect, recovery, child, handoff, input, reason, refusal } = call
+  return {
+    ...{ toolCallId, name, plan, inputDigest: maskedDigest(toolCallId) },
+    ...present({ effect, recovery, child, handoff, reason: textWhere(reason) }),
+    ...(input && { input: {} }),
+    ...(refusal && { refusal: { outcome: refusal.outcome, text: maskedText(refusal.text) } }),
+  }
+}
+
+const runMasks = {
+  run_started: (event) => ({
+    ...only<'run_started'>(
+      'agent',
+      'limits',
+      'retry',
+      'sessionId',
+      'sessionPlace',
+      'parent',
+      'subject',
+    )(event),
+    definition: maskedDefinition(event.definition),
+    ...(event.modelSettings && { modelSettings: maskedSettings(event.modelSettings) }),
+  }),
+  // A marker for each message would have a session's runs grow with what lies behind them.
+  history_carried: ({ messages, missing = 0, uncheckedFrom }) => ({
+    ...{ messages: [], missing: missing + messages.length },
+    ...present({ uncheckedFrom }),
+  }),
+  history_edited: ({ edits, by, reason }) => ({
+    edits: edits.map(({ index, message }) => ({
+      index,
+      ...(message && { message: maskedMessage(message) }),
+    })),
+    ...present({ by, reason: textWhere(reason) }),
+  }),
+  run_resumed: ({ why, inDoubt, definition }) => ({
+    ...{ why, inDoubt },
+    ...(definition && { definition: maskedDefinition(definition) }),
+  }),
+  run_finished: (event) => ({
+    ...only<'run_finished'>('reason', 'turns', 'toolCalls', 'usage', 'costUsd')(event),
+    ...present({ detail: textWhere(event.detail) }),
+  }),
+  input_received: ({ message, delivery, receipt }) => ({
+    ...{ message: maskedUserMessage(message), delivery },
+    ...present({ receipt }),
+  }),
+  input_settled: ({ receipt, delivered, why }) => ({
+    receipt,
+    delivered,
+    ...present({ why: textWhere(why) }),
+  }),
+} satisfies Partial<Masks>
+
+const modelMasks = {
+  model_call_started: ({ change, ...event }) => ({
+    ...only<'model_call_started'>(
+      'attempt',
+      'model',
+      'toolChoice',
+      'finalizing',
+      'grant',
+      'maxOutputTokens',
+    )(event),
+    requestDigest: removedText,
+    ...(change && {
+      change: {
+        ...present({ instructions: textWhere(change.instructions), tools: change.tools }),
+        ...present({ maxOutputTokens: change.maxOutputTokens }),
+        ...(change.messages && { messages: change.messages.map(maskedMessage) }),
+      },
+    }),
+  }),
+  assistant_started: ({ attempt, providerMessageId, servedModel, warnings }) => ({
+    ...{ attempt, ...present({ providerMessageId, servedModel }) },
+    ...(warnings && { warnings: warnings.map(maskedText) }),
+  }),
+  assistant_text_delta: ({ attempt, part, replaces }) => ({
+    attempt,
+    part,
+    text: '',
+    ...present({ replaces }),
+  }),
+  assistant_reasoning_delta: ({ attempt, part, replaces }) => ({
+    ...{ attempt, part, text: '', ...present({ replaces }) },
+  }),
+  tool_input_delta: ({ attempt, part, name }) => ({ attempt, part, name, text: '' }),
+  tool_request_ready: ({ attempt, part, providerCallId, name }) => ({
+    ...{ attempt, part, providerCallId, name, input: {} },
+  }),
+  usage_updated: only<'usage_updated'>(
+    ...(['attempt', 'usage', 'contextTokens', 'costUsd', 'price', 'estimated', 'refused', 'raw'] as const),
+  ),
+  assistant_message_finished: ({ parts, ...event }) => ({
+    ...only<'assistant_message_finished'>(
+      'attempt',
+      'stopReason',
+      'rawStopReason',
+      'partial',
+      'places',
+    )({ parts, ...event }),
+    ...{ parts: maskedReply(parts), ...present({ providerMessageId: event.providerMessageId }) },
+    ...maskedRefusal(event.refusal),
+  }),
+  model_stream_failed: ({ attempt, failure, retryAt, refusal }) => ({
+    ...{ attempt, failure: maskedFailure(failure), ...present({ retryAt }), ...maskedRefusal(refusal) },
+  }),
+} satisfies Partial<Masks>
+
+const toolMasks = {
+  tool_requests_collected: ({ calls }) => ({ calls: calls.map(maskedCall) }),
+  approval_requested: ({ name, attempt, toolCallId, expiresAt, reason }) => ({
+    ...{ name, attempt, inputDigest: maskedDigest(toolCallId) },
+    ...present({ expiresAt, reason: textWhere(reason) }),
+  }),
+  approval_decided: ({ attempt, approved, by, via, toolCallId, input, note, reason }) => ({
+    ...{ attempt, approved, by, inputDigest: maskedDigest(toolCallId), ...present({ via }) },
+    ...{ ...(input && { input: {} }), ...present({ note: textWhere(note), reason: textWhere(reason) }) },
+  }),
+  tool_started: (event) => ({
+    ...only<'tool_started'>('name', 'attempt', 'idempotencyKey', 'effect', 'child', 'grant')(event),
+    ...(event.inputDigest !== undefined && { inputDigest: maskedDigest(event.toolCallId) }),
+  }),
+  tool_progress: ({ attempt }) => ({ attempt, data: null }),
+  tool_deferred: only<'tool_deferred'>('attempt', 'receipt', 'deadlineAt'),
+  tool_result: ({ content, ...event }) => ({
+    ...only<'tool_result'>('name', 'outcome', 'durationMs', 'child', 'reused')({ content, ...event }),
+    content: maskedParts(content),
+  }),
+  tool_results_injected: only<'tool_results_injected'>('toolCallIds'),
+} satisfies Partial<Masks>
+
+const steeringMasks = {
+  compaction_started: (event) => ({
+    ...only<'compaction_started'>(
+      'model',
+      'replacedMessages',
+      'maxOutputTokens',
+      'grant',
+      'interrupted',
+    )(event),
+    requestDigest: removedText,
+  }),
+  context_compacted: ({ summary, failure, ...event }) => ({
+    ...only<'context_compacted'>(
+      'replacedMessages',
+      'taskAt',
+      'tokensBefore',
+      'tokensAfter',
+      'usage',
+      'costUsd',
+      'price',
+      'abandoned',
+    )({
+      ...{ summary, ...event },
+    }),
+    ...{ summary: maskedUserMessage(summary), ...(failure && { failure: maskedFailure(failure) }) },
+  }),
+  agent_handed_off: ({ from, to, definition, messages }) => ({
+    ...{ from, to, definition: maskedDefinition(definition) },
+    ...(messages && { messages: messages.map(maskedMessage) }),
+  }),
+  guardrail_tripped: ({ guardrail, on, action, index, detail, replacement }) => ({
+    ...{ guardrail, on, action, ...present({ index, detail: textWhere(detail) }) },
+    ...(replacement && { replacement: maskedParts(replacement) }),
+  }),
+  guardrails_checked: only<'guardrails_checked'>('on', 'guardrails'),
+  output_checked: ({ valid, output, error, repair }) => ({
+    ...{ valid, ...(output !== undefined && { output: null }) },
+    ...{ ...present({ error: textWhere(error) }), ...(repair && { repair: maskedUserMessage(repair) }) },
+  }),
+  limit_reached: only<'limit_reached'>('limit', 'max', 'used', 'held', 'policy'),
+  limit_raised: only<'limit_raised'>('limit', 'max', 'by'),
+  cancel_requested: ({ by, reason }) => present({ by, reason: textWhere(reason) }),
+} satisfies Partial<Masks>
+
+const masks: Masks = { ...runMasks, ...modelMasks, ...toolMasks, ...steeringMasks }

@@ -1,0 +1,32 @@
+import type { Keyring } from '../../content/payload/keyring.ts'
+
+/** How to reach the database of a ledger, and how to use it. */
+export interface PostgresLedgerOptions {
+  /** As `pg` takes it: `postgres://user:password@host:port/database`, with `sslmode` and the like as parameters. */
+  readonly connectionString: string
+  /** Where the ledger's tables stand; made where there is none. `tallystick` unless given. */
+  readonly schema?: string | undefined
+  /**
+   * Keys that what is said in runs with a subject is sealed with. Without them such runs are written in the clear; those
+   * that are sealed are read as far as that goes without a key, and cannot go on.
+   */
+  readonly keys?: Keyring | undefined
+  /** Only reads: the ledger has to be there, and a role that may only read is enough. */
+  readonly readOnly?: boolean | undefined
+  /**
+   * The connection string names a pooler in transaction mode, such as PgBouncer: nothing is kept on a connection
+   * from one statement to the next, so `changes` looks for what other processes wrote instead of being told.
+   */
+  readonly pooled?: boolean | undefined
+  /** The most connections at a time, beside the one that listens. 10 unless given. */
+  readonly connectionsMax?: number | undefined
+  /** How long the server may take to accept a connection, in milliseconds. 10000 unless given. */
+  readonly connectTimeoutMs?: number | undefined
+  /** How long a statement may take before it is given up, in milliseconds. 30000 unless given. */
+  readonly statementTimeoutMs?: number | undefined
+  /**
+   * How often `changes` looks for what other processes wrote, in milliseconds: 250 behind a pooler and 1000 elsewhere,
+   * where it is told and looks only to be sure.
+   */
+  readonly pollIntervalMs?: number | undefined
+}

@@ -1,0 +1,60 @@
+import type { Connections } from '../connection/connections.ts'
+import { horizon } from './tail-texts.ts'
+
+/** A transaction that is under way somewhere on the server, in any of its databases. */
+export interface OpenTransaction {
+  /** Its server process, as `pg_terminate_backend` takes it; absent where it was prepared and waits for its second phase. */
+  readonly pid?: number
+  readonly database: string
+  /** As its client calls itself; the name of the transaction where it was prepared. */
+  readonly applicationName: string
+  /**
+   * Such as `idle in transaction`, where nobody works on it, or `prepared`. Absent, as `ageMs` is, where the role of this
+   * ledger may not see it: `pg_read_all_stats` lets it.
+   */
+  readonly state?: string
+  /** How long it has been under way, in milliseconds, by the clock of the server. */
+  readonly ageMs?: number
+}
+
+/** How far tails over all runs are behind, and what keeps them there. */
+export interface TailHorizon {
+  /** Events that stand and that no tail yields yet, since the oldest transaction may put others in front of them. */
+  readonly waitingEvents: number
+  /** The oldest transaction that has written; absent where none has. */
+  readonly oldest?: OpenTransaction
+}
+
+type OldestRow = {
+  readonly [Name in keyof Required<OpenTransaction>]: Required<OpenTransaction>[Name] | null
+} & {
+  readonly waitingEvents: number
+}
+
+/** Looks at the horizon of a schema, whose name is quoted already. */
+export async function tailHorizon(connections: Connections, schema: string): Promise<TailHorizon> {
+  const [row] = await connections.rows<OldestRow>({ text: horizonText(schema), values: [] })
+  if (row === undefined) throw new Error('A statement that answers one row answered none.')
+  const { waitingEvents, pid, database, applicationName, state, ageMs } = row
+  if (database === null) return { waitingEvents }
+  const seen = {
+    ...(pid !== null && { pid }),
+    ...(state !== null && { state }),
+    ...(ageMs !== null && { ageMs }),
+  }
+  return { waitingEvents, oldest: { database, applicationName: applicationName ?? '', ...seen } }
+}
+
+function horizonText(schema: string): string {
+  const ageOf = (begun: string): string => `(extract(epoch from clock_timestamp() - ${begun}) * 1000)::float8`
+  return `select waiting.events as "waitingEvents", oldest.*
+    from (select count(*) as events from ${schema}.event where xid >= ${horizon}) as waiting
+    left join lateral (
+      select pid, coalesce(datname::text, '') as database, application_name as "applicationName", state,
+        ${ageOf('xact_start')} as "ageMs"
+      from pg_catalog.pg_stat_activity where backend_xid = ${horizon}::xid
+      union all
+      select null, database::text, gid, 'prepared', ${ageOf('prepared')}
+      from pg_catalog.pg_prepared_xacts where transaction = ${horizon}::xid
+    ) as oldest on true limit 1`
+}

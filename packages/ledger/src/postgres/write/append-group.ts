@@ -1,0 +1,138 @@
+import { sessionPlaceOf, type RunId } from '@tallystick/core'
+import type { StoredContent } from '../../content/event/stored-body.ts'
+import type { LinkedEvent } from '../../record/linked-event.ts'
+import { appendParameters, type AppendParameter, type AppendShape } from '../rows/append-parameters.ts'
+import { byteaArray, int8Array, textArray } from './binary-array.ts'
+import type { Statement } from '../connection/connections.ts'
+import type { BegunHistory } from './histories.ts'
+import type { Queued } from './group-commit.ts'
+import type { StatementTexts } from '../rows/statements.ts'
+
+/** Events that are to stand behind a head, chained to it. */
+export interface AppendItem extends Queued {
+  readonly runId: RunId
+  readonly expectedSeq: number
+  readonly epoch: number
+  readonly previousHash: Uint8Array
+  readonly linked: readonly LinkedEvent[]
+  readonly takes: readonly string[]
+  readonly durability: 'barrier' | 'lazy'
+  /** Of each event, the large contents that it refers to. */
+  readonly contents: readonly (readonly StoredContent[])[]
+  /** Of each event, what it begins its run with, where it does. */
+  readonly histories: readonly (BegunHistory | undefined)[]
+  readonly isSealed: boolean
+}
+
+/** One statement for a group of appends to different runs. It answers `places`: for each append where its run begins, and null where the head was not the expected one. */
+export function appendStatement(texts: StatementTexts, group: readonly AppendItem[]): Statement {
+  const shape = shapeOf(group)
+  const values: Readonly<Partial<Record<AppendParameter, unknown>>> = {
+    ...valuesOfRuns(group, shape),
+    ...valuesOfEvents(group, shape),
+    ...(shape.takes && valuesOfTakes(group, shape)),
+    ...(shape.isLarge && valuesOfContents(group)),
+    ...(shape.carries && valuesOfHistories(group)),
+  }
+  return { ...texts.append(shape), values: appendParameters(shape).map((name) => values[name]) }
+}
+
+function shapeOf(group: readonly AppendItem[]): AppendShape {
+  return {
+    durability: group.some((item) => item.durability === 'barrier') ? 'barrier' : 'lazy',
+    isAlone: group.length === 1,
+    begins: group.some(({ expectedSeq }) => expectedSeq === 0),
+    takes: group.some(({ takes }) => takes.length > 0),
+    isLarge: group.some(({ contents }) => contents.some((each) => each.length > 0)),
+    carries: group.some(({ histories }) => histories.some((each) => each !== undefined)),
+  }
+}
+
+/** A value of the only run, or an array of those of all. */
+function ofRuns<Value>(
+  group: readonly AppendItem[],
+  { isAlone }: AppendShape,
+  valueOf: (item: AppendItem) => Value,
+): Value | readonly Value[] {
+  return isAlone ? valueOf(group[0] as AppendItem) : group.map(valueOf)
+}
+
+function valuesOfRuns(group: readonly AppendItem[], shape: AppendShape) {
+  const each = <Value>(valueOf: (item: AppendItem) => Value) => ofRuns(group, shape, valueOf)
+  const [previousHash, headHash] = [each((item) => item.previousHash), each(headHashOf)]
+  const sessionOf = ({ expectedSeq, linked: [first] }: AppendItem) =>
+    expectedSeq === 0 && first ? sessionPlaceOf([first.event]) : undefined
+  return {
+    runId: each(({ runId }) => runId),
+    expectedSeq: each(({ expectedSeq }) => expectedSeq),
+    epoch: each(({ epoch }) => epoch),
+    headSeq: each(({ expectedSeq, linked }) => expectedSeq + linked.length),
+    previousHash: Array.isArray(previousHash) ? byteaArray(previousHash) : previousHash,
+    headHash: Array.isArray(headHash) ? byteaArray(headHash) : headHash,
+    ...(shape.begins && {
+      sessionId: each((item) => sessionOf(item)?.sessionId ?? null),
+      sessionPlace: each((item) => sessionOf(item)?.sessionPlace ?? null),
+    }),
+  }
+}
+
+function headHashOf({ linked, previousHash }: AppendItem): Uint8Array {
+  return linked.at(-1)?.hash ?? previousHash
+}
+
+function valuesOfEvents(group: readonly AppendItem[], { isAlone }: AppendShape) {
+  const linked = isAlone ? (group[0] as AppendItem).linked : group.flatMap((item) => item.linked)
+  const events = linked.map(({ event }) => event)
+  return {
+    ...(!isAlone && {
+      whose: int8Array(group.flatMap((item, index) => item.linked.map(() => index + 1))),
+      seq: int8Array(events.map(({ seq }) => seq)),
+    }),
+    type: textArray(events.map(({ type }) => type)),
+    v: int8Array(events.map(({ v }) => v)),
+    turn: int8Array(events.map(({ turn }) => turn)),
+    toolCallId: textArray(events.map(({ toolCallId }) => toolCallId ?? null)),
+    at: int8Array(events.map(({ at }) => at)),
+    onceKey: textArray(linked.map(({ onceKey }) => onceKey ?? null)),
+    bodyCommit: byteaArray(linked.map(({ bodyCommit }) => bodyCommit)),
+    hash: byteaArray(linked.map(({ hash }) => hash)),
+    salt: byteaArray(linked.map(({ salt }) => salt)),
+    body: byteaArray(linked.map(({ body }) => body)),
+  }
+}
+
+function valuesOfTakes(group: readonly AppendItem[], shape: AppendShape) {
+  return {
+    isSealed: ofRuns(group, shape, ({ isSealed }) => isSealed),
+    takenKey: textArray(group.flatMap(({ takes }) => takes)),
+    ...(!shape.isAlone && {
+      takenBy: int8Array(group.flatMap(({ takes }, index) => takes.map(() => index + 1))),
+    }),
+  }
+}
+
+function valuesOfContents(group: readonly AppendItem[]) {
+  const contents = group.flatMap((item) => item.contents)
+  const distinct = [...new Map(contents.flat().map((content) => [content.digest, content])).values()]
+  return {
+    digest: textArray(distinct.map(({ digest }) => digest)),
+    content: byteaArray(distinct.map(({ bytes }) => bytes)),
+    usedBy: int8Array(contents.flatMap((each, index) => each.map(() => index + 1))),
+    usedDigest: textArray(contents.flatMap((each) => each.map(({ digest }) => digest))),
+  }
+}
+
+function valuesOfHistories(group: readonly AppendItem[]) {
+  const histories = group.flatMap((item) => item.histories)
+  const pieces = histories.flatMap((history) => history?.piece ?? [])
+  const distinct = [...new Map(pieces.map((piece) => [piece.name, piece])).values()]
+  const uses = histories.flatMap((history, index) => (history ? [{ by: index + 1, name: history.name }] : []))
+  return {
+    historyName: textArray(distinct.map(({ name }) => name)),
+    historyBefore: textArray(distinct.map(({ before }) => before)),
+    historyDigest: textArray(distinct.map(({ digest }) => digest)),
+    historyBody: byteaArray(distinct.map(({ body }) => body)),
+    carriedBy: int8Array(uses.map(({ by }) => by)),
+    carriedName: textArray(uses.map(({ name }) => name)),
+  }
+}

@@ -1,0 +1,268 @@
+import {
+  emptyHead,
+  LedgerDamagedError,
+  placeTaken,
+  requireHead,
+  requireWellFormed,
+  RunNotFoundError,
+  secondFact,
+  sessionPlaceOf,
+  unreadInbox,
+  type AppendOptions,
+  type ExpectedHead,
+  type Head,
+  type RunId,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import { genesisHash } from '../../record/chain.ts'
+import { droppedRunConflict } from '../../removal/dropped-run.ts'
+import { isStoredAs, linkEvents } from '../../record/linked-event.ts'
+import type { Sealer } from '../../content/payload/encrypted-bytes.ts'
+import { storedBody, type StoredBody } from '../../content/event/stored-body.ts'
+import { appendStatement, type AppendItem } from './append-group.ts'
+import type { Connections } from '../connection/connections.ts'
+import { eventRange } from '../rows/event-batch.ts'
+import { GroupCommit } from './group-commit.ts'
+import { KnownHeads, type KnownHead } from './known-heads.ts'
+import type { BegunHistory, PostgresHistories } from './histories.ts'
+import { isMissingReference, isUnread, refusingConstraint } from '../connection/postgres-failure.ts'
+import { isStorable } from '../connection/storable-name.ts'
+import type { StatementTexts } from '../rows/statements.ts'
+
+/** How many groups of appends are under way at a time. */
+const lanes = 4
+
+/** How often an append looks again that was refused at a head which is the one it expects. */
+const looksMax = 3
+
+/** Events to append, with their bodies as bytes. */
+interface Batch {
+  readonly runId: RunId
+  readonly expected: ExpectedHead
+  readonly events: readonly RuntimeEvent[]
+  readonly bodies: readonly StoredBody[]
+  readonly options: AppendOptions
+  readonly isSealed: boolean
+}
+
+interface HeadRow {
+  readonly head_seq: number
+  readonly head_hash: Uint8Array
+  readonly epoch: number
+}
+
+/** The members of the port that move heads. */
+export class Appender {
+  readonly #connections: Connections
+  readonly #texts: StatementTexts
+  readonly #histories: PostgresHistories
+  readonly #known = new KnownHeads()
+  readonly #group: GroupCommit<AppendItem, boolean>
+  /** Lazy appends that were acknowledged, and how many of them a barrier stands behind. */
+  #lazy = 0
+  #hardened = 0
+
+  constructor(connections: Connections, texts: StatementTexts, histories: PostgresHistories) {
+    this.#connections = connections
+    this.#texts = texts
+    this.#histories = histories
+    this.#group = new GroupCommit(lanes, (group) => this.#appendGroup(group))
+  }
+
+  async append(
+    runId: RunId,
+    expected: ExpectedHead,
+    events: readonly RuntimeEvent[],
+    { sealer, ...options }: AppendOptions & { readonly sealer?: Sealer | undefined },
+  ): Promise<Head> {
+    requireWellFormed(runId, expected, events)
+    const bodies = events.map((event) => storedBody(event, sealer))
+    const batch = { runId, expected, events, options, bodies, isSealed: sealer !== undefined }
+    const before = this.#lazy
+    const head = await (events.length === 0 ? this.#settle(batch) : this.#appendEvents(batch))
+    if (options.durability === 'lazy') this.#lazy++
+    else this.#hardened = Math.max(this.#hardened, before)
+    return head
+  }
+
+  /** Raises the epoch of a run, durably. From then on the writer before can append nothing. */
+  async acquire(runId: RunId): Promise<Head> {
+    const [row] = await this.#connections.rows<HeadRow>({
+      name: 'tallystick acquire',
+      text: this.#texts.acquire,
+      values: [runId],
+    })
+    if (row === undefined) throw new RunNotFoundError(runId)
+    const { seq, epoch } = this.#remember(runId, row)
+    return { seq, epoch }
+  }
+
+  /** Makes every lazy append durable. */
+  async harden(): Promise<void> {
+    if (this.#hardened === this.#lazy) return
+    const before = this.#lazy
+    await this.#connections.rows({ text: this.#texts.harden, values: [] })
+    this.#hardened = Math.max(this.#hardened, before)
+  }
+
+  async #appendEvents(batch: Batch): Promise<Head> {
+    const { runId, expected, events, options } = batch
+    // Not the head of now: a writer that was relieved in between must not learn its successor's epoch.
+    const after = { seq: expected.expectedSeq + events.length, epoch: expected.epoch }
+    for (let looks = 0; looks < looksMax; looks++) {
+      const hash = await this.#swap(batch)
+      if (hash !== undefined) {
+        this.#known.set(runId, { ...after, hash })
+        return after
+      }
+      this.#known.forget(runId)
+      if (await this.#standsAlready(batch)) {
+        // What stands may have been lazy.
+        if (options.durability === 'barrier')
+          await this.#connections.rows({ text: this.#texts.harden, values: [] })
+        return after
+      }
+      requireHead(runId, (await this.#head(runId)) ?? emptyHead, expected)
+    }
+    throw new LedgerDamagedError(
+      `Run ${runId} ends where an append expects it, and yet its row refuses the append. It is damaged, or somebody ` +
+        'changes it back and forth. Run verify on the ledger, and restore a copy.',
+    )
+  }
+
+  /** Answers the hash of the new head; `undefined` where the head is not the expected one. */
+  async #swap({
+    runId,
+    expected,
+    events,
+    bodies,
+    options,
+    isSealed,
+  }: Batch): Promise<Uint8Array | undefined> {
+    const previousHash = await this.#hashAt(runId, expected)
+    if (previousHash === undefined) return undefined
+    const bytes = bodies.map((body) => body.bytes)
+    const linked = linkEvents(previousHash, events, bytes)
+    const histories: (BegunHistory | undefined)[] = []
+    for (const { history } of bodies) histories.push(history && (await this.#histories.begun(history)))
+    const swapped = await this.#submit({
+      runId,
+      ...expected,
+      previousHash,
+      linked,
+      takes: (options.takes ?? []).filter(isStorable),
+      durability: options.durability,
+      events: events.length,
+      bytes: bodies.reduce((sum, body, index) => sum + bytesOf(body, histories[index]), 0),
+      contents: bodies.map(({ contents }) => contents),
+      histories,
+      isSealed,
+    })
+    return swapped ? linked.at(-1)?.hash : undefined
+  }
+
+  /** What an append stands behind may be taken away while it is under way: then it looks again. */
+  async #submit(item: AppendItem): Promise<boolean> {
+    try {
+      return await this.#group.submit(item)
+    } catch (error) {
+      if (isMissingReference(error)) return false
+      throw error
+    }
+  }
+
+  async #hashAt(runId: RunId, { expectedSeq, epoch }: ExpectedHead): Promise<Uint8Array | undefined> {
+    if (expectedSeq === 0) return epoch === emptyHead.epoch ? genesisHash : undefined
+    const known = this.#known.get(runId)
+    const head = known?.seq === expectedSeq && known.epoch === epoch ? known : await this.#head(runId)
+    return head?.seq === expectedSeq && head.epoch === epoch ? head.hash : undefined
+  }
+
+  async #appendGroup(group: readonly AppendItem[]): Promise<readonly boolean[]> {
+    try {
+      const statement = appendStatement(this.#texts, group)
+      const [row] = await this.#connections.rows<{ places: readonly (number | null)[] }>(statement)
+      return group.map((_item, index) => row?.places[index] != null)
+    } catch (error) {
+      const [only] = group
+      throw group.length === 1 && only ? await this.#refusal(only, error) : error
+    }
+  }
+
+  /** Why an append whose head was right was refused: for a fact that stands already, where it is one. */
+  async #refusal({ runId, linked }: AppendItem, error: unknown): Promise<unknown> {
+    if (isUnread(error)) return unreadInbox(runId)
+    const constraint = refusingConstraint(error)
+    const place = sessionPlaceOf(linked.map(({ event }) => event))
+    if (constraint === 'run_session' && place) return placeTaken(runId, place)
+    if (constraint !== 'event_once') return droppedRunConflict(error, runId) ?? error
+    const onceKeys = linked.flatMap(({ onceKey }) => onceKey ?? [])
+    const [standing] = await this.#connections.rows<{ once_key: string }>({
+      text: this.#texts.onceKeys,
+      values: [runId, onceKeys],
+    })
+    const twice = onceKeys.find((key, index) => onceKeys.indexOf(key) !== index)
+    return secondFact(runId, standing?.once_key ?? twice ?? 'a fact')
+  }
+
+  /** An append without events: for the entries that it takes, and for the head that it expects. */
+  async #settle({ runId, expected, options, isSealed }: Batch): Promise<Head> {
+    const { expectedSeq, epoch } = expected
+    const isHeld =
+      [expectedSeq, epoch].every(Number.isSafeInteger) &&
+      (await this.#takeAt(runId, expected, { ...options, isSealed }))
+    if (!isHeld) requireHead(runId, (await this.#head(runId)) ?? emptyHead, expected)
+    return { seq: expectedSeq, epoch }
+  }
+
+  /** Answers whether the run is there and its head is the expected one. */
+  async #takeAt(
+    runId: RunId,
+    { expectedSeq, epoch }: ExpectedHead,
+    { durability, takes = [], isSealed }: AppendOptions & { readonly isSealed: boolean },
+  ): Promise<boolean> {
+    const [row] = await this.#connections.rows<{ runs: number }>({
+      name: `tallystick settle ${durability}`,
+      text: this.#texts.settle[durability],
+      values: [runId, expectedSeq, epoch, takes.filter(isStorable), isSealed],
+    })
+    return row?.runs === 1
+  }
+
+  /** Whether these very events were written before: then only their acknowledgement was lost. */
+  async #standsAlready({ runId, expected, events, bodies }: Batch): Promise<boolean> {
+    const range = { runId, fromSeq: expected.expectedSeq + 1, toSeq: expected.expectedSeq + events.length }
+    let index = 0
+    const source = {
+      ...{ connections: this.#connections, texts: this.#texts },
+      // Bytes are compared with bytes.
+      opened: <Row>(rows: readonly Row[]): Promise<readonly Row[]> => Promise.resolve(rows),
+    }
+    for await (const stored of eventRange(source, range)) {
+      const [event, body] = [events[index], bodies[index]]
+      if (!event || !body || !isStoredAs(stored, event, body.bytes)) return false
+      index++
+    }
+    return index === events.length
+  }
+
+  async #head(runId: RunId): Promise<KnownHead | undefined> {
+    const [row] = await this.#connections.rows<HeadRow>({
+      name: 'tallystick run',
+      text: this.#texts.run,
+      values: [runId],
+    })
+    return row && this.#remember(runId, row)
+  }
+
+  #remember(runId: RunId, { head_seq: seq, head_hash: hash, epoch }: HeadRow): KnownHead {
+    const head = { seq, epoch, hash }
+    this.#known.set(runId, head)
+    return head
+  }
+}
+
+function bytesOf({ bytes, contents }: StoredBody, history: BegunHistory | undefined): number {
+  const own = bytes.length + (history?.piece?.body.length ?? 0)
+  return contents.reduce((sum, content) => sum + content.bytes.length, own)
+}

@@ -1,0 +1,211 @@
+import type { RunId } from '@tallystick/core'
+import { Client } from 'pg'
+import { genesisHash } from '../../record/chain.ts'
+import { forgetTexts } from '../../projection/tables/forget-texts.ts'
+import type { EventRow } from '../../record/event-row.ts'
+import {
+  endedPage,
+  pageOf,
+  type EndedRun,
+  type ListedRun,
+  type Page,
+  type RemovableQuery,
+} from '../../removal/removable-store.ts'
+import {
+  removalRows,
+  storedRemoval,
+  type Removal,
+  type RemovalRow,
+  type StoredRemoval,
+} from '../../record/removal.ts'
+import { PostgresHistories } from './histories.ts'
+import { connectionConfig, type Connections } from '../connection/connections.ts'
+import type { PostgresLedgerOptions } from '../connection/postgres-ledger-options.ts'
+
+const removalsPerPage = 256
+
+/** A search looks at this many places at most, to stay within the time of a statement. */
+const lookedAtMax = 65_536
+
+/** Large contents, and what is taken away, in a schema. */
+export class PostgresRemovals {
+  readonly histories: PostgresHistories
+  readonly #options: PostgresLedgerOptions
+  readonly #connections: Connections
+  readonly #texts: ReturnType<typeof textsOf>
+
+  constructor(options: PostgresLedgerOptions, connections: Connections, quotedSchema: string) {
+    this.#options = options
+    this.#connections = connections
+    this.#texts = textsOf(quotedSchema)
+    this.histories = new PostgresHistories(connections, quotedSchema)
+  }
+
+  async contents(digests: readonly string[]): Promise<ReadonlyMap<string, Uint8Array>> {
+    const found = new Map<string, Uint8Array>()
+    // One at a time, since each is large.
+    for (const wanted of digests) {
+      const rows = await this.#connections.rows<{ body: Uint8Array }>({
+        text: this.#texts.content,
+        values: [wanted],
+      })
+      if (rows[0]) found.set(wanted, rows[0].body)
+    }
+    return found
+  }
+
+  /** The next content in the order of digests. */
+  async contentAfter(
+    digest: string,
+  ): Promise<{ readonly digest: string; readonly body: Uint8Array } | undefined> {
+    const rows = await this.#connections.patiently<{ digest: string; body: Uint8Array }>({
+      text: this.#texts.contentAfter,
+      values: [digest],
+    })
+    return rows[0]
+  }
+
+  /** Contents that no event refers to, and references to contents that are not there. */
+  async strayContents(): Promise<number> {
+    const rows = await this.#connections.patiently<{ stray: number }>({
+      text: this.#texts.strayContents,
+      values: [],
+    })
+    return rows[0]?.stray ?? 0
+  }
+
+  /** The removals that cover events of a run, both ends included. */
+  async covering(runId: string, fromSeq: number, toSeq: number): Promise<readonly StoredRemoval[]> {
+    const values = [runId, fromSeq, toSeq]
+    return (await this.#connections.rows<RemovalRow>({ text: this.#texts.covering, values })).map(
+      storedRemoval,
+    )
+  }
+
+  /** A page of removals behind a place, of one run where it is named. */
+  async page(afterPos: number, runId?: RunId): Promise<readonly StoredRemoval[]> {
+    const values = [afterPos, runId ?? null]
+    return (await this.#connections.rows<RemovalRow>({ text: this.#texts.page, values })).map(storedRemoval)
+  }
+
+  async payloads({ types, before, afterPos, limit }: RemovableQuery): Promise<Page<EventRow>> {
+    const toPos = afterPos + lookedAtMax
+    const [found] = await this.#connections.rows<{ last: number | null }>({
+      text: this.#texts.lastPayload,
+      values: [],
+    })
+    const items = await this.#connections.rows<EventRow>({
+      text: this.#texts.payloads,
+      values: [types, before, afterPos, limit, toPos],
+    })
+    return pageOf(items, { limit, toPos, lastPos: found?.last ?? 0 })
+  }
+
+  async endedRuns(query: Omit<RemovableQuery, 'types'>): Promise<Page<EndedRun>> {
+    const { afterPos, limit } = query
+    const values = [afterPos, limit]
+    return endedPage(await this.#connections.rows<ListedRun>({ text: this.#texts.listed, values }), query)
+  }
+
+  /** In one transaction of a connection of its own. Answers how many events lost their payload. */
+  async remove(removals: readonly Removal[]): Promise<number> {
+    const client = new Client(connectionConfig(this.#options))
+    client.on('error', () => undefined)
+    await client.connect()
+    try {
+      await client.query('begin')
+      const removed = await this.#removeWithin(client, removals)
+      await client.query('commit')
+      return removed
+    } finally {
+      // A transaction that was not committed ends with its connection.
+      await client.end().catch(() => undefined)
+    }
+  }
+
+  async #removeWithin(client: Client, removals: readonly Removal[]): Promise<number> {
+    const texts = this.#texts
+    // Removals are chained, and a content that is in use a moment later must not be found unused.
+    await client.query(texts.lock)
+    const present: Removal[] = []
+    for (const removal of removals) if (await this.#isPresent(client, removal)) present.push(removal)
+    const { rows } = await client.query<{ pos: number; hash: Uint8Array }>(texts.last)
+    for (const row of removalRows(rows[0] ?? { pos: 0, hash: genesisHash }, present)) {
+      const { pos, run_id, from_seq, to_seq, kind, at, by, reason, kept, head_hash, hash } = row
+      await client.query(texts.insert, [
+        pos,
+        run_id,
+        from_seq,
+        to_seq,
+        kind,
+        at,
+        by,
+        reason,
+        kept,
+        head_hash,
+        hash,
+      ])
+    }
+    let removed = 0
+    for (const removal of present) removed += await this.#takeAway(client, removal)
+    return removed
+  }
+
+  /** Whether every payload is there that is to go. */
+  async #isPresent(client: Client, { runId, fromSeq, toSeq, kind }: Removal): Promise<boolean> {
+    if (kind === 'dropped') return (await client.query(this.#texts.isListed, [runId])).rowCount === 1
+    const { rows } = await client.query<{ count: number }>(this.#texts.count, [runId, fromSeq, toSeq])
+    return rows[0]?.count === toSeq - fromSeq + 1
+  }
+
+  async #takeAway(client: Client, { runId, fromSeq, toSeq, kind }: Removal): Promise<number> {
+    const { deletePayloads, deleteUses, deleteUnused, blankInbox, forget, dropRun } = this.#texts
+    const range = [runId, fromSeq, toSeq] as const
+    const { rowCount } = await client.query(deletePayloads, [...range])
+    const { rows } = await client.query<{ digest: string }>(deleteUses, [...range])
+    if (rows.length > 0) await client.query(deleteUnused, [rows.map(({ digest }) => digest)])
+    await this.histories.release(client, range)
+    await client.query(blankInbox, [runId])
+    for (const text of forget) await client.query(text, [runId])
+    if (kind === 'dropped') for (const text of dropRun) await client.query(text, [runId])
+    return kind === 'dropped' ? toSeq : (rowCount ?? 0)
+  }
+}
+
+function textsOf(schema: string) {
+  const inRange = 'event.run_id = $1 and event.seq >= $2 and event.seq <= $3'
+  const places = `select pos from ${schema}.event where ${inRange}`
+  return {
+    content: `select body from ${schema}.content where digest = $1`,
+    contentAfter: `select digest, body from ${schema}.content where digest > $1 order by digest limit 1`,
+    strayContents: `select (select count(*) from ${schema}.content where not exists (
+        select from ${schema}.content_use where content_use.digest = content.digest))
+      + (select count(*) from ${schema}.content_use where not exists (
+        select from ${schema}.content where content.digest = content_use.digest)
+        or not exists (select from ${schema}.payload where payload.pos = content_use.pos)) as stray`,
+    covering: `select * from ${schema}.removal where run_id = $1 and to_seq >= $2 and from_seq <= $3 order by to_seq`,
+    page: `select * from ${schema}.removal where pos > $1 and ($2::text is null or run_id = $2) order by pos limit ${removalsPerPage}`,
+    lock: `lock table ${schema}.removal, ${schema}.content, ${schema}.history in share row exclusive mode`,
+    last: `select pos, hash from ${schema}.removal order by pos desc limit 1`,
+    insert: `insert into ${schema}.removal (pos, run_id, from_seq, to_seq, kind, at, by, reason, kept, head_hash, hash)
+      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+    lastPayload: `select max(pos) as last from ${schema}.payload`,
+    payloads: `select event.*, payload.salt, payload.body from ${schema}.payload join ${schema}.event using (pos)
+      where payload.pos > $3 and payload.pos <= $5 and event.at < $2 and event.type = any ($1::text[]) and exists (
+        select from ${schema}.event ended where ended.run_id = event.run_id and ended.once_key = 'run_finished')
+      order by payload.pos limit $4`,
+    listed: `select run_id as "runId", pos, head_seq as "headSeq", head_hash as "headHash", (
+        select at from ${schema}.event where event.run_id = run.run_id and once_key = 'run_finished') as "endedAt"
+      from ${schema}.run where pos > $1 order by pos limit $2`,
+    isListed: `select from ${schema}.run where run_id = $1`,
+    count: `select count(*) as count from ${schema}.event join ${schema}.payload using (pos) where ${inRange}`,
+    deletePayloads: `delete from ${schema}.payload where pos in (${places})`,
+    deleteUses: `delete from ${schema}.content_use where pos in (${places}) returning digest`,
+    deleteUnused: `delete from ${schema}.content where digest = any ($1::text[])
+      and not exists (select from ${schema}.content_use where content_use.digest = content.digest)`,
+    blankInbox: `update ${schema}.inbox set body = '' where run_id = $1 and taken_seq is not null and length(body) > 0`,
+    // What was derived from the run may hold what is gone.
+    forget: forgetTexts({ table: (name) => `${schema}.${name}` }, '$1'),
+    dropRun: ['inbox', 'event', 'run'].map((table) => `delete from ${schema}.${table} where run_id = $1`),
+  }
+}

@@ -1,0 +1,112 @@
+import type { Ledger, RunId } from '@tallystick/core'
+import { projectRun } from '../summary/project-run.ts'
+import { isRunId, namedRun } from '../../record/stored-ids.ts'
+import type { ProjectionTables } from './projection-tables.ts'
+import { storedRun, type RunPlace, type StoredRun } from '../summary/stored-run.ts'
+import type { SummaryRecord } from '../summary/summary-record.ts'
+import { timedShares, TotalsGathering, type TotalsChange } from '../summary/totals-change.ts'
+
+/** A run whose projection is behind, and what is to come in its place. */
+export interface ProjectedRun {
+  readonly runId: RunId
+  /** What the store has. */
+  readonly before?: StoredRun
+  /** Absent where the run has gone. */
+  readonly now?: { readonly place: RunPlace; readonly record: SummaryRecord }
+}
+
+/** A row is not as it was written, so that nobody knows what of the totals is its own. */
+export class GarbledRowError extends Error {
+  constructor(runId: string) {
+    super(`The projection of run ${namedRun(runId)} is not as it was written.`)
+  }
+}
+
+/**
+ * Tells anew of those among some runs whose rows are behind. `folded` hears of each how many events that took. Throws a
+ * `GarbledRowError`.
+ */
+export async function projectBehind(
+  ledger: Ledger,
+  tables: ProjectionTables,
+  runIds: readonly string[],
+  folded: (events: number) => void,
+): Promise<readonly ProjectedRun[]> {
+  const places = new Map((await tables.places(runIds)).map((place) => [place.runId, place]))
+  const rows = await knownRows(tables, runIds)
+  const found: ProjectedRun[] = []
+  // Events under a text that is no run id are of no run; verify names them.
+  for (const runId of new Set(runIds.filter(isRunId))) {
+    const [place, before] = [places.get(runId), rows.get(runId)]
+    if (place && before && isCurrent(before, place)) continue
+    if (place) {
+      const now = await projectPlace(ledger, place, before)
+      folded(place.headSeq - (before?.summary ? before.seq : 0))
+      if (now) found.push({ runId: place.runId, now: { place, record: now }, ...(before && { before }) })
+    } else if (before) found.push({ runId: before.runId, before })
+  }
+  return found
+}
+
+async function knownRows(
+  tables: ProjectionTables,
+  runIds: readonly string[],
+): Promise<ReadonlyMap<string, StoredRun>> {
+  const rows = await tables.rows(runIds)
+  return new Map(
+    rows.map((row) => {
+      const stored = storedRun(row)
+      if (stored === undefined) throw new GarbledRowError(row.run_id)
+      return [row.run_id, stored]
+    }),
+  )
+}
+
+/** Whether a row tells of a run as it is now. */
+function isCurrent({ summary, seq, headHash }: StoredRun, place: RunPlace): boolean {
+  return summary !== undefined && seq === place.headSeq && Buffer.compare(headHash, place.headHash) === 0
+}
+
+/** Tells of a run up to its end, going on from its row where that is sound. */
+function projectPlace(
+  ledger: Ledger,
+  { runId, headSeq }: RunPlace,
+  before?: StoredRun,
+): Promise<SummaryRecord | undefined> {
+  const { summary, notes, seq = 0 } = before ?? {}
+  const known = summary && notes && seq < headSeq ? { seq, notes } : undefined
+  return projectRun(ledger, runId, headSeq, known)
+}
+
+/** What the totals gain and lose by some runs. */
+export async function totalsOf(
+  tables: ProjectionTables,
+  runs: readonly ProjectedRun[],
+): Promise<TotalsChange> {
+  const totals = new TotalsGathering()
+  const left = new Set<string>()
+  for (const { before, now } of runs) {
+    if (before) totals.remove(before)
+    if (before?.session !== undefined && now?.record.shares.session === undefined) left.add(before.session)
+    if (now) totals.add(timedShares(now.record))
+  }
+  await addTimes(tables, totals, { left, runIds: runs.map(({ runId }) => runId) })
+  return totals.change
+}
+
+/** The runs of a session that are not concerned began and went on too. Where one has left, nobody has kept that apart. */
+async function addTimes(
+  tables: ProjectionTables,
+  totals: TotalsGathering,
+  { left, runIds }: { readonly left: ReadonlySet<string>; readonly runIds: readonly string[] },
+): Promise<void> {
+  const keys = totals.sessionKeys
+  if (keys.length === 0) return
+  for (const row of await tables.sessionsOf(keys.filter((key) => !left.has(key)))) {
+    if (row.runs > 0) totals.within(row.session_id, row)
+  }
+  for (const key of left) {
+    const times = await tables.timesOf(key, runIds)
+    if (times) totals.within(key, times)
+  }
+}

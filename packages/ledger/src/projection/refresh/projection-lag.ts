@@ -1,0 +1,103 @@
+import { option, TallystickError, type Ledger, type OptionCheck } from '@tallystick/core'
+import { projectorDigest } from '../tables/code-digests.ts'
+import { derivedDatabaseOf } from '../tables/projection-database.ts'
+import { GarbledRowError, projectBehind, type ProjectedRun } from './projected-runs.ts'
+import { ProjectionTables } from './projection-tables.ts'
+import { refreshProjections, runsPerChange, type HearProgress } from './refresh-projections.ts'
+
+/** So many runs are told of anew in memory. Where more are behind, the ledger is walked through. */
+const runsInMemoryMax = 2_000
+
+/** Projections that hold, and what comes in the place of those that are behind and could not be written. */
+export interface CurrentProjections {
+  readonly tables: ProjectionTables
+  readonly behind: ReadonlyMap<string, ProjectedRun>
+}
+
+/** How projections are used. */
+export interface ProjectionOptions {
+  /** Whether they are brought up to date in the store, where it was opened to write. `true` unless given. */
+  readonly refresh?: boolean
+  /** Hears how many more events were folded. */
+  readonly onProgress?: HearProgress
+}
+
+/** What can be given as `ProjectionOptions`. */
+export const projectionOptions: OptionCheck = option.fields<ProjectionOptions>({
+  refresh: option.maybe(option.trueOrFalse),
+  onProgress: option.maybe(option.anyFunction),
+})
+
+/**
+ * The projections of a ledger as of now; `undefined` where it has none that would be of use: then everything is folded.
+ * What is wrong with them is nobody's concern, as long as the events can be read.
+ */
+export async function currentProjections(
+  ledger: Ledger,
+  { refresh = true, onProgress = () => {} }: ProjectionOptions,
+): Promise<CurrentProjections | undefined> {
+  const database = derivedDatabaseOf(ledger)
+  if (database === undefined) return undefined
+  const tables = new ProjectionTables(database)
+  if (refresh && database.isWritable) {
+    const isDone = await orElse(false, async () => {
+      await refreshProjections(ledger, database, onProgress)
+      return true
+    })
+    if (isDone) return { tables, behind: new Map() }
+  }
+  return await orElse(undefined, () => inMemory(ledger, tables, onProgress))
+}
+
+async function inMemory(
+  ledger: Ledger,
+  tables: ProjectionTables,
+  folded: HearProgress,
+): Promise<CurrentProjections | undefined> {
+  const { version, cursor } = await tables.state()
+  if (version !== projectorDigest) return undefined
+  const runIds = await runsBehind(tables, cursor)
+  if (runIds === undefined) return undefined
+  const behind = new Map<string, ProjectedRun>()
+  for (let index = 0; index < runIds.length; index += runsPerChange) {
+    const some = runIds.slice(index, index + runsPerChange)
+    for (const run of await projectBehind(ledger, tables, some, folded)) behind.set(run.runId, run)
+  }
+  return { tables, behind }
+}
+
+/** The runs that may be behind; `undefined` where they are too many. */
+async function runsBehind(tables: ProjectionTables, from: string): Promise<readonly string[] | undefined> {
+  const runIds = new Set(await tables.stale(runsInMemoryMax + 1))
+  for (let cursor = from; runIds.size <= runsInMemoryMax;) {
+    const changed = await tables.database.changedRuns(cursor)
+    for (const runId of changed.runIds) runIds.add(runId)
+    if (changed.isLost) return undefined
+    if (changed.isLast) return [...runIds]
+    cursor = changed.cursor
+  }
+  return undefined
+}
+
+/** What is asked of projections, or something else where they cannot be had. What a bug throws is thrown. */
+export async function orElse<T>(otherwise: T, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof TallystickError || error instanceof GarbledRowError) return otherwise
+    throw error
+  }
+}
+
+/**
+ * About how many events of a ledger its projections do not tell of yet; `undefined` where the ledger keeps none, so that
+ * everything is folded each time.
+ */
+export async function projectionLag(ledger: Ledger): Promise<number | undefined> {
+  const database = derivedDatabaseOf(ledger)
+  if (database === undefined) return undefined
+  return await orElse(undefined, async () => {
+    const { version, cursor } = await new ProjectionTables(database).state()
+    return await database.eventsBehind(version === projectorDigest ? cursor : '')
+  })
+}

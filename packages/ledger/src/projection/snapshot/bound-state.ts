@@ -1,0 +1,76 @@
+import { hash } from 'node:crypto'
+import {
+  canonicalJson,
+  messagesOf,
+  openTurnCalls,
+  parseToolCallId,
+  stateFromJson,
+  stateToJson,
+  type Json,
+  type JsonObject,
+  type Message,
+  type RunId,
+  type RunState,
+} from '@tallystick/core'
+import { hexOf } from '../../record/chain.ts'
+import { reducerDigest } from '../tables/code-digests.ts'
+
+/** A snapshot as a store keeps it: the state of a run behind one of its events. */
+export interface StoredSnapshot {
+  readonly seq: number
+  /** Canonical JSON. */
+  readonly state: Uint8Array
+  /** The link of the chain at that event: of another history it is another one. */
+  readonly headHash: Uint8Array
+  /** Over all of this, the run and the code that folded it. */
+  readonly seal: Uint8Array
+}
+
+/** A history of which the first messages are those that the run began with: they are kept once, with its events. */
+interface BegunHistory {
+  readonly carried: number
+  readonly messages: readonly Message[]
+}
+
+/** The bytes of a state of a run that began with `carried`. The same state gives the same bytes. */
+export function stateBytes(state: RunState, carried: readonly Message[]): Uint8Array {
+  const json = stateToJson(state)
+  const messages = messagesOf(state.history)
+  const changed = carried.findIndex((message, index) => message !== messages[index])
+  const shared = changed < 0 ? carried.length : changed
+  if (shared === 0) return Buffer.from(canonicalJson(json))
+  const history = { carried: shared, messages: messages.slice(shared) }
+  return Buffer.from(canonicalJson({ ...json, history: history as unknown as Json }))
+}
+
+/** SHA-256 over what a snapshot is of, and over its bytes. */
+export function snapshotSeal(
+  runId: RunId,
+  { seq, state, headHash }: Omit<StoredSnapshot, 'seal'>,
+): Uint8Array {
+  const of = canonicalJson({ runId, seq, headHash: hexOf(headHash), reducer: reducerDigest })
+  return hash('sha256', Buffer.concat([Buffer.from(`snapshot ${of}\n`), state]), 'buffer')
+}
+
+/** The state that a snapshot holds; `undefined` where it is not as it was written. */
+export async function stateOfSnapshot(
+  runId: RunId,
+  snapshot: StoredSnapshot,
+  carried: () => Promise<readonly Message[]>,
+): Promise<RunState | undefined> {
+  if (Buffer.compare(snapshotSeal(runId, snapshot), snapshot.seal) !== 0) return undefined
+  const { state } = snapshot
+  const text = Buffer.from(state.buffer, state.byteOffset, state.byteLength).toString()
+  const json = JSON.parse(text) as JsonObject
+  const history = json['history'] as unknown as readonly Message[] | BegunHistory
+  const messages =
+    'carried' in history ? [...(await carried()).slice(0, history.carried), ...history.messages] : history
+  const folded = stateFromJson({ ...json, history: messages as unknown as Json })
+  return hasIds(runId, folded) ? folded : undefined
+}
+
+/** Snapshots stand outside the chain, so anybody may have written them: the ids that commands are made of are checked. */
+function hasIds(runId: RunId, state: RunState): boolean {
+  const calls = openTurnCalls(state).map(({ toolCallId }) => toolCallId)
+  return state.runId === runId && calls.every((call) => parseToolCallId(call) !== undefined)
+}

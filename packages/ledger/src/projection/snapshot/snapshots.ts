@@ -1,0 +1,192 @@
+import {
+  TallystickError,
+  type Ledger,
+  type Message,
+  type RunId,
+  type RunState,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import { reducerDigest } from '../tables/code-digests.ts'
+import type { ChangePart, DerivedDatabase, DerivedDialect } from '../tables/projection-database.ts'
+import { snapshotSeal, stateBytes, stateOfSnapshot, type StoredSnapshot } from './bound-state.ts'
+
+/** So many are kept of one run. They lie about evenly over it. */
+const snapshotsOfRunMax = 8
+
+/** A state that takes more is not kept: most of it is large contents, which would be stored once more. */
+const stateBytesMax = 4 * 1024 * 1024
+
+/** The snapshots of one run, for one fold. Whatever goes wrong with them, the fold does without. */
+export class Snapshots {
+  readonly #database: DerivedDatabase
+  readonly #ledger: Ledger
+  readonly #runId: RunId
+  /** What the run began with, where the fold has come by it, or by a snapshot that shares it. */
+  #carried: readonly Message[] = []
+  #forgotten: number | undefined
+
+  constructor(database: DerivedDatabase, ledger: Ledger, runId: RunId) {
+    this.#database = database
+    this.#ledger = ledger
+    this.#runId = runId
+  }
+
+  /** To be called before the first event is read: what is taken away from here on is in no snapshot that `keep` writes. */
+  async begin(): Promise<void> {
+    if (this.#database.isWritable) this.#forgotten = await orNothing(() => this.#timesForgotten())
+  }
+
+  /** The state at the last snapshot that is sound and not behind an event. */
+  async nearest(toSeq: number): Promise<RunState | undefined> {
+    return await orNothing(async () => {
+      for (let upTo = toSeq; ;) {
+        const snapshot = await snapshotNear(this.#database, this.#runId, upTo)
+        if (snapshot === undefined) return undefined
+        const state = await this.#soundState(snapshot)
+        if (state) return state
+        upTo = snapshot.seq - 1
+      }
+    })
+  }
+
+  /** Keeps a state, in the place of another where there are many; unless something was forgotten since `begin`. */
+  async keep(state: RunState | undefined): Promise<void> {
+    const forgotten = this.#forgotten
+    // A snapshot would outlive the key that content about a subject is sealed with.
+    const isOpen = state && state.subject === undefined && state.removedFrom === undefined
+    if (forgotten === undefined || !isOpen) return
+    await orNothing(async () => {
+      const bytes = stateBytes(state, this.#carried)
+      const headHash = bytes.length > stateBytesMax ? undefined : await this.#hashAt(state.seq)
+      if (headHash === undefined) return
+      const seal = snapshotSeal(this.#runId, { seq: state.seq, state: bytes, headHash })
+      const replaced = replacedBy(state.seq, await snapshotPlaces(this.#database, this.#runId))
+      const dropped = JSON.stringify(replaced.map(String))
+      await this.#database.change(keepParts(this.#database.dialect), [
+        ...[this.#runId, reducerDigest, state.seq, bytes, headHash, seal, dropped, forgotten],
+      ])
+    })
+  }
+
+  /** A fold has come to an event. */
+  hear(event: RuntimeEvent): void {
+    if (event.type === 'history_carried') this.#carried = event.messages
+  }
+
+  /** Bytes that were sealed and are no state after all are as good as none. */
+  async #soundState(snapshot: StoredSnapshot): Promise<RunState | undefined> {
+    try {
+      return await stateOfSnapshot(this.#runId, snapshot, async () => {
+        this.#carried = await carriedBy(this.#ledger, this.#runId)
+        return this.#carried
+      })
+    } catch {
+      return undefined
+    }
+  }
+
+  async #hashAt(seq: number): Promise<Uint8Array | undefined> {
+    const { table } = this.#database.dialect
+    const [row] = await this.#database.ask<{ readonly hash: Uint8Array }>(
+      `select hash from ${table('event')} where run_id = $1 and seq = $2`,
+      [this.#runId, seq],
+    )
+    return row?.hash
+  }
+
+  async #timesForgotten(): Promise<number | undefined> {
+    const { table } = this.#database.dialect
+    const [row] = await this.#database.ask<{ readonly revision: number }>(
+      `select revision from ${table('projection')} where name = 'snapshots'`,
+    )
+    return row?.revision
+  }
+}
+
+/** The last snapshot of this code that is not behind an event, and of the history that the run has. */
+export async function snapshotNear(
+  database: DerivedDatabase,
+  runId: RunId,
+  upTo: number,
+): Promise<StoredSnapshot | undefined> {
+  const { table } = database.dialect
+  const [row] = await database.ask<SnapshotRow>(
+    `select snapshot.seq, state, head_hash, snapshot.seal from ${table('snapshot')} as snapshot
+      join ${table('event')} as event
+        on event.run_id = snapshot.run_id and event.seq = snapshot.seq and event.hash = snapshot.head_hash
+      where snapshot.run_id = $1 and reducer = $2 and snapshot.seq <= $3 order by snapshot.seq desc limit 1`,
+    [runId, reducerDigest, upTo],
+  )
+  return row && { seq: row.seq, state: row.state, headHash: row.head_hash, seal: row.seal }
+}
+
+/** The events behind which a run has snapshots of this code, in order. */
+export async function snapshotPlaces(database: DerivedDatabase, runId: RunId): Promise<readonly number[]> {
+  const rows = await database.ask<{ readonly seq: number }>(
+    `select seq from ${database.dialect.table('snapshot')} where run_id = $1 and reducer = $2 order by seq`,
+    [runId, reducerDigest],
+  )
+  return rows.map(({ seq }) => seq)
+}
+
+interface SnapshotRow {
+  readonly seq: number
+  readonly state: Uint8Array
+  readonly head_hash: Uint8Array
+  readonly seal: Uint8Array
+}
+
+/** The start of a run says what it began with right behind `run_started`, where it does. */
+async function carriedBy(ledger: Ledger, runId: RunId): Promise<readonly Message[]> {
+  for await (const event of ledger.read(runId, { toSeq: 2 })) {
+    if (event.type === 'history_carried') return event.messages
+  }
+  return []
+}
+
+async function orNothing<T>(work: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof TallystickError) return undefined
+    throw error
+  }
+}
+
+/** The places that go when one is added: each time the one whose neighbours lie closest together, never the last. */
+export function replacedBy(added: number, places: readonly number[]): readonly number[] {
+  const kept = [...new Set([...places, added])].sort((a, b) => a - b)
+  const gone: number[] = []
+  while (kept.length > snapshotsOfRunMax) {
+    let [closest, gap] = [0, Infinity]
+    for (let index = 0; index < kept.length - 1; index++) {
+      const wide = (kept[index + 1] as number) - (kept[index - 1] ?? 0)
+      if (wide < gap && kept[index] !== added) [closest, gap] = [index, wide]
+    }
+    gone.push(...kept.splice(closest, 1))
+  }
+  return gone
+}
+
+/**
+ * $1 the run, $2 the code, $3 the event, $4 the bytes, $5 the hash at the event, $6 the seal, $7 places that go, $8 how
+ * often something had been forgotten when the fold began.
+ */
+function keepParts({ table, texts, blob, held }: DerivedDialect): readonly ChangePart[] {
+  return [
+    {
+      name: 'kept',
+      text: () => `insert into ${table('snapshot')} (run_id, reducer, seq, state, head_hash, seal)
+        select cast($1 as text), cast($2 as text), cast($3 as bigint), ${blob('$4')}, ${blob('$5')}, ${blob('$6')}
+        from ${table('projection')} as projection
+        where name = 'snapshots' and revision = $8 ${held}
+        on conflict (run_id, reducer, seq) do update set
+          state = excluded.state, head_hash = excluded.head_hash, seal = excluded.seal`,
+    },
+    {
+      name: 'dropped',
+      text: (when) => `delete from ${table('snapshot')} where ${when} and run_id = $1 and (reducer <> $2
+        or seq in (select cast(value as bigint) from ${texts('$7')}))`,
+    },
+  ]
+}

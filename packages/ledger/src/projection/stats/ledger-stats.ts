@@ -1,0 +1,34 @@
+import { option, requireOptions, type Ledger } from '@tallystick/core'
+import { currentProjections, projectionOptions, type ProjectionOptions } from '../refresh/projection-lag.ts'
+import { beginningOf, hourOf } from '../summary/run-accumulator.ts'
+import type { LedgerStats, StatsQuery } from './stats.ts'
+import { statsOfTables } from './stats-of-tables.ts'
+import { statsOfRuns } from './stats-of-runs.ts'
+
+const statsQuery = option.fields<StatsQuery>(
+  {
+    since: option.valueThat('a finite number of milliseconds since 1970 UTC', Number.isFinite),
+    listedMax: option.numberFrom(0, { whole: true }),
+  },
+  { limit: 'listedMax', max: 'listedMax', from: 'since' },
+)
+
+/**
+ * What a ledger says of its runs. Where the store keeps projections, that is a few queries, however many runs there are;
+ * what they do not tell of yet is folded.
+ *
+ * Rejects with `ConfigurationError` for a wrong query or wrong options.
+ */
+export async function ledgerStats(
+  ledger: Ledger,
+  asked: StatsQuery,
+  options: ProjectionOptions = {},
+): Promise<LedgerStats> {
+  requireOptions('ledgerStats', statsQuery, asked)
+  requireOptions('ledgerStats', projectionOptions, options)
+  const { since, listedMax } = asked
+  const query = { since: beginningOf(hourOf(since)), listedMax }
+  const current = await currentProjections(ledger, options)
+  const found = current && (await statsOfTables(current, query))
+  return found ?? (await statsOfRuns(ledger, query, options))
+}

@@ -1,0 +1,251 @@
+import {
+  option,
+  outcomes,
+  requireOptions,
+  RunNotFoundError,
+  type Ledger,
+  type Outcome,
+  type RunId,
+  type RunRecord,
+} from '@tallystick/core'
+import { derivedDatabaseOf } from '../tables/projection-database.ts'
+import { storableKey } from '../tables/storable-key.ts'
+import {
+  currentProjections,
+  orElse,
+  projectionOptions,
+  type CurrentProjections,
+  type ProjectionOptions,
+} from '../refresh/projection-lag.ts'
+import { projectRun } from '../summary/project-run.ts'
+import { ProjectionTables, type RowQuery } from '../refresh/projection-tables.ts'
+import { BadRunIdsError, isRunId } from '../../record/stored-ids.ts'
+import type { CallCount } from '../summary/call-counts.ts'
+import { standings, type ListedRun, type Standing } from '../summary/run-summary.ts'
+import { storedRun, type StoredRun, type StoredRunRow } from '../summary/stored-run.ts'
+
+/** How many runs are asked for at once. */
+const runsPerPage = 64
+
+/** Which runs are told of: those that are all of what is named. */
+export interface SummaryFilter {
+  /** That stand in one of these ways. */
+  readonly standings?: readonly Standing[]
+  /** In which this agent has, or had, the conversation. */
+  readonly agent?: string
+  /** With a call of this tool that has ended. */
+  readonly tool?: string
+  /** With a call that ended so; of the tool, where one is named. */
+  readonly outcome?: Outcome
+  /** With an event then or later, in milliseconds since 1970 UTC. */
+  readonly since?: number
+  /** Runs of one session; the last place comes first. */
+  readonly sessionId?: string
+  /** Only what comes behind this run: the last run of a page begins the next one. */
+  readonly before?: RunId
+  /** At most so many. */
+  readonly limit?: number
+}
+
+const { anyText, fields, listOf, maybe, oneOf, valueThat } = option
+const summaryFilter = fields<SummaryFilter>(
+  {
+    standings: maybe(listOf(oneOf(standings))),
+    agent: maybe(anyText),
+    tool: maybe(anyText),
+    outcome: maybe(oneOf(outcomes)),
+    since: maybe(valueThat('a finite number of milliseconds since 1970 UTC', Number.isFinite)),
+    sessionId: maybe(anyText),
+    before: maybe(anyText),
+    limit: maybe(
+      valueThat(
+        'a whole number of runs from 0, or Infinity',
+        (value) => value === Infinity || (Number.isSafeInteger(value) && (value as number) >= 0),
+      ),
+    ),
+  },
+  { standing: 'standings', status: 'standings', session: 'sessionId', after: 'before', max: 'limit' },
+)
+
+/**
+ * Tells of the runs of a ledger, the newest first, a run at a time. Where the store keeps projections, a page costs what
+ * it holds; what they do not tell of yet is folded. Without a filter by standing, agent or time nothing but the page is.
+ *
+ * Rejects with `RunNotFoundError` for a `before` that is not in the ledger, or not in the session, and with
+ * `ConfigurationError` for a wrong filter or wrong options.
+ */
+export async function* runSummaries(
+  ledger: Ledger,
+  filter: SummaryFilter = {},
+  options: ProjectionOptions = {},
+): AsyncGenerator<ListedRun> {
+  requireOptions('runSummaries', summaryFilter, filter)
+  requireOptions('runSummaries', projectionOptions, options)
+  let { limit: left = Infinity } = filter
+  if (left <= 0) return
+  const current = isSelective(filter) ? await currentProjections(ledger, options) : undefined
+  const runs = current ? indexedRuns(ledger, current, filter) : walkedRuns(ledger, filter)
+  for await (const run of runs) {
+    if (!fits(run, filter)) continue
+    yield run
+    if (--left <= 0) return
+  }
+}
+
+/** Tells of one run. Rejects with `RunNotFoundError` where the ledger has no such run. */
+export async function runSummary(ledger: Ledger, runId: RunId): Promise<ListedRun> {
+  const head = await ledger.head(runId)
+  if (head === undefined) throw new RunNotFoundError(runId)
+  for await (const run of toldOf(ledger, [{ runId, head }])) return run
+  throw new RunNotFoundError(runId)
+}
+
+/** Whether going through the list might pass over many before it comes to one that is asked for. */
+function isSelective({ standings, agent, tool, outcome, since, sessionId }: SummaryFilter): boolean {
+  return sessionId === undefined && (standings ?? agent ?? tool ?? outcome ?? since) !== undefined
+}
+
+/**
+ * Returns whether a run is among those that a filter asks for, its session aside. Throws a `ConfigurationError` for a wrong
+ * filter.
+ */
+export function fitsFilter(run: ListedRun, filter: SummaryFilter): boolean {
+  requireOptions('fitsFilter', summaryFilter, filter)
+  return fits(run, filter)
+}
+
+function fits(run: ListedRun, { standings, agent, tool, outcome, since }: SummaryFilter): boolean {
+  if (standings && !standings.includes(run.standing)) return false
+  if (run.standing === 'unreadable') return (agent ?? tool ?? outcome ?? since) === undefined
+  return (
+    (agent === undefined || run.agents.includes(agent)) &&
+    hasCall(run.calls, tool, outcome) &&
+    (since === undefined || run.lastAt >= since)
+  )
+}
+
+function hasCall(
+  calls: readonly CallCount[],
+  tool: string | undefined,
+  outcome: Outcome | undefined,
+): boolean {
+  if ((tool ?? outcome) === undefined) return true
+  return calls.some((call) => call.name === (tool ?? call.name) && call.outcome === (outcome ?? call.outcome))
+}
+
+/** Every run of the ledger or of a session. */
+async function* walkedRuns(ledger: Ledger, { sessionId, before }: SummaryFilter): AsyncGenerator<ListedRun> {
+  let page: RunRecord[] = []
+  const asked = { ...(sessionId !== undefined && { sessionId }), ...(before !== undefined && { before }) }
+  let badIds: BadRunIdsError | undefined
+  try {
+    for await (const record of ledger.runs(asked)) {
+      page.push(record)
+      if (page.length < runsPerPage) continue
+      yield* toldOf(ledger, page)
+      page = []
+    }
+  } catch (error) {
+    if (!(error instanceof BadRunIdsError)) throw error
+    badIds = error
+  }
+  yield* toldOf(ledger, page)
+  if (badIds) throw badIds
+}
+
+async function* toldOf(
+  ledger: Ledger,
+  page: readonly Pick<RunRecord, 'runId' | 'head'>[],
+): AsyncGenerator<ListedRun> {
+  const rows = await rowsOf(
+    ledger,
+    page.map(({ runId }) => runId),
+  )
+  for (const { runId, head } of page) {
+    const row = rows.get(runId)
+    if (row?.summary && row.seq === head.seq) yield row.summary
+    else {
+      const known = row?.notes && row.seq < head.seq ? { seq: row.seq, notes: row.notes } : undefined
+      const record = await projectRun(ledger, runId, head.seq, known)
+      if (record) yield record.summary
+    }
+  }
+}
+
+/** What the store has of some runs; nothing where it keeps no projections, or those of other code. */
+async function rowsOf(ledger: Ledger, runIds: readonly RunId[]): Promise<ReadonlyMap<string, StoredRun>> {
+  const database = derivedDatabaseOf(ledger)
+  if (database === undefined) return new Map()
+  return await orElse(new Map<string, StoredRun>(), async () => {
+    const tables = new ProjectionTables(database)
+    if ((await tables.cursorOfThisCode()) === undefined) return new Map()
+    const rows = (await tables.rows(runIds)).flatMap((row) => storedRun(row) ?? [])
+    return new Map(rows.map((row) => [row.runId, row]))
+  })
+}
+
+interface PlacedRun {
+  readonly pos: number
+  readonly run: ListedRun
+}
+
+/** The runs that the indexes of the projections find, with those that are behind in their places. */
+async function* indexedRuns(
+  ledger: Ledger,
+  { tables, behind }: CurrentProjections,
+  filter: SummaryFilter,
+): AsyncGenerator<ListedRun> {
+  let beforePos = await placeBefore(tables, filter.before)
+  const late = [...behind.values()]
+    .flatMap(({ now }) => (now ? [{ pos: now.place.pos, run: now.record.summary }] : []))
+    .filter(({ pos, run }) => pos < beforePos && fits(run, filter))
+    .sort((a, b) => b.pos - a.pos)
+  let walkedFrom = filter.before
+  for (;;) {
+    const page = await orElse(undefined, () => pageOf(tables, filter, beforePos))
+    // An index that cannot be read is no reason not to tell.
+    if (page === undefined) {
+      return yield* walkedRuns(ledger, walkedFrom === undefined ? {} : { before: walkedFrom })
+    }
+    const last = page.at(-1)
+    for (const row of page) {
+      while (late[0] && late[0].pos > row.pos) yield (late.shift() as PlacedRun).run
+      // A row under a text that is no run id is none of a run; verify names it.
+      if (!behind.has(row.run_id) && isRunId(row.run_id)) yield await summaryOfRow(ledger, row)
+    }
+    if (page.length < runsPerPage || last === undefined) break
+    beforePos = last.pos
+    walkedFrom = last.run_id as RunId
+  }
+  for (const { run } of late) yield run
+}
+
+async function placeBefore(tables: ProjectionTables, before: RunId | undefined): Promise<number> {
+  if (before === undefined) return Number.MAX_SAFE_INTEGER
+  const [place] = await tables.places([before])
+  if (place === undefined) throw new RunNotFoundError(before)
+  return place.pos
+}
+
+/** The next rows in the order of places, of all standings that are asked for. */
+async function pageOf(
+  tables: ProjectionTables,
+  { standings, agent, since }: SummaryFilter,
+  beforePos: number,
+): Promise<readonly StoredRunRow[]> {
+  const query: RowQuery = {
+    ...{ beforePos, limit: runsPerPage },
+    ...(agent !== undefined && { agent: storableKey(agent) }),
+    ...(since !== undefined && { since }),
+  }
+  if (standings === undefined) return await tables.page(query)
+  const pages: StoredRunRow[] = []
+  for (const standing of new Set(standings)) pages.push(...(await tables.page({ ...query, standing })))
+  return pages.sort((a, b) => b.pos - a.pos).slice(0, runsPerPage)
+}
+
+/** A row that is not as it was written tells nothing; its run does. */
+async function summaryOfRow(ledger: Ledger, row: StoredRunRow): Promise<ListedRun> {
+  const summary = storedRun(row)?.summary
+  return summary ?? (await runSummary(ledger, row.run_id as RunId))
+}

@@ -1,0 +1,59 @@
+import type { ModelRef, Usage } from '@tallystick/core'
+import type { RunSummary, Standing, UnreadableRun } from '../summary/run-summary.ts'
+
+/** Model calls of one agent and model on one day. */
+export interface DaySpending {
+  /** Days since 1970 UTC. */
+  readonly day: number
+  readonly agent: string
+  readonly model: ModelRef
+  readonly calls: number
+  readonly usage: Usage
+  /** US dollars for the calls that had a price; absent where none had. */
+  readonly costUsd?: number
+  /** Calls that had no price. */
+  readonly unpriced: number
+}
+
+/** What the runs of a session come to, with those that worked for them as far as they have ended. */
+export interface SessionTotals {
+  readonly sessionId: string
+  readonly runs: number
+  /** Milliseconds since 1970 UTC, of the first event and of the last. */
+  readonly startedAt: number
+  readonly lastAt: number
+  readonly turns: number
+  readonly toolCalls: number
+  readonly usage: Usage
+  /** US dollars of the runs that have a cost; absent where none has. */
+  readonly costUsd?: number
+  /** Runs that have no cost. */
+  readonly unpriced: number
+}
+
+/** What a ledger says of its runs. */
+export interface LedgerStats {
+  /** Beginning of the hour from which model calls are counted, and from which ends and sessions are named. */
+  readonly since: number
+  /** How many runs stand how. */
+  readonly counts: Readonly<Record<Standing, number>>
+  /** Runs that only a command takes further, the newest first; of runs that work for others, the one at the top. */
+  readonly suspended: readonly RunSummary[]
+  /** Runs of which something is in flight, or was when their process ended; the newest first. */
+  readonly unfinished: readonly RunSummary[]
+  /** Runs that ended otherwise than was wanted, since then; the newest first. */
+  readonly failed: readonly RunSummary[]
+  readonly unreadable: readonly UnreadableRun[]
+  /** Model calls since then, the first day first. */
+  readonly spending: readonly DaySpending[]
+  /** Sessions with an event since then, the dearest first, then those with most tokens: with all that they come to. */
+  readonly sessions: readonly SessionTotals[]
+}
+
+/** What stats are asked for. */
+export interface StatsQuery {
+  /** Milliseconds since 1970 UTC; counted from the beginning of that hour. */
+  readonly since: number
+  /** How many runs of a kind, and how many sessions, are named at most. */
+  readonly listedMax: number
+}

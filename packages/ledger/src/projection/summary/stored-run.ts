@@ -1,0 +1,105 @@
+import { limitNames, parseToolCallId, type RunId } from '@tallystick/core'
+import { hexOf } from '../../record/chain.ts'
+import { storableKey } from '../tables/storable-key.ts'
+import { isRunId } from '../../record/stored-ids.ts'
+import type { RunNotes } from './run-accumulator.ts'
+import type { ListedRun, Standing } from './run-summary.ts'
+import type { Shares, SummaryRecord } from './summary-record.ts'
+
+/** A run's row in the store: where its history ends. */
+export interface RunPlace {
+  readonly runId: RunId
+  /** By which runs are listed, the newest first. */
+  readonly pos: number
+  readonly headSeq: number
+  readonly headHash: Uint8Array
+}
+
+/** The columns of a run's projection. */
+export interface StoredRunRow {
+  readonly run_id: string
+  readonly pos: number
+  readonly seq: number
+  /** Of the event `seq`, to which the row is bound. */
+  readonly head_hash: Uint8Array
+  readonly standing: string
+  readonly session_id: string | null
+  readonly started_at: number
+  readonly last_at: number
+  /** What of totals is this run's, as JSON. */
+  readonly shares: string
+  /** As JSON; null where the row has to be made anew. */
+  readonly summary: string | null
+  readonly notes: string | null
+}
+
+/** A run's projection as the store has it. */
+export interface StoredRun {
+  readonly runId: RunId
+  readonly pos: number
+  readonly seq: number
+  readonly headHash: Uint8Array
+  readonly standing: Standing
+  /** As a key. */
+  readonly session?: string
+  readonly startedAt: number
+  readonly lastAt: number
+  readonly shares: Shares
+  /** Absent where the row has to be made anew. */
+  readonly summary?: ListedRun
+  readonly notes?: RunNotes
+}
+
+/** What a row holds; `undefined` where it is not as it was written. */
+export function storedRun(row: StoredRunRow): StoredRun | undefined {
+  try {
+    const summary = row.summary === null ? undefined : (JSON.parse(row.summary) as ListedRun)
+    if (!isRunId(row.run_id) || (summary && !hasIds(summary, row.run_id))) return undefined
+    return {
+      ...{ runId: row.run_id, pos: row.pos, seq: row.seq, headHash: row.head_hash },
+      standing: row.standing as Standing,
+      ...(row.session_id !== null && { session: row.session_id }),
+      ...{ startedAt: row.started_at, lastAt: row.last_at, shares: JSON.parse(row.shares) as Shares },
+      ...(summary && { summary }),
+      ...(row.notes !== null && { notes: JSON.parse(row.notes) as RunNotes }),
+    }
+  } catch {
+    return undefined
+  }
+}
+
+/** Whether what a summary names are ids. Rows of projections stand outside the chain, so anybody may have written them. */
+function hasIds(summary: ListedRun, runId: RunId): boolean {
+  if (summary.runId !== runId) return false
+  if (summary.standing === 'unreadable') return true
+  const { parent, started, waits, workers } = summary
+  const calls = [...started, ...waits.approvals, ...waits.deferred, ...waits.workers]
+  const runIds = [...workers, ...waits.workers.map((each) => each.runId), ...(parent ? [parent.runId] : [])]
+  const limit = waits.limit?.limit
+  return (
+    Array.isArray(summary.calls) &&
+    calls.every(({ toolCallId }) => parseToolCallId(toolCallId) !== undefined) &&
+    runIds.every(isRunId) &&
+    (limit === undefined || limitNames.includes(limit))
+  )
+}
+
+/** The row of a run's projection as JSON, for a change. Bytes are in hex. */
+export type WrittenRun = Omit<StoredRunRow, 'head_hash'> & {
+  readonly head_hash: string
+  readonly agents: readonly string[]
+}
+
+/** The row that is to hold a record. */
+export function writtenRun({ runId, pos, headHash }: RunPlace, record: SummaryRecord): WrittenRun {
+  const { summary, shares, notes } = record
+  const times = 'startedAt' in summary ? summary : { startedAt: 0, lastAt: 0, agents: [] }
+  return {
+    ...{ run_id: runId, pos, seq: summary.seq, head_hash: hexOf(headHash), standing: summary.standing },
+    session_id: shares.session ? storableKey(shares.session.sessionId) : null,
+    ...{ started_at: times.startedAt, last_at: times.lastAt },
+    ...{ shares: JSON.stringify(shares), summary: JSON.stringify(summary) },
+    notes: notes ? JSON.stringify(notes) : null,
+    agents: [...new Set(times.agents.map(storableKey))],
+  }
+}

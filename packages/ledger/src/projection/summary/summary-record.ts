@@ -1,0 +1,129 @@
+import {
+  childRunIdOf,
+  deferredCalls,
+  isSuspended,
+  openTurnCalls,
+  pendingApprovals,
+  present,
+  type Call,
+  type FinishReason,
+  type LimitName,
+  type RunId,
+  type RunState,
+} from '@tallystick/core'
+import { amountsOf, type Amounts } from '../tables/amounts.ts'
+import { spendingOf, type RunNotes, type SpendingLine } from './run-accumulator.ts'
+import type { ListedRun, NamedCall, RunSummary, RunWaits, Standing } from './run-summary.ts'
+
+/** What a run adds to the totals of its session: itself, and what it took with the runs that worked for it. */
+export interface SessionShare {
+  readonly sessionId: string
+  readonly turns: number
+  readonly toolCalls: number
+  readonly amounts: Amounts
+}
+
+/** What a run adds to totals. */
+export interface Shares {
+  readonly spending: readonly SpendingLine[]
+  readonly session?: SessionShare
+}
+
+/** What a projection holds of one run, behind one of its events. */
+export interface SummaryRecord {
+  readonly summary: ListedRun
+  readonly shares: Shares
+  /** What is needed to go on from here; absent of a run that cannot be read. */
+  readonly notes?: RunNotes
+}
+
+/** Reasons of a run that came to what was wanted. */
+const wanted: ReadonlySet<FinishReason> = new Set(['answered', 'handed_back', 'stopped', 'cancelled'])
+
+/** The record of a run, from its state and the notes of the same events. */
+export function recordOf(state: RunState, notes: RunNotes): SummaryRecord {
+  return { summary: summaryOf(state, notes), shares: sharesOf(state, notes), notes }
+}
+
+/** The record of a run that cannot be read. It adds nothing to any total. */
+export function unreadableRecord(
+  runId: RunId,
+  seq: number,
+  error: { readonly code: string; readonly message: string },
+): SummaryRecord {
+  const { code, message } = error
+  return {
+    summary: { runId, standing: 'unreadable', seq, code, message },
+    shares: { spending: [] },
+  }
+}
+
+function summaryOf(state: RunState, { agents, workers, calls, failedAttempts }: RunNotes): RunSummary {
+  const { runId, seq, turn, startedAt, at, agent, sessionId, sessionPlace, parent, totals } = state
+  const { turns, toolCalls, children, usage, costUsd } = totals
+  return {
+    ...{ runId, standing: standingOf(state), seq, turn, startedAt, lastAt: at, agent, agents },
+    ...present({ sessionId, sessionPlace, parent }),
+    ...(state.phase === 'done' && { reason: state.reason }),
+    ...(state.phase === 'done' && state.detail !== undefined && { hasDetail: true as const }),
+    isStreaming: state.phase === 'streaming',
+    started: openTurnCalls(state)
+      .filter(({ status }) => status === 'started' || status === 'in_doubt')
+      .map(named),
+    ...{
+      waits: waitsOf(state),
+      calls,
+      failedAttempts,
+      workers,
+      turns,
+      toolCalls,
+      children,
+      usage,
+      ...present({ costUsd }),
+    },
+  }
+}
+
+function standingOf(state: RunState): Exclude<Standing, 'unreadable'> {
+  if (state.phase === 'done') return wanted.has(state.reason) ? 'done' : 'failed'
+  return isSuspended(state) ? 'suspended' : 'unfinished'
+}
+
+function waitsOf(state: RunState): RunWaits {
+  const working = openTurnCalls(state).filter(
+    ({ status, child }) => status === 'deferred' && child !== undefined,
+  )
+  const byRuns = new Set(working.map(({ toolCallId }) => toolCallId))
+  return {
+    approvals: pendingApprovals(state).map(named),
+    deferred: deferredCalls(state)
+      .filter(({ toolCallId }) => !byRuns.has(toolCallId))
+      .map((call) => ({ ...named(call), receipt: call.receipt })),
+    workers: working.map((call) => ({ ...named(call), runId: childRunIdOf(state.runId, call.toolCallId) })),
+    ...(state.metLimit && { limit: limitOf(state, state.metLimit.limit) }),
+  }
+}
+
+function limitOf({ limits }: RunState, limit: LimitName): NonNullable<RunWaits['limit']> {
+  return { limit, ...present({ max: limits[limit] }) }
+}
+
+function named({ toolCallId, name }: Pick<Call, 'toolCallId' | 'name'>): NamedCall {
+  return { toolCallId, name }
+}
+
+function sharesOf(state: RunState, notes: RunNotes): Shares {
+  const { sessionId, totals } = state
+  const { turns, toolCalls, children, usage, costUsd } = totals
+  return {
+    spending: spendingOf(notes),
+    ...(sessionId !== undefined && {
+      session: {
+        sessionId,
+        turns: turns + children.turns,
+        toolCalls: toolCalls + children.toolCalls,
+        amounts: amountsOf(usage, costUsd),
+      },
+    }),
+  }
+}

@@ -1,0 +1,61 @@
+import { idFaultOf, LedgerDamagedError, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { linkFault, type Link } from '../record/link-check.ts'
+import { openedEvent } from '../content/event/decoded-event.ts'
+import { namedRun } from '../record/stored-ids.ts'
+import type { StoredEvent } from '../record/stored-event.ts'
+import { upcast } from './upcast.ts'
+
+/** Events of one run with `seq` in a range, both ends included. */
+export interface EventRange {
+  readonly runId: string
+  readonly fromSeq: number
+  readonly toSeq: number
+}
+
+/** The part of a range that the run has now. */
+export function presentRange(
+  runId: RunId,
+  headSeq: number,
+  range?: { readonly fromSeq?: number; readonly toSeq?: number },
+): EventRange {
+  return {
+    runId,
+    fromSeq: Math.max(range?.fromSeq ?? 1, 1),
+    toSeq: Math.min(range?.toSeq ?? headSeq, headSeq),
+  }
+}
+
+/** The event that was stored, checked as `recordedEventAfter` does, as today's code knows it. */
+export function eventAfter(previous: Link, stored: StoredEvent): RuntimeEvent | undefined {
+  const event = recordedEventAfter(previous, stored)
+  return event && upcast(event)
+}
+
+/**
+ * The event as it was recorded, in whatever version, checked against the link before it, so that nothing is ever built on bytes that have
+ * changed; `undefined` where it is not the next one of the run. Throws `LedgerDamagedError` where it is not as it was
+ * written.
+ */
+export function recordedEventAfter(previous: Link, stored: StoredEvent): RuntimeEvent | undefined {
+  const fault = linkFault(previous, stored)
+  if (fault?.what === 'seq') return undefined
+  if (fault !== undefined) {
+    throw damaged(stored.runId, stored.seq, `its ${fault.what} is not what was written`)
+  }
+  const event = openedEvent(stored)
+  const badId = idFaultOf(event)
+  if (badId) throw damaged(stored.runId, stored.seq, `its ${badId.path} is not ${badId.expected}`)
+  return event
+}
+
+/** The refusal to read past an event that should be there. */
+export function missingEvent(runId: string, seq: number): LedgerDamagedError {
+  return damaged(runId, seq, 'the event is missing')
+}
+
+function damaged(runId: string, seq: number, what: string): LedgerDamagedError {
+  return new LedgerDamagedError(
+    `Run ${namedRun(runId)} is damaged at seq ${seq}: ${what}. What follows cannot be trusted, so reading stops here. ` +
+      'Run verify for the whole picture, and restore a copy.',
+  )
+}

@@ -1,0 +1,114 @@
+import type { EventQuery, EventType, RunId } from '@tallystick/core'
+import type { EventRow } from '../record/event-row.ts'
+
+/** A query with its bounds made whole: what a store compares with the columns of an event. */
+export interface AskedEvents {
+  readonly sessionId?: string
+  readonly runId?: RunId
+  readonly turn: number | null
+  readonly toolCallId: string | null
+  /** Each once, and at least one. */
+  readonly types: readonly EventType[] | null
+  readonly fromAt: number
+  readonly toAt: number
+}
+
+/** Asks for every event. */
+export const everyEvent: AskedEvents = {
+  ...{ turn: null, toolCallId: null, types: null },
+  ...{ fromAt: Number.MIN_SAFE_INTEGER, toAt: Number.MAX_SAFE_INTEGER },
+}
+
+/** A run that may hold what is asked for, as it stood when the search began. */
+export interface SearchedRun {
+  readonly runId: RunId
+  /** Place of its first event. */
+  readonly pos: number
+  readonly headSeq: number
+}
+
+/** What one index finds in the order of places. Filters that the index does not know are left to each event. */
+export type Strand =
+  | { readonly by: 'run' | 'turn' | 'call'; readonly run: SearchedRun }
+  | { readonly by: 'type'; readonly run: SearchedRun; readonly type: EventType }
+  | { readonly by: 'place'; readonly fromPos: number; readonly toPos: number }
+
+/** The event behind which a page begins, or one that there is none in front of. */
+export interface Cursor {
+  readonly pos: number
+  readonly seq: number
+}
+
+/** An event with the link that it is chained to; nulls where the event before it is not there. */
+export interface FoundRow extends EventRow {
+  readonly previous_pos: number | null
+  readonly previous_epoch: number | null
+  readonly previous_hash: Uint8Array | null
+}
+
+/** Some events of a strand. It may be empty and yet not the last. */
+export interface FoundPage {
+  readonly rows: readonly FoundRow[]
+  /** Where the next page begins; absent behind the last. */
+  readonly next?: Cursor
+}
+
+/** A store as a search sees it. Each answer is the store at one moment. */
+export interface SearchedStore {
+  /** The runs that are all of what is named: of that id, of that session, with events of that call. */
+  runs(asked: AskedEvents): Promise<readonly SearchedRun[]>
+  /** The first and the last place that hold an event of the time asked for; none where no event is of it. */
+  places(asked: AskedEvents): Promise<{ readonly fromPos: number; readonly toPos: number } | undefined>
+  page(asked: AskedEvents, strand: Strand, after: Cursor): Promise<FoundPage>
+}
+
+/** Where a page that holds `rows` ends: behind the last where it is full, else behind all that was looked at. */
+export function pageOf(
+  rows: readonly FoundRow[],
+  isFull: boolean,
+  strand: Strand,
+  looked: Cursor,
+): FoundPage {
+  const last = rows.at(-1)
+  if (isFull && last) return { rows, next: last }
+  const isMore = strand.by === 'place' ? looked.pos < strand.toPos : looked.seq < strand.run.headSeq
+  return isMore ? { rows, next: looked } : { rows }
+}
+
+/** Nothing where the query can have no answer, whatever the store holds. */
+export function askedEvents(query: EventQuery): AskedEvents | undefined {
+  const { sessionId, runId, turn = null, toolCallId = null, types } = query
+  const { fromAt = Number.MIN_SAFE_INTEGER, toAt = Number.MAX_SAFE_INTEGER } = query
+  const asked: AskedEvents = {
+    ...(sessionId !== undefined && { sessionId }),
+    ...(runId !== undefined && { runId }),
+    ...{ turn, toolCallId, types: types ? [...new Set(types)] : null },
+    fromAt: Math.max(Math.ceil(fromAt), Number.MIN_SAFE_INTEGER),
+    toAt: Math.min(Math.floor(toAt), Number.MAX_SAFE_INTEGER),
+  }
+  return isAnswerable(asked) ? asked : undefined
+}
+
+function isAnswerable({ turn, types, fromAt, toAt }: AskedEvents): boolean {
+  return (turn === null || Number.isSafeInteger(turn)) && types?.length !== 0 && fromAt <= toAt
+}
+
+/** Whether a search is bounded in time. */
+export function isTimed({ fromAt, toAt }: AskedEvents): boolean {
+  return fromAt > Number.MIN_SAFE_INTEGER || toAt < Number.MAX_SAFE_INTEGER
+}
+
+/** The strands whose events, laid together by place, are what is asked for; those that begin first stand first. */
+export async function strandsOf(store: SearchedStore, asked: AskedEvents): Promise<readonly Strand[]> {
+  const { runId, sessionId, toolCallId, turn, types } = asked
+  if (runId === undefined && sessionId === undefined && toolCallId === null) {
+    const places = await store.places(asked)
+    return places ? [{ by: 'place', ...places }] : []
+  }
+  const runs = [...(await store.runs(asked))].toSorted((left, right) => left.pos - right.pos)
+  return runs.flatMap((run): readonly Strand[] => {
+    if (toolCallId !== null) return [{ by: 'call', run }]
+    if (turn !== null) return [{ by: 'turn', run }]
+    return types ? types.map((type) => ({ by: 'type', run, type })) : [{ by: 'run', run }]
+  })
+}

@@ -1,0 +1,24 @@
+import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
+import { auditSourceOf } from '../record/audit-source.ts'
+import { missingEvent, recordedEventAfter } from './checked-event.ts'
+import { genesis, type Link } from '../record/link-check.ts'
+
+/**
+ * The events of a run as they were recorded, older versions included, each checked against the chain. A ledger of
+ * somebody else's, which lends no rows, says how it reads them.
+ *
+ * Throws `LedgerDamagedError` at the first that has changed, or that is missing. A run that is not there is empty.
+ */
+export async function* recordedEvents(ledger: Ledger, runId: RunId): AsyncGenerator<RuntimeEvent> {
+  const source = auditSourceOf(ledger)
+  if (source === undefined) return yield* ledger.read(runId)
+  const { seq: lastSeq = 0 } = (await ledger.head(runId)) ?? {}
+  let previous: Link = genesis
+  for await (const stored of source.events(runId, lastSeq)) {
+    const event = recordedEventAfter(previous, stored)
+    if (event === undefined) break
+    yield event
+    previous = stored
+  }
+  if (previous.seq < lastSeq) throw missingEvent(runId, previous.seq + 1)
+}

@@ -1,0 +1,106 @@
+import { unknownCursor, type TailCursor, type TailedEvent } from '@tallystick/core'
+import { hexOf } from '../record/chain.ts'
+import { outOfOrder } from '../record/event-row.ts'
+import type { FoundRow } from './event-search.ts'
+import { checkedEvent } from './find-events.ts'
+
+/** A place in the order of a tail: first by the transaction that wrote the event, then by `pos`. */
+export interface TailPlace {
+  /** A whole number below 2^64; 0 where the order of `pos` is that of commits. */
+  readonly xid: string
+  readonly pos: number
+}
+
+/** An event as a tail finds it. */
+export interface TailRow extends FoundRow {
+  readonly xid: string
+}
+
+/** Some events of a tail, in its order. */
+export interface TailPage {
+  readonly rows: readonly TailRow[]
+  /** Whether nothing comes behind them that was settled when the tail began. */
+  readonly isLast: boolean
+}
+
+/** The event behind which a tail is to begin. */
+export interface TailStart extends TailPlace {
+  /** Empty before the first event of all. */
+  readonly runId: string
+}
+
+/** A tail at its beginning: where it begins is known, and where it ends. */
+export interface BegunTail {
+  /** What stands at the place behind which it begins; absent where nothing does. */
+  readonly standing?: { readonly runId: string; readonly hash: Uint8Array } | undefined
+  /** Whether the run of that event was dropped, on record, and the event with it. */
+  readonly isDropped: boolean
+  /** The next page behind a place. */
+  page(after: TailPlace): Promise<TailPage>
+}
+
+/** A store as a tail sees it. */
+export interface TailedStore {
+  /** Finds the event that is named, and settles how far the tail goes. */
+  begin(after: TailStart): Promise<BegunTail>
+}
+
+/** What every event stands behind. */
+const start: TailStart = { xid: '0', pos: 0, runId: '' }
+
+/**
+ * The events of a store behind a cursor, in the order of its tail. Each is checked against the event before it in its
+ * run. Throws a `ConfigurationError` for a cursor that names no event of the store, and `LedgerDamagedError` at the
+ * first event that is not as it was written. Holds one page.
+ */
+export async function* tailEvents(store: TailedStore, after?: TailCursor): AsyncGenerator<TailedEvent> {
+  const named = after === undefined ? undefined : parseCursor(after)
+  let place: TailPlace = named ?? start
+  const begun = await store.begin(named ?? start)
+  if (after !== undefined && !isKnown(begun, named)) throw unknownCursor(after)
+  for (;;) {
+    const { rows, isLast } = await begun.page(place)
+    for (const row of rows) {
+      if (!isBehind(row, place)) throw outOfOrder('the events of its tail')
+      place = { xid: row.xid, pos: row.pos }
+      yield { cursor: cursorOf(row), event: checkedEvent(row) }
+    }
+    if (isLast) return
+  }
+}
+
+/** Places are given out once, so behind one whose event was dropped everything is as it was. */
+function isKnown({ standing, isDropped }: BegunTail, named: NamedPlace | undefined): boolean {
+  if (standing === undefined) return isDropped
+  return standing.runId === named?.runId && digestOf(standing.hash) === named.digest
+}
+
+/** An index that is out of order would have the same page read for ever. */
+function isBehind(row: TailPlace, before: TailPlace): boolean {
+  return row.xid === before.xid ? row.pos > before.pos : BigInt(row.xid) > BigInt(before.xid)
+}
+
+/**
+ * A place, and what stands there: the run, and the beginning of the hash. Where a store has gone back in time, as with a
+ * copy that was restored, another event may stand at the place, and what was written in front of it would be left out.
+ */
+function cursorOf({ xid, pos, hash, run_id }: TailRow): TailCursor {
+  return `${xid}-${pos}-${digestOf(hash)}-${run_id}`
+}
+
+const cursorShape = /^(0|[1-9]\d{0,19})-([1-9]\d{0,15})-([0-9a-f]{16})-(.*)$/s
+
+interface NamedPlace extends TailStart {
+  readonly digest: string
+}
+
+function parseCursor(cursor: TailCursor): NamedPlace {
+  const [, xid = '', pos = '', digest = '', runId = ''] = cursorShape.exec(cursor) ?? []
+  const isSound = xid !== '' && BigInt(xid) < 2n ** 64n && Number.isSafeInteger(Number(pos))
+  if (!isSound) throw unknownCursor(cursor)
+  return { xid, pos: Number(pos), digest, runId }
+}
+
+function digestOf(hash: Uint8Array): string {
+  return hexOf(hash).slice(0, 16)
+}

@@ -1,0 +1,27 @@
+import type { RuntimeEvent } from '@tallystick/core'
+import { envelopeOf } from '../record/envelope.ts'
+import { upcasters, type Upcaster } from './upcasters.ts'
+
+/**
+ * The event as today's code knows it: an older version goes through the upcasters of its type, one after the other. An
+ * event of the newest version, of an unknown type or of an unknown version is handed back as it is. What is stored stays
+ * as it is in any case.
+ *
+ * Where, when and by whom it was written is none of an upcaster's business: of the envelope only `v` changes.
+ */
+export function upcast(event: RuntimeEvent): RuntimeEvent {
+  let current = event
+  for (let step = stepFrom(current); step; step = stepFrom(current)) current = raised(current, step)
+  return current
+}
+
+function stepFrom({ type, v }: RuntimeEvent): Upcaster | undefined {
+  const steps: unknown = Object.hasOwn(upcasters, type) ? upcasters[type] : undefined
+  return (steps as { readonly [fromVersion: number]: Upcaster } | undefined)?.[v]
+}
+
+function raised(event: RuntimeEvent, step: Upcaster): RuntimeEvent {
+  const envelope = envelopeOf(event)
+  const body = Object.fromEntries(Object.entries(event).filter(([key]) => !Object.hasOwn(envelope, key)))
+  return { ...step(body), ...envelope, v: event.v + 1 } as RuntimeEvent
+}

@@ -1,0 +1,46 @@
+import type { Ledger, RunId } from '@tallystick/core'
+import type { RunCell } from './chain.ts'
+import type { Fault } from './link-check.ts'
+import type { StoredRemoval } from './removal.ts'
+import type { StoredEvent } from './stored-event.ts'
+
+/** What a store holds of a run at one moment. */
+export interface StoredRun {
+  /** Absent where the run has events and no row. */
+  readonly row?: RunCell & { readonly seal: Uint8Array }
+  /** How many events the store holds under the run's id. */
+  readonly events: number
+  readonly lastSeq: number
+}
+
+/**
+ * What `verify` sees of a store beneath its port: rows as they are stored, checked by nobody. Members reject with
+ * `LedgerDamagedError` where the store itself cannot read its bytes.
+ */
+export interface AuditSource {
+  /** Forgets what was read before, so that what is verified is what is stored. */
+  forget(): void | Promise<void>
+  /** `undefined` where the store knows nothing of the run. */
+  run(runId: RunId): Promise<StoredRun | undefined>
+  /** From seq 1 on, in the order of seq, with whatever gaps there are. */
+  events(runId: RunId, toSeq: number): AsyncIterable<StoredEvent>
+  /** Runs that have events and no row, by whatever stands as their ids. */
+  orphans(): Promise<readonly string[]>
+  /** Everything that was ever taken away, in order; from one run where it is named. */
+  removals(runId?: RunId): AsyncIterable<StoredRemoval>
+  /** The first fault of the store as a whole: its pages, its indexes, its numbering, its rules, its large contents. */
+  fault(): Promise<Fault | undefined>
+}
+
+/** The member under which a ledger of this package lends its rows to `verify`. No part of the port. */
+export const auditSource: unique symbol = Symbol.for('tallystick.ledger.audit-source')
+
+/** A ledger that can be verified beneath its port. */
+export interface AuditedLedger extends Ledger {
+  readonly [auditSource]: AuditSource
+}
+
+/** The rows of a ledger, where it lends them. */
+export function auditSourceOf(ledger: Ledger): AuditSource | undefined {
+  return (ledger as Partial<AuditedLedger>)[auditSource]
+}

@@ -1,0 +1,55 @@
+import { LedgerDamagedError, type RunId, type RuntimeEvent, type ToolCallId } from '@tallystick/core'
+import type { Opening } from '../content/payload/opening.ts'
+import type { StoredRemoval } from './removal.ts'
+import type { StoredEvent } from './stored-event.ts'
+
+/** The columns of an event and its payload, under the names that they have in every store of this package. */
+export interface EventRow {
+  readonly pos: number
+  readonly run_id: string
+  readonly seq: number
+  readonly epoch: number
+  readonly type: string
+  readonly v: number
+  readonly turn: number
+  readonly tool_call_id: string | null
+  readonly at: number
+  readonly once_key: string | null
+  readonly body_commit: Uint8Array
+  readonly hash: Uint8Array
+  /** Null, as `body` is, where the payload is gone. */
+  readonly salt: Uint8Array | null
+  readonly body: Uint8Array | null
+  /** No columns: what was found beside the row that it needs to be read. */
+  readonly removal?: StoredRemoval
+  readonly opening?: Opening
+}
+
+/** The event that a row holds. Types are as the row says: a row that was changed by hand may hold anything. */
+export function storedEvent(row: EventRow): StoredEvent {
+  return {
+    runId: row.run_id as RunId,
+    seq: row.seq,
+    epoch: row.epoch,
+    turn: row.turn,
+    ...(row.tool_call_id !== null && { toolCallId: row.tool_call_id as ToolCallId }),
+    type: row.type as RuntimeEvent['type'],
+    v: row.v,
+    at: row.at,
+    pos: row.pos,
+    ...(row.once_key !== null && { onceKey: row.once_key }),
+    bodyCommit: row.body_commit,
+    hash: row.hash,
+    ...(row.salt !== null && row.body !== null && { payload: { salt: row.salt, body: row.body } }),
+    ...(row.removal && { removal: row.removal }),
+    ...(row.opening && { opening: row.opening }),
+  }
+}
+
+/** Rows that do not come in the order that was asked for: an index of the store is damaged. */
+export function outOfOrder(what: string): LedgerDamagedError {
+  return new LedgerDamagedError(
+    `An index of the ledger is damaged: ${what} come out of order. What it says cannot be trusted. ` +
+      'Run verify on it, and restore a copy.',
+  )
+}

@@ -1,0 +1,101 @@
+import { hash } from 'node:crypto'
+import { canonicalJson, type RunId } from '@tallystick/core'
+import { hexOf } from './chain.ts'
+
+/** Why something was taken away: somebody asked for it, or a rule of retention did; or a whole run has gone. */
+export type RemovalKind = 'redacted' | 'expired' | 'dropped'
+
+/**
+ * That payloads of a run were taken away, and what is left of each. Events stay as they were, and so does the chain of
+ * hashes, which holds without payloads. Of a run that was dropped nothing stays but this.
+ */
+export interface Removal {
+  readonly runId: RunId
+  /** The events, both ends included. Of a run that was dropped, all of them. */
+  readonly fromSeq: number
+  readonly toSeq: number
+  readonly kind: RemovalKind
+  /** Milliseconds since 1970 UTC. */
+  readonly at: number
+  readonly by: string
+  readonly reason?: string
+  /** What is left of what each of the events said, as canonical JSON; nothing of a run that was dropped. */
+  readonly kept?: string
+  /** The hash that the run ended with, in hex, where it was dropped. */
+  readonly headHash?: string
+}
+
+/** A removal as a store keeps it, chained to the one before it. */
+export interface StoredRemoval extends Removal {
+  /** 1, 2, 3 … within the store. */
+  readonly pos: number
+  readonly hash: Uint8Array
+}
+
+/** First byte of what is hashed, beside those of links and seals. */
+const removalTag = Uint8Array.of(3)
+
+/** SHA-256 over the byte 0x03, the 32 bytes of the removal before, and the canonical JSON of this one with its place. */
+function removalHash(previousHash: Uint8Array, removal: Removal & { readonly pos: number }): Uint8Array {
+  const { pos, runId, fromSeq, toSeq, kind, at, by, reason, kept, headHash } = removal
+  const text = canonicalJson({
+    ...{ pos, runId, fromSeq, toSeq, kind, at, by },
+    ...(reason !== undefined && { reason }),
+    ...(kept !== undefined && { kept }),
+    ...(headHash !== undefined && { headHash }),
+  })
+  return hash('sha256', Buffer.concat([removalTag, previousHash, Buffer.from(text)]), 'buffer')
+}
+
+/** A row of the table of removals, under the names that its columns have in every store of this package. */
+export interface RemovalRow {
+  readonly pos: number
+  readonly run_id: string
+  readonly from_seq: number
+  readonly to_seq: number
+  readonly kind: string
+  readonly at: number
+  readonly by: string
+  readonly reason: string | null
+  readonly kept: string | null
+  readonly head_hash: string | null
+  readonly hash: Uint8Array
+}
+
+/** The removal that a row holds. */
+export function storedRemoval(row: RemovalRow): StoredRemoval {
+  const { pos, run_id, from_seq: fromSeq, to_seq: toSeq, kind, at, by, reason, kept, head_hash, hash } = row
+  return {
+    ...{ pos, runId: run_id as RunId, fromSeq, toSeq, kind: kind as RemovalKind, at, by, hash },
+    ...(reason !== null && { reason }),
+    ...(kept !== null && { kept }),
+    ...(head_hash !== null && { headHash: head_hash }),
+  }
+}
+
+/** The rows of removals that are to stand behind the last one. */
+export function removalRows(
+  last: { readonly pos: number; readonly hash: Uint8Array },
+  removals: readonly Removal[],
+): readonly RemovalRow[] {
+  let { pos, hash: previous } = last
+  return removals.map((removal) => {
+    pos++
+    previous = removalHash(previous, { ...removal, pos })
+    const { runId, fromSeq, toSeq, kind, at, by, reason = null, kept = null, headHash = null } = removal
+    return {
+      ...{ pos, run_id: runId, from_seq: fromSeq, to_seq: toSeq, kind, at, by, reason, kept },
+      ...{ head_hash: headHash, hash: previous },
+    }
+  })
+}
+
+/** Whether a removal is as it was written, behind the one before it. */
+export function isAsWritten(
+  previous: { readonly pos: number; readonly hash: Uint8Array },
+  removal: StoredRemoval,
+): boolean {
+  return (
+    removal.pos === previous.pos + 1 && hexOf(removalHash(previous.hash, removal)) === hexOf(removal.hash)
+  )
+}

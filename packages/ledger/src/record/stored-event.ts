@@ -1,0 +1,34 @@
+import { storableText, type RuntimeEvent } from '@tallystick/core'
+import type { Opening } from '../content/payload/opening.ts'
+import { envelopeOf, type Envelope } from './envelope.ts'
+import type { StoredRemoval } from './removal.ts'
+
+/** An event as a store holds it: the envelope in the clear, the body as salted, committed bytes. */
+export interface StoredEvent extends Envelope {
+  /** Place among all events of the store, from 1, in the order of commits. */
+  readonly pos: number
+  /** The fact that may stand once, where the event states one. */
+  readonly onceKey?: string
+  /** HMAC-SHA256 of `body` under `salt`. */
+  readonly bodyCommit: Uint8Array
+  /** The link of the chain. */
+  readonly hash: Uint8Array
+  /** Absent where the payload is gone from the store. */
+  readonly payload?: { readonly salt: Uint8Array; readonly body: Uint8Array }
+  /** Present where the payload was taken away on record. */
+  readonly removal?: StoredRemoval
+  /** What the body needs to be read, where it is not plain. */
+  readonly opening?: Opening
+}
+
+/** Canonical JSON bytes of all that is not envelope. A `ConfigurationError` where JSON cannot carry it. */
+export function bodyBytes(event: RuntimeEvent): Uint8Array {
+  const { runId, seq, epoch: _epoch, turn: _turn, toolCallId: _call, type, v: _v, at: _at, ...body } = event
+  return Buffer.from(storableText(body, `Event ${seq} (${type}) of run ${runId}`))
+}
+
+/** The event that was stored. Throws what `JSON.parse` throws where the bytes are no JSON. */
+export function eventOf(envelope: Envelope, body: Uint8Array): RuntimeEvent {
+  const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString()
+  return Object.assign(JSON.parse(text) as object, envelopeOf(envelope)) as RuntimeEvent
+}

@@ -1,0 +1,95 @@
+import { dirname, resolve } from 'node:path'
+import BetterSqlite3, { type Database } from 'better-sqlite3'
+import { LedgerUnavailableError, requireOptions } from '@tallystick/core'
+import { lookAt, requireFilePath, type Found } from '../schema/inspect-file.ts'
+import { walBytesMaxUnlessGiven } from './wal-checkpointer.ts'
+import { schemaVersion } from '../schema/migrate.ts'
+import { requireNativeInterface } from './native-interface.ts'
+import { networkFileSystem } from './network-file-system.ts'
+import { sqliteLedgerOptions } from './option-check.ts'
+import { ledgerFailure } from '../schema/sqlite-failure.ts'
+import type { SqliteLedgerOptions } from './sqlite-ledger-options.ts'
+
+/** A connection to a ledger file, whose schema may still have to be brought up to date. */
+export interface OpenedDatabase {
+  readonly database: Database
+  /** Absolute. */
+  readonly path: string
+  readonly isCurrent: boolean
+}
+
+/**
+ * Opens the file, or makes it. Whatever is refused is refused before anything is written or made. Throws
+ * `LedgerUnavailableError`, `LedgerDamagedError` or `ConfigurationError`.
+ */
+export function openDatabase(name: string, options: SqliteLedgerOptions): OpenedDatabase {
+  requireFilePath(name)
+  requireOptions('sqliteLedger', sqliteLedgerOptions, options)
+  requireNativeInterface('sqliteLedger')
+  const path = resolve(name.trim())
+  const { readOnly = false, busyTimeoutMs = 5000 } = options
+  let database: Database | undefined
+  try {
+    const found = lookAt(path)
+    requireUsable(path, found, readOnly)
+    if (!readOnly) requireLocal(path)
+    const fileMustExist = found.kind !== 'nothing'
+    database = new BetterSqlite3(path, { readonly: readOnly, fileMustExist, timeout: busyTimeoutMs })
+    database.pragma('trusted_schema = off')
+    // What is taken away is written over, and pages leave no copies of it where rows are moved.
+    database.pragma('secure_delete = on')
+    if (!readOnly) prepareForWriting(database, path, options.walBytesMax ?? walBytesMaxUnlessGiven)
+    return { database, path, isCurrent: found.kind === 'ledger' && found.version === schemaVersion }
+  } catch (error) {
+    database?.close()
+    throw ledgerFailure(error, path)
+  }
+}
+
+function requireUsable(path: string, found: Found, readOnly: boolean): void {
+  if (found.kind === 'ledger' && found.version > schemaVersion) {
+    throw new LedgerUnavailableError(
+      `The ledger ${path} has schema version ${found.version}, and this library knows versions up to ${schemaVersion}. ` +
+        'Writing to it could lose what the newer version keeps. Update @tallystick/ledger.',
+    )
+  }
+  if (!readOnly) return
+  if (found.kind !== 'ledger') {
+    const what = found.kind === 'nothing' ? 'is not there' : 'is empty'
+    throw new LedgerUnavailableError(
+      `The ledger ${path} ${what}, and opening it to read makes none. Look at the path.`,
+    )
+  }
+  if (found.version < schemaVersion) {
+    throw new LedgerUnavailableError(
+      `The ledger ${path} has the older schema version ${found.version}, which only writing can bring up to date. ` +
+        'Open it once without readOnly.',
+    )
+  }
+}
+
+/** The write-ahead log lives in memory that processes share, which machines do not. */
+function requireLocal(path: string): void {
+  const network = networkFileSystem(dirname(path))
+  if (network === undefined) return
+  throw new LedgerUnavailableError(
+    `The ledger ${path} lies on a network file system (${network}), where SQLite's log would be corrupted as soon as ` +
+      'two machines use it. Keep the file on a local disk; opening it with readOnly is allowed.',
+  )
+}
+
+function prepareForWriting(database: Database, path: string, walBytesMax: number): void {
+  const mode = database.pragma('journal_mode = wal', { simple: true })
+  if (mode !== 'wal') {
+    throw new LedgerUnavailableError(
+      `The ledger ${path} cannot use a write-ahead log (its journal mode stays ${String(mode)}), without which a crash ` +
+        'could lose what was acknowledged. Keep the file on a local disk, not on a network file system.',
+    )
+  }
+  database.pragma('synchronous = full')
+  // Where it exists (macOS), only this makes the drive itself write.
+  database.pragma('fullfsync = on')
+  database.pragma('checkpoint_fullfsync = on')
+  // A log that is begun anew is cut back to this size; a long burst would leave it large for ever.
+  database.pragma(`journal_size_limit = ${walBytesMax}`)
+}

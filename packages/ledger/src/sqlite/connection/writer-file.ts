@@ -1,0 +1,175 @@
+import { chmodSync, chownSync, existsSync, statSync, unlinkSync, writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
+import BetterSqlite3, { type Database } from 'better-sqlite3'
+import { LedgerUnavailableError } from '@tallystick/core'
+import { ledgerFailure, sqliteCode } from '../schema/sqlite-failure.ts'
+
+/** A process that writes a ledger file. */
+export interface Writer {
+  readonly pid: number
+  readonly host: string
+  /** Milliseconds since 1970 UTC. */
+  readonly since: number
+}
+
+/** How long to wait for somebody who only looks who writes. */
+const lookMs = 100
+
+/**
+ * The file beside a ledger that says which process writes it: a small SQLite database, on which the writer keeps a
+ * transaction open. The operating system holds that lock, so a crash gives it back, and a process that is stopped keeps
+ * it; others still read who it is.
+ */
+export class WriterFile {
+  readonly #ledgerPath: string
+  readonly #path: string
+  #open: { readonly database: Database; readonly identity: string } | undefined
+
+  /** `ledgerPath` is without symbolic links, so that there is one file however the ledger is named. */
+  constructor(ledgerPath: string) {
+    this.#ledgerPath = ledgerPath
+    this.#path = `${ledgerPath}-writer`
+  }
+
+  /** Locks the file and says in it who we are; answers whether nobody else has it. */
+  lock(): boolean {
+    for (;;) {
+      const database = this.#lockCurrent()
+      if (database === undefined) return false
+      if (this.#sign(database)) return true
+    }
+  }
+
+  unlock(): void {
+    if (this.#open?.database.inTransaction) this.#open.database.exec('rollback')
+  }
+
+  /** Whether somebody has it, where it is there. Whoever tries to get it at this very moment has to try again. */
+  isLocked(): boolean | undefined {
+    if (!existsSync(this.#path)) return undefined
+    try {
+      return this.#lockCurrent() === undefined
+    } finally {
+      this.close()
+    }
+  }
+
+  /** Who has the file, or had it last; `undefined` where nobody has signed it. */
+  writer(): Writer | undefined {
+    if (!existsSync(this.#path)) return undefined
+    let database: Database | undefined
+    try {
+      database = new BetterSqlite3(this.#path, { readonly: true, timeout: lookMs })
+      return database.prepare<[], Writer>('select pid, host, since from writer').get()
+    } catch (error) {
+      // Not signed yet, or being signed or taken away at this moment.
+      if (/^SQLITE_(ERROR|BUSY|CANTOPEN|READONLY)/.test(sqliteCode(error) ?? '')) return undefined
+      throw this.#failure(error)
+    } finally {
+      database?.close()
+    }
+  }
+
+  /** Takes the file away where nobody has it. Whoever has it open and not locked sees that it is another one. */
+  remove(): void {
+    try {
+      if (existsSync(this.#path) && this.#lockCurrent()) unlinkSync(this.#path)
+    } catch {
+      // A file that stays does no harm: it is nobody's.
+    } finally {
+      this.close()
+    }
+  }
+
+  close(): void {
+    this.#open?.database.close()
+    this.#open = undefined
+  }
+
+  /** The connection to the file that stands at the path now, locked; `undefined` where somebody else has it. */
+  #lockCurrent(): Database | undefined {
+    for (;;) {
+      const { database, identity } = (this.#open ??= this.#openFile())
+      try {
+        database.exec('begin immediate')
+      } catch (error) {
+        if (sqliteCode(error) === 'SQLITE_BUSY') return undefined
+        this.close()
+        throw this.#failure(error)
+      }
+      // Somebody may have taken the file away in between: a lock on what is no longer there keeps nobody out.
+      if (identityOf(this.#path) === identity) return database
+      this.close()
+    }
+  }
+
+  #openFile(): { readonly database: Database; readonly identity: string } {
+    for (;;) {
+      const identity = identityOf(this.#path)
+      if (identity === undefined) {
+        this.#make()
+        continue
+      }
+      try {
+        const database = new BetterSqlite3(this.#path, { fileMustExist: true, timeout: 0 })
+        // What it says is of no use behind a loss of power, so nothing of it is synced.
+        database.pragma('synchronous = off')
+        return { database, identity }
+      } catch (error) {
+        if (existsSync(this.#path)) throw this.#failure(error)
+      }
+    }
+  }
+
+  /** Empty, and for whom the ledger is, as SQLite makes its own files. Opening a file that is new drops nobody's locks. */
+  #make(): void {
+    const { mode, uid, gid } = statSync(this.#ledgerPath)
+    try {
+      writeFileSync(this.#path, '', { flag: 'wx' })
+      chmodSync(this.#path, mode & 0o777)
+      if (process.getuid?.() === 0) chownSync(this.#path, uid, gid)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'EEXIST') return
+      throw this.#failure(error)
+    }
+  }
+
+  /** What others read has to be committed, which gives the lock back for a moment. Answers whether we have it still. */
+  #sign(database: Database): boolean {
+    const self: Writer = { pid: process.pid, host: hostname(), since: Date.now() }
+    try {
+      database.pragma(`busy_timeout = ${lookMs}`)
+      database.exec('create table if not exists writer (pid integer, host text, since integer)')
+      database.exec('delete from writer')
+      database.prepare<[Writer]>('insert into writer values (@pid, @host, @since)').run(self)
+      database.exec('commit')
+      database.pragma('busy_timeout = 0')
+      database.exec('begin immediate')
+      const { pid, since } = database.prepare<[], Writer>('select * from writer').get() ?? {}
+      if (pid === self.pid && since === self.since) return true
+    } catch (error) {
+      if (sqliteCode(error) !== 'SQLITE_BUSY') throw this.#failure(error)
+      // Somebody who was stopped while looking keeps us from signing, and not from writing.
+      if (database.inTransaction) return true
+    }
+    this.close()
+    return false
+  }
+
+  #failure(error: unknown): Error {
+    if (/^SQLITE_(CORRUPT|NOTADB)/.test(sqliteCode(error) ?? '')) {
+      return new LedgerUnavailableError(
+        `The file ${this.#path}, by which processes agree who writes the ledger, is damaged. It holds nothing of the ` +
+          'ledger. Stop the processes that use the ledger and remove that file.',
+        { cause: error },
+      )
+    }
+    return ledgerFailure(error, this.#ledgerPath)
+  }
+}
+
+/** Which file stands at a path; another one that takes its place is another. */
+function identityOf(path: string): string | undefined {
+  const stats = statSync(path, { bigint: true, throwIfNoEntry: false })
+  return stats && `${stats.dev} ${stats.ino} ${stats.birthtimeNs}`
+}

@@ -1,0 +1,62 @@
+import { isStorableName, RunNotFoundError, type RunFilter, type RunRecord } from '@tallystick/core'
+import type { Selectable } from 'kysely'
+import { outOfOrder } from '../../record/event-row.ts'
+import { recordOf } from '../../record/run-record.ts'
+import { RunIdSieve } from '../../record/stored-ids.ts'
+import type { ReadQueries } from './queries.ts'
+import { runRow, soundRow } from './run-row.ts'
+import type { RunTable } from '../../record/tables.ts'
+
+/** How many rows of runs are read at once. */
+const runsPerPage = 256
+
+/**
+ * The runs of the port, page after page. Between pages the store may be written. Rows whose ids are no run ids are left
+ * out, and named by a `BadRunIdsError` at the end of the list.
+ */
+export function* listRuns(reads: ReadQueries, filter: RunFilter = {}): Generator<RunRecord> {
+  let { limit: left = Infinity } = filter
+  if (!isStorableName(filter.sessionId ?? '')) return
+  let before = startOf(reads, filter)
+  const sieve = new RunIdSieve()
+  while (left > 0) {
+    const asked = Math.min(runsPerPage, Math.ceil(left))
+    const page = pageBefore(reads, before, asked, filter.sessionId)
+    for (const row of page.map(soundRow)) {
+      const place = placeOf(row, filter)
+      // An index that is out of order would have the same page listed for ever.
+      if (place === undefined || place >= before) throw outOfOrder('its runs')
+      before = place
+      if (!sieve.keeps(row.run_id)) continue
+      left -= 1
+      yield recordOf(row)
+    }
+    if (page.length < asked) return sieve.end()
+  }
+}
+
+/** Where in its list a page begins: at the run that it is to come behind. */
+function startOf(reads: ReadQueries, filter: RunFilter): number {
+  if (filter.before === undefined) return Number.MAX_SAFE_INTEGER
+  const row = runRow(reads, filter.before)
+  const place = row && placeOf(row, filter)
+  if (place === undefined) throw new RunNotFoundError(filter.before)
+  return place
+}
+
+function pageBefore(
+  reads: ReadQueries,
+  before: number,
+  limit: number,
+  sessionId?: string,
+): readonly Selectable<RunTable>[] {
+  return sessionId === undefined
+    ? reads.runs.all({ beforePos: before, limit })
+    : reads.sessionRuns.all({ sessionId, beforePlace: before, limit })
+}
+
+/** Where a run stands in a list: by what it is ordered; `undefined` where it is not in the list. */
+function placeOf(row: Selectable<RunTable>, { sessionId }: RunFilter): number | undefined {
+  if (sessionId === undefined) return row.pos
+  return row.session_id === sessionId ? (row.session_place ?? undefined) : undefined
+}

@@ -1,0 +1,36 @@
+import { LedgerDamagedError, type RunId } from '@tallystick/core'
+import type { Selectable } from 'kysely'
+import type { RunCell } from '../../record/chain.ts'
+import { sessionOf } from '../../record/run-record.ts'
+import { isRunId, namedRun } from '../../record/stored-ids.ts'
+import type { ReadQueries } from './queries.ts'
+import type { RunTable } from '../../record/tables.ts'
+
+/** The row of a run, where there is one. */
+export function runRow(reads: ReadQueries, runId: RunId): Selectable<RunTable> | undefined {
+  const row = isRunId(runId) ? reads.run.get({ runId }) : undefined
+  return row && soundRow(row)
+}
+
+/** The row, if it holds what its columns hold; damaged bytes may be read as anything. */
+export function soundRow(row: Selectable<RunTable>): Selectable<RunTable> {
+  const integers = [row.pos, row.head_seq, row.epoch]
+  const bytes: readonly unknown[] = [row.head_hash, row.seal]
+  if ((row.session_id === null) !== (row.session_place === null)) throw damaged(row)
+  if (row.session_place !== null) integers.push(row.session_place)
+  if (integers.every(Number.isSafeInteger) && bytes.every((value) => value instanceof Uint8Array)) return row
+  throw damaged(row)
+}
+
+/** What the row's seal covers. */
+export function cellOf(runId: RunId, row: Selectable<RunTable>): RunCell {
+  const { pos, head_seq, head_hash, epoch } = row
+  return { runId, pos, headSeq: head_seq, headHash: head_hash, epoch, session: sessionOf(row) }
+}
+
+function damaged(row: Selectable<RunTable>): LedgerDamagedError {
+  return new LedgerDamagedError(
+    `The row of run ${namedRun(row.run_id)} is damaged: it does not hold what its columns hold. What it says cannot be ` +
+      'trusted. Run verify on the ledger, and restore a copy.',
+  )
+}

@@ -1,0 +1,144 @@
+import type { Database } from 'better-sqlite3'
+import { sql, type Kysely, type RawBuilder } from 'kysely'
+import type { FoundRow, Strand } from '../../read/event-search.ts'
+import { prepareFor, type Parameter, type PreparedQuery } from './prepared-query.ts'
+import type { LedgerTables } from '../schema/tables.ts'
+
+/** What the pages of a search are told. What a page has no use for may be anything. */
+export interface SearchInput {
+  readonly runId: string
+  readonly type: string
+  /** Of the filters, null lets every event pass. */
+  readonly turn: number | null
+  readonly toolCallId: string | null
+  /** As a JSON array. */
+  readonly types: string | null
+  readonly fromAt: number
+  readonly toAt: number
+  /** Behind `after`, up to and with `to`. */
+  readonly afterSeq: number
+  readonly toSeq: number
+  readonly afterPos: number
+  readonly toPos: number
+}
+
+interface Places {
+  /** Null where there is none. */
+  readonly fromPos: number | null
+  readonly toPos: number | null
+}
+
+/** What searching needs: a query for each index, and what begins a search. */
+export type SearchQueries = {
+  readonly [By in Strand['by']]: PreparedQuery<SearchInput, FoundRow>
+} & {
+  readonly runsOfCall: PreparedQuery<{ readonly toolCallId: string }, { readonly run_id: string }>
+  readonly places: PreparedQuery<object, Places>
+  readonly placesAt: PreparedQuery<Pick<SearchInput, 'fromAt' | 'toAt'>, Places>
+  readonly eventAt: PreparedQuery<
+    { readonly pos: number },
+    { readonly run_id: string; readonly hash: Uint8Array }
+  >
+  /** Of runs that were dropped. */
+  readonly dropped: PreparedQuery<{ readonly runId: string }, { readonly pos: number }>
+}
+
+/** Prepares the queries of searches. */
+export function searchQueries(database: Database, tables: Kysely<LedgerTables>): SearchQueries {
+  const prepare = prepareFor<SearchInput>(database)
+  const page = (by: Strand['by']): PreparedQuery<SearchInput, FoundRow> =>
+    prepare((parameter) => ({ compile: () => pageQuery(by, parameter).compile(tables) }))
+  return {
+    ...{ run: page('run'), turn: page('turn'), type: page('type'), call: page('call'), place: page('place') },
+    ...beginnings(database, tables),
+  }
+}
+
+/** The index of each strand by its name, since without figures about a file SQLite would take the wrong one. */
+function strandOf(
+  by: Strand['by'],
+  parameter: Parameter<SearchInput>,
+): { readonly index: RawBuilder<unknown>; readonly where: RawBuilder<unknown> } {
+  const ofRun = sql`event.run_id = ${parameter('runId')}`
+  if (by === 'turn') {
+    return { index: sql`indexed by event_turn`, where: sql`${ofRun} and event.turn = ${parameter('turn')}` }
+  }
+  if (by === 'type') {
+    return { index: sql`indexed by event_type`, where: sql`${ofRun} and event.type = ${parameter('type')}` }
+  }
+  if (by === 'call') {
+    const ofCall = sql`event.tool_call_id = ${parameter('toolCallId')} and +${ofRun}`
+    return { index: sql`indexed by event_tool_call`, where: ofCall }
+  }
+  return { index: sql``, where: by === 'run' ? ofRun : sql`true` }
+}
+
+function pageQuery(by: Strand['by'], parameter: Parameter<SearchInput>): RawBuilder<FoundRow> {
+  const { index, where } = strandOf(by, parameter)
+  const [order, after, to] =
+    by === 'place'
+      ? [sql`event.pos`, parameter('afterPos'), parameter('toPos')]
+      : [sql`event.seq`, parameter('afterSeq'), parameter('toSeq')]
+  return sql<FoundRow>`select event.pos, event.run_id, event.seq, event.epoch, event.type, event.v, event.turn,
+      event.tool_call_id, event.at, event.once_key, event.body_commit, event.hash, payload.salt, payload.body,
+      previous.pos as previous_pos, previous.epoch as previous_epoch, previous.hash as previous_hash
+    from event ${index} left join payload on payload.pos = event.pos
+      left join event as previous on previous.run_id = event.run_id and previous.seq = event.seq - 1
+    where ${where} and ${order} > ${after} and ${order} <= ${to} and ${passes(parameter)} order by ${order}`
+}
+
+/** The filters that no strand stands for, in a form that tempts no planner to another index. */
+function passes(parameter: Parameter<SearchInput>): RawBuilder<unknown> {
+  const [turn, types] = [parameter('turn'), parameter('types')]
+  return sql`+event.at >= ${parameter('fromAt')} and +event.at <= ${parameter('toAt')}
+    and (${turn} is null or +event.turn = ${turn})
+    and (${types} is null or +event.type in (select value from json_each(${types})))`
+}
+
+function beginnings(
+  database: Database,
+  tables: Kysely<LedgerTables>,
+): Pick<SearchQueries, 'runsOfCall' | 'places' | 'placesAt' | 'eventAt' | 'dropped'> {
+  return {
+    runsOfCall: prepareFor<{ toolCallId: string }>(database)((parameter) =>
+      tables
+        .selectFrom('event')
+        .select('run_id')
+        .distinct()
+        .where('tool_call_id', '=', parameter('toolCallId')),
+    ),
+    eventAt: prepareFor<{ pos: number }>(database)((parameter) =>
+      tables.selectFrom('event').select(['run_id', 'hash']).where('pos', '=', parameter('pos')),
+    ),
+    dropped: prepareFor<{ runId: string }>(database)((parameter) =>
+      tables
+        .selectFrom('removal')
+        .select('pos')
+        .where('run_id', '=', parameter('runId'))
+        .where('kind', '=', 'dropped'),
+    ),
+    // Each by itself, so that each is one look at an end of the table.
+    places: prepareFor<object>(database)(() =>
+      tables.selectNoFrom([
+        tables
+          .selectFrom('event')
+          .select(({ fn }) => fn.min<number | null>('pos').as('pos'))
+          .as('fromPos'),
+        tables
+          .selectFrom('event')
+          .select(({ fn }) => fn.max<number | null>('pos').as('pos'))
+          .as('toPos'),
+      ]),
+    ),
+    placesAt: prepareFor<Pick<SearchInput, 'fromAt' | 'toAt'>>(database)((parameter) =>
+      tables
+        .selectFrom('event')
+        .select(({ fn }) => [
+          fn.min<number | null>('pos').as('fromPos'),
+          fn.max<number | null>('pos').as('toPos'),
+        ])
+        .where('at', '>=', parameter('fromAt'))
+        .where('at', '<=', parameter('toAt')),
+    ),
+  }
+}

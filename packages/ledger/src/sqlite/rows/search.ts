@@ -1,0 +1,114 @@
+import { isStorableName, type RunId } from '@tallystick/core'
+import type { Database } from 'better-sqlite3'
+import type { Kysely, Selectable } from 'kysely'
+import {
+  isTimed,
+  pageOf,
+  type AskedEvents,
+  type Cursor,
+  type FoundPage,
+  type FoundRow,
+  type SearchedRun,
+  type Strand,
+} from '../../read/event-search.ts'
+import { bytesPerPage, eventsPerPage } from './event-batch.ts'
+import type { ReadQueries } from './queries.ts'
+import { runRow, soundRow } from './run-row.ts'
+import { searchQueries, type SearchInput, type SearchQueries } from './search-queries.ts'
+import { isRunId } from '../../record/stored-ids.ts'
+import type { RunTable } from '../../record/tables.ts'
+import type { LedgerTables } from '../schema/tables.ts'
+
+/** A page looks at this many events at most, so that a search for what is rare gives others their turn. */
+const lookedAtMax = 8192
+
+/** What a search asks of an open store. All of it is synchronous. */
+export class SqliteSearch {
+  readonly #reads: ReadQueries
+  readonly #queries: SearchQueries
+
+  constructor(database: Database, tables: Kysely<LedgerTables>, reads: ReadQueries) {
+    this.#reads = reads
+    this.#queries = searchQueries(database, tables)
+  }
+
+  runs({ runId, sessionId, toolCallId }: AskedEvents): readonly SearchedRun[] {
+    if (![runId, sessionId, toolCallId].every((name) => isStorableName(name ?? ''))) return []
+    const rows =
+      toolCallId === null ? this.#named(runId, sessionId) : this.#withCall(toolCallId, runId, sessionId)
+    return rows.flatMap(({ run_id, pos, head_seq }) => {
+      return isRunId(run_id) ? [{ runId: run_id, pos, headSeq: head_seq }] : []
+    })
+  }
+
+  places(asked: AskedEvents): { readonly fromPos: number; readonly toPos: number } | undefined {
+    const found = isTimed(asked) ? this.#queries.placesAt.get(asked) : this.#queries.places.get({})
+    const { fromPos, toPos } = found ?? {}
+    return fromPos != null && toPos != null ? { fromPos, toPos } : undefined
+  }
+
+  page(asked: AskedEvents, strand: Strand, after: Cursor): FoundPage {
+    const looked = lookedAt(strand, after)
+    const rows: FoundRow[] = []
+    let bytes = 0
+    for (const row of this.#queries[strand.by].iterate(inputOf(asked, strand, after, looked))) {
+      rows.push(row)
+      bytes += row.body?.length ?? 0
+      if (rows.length === eventsPerPage || bytes >= bytesPerPage) return pageOf(rows, true, strand, looked)
+    }
+    return pageOf(rows, false, strand, looked)
+  }
+
+  /** The event at a place; `undefined` where none is. */
+  eventAt(pos: number): { readonly runId: string; readonly hash: Uint8Array } | undefined {
+    const row = this.#queries.eventAt.get({ pos })
+    return row && { runId: row.run_id, hash: row.hash }
+  }
+
+  isDropped(runId: string): boolean {
+    return this.#queries.dropped.get({ runId }) !== undefined
+  }
+
+  #named(runId: RunId | undefined, sessionId: string | undefined): readonly Selectable<RunTable>[] {
+    if (runId !== undefined) {
+      const row = runRow(this.#reads, runId)
+      return row && (sessionId === undefined || row.session_id === sessionId) ? [row] : []
+    }
+    const all = { beforePlace: Number.MAX_SAFE_INTEGER, limit: Number.MAX_SAFE_INTEGER }
+    return this.#reads.sessionRuns.all({ sessionId: sessionId ?? '', ...all }).map(soundRow)
+  }
+
+  #withCall(
+    toolCallId: string,
+    runId: RunId | undefined,
+    sessionId: string | undefined,
+  ): readonly Selectable<RunTable>[] {
+    return this.#queries.runsOfCall.all({ toolCallId }).flatMap(({ run_id }) => {
+      const isAsked = isRunId(run_id) && (runId === undefined || run_id === runId)
+      return isAsked ? this.#named(run_id, sessionId) : []
+    })
+  }
+}
+
+/** How far a page looks. The indexes by turn, type and call pass over nothing. */
+function lookedAt(strand: Strand, { pos, seq }: Cursor): Cursor {
+  if (strand.by === 'place') return { pos: Math.min(pos + lookedAtMax, strand.toPos), seq }
+  const { headSeq } = strand.run
+  return { pos, seq: strand.by === 'run' ? Math.min(seq + lookedAtMax, headSeq) : headSeq }
+}
+
+function inputOf(asked: AskedEvents, strand: Strand, after: Cursor, looked: Cursor): SearchInput {
+  return {
+    runId: strand.by === 'place' ? '' : strand.run.runId,
+    type: strand.by === 'type' ? strand.type : '',
+    turn: asked.turn,
+    toolCallId: asked.toolCallId,
+    types: asked.types && JSON.stringify(asked.types),
+    fromAt: asked.fromAt,
+    toAt: asked.toAt,
+    afterSeq: after.seq,
+    toSeq: looked.seq,
+    afterPos: after.pos,
+    toPos: looked.pos,
+  }
+}

@@ -1,0 +1,215 @@
+import {
+  emptyHead,
+  endsRun,
+  placeTaken,
+  requireHead,
+  requireWellFormed,
+  RunNotFoundError,
+  secondFact,
+  sessionPlaceOf,
+  unreadInbox,
+  type AppendOptions,
+  type ExpectedHead,
+  type Head,
+  type RunId,
+  type RuntimeEvent,
+  type SessionPlace,
+} from '@tallystick/core'
+import type { Selectable } from 'kysely'
+import { genesisHash, sealOf, type RunCell } from '../../record/chain.ts'
+import { storedEvent } from '../../record/event-row.ts'
+import { isStoredAs, linkEvents, type LinkedEvent } from '../../record/linked-event.ts'
+import { droppedRunConflict } from '../../removal/dropped-run.ts'
+import { sessionOf } from '../../record/run-record.ts'
+import type { Sealer } from '../../content/payload/encrypted-bytes.ts'
+import { storedBody, type StoredBody } from '../../content/event/stored-body.ts'
+import { eventRows } from '../rows/event-batch.ts'
+import type { Write } from './group-commit.ts'
+import type { MovedHead, ReadQueries, WriteQueries } from '../rows/queries.ts'
+import { cellOf, runRow } from '../rows/run-row.ts'
+import type { SqliteRemovals } from './removals.ts'
+import { sqliteCode } from '../schema/sqlite-failure.ts'
+import type { RunTable } from '../../record/tables.ts'
+
+/** What appends need of an open store. */
+export interface AppendStore {
+  readonly writes: WriteQueries
+  readonly reads: ReadQueries
+  readonly removals: SqliteRemovals
+}
+
+/** Events to append, with their bodies as bytes. */
+interface Batch {
+  readonly runId: RunId
+  readonly expected: ExpectedHead
+  readonly events: readonly RuntimeEvent[]
+  readonly bodies: readonly StoredBody[]
+}
+
+/** How an append is to be kept, and what seals it. */
+export type SealedOptions = AppendOptions & { readonly sealer?: Sealer | undefined }
+
+/** The append of the port. What can be said of the events alone is checked, and thrown, at once. */
+export function append(
+  store: AppendStore,
+  batch: Omit<Batch, 'bodies'>,
+  options: SealedOptions,
+): Write<Head> {
+  const { runId, expected, events } = batch
+  requireWellFormed(runId, expected, events)
+  const bodies = events.map((event) => storedBody(event, options.sealer))
+  return {
+    durability: options.durability,
+    events: events.length,
+    bytes: bodies.reduce((sum, body) => sum + body.bytes.length, 0),
+    work: () => appendWithin(store, { ...batch, bodies }, options),
+  }
+}
+
+function appendWithin(store: AppendStore, batch: Batch, options: SealedOptions): Head {
+  const { durability, takes = [], sealer } = options
+  const { runId, expected, events } = batch
+  const run = runRow(store.reads, runId)
+  const head = run ? { seq: run.head_seq, epoch: run.epoch } : emptyHead
+  // Not the head of now: a writer that was relieved in between must not learn its successor's epoch.
+  const after = { seq: expected.expectedSeq + events.length, epoch: expected.epoch }
+  const isLostAcknowledgement = standsAlready(store, batch, head)
+  if (events.length === 0 || isLostAcknowledgement) {
+    // A commit that writes nothing syncs nothing, and what stands may have been lazy.
+    if (durability === 'barrier') store.writes.raiseBarrier.run({})
+  }
+  if (isLostAcknowledgement) return after
+  requireHead(runId, head, expected)
+  const place = run === undefined ? sessionPlaceOf(events) : undefined
+  if (place && isTaken(store.reads, place)) throw placeTaken(runId, place)
+  // In front of the events: a rule of the file lets a run end only with its inbox read.
+  for (const key of takes) take(store, { runId, key, takenSeq: after.seq }, sealer !== undefined)
+  requireReadInbox(store, runId, events)
+  if (events.length > 0) writeEvents(store, batch, run)
+  return after
+}
+
+function requireReadInbox({ reads }: AppendStore, runId: RunId, events: readonly RuntimeEvent[]): void {
+  if (endsRun(events) && reads.inbox.get({ runId }) !== undefined) throw unreadInbox(runId)
+}
+
+/** What a command says stands in the events from now on; of a run that can be erased, nowhere else. */
+function take(
+  { writes, removals }: AppendStore,
+  taken: { readonly runId: RunId; readonly key: string; readonly takenSeq: number },
+  isSealed: boolean,
+): void {
+  writes.take.run(taken)
+  if (isSealed) removals.blank(taken.runId, taken.key)
+}
+
+function isTaken(reads: ReadQueries, { sessionId, sessionPlace }: SessionPlace): boolean {
+  const page = { sessionId, beforePlace: sessionPlace + 1, limit: 1 }
+  return reads.sessionRuns.get(page)?.session_place === sessionPlace
+}
+
+/** Whether these very events were written before: then only their acknowledgement was lost. */
+function standsAlready(
+  { reads }: AppendStore,
+  { runId, expected, events, bodies }: Batch,
+  head: Head,
+): boolean {
+  const range = { runId, fromSeq: expected.expectedSeq + 1, toSeq: expected.expectedSeq + events.length }
+  if (events.length === 0 || head.seq < range.toSeq) return false
+  let index = 0
+  for (const row of eventRows(reads, range)) {
+    const [event, body] = [events[index], bodies[index]]
+    if (!event || !body || !isStoredAs(storedEvent(row), event, body.bytes)) return false
+    index++
+  }
+  return index === events.length
+}
+
+function writeEvents(
+  { writes, removals }: AppendStore,
+  { runId, expected, events, bodies }: Batch,
+  run: Selectable<RunTable> | undefined,
+): void {
+  const bytes = bodies.map((body) => body.bytes)
+  const linked = linkEvents(run?.head_hash ?? genesisHash, events, bytes)
+  const firstPos = 1 + (writes.lastPlace.get({})?.seq ?? 0)
+  insertEvents(writes, linked, firstPos)
+  keepElsewhere(removals, bodies, firstPos)
+  const cell = {
+    ...{ runId, pos: run?.pos ?? firstPos, epoch: expected.epoch },
+    headSeq: expected.expectedSeq + events.length,
+    headHash: linked.at(-1)?.hash ?? genesisHash,
+  }
+  if (run) writes.moveHead.run(headRow({ ...cell, session: sessionOf(run) }))
+  else insertRun(writes, { ...cell, session: sessionPlaceOf(events) })
+}
+
+/** What bodies refer to. */
+function keepElsewhere(removals: SqliteRemovals, bodies: readonly StoredBody[], firstPos: number): void {
+  for (const [index, { contents, history }] of bodies.entries()) {
+    if (contents.length > 0) removals.keepContents(firstPos + index, contents)
+    if (history) removals.histories.keep(firstPos + index, history)
+  }
+}
+
+function insertRun(writes: WriteQueries, cell: RunCell): void {
+  const { sessionId = null, sessionPlace = null } = cell.session ?? {}
+  const row = { ...headRow(cell), pos: cell.pos, session_id: sessionId, session_place: sessionPlace }
+  try {
+    writes.insertRun.run(row)
+  } catch (error) {
+    throw droppedRunConflict(error, cell.runId as RunId) ?? error
+  }
+}
+
+function headRow(cell: RunCell): MovedHead {
+  const { runId, headSeq, headHash, epoch } = cell
+  return { run_id: runId, head_seq: headSeq, head_hash: headHash, epoch, seal: sealOf(cell) }
+}
+
+function insertEvents(writes: WriteQueries, linked: readonly LinkedEvent[], firstPos: number): void {
+  const events: unknown[] = []
+  const payloads: unknown[] = []
+  let pos = firstPos
+  for (const { event, onceKey = null, salt, body, bodyCommit, hash } of linked) {
+    const { runId, seq, epoch, turn, toolCallId = null, type, v, at } = event
+    events.push(pos, runId, seq, epoch, type, v, turn, toolCallId, at, onceKey, bodyCommit, hash)
+    payloads.push(pos, salt, body)
+    pos++
+  }
+  try {
+    writes.insertEvents.run(events)
+  } catch (error) {
+    if (sqliteCode(error) !== 'SQLITE_CONSTRAINT_UNIQUE') throw error
+    const second = secondOf(writes, linked)
+    throw second === undefined ? error : secondFact(second.runId, second.onceKey)
+  }
+  writes.insertPayloads.run(payloads)
+}
+
+/** The first fact among those that may stand once which stands already, or is stated twice. */
+function secondOf(
+  { standing }: WriteQueries,
+  linked: readonly LinkedEvent[],
+): { readonly runId: RunId; readonly onceKey: string } | undefined {
+  const stated = new Set<string>()
+  for (const { event, onceKey } of linked) {
+    if (onceKey === undefined) continue
+    const { runId } = event
+    if (stated.has(onceKey) || standing.get({ runId, onceKey })) return { runId, onceKey }
+    stated.add(onceKey)
+  }
+  return undefined
+}
+
+/** Raises the epoch of a run, durably. From then on the writer before can append nothing. */
+export function acquire({ reads, writes }: AppendStore, runId: RunId): Write<Head> {
+  const work = (): Head => {
+    const run = runRow(reads, runId)
+    if (run === undefined) throw new RunNotFoundError(runId)
+    const cell = { ...cellOf(runId, run), epoch: run.epoch + 1 }
+    writes.moveHead.run(headRow(cell))
+    return { seq: cell.headSeq, epoch: cell.epoch }
+  }
+  return { durability: 'barrier', events: 0, bytes: 0, work }
+}

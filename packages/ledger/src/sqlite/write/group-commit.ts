@@ -1,0 +1,100 @@
+import type { Committer, Durability } from './transactions.ts'
+
+/** Something to write that may share its transaction with others. */
+export interface Write<T> {
+  readonly durability: Durability
+  /** Rows and bytes that it adds to a group. */
+  readonly events: number
+  readonly bytes: number
+  /** Done within a transaction; again within another where that one was lost. */
+  readonly work: () => T
+}
+
+/** What a group may hold; one write alone may be larger. The process does nothing else meanwhile. */
+const writesMax = 256
+const eventsMax = 2_048
+const bytesMax = 8 * 1024 * 1024
+
+interface Waiting extends Write<unknown> {
+  readonly resolve: (value: unknown) => void
+  readonly reject: (error: unknown) => void
+}
+
+/**
+ * Lets what many runs write at once share transactions and syncs. A commit stops the process until the disk has
+ * answered, and what arrives for its runs meanwhile is handled in one turn of the event loop: all that is written
+ * within a turn goes into one transaction at its end. Nobody waits longer than that for company.
+ *
+ * Each write keeps its own verdict: what one that fails did is undone, and the others stand. Where the commit fails, so
+ * does all of the group. Nothing is acknowledged before the commit, and everything in the order in which it came.
+ */
+export class GroupCommit {
+  readonly #committer: Committer
+  #waiting: Waiting[] = []
+  #turn: Promise<void> | undefined
+
+  constructor(committer: Committer) {
+    this.#committer = committer
+  }
+
+  submit<T>(write: Write<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.#waiting.push({ ...write, resolve: resolve as (value: unknown) => void, reject })
+      this.#schedule()
+    })
+  }
+
+  /**
+   * Resolves when the next group is carried out; `undefined` where nothing waits. Whoever reads waits for it: the turn of
+   * the event loop would never end for one who only reads, and waits for nothing else.
+   */
+  get turn(): Promise<void> | undefined {
+    return this.#turn
+  }
+
+  /** Carries out all that waits, now. */
+  flush(): void {
+    while (this.#waiting.length > 0) this.#carryOut(this.#nextGroup())
+  }
+
+  #schedule(): void {
+    this.#turn ??= new Promise((resolve) => {
+      setImmediate(() => {
+        this.#turn = undefined
+        this.#carryOut(this.#nextGroup())
+        if (this.#waiting.length > 0) this.#schedule()
+        resolve()
+      })
+    })
+  }
+
+  #nextGroup(): readonly Waiting[] {
+    let [length, events, bytes] = [0, 0, 0]
+    for (const write of this.#waiting) {
+      events += write.events
+      bytes += write.bytes
+      if (length > 0 && (length === writesMax || events > eventsMax || bytes > bytesMax)) break
+      length++
+    }
+    return this.#waiting.splice(0, length)
+  }
+
+  #carryOut(group: readonly Waiting[]): void {
+    const [only, ...others] = group
+    if (only === undefined) return
+    const durability = group.some((write) => write.durability === 'barrier') ? 'barrier' : 'lazy'
+    try {
+      if (others.length === 0) return only.resolve(this.#committer.transact(durability, only.work))
+      const outcomes = this.#committer.transactAll(
+        durability,
+        group.map(({ work }) => work),
+      )
+      for (const [index, outcome] of outcomes.entries()) {
+        if (outcome.done) group[index]?.resolve(outcome.value)
+        else group[index]?.reject(outcome.error)
+      }
+    } catch (error) {
+      for (const { reject } of group) reject(error)
+    }
+  }
+}

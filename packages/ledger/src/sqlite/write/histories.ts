@@ -1,0 +1,93 @@
+import type { Database, Statement } from 'better-sqlite3'
+import {
+  hashed,
+  sharedLength,
+  type HashedPiece,
+  type HistoryPiece,
+  type StoredHistory,
+} from '../../content/payload/stored-history.ts'
+
+/** What runs begin with, in an open database. All of it is synchronous. */
+export class SqliteHistories {
+  readonly #statements: ReturnType<typeof statementsOf>
+
+  constructor(database: Database) {
+    this.#statements = statementsOf(database)
+  }
+
+  /** To be called within the transaction that writes the event at this place. */
+  keep(pos: number, history: StoredHistory): void {
+    const { isThere, insert, insertUse } = this.#statements
+    const shared = sharedLength(history, (name) => isThere.get(name) !== undefined)
+    if (shared < history.length) insert.run(hashed(history.piece(shared)))
+    insertUse.run(pos, history.name)
+  }
+
+  piece(name: string): HistoryPiece | undefined {
+    return this.#statements.piece.get(name)
+  }
+
+  /** The piece under a name, and all that stand before it. */
+  chain(name: string): readonly HistoryPiece[] {
+    return this.#statements.chain.all(name)
+  }
+
+  /** The next piece in the order of names. */
+  pieceAfter(name: string): HashedPiece | undefined {
+    return this.#statements.pieceAfter.get(name)
+  }
+
+  /** To be called within the transaction that takes the payloads at these places away, behind it. */
+  release(places: readonly number[]): void {
+    const { used, deleteUse, deleteUnused } = this.#statements
+    const names = new Set(used.all(JSON.stringify(places)))
+    for (const pos of places) deleteUse.run(pos)
+    for (const name of names) {
+      // What stood only before this one is used by nobody now.
+      for (let next: string | null | undefined = name; next != null;) next = deleteUnused.get({ name: next })
+    }
+  }
+
+  /** Pieces and uses of which the one is there without the other. */
+  strays(): number {
+    return this.#statements.strays.get() ?? 0
+  }
+}
+
+function statementsOf(database: Database) {
+  const prepare = <Row>(text: string): Statement<unknown[], Row> => database.prepare<unknown[], Row>(text)
+  const pluck = <Value>(text: string): Statement<unknown[], Value> => prepare<Value>(text).pluck()
+  return {
+    isThere: pluck<number>('select 1 from history where name = ?'),
+    insert: prepare(
+      'insert into history (name, before, digest, body) values ($name, $before, $digest, $body)',
+    ),
+    insertUse: prepare('insert into history_use (pos, name) values (?, ?)'),
+    piece: prepare<HistoryPiece & { readonly body: Buffer }>(
+      'select name, before, body from history where name = ?',
+    ),
+    // A union takes each piece once, so that a damaged file which goes round in a circle comes to an end.
+    chain: prepare<HistoryPiece & { readonly body: Buffer }>(
+      `with recursive chain (name, before) as (
+         select name, before from history where name = ?
+         union select history.name, history.before from chain join history on history.name = chain.before
+       ) select history.name, history.before, history.body from chain join history using (name)`,
+    ),
+    pieceAfter: prepare<HashedPiece & { readonly body: Buffer }>(
+      'select name, before, digest, body from history where name > ? order by name limit 1',
+    ),
+    used: pluck<string>('select name from history_use where pos in (select value from json_each(?))'),
+    deleteUse: prepare('delete from history_use where pos = ?'),
+    deleteUnused: pluck<string | null>(
+      `delete from history where name = $name and not exists (select 1 from history_use where name = $name)
+         and not exists (select 1 from history as behind where behind.before = $name) returning before`,
+    ),
+    strays: pluck<number>(
+      `select (select count(*) from history where name not in (select name from history_use)
+           and name not in (select before from history where before is not null))
+         + (select count(*) from history where before is not null and before not in (select name from history))
+         + (select count(*) from history_use where name not in (select name from history)
+           or pos not in (select pos from payload))`,
+    ),
+  }
+}

@@ -1,0 +1,207 @@
+import type { RunId } from '@tallystick/core'
+import type { Database, Statement } from 'better-sqlite3'
+import { genesisHash } from '../../record/chain.ts'
+import type { StoredContent } from '../../content/event/stored-body.ts'
+import { forgetTexts } from '../../projection/tables/forget-texts.ts'
+import type { EventRow } from '../../record/event-row.ts'
+import {
+  endedPage,
+  pageOf,
+  type EndedRun,
+  type ListedRun,
+  type Page,
+  type RemovableQuery,
+} from '../../removal/removable-store.ts'
+import {
+  removalRows,
+  storedRemoval,
+  type Removal,
+  type RemovalRow,
+  type StoredRemoval,
+} from '../../record/removal.ts'
+import { SqliteHistories } from './histories.ts'
+import { sqliteDialect } from '../rows/sqlite-dialect.ts'
+
+const removalsPerPage = 256
+
+/** A search looks at this many places at most, so that others get their turn. */
+const lookedAtMax = 8192
+
+type Range = { readonly runId: string; readonly fromSeq: number; readonly toSeq: number }
+
+/** Large contents, and what is taken away, in an open database. All of it is synchronous. */
+export class SqliteRemovals {
+  readonly histories: SqliteHistories
+  readonly #database: Database
+  readonly #statements: ReturnType<typeof statementsOf>
+
+  constructor(database: Database) {
+    this.#database = database
+    this.histories = new SqliteHistories(database)
+    this.#statements = statementsOf(database)
+  }
+
+  /** To be called within the transaction that writes the event at this place. */
+  keepContents(pos: number, contents: readonly StoredContent[]): void {
+    const { content, insertContent, insertUse } = this.#statements
+    for (const { digest, bytes } of contents) {
+      if (content.get(digest) === undefined) insertContent.run(digest, bytes)
+      insertUse.run(pos, digest)
+    }
+  }
+
+  /** A command that was taken says nothing any more. To be called within the transaction that takes it. */
+  blank(runId: RunId, key: string): void {
+    this.#statements.blankTaken.run(runId, key)
+  }
+
+  contents(digests: readonly string[]): ReadonlyMap<string, Uint8Array> {
+    const found = new Map<string, Uint8Array>()
+    for (const digest of digests) {
+      const body = this.#statements.content.get(digest)
+      if (body) found.set(digest, body)
+    }
+    return found
+  }
+
+  /** The next content behind a place of the table. */
+  contentAfter(place: number): { place: number; digest: string; body: Uint8Array } | undefined {
+    return this.#statements.contentAfter.get(place)
+  }
+
+  /** Contents that no event refers to, and references to contents that are not there. */
+  strayContents(): number {
+    return this.#statements.strayContents.get() ?? 0
+  }
+
+  /** The removals that cover events of a run, both ends included. */
+  covering(range: Range): readonly StoredRemoval[] {
+    return this.#statements.covering.all(range).map(storedRemoval)
+  }
+
+  /** A page of removals behind a place, of one run where it is named. */
+  page(afterPos: number, runId?: RunId): readonly StoredRemoval[] {
+    const rows =
+      runId === undefined
+        ? this.#statements.all.all({ afterPos })
+        : this.#statements.ofRun.all({ afterPos, runId })
+    return rows.map(storedRemoval)
+  }
+
+  payloads({ types, before, afterPos, limit }: RemovableQuery): Page<EventRow> {
+    const toPos = afterPos + lookedAtMax
+    const asked = { types: JSON.stringify(types), before, afterPos, toPos, limit }
+    const lastPos = this.#statements.lastPayload.get() ?? 0
+    return pageOf(this.#statements.payloads.all(asked), { limit, toPos, lastPos })
+  }
+
+  endedRuns(query: Omit<RemovableQuery, 'types'>): Page<EndedRun> {
+    const { afterPos, limit } = query
+    return endedPage(this.#statements.listed.all({ afterPos, limit }), query)
+  }
+
+  /** To be called within a transaction. Answers how many events lost their payload. */
+  remove(removals: readonly Removal[]): number {
+    const present = removals.filter((removal) => this.#isPresent(removal))
+    const last = this.#statements.last.get() ?? { pos: 0, hash: genesisHash }
+    for (const row of removalRows(last, present)) this.#statements.insert.run(row)
+    let removed = 0
+    for (const removal of present) removed += this.#takeAway(removal)
+    return removed
+  }
+
+  /** Whether every payload is there that is to go. */
+  #isPresent({ runId, fromSeq, toSeq, kind }: Removal): boolean {
+    if (kind === 'dropped') return this.#statements.isListed.get({ runId }) !== undefined
+    const range = { runId, fromSeq, toSeq }
+    return this.#statements.count.get(range) === toSeq - fromSeq + 1
+  }
+
+  #takeAway({ runId, fromSeq, toSeq, kind }: Removal): number {
+    const range = { runId, fromSeq, toSeq }
+    const { digests, deletePayloads, deleteUses, deleteUnused, blankInbox, forget, dropRun } =
+      this.#statements
+    const released = digests.all(range)
+    const places = this.#statements.places.all(range)
+    const { changes } = deletePayloads.run(range)
+    for (const pos of places) deleteUses.run(pos)
+    this.histories.release(places)
+    for (const digest of released) deleteUnused.run({ digest })
+    blankInbox.run({ runId })
+    for (const statement of forget()) statement.run({ runId })
+    if (kind === 'dropped') for (const statement of dropRun) statement.run({ runId })
+    return kind === 'dropped' ? toSeq : changes
+  }
+
+  /** Takes what was removed out of the log, as far as nobody reads there. */
+  settle(): void {
+    this.#database.pragma('wal_checkpoint(truncate)')
+  }
+}
+
+const inRange = 'run_id = $runId and seq >= $fromSeq and seq <= $toSeq'
+
+function statementsOf(database: Database) {
+  const prepare = <Row>(text: string): Statement<unknown[], Row> => database.prepare<unknown[], Row>(text)
+  const pluck = <Value>(text: string): Statement<unknown[], Value> => prepare<Value>(text).pluck()
+  return {
+    content: pluck<Buffer>('select body from content where digest = ?'),
+    insertContent: prepare('insert into content (digest, body) values (?, ?)'),
+    insertUse: prepare('insert into content_use (pos, digest) values (?, ?) on conflict do nothing'),
+    contentAfter: prepare<{ place: number; digest: string; body: Buffer }>(
+      'select rowid as place, digest, body from content where rowid > ? order by rowid limit 1',
+    ),
+    strayContents: pluck<number>(
+      `select (select count(*) from content where digest not in (select digest from content_use))
+         + (select count(*) from content_use where digest not in (select digest from content)
+           or pos not in (select pos from payload))`,
+    ),
+    covering: prepare<RemovalRow>(
+      `select * from removal where run_id = $runId and to_seq >= $fromSeq and from_seq <= $toSeq order by to_seq`,
+    ),
+    all: prepare<RemovalRow>(
+      `select * from removal where pos > $afterPos order by pos limit ${removalsPerPage}`,
+    ),
+    ofRun: prepare<RemovalRow>(
+      `select * from removal where run_id = $runId and pos > $afterPos order by pos limit ${removalsPerPage}`,
+    ),
+    last: prepare<{ readonly pos: number; readonly hash: Uint8Array }>(
+      'select pos, hash from removal order by pos desc limit 1',
+    ),
+    insert: prepare(
+      `insert into removal (pos, run_id, from_seq, to_seq, kind, at, by, reason, kept, head_hash, hash)
+       values ($pos, $run_id, $from_seq, $to_seq, $kind, $at, $by, $reason, $kept, $head_hash, $hash)`,
+    ),
+    lastPayload: pluck<number | null>('select max(pos) from payload'),
+    // The plus keeps the index by time out of it: places are what the search goes on by.
+    payloads: prepare<EventRow>(
+      `select event.*, payload.salt, payload.body from payload join event using (pos)
+       where pos > $afterPos and pos <= $toPos and +at < $before and type in (select value from json_each($types))
+         and exists (select 1 from event ended where ended.run_id = event.run_id and ended.once_key = 'run_finished')
+       order by pos limit $limit`,
+    ),
+    listed: prepare<ListedRun>(
+      `select run_id as runId, pos, head_seq as headSeq, head_hash as headHash, (
+         select at from event where event.run_id = run.run_id and once_key = 'run_finished') as endedAt
+       from run where pos > $afterPos order by pos limit $limit`,
+    ),
+    isListed: pluck<number>('select 1 from run where run_id = $runId'),
+    count: pluck<number>(`select count(*) from event join payload using (pos) where ${inRange}`),
+    places: pluck<number>(`select pos from event where ${inRange}`),
+    digests: pluck<string>(`select distinct digest from event join content_use using (pos) where ${inRange}`),
+    deletePayloads: prepare(`delete from payload where pos in (select pos from event where ${inRange})`),
+    deleteUses: prepare('delete from content_use where pos = ?'),
+    deleteUnused: prepare(
+      'delete from content where digest = $digest and not exists (select 1 from content_use where digest = $digest)',
+    ),
+    blankTaken: prepare(
+      `update inbox set body = x'' where run_id = ? and key = ? and taken_seq is not null and length(body) > 0`,
+    ),
+    blankInbox: prepare(
+      `update inbox set body = x'' where run_id = $runId and taken_seq is not null and length(body) > 0`,
+    ),
+    // What was derived from the run may hold what is gone. Prepared when needed: those tables may be missing.
+    forget: () => forgetTexts(sqliteDialect, '$runId').map((text) => prepare(text)),
+    dropRun: ['inbox', 'event', 'run'].map((table) => prepare(`delete from ${table} where run_id = $runId`)),
+  }
+}

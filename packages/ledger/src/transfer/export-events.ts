@@ -1,0 +1,60 @@
+import {
+  canonicalJson,
+  RunNotFoundError,
+  type Json,
+  type Ledger,
+  type RunId,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import { recordedEvents } from '../read/recorded-events.ts'
+import { untilBadIds } from '../record/stored-ids.ts'
+import { ExportedHistories } from '../read/shared-history.ts'
+import { envelopeOf } from '../record/envelope.ts'
+
+/**
+ * The events of one run, or of every run in the order in which the runs were made, as JSON Lines: one object a line,
+ * without the line feed. They are exported as they were recorded, in whatever version; `importEvents` reads them.
+ *
+ * First runId, seq, epoch, turn, toolCallId (where there is one), type, v and at, then the keys of the body in code-unit
+ * order, so that equal events make equal lines. Types that this version does not know are exported too. What a run
+ * begins with and a run before it in the export did too stands there once: `shared` names that event, and how many of
+ * its messages come in front.
+ *
+ * Whoever exports runs one by one into one file hands the same `histories` to each.
+ *
+ * Rejects with `RunNotFoundError` where the ledger has no such run, and with `LedgerDamagedError` behind the last run
+ * where rows of runs stand under ids that are none.
+ */
+export async function* exportEvents(
+  ledger: Ledger,
+  runId?: RunId,
+  histories: ExportedHistories = new ExportedHistories(),
+): AsyncGenerator<string> {
+  for await (const exported of runId === undefined ? everyRun(ledger) : oneRun(ledger, runId)) {
+    for await (const event of recordedEvents(ledger, exported))
+      yield exportedLine(histories.withoutShared(event))
+  }
+}
+
+/** A ledger lists the newest run first; whoever imports what is exported makes the oldest one first. */
+async function* everyRun(ledger: Ledger): AsyncGenerator<RunId> {
+  const newestFirst: RunId[] = []
+  const { error } = await untilBadIds(ledger.runs(), ({ runId }) => void newestFirst.push(runId))
+  yield* newestFirst.toReversed()
+  if (error) throw error
+}
+
+async function* oneRun(ledger: Ledger, runId: RunId): AsyncGenerator<RunId> {
+  if ((await ledger.head(runId)) === undefined) throw new RunNotFoundError(runId)
+  yield runId
+}
+
+/** An event as one line of an export. */
+export function exportedLine(event: RuntimeEvent): string {
+  const envelope = envelopeOf(event)
+  const body = Object.entries(event).filter(([key]) => !Object.hasOwn(envelope, key))
+  const rest = canonicalJson(Object.fromEntries<Json>(body))
+  return rest === '{}'
+    ? JSON.stringify(envelope)
+    : `${JSON.stringify(envelope).slice(0, -1)},${rest.slice(1)}`
+}

@@ -1,0 +1,129 @@
+import {
+  emptyHead,
+  LedgerConflictError,
+  type Head,
+  type Ledger,
+  type RunId,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import { EventAudit } from '../verify/event-audit.ts'
+import { exportedLine } from './export-events.ts'
+import { damagedLine, type ImportedLine } from './import-line.ts'
+import type { ImportWriter } from './import-writer.ts'
+import { recordedEvents } from '../read/recorded-events.ts'
+
+/** A run whose writers died so often before they had written anything is a run of nobody. */
+const emptyEpochsMax = 10_000
+
+/** So many take-overs are made at once: they share a commit. */
+const takeOversAtOnce = 250
+
+/** Brings the events of one run into a ledger, one after the other, each checked before it is written. */
+export class RunImport {
+  readonly runId: RunId
+  readonly #ledger: Ledger
+  readonly #writer: ImportWriter
+  /** What the ledger holds of the run already. */
+  readonly #present: AsyncGenerator<RuntimeEvent>
+  readonly #head: Head
+  readonly #laws = new EventAudit()
+  #epoch: number
+  /** Writers that took over and wrote nothing. */
+  #emptyEpochs = 0
+  #seq = 0
+  #added = 0
+
+  private constructor(ledger: Ledger, writer: ImportWriter, runId: RunId, head: Head) {
+    this.runId = runId
+    this.#ledger = ledger
+    this.#writer = writer
+    this.#head = head
+    this.#epoch = head.epoch
+    this.#present = recordedEvents(ledger, runId)
+  }
+
+  static async begin(ledger: Ledger, writer: ImportWriter, runId: RunId): Promise<RunImport> {
+    // Lines of the same run may stand in the file before: they have to be there when its head is asked for.
+    await writer.flush()
+    return new RunImport(ledger, writer, runId, (await ledger.head(runId)) ?? emptyHead)
+  }
+
+  /** Events that were appended. */
+  get added(): number {
+    return this.#added
+  }
+
+  /** Events that stood in the ledger already. */
+  get present(): number {
+    return this.#seq - this.#added
+  }
+
+  /**
+   * Imports the next event. Throws a `LedgerDamagedError` where it cannot be the next one, and a `LedgerConflictError`
+   * where the ledger holds another one in its place.
+   */
+  async add(line: ImportedLine): Promise<void> {
+    const { recorded } = line
+    this.#requireSound(line)
+    if (recorded.seq <= this.#head.seq) await this.#requireSame(recorded)
+    else {
+      await this.#takeOver(line)
+      await this.#writer.add(recorded, line.length)
+      this.#added += 1
+    }
+    this.#seq = recorded.seq
+  }
+
+  /** Lets go of what the ledger lent. */
+  async end(): Promise<void> {
+    await this.#present.return(undefined)
+  }
+
+  #requireSound({ line, event }: ImportedLine): void {
+    const { runId, seq, epoch, type } = event
+    const due = this.#seq + 1
+    if (seq !== due)
+      throw damagedLine(line, `it holds event ${seq} of run ${runId} where event ${due} is due.`)
+    if (seq === 1 && epoch !== emptyHead.epoch) {
+      throw damagedLine(line, `run ${runId} begins with the epoch ${epoch}, and every run begins with 1.`)
+    }
+    const fault = this.#laws.faultOf(event)
+    if (fault === undefined) return
+    throw damagedLine(line, `event ${seq} (${type}) of run ${runId} breaks ${fault.what}: ${fault.found}.`)
+  }
+
+  async #requireSame(recorded: RuntimeEvent): Promise<void> {
+    const { value: present } = await this.#present.next()
+    if (present !== undefined && exportedLine(present) === exportedLine(recorded)) return
+    throw new LedgerConflictError(
+      'seq',
+      `Event ${recorded.seq} of run ${this.runId} is another one in this ledger than in what is imported: two records ` +
+        'claim to be the same run. Nothing of the run was changed. Import it into a ledger without that run, and compare the two.',
+    )
+  }
+
+  /** Makes the take-overs of the run's past again, so that the ledger knows its writers as the first one did. */
+  async #takeOver({ line, recorded: { seq, epoch } }: ImportedLine): Promise<void> {
+    if (epoch < this.#epoch) {
+      throw new LedgerConflictError(
+        'epoch',
+        `Run ${this.runId} ends at event ${this.#seq} in this ledger, and was taken over since, by writer ` +
+          `${this.#epoch}: event ${seq} of what is imported, by writer ${epoch}, can follow no more. Import into another ledger.`,
+      )
+    }
+    if (epoch === this.#epoch) return
+    this.#emptyEpochs += epoch - this.#epoch - 1
+    if (this.#emptyEpochs > emptyEpochsMax) {
+      throw damagedLine(
+        line,
+        `the epoch rises from ${this.#epoch} to ${epoch} at event ${seq}, and no run is taken over so often.`,
+      )
+    }
+    await this.#writer.flush()
+    while (this.#epoch < epoch) {
+      const length = Math.min(epoch - this.#epoch, takeOversAtOnce)
+      const heads = await Promise.all(Array.from({ length }, () => this.#ledger.acquire(this.runId)))
+      this.#epoch = Math.max(...heads.map((head) => head.epoch))
+    }
+  }
+}

@@ -1,0 +1,80 @@
+import {
+  audit,
+  idFaultOf,
+  IllegalTransitionError,
+  LawBrokenError,
+  onceKeyOf,
+  shapeFaultOf,
+  TallystickError,
+  type Message,
+  type RunState,
+  type RuntimeEvent,
+  type SessionPlace,
+} from '@tallystick/core'
+import { fault, type Fault } from '../record/link-check.ts'
+import { quotedId } from '../record/stored-ids.ts'
+import { RunNotebook } from '../projection/summary/run-accumulator.ts'
+import { recordOf, type SummaryRecord } from '../projection/summary/summary-record.ts'
+
+/** Checks the laws over the events of one run, one after the other. */
+export class EventAudit {
+  #state: RunState | undefined
+  readonly #notebook = new RunNotebook()
+  #carried: readonly Message[] = []
+  readonly #onceKeys = new Set<string>()
+
+  /** What is known of the run behind the last sound event; `undefined` before the first. */
+  get record(): SummaryRecord | undefined {
+    return this.#state && recordOf(this.#state, this.#notebook.notes)
+  }
+
+  get state(): RunState | undefined {
+    return this.#state
+  }
+
+  /** What the run began with. */
+  get carried(): readonly Message[] {
+    return this.#carried
+  }
+
+  /** Where the run stands in its session, as its first event says. */
+  get session(): SessionPlace | undefined {
+    const { sessionId, sessionPlace = 1 } = this.#state ?? {}
+    return sessionId === undefined ? undefined : { sessionId, sessionPlace }
+  }
+
+  /** The first law that the next event breaks, or its first field that has another shape. */
+  faultOf(event: RuntimeEvent): Fault | undefined {
+    const onceKey = onceKeyOf(event)
+    if (onceKey !== undefined && this.#onceKeys.has(onceKey)) return fault(onceKey, 'once', 'twice')
+    if (onceKey !== undefined) this.#onceKeys.add(onceKey)
+    try {
+      const state = audit(this.#state, event)
+      const misshapen = shapeFault(event)
+      if (misshapen) return misshapen
+      this.#state = state
+      this.#notebook.hear(event)
+      if (event.type === 'history_carried') this.#carried = event.messages
+      return undefined
+    } catch (error) {
+      return lawFault(error, event)
+    }
+  }
+}
+
+/** A field that does not have the shape of its type: the machine may pass over it, and others build on it. */
+function shapeFault(event: RuntimeEvent): Fault | undefined {
+  const id = idFaultOf(event)
+  if (id) return fault(id.path, id.expected, quotedId(id.found))
+  const found = shapeFaultOf(event)
+  return found && fault(found.path, `as ${event.type} has it`, found.what)
+}
+
+function lawFault(error: unknown, event: RuntimeEvent): Fault {
+  if (error instanceof IllegalTransitionError) {
+    return fault('law 5', error.legal.join(', ') || 'no event', `${event.type}: ${error.message}`)
+  }
+  if (error instanceof LawBrokenError) return fault(`law ${error.law}`, 'the law holds', error.message)
+  const reason = error instanceof TallystickError ? error.message : 'the fold fails on it'
+  return fault(event.type, 'an event that can be folded', reason)
+}

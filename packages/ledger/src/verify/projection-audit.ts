@@ -1,0 +1,120 @@
+import { canonicalJson, type Json, type Ledger, type RunId } from '@tallystick/core'
+import type { EventAudit } from './event-audit.ts'
+import { fault, type Fault } from '../record/link-check.ts'
+import { AuditedProjections } from './audited-projections.ts'
+import { orElse } from '../projection/refresh/projection-lag.ts'
+import { ProjectionTables } from '../projection/refresh/projection-tables.ts'
+import { writtenRun, type StoredRunRow, type WrittenRun } from '../projection/summary/stored-run.ts'
+import { snapshotSeal, stateBytes } from '../projection/snapshot/bound-state.ts'
+import { snapshotNear, snapshotPlaces } from '../projection/snapshot/snapshots.ts'
+import type { StoredEvent } from '../record/stored-event.ts'
+import { hexOf } from '../record/chain.ts'
+import { derivedDatabaseOf, type DerivedDatabase } from '../projection/tables/projection-database.ts'
+
+/** What a store has derived from one run, as it was before the audit of its events began. */
+interface DerivedRun {
+  /** Up to where projections tell of every event; `undefined` where there are none of this code. */
+  readonly cursor: string | undefined
+  readonly row: StoredRunRow | undefined
+  readonly agents: readonly string[]
+  /** The events behind which there are snapshots of this code. */
+  readonly snapshots: readonly number[]
+}
+
+/** Compares what was derived from a run with what an audit of its events comes to. */
+export class DerivedAudit {
+  readonly #database: DerivedDatabase
+  readonly #runId: RunId
+  readonly #derived: DerivedRun
+  fault: Fault | undefined
+
+  constructor(database: DerivedDatabase, runId: RunId, derived: DerivedRun) {
+    this.#database = database
+    this.#runId = runId
+    this.#derived = derived
+  }
+
+  /** Whether anything was derived behind an event. */
+  concerns(seq: number): boolean {
+    const { row, snapshots } = this.#derived
+    return row?.seq === seq || snapshots.includes(seq)
+  }
+
+  /** Looks at what was derived behind an event, to which the audit has come. */
+  async look(stored: StoredEvent, audit: EventAudit): Promise<void> {
+    const { row, snapshots } = this.#derived
+    if (row?.seq === stored.seq) this.#note(await this.#rowFault(row, stored, audit))
+    if (snapshots.includes(stored.seq)) this.#note(await this.#snapshotFault(stored, audit))
+  }
+
+  /** What is there is to be behind an event of the run, and what is not is to be still to come. */
+  async end(lastSeq: number): Promise<void> {
+    const { row, cursor, snapshots } = this.#derived
+    const late = snapshots.find((seq) => seq > lastSeq)
+    if (late !== undefined)
+      this.#note(fault('snapshot', `behind one of ${lastSeq} events`, `behind event ${late}`))
+    if (row && row.seq > lastSeq) this.#note(fault('projection', `of ${lastSeq} events`, `of ${row.seq}`))
+    const told = row?.seq ?? 0
+    if (cursor === undefined || cursor === '' || told >= lastSeq || row?.summary === null) return
+    const isToCome = await orElse(true, () => this.#database.isBehind(cursor, this.#runId, told + 1))
+    if (!isToCome) this.#note(fault('projection', `of ${lastSeq} events`, `of ${told}`))
+  }
+
+  #note(found: Fault | undefined): void {
+    this.fault ??= found
+  }
+
+  async #rowFault(row: StoredRunRow, stored: StoredEvent, audit: EventAudit): Promise<Fault | undefined> {
+    const { record } = audit
+    // What was forgotten is made anew.
+    if (record === undefined || row.summary === null) return undefined
+    const [place] = await orElse([], () => new ProjectionTables(this.#database).places([this.#runId]))
+    if (place === undefined) return undefined
+    const due = writtenRun({ ...place, headHash: stored.hash }, record)
+    const found: WrittenRun = { ...row, head_hash: hexOf(row.head_hash), agents: this.#derived.agents }
+    const differing = (Object.keys(due) as (keyof WrittenRun)[]).find(
+      (column) => comparable(column, due[column]) !== comparable(column, found[column]),
+    )
+    return differing && fault('projection', `its ${differing} as its events say`, 'another')
+  }
+
+  async #snapshotFault(stored: StoredEvent, audit: EventAudit): Promise<Fault | undefined> {
+    const { seq } = stored
+    const snapshot = await orElse(undefined, () => snapshotNear(this.#database, this.#runId, seq))
+    if (audit.state === undefined) return undefined
+    const isSound =
+      snapshot?.seq === seq &&
+      Buffer.compare(snapshotSeal(this.#runId, snapshot), snapshot.seal) === 0 &&
+      Buffer.compare(snapshot.state, stateBytes(audit.state, audit.carried)) === 0
+    return isSound ? undefined : fault(`snapshot at event ${seq}`, 'the state there', 'another')
+  }
+}
+
+/** What a store has derived from a run; `undefined` where it derives nothing, or nothing of it can be read. */
+export async function derivedAuditOf(ledger: Ledger, runId: RunId): Promise<DerivedAudit | undefined> {
+  const database = derivedDatabaseOf(ledger)
+  if (database === undefined) return undefined
+  return await orElse(undefined, async () => {
+    const tables = new ProjectionTables(database)
+    // First, so that no row can be behind it that was written meanwhile.
+    const cursor = await tables.cursorOfThisCode()
+    const [row] = cursor === undefined ? [] : await tables.rows([runId])
+    const agents = row ? await new AuditedProjections(database).agentsAt(row.pos) : []
+    return new DerivedAudit(database, runId, {
+      ...{ cursor, row, agents },
+      snapshots: await snapshotPlaces(database, runId),
+    })
+  })
+}
+
+/** JSON says the same in whatever order; and so does a set. */
+function comparable(column: keyof WrittenRun, value: WrittenRun[keyof WrittenRun]): string {
+  if (Array.isArray(value))
+    return (value as readonly string[]).toSorted((a, b) => (a < b ? -1 : 1)).join('\n')
+  if (typeof value !== 'string' || !['shares', 'summary', 'notes'].includes(column)) return String(value)
+  try {
+    return canonicalJson(JSON.parse(value) as Json)
+  } catch {
+    return value
+  }
+}

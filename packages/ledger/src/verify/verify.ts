@@ -1,0 +1,260 @@
+import {
+  LedgerDamagedError,
+  RunNotFoundError,
+  type Ledger,
+  type RunId,
+  type SessionPlace,
+} from '@tallystick/core'
+import { auditSourceOf, type AuditSource, type StoredRun } from '../record/audit-source.ts'
+import { hexOf, sealOf } from '../record/chain.ts'
+import { derivedAuditOf, type DerivedAudit } from './projection-audit.ts'
+import { EventAudit } from './event-audit.ts'
+import { FamilyAudit } from './family-audit.ts'
+import { contentFault, fault, genesis, linkFault, type Fault, type Link } from '../record/link-check.ts'
+import { openedEvent } from '../content/event/decoded-event.ts'
+import type { StoredEvent } from '../record/stored-event.ts'
+import { totalsFault } from './totals-audit.ts'
+import { MissingContents } from '../removal/missing-content.ts'
+import { isAsWritten } from '../record/removal.ts'
+import { BadRunIdsError, isRunId, quotedId } from '../record/stored-ids.ts'
+import { upcast } from '../read/upcast.ts'
+import type { RunVerdict, StoreVerdict } from './verdict.ts'
+
+/** How far an audit of a run came, and what stopped it. */
+interface Progress {
+  /** Sound events, from the first on. */
+  events: number
+  broken?: Fault & { readonly seq: number }
+  readonly missing: MissingContents
+  /** Whether the last of them ends the run. */
+  ended: boolean
+  /** What the run's events say of its child runs. */
+  readonly family: FamilyAudit
+}
+
+/**
+ * Verifies one run, event by event, holding the state of the run and never its events: the laws on any ledger, and on
+ * a ledger of this package also the chain of hashes, the commitments of the payloads and the run's row.
+ *
+ * What is wrong is told in the verdict, never thrown. Rejects with `RunNotFoundError` where the ledger has no such
+ * run, and with `LedgerUnavailableError` where it cannot be read at all.
+ */
+export async function verifyRun(ledger: Ledger, runId: RunId): Promise<RunVerdict> {
+  const source = auditSourceOf(ledger)
+  await source?.forget()
+  return await verdictOn(ledger, source, runId)
+}
+
+async function verdictOn(ledger: Ledger, source: AuditSource | undefined, runId: RunId): Promise<RunVerdict> {
+  const progress: Progress = {
+    ...{ events: 0, ended: false, missing: new MissingContents(), family: new FamilyAudit() },
+  }
+  const derived = await derivedAuditOf(ledger, runId)
+  try {
+    await (source ? auditRows(source, runId, progress, derived) : auditEvents(ledger, runId, progress))
+  } catch (error) {
+    if (!(error instanceof LedgerDamagedError)) throw error
+    progress.broken = { seq: progress.events + 1, ...fault('pages', 'readable', error.message) }
+  }
+  const broken =
+    progress.broken ?? (await progress.family.fault(ledger)) ?? (await inboxFault(ledger, runId, progress))
+  const { events } = progress
+  const missing = progress.missing.all
+  return {
+    scope: 'run',
+    runId,
+    ok: broken === undefined,
+    events,
+    ...(broken !== undefined && { broken: { runId, ...broken } }),
+    ...(broken === undefined && derived?.fault && { differs: derived.fault }),
+    ...(missing.length > 0 && { missing }),
+  }
+}
+
+/** Law 15: a run that has ended has left no command unread. */
+async function inboxFault(
+  ledger: Ledger,
+  runId: RunId,
+  { ended, events }: Progress,
+): Promise<Progress['broken']> {
+  if (!ended) return undefined
+  try {
+    const unread = await ledger.inbox(runId)
+    if (unread.length === 0) return undefined
+    const keys = unread.slice(0, 3).map(({ key }) => JSON.stringify(key))
+    const found = `${unread.length} unread: ${keys.join(', ')}${unread.length > 3 ? ', …' : ''}`
+    return { seq: events, ...fault('law 15', 'an inbox that was read before the run ended', found) }
+  } catch (error) {
+    if (!(error instanceof LedgerDamagedError)) throw error
+    return { seq: events, ...fault('inbox', 'readable', error.message) }
+  }
+}
+
+/** Verifies every run, the newest first, and last the store around them: its verdict closes the sequence. */
+export async function* verifyLedger(ledger: Ledger): AsyncGenerator<RunVerdict | StoreVerdict> {
+  const source = auditSourceOf(ledger)
+  await source?.forget()
+  const sum = { runs: 0, brokenRuns: 0, events: 0, droppedRuns: 0 }
+  let differingRuns = 0
+  let broken: Fault | undefined
+  try {
+    for await (const runId of everyRun(ledger, source)) {
+      const verdict = await verifyListed(ledger, source, runId)
+      sum.runs += 1
+      sum.events += verdict.events
+      if (!verdict.ok) sum.brokenRuns += 1
+      if (verdict.differs) differingRuns += 1
+      yield verdict
+    }
+    broken = source && ((await removalFault(source, () => void sum.droppedRuns++)) ?? (await source.fault()))
+  } catch (error) {
+    if (!(error instanceof LedgerDamagedError)) throw error
+    broken = fault('pages', 'readable', error.message)
+  }
+  const ok = sum.brokenRuns === 0 && broken === undefined
+  const derived = await derivedVerdict(ledger, ok, differingRuns)
+  yield { scope: 'store', ok, ...sum, ...derived, ...(broken !== undefined && { broken }) }
+}
+
+/** Of a store that is damaged it does not matter what was derived. */
+async function derivedVerdict(
+  ledger: Ledger,
+  ok: boolean,
+  differingRuns: number,
+): Promise<Pick<StoreVerdict, 'differingRuns' | 'differs'>> {
+  const differs = ok ? await totalsFault(ledger) : undefined
+  return { ...(differingRuns > 0 && { differingRuns }), ...(differs && { differs }) }
+}
+
+/** A run that is listed and cannot be found under its id is damage, not a mistake of the caller. */
+async function verifyListed(
+  ledger: Ledger,
+  source: AuditSource | undefined,
+  runId: string,
+): Promise<RunVerdict> {
+  if (!isRunId(runId)) {
+    // The verdict is of a run that has no id: what stands in its place is told as what was found.
+    const broken = { runId: runId as RunId, seq: 1, ...fault('run_id', 'a run id', quotedId(runId)) }
+    return { scope: 'run', runId: runId as RunId, ok: false, events: 0, broken }
+  }
+  try {
+    return await verdictOn(ledger, source, runId)
+  } catch (error) {
+    if (!(error instanceof RunNotFoundError)) throw error
+    const broken = { runId, seq: 1, ...fault('run', 'the run that is listed', 'none') }
+    return { scope: 'run', runId, ok: false, events: 0, broken }
+  }
+}
+
+/** Removals are chained like events, so that none can be changed or left out unseen. */
+async function removalFault(source: AuditSource, dropped: () => void): Promise<Fault | undefined> {
+  let last: { readonly pos: number; readonly hash: Uint8Array } = genesis
+  for await (const removal of source.removals()) {
+    if (removal.pos !== last.pos + 1) return fault('removal', last.pos + 1, removal.pos)
+    if (!isAsWritten(last, removal)) return fault(`removal ${removal.pos}`, 'as it was written', 'another')
+    if (removal.kind === 'dropped') dropped()
+    last = removal
+  }
+  return undefined
+}
+
+/** Every text that stands for a run. */
+async function* everyRun(ledger: Ledger, source: AuditSource | undefined): AsyncGenerator<string> {
+  try {
+    for await (const { runId } of ledger.runs()) yield runId
+  } catch (error) {
+    if (!(error instanceof BadRunIdsError)) throw error
+    yield* error.found
+  }
+  if (source) yield* await source.orphans()
+}
+
+/** What the port lets anyone check. */
+async function auditEvents(ledger: Ledger, runId: RunId, progress: Progress): Promise<void> {
+  const head = await ledger.head(runId)
+  if (head === undefined) throw new RunNotFoundError(runId)
+  const laws = new EventAudit()
+  let epoch = 0
+  // No further than the head that was read before, since the run's writer may be at work.
+  for await (const event of ledger.read(runId, { toSeq: head.seq })) {
+    const seq = progress.events + 1
+    const broken =
+      event.seq === seq && event.runId === runId
+        ? laws.faultOf(event)
+        : fault('seq', `${seq} of run ${runId}`, `${event.seq} of run ${event.runId}`)
+    if (broken) return void (progress.broken = { seq, ...broken })
+    progress.family.hear(event)
+    progress.ended = event.type === 'run_finished'
+    progress.events = seq
+    epoch = event.epoch
+  }
+  if (head.seq !== progress.events) {
+    progress.broken = { seq: progress.events, ...fault('head', head.seq, progress.events) }
+  } else if (head.epoch < epoch) {
+    progress.broken = { seq: progress.events, ...fault('epoch of the head', `${epoch} or more`, head.epoch) }
+  }
+}
+
+/** The chain from its first link to where it ends now, and the laws over what its bodies say. */
+async function auditRows(
+  source: AuditSource,
+  runId: RunId,
+  progress: Progress,
+  derived: DerivedAudit | undefined,
+): Promise<void> {
+  const run = await source.run(runId)
+  if (run === undefined) throw new RunNotFoundError(runId)
+  const laws = new EventAudit()
+  let last: Link = genesis
+  let firstPos = 0
+  let session: SessionPlace | undefined
+  for await (const stored of source.events(runId, run.lastSeq)) {
+    const broken = linkFault(last, stored) ?? bodyFault(stored, laws, progress)
+    if (broken) return void (progress.broken = { seq: progress.events + 1, ...broken })
+    progress.events = stored.seq
+    last = stored
+    if (derived?.concerns(stored.seq)) await derived.look(stored, laws)
+    if (stored.seq > 1) continue
+    firstPos = stored.pos
+    session = laws.session
+  }
+  await derived?.end(last.seq)
+  const broken = sessionFault(run, session) ?? rowFault(run, last, firstPos)
+  if (broken) progress.broken = { seq: Math.max(progress.events, 1), ...broken }
+}
+
+function bodyFault(stored: StoredEvent, laws: EventAudit, progress: Progress): Fault | undefined {
+  const { missing, family } = progress
+  try {
+    const event = upcast(openedEvent(stored))
+    progress.ended = event.type === 'run_finished'
+    missing.hear(event)
+    family.hear(event)
+    return contentFault(stored, event) ?? laws.faultOf(event)
+  } catch (error) {
+    const found = error instanceof LedgerDamagedError ? error.message : 'bytes that are none'
+    return fault('body', 'canonical JSON', found)
+  }
+}
+
+/** The run's row says which session the run belongs to, as its first event does. */
+function sessionFault({ row }: StoredRun, session: SessionPlace | undefined): Fault | undefined {
+  const said = (place: SessionPlace | undefined): string =>
+    place ? `${place.sessionPlace} of ${place.sessionId}` : 'none'
+  if (row === undefined || said(row.session) === said(session)) return undefined
+  return fault('session', said(session), said(row.session))
+}
+
+/** The run's row says where the chain ends, under which epoch, and since when. */
+function rowFault({ row, events }: StoredRun, last: Link, firstPos: number): Fault | undefined {
+  if (row === undefined) return fault('run', 'a row', 'none')
+  if (row.headSeq !== last.seq) return fault('head_seq', last.seq, row.headSeq)
+  if (Buffer.compare(row.headHash, last.hash) !== 0) {
+    return fault('head_hash', hexOf(last.hash), hexOf(row.headHash))
+  }
+  if (row.epoch < last.epoch) return fault('epoch', `${last.epoch} or more`, row.epoch)
+  if (row.pos !== firstPos) return fault('pos', firstPos, row.pos)
+  if (events !== last.seq) return fault('event rows', last.seq, events)
+  const seal = sealOf(row)
+  return Buffer.compare(seal, row.seal) === 0 ? undefined : fault('seal', hexOf(seal), hexOf(row.seal))
+}

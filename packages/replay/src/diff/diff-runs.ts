@@ -1,0 +1,141 @@
+import {
+  addUsage,
+  present,
+  RunNotFoundError,
+  textOf,
+  type AgentDefinition,
+  type Json,
+  type Ledger,
+  type RunId,
+  type RuntimeEvent,
+  type Usage,
+} from '@tallystick/core'
+import { differencesOf, type Difference } from './difference.ts'
+import { isTelling, saidBy } from './normalized-event.ts'
+
+/** What a stretch of a run took. */
+export interface RunSpending {
+  readonly turns: number
+  /** Tool calls that were started. */
+  readonly toolCalls: number
+  /** Of those, the ones that a fork was served the recorded result of: nothing ran. */
+  readonly reused: number
+  readonly usage: Usage
+  /** US dollars, where a price is on record. */
+  readonly costUsd?: number
+}
+
+/** What a run did behind the place where two runs part, and what it took from there on. */
+export interface RunTail extends RunSpending {
+  readonly runId: RunId
+  /** Why it ended; absent where it has not. */
+  readonly reason?: string
+  /** The text of its last message. */
+  readonly text: string
+  /** What the run took by itself, from its first event on: of a fork, nothing of what it shares with the other run. */
+  readonly own: RunSpending
+  /** Its events from there on, but for deltas. */
+  readonly events: readonly RuntimeEvent[]
+}
+
+/** Where two runs part, and what each did from there on. */
+export interface RunsDiff {
+  /** Events that say the same in both. */
+  readonly shared: number
+  /** What differs between the two events at which they part; empty where one run ends there. */
+  readonly differences: readonly Difference[]
+  readonly left: RunTail
+  readonly right: RunTail
+}
+
+/**
+ * Lays two runs side by side: a run and its fork, or two tries at the same task. What each says is compared, and not
+ * what names a run, a reply or a call, how many tokens were counted, when it was and who drove it. Rejects with
+ * `RunNotFoundError` for a run that is not there.
+ */
+export async function diffRuns(ledger: Ledger, left: RunId, right: RunId): Promise<RunsDiff> {
+  const [one, two] = [await eventsOf(ledger, left), await eventsOf(ledger, right)]
+  const [tellingOne, tellingTwo] = [one.filter(isTelling), two.filter(isTelling)]
+  const length = Math.min(tellingOne.length, tellingTwo.length)
+  let definition: AgentDefinition | undefined
+  let shared = 0
+  let differences: readonly Difference[] = []
+  for (; shared < length; shared++) {
+    const [before, after] = [tellingOne[shared] as RuntimeEvent, tellingTwo[shared] as RuntimeEvent]
+    differences = betweenEvents(before, after, definition)
+    if (differences.length > 0) break
+    if ('definition' in before && before.definition) definition = before.definition
+  }
+  return {
+    shared,
+    differences,
+    left: tailOf(left, one, tellingOne[shared - 1]),
+    right: tailOf(right, two, tellingTwo[shared - 1]),
+  }
+}
+
+function betweenEvents(
+  one: RuntimeEvent,
+  two: RuntimeEvent,
+  definition: AgentDefinition | undefined,
+): readonly Difference[] {
+  if (one.type === two.type) return differencesOf(saidBy(one), saidBy(two))
+  // Whoever goes on with other words does so where the other just goes on.
+  if (one.type === 'run_resumed' || two.type === 'run_resumed') {
+    const inForce = (event: RuntimeEvent): Json =>
+      saidBy(
+        event.type === 'run_resumed'
+          ? event
+          : { ...event, type: 'run_resumed', why: 'command', inDoubt: [], ...present({ definition }) },
+      )
+    return differencesOf(inForce(one), inForce(two))
+  }
+  return [{ path: 'type', recorded: one.type, happened: two.type }]
+}
+
+/** Deltas only show progress: the message says what they say. */
+async function eventsOf(ledger: Ledger, runId: RunId): Promise<readonly RuntimeEvent[]> {
+  const events: RuntimeEvent[] = []
+  for await (const event of ledger.read(runId)) {
+    if (!event.type.endsWith('_delta') && event.type !== 'tool_progress') events.push(event)
+  }
+  if (events.length === 0) throw new RunNotFoundError(runId)
+  return events
+}
+
+function tailOf(runId: RunId, events: readonly RuntimeEvent[], last: RuntimeEvent | undefined): RunTail {
+  const tail = events.filter(({ seq }) => seq > (last?.seq ?? 0))
+  const [first] = events
+  const parent = first?.type === 'run_started' ? first.parent : undefined
+  const ownFrom = parent?.relation === 'fork' ? parent.seq : 0
+  const end = events.findLast((event) => event.type === 'run_finished')
+  const answer = events.findLast((event) => event.type === 'assistant_message_finished')
+  return {
+    runId,
+    ...(end && { reason: end.reason }),
+    text: answer ? textOf(answer.parts) : '',
+    ...spendingOf(tail),
+    own: spendingOf(events.filter(({ seq }) => seq > ownFrom)),
+    events: tail,
+  }
+}
+
+function spendingOf(events: readonly RuntimeEvent[]): RunSpending {
+  const attempts = new Map<string, { readonly usage: Usage; readonly costUsd?: number }>()
+  for (const event of events) {
+    // Numbers are totals of an attempt, so a later report replaces an earlier one.
+    if (event.type === 'usage_updated') attempts.set(`${event.turn} ${event.attempt}`, event)
+    if (event.type === 'tool_result' && event.child) attempts.set(event.toolCallId, event.child)
+    if (event.type === 'context_compacted' && event.usage)
+      attempts.set(`summary ${event.seq}`, { ...event, usage: event.usage })
+  }
+  const spent = [...attempts.values()]
+  const costs = spent.flatMap(({ costUsd }) => costUsd ?? [])
+  return {
+    turns: events.filter((event) => event.type === 'model_call_started' && event.attempt === 1).length,
+    toolCalls: events.filter((event) => event.type === 'tool_started' && event.attempt === 1).length,
+    reused: events.filter((event) => event.type === 'tool_result' && event.reused !== undefined).length,
+    usage: spent.reduce<Usage>((sum, { usage }) => addUsage(sum, usage), {}),
+    ...(costs.length > 0 && { costUsd: costs.reduce((sum, cost) => sum + cost, 0) }),
+  }
+}

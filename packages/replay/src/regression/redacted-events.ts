@@ -1,0 +1,108 @@
+import {
+  audit,
+  changedInputText,
+  digestOf,
+  findCall,
+  requestDigest,
+  summaryDigest,
+  type CollectedCall,
+  type EventOf,
+  type RunState,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import { redactedDefinition } from './redacted-definition.ts'
+import type { SecretMask } from './secret-mask.ts'
+
+/**
+ * The events of a run without secrets. What was streamed is masked as a whole, since a secret may come in pieces; the
+ * digests that stand on record are computed anew from what is left, so that the laws hold over the result too.
+ *
+ * Throws what `audit` throws where the run breaks a law, as it was recorded or without its secrets.
+ */
+export function redactedEvents(events: readonly RuntimeEvent[], mask: SecretMask): readonly RuntimeEvent[] {
+  const streamed = redactedStreams(events, mask)
+  let recorded: RunState | undefined
+  let redacted: RunState | undefined
+  return events.map((event) => {
+    recorded = audit(recorded, event)
+    const masked = streamed.get(event.seq) ?? redactedBody(event, mask)
+    const whole = redacted ? withDigests(redacted, masked) : masked
+    redacted = audit(redacted, whole)
+    return whole
+  })
+}
+
+type Delta =
+  | EventOf<'assistant_text_delta'>
+  | EventOf<'assistant_reasoning_delta'>
+  | EventOf<'tool_input_delta'>
+
+function isDelta(event: RuntimeEvent): event is Delta {
+  return (
+    event.type === 'assistant_text_delta' ||
+    event.type === 'assistant_reasoning_delta' ||
+    event.type === 'tool_input_delta'
+  )
+}
+
+/** The deltas of a run by their seq: each part is put together, masked, and taken apart at the same places. */
+function redactedStreams(
+  events: readonly RuntimeEvent[],
+  mask: SecretMask,
+): ReadonlyMap<number, RuntimeEvent> {
+  const parts = Map.groupBy(
+    events.filter(isDelta),
+    ({ type, turn, attempt, part }) => `${type} ${turn} ${attempt} ${part}`,
+  )
+  const redacted = new Map<number, RuntimeEvent>()
+  for (const deltas of parts.values()) {
+    const whole = mask.text(deltas.map(({ text }) => text).join(''))
+    let from = 0
+    for (const delta of deltas) {
+      redacted.set(delta.seq, { ...delta, text: whole.slice(from, from + delta.text.length) })
+      from += delta.text.length
+    }
+  }
+  return redacted
+}
+
+/** An event without secrets. Its envelope has none: ids are the runtime's own. */
+function redactedBody(event: RuntimeEvent, mask: SecretMask): RuntimeEvent {
+  const { runId, seq, epoch, turn, toolCallId, type, v, at } = event
+  const envelope = { runId, seq, epoch, turn, type, v, at, ...(toolCallId !== undefined && { toolCallId }) }
+  const masked = { ...mask.value(event), ...envelope } as RuntimeEvent
+  if (!('definition' in event) || event.definition === undefined) return masked
+  return { ...masked, definition: redactedDefinition(event.definition, mask) } as RuntimeEvent
+}
+
+/** The event with digests of what the model and the tools would have been given without secrets. */
+function withDigests(state: RunState, event: RuntimeEvent): RuntimeEvent {
+  if (event.type === 'model_call_started') return { ...event, requestDigest: requestDigest(state, event) }
+  if (event.type === 'compaction_started') return { ...event, requestDigest: summaryDigest(state, event) }
+  if (event.type === 'tool_requests_collected') {
+    return { ...event, calls: event.calls.map((call) => collectedCall(state, call)) }
+  }
+  if (event.type === 'tool_started') return startedCall(state, event)
+  if (event.type === 'approval_requested') {
+    return { ...event, inputDigest: findCall(state, event.toolCallId)?.inputDigest ?? event.inputDigest }
+  }
+  return event.type === 'approval_decided' ? decidedCall(state, event) : event
+}
+
+function collectedCall(state: RunState, call: CollectedCall): CollectedCall {
+  const input = call.input ?? findCall(state, call.toolCallId)?.input ?? {}
+  return { ...call, inputDigest: digestOf(input) }
+}
+
+function startedCall(state: RunState, event: EventOf<'tool_started'>): EventOf<'tool_started'> {
+  const { input } = findCall(state, event.toolCallId) ?? {}
+  return input === undefined || event.inputDigest === undefined
+    ? event
+    : { ...event, inputDigest: digestOf(input) }
+}
+
+function decidedCall(state: RunState, event: EventOf<'approval_decided'>): EventOf<'approval_decided'> {
+  const { input: asked = {}, inputDigest = event.inputDigest } = findCall(state, event.toolCallId) ?? {}
+  if (event.input === undefined) return { ...event, inputDigest }
+  return { ...event, inputDigest, note: changedInputText(event.by, asked, event.input) }
+}

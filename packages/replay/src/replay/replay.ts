@@ -1,0 +1,259 @@
+import {
+  causeOf,
+  decide,
+  eventOf,
+  evolve,
+  nextAction,
+  option,
+  requireOptions,
+  RunNotFoundError,
+  type Agent,
+  type EventOf,
+  type EventType,
+  type Fact,
+  type Ledger,
+  type OptionalCheck,
+  type RunId,
+  type RunState,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import { differencesOf, type Difference } from '../diff/difference.ts'
+import { requireContent } from './required-content.ts'
+import { messageAt, stampAt } from './replay-causes.ts'
+import { replayedRules, type ReplayContext } from './replay-context.ts'
+import { recordedWords, rulesAsRecorded, todaysWords, type Words } from './replay-words.ts'
+
+const { anyFunction, fields, maybe, oneOf, valueThat } = option
+
+/** By which definitions a run is driven again. */
+export const replayDefinitions: OptionalCheck = maybe(oneOf(['today', 'recorded']))
+const replayOptions = fields<ReplayOptions>({
+  definitions: replayDefinitions,
+  context: maybe(valueThat('anything', () => true)),
+  onEvents: maybe(anyFunction),
+})
+
+/** The first place where a run, driven again, does not do what was recorded. */
+export interface Divergence {
+  readonly seq: number
+  /** Absent where the recording ends. */
+  readonly recorded?: RuntimeEvent
+  /** Absent where nothing happened. */
+  readonly happened?: RuntimeEvent
+  /** What differs between the two, by path; of events of different types, that they are. */
+  readonly differences: readonly Difference[]
+}
+
+/** How a run is driven again. */
+export interface ReplayOptions {
+  /**
+   * What the agents tell their models: that of today's code (`today`, the default), so that any other word is a
+   * difference, or what is on record (`recorded`), so that only what the code does is compared.
+   */
+  readonly definitions?: 'today' | 'recorded' | undefined
+  /**
+   * What the application gave the run, where it was given something. Without it, what the agent's code said with it
+   * (`prepareTurn`, `stopWhen`, checks of calls) is taken from the record instead of asked again.
+   */
+  readonly context?: unknown
+  /** Hears how many events happened again, decision by decision. */
+  readonly onEvents?: ((events: number) => void) | undefined
+}
+
+/** What driving a run again found. */
+export interface ReplayReport {
+  readonly runId: RunId
+  /** Events that happened again as they were recorded, from the first on. */
+  readonly events: number
+  readonly divergence?: Divergence
+}
+
+/**
+ * Drives the machine and the given agent's code again with what the run was told from outside: recorded model streams,
+ * tool results, commands and times. Makes no model call and runs no tool; the tools' own checks, which say what runs
+ * and what a person is asked, are the code of today. Reports the first event that differs.
+ *
+ * `agentNamed` finds the agent by its recorded name. Rejects with `RunNotFoundError` for an unknown run, and with
+ * `ConfigurationError` for one of which content is gone or sealed.
+ */
+export async function replayRun(
+  ledger: Ledger,
+  runId: RunId,
+  agentNamed: (name: string) => Agent<unknown>,
+  options: ReplayOptions = {},
+): Promise<ReplayReport> {
+  requireOptions('replayRun', option.anyFunction, agentNamed, 'what finds the agent by its name')
+  requireOptions('replayRun', replayOptions, options)
+  const { definitions = 'today', onEvents, context } = options
+  const recorded: RuntimeEvent[] = []
+  for await (const event of ledger.read(runId)) recorded.push(event)
+  const first = recorded[0]
+  if (first?.type !== 'run_started') throw new RunNotFoundError(runId)
+  requireContent(recorded)
+  const words = definitions === 'recorded' ? recordedWords : todaysWords
+  const driven = { recorded, agentNamed, words, application: givenTo(first, context) }
+  const divergence = await drivenAgain(driven, givenEvents(first, recorded), onEvents)
+  if (divergence) return { runId, events: divergence.seq - 1, divergence }
+  return { runId, events: recorded.length }
+}
+
+/** Drives a run again behind the events that are given; answers the first place where it differs. */
+async function drivenAgain(
+  driven: Driven,
+  given: number,
+  onEvents: (events: number) => void = () => {},
+): Promise<Divergence | undefined> {
+  const { recorded } = driven
+  let done = given
+  let state = recorded.slice(0, done).reduce<RunState | undefined>(evolve, undefined)
+  onEvents(done)
+  while (done < recorded.length) {
+    const { happened, unfinished } = await decidedNext(driven, state, { index: done, given })
+    // What was recorded of a run that is still under way may end within a decision.
+    const decided = recorded.slice(done, unfinished ? undefined : done + Math.max(1, happened.length))
+    const divergence = unfinished ? undefined : firstDifference(decided, happened, state)
+    if (divergence) return divergence
+    // Times and waits are the recording's: the state goes on from what was recorded.
+    for (const event of decided) state = evolve(state, event)
+    done += decided.length
+    onEvents(decided.length)
+  }
+  return undefined
+}
+
+function givenTo({ withContext }: EventOf<'run_started'>, context: unknown): ReplayContext {
+  return { context, isMissing: withContext === true && context === undefined }
+}
+
+/** What a run is driven again with. */
+interface Driven {
+  readonly recorded: readonly RuntimeEvent[]
+  readonly agentNamed: (name: string) => Agent<unknown>
+  readonly words: Words
+  /** What the application gave the run. */
+  readonly application: ReplayContext
+}
+
+/** What is on record in one decision, and what follows in its place now. */
+interface Decided {
+  readonly happened: readonly RuntimeEvent[]
+  /** The record ends before all is said that was decided about. */
+  readonly unfinished?: true
+}
+
+/**
+ * What the next events on record follow from, decided again: what was said to the machine, or what the controller finds
+ * owed, at the time that stands on them.
+ */
+async function decidedNext(driven: Driven, state: RunState | undefined, place: Place): Promise<Decided> {
+  const { recorded, agentNamed, words, application } = driven
+  const { index } = place
+  const next = recorded[index] as RuntimeEvent
+  const owed = owedBefore(driven, state, place)
+  if (owed.length > 0 || causeOf(next) === 'controller') return { happened: owed }
+  const agent = agentNamed(state?.agent ?? (next.type === 'run_started' ? next.agent : ''))
+  const before = { before: state, recorded, index }
+  const message = await messageAt({ ...before, agent, words, given: application })
+  if (message === undefined)
+    return isUnfinished(recorded, index) ? { happened: [], unfinished: true } : { happened: [] }
+  const decision = decide(state, message, stampAt(before))
+  return { happened: 'facts' in decision ? recordedAs(decision.facts, next) : [] }
+}
+
+/** The facts of a decision that others of it follow. */
+const opening: ReadonlySet<EventType> = new Set<EventType>([
+  ...(['run_started', 'history_carried', 'history_edited', 'guardrail_tripped'] as const),
+  ...(['usage_updated', 'assistant_text_delta', 'assistant_reasoning_delta', 'tool_request_ready'] as const),
+])
+
+/** Whether nothing but the first facts of one decision is left on record. */
+function isUnfinished(recorded: readonly RuntimeEvent[], index: number): boolean {
+  const cause = causeOf(recorded[index] as RuntimeEvent)
+  return recorded.slice(index).every((event) => opening.has(event.type) && causeOf(event) === cause)
+}
+
+/** Where a replay stands. */
+interface Place {
+  readonly index: number
+  /** How many events were given, and not decided again. */
+  readonly given: number
+}
+
+/**
+ * What the controller owes in front of the next event: the event itself where it is the controller's, and nothing where
+ * the run rested before somebody said something. It is not asked between things that were said one behind the other,
+ * which may be of one page, nor of a process that was being drained.
+ */
+function owedBefore(
+  { recorded, agentNamed, words, application }: Driven,
+  state: RunState | undefined,
+  { index, given }: Place,
+): readonly RuntimeEvent[] {
+  const next = recorded[index] as RuntimeEvent
+  const last = recorded[index - 1]
+  if (state === undefined || last === undefined) return []
+  const own = causeOf(next) === 'controller'
+  const restedBefore =
+    index > given && !last.draining && (causeOf(last) === 'controller' || next.type === 'run_resumed')
+  if (!own && !restedBefore) return []
+  const agent = agentNamed(state.agent)
+  const place = { recorded, from: index }
+  const rules = rulesAsRecorded(replayedRules(agent, application, place), agent, { ...place, words })
+  const action = nextAction(state, own ? next.at : last.at, rules)
+  return 'facts' in action ? recordedAs(action.facts, next) : []
+}
+
+/** Facts as events in the place of those on record: who wrote them, when and why is the record's. */
+function recordedAs(facts: readonly Fact[], next: RuntimeEvent): readonly RuntimeEvent[] {
+  const { runId, epoch, seq, at } = next
+  const cause = causeOf(next)
+  return facts.map((fact, index) => eventOf(fact, { runId, epoch, seq: seq + index, at, cause }))
+}
+
+/** A fork begins with what another run did, and with its edits: they are given, and all of its first epoch. */
+function givenEvents(first: EventOf<'run_started'>, recorded: readonly RuntimeEvent[]): number {
+  if (first.parent?.relation !== 'fork') return 0
+  const own = recorded.findIndex(({ epoch }) => epoch > first.epoch)
+  return own === -1 ? recorded.length : own
+}
+
+function firstDifference(
+  recorded: readonly RuntimeEvent[],
+  happened: readonly RuntimeEvent[],
+  state: RunState | undefined,
+): Divergence | undefined {
+  const next = recorded[0] as RuntimeEvent
+  if (happened.length === 0) return { seq: next.seq, recorded: next, differences: [] }
+  for (const [index, event] of happened.entries()) {
+    const before = recorded[index]
+    // The recording may end in the middle of what follows: a run that is still under way.
+    if (before === undefined) return undefined
+    const differences = betweenEvents(before, event, state)
+    if (differences.length > 0) return { seq: before.seq, recorded: before, happened: event, differences }
+  }
+  return undefined
+}
+
+function betweenEvents(
+  before: RuntimeEvent,
+  event: RuntimeEvent,
+  state: RunState | undefined,
+): readonly Difference[] {
+  if (before.type !== event.type) return [{ path: 'type', recorded: before.type, happened: event.type }]
+  return differencesOf(comparable(before, state), comparable(asOlderRelease(before, event), state))
+}
+
+/** Older releases did not record the digest of the input that a call starts with. */
+function asOlderRelease(before: RuntimeEvent, event: RuntimeEvent): RuntimeEvent {
+  if (event.type !== 'tool_started' || !('idempotencyKey' in before) || before.inputDigest !== undefined)
+    return event
+  const { inputDigest: _unrecorded, ...rest } = event
+  return rest
+}
+
+/** What an event says: when and by what it was decided is given. */
+function comparable(event: RuntimeEvent, state: RunState | undefined): object {
+  const { at: _at, cause: _cause, inboxKey: _key, draining: _draining, ...rest } = event
+  // A take-over names the definition where it is not the one in force before, which both are compared by.
+  return rest.type === 'run_resumed' ? { definition: state?.definition, ...rest } : rest
+}

@@ -1,0 +1,72 @@
+import * as fc from 'fast-check'
+import { isDeepStrictEqual } from 'node:util'
+import { describe, expect, it } from 'vitest'
+import { differencesOf, toldDifferences } from '../src/diff/difference.ts'
+
+describe('differencesOf', () => {
+  it('names every place in which two values differ, with what each has there', () => {
+    const recorded = { type: 'x', content: [{ text: 'a' }, { text: 'b' }], gone: 1 }
+    const happened = { type: 'x', content: [{ text: 'a' }, { text: 'c' }, 'more'], come: null }
+    expect(differencesOf(recorded, happened)).toEqual([
+      { path: 'content[1].text', recorded: 'b', happened: 'c' },
+      { path: 'content[2]', recorded: undefined, happened: 'more' },
+      { path: 'gone', recorded: 1, happened: undefined },
+      { path: 'come', recorded: undefined, happened: null },
+    ])
+    expect(differencesOf('a', { b: 1 })).toEqual([{ path: '(all)', recorded: 'a', happened: { b: 1 } }])
+  })
+
+  it('compares what has names by them, so that one that goes away moves none of the others', () => {
+    const [look, weigh, pay] = ['look', 'weigh', 'pay'].map((name) => ({ name, effect: 'read' }))
+    expect(
+      differencesOf({ tools: [look, weigh, pay] }, { tools: [look, { ...pay, effect: 'write' }] }),
+    ).toEqual([
+      { path: 'tools[weigh]', recorded: weigh, happened: undefined },
+      { path: 'tools[pay].effect', recorded: 'read', happened: 'write' },
+    ])
+    expect(differencesOf([look, pay], [pay, look], 'tools')).toEqual([
+      { path: 'tools, in order', recorded: ['look', 'pay'], happened: ['pay', 'look'] },
+    ])
+    // Two of one name cannot be told apart by it.
+    expect(differencesOf([look, look], [look], 'calls')).toEqual([
+      { path: 'calls[1]', recorded: look, happened: undefined },
+    ])
+  })
+
+  it('finds something where two JSON values differ, and nothing where they do not', () => {
+    const value = fc.jsonValue({ noUnicodeString: false })
+    const named = fc.array(fc.record({ name: fc.constantFrom('a', 'b', 'c'), of: value }), { maxLength: 4 })
+    for (const side of [value, named]) {
+      fc.assert(
+        fc.property(side, side, (one, two) => {
+          expect(differencesOf(one, two).length === 0).toBe(isDeepStrictEqual(one, two))
+          expect(differencesOf(one, structuredClone(one))).toEqual([])
+        }),
+      )
+    }
+  })
+})
+
+describe('toldDifferences', () => {
+  it('leaves out digests beside what they are digests of, and lines that are the same', () => {
+    const text = (...lines: string[]): string => ['Buy.', ...lines, 'Say so.'].join('\n')
+    const told = toldDifferences([
+      { path: 'definition.digest', recorded: 'a', happened: 'b' },
+      { path: 'requestDigest', recorded: 'a', happened: 'b' },
+      {
+        path: 'definition.instructions',
+        recorded: text('Pay.', 'Pay.'),
+        happened: text('Pay.', 'Sit.', 'Pay.'),
+      },
+      { path: 'text', recorded: 'one', happened: 'one\ntwo' },
+      { path: 'digestible', recorded: 1, happened: 2 },
+    ])
+    expect(told).toEqual([
+      { path: 'definition.instructions, from line 3', recorded: undefined, happened: 'Sit.' },
+      { path: 'text, from line 2', recorded: undefined, happened: 'two' },
+      { path: 'digestible', recorded: 1, happened: 2 },
+    ])
+    const digest = { path: 'requestDigest', recorded: 'a', happened: 'b' }
+    expect(toldDifferences([digest])).toEqual([digest])
+  })
+})

@@ -1,0 +1,276 @@
+import {
+  ConfigurationError,
+  createRuntime,
+  defineAgent,
+  handoff,
+  memoryLedger,
+  messagesOf,
+  modelRequest,
+  RunNotFoundError,
+  type AgentOptions,
+  type EventType,
+  type Ledger,
+  type RunId,
+  type RunOptions,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import {
+  manualClock,
+  playProgram,
+  sampleRunId,
+  scriptedModel,
+  seededRandom,
+  settle,
+  testTool,
+  type ScriptedStep,
+} from '@tallystick/core/testing'
+import { randomProgram } from '@tallystick/core/testing/random'
+import { foldTo } from '@tallystick/ledger'
+import { explain, type ExplainedItem } from '@tallystick/replay'
+import { sqliteLedger } from '@tallystick/ledger/sqlite'
+import * as fc from 'fast-check'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { temporaryFile } from './support/temporary-folder.ts'
+import { watchedLedger } from '@tallystick/core/testing'
+
+const usage = { inputTokens: 1000, outputTokens: 100, cacheReadTokens: 400 }
+const prices = { 'scripted-1': { inputUsd: 3, outputUsd: 15, cacheReadUsd: 0.3, source: 'test' } }
+const look = testTool({ name: 'look', run: ({ input }) => `Looked at ${JSON.stringify(input)}.` })
+const looks = (...places: string[]): ScriptedStep => ({
+  ...{ text: 'I look. ', toolCalls: places.map((at) => ({ name: 'look', input: { at } })), usage },
+})
+
+interface Driven {
+  readonly ledger: Ledger
+  readonly runId: RunId
+  readonly events: readonly RuntimeEvent[]
+  /** Numbers of a run's events of some types, in a turn. */
+  readonly seqs: (turn: number, ...types: EventType[]) => number[]
+}
+
+let driven = 0
+
+/** A run that the real runtime drives. */
+async function drive(
+  steps: readonly ScriptedStep[],
+  options: Partial<AgentOptions<unknown>> = {},
+  { ledger: given = memoryLedger(), ...more }: RunOptions & { ledger?: Ledger } = {},
+): Promise<Driven> {
+  const { ledger, outside } = watchedLedger(given)
+  const model = scriptedModel(steps)
+  const agent = defineAgent<unknown>({
+    name: 'looker',
+    instructions: 'Look.',
+    model,
+    tools: [look],
+    ...options,
+  })
+  const clock = manualClock()
+  const host = { clock, random: seededRandom(++driven) }
+  const run = createRuntime({ ledger, agents: [agent], prices, host }).run(agent, 'Look at things.', more)
+  await settle(clock, run.result, outside)
+  const events = await Array.fromAsync(ledger.read(run.id))
+  return {
+    ...{ ledger: given, runId: run.id, events },
+    seqs: (turn, ...types) =>
+      events.filter((event) => event.turn === turn && types.includes(event.type)).map(({ seq }) => seq),
+  }
+}
+
+const reply = [
+  'assistant_text_delta',
+  'tool_input_delta',
+  'tool_request_ready',
+  'assistant_message_finished',
+] as const
+const seqsOf = (items: readonly ExplainedItem[]): unknown =>
+  items.map(({ kind, message, seqs }) => [message?.role ?? kind, seqs])
+
+describe('explain', () => {
+  it('names the events that each part of a request came from, with tokens and cost', async () => {
+    const ledger = sqliteLedger(temporaryFile())
+    onTestFinished(() => ledger.close())
+    const { runId, seqs } = await drive([looks('a', 'b'), { text: 'Seen.', usage }], {}, { ledger })
+    const explanation = await explain(ledger, runId, 2)
+    expect(explanation).toMatchObject({
+      ...{ runId, turn: 2, agent: 'looker', model: { modelId: 'scripted-1' }, leftOut: [] },
+      attempts: [
+        { attempt: 1, seq: seqs(2, 'model_call_started')[0], outcome: 'answered', usage, costUsd: 0.00342 },
+      ],
+    })
+    expect(seqsOf(explanation.items)).toEqual([
+      ['instructions', [1]],
+      ['tools', [1]],
+      ['user', [2]],
+      ['assistant', seqs(1, ...reply)],
+      ['tool', [...seqs(1, 'tool_result'), ...seqs(1, 'tool_results_injected')]],
+    ])
+    // What was billed for the input: 600 tokens at 3 dollars a million, 400 from the cache at 0.3.
+    const { tokens, items } = explanation
+    expect(tokens).toEqual({ estimated: items.reduce((sum, item) => sum + item.tokens, 0), billed: 1000 })
+    const cost = items.reduce((sum, item) => sum + (item.costUsd ?? NaN), 0)
+    expect(cost).toBeCloseTo(600 * 3e-6 + 400 * 0.3e-6, 12)
+    for (const item of items) expect(item.costUsd).toBeCloseTo((cost * item.tokens) / tokens.estimated, 12)
+    const state = await foldTo(ledger, runId, seqs(2, 'model_call_started')[0])
+    expect(explanation.requestDigest).toBe(state.phase === 'streaming' ? state.attempt.requestDigest : '')
+    expect(tokens.estimated).toBeGreaterThan(0)
+  })
+
+  it('says what a summary replaced, and what a summary of summaries did', async () => {
+    const compaction = {
+      contextTokensMax: 30,
+      keepMessages: 1,
+      summarize: (all: readonly unknown[]) => `${all.length} before.`,
+    }
+    // Without what was billed, the history is judged by what it is estimated at.
+    const plain = (at: string): ScriptedStep => ({ toolCalls: [{ name: 'look', input: { at } }] })
+    const { ledger, runId, seqs } = await drive([plain('a'), plain('b'), plain('c'), { text: 'Seen.' }], {
+      compaction,
+    })
+    const first = await explain(ledger, runId, 3)
+    const inner = first.items.find(({ replaced }) => replaced !== undefined)
+    expect(inner).toMatchObject({
+      ...{ kind: 'message', index: 0, message: { role: 'user', parts: [{ text: '3 before.' }] } },
+      seqs: seqs(2, 'context_compacted'),
+      replaced: [
+        { role: 'assistant', seqs: seqs(1, ...reply) },
+        { role: 'tool', seqs: seqs(1, 'tool_result', 'tool_results_injected') },
+      ],
+    })
+    // What the user asked for stays behind the summary, and is the message that it was.
+    expect(first.items.find(({ index }) => index === 1)).toMatchObject({
+      message: { role: 'user' },
+      seqs: [2],
+    })
+    const second = await explain(ledger, runId, 4)
+    expect(second.items.find(({ replaced }) => replaced !== undefined)).toMatchObject({
+      ...{ index: 0, seqs: seqs(3, 'context_compacted') },
+      replaced: [
+        { role: 'user', seqs: inner?.seqs, tokens: inner?.tokens, replaced: inner?.replaced },
+        { role: 'assistant', seqs: seqs(2, ...reply) },
+        { role: 'tool', seqs: seqs(2, 'tool_result', 'tool_results_injected') },
+      ],
+    })
+    // What was never in the history again is no part of a later request, and counts nothing there.
+    expect(second.items.filter(({ kind }) => kind === 'message')).toHaveLength(4)
+    expect(second.tokens).not.toHaveProperty('billed')
+    expect(second.items.every((item) => !('costUsd' in item))).toBe(true)
+  })
+
+  it('follows inputs that waited, guardrails that replaced, and answers that were asked for again', async () => {
+    const { ledger, runId, events, seqs } = await drive(
+      [looks('a'), { text: 'no JSON' }, { text: '{"a":1}' }],
+      {
+        output: { type: 'object', required: ['a'] },
+        guardrails: [
+          { name: 'polite', on: 'input', check: () => ({ replace: 'Look, please.' }) },
+          { name: 'short', on: 'tool_output', check: () => ({ replace: 'Looked.' }) },
+        ],
+      },
+    )
+    const trips = events.flatMap((event) => (event.type === 'guardrail_tripped' ? [event.seq] : []))
+    const { items } = await explain(ledger, runId, 3)
+    expect(seqsOf(items)).toEqual([
+      ['instructions', [1]],
+      ['tools', [1]],
+      ['output_schema', [1]],
+      ['user', [2, trips[0]]],
+      ['assistant', seqs(1, ...reply)],
+      ['tool', [...seqs(1, 'tool_result'), trips[1], ...seqs(1, 'tool_results_injected')]],
+      ['assistant', seqs(2, ...reply)],
+      ['user', seqs(2, 'output_checked')],
+    ])
+    expect(items[3]).toMatchObject({ message: { parts: [{ text: 'Look, please.' }] } })
+    expect(items[3]).not.toHaveProperty('replaced')
+  })
+
+  it('says what a turn showed instead of the history, and which attempt it explains', async () => {
+    const { ledger, runId, seqs } = await drive(
+      [looks('a'), { text: 'I', fail: 'overloaded' }, { text: 'Seen.' }],
+      {
+        prepareTurn: ({ turn, history }) =>
+          turn === 1
+            ? { instructions: 'Be brief.', tools: [], messages: messagesOf(history).slice(1) }
+            : undefined,
+      },
+    )
+    const { items, attempts, leftOut } = await explain(ledger, runId, 2)
+    const [first, second] = seqs(2, 'model_call_started')
+    expect(attempts).toMatchObject([
+      { attempt: 1, seq: first, outcome: 'failed', failure: 'overloaded' },
+      { attempt: 2, seq: second, outcome: 'answered' },
+    ])
+    expect(leftOut).toMatchObject([{ role: 'user', seqs: [2] }])
+    expect(seqsOf(items)).toEqual([
+      ['instructions', [second]],
+      ['tools', [1, second]],
+      ['assistant', seqs(1, ...reply)],
+      ['tool', [...seqs(1, 'tool_result'), ...seqs(1, 'tool_results_injected')]],
+    ])
+    expect((await explain(ledger, runId, 1)).leftOut).toEqual([])
+  })
+
+  it('follows a history that was carried over, edited, and handed over', async () => {
+    const ledger = memoryLedger()
+    const other = defineAgent({
+      name: 'other',
+      description: 'Knows.',
+      instructions: 'Know.',
+      model: scriptedModel([{ text: 'I know.' }]),
+    })
+    const { runId: before } = await drive([{ text: 'Hello.' }], {}, { ledger, sessionId: 'chat' })
+    const message = { role: 'user', parts: [{ type: 'text', text: 'Look elsewhere.' }] } as const
+    const { runId, seqs } = await drive(
+      [{ toolCalls: [{ name: 'transfer_to_other', input: {} }] }],
+      { handoffs: [handoff(other, { filter: (messages) => messages.slice(0, 3) })] },
+      { ledger, sessionId: 'chat', edit: { of: before, edits: [{ index: 0, message }] } },
+    )
+    const [carried] = seqs(0, 'history_carried')
+    const [edited] = seqs(0, 'history_edited')
+    const [input] = seqs(0, 'input_received')
+    const [handed] = seqs(1, 'agent_handed_off')
+    const { items, leftOut, agent } = await explain(ledger, runId, 2)
+    expect(agent).toBe('other')
+    expect(seqsOf(items)).toEqual([
+      ['instructions', [handed]],
+      ['tools', [handed]],
+      ['user', [carried, edited]],
+      ['assistant', [carried]],
+      ['user', [input]],
+    ])
+    expect(leftOut.map(({ role }) => role)).toEqual(['assistant', 'tool'])
+  })
+
+  it('refuses a run that is not there, and a turn that the run did not have', async () => {
+    const { ledger, runId } = await drive([{ text: 'Hello.' }])
+    await expect(explain(ledger, sampleRunId(9), 1)).rejects.toThrow(RunNotFoundError)
+    for (const turn of [0, 2, -1, 1.5, NaN]) {
+      await expect(explain(ledger, runId, turn)).rejects.toThrow(ConfigurationError)
+    }
+    await expect(explain(ledger, runId, 2)).rejects.toThrow(`Run ${runId} has no turn 2`)
+  })
+
+  it('explains the whole of every request of random runs, by events that came before it', async () => {
+    await fc.assert(
+      fc.asyncProperty(randomProgram, async (program) => {
+        const { ledger, events } = await playProgram(program)
+        const { runId } = events[0] as RuntimeEvent
+        for (const turn of new Set(events.map((event) => event.turn))) {
+          const call = events.findLast((event) => event.turn === turn && event.type === 'model_call_started')
+          if (call === undefined) continue
+          const { items, attempts } = await explain(ledger, runId, turn)
+          const state = await foldTo(ledger, runId, call.seq)
+          const request = state.phase === 'streaming' ? modelRequest(state) : undefined
+          expect(items.flatMap(({ message }) => (message ? [message] : []))).toEqual(request?.messages)
+          expect(attempts.at(-1)?.seq).toBe(call.seq)
+          for (const { seqs } of items) {
+            expect(seqs.length).toBeGreaterThan(0)
+            expect(seqs).toEqual([...new Set(seqs)].toSorted((a, b) => a - b))
+            expect(seqs.at(-1)).toBeLessThanOrEqual(call.seq)
+          }
+        }
+      }),
+      { numRuns: 30 },
+    )
+  })
+})

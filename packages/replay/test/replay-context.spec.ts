@@ -1,0 +1,111 @@
+import { describe, expect, it } from 'vitest'
+import {
+  createRuntime,
+  defineAgent,
+  handoff,
+  memoryLedger,
+  textOf,
+  type Agent,
+  type Ledger,
+  type RunId,
+} from '@tallystick/core'
+import { manualClock, scriptedModel, settle, testTool } from '@tallystick/core/testing'
+import { replayRun, type ReplayOptions } from '@tallystick/replay'
+
+interface App {
+  readonly user: string
+  readonly trusted: boolean
+}
+
+const context: App = { user: 'Ada', trusted: false }
+
+/** Agents whose code asks for the context wherever it can; `words` is what changes between two versions of it. */
+function agents(words = 'You help'): readonly [Agent<unknown, App>, Agent<unknown, App>] {
+  const look = { ...testTool({ name: 'look' }), check: () => ({ kind: 'run' as const }) }
+  const second = defineAgent({
+    name: 'second',
+    description: 'Ends it.',
+    instructions: ({ user }: App) => `${words} ${user} on.`,
+    model: scriptedModel([{ text: 'Not asked: the run stops first.' }]),
+    stopWhen: (state, { trusted }) => !trusted && state.turn > 1,
+  })
+  const first = defineAgent({
+    name: 'first',
+    instructions: ({ user }: App) => `${words} ${user}.`,
+    model: scriptedModel([
+      { toolCalls: [{ name: 'look', input: {} }] },
+      { toolCalls: [{ name: 'transfer_to_second', input: {} }] },
+    ]),
+    tools: [look],
+    handoffs: [handoff(second)],
+    approval: ({ name, context: { trusted } }) =>
+      trusted || name !== 'look' ? 'run' : { ask: 'not trusted' },
+    prepareTurn: (_state, { user }) => ({ instructions: `${words} ${user} now.`, maxOutputTokens: 99 }),
+  })
+  return [first, second]
+}
+
+async function played(): Promise<{ readonly ledger: Ledger; readonly runId: RunId }> {
+  const [clock, ledger, [first]] = [manualClock(), memoryLedger(), agents()]
+  const run = createRuntime({ ledger, host: { clock } }).run(first, 'Go.', { context })
+  const [pending] = (await settle(clock, run.result)).pendingApprovals
+  await settle(clock, run.approve(pending?.toolCallId ?? '', { by: 'maria' }))
+  const result = await settle(clock, run.result)
+  expect(result).toMatchObject({ reason: 'stopped', agent: 'second' })
+  return { ledger, runId: run.id }
+}
+
+async function replayed(options: ReplayOptions, words?: string): ReturnType<typeof replayRun> {
+  const { ledger, runId } = await played()
+  const known = agents(words)
+  return await replayRun(
+    ledger,
+    runId,
+    (name) => known.find((agent) => agent.name === name) as Agent,
+    options,
+  )
+}
+
+describe('a run that had a context', () => {
+  it('replays to itself without it: what code said with it is on record', async () => {
+    expect((await replayed({})).divergence).toBeUndefined()
+    expect((await replayed({ definitions: 'recorded' })).divergence).toBeUndefined()
+  })
+
+  it('replays to itself with it, and its code is asked again', async () => {
+    expect((await replayed({ context })).divergence).toBeUndefined()
+    const { divergence } = await replayed({ context }, 'You serve')
+    expect(divergence?.differences.map(({ path }) => path)).toContain('change.instructions')
+  })
+
+  it('shows what other code would do with another context', async () => {
+    const { divergence } = await replayed({ context: { ...context, trusted: true } })
+    expect(divergence?.recorded?.type).toBe('tool_requests_collected')
+  })
+
+  it('says in its record what its instructions were made into, for whoever reads it', async () => {
+    const { ledger, runId } = await played()
+    const told: string[] = []
+    for await (const event of ledger.read(runId)) {
+      if (event.type === 'run_started' || event.type === 'agent_handed_off')
+        told.push(event.definition.instructions)
+      if (event.type === 'input_received') told.push(textOf(event.message.parts))
+    }
+    expect(told).toEqual(['You help Ada.', 'Go.', 'You help Ada on.'])
+  })
+})
+
+it('a run that stopped only once its limit was raised replays without its context', async () => {
+  const [clock, ledger] = [manualClock(), memoryLedger()]
+  const agent = defineAgent<unknown, App>({
+    ...{ name: 'looker', instructions: 'Look.', tools: [testTool({ name: 'look' })] },
+    model: scriptedModel([{ toolCalls: [{ name: 'look', input: {} }] }]),
+    limits: { turnsMax: 1, onLimit: 'ask' },
+    stopWhen: ({ limits }, { trusted }) => !trusted && (limits.turnsMax ?? 0) > 1,
+  })
+  const run = createRuntime({ ledger, host: { clock } }).run(agent, 'Go.', { context })
+  expect(await settle(clock, run.result)).toMatchObject({ status: 'suspended', limit: 'turnsMax' })
+  await settle(clock, run.raiseLimit('turnsMax', 9, 'ada'))
+  expect(await settle(clock, run.result)).toMatchObject({ reason: 'stopped' })
+  expect((await replayRun(ledger, run.id, () => agent as Agent)).divergence).toBeUndefined()
+})

@@ -1,0 +1,154 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  ConfigurationError,
+  evolve,
+  forkedEvents,
+  memoryLedger,
+  reachableAgents,
+  requireForkable,
+  type Ledger,
+  type RunState,
+  type RuntimeEvent,
+} from '@tallystick/core'
+import { copyPrefix, idleAgentOf, playProgram, sampleRunId, type Program } from '@tallystick/core/testing'
+import { randomProgram as stillProgram } from '@tallystick/core/testing/random'
+import { replayRun } from '@tallystick/replay'
+import { newTask, tries } from '../../../scripts/testing/effort.ts'
+
+function isForkable(events: readonly RuntimeEvent[]): boolean {
+  const state = events.reduce<RunState | undefined>(evolve, undefined)
+  try {
+    requireForkable(state, 'x', events.length)
+    return true
+  } catch (error) {
+    if (error instanceof ConfigurationError) return false
+    throw error
+  }
+}
+
+/** Any program, also under a clock that goes on between a message and what follows from it. */
+const randomProgram = fc
+  .tuple(stillProgram, fc.boolean())
+  .map(([program, ticking]): Program => ({ ...program, ticking }))
+
+const numRuns = tries(300)
+
+async function ledgerOf(events: readonly RuntimeEvent[]): Promise<Ledger> {
+  const ledger = memoryLedger()
+  await copyPrefix(events, ledger)
+  return ledger
+}
+
+async function replay(random: Program, events: readonly RuntimeEvent[], change?: { instructions: string }) {
+  const agents = new Map(reachableAgents(idleAgentOf(random, change)).map((agent) => [agent.name, agent]))
+  return await replayRun(await ledgerOf(events), events[0]!.runId, (name) => agents.get(name)!)
+}
+
+describe('replayRun', () => {
+  it('drives every random run again to the same events, crashes, denials and cancels included', async () => {
+    await fc.assert(
+      fc
+        .asyncProperty(randomProgram, async (random) => {
+          const { events, others } = await playProgram(random)
+          for (const run of [events, ...others]) {
+            expect(await replay(random, run)).toEqual({ runId: run[0]!.runId, events: run.length })
+          }
+        })
+        .beforeEach(newTask),
+      { numRuns },
+    )
+  })
+
+  it('drives runs of a session again, what others left unchecked or unanswered before them included', async () => {
+    await fc.assert(
+      fc
+        .asyncProperty(fc.array(randomProgram, { minLength: 2, maxLength: 3 }), async (programs) => {
+          const ledger = memoryLedger()
+          const known = new Set<string>()
+          for (const [index, { randomness, ...rest }] of programs.entries()) {
+            // Ids are made of time and chance, and each program begins at the same time.
+            const random = { ...rest, randomness: (randomness + index) >>> 0 }
+            const { events, others } = await playProgram(random, { ledger, sessionId: 'session' })
+            for (const run of [events, ...others]) {
+              const { runId } = run[0]!
+              if (known.has(runId)) continue
+              known.add(runId)
+              expect(await replay(random, run)).toEqual({ runId, events: run.length })
+            }
+          }
+        })
+        .beforeEach(newTask),
+      { numRuns: Math.ceil(numRuns / 3) },
+    )
+  })
+
+  it('drives a fork again from where it goes its own way', async () => {
+    await fc.assert(
+      fc
+        .asyncProperty(randomProgram, fc.nat(), async (random, cut) => {
+          const { events, others } = await playProgram(random)
+          const shared = events.slice(0, 2 + (cut % Math.max(1, events.length - 2)))
+          if (!isForkable(shared)) return
+          const runId = sampleRunId(4_000)
+          const ledger = memoryLedger()
+          for (const run of [...others, events, forkedEvents(shared, { runId })])
+            await copyPrefix(run, ledger)
+          const played = await playProgram({ ...random, crashes: [] }, { ledger, resume: runId })
+          expect(await replay(random, played.events)).toEqual({ runId, events: played.events.length })
+        })
+        .beforeEach(newTask),
+      { numRuns: Math.ceil(numRuns / 3) },
+    )
+  })
+
+  it('replays a run that is still under way as far as it goes', async () => {
+    await fc.assert(
+      fc
+        .asyncProperty(randomProgram, fc.nat(), async (random, cut) => {
+          const { events } = await playProgram(random)
+          const prefix = events.slice(0, 2 + (cut % (events.length - 1)))
+          expect((await replay(random, prefix)).divergence).toBeUndefined()
+        })
+        .beforeEach(newTask),
+      { numRuns: Math.ceil(numRuns / 3) },
+    )
+  })
+
+  it('finds the first event that differs when the code has changed', async () => {
+    await fc.assert(
+      fc
+        .asyncProperty(randomProgram, async (random) => {
+          const { events } = await playProgram(random)
+          const { divergence } = await replay(random, events, { instructions: 'Something else.' })
+          expect(divergence?.seq).toBe(1)
+          expect(divergence?.differences.map(({ path }) => path).sort()).toEqual([
+            'definition.digest',
+            'definition.instructions',
+          ])
+        })
+        .beforeEach(newTask),
+      { numRuns: Math.ceil(numRuns / 10) },
+    )
+  })
+
+  it('finds a recorded decision that the machine would not take', async () => {
+    await fc.assert(
+      fc
+        .asyncProperty(randomProgram, async (random) => {
+          const { events } = await playProgram(random)
+          const finished = events.at(-1)
+          if (finished?.type !== 'run_finished') return
+          const reason = finished.reason === 'answered' ? 'cancelled' : 'answered'
+          const forged = [...events.slice(0, -1), { ...finished, reason } as RuntimeEvent]
+          const { divergence } = await replay(random, forged)
+          expect(divergence).toMatchObject({
+            seq: finished.seq,
+            differences: [{ path: 'reason', recorded: reason }],
+          })
+        })
+        .beforeEach(newTask),
+      { numRuns: Math.ceil(numRuns / 10) },
+    )
+  })
+})

@@ -1,0 +1,316 @@
+import {
+  agentTool,
+  createRuntime,
+  defineAgent,
+  memoryLedger,
+  reachableAgents,
+  type Agent,
+  type AgentOptions,
+  type Ledger,
+  type RunId,
+  type RunOptions,
+} from '@tallystick/core'
+import {
+  manualClock,
+  scriptedModel,
+  seededRandom,
+  testTool,
+  type ScriptedReply,
+} from '@tallystick/core/testing'
+import { foldTo, rebuiltRequest } from '@tallystick/ledger'
+import { replayRun, type ReplayOptions, type ReplayReport } from '@tallystick/replay'
+import { describe, expect, it } from 'vitest'
+
+const usage = { inputTokens: 100, outputTokens: 10 }
+/** As many steps as anyone may want. */
+const always = (reply: (said: number) => ScriptedReply, modelId?: string): ReturnType<typeof scriptedModel> =>
+  scriptedModel(
+    Array.from({ length: 9 }, () => ({ messages }) => ({ usage, ...reply(messages.length) })),
+    modelId,
+  )
+
+const look = testTool({ name: 'look', run: () => '5 USD' })
+const weigh = testTool({ name: 'weigh' })
+const payAs = (verdict: 'ask' | 'run'): ReturnType<typeof testTool> =>
+  testTool({ name: 'pay', effect: 'write', check: () => ({ kind: verdict }), run: () => 'paid' })
+
+/** Looks and weighs, then pays, which somebody has to approve, then says so. */
+function buyer(own: Partial<AgentOptions<unknown>> = {}): Agent<unknown> {
+  const replies: readonly ScriptedReply[] = [
+    { toolCalls: ['look', 'weigh'].map((name) => ({ name, input: { at: 'tea' } })) },
+    { toolCalls: [{ name: 'pay', input: { usd: 5 } }] },
+  ]
+  return defineAgent<unknown>({
+    ...{ name: 'buyer', instructions: 'Buy tea.', tools: [look, weigh, payAs('ask')] },
+    model: always((said) => replies[(said - 1) / 2] ?? { text: 'Bought.' }),
+    ...own,
+  })
+}
+
+let recordings = 0
+
+/** Drives a run of an agent to its end, approving what is asked; answers its id. */
+async function record(
+  agent: Agent<unknown>,
+  { ledger, later, ...options }: RunOptions & { readonly ledger: Ledger; readonly later?: Agent<unknown> },
+): Promise<RunId> {
+  const host = { clock: manualClock(), random: seededRandom(++recordings) }
+  const first = createRuntime({ ledger, host }).run(agent, 'Go.', options)
+  const waiting = await first.result
+  const runtime = createRuntime({ ledger, agents: [later ?? agent], host })
+  for (const { toolCallId } of waiting.pendingApprovals) {
+    const run = runtime.resume(first.id)
+    await run.approve(toolCallId, { by: 'ann' })
+    expect(await run.result).toMatchObject({ status: 'done' })
+  }
+  await runtime.idle()
+  return first.id
+}
+
+/** Drives a run again by an agent, which must not be asked anything. */
+async function again(
+  ledger: Ledger,
+  runId: RunId,
+  agent: Agent<unknown>,
+  options?: ReplayOptions,
+): Promise<ReplayReport> {
+  const agents = new Map(reachableAgents(agent).map((each) => [each.name, each]))
+  return await replayRun(ledger, runId, (name) => agents.get(name)!, options)
+}
+
+const recordedBuyer = async (): Promise<{ ledger: Ledger; runId: RunId; events: number }> => {
+  const ledger = memoryLedger()
+  const runId = await record(buyer(), { ledger })
+  return { ledger, runId, events: (await ledger.head(runId))!.seq }
+}
+
+describe('a run driven again by code that has changed since', () => {
+  it('comes out the same by the same code, whose model is not asked and whose tools do not run', async () => {
+    const { ledger, runId, events } = await recordedBuyer()
+    const model = scriptedModel([])
+    const tools = [look, weigh, payAs('ask')]
+    const before = tools.map(({ runs }) => runs.length)
+    const heard: number[] = []
+    const onEvents = (count: number): void => void heard.push(count)
+    expect(await again(ledger, runId, buyer({ model, tools }), { onEvents })).toEqual({ runId, events })
+    expect([model.requests, tools.map(({ runs }) => runs.length)]).toEqual([[], before])
+    expect([heard.length > 5, heard.reduce((sum, count) => sum + count, 0)]).toEqual([true, events])
+  })
+
+  it('comes out the same where an older release left out the digest of the input that a call starts with', async () => {
+    const { ledger, runId, events } = await recordedBuyer()
+    const leftOut: unknown[] = []
+    const older: Ledger = {
+      ...ledger,
+      async *read(...asked) {
+        for await (const event of ledger.read(...asked)) {
+          if (event.type !== 'tool_started') yield event
+          else {
+            const { inputDigest, ...rest } = event
+            leftOut.push(inputDigest)
+            yield rest
+          }
+        }
+      },
+    }
+    expect(await again(older, runId, buyer())).toEqual({ runId, events })
+    expect(leftOut.slice(0, 3)).toEqual([expect.any(String), expect.any(String), expect.any(String)])
+  })
+
+  it('comes out the same with settings of its own, which stand in its first event', async () => {
+    const ledger = memoryLedger()
+    const modelSettings = { seed: 7, providerOptions: { acme: { tier: 'flex' } } }
+    const runId = await record(buyer({ modelSettings: { temperature: 0 } }), { ledger, modelSettings })
+    const events = (await ledger.head(runId))!.seq
+    expect(await again(ledger, runId, buyer({ modelSettings: { temperature: 0 } }))).toEqual({
+      runId,
+      events,
+    })
+    const [first] = await Array.fromAsync(ledger.read(runId, { toSeq: 1 }))
+    expect(first).toMatchObject({ modelSettings, definition: { modelSettings: { temperature: 0 } } })
+    const { request } = rebuiltRequest(await foldTo(ledger, runId))
+    expect(request.modelSettings).toEqual({ temperature: 0, ...modelSettings })
+  })
+
+  it.each([
+    ['another prompt', { instructions: 'Buy coffee.' }, 'definition.instructions'],
+    ['another model', { model: always(() => ({}), 'other') }, 'definition.model.modelId'],
+    [
+      'a tool that is described otherwise',
+      { tools: [{ ...look, description: 'Looks.' }, weigh, payAs('ask')] },
+      'definition.tools[look].description',
+    ],
+    [
+      'a tool less',
+      { tools: [look, payAs('ask')] },
+      'definition.tools[weigh]',
+      'definition.policy.tools[weigh]',
+    ],
+    ['fewer tokens', { maxOutputTokens: 7 }, 'definition.maxOutputTokens'],
+    ['more chance', { modelSettings: { temperature: 1 } }, 'definition.modelSettings'],
+  ])(
+    'differs at its first event by %s, which is the one thing that is named beside the digest',
+    async (_what, own, ...paths) => {
+      const { ledger, runId } = await recordedBuyer()
+      const { events, divergence } = await again(ledger, runId, buyer(own))
+      expect({ events, seq: divergence?.seq }).toEqual({ events: 0, seq: 1 })
+      const expected = ['definition.digest', ...paths].map(String)
+      expect(divergence?.differences.map((each) => each.path).toSorted()).toEqual(expected.toSorted())
+    },
+  )
+
+  it('differs where the code first does something else, where the words on record stand for those of today', async () => {
+    const { ledger, runId, events } = await recordedBuyer()
+    const words = { definitions: 'recorded' } as const
+    expect(await again(ledger, runId, buyer({ instructions: 'Buy coffee.' }), words)).toEqual({
+      runId,
+      events,
+    })
+    const removed = await again(ledger, runId, buyer({ tools: [look, payAs('ask')] }), words)
+    expect(removed.divergence).toMatchObject({
+      ...{
+        recorded: { type: 'tool_requests_collected', turn: 1 },
+        happened: { type: 'tool_requests_collected' },
+      },
+      differences: expect.arrayContaining([
+        { path: 'calls[weigh].plan', recorded: 'run', happened: 'settle' },
+      ]) as unknown,
+    })
+    const unasked = await again(ledger, runId, buyer({ tools: [look, weigh, payAs('run')] }))
+    expect(unasked.divergence).toMatchObject({
+      ...{
+        recorded: { turn: 2 },
+        differences: [{ path: 'calls[pay].plan', recorded: 'ask', happened: 'run' }],
+      },
+    })
+  })
+
+  it('says of events of different types that they are, and nothing of what each holds', async () => {
+    const ledger = memoryLedger()
+    const runId = await record(buyer(), { ledger })
+    const stopping = buyer({ stopWhen: ({ turn }: { readonly turn: number }) => turn === 2 })
+    const { divergence } = await again(ledger, runId, stopping)
+    expect(divergence).toMatchObject({
+      recorded: { type: 'model_call_started' },
+      differences: [{ path: 'type', recorded: 'model_call_started', happened: 'run_finished' }],
+    })
+  })
+
+  it('comes out the same through a take-over with another definition by the words on record only', async () => {
+    const ledger = memoryLedger()
+    const later = buyer({ instructions: 'Buy coffee.' })
+    const runId = await record(buyer(), { ledger, later })
+    const events = (await ledger.head(runId))!.seq
+    expect((await again(ledger, runId, later)).divergence?.seq).toBe(1)
+    const { divergence } = await again(ledger, runId, buyer())
+    expect(divergence).toMatchObject({ recorded: { type: 'run_resumed' } })
+    expect(divergence?.differences).toEqual(
+      expect.arrayContaining([
+        { path: 'definition.instructions', recorded: 'Buy coffee.', happened: 'Buy tea.' },
+      ]),
+    )
+    expect(divergence?.differences).toHaveLength(2)
+    for (const agent of [later, buyer()]) {
+      expect(await again(ledger, runId, agent, { definitions: 'recorded' })).toEqual({ runId, events })
+    }
+  })
+})
+
+describe('runs that are bound to others, driven again', () => {
+  it('come out the same, each by itself: a parent, and the run that worked for it', async () => {
+    const ledger = memoryLedger()
+    const clerk = (instructions: string): Agent<unknown> =>
+      buyer({ name: 'clerk', description: 'Buys.', instructions })
+    const boss = (instructions = 'Buy tea.'): Agent<unknown> =>
+      defineAgent<unknown>({
+        ...{ name: 'boss', instructions: '', tools: [agentTool(clerk(instructions))] },
+        model: always((said) =>
+          said === 1 ? { toolCalls: [{ name: 'clerk', input: { task: 'Buy.' } }] } : { text: 'Done.' },
+        ),
+      })
+    const runId = await record(boss(), { ledger })
+    const runs = await Array.fromAsync(ledger.runs())
+    expect(runs).toHaveLength(2)
+    for (const { runId: each, head } of runs) {
+      expect(await again(ledger, each, boss())).toEqual({ runId: each, events: head.seq })
+    }
+    // What the clerk is told is in its own run.
+    expect(await again(ledger, runId, boss('Buy coffee.'))).not.toHaveProperty('divergence')
+    const child = runs.find((run) => run.runId !== runId)!.runId
+    expect((await again(ledger, child, boss('Buy coffee.'))).divergence?.seq).toBe(1)
+  })
+
+  it('come out the same with a handoff, and differ where it is to an agent that says something else', async () => {
+    const ledger = memoryLedger()
+    const triage = (instructions = 'Bill.'): Agent<unknown> => {
+      const billing = defineAgent({
+        ...{
+          name: 'billing',
+          description: 'Bills.',
+          instructions,
+          model: always(() => ({ text: 'Billed.' })),
+        },
+      })
+      const transfer = { toolCalls: [{ name: 'transfer_to_billing', input: { reason: 'a bill' } }] }
+      return defineAgent<unknown>({
+        name: 'triage',
+        instructions: '',
+        handoffs: [billing],
+        model: always(() => transfer),
+      })
+    }
+    const runId = await record(triage(), { ledger })
+    const events = (await ledger.head(runId))!.seq
+    expect(await again(ledger, runId, triage())).toEqual({ runId, events })
+    expect((await again(ledger, runId, triage('Bill politely.'))).divergence).toMatchObject({
+      ...{ recorded: { type: 'agent_handed_off' }, happened: { type: 'agent_handed_off' } },
+      differences: expect.arrayContaining([
+        { path: 'definition.instructions', recorded: 'Bill.', happened: 'Bill politely.' },
+      ]) as unknown,
+    })
+    const words = { definitions: 'recorded' } as const
+    expect(await again(ledger, runId, triage('Bill politely.'), words)).toEqual({ runId, events })
+  })
+
+  it('come out the same as the second of a session, with a summary that a model wrote', async () => {
+    const ledger = memoryLedger()
+    const talker = (contextTokensMax: number): Agent<unknown> =>
+      defineAgent<unknown>({
+        ...{
+          name: 'talker',
+          instructions: '',
+          model: always((said) => ({ text: `${said} ${'word '.repeat(60)}` })),
+        },
+        compaction: {
+          contextTokensMax,
+          keepMessages: 1,
+          summarize: always(() => ({ text: 'They talked.' }), 'sums-up'),
+        },
+      })
+    await record(talker(60), { ledger, sessionId: 'chat' })
+    const runId = await record(talker(60), { ledger, sessionId: 'chat' })
+    const types = (await Array.fromAsync(ledger.read(runId))).map(({ type }) => type)
+    expect(types).toEqual(
+      expect.arrayContaining(['history_carried', 'compaction_started', 'context_compacted']),
+    )
+    expect(await again(ledger, runId, talker(60))).toEqual({ runId, events: types.length })
+    const otherwise = await again(ledger, runId, talker(100_000), { definitions: 'recorded' })
+    expect(otherwise.divergence).toMatchObject({
+      differences: [{ path: 'type', recorded: 'compaction_started', happened: 'model_call_started' }],
+    })
+  })
+
+  it('come out the same as a fork, from where it goes its own way', async () => {
+    const { ledger, runId } = await recordedBuyer()
+    const events = await Array.fromAsync(ledger.read(runId))
+    const atSeq = events.find(({ type }) => type === 'tool_results_injected')!.seq
+    const other = buyer({ instructions: 'Buy coffee.' })
+    const host = { clock: manualClock(), random: seededRandom(99) }
+    const fork = createRuntime({ ledger, agents: [other], host }).fork(runId, { atSeq })
+    const { status, seq } = await fork.result
+    expect(status).toBe('suspended')
+    expect(await again(ledger, fork.id, other)).toEqual({ runId: fork.id, events: seq })
+    const asBefore = await again(ledger, fork.id, buyer())
+    expect(asBefore).toMatchObject({ events: atSeq, divergence: { recorded: { type: 'run_resumed' } } })
+  })
+})

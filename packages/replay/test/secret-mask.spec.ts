@@ -1,0 +1,147 @@
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { hostileTexts, repeatedTexts } from '@tallystick/core/testing'
+import { SecretMask } from '../src/regression/secret-mask.ts'
+
+const mask = new SecretMask()
+/** Puts a key together, so that no scanner takes this file for one that leaks. */
+const glued = (...parts: readonly string[]): string => parts.join('')
+const key = glued('sk-', 'ant-api03-abcdefghij0123456789')
+const jwt = ['eyJhbGciOiJIUzI1NiJ9', 'eyJzdWIiOiIxMjM0In0', 'c2lnbmF0dXJl'].join('.')
+
+describe('what looks like a secret', () => {
+  it.each([
+    [`use ${key}, please`, key],
+    [`the token ${jwt} was sent`, jwt],
+    [glued('gh', 'p_', 'a1B2'.repeat(9)), 'a1B2a1B2'],
+    [glued('github', '_pat_', 'a1B2_'.repeat(6)), 'a1B2_a1B2'],
+    [glued('id AK', 'IA', 'ABCDEFGHIJKLMNOP in us-east-1'), 'ABCDEFGHIJKLMNOP'],
+    [glued('xox', 'b-', '123456789012-abcdef'), '123456789012-abcdef'],
+    [glued('sk_', 'live_', 'abcdefghijklmnop'), 'abcdefghijklmnop'],
+    ['Authorization: Basic dXNlcjpwYXNz and more\nnext', 'dXNlcjpwYXNz'],
+    ['curl -H "x-api-key: 0123-abc" https://example.com', '0123-abc'],
+    ['Cookie: a=1; session=very-private\r\nHost: x', 'very-private'],
+    ['sent with Bearer abcdefgh12345678.', 'abcdefgh12345678'],
+    ['postgres://app:s3cr3t@db.example.com/x', 's3cr3t'],
+    ['GET /x?api_key=0123abc&page=2', '0123abc'],
+    ['{"user":"ada","password":"pa\\"ss wörd"}', 'wörd'],
+    ['{"text":"{\\"client_secret\\":\\"shhh-0123\\",\\"n\\":1}"}', 'shhh-0123'],
+    ['password: hunter2', 'hunter2'],
+    ['-----BEGIN PRIVATE KEY-----\nMIIabc\ndef==\n-----END PRIVATE KEY-----\nafter', 'MIIabc'],
+    ['export PGPASSWORD=hunter2 && psql', 'hunter2'],
+    ['AWS_SECRET_ACCESS_KEY=abc/def+012\nAWS_REGION=eu', 'abc/def+012'],
+    ['MYSQL_PWD=hunter2 mysql', 'hunter2'],
+    ['OPENAI_KEY="0123 abc"', '0123 abc'],
+    ["db_password = 'hunter2'", 'hunter2'],
+    ['db_password = hunter2 # the old one', 'hunter2'],
+    ['api_token: 0123abcd', '0123abcd'],
+    ['{"db_password":"hunter2"}', 'hunter2'],
+    ['{"dbPassword" : "hunter2"}', 'hunter2'],
+    ['{ password: "hunter2" }', 'hunter2'],
+    ['line one\\npassword: hunter2\\nline three', 'hunter2'],
+    ['redis://:s3cr3t@cache:6379/0', 's3cr3t'],
+    ['mysql://app:s3cr3t@db.example.com/x', 's3cr3t'],
+    ['amqp://app:s3@cr3t@queue', 'cr3t'],
+    ['https://0123456789abcdef0123456789@git.example.com/x', '0123456789abcdef'],
+    [glued('gs', 'k_', 'a1B2'.repeat(12)), 'a1B2a1B2'],
+    [glued('xa', 'i-', 'a1B2'.repeat(12)), 'a1B2a1B2'],
+    [glued('AI', 'za', 'a1B2-_'.repeat(6)), 'a1B2-_'],
+    [glued('sk-', 'or-v1-', 'a1b2'.repeat(12)), 'a1b2a1b2'],
+    [`first\\n${key}`, 'abcdefghij'],
+    [`${'eyJ'.repeat(20)}.${'eyJ'.repeat(20)}.sig`, 'eyJeyJ'],
+  ])('is masked in a text: %s', (text, secret) => {
+    const masked = mask.text(text)
+    expect(masked).not.toContain(secret)
+    expect(masked).toMatch(/\[r|\*\*\*/)
+    expect(masked).toHaveLength(text.length)
+    expect(JSON.stringify(masked)).toHaveLength(JSON.stringify(text).length)
+    expect(mask.text(masked)).toBe(masked)
+  })
+
+  it('is masked alone, with what stands around it as it was', () => {
+    expect(mask.text(`use ${key}, please`)).toBe(`use [redacted]${'*'.repeat(key.length - 10)}, please`)
+    expect(mask.text('GET /x?api_key=0123abc&page=2')).toBe('GET /x?api_key=[redact&page=2')
+    expect(mask.text('postgres://app:s3cr3t@db/x')).toBe('postgres://app:[redac@db/x')
+  })
+
+  it('is masked whole under the name of a secret, wherever a value holds it', () => {
+    const value = {
+      headers: { Authorization: 'Basic abc', 'X-Api-Key': ['k1', 'k2'], Accept: '*/*' },
+      rows: [{ user: 'ada', passage: 'kept', password: 'hunter two', n: 7, none: null }],
+      text: `key ${key}`,
+    }
+    expect(mask.value(value)).toEqual({
+      headers: { Authorization: '[redacted', 'X-Api-Key': ['[r', '[r'], Accept: '*/*' },
+      rows: [{ user: 'ada', passage: 'kept', password: '[redacted]', n: 7, none: null }],
+      text: `key [redacted]${'*'.repeat(key.length - 10)}`,
+    })
+  })
+
+  it('is masked as a number where it is one, also within a JSON text', () => {
+    expect(mask.value({ password: 482913, pin: 7, nested: { db_password: -0.25 } })).toEqual({
+      password: 111111,
+      pin: 7,
+      nested: { db_password: -1.11 },
+    })
+    expect(mask.text('{"password":482913,"n":7}')).toBe('{"password":111111,"n":7}')
+    expect(mask.text('PGPASSWORD=482913')).toBe('PGPASSWORD=[redac')
+  })
+
+  it('is not the schema of a secret, a number of tokens, a digest, an id or plain words', () => {
+    const value = {
+      properties: { password: { type: 'string', description: 'The password to use.' } },
+      usage: { inputTokens: 120, tokensMax: 7 },
+      requestDigest: 'b2'.repeat(32),
+      runId: '01932f00-0000-7000-8000-000000000001',
+      idempotencyKey: '01932f00-0000-7000-8000-000000000001_1_1_1',
+      toolCallId: `call_${'0'.repeat(32)}_1_1_1`,
+      text: 'The secret of good tea: take your time. A token of thanks; basic manners, bearer of news.',
+      code: 'const token = read(); ask-me-anything-about-it',
+      task: 'task-force-one-of-the-north desk-research-in-the-field',
+      environment: 'PWD=/srv/app OLDPWD=/srv PUBLIC_KEY=abc PRIMARY_KEY=id SORT_KEY=name',
+      nextPageToken: 'p-2',
+      place: 'https://example.com:8080/a?b=c@d',
+    }
+    expect(mask.value(value)).toEqual(value)
+  })
+
+  it('is what the caller says it is, besides', () => {
+    const own = new SecretMask([/customer (\d+)/i, /Eve\b/])
+    expect(own.text('Customer 12345 and customer 678 know Eve.')).toBe(
+      'Customer [reda and customer [re know [re.',
+    )
+    expect(own.text(key)).not.toContain('ant')
+  })
+
+  it('is found between hostile texts, which keep their length and mask the same a second time', () => {
+    for (const { name, text } of [...hostileTexts, ...repeatedTexts(200)]) {
+      const whole = `${text} ${key} ${text}\npassword: hunter2\n`
+      const once = mask.text(whole)
+      const faults = [
+        once.includes(key) && 'the key is left',
+        once.includes('hunter2') && 'the password is left',
+        once.length !== whole.length && 'the length changed',
+        mask.text(once) !== once && 'masked anew, it changed',
+      ].filter((fault) => fault !== false)
+      expect({ name, faults }).toEqual({ name, faults: [] })
+    }
+  })
+
+  it('is found wherever it stands, and leaves the length of the text', () => {
+    fc.assert(
+      fc.property(
+        fc.array(
+          fc.oneof(fc.string(), fc.constantFrom(key, jwt, 'password: ', '"token":"', '\\"', 'api_key=')),
+        ),
+        (parts) => {
+          const text = parts.join('')
+          // Words that end in sk, such as a task-, begin no key.
+          fc.pre(!/[a-z]sk-/.test(text))
+          const masked = mask.text(text)
+          expect(masked).toHaveLength(text.length)
+          expect(masked).not.toContain(key)
+        },
+      ),
+    )
+  })
+})
