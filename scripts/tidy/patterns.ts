@@ -18,7 +18,7 @@ const makersOfPatterns: ReadonlySet<string> = new Set([
   'packages/cli/src/terminal/paint.ts',
   'packages/cli/src/terminal/visible-text.ts',
   'packages/replay/src/regression/secret-mask.ts',
-  'packages/tools/src/json-schema.ts',
+  'packages/tools/src/input/json-schema.ts',
 ])
 
 /** Milliseconds for one pattern. One that takes longer to judge is too hard to read, too. */

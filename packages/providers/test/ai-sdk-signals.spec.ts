@@ -1,8 +1,8 @@
 import type { LanguageModelV4StreamPart } from '@ai-sdk/provider'
 import type { ModelSignal, ProviderError } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { readPart, startReply } from '../src/ai-sdk/signals.ts'
-import { toolNames } from '../src/shared/tool-names.ts'
+import { readPart, startReply } from '../src/ai-sdk/reply/signals.ts'
+import { toolNames } from '../src/shared/request/tool-names.ts'
 import { callsOf, deltasOf, finished, lastUsage } from './kit/collect.ts'
 import type { Loose } from './kit/loose.ts'
 

@@ -1,7 +1,7 @@
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
 import { checkLaws, testTool } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import { anthropic } from '../src/anthropic/index.ts'
+import { anthropic } from '../src/anthropic.ts'
 import { sseBytes } from './kit/bytes.ts'
 import { collect, finished } from './kit/collect.ts'
 import { fold, opaque } from './kit/fold.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { anthropic } from '../src/anthropic/index.ts'
+import { anthropic } from '../src/anthropic.ts'
 import { answersTo, recordedReply } from './kit/answered.ts'
 import { callsOf, collect, finished, lastUsage, request, textShown } from './kit/collect.ts'
 import { user } from './kit/history.ts'

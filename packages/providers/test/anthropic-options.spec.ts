@@ -1,6 +1,6 @@
 import { ConfigurationError, type Message, type ModelRequest } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { anthropic, type AnthropicOptions } from '../src/anthropic/index.ts'
+import { anthropic, type AnthropicOptions } from '../src/anthropic.ts'
 import { object, sent, tool } from './kit/anthropic-sent.ts'
 import { assistant, call, result, results, user } from './kit/history.ts'
 import type { Loose } from './kit/loose.ts'

@@ -1,6 +1,6 @@
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { anthropic, type AnthropicWarning } from '../src/anthropic/index.ts'
+import { anthropic, type AnthropicWarning } from '../src/anthropic.ts'
 import { hello, object, sent, tool } from './kit/anthropic-sent.ts'
 import { collect, request, textShown } from './kit/collect.ts'
 import { serve } from './kit/loopback.ts'

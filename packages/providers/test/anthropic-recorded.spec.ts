@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { anthropic } from '../src/anthropic/index.ts'
+import { anthropic } from '../src/anthropic.ts'
 import { inPiecesOf } from './kit/bytes.ts'
 import { callsOf, collect, deltasOf, finished, lastContext, lastUsage } from './kit/collect.ts'
 import { serve } from './kit/loopback.ts'

@@ -1,6 +1,6 @@
 import type { AssistantPart, Message, ToolCallId } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { anthropic } from '../src/anthropic/index.ts'
+import { anthropic } from '../src/anthropic.ts'
 import { contentOf } from './kit/anthropic-content.ts'
 import { sseBytes } from './kit/bytes.ts'
 import { collect, finished, request } from './kit/collect.ts'

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { anthropic } from '../src/anthropic/index.ts'
+import { anthropic } from '../src/anthropic.ts'
 import { inPiecesOf, splitAt, sseBytes, sseRecord } from './kit/bytes.ts'
 import { callsOf, collect, finished, type Outcome } from './kit/collect.ts'
 import { serve, type Answer } from './kit/loopback.ts'

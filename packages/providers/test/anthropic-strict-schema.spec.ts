@@ -2,8 +2,8 @@ import type { JsonObject } from '@tallystick/core'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { fitSchema, NotStrictError } from '../src/anthropic/strict-schema.ts'
-import { toolSchema } from '../src/anthropic/tool-schema.ts'
+import { fitSchema, NotStrictError } from '../src/anthropic/request/strict-schema.ts'
+import { toolSchema } from '../src/anthropic/request/tool-schema.ts'
 import { brokenSchema } from './kit/anthropic-schema-rules.ts'
 
 const object = (

@@ -1,7 +1,7 @@
 import type { Model } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
-import { modelContract, type ContractReply, type ModelHarness } from '../src/contract/index.ts'
+import { modelContract, type ContractReply, type ModelHarness } from '../src/contract.ts'
 
 /** A model without a wire, such as one that runs in the same process, needs no more of a harness than this. */
 const harness: ModelHarness = {

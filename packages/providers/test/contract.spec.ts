@@ -7,8 +7,8 @@ import {
 } from '@tallystick/core'
 import { catchError, mergeMap, Observable, of, retry, share, throwError } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { httpHarness, modelContract, type ModelHarness } from '../src/contract/index.ts'
-import { ollama } from '../src/ollama/index.ts'
+import { httpHarness, modelContract, type ModelHarness } from '../src/contract.ts'
+import { ollama } from '../src/ollama.ts'
 import { ollamaWire } from './kit/contract-wires.ts'
 import type { Loose } from './kit/loose.ts'
 

@@ -1,6 +1,6 @@
 import type { Message } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { ollama } from '../src/ollama/index.ts'
+import { ollama } from '../src/ollama.ts'
 import { callsOf, collect, finished, lastUsage, request, textShown } from './kit/collect.ts'
 import { user } from './kit/history.ts'
 import { historyBehind } from './kit/owned-reply.ts'

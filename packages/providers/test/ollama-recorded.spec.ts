@@ -1,6 +1,6 @@
 import type { AssistantPart, Message, ToolCallId } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { ollama } from '../src/ollama/index.ts'
+import { ollama } from '../src/ollama.ts'
 import { inPiecesOf } from './kit/bytes.ts'
 import { callsOf, collect, deltasOf, finished, lastUsage, request } from './kit/collect.ts'
 import { serve } from './kit/loopback.ts'

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { ollama } from '../src/ollama/index.ts'
+import { ollama } from '../src/ollama.ts'
 import { inPiecesOf, splitAt } from './kit/bytes.ts'
 import { callsOf, collect, finished, type Outcome } from './kit/collect.ts'
 import { serve, type Answer } from './kit/loopback.ts'

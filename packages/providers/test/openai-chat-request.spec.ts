@@ -1,6 +1,6 @@
 import type { AssistantPart, ModelRequest } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import type { OpenAIWarning } from '../src/openai/index.ts'
+import type { OpenAIWarning } from '../src/openai.ts'
 import { brokenChatRules } from './kit/chat-rules.ts'
 import { call, result, results, user } from './kit/history.ts'
 import type { Loose } from './kit/loose.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { openai } from '../src/openai/index.ts'
+import { openai } from '../src/openai.ts'
 import { collect, finished } from './kit/collect.ts'
 import { serve } from './kit/loopback.ts'
 import { foldResponse } from './kit/openai-fold.ts'

@@ -1,6 +1,6 @@
 import type { Message, Model } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { openai, openaiChat } from '../src/openai/index.ts'
+import { openai, openaiChat } from '../src/openai.ts'
 import { answersTo, recordedReply } from './kit/answered.ts'
 import { callsOf, collect, finished, lastUsage, request, textShown } from './kit/collect.ts'
 import { user } from './kit/history.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { openai, openaiChat } from '../src/openai/index.ts'
+import { openai, openaiChat } from '../src/openai.ts'
 import { inPiecesOf } from './kit/bytes.ts'
 import { chatReadings } from './kit/chat-readings.ts'
 import { callsOf, collect, deltasOf, finished, lastUsage } from './kit/collect.ts'

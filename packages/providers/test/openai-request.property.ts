@@ -2,12 +2,12 @@ import type { Message, ModelRequest } from '@tallystick/core'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { allQuirks, type OpenAIChatServer, quirksOf } from '../src/openai-chat/quirks.ts'
+import { allQuirks, type OpenAIChatServer, quirksOf } from '../src/openai-chat/options/quirks.ts'
 import {
   requestRenderer as chatRenderer,
   type RequestSettings as ChatSettings,
-} from '../src/openai-chat/request.ts'
-import { requestRenderer, type RequestSettings } from '../src/openai-responses/request.ts'
+} from '../src/openai-chat/request/request.ts'
+import { requestRenderer, type RequestSettings } from '../src/openai-responses/request/request.ts'
 import { brokenChatRules } from './kit/chat-rules.ts'
 import type { Loose } from './kit/loose.ts'
 import { endsWhole, openaiRequests } from './kit/openai-transcripts.ts'

@@ -1,6 +1,6 @@
 import type { Message, Model } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { openai, openaiChat } from '../src/openai/index.ts'
+import { openai, openaiChat } from '../src/openai.ts'
 import { answersTo, recordedReply } from './kit/answered.ts'
 import { chatBytes, sseBytes } from './kit/bytes.ts'
 import { brokenChatRules } from './kit/chat-rules.ts'

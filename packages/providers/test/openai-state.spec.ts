@@ -1,6 +1,6 @@
 import type { Message, ModelRequest } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { openai, type OpenAIOptions, type OpenAIWarning } from '../src/openai/index.ts'
+import { openai, type OpenAIOptions, type OpenAIWarning } from '../src/openai.ts'
 import { answersTo, recordedReply } from './kit/answered.ts'
 import { sseBytes } from './kit/bytes.ts'
 import { collect, finished, request, textShown } from './kit/collect.ts'

@@ -1,7 +1,7 @@
 import { ConfigurationError, type ModelSignal } from '@tallystick/core'
 import OpenAI, { AzureOpenAI } from 'openai'
 import { describe, expect, it } from 'vitest'
-import { openai, openaiChat, type OpenAIClient } from '../src/openai/index.ts'
+import { openai, openaiChat, type OpenAIClient } from '../src/openai.ts'
 import { callsOf, collect, finished, request, textShown } from './kit/collect.ts'
 import { serve } from './kit/loopback.ts'
 import type { Loose } from './kit/loose.ts'

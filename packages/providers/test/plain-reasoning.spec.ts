@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { openai } from '../src/openai/index.ts'
+import { openai } from '../src/openai.ts'
 import { sseBytes } from './kit/bytes.ts'
 import { foldResponse } from './kit/openai-fold.ts'
 import {

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { fitIdentifier } from '../src/shared/identifier.ts'
-import { toolNames } from '../src/shared/tool-names.ts'
+import { fitIdentifier } from '../src/shared/request/identifier.ts'
+import { toolNames } from '../src/shared/request/tool-names.ts'
 
 const anyName = fc.oneof(
   fc.string({ maxLength: 90, unit: 'binary' }),

@@ -1,25 +1,30 @@
 import type { Cancel, Model, ModelContext, ModelRequest, ModelSignal } from '@tallystick/core'
 import { Observable, type Subscriber } from 'rxjs'
-import { lateClient } from '../shared/late-client.ts'
-import { observedResponse, type ResponseFacts } from '../shared/observed-response.ts'
-import { drainMs, idleTimeoutDefaultMs, type Line, openLine } from '../shared/open-line.ts'
-import { ownSecrets } from '../shared/own-secrets.ts'
-import { pinnedOptions } from '../shared/pinned-options.ts'
-import { warnOnce, withWarnings } from '../shared/warning.ts'
+import { lateClient } from '../shared/client/late-client.ts'
+import { observedResponse, type ResponseFacts } from '../shared/stream/observed-response.ts'
+import { drainMs, idleTimeoutDefaultMs, type Line, openLine } from '../shared/stream/open-connection.ts'
+import { ownSecrets } from '../shared/secrets/own-secrets.ts'
+import { pinnedOptions } from '../shared/options/pinned-options.ts'
+import { warnOnce, withWarnings } from '../shared/options/warning.ts'
 import {
   type AnthropicCallOptions,
   type AnthropicClient,
   type AnthropicMiddleware,
   officialClient,
-} from './client.ts'
-import { takesSampling } from './api-version.ts'
-import { notAStream, providerErrorOf, silentReply, truncatedReply } from './failure.ts'
-import { type AnthropicOptions, type AnthropicThinking, checkOptions, longestTimerMs } from './options.ts'
-import { requestRenderer, type RequestRenderer } from './request.ts'
-import { sdk } from './sdk.ts'
-import { readEvent, type Reply, startReply } from './signals.ts'
-import { webSearchesOf } from './web-searches.ts'
-import { api, provider, type WireEvent, type WireThinking } from './wire.ts'
+} from './client/client.ts'
+import { takesSampling } from './options/api-version.ts'
+import { notAStream, providerErrorOf, silentReply, truncatedReply } from './client/failure.ts'
+import {
+  type AnthropicOptions,
+  type AnthropicThinking,
+  checkOptions,
+  longestTimerMs,
+} from './options/options.ts'
+import { requestRenderer, type RequestRenderer } from './request/request.ts'
+import { sdk } from './client/sdk.ts'
+import { readEvent, type Reply, startReply } from './reply/signals.ts'
+import { webSearchesOf } from './options/web-searches.ts'
+import { api, provider, type WireEvent, type WireThinking } from './client/wire.ts'
 
 /** What decides how the model is to work. */
 const pinnedNames = [

@@ -1,5 +1,5 @@
 import { ConfigurationError } from '@tallystick/core'
-import { missingPackage } from '../shared/optional-package.ts'
+import { missingPackage } from '../shared/client/optional-package.ts'
 
 /** A unit's price: one number, or one that changes with the length of the input. */
 export type UnitPrice =

@@ -7,10 +7,10 @@ import {
   exchangesOf,
   type RecordedRequest,
   requestOf,
-} from './exchange.ts'
+} from './file/exchange.ts'
 import { firstDifference } from './first-difference.ts'
-import { readRecording } from './recording-file.ts'
-import { type Matching, type ReplayOrder, replayOrder, withoutRunIds } from './replay-order.ts'
+import { readRecording } from './file/recording-file.ts'
+import { type Matching, type ReplayOrder, replayOrder, withoutRunIds } from './file/replay-order.ts'
 import { playedOptions, requireRecordingOptions } from './option-check.ts'
 
 /** How `playedFetch` plays. Everything may be left out. */

@@ -6,9 +6,9 @@ import {
   ProviderError,
 } from '@tallystick/core'
 import { Observable, type Subscriber } from 'rxjs'
-import { callKey, callOf, digestsOf, type RecordedCall, type RequestDigests } from './recorded-call.ts'
-import { readRecording } from './recording-file.ts'
-import { type Matching, type ReplayOrder, replayOrder } from './replay-order.ts'
+import { callKey, callOf, digestsOf, type RecordedCall, type RequestDigests } from './file/recorded-call.ts'
+import { readRecording } from './file/recording-file.ts'
+import { type Matching, type ReplayOrder, replayOrder } from './file/replay-order.ts'
 import { playedOptions, requireRecordingOptions } from './option-check.ts'
 
 /** How `playedModel` plays. Everything may be left out. */

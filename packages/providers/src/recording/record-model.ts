@@ -1,7 +1,7 @@
 import { type Model, type ModelSignal, ProviderError } from '@tallystick/core'
 import { Observable } from 'rxjs'
-import { type CallEnding, callLine, digestsOf } from './recorded-call.ts'
-import { recordingWriter } from './recording-file.ts'
+import { type CallEnding, callLine, digestsOf } from './file/recorded-call.ts'
+import { recordingWriter } from './file/recording-file.ts'
 
 /**
  * The same model, which keeps what it reports to each call in `file`, with the digests of what it was asked, for

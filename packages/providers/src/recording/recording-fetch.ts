@@ -1,7 +1,7 @@
 import type { JsonObject } from '@tallystick/core'
-import { type ExchangeEnding, type ExchangeLine, pieceOf, requestOf } from './exchange.ts'
-import { recordingWriter } from './recording-file.ts'
-import { withoutSecretsAcross } from './secrets.ts'
+import { type ExchangeEnding, type ExchangeLine, pieceOf, requestOf } from './file/exchange.ts'
+import { recordingWriter } from './file/recording-file.ts'
+import { withoutSecretsAcross } from './file/secrets.ts'
 import { recordingOptions, requireRecordingOptions } from './option-check.ts'
 
 /** How `recordingFetch` records. Everything may be left out. */

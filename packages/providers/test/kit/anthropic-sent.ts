@@ -1,6 +1,6 @@
 import type { JsonObject, ModelRequest, ToolDefinition } from '@tallystick/core'
 import { expect } from 'vitest'
-import { anthropic, type AnthropicOptions, type AnthropicWarning } from '../../src/anthropic/index.ts'
+import { anthropic, type AnthropicOptions, type AnthropicWarning } from '../../src/anthropic.ts'
 import { sseBytes } from './bytes.ts'
 import { collect, request } from './collect.ts'
 import { brokenRules } from './history-rules.ts'

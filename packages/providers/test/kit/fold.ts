@@ -1,7 +1,7 @@
 import type { ModelSignal } from '@tallystick/core'
-import { readEvent, startReply } from '../../src/anthropic/signals.ts'
-import type { WireEvent } from '../../src/anthropic/wire.ts'
-import { toolNames } from '../../src/shared/tool-names.ts'
+import { readEvent, startReply } from '../../src/anthropic/reply/signals.ts'
+import type { WireEvent } from '../../src/anthropic/client/wire.ts'
+import { toolNames } from '../../src/shared/request/tool-names.ts'
 
 /** All signals of a stream, and the error that ended it, if one did. */
 export function fold(

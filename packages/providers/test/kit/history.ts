@@ -7,7 +7,7 @@ import type {
   ToolCallPart,
   ToolResult,
 } from '@tallystick/core'
-import { requestRenderer, type RequestSettings } from '../../src/anthropic/request.ts'
+import { requestRenderer, type RequestSettings } from '../../src/anthropic/request/request.ts'
 import { request } from './collect.ts'
 import type { Loose } from './loose.ts'
 import { own } from './transcripts.ts'

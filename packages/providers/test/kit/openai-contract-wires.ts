@@ -1,5 +1,5 @@
-import type { HttpWire } from '../../src/contract/index.ts'
-import { openai, openaiChat } from '../../src/openai/index.ts'
+import type { HttpWire } from '../../src/contract.ts'
+import { openai, openaiChat } from '../../src/openai.ts'
 import { dataRecord, sseRecord } from './bytes.ts'
 import { brokenChatRules } from './chat-rules.ts'
 import type { Loose } from './loose.ts'

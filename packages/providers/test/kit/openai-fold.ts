@@ -1,9 +1,12 @@
 import type { ModelSignal } from '@tallystick/core'
 import type { ReplyReader } from '../../src/openai/call.ts'
-import { replyReader as chatReader, type ReplyContext as ChatContext } from '../../src/openai-chat/signals.ts'
-import type { StreamEnding } from '../../src/shared/stream-tail.ts'
-import type { ReplyContext } from '../../src/openai-responses/item.ts'
-import { replyReader } from '../../src/openai-responses/signals.ts'
+import {
+  replyReader as chatReader,
+  type ReplyContext as ChatContext,
+} from '../../src/openai-chat/reply/signals.ts'
+import type { StreamEnding } from '../../src/shared/stream/stream-tail.ts'
+import type { ReplyContext } from '../../src/openai-responses/reply/item.ts'
+import { replyReader } from '../../src/openai-responses/reply/signals.ts'
 import type { Loose } from './loose.ts'
 
 interface Folded {

@@ -1,11 +1,11 @@
 import type { AssistantPart, JsonObject, Message, ModelRequest, Opaque } from '@tallystick/core'
-import { allQuirks } from '../../src/openai-chat/quirks.ts'
+import { allQuirks } from '../../src/openai-chat/options/quirks.ts'
 import {
   requestRenderer as chatRenderer,
   type RequestSettings as ChatSettings,
-} from '../../src/openai-chat/request.ts'
-import { requestRenderer, type RequestSettings } from '../../src/openai-responses/request.ts'
-import type { OpenAIChatQuirks, OpenAIChatServer } from '../../src/openai/index.ts'
+} from '../../src/openai-chat/request/request.ts'
+import { requestRenderer, type RequestSettings } from '../../src/openai-responses/request/request.ts'
+import type { OpenAIChatQuirks, OpenAIChatServer } from '../../src/openai.ts'
 import { request } from './collect.ts'
 import type { Loose } from './loose.ts'
 import { carriedAs } from './openai-fold.ts'

@@ -1,5 +1,5 @@
 import type { Model } from '@tallystick/core'
-import { openai, openaiChat, type OpenAIChatOptions, type OpenAIOptions } from '../../src/openai/index.ts'
+import { openai, openaiChat, type OpenAIChatOptions, type OpenAIOptions } from '../../src/openai.ts'
 import { chatBytes, dataRecord, sseBytes, sseRecord } from './bytes.ts'
 import {
   added,

@@ -280,7 +280,7 @@ describe('defining it', () => {
     )
   })
 
-  const built = new URL('../../dist/built-in/sql-query.js', import.meta.url)
+  const built = new URL('../../dist/built-in/sql-query/sql-query.js', import.meta.url)
   // Runs where the package was built; the sources themselves run in all the tests above.
   it.skipIf(!existsSync(built))('works compiled as it works from source', async () => {
     const { sqlQuery: compiled } = (await import(/* @vite-ignore */ built.href)) as {

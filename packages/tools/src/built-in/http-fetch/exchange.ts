@@ -1,6 +1,6 @@
 import type { Agent, Headers, Response } from 'undici'
-import { boundedText } from '../../bounded-text.ts'
-import { ToolError } from '../../tool-error.ts'
+import { boundedText } from '../../content/bounded-text.ts'
+import { ToolError } from '../../execution/tool-error.ts'
 import type { Timers } from '../timers.ts'
 import { decoded, isShown, readBytes, textWithin } from './body.ts'
 import { failureOf } from './failure.ts'

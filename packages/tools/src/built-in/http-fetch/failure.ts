@@ -1,4 +1,4 @@
-import { ToolError } from '../../tool-error.ts'
+import { ToolError } from '../../execution/tool-error.ts'
 
 const reasons: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'the server refused the connection',

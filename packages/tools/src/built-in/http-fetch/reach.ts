@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { ConfigurationError } from '@tallystick/core'
-import { ToolError } from '../../tool-error.ts'
+import { ToolError } from '../../execution/tool-error.ts'
 import type { HostAddress, Resolve } from './addresses.ts'
 import { notPublic } from './addresses.ts'
 

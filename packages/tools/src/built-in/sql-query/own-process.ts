@@ -1,5 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process'
-import { ToolError } from '../../tool-error.ts'
+import { ToolError } from '../../execution/tool-error.ts'
 import type { Timers } from '../timers.ts'
 import type { StatementMessage, StatementReply, StatementRequest } from './protocol.ts'
 

@@ -1,0 +1,3 @@
+export { fromAiSdk, type AiSdkOptions } from './ai-sdk/model.ts'
+export type { AiSdkModel } from './ai-sdk/client/wire.ts'
+export type { AiSdkWarning } from './ai-sdk/options/warning.ts'

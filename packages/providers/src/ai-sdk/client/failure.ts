@@ -1,0 +1,233 @@
+import { ProviderError, type FailureClass, type ModelFailure } from '@tallystick/core'
+import { failureText } from '../../shared/failure/failure-text.ts'
+import { isJsonObject, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { networkFailure } from '../../shared/failure/network-failure.ts'
+import { retryAfterMs } from '../../shared/failure/retry-after.ts'
+
+/** What the failure is, and whether the same request may succeed later. */
+type Verdict = Pick<ModelFailure, 'class' | 'retryable'>
+
+const retryable = (failureClass: FailureClass): Verdict => ({ class: failureClass, retryable: true })
+const final = (failureClass: FailureClass): Verdict => ({ class: failureClass, retryable: false })
+
+/** By what vendors call their errors, in an answer or in the stream. */
+const byType: readonly (readonly [RegExp, Verdict])[] = [
+  [/context_length_exceeded|request_too_large|exceed_context_size/, final('context_overflow')],
+  [/overloaded/, retryable('overloaded')],
+  [/insufficient_quota|billing/, final('rate_limited')],
+  [/rate_limit/, retryable('rate_limited')],
+  [/authentication|invalid_api_key/, final('authentication')],
+  [/permission/, final('permission')],
+  [/not_found/, final('not_found')],
+  [/content_filter|content_policy/, final('content_filtered')],
+  [/timeout/, retryable('timeout')],
+  [/invalid_request|invalid_prompt/, final('invalid_request')],
+  [/api_error|server_error|internal/, retryable('server')],
+]
+
+const byStatus: { readonly [status: number]: Verdict } = {
+  401: final('authentication'),
+  402: final('permission'),
+  403: final('permission'),
+  404: final('not_found'),
+  408: retryable('timeout'),
+  409: retryable('server'),
+  413: final('context_overflow'),
+  429: retryable('rate_limited'),
+  499: retryable('network'),
+  501: final('server'),
+  503: retryable('overloaded'),
+  504: retryable('timeout'),
+  529: retryable('overloaded'),
+}
+
+/** Whether a provider reports that the stream ended before its reply did: it has a class of errors for that among others. */
+export function isMissingEnd(error: unknown): boolean {
+  return (
+    error instanceof Error &&
+    error.name === 'AI_InvalidResponseDataError' &&
+    /stream ended without a finish reason/i.test(error.message)
+  )
+}
+
+/** What the AI SDK throws of itself, by the names of its errors: another copy of it throws another class. */
+const byName: { readonly [name: string]: readonly [Verdict, what: string] } = {
+  AI_LoadAPIKeyError: [final('authentication'), 'There is no usable key for the call'],
+  AI_LoadSettingError: [final('invalid_request'), 'The provider lacks a setting'],
+  AI_NoSuchModelError: [final('not_found'), 'The provider knows no such model'],
+  AI_UnsupportedFunctionalityError: [
+    final('invalid_request'),
+    'The provider cannot do what the request asks',
+  ],
+  AI_InvalidPromptError: [final('invalid_request'), 'The provider cannot send such a history'],
+  AI_InvalidArgumentError: [final('invalid_request'), 'The provider takes no such setting'],
+  AI_EmptyResponseBodyError: [retryable('truncated'), 'The answer is empty'],
+  AI_JSONParseError: [retryable('protocol'), 'The stream holds an event that is not valid JSON'],
+  AI_TypeValidationError: [
+    retryable('protocol'),
+    'The stream holds an event that the provider does not know',
+  ],
+  AI_InvalidResponseDataError: [retryable('protocol'), 'The stream contradicts itself'],
+}
+
+const overflowWords =
+  /prompt is too long|exceeds? (the |this |its )?(model'?s? )?(maximum )?context|context (window|length|size)|maximum context/i
+const filterWords = /content filtering policy/i
+
+const advice: { readonly [failureClass in FailureClass]: string } = {
+  rate_limited: 'Wait before the next call, or raise the limits of the account.',
+  overloaded: 'The service is busy; try again later.',
+  timeout: 'Try again; if it stays so, allow more time.',
+  network: 'Check that the address can be reached, then try again.',
+  truncated: 'What came of the reply is incomplete; try the call again.',
+  invalid_request: 'The same request will be refused again: change what the message names.',
+  authentication: 'Give the provider of the AI SDK a valid key.',
+  permission: 'The account may not do this: check its permissions and its credit.',
+  not_found: 'Check the model id and the address of the provider.',
+  context_overflow: 'The history does not fit: compact it, or ask for fewer output tokens.',
+  content_filtered: 'The output was withheld; the same request will meet the same end.',
+  refused: 'The model will not answer this; ask another model, or in other words.',
+  protocol: 'The answer cannot be trusted; check the address of the provider and any gateway on the way.',
+  server: 'The fault is on the other side; try again later.',
+  interrupted: 'Resume the run.',
+}
+
+/** Whatever the provider threw, or reported in its stream, as a failure that holds no payload and no key. */
+export function providerErrorOf(error: unknown, now: number): ProviderError {
+  if (error instanceof ProviderError) return error
+  const name = error instanceof Error ? error.name : ''
+  if (name === 'AI_APICallError') return answeredFailure(error as ApiCallError, now)
+  const known = Object.hasOwn(byName, name) ? byName[name] : undefined
+  if (known !== undefined) return failed(known[0], known[1])
+  const network = networkFailure(error)
+  if (network !== undefined)
+    return failed(retryable(network.class), `The connection broke${named(network.code)}`)
+  // A provider may hand on what its vendor said in the stream, as it said it.
+  const answer = answerOf(error)
+  const { words, type } = answer
+  if (words !== '' && (typeof error === 'string' || isJsonObject(error)) && !(error instanceof Error)) {
+    return failed(verdictOf(answer), `The reply was broken off${named(type)}${quoted(words)}`)
+  }
+  const message = `The call failed unexpectedly (${name || typeof error}). ${advice.protocol}`
+  return new ProviderError({ ...final('protocol'), message }, { cause: error })
+}
+
+/** The AI SDK's `APICallError`. It holds the request and the answer, so that it is read and not kept. */
+interface ApiCallError extends Error {
+  readonly statusCode?: number
+  readonly responseHeaders?: Readonly<Record<string, string>>
+  readonly responseBody?: string
+  readonly isRetryable: boolean
+}
+
+function answeredFailure(error: ApiCallError, now: number): ProviderError {
+  const { statusCode: status, cause, isRetryable } = error
+  if (status === undefined) {
+    const network = networkFailure(cause)
+    const what = `The provider could not be reached${named(network?.code)}`
+    return failed(retryable(network?.class ?? 'network'), what)
+  }
+  if (status < 400) return unreadAnswer(cause, isRetryable)
+  const { words, type } = answerOf(bodyOf(error.responseBody ?? ''))
+  const what = `The provider answered ${status}${named(type)}${quoted(words)}`
+  return failed(verdictOf({ words, type, status }), what, {
+    status,
+    ...toldIn(error.responseHeaders ?? {}, now),
+  })
+}
+
+/** An answer that began well, and could not be read: its connection broke, or it is something else. */
+function unreadAnswer(cause: unknown, isRetryable: boolean): ProviderError {
+  const network = networkFailure(cause)
+  if (network === undefined)
+    return failed({ class: 'protocol', retryable: isRetryable }, 'The answer is no reply')
+  return failed(retryable(network.class), `The connection broke${named(network.code)}`)
+}
+
+function toldIn(
+  responseHeaders: Readonly<Record<string, string>>,
+  now: number,
+): Pick<ModelFailure, 'requestId' | 'retryAfterMs'> {
+  const headers = new Headers(responseHeaders)
+  const requestId = headers.get('request-id') ?? headers.get('x-request-id')
+  const asked = retryAfterMs(headers, now)
+  return {
+    ...(requestId !== null && { requestId }),
+    ...(asked !== undefined && { retryAfterMs: asked }),
+  }
+}
+
+function bodyOf(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+interface Answer {
+  readonly words: string
+  readonly type: string | undefined
+  /** Of an answer; or what an error in the stream calls its code, as some gateways do. */
+  readonly status: number | undefined
+}
+
+/** A vendor's error: a text, an object with a message, or an object with such an `error`. */
+function answerOf(error: unknown): Answer {
+  if (typeof error === 'string') return { words: error, type: undefined, status: undefined }
+  const inner = objectAt(error, 'error') ?? error
+  const types = [textAt(inner, 'code'), textAt(inner, 'type')].filter((type) => type !== undefined)
+  const code = numberAt(inner, 'code')
+  return {
+    words: textAt(inner, 'message') ?? textAt(error, 'error') ?? '',
+    type: types.find((type) => byType.some(([pattern]) => pattern.test(type))) ?? types[0],
+    status: code !== undefined && code >= 400 && code < 600 ? code : undefined,
+  }
+}
+
+function verdictOf({ words, type = '', status }: Answer): Verdict {
+  const named = byType.find(([pattern]) => pattern.test(type))?.[1]
+  const verdict = named ?? verdictOfStatus(status)
+  if (verdict.class !== 'invalid_request') return verdict
+  if (overflowWords.test(words)) return final('context_overflow')
+  return filterWords.test(words) ? final('content_filtered') : verdict
+}
+
+function verdictOfStatus(status: number | undefined): Verdict {
+  if (status === undefined) return retryable('server')
+  return byStatus[status] ?? (status >= 500 ? retryable('server') : final('invalid_request'))
+}
+
+function failed(
+  verdict: Verdict,
+  what: string,
+  known: Pick<ModelFailure, 'status' | 'retryAfterMs' | 'requestId'> = {},
+): ProviderError {
+  return new ProviderError({ ...verdict, message: `${what}. ${advice[verdict.class]}`, ...known })
+}
+
+function named(word: string | undefined): string {
+  return word ? ` (${failureText(word)})` : ''
+}
+
+function quoted(words: string): string {
+  return words.trim() === '' ? '' : `: ${failureText(words).replace(/\.$/, '')}`
+}
+
+/** The stream ended, and nothing proved the reply whole. */
+export function truncatedReply(): ProviderError {
+  return failed(retryable('truncated'), 'The stream ended before the reply did')
+}
+
+/** The provider says that the model stopped because of an error, and not which. */
+export function erroneousReply(raw: string | undefined): ProviderError {
+  return failed(retryable('server'), `The model stopped with an error${named(raw)}`)
+}
+
+/** Nothing came for longer than is allowed. */
+export function silentReply(limitMs: number): ProviderError {
+  return failed(
+    retryable('timeout'),
+    `Nothing came from the provider for ${limitMs} ms, and the call was given up`,
+  )
+}

@@ -1,0 +1,59 @@
+import type { Json, JsonObject, Opaque } from '@tallystick/core'
+import type { LanguageModelV4CallOptions, LanguageModelV4StreamPart } from '@ai-sdk/provider'
+import { isJsonObject } from '../../shared/json/json-reading.ts'
+
+/** This wire, as `ModelRef` and `Opaque` name it. The provider is whatever the model says that it is. */
+export const api = 'ai-sdk'
+
+/** Just enough of a language model of the AI SDK, version 3 or 4: every provider's `provider('model')` is one. */
+export interface AiSdkModel {
+  readonly specificationVersion: string
+  readonly provider: string
+  readonly modelId: string
+  /** By media type, the addresses that the provider fetches by itself. */
+  readonly supportedUrls?:
+    | PromiseLike<Readonly<Record<string, readonly RegExp[]>>>
+    | Readonly<Record<string, readonly RegExp[]>>
+    | undefined
+  /** Whether the provider passes the schema of an answer on, where it says so. */
+  readonly supportsStructuredOutputs?: boolean | undefined
+  doStream(options: never): PromiseLike<{ readonly stream: unknown }>
+}
+
+/** What the model is asked with. */
+export type WireCall = LanguageModelV4CallOptions
+/** A message of the prompt. */
+export type WireMessage = WireCall['prompt'][number]
+/** A piece of what it answers. Version 3 says the same but for files. */
+export type WirePart = LanguageModelV4StreamPart
+
+/** What the provider says of a part beside its text, by the provider's name; it goes back on the same part. */
+export type WireMetadata = { readonly [provider: string]: JsonObject }
+
+/** What an `Opaque` of this wire holds. `part` is there where the AI SDK has a part that we have no word for. */
+export interface WireMemory extends JsonObject {
+  readonly metadata?: WireMetadata
+  readonly part?: JsonObject
+}
+
+/** What of a part's `Opaque` came from this provider. */
+export function memoryOf(opaque: Opaque | undefined, provider: string): WireMemory | undefined {
+  if (opaque === undefined || opaque.provider !== provider || opaque.api !== api) return undefined
+  return isJsonObject(opaque.data) ? opaque.data : undefined
+}
+
+/** A value as JSON has it: what it cannot carry is left out, and bytes become base64. */
+export function asJson(value: unknown): Json {
+  const text = JSON.stringify(value, (_, field: unknown) =>
+    field instanceof Uint8Array
+      ? btoa(Array.from(field, (byte) => String.fromCharCode(byte)).join(''))
+      : field,
+  )
+  return text === undefined ? null : (JSON.parse(text) as Json)
+}
+
+/** An object as JSON has it; none where it is none, or is empty. */
+export function asJsonObject(value: unknown): JsonObject | undefined {
+  const json = asJson(value)
+  return isJsonObject(json) && Object.keys(json).length > 0 ? json : undefined
+}

@@ -1,3 +1,0 @@
-export { fromAiSdk, type AiSdkOptions } from './from-ai-sdk.ts'
-export type { AiSdkModel } from './wire.ts'
-export type { AiSdkWarning } from './warning.ts'

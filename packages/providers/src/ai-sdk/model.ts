@@ -1,0 +1,252 @@
+import {
+  type Cancel,
+  ConfigurationError,
+  type JsonObject,
+  type Model,
+  type ModelContext,
+  type ModelRequest,
+  type ModelSignal,
+  requireOptions,
+} from '@tallystick/core'
+import { Observable, type Subscriber } from 'rxjs'
+import { toldInWords } from '../shared/request/answer-instructions.ts'
+import { drainMs, idleTimeoutDefaultMs, type Line, openLine } from '../shared/stream/open-connection.ts'
+import { warnOfNames } from '../shared/request/tool-names.ts'
+import { type OwnSecrets, ownSecrets } from '../shared/secrets/own-secrets.ts'
+import { type Heeding, warnOnce, withWarnings } from '../shared/options/warning.ts'
+import { callOf } from './request/request.ts'
+import { aiSdkOptions } from './options/option-check.ts'
+import { providerErrorOf, silentReply, truncatedReply } from './client/failure.ts'
+import type { Reader } from './request/history.ts'
+import { readPart, type Reply, startReply } from './reply/signals.ts'
+import { type AiSdkWarning, isOfAnswerSchema } from './options/warning.ts'
+import { type AiSdkModel, api, type WirePart } from './client/wire.ts'
+
+/** How `fromAiSdk()` calls the model. Everything may be left out. */
+export interface AiSdkOptions {
+  /**
+   * Whose model this is, as the ledger and the prices name it. The beginning of what the AI SDK calls it: `anthropic` of
+   * `anthropic.messages`. What a provider needs back goes to the same one only.
+   */
+  readonly provider?: string | undefined
+  /** Output tokens of one reply at most, where the request does not say. None. */
+  readonly maxOutputTokens?: number | undefined
+  /** Settings of the AI SDK for each call, such as `temperature`, `seed`, `reasoning`, `stopSequences`. */
+  readonly settings?: JsonObject | undefined
+  /** What the AI SDK calls so: options by the name of the provider. */
+  readonly providerOptions?: JsonObject | undefined
+  /** Headers added to every call. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  /**
+   * Whether a reply counts as whole where its provider does not say that it ended. Off: such a reply fails as `truncated`.
+   * For servers that never say so.
+   */
+  readonly endOfStreamIsEnd?: boolean | undefined
+  /**
+   * Whether the schema of an answer is told in the instructions as well, for providers that do not pass it on to the
+   * model. Where nothing is said, the provider's own word decides, or its warning, from the call behind it on.
+   */
+  readonly answerInInstructions?: boolean | undefined
+  /** Hears what the provider could not do of a request, each thing once for a model. Must not throw. */
+  readonly onWarning?: ((warning: AiSdkWarning) => void) | undefined
+  /** The longest wait for an answer to begin, in milliseconds. 5 minutes. */
+  readonly responseTimeoutMs?: number | undefined
+  /** The longest silence while a reply streams, in milliseconds. 2 minutes. */
+  readonly idleTimeoutMs?: number | undefined
+}
+
+/**
+ * Any language model of the AI SDK (`anthropic('…')`, `google('…')` and the rest, of interface version 3 or 4) as a model
+ * of ours. Its own provider speaks to the vendor; what the vendor needs back rides on the parts of the history, to be
+ * returned to the same provider. The AI SDK's retries, tools loop and telemetry have no part in it.
+ *
+ * Throws `ConfigurationError` for a model of another version, and for options that cannot work.
+ */
+export function fromAiSdk(model: AiSdkModel, options: AiSdkOptions = {}): Model {
+  checkModel(model)
+  requireOptions('fromAiSdk', aiSdkOptions, options)
+  const { modelId } = model
+  const provider = options.provider ?? model.provider.split('.', 1)[0] ?? model.provider
+  const warn = warnOnce(options.onWarning)
+  const learnt: Learnt = { dropsAnswerSchema: model.supportsStructuredOutputs === false }
+  const secrets = ownSecrets(options)
+  return {
+    provider,
+    api,
+    modelId,
+    stream: (request, context) =>
+      secrets.struckFrom(
+        withWarnings(
+          (heeding) =>
+            new Observable((subscriber) =>
+              startCall({
+                ...{ model, provider, options, learnt, secrets, warn, heeding },
+                ...{ request, context, subscriber },
+              }),
+            ),
+        ),
+      ),
+  }
+}
+
+function checkModel(model: AiSdkModel): void {
+  if (typeof (Object(model) as Partial<AiSdkModel>).doStream !== 'function') {
+    throw new ConfigurationError(
+      "fromAiSdk() got what is no language model of the AI SDK. Pass one, such as google('gemini-3-pro') of @ai-sdk/google.",
+    )
+  }
+  const { specificationVersion } = model
+  if (specificationVersion === 'v3' || specificationVersion === 'v4') return
+  throw new ConfigurationError(
+    `fromAiSdk() got a model of the AI SDK's interface ${specificationVersion}, which it does not know. Use a provider of the AI SDK 6 or 7 (interface v3 or v4).`,
+  )
+}
+
+/** What the provider taught in one call, which holds for every later call of this model. */
+interface Learnt {
+  /** It does not pass the schema of an answer on. */
+  dropsAnswerSchema: boolean
+}
+
+interface Call {
+  readonly model: AiSdkModel
+  readonly provider: string
+  readonly options: AiSdkOptions
+  readonly learnt: Learnt
+  readonly secrets: OwnSecrets
+  readonly warn: (warning: AiSdkWarning) => void
+  readonly heeding: Heeding
+  readonly request: ModelRequest
+  readonly context: ModelContext
+  readonly subscriber: Subscriber<ModelSignal>
+}
+
+/** Starts the call and answers how to stop it: the provider has been told so when that returns. */
+function startCall(call: Call): () => void {
+  const { context, options, subscriber } = call
+  const { responseTimeoutMs } = options
+  const lineOptions = { clock: context.clock, subscriber, responseTimeoutMs, silentReply }
+  return openLine(lineOptions, (line) => pump(call, line))
+}
+
+/** Carries the parts of the stream to the subscriber, until one of the two has had enough. Never rejects. */
+async function pump(call: Call, line: Line): Promise<void> {
+  const { context, subscriber } = call
+  const draining: Draining = {}
+  try {
+    const opened = await openStream(call, line)
+    if (opened !== undefined) await deliver(opened, call, { ...line, draining })
+  } catch (error) {
+    if (!subscriber.closed) subscriber.error(providerErrorOf(error, context.clock.now()))
+  } finally {
+    draining.stop?.()
+  }
+}
+
+interface Draining {
+  stop?: Cancel
+}
+
+interface Opened {
+  readonly stream: ReadableStream<WirePart>
+  readonly reply: Reply
+}
+
+/** Makes the call; `undefined` where it was given up before. */
+async function openStream(call: Call, { abort, watch }: Line): Promise<Opened | undefined> {
+  const { model, provider, options, learnt, secrets, warn, heeding, request, context, subscriber } = call
+  const answerInWords = options.answerInInstructions ?? learnt.dropsAnswerSchema
+  if (answerInWords && request.outputSchema) {
+    heeding(() => warn({ what: 'output_schema', message: toldInWords('the provider does not pass it on') }))
+  }
+  const { call: asked, names } = callOf(request, await readerOf(model, provider), {
+    ...options,
+    answerInWords,
+  })
+  heeding(() => warnOfNames(request, names, warn))
+  if (subscriber.closed) return undefined
+  secrets.note({ headers: await headersOf(model) })
+  const { stream } = await model.doStream({ ...asked, abortSignal: abort.signal } as never)
+  watch.allow(options.idleTimeoutMs ?? idleTimeoutDefaultMs)
+  const reply = startReply({
+    provider,
+    names,
+    endOfStreamIsEnd: options.endOfStreamIsEnd ?? false,
+    now: () => context.clock.now(),
+    warn: (warning) => heeding(() => warn(warning)),
+  })
+  return { stream: stream as ReadableStream<WirePart>, reply }
+}
+
+/** The headers that the AI SDK's own providers send, where their keys are. A key that is missing fails the call itself. */
+async function headersOf(model: object): Promise<unknown> {
+  const config: unknown = 'config' in model ? model.config : undefined
+  if (typeof config !== 'object' || config === null || !('headers' in config)) return undefined
+  try {
+    return await (typeof config.headers === 'function' ? config.headers() : config.headers)
+  } catch {
+    return undefined
+  }
+}
+
+async function deliver(
+  { stream, reply }: Opened,
+  { context, subscriber, learnt }: Call,
+  { abort, watch, outcome, draining }: Line & { readonly draining: Draining },
+): Promise<void> {
+  for await (const part of partsOf(stream)) {
+    watch.heard()
+    if (part.type === 'stream-start' && part.warnings.some(isOfAnswerSchema)) learnt.dropsAnswerSchema = true
+    // What follows the end is only waited for: a connection that is read to its end can be used again.
+    if (outcome.finished) continue
+    if (subscriber.closed) return
+    for (const signal of readPart(reply, part)) subscriber.next(signal)
+    if (!reply.finished || subscriber.closed) continue
+    outcome.finished = true
+    draining.stop = context.clock.schedule(drainMs, () => abort.abort())
+    subscriber.complete()
+  }
+  if (!reply.finished) subscriber.error(truncatedReply())
+}
+
+/** The parts of a stream. Leaving early cancels it. */
+async function* partsOf(stream: ReadableStream<WirePart>): AsyncGenerator<WirePart, void> {
+  const reader = stream.getReader()
+  try {
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      yield value
+    }
+  } finally {
+    // It may have failed, or have been aborted: then there is nothing to cancel.
+    await reader.cancel().catch(() => {})
+  }
+}
+
+/** Providers of the AI SDK that send sounds to their vendors. */
+const audioProviders = /^(google|openai\.chat)/
+
+async function readerOf(
+  { modelId, provider: own, specificationVersion, supportedUrls }: AiSdkModel,
+  provider: string,
+): Promise<Reader> {
+  const patterns = Object.entries((await supportedUrls) ?? {})
+  return {
+    provider,
+    modelId,
+    version: specificationVersion === 'v3' ? 'v3' : 'v4',
+    audio: audioProviders.test(own),
+    fetches: (mediaType, url) =>
+      patterns.some(
+        ([pattern, urls]) =>
+          covers(pattern, mediaType) && urls.some((known) => known.test(url.toLowerCase())),
+      ),
+  }
+}
+
+/** Whether a pattern such as `*`, `image/*` or `image/png` means this media type. */
+function covers(pattern: string, mediaType: string): boolean {
+  if (pattern === '*' || pattern === '*/*') return true
+  return pattern.endsWith('/*') ? mediaType.startsWith(pattern.slice(0, -1)) : pattern === mediaType
+}

@@ -1,0 +1,259 @@
+import type { Json, ModelSignal, RequestedCall } from '@tallystick/core'
+import { isJsonObject } from '../../shared/json/json-reading.ts'
+import type { ToolNames } from '../../shared/request/tool-names.ts'
+import { type Block, opaqueOf, partOf } from './block.ts'
+import { isMissingEnd, providerErrorOf } from '../client/failure.ts'
+import { cutsReply, provenReason, stopReasonOf } from './stop-reason.ts'
+import { usageSignals } from './usage.ts'
+import { type AiSdkWarning, warningOf, type WireWarning } from '../options/warning.ts'
+import { asJson, asJsonObject, type WirePart } from '../client/wire.ts'
+
+/** One reply while it streams: what has to be remembered between two parts of the stream. */
+export interface Reply {
+  readonly provider: string
+  readonly names: ToolNames
+  /** Whether a reply of which nothing says that it ended, counts as whole. */
+  readonly endOfStreamIsEnd: boolean
+  readonly now: () => number
+  /** Hears what the provider could not do of the request. */
+  readonly warn: (warning: AiSdkWarning) => void
+  readonly blocks: Block[]
+  /** The blocks that stream now, by the kind and the id that the AI SDK gave them. */
+  readonly open: Map<string, Block>
+  /** The names of calls whose input streams as JSON. */
+  readonly typed: Map<string, string>
+  /** The provider says itself that the stream ended before the reply did. */
+  endMissing: boolean
+  /** Whether the last call has no input, or none that can be read: it may have been cut. */
+  unproven: boolean
+  warnings: Json
+  messageId: string | undefined
+  started: boolean
+  finished: boolean
+}
+
+/** A reply of which nothing has come yet. */
+export function startReply(
+  given: Pick<Reply, 'provider' | 'names' | 'endOfStreamIsEnd' | 'now' | 'warn'>,
+): Reply {
+  return {
+    ...given,
+    blocks: [],
+    open: new Map(),
+    typed: new Map(),
+    endMissing: false,
+    unproven: false,
+    warnings: null,
+    messageId: undefined,
+    started: false,
+    finished: false,
+  }
+}
+
+/**
+ * PROVIDER MAPPING: one part of the AI SDK's stream to the signals that follow from it, `reply` being carried along. Parts
+ * of kinds that do not exist yet are kept, and go into the history as the provider's own. Throws a `ProviderError` where
+ * the stream reports a failure, or ends without proof.
+ */
+export function* readPart(reply: Reply, part: WirePart): Generator<ModelSignal, void> {
+  if (reply.finished || part.type === 'raw' || part.type === 'ping') return
+  if (part.type === 'error') {
+    // Whether that is an end, what follows decides.
+    if (isMissingEnd(part.error)) reply.endMissing = true
+    else throw providerErrorOf(part.error, reply.now())
+    return
+  }
+  if (part.type === 'stream-start') keepWarnings(reply, part.warnings)
+  else if (part.type === 'response-metadata') {
+    reply.messageId = part.id ?? reply.messageId
+    if (!reply.started) yield startOf(reply, part.modelId)
+  } else if (part.type === 'finish') yield* finish(reply, part)
+  else {
+    if (!reply.started) yield startOf(reply, undefined)
+    yield* contentOf(reply, part)
+  }
+}
+
+function keepWarnings(reply: Reply, warnings: readonly WireWarning[]): void {
+  if (warnings.length > 0) reply.warnings = asJson(warnings)
+  for (const warning of warnings) reply.warn(warningOf(warning))
+}
+
+function startOf(reply: Reply, servedModel: string | undefined): ModelSignal {
+  reply.started = true
+  return {
+    type: 'model_started',
+    ...(reply.messageId !== undefined && { providerMessageId: reply.messageId }),
+    ...(servedModel !== undefined && { servedModel }),
+  }
+}
+
+type ContentPart = Exclude<
+  WirePart,
+  { readonly type: 'stream-start' | 'response-metadata' | 'raw' | 'ping' | 'error' | 'finish' }
+>
+
+function* contentOf(reply: Reply, part: ContentPart): Generator<ModelSignal, void> {
+  switch (part.type) {
+    case 'text-start':
+    case 'reasoning-start':
+      openBlock(reply, part.type === 'text-start' ? 'text' : 'reasoning', part)
+      return
+    case 'text-delta':
+    case 'reasoning-delta':
+      yield* moreText(reply, part.type === 'text-delta' ? 'text' : 'reasoning', part)
+      return
+    case 'text-end':
+    case 'reasoning-end':
+      closeText(reply, part)
+      return
+    case 'tool-input-start':
+      if (part.providerExecuted === true) return
+      openBlock(reply, 'call', part)
+      if (part.inputEncoding !== 'text') reply.typed.set(part.id, reply.names.fromWire(part.toolName))
+      return
+    case 'tool-input-delta':
+      yield* moreInput(reply, part.id, part.delta)
+      return
+    case 'tool-input-end':
+      return
+    case 'tool-call':
+      if (part.providerExecuted === true) keepWhole(reply, part)
+      else keepCall(reply, part)
+      return
+    case 'tool-result':
+      // What is preliminary is shown again when it is not.
+      if (part.preliminary !== true) keepWhole(reply, part)
+      return
+    case 'source':
+    case 'file':
+    case 'reasoning-file':
+    case 'tool-approval-request':
+      break
+    case 'custom':
+      // Tells of the whole message, and is no piece of it.
+      if (part.kind.endsWith('.message_start')) return
+  }
+  keepWhole(reply, part)
+}
+
+interface Described {
+  readonly id: string
+  readonly providerMetadata?: unknown
+}
+
+function newBlock(reply: Reply, kind: Block['kind'], metadata: unknown): Block {
+  const block: Block = {
+    part: reply.blocks.length,
+    kind,
+    text: '',
+    metadata: asJsonObject(metadata),
+    citations: undefined,
+    whole: undefined,
+    call: undefined,
+  }
+  reply.blocks.push(block)
+  return block
+}
+
+function openBlock(
+  reply: Reply,
+  kind: 'text' | 'reasoning' | 'call',
+  { id, providerMetadata }: Described,
+): Block {
+  const block = newBlock(reply, kind, providerMetadata)
+  reply.open.set(`${kind} ${id}`, block)
+  return block
+}
+
+function* moreText(
+  reply: Reply,
+  kind: 'text' | 'reasoning',
+  part: Described & { readonly delta: string },
+): Generator<ModelSignal, void> {
+  const block = reply.open.get(`${kind} ${part.id}`) ?? openBlock(reply, kind, part)
+  block.metadata = asJsonObject(part.providerMetadata) ?? block.metadata
+  block.text += part.delta
+  if (part.delta === '') return
+  yield { type: kind === 'text' ? 'model_text' : 'model_reasoning', part: block.part, text: part.delta }
+}
+
+function closeText(
+  reply: Reply,
+  part: Extract<WirePart, { readonly type: 'text-end' | 'reasoning-end' }>,
+): void {
+  const key = `${part.type === 'text-end' ? 'text' : 'reasoning'} ${part.id}`
+  const block = reply.open.get(key)
+  reply.open.delete(key)
+  if (block === undefined) return
+  block.metadata = asJsonObject(part.providerMetadata) ?? block.metadata
+  if (part.type === 'text-end' && part.citations?.length) block.citations = asJson(part.citations)
+}
+
+function* moreInput(reply: Reply, id: string, text: string): Generator<ModelSignal, void> {
+  const [block, name] = [reply.open.get(`call ${id}`), reply.typed.get(id)]
+  if (block === undefined || name === undefined || text === '') return
+  yield { type: 'model_tool_input', part: block.part, name, text }
+}
+
+/**
+ * A call is requested when the reply has proved whole, and not sooner: providers complete, at the end of a stream that was
+ * cut, what they have of a call.
+ */
+function keepCall(reply: Reply, part: Extract<WirePart, { readonly type: 'tool-call' }>): void {
+  const key = `call ${part.toolCallId}`
+  const block = reply.open.get(key) ?? newBlock(reply, 'call', undefined)
+  reply.open.delete(key)
+  block.metadata = asJsonObject(part.providerMetadata) ?? block.metadata
+  block.call = {
+    type: 'tool_call',
+    providerCallId: part.toolCallId,
+    name: reply.names.fromWire(part.toolName),
+    ...readInput(part.input),
+    ...opaqueOf(reply.provider, block),
+  }
+  reply.unproven = part.input.trim() === '' || block.call.malformed !== undefined
+}
+
+function readInput(text: string): Pick<RequestedCall, 'input' | 'malformed'> {
+  if (text.trim() === '') return { input: {} }
+  try {
+    const input: unknown = JSON.parse(text)
+    if (isJsonObject(input)) return { input }
+    return { input: {}, malformed: { text, error: 'The input is valid JSON, but not an object.' } }
+  } catch {
+    return { input: {}, malformed: { text, error: 'The input is not valid JSON.' } }
+  }
+}
+
+/** A part that only the provider understands: what its own tools were asked and found, sources, files, new kinds. */
+function keepWhole(reply: Reply, part: ContentPart): void {
+  const { providerMetadata, ...whole } = part
+  newBlock(reply, 'provider', providerMetadata).whole = asJsonObject(whole) ?? {}
+}
+
+function* finish(
+  reply: Reply,
+  { usage, finishReason }: Extract<WirePart, { readonly type: 'finish' }>,
+): Generator<ModelSignal, void> {
+  const { messageId } = reply
+  const { raw } = finishReason
+  yield* usageSignals(usage, reply.warnings)
+  const unified = provenReason(finishReason.unified, raw, reply)
+  if (!reply.started) yield startOf(reply, undefined)
+  const calls = reply.blocks.filter(({ call }) => call !== undefined)
+  const stopReason = stopReasonOf(unified, raw, calls.length > 0)
+  // The last call of a reply that was cut was never asked to its end, if it cannot be read.
+  if (cutsReply(stopReason) && calls.at(-1)?.call?.malformed) calls.pop()!.call = undefined
+  for (const { part, call } of calls) if (call) yield { type: 'model_tool_request', part, call }
+  reply.finished = true
+  yield {
+    type: 'model_finished',
+    stopReason,
+    ...(raw !== undefined && { rawStopReason: raw }),
+    parts: reply.blocks.map((block) => partOf(reply.provider, block)).filter((one) => one !== undefined),
+    ...(messageId !== undefined && { providerMessageId: messageId }),
+    // The word is Anthropic's, whoever hosts the model; so is the advice.
+    ...(raw === 'refusal' && { refusal: { leaveOut: true as const, askAnother: true as const } }),
+  }
+}

@@ -1,0 +1,281 @@
+import type {
+  AssistantMessage,
+  AssistantPart,
+  FilePart,
+  ImagePart,
+  Message,
+  Opaque,
+  ResultPart,
+  ToolCallId,
+  ToolResult,
+  UserPart,
+} from '@tallystick/core'
+import type { IdentifiedCall } from '../../shared/request/call-ids.ts'
+import { keptFileId, leftOutText } from '../../shared/request/left-out.ts'
+import { isJsonObject, textAt } from '../../shared/json/json-reading.ts'
+import type { ToolNames } from '../../shared/request/tool-names.ts'
+import { wellFormed } from '../../shared/json/well-formed.ts'
+import { api, memoryOf, type WireMessage } from '../client/wire.ts'
+
+/** The model that a prompt is for. */
+export interface Reader {
+  readonly provider: string
+  readonly modelId: string
+  /** Version 3 has other words for files than version 4. */
+  readonly version: 'v3' | 'v4'
+  /** Whether the provider takes sounds; many throw at one. */
+  readonly audio: boolean
+  /** Whether the provider fetches what is at this address. */
+  readonly fetches: (mediaType: string, url: string) => boolean
+}
+
+/** What the whole request decides about its calls. */
+export interface Binding {
+  readonly ids: ReadonlyMap<ToolCallId, string>
+  readonly names: ToolNames
+}
+
+type UserContent = Extract<WireMessage, { readonly role: 'user' }>['content'][number]
+type AssistantContent = Extract<WireMessage, { readonly role: 'assistant' }>['content'][number]
+type ResultContent = Extract<WireMessage, { readonly role: 'tool' }>['content'][number]
+
+const opening = '(The conversation begins here.)'
+const emptyMessage = '(The message is empty.)'
+
+/** The calls of a history, and the ids that this provider gave its own. */
+export function callsOf(
+  messages: readonly Message[],
+  reader: Reader,
+): (IdentifiedCall & { readonly name: string })[] {
+  return messages.flatMap((message) => {
+    if (message.role !== 'assistant') return []
+    const own = message.model.provider === reader.provider && message.model.api === api
+    return message.parts.flatMap((part) =>
+      part.type === 'tool_call'
+        ? [{ toolCallId: part.toolCallId, name: part.name, ...(own && { ownId: part.providerCallId }) }]
+        : [],
+    )
+  })
+}
+
+/**
+ * The history in the AI SDK's words. Its providers render it for their vendors, and take for granted what is seen to here:
+ * it begins with the user, nothing in it is blank, and what another provider left for itself is gone.
+ */
+export function promptOf(
+  instructions: string,
+  messages: readonly Message[],
+  binding: Binding,
+  reader: Reader,
+): WireMessage[] {
+  const rendered = messages.flatMap((message) => messageOf(message, binding, reader))
+  const system: WireMessage[] =
+    instructions.trim() === '' ? [] : [{ role: 'system', content: instructions.toWellFormed() }]
+  const first: WireMessage[] =
+    rendered[0]?.role === 'user' ? [] : [{ role: 'user', content: [{ type: 'text', text: opening }] }]
+  return [...system, ...first, ...rendered]
+}
+
+function messageOf(message: Message, binding: Binding, reader: Reader): WireMessage[] {
+  switch (message.role) {
+    case 'user': {
+      const content = message.parts.flatMap((part) => userContent(part, reader))
+      return [
+        { role: 'user', content: content.length > 0 ? content : [{ type: 'text', text: emptyMessage }] },
+      ]
+    }
+    case 'tool':
+      return [{ role: 'tool', content: message.results.map((result) => resultOf(result, binding, reader)) }]
+    case 'assistant': {
+      const content = assistantContent(message, binding, reader)
+      return content.length > 0 ? [{ role: 'assistant', content }] : []
+    }
+  }
+}
+
+function userContent(part: UserPart | ResultPart, reader: Reader): UserContent[] {
+  if (part.type === 'text')
+    return part.text.trim() === '' ? [] : [{ type: 'text', text: part.text.toWellFormed() }]
+  const file = carried(part, reader)
+  if (file === undefined) return [{ type: 'text', text: wordsFor(part) }]
+  const name = part.type === 'file' && part.name ? { filename: part.name.toWellFormed() } : {}
+  const detail = part.type === 'image' && part.detail !== undefined
+  const options = detail && { providerOptions: { [reader.provider]: { imageDetail: part.detail } } }
+  return [{ type: 'file', mediaType: file.mediaType, data: file.data as never, ...name, ...options }]
+}
+
+// What the vendors behind most providers take. An image of another kind would fail this request and all that follow.
+const imageTypes = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
+const base64 = /^[A-Za-z0-9+/]+={0,2}$/
+const textTypes = /^(text\/|application\/(json|xml|yaml|x-yaml|javascript|typescript|toml|x-ndjson|sql)\b)/i
+
+interface CarriedFile {
+  readonly mediaType: string
+  readonly data: unknown
+}
+
+function takes(type: 'image' | 'file', mediaType: string, { audio }: Reader): boolean {
+  if (type === 'image') return imageTypes.has(mediaType)
+  return mediaType === 'application/pdf' || (audio && mediaType.startsWith('audio/'))
+}
+
+/** A file that the provider keeps. Version 3 has no word for it. */
+function keptFile(
+  part: ImagePart | FilePart,
+  mediaType: string,
+  { version, provider }: Reader,
+): CarriedFile | undefined {
+  const fileId = keptFileId(part, provider)
+  if (fileId === undefined || version === 'v3') return undefined
+  return { mediaType, data: { type: 'reference', reference: { [provider]: fileId } } }
+}
+
+/** The part as a file of the AI SDK; `undefined` where the provider could not send it. */
+function carried(part: ImagePart | FilePart, reader: Reader): CarriedFile | undefined {
+  const { version, fetches } = reader
+  const bare = (part.mediaType.split(';')[0] ?? '').trim().toLowerCase()
+  const mediaType = bare === 'image/jpg' ? 'image/jpeg' : bare
+  if (part.providerFile !== undefined) return keptFile(part, mediaType, reader)
+  if (!takes(part.type, mediaType, reader)) return undefined
+  if (part.url !== undefined) {
+    if (!URL.canParse(part.url) || !fetches(mediaType, part.url)) return undefined
+    const url = new URL(part.url)
+    return { mediaType, data: version === 'v3' ? url : { type: 'url', url } }
+  }
+  const { data } = part
+  if (!data || !base64.test(data)) return undefined
+  return { mediaType, data: version === 'v3' ? data : { type: 'data', data } }
+}
+
+/** A file of text is read out; anything else that cannot be carried is told of by its name. */
+function wordsFor(part: ImagePart | FilePart): string {
+  const name = part.type === 'file' && part.name ? part.name : undefined
+  if (part.type === 'file' && part.data && textTypes.test(part.mediaType) && base64.test(part.data)) {
+    const text = decoded(part.data)
+    if (text.trim() !== '') return `${name === undefined ? '' : `${name}:\n`}${text}`
+  }
+  return leftOutText(part)
+}
+
+function decoded(data: string): string {
+  try {
+    return new TextDecoder().decode(Uint8Array.from(atob(data), (character) => character.charCodeAt(0)))
+  } catch {
+    return ''
+  }
+}
+
+function resultOf(result: ToolResult, { ids, names }: Binding, reader: Reader): ResultContent {
+  const { toolCallId, name, outcome, content } = result
+  const parts = content.flatMap((part) => userContent(part, reader))
+  const text = parts.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n')
+  const whole = {
+    type: 'tool-result',
+    toolCallId: ids.get(toolCallId) ?? toolCallId,
+    toolName: names.toWire(name),
+  } as const
+  if (outcome !== 'success') {
+    const value = text === '' ? `The call ended as ${outcome}, without output.` : text
+    return { ...whole, output: { type: 'error-text', value } }
+  }
+  if (parts.every((part) => part.type === 'text')) return { ...whole, output: { type: 'text', value: text } }
+  const value = parts.map((part) => (part.type === 'text' ? part : resultFile(part, reader)))
+  return { ...whole, output: { type: 'content', value: value as never } }
+}
+
+function resultFile(part: Extract<UserContent, { readonly type: 'file' }>, { version }: Reader): object {
+  if (version === 'v4') return part
+  const what = part.mediaType.startsWith('image/') ? 'image' : 'file'
+  const data: unknown = part.data
+  return data instanceof URL
+    ? { type: `${what}-url`, url: data.href }
+    : { type: `${what}-data`, data, mediaType: part.mediaType }
+}
+
+function assistantContent(message: AssistantMessage, binding: Binding, reader: Reader): AssistantContent[] {
+  const { model, parts } = message
+  const sameModel =
+    model.provider === reader.provider && model.api === api && model.modelId === reader.modelId
+  const content = parts.flatMap((part) => assistantPart(part, binding, reader, sameModel))
+  // Thinking that nothing follows was cut there; vendors refuse a message that ends in it.
+  while (content.at(-1)?.type === 'reasoning') content.pop()
+  return content
+}
+
+function assistantPart(
+  part: AssistantPart,
+  { ids, names }: Binding,
+  { provider }: Reader,
+  sameModel: boolean,
+): AssistantContent[] {
+  const options = metadataOf(part.opaque, provider)
+  switch (part.type) {
+    case 'text':
+      return part.text.trim() === '' ? [] : [{ type: 'text', text: part.text.toWellFormed(), ...options }]
+    case 'reasoning':
+      // What proves thinking genuine holds for one model only, and goes back to the letter.
+      return sameModel && options !== undefined ? [{ type: 'reasoning', text: part.text, ...options }] : []
+    case 'tool_call': {
+      const { toolCallId, name, input } = part
+      const id = ids.get(toolCallId) ?? toolCallId
+      return [
+        {
+          type: 'tool-call',
+          toolCallId: id,
+          toolName: names.toWire(name),
+          input: wellFormed(input),
+          ...options,
+        },
+      ]
+    }
+    case 'provider':
+      return providerContent(part.opaque, provider, options)
+  }
+}
+
+type Options = { readonly providerOptions: Record<string, Record<string, never>> } | undefined
+
+function metadataOf(opaque: Opaque | undefined, provider: string): Options {
+  const metadata = memoryOf(opaque, provider)?.metadata
+  return metadata && { providerOptions: metadata as Record<string, Record<string, never>> }
+}
+
+/** A part that was kept whole, as the AI SDK wants it back; none for those that it has no place for. */
+function providerContent(opaque: Opaque, provider: string, options: Options): AssistantContent[] {
+  const part = memoryOf(opaque, provider)?.part
+  const [toolCallId, toolName] = [textAt(part, 'toolCallId'), textAt(part, 'toolName')]
+  switch (textAt(part, 'type') ?? '') {
+    case 'tool-call': {
+      if (toolCallId === undefined || toolName === undefined) return []
+      const input = parsed(textAt(part, 'input'))
+      return [{ type: 'tool-call', toolCallId, toolName, input, providerExecuted: true, ...options }]
+    }
+    case 'tool-result': {
+      if (toolCallId === undefined || toolName === undefined) return []
+      const type = part?.['isError'] === true ? 'error-json' : 'json'
+      return [
+        {
+          type: 'tool-result',
+          toolCallId,
+          toolName,
+          output: { type, value: part?.['result'] as never },
+          ...options,
+        },
+      ]
+    }
+    case 'custom':
+    case 'file':
+    case 'reasoning-file':
+      return isJsonObject(part) ? [{ ...part, ...options } as unknown as AssistantContent] : []
+    default:
+      return []
+  }
+}
+
+function parsed(text: string | undefined): unknown {
+  try {
+    return JSON.parse(text ?? '{}')
+  } catch {
+    return {}
+  }
+}

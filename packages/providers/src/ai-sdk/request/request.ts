@@ -1,0 +1,130 @@
+import type { JsonObject, ModelRequest, ModelSettings, ToolChoice } from '@tallystick/core'
+import { withAnswerSchema } from '../../shared/request/answer-instructions.ts'
+import { callIds } from '../../shared/request/call-ids.ts'
+import { isJsonObject } from '../../shared/json/json-reading.ts'
+import { withOptions } from '../../shared/request/provider-options.ts'
+import { type ToolNameRules, toolNames, type ToolNames } from '../../shared/request/tool-names.ts'
+import { callsOf, promptOf, type Reader } from './history.ts'
+import type { WireCall } from '../client/wire.ts'
+
+// What every vendor behind a provider takes.
+const identifierLengthMax = 64
+
+/** What vendors take for the names of tools, where that is more, or other. */
+const nameRules: ReadonlyMap<string, ToolNameRules> = new Map([
+  ['anthropic', { lengthMax: 128 }],
+  ['google', { lengthMax: 128, pattern: /^[a-zA-Z_][a-zA-Z0-9_.:-]*$/ }],
+])
+
+/** What of a call the options decide. */
+export interface CallSettings {
+  readonly maxOutputTokens?: number | undefined
+  /** Settings of the AI SDK for this call, such as `temperature`, `seed`, `reasoning`, `stopSequences`. */
+  readonly settings?: JsonObject | undefined
+  readonly providerOptions?: JsonObject | undefined
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  /** Whether the schema of an answer is told in the instructions too. */
+  readonly answerInWords?: boolean
+}
+
+/** A call, ready to be made. */
+export interface RenderedCall {
+  readonly call: WireCall
+  /** For the reply: the names that its calls go by. */
+  readonly names: ToolNames
+}
+
+/** A request as the AI SDK asks its models. Every call reports raw events too: these are the signs of life. */
+export function callOf(
+  request: ModelRequest,
+  reader: Reader,
+  given: CallSettings,
+): Omit<RenderedCall, 'abortSignal'> {
+  const calls = callsOf(request.messages, reader)
+  const names = toolNames(
+    [...request.tools, ...calls].map((named) => named.name),
+    nameRules.get(reader.provider) ?? { lengthMax: identifierLengthMax },
+  )
+  const binding = { ids: callIds(calls, identifierLengthMax), names }
+  const limits = [request.maxOutputTokens, given.maxOutputTokens].filter((limit) => limit !== undefined)
+  const options = mergedOptions(request, given)
+  const { outputSchema } = request
+  const instructions =
+    outputSchema && given.answerInWords
+      ? withAnswerSchema(request.instructions, outputSchema)
+      : request.instructions
+  const call = {
+    ...given.settings,
+    ...samplingOf(request.modelSettings ?? {}),
+    prompt: promptOf(instructions, request.messages, binding, reader),
+    ...(limits.length > 0 && { maxOutputTokens: Math.min(...limits) }),
+    ...(outputSchema && { responseFormat: { type: 'json', schema: outputSchema } }),
+    ...toolsOf(request, [...new Set(calls.map(({ name }) => name))], names),
+    ...(Object.keys(options).length > 0 && { providerOptions: options }),
+    ...(given.headers && { headers: { ...given.headers } }),
+    includeRawChunks: true,
+  }
+  return { call: call as unknown as WireCall, names }
+}
+
+/** Tools stay in the call when they may not be called: some vendors want them there when the history holds calls. */
+function toolsOf(request: ModelRequest, called: readonly string[], names: ToolNames): object {
+  const { tools, toolChoice } = request
+  if (tools.length > 0) {
+    const offered = tools.map(({ name, description, inputSchema }) => ({
+      type: 'function',
+      name: names.toWire(name),
+      ...(description.trim() !== '' && { description: description.toWellFormed() }),
+      inputSchema: { type: 'object', ...inputSchema },
+    }))
+    return { tools: offered, toolChoice: choiceOf(toolChoice, names) }
+  }
+  if (called.length === 0) return {}
+  const past = called.map((name) => ({
+    type: 'function',
+    name: names.toWire(name),
+    inputSchema: { type: 'object' },
+  }))
+  return { tools: past, toolChoice: { type: 'none' } }
+}
+
+function choiceOf(choice: ToolChoice, names: ToolNames): WireCall['toolChoice'] & object {
+  switch (choice.type) {
+    case 'any':
+      return { type: 'required' }
+    case 'tool':
+      return { type: 'tool', toolName: names.toWire(choice.name) }
+    case 'auto':
+    case 'none':
+      return { type: choice.type }
+  }
+}
+
+function samplingOf({ temperature, topP, stop, seed }: ModelSettings): object {
+  return {
+    ...(temperature !== undefined && { temperature }),
+    ...(topP !== undefined && { topP }),
+    ...(stop && stop.length > 0 && { stopSequences: [...stop] }),
+    ...(seed !== undefined && { seed }),
+  }
+}
+
+/** The AI SDK has no common word for one call at a time, so that it is said in those of the providers that know one. */
+function mergedOptions(
+  { parallelToolCalls, tools, modelSettings }: ModelRequest,
+  given: CallSettings,
+): JsonObject {
+  const providerOptions = withOptions(given.providerOptions ?? {}, { ...modelSettings?.providerOptions })
+  if (parallelToolCalls || tools.length === 0) return providerOptions
+  const alone: JsonObject = {
+    anthropic: { disableParallelToolUse: true },
+    openai: { parallelToolCalls: false },
+  }
+  const merged = { ...alone, ...providerOptions }
+  return Object.fromEntries(
+    Object.entries(merged).map(([name, options]) => {
+      const ours = alone[name]
+      return [name, isJsonObject(ours) && isJsonObject(options) ? { ...ours, ...options } : options]
+    }),
+  )
+}

@@ -1,0 +1,124 @@
+import { ConfigurationError, type JsonObject } from '@tallystick/core'
+import type { Warning } from '../../shared/options/warning.ts'
+import { takesSampling } from './api-version.ts'
+import { requireModelOptions } from '../../shared/options/model-options.ts'
+import type { AnthropicClient, AnthropicClientOptions } from '../client/client.ts'
+import { anthropicOptions } from './option-check.ts'
+
+/** Something that a request asked for and that this wire cannot be told. The call goes out without it. */
+export interface AnthropicWarning extends Warning {
+  readonly what:
+    | 'schema'
+    | 'tool_name'
+    | 'output_schema'
+    | 'tool_choice'
+    | 'thinking'
+    | 'citations'
+    | 'model_settings'
+}
+
+/** How the model thinks before it answers. Which of these a model takes, and what holds when none is set, is its own. */
+export type AnthropicThinking =
+  /** The model decides when and how much. */
+  | { readonly type: 'adaptive'; readonly display?: 'summarized' | 'omitted' }
+  /** Up to `budgetTokens` (at least 1024) in every reply; a request that cannot have them goes out without. */
+  | { readonly type: 'enabled'; readonly budgetTokens: number; readonly display?: 'summarized' | 'omitted' }
+  | { readonly type: 'between_tools' }
+  | { readonly type: 'disabled' }
+
+/** An MCP server whose tools Anthropic calls itself. */
+export interface AnthropicMcpServer {
+  readonly name: string
+  readonly url: string
+  /** Sent with each request, and nowhere kept. */
+  readonly authorizationToken?: string
+  /** Which of its tools are offered and how, in the vendor's words: `default_config`, `configs`. All, where nothing is said. */
+  readonly toolset?: JsonObject
+}
+
+/** How `anthropic()` calls its model. Everything may be left out. */
+export interface AnthropicOptions extends AnthropicClientOptions {
+  /** A client of your own (another cloud, a proxy, your own logging) instead of `apiKey` and `baseURL`. */
+  readonly client?: AnthropicClient | undefined
+  /** Output tokens of one reply at most, thinking included, where the request does not say. 32 000. */
+  readonly maxOutputTokens?: number | undefined
+  readonly thinking?: AnthropicThinking | undefined
+  readonly effort?: 'low' | 'medium' | 'high' | 'xhigh' | 'max' | undefined
+  /**
+   * How long the vendor keeps the beginning of the prompt in its cache: five minutes (the default; writing costs a
+   * quarter more than reading anew, finding it a tenth), an hour, or not at all.
+   */
+  readonly promptCache?: '5m' | '1h' | 'off' | undefined
+  /** Asks for answers that cite the documents of the history. Not together with a schema of the answer, which wins. Off. */
+  readonly citations?: boolean | undefined
+  /**
+   * Asks for tool inputs that fit their schemas, guaranteed by the vendor, where a schema allows it and for as many tools
+   * as the vendor takes. Off.
+   */
+  readonly strictTools?: boolean | undefined
+  /**
+   * Lets tool inputs stream as they are written, not checked by the vendor, instead of in pieces that it has checked: one
+   * that turns out to be no JSON is a malformed call. Off.
+   */
+  readonly eagerToolInputs?: boolean | undefined
+  /** Fields added to the definition of a tool, by its name, in the vendor's words, such as `{ defer_loading: true }`. */
+  readonly toolFields?: Readonly<Record<string, JsonObject>> | undefined
+  /**
+   * Tools that Anthropic runs itself, in its own words, such as
+   * `{ type: 'web_search_20260318', name: 'web_search', max_uses: 3 }`. A run with `costMaxUsd` needs the `max_uses`, since
+   * Anthropic bills each search.
+   */
+  readonly providerTools?: readonly JsonObject[] | undefined
+  /** MCP servers whose tools Anthropic calls itself. */
+  readonly mcpServers?: readonly AnthropicMcpServer[] | undefined
+  /** What Anthropic leaves out of a long history by itself, in its own words, such as `{ type: 'compact_20260112' }`. */
+  readonly contextEdits?: readonly JsonObject[] | undefined
+  /** Values of the `anthropic-beta` header, beside those that the other options need. */
+  readonly betas?: readonly string[] | undefined
+  /** Headers added to every call. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  /** Fields of the request's body that no option covers. They win over those that one does. */
+  readonly extraBody?: JsonObject | undefined
+  /** Hears what a request could not be told, each thing once for a model. Must not throw. */
+  readonly onWarning?: ((warning: AnthropicWarning) => void) | undefined
+  /** The longest wait for an answer to begin, in milliseconds. 5 minutes, which is also where Node's own fetch gives up. */
+  readonly responseTimeoutMs?: number | undefined
+  /** The longest silence while a reply streams, in milliseconds; keep-alives break it. 2 minutes. */
+  readonly idleTimeoutMs?: number | undefined
+}
+
+/** A timer cannot wait longer. */
+export const longestTimerMs: number = 2 ** 31 - 1
+
+/** Throws `ConfigurationError` for what could not work in any call. */
+export function checkOptions(modelId: string, options: AnthropicOptions): void {
+  requireModelOptions('anthropic', anthropicOptions, { modelId, options })
+  if (options.client && (options.apiKey ?? options.baseURL ?? options.fetch) !== undefined) {
+    throw new ConfigurationError(
+      'anthropic() got a client together with apiKey, baseURL or fetch, which the client would ignore. Pass one or the other.',
+    )
+  }
+  checkServers(options.mcpServers ?? [])
+  checkExtraBody(options)
+}
+
+function checkServers(servers: readonly AnthropicMcpServer[]): void {
+  const names = servers.map(({ name }) => name)
+  if (new Set(names).size === names.length && !names.includes('')) return
+  throw new ConfigurationError(
+    'anthropic() got MCP servers without a name, or two of one name, which the service refuses. Name each of mcpServers otherwise.',
+  )
+}
+
+/** Fields that the newest versions of the API answer with a refusal, whatever they say. */
+const refusedFields = ['temperature', 'top_p', 'top_k']
+
+function checkExtraBody({ extraBody = {}, ...options }: AnthropicOptions): void {
+  for (const field of ['stream', 'model', 'messages', ...(takesSampling(options) ? [] : refusedFields)]) {
+    if (!(field in extraBody)) continue
+    const why = refusedFields.includes(field)
+      ? 'which the service no longer takes in the API version that is spoken: every call would be refused'
+      : 'without which, as the adapter sends it, no reply could be read'
+    throw new ConfigurationError(`anthropic() got ${field} in extraBody, ${why}. Leave it out.`)
+  }
+}

@@ -1,0 +1,137 @@
+import type { AssistantMessage, AssistantPart, JsonObject, Message, ToolCallPart } from '@tallystick/core'
+import { isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { wellFormed } from '../../shared/json/well-formed.ts'
+import { contentBlocks, resultBlock, textBlock } from './content-blocks.ts'
+import { api, memoryOf, provider, type WireBlock } from '../client/wire.ts'
+
+/** A block whose id, or name, only the whole request decides. */
+export interface Slot {
+  readonly at: number
+  readonly kind: 'call' | 'result'
+  readonly toolCallId: ToolCallPart['toolCallId']
+  readonly name: string
+  /** The id that this vendor gave the call itself. */
+  readonly ownId?: string
+}
+
+/** One message as it goes over the wire, but for what the whole request decides. Rendered once per message. */
+export interface Draft {
+  readonly role: 'user' | 'assistant'
+  /** Whether a person's words are in it; tool results alone are no such words. */
+  readonly fromUser: boolean
+  /** Whether the reply may still get the results of the vendor's own tools, behind what answers it. */
+  readonly awaitsServer: boolean
+  readonly blocks: readonly WireBlock[]
+  readonly slots: readonly Slot[]
+  /** The halves of the vendor's own tool calls, in order. */
+  readonly serverHalves: readonly ServerHalf[]
+  /** The uses of the vendor's own tools from within which blocks of the message were called, by their ids. */
+  readonly callers: readonly string[]
+  /** The sandbox that the vendor ran code in, as the reply named it. */
+  readonly container: JsonObject | undefined
+}
+
+/** A use of a tool that runs at the vendor's, or its result, by the id that joins them. */
+export interface ServerHalf {
+  readonly kind: 'use' | 'result'
+  readonly id: string
+}
+
+/** The half that a block is, when it is one. */
+export function serverHalfOf(block: WireBlock): ServerHalf | undefined {
+  const [kind, key] = block.type.endsWith('_tool_use')
+    ? (['use', 'id'] as const)
+    : block.type.endsWith('_tool_result')
+      ? (['result', 'tool_use_id'] as const)
+      : []
+  const id = key && textAt(block, key)
+  return kind && id !== undefined ? { kind, id } : undefined
+}
+
+/**
+ * Renders a message for the model of this id. What the whole request decides stands in it as a first guess. With
+ * `citations` its documents may be cited.
+ */
+export function draftOf(message: Message, modelId: string, citations: boolean): Draft {
+  switch (message.role) {
+    case 'user': {
+      const blocks = contentBlocks(message.parts, citations)
+      // Left out, it would leave the assistant the last word, which is another request.
+      return {
+        ...plain,
+        role: 'user',
+        fromUser: true,
+        blocks: blocks.length > 0 ? blocks : textBlock(emptyMessage),
+      }
+    }
+    case 'tool': {
+      const blocks = message.results.map((result) => resultBlock(result, citations))
+      const slots = message.results.map((result, at): Slot => ({ at, kind: 'result', ...result }))
+      return { ...plain, role: 'user', blocks, slots }
+    }
+    case 'assistant':
+      return assistantDraft(message, modelId)
+  }
+}
+
+const emptyMessage = '(The message is empty.)'
+const plain = {
+  ...{ serverHalves: [], callers: [] },
+  fromUser: false,
+  awaitsServer: false,
+  slots: [],
+  container: undefined,
+}
+
+function assistantDraft(message: AssistantMessage, modelId: string): Draft {
+  const { model, stopReason } = message
+  const own = model.provider === provider && model.api === api
+  const blocks: WireBlock[] = []
+  const slots: Slot[] = []
+  let container: JsonObject | undefined
+  for (const part of message.parts) {
+    container = memoryOf(part.opaque)?.container ?? container
+    if (part.type === 'tool_call') slots.push(callSlot(part, blocks.length, own))
+    blocks.push(...partBlocks(part, own && model.modelId === modelId))
+  }
+  const awaitsServer = stopReason === 'paused' || stopReason === 'tool_use'
+  const serverHalves = blocks.map(serverHalfOf).filter((half) => half !== undefined)
+  const callers = blocks.map(callerOf).filter((caller) => caller !== undefined)
+  return { role: 'assistant', fromUser: false, awaitsServer, blocks, slots, serverHalves, callers, container }
+}
+
+/** The use of a vendor's tool from within which a block was called, by its id. */
+export function callerOf(block: WireBlock): string | undefined {
+  return textAt(objectAt(block, 'caller'), 'tool_id')
+}
+
+function callSlot(part: ToolCallPart, at: number, own: boolean): Slot {
+  const { toolCallId, name, providerCallId } = part
+  return { at, kind: 'call', toolCallId, name, ...(own && { ownId: providerCallId }) }
+}
+
+function partBlocks(part: AssistantPart, sameModel: boolean): WireBlock[] {
+  const memory = memoryOf(part.opaque)?.block
+  switch (part.type) {
+    case 'text':
+      return textBlock(part.text).map((block) => ({ ...memory, ...block }))
+    case 'reasoning':
+      return sameModel && memory !== undefined ? thinkingBlock(part.text, memory) : []
+    case 'tool_call':
+      return [
+        { ...memory, type: 'tool_use', id: part.toolCallId, name: part.name, input: wellFormed(part.input) },
+      ]
+    case 'provider':
+      return isBlock(memory) ? [memory] : []
+  }
+}
+
+/** Thinking goes back to the character, or the vendor refuses it. A signature holds for one model only. */
+function thinkingBlock(text: string, memory: object): WireBlock[] {
+  if (!isBlock(memory)) return []
+  return [memory.type === 'thinking' ? { ...memory, thinking: text } : memory]
+}
+
+function isBlock(memory: unknown): memory is WireBlock {
+  return isJsonObject(memory) && textAt(memory, 'type') !== undefined
+}

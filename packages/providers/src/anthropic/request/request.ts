@@ -1,0 +1,221 @@
+import type { JsonObject, Message, ModelRequest } from '@tallystick/core'
+import { withAnswerSchema } from '../../shared/request/answer-instructions.ts'
+import { callIds } from '../../shared/request/call-ids.ts'
+import { textAt } from '../../shared/json/json-reading.ts'
+import { withProviderOptions } from '../../shared/request/provider-options.ts'
+import { toolNames, type ToolNames, warnOfNames } from '../../shared/request/tool-names.ts'
+import { betasOf } from './betas.ts'
+import { textBlock } from './content-blocks.ts'
+import { type Draft, draftOf } from './rendered-message.ts'
+import { isThinking, turnsOf } from './history.ts'
+import type { AnthropicMcpServer, AnthropicWarning } from '../options/options.ts'
+import { cached, type CachePolicy } from './prompt-cache.ts'
+import { samplingFields } from './sampling.ts'
+import type { FittedSchema } from './strict-schema.ts'
+import { answerSchema, toolFields } from './tools.ts'
+import { provider, type WireRequest, type WireThinking, type WireTurn } from '../client/wire.ts'
+
+// The vendor takes longer ones by now; gateways and other hosts of the same models do not.
+const identifierLengthMax = 64
+const toolNameLengthMax = 128
+const thinkingBudgetMin = 1024
+
+/** What of a request the model's options decide. */
+export interface RequestSettings {
+  readonly modelId: string
+  readonly maxOutputTokens: number
+  readonly promptCache: CachePolicy
+  /** Whether the API version that is spoken takes `temperature` and `top_p`. */
+  readonly takesSampling?: boolean | undefined
+  readonly thinking?: WireThinking | undefined
+  readonly effort?: string | undefined
+  readonly citations?: boolean | undefined
+  readonly strictTools?: boolean | undefined
+  readonly eagerToolInputs?: boolean | undefined
+  readonly toolFields?: Readonly<Record<string, JsonObject>> | undefined
+  /** Tools that the vendor runs itself, in its own words. */
+  readonly providerTools?: readonly JsonObject[] | undefined
+  readonly mcpServers?: readonly AnthropicMcpServer[] | undefined
+  readonly contextEdits?: readonly JsonObject[] | undefined
+  readonly betas?: readonly string[] | undefined
+  /** Fields of the body that no option covers. They win. */
+  readonly extraBody?: JsonObject | undefined
+  readonly warn: (warning: AnthropicWarning) => void
+}
+
+/** A request, ready to be sent. */
+export interface RenderedRequest {
+  readonly body: WireRequest
+  /** For the reply: the names that its calls go by. */
+  readonly names: ToolNames
+  /** Values of the `anthropic-beta` header. */
+  readonly betas: readonly string[]
+}
+
+/** Renders requests of one model. `now` is in milliseconds since 1970 UTC. */
+export type RequestRenderer = (request: ModelRequest, now: number) => RenderedRequest
+
+/**
+ * A renderer that keeps what it made of each message, so that a turn costs what it adds. The same request gives the
+ * same body, whatever was rendered before.
+ */
+export function requestRenderer(settings: RequestSettings): RequestRenderer {
+  const plain = new WeakMap<Message, Draft>()
+  const citing = new WeakMap<Message, Draft>()
+  const draftFor = (message: Message, citations: boolean): Draft => {
+    const drafts = citations ? citing : plain
+    const before = drafts.get(message)
+    if (before !== undefined) return before
+    const draft = draftOf(message, settings.modelId, citations)
+    drafts.set(message, draft)
+    return draft
+  }
+  return (request, now) => {
+    const answer = answerSchema(request.outputSchema, settings.warn)
+    const citations = settings.citations === true && answer === undefined
+    if (settings.citations && !citations) warnOf(settings, 'citations')
+    const drafts = request.messages.map((message) => draftFor(message, citations))
+    return renderRequest(request, drafts, settings, { answer, now })
+  }
+}
+
+function renderRequest(
+  request: ModelRequest,
+  drafts: readonly Draft[],
+  settings: RequestSettings,
+  { answer, now }: { readonly answer: FittedSchema | undefined; readonly now: number },
+): RenderedRequest {
+  const calls = drafts.flatMap(({ slots }) => slots.filter((slot) => slot.kind === 'call'))
+  const names = toolNames(
+    [...request.tools, ...calls].map((named) => named.name),
+    {
+      lengthMax: toolNameLengthMax,
+      reserved: (settings.providerTools ?? [])
+        .map((tool) => textAt(tool, 'name'))
+        .filter((name) => name !== undefined),
+    },
+  )
+  warnOfNames(request, names, settings.warn)
+  const turns = turnsOf(drafts, { ids: callIds(calls, identifierLengthMax), names })
+  const maxTokens = Math.min(request.maxOutputTokens ?? Infinity, settings.maxOutputTokens)
+  const called = [...new Set(calls.map((call) => call.name))]
+  const offered = toolFields(request, { settings, names, called, answer: answer?.size })
+  const thinking = thinkingOf(settings, offered.tool_choice, turns, maxTokens)
+  const system = textBlock(instructionsOf(request, answer))
+  const body: WireRequest = {
+    ...{ model: settings.modelId, max_tokens: maxTokens, stream: true },
+    ...cached(
+      {
+        ...(system.length > 0 && { system }),
+        ...offered,
+        messages: thinkingAllowed(turns, thinking),
+      },
+      settings.promptCache,
+    ),
+    ...(thinking && { thinking }),
+    ...outputConfig(settings, answer),
+    ...serverFields(settings, drafts, now),
+    ...settings.extraBody,
+    ...samplingFields(request.modelSettings ?? {}, { ...settings, thinks: isThinkingAsked(thinking) }),
+  }
+  const whole = withProviderOptions(body, request, { provider, held: heldFields, warn: settings.warn })
+  return { body: whole, names, betas: betasOf(whole, settings.betas ?? []) }
+}
+
+/** Without these fields, as the adapter writes them, no reply could be read. */
+const heldFields = ['model', 'messages', 'stream', 'tools', 'system']
+
+function isThinkingAsked(thinking: WireThinking | undefined): boolean {
+  return thinking !== undefined && thinking.type !== 'disabled'
+}
+
+function instructionsOf(
+  { instructions, outputSchema }: ModelRequest,
+  answer: FittedSchema | undefined,
+): string {
+  return outputSchema && !answer ? withAnswerSchema(instructions, outputSchema) : instructions
+}
+
+function outputConfig(
+  { effort }: RequestSettings,
+  answer: FittedSchema | undefined,
+): Pick<WireRequest, 'output_config'> {
+  if (effort === undefined && answer === undefined) return {}
+  const format = answer && { type: 'json_schema', schema: answer.schema }
+  return { output_config: { ...(effort !== undefined && { effort }), ...(format && { format }) } }
+}
+
+/** What concerns the vendor's side only: its sandbox, its connections, what it leaves out by itself. */
+function serverFields(
+  { mcpServers = [], contextEdits = [] }: RequestSettings,
+  drafts: readonly Draft[],
+  now: number,
+): object {
+  const container = liveContainer(drafts, now)
+  const servers = mcpServers.map(({ name, url, authorizationToken: token }) => ({
+    ...{ type: 'url', name, url },
+    ...(token !== undefined && { authorization_token: token }),
+  }))
+  return {
+    ...(container !== undefined && { container }),
+    ...(servers.length > 0 && { mcp_servers: servers }),
+    ...(contextEdits.length > 0 && { context_management: { edits: contextEdits } }),
+  }
+}
+
+const warnings = {
+  citations: 'The answer has to fit a schema, with which the vendor takes no wish for citations.',
+  thinking:
+    'A fixed thinking budget was left out of a request that the vendor would have refused with it: a call was demanded, too few output tokens are left, or the turn began without thinking.',
+}
+
+function warnOf({ warn }: RequestSettings, what: keyof typeof warnings): void {
+  warn({ what, message: warnings[what] })
+}
+
+/**
+ * The thinking that this request may ask for. With a fixed budget the vendor refuses a forced tool choice, a budget
+ * that does not fit into the reply, and an open turn that began without thinking (because another model began it).
+ */
+function thinkingOf(
+  settings: RequestSettings,
+  choice: JsonObject | undefined,
+  turns: readonly WireTurn[],
+  maxTokens: number,
+): WireThinking | undefined {
+  const wanted = settings.thinking
+  if (wanted?.type !== 'enabled') return wanted
+  const budget = Math.min(wanted.budget_tokens, maxTokens - 1)
+  const forced = choice?.['type'] === 'any' || choice?.['type'] === 'tool'
+  if (!forced && budget >= thinkingBudgetMin && openTurnThinks(turns))
+    return { ...wanted, budget_tokens: budget }
+  warnOf(settings, 'thinking')
+  return undefined
+}
+
+/** An open turn: what the assistant did since the user's last words. One that has not begun may think. */
+function openTurnThinks(turns: readonly WireTurn[]): boolean {
+  const lastWord = turns.findLastIndex(
+    ({ role, content }) => role === 'user' && content.some((block) => block.type !== 'tool_result'),
+  )
+  const begun = turns.slice(lastWord + 1).find(({ role }) => role === 'assistant')
+  return begun === undefined || isThinking(begun.content[0])
+}
+
+/** Where thinking is off, a reply that is to be continued may not show any. */
+function thinkingAllowed(
+  turns: readonly WireTurn[],
+  thinking: WireThinking | undefined,
+): readonly WireTurn[] {
+  const last = turns.at(-1)
+  if (thinking?.type !== 'disabled' || last?.role !== 'assistant') return turns
+  const content = last.content.filter((block) => !isThinking(block))
+  return content.length === 0 ? turns.slice(0, -1) : [...turns.slice(0, -1), { ...last, content }]
+}
+
+/** The latest sandbox, unless it is gone: naming one that has expired is refused. */
+function liveContainer(drafts: readonly Draft[], now: number): string | undefined {
+  const container = drafts.findLast((draft) => draft.container !== undefined)?.container
+  const expiresAt = Date.parse(textAt(container, 'expires_at') ?? '')
+  return expiresAt <= now ? undefined : textAt(container, 'id')
+}

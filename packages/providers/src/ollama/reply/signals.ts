@@ -1,0 +1,134 @@
+import type { JsonObject, ModelSignal, ReplyPart, RequestedCall, Usage } from '@tallystick/core'
+import { countAt, isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import type { ToolNames } from '../../shared/request/tool-names.ts'
+import { contextTokensAt, contextTokensOf, promptWasCut } from './context-window.ts'
+import { cutPrompt, wordlessReply } from '../client/failure.ts'
+import { stopReasonOf } from './stop-reason.ts'
+import type { WireLine, WireRequest } from '../client/wire.ts'
+
+type Spoken = { readonly type: 'text' | 'reasoning'; readonly part: number; text: string }
+type Called = RequestedCall & { readonly part: number }
+
+type Emit = (signal: ModelSignal) => void
+
+/** One reply while it streams: what has to be remembered between two lines. */
+export interface Reply {
+  readonly names: ToolNames
+  /** What the reply answers: how large its context is decides what an ending means. */
+  readonly body: WireRequest
+  readonly parts: (Spoken | Called)[]
+  started: boolean
+  /** Whether any line held a message, as those of a chat do. */
+  spoke: boolean
+  /** Set by the last line. Whatever follows it is ignored. */
+  finished: boolean
+}
+
+/** A reply of which nothing has come yet. `names` are those of the request that it answers. */
+export function startReply(names: ToolNames, body: WireRequest): Reply {
+  return { names, body, parts: [], started: false, spoke: false, finished: false }
+}
+
+/**
+ * PROVIDER MAPPING: one line of the wire to the signals that follow from it, `reply` being carried along. A line may hold
+ * thinking, words and calls at once, and be the last one besides. Emits usage before it throws a `ProviderError`, where
+ * the counts say that the model never saw the whole prompt.
+ */
+export function readLine(reply: Reply, line: WireLine, emit: Emit): void {
+  if (reply.finished) return
+  if (!reply.started) emit(startOf(reply, line))
+  const message = objectAt(line, 'message') ?? {}
+  reply.spoke ||= isJsonObject(line['message'])
+  addWords(reply, 'reasoning', textAt(message, 'thinking'), emit)
+  addWords(reply, 'text', textAt(message, 'content'), emit)
+  const calls = message['tool_calls']
+  if (Array.isArray(calls)) for (const call of calls) addCall(reply, call, emit)
+  if (line.done === true) finish(reply, line, emit)
+}
+
+function startOf(reply: Reply, line: WireLine): ModelSignal {
+  reply.started = true
+  const servedModel = textAt(line, 'model')
+  return { type: 'model_started', ...(servedModel !== undefined && { servedModel }) }
+}
+
+/** Words go on in the last part as long as that is of their kind: behind a call, or other words, a new part begins. */
+function addWords(reply: Reply, type: Spoken['type'], text: string | undefined, emit: Emit): void {
+  if (text === undefined || text === '') return
+  let open = reply.parts.at(-1)
+  if (open?.type !== type) {
+    open = { type, part: reply.parts.length, text: '' }
+    reply.parts.push(open)
+  }
+  open.text += text
+  emit({ type: type === 'text' ? 'model_text' : 'model_reasoning', part: open.part, text })
+}
+
+/** A call comes whole, and each is one more: neither its `index` nor its id tells it from the ones before. */
+function addCall(reply: Reply, wireCall: unknown, emit: Emit): void {
+  const wireFunction = objectAt(wireCall, 'function')
+  const call: RequestedCall = {
+    type: 'tool_call',
+    providerCallId: textAt(wireCall, 'id') ?? '',
+    name: reply.names.fromWire(textAt(wireFunction, 'name') ?? ''),
+    ...readInput(wireFunction?.['arguments']),
+  }
+  const part = reply.parts.length
+  reply.parts.push({ ...call, part })
+  emit({ type: 'model_tool_request', part, call })
+}
+
+/** An object as a rule. Some servers in between write it as text, as another vendor's wire does. */
+function readInput(given: unknown): Pick<RequestedCall, 'input' | 'malformed'> {
+  if (given === undefined || given === null) return { input: {} }
+  if (isJsonObject(given)) return { input: given }
+  if (typeof given !== 'string') return notAnObject(JSON.stringify(given))
+  if (given.trim() === '') return { input: {} }
+  try {
+    const input: unknown = JSON.parse(given)
+    return isJsonObject(input) ? { input } : notAnObject(given)
+  } catch {
+    return { input: {}, malformed: { text: given, error: 'The input is not valid JSON.' } }
+  }
+}
+
+function notAnObject(text: string): Pick<RequestedCall, 'input' | 'malformed'> {
+  return { input: {}, malformed: { text, error: 'The input is valid JSON, but not an object.' } }
+}
+
+function finish(reply: Reply, line: WireLine, emit: Emit): void {
+  const { body, parts } = reply
+  if (!reply.spoke) throw wordlessReply()
+  const counts = countsOf(line)
+  const [promptTokens, replyTokens] = [
+    countAt(line, 'prompt_eval_count'),
+    countAt(line, 'eval_count'),
+  ] as const
+  if (promptTokens !== undefined || replyTokens !== undefined) {
+    emit({ type: 'model_usage', usage: usageOf(promptTokens, replyTokens), raw: counts })
+  }
+  if (promptWasCut(body, promptTokens)) throw cutPrompt(promptTokens, contextTokensOf(body))
+  const raw = textAt(line, 'done_reason')
+  const tokens =
+    promptTokens === undefined || replyTokens === undefined ? undefined : promptTokens + replyTokens
+  const hadCalls = parts.some((part) => part.type === 'tool_call')
+  reply.finished = true
+  emit({
+    type: 'model_finished',
+    stopReason: stopReasonOf({ raw, hadCalls, tokens, contextTokens: contextTokensAt(body, promptTokens) }),
+    ...(raw !== undefined && { rawStopReason: raw }),
+    parts: parts.map((part): ReplyPart => ({ ...part })),
+  })
+}
+
+function usageOf(inputTokens: number | undefined, outputTokens: number | undefined): Usage {
+  return {
+    ...(inputTokens !== undefined && { inputTokens }),
+    ...(outputTokens !== undefined && { outputTokens }),
+  }
+}
+
+/** The numbers of the last line: tokens, and durations in nanoseconds. */
+function countsOf(line: WireLine): JsonObject {
+  return Object.fromEntries(Object.entries(line).filter(([, value]) => typeof value === 'number'))
+}

@@ -1,0 +1,281 @@
+import type {
+  Citation,
+  Json,
+  JsonObject,
+  ModelSignal,
+  ProviderError,
+  ReplyPart,
+  Source,
+} from '@tallystick/core'
+import type { ReplyReader } from '../../openai/call.ts'
+import { citationsIn, sourcesOf } from '../../openai/reply/citations.ts'
+import { contradiction, failureInStream } from '../../openai/client/failure.ts'
+import { usageSignal } from '../../openai/reply/usage.ts'
+import type { StreamEnding } from '../../shared/stream/stream-tail.ts'
+import { isJsonObject, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { type CallContext, callOf, type CallSlot, extendSlot, slotFor } from './streamed-call.ts'
+import { cutsReply, isBroken, stopReasonOf } from './stop-reason.ts'
+import {
+  opaqueOf,
+  type ReasoningField,
+  type WireCallDelta,
+  type WireChunk,
+  type WireMemory,
+} from '../client/wire.ts'
+
+/** What of the request a reply is read by. */
+export interface ReplyContext extends CallContext {
+  /** Whether a stream that comes to its proper end without a finish reason, but not without content, was whole. */
+  readonly finishReasonOptional: boolean
+}
+
+/** A stretch of text or reasoning. */
+interface Piece {
+  readonly part: number
+  readonly kind: 'text' | 'refusal' | ReasoningField
+  text: string
+  details: Json[]
+  readonly citations: Citation[]
+}
+
+/** One reply while it streams: what has to be remembered between two chunks. */
+interface Reply {
+  readonly context: ReplyContext
+  readonly pieces: Piece[]
+  readonly slots: CallSlot[]
+  parts: number
+  started: boolean
+  messageId: string | undefined
+  /** How many chunks had the id of the first. */
+  sameId: number
+  rawStopReason: string | undefined
+  /** What the whole reply leans on, where its server lists it beside the words. */
+  listed: readonly Source[]
+  failure: ProviderError | undefined
+}
+
+/** A reply of which nothing has come yet. */
+function startReply(context: ReplyContext): Reply {
+  return {
+    ...{ context, pieces: [], slots: [], parts: 0, started: false, sameId: 0, listed: [] },
+    ...{ messageId: undefined, rawStopReason: undefined, failure: undefined },
+  }
+}
+
+/**
+ * The reply as the call reads it. A finish reason proves that it is whole, and yet usage, or a failure, may follow: only
+ * the end of the stream ends it.
+ */
+export function replyReader(context: ReplyContext): ReplyReader {
+  const reply = startReply(context)
+  return {
+    read: (event) => readChunk(reply, event as WireChunk),
+    end: (ending) => finish(reply, ending),
+    finished: false,
+    get failure() {
+      return reply.failure
+    },
+  }
+}
+
+/**
+ * PROVIDER MAPPING: one chunk of the wire to the signals that follow from it, `reply` being carried along. Only the
+ * first choice is read. Throws a `ProviderError` where two streams are spliced together or the chunk tells of a failure.
+ */
+function readChunk(reply: Reply, chunk: WireChunk): readonly ModelSignal[] {
+  if (!isJsonObject(chunk)) return []
+  if (chunk.error) throw failureInStream(chunk.error)
+  const choices = Array.isArray(chunk.choices) ? (chunk.choices as readonly JsonObject[]) : []
+  const choice = choices.find((one) => (numberAt(one, 'index') ?? 0) === 0)
+  const signals = start(reply, chunk)
+  if (isJsonObject(choice)) signals.push(...readChoice(reply, choice))
+  if (Array.isArray(chunk.citations)) reply.listed = sourcesOf(chunk.citations)
+  const usage = chunk.usage ?? objectAt(chunk.x_groq, 'usage')
+  if (isJsonObject(usage)) signals.push(usageSignal(usage, 'chat'))
+  return signals
+}
+
+function start(reply: Reply, chunk: WireChunk): ModelSignal[] {
+  const id = textAt(chunk, 'id') || undefined
+  if (reply.started) {
+    checkIdentity(reply, id, chunk)
+    return []
+  }
+  const servedModel = textAt(chunk, 'model') || undefined
+  // Azure's first chunk names neither the reply nor the model.
+  if (id === undefined && servedModel === undefined && chunk.choices?.length === 0) return []
+  reply.started = true
+  reply.messageId = id
+  return [
+    {
+      type: 'model_started',
+      ...(id !== undefined && { providerMessageId: id }),
+      ...(servedModel !== undefined && { servedModel }),
+    },
+  ]
+}
+
+/** Another id is another reply, unless the server makes up a new one for every chunk, as some do. */
+function checkIdentity(reply: Reply, id: string | undefined, chunk: WireChunk): void {
+  if (id === undefined) return
+  reply.messageId ??= id
+  if (id === reply.messageId) reply.sameId += 1
+  else if (reply.sameId > 0 && isFirst(chunk)) {
+    throw contradiction('a second reply began before the first had ended, as when a gateway tries again')
+  }
+}
+
+/** Whether a chunk says nothing but that a reply begins. */
+function isFirst({ choices }: WireChunk): boolean {
+  const choice = Array.isArray(choices) ? choices[0] : undefined
+  const { role, ...rest } = objectAt(choice, 'delta') ?? {}
+  const silent = Object.values(rest).every((value) => value === null || value === '')
+  return role === 'assistant' && silent && !textAt(choice, 'finish_reason')
+}
+
+function readChoice(reply: Reply, choice: JsonObject): ModelSignal[] {
+  const delta = objectAt(choice, 'delta') ?? objectAt(choice, 'message') ?? {}
+  const signals = readReasoning(reply, delta)
+  signals.push(...readContent(reply, delta['content']))
+  signals.push(...more(reply, 'refusal', textAt(delta, 'refusal') ?? ''))
+  signals.push(...readCalls(reply, delta))
+  reply.pieces.findLast(({ kind }) => kind === 'text')?.citations.push(...citationsIn(delta['annotations']))
+  const reason = textAt(choice, 'finish_reason')
+  if (reason) reply.rawStopReason = reason
+  if (reason !== undefined && isBroken(reason)) {
+    reply.failure = failureInStream({ code: reason, message: 'the server gave the reply up' })
+  }
+  return signals
+}
+
+function readReasoning(reply: Reply, delta: JsonObject): ModelSignal[] {
+  const details = delta['reasoning_details']
+  const field = (['reasoning_content', 'reasoning'] as const).find((one) => textAt(delta, one))
+  const signals = field === undefined ? [] : more(reply, field, textAt(delta, field) ?? '')
+  if (!Array.isArray(details) || details.length === 0) return signals
+  const last = reply.pieces.at(-1)
+  const piece = last && isReasoning(last) ? last : addPiece(reply, 'reasoning')
+  piece.details.push(...(details as readonly Json[]))
+  return signals
+}
+
+/** Text as a string, or in pieces, some of which are thoughts. */
+function readContent(reply: Reply, content: Json | undefined): ModelSignal[] {
+  if (typeof content === 'string') return more(reply, 'text', content)
+  if (!Array.isArray(content)) return []
+  return content.flatMap((one: Json) => {
+    if (textAt(one, 'type') !== 'thinking') return more(reply, 'text', textAt(one, 'text') ?? '')
+    const thoughts = isJsonObject(one) ? one['thinking'] : undefined
+    const texts = Array.isArray(thoughts)
+      ? thoughts.map((thought: Json) => textAt(thought, 'text') ?? '')
+      : []
+    return more(reply, 'thinking', typeof thoughts === 'string' ? thoughts : texts.join(''))
+  })
+}
+
+function more(reply: Reply, kind: Piece['kind'], text: string): ModelSignal[] {
+  if (text === '') return []
+  const last = reply.pieces.at(-1)
+  const piece = last?.kind === kind && last.part === reply.parts - 1 ? last : addPiece(reply, kind)
+  piece.text += text
+  return [{ type: isReasoning(piece) ? 'model_reasoning' : 'model_text', part: piece.part, text }]
+}
+
+function addPiece(reply: Reply, kind: Piece['kind']): Piece {
+  const piece: Piece = { part: reply.parts++, kind, text: '', details: [], citations: [] }
+  reply.pieces.push(piece)
+  return piece
+}
+
+function isReasoning({ kind }: Piece): boolean {
+  return kind !== 'text' && kind !== 'refusal'
+}
+
+function readCalls(reply: Reply, delta: JsonObject): ModelSignal[] {
+  const listed = delta['tool_calls']
+  const old = objectAt(delta, 'function_call')
+  if (!Array.isArray(listed)) return old ? readCall(reply, { index: 0, function: old }) : []
+  return listed.flatMap((piece: Json) => (isJsonObject(piece) ? readCall(reply, piece) : []))
+}
+
+function readCall(reply: Reply, delta: WireCallDelta): ModelSignal[] {
+  const known = slotFor(reply.slots, delta)
+  const slot = known ?? addSlot(reply, delta)
+  const first = slot.inputText === ''
+  const text = extendSlot(slot, delta)
+  if (text === '') return []
+  const name = reply.context.toolName(slot.name)
+  const begin = first ? `{${JSON.stringify(reply.context.customField(name))}:"` : ''
+  const shown = slot.custom ? begin + JSON.stringify(text).slice(1, -1) : text
+  return [{ type: 'model_tool_input', part: slot.part, name, text: shown }]
+}
+
+function addSlot(reply: Reply, { index }: WireCallDelta): CallSlot {
+  const fields = { id: '', name: '', custom: false, inputText: '', fields: {} }
+  const slot: CallSlot = { part: reply.parts++, index, ...fields }
+  reply.slots.push(slot)
+  return slot
+}
+
+/** The last signals, when the reply was whole by now. */
+function finish(reply: Reply, ending: StreamEnding): readonly ModelSignal[] | undefined {
+  const raw = reply.rawStopReason
+  if (raw === undefined && !isWholeWithoutReason(reply, ending)) return undefined
+  const cut = raw !== undefined && cutsReply(raw)
+  citeListed(reply)
+  const calls = reply.slots.flatMap((slot, place) => {
+    const call = callOf(slot, reply.context)
+    const last = place === reply.slots.length - 1
+    // Of a reply that was cut the last call may lack its end, and whether it does, only its input could say.
+    const half = cut && last && (call.malformed !== undefined || slot.inputText.trim() === '')
+    return half ? [] : [{ slot, call }]
+  })
+  const refused = reply.pieces.some(({ kind }) => kind === 'refusal')
+  const stopReason = stopReasonOf(raw ?? 'stop', calls.length > 0, refused)
+  const { messageId } = reply
+  return [
+    ...calls.flatMap(({ slot, call }): ModelSignal[] => [
+      ...(slot.custom && slot.inputText !== '' ? [ended(slot, call.name)] : []),
+      { type: 'model_tool_request', part: slot.part, call },
+    ]),
+    {
+      ...{ type: 'model_finished', stopReason },
+      ...(raw !== undefined && { rawStopReason: raw }),
+      parts: [
+        ...reply.pieces.map((piece) => partOf(piece, reply.context.provider)),
+        ...calls.map(({ slot, call }): ReplyPart => ({ ...call, part: slot.part })),
+      ].sort((a, b) => a.part - b.part),
+      ...(messageId !== undefined && { providerMessageId: messageId }),
+    },
+  ]
+}
+
+/** What a server lists beside the reply is cited by its last words, unless these say themselves what they cite. */
+function citeListed({ pieces, listed }: Reply): void {
+  const texts = pieces.filter(({ kind }) => kind === 'text')
+  if (texts.every(({ citations }) => citations.length === 0)) texts.at(-1)?.citations.push(...listed)
+}
+
+/**
+ * Whether a reply without a finish reason is whole. A server that is known to give none proves it by its last word, or by
+ * the proper end of the stream; but a gateway may end a cut stream properly, so that a last call whose input never came, or
+ * cannot be read, needs the last word.
+ */
+function isWholeWithoutReason({ pieces, slots, context }: Reply, ending: StreamEnding): boolean {
+  if (!context.finishReasonOptional || ending === 'broken') return false
+  if (slots.length === 0) return pieces.some(({ text }) => text !== '')
+  const last = slots.at(-1)!
+  const begun = last.inputText.trim() !== '' && callOf(last, context).malformed === undefined
+  return begun || ending === 'terminated'
+}
+
+function ended({ part }: CallSlot, name: string): ModelSignal {
+  return { type: 'model_tool_input', part, name, text: '"}' }
+}
+
+function partOf({ part, kind, text, details, citations }: Piece, provider: string): ReplyPart {
+  if (kind === 'text') return { type: 'text', text, part, ...(citations.length > 0 && { citations }) }
+  if (kind === 'refusal') return { type: 'text', text, part, opaque: opaqueOf(provider, { refusal: true }) }
+  const memory: WireMemory = { reasoning: kind, ...(details.length > 0 && { details }) }
+  return { type: 'reasoning', text, part, opaque: opaqueOf(provider, memory) }
+}

@@ -1,0 +1,128 @@
+import { type JsonObject, present, type ToolCallId } from '@tallystick/core'
+import type { Carried } from '../../openai/request/media.ts'
+import type { ToolNames } from '../../shared/request/tool-names.ts'
+import type { AssistantDraft, Draft } from './rendered-message.ts'
+import type { OpenAIChatQuirks } from '../options/quirks.ts'
+
+/** What the whole request decides about the messages in it. */
+export interface Binding {
+  readonly ids: ReadonlyMap<ToolCallId, string>
+  readonly names: ToolNames
+  readonly quirks: Pick<Required<OpenAIChatQuirks>, 'alternatingRoles' | 'replayReasoning'>
+}
+
+const opening = '(The conversation begins here.)'
+const bridge = '(The results are in.)'
+
+/**
+ * The history as these servers accept it: every call is answered right behind the message that asked, results hold text
+ * only, what they showed comes behind all of them, and no reply is empty.
+ */
+export function messagesOf(drafts: readonly Draft[], binding: Binding): readonly JsonObject[] {
+  const openTurn = drafts.findLastIndex(({ role }) => role === 'user')
+  const messages = drafts.flatMap((draft, place): JsonObject[] => {
+    switch (draft.role) {
+      case 'user':
+        return [userMessage(draft.pieces)]
+      case 'assistant':
+        return assistantMessage(draft, binding, thinksAloud(binding, place > openTurn))
+      case 'tool': {
+        const answers = draft.answers.map((answer): JsonObject => ({
+          ...{ role: 'tool', tool_call_id: idOf(answer.toolCallId, binding) },
+          content: answer.text,
+        }))
+        return draft.shown.length > 0 ? [...answers, userMessage(draft.shown)] : answers
+      }
+    }
+  })
+  if (binding.quirks.alternatingRoles) return alternating(messages)
+  return messages.length > 0 ? messages : [{ role: 'user', content: opening }]
+}
+
+function thinksAloud({ quirks }: Binding, inOpenTurn: boolean): boolean {
+  return quirks.replayReasoning === 'always' || (quirks.replayReasoning === 'open_turn' && inOpenTurn)
+}
+
+function idOf(toolCallId: ToolCallId, { ids }: Binding): string {
+  return ids.get(toolCallId) ?? toolCallId
+}
+
+function userMessage(pieces: readonly Carried[]): JsonObject {
+  const texts = pieces.flatMap((piece) => (piece.kind === 'text' ? [piece.text] : []))
+  // Many servers take nothing but a text here, so it is one wherever it can be.
+  const plain = texts.length === pieces.length
+  return { role: 'user', content: plain ? texts.join('\n\n') : pieces.map(contentPart) }
+}
+
+function contentPart(piece: Carried): JsonObject {
+  switch (piece.kind) {
+    case 'text':
+      return { type: 'text', text: piece.text }
+    case 'image':
+      return { type: 'image_url', image_url: { url: piece.url, ...present({ detail: piece.detail }) } }
+    case 'pdf':
+      return { type: 'file', file: { filename: piece.name, file_data: piece.data ?? '' } }
+    case 'audio':
+      return { type: 'input_audio', input_audio: { data: piece.data, format: piece.format } }
+    case 'kept':
+      return { type: 'file', file: { file_id: piece.fileId } }
+  }
+}
+
+function assistantMessage(draft: AssistantDraft, binding: Binding, aloud: boolean): JsonObject[] {
+  const { calls, text, refusal } = draft
+  if (calls.length === 0 && text.trim() === '' && refusal.trim() === '') return []
+  const calling = calls.map(({ toolCallId, name, body }) => {
+    const kind = body['type'] === 'custom' ? 'custom' : 'function'
+    const asked = { ...(body[kind] as JsonObject), name: binding.names.toWire(name) }
+    return { id: idOf(toolCallId, binding), ...body, [kind]: asked }
+  })
+  return [
+    {
+      ...{ role: 'assistant', content: contentOf(draft, aloud) },
+      ...(aloud && draft.reasoning),
+      ...(calling.length > 0 && { tool_calls: calling }),
+    },
+  ]
+}
+
+function contentOf(
+  { text, refusal, thoughts }: AssistantDraft,
+  aloud: boolean,
+): readonly JsonObject[] | string | null {
+  const thinking = aloud && thoughts !== ''
+  if (!thinking && refusal === '') return text === '' ? null : text
+  return [
+    ...(thinking ? [{ type: 'thinking', thinking: [{ type: 'text', text: thoughts }] }] : []),
+    ...(text === '' ? [] : [{ type: 'text', text }]),
+    ...(refusal === '' ? [] : [{ type: 'refusal', refusal }]),
+  ]
+}
+
+/** For templates that know nothing but turns: neighbours of one role become one, and the user begins. */
+function alternating(messages: readonly JsonObject[]): readonly JsonObject[] {
+  const turns: JsonObject[] = []
+  for (const message of messages) {
+    const last = turns.at(-1)
+    const neighbour = last !== undefined && message['role'] !== 'tool' && last['role'] === message['role']
+    if (neighbour && last['tool_calls'] === undefined) turns.push(merged(turns.pop()!, message))
+    else if (last?.['role'] === 'tool' && message['role'] === 'user') {
+      turns.push({ role: 'assistant', content: bridge }, message)
+    } else turns.push(message)
+  }
+  return turns[0]?.['role'] === 'user' ? turns : [{ role: 'user', content: opening }, ...turns]
+}
+
+function merged(before: JsonObject, after: JsonObject): JsonObject {
+  const [first, second] = [before['content'] ?? '', after['content'] ?? '']
+  const content =
+    typeof first === 'string' && typeof second === 'string'
+      ? [first, second].filter((text) => text !== '').join('\n\n')
+      : [...partsOf(first), ...partsOf(second)]
+  return { ...before, ...after, content: content === '' ? null : content }
+}
+
+function partsOf(content: unknown): readonly JsonObject[] {
+  if (typeof content !== 'string') return content as readonly JsonObject[]
+  return content === '' ? [] : [{ type: 'text', text: content }]
+}

@@ -1,0 +1,130 @@
+import {
+  type AssistantMessage,
+  type AssistantPart,
+  type Json,
+  type JsonObject,
+  type Message,
+  type ToolCallPart,
+  type ToolResultsMessage,
+} from '@tallystick/core'
+import { type Carried, carried, carriedResult, type Carrier } from '../../openai/request/media.ts'
+import { textAt } from '../../shared/json/json-reading.ts'
+import { wellFormed } from '../../shared/json/well-formed.ts'
+import { api, memoryOf, type WireMemory } from '../client/wire.ts'
+
+/** A call, or what answers one: its id, and the name of its tool, only the whole request decides. */
+export interface Slot {
+  readonly toolCallId: ToolCallPart['toolCallId']
+  readonly name: string
+  /** The id that this service gave the call itself. */
+  readonly ownId?: string
+}
+
+/** One message as it goes over the wire, but for what the whole request decides. Rendered once per message. */
+export type Draft =
+  | { readonly role: 'user'; readonly pieces: readonly Carried[] }
+  | AssistantDraft
+  | { readonly role: 'tool'; readonly answers: readonly AnswerDraft[]; readonly shown: readonly Carried[] }
+
+/** A reply. */
+export interface AssistantDraft {
+  readonly role: 'assistant'
+  readonly text: string
+  readonly refusal: string
+  readonly calls: readonly (Slot & { readonly body: JsonObject })[]
+  /** The reasoning as fields of the message, for a request that it goes back with. */
+  readonly reasoning: JsonObject | undefined
+  /** The reasoning as the beginning of the content, for servers that put it there. */
+  readonly thoughts: string
+}
+
+/** The answer to a call: text only, for that is all that the wire takes. */
+export interface AnswerDraft extends Slot {
+  readonly text: string
+}
+
+/** Renders a message for a model of this provider. */
+export function draftOf(message: Message, provider: string): Draft {
+  switch (message.role) {
+    case 'user': {
+      const pieces = carried(message.parts, carrierOf(provider))
+      // Left out, it would leave the assistant the last word, which is another request.
+      return { role: 'user', pieces: pieces.length > 0 ? pieces : [text('(The message is empty.)')] }
+    }
+    case 'tool':
+      return toolDraft(message, provider)
+    case 'assistant':
+      return assistantDraft(message, provider)
+  }
+}
+
+/** What this wire takes of a service. */
+function carrierOf(provider: string): Carrier {
+  return { provider, documentUrls: false, imageIds: false, audio: true }
+}
+
+function text(words: string): Carried {
+  return { kind: 'text', text: words }
+}
+
+/** Results: what is no text is shown by the user, behind all of them. */
+function toolDraft({ results }: ToolResultsMessage, provider: string): Draft {
+  const shown: Carried[] = []
+  const answers = results.map(({ toolCallId, name, outcome, content }): AnswerDraft => {
+    const pieces = carriedResult(outcome, content, carrierOf(provider))
+    const texts = pieces.flatMap((piece) => (piece.kind === 'text' ? [piece.text] : []))
+    const media = pieces.filter((piece) => piece.kind !== 'text')
+    if (media.length > 0) {
+      shown.push(text(`What ${name.toWellFormed() || 'a tool'} returned:`), ...media)
+      texts.push('(What it returned is shown in the next message.)')
+    }
+    return { toolCallId, name, text: texts.join('\n\n') }
+  })
+  return { role: 'tool', answers, shown }
+}
+
+function assistantDraft({ model, parts }: AssistantMessage, provider: string): AssistantDraft {
+  const own = model.provider === provider && model.api === api
+  const known = (part: AssistantPart) => (own ? memoryOf(part.opaque, provider) : undefined)
+  const words = { text: '', refusal: '' }
+  const calls: (Slot & { body: JsonObject })[] = []
+  for (const part of parts) {
+    const memory = known(part)
+    if (part.type === 'text') words[memory?.refusal ? 'refusal' : 'text'] += part.text.toWellFormed()
+    if (part.type !== 'tool_call') continue
+    const { toolCallId, name, providerCallId } = part
+    calls.push({ toolCallId, name, ...(own && { ownId: providerCallId }), body: callBody(part, memory) })
+  }
+  return { role: 'assistant', ...words, calls, ...reasoningOf(parts, known) }
+}
+
+/** A call in the kind that it was asked in. Its id, and the name in `function` or `custom`, come with the request. */
+function callBody(part: ToolCallPart, memory: WireMemory | undefined): JsonObject {
+  const custom = memory?.field === undefined ? undefined : part.input[memory.field]
+  if (typeof custom === 'string') {
+    return { ...memory?.call, type: 'custom', custom: { name: part.name, input: custom.toWellFormed() } }
+  }
+  const body = { name: part.name, arguments: JSON.stringify(wellFormed(part.input)) }
+  return { ...memory?.call, type: 'function', function: body }
+}
+
+/** The reasoning of a reply in the fields that its server showed it in. */
+function reasoningOf(
+  parts: readonly AssistantPart[],
+  known: (part: AssistantPart) => WireMemory | undefined,
+): Pick<AssistantDraft, 'reasoning' | 'thoughts'> {
+  const fields: { [field: string]: Json } = {}
+  let thoughts = ''
+  for (const part of parts) {
+    const memory = part.type === 'reasoning' ? known(part) : undefined
+    if (part.type !== 'reasoning' || memory?.reasoning === undefined) continue
+    const words = part.text.toWellFormed()
+    if (memory.reasoning === 'thinking') thoughts += words
+    else if (words !== '') fields[memory.reasoning] = (textAt(fields, memory.reasoning) ?? '') + words
+    if (memory.details !== undefined) {
+      const before = (fields['reasoning_details'] ?? []) as readonly Json[]
+      fields['reasoning_details'] = [...before, ...memory.details]
+    }
+  }
+  return { reasoning: Object.keys(fields).length > 0 ? wellFormed(fields) : undefined, thoughts }
+}

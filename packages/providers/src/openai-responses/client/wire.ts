@@ -1,0 +1,98 @@
+import type { Json, JsonObject, Opaque } from '@tallystick/core'
+import { isJsonObject } from '../../shared/json/json-reading.ts'
+
+/** This wire, as `ModelRef` and `Opaque` name it. Whose service it is, an option says. */
+export const api = 'responses'
+
+/** The response as lifecycle events show it. */
+export interface WireResponse {
+  readonly id?: string
+  readonly model?: string
+  readonly status?: string
+  readonly output?: readonly JsonObject[]
+  readonly usage?: JsonObject | null
+  readonly tool_usage?: JsonObject | null
+  readonly error?: JsonObject | null
+  readonly incomplete_details?: JsonObject | null
+}
+
+/**
+ * One event of the stream, all kinds in one loose shape:
+ * - `response.created`, `.queued`, `.in_progress`: `response`; the last ones `response.completed`, `.incomplete`, `.failed`
+ * - `response.output_item.added`, `.done`: `output_index`, `item`
+ * - `response.content_part.added`: `output_index`, `content_index`, `part`
+ * - deltas of text, refusals, reasoning and inputs: `output_index`, `content_index` or `summary_index`, `delta`
+ * - `error`: the SDK throws it, other clients may hand it on
+ */
+export interface WireEvent {
+  readonly type: string
+  readonly sequence_number?: number
+  readonly response?: WireResponse
+  readonly output_index?: number
+  readonly content_index?: number
+  readonly summary_index?: number
+  readonly item?: JsonObject
+  readonly part?: JsonObject
+  readonly delta?: unknown
+  readonly text?: string
+  readonly refusal?: string
+  readonly arguments?: string
+  readonly input?: string
+  readonly error?: JsonObject
+}
+
+/** The body of `POST /v1/responses`, as far as this adapter writes it. */
+export interface WireRequest {
+  readonly model: string
+  readonly input: readonly JsonObject[]
+  readonly stream: true
+  readonly store: boolean
+  readonly include?: readonly string[]
+  readonly previous_response_id?: string
+  readonly conversation?: string
+  readonly [field: string]: unknown
+}
+
+/** Where the service keeps a response, and what it had seen by then: `seen` is a digest of the history before it. */
+export interface KeptResponse extends JsonObject {
+  readonly id: string
+  readonly seen: string
+  readonly conversation?: string
+}
+
+/**
+ * What an `Opaque` of this wire holds: the item without what the part itself says, the fields of its piece of content,
+ * the item's place in the reply, and where the service keeps the reply, if it does.
+ */
+export interface WireMemory extends JsonObject {
+  readonly item: JsonObject
+  readonly at?: number
+  readonly content?: JsonObject
+  /** For a custom tool: the field that its text became. */
+  readonly field?: string
+  readonly kept?: KeptResponse
+}
+
+/** The fields of a part's `Opaque`, when it is of this wire and this service. */
+export function memoryOf(
+  opaque: { readonly provider: string; readonly api: string; readonly data: Json } | undefined,
+  provider: string,
+): WireMemory | undefined {
+  if (opaque === undefined || opaque.provider !== provider || opaque.api !== api) return undefined
+  const { data } = opaque
+  return isJsonObject(data) && isJsonObject(data['item']) ? (data as WireMemory) : undefined
+}
+
+/** What a part carries, addressed to this wire of this service. */
+export function opaqueOf(provider: string, data: WireMemory): Opaque {
+  return { provider, api, data }
+}
+
+/** The kinds of output items that the caller has to act on, and that come here as calls. */
+export const callKinds = ['function_call', 'custom_tool_call', 'mcp_approval_request'] as const
+export type CallKind = (typeof callKinds)[number]
+
+/** Whether an item of this type is a call. */
+export function isCallKind(type: string | undefined): type is CallKind {
+  return callKinds.some((kind) => kind === type)
+}

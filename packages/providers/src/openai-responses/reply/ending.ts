@@ -1,0 +1,106 @@
+import type { JsonObject, ModelSignal, ReplyPart, StopReason } from '@tallystick/core'
+import { failureInStream } from '../../openai/client/failure.ts'
+import { usageSignal } from '../../openai/reply/usage.ts'
+import { isJsonObject, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { kindOf, partsOf } from './item.ts'
+import { closeItem, readCall, releaseUnread, type Reply } from './reply.ts'
+import { incompleteReason } from './stop-reason.ts'
+import { isCallKind, type WireResponse } from '../client/wire.ts'
+
+/** Items that the terminal event states and nothing before it did, or whose end was never told. */
+function statedItems(reply: Reply, response: WireResponse): ModelSignal[] {
+  const stated = Array.isArray(response.output) ? (response.output as readonly JsonObject[]) : []
+  return stated.flatMap((item, index) => {
+    const known = reply.byIndex.get(index)
+    if (known?.closed === true || !isJsonObject(item)) return []
+    // A server that leaves indices out has told of its items all the same.
+    if (known === undefined && reply.items.length > 0 && !reply.byIndex.has(0)) return []
+    return closeItem(reply, index, item)
+  })
+}
+
+/** A call that is told to be whole, by a server that never ends its items. */
+function unendedCalls(reply: Reply): ModelSignal[] {
+  return reply.items.flatMap((item) => {
+    if (item.closed || kindOf(item) !== 'call' || !item.inputWhole) return []
+    item.closed = true
+    return readCall(reply, item)
+  })
+}
+
+/** The reply is whole, or was cut: what is left to say, and the reply itself. */
+export function finish(reply: Reply, response: WireResponse, completed: boolean): readonly ModelSignal[] {
+  const late = completed ? openEnds(reply, response) : cutItems(reply, response)
+  const { responseId, context, kept, items } = reply
+  const parts: readonly ReplyPart[] = items
+    .flatMap((item) => partsOf(item, context, kept))
+    .sort((a, b) => a.part - b.part)
+  const raw = textAt(response.incomplete_details, 'reason')
+  const stopReason = completed ? completedReason(reply, parts) : incompleteReason(raw ?? '')
+  reply.finished = true
+  return [
+    ...late,
+    ...usageOf(reply, response),
+    {
+      ...{
+        type: 'model_finished',
+        stopReason,
+        rawStopReason: completed ? 'completed' : (raw ?? 'incomplete'),
+      },
+      parts,
+      ...(responseId !== undefined && { providerMessageId: responseId }),
+    },
+  ]
+}
+
+/** What a reply that ended of itself still has to say. */
+function openEnds(reply: Reply, response: WireResponse): ModelSignal[] {
+  return [
+    ...releaseUnread(reply),
+    ...statedItems(reply, response),
+    ...unendedCalls(reply),
+    ...releaseUnread(reply),
+  ]
+}
+
+/** A reply that was cut keeps its words; of its last call nobody knows whether it was meant so. */
+function cutItems(reply: Reply, response: WireResponse): ModelSignal[] {
+  if (reply.unread) delete reply.unread.call
+  reply.unread = undefined
+  const stated = Array.isArray(response.output) ? (response.output as readonly JsonObject[]) : []
+  return stated.flatMap((item, index) => {
+    const known = reply.byIndex.get(index)
+    const type = textAt(item, 'type')
+    if (known?.closed !== false || isCallKind(type) || type !== known.fields['type']) return []
+    return closeItem(reply, index, item)
+  })
+}
+
+function completedReason(reply: Reply, parts: readonly ReplyPart[]): StopReason {
+  if (parts.some((part) => part.type === 'tool_call')) return 'tool_use'
+  const refused = reply.items.some((item) =>
+    [...item.pieces.values()].some((piece) => piece.type === 'refusal'),
+  )
+  return refused ? 'refused' : 'end'
+}
+
+/** The response failed: what it cost, if that is told. */
+export function fail(reply: Reply, response: WireResponse): ModelSignal[] {
+  reply.failure = failureInStream(response.error ?? {})
+  return usageOf(reply, response)
+}
+
+function usageOf(reply: Reply, { usage, tool_usage: tools }: WireResponse): ModelSignal[] {
+  if (!isJsonObject(usage)) return []
+  const told = numberAt(objectAt(tools, 'web_search'), 'num_requests')
+  return [usageSignal(usage, 'responses', told ?? searchesSeen(reply))]
+}
+
+/** Searches on the web, for servers that do not count them; opening a page that was found is none. */
+function searchesSeen({ items }: Reply): number | undefined {
+  const searches = items.filter(({ fields }) => {
+    const action = textAt(objectAt(fields, 'action'), 'type') ?? 'search'
+    return fields['type'] === 'web_search_call' && action === 'search'
+  })
+  return searches.length > 0 ? searches.length : undefined
+}

@@ -1,0 +1,272 @@
+import {
+  type JsonObject,
+  type Message,
+  type ModelRequest,
+  type ToolDefinition,
+  withoutAddedNulls,
+} from '@tallystick/core'
+import type { OpenAICustomTool, OpenAIWarning } from '../../openai/options/options.ts'
+import { fitSchema, isAnswerSchema, noAnswerSchema } from '../../openai/request/strict-schema.ts'
+import { withAnswerSchema } from '../../shared/request/answer-instructions.ts'
+import { callIds } from '../../shared/request/call-ids.ts'
+import { textAt } from '../../shared/json/json-reading.ts'
+import { withProviderOptions } from '../../shared/request/provider-options.ts'
+import { toolNames, type ToolNames, warnOfNames } from '../../shared/request/tool-names.ts'
+import { type Draft, draftOf } from './rendered-message.ts'
+import { type Binding, type GoingOn, inputOf, lastKept, seenUpTo } from './history.ts'
+import type { ReplyContext } from '../reply/item.ts'
+import type { KeptResponse, WireRequest } from '../client/wire.ts'
+import { writingFields } from './writing-fields.ts'
+
+/** What of a request the model's options decide. */
+export interface RequestSettings {
+  readonly modelId: string
+  readonly provider: string
+  readonly maxOutputTokens?: number | undefined
+  /** Where the conversation is kept: nowhere, behind each response, or in a conversation that has an id. */
+  readonly state: 'none' | 'responses' | { readonly conversation: string }
+  readonly reasoning?: JsonObject | undefined
+  readonly include?: readonly string[] | undefined
+  readonly serviceTier?: string | undefined
+  readonly metadata?: Readonly<Record<string, string>> | undefined
+  readonly verbosity?: string | undefined
+  readonly strictTools: boolean
+  readonly customTools: Readonly<Record<string, OpenAICustomTool>>
+  readonly toolFields: Readonly<Record<string, JsonObject>>
+  readonly providerTools: readonly JsonObject[]
+  readonly approvalTool: string
+  readonly promptCacheKey?: string | undefined
+  readonly extraBody?: JsonObject | undefined
+  readonly warn: (warning: OpenAIWarning) => void
+}
+
+/** How a request is to differ from what the settings say, after one was refused. */
+export interface Concessions {
+  /** The service has lost what it kept: everything is sent. */
+  readonly stateLost?: boolean
+  /** The model knows no encrypted reasoning: it is not asked for. */
+  readonly noEncryption?: boolean
+  /** Fields of how to write that the model takes none of. */
+  readonly refused?: readonly string[]
+}
+
+/** A request, ready to be sent. */
+export interface RenderedRequest {
+  readonly body: WireRequest
+  /** For the reply. */
+  readonly context: ReplyContext
+}
+
+/** Renders requests of one model. */
+export type RequestRenderer = (request: ModelRequest, concessions: Concessions) => RenderedRequest
+
+/**
+ * A renderer that keeps what it made of each message, so that a turn costs what it adds. The same request gives the
+ * same body, whatever was rendered before.
+ */
+export function requestRenderer(settings: RequestSettings): RequestRenderer {
+  const drafts = new WeakMap<Message, Draft>()
+  const draftFor = (message: Message): Draft => {
+    const before = drafts.get(message)
+    if (before !== undefined) return before
+    const draft = draftOf(message, settings.provider, settings.modelId)
+    drafts.set(message, draft)
+    return draft
+  }
+  return (request, concessions) =>
+    renderRequest(request, request.messages.map(draftFor), settings, concessions)
+}
+
+const identifierLengthMax = 64
+const heldFields = [
+  ...['model', 'input', 'stream', 'tools', 'store', 'previous_response_id', 'conversation', 'include'],
+]
+
+function renderRequest(
+  request: ModelRequest,
+  drafts: readonly Draft[],
+  settings: RequestSettings,
+  concessions: Concessions,
+): RenderedRequest {
+  const binding = bindingOf(request, drafts, settings)
+  const seen = seenUpTo(drafts)
+  const goingOn = concessions.stateLost ? undefined : goingOnFrom(drafts, seen, binding, settings)
+  const state = stateOf(drafts, goingOn, settings, concessions)
+  const input = inputOf(drafts, goingOn?.from ?? 0, binding)
+  const answer = answerFields(request, settings.warn)
+  const { text, tools } = {
+    text: textField(answer.format, settings),
+    tools: toolFields(request, binding.names, settings),
+  }
+  const body: WireRequest = {
+    model: settings.modelId,
+    ...(answer.instructions.trim() !== '' && { instructions: answer.instructions.toWellFormed() }),
+    input: input.length > 0 ? input : [{ role: 'user', content: '(The conversation begins here.)' }],
+    stream: true,
+    ...state,
+    ...tools,
+    ...text,
+    ...writingFields(request, settings, concessions),
+  }
+  const kept = (id: string) =>
+    body.store ? keptResponse(id, seen(drafts.length), body.conversation) : undefined
+  return {
+    body: withProviderOptions(body, request, { ...settings, held: heldFields }),
+    context: { ...contextOf(request, binding.names, settings), kept },
+  }
+}
+
+function bindingOf(request: ModelRequest, drafts: readonly Draft[], settings: RequestSettings): Binding {
+  const calls = drafts.flatMap(({ slots }) => slots.filter((slot) => slot.role === 'call'))
+  const names = toolNames(
+    [...request.tools, ...calls].map((named) => named.name),
+    {
+      lengthMax: identifierLengthMax,
+      reserved: settings.providerTools
+        .map((tool) => textAt(tool, 'name'))
+        .filter((name) => name !== undefined),
+    },
+  )
+  warnOfNames(request, names, settings.warn)
+  return { ids: callIds(calls, identifierLengthMax), names }
+}
+
+function goingOnFrom(
+  drafts: readonly Draft[],
+  seen: (place: number) => string,
+  { ids }: Binding,
+  { state }: RequestSettings,
+): GoingOn | undefined {
+  if (state === 'none') return undefined
+  const conversation = typeof state === 'object' ? state.conversation : undefined
+  // The service knows its calls by the ids that it gave them.
+  return lastKept(drafts, seen, (kept, { slots }) => {
+    const known = slots.every(({ toolCallId, ownId }) => ids.get(toolCallId) === ownId)
+    return known && kept.conversation === conversation
+  })
+}
+
+/**
+ * The fields that say where the conversation is kept. A conversation that holds another past than ours cannot be gone
+ * on with, and cannot be begun anew: such a request carries everything, and is kept nowhere.
+ */
+function stateOf(
+  drafts: readonly Draft[],
+  goingOn: GoingOn | undefined,
+  { state, warn }: RequestSettings,
+  { stateLost }: Concessions,
+): Pick<WireRequest, 'store' | 'previous_response_id' | 'conversation'> {
+  if (state === 'none') return { store: false }
+  if (state === 'responses') {
+    return { store: true, ...(goingOn && { previous_response_id: goingOn.kept.id }) }
+  }
+  const begun = drafts.some(({ kept }) => kept?.conversation === state.conversation)
+  if (!stateLost && (goingOn || !begun)) return { store: true, conversation: state.conversation }
+  warn({
+    what: 'state',
+    message: `The conversation ${state.conversation} does not hold this history, so the request carried all of it.`,
+  })
+  return { store: false }
+}
+
+function contextOf(
+  request: ModelRequest,
+  names: ToolNames,
+  settings: RequestSettings,
+): Omit<ReplyContext, 'kept'> {
+  const schemas = new Map(request.tools.map((tool) => [tool.name, tool.inputSchema]))
+  return {
+    provider: settings.provider,
+    toolName: names.fromWire,
+    customField: (tool) => customToolOf(settings, tool)?.field ?? 'input',
+    cleaned: (tool, input) => {
+      const schema = settings.strictTools ? schemas.get(tool) : undefined
+      return schema === undefined ? input : withoutAddedNulls(schema, input)
+    },
+    approvalTool: settings.approvalTool,
+  }
+}
+
+function keptResponse(id: string, seen: string, conversation: string | undefined): KeptResponse {
+  return { id, seen, ...(conversation !== undefined && { conversation }) }
+}
+
+function customToolOf({ customTools }: RequestSettings, name: string): OpenAICustomTool | undefined {
+  return Object.hasOwn(customTools, name) ? customTools[name] : undefined
+}
+
+/** The tools, and whether they may be called. Without tools the vendor takes no word about them. */
+function toolFields(request: ModelRequest, names: ToolNames, settings: RequestSettings): object {
+  const tools = [...settings.providerTools, ...request.tools.map((tool) => wireTool(tool, names, settings))]
+  if (tools.length === 0) return {}
+  const choice = wireChoice(request, names, settings)
+  return {
+    tools,
+    ...(choice !== undefined && { tool_choice: choice }),
+    ...(!request.parallelToolCalls && { parallel_tool_calls: false }),
+  }
+}
+
+function wireTool(tool: ToolDefinition, names: ToolNames, settings: RequestSettings): JsonObject {
+  const { toolFields: fields, warn } = settings
+  const name = names.toWire(tool.name)
+  const described = tool.description.trim() !== '' && { description: tool.description.toWellFormed() }
+  const more = Object.hasOwn(fields, tool.name) ? fields[tool.name] : {}
+  const custom = customToolOf(settings, tool.name)
+  if (custom)
+    return { type: 'custom', name, ...described, ...(custom.format && { format: custom.format }), ...more }
+  const given = { type: 'object', ...tool.inputSchema }
+  if (!settings.strictTools) {
+    return { type: 'function', name, ...described, parameters: given, strict: false, ...more }
+  }
+  const { schema, strict, notes } = fitSchema(tool.inputSchema)
+  for (const note of notes) warn({ what: 'schema', message: `The schema of the tool ${tool.name}: ${note}.` })
+  return { type: 'function', name, ...described, parameters: schema, strict, ...more }
+}
+
+function wireChoice(
+  { toolChoice }: ModelRequest,
+  names: ToolNames,
+  settings: RequestSettings,
+): string | JsonObject | undefined {
+  switch (toolChoice.type) {
+    case 'auto':
+      return undefined
+    case 'any':
+      return 'required'
+    case 'none':
+      return 'none'
+    case 'tool': {
+      const type = customToolOf(settings, toolChoice.name) ? 'custom' : 'function'
+      return { type, name: names.toWire(toolChoice.name) }
+    }
+  }
+}
+
+function textField(
+  format: JsonObject | undefined,
+  { verbosity }: RequestSettings,
+): { readonly text?: JsonObject } {
+  const text = { ...(format && { format }), ...(verbosity !== undefined && { verbosity }) }
+  return Object.keys(text).length > 0 ? { text } : {}
+}
+
+/** How the model is asked for an answer of a schema: by the vendor's own way, or in the instructions. */
+interface AnswerFields {
+  readonly instructions: string
+  readonly format?: JsonObject
+}
+
+function answerFields(
+  { outputSchema, instructions }: ModelRequest,
+  warn: (warning: OpenAIWarning) => void,
+): AnswerFields {
+  if (outputSchema === undefined) return { instructions }
+  if (!isAnswerSchema(outputSchema)) {
+    warn({ what: 'output_schema', message: noAnswerSchema })
+    return { instructions: withAnswerSchema(instructions, outputSchema) }
+  }
+  const { schema, strict, notes } = fitSchema(outputSchema)
+  for (const note of notes) warn({ what: 'output_schema', message: `The schema of the answer: ${note}.` })
+  return { instructions, format: { type: 'json_schema', name: 'answer', schema, strict } }
+}

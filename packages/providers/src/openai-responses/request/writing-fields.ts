@@ -1,0 +1,48 @@
+import { type JsonObject, type ModelRequest, present } from '@tallystick/core'
+import { samplingFields } from '../../openai/request/sampling.ts'
+import type { Concessions, RequestSettings } from './request.ts'
+
+// The vendor refuses to write less.
+const outputTokensMin = 16
+const ways = { stopMax: 0, seedField: 'none' } as const
+
+/** How much the model may write, how it thinks and writes, and what no option covers. */
+export function writingFields(
+  { maxOutputTokens = Infinity, modelSettings = {} }: ModelRequest,
+  settings: RequestSettings,
+  concessions: Concessions,
+): JsonObject {
+  const { refused = [] } = concessions
+  const { include: _, ...extraBody } = settings.extraBody ?? {}
+  const include = includeOf(settings, concessions)
+  const maxTokens = Math.min(maxOutputTokens, settings.maxOutputTokens ?? Infinity)
+  return {
+    ...(Number.isFinite(maxTokens) && { max_output_tokens: Math.max(maxTokens, outputTokensMin) }),
+    ...optionFields(settings),
+    ...extraBody,
+    ...(include.length > 0 && { include }),
+    ...samplingFields(modelSettings, ways, { ...settings, refused }),
+  }
+}
+
+/** Fields that the options of the model say word for word. */
+function optionFields(settings: RequestSettings): JsonObject {
+  return present({
+    reasoning: settings.reasoning,
+    prompt_cache_key: settings.promptCacheKey,
+    service_tier: settings.serviceTier,
+    metadata: settings.metadata,
+  })
+}
+
+/** What the service is to add to its reply: what the adapter needs, beside what the options ask for. */
+function includeOf(
+  { include = [], extraBody }: RequestSettings,
+  { noEncryption }: Concessions,
+): readonly string[] {
+  const more = extraBody?.['include']
+  const asked = [...include, ...(Array.isArray(more) ? (more as readonly string[]) : [])]
+  const wanted = ['reasoning.encrypted_content', ...asked]
+  const all = new Set(wanted.filter((one) => !noEncryption || one !== 'reasoning.encrypted_content'))
+  return [...all]
+}

@@ -1,0 +1,17 @@
+import type { RequestedCall } from '@tallystick/core'
+import { isJsonObject } from '../../shared/json/json-reading.ts'
+
+/** The input of a call as it was understood. */
+export type CallInput = Pick<RequestedCall, 'input' | 'malformed'>
+
+/** Reads a call's arguments, once they are whole. No arguments at all mean an empty object. */
+export function readCallInput(text: string): CallInput {
+  if (text.trim() === '') return { input: {} }
+  try {
+    const input: unknown = JSON.parse(text)
+    if (isJsonObject(input)) return { input }
+    return { input: {}, malformed: { text, error: 'The input is valid JSON, but not an object.' } }
+  } catch {
+    return { input: {}, malformed: { text, error: 'The input is not valid JSON.' } }
+  }
+}

@@ -1,0 +1,57 @@
+import type { JsonObject, ModelSettings, ProviderError } from '@tallystick/core'
+import type { OpenAIWarning } from '../options/options.ts'
+
+/** What a wire of OpenAI's kind takes of how a model is to write. */
+export interface SamplingWays {
+  /** How many texts that end a reply it takes; 0 where it knows none. */
+  readonly stopMax: number
+  /** The field of the seed. */
+  readonly seedField: 'seed' | 'random_seed' | 'none'
+}
+
+/** The fields of a body that say how the model is to write, without those that the model is known to refuse. */
+export function samplingFields(
+  { temperature, topP, stop = [], seed }: ModelSettings,
+  ways: SamplingWays,
+  { refused, warn }: { readonly refused: readonly string[]; readonly warn: (warning: OpenAIWarning) => void },
+): JsonObject {
+  if (stop.length > ways.stopMax) warnOf(warn, stopMessage(ways.stopMax))
+  if (seed !== undefined && ways.seedField === 'none')
+    warnOf(warn, 'The server takes no seed, so none was sent.')
+  const taken = stop.slice(0, ways.stopMax)
+  const fields: JsonObject = {
+    ...(temperature !== undefined && { temperature }),
+    ...(topP !== undefined && { top_p: topP }),
+    ...(taken.length > 0 && { stop: taken }),
+    ...(seed !== undefined && ways.seedField !== 'none' && { [ways.seedField]: seed }),
+  }
+  const sent = Object.entries(fields).filter(([field]) => !refused.includes(field))
+  for (const field of Object.keys(fields)) if (refused.includes(field)) warnOf(warn, refusedMessage(field))
+  return Object.fromEntries(sent)
+}
+
+function stopMessage(max: number): string {
+  return max === 0
+    ? 'The service knows no texts that end a reply, so none were sent.'
+    : `The server takes ${max} texts that end a reply, so only the first ${max} were sent.`
+}
+
+function refusedMessage(field: string): string {
+  return `The model takes no ${field}, so it was left out.`
+}
+
+function warnOf(warn: (warning: OpenAIWarning) => void, message: string): void {
+  warn({ what: 'model_settings', message })
+}
+
+const samplingNames = ['temperature', 'top_p', 'stop', 'seed', 'random_seed']
+
+/**
+ * The field of a body for which a request was refused, where that is one of how the model is to write: reasoning models
+ * take none of them. A value out of bounds is no such refusal.
+ */
+export function refusedSampling(failure: ProviderError, body: object): string | undefined {
+  if (failure.class !== 'invalid_request') return undefined
+  if (!/unsupported|not supported|does not support/i.test(failure.message)) return undefined
+  return samplingNames.find((field) => field in body && failure.message.includes(`'${field}'`))
+}

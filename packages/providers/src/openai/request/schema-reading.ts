@@ -1,0 +1,20 @@
+import type { Json, JsonObject } from '@tallystick/core'
+import { isJsonObject } from '../../shared/json/json-reading.ts'
+
+/** The types that a schema names. */
+export function typesOf(node: JsonObject): readonly Json[] {
+  const type = node['type']
+  return Array.isArray(type) ? (type as readonly Json[]) : type === undefined ? [] : [type]
+}
+
+/** The properties that a schema demands. */
+export function requiredOf(node: JsonObject): ReadonlySet<Json> {
+  const required = node['required']
+  return new Set(Array.isArray(required) ? (required as readonly Json[]) : [])
+}
+
+/** Whether a schema is one of objects, as far as can be seen. */
+export function isObjectSchema(schema: Json): boolean {
+  if (!isJsonObject(schema)) return false
+  return '$ref' in schema || 'properties' in schema || typesOf(schema).includes('object')
+}

@@ -1,0 +1,186 @@
+import { acceptsNull, type Json, type JsonObject } from '@tallystick/core'
+import { toldInWords } from '../../shared/request/answer-instructions.ts'
+import { isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { isObjectSchema, requiredOf, typesOf } from './schema-reading.ts'
+
+/** A schema as the vendor will hold a model to it. */
+export interface FittedSchema {
+  readonly schema: JsonObject
+  /** Whether it is in the vendor's strict subset. If not, the schema is what was given. */
+  readonly strict: boolean
+  /** Why it is not strict, or what of it had to go so that it is: keywords and places, each a few words. */
+  readonly notes: readonly string[]
+}
+
+const depthMax = 10
+const propertiesMax = 5000
+
+const kept = new Set([
+  ...['type', 'title', 'description', 'enum', 'const', 'pattern', 'minLength', 'maxLength'],
+  ...['multipleOf', 'minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'minItems', 'maxItems'],
+])
+/** Keywords that are handled by name, or that constrain nothing. */
+const silent = new Set([
+  ...['$ref', '$defs', 'definitions', 'properties', 'required', 'additionalProperties', 'items', 'anyOf'],
+  ...['oneOf', 'allOf', 'format', '$schema', '$id', '$comment', 'default', 'examples', 'deprecated'],
+  ...['readOnly', 'writeOnly'],
+])
+/** Without these a schema would mean something else, not just more. */
+const essential = ['patternProperties', '$dynamicRef', '$recursiveRef', '$anchor', '$dynamicAnchor']
+const formats = new Set([
+  ...['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'ipv4', 'ipv6', 'uuid'],
+])
+
+class NotStrict extends Error {}
+
+interface Fitting {
+  /**
+   * What becomes of a property that may be left out, where the strict subset knows required ones only: the model writes
+   * `null` for it, which `withoutAddedNulls` takes away again; or the schema is not strict.
+   */
+  readonly optional: 'nulled' | 'refused'
+  readonly root: JsonObject
+  readonly notes: string[]
+  readonly count: { properties: number }
+}
+
+/** Where in the schema: for the notes, and against schemas that are nested too deep. */
+interface Place {
+  readonly path: string
+  readonly depth: number
+}
+
+/**
+ * The schema in the vendor's strict subset, when it can be put there without refusing what it allows: objects are
+ * closed, properties that may be left out may be `null`, keywords that only narrow are left out (the runtime checks them).
+ * Anything else goes as it is, not strict.
+ */
+export function fitSchema(schema: JsonObject): FittedSchema {
+  const given: JsonObject = { type: 'object', ...schema }
+  const fitting: Fitting = { optional: 'nulled', root: given, notes: [], count: { properties: 0 } }
+  try {
+    if (given['type'] !== 'object' || ['anyOf', 'oneOf', '$ref'].some((keyword) => keyword in given)) {
+      throw new NotStrict('its root is not a plain object')
+    }
+    return { schema: fitted(given, { path: '#', depth: 0 }, fitting), strict: true, notes: fitting.notes }
+  } catch (error) {
+    if (!(error instanceof NotStrict)) throw error
+    return { schema: given, strict: false, notes: [`not strict: ${error.message}`] }
+  }
+}
+
+/** Whether the vendor takes a schema for an answer at all: its root has to be an object, strict or not. */
+export function isAnswerSchema(schema: JsonObject): boolean {
+  const chooses = ['anyOf', 'oneOf', 'allOf', '$ref', 'enum', 'const'].some((keyword) => keyword in schema)
+  return !chooses && (schema['type'] === undefined || schema['type'] === 'object')
+}
+
+/** What is told of an answer's schema that the vendor does not take. */
+export const noAnswerSchema: string = toldInWords(
+  'it is not one of an object, which is all that the vendor takes',
+)
+
+function fitted(node: Json | undefined, place: Place, fitting: Fitting): JsonObject {
+  if (!isJsonObject(node)) throw new NotStrict(`anything is allowed at ${place.path}`)
+  if (place.depth > depthMax) {
+    throw new NotStrict(`it is nested deeper than ${depthMax} levels at ${place.path}`)
+  }
+  const reference = textAt(node, '$ref')
+  if (reference !== undefined) {
+    if (!reference.startsWith('#')) throw new NotStrict(`${place.path} refers to another document`)
+    // Beside a reference the vendor takes nothing.
+    return { $ref: reference, ...definitions(node, place, fitting) }
+  }
+  if (Array.isArray(node['allOf'])) return fitted(alone(node, place), place, fitting)
+  return {
+    ...keywords(node, place, fitting),
+    ...shape(node, place, fitting),
+    ...definitions(node, place, fitting),
+  }
+}
+
+/** A schema whose single `allOf` is a part of it like any other. */
+function alone(node: JsonObject, { path }: Place): JsonObject {
+  const { allOf, ...rest } = node
+  const [only, ...more] = allOf as readonly Json[]
+  if (!isJsonObject(only) || more.length > 0) throw new NotStrict(`allOf at ${path}`)
+  return { ...only, ...rest }
+}
+
+function keywords(node: JsonObject, { path }: Place, { notes }: Fitting): JsonObject {
+  const result: { [keyword: string]: Json } = {}
+  for (const [keyword, value] of Object.entries(node)) {
+    if (essential.includes(keyword)) throw new NotStrict(`${keyword} at ${path}`)
+    if (kept.has(keyword)) result[keyword] = value
+    else if (!silent.has(keyword)) notes.push(`${keyword} at ${path} was left out`)
+  }
+  const format = textAt(node, 'format')
+  if (format === undefined) return result
+  if (formats.has(format)) result['format'] = format
+  else notes.push(`format ${format} at ${path} was left out`)
+  return result
+}
+
+/** What a schema says of what is inside: its choices, items or properties. */
+function shape(node: JsonObject, place: Place, fitting: Fitting): JsonObject {
+  const { path, depth } = place
+  const choices = node['anyOf'] ?? node['oneOf']
+  const types = typesOf(node)
+  const chosen = Array.isArray(choices) ? { anyOf: chosenFrom(node, choices, place, fitting) } : {}
+  if (!Array.isArray(choices) && !['type', 'enum', 'const'].some((keyword) => keyword in node)) {
+    throw new NotStrict(`anything is allowed at ${path}`)
+  }
+  const inside = { path: `${path}/items`, depth: depth + 1 }
+  const listed = types.includes('array') ? { items: fitted(node['items'], inside, fitting) } : {}
+  return { ...chosen, ...listed, ...(types.includes('object') && closedObject(node, place, fitting)) }
+}
+
+function chosenFrom(
+  node: JsonObject,
+  choices: readonly Json[],
+  { path, depth }: Place,
+  fitting: Fitting,
+): JsonObject[] {
+  if (node['anyOf'] === undefined) fitting.notes.push(`oneOf at ${path} was sent as anyOf`)
+  // Whose null it was could not be told afterwards.
+  const inside =
+    choices.filter(isObjectSchema).length > 1 ? { ...fitting, optional: 'refused' as const } : fitting
+  return choices.map((choice, index) =>
+    fitted(choice, { path: `${path}/anyOf/${index}`, depth: depth + 1 }, inside),
+  )
+}
+
+function definitions(node: JsonObject, { path }: Place, fitting: Fitting): JsonObject {
+  const named = ['$defs', 'definitions'].flatMap((keyword) => {
+    const all = objectAt(node, keyword)
+    if (all === undefined) return []
+    const entries = Object.entries(all).map(([name, schema]): [string, JsonObject] => [
+      name,
+      fitted(schema, { path: `${path}/${keyword}/${name}`, depth: 1 }, fitting),
+    ])
+    return [[keyword, Object.fromEntries(entries)] as const]
+  })
+  return Object.fromEntries(named)
+}
+
+function closedObject(node: JsonObject, { path, depth }: Place, fitting: Fitting): JsonObject {
+  const properties = objectAt(node, 'properties')
+  const more = node['additionalProperties']
+  const open = more === undefined ? properties === undefined : more !== false
+  if (open) throw new NotStrict(`properties of any name are allowed at ${path}`)
+  const required = requiredOf(node)
+  const entries = Object.entries(properties ?? {}).map(([name, schema]): [string, JsonObject] => {
+    const at = `${path}/properties/${name}`
+    fitting.count.properties += 1
+    if (fitting.count.properties > propertiesMax) throw new NotStrict(`more than ${propertiesMax} properties`)
+    const inner = fitted(schema, { path: at, depth: depth + 1 }, fitting)
+    if (required.has(name)) return [name, inner]
+    if (fitting.optional === 'refused') throw new NotStrict(`${at} may be left out`)
+    return [name, acceptsNull(schema, fitting.root) ? inner : { anyOf: [inner, { type: 'null' }] }]
+  })
+  return {
+    properties: Object.fromEntries(entries),
+    required: entries.map(([name]) => name),
+    additionalProperties: false,
+  }
+}

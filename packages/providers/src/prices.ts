@@ -1,0 +1,1 @@
+export { genaiPrices, type GenaiPricesOptions } from './prices/genai-prices.ts'

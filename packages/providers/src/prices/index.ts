@@ -1,1 +1,0 @@
-export { genaiPrices, type GenaiPricesOptions } from './genai-prices.ts'

@@ -1,0 +1,17 @@
+import { withoutKeyShapes } from '../secrets/struck-keys.ts'
+
+const lengthMax = 300
+
+/**
+ * A provider's own words, fit for an error message: one line, bounded, and with what looks like a key or a token struck
+ * out. Provider messages end up in ledgers and logs.
+ */
+export function failureText(text: string): string {
+  const line = withoutKeyShapes(text)
+    .replace(/\bBearer\s+\S+/gi, 'Bearer [struck out]')
+    .replace(/\bBasic\s+[\w.~+/=-]{8,}/gi, 'Basic [struck out]')
+    .replace(/\s+/g, ' ')
+    .trim()
+    .toWellFormed()
+  return line.length <= lengthMax ? line : `${line.slice(0, lengthMax - 1).toWellFormed()}…`
+}

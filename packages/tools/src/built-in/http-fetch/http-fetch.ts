@@ -1,0 +1,169 @@
+import { option, requireOptions, type JsonObject, type Tool } from '@tallystick/core'
+import { approvalPolicy, type ApprovalPolicy } from '../../approval/approval.ts'
+import type { ToolContext } from '../../execution/executor.ts'
+import { defineTool } from '../../definition/define-tool.ts'
+import type { Resolve } from './addresses.ts'
+import { hostResolve } from './addresses.ts'
+import { defaultContentTypes } from './body.ts'
+import type { Exchange, HttpAnswer, HttpRequest } from './exchange.ts'
+import { exchange } from './exchange.ts'
+import { headerPolicy, type OriginHeaders } from './origin-headers.ts'
+import { type Method, methodsOf, writes } from './method.ts'
+import { reachPolicy } from './reach.ts'
+import { requirePackage } from '../required-package.ts'
+import type { Timers } from '../timers.ts'
+import { hostTimers } from '../timers.ts'
+
+/** What a model may fetch, and how much of it one call may show. */
+export interface HttpFetchOptions {
+  /** Default `http_fetch`. */
+  readonly name?: string | undefined
+  /** What the model is told instead of the default. */
+  readonly description?: string | undefined
+  /** Default `['GET']`. With any but GET and HEAD the tool is a write. */
+  readonly methods?: readonly Method[] | undefined
+  /** When given, nothing but these origins can be reached, as in `https://api.example.com`. */
+  readonly origins?: readonly string[] | undefined
+  /**
+   * Hosts whose addresses are not public and may be reached all the same, each exactly as in `localhost:3000` or
+   * `10.0.0.7:80`. Without it nothing in the machine or its networks can be reached.
+   */
+  readonly allow?: readonly string[] | undefined
+  /**
+   * Connects to another place than the address says, which may thereby be reached: with
+   * `{ 'rates.internal:80': '127.0.0.1:4123' }` a model asks for http://rates.internal/ wherever that is now.
+   */
+  readonly connectTo?: Readonly<Record<string, string>> | undefined
+  /**
+   * Headers by origin, such as keys. They go to that origin only, also after redirects, and are masked in results: as they
+   * are, in any case, in Base64 and hexadecimal, and escaped, as far as one layer of these. Their secrets have at least 8
+   * characters.
+   */
+  readonly headers?: OriginHeaders | undefined
+  /** Names of those headers whose value is no secret, such as `x-api-version`: it is not masked, and of any length. */
+  readonly openHeaders?: readonly string[] | undefined
+  /** Media types whose bodies are shown, as in `text/*`. Default: text, JSON, XML. Others are named, not shown. */
+  readonly contentTypes?: readonly string[] | undefined
+  /** Bytes of a body that are shown, once it is unpacked. Default 50 000. */
+  readonly bytesMax?: number | undefined
+  /** Milliseconds for the whole exchange, redirects and body included. Default 15 000. */
+  readonly timeoutMs?: number | undefined
+  /** Redirects that are followed. Default 5; 0 shows them instead, as is one that takes a write to another origin. */
+  readonly redirectsMax?: number | undefined
+  /** When a person has to approve a call first. Default: never. */
+  readonly approval?: ApprovalPolicy<JsonObject> | undefined
+  /** Looks names up. Default: as the host does. */
+  readonly resolve?: Resolve | undefined
+  /** The clock that `timeoutMs` is measured by. Default: the host's. */
+  readonly timers?: Timers | undefined
+}
+
+/**
+ * A tool that fetches over HTTP and answers `{ url, status, headers, body, note? }` as JSON. Needs the package undici.
+ *
+ * It is guarded against being led into the machine's own networks: every address that a name has, or that a URL or a
+ * redirect names, has to be public (or allowed by host and port), and the connection goes to the very address that
+ * was checked.
+ */
+export function httpFetch(options: HttpFetchOptions = {}): Tool {
+  requireOptions('httpFetch', httpFetchOptions, options)
+  const { name = 'http_fetch', approval } = options
+  requirePackage(name, 'undici')
+  const methods = methodsOf(name, options.methods ?? ['GET'])
+  const rules = rulesOf(name, options)
+  return defineTool({
+    name,
+    description: options.description ?? descriptionOf(methods, options.origins),
+    input: inputOf(methods),
+    effect: writes(methods) ? 'write' : 'read',
+    // The exchange's own limit is reached first; this one is for a host that hangs.
+    timeoutMs: rules.timeoutMs + 1_000,
+    ...(approval !== undefined && { approval }),
+    execute: (given, context): Promise<HttpAnswer> =>
+      exchange(requestOf(given, methods, context), rules, context.signal),
+  })
+}
+
+const { anyFunction, anyObject, anyText, fields, filledText, listOf, maybe, milliseconds, numberFrom } =
+  option
+const { recordOf } = option
+
+const httpFetchOptions = fields<HttpFetchOptions>(
+  {
+    name: maybe(filledText),
+    description: maybe(filledText),
+    methods: maybe(listOf(anyText)),
+    origins: maybe(listOf(anyText)),
+    allow: maybe(listOf(anyText)),
+    connectTo: maybe(recordOf(anyText)),
+    headers: maybe(recordOf(recordOf(anyText))),
+    openHeaders: maybe(listOf(filledText)),
+    contentTypes: maybe(listOf(anyText)),
+    bytesMax: maybe(numberFrom(1, { whole: true })),
+    timeoutMs: maybe(milliseconds),
+    redirectsMax: maybe(numberFrom(0, { whole: true })),
+    approval: maybe(approvalPolicy),
+    resolve: maybe(anyFunction),
+    timers: maybe(anyObject),
+  },
+  { domains: 'origins', hosts: 'allow', maxRedirects: 'redirectsMax', timeout: 'timeoutMs' },
+)
+
+function rulesOf(name: string, options: HttpFetchOptions): Exchange {
+  const { bytesMax = 50_000, timeoutMs = 15_000, redirectsMax = 5 } = options
+  return {
+    reach: reachPolicy(name, options, options.resolve ?? hostResolve),
+    headers: headerPolicy(name, options.headers ?? {}, options.openHeaders ?? []),
+    contentTypes: options.contentTypes ?? defaultContentTypes,
+    bytesMax,
+    timeoutMs,
+    redirectsMax,
+    timers: options.timers ?? hostTimers,
+  }
+}
+
+function requestOf(
+  given: JsonObject,
+  [defaultMethod]: readonly [Method, ...Method[]],
+  { idempotencyKey }: ToolContext,
+): HttpRequest {
+  // The schema has been checked.
+  const input = given as { url: string; method?: Method; body?: string; contentType?: string }
+  const method = input.method ?? defaultMethod
+  const headers: Record<string, string> = {}
+  if (input.body !== undefined) headers['content-type'] = input.contentType ?? 'application/json'
+  if (writes([method])) headers['idempotency-key'] = idempotencyKey
+  return { url: input.url, method, headers, ...(input.body !== undefined && { body: input.body }) }
+}
+
+function descriptionOf(methods: readonly Method[], origins: readonly string[] | undefined): string {
+  const where = origins ? ` Only ${origins.join(', ')} can be reached.` : ''
+  return (
+    `Sends an HTTP request (${methods.join(', ')}) and answers { url, status, headers, body } as JSON. ` +
+    `Use it to read what is at a URL, or to ask an HTTP API.${where} An answer of status 400 or more is an answer too.`
+  )
+}
+
+function inputOf(methods: readonly Method[]): JsonObject {
+  const method: JsonObject = { enum: methods, description: `Default ${methods[0]}.` }
+  const body: JsonObject = { type: 'string', maxLength: 200_000, description: 'The request body.' }
+  const contentType: JsonObject = {
+    type: 'string',
+    pattern: '^[A-Za-z0-9.+-]+/[A-Za-z0-9.+-]+(; ?charset=[A-Za-z0-9-]+)?$',
+    description: 'The media type of the body. Default application/json.',
+  }
+  return {
+    type: 'object',
+    required: ['url'],
+    additionalProperties: false,
+    properties: {
+      url: {
+        type: 'string',
+        maxLength: 8_000,
+        description: 'An http: or https: URL, without user and password.',
+      },
+      ...(methods.length > 1 && { method }),
+      ...(writes(methods) && { body, contentType }),
+    },
+  }
+}

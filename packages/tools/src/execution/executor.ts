@@ -1,0 +1,116 @@
+import type { Json, RunId, ToolCallId, ToolEffect, ToolRun, ToolSignal } from '@tallystick/core'
+import { Observable, take } from 'rxjs'
+import { type Deferral, isDeferral } from './deferral.ts'
+import { explainIssues } from '../input/arguments.ts'
+import type { ReadSchema } from '../input/schema.ts'
+import { jsonOf } from '../content/json-value.ts'
+import {
+  cancellationOf,
+  cancelledUnstarted,
+  type Ending,
+  endingOf,
+  failureOf,
+  textEnding,
+} from './outcome.ts'
+
+/** What a running tool is lent. */
+export interface ToolContext<Context = unknown> {
+  /** Aborts when the tool should stop: the run was cancelled, or the call's time is over. Hand it to what you call. */
+  readonly signal: AbortSignal
+  /** Reports to whoever watches the run; the model does not see it. Does nothing once the call has ended. */
+  readonly progress: (data: Json) => void
+  /** The same at every attempt of this call, and of no other call. Hand it to what you change things with. */
+  readonly idempotencyKey: string
+  readonly runId: RunId
+  readonly turn: number
+  readonly toolCallId: ToolCallId
+  /** 1, or more when a call in doubt is started again. */
+  readonly attempt: number
+  /** What the application gave this run, such as the signed-in user or a database handle. Never recorded. */
+  readonly context: Context
+}
+
+/** The part of a tool that running one call needs. */
+export interface ToolBody<Input, Context> {
+  readonly name: string
+  readonly effect: ToolEffect
+  readonly schema: ReadSchema<Input>
+  readonly execute: (input: Input, context: ToolContext<Context>) => unknown
+}
+
+/**
+ * TOOL EXECUTION: one start of one call. Subscribing starts it; it reports progress, then exactly one ending (or that
+ * the call is settled later), and
+ * completes, whatever the tool does. It never errors. Unsubscribing aborts the tool's signal, and nothing that the
+ * tool does afterwards is heard.
+ */
+export function runTool<Input, Context>(
+  body: ToolBody<Input, Context>,
+  call: ToolRun<Context>,
+): Observable<ToolSignal> {
+  return new Observable((subscriber) => {
+    const abort = new AbortController()
+    let cancelReason = ''
+    const cancel = (reason: string): void => {
+      cancelReason = reason
+      abort.abort(new DOMException(reason || 'The call was cancelled', 'AbortError'))
+    }
+    const cancellation = call.cancelled$.pipe(take(1)).subscribe({
+      next: (reason) => cancel(reason),
+      // Whoever could say stop is gone: better to stop than to run unattended.
+      error: () => cancel('its cancellation failed'),
+    })
+    const progress = (data: Json): void => {
+      if (!subscriber.closed) subscriber.next({ type: 'tool_progressed', data: progressData(data) })
+    }
+    const { runId, turn, toolCallId, attempt, idempotencyKey } = call
+    const context: ToolContext<Context> = Object.freeze({
+      signal: abort.signal,
+      progress,
+      idempotencyKey,
+      runId,
+      turn,
+      toolCallId,
+      attempt,
+      context: call.context,
+    })
+
+    const endingOfCall = async (): Promise<Ending | Deferral> => {
+      try {
+        const parsed = await body.schema.parse(structuredClone(call.input))
+        if (!parsed.ok) {
+          const tool = { name: body.name, inputSchema: body.schema.jsonSchema }
+          return textEnding('invalid_input', explainIssues(tool, call.input, parsed.issues))
+        }
+        if (abort.signal.aborted) return cancelledUnstarted(cancelReason)
+        const returned = await body.execute(parsed.value, context)
+        return isDeferral(returned) ? returned : endingOf(returned, body.effect)
+      } catch (thrown) {
+        return abort.signal.aborted ? cancellationOf(cancelReason, body.effect, thrown) : failureOf(thrown)
+      }
+    }
+    let ended = false
+    const start = async (): Promise<void> => {
+      const ending = await endingOfCall()
+      ended = true
+      subscriber.next(
+        'receipt' in ending ? { type: 'tool_deferred', ...ending } : { type: 'tool_ended', ...ending },
+      )
+      subscriber.complete()
+    }
+    void start()
+    return () => {
+      cancellation.unsubscribe()
+      if (!ended && !abort.signal.aborted) cancel('nobody waits for this call any more')
+    }
+  })
+}
+
+/** Progress is for people who watch: what JSON cannot carry is named in its place, and does not end the call. */
+function progressData(data: unknown): Json {
+  try {
+    return jsonOf(data)
+  } catch (error) {
+    return `(a progress report was left out: ${error instanceof Error ? error.message : 'it is no JSON'})`
+  }
+}
