@@ -1,13 +1,13 @@
 import type { AssistantMessage, AssistantPart, Message, ModelRequest } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
 import { anthropic } from '../src/anthropic.ts'
-import type { RequestSettings } from '../src/anthropic/request/request.ts'
 import { sseBytes } from './kit/bytes.ts'
 import { collect } from './kit/collect.ts'
 import { assistant, body, call, id, result, results, text, user } from './kit/history.ts'
 import { serve } from './kit/loopback.ts'
 import { done, start, stop } from './kit/streams.ts'
 import { own, ownOpaque } from './kit/transcripts.ts'
+import type { RequestSettings } from '../src/anthropic/request/request-settings.ts'
 
 describe('what the vendor needs back', () => {
   const thinking: AssistantPart = {

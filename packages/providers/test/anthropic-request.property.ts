@@ -1,11 +1,12 @@
 import type { JsonObject, Message, ModelRequest } from '@tallystick/core'
-import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { requestRenderer, type RequestSettings } from '../src/anthropic/request/request.ts'
+import { requestRenderer } from '../src/anthropic/request/request.ts'
 import { brokenRules } from './kit/history-rules.ts'
 import { requests as plainRequests } from './kit/transcripts.ts'
 import type { Loose } from './kit/loose.ts'
+import type { RequestSettings } from '../src/anthropic/request/request-settings.ts'
+import * as fc from 'fast-check'
 
 const plain: RequestSettings = {
   ...{ modelId: 'claude-test-1', maxOutputTokens: 32_000, promptCache: '5m' },

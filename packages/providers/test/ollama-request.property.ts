@@ -1,12 +1,13 @@
 import type { JsonObject, Message, ModelRequest } from '@tallystick/core'
-import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { requestRenderer, type RequestSettings } from '../src/ollama/request/request.ts'
+import { requestRenderer } from '../src/ollama/request/request.ts'
 import { toolSchema } from '../src/ollama/request/tool-schema.ts'
 import { brokenRules } from './kit/ollama-history-rules.ts'
 import { own, requests as transcripts } from './kit/transcripts.ts'
 import type { Loose } from './kit/loose.ts'
+import type { RequestSettings } from '../src/ollama/request/request-settings.ts'
+import * as fc from 'fast-check'
 
 const modelId = 'qwen-test'
 const here = { provider: 'ollama', api: 'chat', modelId }

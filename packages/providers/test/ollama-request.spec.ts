@@ -1,11 +1,13 @@
 import type { Message, ModelRequest, ToolDefinition } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import { type OllamaWarning, requestRenderer, type RequestSettings } from '../src/ollama/request/request.ts'
+import { requestRenderer } from '../src/ollama/request/request.ts'
 import { toolSchema } from '../src/ollama/request/tool-schema.ts'
 import { request } from './kit/collect.ts'
 import { assistant, call, id, result, results, user } from './kit/history.ts'
 import { settings } from './kit/ollama-lines.ts'
 import type { Loose } from './kit/loose.ts'
+import type { OllamaWarning } from '../src/ollama/options/options.ts'
+import type { RequestSettings } from '../src/ollama/request/request-settings.ts'
 
 const body = (
   messages: readonly Message[] = request.messages,

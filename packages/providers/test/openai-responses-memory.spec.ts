@@ -1,10 +1,10 @@
 import type { AssistantPart } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
-import type { RequestSettings } from '../src/openai-responses/request/request.ts'
 import { user } from './kit/history.ts'
 import { carriedAs } from './kit/openai-fold.ts'
 import { kept, replyOver, responsesBody as body, text } from './kit/openai-requests.ts'
 import { ownModels } from './kit/openai-transcripts.ts'
+import type { RequestSettings } from '../src/openai-responses/request/request-settings.ts'
 
 const assistant = replyOver('responses')
 

@@ -1,12 +1,13 @@
 import type { AssistantPart, Message, ModelRequest } from '@tallystick/core'
 import { describe, expect, it } from 'vitest'
 import type { OpenAIWarning } from '../src/openai.ts'
-import { requestRenderer, type RequestSettings } from '../src/openai-responses/request/request.ts'
+import { requestRenderer } from '../src/openai-responses/request/request.ts'
 import { request } from './kit/collect.ts'
 import { call, result, results, user } from './kit/history.ts'
 import type { Loose } from './kit/loose.ts'
 import { kept, replyOver, responsesBody as body, responsesSettings, text } from './kit/openai-requests.ts'
 import { brokenResponsesRules } from './kit/responses-rules.ts'
+import type { RequestSettings } from '../src/openai-responses/request/request-settings.ts'
 
 const assistant = replyOver('responses')
 

@@ -1,6 +1,6 @@
 // Defining tools.
 export { defineTool } from './definition/define-tool.ts'
-export type { ReconcileAnswer, ReconcileContext, ToolSpecification } from './definition/define-tool.ts'
+export type { ReconcileAnswer, ReconcileContext, ToolSpecification } from './definition/tool-specification.ts'
 export type { ToolContext } from './execution/executor.ts'
 export type { InputOf, InputSchema } from './input/schema.ts'
 

@@ -1,56 +1,21 @@
-import { ConfigurationError, type JsonObject, type Model, type ProviderError } from '@tallystick/core'
+import type { Model, ProviderError } from '@tallystick/core'
 import { Observable } from 'rxjs'
 import { type Attempt, startCall } from '../openai/call.ts'
-import { officialClient, type OpenAIClient } from '../openai/client/client.ts'
+import { officialClient } from '../openai/client/client.ts'
 import { providerErrorOf } from '../openai/client/failure.ts'
-import { openaiOptions } from '../openai/options/option-check.ts'
-import { checkOptions, type OpenAICommonOptions } from '../openai/options/options.ts'
 import { sdk } from '../openai/client/sdk.ts'
 import { lateClient } from '../shared/client/late-client.ts'
 import { ownSecrets } from '../shared/secrets/own-secrets.ts'
 import { pinnedOptions } from '../shared/options/pinned-options.ts'
 import { warnOnce, withWarnings } from '../shared/options/warning.ts'
 import { concessionFor } from './request/fallback-request.ts'
-import { type Concessions, requestRenderer, type RequestSettings } from './request/request.ts'
+import { requestRenderer } from './request/request.ts'
 import { replyReader } from './reply/signals.ts'
 import { webSearchesOf } from './options/web-searches.ts'
 import { api } from './client/wire.ts'
-
-/** How `openai()` calls its model. Everything may be left out. */
-export interface OpenAIOptions extends OpenAICommonOptions {
-  /** A client of your own (Azure, a proxy, your own logging) instead of `apiKey` and `baseURL`. */
-  readonly client?: OpenAIClient | undefined
-  /**
-   * How the model reasons: `effort` (`none` to `max`; which of them a model takes is its own), and `summary`, without
-   * which no reasoning is shown.
-   */
-  readonly reasoning?:
-    | { readonly effort?: string; readonly summary?: 'auto' | 'concise' | 'detailed' }
-    | undefined
-  readonly verbosity?: 'low' | 'medium' | 'high' | undefined
-  /**
-   * What OpenAI is to add to its reply beside what the adapter needs, such as `web_search_call.action.sources`. It is kept
-   * with the parts of the reply.
-   */
-  readonly include?: readonly string[] | undefined
-  /**
-   * Tools that OpenAI runs itself, in its own words, such as `{ type: 'web_search' }`. A run with `costMaxUsd` needs a bound
-   * of the searches, since OpenAI bills each: `extraBody: { max_tool_calls: 3 }`.
-   */
-  readonly providerTools?: readonly JsonObject[] | undefined
-  /**
-   * The tool that stands for the question whether a call to an MCP server may be made: the call comes here under this
-   * name with `server`, `tool` and `input`, and a result that is a success approves it. `mcp_approval`.
-   */
-  readonly approvalTool?: string | undefined
-  /**
-   * Lets OpenAI keep each response, and sends only what is new behind the last of them (`previous_response_id`).
-   * Without it OpenAI keeps nothing, and every request carries the whole history.
-   */
-  readonly chain?: boolean | undefined
-  /** The id of a conversation that OpenAI keeps: requests carry only what it has not seen. Not together with `chain`. */
-  readonly conversation?: string | undefined
-}
+import type { OpenAIOptions } from './options/options.ts'
+import { checkOptions } from './options/option-check.ts'
+import type { Concessions, RequestSettings } from './request/request-settings.ts'
 
 /**
  * A model of OpenAI, or of a server that speaks as it does, over the Responses API and the official SDK. Nothing is
@@ -59,9 +24,8 @@ export interface OpenAIOptions extends OpenAICommonOptions {
  * Throws `ConfigurationError` for options that cannot work.
  */
 export function openai(modelId: string, options: OpenAIOptions = {}): Model {
-  checkOptions({ maker: 'openai', check: openaiOptions, modelId, options })
+  checkOptions(modelId, options)
   if (options.client === undefined) sdk.require('openai')
-  checkState(options)
   const settings = settingsOf(modelId, options)
   const render = requestRenderer(settings)
   const secrets = ownSecrets(options)
@@ -111,15 +75,6 @@ const pinnedNames = [
   ...(['conversation', 'chain', 'reasoning', 'verbosity', 'include', 'approvalTool'] as const),
   ...(['strictTools', 'customTools', 'maxOutputTokens', 'serviceTier'] as const),
 ]
-
-function checkState({ chain, conversation }: OpenAIOptions): void {
-  if (conversation === undefined) return
-  if (chain || conversation.trim() === '') {
-    throw new ConfigurationError(
-      'openai() got a conversation that is empty, or together with chain; the service goes on from one of the two. Pass the id of a conversation, or chain.',
-    )
-  }
-}
 
 function settingsOf(modelId: string, options: OpenAIOptions): RequestSettings {
   const { chain, conversation } = options

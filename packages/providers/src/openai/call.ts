@@ -1,12 +1,17 @@
 import type { Cancel, ModelContext, ModelSignal, ProviderError } from '@tallystick/core'
 import type { Subscriber } from 'rxjs'
 import { observedResponse, type ResponseFacts } from '../shared/stream/observed-response.ts'
-import { drainMs, idleTimeoutDefaultMs, responseTimeoutDefaultMs } from '../shared/stream/open-connection.ts'
+import {
+  drainMs,
+  idleTimeoutDefaultMs,
+  longestTimerMs,
+  responseTimeoutDefaultMs,
+} from '../shared/stream/open-connection.ts'
 import { type StreamEnding, type StreamTail, streamTail } from '../shared/stream/stream-tail.ts'
 import { type SilenceWatch, watchSilence } from '../shared/stream/silence-watch.ts'
 import type { OpenAICreate } from './client/client.ts'
 import { notAStream, providerErrorOf, requestIdIn, silentReply, truncatedReply } from './client/failure.ts'
-import { longestTimerMs, type OpenAICommonOptions } from './options/options.ts'
+import { type OpenAICommonOptions } from './options/options.ts'
 import { type OpenAISdk, sdk } from './client/sdk.ts'
 
 /** Reads the events of one reply. */

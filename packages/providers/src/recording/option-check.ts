@@ -1,6 +1,5 @@
 import { option, requireOptions, type OptionCheck } from '@tallystick/core'
-import type { PlayedFetchOptions } from './played-fetch.ts'
-import type { RecordingFetchOptions } from './recording-fetch.ts'
+import type { PlayedFetchOptions, RecordingFetchOptions } from './options.ts'
 
 const { anyFunction, fields, filledText, maybe, oneOf } = option
 

@@ -10,17 +10,9 @@ import {
 } from './file/exchange.ts'
 import { firstDifference } from './first-difference.ts'
 import { readRecording } from './file/recording-file.ts'
-import { type Matching, type ReplayOrder, replayOrder, withoutRunIds } from './file/replay-order.ts'
+import { type ReplayOrder, replayOrder, withoutRunIds } from './file/replay-order.ts'
 import { playedOptions, requireRecordingOptions } from './option-check.ts'
-
-/** How `playedFetch` plays. Everything may be left out. */
-export interface PlayedFetchOptions {
-  /**
-   * `request` (the default): each request gets the answer that was recorded for it, by method, path and body; run ids in
-   * the ids of tool calls count for nothing. `order`: the first request gets the first answer, whatever it asks.
-   */
-  readonly match?: Matching | undefined
-}
+import type { PlayedFetchOptions } from './options.ts'
 
 /** A `fetch` that never touches the network. */
 export interface PlayedFetch {

@@ -8,17 +8,9 @@ import {
 import { Observable, type Subscriber } from 'rxjs'
 import { callKey, callOf, digestsOf, type RecordedCall, type RequestDigests } from './file/recorded-call.ts'
 import { readRecording } from './file/recording-file.ts'
-import { type Matching, type ReplayOrder, replayOrder } from './file/replay-order.ts'
+import { type ReplayOrder, replayOrder } from './file/replay-order.ts'
 import { playedOptions, requireRecordingOptions } from './option-check.ts'
-
-/** How `playedModel` plays. Everything may be left out. */
-export interface PlayedModelOptions {
-  /**
-   * `request` (the default): each call gets the reply that was recorded for its request; run ids in the ids of tool calls
-   * count for nothing. `order`: the first call gets the first reply, whatever it asks.
-   */
-  readonly match?: Matching | undefined
-}
+import type { PlayedModelOptions } from './options.ts'
 
 /** A model that plays a recording, under the name of the model that was recorded. */
 export interface PlayedModel extends Model {

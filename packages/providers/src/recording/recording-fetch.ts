@@ -3,12 +3,7 @@ import { type ExchangeEnding, type ExchangeLine, pieceOf, requestOf } from './fi
 import { recordingWriter } from './file/recording-file.ts'
 import { withoutSecretsAcross } from './file/secrets.ts'
 import { recordingOptions, requireRecordingOptions } from './option-check.ts'
-
-/** How `recordingFetch` records. Everything may be left out. */
-export interface RecordingFetchOptions {
-  /** What makes the requests. The host's own `fetch`. */
-  readonly fetch?: typeof globalThis.fetch | undefined
-}
+import type { RecordingFetchOptions } from './options.ts'
 
 // What adapters read of an answer's head. Others name the account, or set cookies.
 const keptHeaders = /^(content-type|request-id|x-request-id|retry-after|retry-after-ms|x-should-retry)$/

@@ -7,10 +7,11 @@ import type {
   ToolCallPart,
   ToolResult,
 } from '@tallystick/core'
-import { requestRenderer, type RequestSettings } from '../../src/anthropic/request/request.ts'
+import { requestRenderer } from '../../src/anthropic/request/request.ts'
 import { request } from './collect.ts'
 import type { Loose } from './loose.ts'
 import { own } from './transcripts.ts'
+import type { RequestSettings } from '../../src/anthropic/request/request-settings.ts'
 
 export const settings: RequestSettings = {
   modelId: 'claude-test-1',

@@ -1,9 +1,10 @@
-import { requestRenderer, type RequestSettings } from '../../src/ollama/request/request.ts'
+import { requestRenderer } from '../../src/ollama/request/request.ts'
 import { readLine, startReply } from '../../src/ollama/reply/signals.ts'
 import type { WireLine } from '../../src/ollama/client/wire.ts'
 import type { ModelSignal } from '@tallystick/core'
 import { request } from './collect.ts'
 import type { Answer } from './loopback.ts'
+import type { RequestSettings } from '../../src/ollama/request/request-settings.ts'
 
 /** Lines of Ollama's stream, written by hand: short ways to say the long forms. */
 export const line = (message: object, more: object = {}) => ({

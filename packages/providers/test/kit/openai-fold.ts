@@ -1,13 +1,11 @@
 import type { ModelSignal } from '@tallystick/core'
 import type { ReplyReader } from '../../src/openai/call.ts'
-import {
-  replyReader as chatReader,
-  type ReplyContext as ChatContext,
-} from '../../src/openai-chat/reply/signals.ts'
+import { replyReader as chatReader } from '../../src/openai-chat/reply/signals.ts'
 import type { StreamEnding } from '../../src/shared/stream/stream-tail.ts'
-import type { ReplyContext } from '../../src/openai-responses/reply/item.ts'
 import { replyReader } from '../../src/openai-responses/reply/signals.ts'
 import type { Loose } from './loose.ts'
+import type { ReplyContext as ChatContext } from '../../src/openai-chat/request/reply-context.ts'
+import type { ReplyContext } from '../../src/openai-responses/request/reply-context.ts'
 
 interface Folded {
   readonly signals: ModelSignal[]

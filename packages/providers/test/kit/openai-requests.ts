@@ -1,15 +1,14 @@
 import type { AssistantPart, JsonObject, Message, ModelRequest, Opaque } from '@tallystick/core'
 import { allQuirks } from '../../src/openai-chat/options/quirks.ts'
-import {
-  requestRenderer as chatRenderer,
-  type RequestSettings as ChatSettings,
-} from '../../src/openai-chat/request/request.ts'
-import { requestRenderer, type RequestSettings } from '../../src/openai-responses/request/request.ts'
+import { requestRenderer as chatRenderer } from '../../src/openai-chat/request/request.ts'
+import { requestRenderer } from '../../src/openai-responses/request/request.ts'
 import type { OpenAIChatQuirks, OpenAIChatServer } from '../../src/openai.ts'
 import { request } from './collect.ts'
 import type { Loose } from './loose.ts'
 import { carriedAs } from './openai-fold.ts'
 import { ownModels } from './openai-transcripts.ts'
+import type { RequestSettings } from '../../src/openai-responses/request/request-settings.ts'
+import type { RequestSettings as ChatSettings } from '../../src/openai-chat/request/request-settings.ts'
 
 const common = {
   ...{ modelId: 'gpt-test', provider: 'openai', strictTools: false, customTools: {}, toolFields: {} },

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { ConfigurationError, textOf } from '@tallystick/core'
 import type { Tool, ToolSignal } from '@tallystick/core'
 import { sqlQuery } from '@tallystick/tools/sql-query'
-import { afterAll, describe, expect, it, vi } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { callContext, endingOf, toolRun } from '../one-call.ts'
 import { createShopDatabase } from './shop-database.ts'
 
@@ -265,19 +265,6 @@ describe('defining it', () => {
       name: 'books',
       description: 'The books.',
     })
-  })
-
-  it('says what to install where better-sqlite3 is not there', async () => {
-    const resolve = (): never => {
-      throw new Error("Cannot find module 'better-sqlite3'")
-    }
-    vi.doMock('node:module', () => ({ createRequire: () => ({ resolve }) }))
-    vi.resetModules()
-    const { sqlQuery: alone } = await import('@tallystick/tools/sql-query')
-    vi.doUnmock('node:module')
-    expect(() => alone({ path })).toThrow(
-      'The tool sql_query needs the package better-sqlite3, which is not installed. Add it: npm install better-sqlite3.',
-    )
   })
 
   const built = new URL('../../dist/built-in/sql-query/sql-query.js', import.meta.url)

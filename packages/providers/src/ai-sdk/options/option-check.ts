@@ -1,6 +1,6 @@
 import { option, type OptionCheck } from '@tallystick/core'
 import { commonChecks, otherNames } from '../../shared/options/model-options.ts'
-import type { AiSdkOptions } from '../model.ts'
+import type { AiSdkOptions } from './options.ts'
 
 const { anyObject, fields, filledText, maybe, trueOrFalse } = option
 const { headers, idleTimeoutMs, maxOutputTokens, onWarning, responseTimeoutMs } = commonChecks

@@ -1,4 +1,4 @@
-import type { JsonObject, ModelRequest, ModelSettings, ToolChoice } from '@tallystick/core'
+import type { JsonObject, ModelRequest, ModelSettings } from '@tallystick/core'
 import { withAnswerSchema } from '../../shared/request/answer-instructions.ts'
 import { callIds } from '../../shared/request/call-ids.ts'
 import { isJsonObject } from '../../shared/json/json-reading.ts'
@@ -6,6 +6,7 @@ import { withOptions } from '../../shared/request/provider-options.ts'
 import { type ToolNameRules, toolNames, type ToolNames } from '../../shared/request/tool-names.ts'
 import { callsOf, promptOf, type Reader } from './history.ts'
 import type { WireCall } from '../client/wire.ts'
+import { toolsOf } from './tools.ts'
 
 // What every vendor behind a provider takes.
 const identifierLengthMax = 64
@@ -65,39 +66,6 @@ export function callOf(
     includeRawChunks: true,
   }
   return { call: call as unknown as WireCall, names }
-}
-
-/** Tools stay in the call when they may not be called: some vendors want them there when the history holds calls. */
-function toolsOf(request: ModelRequest, called: readonly string[], names: ToolNames): object {
-  const { tools, toolChoice } = request
-  if (tools.length > 0) {
-    const offered = tools.map(({ name, description, inputSchema }) => ({
-      type: 'function',
-      name: names.toWire(name),
-      ...(description.trim() !== '' && { description: description.toWellFormed() }),
-      inputSchema: { type: 'object', ...inputSchema },
-    }))
-    return { tools: offered, toolChoice: choiceOf(toolChoice, names) }
-  }
-  if (called.length === 0) return {}
-  const past = called.map((name) => ({
-    type: 'function',
-    name: names.toWire(name),
-    inputSchema: { type: 'object' },
-  }))
-  return { tools: past, toolChoice: { type: 'none' } }
-}
-
-function choiceOf(choice: ToolChoice, names: ToolNames): WireCall['toolChoice'] & object {
-  switch (choice.type) {
-    case 'any':
-      return { type: 'required' }
-    case 'tool':
-      return { type: 'tool', toolName: names.toWire(choice.name) }
-    case 'auto':
-    case 'none':
-      return { type: choice.type }
-  }
 }
 
 function samplingOf({ temperature, topP, stop, seed }: ModelSettings): object {

@@ -1,6 +1,13 @@
-import { option, type OptionCheck } from '@tallystick/core'
-import { apiKey, commonChecks, objects, otherNames } from '../../shared/options/model-options.ts'
+import { option, type OptionCheck, ConfigurationError } from '@tallystick/core'
+import {
+  apiKey,
+  commonChecks,
+  objects,
+  otherNames,
+  requireModelOptions,
+} from '../../shared/options/model-options.ts'
 import type { AnthropicMcpServer, AnthropicOptions, AnthropicThinking } from './options.ts'
+import { takesSampling } from './api-version.ts'
 
 const { anyObject, anyText, fields, filledText, listOf, maybe, numberFrom, oneOf, recordOf, trueOrFalse } =
   option
@@ -19,7 +26,7 @@ const mcpServer = fields<AnthropicMcpServer>({
 })
 
 /** What `anthropic()` takes beside the model id. */
-export const anthropicOptions: OptionCheck = fields<AnthropicOptions>(
+const anthropicOptions: OptionCheck = fields<AnthropicOptions>(
   {
     ...commonChecks,
     apiKey: maybe(apiKey),
@@ -38,3 +45,36 @@ export const anthropicOptions: OptionCheck = fields<AnthropicOptions>(
   },
   otherNames,
 )
+
+/** Throws `ConfigurationError` for what could not work in any call. */
+export function checkOptions(modelId: string, options: AnthropicOptions): void {
+  requireModelOptions('anthropic', anthropicOptions, { modelId, options })
+  if (options.client && (options.apiKey ?? options.baseURL ?? options.fetch) !== undefined) {
+    throw new ConfigurationError(
+      'anthropic() got a client together with apiKey, baseURL or fetch, which the client would ignore. Pass one or the other.',
+    )
+  }
+  checkServers(options.mcpServers ?? [])
+  checkExtraBody(options)
+}
+
+function checkServers(servers: readonly AnthropicMcpServer[]): void {
+  const names = servers.map(({ name }) => name)
+  if (new Set(names).size === names.length && !names.includes('')) return
+  throw new ConfigurationError(
+    'anthropic() got MCP servers without a name, or two of one name, which the service refuses. Name each of mcpServers otherwise.',
+  )
+}
+
+/** Fields that the newest versions of the API answer with a refusal, whatever they say. */
+const refusedFields = ['temperature', 'top_p', 'top_k']
+
+function checkExtraBody({ extraBody = {}, ...options }: AnthropicOptions): void {
+  for (const field of ['stream', 'model', 'messages', ...(takesSampling(options) ? [] : refusedFields)]) {
+    if (!(field in extraBody)) continue
+    const why = refusedFields.includes(field)
+      ? 'which the service no longer takes in the API version that is spoken: every call would be refused'
+      : 'without which, as the adapter sends it, no reply could be read'
+    throw new ConfigurationError(`anthropic() got ${field} in extraBody, ${why}. Leave it out.`)
+  }
+}

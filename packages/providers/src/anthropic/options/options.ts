@@ -1,9 +1,6 @@
-import { ConfigurationError, type JsonObject } from '@tallystick/core'
+import type { JsonObject } from '@tallystick/core'
 import type { Warning } from '../../shared/options/warning.ts'
-import { takesSampling } from './api-version.ts'
-import { requireModelOptions } from '../../shared/options/model-options.ts'
 import type { AnthropicClient, AnthropicClientOptions } from '../client/client.ts'
-import { anthropicOptions } from './option-check.ts'
 
 /** Something that a request asked for and that this wire cannot be told. The call goes out without it. */
 export interface AnthropicWarning extends Warning {
@@ -85,40 +82,4 @@ export interface AnthropicOptions extends AnthropicClientOptions {
   readonly responseTimeoutMs?: number | undefined
   /** The longest silence while a reply streams, in milliseconds; keep-alives break it. 2 minutes. */
   readonly idleTimeoutMs?: number | undefined
-}
-
-/** A timer cannot wait longer. */
-export const longestTimerMs: number = 2 ** 31 - 1
-
-/** Throws `ConfigurationError` for what could not work in any call. */
-export function checkOptions(modelId: string, options: AnthropicOptions): void {
-  requireModelOptions('anthropic', anthropicOptions, { modelId, options })
-  if (options.client && (options.apiKey ?? options.baseURL ?? options.fetch) !== undefined) {
-    throw new ConfigurationError(
-      'anthropic() got a client together with apiKey, baseURL or fetch, which the client would ignore. Pass one or the other.',
-    )
-  }
-  checkServers(options.mcpServers ?? [])
-  checkExtraBody(options)
-}
-
-function checkServers(servers: readonly AnthropicMcpServer[]): void {
-  const names = servers.map(({ name }) => name)
-  if (new Set(names).size === names.length && !names.includes('')) return
-  throw new ConfigurationError(
-    'anthropic() got MCP servers without a name, or two of one name, which the service refuses. Name each of mcpServers otherwise.',
-  )
-}
-
-/** Fields that the newest versions of the API answer with a refusal, whatever they say. */
-const refusedFields = ['temperature', 'top_p', 'top_k']
-
-function checkExtraBody({ extraBody = {}, ...options }: AnthropicOptions): void {
-  for (const field of ['stream', 'model', 'messages', ...(takesSampling(options) ? [] : refusedFields)]) {
-    if (!(field in extraBody)) continue
-    const why = refusedFields.includes(field)
-      ? 'which the service no longer takes in the API version that is spoken: every call would be refused'
-      : 'without which, as the adapter sends it, no reply could be read'
-    throw new ConfigurationError(`anthropic() got ${field} in extraBody, ${why}. Leave it out.`)
-  }
 }

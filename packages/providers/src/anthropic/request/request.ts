@@ -8,40 +8,17 @@ import { betasOf } from './betas.ts'
 import { textBlock } from './content-blocks.ts'
 import { type Draft, draftOf } from './rendered-message.ts'
 import { isThinking, turnsOf } from './history.ts'
-import type { AnthropicMcpServer, AnthropicWarning } from '../options/options.ts'
-import { cached, type CachePolicy } from './prompt-cache.ts'
+import { cached } from './prompt-cache.ts'
 import { samplingFields } from './sampling.ts'
 import type { FittedSchema } from './strict-schema.ts'
 import { answerSchema, toolFields } from './tools.ts'
 import { provider, type WireRequest, type WireThinking, type WireTurn } from '../client/wire.ts'
+import type { RequestSettings } from './request-settings.ts'
 
 // The vendor takes longer ones by now; gateways and other hosts of the same models do not.
 const identifierLengthMax = 64
 const toolNameLengthMax = 128
 const thinkingBudgetMin = 1024
-
-/** What of a request the model's options decide. */
-export interface RequestSettings {
-  readonly modelId: string
-  readonly maxOutputTokens: number
-  readonly promptCache: CachePolicy
-  /** Whether the API version that is spoken takes `temperature` and `top_p`. */
-  readonly takesSampling?: boolean | undefined
-  readonly thinking?: WireThinking | undefined
-  readonly effort?: string | undefined
-  readonly citations?: boolean | undefined
-  readonly strictTools?: boolean | undefined
-  readonly eagerToolInputs?: boolean | undefined
-  readonly toolFields?: Readonly<Record<string, JsonObject>> | undefined
-  /** Tools that the vendor runs itself, in its own words. */
-  readonly providerTools?: readonly JsonObject[] | undefined
-  readonly mcpServers?: readonly AnthropicMcpServer[] | undefined
-  readonly contextEdits?: readonly JsonObject[] | undefined
-  readonly betas?: readonly string[] | undefined
-  /** Fields of the body that no option covers. They win. */
-  readonly extraBody?: JsonObject | undefined
-  readonly warn: (warning: AnthropicWarning) => void
-}
 
 /** A request, ready to be sent. */
 export interface RenderedRequest {

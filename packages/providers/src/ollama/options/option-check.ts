@@ -1,11 +1,13 @@
-import { option, type OptionCheck } from '@tallystick/core'
-import { commonChecks, otherNames } from '../../shared/options/model-options.ts'
-import type { OllamaOptions } from '../model.ts'
+import { option, type OptionCheck, ConfigurationError } from '@tallystick/core'
+import { commonChecks, otherNames, requireModelOptions } from '../../shared/options/model-options.ts'
+import type { OllamaOptions } from './options.ts'
+import { hostOf, isAddress, type OllamaClientOptions } from '../client/client.ts'
+import { sdk } from '../client/sdk.ts'
 
 const { anyObject, anyText, fields, maybe, numberFrom, valueThat } = option
 
 /** What `ollama()` takes beside the model id. */
-export const ollamaOptions: OptionCheck = fields<OllamaOptions>(
+const ollamaOptions: OptionCheck = fields<OllamaOptions>(
   {
     ...commonChecks,
     apiKey: maybe(anyText),
@@ -24,3 +26,24 @@ export const ollamaOptions: OptionCheck = fields<OllamaOptions>(
     ...{ temperature: 'parameters.temperature', seed: 'parameters.seed', stop: 'parameters.stop' },
   },
 )
+
+export function checkOptions(modelId: string, options: OllamaOptions): void {
+  requireModelOptions('ollama', ollamaOptions, { modelId, options })
+  checkAddress(options)
+  sdk.require('ollama')
+}
+
+function checkAddress(options: OllamaClientOptions): void {
+  const host = hostOf(options)
+  if (host === undefined) return
+  if (/^([a-z][a-z0-9+.-]*:\/\/)?[^/?#]*@/i.test(host)) {
+    throw new ConfigurationError(
+      'ollama() got a baseURL (or OLLAMA_HOST) with a user and a password in it, which fetch refuses. Pass an Authorization header in the option headers.',
+    )
+  }
+  if (!isAddress(host)) {
+    throw new ConfigurationError(
+      'ollama() got a baseURL (or OLLAMA_HOST) that is no address, so no call could succeed. Pass one such as "http://127.0.0.1:11434".',
+    )
+  }
+}

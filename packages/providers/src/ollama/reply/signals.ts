@@ -1,10 +1,11 @@
-import type { JsonObject, ModelSignal, ReplyPart, RequestedCall, Usage } from '@tallystick/core'
+import type { ModelSignal, ReplyPart, RequestedCall } from '@tallystick/core'
 import { countAt, isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import { contextTokensAt, contextTokensOf, promptWasCut } from './context-window.ts'
 import { cutPrompt, wordlessReply } from '../client/failure.ts'
 import { stopReasonOf } from './stop-reason.ts'
 import type { WireLine, WireRequest } from '../client/wire.ts'
+import { usageOf, countsOf } from './usage.ts'
 
 type Spoken = { readonly type: 'text' | 'reasoning'; readonly part: number; text: string }
 type Called = RequestedCall & { readonly part: number }
@@ -119,16 +120,4 @@ function finish(reply: Reply, line: WireLine, emit: Emit): void {
     ...(raw !== undefined && { rawStopReason: raw }),
     parts: parts.map((part): ReplyPart => ({ ...part })),
   })
-}
-
-function usageOf(inputTokens: number | undefined, outputTokens: number | undefined): Usage {
-  return {
-    ...(inputTokens !== undefined && { inputTokens }),
-    ...(outputTokens !== undefined && { outputTokens }),
-  }
-}
-
-/** The numbers of the last line: tokens, and durations in nanoseconds. */
-function countsOf(line: WireLine): JsonObject {
-  return Object.fromEntries(Object.entries(line).filter(([, value]) => typeof value === 'number'))
 }

@@ -1,41 +1,17 @@
-import type { JsonObject, Message, ModelRequest, ModelSettings, ToolDefinition } from '@tallystick/core'
+import type { JsonObject, Message, ModelRequest, ModelSettings } from '@tallystick/core'
 import { toldInWords, withAnswerSchema } from '../../shared/request/answer-instructions.ts'
 import { callIds } from '../../shared/request/call-ids.ts'
 import { withProviderOptions } from '../../shared/request/provider-options.ts'
 import { anyWord, toolNames, type ToolNames, warnOfNames } from '../../shared/request/tool-names.ts'
-import type { Warning } from '../../shared/options/warning.ts'
 import { type Draft, draftOf, messagesOf } from './history.ts'
-import { type RenderedSchema, toolSchema } from './tool-schema.ts'
-import { provider, type WireMessage, type WireRequest, type WireThinking } from '../client/wire.ts'
+import { toolSchema } from './tool-schema.ts'
+import { provider, type WireMessage, type WireRequest } from '../client/wire.ts'
+import type { OllamaWarning } from '../options/options.ts'
+import type { RequestSettings } from './request-settings.ts'
+import { type Rendering, offered, wireTool } from './tools.ts'
 
 // The server takes anything; longer ones no model writes without a slip.
 const identifierLengthMax = 64
-
-/** Something that a request asked for and that this wire cannot be told. The call goes out without it. */
-export interface OllamaWarning extends Warning {
-  readonly what:
-    | 'schema'
-    | 'tool_name'
-    | 'tool_choice'
-    | 'parallel_tool_calls'
-    | 'output_schema'
-    | 'model_settings'
-}
-
-/** What of a request the model's options decide. */
-export interface RequestSettings {
-  readonly modelId: string
-  readonly contextTokens: number
-  readonly maxOutputTokens?: number | undefined
-  readonly thinking?: WireThinking | undefined
-  readonly keepAlive?: string | number | undefined
-  /** The vendor's own settings of a model, by its own names. They win over those that an option makes. */
-  readonly parameters?: JsonObject | undefined
-  /** Fields of the body that no option covers. They win. */
-  readonly extraBody?: JsonObject | undefined
-  /** Hears what the wire cannot be told. */
-  readonly warn?: ((warning: OllamaWarning) => void) | undefined
-}
 
 /** A request, ready to be sent. */
 export interface RenderedRequest {
@@ -67,11 +43,6 @@ function kept<Given extends object, Made>(make: (given: Given) => Made): (given:
     made.set(given, now)
     return now
   }
-}
-
-interface Rendering {
-  readonly settings: RequestSettings
-  readonly schemas: (schema: JsonObject) => RenderedSchema
 }
 
 function renderRequest(
@@ -139,33 +110,8 @@ function answerFields(
   return { instructions: withAnswerSchema(instructions, outputSchema) }
 }
 
-/** The wire cannot forbid tools, nor demand one: what may not be called is not shown. */
-function offered({ tools, toolChoice }: ModelRequest): readonly ToolDefinition[] {
-  if (toolChoice.type === 'none') return []
-  return toolChoice.type === 'tool' ? tools.filter(({ name }) => name === toolChoice.name) : tools
-}
-
 function systemMessage(instructions: string): readonly WireMessage[] {
   return instructions.trim() === '' ? [] : [{ role: 'system', content: instructions.toWellFormed() }]
-}
-
-function wireTool(
-  { name, description, inputSchema }: ToolDefinition,
-  names: ToolNames,
-  { settings, schemas }: Rendering,
-): JsonObject {
-  const { schema, told } = schemas(inputSchema)
-  if (told.length > 0) {
-    const what = `${told.join(', ')} in the schema of the tool ${name}`
-    settings.warn?.({
-      what: 'schema',
-      message: `Ollama has no word for ${what}: told in descriptions instead.`,
-    })
-  }
-  return {
-    type: 'function',
-    function: { name: names.toWire(name), description: description.toWellFormed(), parameters: schema },
-  }
 }
 
 function warnings(

@@ -13,7 +13,7 @@ import { contradiction, failureInStream } from '../../openai/client/failure.ts'
 import { usageSignal } from '../../openai/reply/usage.ts'
 import type { StreamEnding } from '../../shared/stream/stream-tail.ts'
 import { isJsonObject, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
-import { type CallContext, callOf, type CallSlot, extendSlot, slotFor } from './streamed-call.ts'
+import { callOf, type CallSlot, extendSlot, slotFor } from './streamed-call.ts'
 import { cutsReply, isBroken, stopReasonOf } from './stop-reason.ts'
 import {
   opaqueOf,
@@ -22,12 +22,7 @@ import {
   type WireChunk,
   type WireMemory,
 } from '../client/wire.ts'
-
-/** What of the request a reply is read by. */
-export interface ReplyContext extends CallContext {
-  /** Whether a stream that comes to its proper end without a finish reason, but not without content, was whole. */
-  readonly finishReasonOptional: boolean
-}
+import type { ReplyContext } from '../request/reply-context.ts'
 
 /** A stretch of text or reasoning. */
 interface Piece {

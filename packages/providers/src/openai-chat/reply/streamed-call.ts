@@ -2,6 +2,7 @@ import type { Json, JsonObject, RequestedCall } from '@tallystick/core'
 import { readCallInput } from '../../openai/reply/call-input.ts'
 import { isJsonObject, restOf, textAt } from '../../shared/json/json-reading.ts'
 import { opaqueOf, type WireCallDelta, type WireMemory } from '../client/wire.ts'
+import type { CallContext } from '../../openai/request/call-context.ts'
 
 /** One call while it streams. */
 export interface CallSlot {
@@ -48,17 +49,6 @@ export function extendSlot(slot: CallSlot, delta: WireCallDelta): string {
 function inputText(given: Json | undefined): string {
   if (typeof given === 'string') return given
   return isJsonObject(given) ? JSON.stringify(given) : ''
-}
-
-/** What of the request a call is read by. */
-export interface CallContext {
-  readonly provider: string
-  /** The tool's own name, for the name that the wire knows it by. */
-  readonly toolName: (wireName: string) => string
-  /** The field that the text of a custom tool becomes. */
-  readonly customField: (toolName: string) => string
-  /** A call's input, once what only the wire needed is taken away. */
-  readonly cleaned: (toolName: string, input: JsonObject) => JsonObject
 }
 
 /** Reads a call that is whole. */

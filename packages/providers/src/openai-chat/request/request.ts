@@ -1,41 +1,17 @@
-import {
-  type JsonObject,
-  type Message,
-  type ModelRequest,
-  present,
-  type ToolDefinition,
-  withoutAddedNulls,
-} from '@tallystick/core'
-import type { OpenAICustomTool, OpenAIWarning } from '../../openai/options/options.ts'
+import { callContext } from '../../openai/request/call-context.ts'
+import { type JsonObject, type Message, type ModelRequest, present } from '@tallystick/core'
 import { samplingFields } from '../../openai/request/sampling.ts'
 import { fitSchema, isAnswerSchema, noAnswerSchema } from '../../openai/request/strict-schema.ts'
 import { toldInWords, withAnswerSchema } from '../../shared/request/answer-instructions.ts'
 import { withProviderOptions } from '../../shared/request/provider-options.ts'
-import { anyWord, toolNames, type ToolNames, warnOfNames } from '../../shared/request/tool-names.ts'
+import { anyWord, toolNames, warnOfNames } from '../../shared/request/tool-names.ts'
 import { chatCallIds } from './call-ids.ts'
 import { type Draft, draftOf } from './rendered-message.ts'
 import { messagesOf } from './history.ts'
-import type { OpenAIChatQuirks } from '../options/quirks.ts'
-import type { ReplyContext } from '../reply/signals.ts'
 import type { WireRequest } from '../client/wire.ts'
-
-/** What of a request the model's options decide. */
-export interface RequestSettings {
-  readonly modelId: string
-  readonly provider: string
-  readonly quirks: Required<OpenAIChatQuirks>
-  readonly maxOutputTokens?: number | undefined
-  readonly reasoningEffort?: string | undefined
-  readonly verbosity?: string | undefined
-  readonly strictTools: boolean
-  readonly customTools: Readonly<Record<string, OpenAICustomTool>>
-  readonly toolFields: Readonly<Record<string, JsonObject>>
-  readonly promptCacheKey?: string | undefined
-  readonly serviceTier?: string | undefined
-  readonly metadata?: Readonly<Record<string, string>> | undefined
-  readonly extraBody?: JsonObject | undefined
-  readonly warn: (warning: OpenAIWarning) => void
-}
+import type { RequestSettings } from './request-settings.ts'
+import type { ReplyContext } from './reply-context.ts'
+import { toolFields } from './tools.ts'
 
 /** A request, ready to be sent. */
 export interface RenderedRequest {
@@ -98,7 +74,10 @@ function renderRequest(
   }
   return {
     body: withProviderOptions(body, request, { ...settings, held: heldFields }),
-    context: contextOf(request, names, settings),
+    context: {
+      ...callContext(request, names, { ...settings, strictTools: settings.strictTools && quirks.strict }),
+      finishReasonOptional: quirks.finishReasonOptional,
+    },
   }
 }
 
@@ -111,88 +90,6 @@ function optionFields(settings: RequestSettings): object {
     service_tier: settings.serviceTier,
     metadata: settings.metadata,
   })
-}
-
-function contextOf(request: ModelRequest, names: ToolNames, settings: RequestSettings): ReplyContext {
-  const schemas = new Map(request.tools.map((tool) => [tool.name, tool.inputSchema]))
-  return {
-    provider: settings.provider,
-    toolName: names.fromWire,
-    customField: (tool) => customToolOf(settings, tool)?.field ?? 'input',
-    cleaned: (tool, input) => {
-      const schema = settings.strictTools && settings.quirks.strict ? schemas.get(tool) : undefined
-      return schema === undefined ? input : withoutAddedNulls(schema, input)
-    },
-    finishReasonOptional: settings.quirks.finishReasonOptional,
-  }
-}
-
-function customToolOf({ customTools }: RequestSettings, name: string): OpenAICustomTool | undefined {
-  return Object.hasOwn(customTools, name) ? customTools[name] : undefined
-}
-
-/** The tools, and whether they may be called. Without tools these servers take no word about them. */
-function toolFields(request: ModelRequest, names: ToolNames, settings: RequestSettings): object {
-  const { quirks, warn } = settings
-  const { tools, toolChoice, parallelToolCalls } = request
-  if (tools.length === 0) return {}
-  if (quirks.toolChoice === 'none' && toolChoice.type !== 'auto') {
-    // To offer none is the one way to forbid them all that every server obeys.
-    if (toolChoice.type === 'none') return {}
-    const message = 'The server obeys no choice of tools, so the model was free to call any or none.'
-    warn({ what: 'tool_choice', message })
-  }
-  if (!parallelToolCalls && !quirks.parallelToolCalls) {
-    const message = 'The server cannot be told to make one call at a time, so it may make several.'
-    warn({ what: 'parallel_tool_calls', message })
-  }
-  const choice = quirks.toolChoice === 'none' ? undefined : wireChoice(request, names, settings)
-  return {
-    tools: tools.map((tool) => wireTool(tool, names, settings)),
-    ...(choice !== undefined && { tool_choice: choice }),
-    ...(!parallelToolCalls && quirks.parallelToolCalls && { parallel_tool_calls: false }),
-  }
-}
-
-function wireTool(tool: ToolDefinition, names: ToolNames, settings: RequestSettings): JsonObject {
-  const name = names.toWire(tool.name)
-  const described = tool.description.trim() !== '' && { description: tool.description.toWellFormed() }
-  const more = Object.hasOwn(settings.toolFields, tool.name) ? settings.toolFields[tool.name] : {}
-  const custom = customToolOf(settings, tool.name)
-  if (custom) {
-    const body = { name, ...described, ...(custom.format && { format: custom.format }), ...more }
-    return { type: 'custom', custom: body }
-  }
-  const parameters = { type: 'object', ...tool.inputSchema }
-  if (!settings.strictTools)
-    return { type: 'function', function: { name, ...described, parameters, ...more } }
-  const { schema, strict, notes } = settings.quirks.strict
-    ? fitSchema(tool.inputSchema)
-    : { schema: parameters, strict: false, notes: ['the server knows no strict tools'] }
-  for (const note of notes) {
-    settings.warn({ what: 'schema', message: `The schema of the tool ${tool.name}: ${note}.` })
-  }
-  const body = { name, ...described, parameters: schema, ...(strict && { strict }), ...more }
-  return { type: 'function', function: body }
-}
-
-function wireChoice(
-  { toolChoice }: ModelRequest,
-  names: ToolNames,
-  settings: RequestSettings,
-): string | JsonObject | undefined {
-  switch (toolChoice.type) {
-    case 'auto':
-      return undefined
-    case 'any':
-      return 'required'
-    case 'none':
-      return 'none'
-    case 'tool': {
-      const type = customToolOf(settings, toolChoice.name) ? 'custom' : 'function'
-      return { type, [type]: { name: names.toWire(toolChoice.name) } }
-    }
-  }
 }
 
 /** How the model is asked for an answer of a schema: by the server's own way, in the instructions, or by both. */

@@ -12,21 +12,7 @@ import { citationsIn, sourcesIn } from '../../openai/reply/citations.ts'
 import { isJsonObject, restOf, textAt } from '../../shared/json/json-reading.ts'
 import { executedCall } from './executed-call.ts'
 import { type CallKind, isCallKind, type KeptResponse, opaqueOf, type WireMemory } from '../client/wire.ts'
-
-/** What of the request a reply is read by. */
-export interface ReplyContext {
-  readonly provider: string
-  /** The tool's own name, for the name that the wire knows it by. */
-  readonly toolName: (wireName: string) => string
-  /** The field that the text of a custom tool becomes. */
-  readonly customField: (toolName: string) => string
-  /** A call's input, once what only the wire needed is taken away. */
-  readonly cleaned: (toolName: string, input: JsonObject) => JsonObject
-  /** The tool that stands for the vendor's question whether a call to an MCP server may be made. */
-  readonly approvalTool: string
-  /** Makes what is remembered of a response that the service keeps; nothing where it keeps none. */
-  readonly kept: (responseId: string) => KeptResponse | undefined
-}
+import type { ReplyContext } from '../request/reply-context.ts'
 
 /** One text of an item: a piece of a message's content, or all that a reasoning item shows. */
 export interface Piece {

@@ -3,7 +3,7 @@ import type { ReplyReader } from '../../openai/call.ts'
 import { contradiction, failureInStream } from '../../openai/client/failure.ts'
 import { isJsonObject, textAt } from '../../shared/json/json-reading.ts'
 import { fail, finish } from './ending.ts'
-import { type Item, kindOf, type ReplyContext, shown } from './item.ts'
+import { type Item, kindOf, shown } from './item.ts'
 import {
   addPiece,
   closeItem,
@@ -15,6 +15,7 @@ import {
   startReply,
 } from './reply.ts'
 import type { WireEvent, WireResponse } from '../client/wire.ts'
+import type { ReplyContext } from '../request/reply-context.ts'
 
 /** The reply as the call reads it. Nothing but a terminal event ends it. */
 export function replyReader(context: ReplyContext): ReplyReader {

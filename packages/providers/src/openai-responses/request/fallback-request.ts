@@ -1,7 +1,7 @@
 import type { ProviderError } from '@tallystick/core'
 import { codeOf } from '../../openai/client/failure.ts'
 import { refusedSampling } from '../../openai/request/sampling.ts'
-import type { Concessions } from './request.ts'
+import type { Concessions } from './request-settings.ts'
 
 /** What a request goes without, after one was refused. */
 export interface Concession {

@@ -1,54 +1,19 @@
-import {
-  type JsonObject,
-  type Message,
-  type ModelRequest,
-  type ToolDefinition,
-  withoutAddedNulls,
-} from '@tallystick/core'
-import type { OpenAICustomTool, OpenAIWarning } from '../../openai/options/options.ts'
+import { callContext } from '../../openai/request/call-context.ts'
+import type { JsonObject, Message, ModelRequest } from '@tallystick/core'
+import type { OpenAIWarning } from '../../openai/options/options.ts'
 import { fitSchema, isAnswerSchema, noAnswerSchema } from '../../openai/request/strict-schema.ts'
 import { withAnswerSchema } from '../../shared/request/answer-instructions.ts'
 import { callIds } from '../../shared/request/call-ids.ts'
 import { textAt } from '../../shared/json/json-reading.ts'
 import { withProviderOptions } from '../../shared/request/provider-options.ts'
-import { toolNames, type ToolNames, warnOfNames } from '../../shared/request/tool-names.ts'
+import { toolNames, warnOfNames } from '../../shared/request/tool-names.ts'
 import { type Draft, draftOf } from './rendered-message.ts'
 import { type Binding, type GoingOn, inputOf, lastKept, seenUpTo } from './history.ts'
-import type { ReplyContext } from '../reply/item.ts'
 import type { KeptResponse, WireRequest } from '../client/wire.ts'
 import { writingFields } from './writing-fields.ts'
-
-/** What of a request the model's options decide. */
-export interface RequestSettings {
-  readonly modelId: string
-  readonly provider: string
-  readonly maxOutputTokens?: number | undefined
-  /** Where the conversation is kept: nowhere, behind each response, or in a conversation that has an id. */
-  readonly state: 'none' | 'responses' | { readonly conversation: string }
-  readonly reasoning?: JsonObject | undefined
-  readonly include?: readonly string[] | undefined
-  readonly serviceTier?: string | undefined
-  readonly metadata?: Readonly<Record<string, string>> | undefined
-  readonly verbosity?: string | undefined
-  readonly strictTools: boolean
-  readonly customTools: Readonly<Record<string, OpenAICustomTool>>
-  readonly toolFields: Readonly<Record<string, JsonObject>>
-  readonly providerTools: readonly JsonObject[]
-  readonly approvalTool: string
-  readonly promptCacheKey?: string | undefined
-  readonly extraBody?: JsonObject | undefined
-  readonly warn: (warning: OpenAIWarning) => void
-}
-
-/** How a request is to differ from what the settings say, after one was refused. */
-export interface Concessions {
-  /** The service has lost what it kept: everything is sent. */
-  readonly stateLost?: boolean
-  /** The model knows no encrypted reasoning: it is not asked for. */
-  readonly noEncryption?: boolean
-  /** Fields of how to write that the model takes none of. */
-  readonly refused?: readonly string[]
-}
+import type { RequestSettings, Concessions } from './request-settings.ts'
+import type { ReplyContext } from './reply-context.ts'
+import { toolFields } from './tools.ts'
 
 /** A request, ready to be sent. */
 export interface RenderedRequest {
@@ -112,7 +77,11 @@ function renderRequest(
     body.store ? keptResponse(id, seen(drafts.length), body.conversation) : undefined
   return {
     body: withProviderOptions(body, request, { ...settings, held: heldFields }),
-    context: { ...contextOf(request, binding.names, settings), kept },
+    context: {
+      ...callContext(request, binding.names, settings),
+      approvalTool: settings.approvalTool,
+      kept,
+    },
   }
 }
 
@@ -169,78 +138,8 @@ function stateOf(
   return { store: false }
 }
 
-function contextOf(
-  request: ModelRequest,
-  names: ToolNames,
-  settings: RequestSettings,
-): Omit<ReplyContext, 'kept'> {
-  const schemas = new Map(request.tools.map((tool) => [tool.name, tool.inputSchema]))
-  return {
-    provider: settings.provider,
-    toolName: names.fromWire,
-    customField: (tool) => customToolOf(settings, tool)?.field ?? 'input',
-    cleaned: (tool, input) => {
-      const schema = settings.strictTools ? schemas.get(tool) : undefined
-      return schema === undefined ? input : withoutAddedNulls(schema, input)
-    },
-    approvalTool: settings.approvalTool,
-  }
-}
-
 function keptResponse(id: string, seen: string, conversation: string | undefined): KeptResponse {
   return { id, seen, ...(conversation !== undefined && { conversation }) }
-}
-
-function customToolOf({ customTools }: RequestSettings, name: string): OpenAICustomTool | undefined {
-  return Object.hasOwn(customTools, name) ? customTools[name] : undefined
-}
-
-/** The tools, and whether they may be called. Without tools the vendor takes no word about them. */
-function toolFields(request: ModelRequest, names: ToolNames, settings: RequestSettings): object {
-  const tools = [...settings.providerTools, ...request.tools.map((tool) => wireTool(tool, names, settings))]
-  if (tools.length === 0) return {}
-  const choice = wireChoice(request, names, settings)
-  return {
-    tools,
-    ...(choice !== undefined && { tool_choice: choice }),
-    ...(!request.parallelToolCalls && { parallel_tool_calls: false }),
-  }
-}
-
-function wireTool(tool: ToolDefinition, names: ToolNames, settings: RequestSettings): JsonObject {
-  const { toolFields: fields, warn } = settings
-  const name = names.toWire(tool.name)
-  const described = tool.description.trim() !== '' && { description: tool.description.toWellFormed() }
-  const more = Object.hasOwn(fields, tool.name) ? fields[tool.name] : {}
-  const custom = customToolOf(settings, tool.name)
-  if (custom)
-    return { type: 'custom', name, ...described, ...(custom.format && { format: custom.format }), ...more }
-  const given = { type: 'object', ...tool.inputSchema }
-  if (!settings.strictTools) {
-    return { type: 'function', name, ...described, parameters: given, strict: false, ...more }
-  }
-  const { schema, strict, notes } = fitSchema(tool.inputSchema)
-  for (const note of notes) warn({ what: 'schema', message: `The schema of the tool ${tool.name}: ${note}.` })
-  return { type: 'function', name, ...described, parameters: schema, strict, ...more }
-}
-
-function wireChoice(
-  { toolChoice }: ModelRequest,
-  names: ToolNames,
-  settings: RequestSettings,
-): string | JsonObject | undefined {
-  switch (toolChoice.type) {
-    case 'auto':
-      return undefined
-    case 'any':
-      return 'required'
-    case 'none':
-      return 'none'
-    case 'tool': {
-      const type = customToolOf(settings, toolChoice.name) ? 'custom' : 'function'
-      return { type, name: names.toWire(toolChoice.name) }
-    }
-  }
 }
 
 function textField(

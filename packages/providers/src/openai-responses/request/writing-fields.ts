@@ -1,6 +1,6 @@
 import { type JsonObject, type ModelRequest, present } from '@tallystick/core'
 import { samplingFields } from '../../openai/request/sampling.ts'
-import type { Concessions, RequestSettings } from './request.ts'
+import type { Concessions, RequestSettings } from './request-settings.ts'
 
 // The vendor refuses to write less.
 const outputTokensMin = 16

@@ -1,5 +1,4 @@
-import { ConfigurationError, type JsonObject, type OptionCheck } from '@tallystick/core'
-import { requireModelOptions } from '../../shared/options/model-options.ts'
+import type { JsonObject } from '@tallystick/core'
 import type { OpenAIClientOptions } from '../client/client.ts'
 
 /** Something that a request asked for and that this wire, or this server, cannot be told. The call goes out without it. */
@@ -54,25 +53,4 @@ export interface OpenAICommonOptions extends OpenAIClientOptions {
   readonly responseTimeoutMs?: number | undefined
   /** The longest silence while a reply streams, in milliseconds; keep-alives break it. 2 minutes. */
   readonly idleTimeoutMs?: number | undefined
-}
-
-/** A timer cannot wait longer. */
-export const longestTimerMs: number = 2 ** 31 - 1
-
-/** What was called, and with what. */
-export interface MakerCall {
-  readonly maker: 'openai' | 'openaiChat'
-  readonly check: OptionCheck
-  readonly modelId: string
-  readonly options: OpenAICommonOptions & { readonly client?: unknown }
-}
-
-/** Throws `ConfigurationError` for what could not work in any call. */
-export function checkOptions({ maker, check, modelId, options }: MakerCall): void {
-  requireModelOptions(maker, check, { modelId, options })
-  if (options.client && (options.apiKey ?? options.baseURL ?? options.fetch) !== undefined) {
-    throw new ConfigurationError(
-      `${maker}() got a client together with apiKey, baseURL or fetch, which the client would ignore. Pass one or the other.`,
-    )
-  }
 }

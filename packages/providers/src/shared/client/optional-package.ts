@@ -49,7 +49,8 @@ export function missingPackage(maker: string, name: string, cause: unknown): Con
 
 /** Within a bundle the package may be there and yet not be found by its name: there only loading tells. */
 const resolvesPackages =
-  typeof import.meta.resolve === 'function' && /\/shared\/client\/optional-package\.[jt]s$/.test(import.meta.url)
+  typeof import.meta.resolve === 'function' &&
+  /\/shared\/client\/optional-package\.[jt]s$/.test(import.meta.url)
 
 function isMissing(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? error.code : undefined

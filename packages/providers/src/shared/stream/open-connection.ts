@@ -44,3 +44,6 @@ export function openLine(
     if (!outcome.finished) abort.abort()
   }
 }
+
+/** A timer cannot wait longer. */
+export const longestTimerMs: number = 2 ** 31 - 1

@@ -10,6 +10,7 @@ import type { HeaderPolicy } from './origin-headers.ts'
 import { masked } from './origin-headers.ts'
 import type { ReachPolicy } from './reach.ts'
 import { readUrl } from './reach.ts'
+import { undiciPackage } from './undici-package.ts'
 
 /** What a model asks for. */
 export interface HttpRequest {
@@ -21,6 +22,8 @@ export interface HttpRequest {
 
 /** The rules of every exchange of one tool. */
 export interface Exchange {
+  /** The tool's name. */
+  readonly tool: string
   readonly reach: ReachPolicy
   readonly headers: HeaderPolicy
   readonly contentTypes: readonly string[]
@@ -57,8 +60,7 @@ export async function exchange(
   const cancelTimer = rules.timers.schedule(rules.timeoutMs, () => deadline.abort())
   const either = AbortSignal.any([signal, deadline.signal])
   try {
-    // Not before the first call: the tool says what is missing when it is made.
-    const undici = await import('undici')
+    const undici = await undiciPackage.load(rules.tool)
     const dispatcher = guardedAgent(undici, rules.reach, rules.timeoutMs)
     agent = dispatcher
     const { response, url } = await follow(request, rules, {

@@ -7,10 +7,10 @@ import { hostResolve } from './addresses.ts'
 import { defaultContentTypes } from './body.ts'
 import type { Exchange, HttpAnswer, HttpRequest } from './exchange.ts'
 import { exchange } from './exchange.ts'
+import { undiciPackage } from './undici-package.ts'
 import { headerPolicy, type OriginHeaders } from './origin-headers.ts'
 import { type Method, methodsOf, writes } from './method.ts'
 import { reachPolicy } from './reach.ts'
-import { requirePackage } from '../required-package.ts'
 import type { Timers } from '../timers.ts'
 import { hostTimers } from '../timers.ts'
 
@@ -68,7 +68,7 @@ export interface HttpFetchOptions {
 export function httpFetch(options: HttpFetchOptions = {}): Tool {
   requireOptions('httpFetch', httpFetchOptions, options)
   const { name = 'http_fetch', approval } = options
-  requirePackage(name, 'undici')
+  undiciPackage.require(name)
   const methods = methodsOf(name, options.methods ?? ['GET'])
   const rules = rulesOf(name, options)
   return defineTool({
@@ -112,6 +112,7 @@ const httpFetchOptions = fields<HttpFetchOptions>(
 function rulesOf(name: string, options: HttpFetchOptions): Exchange {
   const { bytesMax = 50_000, timeoutMs = 15_000, redirectsMax = 5 } = options
   return {
+    tool: name,
     reach: reachPolicy(name, options, options.resolve ?? hostResolve),
     headers: headerPolicy(name, options.headers ?? {}, options.openHeaders ?? []),
     contentTypes: options.contentTypes ?? defaultContentTypes,

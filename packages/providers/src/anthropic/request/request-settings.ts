@@ -1,0 +1,27 @@
+import type { JsonObject } from '@tallystick/core'
+import type { AnthropicMcpServer, AnthropicWarning } from '../options/options.ts'
+import type { CachePolicy } from './prompt-cache.ts'
+import type { WireThinking } from '../client/wire.ts'
+
+/** What of a request the model's options decide. */
+export interface RequestSettings {
+  readonly modelId: string
+  readonly maxOutputTokens: number
+  readonly promptCache: CachePolicy
+  /** Whether the API version that is spoken takes `temperature` and `top_p`. */
+  readonly takesSampling?: boolean | undefined
+  readonly thinking?: WireThinking | undefined
+  readonly effort?: string | undefined
+  readonly citations?: boolean | undefined
+  readonly strictTools?: boolean | undefined
+  readonly eagerToolInputs?: boolean | undefined
+  readonly toolFields?: Readonly<Record<string, JsonObject>> | undefined
+  /** Tools that the vendor runs itself, in its own words. */
+  readonly providerTools?: readonly JsonObject[] | undefined
+  readonly mcpServers?: readonly AnthropicMcpServer[] | undefined
+  readonly contextEdits?: readonly JsonObject[] | undefined
+  readonly betas?: readonly string[] | undefined
+  /** Fields of the body that no option covers. They win. */
+  readonly extraBody?: JsonObject | undefined
+  readonly warn: (warning: AnthropicWarning) => void
+}

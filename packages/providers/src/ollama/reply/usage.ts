@@ -1,0 +1,14 @@
+import type { JsonObject, Usage } from '@tallystick/core'
+import type { WireLine } from '../client/wire.ts'
+
+export function usageOf(inputTokens: number | undefined, outputTokens: number | undefined): Usage {
+  return {
+    ...(inputTokens !== undefined && { inputTokens }),
+    ...(outputTokens !== undefined && { outputTokens }),
+  }
+}
+
+/** The numbers of the last line: tokens, and durations in nanoseconds. */
+export function countsOf(line: WireLine): JsonObject {
+  return Object.fromEntries(Object.entries(line).filter(([, value]) => typeof value === 'number'))
+}

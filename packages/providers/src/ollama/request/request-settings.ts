@@ -1,0 +1,18 @@
+import type { JsonObject } from '@tallystick/core'
+import type { WireThinking } from '../client/wire.ts'
+import type { OllamaWarning } from '../options/options.ts'
+
+/** What of a request the model's options decide. */
+export interface RequestSettings {
+  readonly modelId: string
+  readonly contextTokens: number
+  readonly maxOutputTokens?: number | undefined
+  readonly thinking?: WireThinking | undefined
+  readonly keepAlive?: string | number | undefined
+  /** The vendor's own settings of a model, by its own names. They win over those that an option makes. */
+  readonly parameters?: JsonObject | undefined
+  /** Fields of the body that no option covers. They win. */
+  readonly extraBody?: JsonObject | undefined
+  /** Hears what the wire cannot be told. */
+  readonly warn?: ((warning: OllamaWarning) => void) | undefined
+}

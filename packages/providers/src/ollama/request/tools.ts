@@ -1,0 +1,34 @@
+import type { JsonObject, ModelRequest, ToolDefinition } from '@tallystick/core'
+import type { ToolNames } from '../../shared/request/tool-names.ts'
+import type { RenderedSchema } from './tool-schema.ts'
+import type { RequestSettings } from './request-settings.ts'
+
+export interface Rendering {
+  readonly settings: RequestSettings
+  readonly schemas: (schema: JsonObject) => RenderedSchema
+}
+
+/** The wire cannot forbid tools, nor demand one: what may not be called is not shown. */
+export function offered({ tools, toolChoice }: ModelRequest): readonly ToolDefinition[] {
+  if (toolChoice.type === 'none') return []
+  return toolChoice.type === 'tool' ? tools.filter(({ name }) => name === toolChoice.name) : tools
+}
+
+export function wireTool(
+  { name, description, inputSchema }: ToolDefinition,
+  names: ToolNames,
+  { settings, schemas }: Rendering,
+): JsonObject {
+  const { schema, told } = schemas(inputSchema)
+  if (told.length > 0) {
+    const what = `${told.join(', ')} in the schema of the tool ${name}`
+    settings.warn?.({
+      what: 'schema',
+      message: `Ollama has no word for ${what}: told in descriptions instead.`,
+    })
+  }
+  return {
+    type: 'function',
+    function: { name: names.toWire(name), description: description.toWellFormed(), parameters: schema },
+  }
+}

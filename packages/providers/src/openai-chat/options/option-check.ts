@@ -1,0 +1,40 @@
+import { ConfigurationError, option } from '@tallystick/core'
+import { bothChecks, checkBothOptions } from '../../openai/options/option-check.ts'
+import { type OpenAIChatQuirks, quirksOf } from './quirks.ts'
+import { otherNames } from '../../shared/options/model-options.ts'
+import type { OpenAIChatOptions } from './options.ts'
+
+const { anyText, fields, maybe, oneOf, trueOrFalse, valueThat } = option
+
+const quirks = fields<OpenAIChatQuirks>({
+  systemRole: maybe(oneOf(['system', 'developer'])),
+  maxTokensField: maybe(oneOf(['max_completion_tokens', 'max_tokens'])),
+  streamUsage: maybe(trueOrFalse),
+  parallelToolCalls: maybe(trueOrFalse),
+  toolChoice: maybe(oneOf(['all', 'none'])),
+  structuredOutput: maybe(oneOf(['json_schema', 'json_object', 'none'])),
+  strict: maybe(trueOrFalse),
+  stopMax: maybe(valueThat('a number of texts, or Infinity', (max) => typeof max === 'number' && max >= 0)),
+  seedField: maybe(oneOf(['seed', 'random_seed', 'none'])),
+  callIds: maybe(oneOf(['any', 'nine_alphanumeric'])),
+  toolNames: maybe(oneOf(['identifier', 'any'])),
+  alternatingRoles: maybe(trueOrFalse),
+  finishReasonOptional: maybe(trueOrFalse),
+  replayReasoning: maybe(oneOf(['open_turn', 'always', 'never'])),
+})
+
+/** What `openaiChat()` takes beside the model id. */
+const openaiChatOptions = fields<OpenAIChatOptions>(
+  { ...bothChecks, server: maybe(anyText), quirks: maybe(quirks), reasoningEffort: maybe(anyText) },
+  { ...otherNames, reasoning: 'reasoningEffort', effort: 'reasoningEffort' },
+)
+
+/** Throws `ConfigurationError` for what could not work in any call. */
+export function checkOptions(modelId: string, options: OpenAIChatOptions): void {
+  checkBothOptions({ maker: 'openaiChat', check: openaiChatOptions, modelId, options })
+  const { server = 'openai' } = options
+  if (Object.hasOwn(quirksOf, server)) return
+  throw new ConfigurationError(
+    `openaiChat() got the server ${JSON.stringify(server)}, whose ways are not known. Name one of ${Object.keys(quirksOf).join(', ')}, or tell its ways in quirks.`,
+  )
+}

@@ -1,0 +1,7 @@
+import type { CallContext } from '../../openai/request/call-context.ts'
+
+/** What of the request a reply is read by. */
+export interface ReplyContext extends CallContext {
+  /** Whether a stream that comes to its proper end without a finish reason, but not without content, was whole. */
+  readonly finishReasonOptional: boolean
+}

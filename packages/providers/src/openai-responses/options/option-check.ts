@@ -1,0 +1,40 @@
+import { ConfigurationError, option } from '@tallystick/core'
+import { bothChecks, checkBothOptions } from '../../openai/options/option-check.ts'
+import { objects, otherNames } from '../../shared/options/model-options.ts'
+import type { OpenAIOptions } from './options.ts'
+
+const { anyText, fields, filledText, listOf, maybe, oneOf, trueOrFalse } = option
+
+/** What `openai()` takes beside the model id. */
+const openaiOptions = fields<OpenAIOptions>(
+  {
+    ...bothChecks,
+    reasoning: maybe(
+      fields<NonNullable<OpenAIOptions['reasoning']>>({
+        effort: maybe(anyText),
+        summary: maybe(oneOf(['auto', 'concise', 'detailed'])),
+      }),
+    ),
+    include: maybe(listOf(filledText)),
+    providerTools: maybe(objects),
+    approvalTool: maybe(filledText),
+    chain: maybe(trueOrFalse),
+    conversation: maybe(filledText),
+  },
+  { ...otherNames, reasoningEffort: 'reasoning.effort' },
+)
+
+/** Throws `ConfigurationError` for what could not work in any call. */
+export function checkOptions(modelId: string, options: OpenAIOptions): void {
+  checkBothOptions({ maker: 'openai', check: openaiOptions, modelId, options })
+  checkState(options)
+}
+
+function checkState({ chain, conversation }: OpenAIOptions): void {
+  if (conversation === undefined) return
+  if (chain || conversation.trim() === '') {
+    throw new ConfigurationError(
+      'openai() got a conversation that is empty, or together with chain; the service goes on from one of the two. Pass the id of a conversation, or chain.',
+    )
+  }
+}

@@ -1,0 +1,34 @@
+import type { JsonObject } from '@tallystick/core'
+import type { OpenAICustomTool, OpenAIWarning } from '../../openai/options/options.ts'
+
+/** What of a request the model's options decide. */
+export interface RequestSettings {
+  readonly modelId: string
+  readonly provider: string
+  readonly maxOutputTokens?: number | undefined
+  /** Where the conversation is kept: nowhere, behind each response, or in a conversation that has an id. */
+  readonly state: 'none' | 'responses' | { readonly conversation: string }
+  readonly reasoning?: JsonObject | undefined
+  readonly include?: readonly string[] | undefined
+  readonly serviceTier?: string | undefined
+  readonly metadata?: Readonly<Record<string, string>> | undefined
+  readonly verbosity?: string | undefined
+  readonly strictTools: boolean
+  readonly customTools: Readonly<Record<string, OpenAICustomTool>>
+  readonly toolFields: Readonly<Record<string, JsonObject>>
+  readonly providerTools: readonly JsonObject[]
+  readonly approvalTool: string
+  readonly promptCacheKey?: string | undefined
+  readonly extraBody?: JsonObject | undefined
+  readonly warn: (warning: OpenAIWarning) => void
+}
+
+/** How a request is to differ from what the settings say, after one was refused. */
+export interface Concessions {
+  /** The service has lost what it kept: everything is sent. */
+  readonly stateLost?: boolean
+  /** The model knows no encrypted reasoning: it is not asked for. */
+  readonly noEncryption?: boolean
+  /** Fields of how to write that the model takes none of. */
+  readonly refused?: readonly string[]
+}

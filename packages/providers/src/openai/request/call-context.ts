@@ -1,0 +1,44 @@
+import { type JsonObject, type ModelRequest, withoutAddedNulls } from '@tallystick/core'
+import type { ToolNames } from '../../shared/request/tool-names.ts'
+import type { OpenAICustomTool } from '../options/options.ts'
+
+/** What of the request a call is read by. */
+export interface CallContext {
+  readonly provider: string
+  /** The tool's own name, for the name that the wire knows it by. */
+  readonly toolName: (wireName: string) => string
+  /** The field that the text of a custom tool becomes. */
+  readonly customField: (toolName: string) => string
+  /** A call's input, once what only the wire needed is taken away. */
+  readonly cleaned: (toolName: string, input: JsonObject) => JsonObject
+}
+
+/** What of the options decides how calls are read. */
+interface CallOptions {
+  readonly provider: string
+  readonly customTools: Readonly<Record<string, OpenAICustomTool>>
+  /** Whether the wire's schemas may hold nulls that the tools' own do not. */
+  readonly strictTools: boolean
+}
+
+/** How the calls of the reply to this request are read. */
+export function callContext(request: ModelRequest, names: ToolNames, options: CallOptions): CallContext {
+  const schemas = new Map(request.tools.map((tool) => [tool.name, tool.inputSchema]))
+  return {
+    provider: options.provider,
+    toolName: names.fromWire,
+    customField: (tool) => customToolOf(options.customTools, tool)?.field ?? 'input',
+    cleaned: (tool, input) => {
+      const schema = options.strictTools ? schemas.get(tool) : undefined
+      return schema === undefined ? input : withoutAddedNulls(schema, input)
+    },
+  }
+}
+
+/** How a tool is offered as a custom tool; `undefined` for one that is not. */
+export function customToolOf(
+  customTools: Readonly<Record<string, OpenAICustomTool>>,
+  name: string,
+): OpenAICustomTool | undefined {
+  return Object.hasOwn(customTools, name) ? customTools[name] : undefined
+}

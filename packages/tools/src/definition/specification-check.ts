@@ -1,0 +1,63 @@
+import {
+  type JsonObject,
+  ConfigurationError,
+  option,
+  recoveries,
+  requireOptions,
+  toolEffects,
+} from '@tallystick/core'
+import { approvalPolicy } from '../approval/approval.ts'
+import type { InputSchema } from '../input/schema.ts'
+import type { ToolSpecification } from './tool-specification.ts'
+
+const { anyFunction, fields, filledText, maybe, milliseconds, oneOf, valueThat } = option
+
+const toolOptions = fields<ToolSpecification<JsonObject>>(
+  {
+    name: valueThat(
+      'a name that models take: 1 to 128 of A-Z a-z 0-9 _ . and -',
+      (value) => typeof value === 'string' && /^[A-Za-z0-9_.-]{1,128}$/.test(value),
+    ),
+    description: filledText,
+    input: valueThat('a schema, such as z.object({ … })', (value) => value != null),
+    effect: valueThat("'read' where it changes nothing outside, else 'write'", (value) =>
+      toolEffects.some((effect) => effect === value),
+    ),
+    execute: anyFunction,
+    approval: maybe(approvalPolicy),
+    recovery: maybe(oneOf(recoveries)),
+    timeoutMs: maybe(milliseconds),
+    reconcile: maybe(anyFunction),
+  },
+  {
+    ...{ parameters: 'input', schema: 'input', inputSchema: 'input', args: 'input' },
+    ...{ run: 'execute', handler: 'execute', func: 'execute', invoke: 'execute', call: 'execute' },
+    ...{ needsApproval: 'approval', requireApproval: 'approval', requiresApproval: 'approval' },
+  },
+)
+
+/** A definition comes from code that may be JavaScript, so nothing about it is believed. */
+export function assertSpecification<Schema extends InputSchema, Context>(
+  specification: ToolSpecification<Schema, Context>,
+): void {
+  const { name } = Object(specification) as { readonly name?: unknown }
+  requireOptions(
+    typeof name === 'string' && name ? `The tool ${name}` : 'defineTool',
+    toolOptions,
+    specification,
+  )
+  const fault = faultOfRecovery(specification)
+  if (fault !== undefined) throw new ConfigurationError(`The tool ${specification.name} ${fault}`)
+}
+
+function faultOfRecovery<Schema extends InputSchema, Context>(
+  specification: ToolSpecification<Schema, Context>,
+): string | undefined {
+  const { recovery, reconcile } = specification
+  if (recovery === undefined) return undefined
+  if (recovery === 'reconcile' && reconcile === undefined) {
+    return "has recovery 'reconcile' but no reconcile function. Give the one that asks the outside world."
+  }
+  if (recovery === 'reconcile' || reconcile === undefined) return undefined
+  return `has a reconcile function that recovery '${recovery}' never calls. Leave one of the two out.`
+}

@@ -1,0 +1,55 @@
+import type { Recovery, RunId, ToolCallId, ToolEffect } from '@tallystick/core'
+import type { ApprovalPolicy } from '../approval/approval.ts'
+import type { ToolContext } from '../execution/executor.ts'
+import type { InputOf, InputSchema } from '../input/schema.ts'
+
+/** Which call in doubt is asked about. */
+export interface ReconcileContext<Context = unknown> {
+  readonly runId: RunId
+  readonly turn: number
+  readonly toolCallId: ToolCallId
+  /** The start of the call that nobody knows the ending of. */
+  readonly attempt: number
+  /** The key that `execute` was given, to look the effect up by. */
+  readonly idempotencyKey: string
+  /** What the application gave this run. Never recorded. */
+  readonly context: Context
+}
+
+/** What the outside world says about a call in doubt; `result` is what `execute` would have returned. */
+export type ReconcileAnswer =
+  | { readonly happened: true; readonly result: unknown }
+  | { readonly happened: false }
+  | 'unknown'
+
+/** What `defineTool` makes a tool from. `Context` is what it needs of the run's context. */
+export interface ToolSpecification<Schema extends InputSchema, Context = unknown> {
+  /** 1 to 128 of `A-Z a-z 0-9 _ . -`. */
+  readonly name: string
+  /** For the model: what the tool does, and when to use it. */
+  readonly description: string
+  /** A Standard Schema that also gives JSON Schema (zod, arktype, wrapped valibot …), or a JSON Schema of type object. */
+  readonly input: Schema
+  /** `read` changes nothing outside, so reads run side by side; `write` may, so writes run one by one. */
+  readonly effect: ToolEffect
+  /**
+   * Does the work, with the input as the schema gives it out. What it returns (or resolves with) becomes the result:
+   * a string is a text; an array of strings is a text with a line for each; nothing is a text that says it is done; what
+   * `text`, `json`, `image` and `file` make, alone or in an array, is itself; any other value is its JSON. What it throws becomes the outcome `failed`, as name and message;
+   * throw a `ToolError` to choose the words. After `context.signal` aborts it may still return what it has.
+   */
+  readonly execute: (input: InputOf<Schema>, context: ToolContext<Context>) => unknown
+  /** When a person has to approve a call first. Default: never. */
+  readonly approval?: ApprovalPolicy<InputOf<Schema>, Context> | undefined
+  /** What a resume does with a call in doubt. Default: `reconcile` when that is given, else reads `rerun`, writes `report`. */
+  readonly recovery?: Recovery | undefined
+  /** After this many milliseconds the runtime gives a call up, as `timed_out`. Default: none. */
+  readonly timeoutMs?: number | undefined
+  /** Asks the outside world whether a call in doubt took place. What it throws counts as `'unknown'`. */
+  readonly reconcile?:
+    | ((
+        input: InputOf<Schema>,
+        context: ReconcileContext<Context>,
+      ) => ReconcileAnswer | Promise<ReconcileAnswer>)
+    | undefined
+}
