@@ -1,7 +1,7 @@
 import { posix } from 'node:path'
 import { parseSync } from 'oxc-parser'
 import { type Finding, lineAt, type SourceFile } from './finding.ts'
-import { filesMax, foldersOf, keptApart, notLaidOut, packageArrows } from './layout.ts'
+import { filesMax, foldersOf, keptApart, packageArrows } from './layout.ts'
 
 interface Import {
   readonly specifier: string
@@ -74,14 +74,13 @@ function folderIn(path: string, within: string): string | undefined {
   return folder === '.' ? undefined : folder
 }
 
-function isLaidOut({ path }: SourceFile): boolean {
-  const [, name = ''] = /^packages\/([^/]+)\/src\/.*\.ts$/.exec(path) ?? []
-  return name !== '' && !notLaidOut.includes(name)
+function isSource({ path }: SourceFile): boolean {
+  return /^packages\/[^/]+\/src\/.*\.ts$/.test(path)
 }
 
 /** Every folder of a package's sources fits a reader's head. */
 export function crowdedFolders(files: readonly SourceFile[]): readonly Finding[] {
-  const sources = files.filter(isLaidOut)
+  const sources = files.filter(isSource)
   const folders = Map.groupBy(sources, ({ path }) => posix.dirname(path))
   return [...folders].flatMap(([path, { length }]) =>
     length <= filesMax
@@ -100,7 +99,7 @@ export function crowdedFolders(files: readonly SourceFile[]): readonly Finding[]
 
 /** No file of a package's sources is imported, directly or through others, by a file that it imports; types count. */
 export function circles(files: readonly SourceFile[]): readonly Finding[] {
-  const sources = files.filter(isLaidOut)
+  const sources = files.filter(isSource)
   const imported = new Map(
     sources.map((file) => [
       file.path,

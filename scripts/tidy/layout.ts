@@ -60,6 +60,23 @@ export const foldersOf: Readonly<Record<string, readonly string[]>> = {
     ],
   ],
   replay: ['diff', 'explain', 'replay', 'regression'],
+  providers: [
+    ...['shared/json', 'shared/secrets', 'shared/failure', 'shared/options', 'shared/client'],
+    ...['shared/request', 'shared/reply', 'shared/stream'],
+    ...['anthropic/client', 'anthropic/options', 'anthropic/request', 'anthropic/reply', 'anthropic'],
+    ...['ollama/client', 'ollama/options', 'ollama/request', 'ollama/reply', 'ollama'],
+    ...['ai-sdk/client', 'ai-sdk/options', 'ai-sdk/request', 'ai-sdk/reply', 'ai-sdk'],
+    ...['openai/client', 'openai/options', 'openai/request', 'openai/reply', 'openai'],
+    ...['openai-chat/client', 'openai-chat/options', 'openai-chat/request', 'openai-chat/reply'],
+    'openai-chat',
+    ...['openai-responses/client', 'openai-responses/options', 'openai-responses/request'],
+    ...['openai-responses/reply', 'openai-responses'],
+    ...['prices', 'recording/file', 'recording', 'contract'],
+  ],
+  tools: [
+    ...['content', 'input', 'execution', 'approval', 'definition'],
+    ...['built-in', 'built-in/calculator', 'built-in/http-fetch', 'built-in/sql-query'],
+  ],
   cli: [
     ...['terminal', 'command', 'view/text', 'ledger', 'runs', 'view/run', 'view/list', 'attend', 'config'],
     ...['verbs/complete', 'verbs/check', 'verbs/decide', 'verbs/drive', 'verbs/inspect', 'verbs/retention'],
@@ -76,10 +93,19 @@ export const keptApart: Readonly<Record<string, Readonly<Record<string, readonly
     'testing/hostile': [],
   },
   ledger: { sqlite: ['content', 'record', 'read', 'removal', 'projection', 'sqlite'], contract: [] },
+  providers: {
+    anthropic: ['shared', 'anthropic'],
+    ollama: ['shared', 'ollama'],
+    // The AI SDK passes Anthropic's own report of tokens on.
+    'ai-sdk': ['shared', 'anthropic/reply', 'ai-sdk'],
+    openai: ['shared', 'openai'],
+    'openai-chat': ['shared', 'openai', 'openai-chat'],
+    'openai-responses': ['shared', 'openai', 'openai-responses'],
+    prices: ['shared/client'],
+    recording: ['shared/json', 'shared/secrets', 'recording'],
+    contract: [],
+  },
 }
 
 /** The most files of a folder, tests and generated migrations aside. */
 export const filesMax = 14
-
-/** Packages whose folders are not laid out yet. */
-export const notLaidOut: readonly string[] = ['providers', 'tools']

@@ -8,19 +8,19 @@ import {
   requireOptions,
 } from '@tallystick/core'
 import { Observable, type Subscriber } from 'rxjs'
+import { type Heeding, warnOnce, withWarnings } from '../shared/options/warning.ts'
 import { toldInWords } from '../shared/request/answer-instructions.ts'
-import { drainMs, idleTimeoutDefaultMs, type Line, openLine } from '../shared/stream/open-connection.ts'
 import { warnOfNames } from '../shared/request/tool-names.ts'
 import { type OwnSecrets, ownSecrets } from '../shared/secrets/own-secrets.ts'
-import { type Heeding, warnOnce, withWarnings } from '../shared/options/warning.ts'
-import { callOf } from './request/request.ts'
-import { aiSdkOptions } from './options/option-check.ts'
+import { drainMs, idleTimeoutDefaultMs, type Line, openLine } from '../shared/stream/open-connection.ts'
 import { providerErrorOf, silentReply, truncatedReply } from './client/failure.ts'
-import type { Reader } from './request/history.ts'
-import { readPart, type Reply, startReply } from './reply/signals.ts'
-import { type AiSdkWarning, isOfAnswerSchema } from './options/warning.ts'
 import { type AiSdkModel, api, type WirePart } from './client/wire.ts'
+import { aiSdkOptions } from './options/option-check.ts'
 import type { AiSdkOptions } from './options/options.ts'
+import { type AiSdkWarning, isOfAnswerSchema } from './options/warning.ts'
+import { readPart, type Reply, startReply } from './reply/signals.ts'
+import type { Reader } from './request/history.ts'
+import { callOf } from './request/request.ts'
 
 /**
  * Any language model of the AI SDK (`anthropic('…')`, `google('…')` and the rest, of interface version 3 or 4) as a model

@@ -1,32 +1,32 @@
 import type { Cancel, Model, ModelContext, ModelRequest, ModelSignal } from '@tallystick/core'
 import { Observable, type Subscriber } from 'rxjs'
 import { lateClient } from '../shared/client/late-client.ts'
+import { pinnedOptions } from '../shared/options/pinned-options.ts'
+import { warnOnce, withWarnings } from '../shared/options/warning.ts'
+import { ownSecrets } from '../shared/secrets/own-secrets.ts'
 import { observedResponse, type ResponseFacts } from '../shared/stream/observed-response.ts'
 import {
   drainMs,
   idleTimeoutDefaultMs,
   type Line,
-  openLine,
   longestTimerMs,
+  openLine,
 } from '../shared/stream/open-connection.ts'
-import { ownSecrets } from '../shared/secrets/own-secrets.ts'
-import { pinnedOptions } from '../shared/options/pinned-options.ts'
-import { warnOnce, withWarnings } from '../shared/options/warning.ts'
 import {
   type AnthropicCallOptions,
   type AnthropicClient,
   type AnthropicMiddleware,
   officialClient,
 } from './client/client.ts'
-import { takesSampling } from './options/api-version.ts'
 import { notAStream, providerErrorOf, silentReply, truncatedReply } from './client/failure.ts'
-import type { AnthropicOptions, AnthropicThinking } from './options/options.ts'
-import { requestRenderer, type RequestRenderer } from './request/request.ts'
 import { sdk } from './client/sdk.ts'
-import { readEvent, type Reply, startReply } from './reply/signals.ts'
-import { webSearchesOf } from './options/web-searches.ts'
 import { api, provider, type WireEvent, type WireThinking } from './client/wire.ts'
+import { takesSampling } from './options/api-version.ts'
 import { checkOptions } from './options/option-check.ts'
+import type { AnthropicOptions, AnthropicThinking } from './options/options.ts'
+import { webSearchesOf } from './options/web-searches.ts'
+import { readEvent, type Reply, startReply } from './reply/signals.ts'
+import { requestRenderer, type RequestRenderer } from './request/request.ts'
 
 /** What decides how the model is to work. */
 const pinnedNames = [

@@ -1,15 +1,15 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { option, requireOptions, type Model } from '@tallystick/core'
-import { turnOfTheLoop } from './heard.ts'
+import { type Model, option, requireOptions } from '@tallystick/core'
 import {
-  needs,
   type ContractReply,
   type ModelHarness,
   type Need,
+  needs,
   type Scene,
   type Stage,
 } from './contract-case.ts'
+import { turnOfTheLoop } from './heard.ts'
 
 /** What the contract has to know of a wire. */
 export interface HttpWire {

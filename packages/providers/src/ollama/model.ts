@@ -1,16 +1,16 @@
 import type { Model, ModelContext, ModelRequest, ModelSignal } from '@tallystick/core'
 import { Observable, type Subscriber } from 'rxjs'
-import { drainMs, idleTimeoutDefaultMs, type Line, openLine } from '../shared/stream/open-connection.ts'
-import { type OwnSecrets, ownSecrets } from '../shared/secrets/own-secrets.ts'
 import { pinnedOptions } from '../shared/options/pinned-options.ts'
 import { warnOnce, withWarnings } from '../shared/options/warning.ts'
-import { checkOptions } from './options/option-check.ts'
+import { type OwnSecrets, ownSecrets } from '../shared/secrets/own-secrets.ts'
+import { drainMs, idleTimeoutDefaultMs, type Line, openLine } from '../shared/stream/open-connection.ts'
 import { openChat } from './client/client.ts'
 import { providerErrorOf, silentReply, truncatedReply } from './client/failure.ts'
-import { requestRenderer, type RequestRenderer } from './request/request.ts'
-import { readLine, startReply } from './reply/signals.ts'
 import { api, provider } from './client/wire.ts'
+import { checkOptions } from './options/option-check.ts'
 import type { OllamaOptions } from './options/options.ts'
+import { readLine, startReply } from './reply/signals.ts'
+import { requestRenderer, type RequestRenderer } from './request/request.ts'
 
 /** What decides how the model is to work. */
 const pinnedNames = ['contextTokens', 'maxOutputTokens', 'thinking', 'parameters'] as const

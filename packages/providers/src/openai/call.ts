@@ -7,12 +7,12 @@ import {
   longestTimerMs,
   responseTimeoutDefaultMs,
 } from '../shared/stream/open-connection.ts'
-import { type StreamEnding, type StreamTail, streamTail } from '../shared/stream/stream-tail.ts'
 import { type SilenceWatch, watchSilence } from '../shared/stream/silence-watch.ts'
+import { type StreamEnding, type StreamTail, streamTail } from '../shared/stream/stream-tail.ts'
 import type { OpenAICreate } from './client/client.ts'
 import { notAStream, providerErrorOf, requestIdIn, silentReply, truncatedReply } from './client/failure.ts'
-import { type OpenAICommonOptions } from './options/options.ts'
 import { type OpenAISdk, sdk } from './client/sdk.ts'
+import type { OpenAICommonOptions } from './options/options.ts'
 
 /** Reads the events of one reply. */
 export interface ReplyReader {

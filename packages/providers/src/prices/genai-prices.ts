@@ -1,10 +1,10 @@
 import {
   ConfigurationError,
-  option,
-  requireOptions,
   type ModelRef,
+  option,
   type Price,
   type Rates,
+  requireOptions,
 } from '@tallystick/core'
 import { type CalcPrice, loadCalcPrice, type ModelPrice, type UnitPrice } from './calc-price.ts'
 

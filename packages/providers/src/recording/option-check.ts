@@ -1,4 +1,4 @@
-import { option, requireOptions, type OptionCheck } from '@tallystick/core'
+import { option, type OptionCheck, requireOptions } from '@tallystick/core'
 import type { PlayedFetchOptions, RecordingFetchOptions } from './options.ts'
 
 const { anyFunction, fields, filledText, maybe, oneOf } = option

@@ -8,9 +8,9 @@ import {
   type RecordedRequest,
   requestOf,
 } from './file/exchange.ts'
-import { firstDifference } from './first-difference.ts'
 import { readRecording } from './file/recording-file.ts'
 import { type ReplayOrder, replayOrder, withoutRunIds } from './file/replay-order.ts'
+import { firstDifference } from './first-difference.ts'
 import { playedOptions, requireRecordingOptions } from './option-check.ts'
 import type { PlayedFetchOptions } from './options.ts'
 

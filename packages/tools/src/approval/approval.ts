@@ -1,7 +1,7 @@
 import {
-  option,
   type CallContext,
   type CallVerdict,
+  option,
   type OptionCheck,
   type ToolEffect,
 } from '@tallystick/core'

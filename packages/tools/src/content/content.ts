@@ -1,5 +1,15 @@
-import type { FilePart, ImageDetail, ImagePart, ProviderFile, ResultPart, TextPart } from '@tallystick/core'
-import { ConfigurationError, imageDetails, option, requireOptions } from '@tallystick/core'
+import {
+  ConfigurationError,
+  type FilePart,
+  type ImageDetail,
+  imageDetails,
+  type ImagePart,
+  option,
+  type ProviderFile,
+  requireOptions,
+  type ResultPart,
+  type TextPart,
+} from '@tallystick/core'
 import { jsonOf } from './json-value.ts'
 
 /**

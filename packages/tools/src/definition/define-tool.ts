@@ -1,12 +1,11 @@
 import type { Reconciliation, Recovery, Tool, ToolEffect } from '@tallystick/core'
 import { judge } from '../approval/approval.ts'
-import { explainIssues } from '../input/arguments.ts'
 import { runTool } from '../execution/executor.ts'
 import { endingOf } from '../execution/outcome.ts'
-import type { InputSchema, ReadSchema } from '../input/schema.ts'
-import { readSchema } from '../input/schema.ts'
-import type { ReconcileContext, ReconcileAnswer, ToolSpecification } from './tool-specification.ts'
+import { explainIssues } from '../input/arguments.ts'
+import { type InputSchema, type ReadSchema, readSchema } from '../input/schema.ts'
 import { assertSpecification } from './specification-check.ts'
+import type { ReconcileAnswer, ReconcileContext, ToolSpecification } from './tool-specification.ts'
 
 /**
  * Makes a tool from a schema and a function. Throws `ConfigurationError` for a definition that cannot work.

@@ -1,6 +1,6 @@
 import {
-  type JsonObject,
   ConfigurationError,
+  type JsonObject,
   option,
   recoveries,
   requireOptions,

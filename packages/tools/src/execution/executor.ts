@@ -1,9 +1,9 @@
 import type { Json, RunId, ToolCallId, ToolEffect, ToolRun, ToolSignal } from '@tallystick/core'
 import { Observable, take } from 'rxjs'
-import { type Deferral, isDeferral } from './deferral.ts'
+import { jsonOf } from '../content/json-value.ts'
 import { explainIssues } from '../input/arguments.ts'
 import type { ReadSchema } from '../input/schema.ts'
-import { jsonOf } from '../content/json-value.ts'
+import { type Deferral, isDeferral } from './deferral.ts'
 import {
   cancellationOf,
   cancelledUnstarted,

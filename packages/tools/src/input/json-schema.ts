@@ -1,7 +1,5 @@
-import type { OutputUnit, Schema, SchemaDraft } from '@cfworker/json-schema'
-import { dereference, Validator } from '@cfworker/json-schema'
-import type { Json, JsonObject } from '@tallystick/core'
-import { ConfigurationError } from '@tallystick/core'
+import { dereference, type OutputUnit, type Schema, type SchemaDraft, Validator } from '@cfworker/json-schema'
+import { ConfigurationError, type Json, type JsonObject } from '@tallystick/core'
 import type { InputIssue, Parse } from './input-issue.ts'
 
 /** Keywords whose error only says that something below is wrong; the errors below say what. */

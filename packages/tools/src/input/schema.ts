@@ -1,9 +1,8 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
-import type { JsonObject } from '@tallystick/core'
-import { ConfigurationError } from '@tallystick/core'
+import { ConfigurationError, type JsonObject } from '@tallystick/core'
+import { jsonOf } from '../content/json-value.ts'
 import type { InputIssue, Parse, Parsed } from './input-issue.ts'
 import { jsonSchemaParse } from './json-schema.ts'
-import { jsonOf } from '../content/json-value.ts'
 
 /** What `defineTool` takes as `input`: a Standard Schema that also gives JSON Schema, or a JSON Schema of type object. */
 export type InputSchema = StandardSchemaV1 | JsonObject

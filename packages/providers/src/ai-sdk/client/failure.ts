@@ -1,8 +1,8 @@
-import { ProviderError, type FailureClass, type ModelFailure } from '@tallystick/core'
+import { type FailureClass, type ModelFailure, ProviderError } from '@tallystick/core'
 import { failureText } from '../../shared/failure/failure-text.ts'
-import { isJsonObject, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import { networkFailure } from '../../shared/failure/network-failure.ts'
 import { retryAfterMs } from '../../shared/failure/retry-after.ts'
+import { isJsonObject, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 
 /** What the failure is, and whether the same request may succeed later. */
 type Verdict = Pick<ModelFailure, 'class' | 'retryable'>

@@ -1,6 +1,6 @@
 import type { Json, JsonObject, Opaque, ReplyPart, RequestedCall } from '@tallystick/core'
-import { citationsIn, sourcesIn } from './citations.ts'
 import { api, type WireMemory } from '../client/wire.ts'
+import { citationsIn, sourcesIn } from './citations.ts'
 
 /** A part of the reply while it streams. */
 export interface Block {

@@ -1,12 +1,12 @@
 import type { Json, ModelSignal, RequestedCall } from '@tallystick/core'
 import { isJsonObject } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
-import { type Block, opaqueOf, partOf } from './block.ts'
 import { isMissingEnd, providerErrorOf } from '../client/failure.ts'
+import { asJson, asJsonObject, type WirePart } from '../client/wire.ts'
+import { type AiSdkWarning, warningOf, type WireWarning } from '../options/warning.ts'
+import { type Block, opaqueOf, partOf } from './block.ts'
 import { cutsReply, provenReason, stopReasonOf } from './stop-reason.ts'
 import { usageSignals } from './usage.ts'
-import { type AiSdkWarning, warningOf, type WireWarning } from '../options/warning.ts'
-import { asJson, asJsonObject, type WirePart } from '../client/wire.ts'
 
 /** One reply while it streams: what has to be remembered between two parts of the stream. */
 export interface Reply {

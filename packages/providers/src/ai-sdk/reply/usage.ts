@@ -1,7 +1,7 @@
 import type { Json, ModelSignal, Usage } from '@tallystick/core'
 import { usageSignal as anthropicUsage } from '../../anthropic/reply/usage.ts'
-import { coherentUsage } from '../../shared/reply/coherent-usage.ts'
 import { isJsonObject } from '../../shared/json/json-reading.ts'
+import { coherentUsage } from '../../shared/reply/coherent-usage.ts'
 import { asJsonObject, type WirePart } from '../client/wire.ts'
 
 type Counted = Extract<WirePart, { readonly type: 'finish' }>['usage']

@@ -10,11 +10,11 @@ import type {
   ToolResult,
   UserPart,
 } from '@tallystick/core'
+import { isJsonObject, textAt } from '../../shared/json/json-reading.ts'
+import { wellFormed } from '../../shared/json/well-formed.ts'
 import type { IdentifiedCall } from '../../shared/request/call-ids.ts'
 import { keptFileId, leftOutText } from '../../shared/request/left-out.ts'
-import { isJsonObject, textAt } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
-import { wellFormed } from '../../shared/json/well-formed.ts'
 import { api, memoryOf, type WireMessage } from '../client/wire.ts'
 
 /** The model that a prompt is for. */

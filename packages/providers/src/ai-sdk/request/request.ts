@@ -1,11 +1,11 @@
 import type { JsonObject, ModelRequest, ModelSettings } from '@tallystick/core'
+import { isJsonObject } from '../../shared/json/json-reading.ts'
 import { withAnswerSchema } from '../../shared/request/answer-instructions.ts'
 import { callIds } from '../../shared/request/call-ids.ts'
-import { isJsonObject } from '../../shared/json/json-reading.ts'
 import { withOptions } from '../../shared/request/provider-options.ts'
 import { type ToolNameRules, toolNames, type ToolNames } from '../../shared/request/tool-names.ts'
-import { callsOf, promptOf, type Reader } from './history.ts'
 import type { WireCall } from '../client/wire.ts'
+import { callsOf, promptOf, type Reader } from './history.ts'
 import { toolsOf } from './tools.ts'
 
 // What every vendor behind a provider takes.

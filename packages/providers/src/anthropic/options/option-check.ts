@@ -1,4 +1,4 @@
-import { option, type OptionCheck, ConfigurationError } from '@tallystick/core'
+import { ConfigurationError, option, type OptionCheck } from '@tallystick/core'
 import {
   apiKey,
   commonChecks,
@@ -6,8 +6,8 @@ import {
   otherNames,
   requireModelOptions,
 } from '../../shared/options/model-options.ts'
-import type { AnthropicMcpServer, AnthropicOptions, AnthropicThinking } from './options.ts'
 import { takesSampling } from './api-version.ts'
+import type { AnthropicMcpServer, AnthropicOptions, AnthropicThinking } from './options.ts'
 
 const { anyObject, anyText, fields, filledText, listOf, maybe, numberFrom, oneOf, recordOf, trueOrFalse } =
   option

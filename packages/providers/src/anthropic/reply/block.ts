@@ -1,9 +1,9 @@
 import type { Json, JsonObject, ModelSignal, Opaque, ReplyPart, RequestedCall } from '@tallystick/core'
 import { isJsonObject, restOf, textAt } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
+import { api, provider, type WireBlock, type WireMemory } from '../client/wire.ts'
 import { citationsIn, sourcesIn } from './citations.ts'
 import { executedCall } from './executed-call.ts'
-import { api, provider, type WireBlock, type WireMemory } from '../client/wire.ts'
 
 /** One content block while it streams. `part` is its place in the reply. */
 export interface Block {

@@ -1,7 +1,7 @@
 import type { JsonObject, ProviderExecuted } from '@tallystick/core'
 import { isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
-import { serverHalfOf } from '../request/rendered-message.ts'
 import type { WireBlock } from '../client/wire.ts'
+import { serverHalfOf } from '../request/rendered-message.ts'
 
 /**
  * What a closed block shows of a tool that the vendor ran. `useOf` finds the block of this reply that asked, by its id: a

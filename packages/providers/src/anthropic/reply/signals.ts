@@ -1,13 +1,15 @@
 import {
-  ProviderError,
   type JsonObject,
   type ModelRefusal,
   type ModelSignal,
+  ProviderError,
   type ReplyPart,
 } from '@tallystick/core'
 import { failureText } from '../../shared/failure/failure-text.ts'
 import { isJsonObject, objectAt, restOf, textAt } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
+import { failureInStream } from '../client/failure.ts'
+import type { WireBlock, WireEvent, WireMessage } from '../client/wire.ts'
 import {
   type Block,
   closeBlock,
@@ -18,10 +20,8 @@ import {
   withContainer,
   withMemory,
 } from './block.ts'
-import { failureInStream } from '../client/failure.ts'
 import { cutsReply, stopReasonOf } from './stop-reason.ts'
 import { laterUsage, promptTokens, usageSignal } from './usage.ts'
-import type { WireBlock, WireEvent, WireMessage } from '../client/wire.ts'
 
 /** One reply while it streams: what has to be remembered between two events. */
 export interface Reply {

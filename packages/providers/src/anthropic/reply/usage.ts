@@ -1,5 +1,5 @@
 import type { Json, JsonObject, ModelSignal, Usage } from '@tallystick/core'
-import { isJsonObject, countAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { countAt, isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
 
 /**
  * A later report over an earlier one. Reports are totals of the whole message, so every field that says something

@@ -1,9 +1,9 @@
 import type { ToolCallId } from '@tallystick/core'
 import { textAt } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
+import type { WireBlock, WireTurn } from '../client/wire.ts'
 import { textBlock } from './content-blocks.ts'
 import { callerOf, type Draft, serverHalfOf } from './rendered-message.ts'
-import type { WireBlock, WireTurn } from '../client/wire.ts'
 
 /** What the whole request decides about its calls. */
 export interface Binding {

@@ -1,8 +1,8 @@
 import type { AssistantMessage, AssistantPart, JsonObject, Message, ToolCallPart } from '@tallystick/core'
 import { isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import { wellFormed } from '../../shared/json/well-formed.ts'
-import { contentBlocks, resultBlock, textBlock } from './content-blocks.ts'
 import { api, memoryOf, provider, type WireBlock } from '../client/wire.ts'
+import { contentBlocks, resultBlock, textBlock } from './content-blocks.ts'
 
 /** A block whose id, or name, only the whole request decides. */
 export interface Slot {

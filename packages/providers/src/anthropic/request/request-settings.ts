@@ -1,7 +1,7 @@
 import type { JsonObject } from '@tallystick/core'
+import type { WireThinking } from '../client/wire.ts'
 import type { AnthropicMcpServer, AnthropicWarning } from '../options/options.ts'
 import type { CachePolicy } from './prompt-cache.ts'
-import type { WireThinking } from '../client/wire.ts'
 
 /** What of a request the model's options decide. */
 export interface RequestSettings {

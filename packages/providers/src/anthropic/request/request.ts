@@ -1,19 +1,19 @@
 import type { JsonObject, Message, ModelRequest } from '@tallystick/core'
+import { textAt } from '../../shared/json/json-reading.ts'
 import { withAnswerSchema } from '../../shared/request/answer-instructions.ts'
 import { callIds } from '../../shared/request/call-ids.ts'
-import { textAt } from '../../shared/json/json-reading.ts'
 import { withProviderOptions } from '../../shared/request/provider-options.ts'
 import { toolNames, type ToolNames, warnOfNames } from '../../shared/request/tool-names.ts'
+import { provider, type WireRequest, type WireThinking, type WireTurn } from '../client/wire.ts'
 import { betasOf } from './betas.ts'
 import { textBlock } from './content-blocks.ts'
-import { type Draft, draftOf } from './rendered-message.ts'
 import { isThinking, turnsOf } from './history.ts'
 import { cached } from './prompt-cache.ts'
+import { type Draft, draftOf } from './rendered-message.ts'
+import type { RequestSettings } from './request-settings.ts'
 import { samplingFields } from './sampling.ts'
 import type { FittedSchema } from './strict-schema.ts'
 import { answerSchema, toolFields } from './tools.ts'
-import { provider, type WireRequest, type WireThinking, type WireTurn } from '../client/wire.ts'
-import type { RequestSettings } from './request-settings.ts'
 
 // The vendor takes longer ones by now; gateways and other hosts of the same models do not.
 const identifierLengthMax = 64

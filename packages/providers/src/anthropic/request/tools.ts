@@ -1,9 +1,9 @@
 import type { JsonObject, ModelRequest, ToolChoice, ToolDefinition } from '@tallystick/core'
 import { toldInWords } from '../../shared/request/answer-instructions.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
-import { type FittedSchema, fitSchema, NotStrictError, type SchemaSize } from './strict-schema.ts'
-import { toolSchema } from './tool-schema.ts'
 import type { RequestSettings } from './request-settings.ts'
+import { fitSchema, type FittedSchema, NotStrictError, type SchemaSize } from './strict-schema.ts'
+import { toolSchema } from './tool-schema.ts'
 
 /** The fields of a request that say what may be called. */
 export interface ToolFields {

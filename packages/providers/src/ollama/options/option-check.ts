@@ -1,8 +1,8 @@
-import { option, type OptionCheck, ConfigurationError } from '@tallystick/core'
+import { ConfigurationError, option, type OptionCheck } from '@tallystick/core'
 import { commonChecks, otherNames, requireModelOptions } from '../../shared/options/model-options.ts'
-import type { OllamaOptions } from './options.ts'
 import { hostOf, isAddress, type OllamaClientOptions } from '../client/client.ts'
 import { sdk } from '../client/sdk.ts'
+import type { OllamaOptions } from './options.ts'
 
 const { anyObject, anyText, fields, maybe, numberFrom, valueThat } = option
 
@@ -27,6 +27,7 @@ const ollamaOptions: OptionCheck = fields<OllamaOptions>(
   },
 )
 
+/** Throws `ConfigurationError` for what could not work in any call. */
 export function checkOptions(modelId: string, options: OllamaOptions): void {
   requireModelOptions('ollama', ollamaOptions, { modelId, options })
   checkAddress(options)

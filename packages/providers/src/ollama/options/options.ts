@@ -1,5 +1,5 @@
-import type { Warning } from '../../shared/options/warning.ts'
 import type { JsonObject } from '@tallystick/core'
+import type { Warning } from '../../shared/options/warning.ts'
 import type { OllamaClientOptions } from '../client/client.ts'
 import type { WireThinking } from '../client/wire.ts'
 

@@ -1,11 +1,11 @@
 import type { ModelSignal, ReplyPart, RequestedCall } from '@tallystick/core'
 import { countAt, isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
-import { contextTokensAt, contextTokensOf, promptWasCut } from './context-window.ts'
 import { cutPrompt, wordlessReply } from '../client/failure.ts'
-import { stopReasonOf } from './stop-reason.ts'
 import type { WireLine, WireRequest } from '../client/wire.ts'
-import { usageOf, countsOf } from './usage.ts'
+import { contextTokensAt, contextTokensOf, promptWasCut } from './context-window.ts'
+import { stopReasonOf } from './stop-reason.ts'
+import { countsOf, usageOf } from './usage.ts'
 
 type Spoken = { readonly type: 'text' | 'reasoning'; readonly part: number; text: string }
 type Called = RequestedCall & { readonly part: number }

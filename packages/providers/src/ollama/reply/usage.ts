@@ -1,6 +1,7 @@
 import type { JsonObject, Usage } from '@tallystick/core'
 import type { WireLine } from '../client/wire.ts'
 
+/** Tokens of the prompt and of the reply, where the server counted them. */
 export function usageOf(inputTokens: number | undefined, outputTokens: number | undefined): Usage {
   return {
     ...(inputTokens !== undefined && { inputTokens }),

@@ -1,18 +1,18 @@
-import type {
-  AssistantMessage,
-  FilePart,
-  ImagePart,
-  Message,
-  ResultPart,
-  ToolCallId,
-  ToolResult,
-  UserPart,
+import {
+  type AssistantMessage,
+  type FilePart,
+  type ImagePart,
+  type Message,
+  type ResultPart,
+  textOf,
+  type ToolCallId,
+  type ToolResult,
+  type UserPart,
 } from '@tallystick/core'
-import { textOf } from '@tallystick/core'
+import { wellFormed } from '../../shared/json/well-formed.ts'
 import type { IdentifiedCall } from '../../shared/request/call-ids.ts'
 import { leftOutText } from '../../shared/request/left-out.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
-import { wellFormed } from '../../shared/json/well-formed.ts'
 import { api, provider, type WireCall, type WireMessage } from '../client/wire.ts'
 
 /** One message as it goes over the wire, but for the ids and names of its calls, which the whole request decides. */

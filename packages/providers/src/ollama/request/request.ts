@@ -3,12 +3,12 @@ import { toldInWords, withAnswerSchema } from '../../shared/request/answer-instr
 import { callIds } from '../../shared/request/call-ids.ts'
 import { withProviderOptions } from '../../shared/request/provider-options.ts'
 import { anyWord, toolNames, type ToolNames, warnOfNames } from '../../shared/request/tool-names.ts'
-import { type Draft, draftOf, messagesOf } from './history.ts'
-import { toolSchema } from './tool-schema.ts'
 import { provider, type WireMessage, type WireRequest } from '../client/wire.ts'
 import type { OllamaWarning } from '../options/options.ts'
+import { type Draft, draftOf, messagesOf } from './history.ts'
 import type { RequestSettings } from './request-settings.ts'
-import { type Rendering, offered, wireTool } from './tools.ts'
+import { toolSchema } from './tool-schema.ts'
+import { offered, type Rendering, wireTool } from './tools.ts'
 
 // The server takes anything; longer ones no model writes without a slip.
 const identifierLengthMax = 64

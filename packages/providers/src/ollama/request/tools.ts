@@ -1,8 +1,9 @@
 import type { JsonObject, ModelRequest, ToolDefinition } from '@tallystick/core'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
-import type { RenderedSchema } from './tool-schema.ts'
 import type { RequestSettings } from './request-settings.ts'
+import type { RenderedSchema } from './tool-schema.ts'
 
+/** What rendering a tool needs: the settings, and the function that fits its schema to the wire. */
 export interface Rendering {
   readonly settings: RequestSettings
   readonly schemas: (schema: JsonObject) => RenderedSchema
@@ -14,6 +15,7 @@ export function offered({ tools, toolChoice }: ModelRequest): readonly ToolDefin
   return toolChoice.type === 'tool' ? tools.filter(({ name }) => name === toolChoice.name) : tools
 }
 
+/** A tool as the wire offers it. Warns of what its schema loses. */
 export function wireTool(
   { name, description, inputSchema }: ToolDefinition,
   names: ToolNames,

@@ -1,8 +1,8 @@
 import { ConfigurationError, option } from '@tallystick/core'
 import { bothChecks, checkBothOptions } from '../../openai/options/option-check.ts'
-import { type OpenAIChatQuirks, quirksOf } from './quirks.ts'
 import { otherNames } from '../../shared/options/model-options.ts'
 import type { OpenAIChatOptions } from './options.ts'
+import { type OpenAIChatQuirks, quirksOf } from './quirks.ts'
 
 const { anyText, fields, maybe, oneOf, trueOrFalse, valueThat } = option
 

@@ -8,13 +8,11 @@ import type {
   Source,
 } from '@tallystick/core'
 import type { ReplyReader } from '../../openai/call.ts'
-import { citationsIn, sourcesOf } from '../../openai/reply/citations.ts'
 import { contradiction, failureInStream } from '../../openai/client/failure.ts'
+import { citationsIn, sourcesOf } from '../../openai/reply/citations.ts'
 import { usageSignal } from '../../openai/reply/usage.ts'
-import type { StreamEnding } from '../../shared/stream/stream-tail.ts'
 import { isJsonObject, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
-import { callOf, type CallSlot, extendSlot, slotFor } from './streamed-call.ts'
-import { cutsReply, isBroken, stopReasonOf } from './stop-reason.ts'
+import type { StreamEnding } from '../../shared/stream/stream-tail.ts'
 import {
   opaqueOf,
   type ReasoningField,
@@ -23,6 +21,8 @@ import {
   type WireMemory,
 } from '../client/wire.ts'
 import type { ReplyContext } from '../request/reply-context.ts'
+import { cutsReply, isBroken, stopReasonOf } from './stop-reason.ts'
+import { callOf, type CallSlot, extendSlot, slotFor } from './streamed-call.ts'
 
 /** A stretch of text or reasoning. */
 interface Piece {

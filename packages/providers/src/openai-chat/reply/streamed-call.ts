@@ -1,8 +1,8 @@
 import type { Json, JsonObject, RequestedCall } from '@tallystick/core'
 import { readCallInput } from '../../openai/reply/call-input.ts'
+import type { CallContext } from '../../openai/request/call-context.ts'
 import { isJsonObject, restOf, textAt } from '../../shared/json/json-reading.ts'
 import { opaqueOf, type WireCallDelta, type WireMemory } from '../client/wire.ts'
-import type { CallContext } from '../../openai/request/call-context.ts'
 
 /** One call while it streams. */
 export interface CallSlot {

@@ -1,8 +1,8 @@
 import { type JsonObject, present, type ToolCallId } from '@tallystick/core'
 import type { Carried } from '../../openai/request/media.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
-import type { AssistantDraft, Draft } from './rendered-message.ts'
 import type { OpenAIChatQuirks } from '../options/quirks.ts'
+import type { AssistantDraft, Draft } from './rendered-message.ts'
 
 /** What the whole request decides about the messages in it. */
 export interface Binding {

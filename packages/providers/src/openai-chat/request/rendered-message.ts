@@ -1,11 +1,11 @@
-import {
-  type AssistantMessage,
-  type AssistantPart,
-  type Json,
-  type JsonObject,
-  type Message,
-  type ToolCallPart,
-  type ToolResultsMessage,
+import type {
+  AssistantMessage,
+  AssistantPart,
+  Json,
+  JsonObject,
+  Message,
+  ToolCallPart,
+  ToolResultsMessage,
 } from '@tallystick/core'
 import { type Carried, carried, carriedResult, type Carrier } from '../../openai/request/media.ts'
 import { textAt } from '../../shared/json/json-reading.ts'

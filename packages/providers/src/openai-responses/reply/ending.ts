@@ -2,10 +2,10 @@ import type { JsonObject, ModelSignal, ReplyPart, StopReason } from '@tallystick
 import { failureInStream } from '../../openai/client/failure.ts'
 import { usageSignal } from '../../openai/reply/usage.ts'
 import { isJsonObject, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { isCallKind, type WireResponse } from '../client/wire.ts'
 import { kindOf, partsOf } from './item.ts'
 import { closeItem, readCall, releaseUnread, type Reply } from './reply.ts'
 import { incompleteReason } from './stop-reason.ts'
-import { isCallKind, type WireResponse } from '../client/wire.ts'
 
 /** Items that the terminal event states and nothing before it did, or whose end was never told. */
 function statedItems(reply: Reply, response: WireResponse): ModelSignal[] {

@@ -10,9 +10,9 @@ import type {
 import { readCallInput } from '../../openai/reply/call-input.ts'
 import { citationsIn, sourcesIn } from '../../openai/reply/citations.ts'
 import { isJsonObject, restOf, textAt } from '../../shared/json/json-reading.ts'
-import { executedCall } from './executed-call.ts'
 import { type CallKind, isCallKind, type KeptResponse, opaqueOf, type WireMemory } from '../client/wire.ts'
 import type { ReplyContext } from '../request/reply-context.ts'
+import { executedCall } from './executed-call.ts'
 
 /** One text of an item: a piece of a message's content, or all that a reasoning item shows. */
 export interface Piece {

@@ -1,9 +1,9 @@
 import type { JsonObject, ModelSignal, ProviderError } from '@tallystick/core'
 import { contradiction } from '../../openai/client/failure.ts'
 import { isJsonObject, textAt } from '../../shared/json/json-reading.ts'
-import { callOf, type Item, kindOf, type Piece, replaced, shown, statedTexts } from './item.ts'
 import type { KeptResponse } from '../client/wire.ts'
 import type { ReplyContext } from '../request/reply-context.ts'
+import { callOf, type Item, kindOf, type Piece, replaced, shown, statedTexts } from './item.ts'
 
 /** One reply while it streams: what has to be remembered between two events. */
 export interface Reply {

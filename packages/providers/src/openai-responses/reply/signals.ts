@@ -2,6 +2,8 @@ import type { JsonObject, ModelSignal } from '@tallystick/core'
 import type { ReplyReader } from '../../openai/call.ts'
 import { contradiction, failureInStream } from '../../openai/client/failure.ts'
 import { isJsonObject, textAt } from '../../shared/json/json-reading.ts'
+import type { WireEvent, WireResponse } from '../client/wire.ts'
+import type { ReplyContext } from '../request/reply-context.ts'
 import { fail, finish } from './ending.ts'
 import { type Item, kindOf, shown } from './item.ts'
 import {
@@ -14,8 +16,6 @@ import {
   type Reply,
   startReply,
 } from './reply.ts'
-import type { WireEvent, WireResponse } from '../client/wire.ts'
-import type { ReplyContext } from '../request/reply-context.ts'
 
 /** The reply as the call reads it. Nothing but a terminal event ends it. */
 export function replyReader(context: ReplyContext): ReplyReader {

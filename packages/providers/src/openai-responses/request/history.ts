@@ -1,8 +1,8 @@
 import { digestOf, type JsonObject, type ToolCallId } from '@tallystick/core'
 import { objectAt, textAt } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
-import type { Draft, Slot } from './rendered-message.ts'
 import type { KeptResponse } from '../client/wire.ts'
+import type { Draft, Slot } from './rendered-message.ts'
 
 /** What the whole request decides about its calls. */
 export interface Binding {

@@ -7,11 +7,11 @@ import {
   type Message,
   type ToolCallPart,
 } from '@tallystick/core'
-import { isIdentifier } from '../../shared/request/identifier.ts'
 import { isJsonObject, textAt } from '../../shared/json/json-reading.ts'
 import { wellFormed } from '../../shared/json/well-formed.ts'
-import { resultItem, userItem } from './input-items.ts'
+import { isIdentifier } from '../../shared/request/identifier.ts'
 import { api, type CallKind, type KeptResponse, memoryOf, type WireMemory } from '../client/wire.ts'
+import { resultItem, userItem } from './input-items.ts'
 
 /** An item whose id, name or kind only the whole request decides. */
 export interface Slot {

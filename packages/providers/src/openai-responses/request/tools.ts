@@ -1,5 +1,5 @@
-import { customToolOf } from '../../openai/request/call-context.ts'
 import type { JsonObject, ModelRequest, ToolDefinition } from '@tallystick/core'
+import { customToolOf } from '../../openai/request/call-context.ts'
 import { fitSchema } from '../../openai/request/strict-schema.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import type { RequestSettings } from './request-settings.ts'

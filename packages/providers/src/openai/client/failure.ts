@@ -1,9 +1,9 @@
-import { ProviderError, type FailureClass, type JsonObject, type ModelFailure } from '@tallystick/core'
+import { type FailureClass, type JsonObject, type ModelFailure, ProviderError } from '@tallystick/core'
 import { browserAdvice, isBrowserRefusal } from '../../shared/failure/client-refusal.ts'
 import { failureText } from '../../shared/failure/failure-text.ts'
-import { isJsonObject, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import { networkFailure } from '../../shared/failure/network-failure.ts'
 import { type HeaderReader, retryAfterMs } from '../../shared/failure/retry-after.ts'
+import { isJsonObject, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import { type Answer, verdictOf } from './verdict.ts'
 
 const advice: { readonly [failureClass in FailureClass]: string } = {

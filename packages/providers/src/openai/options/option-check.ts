@@ -1,6 +1,6 @@
-import { option, type OptionalCheck, type OptionCheck, ConfigurationError } from '@tallystick/core'
+import { ConfigurationError, option, type OptionalCheck, type OptionCheck } from '@tallystick/core'
 import { apiKey, commonChecks, requireModelOptions } from '../../shared/options/model-options.ts'
-import type { OpenAICustomTool, OpenAICommonOptions } from './options.ts'
+import type { OpenAICommonOptions, OpenAICustomTool } from './options.ts'
 
 const { anyObject, anyText, fields, filledText, maybe, oneOf, recordOf, trueOrFalse } = option
 

@@ -1,6 +1,6 @@
 import type { JsonObject, ModelSignal } from '@tallystick/core'
-import { coherentUsage } from '../../shared/reply/coherent-usage.ts'
 import { countAt, objectAt } from '../../shared/json/json-reading.ts'
+import { coherentUsage } from '../../shared/reply/coherent-usage.ts'
 
 /** How a wire names its totals. OpenAI counts cached tokens into the prompt, and reasoning into the output; not all do. */
 interface UsageNames {

@@ -1,6 +1,6 @@
 import { acceptsNull, type Json, type JsonObject } from '@tallystick/core'
-import { toldInWords } from '../../shared/request/answer-instructions.ts'
 import { isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import { toldInWords } from '../../shared/request/answer-instructions.ts'
 import { isObjectSchema, requiredOf, typesOf } from './schema-reading.ts'
 
 /** A schema as the vendor will hold a model to it. */

@@ -1,6 +1,6 @@
 import type { ModelRequest } from '@tallystick/core'
-import { freeIdentifier } from './identifier.ts'
 import type { Warning } from '../options/warning.ts'
+import { freeIdentifier } from './identifier.ts'
 
 /** Tool names as we have them and as a wire accepts them. Both ways; a name that is not known passes as it is. */
 export interface ToolNames {

@@ -1,8 +1,8 @@
 import {
   type KnownSecrets,
+  knownSecrets,
   type ModelSignal,
   ProviderError,
-  knownSecrets,
   secretLengthMin,
 } from '@tallystick/core'
 import { catchError, type Observable, throwError } from 'rxjs'

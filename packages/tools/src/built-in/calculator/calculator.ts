@@ -1,9 +1,9 @@
-import { option, requireOptions, type JsonObject, type Tool } from '@tallystick/core'
+import { type JsonObject, option, requireOptions, type Tool } from '@tallystick/core'
 import { defineTool } from '../../definition/define-tool.ts'
 import { ToolError } from '../../execution/tool-error.ts'
+import { lengthMax } from './bounds.ts'
 import { calculate } from './calculate.ts'
 import { CalculationError } from './calculation-error.ts'
-import { lengthMax } from './bounds.ts'
 
 /** How the tool presents itself to the model; both have a default. */
 export interface CalculatorOptions {

@@ -3,8 +3,7 @@ import { CalculationError } from './calculation-error.ts'
 import type { Expression, Operator } from './expression.ts'
 import { functions } from './functions.ts'
 import { power } from './power.ts'
-import type { Rational } from './rational.ts'
-import { add, divide, magnitude, multiply, negate, rational, truncate } from './rational.ts'
+import { add, divide, magnitude, multiply, negate, type Rational, rational, truncate } from './rational.ts'
 
 const bound = 10n ** BigInt(digitsMax)
 

@@ -1,6 +1,5 @@
 import { digitsMax } from './bounds.ts'
 import { CalculationError } from './calculation-error.ts'
-import type { Rational } from './rational.ts'
 import {
   add,
   compare,
@@ -10,6 +9,7 @@ import {
   magnitude,
   multiply,
   negate,
+  type Rational,
   rational,
   wholeRoot,
 } from './rational.ts'

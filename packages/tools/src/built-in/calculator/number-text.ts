@@ -1,5 +1,4 @@
-import type { Rational } from './rational.ts'
-import { digitsOf, magnitude } from './rational.ts'
+import { digitsOf, magnitude, type Rational } from './rational.ts'
 
 /** Places behind the point up to which an exact decimal is written out. */
 const placesMax = 100

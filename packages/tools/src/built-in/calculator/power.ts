@@ -1,7 +1,6 @@
 import { digitsMax } from './bounds.ts'
 import { CalculationError } from './calculation-error.ts'
-import type { Rational } from './rational.ts'
-import { digitsOf, magnitude, rational } from './rational.ts'
+import { digitsOf, magnitude, type Rational, rational } from './rational.ts'
 
 /** `base` to a whole `exponent`. Throws `CalculationError` for another exponent, 0 to a negative one, and too many digits. */
 export function power(base: Rational, exponent: Rational, at: number): Rational {

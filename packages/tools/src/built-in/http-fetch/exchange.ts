@@ -6,10 +6,8 @@ import { decoded, isShown, readBytes, textWithin } from './body.ts'
 import { failureOf } from './failure.ts'
 import { guardedAgent } from './guarded-agent.ts'
 import type { Method } from './method.ts'
-import type { HeaderPolicy } from './origin-headers.ts'
-import { masked } from './origin-headers.ts'
-import type { ReachPolicy } from './reach.ts'
-import { readUrl } from './reach.ts'
+import { type HeaderPolicy, masked } from './origin-headers.ts'
+import { type ReachPolicy, readUrl } from './reach.ts'
 import { undiciPackage } from './undici-package.ts'
 
 /** What a model asks for. */

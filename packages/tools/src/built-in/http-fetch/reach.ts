@@ -1,8 +1,7 @@
 import { isIP } from 'node:net'
 import { ConfigurationError } from '@tallystick/core'
 import { ToolError } from '../../execution/tool-error.ts'
-import type { HostAddress, Resolve } from './addresses.ts'
-import { notPublic } from './addresses.ts'
+import { type HostAddress, notPublic, type Resolve } from './addresses.ts'
 
 /** A host and a port. `host` is a name or an address, the latter without brackets. */
 export interface Place {

@@ -1,10 +1,9 @@
 import type { Json } from '@tallystick/core'
 import { bindingsOf, bytesAtLeast, type Cell, cellJson } from './cells.ts'
 import type { Cut, StatementEnding, StatementRequest } from './protocol.ts'
-import { tablesText } from './tables-text.ts'
-import type { Database, Statement } from './sqlite.ts'
-import { openReadOnly } from './sqlite.ts'
+import { type Database, openReadOnly, type Statement } from './sqlite.ts'
 import { onlyReads, refusalOf } from './statement-kind.ts'
+import { tablesText } from './tables-text.ts'
 
 /** Runs one statement to its end. What is wrong with it, or with the file, is a reply. */
 export function runStatement(request: StatementRequest): StatementEnding {

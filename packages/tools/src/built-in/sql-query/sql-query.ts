@@ -1,15 +1,20 @@
 import { resolve } from 'node:path'
-import type { Json, JsonObject, Tool } from '@tallystick/core'
-import { ConfigurationError, option, requireOptions } from '@tallystick/core'
-import type { ToolContext } from '../../execution/executor.ts'
+import {
+  ConfigurationError,
+  type Json,
+  type JsonObject,
+  option,
+  requireOptions,
+  type Tool,
+} from '@tallystick/core'
 import { defineTool } from '../../definition/define-tool.ts'
+import type { ToolContext } from '../../execution/executor.ts'
 import { ToolError } from '../../execution/tool-error.ts'
-import type { Cut, StatementReply, StatementRequest } from './protocol.ts'
 import { requirePackage } from '../optional-package.ts'
+import { hostTimers, type Timers } from '../timers.ts'
 import { requireNativeInterface } from './native-interface.ts'
 import { runInOwnProcess, startMaxMs } from './own-process.ts'
-import type { Timers } from '../timers.ts'
-import { hostTimers } from '../timers.ts'
+import type { Cut, StatementReply, StatementRequest } from './protocol.ts'
 
 /** Where the data is, and how much of it one call may show. */
 export interface SqlQueryOptions {
