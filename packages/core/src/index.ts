@@ -38,6 +38,7 @@ export * from './vocabulary/errors.ts'
 
 // The machine: pure functions over a run's events.
 export { evolve } from './machine/fold/evolve.ts'
+export { foldVersion } from './machine/fold/fold-version.ts'
 export { parseEvent, shapeFaultOf } from './vocabulary/events/parse-event.ts'
 export { audit, auditAll } from './machine/laws/invariants.ts'
 export { decide } from './machine/decide/decide.ts'

@@ -3,7 +3,14 @@ import { eventTypes, memoryLedger, type Ledger, type RuntimeEvent } from '@tally
 import { exportEvents, importEvents, linesOf, verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { goldenFiles, goldenStates, type GoldenState } from './support/golden.ts'
+import {
+  goldenFiles,
+  goldenStates,
+  goldenVersions,
+  staleVersions,
+  type GoldenState,
+  type GoldenVersions,
+} from './support/golden.ts'
 import { recordGoldenRuns } from './support/golden-runs.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
@@ -35,6 +42,16 @@ describe.each(formats)('the golden ledger of format %d', (format) => {
     expect(folded.map(({ runId, digest }) => [runId, digest])).toEqual(
       states.map(({ runId, digest }) => [runId, digest]),
     )
+  })
+
+  it('has versions that rise with what they stand for', async () => {
+    const before = JSON.parse(readFileSync(files.versions, 'utf8')) as GoldenVersions
+    const now = await goldenVersions(open())
+    expect(staleVersions(before, now)).toEqual([])
+    expect(now).toEqual(before)
+    const others = { ...now, states: 'others', projections: 'others' }
+    expect(staleVersions(before, others)).toHaveLength(2)
+    expect(staleVersions(before, { ...others, foldVersion: 0, projectionVersion: '0' })).toEqual([])
   })
 
   it('verifies, and is exported byte for byte as it was then', async () => {

@@ -1,10 +1,14 @@
 import { hash } from 'node:crypto'
 import { join } from 'node:path'
+import { ledgerStats, runSummaries } from '@tallystick/ledger'
+import { projectionVersion } from '../../src/projection/tables/projection-version.ts'
 import {
   callsOf,
   canonicalJson,
   evolve,
+  foldVersion,
   messagesOf,
+  stateToJson,
   type Json,
   type Ledger,
   type RunId,
@@ -16,13 +20,19 @@ export interface GoldenFiles {
   readonly ledger: string
   readonly lines: string
   readonly states: string
+  readonly versions: string
 }
 
 /** Where the files of a format stand. */
 export function goldenFiles(format: number): GoldenFiles {
   const file = (suffix: string): string =>
     join(import.meta.dirname, '..', 'golden', `format-${format}.${suffix}`)
-  return { ledger: file('sqlite'), lines: file('jsonl'), states: file('states.json') }
+  return {
+    ledger: file('sqlite'),
+    lines: file('jsonl'),
+    states: file('states.json'),
+    versions: file('versions.json'),
+  }
 }
 
 /** What a run folds to. */
@@ -56,4 +66,40 @@ function plain({ history, callLog, ...rest }: RunState): Json {
   return JSON.parse(
     JSON.stringify({ ...rest, history: messagesOf(history), callLog: callsOf(callLog) }),
   ) as Json
+}
+
+/** What the versions of this release make of the golden ledger: SHA-256 in hex, over states and over projections. */
+export interface GoldenVersions {
+  readonly foldVersion: number
+  readonly states: string
+  readonly projectionVersion: string
+  readonly projections: string
+}
+
+/** Folds and projects every run of a ledger that keeps projections. */
+export async function goldenVersions(ledger: Ledger): Promise<GoldenVersions> {
+  let states = ''
+  for await (const { runId } of ledger.runs()) {
+    let state: RunState | undefined
+    for await (const event of ledger.read(runId)) {
+      state = evolve(state, event)
+      states = hash('sha256', states + canonicalJson(stateToJson(state)), 'hex')
+    }
+  }
+  const summaries = await Array.fromAsync(runSummaries(ledger, {}))
+  const stats = await ledgerStats(ledger, { since: 0, listedMax: 1_000 })
+  const projections = hash('sha256', JSON.stringify([summaries, stats]), 'hex')
+  return { foldVersion, states, projectionVersion, projections }
+}
+
+/** The versions that have to rise, since they stand for something else than they did before. */
+export function staleVersions(before: GoldenVersions, now: GoldenVersions): readonly string[] {
+  return [
+    ...(before.states !== now.states && before.foldVersion === now.foldVersion
+      ? ['foldVersion in packages/core/src/machine/fold/fold-version.ts']
+      : []),
+    ...(before.projections !== now.projections && before.projectionVersion === now.projectionVersion
+      ? ['version in packages/ledger/src/projection/tables/projection-version.ts']
+      : []),
+  ]
 }

@@ -1,4 +1,4 @@
-import { projectorDigest } from '../tables/code-digests.ts'
+import { projectionVersion } from '../tables/projection-version.ts'
 import type { ChangePart, DerivedDatabase, DerivedDialect } from '../tables/projection-database.ts'
 
 /** How many rows are dropped at once, so that a writer who comes meanwhile hardly waits. */
@@ -28,7 +28,7 @@ export async function dropProjections(database: DerivedDatabase): Promise<void> 
       // As long as there are rows.
     }
   }
-  await database.change([versionPart(dialect, projectorDigest, dropping)], [])
+  await database.change([versionPart(dialect, projectionVersion, dropping)], [])
 }
 
 /** Drops every snapshot, in short transactions. */

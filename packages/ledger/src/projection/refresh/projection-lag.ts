@@ -1,5 +1,5 @@
 import { option, TallystickError, type Ledger, type OptionCheck } from '@tallystick/core'
-import { projectorDigest } from '../tables/code-digests.ts'
+import { projectionVersion } from '../tables/projection-version.ts'
 import { derivedDatabaseOf } from '../tables/projection-database.ts'
 import { GarbledRowError, projectBehind, type ProjectedRun } from './projected-runs.ts'
 import { ProjectionTables } from './projection-tables.ts'
@@ -55,7 +55,7 @@ async function inMemory(
   folded: HearProgress,
 ): Promise<CurrentProjections | undefined> {
   const { version, cursor } = await tables.state()
-  if (version !== projectorDigest) return undefined
+  if (version !== projectionVersion) return undefined
   const runIds = await runsBehind(tables, cursor)
   if (runIds === undefined) return undefined
   const behind = new Map<string, ProjectedRun>()
@@ -98,6 +98,6 @@ export async function projectionLag(ledger: Ledger): Promise<number | undefined>
   if (database === undefined) return undefined
   return await orElse(undefined, async () => {
     const { version, cursor } = await new ProjectionTables(database).state()
-    return await database.eventsBehind(version === projectorDigest ? cursor : '')
+    return await database.eventsBehind(version === projectionVersion ? cursor : '')
   })
 }

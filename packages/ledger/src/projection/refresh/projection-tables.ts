@@ -1,4 +1,4 @@
-import { projectorDigest } from '../tables/code-digests.ts'
+import { projectionVersion } from '../tables/projection-version.ts'
 import { amountColumns } from '../tables/amounts.ts'
 import type { DerivedDatabase, DerivedDialect } from '../tables/projection-database.ts'
 import { isRunId } from '../../record/stored-ids.ts'
@@ -73,10 +73,10 @@ export class ProjectionTables {
     return row ?? { version: '', revision: 0, cursor: '' }
   }
 
-  /** Up to where the rows tell of every event; `undefined` where they were not made by the code that is here. */
+  /** Up to where the rows tell of every event; `undefined` where they are of another version. */
   async cursorOfThisCode(): Promise<string | undefined> {
     const { version, cursor } = await this.state()
-    return version === projectorDigest ? cursor : undefined
+    return version === projectionVersion ? cursor : undefined
   }
 
   /** Where the histories of runs end; of runs that are not there, nothing. */

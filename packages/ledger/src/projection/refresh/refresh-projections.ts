@@ -1,5 +1,5 @@
 import { LedgerUnavailableError, type Ledger } from '@tallystick/core'
-import { projectorDigest } from '../tables/code-digests.ts'
+import { projectionVersion } from '../tables/projection-version.ts'
 import type { DerivedDatabase } from '../tables/projection-database.ts'
 import { dropProjections } from './drop-projections.ts'
 import { GarbledRowError, projectBehind, totalsOf } from './projected-runs.ts'
@@ -29,7 +29,7 @@ export async function refreshProjections(
   for (let tries = 0; tries < triesMax; tries++) {
     try {
       const state = await tables.state()
-      if (state.version !== projectorDigest) await dropProjections(database)
+      if (state.version !== projectionVersion) await dropProjections(database)
       else if (await refreshFrom(ledger, tables, state, folded)) return
     } catch (error) {
       if (!(error instanceof GarbledRowError)) throw error

@@ -13,7 +13,7 @@ import {
   type RunState,
 } from '@tallystick/core'
 import { hexOf } from '../../record/chain.ts'
-import { reducerDigest } from '../tables/code-digests.ts'
+import { snapshotVersion } from '../tables/projection-version.ts'
 
 /** A snapshot as a store keeps it: the state of a run behind one of its events. */
 export interface StoredSnapshot {
@@ -48,7 +48,7 @@ export function snapshotSeal(
   runId: RunId,
   { seq, state, headHash }: Omit<StoredSnapshot, 'seal'>,
 ): Uint8Array {
-  const of = canonicalJson({ runId, seq, headHash: hexOf(headHash), reducer: reducerDigest })
+  const of = canonicalJson({ runId, seq, headHash: hexOf(headHash), reducer: snapshotVersion })
   return hash('sha256', Buffer.concat([Buffer.from(`snapshot ${of}\n`), state]), 'buffer')
 }
 

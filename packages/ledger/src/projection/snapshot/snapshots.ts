@@ -6,7 +6,7 @@ import {
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { reducerDigest } from '../tables/code-digests.ts'
+import { snapshotVersion } from '../tables/projection-version.ts'
 import type { ChangePart, DerivedDatabase, DerivedDialect } from '../tables/projection-database.ts'
 import { snapshotSeal, stateBytes, stateOfSnapshot, type StoredSnapshot } from './bound-state.ts'
 
@@ -63,7 +63,7 @@ export class Snapshots {
       const replaced = replacedBy(state.seq, await snapshotPlaces(this.#database, this.#runId))
       const dropped = JSON.stringify(replaced.map(String))
       await this.#database.change(keepParts(this.#database.dialect), [
-        ...[this.#runId, reducerDigest, state.seq, bytes, headHash, seal, dropped, forgotten],
+        ...[this.#runId, snapshotVersion, state.seq, bytes, headHash, seal, dropped, forgotten],
       ])
     })
   }
@@ -115,7 +115,7 @@ export async function snapshotNear(
       join ${table('event')} as event
         on event.run_id = snapshot.run_id and event.seq = snapshot.seq and event.hash = snapshot.head_hash
       where snapshot.run_id = $1 and reducer = $2 and snapshot.seq <= $3 order by snapshot.seq desc limit 1`,
-    [runId, reducerDigest, upTo],
+    [runId, snapshotVersion, upTo],
   )
   return row && { seq: row.seq, state: row.state, headHash: row.head_hash, seal: row.seal }
 }
@@ -124,7 +124,7 @@ export async function snapshotNear(
 export async function snapshotPlaces(database: DerivedDatabase, runId: RunId): Promise<readonly number[]> {
   const rows = await database.ask<{ readonly seq: number }>(
     `select seq from ${database.dialect.table('snapshot')} where run_id = $1 and reducer = $2 order by seq`,
-    [runId, reducerDigest],
+    [runId, snapshotVersion],
   )
   return rows.map(({ seq }) => seq)
 }
