@@ -32,3 +32,18 @@ describe('what goes round and round under a manual clock is an error, not a hang
     await expect(simulated).rejects.toThrow('the answers lead nowhere')
   })
 })
+
+describe('what takes many turns of the promise queue, and does not look at the clock', () => {
+  it('is waited for, as long as it goes on', async () => {
+    const reads = async (): Promise<string> => {
+      for (let turn = 0; turn < 100_000; turn++) await Promise.resolve()
+      return 'read'
+    }
+    expect(await settle(manualClock(), reads())).toBe('read')
+  })
+
+  it('is an error where nothing goes on', async () => {
+    const stuck = settle(manualClock(), new Promise(() => {}))
+    await expect(stuck).rejects.toThrow('Nothing moves any more')
+  })
+})
