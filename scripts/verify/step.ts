@@ -18,6 +18,11 @@ export const steps: readonly Step[] = [
   { name: 'format', claim: 'every file is formatted (pnpm format mends it)', command: ['oxfmt', '--check'] },
   { name: 'types', claim: 'sources, tests, type tests and scripts compile', command: ['tsc', '-b'] },
   { name: 'lint', claim: 'no rule of the linter is broken, types included', command: ['oxlint'] },
+  {
+    name: 'api',
+    claim: 'what packages export is what their api.txt says (pnpm api writes it)',
+    command: ['node', 'scripts/api.ts', '--check'],
+  },
   { name: 'tests', claim: 'every test passes', command: ['vitest', 'run'], countsTests: true },
   {
     name: 'thorough',
