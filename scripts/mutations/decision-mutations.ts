@@ -12,7 +12,7 @@ export const decisionMutations: readonly Mutation[] = [
       "new Set(['tool_use', 'end', 'paused', 'other', 'max_tokens'])",
     ],
     'calls of a failed attempt get no result': [
-      "facts: [...settleAll(state, calls, 'skipped'), next]",
+      "facts: [...settleCalls(state, calls, 'skipped'), next]",
       'facts: [next]',
     ],
     'calls of the finalizing reply run': [
@@ -36,7 +36,7 @@ export const decisionMutations: readonly Mutation[] = [
       '  if (retryAt !== undefined && now < 0) return',
     ],
     'what a given-up attempt left open stays open': [
-      "facts: [...settleAll(state, attempt.calls, 'skipped'), ...end.facts]",
+      "facts: [...settleCalls(state, attempt.calls, 'skipped'), ...end.facts]",
       'facts: end.facts',
     ],
   }),
@@ -88,8 +88,8 @@ export const decisionMutations: readonly Mutation[] = [
   }),
   ...mutationsOf('machine/decide/decide-tool-signal.ts', {
     'the ending of an earlier attempt counts': [
-      'isAtWork(call) && call.attempts === signal.attempt ?',
-      'isAtWork(call) ?',
+      'isAtWork(call) && call.attempts === signal.attempt\n',
+      'isAtWork(call)\n',
     ],
     'the idempotency key changes with the attempt': [
       'idempotencyKey: idempotencyKeyOf(runId, call.toolCallId)',
@@ -106,7 +106,10 @@ export const decisionMutations: readonly Mutation[] = [
       '',
     ],
     'text that was not streamed is not made up for': ["  if (text === '') return []\n", '  return []\n'],
-    'a reply that contradicts its stream is taken': ['  if (fault) return broken(state, stamp, fault)\n', ''],
+    'a reply that contradicts its stream is taken': [
+      '  if (fault) return decideContractBreach(state, stamp, fault)\n',
+      '',
+    ],
     'a call is reported twice': [
       '  if (state.attempt.calls.some((known) => known.part === part)) {\n',
       '  if (false) {\n',
@@ -118,8 +121,8 @@ export const decisionMutations: readonly Mutation[] = [
       '  if (call.inputDigest === undefined) {\n',
     ],
     'a cancel is taken twice': [
-      "      if (state.cancel) return refused('already_cancelled'",
-      "      if (false) return refused('already_cancelled'",
+      "      if (state.cancel) return refusal('already_cancelled'",
+      "      if (false) return refusal('already_cancelled'",
     ],
     'the same input is taken twice': [
       '      if (state.pendingInputs.some((input) => input.receipt === receipt)) return nothing\n',

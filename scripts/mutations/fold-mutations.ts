@@ -109,18 +109,18 @@ export const foldMutations: readonly Mutation[] = [
   }),
   ...mutationsOf('machine/fold/evolve-checks.ts', {
     'a blocked input is shown to the next run': [
-      "      return { ...replacedInput(state, event), ...(action === 'block' && { blocked }) }",
-      "      return action === 'block' ? { ...state, blocked } : replacedInput(state, event)",
+      "      return { ...replaceInput(state, event), ...(action === 'block' && { blocked }) }",
+      "      return action === 'block' ? { ...state, blocked } : replaceInput(state, event)",
     ],
     'a replaced answer keeps the output that was read from the other': [
-      '      const { output: _read, ...next } = replacedAnswer(state, event)',
-      '      const next = replacedAnswer(state, event)',
+      '      const { output: _read, ...next } = replaceAnswer(state, event)',
+      '      const next = replaceAnswer(state, event)',
     ],
   }),
   ...mutationsOf('machine/fold/evolve-calls.ts', {
     'what child runs took does not count': [
-      'withReuse(withChild(settled(state, event), event), event)',
-      'withReuse(settled(state, event), event)',
+      'withReuse(withChild(applyToolResult(state, event), event), event)',
+      'withReuse(applyToolResult(state, event), event)',
     ],
   }),
   ...mutationsOf('machine/laws/invariants.ts', {

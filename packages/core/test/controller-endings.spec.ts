@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { effectsOf, toolCallIdOf, type Action, type Fact } from '@tallystick/core'
+import { requiredEffects, toolCallIdOf, type Action, type Fact } from '@tallystick/core'
 import { given } from '@tallystick/core/testing'
 import {
   begun,
@@ -14,7 +14,7 @@ import {
   startedCall,
   wrote,
   answered,
-  owed,
+  pending,
   cancelRequested,
 } from './pages.ts'
 
@@ -29,11 +29,13 @@ describe('calls in doubt', () => {
   ]
 
   it('go the way that their tool declares', () => {
-    expect(owed(doubtful('rerun'))).toEqual(['run_tools', 'start 1 attempt 2'])
-    expect(owed(doubtful('report'))).toEqual(['run_tools', 'interrupted 1'])
-    expect(owed(doubtful('ask'))).toEqual(['ask_approval', 'ask 1 attempt 2'])
-    expect(owed(doubtful('reconcile'))).toEqual(['wait'])
-    expect(effectsOf(given(doubtful('reconcile')).state!).map(({ kind }) => kind)).toEqual(['reconcile'])
+    expect(pending(doubtful('rerun'))).toEqual(['run_tools', 'start 1 attempt 2'])
+    expect(pending(doubtful('report'))).toEqual(['run_tools', 'interrupted 1'])
+    expect(pending(doubtful('ask'))).toEqual(['ask_approval', 'ask 1 attempt 2'])
+    expect(pending(doubtful('reconcile'))).toEqual(['wait'])
+    expect(requiredEffects(given(doubtful('reconcile')).state!).map(({ kind }) => kind)).toEqual([
+      'reconcile',
+    ])
   })
 
   it('are not started again where nothing was declared', () => {
@@ -44,7 +46,7 @@ describe('calls in doubt', () => {
       { type: 'tool_requests_collected', turn: 1, calls: [plan] },
       ...[startedCall(1, 1, 'a'), resumed([1])],
     ]
-    expect(owed(page)).toEqual(['run_tools', 'interrupted 1'])
+    expect(pending(page)).toEqual(['run_tools', 'interrupted 1'])
   })
 
   it('hold back every write behind them', () => {
@@ -52,18 +54,21 @@ describe('calls in doubt', () => {
       ...executing(['a', 'b'], { effect: 'write', recovery: 'reconcile' }),
       ...[startedCall(1, 1, 'a'), resumed([1])],
     ]
-    expect(owed(page)).toEqual(['wait'])
+    expect(pending(page)).toEqual(['wait'])
   })
 
   it('stay in doubt when the run is cancelled', () => {
     for (const recovery of ['rerun', 'reconcile', 'ask', 'report'] as const) {
-      expect(owed([...doubtful(recovery), cancelRequested])).toEqual(['settle_calls', 'interrupted 1'])
+      expect(pending([...doubtful(recovery), cancelRequested])).toEqual(['settle_calls', 'interrupted 1'])
     }
   })
 
   it('do not count against the limit of calls a second time', () => {
     const page = executing(['a'], { recovery: 'rerun' }, { toolCallsMax: 1 })
-    expect(owed([...page, startedCall(1, 1, 'a'), resumed([1])])).toEqual(['run_tools', 'start 1 attempt 2'])
+    expect(pending([...page, startedCall(1, 1, 'a'), resumed([1])])).toEqual([
+      'run_tools',
+      'start 1 attempt 2',
+    ])
   })
 })
 
@@ -74,27 +79,30 @@ describe('a limit of turns', () => {
   const page = answered('paused', { turnsMax: 2 })
 
   it('lets one last call write the answer, without tools, and whatever it asks for is turned away', () => {
-    expect(owed([...page, met('finalize')])).toEqual(['call_model', 'call turn 2 attempt 1 none finalizing'])
+    expect(pending([...page, met('finalize')])).toEqual([
+      'call_model',
+      'call turn 2 attempt 1 none finalizing',
+    ])
     const last = [...page, met('finalize'), called(2, 1, { finalizing: true, toolChoice: { type: 'none' } })]
-    expect(owed([...last, replied([], { stopReason: 'end', turn: 2 })])).toEqual([
+    expect(pending([...last, replied([], { stopReason: 'end', turn: 2 })])).toEqual([
       'finish',
       'finish turn_limit',
     ])
     const asking = { ...requested(1), turn: 2, toolCallId: toolCallIdOf(runId, 2, 1, 1) }
     const asked = [...last, asking, replied([asking], { turn: 2 })]
-    const { facts } = given(asked).owed() as Extract<Action, { readonly facts: unknown }>
+    const { facts } = given(asked).pending() as Extract<Action, { readonly facts: unknown }>
     expect(facts).toMatchObject([{ calls: [{ plan: 'settle', refusal: { outcome: 'limit_reached' } }] }])
     const failing: Fact = { type: 'model_stream_failed', turn: 2, attempt: 1, failure: failure(), retryAt: 0 }
-    expect(owed([...last, failing])).toEqual(['call_model', 'call turn 2 attempt 2 none finalizing'])
+    expect(pending([...last, failing])).toEqual(['call_model', 'call turn 2 attempt 2 none finalizing'])
   })
 
   it('ends the run at once, or waits until somebody raises it', () => {
-    expect(owed([...page, met('stop')])).toEqual(['finish', 'finish turn_limit'])
-    expect(owed([...page, met('ask')])).toEqual(['suspend'])
+    expect(pending([...page, met('stop')])).toEqual(['finish', 'finish turn_limit'])
+    expect(pending([...page, met('ask')])).toEqual(['suspend'])
     const raised: Fact = { type: 'limit_raised', turn: 1, limit: 'turnsMax', max: 3, by: 'ada' }
-    expect(owed([...page, met('ask'), raised])).toEqual(['call_model', 'call turn 2 attempt 1 auto'])
+    expect(pending([...page, met('ask'), raised])).toEqual(['call_model', 'call turn 2 attempt 1 auto'])
     const another: Fact = { ...raised, limit: 'toolCallsMax' }
-    expect(owed([...page, met('ask'), another])).toEqual(['suspend'])
+    expect(pending([...page, met('ask'), another])).toEqual(['suspend'])
   })
 })
 
@@ -110,16 +118,16 @@ describe('a cancel', () => {
       requested(3),
       cancelRequested,
     ]
-    expect(owed(page)).toEqual(['keep_partial', 'keep cancelled ["Hm.","Hello","tool_call"]'])
-    expect(owed([...begun(), called(), cancelRequested])).toEqual(['finish', 'finish cancelled'])
+    expect(pending(page)).toEqual(['keep_partial', 'keep cancelled ["Hm.","Hello","tool_call"]'])
+    expect(pending([...begun(), called(), cancelRequested])).toEqual(['finish', 'finish cancelled'])
   })
 
   it('closes what a given-up attempt has left open, before it ends the run', () => {
     const failed: Fact = { type: 'model_stream_failed', turn: 1, attempt: 1, failure: failure(), retryAt: 0 }
     const page = [...begun(), called(), requested(1), requested(2), failed]
     const half = [...page, endedCall(1, { outcome: 'skipped' }), cancelRequested]
-    expect(owed(half)).toEqual(['finish', 'skipped 2', 'finish cancelled'])
-    const action = given(half).owed()
+    expect(pending(half)).toEqual(['finish', 'skipped 2', 'finish cancelled'])
+    const action = given(half).pending()
     expect(given([...half, ...('facts' in action ? action.facts : [])]).state).toMatchObject({
       phase: 'done',
     })
@@ -131,19 +139,19 @@ describe('a cancel', () => {
       startedCall(1, 1, 'a'),
       cancelRequested,
     ]
-    expect(owed(page)).toEqual(['settle_calls', 'cancelled 2'])
+    expect(pending(page)).toEqual(['settle_calls', 'cancelled 2'])
     const rest = [...page, endedCall(2, { name: 'b', outcome: 'cancelled' })]
     // The last event stands a millisecond behind the cancel.
-    expect(given(rest).owed()).toMatchObject({ kind: 'wait' })
-    expect(owed(rest, 498)).toEqual(['wait'])
-    expect(owed(rest, 499)).toEqual(['settle_calls', 'cancelled 1'])
+    expect(given(rest).pending()).toMatchObject({ kind: 'wait' })
+    expect(pending(rest, 498)).toEqual(['wait'])
+    expect(pending(rest, 499)).toEqual(['settle_calls', 'cancelled 1'])
   })
 })
 
 describe('a run that is done', () => {
-  it('owes nothing', () => {
+  it('has no next action', () => {
     const end: Fact = { type: 'run_finished', turn: 1, reason: 'answered', turns: 1, toolCalls: 0, usage: {} }
-    expect(given([...answered('end'), end]).owed()).toEqual({ kind: 'finished' })
-    expect(effectsOf(given([...answered('end'), end]).state!)).toEqual([])
+    expect(given([...answered('end'), end]).pending()).toEqual({ kind: 'finished' })
+    expect(requiredEffects(given([...answered('end'), end]).state!)).toEqual([])
   })
 })

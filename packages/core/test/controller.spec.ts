@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { effectsOf, type Action, type Fact, type StopReason } from '@tallystick/core'
+import { requiredEffects, type Action, type Fact, type StopReason } from '@tallystick/core'
 import { given } from '@tallystick/core/testing'
 import {
   begun,
@@ -12,7 +12,7 @@ import {
   requested,
   startedCall,
   answered,
-  owed,
+  pending,
   cancelRequested,
 } from './pages.ts'
 
@@ -21,15 +21,21 @@ const injected = (ordinals: readonly number[]): Fact => ({
 })
 
 describe('a run that has begun', () => {
-  it('owes its first model call, or what a limit or a cancel says instead', () => {
-    expect(owed(begun())).toEqual(['call_model', 'call turn 1 attempt 1 auto'])
-    expect(owed(begun({ limits: { turnsMax: 0 } }))).toEqual(['meet_limit', 'met turnsMax 0 of 0 finalize'])
-    expect(owed(begun({ limits: { turnsMax: 1 } }))).toEqual(['meet_limit', 'met turnsMax 0 of 1 finalize'])
-    expect(owed(begun({ limits: { turnsMax: 1, onLimit: 'stop' } }))).toEqual([
+  it('calls its model first, or what a limit or a cancel says instead', () => {
+    expect(pending(begun())).toEqual(['call_model', 'call turn 1 attempt 1 auto'])
+    expect(pending(begun({ limits: { turnsMax: 0 } }))).toEqual([
+      'meet_limit',
+      'met turnsMax 0 of 0 finalize',
+    ])
+    expect(pending(begun({ limits: { turnsMax: 1 } }))).toEqual([
+      'meet_limit',
+      'met turnsMax 0 of 1 finalize',
+    ])
+    expect(pending(begun({ limits: { turnsMax: 1, onLimit: 'stop' } }))).toEqual([
       ...['call_model', 'call turn 1 attempt 1 auto'],
     ])
-    expect(owed([...begun(), { ...cancelRequested, turn: 0 }])).toEqual(['finish', 'finish cancelled'])
-    expect(owed(begun().slice(0, 1))).toEqual(['suspend'])
+    expect(pending([...begun(), { ...cancelRequested, turn: 0 }])).toEqual(['finish', 'finish cancelled'])
+    expect(pending(begun().slice(0, 1))).toEqual(['suspend'])
   })
 })
 
@@ -43,19 +49,19 @@ describe('a reply without calls', () => {
     ['max_tokens', 'finish output_truncated'],
     ['context_exceeded', 'finish context_overflow'],
   ] as const)('that stopped with %s ends the run: %s', (stopReason, end) => {
-    expect(owed(answered(stopReason))).toEqual(['finish', end])
+    expect(pending(answered(stopReason))).toEqual(['finish', end])
   })
 
   it.each(['paused', 'compacted'] as const)('that is %s goes on with another turn', (stopReason) => {
-    expect(owed(answered(stopReason))).toEqual(['call_model', 'call turn 2 attempt 1 auto'])
-    expect(owed(answered(stopReason, { turnsMax: 2 }))).toEqual([
+    expect(pending(answered(stopReason))).toEqual(['call_model', 'call turn 2 attempt 1 auto'])
+    expect(pending(answered(stopReason, { turnsMax: 2 }))).toEqual([
       'meet_limit',
       'met turnsMax 1 of 2 finalize',
     ])
   })
 
   it('counts as cancelled when the cancel came first', () => {
-    expect(owed([...answered('end'), cancelRequested])).toEqual(['finish', 'finish cancelled'])
+    expect(pending([...answered('end'), cancelRequested])).toEqual(['finish', 'finish cancelled'])
   })
 })
 
@@ -69,8 +75,10 @@ describe('a reply with calls', () => {
   it.each(['tool_use', 'end', 'paused', 'other'] as const)(
     'that stopped with %s has them checked',
     (stopReason) => {
-      expect(owed(reply(stopReason))).toEqual(['wait'])
-      expect(effectsOf(given(reply(stopReason)).state!).map(({ kind }) => kind)).toEqual(['check_calls'])
+      expect(pending(reply(stopReason))).toEqual(['wait'])
+      expect(requiredEffects(given(reply(stopReason)).state!).map(({ kind }) => kind)).toEqual([
+        'check_calls',
+      ])
     },
   )
 
@@ -78,20 +86,20 @@ describe('a reply with calls', () => {
     'that stopped with %s never has them run',
     (stopReason) => {
       const page = reply(stopReason)
-      const { facts } = given(page).owed() as Extract<Action, { readonly facts: unknown }>
+      const { facts } = given(page).pending() as Extract<Action, { readonly facts: unknown }>
       expect(facts).toMatchObject([
         {
           type: 'tool_requests_collected',
           calls: [1, 2].map(() => ({ plan: 'settle', refusal: { outcome: 'skipped' } })),
         },
       ])
-      expect(owed([...page, ...facts])).toEqual(['settle_calls', 'skipped 1', 'skipped 2'])
+      expect(pending([...page, ...facts])).toEqual(['settle_calls', 'skipped 1', 'skipped 2'])
     },
   )
 
   it('that is partial, or cancelled, never has them run either', () => {
-    expect(given(reply('tool_use', true)).owed()).toMatchObject({ kind: 'collect' })
-    expect(given([...reply('tool_use'), cancelRequested]).owed()).toMatchObject({
+    expect(given(reply('tool_use', true)).pending()).toMatchObject({ kind: 'collect' })
+    expect(given([...reply('tool_use'), cancelRequested]).pending()).toMatchObject({
       facts: [{ calls: [1, 2].map(() => ({ plan: 'settle', refusal: { outcome: 'cancelled' } })) }],
     })
   })
@@ -107,10 +115,10 @@ describe('a reply with calls', () => {
       ],
       ...[startedCall(1), endedCall(1), injected([1])],
     ]
-    expect(owed(done('tool_use'))).toEqual(['call_model', 'call turn 2 attempt 1 auto'])
-    expect(owed(done('end'))).toEqual(['call_model', 'call turn 2 attempt 1 auto'])
-    expect(owed(done('max_tokens'))).toEqual(['finish', 'finish output_truncated'])
-    expect(owed([...done('tool_use'), cancelRequested])).toEqual(['finish', 'finish cancelled'])
+    expect(pending(done('tool_use'))).toEqual(['call_model', 'call turn 2 attempt 1 auto'])
+    expect(pending(done('end'))).toEqual(['call_model', 'call turn 2 attempt 1 auto'])
+    expect(pending(done('max_tokens'))).toEqual(['finish', 'finish output_truncated'])
+    expect(pending([...done('tool_use'), cancelRequested])).toEqual(['finish', 'finish cancelled'])
   })
 })
 
@@ -119,18 +127,18 @@ describe('calls that may run', () => {
 
   it('start together when they read, up to the limit', () => {
     const page = executing(['a', 'b', 'c'], {}, { concurrencyMax: 2 })
-    expect(owed(page)).toEqual(['run_tools', 'start 1 attempt 1', 'start 2 attempt 1'])
+    expect(pending(page)).toEqual(['run_tools', 'start 1 attempt 1', 'start 2 attempt 1'])
     const running = [...page, startedCall(1, 1, 'a'), startedCall(2, 1, 'b')]
-    expect(owed(running)).toEqual(['wait'])
-    expect(owed([...running, endedCall(2, { name: 'b' })])).toEqual(['run_tools', 'start 3 attempt 1'])
+    expect(pending(running)).toEqual(['wait'])
+    expect(pending([...running, endedCall(2, { name: 'b' })])).toEqual(['run_tools', 'start 3 attempt 1'])
   })
 
   it('start one at a time, in request order, when they write', () => {
     const page = executing(['a', 'b'], write)
-    expect(owed(page)).toEqual(['run_tools', 'start 1 attempt 1'])
+    expect(pending(page)).toEqual(['run_tools', 'start 1 attempt 1'])
     const running = [...page, startedCall(1, 1, 'a')]
-    expect(owed(running)).toEqual(['wait'])
-    expect(owed([...running, endedCall(1, { name: 'a' })])).toEqual(['run_tools', 'start 2 attempt 1'])
+    expect(pending(running)).toEqual(['wait'])
+    expect(pending([...running, endedCall(1, { name: 'a' })])).toEqual(['run_tools', 'start 2 attempt 1'])
   })
 
   it('count as writes when nobody knows what they do', () => {
@@ -142,7 +150,7 @@ describe('calls that may run', () => {
       plan: 'run' as const,
       inputDigest: 'd',
     }))
-    expect(owed([...page, { type: 'tool_requests_collected', turn: 1, calls: plans }])).toEqual([
+    expect(pending([...page, { type: 'tool_requests_collected', turn: 1, calls: plans }])).toEqual([
       'run_tools',
       'start 1 attempt 1',
     ])
@@ -150,14 +158,19 @@ describe('calls that may run', () => {
 
   it('let a write and reads run side by side', () => {
     const page = executing(['a', 'b', 'c'], (ordinal) => (ordinal === 2 ? write : {}))
-    expect(owed(page)).toEqual(['run_tools', 'start 1 attempt 1', 'start 2 attempt 1', 'start 3 attempt 1'])
+    expect(pending(page)).toEqual([
+      'run_tools',
+      'start 1 attempt 1',
+      'start 2 attempt 1',
+      'start 3 attempt 1',
+    ])
   })
 
   it('wait for a person where one has to decide, and nothing else waits with them', () => {
     const page = executing(['a', 'b'], (ordinal) =>
       ordinal === 1 ? { ...write, plan: 'ask', reason: 'money' } : {},
     )
-    expect(given(page).owed()).toMatchObject({
+    expect(given(page).pending()).toMatchObject({
       kind: 'ask_approval',
       facts: [{ type: 'approval_requested', toolCallId: callId(1), attempt: 1, reason: 'money' }],
     })
@@ -165,26 +178,30 @@ describe('calls that may run', () => {
       ...{ type: 'approval_requested', turn: 1, toolCallId: callId(1), name: 'a', attempt: 1 },
       inputDigest: given(page).state!.phase === 'executing' ? digestOfCall(page, 1) : '',
     }
-    expect(owed([...page, asked])).toEqual(['run_tools', 'start 2 attempt 1'])
-    expect(owed([...page, asked, startedCall(2, 1, 'b')])).toEqual(['wait'])
-    expect(owed([...page, asked, startedCall(2, 1, 'b'), endedCall(2, { name: 'b' })])).toEqual(['suspend'])
+    expect(pending([...page, asked])).toEqual(['run_tools', 'start 2 attempt 1'])
+    expect(pending([...page, asked, startedCall(2, 1, 'b')])).toEqual(['wait'])
+    expect(pending([...page, asked, startedCall(2, 1, 'b'), endedCall(2, { name: 'b' })])).toEqual([
+      'suspend',
+    ])
   })
 
   it('are asked about for as long as the limits say, to a whole millisecond', () => {
     const page = executing(['a'], { effect: 'write', plan: 'ask' }, { approvalMaxMs: 0.5 })
     const { at } = given(page).state!
-    expect(given(page).owed()).toMatchObject({ facts: [{ type: 'approval_requested', expiresAt: at + 1 }] })
+    expect(given(page).pending()).toMatchObject({
+      facts: [{ type: 'approval_requested', expiresAt: at + 1 }],
+    })
   })
 
   it('are injected in request order, once each has its result', () => {
     const page = [...executing(['a', 'b']), startedCall(1, 1, 'a'), startedCall(2, 1, 'b')]
     const ended = [...page, endedCall(2, { name: 'b' }), endedCall(1, { name: 'a' })]
-    expect(given(ended).owed()).toEqual({ kind: 'inject', facts: [injected([1, 2])] })
+    expect(given(ended).pending()).toEqual({ kind: 'inject', facts: [injected([1, 2])] })
   })
 
   it('past the limit of a reply are turned away, and the rest run', () => {
     const page = executing(['a', 'b', 'c'], {}, { toolCallsPerTurnMax: 1 })
-    expect(owed(page)).toEqual(['settle_calls', 'limit_reached 2', 'limit_reached 3'])
+    expect(pending(page)).toEqual(['settle_calls', 'limit_reached 2', 'limit_reached 3'])
   })
 
   it.each(['finalize', 'stop'] as const)('past the limit of the run are turned away: %s', (onLimit) => {
@@ -198,12 +215,12 @@ describe('calls that may run', () => {
       policy: onLimit,
     }
     const page = executing(['a', 'b'], {}, limits)
-    expect(owed(page)).toEqual(['meet_limit', `met toolCallsMax 0 of 1 ${onLimit}`])
-    expect(owed([...page, met])).toEqual(['settle_calls', 'limit_reached 2'])
+    expect(pending(page)).toEqual(['meet_limit', `met toolCallsMax 0 of 1 ${onLimit}`])
+    expect(pending([...page, met])).toEqual(['settle_calls', 'limit_reached 2'])
     const rest = [...page, met, endedCall(2, { name: 'b', outcome: 'limit_reached' })]
-    expect(owed(rest)).toEqual(['run_tools', 'start 1 attempt 1'])
+    expect(pending(rest)).toEqual(['run_tools', 'start 1 attempt 1'])
     const last = [...rest, startedCall(1, 1, 'a'), endedCall(1, { name: 'a' }), injected([1, 2])]
-    expect(owed(last)).toEqual(
+    expect(pending(last)).toEqual(
       onLimit === 'stop'
         ? ['finish', 'finish tool_call_limit']
         : ['call_model', 'call turn 2 attempt 1 none finalizing'],
@@ -220,13 +237,13 @@ describe('calls that may run', () => {
       used: 0,
       policy: 'ask',
     }
-    expect(owed([...page, met])).toEqual(['run_tools', 'start 1 attempt 1'])
+    expect(pending([...page, met])).toEqual(['run_tools', 'start 1 attempt 1'])
     const ended = [...page, met, startedCall(1, 1, 'a'), endedCall(1, { name: 'a' })]
-    expect(owed(ended)).toEqual(['suspend'])
+    expect(pending(ended)).toEqual(['suspend'])
     const raised: Fact = { type: 'limit_raised', turn: 1, limit: 'toolCallsMax', max: 2, by: 'ada' }
-    expect(owed([...ended, raised])).toEqual(['run_tools', 'start 2 attempt 1'])
+    expect(pending([...ended, raised])).toEqual(['run_tools', 'start 2 attempt 1'])
     const tooLittle: Fact = { type: 'limit_raised', turn: 1, limit: 'toolCallsMax', max: 1, by: 'ada' }
-    expect(owed([...ended, tooLittle])).toEqual(['meet_limit', 'met toolCallsMax 1 of 1 ask'])
+    expect(pending([...ended, tooLittle])).toEqual(['meet_limit', 'met toolCallsMax 1 of 1 ask'])
   })
 })
 

@@ -130,9 +130,9 @@ export function failure(more: Partial<ModelFailure> = {}): ModelFailure {
 /** Somebody asks the run to stop. */
 export const cancelRequested: Fact = { type: 'cancel_requested', turn: 1 }
 
-/** What is owed, in short: its kind, and of each fact what tells it from others. */
-export function owed(page: readonly Fact[], afterMs = 0): readonly unknown[] {
-  const action = given(page).owed(afterMs)
+/** The next action, in short: its kind, and of each fact what tells it from others. */
+export function pending(page: readonly Fact[], afterMs = 0): readonly unknown[] {
+  const action = given(page).pending(afterMs)
   return [action.kind, ...('facts' in action ? action.facts.map(brief) : [])]
 }
 

@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   createRuntime,
-  effectsOf,
+  requiredEffects,
   evolve,
   isSuspended,
   memoryLedger,
@@ -47,7 +47,7 @@ describe('whether a run is suspended', () => {
           const action = nextAction(state, state.at, rulesOf(random, state))
           expect([state.seq, isSuspended(state)]).toEqual([state.seq, action.kind === 'suspend'])
           const isTimed = action.kind === 'wait' && action.wakeAt !== undefined
-          const inFlight = effectsOf(state).length > 0
+          const inFlight = requiredEffects(state).length > 0
           // Whoever waits waits for something, and whoever is suspended for nothing of this process.
           const needsFlight = action.kind === 'wait' && !isTimed
           const wrong = action.kind === 'suspend' ? inFlight : needsFlight && !inFlight

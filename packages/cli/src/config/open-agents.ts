@@ -1,5 +1,5 @@
 import {
-  present,
+  omitUndefined,
   reachableAgents,
   type Agent,
   type ApprovalPolicy,
@@ -39,11 +39,11 @@ export async function withConfig<Result>(
 ): Promise<Result> {
   const onFound = (path: string): void =>
     say(json ? JSON.stringify({ config: path }) : `Agents are those of ${path}`)
-  const config = await loadConfig({ workingDirectory, ...present({ file }), context, onFound })
+  const config = await loadConfig({ workingDirectory, ...omitUndefined({ file }), context, onFound })
   try {
     const { agents: named, models = [], prices, approval, context: own } = config
     const agents = [...new Map(named.flatMap(reachableAgents).map((each) => [each.name, each])).values()]
-    return await use({ named, agents, models, ...present({ prices, approval, context: own }) })
+    return await use({ named, agents, models, ...omitUndefined({ prices, approval, context: own }) })
   } finally {
     await config.close?.()
   }

@@ -1,5 +1,5 @@
 import type { EventOf, JsonObject, Outcome, ResultPart, RuntimeEvent, ToolCallId } from '@tallystick/core'
-import { present } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core'
 
 /** A decision about a call, with the event that holds it. */
 export type CallDecision = Pick<
@@ -58,7 +58,7 @@ export class CallStories {
     }
     if (event.type === 'tool_result') {
       const { toolCallId, outcome, content, durationMs, reused, seq } = event
-      this.#add(toolCallId, { outcome, content, resultSeq: seq, ...present({ durationMs, reused }) })
+      this.#add(toolCallId, { outcome, content, resultSeq: seq, ...omitUndefined({ durationMs, reused }) })
     }
   }
 
@@ -70,7 +70,7 @@ export class CallStories {
 
   #decide({ toolCallId, ...event }: EventOf<'approval_decided'>): void {
     const { seq, at, approved, by, via, input, reason } = event
-    this.#add(toolCallId, { decision: { seq, at, approved, by, ...present({ via, input, reason }) } })
+    this.#add(toolCallId, { decision: { seq, at, approved, by, ...omitUndefined({ via, input, reason }) } })
   }
 
   #begin({ toolCallId, name, turn, attempt, input, malformed, seq }: EventOf<'tool_request_ready'>): void {

@@ -3,8 +3,8 @@ import type { Command } from '../vocabulary/events/command.ts'
 import { eventCatalogue } from '../vocabulary/events/event-catalogue.ts'
 import type { Fact, RuntimeEvent } from '../vocabulary/events/event.ts'
 import type { RunId } from '../vocabulary/values/ids.ts'
-import { present } from '../vocabulary/values/omit-undefined.ts'
-import { sealed } from '../vocabulary/values/deep-freeze.ts'
+import { omitUndefined } from '../vocabulary/values/omit-undefined.ts'
+import { deepFreeze } from '../vocabulary/values/deep-freeze.ts'
 import type { Signal } from '../vocabulary/signals/signal.ts'
 import type { Action } from './state/action.ts'
 import { nextAction } from './next/next-action.ts'
@@ -63,7 +63,7 @@ export function advance(
   const record = (facts: readonly Fact[], at: number, cause: Cause, inboxKey?: string): void => {
     for (const fact of facts) {
       const place = { ...writer, seq: (state?.seq ?? 0) + 1, at }
-      const event = eventOf(fact, { ...place, cause, draining: hold, ...present({ inboxKey }) })
+      const event = eventOf(fact, { ...place, cause, draining: hold, ...omitUndefined({ inboxKey }) })
       state = audit(state, event)
       events.push(event)
     }
@@ -101,10 +101,10 @@ export function eventOf(
   fact: Fact,
   { runId, seq, epoch, at, cause, inboxKey, draining = false }: Recording,
 ): RuntimeEvent {
-  const decided = present({
+  const decided = omitUndefined({
     cause: cause === usualCause(fact) ? undefined : cause,
     inboxKey,
     draining: draining ? (true as const) : undefined,
   })
-  return sealed({ runId, seq, epoch, at, v: eventCatalogue[fact.type].v, ...decided, ...fact })
+  return deepFreeze({ runId, seq, epoch, at, v: eventCatalogue[fact.type].v, ...decided, ...fact })
 }

@@ -2,7 +2,7 @@ import { ConfigurationError } from '../vocabulary/errors.ts'
 import type { EventOf, ForkWrites, ParentRef, RuntimeEvent } from '../vocabulary/events/event.ts'
 import { idempotencyKeyOf, toolCallIdOf, type RunId } from '../vocabulary/values/ids.ts'
 import type { Json } from '../vocabulary/values/json.ts'
-import { present } from '../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../vocabulary/values/omit-undefined.ts'
 import { childRunIdOf } from '../vocabulary/values/child-run-id.ts'
 import { summaryDigest } from './prompt/compaction.ts'
 import { evolve } from './fold/evolve.ts'
@@ -52,7 +52,7 @@ function movedTo(
   const moved = { ...said, runId, epoch: 1 } as RuntimeEvent
   if (moved.type === 'run_started') {
     const { sessionId: _session, sessionPlace: _place, parent: _parent, ...rest } = moved
-    return { ...rest, ...present(started) }
+    return { ...rest, ...omitUndefined(started) }
   }
   // Its results are on the record of the run before that one.
   if (moved.type === 'tool_requests_collected') {

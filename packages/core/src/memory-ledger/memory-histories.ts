@@ -1,7 +1,7 @@
 import { historyDigests, withDigests } from '../machine/messages/history.ts'
 import type { Message } from '../vocabulary/model/content.ts'
 import { canonicalJson, type Json } from '../vocabulary/values/json.ts'
-import { sealedOnce } from '../vocabulary/values/deep-freeze.ts'
+import { deepFreezeOnce } from '../vocabulary/values/deep-freeze.ts'
 
 /** Messages that stand behind others. */
 interface Piece {
@@ -27,7 +27,7 @@ export class MemoryHistories {
     const added = JSON.parse(canonicalJson(messages.slice(shared) as unknown as Json)) as Message[]
     this.#pieces.set(digest, {
       before: digests[shared - 1],
-      messages: added.map((message) => sealedOnce(message)),
+      messages: added.map((message) => deepFreezeOnce(message)),
       digests: digests.slice(shared),
     })
   }

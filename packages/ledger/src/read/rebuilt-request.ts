@@ -2,7 +2,7 @@ import {
   currentModel,
   modelRequest,
   nextAction,
-  present,
+  omitUndefined,
   settingsOf,
   transcript,
   type EventOf,
@@ -35,7 +35,7 @@ export function rebuiltRequest(state: RunState): RebuiltRequest {
     model,
     request: {
       ...{ instructions, messages: transcript(state), tools, toolChoice, parallelToolCalls },
-      ...present({ maxOutputTokens, outputSchema: output?.schema, modelSettings: settingsOf(state) }),
+      ...omitUndefined({ maxOutputTokens, outputSchema: output?.schema, modelSettings: settingsOf(state) }),
     },
   }
 }
@@ -50,5 +50,5 @@ function callToCome(state: RunState): CallOptions {
   const due = next?.kind === 'call_model' ? next.facts : []
   for (const fact of due) if (fact.type === 'model_call_started') return fact
   const { maxOutputTokens } = state.definition
-  return { model: currentModel(state), toolChoice: { type: 'auto' }, ...present({ maxOutputTokens }) }
+  return { model: currentModel(state), toolChoice: { type: 'auto' }, ...omitUndefined({ maxOutputTokens }) }
 }

@@ -1,6 +1,6 @@
 import {
   addUsage,
-  present,
+  omitUndefined,
   RunNotFoundError,
   textOf,
   type AgentDefinition,
@@ -86,7 +86,7 @@ function betweenEvents(
       saidBy(
         event.type === 'run_resumed'
           ? event
-          : { ...event, type: 'run_resumed', why: 'command', inDoubt: [], ...present({ definition }) },
+          : { ...event, type: 'run_resumed', why: 'command', inDoubt: [], ...omitUndefined({ definition }) },
       )
     return differencesOf(inForce(one), inForce(two))
   }

@@ -6,7 +6,7 @@ import {
   messagesOf,
   messageTokens,
   modelRequest,
-  present,
+  omitUndefined,
   RunNotFoundError,
   type AgentDefinition,
   type EventOf,
@@ -85,10 +85,12 @@ function explanationOf({ started, state, ...from }: Asked, ofTurn: readonly Runt
     ...{ requestDigest: started.requestDigest, toolChoice: started.toolChoice, attempts },
     items: items.map((item) => ({
       ...item,
-      ...present({ costUsd: inputUsd === undefined ? undefined : (inputUsd * item.tokens) / estimated }),
+      ...omitUndefined({
+        costUsd: inputUsd === undefined ? undefined : (inputUsd * item.tokens) / estimated,
+      }),
     })),
     leftOut: [...from.dropped, ...lost].map(replacedMessage),
-    tokens: { estimated, ...present({ billed: usage?.inputTokens }) },
+    tokens: { estimated, ...omitUndefined({ billed: usage?.inputTokens }) },
   }
 }
 

@@ -1,4 +1,4 @@
-import { present, type RuntimeEvent } from '@tallystick/core'
+import { omitUndefined, type RuntimeEvent } from '@tallystick/core'
 import type { ExplainedAttempt } from './explanation.ts'
 
 /** The attempts of a turn's model call, as the turn's events tell of them. */
@@ -21,5 +21,5 @@ function toldBy(event: RuntimeEvent): Partial<ExplainedAttempt> {
   if (event.type === 'assistant_message_finished') return { outcome: event.partial ? 'cut_off' : 'answered' }
   if (event.type !== 'usage_updated') return {}
   const { usage, costUsd } = event
-  return { usage, ...present({ costUsd }) }
+  return { usage, ...omitUndefined({ costUsd }) }
 }

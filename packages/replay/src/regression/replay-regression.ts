@@ -5,7 +5,7 @@ import {
   LedgerDamagedError,
   memoryLedger,
   option,
-  present,
+  omitUndefined,
   reachableAgents,
   requireOptions,
   withApproval,
@@ -134,7 +134,7 @@ function reportOf({ runId, events, divergence }: ReplayReport): RegressionReport
   if (divergence === undefined) return { runId, events }
   const { seq, recorded, happened, differences } = divergence
   const { turn = 0 } = recorded ?? happened ?? {}
-  const types = present({ recorded: recorded?.type, happened: happened?.type })
+  const types = omitUndefined({ recorded: recorded?.type, happened: happened?.type })
   return { runId, events, divergence: { seq, turn, ...types, differences: toldDifferences(differences) } }
 }
 

@@ -1,5 +1,5 @@
 import {
-  present,
+  omitUndefined,
   rulesIn,
   type Agent,
   type CallVerdict,
@@ -29,7 +29,7 @@ export function replayedRules(
   place: Place,
 ): Rules {
   // What the next agent says in a handoff is on record; its instructions are not made again.
-  const rules = { ...rulesIn(agent, context), ...present({ handOff: agent.rules.handOff }) }
+  const rules = { ...rulesIn(agent, context), ...omitUndefined({ handOff: agent.rules.handOff }) }
   if (!isMissing) return rules
   const { stopWhen, prepareTurn } = rules
   return {
@@ -45,7 +45,7 @@ export function replayedChecks(
   { isMissing }: ReplayContext,
   place: Place,
 ): { readonly tools: readonly Tool[]; readonly approval?: NonNullable<Agent<unknown>['approval']> } {
-  if (!isMissing) return { tools, ...present({ approval }) }
+  if (!isMissing) return { tools, ...omitUndefined({ approval }) }
   return {
     tools: tools.map((tool) => ({
       ...tool,
@@ -88,5 +88,5 @@ function verdictOf(toolCallId: string, { recorded, from }: Place): CallVerdict {
     )
   const { refusal, plan, reason } = collected.calls.find((call) => call.toolCallId === toolCallId) ?? {}
   if (refusal && !isStopped) return { kind: 'refuse', ...refusal } as CallVerdict
-  return plan === 'ask' ? { kind: 'ask', ...present({ reason }) } : { kind: 'run' }
+  return plan === 'ask' ? { kind: 'ask', ...omitUndefined({ reason }) } : { kind: 'run' }
 }

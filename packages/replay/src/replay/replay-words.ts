@@ -1,6 +1,6 @@
 import {
   definitionNow,
-  present,
+  omitUndefined,
   type Agent,
   type AgentDefinition,
   type Rules,
@@ -15,14 +15,16 @@ export const todaysWords: Words = (now, recorded) => {
   const { price, fallbacks = [], summarizer } = recorded ?? {}
   return {
     ...now,
-    ...present({ price }),
+    ...omitUndefined({ price }),
     ...(now.fallbacks && {
       fallbacks: now.fallbacks.map((fallback, index) => ({
         ...fallback,
-        ...present({ price: fallbacks[index]?.price }),
+        ...omitUndefined({ price: fallbacks[index]?.price }),
       })),
     }),
-    ...(now.summarizer && { summarizer: { ...now.summarizer, ...present({ price: summarizer?.price }) } }),
+    ...(now.summarizer && {
+      summarizer: { ...now.summarizer, ...omitUndefined({ price: summarizer?.price }) },
+    }),
   }
 }
 

@@ -1,4 +1,4 @@
-import { present, type Ledger, type RunId } from '@tallystick/core'
+import { omitUndefined, type Ledger, type RunId } from '@tallystick/core'
 import type {
   BrokenPlace,
   CheckpointFault,
@@ -108,7 +108,7 @@ async function printVerdicts(
     events += verdict.events
     add(verdict.events)
   }
-  return { sound, differs, events, ...present({ broken }) }
+  return { sound, differs, events, ...omitUndefined({ broken }) }
 }
 
 /** What to do about a ledger that is not what was written, or about what was derived from it. */

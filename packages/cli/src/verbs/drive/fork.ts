@@ -2,7 +2,7 @@ import {
   createRuntime,
   isStubbed,
   pendingApprovals,
-  present,
+  omitUndefined,
   type ForkApproval,
   type ForkEdit,
   type ForkOptions,
@@ -59,8 +59,8 @@ export function fork(context: CommandContext, options: ForkVerbOptions): Promise
     const place = { programName: context.programName, ledgerPath }
     const forked = await forkOptions(found, { ...options, by, edited }, place)
     const { atSeq } = forked
-    const runtime = createRuntime({ ledger, agents, ...present({ prices, approval }) })
-    const run = runtime.fork(runId, { ...forked, ...present({ context: given }) })
+    const runtime = createRuntime({ ledger, agents, ...omitUndefined({ prices, approval }) })
+    const run = runtime.fork(runId, { ...forked, ...omitUndefined({ context: given }) })
     const result = await attendRun(context, run, {
       ...{ ledgerPath, yes, deny, by, answer, drain: () => runtime.drain(), shownSeq: atSeq },
       resumeWords: variationWords(options),
@@ -107,7 +107,7 @@ async function forkOptions(
 ): Promise<ForkOptions> {
   const { at, input, reason, by, yes, deny, edited } = wished
   const wish = { calls: edited.map(({ call }) => call), decides: yes === true || deny !== undefined }
-  const { atSeq, toolCallIds } = await forkPlace(ledger, runId, { ...wish, ...present({ at }) }, place)
+  const { atSeq, toolCallIds } = await forkPlace(ledger, runId, { ...wish, ...omitUndefined({ at }) }, place)
   const { seq: last } = (await ledger.head(runId)) ?? { seq: 0 }
   // A place that is not there is refused by the runtime, in its words.
   const there = atSeq >= 1 && atSeq <= last ? await foldTo(ledger, runId, atSeq) : undefined
@@ -116,11 +116,11 @@ async function forkOptions(
   }))
   const edit: ForkEdit = {
     ...{ by, results, approvals: there === undefined ? [] : decisions(there, wished) },
-    ...present({ input, reason }),
+    ...omitUndefined({ input, reason }),
   }
   const active = agents.find(({ name }) => name === there?.agent)
   const agent = active && isVaried(wished) ? variedAgent(active, wished, { agents, models }) : undefined
-  return { atSeq, edit, writes: writesOf(wished), ...present({ agent }) }
+  return { atSeq, edit, writes: writesOf(wished), ...omitUndefined({ agent }) }
 }
 
 /** `--yes` decides what the run asked about; that its writes are performed once more it does not say. */

@@ -1,5 +1,5 @@
 import type { Runtime, RunState } from '@tallystick/core'
-import { createRuntime, isSuspended, present } from '@tallystick/core'
+import { createRuntime, isSuspended, omitUndefined } from '@tallystick/core'
 import { foldTo } from '@tallystick/ledger'
 import { sayRested, viewOf, watchRun, type AttendRunOptions } from '../../attend/interactive-run.ts'
 import type { CommandContext } from '../../command/command-context.ts'
@@ -41,10 +41,15 @@ export function resume(context: CommandContext, options: ResumeOptions): Promise
       context.say(`error: ${error instanceof Error ? error.message : String(error)}`)
       faults.reject(error)
     }
-    const runtime = createRuntime({ ledger, agents, host: { report }, ...present({ prices, approval }) })
+    const runtime = createRuntime({
+      ledger,
+      agents,
+      host: { report },
+      ...omitUndefined({ prices, approval }),
+    })
     const driven = new DrivenRuns(context, runtime, {
       ...options,
-      given: present({ context: found.context }),
+      given: omitUndefined({ context: found.context }),
     })
     const employers: RunState[] = []
     for (const runId of await employersOf(ledger, state.runId)) employers.push(await foldTo(ledger, runId))

@@ -3,7 +3,7 @@ import {
   ConfigurationError,
   createRuntime,
   LedgerConflictError,
-  present,
+  omitUndefined,
   type Agent,
   type Ledger,
   type Limits,
@@ -79,9 +79,13 @@ async function startRun(
   const { ledger: ledgerPath, session: sessionId, subject, wait, limit: limits } = options
   const { yes, deny, by, answer } = options
   const others = agents.filter(({ name }) => name !== chosen.name)
-  const runtime = createRuntime({ ledger, agents: [chosen, ...others], ...present({ prices, approval }) })
+  const runtime = createRuntime({
+    ledger,
+    agents: [chosen, ...others],
+    ...omitUndefined({ prices, approval }),
+  })
   const started = runtime.run(chosen, input, {
-    ...present({ sessionId, subject, limits, context: own }),
+    ...omitUndefined({ sessionId, subject, limits, context: own }),
     ...(wait === true && { whenBusy: 'queue' }),
   })
   let interrupted = false

@@ -1,4 +1,4 @@
-import { canonicalJson, present, type Outcome } from '@tallystick/core'
+import { canonicalJson, omitUndefined, type Outcome } from '@tallystick/core'
 import type { InputQuery } from '../../runs/call-query.ts'
 import type { CommandContext } from '../../command/command-context.ts'
 import { commandLine } from '../../command/command-context.ts'
@@ -42,7 +42,7 @@ export function find(context: CommandContext, options: FindOptions): Promise<Exi
     const finder = finderOf(options, context.now())
     let count = 0
     let last: Found | undefined
-    for await (const found of foundEvents(ledger, { ...finder, ...present({ runId }) })) {
+    for await (const found of foundEvents(ledger, { ...finder, ...omitUndefined({ runId }) })) {
       count++
       last = found
       await print(json ? `${JSON.stringify(found)}\n` : `${lineOf(found, options, context.columns)}\n`)
@@ -71,8 +71,8 @@ function finderOf(
   now: number,
 ): EventFinder {
   return {
-    call: { inputs: input, ...present({ tool, outcome }) },
-    ...present({ text, sessionId: session }),
+    call: { inputs: input, ...omitUndefined({ tool, outcome }) },
+    ...omitUndefined({ text, sessionId: session }),
     ...(since && { fromAt: momentAt(since, now) }),
     ...(until && { toAt: momentAt(until, now) }),
   }

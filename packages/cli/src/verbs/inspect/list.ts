@@ -1,4 +1,4 @@
-import { present, type Ledger, type Outcome, type RunId } from '@tallystick/core'
+import { omitUndefined, type Ledger, type Outcome, type RunId } from '@tallystick/core'
 import type { ListedRun, RunSummary, Standing, SummaryFilter } from '@tallystick/ledger'
 import { fitsFilter, runSummaries, runSummary } from '@tallystick/ledger'
 import type { CommandContext } from '../../command/command-context.ts'
@@ -165,7 +165,7 @@ async function* runsFor(
   const { programName } = context
   const filter: SummaryFilter = {
     ...(standings && { standings }),
-    ...present({ agent, tool, outcome }),
+    ...omitUndefined({ agent, tool, outcome }),
     ...(since && { since: momentAt(since, context.now()) }),
     ...(before !== undefined && { before: await findRun(ledger, before, { programName, ledgerPath }) }),
   }

@@ -2,7 +2,7 @@ import type { Command } from '../../vocabulary/events/command.ts'
 import type { UserMessage } from '../../vocabulary/model/content.ts'
 import type { Fact } from '../../vocabulary/events/event.ts'
 import { canonicalJson, type JsonObject } from '../../vocabulary/values/json.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { GuardrailFind, Signal } from '../../vocabulary/signals/signal.ts'
 import { summaryFact } from '../prompt/compaction.ts'
 import { nothing, type Decision } from '../state/decision.ts'
@@ -26,9 +26,9 @@ export function isCheckSignal(message: Command | Signal): message is CheckSignal
 export function decideCheckSignal(state: RunState, signal: CheckSignal): Decision {
   switch (signal.type) {
     case 'guardrails_checked':
-      return looked(state, signal)
+      return decideGuardrailsChecked(state, signal)
     case 'output_checked':
-      return fits(state, signal)
+      return decideOutputChecked(state, signal)
     case 'summarized':
       return state.compacting && !state.compacting.interrupted && signal.turn === state.turn
         ? { facts: [summaryFact(state, state.compacting, signal)] }
@@ -36,9 +36,12 @@ export function decideCheckSignal(state: RunState, signal: CheckSignal): Decisio
   }
 }
 
-function looked(state: RunState, signal: Extract<CheckSignal, { type: 'guardrails_checked' }>): Decision {
+function decideGuardrailsChecked(
+  state: RunState,
+  signal: Extract<CheckSignal, { type: 'guardrails_checked' }>,
+): Decision {
   const { on, guardrails, finds } = signal
-  if (!isDue(state, signal)) return nothing
+  if (!isCheckDue(state, signal)) return nothing
   return {
     facts: [
       ...finds.map((find) => tripFact(state, on, find)),
@@ -47,7 +50,7 @@ function looked(state: RunState, signal: Extract<CheckSignal, { type: 'guardrail
   }
 }
 
-function isDue(
+function isCheckDue(
   state: RunState,
   { on, place, guardrails }: Extract<CheckSignal, { type: 'guardrails_checked' }>,
 ): boolean {
@@ -72,12 +75,12 @@ export function tripFact(
   const late = on === 'input' && action === 'replace' && state.phase !== 'idle' && !state.inputSinceReply
   return {
     ...{ type: 'guardrail_tripped', turn: state.turn, guardrail, on, action: late ? 'block' : action },
-    ...present({ toolCallId, detail, index }),
-    ...(late ? {} : present({ replacement })),
+    ...omitUndefined({ toolCallId, detail, index }),
+    ...(late ? {} : omitUndefined({ replacement })),
   }
 }
 
-function fits(
+function decideOutputChecked(
   state: RunState,
   { turn, verdict }: Extract<CheckSignal, { type: 'output_checked' }>,
 ): Decision {
@@ -88,12 +91,12 @@ function fits(
   const { error } = verdict
   const { output } = state.definition
   const mayRepair = output && !state.reply.finalizing && state.repairs < output.repairsMax
-  const repair = mayRepair ? repairOf(error, output.schema) : undefined
-  return { facts: [{ ...here, valid: false, error, ...present({ repair }) }] }
+  const repair = mayRepair ? repairRequest(error, output.schema) : undefined
+  return { facts: [{ ...here, valid: false, error, ...omitUndefined({ repair }) }] }
 }
 
 /** The schema is told each time: not every wire has shown it to the model, and a fallback may not have seen it yet. */
-function repairOf(error: string, schema: JsonObject): UserMessage {
+function repairRequest(error: string, schema: JsonObject): UserMessage {
   const text = `Your answer does not fit the schema that it has to fit: ${error}
 This is the schema (JSON Schema): ${canonicalJson(schema)}
 Write the whole answer again, as JSON that fits the schema, and nothing else.`

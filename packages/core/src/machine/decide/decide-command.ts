@@ -6,7 +6,7 @@ import type {
 } from '../../vocabulary/events/command.ts'
 import type { Fact } from '../../vocabulary/events/event.ts'
 import { boundOfLimit } from '../../vocabulary/limits/grant.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { changedInputText } from '../prompt/changed-input.ts'
 import { digestOf } from '../../vocabulary/values/digest.ts'
 import { nothing, type Decision, type Refusal } from '../state/decision.ts'
@@ -16,22 +16,22 @@ import { findCall, openTurnCalls } from '../state/state-views.ts'
 
 /** What follows from a command. `undefined` is the state of a run that does not exist yet. */
 export function decideCommand(state: RunState | undefined, command: Command, at: number): Decision {
-  if (command.type === 'start') return start(state, command)
-  if (state === undefined) return refused('not_supported', 'The run does not exist yet; start it first.')
+  if (command.type === 'start') return decideStart(state, command)
+  if (state === undefined) return refusal('not_supported', 'The run does not exist yet; start it first.')
   if (state.phase === 'done') {
-    return refused(
+    return refusal(
       'run_finished',
       `Run ${state.runId} is finished (${state.reason}); nothing can be asked of it any more.`,
     )
   }
   switch (command.type) {
     case 'resume':
-      return resume(state, command)
+      return decideResume(state, command)
     case 'approve':
     case 'deny':
-      return approval(state, command, at)
+      return decideApproval(state, command, at)
     case 'cancel': {
-      if (state.cancel) return refused('already_cancelled', `Run ${state.runId} is being cancelled already.`)
+      if (state.cancel) return refusal('already_cancelled', `Run ${state.runId} is being cancelled already.`)
       const { by, reason } = command
       return {
         facts: [
@@ -45,13 +45,13 @@ export function decideCommand(state: RunState | undefined, command: Command, at:
       }
     }
     case 'settle':
-      return settle(state, command)
+      return decideSettle(state, command)
     case 'raise_limit':
-      return raise(state, command)
+      return decideRaiseLimit(state, command)
     case 'steer':
     case 'queue': {
       if (state.cancel)
-        return refused('cancelled', `Run ${state.runId} is being cancelled and takes no more input.`)
+        return refusal('cancelled', `Run ${state.runId} is being cancelled and takes no more input.`)
       const { type: delivery, message, receipt } = command
       // The same input once more: it has its place already.
       if (state.pendingInputs.some((input) => input.receipt === receipt)) return nothing
@@ -60,34 +60,41 @@ export function decideCommand(state: RunState | undefined, command: Command, at:
   }
 }
 
-function refused(code: Refusal['code'], message: string): Decision {
+function refusal(code: Refusal['code'], message: string): Decision {
   return { refused: { code, message } }
 }
 
-function start(state: RunState | undefined, command: StartCommand): Decision {
-  if (state) return refused('run_exists', `Run ${state.runId} exists already.`)
+function decideStart(state: RunState | undefined, command: StartCommand): Decision {
+  if (state) return refusal('run_exists', `Run ${state.runId} exists already.`)
   const { agent, definition, limits, retry, input, sessionId, sessionPlace, parent, subject } = command
   const { history = [], edits, uncheckedFrom, modelSettings, withContext } = command
   return {
     facts: [
       {
         ...{ type: 'run_started', turn: 0, agent, definition, limits, retry },
-        ...present({ modelSettings, sessionId, sessionPlace, parent, subject, withContext }),
+        ...omitUndefined({ modelSettings, sessionId, sessionPlace, parent, subject, withContext }),
       },
       ...(history.length > 0
-        ? [{ type: 'history_carried' as const, turn: 0, messages: history, ...present({ uncheckedFrom }) }]
+        ? [
+            {
+              type: 'history_carried' as const,
+              turn: 0,
+              messages: history,
+              ...omitUndefined({ uncheckedFrom }),
+            },
+          ]
         : []),
       ...(edits && edits.edits.length > 0 ? [{ type: 'history_edited' as const, turn: 0, ...edits }] : []),
       {
         ...{ type: 'input_received', turn: 0, message: input, delivery: 'start' },
-        ...present({ receipt: command.receipt }),
+        ...omitUndefined({ receipt: command.receipt }),
       },
     ],
   }
 }
 
 /** First what is known is put on record: the take-over, calls in doubt, the attempt that nobody listens to any more. */
-function resume(state: RunState, { why, definition }: ResumeCommand): Decision {
+function decideResume(state: RunState, { why, definition }: ResumeCommand): Decision {
   const inDoubt = openTurnCalls(state).filter(
     (call) => call.status === 'started' || call.status === 'in_doubt',
   )
@@ -116,75 +123,75 @@ function resume(state: RunState, { why, definition }: ResumeCommand): Decision {
   return { facts }
 }
 
-function raise(state: RunState, command: Command & { readonly type: 'raise_limit' }): Decision {
+function decideRaiseLimit(state: RunState, command: Command & { readonly type: 'raise_limit' }): Decision {
   const { limit, max, by } = command
   const now = state.limits[limit]
   const bound = boundOfLimit(state.parent?.grant ?? {}, limit)
   if (bound !== undefined && max > bound) {
     const message = `Run ${state.runId} works for run ${state.parent?.runId}, which has granted it ${bound} of ${limit}; ${max} is more. Raise the limit of that run, and let it ask again.`
-    return refused('not_raised', message)
+    return refusal('not_raised', message)
   }
   if (now !== undefined && max > now) {
     return { facts: [{ type: 'limit_raised', turn: state.turn, limit, max, by }] }
   }
   const message = `The limit ${limit} of run ${state.runId} is ${now ?? 'not set'}; ${max} would not raise it.`
-  return refused('not_raised', message)
+  return refusal('not_raised', message)
 }
 
-function settle(state: RunState, command: Command & { readonly type: 'settle' }): Decision {
+function decideSettle(state: RunState, command: Command & { readonly type: 'settle' }): Decision {
   const call = findCall(state, command.toolCallId)
   if (call?.status !== 'deferred') {
     const message = `Tool call ${command.toolCallId} of run ${state.runId} does not wait to be settled; show the run to see which do.`
-    return refused('not_deferred', message)
+    return refusal('not_deferred', message)
   }
   const { toolCallId, name } = call
   const { outcome, content, child } = command
   if (call.child !== undefined && child === undefined) {
     const message = `Tool call ${toolCallId} of run ${state.runId} is the work of run ${call.deferred?.receipt}: decide what that run waits for, or cancel it.`
-    return refused('not_deferred', message)
+    return refusal('not_deferred', message)
   }
   const result = { type: 'tool_result' as const, turn: state.turn, toolCallId, name, outcome, content }
-  return { facts: [{ ...result, ...present({ child }) }] }
+  return { facts: [{ ...result, ...omitUndefined({ child }) }] }
 }
 
 /** The refusal of a decision about another start of the call, or about another input, than is asked about now. */
-function otherQuestion(
+function refuseStaleDecision(
   { toolCallId, attempts, inputDigest }: Call,
   { attempt = 1, inputDigest: shown = inputDigest }: AnsweredQuestion,
 ): Decision | undefined {
   if (attempt === attempts + 1 && shown === inputDigest) return undefined
-  return refused(
+  return refusal(
     'not_awaiting_approval',
     `This decision is about start ${attempt} of tool call ${toolCallId} and what was shown then. Start ${attempts + 1} ` +
       'is asked about now. Look at the pending approval, and decide with its attempt and input digest.',
   )
 }
 
-function approval(
+function decideApproval(
   state: RunState,
   command: Command & { readonly type: 'approve' | 'deny' },
   at: number,
 ): Decision {
   const call = findCall(state, command.toolCallId)
   if (call === undefined) {
-    return refused(
+    return refusal(
       'unknown_call',
       `Run ${state.runId} has no open tool call ${command.toolCallId}; show the run to see which wait.`,
     )
   }
   if (call.status !== 'awaiting_approval' || call.inputDigest === undefined) {
-    return refused(
+    return refusal(
       'not_awaiting_approval',
       `Tool call ${call.toolCallId} does not wait for an approval; it is ${call.status}.`,
     )
   }
   if (call.expiresAt !== undefined && at >= call.expiresAt) {
-    return refused(
+    return refusal(
       'approval_expired',
       `The time to decide about tool call ${call.toolCallId} is over; it counts as denied.`,
     )
   }
-  const stale = otherQuestion(call, command)
+  const stale = refuseStaleDecision(call, command)
   if (stale) return stale
   const fact = {
     type: 'approval_decided' as const,
@@ -193,7 +200,7 @@ function approval(
     attempt: call.attempts + 1,
     by: command.by,
     inputDigest: call.inputDigest,
-    ...present({ via: command.via }),
+    ...omitUndefined({ via: command.via }),
   }
   if (command.type === 'deny') return { facts: [{ ...fact, approved: false, reason: command.reason }] }
   const { by, input } = command

@@ -2,7 +2,7 @@ import type { AssistantPart, ModelRef } from '../../vocabulary/model/content.ts'
 import type { Fact, FactOf } from '../../vocabulary/events/event.ts'
 import type { ModelFailure } from '../../vocabulary/model/failure.ts'
 import { toolCallIdOf, type ToolCallId } from '../../vocabulary/values/ids.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { isTokenCount, largerUsage, tokenCounts, usageFields } from '../../vocabulary/billing/usage.ts'
 import type { ModelRefusal } from '../../vocabulary/model/refusal.ts'
 import type { ReplyPart, Signal } from '../../vocabulary/signals/signal.ts'
@@ -10,7 +10,7 @@ import type { Command } from '../../vocabulary/events/command.ts'
 import { nextFallback } from '../next/next-model-call.ts'
 import { nothing, type Decision, type Stamp } from '../state/decision.ts'
 import { withCallPart } from '../fold/evolve-calls.ts'
-import { placesOf } from '../messages/part-positions.ts'
+import { partPositions } from '../messages/part-positions.ts'
 import { replyFault } from './reply-fault.ts'
 import { retryAt } from '../limits/retry.ts'
 import type { Attempt, RunState, StreamingState } from '../state/state.ts'
@@ -31,11 +31,11 @@ export function decideModelSignal(state: RunState, signal: AnyModelSignal, stamp
   const here = { turn: state.turn, attempt: state.attempt.number }
   switch (signal.type) {
     case 'model_started':
-      return began(here, signal)
+      return decideModelStarted(here, signal)
     case 'model_text':
-      return text('assistant_text_delta', here, signal)
+      return decideTextDelta('assistant_text_delta', here, signal)
     case 'model_reasoning':
-      return text('assistant_reasoning_delta', here, signal)
+      return decideTextDelta('assistant_reasoning_delta', here, signal)
     case 'model_tool_input': {
       if (signal.text === '') return nothing
       const { part, name, text: more } = signal
@@ -49,18 +49,18 @@ export function decideModelSignal(state: RunState, signal: AnyModelSignal, stamp
       })
     }
     case 'model_tool_request':
-      return requested(state, signal, stamp)
+      return decideToolRequest(state, signal, stamp)
     case 'model_usage':
-      return used(state, signal)
+      return decideModelUsage(state, signal)
     case 'model_finished':
-      return finished(state, signal, stamp)
+      return decideModelFinished(state, signal, stamp)
     case 'model_failed':
-      return failed(state, signal.failure, stamp)
+      return decideModelFailed(state, signal.failure, stamp)
   }
 }
 
 /** A report of usage takes nothing back: of each number the largest counts, and what is no count of tokens is refused. */
-function used(
+function decideModelUsage(
   state: StreamingState,
   { usage: report, contextTokens, raw }: Extract<AnyModelSignal, { type: 'model_usage' }>,
 ): Decision {
@@ -70,7 +70,7 @@ function used(
   return one({
     ...{ type: 'usage_updated', turn, attempt: attempt.number, usage },
     ...costFields(priceOf(state, attempt.model), usage),
-    ...present({
+    ...omitUndefined({
       contextTokens: isTokenCount(contextTokens) ? contextTokens : undefined,
       refused: refused.length > 0 ? refused : undefined,
       raw,
@@ -82,23 +82,23 @@ function one(fact: Fact): Decision {
   return { facts: [fact] }
 }
 
-function began(
+function decideModelStarted(
   here: { readonly turn: number; readonly attempt: number },
   { providerMessageId, servedModel, warnings }: Extract<AnyModelSignal, { type: 'model_started' }>,
 ): Decision {
   return one({
     ...{ type: 'assistant_started', ...here },
-    ...present({ providerMessageId, servedModel, warnings }),
+    ...omitUndefined({ providerMessageId, servedModel, warnings }),
   })
 }
 
-function requested(
+function decideToolRequest(
   state: StreamingState,
   { part, call }: Extract<AnyModelSignal, { type: 'model_tool_request' }>,
   stamp: Stamp,
 ): Decision {
   if (state.attempt.calls.some((known) => known.part === part)) {
-    return broken(state, stamp, `part ${part} was reported as a whole call twice`)
+    return decideContractBreach(state, stamp, `part ${part} was reported as a whole call twice`)
   }
   const { providerCallId, name, input, malformed, opaque } = call
   return one({
@@ -109,13 +109,13 @@ function requested(
   })
 }
 
-function text(
+function decideTextDelta(
   type: 'assistant_text_delta' | 'assistant_reasoning_delta',
   here: { readonly turn: number; readonly attempt: number },
   { part, text: more, replaces }: Extract<AnyModelSignal, { type: 'model_text' | 'model_reasoning' }>,
 ): Decision {
   if (more === '' && !replaces) return nothing
-  return one({ type, ...here, part, text: more, ...present({ replaces }) })
+  return one({ type, ...here, part, text: more, ...omitUndefined({ replaces }) })
 }
 
 /** The id of the call at a place of the reply: its ordinal is fixed when the place is first seen. */
@@ -124,7 +124,7 @@ function callIdAt(state: StreamingState, part: number): ToolCallId {
   return toolCallIdOf(state.runId, state.turn, state.attempt.number, ordinal)
 }
 
-function failed(
+function decideModelFailed(
   state: StreamingState,
   failure: ModelFailure,
   stamp: Stamp,
@@ -132,30 +132,35 @@ function failed(
 ): Decision {
   const fact: FactOf<'model_stream_failed'> = {
     ...{ type: 'model_stream_failed', turn: state.turn, attempt: state.attempt.number, failure },
-    ...present({ retryAt: retryAt(state, failure, stamp), refusal }),
+    ...omitUndefined({ retryAt: retryAt(state, failure, stamp), refusal }),
   }
   return { facts: [...settledUsage(state, failure.class), fact] }
 }
 
-function broken(state: StreamingState, stamp: Stamp, what: string): Decision {
+function decideContractBreach(state: StreamingState, stamp: Stamp, what: string): Decision {
   const message = `The adapter of ${state.attempt.model.provider} broke its contract: ${what}.`
-  return failed(state, { class: 'protocol', message, retryable: false }, stamp)
+  return decideModelFailed(state, { class: 'protocol', message, retryable: false }, stamp)
 }
 
 /**
  * The reply is whole. Law 12 is settled here: what the adapter says the message is must be what it streamed; a part
  * that it did not stream, or not to its end, is made up for by one more delta.
  */
-function finished(
+function decideModelFinished(
   state: StreamingState,
   signal: Extract<AnyModelSignal, { type: 'model_finished' }>,
   stamp: Stamp,
 ): Decision {
   const { attempt, turn } = state
   const fault = replyFault(attempt, signal.parts)
-  if (fault) return broken(state, stamp, fault)
+  if (fault) return decideContractBreach(state, stamp, fault)
   if (signal.stopReason === 'refused' && isPassedOn(state, signal.refusal)) {
-    return failed(state, refusedFailure(attempt.model, signal.refusal), stamp, signal.refusal ?? {})
+    return decideModelFailed(
+      state,
+      refusedFailure(attempt.model, signal.refusal),
+      stamp,
+      signal.refusal ?? {},
+    )
   }
   const here = { turn, attempt: attempt.number }
   const facts: Fact[] = [...settledUsage(state)]
@@ -180,9 +185,9 @@ function finished(
   const { stopReason, rawStopReason, providerMessageId, refusal } = signal
   facts.push({
     ...{ type: 'assistant_message_finished', ...here, stopReason, partial: false, parts },
-    ...placesOf(signal.parts),
+    ...partPositions(signal.parts),
     ...(rawStopReason !== undefined && { rawStopReason }),
-    ...present({ providerMessageId, refusal }),
+    ...omitUndefined({ providerMessageId, refusal }),
   })
   return { facts }
 }

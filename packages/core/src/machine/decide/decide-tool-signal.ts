@@ -1,6 +1,6 @@
 import type { Command } from '../../vocabulary/events/command.ts'
 import type { CollectedCall } from '../../vocabulary/events/event.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { CheckedCall, Signal } from '../../vocabulary/signals/signal.ts'
 import { tripFact } from './decide-check-signal.ts'
 import { nothing, type Decision } from '../state/decision.ts'
@@ -31,16 +31,18 @@ export function isToolSignal(message: Command | Signal): message is AnyToolSigna
 
 /** What follows from a report about tool calls. A call that has ended hears nothing more. */
 export function decideToolSignal(state: RunState, signal: AnyToolSignal, at: number): Decision {
-  if (signal.type === 'calls_checked') return checked(state, signal)
+  if (signal.type === 'calls_checked') return decideCallsChecked(state, signal)
   const call = findCall(state, signal.toolCallId)
   if (call === undefined) return nothing
   const { toolCallId } = call
   const here = { turn: state.turn, toolCallId }
-  if (signal.type === 'call_reconciled') return reconciled(state, call, here, signal)
-  return isAtWork(call) && call.attempts === signal.attempt ? reported(call, here, signal, at) : nothing
+  if (signal.type === 'call_reconciled') return decideCallReconciled(state, call, here, signal)
+  return isAtWork(call) && call.attempts === signal.attempt
+    ? decideToolReport(call, here, signal, at)
+    : nothing
 }
 
-function checked(state: RunState, signal: Extract<Signal, { type: 'calls_checked' }>): Decision {
+function decideCallsChecked(state: RunState, signal: Extract<Signal, { type: 'calls_checked' }>): Decision {
   if (state.phase !== 'collecting' || signal.turn !== state.turn) return nothing
   // Nothing of them will run any more: the controller closes them.
   if (state.cancel || state.blocked) return nothing
@@ -53,7 +55,7 @@ function checked(state: RunState, signal: Extract<Signal, { type: 'calls_checked
 
 type Report = Extract<Signal, { readonly type: 'tool_progressed' | 'tool_deferred' | 'tool_ended' }>
 
-function reported(
+function decideToolReport(
   { name, status }: Call,
   here: { readonly turn: number; readonly toolCallId: Call['toolCallId'] },
   signal: Report,
@@ -66,12 +68,14 @@ function reported(
       if (status !== 'started') return nothing
       const { attempt, receipt, deadlineMs } = signal
       const deadlineAt = deadlineMs === undefined ? undefined : at + Math.ceil(deadlineMs)
-      return { facts: [{ type: 'tool_deferred', ...here, attempt, receipt, ...present({ deadlineAt }) }] }
+      return {
+        facts: [{ type: 'tool_deferred', ...here, attempt, receipt, ...omitUndefined({ deadlineAt }) }],
+      }
     }
     case 'tool_ended': {
       const { outcome, content, durationMs, child, reused } = signal
       const result = { type: 'tool_result' as const, ...here, name, outcome, content, durationMs }
-      return { facts: [{ ...result, ...present({ child, reused }) }] }
+      return { facts: [{ ...result, ...omitUndefined({ child, reused }) }] }
     }
   }
 }
@@ -83,7 +87,7 @@ function collectedCall(state: RunState, call: Call, checked: readonly CheckedCal
   const base = {
     // What a person is asked about, and what runs, is what the guardrails made of the input.
     ...{ toolCallId, name, inputDigest: digestOf(replaced ?? input) },
-    ...present({ effect, recovery, child, handoff, input: replaced, recorded }),
+    ...omitUndefined({ effect, recovery, child, handoff, input: replaced, recorded }),
   }
   const verdict = check?.verdict ?? {
     kind: 'refuse',
@@ -105,7 +109,7 @@ function collectedCall(state: RunState, call: Call, checked: readonly CheckedCal
   }
 }
 
-function reconciled(
+function decideCallReconciled(
   state: RunState,
   call: Call,
   here: { readonly turn: number; readonly toolCallId: Call['toolCallId'] },

@@ -1,9 +1,9 @@
 import type { Cause } from '../../vocabulary/events/cause.ts'
 import type { EventOf } from '../../vocabulary/events/event.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { GuardrailFind, Signal } from '../../vocabulary/signals/signal.ts'
 import { summaryTextOf } from '../prompt/compaction.ts'
-import type { RecordedPlace } from './recorded-place.ts'
+import type { RecordedPosition } from './recorded-position.ts'
 import type { RunState } from '../state/state.ts'
 
 type CheckCause = 'guardrails_checked' | 'output_checked' | 'summarized'
@@ -17,7 +17,7 @@ export function isCheckCause(cause: Cause): cause is CheckCause {
 export function invertCheckSignal(
   state: RunState,
   cause: CheckCause,
-  place: RecordedPlace,
+  place: RecordedPosition,
 ): Signal | undefined {
   const event = place.recorded[place.index]
   switch (cause) {
@@ -33,13 +33,13 @@ export function invertCheckSignal(
       if (event?.type !== 'context_compacted') return undefined
       const { summary, usage, failure, turn } = event
       const answer = failure ? { failure } : { text: summaryTextOf(summary) }
-      return { type: cause, turn, answer, ...present({ usage }) }
+      return { type: cause, turn, answer, ...omitUndefined({ usage }) }
     }
   }
 }
 
 /** What they found stands in front of the fact that they have looked. */
-function guardrailsOf(state: RunState, { recorded, index }: RecordedPlace): Signal | undefined {
+function guardrailsOf(state: RunState, { recorded, index }: RecordedPosition): Signal | undefined {
   const finds: GuardrailFind[] = []
   for (let at = index; at < recorded.length; at++) {
     const event = recorded[at]
@@ -57,5 +57,5 @@ function guardrailsOf(state: RunState, { recorded, index }: RecordedPlace): Sign
 
 function findOf(trip: EventOf<'guardrail_tripped'>): GuardrailFind {
   const { guardrail, action, detail, index, toolCallId, replacement } = trip
-  return { guardrail, action, ...present({ detail, index, toolCallId, replacement }) }
+  return { guardrail, action, ...omitUndefined({ detail, index, toolCallId, replacement }) }
 }

@@ -1,8 +1,8 @@
 import type { Cause } from '../../vocabulary/events/cause.ts'
 import type { Command } from '../../vocabulary/events/command.ts'
 import type { EventOf, EventType, RuntimeEvent } from '../../vocabulary/events/event.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
-import type { RecordedPlace } from './recorded-place.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
+import type { RecordedPosition } from './recorded-position.ts'
 import type { RunState } from '../state/state.ts'
 
 type CommandCause = Command['type'] & Cause
@@ -20,7 +20,7 @@ export function isCommandCause(cause: Cause): cause is CommandCause {
 export function invertCommand(
   state: RunState | undefined,
   cause: CommandCause,
-  place: RecordedPlace,
+  place: RecordedPosition,
 ): Command | undefined {
   const event = place.recorded[place.index]
   if (cause === 'start') return event?.type === 'run_started' ? startOf(event, place) : undefined
@@ -47,7 +47,7 @@ function outsideCommand(
       return event.type === 'tool_result' ? settlingOf(event) : undefined
     case 'cancel': {
       if (event.type !== 'cancel_requested') return undefined
-      return { type: cause, ...present({ by: event.by, reason: event.reason }) }
+      return { type: cause, ...omitUndefined({ by: event.by, reason: event.reason }) }
     }
     case 'raise_limit': {
       if (event.type !== 'limit_raised') return undefined
@@ -58,17 +58,17 @@ function outsideCommand(
 
 function approvalOf(type: 'approve' | 'deny', event: EventOf<'approval_decided'>): Command {
   const { toolCallId, by, via, input, attempt, inputDigest, reason = '' } = event
-  const decision = { toolCallId, by, attempt, inputDigest, ...present({ via }) }
-  return type === 'deny' ? { type, ...decision, reason } : { type, ...decision, ...present({ input }) }
+  const decision = { toolCallId, by, attempt, inputDigest, ...omitUndefined({ via }) }
+  return type === 'deny' ? { type, ...decision, reason } : { type, ...decision, ...omitUndefined({ input }) }
 }
 
 function settlingOf(event: EventOf<'tool_result'>): Command | undefined {
   const { toolCallId, outcome, content, child } = event
   if (outcome !== 'success' && outcome !== 'failed') return undefined
-  return { type: 'settle', toolCallId, outcome, content, ...present({ child }) }
+  return { type: 'settle', toolCallId, outcome, content, ...omitUndefined({ child }) }
 }
 
-function startOf(event: EventOf<'run_started'>, place: RecordedPlace): Command | undefined {
+function startOf(event: EventOf<'run_started'>, place: RecordedPosition): Command | undefined {
   const { runId, agent, definition, limits, retry, modelSettings, withContext } = event
   const { sessionId, sessionPlace, parent, subject } = event
   const { message, receipt } = besideStart('input_received', place) ?? {}
@@ -77,7 +77,7 @@ function startOf(event: EventOf<'run_started'>, place: RecordedPlace): Command |
   const { edits, by, reason } = besideStart('history_edited', place) ?? {}
   return {
     ...{ type: 'start', runId, agent, definition, limits, retry, input: message },
-    ...present({
+    ...omitUndefined({
       receipt,
       modelSettings,
       sessionId,
@@ -88,14 +88,14 @@ function startOf(event: EventOf<'run_started'>, place: RecordedPlace): Command |
       history,
       uncheckedFrom,
     }),
-    ...(edits && { edits: { edits, ...present({ by, reason }) } }),
+    ...(edits && { edits: { edits, ...omitUndefined({ by, reason }) } }),
   }
 }
 
 /** One of the facts that a start puts behind `run_started`: at most three, the input last. */
 function besideStart<T extends EventType>(
   type: T,
-  { recorded, index }: RecordedPlace,
+  { recorded, index }: RecordedPosition,
 ): EventOf<T> | undefined {
   const beside = recorded.slice(index + 1, index + 4)
   const input = beside.findIndex((event) => event.type === 'input_received')

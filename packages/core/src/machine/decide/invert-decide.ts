@@ -1,6 +1,6 @@
 import type { Command } from '../../vocabulary/events/command.ts'
 import type { Signal } from '../../vocabulary/signals/signal.ts'
-import type { RecordedPlace } from './recorded-place.ts'
+import type { RecordedPosition } from './recorded-position.ts'
 import { isCheckCause, invertCheckSignal } from './invert-check-signal.ts'
 import { invertCommand, isCommandCause } from './invert-command.ts'
 import { invertModelSignal, isModelCause } from './invert-model-signal.ts'
@@ -15,7 +15,7 @@ import { causeOf } from '../../vocabulary/events/usual-cause.ts'
  */
 export function invertDecide(
   state: RunState | undefined,
-  place: RecordedPlace,
+  place: RecordedPosition,
 ): Command | Signal | undefined {
   const event = place.recorded[place.index]
   if (event === undefined) return undefined

@@ -1,8 +1,8 @@
 import type { Cause } from '../../vocabulary/events/cause.ts'
 import type { EventOf } from '../../vocabulary/events/event.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { ReplyPart, Signal } from '../../vocabulary/signals/signal.ts'
-import type { RecordedPlace } from './recorded-place.ts'
+import type { RecordedPosition } from './recorded-position.ts'
 import type { Attempt, RunState } from '../state/state.ts'
 
 type ModelCause = Extract<Cause, `model_${string}`>
@@ -16,7 +16,7 @@ export function isModelCause(cause: Cause): cause is ModelCause {
 export function invertModelSignal(
   state: RunState,
   cause: ModelCause,
-  place: RecordedPlace,
+  place: RecordedPosition,
 ): Signal | undefined {
   const event = place.recorded[place.index]
   if (event === undefined || !('attempt' in event) || state.phase !== 'streaming') return undefined
@@ -25,14 +25,14 @@ export function invertModelSignal(
     case 'model_started': {
       if (event.type !== 'assistant_started') return undefined
       const { providerMessageId, servedModel, warnings } = event
-      return { type: cause, ...here, ...present({ providerMessageId, servedModel, warnings }) }
+      return { type: cause, ...here, ...omitUndefined({ providerMessageId, servedModel, warnings }) }
     }
     case 'model_text':
     case 'model_reasoning': {
       if (event.type !== 'assistant_text_delta' && event.type !== 'assistant_reasoning_delta')
         return undefined
       const { part, text, replaces } = event
-      return { type: cause, ...here, part, text, ...present({ replaces }) }
+      return { type: cause, ...here, part, text, ...omitUndefined({ replaces }) }
     }
     case 'model_tool_input': {
       if (event.type !== 'tool_input_delta') return undefined
@@ -43,7 +43,7 @@ export function invertModelSignal(
       if (event.type !== 'tool_request_ready') return endOfCall(here, place, state.attempt)
       const { part, providerCallId, name, input, malformed, opaque } = event
       const call = { type: 'tool_call' as const, providerCallId, name, input }
-      return { type: cause, ...here, part, call: { ...call, ...present({ malformed, opaque }) } }
+      return { type: cause, ...here, part, call: { ...call, ...omitUndefined({ malformed, opaque }) } }
     }
     case 'model_usage':
       return event.type === 'usage_updated' ? usageReport(here, event) : undefined
@@ -62,11 +62,16 @@ interface Here {
 function usageReport(here: Here, event: EventOf<'usage_updated'>): Signal {
   const { usage, refused = [], contextTokens, raw } = event
   const lies = Object.fromEntries(refused.map((field) => [field, -1]))
-  return { type: 'model_usage', ...here, usage: { ...usage, ...lies }, ...present({ contextTokens, raw }) }
+  return {
+    type: 'model_usage',
+    ...here,
+    usage: { ...usage, ...lies },
+    ...omitUndefined({ contextTokens, raw }),
+  }
 }
 
 /** What a call ended in is the last fact of its decision. A report that breaks the contract is one of a failure. */
-function endOfCall(here: Here, { recorded, index }: RecordedPlace, attempt: Attempt): Signal | undefined {
+function endOfCall(here: Here, { recorded, index }: RecordedPosition, attempt: Attempt): Signal | undefined {
   for (let at = index; at < recorded.length; at++) {
     const event = recorded[at]
     if (event?.type === 'model_stream_failed') {
@@ -81,7 +86,7 @@ function endOfCall(here: Here, { recorded, index }: RecordedPlace, attempt: Atte
     const { stopReason, rawStopReason, providerMessageId, refusal } = event
     return {
       ...{ type: 'model_finished', ...here, stopReason, parts: replyParts(event) },
-      ...present({ rawStopReason, providerMessageId, refusal }),
+      ...omitUndefined({ rawStopReason, providerMessageId, refusal }),
     }
   }
   return undefined

@@ -1,6 +1,6 @@
 import type { Cause } from '../../vocabulary/events/cause.ts'
 import type { EventOf, RuntimeEvent } from '../../vocabulary/events/event.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Reconciliation, Signal } from '../../vocabulary/signals/signal.ts'
 import type { RunState } from '../state/state.ts'
 import { findCall } from '../state/state-views.ts'
@@ -31,7 +31,7 @@ export function invertToolSignal(state: RunState, cause: ToolCause, event: Runti
       if (event.type !== 'tool_deferred') return undefined
       const { toolCallId, attempt, receipt, deadlineAt, at } = event
       const deadlineMs = deadlineAt === undefined ? undefined : deadlineAt - at
-      return { type: cause, toolCallId, attempt, receipt, ...present({ deadlineMs }) }
+      return { type: cause, toolCallId, attempt, receipt, ...omitUndefined({ deadlineMs }) }
     }
     case 'tool_ended': {
       if (event.type !== 'tool_result') return undefined
@@ -40,7 +40,7 @@ export function invertToolSignal(state: RunState, cause: ToolCause, event: Runti
       const attempt = findCall(state, toolCallId)?.attempts ?? 0
       return {
         ...{ type: cause, toolCallId, attempt, outcome, content, durationMs },
-        ...present({ child, reused }),
+        ...omitUndefined({ child, reused }),
       }
     }
     case 'call_reconciled': {

@@ -1,6 +1,6 @@
 import type { Outcome, ToolResult } from '../../vocabulary/model/content.ts'
-import { ownValue } from '../../vocabulary/values/get-own.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { getOwn } from '../../vocabulary/values/get-own.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Json } from '../../vocabulary/values/json.ts'
 import type { CollectedCall, EventOf, RuntimeEvent } from '../../vocabulary/events/event.ts'
 import { logCall } from '../messages/call-log.ts'
@@ -33,7 +33,7 @@ export type CallsEvent = Extract<
 export function evolveCalls(state: RunState, event: CallsEvent): RunState {
   switch (event.type) {
     case 'tool_requests_collected':
-      return collected(state, event)
+      return applyRequestsCollected(state, event)
     case 'approval_requested':
       return changeCall(state, event, ['to_ask', 'in_doubt', 'ready'], (call) => {
         requireAttempt(state, event, call.attempts + 1)
@@ -46,24 +46,29 @@ export function evolveCalls(state: RunState, event: CallsEvent): RunState {
         }
       })
     case 'approval_decided':
-      return changeCall(state, event, ['awaiting_approval'], (call) => decided(state, event, call))
+      return changeCall(state, event, ['awaiting_approval'], (call) =>
+        applyApprovalDecided(state, event, call),
+      )
     case 'tool_started':
-      return started(state, event)
+      return applyToolStarted(state, event)
     case 'tool_progress':
       return changeCall(state, event, ['started'], (call) => call)
     case 'tool_deferred':
       return changeCall(state, event, ['started'], (call) => {
         const { receipt, deadlineAt } = event
-        return { ...call, status: 'deferred', deferred: { receipt, ...present({ deadlineAt }) } }
+        return { ...call, status: 'deferred', deferred: { receipt, ...omitUndefined({ deadlineAt }) } }
       })
     case 'tool_result':
-      return withAnswer({ ...withReuse(withChild(settled(state, event), event), event), takeOvers: 0 }, event)
+      return withAnswer(
+        { ...withReuse(withChild(applyToolResult(state, event), event), event), takeOvers: 0 },
+        event,
+      )
     case 'tool_results_injected':
-      return injected(state, event)
+      return applyResultsInjected(state, event)
   }
 }
 
-function settled(state: RunState, event: EventOf<'tool_result'>): RunState {
+function applyToolResult(state: RunState, event: EventOf<'tool_result'>): RunState {
   return changeCall(state, event, endable[event.outcome], (call) => {
     if (event.name !== call.name) throw illegal(state, event, `the call's tool is ${call.name}`)
     if (call.status === 'deferred' && event.outcome === 'cancelled' && call.child === undefined) {
@@ -83,7 +88,7 @@ function withReuse(state: RunState, event: EventOf<'tool_result'>): RunState {
   const call = openTurnCalls(state).find(({ toolCallId }) => toolCallId === event.toolCallId)
   const own = call ? [...fork.own, { name: call.name, inputDigest: digestOf(call.input) }] : fork.own
   const { divergedIn = durationMs === undefined ? undefined : state.turn } = fork
-  return { ...state, fork: { ...fork, own, ...present({ divergedIn }) } }
+  return { ...state, fork: { ...fork, own, ...omitUndefined({ divergedIn }) } }
 }
 
 /** What a child run took counts as the run's own. */
@@ -106,7 +111,7 @@ function withAnswer(state: RunState, event: EventOf<'tool_result'>): RunState {
   const resultDigest = digestOf([outcome, content as unknown as Json])
   const { inputDigest = digestOf(call.input) } = call
   const result = shownResult(call) ?? resultOf(event)
-  const streak = ownValue(state.errorStreaks, name)
+  const streak = getOwn(state.errorStreaks, name)
   const count = outcome === 'success' ? 0 : streak?.resultDigest === resultDigest ? streak.count + 1 : 1
   return {
     ...state,
@@ -118,7 +123,7 @@ function withAnswer(state: RunState, event: EventOf<'tool_result'>): RunState {
 const unstarted: readonly CallStatus[] = ['requested', 'to_settle', 'to_ask', 'awaiting_approval', 'ready']
 const begun: readonly CallStatus[] = ['started', 'in_doubt']
 
-/** Law 2: which outcome may end a call that stands where. Nothing ends twice: `settled` is in no list. */
+/** Law 2: which outcome may end a call that stands where. Nothing ends twice: `applyToolResult` is in no list. */
 const endable: { readonly [O in Outcome]: readonly CallStatus[] } = {
   success: [...begun, 'deferred'],
   failed: [...begun, 'deferred'],
@@ -138,27 +143,27 @@ function resultOf({ toolCallId, name, outcome, content }: EventOf<'tool_result'>
   return { toolCallId, name, outcome, content }
 }
 
-function collected(state: RunState, event: EventOf<'tool_requests_collected'>): ExecutingState {
+function applyRequestsCollected(state: RunState, event: EventOf<'tool_requests_collected'>): ExecutingState {
   if (state.phase !== 'collecting') throw illegal(state, event)
   if (ids(event.calls) !== ids(state.calls) || state.calls.length === 0) {
     throw illegal(state, event, 'it does not name every call of the message, in order')
   }
-  const calls = state.calls.map((call, index) => planned(call, event.calls[index] as CollectedCall))
+  const calls = state.calls.map((call, index) => withPlan(call, event.calls[index] as CollectedCall))
   return { ...state, phase: 'executing', calls }
 }
 
-function planned(call: Call, plan: CollectedCall): Call {
+function withPlan(call: Call, plan: CollectedCall): Call {
   const { effect, recovery, inputDigest, reason, refusal, child, handoff, input, recorded } = plan
   const status = ({ run: 'ready', ask: 'to_ask', settle: 'to_settle' } as const)[plan.plan]
   return {
     ...call,
     status,
     inputDigest,
-    ...present({ effect, recovery, askReason: reason, refusal, child, handoff, input, recorded }),
+    ...omitUndefined({ effect, recovery, askReason: reason, refusal, child, handoff, input, recorded }),
   }
 }
 
-function decided(state: RunState, event: EventOf<'approval_decided'>, call: Call): Call {
+function applyApprovalDecided(state: RunState, event: EventOf<'approval_decided'>, call: Call): Call {
   requireAttempt(state, event, call.attempts + 1)
   // Law 13: a decision is about the arguments that were asked about, and no others.
   if (state.removedFrom === undefined && event.inputDigest !== call.inputDigest) {
@@ -169,10 +174,17 @@ function decided(state: RunState, event: EventOf<'approval_decided'>, call: Call
     const approvedSeq = state.parent?.writes && seq
     // What is on record answers the arguments that were asked for.
     const { recorded, ...rest } = call
-    const kept = event.input === undefined ? present({ recorded }) : {}
+    const kept = event.input === undefined ? omitUndefined({ recorded }) : {}
     // What is asked about from here on, should it be again, is what was approved.
     const bound = event.input === undefined ? {} : { inputDigest: digestOf(input) }
-    return { ...rest, ...kept, ...bound, status: 'ready', input, ...present({ approvedSeq, changeNote }) }
+    return {
+      ...rest,
+      ...kept,
+      ...bound,
+      status: 'ready',
+      input,
+      ...omitUndefined({ approvedSeq, changeNote }),
+    }
   }
   const again = call.attempts > 0
   const text = again
@@ -185,19 +197,19 @@ function because(reason: string | undefined): string {
   return reason ? `: ${reason}` : '.'
 }
 
-function started(state: RunState, event: EventOf<'tool_started'>): RunState {
+function applyToolStarted(state: RunState, event: EventOf<'tool_started'>): RunState {
   const next = changeCall(state, event, ['ready', 'in_doubt'], (call) => {
     requireAttempt(state, event, call.attempts + 1)
-    return { ...call, status: 'started', attempts: event.attempt, ...present({ grant: event.grant }) }
+    return { ...call, status: 'started', attempts: event.attempt, ...omitUndefined({ grant: event.grant }) }
   })
   if (event.attempt > 1) return next
   const { totals } = next
-  const before = ownValue(totals.toolCallsByTool, event.name) ?? 0
+  const before = getOwn(totals.toolCallsByTool, event.name) ?? 0
   const byTool = { ...totals.toolCallsByTool, [event.name]: before + 1 }
   return { ...next, totals: { ...totals, toolCalls: totals.toolCalls + 1, toolCallsByTool: byTool } }
 }
 
-function injected(state: RunState, event: EventOf<'tool_results_injected'>): InjectingState {
+function applyResultsInjected(state: RunState, event: EventOf<'tool_results_injected'>): InjectingState {
   if (state.phase !== 'executing') throw illegal(state, event)
   requireClosed(state, event)
   const results = state.calls.flatMap((call) => shownResult(call) ?? [])
@@ -205,7 +217,7 @@ function injected(state: RunState, event: EventOf<'tool_results_injected'>): Inj
   const { calls, resultsChecked: _checked, ...rest } = withMessage(state, { role: 'tool', results })
   const asked = calls.find((call) => call.handoff && call.result?.outcome === 'success')
   const handoff = asked?.handoff && { ...asked.handoff, tool: asked.name }
-  return { ...rest, phase: 'injecting', ...present({ handoff }) }
+  return { ...rest, phase: 'injecting', ...omitUndefined({ handoff }) }
 }
 
 /** Changes one call, if it stands where the event may find it. */

@@ -14,28 +14,28 @@ import { textContent } from '../messages/outcome-text.ts'
 import { withMessage } from '../state/run-base.ts'
 
 /** What a guardrail found changes what the model is shown, or ends the run. */
-export function tripped(state: RunState, event: EventOf<'guardrail_tripped'>): RunState {
+export function applyGuardrailTripped(state: RunState, event: EventOf<'guardrail_tripped'>): RunState {
   const { guardrail, on, action, detail } = event
   const blocked = { guardrail, on, ...(detail !== undefined && { detail }) }
   switch (on) {
     case 'input':
       if (action === 'record') return state
-      return { ...replacedInput(state, event), ...(action === 'block' && { blocked }) }
+      return { ...replaceInput(state, event), ...(action === 'block' && { blocked }) }
     case 'output': {
       if (action === 'record') return state
-      const { output: _read, ...next } = replacedAnswer(state, event)
+      const { output: _read, ...next } = replaceAnswer(state, event)
       return action === 'block' ? { ...next, blocked } : next
     }
     case 'tool_input':
       // What becomes of the call stands in `tool_requests_collected`.
       return state
     case 'tool_output':
-      return action === 'record' ? state : replacedResult(state, event)
+      return action === 'record' ? state : replaceResult(state, event)
   }
 }
 
-function replacedInput(state: RunState, event: EventOf<'guardrail_tripped'>): RunState {
-  const { index = -1, replacement = withheld(event) } = event
+function replaceInput(state: RunState, event: EventOf<'guardrail_tripped'>): RunState {
+  const { index = -1, replacement = withheldText(event) } = event
   if (messageAt(state.history, index)?.role !== 'user') {
     throw illegal(state, event, `the history holds no input at ${index} that it could replace`)
   }
@@ -43,11 +43,11 @@ function replacedInput(state: RunState, event: EventOf<'guardrail_tripped'>): Ru
 }
 
 /** A blocked answer stays in the ledger, and is withheld from whoever reads on. */
-function replacedAnswer(state: RunState, event: EventOf<'guardrail_tripped'>): CollectingState {
+function replaceAnswer(state: RunState, event: EventOf<'guardrail_tripped'>): CollectingState {
   if (state.phase !== 'collecting' || state.calls.length > 0) {
     throw illegal(state, event, 'there is no answer that it could replace')
   }
-  const parts = (event.replacement ?? withheld(event)).flatMap((part) =>
+  const parts = (event.replacement ?? withheldText(event)).flatMap((part) =>
     part.type === 'text' && part.text !== '' ? [part] : [],
   )
   const message: AssistantMessage = { ...state.reply.message, parts }
@@ -59,18 +59,18 @@ function replacedAnswer(state: RunState, event: EventOf<'guardrail_tripped'>): C
   return { ...state, history, lastText: textOf(parts), reply: { ...reply, message } }
 }
 
-function replacedResult(state: RunState, event: EventOf<'guardrail_tripped'>): RunState {
+function replaceResult(state: RunState, event: EventOf<'guardrail_tripped'>): RunState {
   const call = findCall(state, event.toolCallId ?? '')
   if (state.phase !== 'executing' || call?.result === undefined) {
     throw illegal(state, event, 'there is no result that it could replace')
   }
-  const content = event.replacement ?? withheld(event)
+  const content = event.replacement ?? withheldText(event)
   const result: ToolResult = { ...call.result, content }
   const calls = state.calls.map((each) => (each === call ? { ...call, result } : each))
   return { ...state, calls }
 }
 
-function withheld({ guardrail }: EventOf<'guardrail_tripped'>): ReturnType<typeof textContent> {
+function withheldText({ guardrail }: EventOf<'guardrail_tripped'>): ReturnType<typeof textContent> {
   return textContent('denied', `The guardrail ${guardrail} withheld this.`)
 }
 
@@ -87,7 +87,7 @@ export function withInputCheck(state: RunState, remains: (name: string) => boole
 }
 
 /** Guardrails have looked: what waited for them may go on. */
-export function guardrailsChecked(state: RunState, event: EventOf<'guardrails_checked'>): RunState {
+export function applyGuardrailsChecked(state: RunState, event: EventOf<'guardrails_checked'>): RunState {
   switch (event.on) {
     case 'input':
       return withInputCheck(state, (name) => !event.guardrails.includes(name))
@@ -109,7 +109,7 @@ function withOutput(state: CollectingState, output: Json): CollectingState {
 }
 
 /** The answer fits its schema, or the model is asked to write it again, or nobody will. */
-export function outputChecked(state: RunState, event: EventOf<'output_checked'>): RunState {
+export function applyOutputChecked(state: RunState, event: EventOf<'output_checked'>): RunState {
   if (state.phase !== 'collecting' || state.calls.length > 0)
     throw illegal(state, event, 'there is no answer')
   const { valid, output, error, repair } = event

@@ -5,7 +5,7 @@ import {
   type HistoryEdit,
   type RuntimeEvent,
 } from '../../vocabulary/events/event.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { guardrailsOn } from '../state/due-checks.ts'
 import { requireClosed } from './evolve-calls.ts'
 import { withSummary } from '../prompt/compaction.ts'
@@ -20,12 +20,12 @@ import { definitionTokens } from '../messages/token-estimate.ts'
 const missingMax = 1_000_000
 
 /** The history of an earlier run, before anything is said in this one. */
-export function carried(state: RunState, event: EventOf<'history_carried'>): RunState {
+export function applyHistoryCarried(state: RunState, event: EventOf<'history_carried'>): RunState {
   if (state.history.length > 0) throw illegal(state, event, 'something was said already')
   const { uncheckedFrom } = event
   const { missing = 0 } = event
   if (missing > missingMax) throw illegal(state, event, `${missing} messages are more than a run can carry`)
-  const messages = missing === 0 ? event.messages : [...gone(missing), ...event.messages]
+  const messages = missing === 0 ? event.messages : [...removedMessages(missing), ...event.messages]
   requirePaired(state, event, messages)
   const next = withHistory(state, messages)
   const guardrails = guardrailsOn(state, 'input')
@@ -34,25 +34,25 @@ export function carried(state: RunState, event: EventOf<'history_carried'>): Run
 }
 
 /** The history with some of its messages changed or gone. */
-export function edited(state: RunState, event: EventOf<'history_edited'>): RunState {
+export function applyHistoryEdited(state: RunState, event: EventOf<'history_edited'>): RunState {
   const messages = withEdits(messagesOf(state.history), event.edits)
   if (messages === undefined) {
     throw illegal(state, event, 'its places are not in ascending order, or not in the history')
   }
-  const paired = state.removedFrom === undefined ? messages : withoutHalves(messages)
+  const paired = state.removedFrom === undefined ? messages : withoutUnpaired(messages)
   requirePaired(state, event, paired)
   requireClosed(state, event)
-  const exchangeFrom = state.exchangeFrom - goneBefore(event.edits, state.exchangeFrom)
+  const exchangeFrom = state.exchangeFrom - removedBefore(event.edits, state.exchangeFrom)
   const next = withHistory({ ...state, exchangeFrom }, paired)
   const { inputCheck } = state
   if (inputCheck === undefined) return next
   return {
     ...next,
-    inputCheck: { ...inputCheck, from: inputCheck.from - goneBefore(event.edits, inputCheck.from) },
+    inputCheck: { ...inputCheck, from: inputCheck.from - removedBefore(event.edits, inputCheck.from) },
   }
 }
 
-function goneBefore(edits: readonly HistoryEdit[], place: number): number {
+function removedBefore(edits: readonly HistoryEdit[], place: number): number {
   return edits.filter(({ index, message }) => !message && index < place).length
 }
 
@@ -72,7 +72,7 @@ export function withEdits(
 }
 
 /** A model begins to sum up the oldest messages. */
-export function compactionStarted(state: RunState, event: EventOf<'compaction_started'>): RunState {
+export function applyCompactionStarted(state: RunState, event: EventOf<'compaction_started'>): RunState {
   requireCut(state, event)
   const { compacting: before } = state
   if (before && !before.interrupted) throw illegal(state, event, 'a summary is being written already')
@@ -80,13 +80,13 @@ export function compactionStarted(state: RunState, event: EventOf<'compaction_st
   if (before && before.replacedMessages !== replacedMessages) {
     throw illegal(state, event, 'the summary that was interrupted replaces other messages')
   }
-  const compacting = { model, replacedMessages, grant, ...present({ maxOutputTokens }) }
+  const compacting = { model, replacedMessages, grant, ...omitUndefined({ maxOutputTokens }) }
   const totals = interrupted ? withSpent(state.totals, interrupted.usage, interrupted.costUsd) : state.totals
   return { ...state, totals, compacting }
 }
 
 /** The history with its older messages replaced: cut where no call is parted from its result (law 3). */
-export function compacted(state: RunState, event: EventOf<'context_compacted'>): RunState {
+export function applyContextCompacted(state: RunState, event: EventOf<'context_compacted'>): RunState {
   requireCut(state, event)
   const { replacedMessages, taskAt, usage = {}, costUsd } = event
   if (state.compacting && state.compacting.replacedMessages !== replacedMessages) {
@@ -108,7 +108,7 @@ export function compacted(state: RunState, event: EventOf<'context_compacted'>):
   const from =
     state.inputCheck && state.inputCheck.from >= replacedMessages ? state.inputCheck.from + moved : 0
   const shorter = withHistory<RunState>(
-    checkedAgain({ ...rest, totals, exchangeFrom, compactedTurn: state.turn }, event, from),
+    withChecksRestarted({ ...rest, totals, exchangeFrom, compactedTurn: state.turn }, event, from),
     kept,
   )
   if (shorter.phase !== 'streaming' || !shorter.attempt.failed) return shorter
@@ -120,7 +120,7 @@ export function compacted(state: RunState, event: EventOf<'context_compacted'>):
  * Guardrails name messages by their places. Where messages have moved while guardrails look, these look again: what they
  * find at the places of before is of no check that is due.
  */
-function checkedAgain(state: RunState, { seq }: RuntimeEvent, from: number): RunState {
+function withChecksRestarted(state: RunState, { seq }: RuntimeEvent, from: number): RunState {
   const { inputCheck } = state
   return inputCheck ? { ...state, inputCheck: { ...inputCheck, seq, from } } : state
 }
@@ -136,7 +136,7 @@ function requireCut(
 }
 
 /** Another agent goes on, with its own model, instructions and tools. */
-export function handedOff(state: RunState, event: EventOf<'agent_handed_off'>): RunState {
+export function applyAgentHandedOff(state: RunState, event: EventOf<'agent_handed_off'>): RunState {
   if (state.phase !== 'injecting' || state.handoff?.to !== event.to || state.handoff.back) {
     throw illegal(state, event, `no call asked for ${event.to}`)
   }
@@ -150,7 +150,7 @@ export function handedOff(state: RunState, event: EventOf<'agent_handed_off'>): 
       0,
       messages.findLastIndex(({ role }) => role === 'user'),
     )
-    return withHistory(checkedAgain({ ...next, exchangeFrom }, event, 0), messages)
+    return withHistory(withChecksRestarted({ ...next, exchangeFrom }, event, 0), messages)
   }
   const contextTokens =
     state.contextTokens + definitionTokens(definition) - definitionTokens(state.definition)
@@ -158,18 +158,18 @@ export function handedOff(state: RunState, event: EventOf<'agent_handed_off'>): 
 }
 
 /** What stands in the place of messages whose content is gone. */
-function gone(messages: number): readonly Message[] {
-  return Array.from({ length: messages }, () => goneMessage)
+function removedMessages(messages: number): readonly Message[] {
+  return Array.from({ length: messages }, () => removedMessage)
 }
 
-const goneMessage: Message = { role: 'user', parts: [{ type: 'text', text: removedText }] }
+const removedMessage: Message = { role: 'user', parts: [{ type: 'text', text: removedText }] }
 
 /** Messages of which some are gone: what is left of a call, or of its results, without the other half goes too. */
-function withoutHalves(messages: readonly Message[]): readonly Message[] {
+function withoutUnpaired(messages: readonly Message[]): readonly Message[] {
   return messages.map((message, index) => {
     const [before, after] = [messages[index - 1], messages[index + 1]]
-    if (message.role === 'tool') return before && isWhole(before, message) ? message : goneMessage
-    return isWhole(message, after) ? message : goneMessage
+    if (message.role === 'tool') return before && isWhole(before, message) ? message : removedMessage
+    return isWhole(message, after) ? message : removedMessage
   })
 }
 

@@ -1,18 +1,18 @@
 import { textOf, type AssistantMessage } from '../../vocabulary/model/content.ts'
 import type { EventOf, RuntimeEvent } from '../../vocabulary/events/event.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { addUsage } from '../../vocabulary/billing/usage.ts'
 import { requireClosed } from './evolve-calls.ts'
 import { appendMessage } from '../messages/history.ts'
 import { illegal } from './illegal.ts'
 import { sameModel } from '../prompt/model-request.ts'
-import { factsOf } from '../state/run-base.ts'
+import { baseOf } from '../state/run-base.ts'
 import type { Attempt, CollectingState, RunState, StreamingState } from '../state/state.ts'
 import { messageTokens } from '../messages/token-estimate.ts'
 import { causeOf } from '../../vocabulary/events/usual-cause.ts'
 
 /** A model call starts: the first attempt of a turn, or the next one of the same. */
-export function calling(state: RunState, event: EventOf<'model_call_started'>): StreamingState {
+export function applyModelCallStarted(state: RunState, event: EventOf<'model_call_started'>): StreamingState {
   requireClosed(state, event)
   const again = state.phase === 'streaming'
   if (again && state.attempt.failed === undefined) {
@@ -26,7 +26,7 @@ export function calling(state: RunState, event: EventOf<'model_call_started'>): 
     model: event.model,
     toolChoice: event.toolChoice,
     finalizing: event.finalizing,
-    ...present({ maxOutputTokens: event.maxOutputTokens, change: event.change }),
+    ...omitUndefined({ maxOutputTokens: event.maxOutputTokens, change: event.change }),
     grant: event.grant,
     requestDigest: event.requestDigest,
     drafts: [],
@@ -35,7 +35,7 @@ export function calling(state: RunState, event: EventOf<'model_call_started'>): 
     calls: [],
   }
   return {
-    ...factsOf(state),
+    ...baseOf(state),
     phase: 'streaming',
     attempt,
     failures: again && sameModel(state.attempt.model, event.model) ? state.failures : 0,
@@ -47,7 +47,7 @@ export function calling(state: RunState, event: EventOf<'model_call_started'>): 
       turns: totals.turns + (again ? 0 : 1),
       settledUsage: totals.usage,
       latestUsage: {},
-      ...present({ settledCostUsd: totals.costUsd }),
+      ...omitUndefined({ settledCostUsd: totals.costUsd }),
     },
   }
 }
@@ -66,19 +66,22 @@ export function withAttempt(
 }
 
 /** What the latest attempt has used, over what it reported before. */
-export function withUsage(state: RunState, event: EventOf<'usage_updated'>): RunState {
+export function applyUsageUpdated(state: RunState, event: EventOf<'usage_updated'>): RunState {
   const { totals } = state
   const { contextTokens } = event
   const usage = addUsage(totals.settledUsage, event.usage)
   const costUsd = event.costUsd === undefined ? totals.costUsd : (totals.settledCostUsd ?? 0) + event.costUsd
   const latestUsage = event.usage
-  const next = { ...state, totals: { ...totals, usage, latestUsage, ...present({ costUsd }) } }
+  const next = { ...state, totals: { ...totals, usage, latestUsage, ...omitUndefined({ costUsd }) } }
   if (next.phase !== 'streaming' || contextTokens === undefined) return next
   return { ...next, attempt: { ...next.attempt, contextTokens } }
 }
 
 /** The reply enters the history, and its calls are to be collected. */
-export function replied(state: RunState, event: EventOf<'assistant_message_finished'>): CollectingState {
+export function applyMessageFinished(
+  state: RunState,
+  event: EventOf<'assistant_message_finished'>,
+): CollectingState {
   if (state.phase !== 'streaming') throw illegal(state, event)
   const { attempt } = state
   if (event.attempt !== attempt.number) throw illegal(state, event, `it is of attempt ${event.attempt}`)
@@ -87,15 +90,15 @@ export function replied(state: RunState, event: EventOf<'assistant_message_finis
   if (asked !== kept) throw illegal(state, event, 'its calls are not those that were requested')
   const { parts, stopReason, partial } = event
   const message: AssistantMessage = { role: 'assistant', parts, model: attempt.model, stopReason, partial }
-  const { output: _before, ...facts } = factsOf(state)
+  const { output: _before, ...facts } = baseOf(state)
   return {
     ...facts,
     phase: 'collecting',
     reply: {
       message,
       finalizing: attempt.finalizing,
-      ...present({ failure: attempt.failed?.failure, offered: attempt.change?.tools }),
-      ...present({ refusal: event.refusal }),
+      ...omitUndefined({ failure: attempt.failed?.failure, offered: attempt.change?.tools }),
+      ...omitUndefined({ refusal: event.refusal }),
     },
     calls: attempt.calls,
     // A reply without any content is no message that a model could be shown.
@@ -136,7 +139,7 @@ function contextAfter(
 }
 
 /** The attempt has failed; what follows is the controller's to say. */
-export function attemptFailed(state: RunState, event: EventOf<'model_stream_failed'>): RunState {
+export function applyModelStreamFailed(state: RunState, event: EventOf<'model_stream_failed'>): RunState {
   const { failure, retryAt } = event
   // That a process stopped is no failure of its model.
   const stopped = causeOf(event) === 'resume'

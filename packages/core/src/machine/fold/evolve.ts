@@ -2,20 +2,37 @@ import { IllegalTransitionError } from '../../vocabulary/errors.ts'
 import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
 import type { UserMessage } from '../../vocabulary/model/content.ts'
 import type { EventOf, RuntimeEvent } from '../../vocabulary/events/event.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { emptyCallLog } from '../messages/call-log.ts'
 import { isSuspended } from '../next/next-action.ts'
-import { effectsOf } from '../state/required-effects.ts'
+import { requiredEffects } from '../state/required-effects.ts'
 import { evolveCalls, requireClosed, withDelta, withRequest, withToolInput } from './evolve-calls.ts'
-import { attemptFailed, calling, replied, withAttempt, withUsage } from './evolve-model.ts'
-import { guardrailsChecked, outputChecked, tripped, withInputCheck } from './evolve-checks.ts'
-import { carried, compacted, compactionStarted, edited, handedOff } from './evolve-history.ts'
+import {
+  applyModelStreamFailed,
+  applyModelCallStarted,
+  applyMessageFinished,
+  withAttempt,
+  applyUsageUpdated,
+} from './evolve-model.ts'
+import {
+  applyGuardrailsChecked,
+  applyOutputChecked,
+  applyGuardrailTripped,
+  withInputCheck,
+} from './evolve-checks.ts'
+import {
+  applyHistoryCarried,
+  applyContextCompacted,
+  applyCompactionStarted,
+  applyHistoryEdited,
+  applyAgentHandedOff,
+} from './evolve-history.ts'
 import { guardrailsOn } from '../state/due-checks.ts'
 import { emptyHistory, messageAt } from '../messages/history.ts'
 import { illegal } from './illegal.ts'
 import { namesModel } from '../prompt/model-request.ts'
 import { requireKnown } from '../../vocabulary/events/known-event.ts'
-import { factsOf, withMessage } from '../state/run-base.ts'
+import { baseOf, withMessage } from '../state/run-base.ts'
 import type { DoneState, RunState } from '../state/state.ts'
 import { definitionTokens } from '../messages/token-estimate.ts'
 import { transitionTable } from './transition-table.ts'
@@ -33,7 +50,7 @@ export function evolve(state: RunState | undefined, event: RuntimeEvent): RunSta
   const { seq, epoch, at, turn } = event
   const waitedMs = state.waitedMs + waitedBefore(state, event)
   const gone = event.removed && state.removedFrom === undefined ? { removedFrom: seq } : undefined
-  return step({ ...state, seq, epoch, at, turn, waitedMs, ...gone }, event)
+  return applyEvent({ ...state, seq, epoch, at, turn, waitedMs, ...gone }, event)
 }
 
 /** How long nothing was in flight before this event, in milliseconds: a person was waited for, or a process. */
@@ -58,9 +75,9 @@ function firstState(event: RuntimeEvent): RunState {
     definition: event.definition,
     limits: event.limits,
     retry: event.retry,
-    ...present({ sessionId: event.sessionId, sessionPlace: event.sessionPlace, parent: event.parent }),
-    ...present({ modelSettings: event.modelSettings, withContext: event.withContext }),
-    ...present({ subject: event.subject, removedFrom: event.removed && event.seq }),
+    ...omitUndefined({ sessionId: event.sessionId, sessionPlace: event.sessionPlace, parent: event.parent }),
+    ...omitUndefined({ modelSettings: event.modelSettings, withContext: event.withContext }),
+    ...omitUndefined({ subject: event.subject, removedFrom: event.removed && event.seq }),
     ...{ history: emptyHistory(), exchangeFrom: 0 },
     totals: {
       ...{ turns: 0, toolCalls: 0, toolCallsByTool: {}, repeated: 0 },
@@ -91,28 +108,28 @@ function requireOrder(state: RunState, event: RuntimeEvent): void {
   }
 }
 
-function step(state: RunState, event: RuntimeEvent): RunState {
+function applyEvent(state: RunState, event: RuntimeEvent): RunState {
   switch (event.type) {
     case 'run_started':
       throw illegal(state, event)
     case 'run_resumed':
-      return resumed(state, event)
+      return applyRunResumed(state, event)
     case 'run_finished':
-      return finished(state, event)
+      return applyRunFinished(state, event)
     case 'history_carried':
-      return carried(state, event)
+      return applyHistoryCarried(state, event)
     case 'history_edited':
-      return edited(state, event)
+      return applyHistoryEdited(state, event)
     case 'input_received':
-      return received(state, event)
+      return applyInputReceived(state, event)
     case 'input_settled':
-      return inputSettled(state, event)
+      return applyInputSettled(state, event)
     case 'model_call_started':
-      return calling(state, event)
+      return applyModelCallStarted(state, event)
     case 'assistant_started':
       return withAttempt(state, event, (attempt) => ({
         ...attempt,
-        ...present({ providerMessageId: event.providerMessageId }),
+        ...omitUndefined({ providerMessageId: event.providerMessageId }),
       }))
     case 'assistant_text_delta':
     case 'assistant_reasoning_delta':
@@ -122,11 +139,11 @@ function step(state: RunState, event: RuntimeEvent): RunState {
     case 'tool_request_ready':
       return withAttempt(state, event, (attempt) => withRequest(state, attempt, event))
     case 'usage_updated':
-      return withUsage(state, event)
+      return applyUsageUpdated(state, event)
     case 'assistant_message_finished':
-      return replied(state, event)
+      return applyMessageFinished(state, event)
     case 'model_stream_failed':
-      return attemptFailed(state, event)
+      return applyModelStreamFailed(state, event)
     case 'tool_requests_collected':
     case 'approval_requested':
     case 'approval_decided':
@@ -137,23 +154,23 @@ function step(state: RunState, event: RuntimeEvent): RunState {
     case 'tool_results_injected':
       return evolveCalls(state, event)
     case 'context_compacted':
-      return compacted(state, event)
+      return applyContextCompacted(state, event)
     case 'compaction_started':
-      return compactionStarted(state, event)
+      return applyCompactionStarted(state, event)
     case 'agent_handed_off':
-      return handedOff(state, event)
+      return applyAgentHandedOff(state, event)
     case 'guardrail_tripped':
-      return tripped(state, event)
+      return applyGuardrailTripped(state, event)
     case 'guardrails_checked':
-      return guardrailsChecked(state, event)
+      return applyGuardrailsChecked(state, event)
     case 'output_checked':
-      return outputChecked(state, event)
+      return applyOutputChecked(state, event)
     case 'limit_reached':
       return { ...state, metLimit: { limit: event.limit, policy: event.policy, at: event.at } }
     case 'limit_raised':
-      return raised(state, event)
+      return applyLimitRaised(state, event)
     case 'cancel_requested':
-      return { ...state, cancel: { at: event.at, ...present({ by: event.by, reason: event.reason }) } }
+      return { ...state, cancel: { at: event.at, ...omitUndefined({ by: event.by, reason: event.reason }) } }
   }
 }
 
@@ -163,9 +180,9 @@ function withKnownModel(state: RunState, definition: AgentDefinition): RunState 
   return model === undefined || namesModel(definition, model) ? state : rest
 }
 
-function resumed(state: RunState, event: EventOf<'run_resumed'>): RunState {
+function applyRunResumed(state: RunState, event: EventOf<'run_resumed'>): RunState {
   const definition = event.definition ?? state.definition
-  const interrupted = effectsOf(state).length > 0
+  const interrupted = requiredEffects(state).length > 0
   const known = new Set((definition.guardrails ?? []).map(({ name }) => name))
   const takeOvers = state.takeOvers + (interrupted ? 1 : 0)
   const next = withInputCheck({ ...withKnownModel(state, definition), definition, takeOvers }, (name) =>
@@ -181,9 +198,9 @@ function resumed(state: RunState, event: EventOf<'run_resumed'>): RunState {
   return { ...left, calls }
 }
 
-function received(state: RunState, event: EventOf<'input_received'>): RunState {
+function applyInputReceived(state: RunState, event: EventOf<'input_received'>): RunState {
   const { message, delivery, receipt } = event
-  if (delivery === 'start') return said({ ...state, exchangeFrom: state.history.length }, message)
+  if (delivery === 'start') return withUserMessage({ ...state, exchangeFrom: state.history.length }, message)
   if (receipt === undefined || state.pendingInputs.some((input) => input.receipt === receipt)) {
     throw illegal(state, event, 'input that comes later needs a receipt of its own')
   }
@@ -199,7 +216,7 @@ function isAnswered({ history }: RunState): boolean {
 }
 
 /** A user's message enters the history, and the agent's guardrails have to look at it. */
-function said(state: RunState, message: UserMessage): RunState {
+function withUserMessage(state: RunState, message: UserMessage): RunState {
   const exchangeFrom = isAnswered(state) ? state.history.length : state.exchangeFrom
   const next = { ...withMessage(state, message), exchangeFrom, inputSinceReply: true }
   const guardrails = guardrailsOn(state, 'input')
@@ -208,25 +225,25 @@ function said(state: RunState, message: UserMessage): RunState {
   return { ...next, inputCheck: { seq: state.seq, from, guardrails } }
 }
 
-function inputSettled(state: RunState, event: EventOf<'input_settled'>): RunState {
+function applyInputSettled(state: RunState, event: EventOf<'input_settled'>): RunState {
   const input = state.pendingInputs.find(({ receipt }) => receipt === event.receipt)
   if (input === undefined) throw illegal(state, event, `no input ${event.receipt} waits`)
   const rest = { ...state, pendingInputs: state.pendingInputs.filter((other) => other !== input) }
   if (!event.delivered) return rest
   requireClosed(state, event)
   if (state.phase === 'streaming') throw illegal(state, event, 'a model call is in flight')
-  return said(rest, input.message)
+  return withUserMessage(rest, input.message)
 }
 
-function finished(state: RunState, event: EventOf<'run_finished'>): DoneState {
+function applyRunFinished(state: RunState, event: EventOf<'run_finished'>): DoneState {
   requireClosed(state, event)
   const [input] = state.pendingInputs
   if (input) throw illegal(state, event, `input ${input.receipt} has no receipt`)
   const { reason, detail } = event
-  return { ...factsOf(state), phase: 'done', reason, ...(detail !== undefined && { detail }) }
+  return { ...baseOf(state), phase: 'done', reason, ...(detail !== undefined && { detail }) }
 }
 
-function raised(state: RunState, event: EventOf<'limit_raised'>): RunState {
+function applyLimitRaised(state: RunState, event: EventOf<'limit_raised'>): RunState {
   const limits = { ...state.limits, [event.limit]: event.max }
   if (state.metLimit?.limit !== event.limit) return { ...state, limits }
   const { metLimit: _met, ...rest } = state

@@ -2,7 +2,7 @@ import { LawBrokenError } from '../../vocabulary/errors.ts'
 import type { EventOf, RuntimeEvent } from '../../vocabulary/events/event.ts'
 import { idempotencyKeyOf } from '../../vocabulary/values/ids.ts'
 import { canonicalJson } from '../../vocabulary/values/json.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { digestOf } from '../../vocabulary/values/digest.ts'
 import { grantFault, leftOf } from '../limits/budget.ts'
 import { isHeldBack } from '../state/fork-writes.ts'
@@ -85,7 +85,7 @@ function requireLetRun(state: RunState, event: EventOf<'tool_started'>, call: Ca
   const { parent } = state
   if (parent?.relation === 'fork' && event.seq <= parent.seq) return
   const recorded = event.recorded ?? call.recorded
-  if (!isHeldBack(state, { ...call, ...present({ recorded }) })) return
+  if (!isHeldBack(state, { ...call, ...omitUndefined({ recorded }) })) return
   throw new LawBrokenError(
     8,
     event.seq,

@@ -1,7 +1,7 @@
 import type { FinishReason } from '../../vocabulary/events/event.ts'
 import type { Grant } from '../../vocabulary/limits/grant.ts'
 import { defaultLimits, type LimitName } from '../../vocabulary/limits/limits.ts'
-import { ownValue } from '../../vocabulary/values/get-own.ts'
+import { getOwn } from '../../vocabulary/values/get-own.ts'
 import type { Action } from '../state/action.ts'
 import { activeMs, closingMs, deadlineOf, onLimitOf, workDeadline } from './deadlines.ts'
 import { grantModelCall, type LimitFinding, type PlannedCall } from './model-grant.ts'
@@ -43,7 +43,7 @@ export function repeatLimit(state: RunState, call: Call): LimitFinding | undefin
   const max = state.limits.repeatsMax ?? defaultLimits.repeatsMax
   const { repeated } = state.totals
   if (repeated >= max) return { limit: 'repeatsMax', max, used: repeated }
-  const errors = ownValue(state.errorStreaks, call.name)?.count ?? 0
+  const errors = getOwn(state.errorStreaks, call.name)?.count ?? 0
   return errors >= 2 * max ? { limit: 'repeatsMax', max, used: errors } : undefined
 }
 

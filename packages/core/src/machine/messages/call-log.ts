@@ -15,21 +15,21 @@ export interface LoggedCall {
  */
 export interface CallLog {
   readonly length: number
-  readonly store: { readonly calls: LoggedCall[]; readonly places: Map<string, number[]> }
+  readonly store: { readonly calls: LoggedCall[]; readonly positions: Map<string, number[]> }
 }
 
 /** The log of a run that has called nothing. */
 export function emptyCallLog(): CallLog {
-  return { length: 0, store: { calls: [], places: new Map() } }
+  return { length: 0, store: { calls: [], positions: new Map() } }
 }
 
 /** The log with one more call at its end. */
 export function logCall(log: CallLog, call: LoggedCall): CallLog {
   const store = log.store.calls.length === log.length ? log.store : copyStore(log)
   const key = keyOf(call)
-  const places = store.places.get(key)
+  const places = store.positions.get(key)
   if (places) places.push(log.length)
-  else store.places.set(key, [log.length])
+  else store.positions.set(key, [log.length])
   store.calls.push(call)
   return { length: log.length + 1, store }
 }
@@ -57,7 +57,7 @@ export function sameAnswers(
   log: CallLog,
   call: Pick<LoggedCall, 'name' | 'inputDigest'>,
 ): readonly LoggedCall[] {
-  const places = log.store.places.get(keyOf(call)) ?? []
+  const places = log.store.positions.get(keyOf(call)) ?? []
   const found: LoggedCall[] = []
   for (let index = places.length - 1; index >= 0; index--) {
     const place = places[index] as number

@@ -1,6 +1,6 @@
 import type { Message } from '../../vocabulary/model/content.ts'
 import type { Json } from '../../vocabulary/values/json.ts'
-import { sealedOnce } from '../../vocabulary/values/deep-freeze.ts'
+import { deepFreezeOnce } from '../../vocabulary/values/deep-freeze.ts'
 import { digestOf } from '../../vocabulary/values/digest.ts'
 
 /**
@@ -88,7 +88,7 @@ export function historyDigests(messages: readonly Message[]): readonly string[] 
  * checked: so that whoever folds them does not compute these again.
  */
 export function withDigests(messages: readonly Message[], digests: readonly string[]): readonly Message[] {
-  const known = sealedOnce(messages.map((message) => sealedOnce(message)))
+  const known = deepFreezeOnce(messages.map((message) => deepFreezeOnce(message)))
   knownDigests.set(known, digests)
   return known
 }

@@ -1,6 +1,6 @@
 import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
 import type { Message } from '../../vocabulary/model/content.ts'
-import { isLasting } from '../../vocabulary/values/deep-freeze.ts'
+import { isFrozenOnce } from '../../vocabulary/values/deep-freeze.ts'
 
 /**
  * Tokens for a character, by its alphabet: on the safe side of what vendors' tokenizers give, since budgets reserve by
@@ -31,7 +31,7 @@ export function messageTokens(message: Message): number {
   const known = knownTokens.get(message)
   if (known !== undefined) return known
   const tokens = tokensOf(message)
-  if (isLasting(message)) knownTokens.set(message, tokens)
+  if (isFrozenOnce(message)) knownTokens.set(message, tokens)
   return tokens
 }
 

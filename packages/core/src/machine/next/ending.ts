@@ -1,11 +1,11 @@
 import type { Fact, FinishReason } from '../../vocabulary/events/event.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Action } from '../state/action.ts'
-import { undelivered } from './next-inputs.ts'
+import { undeliveredInputs } from './next-inputs.ts'
 import type { Reply, RunState } from '../state/state.ts'
 
 /** Why the run ends with this reply; `undefined` when it goes on. */
-export function endOf({ message, failure }: Reply, hadCalls: boolean): FinishReason | undefined {
+export function finishReasonOf({ message, failure }: Reply, hadCalls: boolean): FinishReason | undefined {
   switch (message.stopReason) {
     case 'refused':
     case 'content_filtered':
@@ -35,7 +35,7 @@ export function failureReason(failureClass: string | undefined): FinishReason {
 }
 
 /** The end of a run that somebody cancelled, or that a guardrail blocks; `undefined` where neither is so. */
-export function stoppedEnd(state: RunState): ReturnType<typeof finish> | undefined {
+export function endIfStopped(state: RunState): ReturnType<typeof finish> | undefined {
   if (state.cancel) return finish(state, 'cancelled')
   if (state.blocked === undefined) return undefined
   const { guardrail, detail } = state.blocked
@@ -51,7 +51,7 @@ export function finish(
   const { turns, toolCalls, usage, costUsd } = state.totals
   const end: Fact = {
     ...{ type: 'run_finished', turn: state.turn, reason, turns, toolCalls, usage },
-    ...present({ costUsd, detail }),
+    ...omitUndefined({ costUsd, detail }),
   }
-  return { kind: 'finish', facts: [...undelivered(state, reason), end] }
+  return { kind: 'finish', facts: [...undeliveredInputs(state, reason), end] }
 }

@@ -1,22 +1,22 @@
 import type { AssistantPart, StopReason } from '../../vocabulary/model/content.ts'
 import type { FinishReason } from '../../vocabulary/events/event.ts'
 import type { Action } from '../state/action.ts'
-import { callAgain, modelAfterGivingUp } from './next-model-call.ts'
-import { continueOrStop } from './next-turn.ts'
-import { endOf, failureReason, finish, stoppedEnd } from './ending.ts'
-import { nextForCalls, settleAll } from './next-calls.ts'
-import { beforeCompaction, compactionAfterOverflow, whileCompacting } from './next-context.ts'
-import { handOff } from './next-handoff.ts'
+import { repeatModelCall, modelAfterGivingUp } from './next-model-call.ts'
+import { nextTurn } from './next-turn.ts'
+import { finishReasonOf, failureReason, finish, endIfStopped } from './ending.ts'
+import { nextForCalls, settleCalls } from './next-calls.ts'
+import { waitBeforeCompaction, compactionAfterOverflow, nextWhileCompacting } from './next-context.ts'
+import { nextHandoff } from './next-handoff.ts'
 import { withoutRefused } from './next-after-refusal.ts'
 import { deliverInput } from './next-inputs.ts'
-import { effectsOf } from '../state/required-effects.ts'
+import { requiredEffects } from '../state/required-effects.ts'
 import { dueAnswerCheck } from '../state/due-checks.ts'
 import { deadlineOf, workDeadline } from '../limits/deadlines.ts'
 import { limitReasons, meetLimit, timeLimit } from '../limits/limit-check.ts'
 import { settledUsage } from '../limits/settled-usage.ts'
 import { withheldAnswer } from './withheld.ts'
 import { TAKE_OVERS_MAX } from '../limits/retry.ts'
-import { placesOf } from '../messages/part-positions.ts'
+import { partPositions } from '../messages/part-positions.ts'
 import type { Rules } from '../state/rules.ts'
 import type {
   Attempt,
@@ -30,59 +30,59 @@ import type {
 
 /**
  * THE LOOP CONTROLLER: the one place that decides whether a run goes on, waits or stops. Pure: state and time in, what
- * is owed out. It starts nothing; what must be in flight follows from the state (`effectsOf`).
+ * the next action out. It starts nothing; what must be in flight follows from the state (`requiredEffects`).
  */
 export function nextAction(state: RunState, now: number, rules: Rules = {}): Action {
-  if (!isSuspended(state)) return owed(state, now, rules)
+  if (!isSuspended(state)) return pendingAction(state, now, rules)
   // A suspended run does not use up its time.
-  return owed({ ...state, waitedMs: state.waitedMs + Math.max(0, now - state.at) }, now, rules)
+  return pendingAction({ ...state, waitedMs: state.waitedMs + Math.max(0, now - state.at) }, now, rules)
 }
 
 /**
- * Whether nothing is in flight, nothing is owed, and only a command can go on: the controller's own answer at the time
+ * Whether nothing is in flight, nothing is pending, and only a command can go on: the controller's own answer at the time
  * of the last event. Results, lists and a resume ask nothing else.
  */
 export function isSuspended(state: RunState): boolean {
-  return mayBeSuspended(state) && owed(state, state.at, {}).kind === 'suspend'
+  return mayBeSuspended(state) && pendingAction(state, state.at, {}).kind === 'suspend'
 }
 
 /** Spares most states the controller's answer, and those in which it asks an agent's rules, which a reader lacks. */
 function mayBeSuspended(state: RunState): boolean {
   const isHeld = state.phase === 'executing' || state.metLimit?.policy === 'ask' || state.history.length === 0
-  const owesHandoff = state.phase === 'injecting' && state.handoff !== undefined
-  return isHeld && !owesHandoff && effectsOf(state).length === 0
+  const hasPendingHandoff = state.phase === 'injecting' && state.handoff !== undefined
+  return isHeld && !hasPendingHandoff && requiredEffects(state).length === 0
 }
 
 /** While something is in flight, nothing is suspended: what it reports has to be heard. */
-function owed(state: RunState, now: number, rules: Rules): Action {
-  const action = owedInPhase(state, now, rules)
-  return action.kind === 'suspend' && effectsOf(state).length > 0 ? { kind: 'wait' } : action
+function pendingAction(state: RunState, now: number, rules: Rules): Action {
+  const action = nextInPhase(state, now, rules)
+  return action.kind === 'suspend' && requiredEffects(state).length > 0 ? { kind: 'wait' } : action
 }
 
-function owedInPhase(state: RunState, now: number, rules: Rules): Action {
+function nextInPhase(state: RunState, now: number, rules: Rules): Action {
   switch (state.phase) {
     case 'idle':
-      return stoppedEnd(state) ?? fromIdle(state, now, rules)
+      return endIfStopped(state) ?? nextFromIdle(state, now, rules)
     case 'streaming':
       return state.attempt.failed
-        ? afterFailure(state, state.attempt.failed, now, rules)
-        : whileStreaming(state, now)
+        ? nextAfterFailure(state, state.attempt.failed, now, rules)
+        : nextWhileStreaming(state, now)
     case 'collecting':
-      return state.calls.length === 0 ? afterReply(state, now, rules) : collect(state, now)
+      return state.calls.length === 0 ? nextAfterReply(state, now, rules) : nextWhileCollecting(state, now)
     case 'executing':
       return nextForCalls(state, now)
     case 'injecting':
-      return afterReply(state, now, rules)
+      return nextAfterReply(state, now, rules)
     case 'done':
       return { kind: 'finished' }
   }
 }
 
-function fromIdle(state: RunState, now: number, rules: Rules): Action {
-  return state.history.length === 0 ? { kind: 'suspend' } : continueOrStop(state, undefined, now, rules)
+function nextFromIdle(state: RunState, now: number, rules: Rules): Action {
+  return state.history.length === 0 ? { kind: 'suspend' } : nextTurn(state, undefined, now, rules)
 }
 
-function whileStreaming(state: StreamingState, now: number): Action {
+function nextWhileStreaming(state: StreamingState, now: number): Action {
   if (state.cancel || state.blocked) return keepPartial(state, 'cancelled')
   const deadline = state.attempt.finalizing ? deadlineOf(state) : workDeadline(state)
   if (deadline === undefined) return { kind: 'wait' }
@@ -97,10 +97,10 @@ function retryTime(state: StreamingState, { shortened, retryAt }: FailedAttempt)
 }
 
 /** A failed attempt: the next one when its time has come, or another model, or what came of the reply is kept. */
-function afterFailure(state: StreamingState, failed: FailedAttempt, now: number, rules: Rules): Action {
+function nextAfterFailure(state: StreamingState, failed: FailedAttempt, now: number, rules: Rules): Action {
   const { finalizing } = state.attempt
   if (state.cancel || state.blocked || (state.metLimit && !finalizing)) return keepPartial(state, 'cancelled')
-  return whileCompacting(state, now) ?? nextAttempt(state, failed, now, rules)
+  return nextWhileCompacting(state, now) ?? nextAttempt(state, failed, now, rules)
 }
 
 function nextAttempt(state: StreamingState, failed: FailedAttempt, now: number, rules: Rules): Action {
@@ -113,15 +113,15 @@ function nextAttempt(state: StreamingState, failed: FailedAttempt, now: number, 
   }
   const shorter = compactionAfterOverflow(state, now, failed, rules)
   if (shorter) {
-    const facts = [...settleAll(state, calls, 'skipped'), shorter]
-    return beforeCompaction(state) ?? { kind: 'compact', facts }
+    const facts = [...settleCalls(state, calls, 'skipped'), shorter]
+    return waitBeforeCompaction(state) ?? { kind: 'compact', facts }
   }
   const model = retryAt === undefined ? modelAfterGivingUp(state) : state.attempt.model
   if (model === undefined) return keepPartial(state, 'failed')
-  const next = callAgain(state, now, model)
+  const next = repeatModelCall(state, now, model)
   if ('limit' in next) return closing ? keepPartial(state, 'cancelled') : meetLimit(state, next)
   // Two attempts are never spliced: what the failed one asked for is closed before the next one starts.
-  return { kind: 'call_model', facts: [...settleAll(state, calls, 'skipped'), next] }
+  return { kind: 'call_model', facts: [...settleCalls(state, calls, 'skipped'), next] }
 }
 
 /** A reply that was cut off enters the history as far as it came, marked as partial; its calls will not run. */
@@ -129,8 +129,8 @@ function keepPartial(state: StreamingState, stopReason: StopReason & ('cancelled
   const { attempt, metLimit } = state
   const nothingCame = attempt.drafts.length === 0 && attempt.calls.length === 0
   // Calls that have their results belong to an attempt that was given up for the next one.
-  if (attempt.calls.some((call) => call.status === 'settled')) return endWithout(state)
-  if (nothingCame && !metLimit) return endWithout(state)
+  if (attempt.calls.some((call) => call.status === 'settled')) return endWithoutReply(state)
+  if (nothingCame && !metLimit) return endWithoutReply(state)
   const drafted = draftedParts(attempt)
   return {
     kind: 'keep_partial',
@@ -139,7 +139,7 @@ function keepPartial(state: StreamingState, stopReason: StopReason & ('cancelled
       {
         ...{ type: 'assistant_message_finished', turn: state.turn, attempt: attempt.number },
         ...{ stopReason, partial: true, parts: drafted.map(({ content }) => content) },
-        ...placesOf(drafted),
+        ...partPositions(drafted),
         ...(attempt.providerMessageId !== undefined && { providerMessageId: attempt.providerMessageId }),
       },
     ],
@@ -147,12 +147,12 @@ function keepPartial(state: StreamingState, stopReason: StopReason & ('cancelled
 }
 
 /** Ends the run without a message of this attempt; what the attempt has left open is closed first. */
-function endWithout(state: StreamingState): Action {
+function endWithoutReply(state: StreamingState): Action {
   const { attempt, metLimit } = state
   const { failure } = attempt.failed ?? {}
   const reason = metLimit ? limitReasons[metLimit.limit] : failureReason(failure?.class)
-  const end = stoppedEnd(state) ?? finish(state, reason, failure?.message)
-  return { kind: 'finish', facts: [...settleAll(state, attempt.calls, 'skipped'), ...end.facts] }
+  const end = endIfStopped(state) ?? finish(state, reason, failure?.message)
+  return { kind: 'finish', facts: [...settleCalls(state, attempt.calls, 'skipped'), ...end.facts] }
 }
 
 /** What came of a reply, each part with its place. */
@@ -174,31 +174,35 @@ function draftedParts(
 /** Stop reasons after which a reply's calls may run. Any other says that the reply is not what the model meant. */
 const runnable: ReadonlySet<StopReason> = new Set(['tool_use', 'end', 'paused', 'other'])
 
-function collect(state: CollectingState, now: number): Action {
+function nextWhileCollecting(state: CollectingState, now: number): Action {
   const { message, finalizing } = state.reply
   const { cancel, metLimit } = state
-  if (cancel) return { kind: 'collect', facts: settleAll(state, state.calls, 'cancelled') }
-  if (state.blocked) return { kind: 'collect', facts: settleAll(state, state.calls, 'denied') }
-  if (finalizing) return { kind: 'collect', facts: settleAll(state, state.calls, 'limit_reached') }
+  if (cancel) return { kind: 'collect', facts: settleCalls(state, state.calls, 'cancelled') }
+  if (state.blocked) return { kind: 'collect', facts: settleCalls(state, state.calls, 'denied') }
+  if (finalizing) return { kind: 'collect', facts: settleCalls(state, state.calls, 'limit_reached') }
   if (message.partial || !runnable.has(message.stopReason)) {
-    return { kind: 'collect', facts: settleAll(state, state.calls, 'skipped') }
+    return { kind: 'collect', facts: settleCalls(state, state.calls, 'skipped') }
   }
   const deadline = workDeadline(state)
   if (deadline === undefined || metLimit?.policy === 'ask') return { kind: 'wait' }
   if (now < deadline) return { kind: 'wait', wakeAt: deadline }
-  if (metLimit) return { kind: 'collect', facts: settleAll(state, state.calls, 'limit_reached') }
+  if (metLimit) return { kind: 'collect', facts: settleCalls(state, state.calls, 'limit_reached') }
   return meetLimit(state, timeLimit(state, now))
 }
 
 /** The turn is over: every call has its result in the history. */
-function afterReply(state: CollectingState | InjectingState, now: number, rules: Rules): Action {
-  const next = stoppedEnd(state) ?? owedToReply(state, now, rules) ?? followReply(state, now, rules)
+function nextAfterReply(state: CollectingState | InjectingState, now: number, rules: Rules): Action {
+  const next = endIfStopped(state) ?? pendingForReply(state, now, rules) ?? nextFromReply(state, now, rules)
   return withoutRefused(state, next)
 }
 
 /** What has to come before anything follows from a reply: a handoff that it asked for, and whoever has to look at it. */
-function owedToReply(state: CollectingState | InjectingState, now: number, rules: Rules): Action | undefined {
-  if (state.phase === 'injecting') return state.handoff && handOff(state, state.handoff, rules)
+function pendingForReply(
+  state: CollectingState | InjectingState,
+  now: number,
+  rules: Rules,
+): Action | undefined {
+  if (state.phase === 'injecting') return state.handoff && nextHandoff(state, state.handoff, rules)
   // What came since is looked at beside the next reply.
   const beside = state.inputCheck !== undefined && !state.inputSinceReply && !state.reply.message.partial
   return beside || dueAnswerCheck(state) ? waitForCheck(state, now) : undefined
@@ -214,28 +218,29 @@ function waitForCheck(state: CollectingState, now: number): Action {
   return { kind: 'finish', facts: [...withheldAnswer(state), ...facts] }
 }
 
-function followReply(state: CollectingState | InjectingState, now: number, rules: Rules): Action {
-  const goOn = (): Action => continueOrStop(state, state.reply, now, rules)
+function nextFromReply(state: CollectingState | InjectingState, now: number, rules: Rules): Action {
+  const continueRun = (): Action => nextTurn(state, state.reply, now, rules)
   const end = endAtLimit(state)
-  if (end) return end === 'go on' ? goOn() : finish(state, end)
-  const reason = endOf(state.reply, state.phase === 'injecting')
-  if (reason === undefined) return deliverInput(state, 'steer', now) ?? goOn()
-  if (reason !== 'answered') return finish(state, reason, whyOf(state.reply))
-  const unfit = state.inputSinceReply ? undefined : misfit(state)
+  if (end) return end === 'continue' ? continueRun() : finish(state, end)
+  const reason = finishReasonOf(state.reply, state.phase === 'injecting')
+  if (reason === undefined) return deliverInput(state, 'steer', now) ?? continueRun()
+  if (reason !== 'answered') return finish(state, reason, failureText(state.reply))
+  const unfit = state.inputSinceReply ? undefined : invalidOutputEnd(state)
   if (unfit) return unfit
   // Whoever asked while the run was at it gets an answer too: the run goes on behind its own.
   const more =
-    deliverInput(state, 'steer', now) ?? (state.inputSinceReply ? goOn() : deliverInput(state, 'queue', now))
+    deliverInput(state, 'steer', now) ??
+    (state.inputSinceReply ? continueRun() : deliverInput(state, 'queue', now))
   return more ?? finish(state, reason)
 }
 
 /** What the runtime or the vendor says of a reply that is no answer. */
-function whyOf({ failure, refusal }: Reply): string | undefined {
+function failureText({ failure, refusal }: Reply): string | undefined {
   return failure?.message ?? refusal?.reason
 }
 
 /** The end of a run whose answer does not fit, and is not asked for again. */
-function misfit(state: CollectingState | InjectingState): Action | undefined {
+function invalidOutputEnd(state: CollectingState | InjectingState): Action | undefined {
   const { fit } = state.reply
   return fit?.valid === false ? finish(state, 'output_invalid', fit.error) : undefined
 }
@@ -244,8 +249,8 @@ function misfit(state: CollectingState | InjectingState): Action | undefined {
 function endAtLimit({
   metLimit,
   reply,
-}: CollectingState | InjectingState): FinishReason | 'go on' | undefined {
+}: CollectingState | InjectingState): FinishReason | 'continue' | undefined {
   if (metLimit === undefined || reply.message.stopReason === 'failed') return undefined
   if (reply.finalizing) return limitReasons[metLimit.limit]
-  return reply.message.stopReason === 'cancelled' ? 'go on' : undefined
+  return reply.message.stopReason === 'cancelled' ? 'continue' : undefined
 }

@@ -37,7 +37,7 @@ function editsOf(messages: readonly Message[], from: number): readonly HistoryEd
     .map(({ name, outcome }) => `${name} (${outcome})`)
   return refused.map((_, place): HistoryEdit => {
     const index = from + place
-    return place === 0 && told.length > 0 ? { index, message: standIn(told) } : { index }
+    return place === 0 && told.length > 0 ? { index, message: placeholderMessage(told) } : { index }
   })
 }
 
@@ -51,7 +51,7 @@ const nothingRan: ReadonlySet<Outcome> = new Set([
   'skipped',
 ])
 
-function standIn(told: readonly string[]): Message {
+function placeholderMessage(told: readonly string[]): Message {
   const text = `(An exchange stood here that a model refused to go on with, and it was left out. Tools that ran in it: ${told.join(', ')}.)`
   return { role: 'user', parts: [{ type: 'text', text }] }
 }

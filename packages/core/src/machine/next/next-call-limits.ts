@@ -1,6 +1,6 @@
 import type { Fact, FactOf } from '../../vocabulary/events/event.ts'
 import { defaultLimits } from '../../vocabulary/limits/limits.ts'
-import { ownValue } from '../../vocabulary/values/get-own.ts'
+import { getOwn } from '../../vocabulary/values/get-own.ts'
 import type { Action } from '../state/action.ts'
 import { leftOf, spentOf } from '../limits/budget.ts'
 import { sameAnswers } from '../messages/call-log.ts'
@@ -10,17 +10,17 @@ import { callsAwaitingEqual } from '../limits/repeat-waits.ts'
 import { resultFact } from './result-fact.ts'
 import type { Call, ExecutingState } from '../state/state.ts'
 
-const isPending = (call: Call): boolean =>
+const isUnstarted = (call: Call): boolean =>
   call.attempts === 0 && ['ready', 'to_ask', 'awaiting_approval'].includes(call.status)
 
 /** Law 9 for tool calls: those past a limit do not start. */
-export function limited(state: ExecutingState): Action | undefined {
-  const pending = state.calls.filter(isPending)
-  const tooMany = settled(pending.flatMap((call) => pastTurnOrTool(state, call)))
+export function nextForCallLimits(state: ExecutingState): Action | undefined {
+  const pending = state.calls.filter(isUnstarted)
+  const tooMany = settleAction(pending.flatMap((call) => overTurnOrToolLimit(state, call)))
   if (tooMany) return tooMany
   const { metLimit } = state
   if (metLimit && metLimit.limit !== 'toolCallsMax') {
-    return refusals(state, pending)
+    return refuseCalls(state, pending)
   }
   // What a child run does not use of its grant is left for the calls that wait.
   const past = childrenAtWork(state) ? [] : toBeStarted(state, pending).slice(leftOf(state).toolCalls)
@@ -29,19 +29,21 @@ export function limited(state: ExecutingState): Action | undefined {
     return meetLimit(state, { limit: 'toolCallsMax', max, used: spentOf(state).toolCalls })
   }
   if (metLimit?.policy === 'ask') return undefined
-  return refusals(state, past) ?? (metLimit === undefined ? noProgress(state, pending) : undefined)
+  return (
+    refuseCalls(state, past) ?? (metLimit === undefined ? nextWithoutProgress(state, pending) : undefined)
+  )
 }
 
-function noProgress(state: ExecutingState, pending: readonly Call[]): Action | undefined {
+function nextWithoutProgress(state: ExecutingState, pending: readonly Call[]): Action | undefined {
   const [repeats] = pending.flatMap((call) => repeatLimit(state, call) ?? [])
   return repeats && meetLimit(state, repeats)
 }
 
-function refusals(state: ExecutingState, calls: readonly Call[]): Action | undefined {
-  return settled(calls.map((call) => resultFact(state, call, 'limit_reached')))
+function refuseCalls(state: ExecutingState, calls: readonly Call[]): Action | undefined {
+  return settleAction(calls.map((call) => resultFact(state, call, 'limit_reached')))
 }
 
-function settled(facts: readonly Fact[]): Action | undefined {
+function settleAction(facts: readonly Fact[]): Action | undefined {
   return facts.length > 0 ? { kind: 'settle_calls', facts } : undefined
 }
 
@@ -52,30 +54,30 @@ function childrenAtWork(state: ExecutingState): boolean {
 /** Those of some calls that take a start: not those that are served a recorded answer, or that may yet be. */
 function toBeStarted(state: ExecutingState, calls: readonly Call[]): readonly Call[] {
   const waiting = callsAwaitingEqual(state)
-  const served = new Set(repeated(state).map(({ toolCallId }) => toolCallId))
+  const served = new Set(repeatedResults(state).map(({ toolCallId }) => toolCallId))
   return calls.filter((call) => !waiting.has(call) && !served.has(call.toolCallId))
 }
 
 /** Limits that turn away a call and let the run go on. */
-function pastTurnOrTool(state: ExecutingState, call: Call): readonly Fact[] {
+function overTurnOrToolLimit(state: ExecutingState, call: Call): readonly Fact[] {
   const { toolCallsPerTurnMax = Infinity, callsMaxByTool = {} } = state.limits
   if (state.calls.indexOf(call) >= toolCallsPerTurnMax) {
     const text = `At most ${toolCallsPerTurnMax} tool calls are run for one reply. Nothing was run; ask for this call again.`
     return [resultFact(state, call, 'limit_reached', text)]
   }
-  const max = ownValue(callsMaxByTool, call.name) ?? Infinity
+  const max = getOwn(callsMaxByTool, call.name) ?? Infinity
   const sameTool = state.calls.filter(({ name, attempts }) => name === call.name && attempts === 0)
   const before =
-    (ownValue(state.totals.toolCallsByTool, call.name) ?? 0) + sameTool.filter(isPending).indexOf(call)
+    (getOwn(state.totals.toolCallsByTool, call.name) ?? 0) + sameTool.filter(isUnstarted).indexOf(call)
   if (before < max) return []
   const text = `${call.name} may be called ${max} times in a run, and that often it was. Nothing was run; go on without it.`
   return [resultFact(state, call, 'limit_reached', text)]
 }
 
 /** No progress: a call that has given the same answer again and again is not run; its recorded answer is served. */
-export function repeated(state: ExecutingState): readonly FactOf<'tool_result'>[] {
+export function repeatedResults(state: ExecutingState): readonly FactOf<'tool_result'>[] {
   const max = state.limits.repeatsMax ?? defaultLimits.repeatsMax
-  return state.calls.filter(isPending).flatMap((call) => {
+  return state.calls.filter(isUnstarted).flatMap((call) => {
     const { name, inputDigest } = call
     if (call.status === 'awaiting_approval' || inputDigest === undefined) return []
     const [last, ...others] = sameAnswers(state.callLog, { name, inputDigest })

@@ -5,12 +5,12 @@ import { isAtWork } from '../state/state-views.ts'
 import { startOf } from '../state/tool-start.ts'
 import { digestOf } from '../../vocabulary/values/digest.ts'
 import { dueResultsCheck } from '../state/due-checks.ts'
-import { effectsOf, stopReason } from '../state/required-effects.ts'
+import { requiredEffects, stopReason } from '../state/required-effects.ts'
 import { heldBackCalls, heldBackReason, isRerun, stubbed } from '../state/fork-writes.ts'
 import { deadlineOf, graceEndOf, workDeadline } from '../limits/deadlines.ts'
 import { leftOf } from '../limits/budget.ts'
 import { childGrant } from '../limits/child-grant.ts'
-import { limited, repeated } from './next-call-limits.ts'
+import { nextForCallLimits, repeatedResults } from './next-call-limits.ts'
 import { meetLimit, timeLimit } from '../limits/limit-check.ts'
 import { withheldResults } from './withheld.ts'
 import { textContent } from '../messages/outcome-text.ts'
@@ -18,47 +18,47 @@ import { callsAwaitingEqual } from '../limits/repeat-waits.ts'
 import { resultFact } from './result-fact.ts'
 import type { Call, CallStatus, ExecutingState, RunState } from '../state/state.ts'
 
-/** What is owed while the calls of a turn are open: results first, then questions, then starts, then the injection. */
+/** The next action while the calls of a turn are open: results first, then questions, then starts, then the injection. */
 export function nextForCalls(state: ExecutingState, now: number): Action {
   return (
-    recorded('settle_calls', state.cancel ? cancelled(state, state.cancel.at, now) : []) ??
-    recorded('settle_calls', [...refused(state), ...overdue(state, now)]) ??
-    (state.cancel ? undefined : goOn(state, now)) ??
-    (dueResultsCheck(state) ? waitForResultsCheck(state, now) : inject(state)) ??
-    rest(state)
+    recordAction('settle_calls', state.cancel ? cancelledResults(state, state.cancel.at, now) : []) ??
+    recordAction('settle_calls', [...refusedResults(state), ...overdueResults(state, now)]) ??
+    (state.cancel ? undefined : nextUnlessCancelled(state, now)) ??
+    (dueResultsCheck(state) ? waitForResultsCheck(state, now) : injectResults(state)) ??
+    waitOrSuspend(state)
   )
 }
 
-/** What is owed to a run that nobody has cancelled. */
-function goOn(state: ExecutingState, now: number): Action | undefined {
+/** The next action for the calls of a run that is not cancelled. */
+function nextUnlessCancelled(state: ExecutingState, now: number): Action | undefined {
   const { metLimit } = state
   // A limit that a person is asked about holds everything back that it could forbid. A denial begins nothing.
-  if (metLimit?.policy === 'ask' && metLimit.limit !== 'toolCallsMax') return expired(state, now)
+  if (metLimit?.policy === 'ask' && metLimit.limit !== 'toolCallsMax') return denyExpired(state, now)
   return (
-    timeIsUp(state, now) ??
-    limited(state) ??
-    recorded('settle_calls', repeated(state)) ??
-    recorded('settle_calls', heldBack(state)) ??
-    expired(state, now) ??
-    ask(state, now) ??
-    recorded('run_tools', starts(state, now))
+    nextAtDeadline(state, now) ??
+    nextForCallLimits(state) ??
+    recordAction('settle_calls', repeatedResults(state)) ??
+    recordAction('settle_calls', stubbedResults(state)) ??
+    denyExpired(state, now) ??
+    askApprovals(state, now) ??
+    recordAction('run_tools', startFacts(state, now))
   )
 }
 
-function recorded(kind: 'settle_calls' | 'run_tools', facts: readonly Fact[]): Action | undefined {
+function recordAction(kind: 'settle_calls' | 'run_tools', facts: readonly Fact[]): Action | undefined {
   return facts.length > 0 ? { kind, facts } : undefined
 }
 
 /** Calls that never were to run get the result that was decided when they were collected, or denied. */
-function refused(state: ExecutingState): readonly Fact[] {
-  return withStatus(state, 'to_settle').map((call) =>
+function refusedResults(state: ExecutingState): readonly Fact[] {
+  return callsWithStatus(state, 'to_settle').map((call) =>
     resultFact(state, call, call.refusal?.outcome ?? 'skipped', call.refusal?.text),
   )
 }
 
 /** Calls that were to be settled later, and were not in their time. */
-function overdue(state: ExecutingState, now: number): readonly Fact[] {
-  const late = withStatus(state, 'deferred').filter(
+function overdueResults(state: ExecutingState, now: number): readonly Fact[] {
+  const late = callsWithStatus(state, 'deferred').filter(
     ({ deferred }) => now >= (deferred?.deadlineAt ?? Infinity),
   )
   const text = 'Nobody settled this call in its time. It may have had an effect all the same.'
@@ -66,25 +66,25 @@ function overdue(state: ExecutingState, now: number): readonly Fact[] {
 }
 
 /** Calls in doubt that are not to be started again, by what the tool declared. */
-function reported(state: ExecutingState): readonly Call[] {
-  return withStatus(state, 'in_doubt').filter((call) => (call.recovery ?? 'report') === 'report')
+function callsToReport(state: ExecutingState): readonly Call[] {
+  return callsWithStatus(state, 'in_doubt').filter((call) => (call.recovery ?? 'report') === 'report')
 }
 
 /**
  * After a cancel nothing starts, what has not started ends at once, and what runs has the grace time to end by itself.
  */
-function cancelled(state: ExecutingState, cancelledAt: number, now: number): readonly Fact[] {
+function cancelledResults(state: ExecutingState, cancelledAt: number, now: number): readonly Fact[] {
   const late = now >= graceEndOf(state, cancelledAt)
   return state.calls.flatMap((call) => {
     if (call.status === 'settled') return []
-    if (isAtWork(call) && (!late || reportsLater(state, call, cancelledAt, now))) return []
+    if (isAtWork(call) && (!late || awaitsChildReport(state, call, cancelledAt, now))) return []
     const doubtful = call.attempts > 0 && call.status !== 'started'
     return [resultFact(state, call, doubtful ? 'interrupted' : 'cancelled')]
   })
 }
 
 /** When the run's time is up, what runs is asked to stop, and has the grace time to do so. */
-function timeIsUp(state: ExecutingState, now: number): Action | undefined {
+function nextAtDeadline(state: ExecutingState, now: number): Action | undefined {
   const deadline = workDeadline(state)
   if (deadline === undefined || state.reply.finalizing) return undefined
   const { metLimit } = state
@@ -93,10 +93,10 @@ function timeIsUp(state: ExecutingState, now: number): Action | undefined {
   }
   if (metLimit.limit !== 'durationMaxMs' || now < graceEndOf(state, metLimit.at)) return undefined
   const text = 'The time of the run is up, and the tool did not stop. It may have had an effect all the same.'
-  return recorded(
+  return recordAction(
     'settle_calls',
-    withStatus(state, 'started')
-      .filter((call) => !reportsLater(state, call, metLimit.at, now))
+    callsWithStatus(state, 'started')
+      .filter((call) => !awaitsChildReport(state, call, metLimit.at, now))
       .map((call) => resultFact(state, call, 'timed_out', text)),
   )
 }
@@ -105,20 +105,22 @@ function timeIsUp(state: ExecutingState, now: number): Action | undefined {
 const REPORT_MS = 30_000
 
 /** The shell ends the call of a child run itself, when the grace time is over, with what the child has used. */
-function reportsLater(state: ExecutingState, { grant }: Call, askedAt: number, now: number): boolean {
+function awaitsChildReport(state: ExecutingState, { grant }: Call, askedAt: number, now: number): boolean {
   return grant !== undefined && now < graceEndOf(state, askedAt) + REPORT_MS
 }
 
 /** Writes that a fork shares, that no record answers and that nobody is to be asked about are not performed. */
-function heldBack(state: ExecutingState): readonly Fact[] {
+function stubbedResults(state: ExecutingState): readonly Fact[] {
   return heldBackCalls(state, 'stub').map((call) =>
     resultFact(state, call, call.status === 'ready' ? 'skipped' : 'interrupted', stubbed.text),
   )
 }
 
 /** An approval that nobody has decided in its time counts as denied. */
-function expired(state: ExecutingState, now: number): Action | undefined {
-  const late = withStatus(state, 'awaiting_approval').filter(({ expiresAt = Infinity }) => now >= expiresAt)
+function denyExpired(state: ExecutingState, now: number): Action | undefined {
+  const late = callsWithStatus(state, 'awaiting_approval').filter(
+    ({ expiresAt = Infinity }) => now >= expiresAt,
+  )
   if (late.length === 0) return undefined
   const facts = late.map(({ toolCallId, attempts, inputDigest = '' }): FactOf<'approval_decided'> => ({
     ...{ type: 'approval_decided', turn: state.turn, toolCallId, attempt: attempts + 1, inputDigest },
@@ -127,11 +129,13 @@ function expired(state: ExecutingState, now: number): Action | undefined {
   return { kind: 'ask_approval', facts }
 }
 
-function ask(state: ExecutingState, now: number): Action | undefined {
-  const again = withStatus(state, 'in_doubt').filter((call) => call.recovery === 'ask')
+function askApprovals(state: ExecutingState, now: number): Action | undefined {
+  const again = callsWithStatus(state, 'in_doubt').filter((call) => call.recovery === 'ask')
   const held = heldBackCalls(state, 'ask')
   const waiting = callsAwaitingEqual(state)
-  const calls = [...withStatus(state, 'to_ask'), ...held].filter((call) => !waiting.has(call)).concat(again)
+  const calls = [...callsWithStatus(state, 'to_ask'), ...held]
+    .filter((call) => !waiting.has(call))
+    .concat(again)
   if (calls.length === 0) return undefined
   const { approvalMaxMs } = state.limits
   const facts = calls.map((call): FactOf<'approval_requested'> => {
@@ -150,8 +154,8 @@ function ask(state: ExecutingState, now: number): Action | undefined {
 }
 
 /** Reads start together up to the limit; writes start one at a time, in request order. */
-function starts(state: ExecutingState, now: number): readonly Fact[] {
-  const doubtful = reported(state).map((call) => resultFact(state, call, 'interrupted'))
+function startFacts(state: ExecutingState, now: number): readonly Fact[] {
+  const doubtful = callsToReport(state).map((call) => resultFact(state, call, 'interrupted'))
   if (doubtful.length > 0) return doubtful
   const waiting = callsAwaitingEqual(state)
   const startable = new Set(
@@ -184,7 +188,7 @@ function startOrRefusal(state: ExecutingState, call: Call, now: number): Fact {
 }
 
 /** Law 3: all results enter together, in request order. */
-function inject(state: ExecutingState): Action | undefined {
+function injectResults(state: ExecutingState): Action | undefined {
   if (state.calls.some((call) => call.status !== 'settled')) return undefined
   const toolCallIds = state.calls.map((call) => call.toolCallId)
   return { kind: 'inject', facts: [{ type: 'tool_results_injected', turn: state.turn, toolCallIds }] }
@@ -199,8 +203,8 @@ function waitForResultsCheck(state: ExecutingState, now: number): Action {
 }
 
 /** Nothing to record: something runs, or only a person can go on. */
-function rest(state: ExecutingState): Action {
-  if (effectsOf(state).length === 0) return { kind: 'suspend' }
+function waitOrSuspend(state: ExecutingState): Action {
+  if (requiredEffects(state).length === 0) return { kind: 'suspend' }
   const wakeAt = graceEnd(state) ?? (state.metLimit ? undefined : workDeadline(state))
   return wakeAt === undefined || state.reply.finalizing ? { kind: 'wait' } : { kind: 'wait', wakeAt }
 }
@@ -211,12 +215,12 @@ function graceEnd(state: ExecutingState): number | undefined {
   return stopReason(state) === undefined || !state.metLimit ? undefined : graceEndOf(state, state.metLimit.at)
 }
 
-function withStatus(state: ExecutingState, status: CallStatus): readonly Call[] {
+function callsWithStatus(state: ExecutingState, status: CallStatus): readonly Call[] {
   return state.calls.filter((call) => call.status === status)
 }
 
 /** Closes calls that will not run: as results where they are open, collected first where they are not yet. */
-export function settleAll(
+export function settleCalls(
   state: RunState,
   calls: readonly Call[],
   outcome: 'skipped' | 'cancelled' | 'limit_reached' | 'denied',

@@ -30,7 +30,7 @@ export function compactionBeforeCall(
   // Once a turn: what is still too long by our own estimate then cannot be made to fit this way.
   if (state.compactedTurn === state.turn) return undefined
   const cut = cutOf(messagesOf(state.history), compaction.keepMessages)
-  const shorter = isWorthwhile(state, cut) ? compact(state, now, { cut, compaction }) : undefined
+  const shorter = isWorthwhile(state, cut) ? shortenHistory(state, now, { cut, compaction }) : undefined
   const tokensAfter = shorter?.type === 'context_compacted' ? shorter.tokensAfter : undefined
   return (tokensAfter ?? 0) >= state.contextTokens ? undefined : shorter
 }
@@ -47,7 +47,7 @@ export function compactionAfterOverflow(
 ): Shortening | undefined {
   if (failure.class !== 'context_overflow' || shortened || compaction === undefined) return undefined
   const cut = cutAfterOverflow(state, compaction.keepMessages)
-  return cut === undefined ? undefined : compact(state, now, { cut, compaction })
+  return cut === undefined ? undefined : shortenHistory(state, now, { cut, compaction })
 }
 
 /** Where the older messages end when fewer have to stay than were to: half of them, and half of those again. */
@@ -75,35 +75,35 @@ function droppedBy(state: RunState, cut: number): number {
 }
 
 /** Guardrails name messages by their places: none moves while one of them looks. */
-export function beforeCompaction(state: RunState): Action | undefined {
+export function waitBeforeCompaction(state: RunState): Action | undefined {
   return state.inputCheck ? { kind: 'wait' } : undefined
 }
 
 /**
- * What is owed while a model sums up: to wait for it. A call whose process stopped is made again, as far as there is
+ * The next action while a model sums up: to wait for it. A call whose process stopped is made again, as far as there is
  * something left for it; one that takes longer than the run has, or that one process after the other dies over, is
  * given up, and the messages are left out.
  */
-export function whileCompacting(state: RunState, now: number): Action | undefined {
+export function nextWhileCompacting(state: RunState, now: number): Action | undefined {
   const { compacting } = state
   if (compacting === undefined) return undefined
   const deadline = workDeadline(state) ?? Infinity
-  if (now >= deadline || state.takeOvers > TAKE_OVERS_MAX) return givenUp(state, compacting)
+  if (now >= deadline || state.takeOvers > TAKE_OVERS_MAX) return abandonCompaction(state, compacting)
   if (compacting.interrupted) {
-    const again = summaryAgain(state, compacting, now)
-    return again ? { kind: 'compact', facts: [again] } : givenUp(state, compacting)
+    const again = repeatSummaryCall(state, compacting, now)
+    return again ? { kind: 'compact', facts: [again] } : abandonCompaction(state, compacting)
   }
   return deadline === Infinity ? { kind: 'wait' } : { kind: 'wait', wakeAt: deadline }
 }
 
-function givenUp(state: RunState, compacting: Compacting): Action {
+function abandonCompaction(state: RunState, compacting: Compacting): Action {
   const { replacedMessages } = compacting
   const fact = compactedFact(state, replacedMessages, leftOutText(state, replacedMessages))
   return { kind: 'compact', facts: [{ ...fact, ...chargedSummary(state, compacting), abandoned: true }] }
 }
 
 /** The same summary once more: what the interrupted call is taken to have used is spent. */
-function summaryAgain(
+function repeatSummaryCall(
   state: RunState,
   compacting: Compacting,
   now: number,
@@ -125,7 +125,7 @@ function chargedSummary(state: RunState, { grant }: Compacting): Spending | unde
   return { usage, ...(price && { costUsd: costOf(price, usage) }) }
 }
 
-function compact(
+function shortenHistory(
   state: RunState,
   now: number,
   { cut, compaction }: { readonly cut: number; readonly compaction: Compaction },

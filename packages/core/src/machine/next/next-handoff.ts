@@ -1,5 +1,5 @@
 import { ConfigurationError } from '../../vocabulary/errors.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Action } from '../state/action.ts'
 import { finish } from './ending.ts'
 import { messagesOf } from '../messages/history.ts'
@@ -8,7 +8,7 @@ import type { Rules } from '../state/rules.ts'
 import type { InjectingState } from '../state/state.ts'
 
 /** Hands the conversation over: to another agent, or back to whoever started the run. */
-export function handOff(
+export function nextHandoff(
   state: InjectingState,
   { to, back, tool }: NonNullable<InjectingState['handoff']>,
   rules: Rules,
@@ -28,7 +28,7 @@ export function handOff(
     facts: [
       {
         ...{ type: 'agent_handed_off', turn: state.turn, from: state.agent, to, definition },
-        ...present({ messages }),
+        ...omitUndefined({ messages }),
       },
     ],
   }

@@ -1,6 +1,6 @@
 import type { Fact, FinishReason } from '../../vocabulary/events/event.ts'
 import type { Action } from '../state/action.ts'
-import { callModel } from './next-model-call.ts'
+import { nextModelCall } from './next-model-call.ts'
 import { onLimitOf } from '../limits/deadlines.ts'
 import type { RunState } from '../state/state.ts'
 
@@ -23,11 +23,11 @@ export function deliverInput(state: RunState, delivery: 'steer' | 'queue', now: 
 
 /** Whether a limit ends the run in front of the model call that would show the input: it is not delivered then. */
 function endsUnshown(state: RunState, now: number): boolean {
-  return onLimitOf(state.limits) === 'stop' && 'limit' in callModel(state, now, {})
+  return onLimitOf(state.limits) === 'stop' && 'limit' in nextModelCall(state, now, {})
 }
 
 /** The receipts of input that the run ends without: each says why. */
-export function undelivered(state: RunState, reason: FinishReason): readonly Fact[] {
+export function undeliveredInputs(state: RunState, reason: FinishReason): readonly Fact[] {
   const why = `The run ended before it (${reason}).`
   return state.pendingInputs.map(({ receipt }): Fact => ({
     type: 'input_settled',

@@ -1,7 +1,7 @@
 import type { ModelRef } from '../../vocabulary/model/content.ts'
 import type { FactOf } from '../../vocabulary/events/event.ts'
 import type { FailureClass } from '../../vocabulary/model/failure.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { ToolChoice } from '../../vocabulary/model/tool-definition.ts'
 import { onLimitOf } from '../limits/deadlines.ts'
 import { grantCall } from '../limits/limit-check.ts'
@@ -28,26 +28,26 @@ type CallFact = FactOf<'model_call_started'>
  * The fact that starts a model call, with what the call is granted: the first attempt of a turn, or the next attempt of
  * the same. Or the limit that leaves too little for it.
  */
-export function callModel(state: RunState, now: number, planning: CallPlanning): CallFact | LimitFinding {
+export function nextModelCall(state: RunState, now: number, planning: CallPlanning): CallFact | LimitFinding {
   const again = state.phase === 'streaming'
   const { finalizing = false, change = {} } = planning
   const { model: changedModel, toolChoice: wanted = { type: 'auto' }, ...rest } = change
-  const shown = present(rest)
+  const shown = omitUndefined(rest)
   const model = planning.model ?? changedModel ?? currentModel(state)
   const toolChoice: ToolChoice = finalizing ? { type: 'none' } : wanted
   const grant = grantCall(state, now, {
     price: priceOf(state, model),
     webSearchesMax: webSearchesMaxOf(state, { model, toolChoice }),
-    inputTokens: inputOf(state, shown),
+    inputTokens: inputTokensOf(state, shown),
     startsTurn: !again,
     maxOutputTokens: shown.maxOutputTokens ?? state.definition.maxOutputTokens,
     closes: finalizing,
-    keepsClosing: keepsClosing(state, toolChoice, shown),
+    keepsClosing: leavesClosingCall(state, toolChoice, shown),
   })
   if (isLimitFinding(grant)) return grant
   const options = {
     ...{ model, toolChoice },
-    ...present({
+    ...omitUndefined({
       maxOutputTokens: grant.outputTokens,
       change: Object.keys(shown).length > 0 ? shown : undefined,
     }),
@@ -62,12 +62,12 @@ export function callModel(state: RunState, now: number, planning: CallPlanning):
 }
 
 /** About how many input tokens the request has: what a turn shows instead of the history is counted anew. */
-function inputOf(state: RunState, { messages, instructions, tools }: TurnChange): number {
+function inputTokensOf(state: RunState, { messages, instructions, tools }: TurnChange): number {
   if (messages === undefined && instructions === undefined && tools === undefined) return state.contextTokens
   const { definition } = state
   const shown = {
     ...definition,
-    ...present({ instructions }),
+    ...omitUndefined({ instructions }),
     ...(tools && { tools: definition.tools.filter(({ name }) => tools.includes(name)) }),
   }
   const tokens = requestTokens(shown, messages ?? messagesOf(state.history))
@@ -75,7 +75,7 @@ function inputOf(state: RunState, { messages, instructions, tools }: TurnChange)
 }
 
 /** A call that may ask for tools is followed by another, which a limit must leave enough for. */
-function keepsClosing(
+function leavesClosingCall(
   state: RunState,
   toolChoice: ToolChoice,
   { tools }: TurnChange,
@@ -85,10 +85,14 @@ function keepsClosing(
 }
 
 /** The same call once more. A closing call whose limit was raised since goes on as an ordinary one. */
-export function callAgain(state: StreamingState, now: number, model?: ModelRef): CallFact | LimitFinding {
+export function repeatModelCall(
+  state: StreamingState,
+  now: number,
+  model?: ModelRef,
+): CallFact | LimitFinding {
   const { toolChoice, finalizing: closes, change, model: last } = state.attempt
   const finalizing = closes && state.metLimit !== undefined
-  return callModel(state, now, {
+  return nextModelCall(state, now, {
     finalizing,
     model: model ?? (namesModel(state.definition, last) ? last : currentModel(state)),
     change: { ...change, ...(closes && !finalizing ? {} : { toolChoice }) },

@@ -1,10 +1,10 @@
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import type { ModelRef } from '../../vocabulary/model/content.ts'
 import { anyObject, anyText, fields, listOf, maybe, numberFrom } from '../../vocabulary/options/option.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Action } from '../state/action.ts'
-import { beforeCompaction, compactionBeforeCall, whileCompacting } from './next-context.ts'
-import { callModel } from './next-model-call.ts'
+import { waitBeforeCompaction, compactionBeforeCall, nextWhileCompacting } from './next-context.ts'
+import { nextModelCall } from './next-model-call.ts'
 import { dueInputChecks } from '../state/due-checks.ts'
 import { finish } from './ending.ts'
 import { modelsOf, namesModel } from '../prompt/model-request.ts'
@@ -17,17 +17,17 @@ import type { Rules, TurnChange } from '../state/rules.ts'
 import type { MetLimit, Reply, RunState } from '../state/state.ts'
 
 /** Law 9: the next model call, unless a limit stands in the way; then what its policy says. */
-export function continueOrStop(state: RunState, reply: Reply | undefined, now: number, rules: Rules): Action {
+export function nextTurn(state: RunState, reply: Reply | undefined, now: number, rules: Rules): Action {
   const { metLimit } = state
   return (
-    whileCompacting(state, now) ??
-    whileGuarded(state, now) ??
-    (metLimit ? atLimit(state, metLimit, reply, now) : nextTurn(state, reply, now, rules))
+    nextWhileCompacting(state, now) ??
+    nextWhileGuarded(state, now) ??
+    (metLimit ? nextAtLimit(state, metLimit, reply, now) : startNextTurn(state, reply, now, rules))
   )
 }
 
 /** Law 8, for guardrails: what they have to look at first, no model is shown. */
-function whileGuarded(state: RunState, now: number): Action | undefined {
+function nextWhileGuarded(state: RunState, now: number): Action | undefined {
   const isDue = dueInputChecks(state).before.length > 0 && state.metLimit?.policy !== 'ask'
   if (!isDue) return undefined
   const deadline = deadlineOf(state)
@@ -37,28 +37,28 @@ function whileGuarded(state: RunState, now: number): Action | undefined {
   return finish(state, limitReasons[state.metLimit.limit])
 }
 
-function nextTurn(state: RunState, reply: Reply | undefined, now: number, rules: Rules): Action {
-  if (reply && answered(rules.stopWhen?.(state), 'stopWhen', state)) return finish(state, 'stopped')
+function startNextTurn(state: RunState, reply: Reply | undefined, now: number, rules: Rules): Action {
+  if (reply && requireAnswer(rules.stopWhen?.(state), 'stopWhen', state)) return finish(state, 'stopped')
   const shorter = compactionBeforeCall(state, now, rules)
-  if (shorter) return beforeCompaction(state) ?? { kind: 'compact', facts: [shorter] }
-  const change = changeOf(state, rules)
+  if (shorter) return waitBeforeCompaction(state) ?? { kind: 'compact', facts: [shorter] }
+  const change = turnChangeOf(state, rules)
   requireShown(change?.messages, `prepareTurn of the agent ${state.agent}`)
-  const call = callModel(state, now, { change })
+  const call = nextModelCall(state, now, { change })
   return 'limit' in call ? meetLimit(state, call) : { kind: 'call_model', facts: [call] }
 }
 
 /** What the agent's code answered. A promise would be taken for the answer: a filter would filter nothing. */
-function answered<T>(answer: T, rule: string, { agent }: RunState): T {
+function requireAnswer<T>(answer: T, rule: string, { agent }: RunState): T {
   requireNoPromise(`${rule} of the agent ${agent}`, answer)
   return answer
 }
 
-function changeOf(state: RunState, rules: Rules): TurnChange | undefined {
-  const change = answered(rules.prepareTurn?.(state), 'prepareTurn', state)
+function turnChangeOf(state: RunState, rules: Rules): TurnChange | undefined {
+  const change = requireAnswer(rules.prepareTurn?.(state), 'prepareTurn', state)
   if (change == null) return undefined
   requireOptions(`prepareTurn of the agent ${state.agent}`, turnChange, change)
   requireOwnModel(state, change.model)
-  return present({ ...change })
+  return omitUndefined({ ...change })
 }
 
 /** A model that the agent's code does not name could be recorded, and never called. */
@@ -81,7 +81,7 @@ const turnChange = fields<TurnChange>({
   maxOutputTokens: maybe(numberFrom(1)),
 })
 
-function atLimit(
+function nextAtLimit(
   state: RunState,
   { policy, limit }: MetLimit,
   reply: Reply | undefined,
@@ -99,7 +99,7 @@ function atLimit(
 
 /** The call that writes the answer at a limit: made with what was held back for it, or not at all. */
 function closingCall(state: RunState, met: LimitName, now: number): Action {
-  const call = callModel(state, now, { finalizing: true })
+  const call = nextModelCall(state, now, { finalizing: true })
   if (!('limit' in call)) return { kind: 'call_model', facts: [call] }
   const { limit, max } = call
   const detail = `No closing call was made: what is left of ${limit} (${max}) does not pay for one.`

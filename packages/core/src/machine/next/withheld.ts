@@ -9,7 +9,7 @@ const outOfTime = 'the time of the run was up before it had answered'
 export function withheldAnswer(state: CollectingState): readonly FactOf<'guardrail_tripped'>[] {
   const [guardrail] = guardrailsOn(state, 'output')
   if (guardrail === undefined || state.reply.guarded) return []
-  return [{ ...tripped(state.turn, guardrail), on: 'output' }]
+  return [{ ...withheldFact(state.turn, guardrail), on: 'output' }]
 }
 
 /** Withholds the results of tools that a guardrail did not pass in time. */
@@ -20,12 +20,16 @@ export function withheldResults(
   const [guardrail = ''] = guardrails
   const on = 'tool_output' as const
   return [
-    ...answeredCalls(state).map(({ toolCallId }) => ({ ...tripped(state.turn, guardrail), on, toolCallId })),
+    ...answeredCalls(state).map(({ toolCallId }) => ({
+      ...withheldFact(state.turn, guardrail),
+      on,
+      toolCallId,
+    })),
     { type: 'guardrails_checked', turn: state.turn, on, guardrails },
   ]
 }
 
-function tripped(turn: number, guardrail: string): Omit<FactOf<'guardrail_tripped'>, 'on'> {
+function withheldFact(turn: number, guardrail: string): Omit<FactOf<'guardrail_tripped'>, 'on'> {
   const replacement = textContent('denied', `This was withheld: ${outOfTime}, the guardrail ${guardrail}.`)
   return { type: 'guardrail_tripped', turn, guardrail, action: 'replace', detail: outOfTime, replacement }
 }

@@ -1,6 +1,6 @@
 import type { ToolResult } from '../../vocabulary/model/content.ts'
 import { canonicalJson, type JsonObject } from '../../vocabulary/values/json.ts'
-import { ownValue } from '../../vocabulary/values/get-own.ts'
+import { getOwn } from '../../vocabulary/values/get-own.ts'
 import { textContent } from '../messages/outcome-text.ts'
 import type { Call } from '../state/state.ts'
 
@@ -8,7 +8,7 @@ import type { Call } from '../state/state.ts'
 export function changedInputText(by: string, asked: JsonObject, ran: JsonObject): string {
   const keys = [...new Set([...Object.keys(asked), ...Object.keys(ran)])].toSorted()
   const changes = keys.flatMap((key) => {
-    const [before, after] = [ownValue(asked, key), ownValue(ran, key)]
+    const [before, after] = [getOwn(asked, key), getOwn(ran, key)]
     if (after === undefined) return [`${JSON.stringify(key)} was left out`]
     const text = canonicalJson(after)
     if (before !== undefined && canonicalJson(before) === text) return []

@@ -3,7 +3,7 @@ import type { FactOf } from '../../vocabulary/events/event.ts'
 import type { Json } from '../../vocabulary/values/json.ts'
 import type { ModelRequest } from '../../vocabulary/model/model-request.ts'
 import type { Grant } from '../../vocabulary/limits/grant.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { costOf } from '../../vocabulary/billing/price.ts'
 import type { Signal } from '../../vocabulary/signals/signal.ts'
 import { tokenCounts, type Usage } from '../../vocabulary/billing/usage.ts'
@@ -41,7 +41,7 @@ export function summaryRequest(
     instructions: state.definition.summarizer?.instructions ?? summaryInstructions,
     messages: [{ role: 'user', parts: [{ type: 'text', text }] }],
     ...{ tools: [], toolChoice: { type: 'none' }, parallelToolCalls: false },
-    ...present({ maxOutputTokens }),
+    ...omitUndefined({ maxOutputTokens }),
   }
 }
 
@@ -81,7 +81,7 @@ export function compactedFact(
   const replacement = {
     summary,
     replacedMessages,
-    ...present({ taskAt: taskAmong(state, replacedMessages) }),
+    ...omitUndefined({ taskAt: taskAmong(state, replacedMessages) }),
   }
   const kept = withSummary(state, replacement)
   return {
@@ -117,13 +117,13 @@ export function summaryFact(
 ): FactOf<'context_compacted'> {
   const { price } = state.definition.summarizer ?? {}
   const usage = summaryUsage(state, reported, grant, 'text' in answer ? answer.text : undefined)
-  const spent = present({ usage, ...(usage && price && { costUsd: costOf(price, usage), price }) })
+  const spent = omitUndefined({ usage, ...(usage && price && { costUsd: costOf(price, usage), price }) })
   const text =
     'text' in answer && answer.text.trim() !== ''
       ? `${summaryOpening}${answer.text}`
       : leftOutText(state, replacedMessages)
   const failure = 'failure' in answer ? answer.failure : undefined
-  return { ...compactedFact(state, replacedMessages, text), ...spent, ...present({ failure }) }
+  return { ...compactedFact(state, replacedMessages, text), ...spent, ...omitUndefined({ failure }) }
 }
 
 /** What a summary is taken to have used: where a limit depends on it, what is believable of the report. */

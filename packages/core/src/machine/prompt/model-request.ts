@@ -5,7 +5,7 @@ import { mergedSettings, type ModelSettings } from '../../vocabulary/model/model
 import type { ModelRef } from '../../vocabulary/model/content.ts'
 import type { ShownChange } from '../../vocabulary/events/event.ts'
 import type { Json } from '../../vocabulary/values/json.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { digestOf } from '../../vocabulary/values/digest.ts'
 import { historyDigest, messagesOf } from '../messages/history.ts'
 import type { RunState, StreamingState } from '../state/state.ts'
@@ -34,8 +34,8 @@ export function modelRequest(state: StreamingState): ModelRequest {
     : state.definition.tools
   return {
     ...{ instructions, messages, tools, toolChoice, parallelToolCalls },
-    ...present({ maxOutputTokens, outputSchema: state.definition.output?.schema }),
-    ...present({ modelSettings: settingsOf(state) }),
+    ...omitUndefined({ maxOutputTokens, outputSchema: state.definition.output?.schema }),
+    ...omitUndefined({ modelSettings: settingsOf(state) }),
   }
 }
 

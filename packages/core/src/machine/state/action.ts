@@ -1,9 +1,9 @@
 import type { Fact } from '../../vocabulary/events/event.ts'
 
 /**
- * What is owed next. `facts` are recorded first, in one append; then the controller is asked again, until it answers
+ * The next action of a run. `facts` are recorded first, in one append; then the controller is asked again, until it answers
  * with an action that has none:
- * - `wait`: something is in flight (`effectsOf` says what), or a time has to come (`wakeAt`, milliseconds since 1970)
+ * - `wait`: something is in flight (`requiredEffects` says what), or a time has to come (`wakeAt`, milliseconds since 1970)
  * - `suspend`: nothing is in flight, and only a command can go on
  * - `finished`: the run is done
  */

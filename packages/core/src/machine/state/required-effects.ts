@@ -18,12 +18,12 @@ export type Effect =
   | { readonly kind: 'summarize'; readonly key: string; readonly compacting: Compacting }
 
 /** What must be in flight in this state, and nothing else. The shell starts what is missing and stops what is not named. */
-export function effectsOf(state: RunState): readonly Effect[] {
+export function requiredEffects(state: RunState): readonly Effect[] {
   if (state.phase === 'done') return []
-  return [...inputChecks(state), ...summary(state), ...effectsOfPhase(state)]
+  return [...inputCheckEffects(state), ...summaryEffect(state), ...phaseEffects(state)]
 }
 
-function effectsOfPhase(state: RunState): readonly Effect[] {
+function phaseEffects(state: RunState): readonly Effect[] {
   const { turn } = state
   switch (state.phase) {
     case 'streaming':
@@ -31,11 +31,11 @@ function effectsOfPhase(state: RunState): readonly Effect[] {
         ? []
         : [{ kind: 'model_call', key: `model ${turn} ${state.attempt.number}` }]
     case 'collecting':
-      return state.calls.length === 0 ? answerCheck(state) : callCheck(state)
+      return state.calls.length === 0 ? answerCheckEffect(state) : callCheckEffect(state)
     case 'executing':
       return [
-        ...state.calls.flatMap((call): readonly Effect[] => effectOfCall(state, call)),
-        ...resultsCheck(state),
+        ...state.calls.flatMap((call): readonly Effect[] => callEffects(state, call)),
+        ...resultsCheckEffect(state),
       ]
     case 'idle':
     case 'injecting':
@@ -45,7 +45,7 @@ function effectsOfPhase(state: RunState): readonly Effect[] {
 }
 
 /** Guardrails that look at what the user said: those before the model call, and those beside it. */
-function inputChecks(state: RunState): readonly Effect[] {
+function inputCheckEffects(state: RunState): readonly Effect[] {
   if (state.cancel || state.blocked) return []
   const { inputCheck } = state
   if (inputCheck === undefined) return []
@@ -57,19 +57,19 @@ function inputChecks(state: RunState): readonly Effect[] {
   })
 }
 
-function summary(state: RunState): readonly Effect[] {
+function summaryEffect(state: RunState): readonly Effect[] {
   const { compacting, turn, cancel } = state
   if (compacting === undefined || compacting.interrupted || cancel) return []
   return [{ kind: 'summarize', key: `summarize ${turn}`, compacting }]
 }
 
 /** Calls are looked at when the guardrails have nothing against what the user said. */
-function callCheck(state: CollectingState): readonly Effect[] {
+function callCheckEffect(state: CollectingState): readonly Effect[] {
   if (state.blocked || state.inputCheck) return []
   return [{ kind: 'check_calls', key: `check ${state.turn}` }]
 }
 
-function answerCheck(state: CollectingState): readonly Effect[] {
+function answerCheckEffect(state: CollectingState): readonly Effect[] {
   const { turn } = state
   switch (dueAnswerCheck(state)) {
     case 'schema':
@@ -84,7 +84,7 @@ function answerCheck(state: CollectingState): readonly Effect[] {
   }
 }
 
-function resultsCheck(state: ExecutingState): readonly Effect[] {
+function resultsCheckEffect(state: ExecutingState): readonly Effect[] {
   if (!dueResultsCheck(state)) return []
   const guardrails = guardrailsOn(state, 'tool_output')
   return [{ kind: 'guardrails', key: `guardrails results ${state.turn}`, on: 'tool_output', guardrails }]
@@ -98,7 +98,7 @@ export function stopReason({ cancel, metLimit }: RunState): string | undefined {
     : undefined
 }
 
-function effectOfCall(state: RunState, call: Call): readonly Effect[] {
+function callEffects(state: RunState, call: Call): readonly Effect[] {
   const { toolCallId, attempts } = call
   const reason = stopReason(state)
   const left = call.status === 'deferred' || (call.status === 'in_doubt' && state.cancel !== undefined)

@@ -1,7 +1,7 @@
 import type { Message } from '../../vocabulary/model/content.ts'
 import { addUsage, type Usage } from '../../vocabulary/billing/usage.ts'
 import { appendMessage, historyOf } from '../messages/history.ts'
-import type { RunFacts, RunState, Totals } from './state.ts'
+import type { RunBase, RunState, Totals } from './state.ts'
 import { messageTokens, requestTokens } from '../messages/token-estimate.ts'
 
 const phaseFields = [
@@ -10,7 +10,7 @@ const phaseFields = [
 ]
 
 /** The state without what belongs to its phase. */
-export function factsOf(state: RunState): RunFacts {
+export function baseOf(state: RunState): RunBase {
   const { phase: _phase, ...facts } = state
   for (const own of phaseFields) {
     delete (facts as Record<string, unknown>)[own]

@@ -58,7 +58,7 @@ export interface MetLimit {
 }
 
 /** What is true of a run in every phase. */
-export interface RunFacts {
+export interface RunBase {
   readonly runId: RunId
   /** The last event's number, epoch and time. */
   readonly seq: number
@@ -199,14 +199,14 @@ export interface FailedAttempt {
 
 /**
  * Where a call stands.
- * - `requested`: the model asked
+ * - `decideToolRequest`: the model asked
  * - `to_settle`: gets the result in `refusal`, without being started
  * - `to_ask`, `awaiting_approval`: a person has to decide; was asked
  * - `ready`: may be started
- * - `started`: its effect may have begun
+ * - `applyToolStarted`: its effect may have begun
  * - `in_doubt`: was started by a writer that is gone, and nobody recorded its ending
  * - `deferred`: goes on outside, and is settled later
- * - `settled`: has its result
+ * - `applyToolResult`: has its result
  */
 export type CallStatus =
   | 'requested'
@@ -258,9 +258,9 @@ export interface Call {
 }
 
 /** The run exists, and nothing was sent. */
-export type IdleState = RunFacts & { readonly phase: 'idle' }
+export type IdleState = RunBase & { readonly phase: 'idle' }
 /** A model call is in flight, or its attempt has failed and the next one is due. */
-export type StreamingState = RunFacts & {
+export type StreamingState = RunBase & {
   readonly phase: 'streaming'
   readonly attempt: Attempt
   /** Attempts of this turn that failed, not counting those that a dying process interrupted. */
@@ -269,13 +269,13 @@ export type StreamingState = RunFacts & {
   readonly turnStartedAt: number
 }
 /** The reply is complete, and its calls are being checked. */
-export type CollectingState = RunFacts & {
+export type CollectingState = RunBase & {
   readonly phase: 'collecting'
   readonly reply: Reply
   readonly calls: readonly Call[]
 }
 /** Calls run, wait for their turn, or wait for a person. */
-export type ExecutingState = RunFacts & {
+export type ExecutingState = RunBase & {
   readonly phase: 'executing'
   readonly reply: Reply
   readonly calls: readonly Call[]
@@ -283,14 +283,14 @@ export type ExecutingState = RunFacts & {
   readonly resultsChecked?: true
 }
 /** The results are in the history, and the controller decides whether there is another turn. */
-export type InjectingState = RunFacts & {
+export type InjectingState = RunBase & {
   readonly phase: 'injecting'
   readonly reply: Reply
-  /** What a call of the turn asks for, and the controller owes: the conversation goes to somebody else. */
+  /** A pending handoff: a call of the turn asks that another agent takes the conversation over. */
   readonly handoff?: Handoff & { readonly tool: string }
 }
 /** The end. Nothing follows. */
-export type DoneState = RunFacts & {
+export type DoneState = RunBase & {
   readonly phase: 'done'
   readonly reason: FinishReason
   readonly detail?: string

@@ -1,6 +1,6 @@
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId, ToolCallId } from '../../vocabulary/values/ids.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Call, RunState } from './state.ts'
 import { openTurnCalls } from './state-views.ts'
 
@@ -68,6 +68,6 @@ export function pendingApprovals(state: RunState): readonly PendingApproval[] {
     if (status !== 'awaiting_approval' || inputDigest === undefined) return []
     const { runId } = state
     const attempt = attempts + 1
-    return [{ runId, toolCallId, name, attempt, input, inputDigest, ...present({ reason: askReason }) }]
+    return [{ runId, toolCallId, name, attempt, input, inputDigest, ...omitUndefined({ reason: askReason }) }]
   })
 }

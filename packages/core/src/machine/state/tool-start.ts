@@ -1,6 +1,6 @@
 import type { FactOf } from '../../vocabulary/events/event.ts'
 import { idempotencyKeyOf, type RunId } from '../../vocabulary/values/ids.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { childRunIdOf } from '../../vocabulary/values/child-run-id.ts'
 import { digestOf } from '../../vocabulary/values/digest.ts'
 import type { Call } from './state.ts'
@@ -19,6 +19,6 @@ export function startOf(
     ...{ idempotencyKey: idempotencyKeyOf(runId, call.toolCallId), effect: call.effect ?? 'write' },
     inputDigest: digestOf(call.input),
     ...(call.child !== undefined && { child: childRunIdOf(runId, call.toolCallId) }),
-    ...present({ grant: call.grant }),
+    ...omitUndefined({ grant: call.grant }),
   }
 }

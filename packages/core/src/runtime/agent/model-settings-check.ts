@@ -8,7 +8,7 @@ import {
   valueThat,
   type OptionCheck,
 } from '../../vocabulary/options/option.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { faultOf, jsonObject } from '../../vocabulary/values/schema.ts'
 
 const probability = valueThat(
@@ -40,6 +40,6 @@ export const someSettings: OptionCheck = fields<ModelSettings>(
 
 /** Settings as they are recorded: without what is `undefined`, and none at all where nothing is set. */
 export function recordedSettings(settings: ModelSettings | undefined): ModelSettings | undefined {
-  const set: ModelSettings = present({ ...settings })
+  const set: ModelSettings = omitUndefined({ ...settings })
   return Object.keys(set).length === 0 ? undefined : set
 }

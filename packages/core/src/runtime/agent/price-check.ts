@@ -10,7 +10,7 @@ import {
   valueThat,
   type OptionCheck,
 } from '../../vocabulary/options/option.ts'
-import { ownValue } from '../../vocabulary/values/get-own.ts'
+import { getOwn } from '../../vocabulary/values/get-own.ts'
 import { priceMaxUsd, type LongInputRates, type Price } from '../../vocabulary/billing/price.ts'
 import { textOfError } from '../../vocabulary/values/error-text.ts'
 
@@ -68,7 +68,7 @@ function orderFault(value: unknown, path: string): ReturnType<OptionCheck> {
 
 /** What a model costs, by the user's prices. Throws a `ConfigurationError` for an answer that is no price. */
 export function checkedPrice(prices: Prices, model: ModelRef): Price | undefined {
-  const price = typeof prices === 'function' ? askedPrice(prices, model) : ownValue(prices, model.modelId)
+  const price = typeof prices === 'function' ? askedPrice(prices, model) : getOwn(prices, model.modelId)
   if (price !== undefined) requireOptions('prices', modelPrice, price, `the price of ${model.modelId}`)
   return price
 }

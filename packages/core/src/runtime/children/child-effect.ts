@@ -5,7 +5,7 @@ import { textContent } from '../../machine/messages/outcome-text.ts'
 import type { Call, RunState } from '../../machine/state/state.ts'
 import type { Cancel, Clock } from '../../ports/clock.ts'
 import type { ChildTotals } from '../../vocabulary/events/event.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Signal } from '../../vocabulary/signals/signal.ts'
 import type { ChildEnding, ChildRest, ChildRuns } from './child-runs.ts'
 import { textOfError } from '../../vocabulary/values/error-text.ts'
@@ -44,7 +44,7 @@ export function startChild(
       toolCallId,
       attempt,
       ...rest,
-      ...present({ child }),
+      ...omitUndefined({ child }),
       durationMs: clock.now() - startedAt,
     })
   }

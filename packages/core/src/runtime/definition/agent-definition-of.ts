@@ -5,9 +5,9 @@ import type { WebSearchesMax } from '../../vocabulary/billing/price.ts'
 import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
 import { askedSchema } from '../../vocabulary/agent/answer-schema.ts'
 import type { ModelRef } from '../../vocabulary/model/content.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { RefusalPolicy } from '../../vocabulary/model/refusal.ts'
-import { sealed } from '../../vocabulary/values/deep-freeze.ts'
+import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
 import type { AgentOptions, HandoffTarget } from '../agent/agent.ts'
 import { policyOf } from './agent-policy-of.ts'
 import type { Guardrail } from '../agent/guardrail.ts'
@@ -36,14 +36,14 @@ export function definitionOf(
   }))
   const said = {
     ...{ model: refOf(options.model), instructions: textOf(options.instructions), tools, parallelToolCalls },
-    ...present({
+    ...omitUndefined({
       maxOutputTokens,
       modelSettings: recordedSettings(options.modelSettings),
       webSearchesMax: searchesMaxOf(options.model),
       fallbacks: some(
         fallbacks.map((model) => ({
           model: refOf(model),
-          ...present({ webSearchesMax: searchesMaxOf(model) }),
+          ...omitUndefined({ webSearchesMax: searchesMaxOf(model) }),
         })),
       ),
       onRefusal: refusalPolicyOf(options.onRefusal),
@@ -65,7 +65,7 @@ export function definitionOf(
       policy: policyOf(options, summarizer),
     }),
   }
-  return sealed(digested(said))
+  return deepFreeze(digested(said))
 }
 
 /** Instructions that are made for a run stand in the definition of that run only. */
@@ -80,7 +80,7 @@ function guardrailOf(guardrail: Guardrail): NonNullable<AgentDefinition['guardra
 
 /** A policy that decides something. */
 function refusalPolicyOf(policy: RefusalPolicy | undefined): RefusalPolicy | undefined {
-  const decided: RefusalPolicy = present({ ...policy })
+  const decided: RefusalPolicy = omitUndefined({ ...policy })
   return Object.keys(decided).length > 0 ? decided : undefined
 }
 

@@ -2,7 +2,7 @@ import type { Model } from '../../ports/model.ts'
 import type { Tool } from '../../ports/tool.ts'
 import type { AgentPolicy, PinnedModel, ToolPolicy } from '../../vocabulary/agent/agent-policy.ts'
 import { defaultLimits } from '../../vocabulary/limits/limits.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { AgentOptions } from '../agent/agent.ts'
 
 /** What the ledger pins of how an agent's runs are driven. */
@@ -12,8 +12,8 @@ export function policyOf(
 ): AgentPolicy {
   const models = [model, ...fallbacks, ...(summarizer ? [summarizer] : [])]
   return {
-    limits: { ...defaultLimits, ...present({ ...limits }) },
-    ...present({
+    limits: { ...defaultLimits, ...omitUndefined({ ...limits }) },
+    ...omitUndefined({
       retry: filled(retry),
       timeouts: filled(timeouts),
       compaction: compaction && {
@@ -28,7 +28,7 @@ export function policyOf(
 }
 
 function toolPolicyOf({ name, effect, recovery, timeoutMs, approval }: Tool): ToolPolicy {
-  return { name, effect, recovery, ...present({ timeoutMs, approval }) }
+  return { name, effect, recovery, ...omitUndefined({ timeoutMs, approval }) }
 }
 
 function pinnedModels(models: readonly Model[]): readonly PinnedModel[] | undefined {
@@ -41,7 +41,7 @@ function pinnedModels(models: readonly Model[]): readonly PinnedModel[] | undefi
 }
 
 function filled<T extends object>(options: T | undefined): Given<T> | undefined {
-  const given = present({ ...options }) as Given<T>
+  const given = omitUndefined({ ...options }) as Given<T>
   return Object.keys(given).length > 0 ? given : undefined
 }
 

@@ -2,7 +2,7 @@ import { requireOptions } from '../../vocabulary/options/require-options.ts'
 import type { Rules } from '../../machine/state/rules.ts'
 import type { Json, JsonObject } from '../../vocabulary/values/json.ts'
 import { defaultLimits } from '../../vocabulary/limits/limits.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Agent, AgentOptions, CompactionOptions, HandoffTarget } from '../agent/agent.ts'
 import { handoffList, requireAgentOptions, requireTools } from '../agent/agent-check.ts'
 import { definitionOf } from './agent-definition-of.ts'
@@ -38,11 +38,11 @@ export function defineAgent(options: AgentOptions<unknown>): Agent<unknown> {
   })
   return {
     ...{ name, instructions, model, parallelToolCalls, timeouts, fallbacks, guardrails },
-    retry: present({ ...retry }),
-    limits: { ...defaultLimits, ...present({ ...limits }) },
-    ...present({ description, approval, output, summarizer }),
+    retry: omitUndefined({ ...retry }),
+    limits: { ...defaultLimits, ...omitUndefined({ ...limits }) },
+    ...omitUndefined({ description, approval, output, summarizer }),
     rules: {
-      ...present({ stopWhen, prepareTurn, compaction: compaction && compactionRule(compaction) }),
+      ...omitUndefined({ stopWhen, prepareTurn, compaction: compaction && compactionRule(compaction) }),
       handOff: handOffRule(
         () => later().handoffs,
         (agent) => agent.definition,

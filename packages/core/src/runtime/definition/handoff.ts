@@ -7,7 +7,7 @@ import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts
 import type { Message } from '../../vocabulary/model/content.ts'
 import type { Handoff } from '../../vocabulary/events/event.ts'
 import { anyText, fields, filledText, maybe, plainFunction } from '../../vocabulary/options/option.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Agent, HandoffTarget } from '../agent/agent.ts'
 import { definedAgent } from '../agent/part-check.ts'
 
@@ -41,7 +41,7 @@ export function handoff<Context>(
   const about =
     description ?? agent.description ?? `Hands the conversation over to ${agent.name}, who goes on with it.`
   const tool = handoffTool(options.toolName ?? toolNameOf(agent.name), about, { to: agent.name })
-  return { to: agent.name, agent, tool, ...present({ filter }) }
+  return { to: agent.name, agent, tool, ...omitUndefined({ filter }) }
 }
 
 const handBackOptions = fields<{ readonly toolName?: string; readonly description: string }>({
@@ -76,7 +76,7 @@ export function handOffRule(
     const target = handoffs().find(({ tool }) => tool.name === toolName)
     if (target?.agent === undefined) return undefined
     const definition = definitionOf(target.agent)
-    return { definition, ...present({ messages: target.filter?.(messages) }) }
+    return { definition, ...omitUndefined({ messages: target.filter?.(messages) }) }
   }
 }
 

@@ -1,7 +1,7 @@
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
 import type { ModelRef } from '../../vocabulary/model/content.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Price } from '../../vocabulary/billing/price.ts'
 import type { Agent } from '../agent/agent.ts'
 import { requireAgent } from '../agent/agent-check.ts'
@@ -70,7 +70,7 @@ export function withApproval<Output>(
   agent: Agent<Output>,
   approval: ApprovalPolicy | undefined,
 ): Agent<Output> {
-  return { ...agent, ...present({ approval: everyPolicy(approval, agent.approval) }) }
+  return { ...agent, ...omitUndefined({ approval: everyPolicy(approval, agent.approval) }) }
 }
 
 /** The agents that may come to work in a run of this one: those that it hands over to, and those that work for it. */

@@ -3,7 +3,7 @@ import { withInstructions } from '../../vocabulary/agent/definition-digest.ts'
 import type { Rules } from '../../machine/state/rules.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Agent } from '../agent/agent.ts'
 
 /**
@@ -36,7 +36,7 @@ export function rulesIn({ rules, handoffs }: Agent<unknown>, context: unknown): 
   const { stopWhen, prepareTurn, handOff, ...others } = rules
   return {
     ...others,
-    ...present({
+    ...omitUndefined({
       stopWhen: stopWhen && ((state: RunState) => stopWhen(state, context)),
       prepareTurn: prepareTurn && ((state: RunState) => prepareTurn(state, context)),
       handOff: handOff && ((...call: Parameters<typeof handOff>) => handedOver(handOff, call)),

@@ -3,7 +3,7 @@ import type { RunState } from '../../machine/state/state.ts'
 import type { OutsideCommand, StartCommand } from '../../vocabulary/events/command.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import { runIdOfCall, type RunId } from '../../vocabulary/values/ids.ts'
-import { sealed } from '../../vocabulary/values/deep-freeze.ts'
+import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
 import { unlessEnded } from '../../memory-ledger/append-rules.ts'
 import { changedInputRefusal } from './changed-input-check.ts'
 import { ledgerSilent, refusedAtEnd, refusedByDrain } from '../commands/closed-refusals.ts'
@@ -62,7 +62,7 @@ export class RunHub {
     this.notice = new FailureNotice(options.runId, options.host.report)
   }
 
-  /** What `rest` answers, for somebody who hears of a failure. */
+  /** What `waitOrSuspend` answers, for somebody who hears of a failure. */
   get result(): Promise<RunResult> {
     this.notice.heard()
     return this.rest
@@ -182,7 +182,7 @@ export class RunHub {
 
   /** Sends a command by way of the ledger's inbox, under a new key unless given, and sees to it that a process decides it. */
   send(given: OutsideCommand, key: string = this.#options.newKey()): Promise<CommandReceipt> {
-    const command = sealed(given)
+    const command = deepFreeze(given)
     if (this.#done) return Promise.resolve({ accepted: false, ...refusedAtEnd(this.runId) })
     if (this.#options.drained()) return Promise.resolve({ accepted: false, ...refusedByDrain(this.runId) })
     const owner = 'toolCallId' in command ? runIdOfCall(command.toolCallId) : undefined

@@ -52,7 +52,7 @@ interface Item {
 
 /**
  * THE HUB: the only writer of a run. Takes what has arrived, lets the machine decide, appends, folds, publishes, then
- * lets start what is owed: always in this order. Drives until the run rests, and decides nothing itself.
+ * starts what is required: always in this order. Drives until the run rests, and decides nothing itself.
  */
 export class RunLoop {
   readonly #drive: Drive

@@ -1,7 +1,7 @@
 import { ConfigurationError, LedgerConflictError } from '../../vocabulary/errors.ts'
 import type { Page } from '../../machine/advance.ts'
 import { isSuspended } from '../../machine/next/next-action.ts'
-import { effectsOf } from '../../machine/state/required-effects.ts'
+import { requiredEffects } from '../../machine/state/required-effects.ts'
 import type { Rules } from '../../machine/state/rules.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import type { ResumeCommand } from '../../vocabulary/events/command.ts'
@@ -69,7 +69,7 @@ function changedFields(before: object, now: object): readonly string[] {
 /** The command by which a process takes a run over. */
 export function takeOverOf(state: RunState, taker: Taker): ResumeCommand {
   const definition = definitionNow(drivingAgent(state.agent, taker), state.definition)
-  return { type: 'resume', why: effectsOf(state).length > 0 ? 'crash' : 'command', definition }
+  return { type: 'resume', why: requiredEffects(state).length > 0 ? 'crash' : 'command', definition }
 }
 
 /**

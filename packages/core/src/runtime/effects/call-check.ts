@@ -4,7 +4,7 @@ import type { CallContext, Tool } from '../../ports/tool.ts'
 import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
 import type { ToolCallId } from '../../vocabulary/values/ids.ts'
 import type { JsonObject } from '../../vocabulary/values/json.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { faultOf } from '../../vocabulary/values/schema.ts'
 import { verdictSchema } from '../../vocabulary/signals/signal-schema.ts'
 import type { CallVerdict, CheckedCall, Signal } from '../../vocabulary/signals/signal.ts'
@@ -51,7 +51,7 @@ export async function checkCalls(
         return { toolCallId, verdict: { kind: 'refuse', outcome: 'unknown_tool', text } }
       }
       const { effect, recovery, child } = tool
-      const known = { toolCallId, effect, recovery, ...present({ child, handoff: tool.handoff }) }
+      const known = { toolCallId, effect, recovery, ...omitUndefined({ child, handoff: tool.handoff }) }
       if (tool.handoff && call !== handoff) {
         const text =
           'The conversation can be handed over once in a reply, and another call did. Nothing was run.'
@@ -77,7 +77,7 @@ function withRecorded(
   })
   const found = answering(asked)
   const recorded = new Map(asked.map(({ toolCallId }, index) => [toolCallId, found[index]]))
-  return checked.map((each) => ({ ...each, ...present({ recorded: recorded.get(each.toolCallId) }) }))
+  return checked.map((each) => ({ ...each, ...omitUndefined({ recorded: recorded.get(each.toolCallId) }) }))
 }
 
 /** What is said of one call. */

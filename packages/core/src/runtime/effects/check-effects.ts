@@ -5,7 +5,7 @@ import type { RunState } from '../../machine/state/state.ts'
 import type { Clock, Host } from '../../ports/clock.ts'
 import { answersIn } from '../../vocabulary/agent/answer-schema.ts'
 import { textOf } from '../../vocabulary/model/content.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Signal } from '../../vocabulary/signals/signal.ts'
 import { largerUsage, tokenCounts, type Usage } from '../../vocabulary/billing/usage.ts'
 import type { Agent } from '../agent/agent.ts'
@@ -89,7 +89,7 @@ export function summarize(
   const { turn } = state
   let usage: Usage | undefined
   const say = (answer: Extract<Signal, { type: 'summarized' }>['answer']): void =>
-    post({ type: 'summarized', turn, answer, ...present({ usage }) })
+    post({ type: 'summarized', turn, answer, ...omitUndefined({ usage }) })
   const model = agent.summarizer
   if (model === undefined || !sameModel(model, compacting.model)) {
     const message = `The agent ${agent.name} has no model ${compacting.model.modelId} any more that sums up.`

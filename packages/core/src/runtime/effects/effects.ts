@@ -1,12 +1,12 @@
 import { ConfigurationError } from '../../vocabulary/errors.ts'
-import { effectsOf, type Effect } from '../../machine/state/required-effects.ts'
+import { requiredEffects, type Effect } from '../../machine/state/required-effects.ts'
 import { sameModel } from '../../machine/prompt/model-request.ts'
 import { textContent } from '../../machine/messages/outcome-text.ts'
 import type { Call, RunState } from '../../machine/state/state.ts'
 import type { Host } from '../../ports/clock.ts'
 import type { Model } from '../../ports/model.ts'
 import type { ModelRef } from '../../vocabulary/model/content.ts'
-import { sealed } from '../../vocabulary/values/deep-freeze.ts'
+import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
 import type { Signal } from '../../vocabulary/signals/signal.ts'
 import type { Agent } from '../agent/agent.ts'
 import { checkCalls } from './call-check.ts'
@@ -53,12 +53,12 @@ export class Effects {
 
   /** Whether anything that the state wants is in flight. */
   busyWith(state: RunState): boolean {
-    return effectsOf(state).some(({ key }) => this.#inFlight.has(key))
+    return requiredEffects(state).some(({ key }) => this.#inFlight.has(key))
   }
 
   /** Law 8: called only when every event of the state is in the ledger. With `hold`, nothing new is started. */
   follow(state: RunState, { hold = false }: { readonly hold?: boolean } = {}): void {
-    const wanted = effectsOf(state)
+    const wanted = requiredEffects(state)
     const keys = new Set(wanted.map(({ key }) => key))
     for (const [key, effect] of this.#inFlight) {
       if (keys.has(key)) continue
@@ -86,7 +86,7 @@ export class Effects {
     const { host } = this.#options
     const post = (signal: Signal): void => {
       // Its giver may go on using what it gave: what is on record is a copy.
-      if (!stopped) this.#options.post(sealed(signal))
+      if (!stopped) this.#options.post(deepFreeze(signal))
     }
     const { stop, cancel } = this.#begin(effect, state, post)
     return {

@@ -7,7 +7,7 @@ import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
 import { textOf, type ResultPart } from '../../vocabulary/model/content.ts'
 import { resultPart } from '../../vocabulary/model/content-schema.ts'
 import type { JsonObject } from '../../vocabulary/values/json.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { faultOf, isJson, jsonObject } from '../../vocabulary/values/schema.ts'
 import type { GuardrailFind } from '../../vocabulary/signals/signal.ts'
 import { textOfError } from '../../vocabulary/values/error-text.ts'
@@ -52,7 +52,7 @@ export async function findsInInput(
       })
       if (find === undefined) continue
       const content = replacement === undefined ? undefined : contentOf(replacement)
-      finds.push({ ...find, index, ...present({ replacement: content }) })
+      finds.push({ ...find, index, ...omitUndefined({ replacement: content }) })
       if (find.action === 'block') return finds
       parts = content ?? parts
     }
@@ -111,7 +111,7 @@ export async function findsInResults(
         )
         if (find === undefined) continue
         const next = replacement === undefined ? undefined : contentOf(replacement)
-        mine.push({ ...find, toolCallId, ...present({ replacement: next }) })
+        mine.push({ ...find, toolCallId, ...omitUndefined({ replacement: next }) })
         if (find.action === 'block') break
         content = next ?? content
       }
@@ -153,7 +153,7 @@ export async function findsInCall(
     }
     input = replacement ?? input
   }
-  return { finds, ...present({ input }) }
+  return { finds, ...omitUndefined({ input }) }
 }
 
 /** The guardrails of one kind. */

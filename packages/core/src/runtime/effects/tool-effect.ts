@@ -6,7 +6,7 @@ import type { CallContext, Tool } from '../../ports/tool.ts'
 import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
 import type { Outcome, ResultPart } from '../../vocabulary/model/content.ts'
 import { idempotencyKeyOf } from '../../vocabulary/values/ids.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { faultOf } from '../../vocabulary/values/schema.ts'
 import { reconciliationSchema, toolSignalSchema } from '../../vocabulary/signals/signal-schema.ts'
 import type { Reconciliation, Signal, ToolSignal } from '../../vocabulary/signals/signal.ts'
@@ -86,7 +86,7 @@ export function startTool(start: ToolStart, post: Post): RunningTool {
     if (signal.type === 'tool_deferred') {
       leave()
       const { receipt, deadlineMs } = signal
-      return post({ type: 'tool_deferred', toolCallId, attempt, receipt, ...present({ deadlineMs }) })
+      return post({ type: 'tool_deferred', toolCallId, attempt, receipt, ...omitUndefined({ deadlineMs }) })
     }
     if (!reportable.has(signal.outcome)) {
       return fail(`The tool reported the outcome ${signal.outcome}, which is not its to give.`)

@@ -8,7 +8,7 @@ import { findCall } from '../../machine/state/state-views.ts'
 import type { ResultPart, UserPart } from '../../vocabulary/model/content.ts'
 import type { Fact, HistoryEdit } from '../../vocabulary/events/event.ts'
 import type { JsonObject } from '../../vocabulary/values/json.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { messageOf } from '../session/input-message.ts'
 import { requireSoundEdits } from '../session/session.ts'
 
@@ -86,7 +86,7 @@ function approvalFacts({ approvals = [] }: ForkEdit, forked: Forked): readonly F
     }
     const here = { toolCallId: call.toolCallId, by, attempt: call.attempts + 1 }
     const command = decision.approved
-      ? { type: 'approve' as const, ...here, ...present({ input: decision.input }) }
+      ? { type: 'approve' as const, ...here, ...omitUndefined({ input: decision.input }) }
       : { type: 'deny' as const, ...here, reason: decision.reason }
     const decided = decide(state, command, { at: state.at, random: 0 })
     if ('facts' in decided) return decided.facts
@@ -111,5 +111,5 @@ function historyFacts({ input, history = [], by, reason }: ForkEdit, state: RunS
   }
   requireSoundEdits(state.runId, edits, messages)
   const edited = withEdits(messages, edits)
-  return edited ? [{ type: 'history_edited', turn: state.turn, edits, ...present({ by, reason }) }] : []
+  return edited ? [{ type: 'history_edited', turn: state.turn, edits, ...omitUndefined({ by, reason }) }] : []
 }

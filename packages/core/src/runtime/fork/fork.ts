@@ -6,7 +6,7 @@ import type { Ledger } from '../../ports/ledger.ts'
 import { eventCatalogue } from '../../vocabulary/events/event-catalogue.ts'
 import type { Fact, ForkWrites, RuntimeEvent } from '../../vocabulary/events/event.ts'
 import { parseRunId, type RunId } from '../../vocabulary/values/ids.ts'
-import { sealed } from '../../vocabulary/values/deep-freeze.ts'
+import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
 import type { Agent } from '../agent/agent.ts'
 import { editFacts, type ForkEdit } from './fork-edit.ts'
 import { requireContext } from '../definition/run-context.ts'
@@ -24,9 +24,9 @@ export interface ForkOptions {
    */
   readonly agent?: Agent<unknown> | undefined
   /**
-   * What becomes of a write that no recorded result answers, since the run that is forked has performed its own: `ask`
+   * What becomes of a write that no recorded result answers, since the run that is forked has performed its own: `askApprovals`
    * waits for an approval in the fork, one in `edit` included; `stub` does not perform it, and tells the model so; `run`
-   * performs it, under a new idempotency key. Holds for runs that work for the fork as well. Default: `ask`.
+   * performs it, under a new idempotency key. Holds for runs that work for the fork as well. Default: `askApprovals`.
    */
   readonly writes?: ForkWrites | undefined
   /** The conversation that the fork belongs to; none where not given. */
@@ -59,7 +59,7 @@ export async function forkOf(
   const record = (facts: readonly Fact[]): void => {
     for (const fact of facts) {
       const { seq, at } = events.at(-1) as RuntimeEvent
-      const event = sealed({ runId, seq: seq + 1, epoch: 1, at, v: eventCatalogue[fact.type].v, ...fact })
+      const event = deepFreeze({ runId, seq: seq + 1, epoch: 1, at, v: eventCatalogue[fact.type].v, ...fact })
       state = audit(state, event)
       events.push(event)
     }

@@ -3,8 +3,8 @@ import type { Json } from '../../vocabulary/values/json.ts'
 import type { FinishReason } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import type { LimitName } from '../../vocabulary/limits/limits.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
-import { sealed } from '../../vocabulary/values/deep-freeze.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
+import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
 import type { Usage } from '../../vocabulary/billing/usage.ts'
 import { childRunIdOf } from '../../vocabulary/values/child-run-id.ts'
 import { isSuspended } from '../../machine/next/next-action.ts'
@@ -77,7 +77,7 @@ export interface SuspendedRun<Output = unknown> extends RestingRun {
   readonly output: Output | undefined
 }
 
-/** A run whose runtime was drained while something of it was under way: `resume` takes it further. */
+/** A run whose runtime was drained while something of it was under way: `decideResume` takes it further. */
 export interface InterruptedRun<Output = unknown> extends RestingRun {
   readonly status: 'interrupted'
   readonly reason?: undefined
@@ -100,20 +100,21 @@ export function resultOf(state: RunState): RunResult<Json> {
   const output = state.output ? state.output.value : state.definition.output ? undefined : text
   const resting = {
     ...{ runId: state.runId, agent: state.agent, text, turns, toolCalls },
-    ...sealed({ usage, children }),
-    ...present({ cost: costUsd }),
+    ...deepFreeze({ usage, children }),
+    ...omitUndefined({ cost: costUsd }),
     pendingApprovals: pendingApprovals(state),
     deferredCalls: deferredCalls(state),
     seq: state.seq,
   }
   if (state.phase !== 'done') {
     const status = isSuspended(state) ? 'suspended' : 'interrupted'
-    return { ...resting, status, output, ...present({ limit: state.metLimit?.limit }) }
+    return { ...resting, status, output, ...omitUndefined({ limit: state.metLimit?.limit }) }
   }
   const { reason, detail } = state
-  if (reason !== 'answered') return { ...resting, status: 'done', reason, output, ...present({ detail }) }
+  if (reason !== 'answered')
+    return { ...resting, status: 'done', reason, output, ...omitUndefined({ detail }) }
   // An answer that does not fit ends the run as `output_invalid`, so one that does is there.
-  return { ...resting, status: 'done', reason, output: output as Json, ...present({ detail }) }
+  return { ...resting, status: 'done', reason, output: output as Json, ...omitUndefined({ detail }) }
 }
 
 /** The whole result: with what child runs wait for, and with the output as the agent's schema makes it. */

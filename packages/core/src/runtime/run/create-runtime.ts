@@ -6,8 +6,8 @@ import type { StartCommand } from '../../vocabulary/events/command.ts'
 import type { UserPart } from '../../vocabulary/model/content.ts'
 import { parseRunId, type RunId } from '../../vocabulary/values/ids.ts'
 import { numberFrom } from '../../vocabulary/options/option.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
-import { sealed } from '../../vocabulary/values/deep-freeze.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
+import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
 import type { Agent } from '../agent/agent.ts'
 import { childRuns, tellParent, worksFor, type ParentOptions } from './parent-runs.ts'
 import { forkOf, type ForkOptions } from '../fork/fork.ts'
@@ -99,7 +99,7 @@ class RuntimeRuns {
     onDrift = 'continue',
     host: given = {},
   }: RuntimeOptions) {
-    const host: Host = { ...defaultHost, ...present({ ...given }) }
+    const host: Host = { ...defaultHost, ...omitUndefined({ ...given }) }
     const { know, named, priced } = knownAgents(prices, approval)
     for (const agent of agents) know(agent)
     this.#ledger = ledger
@@ -138,14 +138,14 @@ class RuntimeRuns {
     const { limits, modelSettings, whenBusy, subject, context } = options
     const hub = this.hubs.hubOf(this.#newId())
     hub.give(context)
-    const own = { ...present({ limits, modelSettings }), know: this.#know, context }
-    const command = sealed(startCommand(hub.runId, this.#know(agent), input, own))
+    const own = { ...omitUndefined({ limits, modelSettings }), know: this.#know, context }
+    const command = deepFreeze(startCommand(hub.runId, this.#know(agent), input, own))
     const { sessionId, from, edit, quietMs } = options
-    const past = sealed(present({ sessionId, from, edit, whenBusy, quietMs }))
+    const past = deepFreeze(omitUndefined({ sessionId, from, edit, whenBusy, quietMs }))
     const prepare = async (): Promise<StartCommand> => ({
       ...command,
       ...(await pastOf(this.waiting, past)),
-      ...present({ subject, receipt }),
+      ...omitUndefined({ subject, receipt }),
     })
     hub.start(prepare, whenBusy === 'queue')
     return hub
@@ -165,7 +165,7 @@ class RuntimeRuns {
     const runId = this.#newId()
     const hub = this.hubs.hubOf(runId, options.agent && this.#priced(options.agent))
     hub.give(options.context)
-    const own = { ...options, ...present({ edit: sealed(options.edit) }) }
+    const own = { ...options, ...omitUndefined({ edit: deepFreeze(options.edit) }) }
     hub.fork(() => forkOf(this.#ledger, { source, runId }, own))
     return hub
   }
@@ -227,7 +227,7 @@ function sessionOf(id: string, ledger: Ledger, runs: RuntimeRuns): RuntimeSessio
       runs.requireOpen()
       if (whenBusy !== 'join')
         return runs.handle<Output>(runs.start(agent, input, { ...options, sessionId: id, whenBusy }))
-      const message = sealed(messageOf(input))
+      const message = deepFreeze(messageOf(input))
       for (;;) {
         const beginNext = (): void => runs.startLater(agent, input, { ...options, sessionId: id }, inputId)
         const joining = { message, inputId, quietMs: given.quietMs, beginNext }

@@ -10,7 +10,7 @@ import type { Host } from '../../ports/clock.ts'
 import type { InboxEntry, Ledger } from '../../ports/ledger.ts'
 import type { ChildTotals, FactOf, RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Agent } from '../agent/agent.ts'
 import { isEndedBefore } from '../../memory-ledger/append-rules.ts'
 import { isAgentTool, taskOf } from '../definition/agent-tool.ts'
@@ -104,9 +104,9 @@ export function childRuns(options: ParentOptions, context: unknown): ChildRuns {
     const { grant } = call
     const parent = {
       ...{ runId: state.runId, seq: state.seq, relation: 'child' as const },
-      ...present({ writes, grant }),
+      ...omitUndefined({ writes, grant }),
     }
-    return { ...command, limits, parent, ...present({ subject: state.subject }) }
+    return { ...command, limits, parent, ...omitUndefined({ subject: state.subject }) }
   }
 }
 

@@ -5,7 +5,7 @@ import type { JsonObject } from '../../vocabulary/values/json.ts'
 import type { UserPart } from '../../vocabulary/model/content.ts'
 import type { LimitName } from '../../vocabulary/limits/limits.ts'
 import { numberFrom, type OptionFault } from '../../vocabulary/options/option.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Agent } from '../agent/agent.ts'
 import { messageOf } from '../session/input-message.ts'
 import { reachableAgents } from '../definition/registered-agents.ts'
@@ -117,7 +117,7 @@ export function runOf<Output>(
       const { by, via, input } = decision
       return await hub.send({
         ...{ type: 'approve', ...shown.answered(call, decision), by },
-        ...present({ via, input }),
+        ...omitUndefined({ via, input }),
       })
     },
     async deny(call, decision) {
@@ -128,7 +128,7 @@ export function runOf<Output>(
         type: 'deny',
         ...shown.answered(call, decision),
         by,
-        ...present({ via }),
+        ...omitUndefined({ via }),
         reason,
       })
     },

@@ -1,6 +1,6 @@
 import type { PendingApproval } from '../../machine/state/tally.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { RunResult } from '../reading/run-result.ts'
 
 /** A pending approval, or as much of one as names the question: which start of which call, with which input. */
@@ -45,7 +45,7 @@ export class ShownApprovals {
     const { attempt = given?.attempt, inputDigest = given?.inputDigest } = named
     return {
       toolCallId: typeof call === 'string' ? call : call.toolCallId,
-      ...present({ attempt, inputDigest }),
+      ...omitUndefined({ attempt, inputDigest }),
     }
   }
 }

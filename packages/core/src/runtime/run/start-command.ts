@@ -4,7 +4,7 @@ import type { UserPart } from '../../vocabulary/model/content.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import type { FallbackModel } from '../../vocabulary/agent/agent-definition.ts'
 import { searchesCost } from '../../vocabulary/billing/price.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { defaultRetryPolicy, type GivenLimits } from '../../vocabulary/limits/limits.ts'
 import type { ModelSettings } from '../../vocabulary/model/model-settings.ts'
 import type { Agent } from '../agent/agent.ts'
@@ -32,12 +32,12 @@ export function startCommand(
   },
 ): StartCommand {
   if (own) requireLimits(agent.name, own)
-  const limits = { ...agent.limits, ...present({ ...own }) }
+  const limits = { ...agent.limits, ...omitUndefined({ ...own }) }
   if (limits.costMaxUsd !== undefined) requirePrices(agent, limits.costMaxUsd, know)
   return {
     ...{ type: 'start', runId, agent: agent.name, definition: definitionIn(agent, context), limits },
     retry: { ...defaultRetryPolicy, ...agent.retry },
-    ...present({ modelSettings: recordedSettings(modelSettings) }),
+    ...omitUndefined({ modelSettings: recordedSettings(modelSettings) }),
     input: messageOf(input),
     ...(context !== undefined && { withContext: true as const }),
   }

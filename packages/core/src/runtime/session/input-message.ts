@@ -2,7 +2,7 @@ import { ConfigurationError } from '../../vocabulary/errors.ts'
 import { userMessage } from '../../vocabulary/model/content-schema.ts'
 import type { UserMessage, UserPart } from '../../vocabulary/model/content.ts'
 import { faultOf, isJson } from '../../vocabulary/values/schema.ts'
-import { sealed } from '../../vocabulary/values/deep-freeze.ts'
+import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
 
 /** A user's message from what a caller gives. Throws a `ConfigurationError` for what no model could be shown. */
 export function messageOf(input: string | readonly UserPart[]): UserMessage {
@@ -14,7 +14,7 @@ export function messageOf(input: string | readonly UserPart[]): UserMessage {
     )
   }
   const fault = faultOf(userMessage, message)
-  if (fault === undefined && isJson(message)) return sealed(message)
+  if (fault === undefined && isJson(message)) return deepFreeze(message)
   const place = fault ? ` at ${fault.path}: ${fault.what}` : ': JSON cannot carry it'
   throw new ConfigurationError(`The input of a run is wrong${place}. Give a text, or message parts.`)
 }

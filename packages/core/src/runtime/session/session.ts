@@ -8,7 +8,7 @@ import type { StartCommand } from '../../vocabulary/events/command.ts'
 import type { Message } from '../../vocabulary/model/content.ts'
 import type { HistoryEdit } from '../../vocabulary/events/event.ts'
 import { parseRunId, type RunId } from '../../vocabulary/values/ids.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { busySession } from '../reading/busy-run.ts'
 import { endOf, type Waiting } from '../reading/follow-run.ts'
 import { stateOf } from '../reading/load-state.ts'
@@ -69,14 +69,15 @@ export async function pastOf(waiting: Waiting, options: PastOptions): Promise<Pa
 function pastFrom(source: RunState, relation: 'session' | 'branch'): Past {
   const history = carriedTranscript(source)
   const parent = { runId: source.runId, seq: source.seq, relation }
-  const said = history.length === 0 ? {} : { history, ...present({ uncheckedFrom: source.inputCheck?.from }) }
-  return { parent, ...said, ...present({ subject: source.subject }) }
+  const said =
+    history.length === 0 ? {} : { history, ...omitUndefined({ uncheckedFrom: source.inputCheck?.from }) }
+  return { parent, ...said, ...omitUndefined({ subject: source.subject }) }
 }
 
 function editsOf({ of, edits, by, reason }: PastEdits, source: RunState | undefined): Past {
   if (of !== source?.runId) throw editedMeanwhile(of, source)
   requireSoundEdits(of, edits, transcript(source))
-  return { edits: { edits, ...present({ by, reason }) } }
+  return { edits: { edits, ...omitUndefined({ by, reason }) } }
 }
 
 /** Whether a run could not begin because another has its place in the session. */

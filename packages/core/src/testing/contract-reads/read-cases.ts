@@ -1,6 +1,6 @@
 import type { Ledger } from '../../ports/ledger.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { everyFact } from '../samples/sample-facts.ts'
 import { sampleRunId, stamped } from '../samples/sample-ids.ts'
 import type { LedgerContractCase } from '../contract/contract-case.ts'
@@ -13,7 +13,7 @@ const ten = stamped(run, [everyFact(run).run_started, ...facts])
 /** Where `startRun` puts a run. */
 function sessionOf(ordinal: number): { readonly sessionId?: string; readonly sessionPlace?: number } {
   const { sessionId, sessionPlace } = everyFact(sampleRunId(ordinal)).run_started
-  return present({ sessionId, sessionPlace })
+  return omitUndefined({ sessionId, sessionPlace })
 }
 
 async function tenEvents(ledger: Ledger): Promise<void> {

@@ -20,7 +20,7 @@ import {
   type OptionCheck,
 } from '../../vocabulary/options/option.ts'
 import type { ModelRequest } from '../../vocabulary/model/model-request.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { ModelRefusal } from '../../vocabulary/model/refusal.ts'
 import type { ModelSignal, ReplyPart } from '../../vocabulary/signals/signal.ts'
 import type { Usage } from '../../vocabulary/billing/usage.ts'
@@ -196,11 +196,15 @@ function* signalsOf(reply: ScriptedReply, index: number): Generator<ModelSignal>
     parts.push({ part, ...requested })
   }
   if (reply.usage) {
-    yield { type: 'model_usage', usage: reply.usage, ...present({ contextTokens: reply.contextTokens }) }
+    yield {
+      type: 'model_usage',
+      usage: reply.usage,
+      ...omitUndefined({ contextTokens: reply.contextTokens }),
+    }
   }
   if (reply.fail || reply.hang) return
   const stopReason = reply.stopReason ?? (reply.toolCalls?.length ? 'tool_use' : 'end')
-  yield { type: 'model_finished', stopReason, parts, ...present({ refusal: reply.refusal }) }
+  yield { type: 'model_finished', stopReason, parts, ...omitUndefined({ refusal: reply.refusal }) }
 }
 
 function* callSignals(call: RequestedCall, part: number): Generator<ModelSignal> {

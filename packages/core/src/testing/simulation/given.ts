@@ -16,8 +16,8 @@ export interface Given {
   readonly state: RunState | undefined
   /** Lets the machine decide about a message. `stamp` is what it may use of the world: the last event's time, and 0. */
   when(message: Command | Signal, stamp?: Partial<Stamp>): When
-  /** What the controller owes next, `afterMs` behind the last event. */
-  owed(afterMs?: number): Action
+  /** What the controller decides next, `afterMs` behind the last event. */
+  pending(afterMs?: number): Action
 }
 
 /** What was decided. Each check throws an error that shows both sides where they differ. */
@@ -47,8 +47,8 @@ export function given(past: readonly (Fact | RuntimeEvent)[]): Given {
   return {
     state,
     when: (message, stamp = {}) => whenDecided(decide(state, message, { at, random: 0, ...stamp })),
-    owed(afterMs = 0) {
-      if (state === undefined) throw new Error('Nothing is owed to a run that does not exist.')
+    pending(afterMs = 0) {
+      if (state === undefined) throw new Error('A run that does not exist has no next action.')
       return nextAction(state, at + afterMs)
     },
   }

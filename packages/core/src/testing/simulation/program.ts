@@ -1,7 +1,7 @@
 import { memoryLedger } from '../../memory-ledger/memory-ledger.ts'
 import type { Agent } from '../../runtime/agent/agent.ts'
 import type { Ledger } from '../../ports/ledger.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { mortalLedger } from './faults.ts'
 import { manualClock, tickingClock } from '../doubles/manual-clock.ts'
 import { agentOf } from './program-agents.ts'
@@ -41,7 +41,7 @@ export async function playProgram(
     ...{ ledger, clock, random: seededRandom(randomness), input: 'Go.', crashes, inputs },
     ...(start.resume && { resume: start.resume }),
     ...(start.outside && { outside: start.outside }),
-    ...present({ sessionId: start.sessionId, subject, cancelAtSeq, drainAtSeq }),
+    ...omitUndefined({ sessionId: start.sessionId, subject, cancelAtSeq, drainAtSeq }),
     agentOf: (own) => agentOf(program, { world, ledger: own, attempts }),
     decide: () => {
       const decision = decisions[decided++] ?? 'approve'

@@ -4,7 +4,7 @@ import type { Ledger } from '../../ports/ledger.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import type { JsonObject } from '../../vocabulary/values/json.ts'
-import { present } from '../../vocabulary/values/omit-undefined.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Agent } from '../../runtime/agent/agent.ts'
 import { createRuntime } from '../../runtime/run/create-runtime.ts'
 import type { Prices } from '../../runtime/agent/price-check.ts'
@@ -87,7 +87,7 @@ export async function simulate(simulation: Simulation): Promise<Simulated> {
       const { sessionId, subject, drainAtSeq } = simulation
       const run: Run = runId
         ? runtime.resume(runId)
-        : runtime.run(agent, simulation.input, present({ sessionId, subject }))
+        : runtime.run(agent, simulation.input, omitUndefined({ sessionId, subject }))
       runId = run.id
       let isDraining = false
       const drain = (): void => {

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../values/json.ts'
-import { present } from '../values/omit-undefined.ts'
+import { omitUndefined } from '../values/omit-undefined.ts'
 
 /**
  * How a model writes its replies. What is left out is the model's own choice. An adapter maps each setting to its wire; one
@@ -34,7 +34,7 @@ export function mergedSettings(
 ): ModelSettings | undefined {
   if (agent === undefined || run === undefined) return run ?? agent
   const providerOptions = mergedOptions(agent.providerOptions, run.providerOptions)
-  return { ...agent, ...present({ ...run }), ...present({ providerOptions }) }
+  return { ...agent, ...omitUndefined({ ...run }), ...omitUndefined({ providerOptions }) }
 }
 
 function mergedOptions(

@@ -1,4 +1,4 @@
-import { canonicalJson, present, type Json, type JsonObject } from '@tallystick/core'
+import { canonicalJson, omitUndefined, type Json, type JsonObject } from '@tallystick/core'
 
 /** A text of this many bytes, in UTF-8, or more is kept once, by its digest, beside the body that holds it. */
 export const largeBytesMin: number = 16 * 1024
@@ -66,7 +66,7 @@ export interface Reference {
 export function parseReferring(text: string): Referred & { readonly body: JsonObject } {
   const [body, places, history] = JSON.parse(text) as [JsonObject, readonly [Path, string][], string?]
   const references = places.map(([path, digest]) => ({ path, digest }))
-  return { body, references, ...present({ history }) }
+  return { body, references, ...omitUndefined({ history }) }
 }
 
 /** Puts a large text back where it stood, in a body that nobody else holds. Throws where there is no such place. */

@@ -1,5 +1,5 @@
 import {
-  present,
+  omitUndefined,
   removedText,
   type AgentDefinition,
   type AssistantPart,
@@ -79,7 +79,7 @@ export function maskedDefinition(definition: AgentDefinition): AgentDefinition {
 
 /** How models write, without what may say something: the texts that end a reply, and the options of one provider. */
 export function maskedSettings({ temperature, topP, seed }: ModelSettings): ModelSettings {
-  return present({ temperature, topP, seed })
+  return omitUndefined({ temperature, topP, seed })
 }
 
 /** How a model call failed, without the vendor's words. */

@@ -1,5 +1,5 @@
 import {
-  present,
+  omitUndefined,
   removedText,
   type CollectedCall,
   type EventBodies,
@@ -29,7 +29,7 @@ type Masks = { readonly [T in EventType]: (event: EventOf<T>) => EventBodies[T] 
 export function maskedBody(event: RuntimeEvent): EventBodies[EventType] {
   const mask = masks[event.type] as (event: RuntimeEvent) => EventBodies[EventType]
   const { cause, inboxKey, draining } = event
-  return { ...mask(event), ...present({ cause, inboxKey, draining }) }
+  return { ...mask(event), ...omitUndefined({ cause, inboxKey, draining }) }
 }
 
 /** A body without anything to hide: these of its fields stay. */
@@ -53,14 +53,14 @@ function textWhere(text: string | undefined): string | undefined {
 
 /** Keeps what a refusal asks for, and masks what it says. */
 function maskedRefusal(refusal: ModelRefusal | undefined): { readonly refusal?: ModelRefusal } {
-  return refusal ? { refusal: { ...refusal, ...present({ reason: textWhere(refusal.reason) }) } } : {}
+  return refusal ? { refusal: { ...refusal, ...omitUndefined({ reason: textWhere(refusal.reason) }) } } : {}
 }
 
 function maskedCall(call: CollectedCall): CollectedCall {
   const { toolCallId, name, plan, effect, recovery, child, handoff, input, reason, refusal } = call
   return {
     ...{ toolCallId, name, plan, inputDigest: maskedDigest(toolCallId) },
-    ...present({ effect, recovery, child, handoff, reason: textWhere(reason) }),
+    ...omitUndefined({ effect, recovery, child, handoff, reason: textWhere(reason) }),
     ...(input && { input: {} }),
     ...(refusal && { refusal: { outcome: refusal.outcome, text: maskedText(refusal.text) } }),
   }
@@ -83,14 +83,14 @@ const runMasks = {
   // A marker for each message would have a session's runs grow with what lies behind them.
   history_carried: ({ messages, missing = 0, uncheckedFrom }) => ({
     ...{ messages: [], missing: missing + messages.length },
-    ...present({ uncheckedFrom }),
+    ...omitUndefined({ uncheckedFrom }),
   }),
   history_edited: ({ edits, by, reason }) => ({
     edits: edits.map(({ index, message }) => ({
       index,
       ...(message && { message: maskedMessage(message) }),
     })),
-    ...present({ by, reason: textWhere(reason) }),
+    ...omitUndefined({ by, reason: textWhere(reason) }),
   }),
   run_resumed: ({ why, inDoubt, definition }) => ({
     ...{ why, inDoubt },
@@ -98,16 +98,16 @@ const runMasks = {
   }),
   run_finished: (event) => ({
     ...only<'run_finished'>('reason', 'turns', 'toolCalls', 'usage', 'costUsd')(event),
-    ...present({ detail: textWhere(event.detail) }),
+    ...omitUndefined({ detail: textWhere(event.detail) }),
   }),
   input_received: ({ message, delivery, receipt }) => ({
     ...{ message: maskedUserMessage(message), delivery },
-    ...present({ receipt }),
+    ...omitUndefined({ receipt }),
   }),
   input_settled: ({ receipt, delivered, why }) => ({
     receipt,
     delivered,
-    ...present({ why: textWhere(why) }),
+    ...omitUndefined({ why: textWhere(why) }),
   }),
 } satisfies Partial<Masks>
 
@@ -124,24 +124,24 @@ const modelMasks = {
     requestDigest: removedText,
     ...(change && {
       change: {
-        ...present({ instructions: textWhere(change.instructions), tools: change.tools }),
-        ...present({ maxOutputTokens: change.maxOutputTokens }),
+        ...omitUndefined({ instructions: textWhere(change.instructions), tools: change.tools }),
+        ...omitUndefined({ maxOutputTokens: change.maxOutputTokens }),
         ...(change.messages && { messages: change.messages.map(maskedMessage) }),
       },
     }),
   }),
   assistant_started: ({ attempt, providerMessageId, servedModel, warnings }) => ({
-    ...{ attempt, ...present({ providerMessageId, servedModel }) },
+    ...{ attempt, ...omitUndefined({ providerMessageId, servedModel }) },
     ...(warnings && { warnings: warnings.map(maskedText) }),
   }),
   assistant_text_delta: ({ attempt, part, replaces }) => ({
     attempt,
     part,
     text: '',
-    ...present({ replaces }),
+    ...omitUndefined({ replaces }),
   }),
   assistant_reasoning_delta: ({ attempt, part, replaces }) => ({
-    ...{ attempt, part, text: '', ...present({ replaces }) },
+    ...{ attempt, part, text: '', ...omitUndefined({ replaces }) },
   }),
   tool_input_delta: ({ attempt, part, name }) => ({ attempt, part, name, text: '' }),
   tool_request_ready: ({ attempt, part, providerCallId, name }) => ({
@@ -158,11 +158,11 @@ const modelMasks = {
       'partial',
       'places',
     )({ parts, ...event }),
-    ...{ parts: maskedReply(parts), ...present({ providerMessageId: event.providerMessageId }) },
+    ...{ parts: maskedReply(parts), ...omitUndefined({ providerMessageId: event.providerMessageId }) },
     ...maskedRefusal(event.refusal),
   }),
   model_stream_failed: ({ attempt, failure, retryAt, refusal }) => ({
-    ...{ attempt, failure: maskedFailure(failure), ...present({ retryAt }), ...maskedRefusal(refusal) },
+    ...{ attempt, failure: maskedFailure(failure), ...omitUndefined({ retryAt }), ...maskedRefusal(refusal) },
   }),
 } satisfies Partial<Masks>
 
@@ -170,11 +170,14 @@ const toolMasks = {
   tool_requests_collected: ({ calls }) => ({ calls: calls.map(maskedCall) }),
   approval_requested: ({ name, attempt, toolCallId, expiresAt, reason }) => ({
     ...{ name, attempt, inputDigest: maskedDigest(toolCallId) },
-    ...present({ expiresAt, reason: textWhere(reason) }),
+    ...omitUndefined({ expiresAt, reason: textWhere(reason) }),
   }),
   approval_decided: ({ attempt, approved, by, via, toolCallId, input, note, reason }) => ({
-    ...{ attempt, approved, by, inputDigest: maskedDigest(toolCallId), ...present({ via }) },
-    ...{ ...(input && { input: {} }), ...present({ note: textWhere(note), reason: textWhere(reason) }) },
+    ...{ attempt, approved, by, inputDigest: maskedDigest(toolCallId), ...omitUndefined({ via }) },
+    ...{
+      ...(input && { input: {} }),
+      ...omitUndefined({ note: textWhere(note), reason: textWhere(reason) }),
+    },
   }),
   tool_started: (event) => ({
     ...only<'tool_started'>('name', 'attempt', 'idempotencyKey', 'effect', 'child', 'grant')(event),
@@ -220,17 +223,20 @@ const steeringMasks = {
     ...(messages && { messages: messages.map(maskedMessage) }),
   }),
   guardrail_tripped: ({ guardrail, on, action, index, detail, replacement }) => ({
-    ...{ guardrail, on, action, ...present({ index, detail: textWhere(detail) }) },
+    ...{ guardrail, on, action, ...omitUndefined({ index, detail: textWhere(detail) }) },
     ...(replacement && { replacement: maskedParts(replacement) }),
   }),
   guardrails_checked: only<'guardrails_checked'>('on', 'guardrails'),
   output_checked: ({ valid, output, error, repair }) => ({
     ...{ valid, ...(output !== undefined && { output: null }) },
-    ...{ ...present({ error: textWhere(error) }), ...(repair && { repair: maskedUserMessage(repair) }) },
+    ...{
+      ...omitUndefined({ error: textWhere(error) }),
+      ...(repair && { repair: maskedUserMessage(repair) }),
+    },
   }),
   limit_reached: only<'limit_reached'>('limit', 'max', 'used', 'held', 'policy'),
   limit_raised: only<'limit_raised'>('limit', 'max', 'by'),
-  cancel_requested: ({ by, reason }) => present({ by, reason: textWhere(reason) }),
+  cancel_requested: ({ by, reason }) => omitUndefined({ by, reason: textWhere(reason) }),
 } satisfies Partial<Masks>
 
 const masks: Masks = { ...runMasks, ...modelMasks, ...toolMasks, ...steeringMasks }

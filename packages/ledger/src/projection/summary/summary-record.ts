@@ -4,7 +4,7 @@ import {
   isSuspended,
   openTurnCalls,
   pendingApprovals,
-  present,
+  omitUndefined,
   type Call,
   type FinishReason,
   type LimitName,
@@ -63,7 +63,7 @@ function summaryOf(state: RunState, { agents, workers, calls, failedAttempts }: 
   const { turns, toolCalls, children, usage, costUsd } = totals
   return {
     ...{ runId, standing: standingOf(state), seq, turn, startedAt, lastAt: at, agent, agents },
-    ...present({ sessionId, sessionPlace, parent }),
+    ...omitUndefined({ sessionId, sessionPlace, parent }),
     ...(state.phase === 'done' && { reason: state.reason }),
     ...(state.phase === 'done' && state.detail !== undefined && { hasDetail: true as const }),
     isStreaming: state.phase === 'streaming',
@@ -79,7 +79,7 @@ function summaryOf(state: RunState, { agents, workers, calls, failedAttempts }: 
       toolCalls,
       children,
       usage,
-      ...present({ costUsd }),
+      ...omitUndefined({ costUsd }),
     },
   }
 }
@@ -105,7 +105,7 @@ function waitsOf(state: RunState): RunWaits {
 }
 
 function limitOf({ limits }: RunState, limit: LimitName): NonNullable<RunWaits['limit']> {
-  return { limit, ...present({ max: limits[limit] }) }
+  return { limit, ...omitUndefined({ max: limits[limit] }) }
 }
 
 function named({ toolCallId, name }: Pick<Call, 'toolCallId' | 'name'>): NamedCall {

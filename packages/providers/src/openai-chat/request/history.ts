@@ -1,4 +1,4 @@
-import { type JsonObject, present, type ToolCallId } from '@tallystick/core'
+import { type JsonObject, omitUndefined, type ToolCallId } from '@tallystick/core'
 import type { Carried } from '../../openai/request/media.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import type { OpenAIChatQuirks } from '../options/quirks.ts'
@@ -59,7 +59,7 @@ function contentPart(piece: Carried): JsonObject {
     case 'text':
       return { type: 'text', text: piece.text }
     case 'image':
-      return { type: 'image_url', image_url: { url: piece.url, ...present({ detail: piece.detail }) } }
+      return { type: 'image_url', image_url: { url: piece.url, ...omitUndefined({ detail: piece.detail }) } }
     case 'pdf':
       return { type: 'file', file: { filename: piece.name, file_data: piece.data ?? '' } }
     case 'audio':

@@ -1,4 +1,4 @@
-import { type JsonObject, type Message, type ModelRequest, present } from '@tallystick/core'
+import { type JsonObject, type Message, type ModelRequest, omitUndefined } from '@tallystick/core'
 import { callContext } from '../../openai/request/call-context.ts'
 import { samplingFields } from '../../openai/request/sampling.ts'
 import { fitSchema, isAnswerSchema, noAnswerSchema } from '../../openai/request/strict-schema.ts'
@@ -83,7 +83,7 @@ function renderRequest(
 
 /** Fields that the options of the model say word for word. */
 function optionFields(settings: RequestSettings): object {
-  return present({
+  return omitUndefined({
     reasoning_effort: settings.reasoningEffort,
     verbosity: settings.verbosity,
     prompt_cache_key: settings.promptCacheKey,

@@ -1,4 +1,4 @@
-import { type JsonObject, type ModelRequest, present } from '@tallystick/core'
+import { type JsonObject, type ModelRequest, omitUndefined } from '@tallystick/core'
 import { samplingFields } from '../../openai/request/sampling.ts'
 import type { Concessions, RequestSettings } from './request-settings.ts'
 
@@ -27,7 +27,7 @@ export function writingFields(
 
 /** Fields that the options of the model say word for word. */
 function optionFields(settings: RequestSettings): JsonObject {
-  return present({
+  return omitUndefined({
     reasoning: settings.reasoning,
     prompt_cache_key: settings.promptCacheKey,
     service_tier: settings.serviceTier,
