@@ -139,7 +139,7 @@ describe('an error in the stream', () => {
       false,
     ],
   ])('that is %o is %s, retryable: %s', (error, failureClass, retryable) => {
-    expect(providerErrorOf(error, 0)).toMatchObject({ class: failureClass, retryable })
+    expect(providerErrorOf(error, { now: 0 })).toMatchObject({ class: failureClass, retryable })
   })
 })
 
@@ -153,7 +153,7 @@ describe('an error that was thrown', () => {
     [new RangeError('a mistake'), 'protocol', false],
     [7, 'protocol', false],
   ])('%s is %s, retryable: %s', (error, failureClass, retryable) => {
-    expect(providerErrorOf(error, 0)).toMatchObject({ class: failureClass, retryable })
+    expect(providerErrorOf(error, { now: 0 })).toMatchObject({ class: failureClass, retryable })
   })
 
   it('by a provider without a key is a matter of authentication, and fails the call', async () => {

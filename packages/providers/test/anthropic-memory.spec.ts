@@ -7,7 +7,7 @@ import { assistant, body, call, id, result, results, text, user } from './kit/hi
 import { serve } from './kit/loopback.ts'
 import { done, start, stop } from './kit/streams.ts'
 import { own, ownOpaque } from './kit/transcripts.ts'
-import type { RequestSettings } from '../src/anthropic/request/request-settings.ts'
+import type { RenderSettings } from '../src/anthropic/request/request-settings.ts'
 
 describe('what the vendor needs back', () => {
   const thinking: AssistantPart = {
@@ -24,7 +24,7 @@ describe('what the vendor needs back', () => {
   const content = (
     parts: readonly AssistantPart[],
     more: Partial<AssistantMessage> = {},
-    given: Partial<RequestSettings> = {},
+    given: Partial<RenderSettings> = {},
   ) => body([user('x'), assistant(parts, more), user('y')], given).messages[1]?.content
 
   it('thinking goes back in place and to the letter', () => {

@@ -5,26 +5,26 @@ import { requestRenderer } from '../src/anthropic/request/request.ts'
 import { brokenRules } from './kit/history-rules.ts'
 import { requests as plainRequests } from './kit/transcripts.ts'
 import type { Loose } from './kit/loose.ts'
-import type { RequestSettings } from '../src/anthropic/request/request-settings.ts'
+import type { RenderSettings } from '../src/anthropic/request/request-settings.ts'
 import * as fc from 'fast-check'
 
-const plain: RequestSettings = {
+const plain: RenderSettings = {
   ...{ modelId: 'claude-test-1', maxOutputTokens: 32_000, promptCache: '5m' },
   warn: () => {},
 }
 const search = { type: 'web_search_20260318', name: 'web_search' }
-const settings: fc.Arbitrary<RequestSettings> = fc.record({
+const settings: fc.Arbitrary<RenderSettings> = fc.record({
   warn: fc.constant(() => {}),
   modelId: fc.constant('claude-test-1'),
   maxOutputTokens: fc.constant(32_000),
   promptCache: fc.constantFrom('5m', '1h', 'off'),
-  thinking: fc.constantFrom<RequestSettings['thinking']>(
+  thinking: fc.constantFrom<RenderSettings['thinking']>(
     undefined,
     { type: 'adaptive' },
     { type: 'disabled' },
     { type: 'enabled', budget_tokens: 2000 },
   ),
-  providerTools: fc.constantFrom<RequestSettings['providerTools']>(
+  providerTools: fc.constantFrom<RenderSettings['providerTools']>(
     [],
     [search],
     [{ ...search, cache_control: { type: 'ephemeral' } }],
@@ -32,18 +32,18 @@ const settings: fc.Arbitrary<RequestSettings> = fc.record({
   citations: fc.boolean(),
   strictTools: fc.boolean(),
   eagerToolInputs: fc.boolean(),
-  toolFields: fc.constantFrom<RequestSettings['toolFields']>(
+  toolFields: fc.constantFrom<RenderSettings['toolFields']>(
     {},
     { get_weather: { defer_loading: true }, 'files/read': { cache_control: { type: 'ephemeral' } } },
   ),
-  mcpServers: fc.constantFrom<RequestSettings['mcpServers']>(
+  mcpServers: fc.constantFrom<RenderSettings['mcpServers']>(
     [],
     [
       { name: 'wiki', url: 'https://example.org/mcp' },
       { name: 'docs', url: 'https://example.org/docs', authorizationToken: 't' },
     ],
   ),
-  contextEdits: fc.constantFrom<RequestSettings['contextEdits']>([], [{ type: 'compact_20260112' }]),
+  contextEdits: fc.constantFrom<RenderSettings['contextEdits']>([], [{ type: 'compact_20260112' }]),
 })
 
 /** Schemas that the vendor takes, takes in part, or takes not at all. */
@@ -68,7 +68,8 @@ const requests: fc.Arbitrary<ModelRequest> = fc
     ...(outputSchema && { outputSchema }),
   }))
 
-const body = (request: ModelRequest, given: RequestSettings) => requestRenderer(given)(request, 0).body
+const body = (request: ModelRequest, given: RenderSettings) =>
+  requestRenderer(given)(request, { ...given, now: 0 }).body
 
 describe('the request that is made of any history', () => {
   it('breaks no rule of the vendor', () => {
@@ -100,8 +101,8 @@ describe('the request that is made of any history', () => {
           request.messages.slice(place + 1),
           request.messages.slice(0, place),
         ])
-        for (const messages of others) render({ ...request, messages, tools: [] }, 0)
-        expect(render(request, 0).body).toEqual(body(request, given))
+        for (const messages of others) render({ ...request, messages, tools: [] }, { ...given, now: 0 })
+        expect(render(request, { ...given, now: 0 }).body).toEqual(body(request, given))
       }),
     )
   })
@@ -154,9 +155,10 @@ describe('the request that is made of any history', () => {
           ...request.messages,
         ]
         const blocksUpTo = (place: number) =>
-          render({ ...request, messages: messages.slice(0, place) }, 0).body.messages.flatMap(
-            ({ role, content }) => content.map((block) => ({ role, block })),
-          )
+          render(
+            { ...request, messages: messages.slice(0, place) },
+            { ...plain, now: 0 },
+          ).body.messages.flatMap(({ role, content }) => content.map((block) => ({ role, block })))
         const whole = blocksUpTo(messages.length)
         for (const [place, message] of messages.entries()) {
           // A call is made when the user, or a tool, has spoken. A server tool that waits may still be given up.

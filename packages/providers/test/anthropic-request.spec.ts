@@ -340,7 +340,7 @@ it('a message is rendered once, however many turns the conversation has', () => 
   const render = requestRenderer(settings)
   const history: Message[] = [watched]
   for (let turn = 0; turn < 5; turn++) {
-    render({ ...request, messages: [...history] }, now)
+    render({ ...request, messages: [...history] }, { ...settings, now })
     history.push(assistant([{ type: 'text', text: 'Hi' }]), user('Again'))
   }
   expect(reads).toBe(1)

@@ -6,7 +6,7 @@ import { toolSchema } from '../src/ollama/request/tool-schema.ts'
 import { brokenRules } from './kit/ollama-history-rules.ts'
 import { own, requests as transcripts } from './kit/transcripts.ts'
 import type { Loose } from './kit/loose.ts'
-import type { RequestSettings } from '../src/ollama/request/request-settings.ts'
+import type { RenderSettings } from '../src/ollama/request/request-settings.ts'
 import * as fc from 'fast-check'
 
 const modelId = 'qwen-test'
@@ -24,13 +24,14 @@ const requests: fc.Arbitrary<ModelRequest> = fc
         : message,
     ),
   }))
-const settings: fc.Arbitrary<RequestSettings> = fc.record({
+const settings: fc.Arbitrary<RenderSettings> = fc.record({
   modelId: fc.constant(modelId),
   contextTokens: fc.constant(8192),
-  thinking: fc.constantFrom<RequestSettings['thinking']>(undefined, true, false, 'low'),
+  warn: fc.constant(() => {}),
+  thinking: fc.constantFrom<RenderSettings['thinking']>(undefined, true, false, 'low'),
 })
-const plain: RequestSettings = { modelId, contextTokens: 8192 }
-const body = (request: ModelRequest, given = plain): Loose => requestRenderer(given)(request).body
+const plain: RenderSettings = { modelId, contextTokens: 8192, warn: () => {} }
+const body = (request: ModelRequest, given = plain): Loose => requestRenderer(given)(request, given).body
 
 /** Schemas as people and libraries write them, references, circles and trifles included. */
 const { schema } = fc.letrec<{ schema: Loose }>((tie) => ({
@@ -112,10 +113,10 @@ describe('the request that is made of any history', () => {
         const before = structuredClone(request)
         const render = requestRenderer(given)
         request.messages.forEach((_, place) => {
-          render({ ...request, messages: request.messages.slice(place + 1), tools: [] })
-          render({ ...request, messages: request.messages.slice(0, place) })
+          render({ ...request, messages: request.messages.slice(place + 1), tools: [] }, given)
+          render({ ...request, messages: request.messages.slice(0, place) }, given)
         })
-        expect(render(request).body).toEqual(body(request, given))
+        expect(render(request, given).body).toEqual(body(request, given))
         expect(request).toEqual(before)
       }),
     )

@@ -7,13 +7,16 @@ import { assistant, call, id, result, results, user } from './kit/history.ts'
 import { settings } from './kit/ollama-lines.ts'
 import type { Loose } from './kit/loose.ts'
 import type { OllamaWarning } from '../src/ollama/options/options.ts'
-import type { RequestSettings } from '../src/ollama/request/request-settings.ts'
+import type { RenderSettings } from '../src/ollama/request/request-settings.ts'
 
 const body = (
   messages: readonly Message[] = request.messages,
   more: Partial<ModelRequest> = {},
-  given: Partial<RequestSettings> = {},
-): Loose => requestRenderer({ ...settings, ...given })({ ...request, messages, ...more }).body
+  given: Partial<RenderSettings> = {},
+): Loose => {
+  const all = { ...settings, ...given }
+  return requestRenderer(all)({ ...request, messages, ...more }, all).body
+}
 const own = { provider: 'ollama', api: 'chat', modelId: 'qwen-test' }
 const weather: ToolDefinition = {
   name: 'get_weather',
@@ -37,7 +40,7 @@ describe('a request', () => {
   })
 
   it('holds what the options say, the more special one winning', () => {
-    const given: Partial<RequestSettings> = {
+    const given: Partial<RenderSettings> = {
       maxOutputTokens: 500,
       thinking: 'high',
       keepAlive: '10m',

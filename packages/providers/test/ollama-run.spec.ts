@@ -52,7 +52,7 @@ describe.each(Object.entries(stories))('a run %s', (_, tell) => {
     let state: RunState | undefined
     const refused = events.flatMap((event) => {
       state = evolve(state, event)
-      const { body } = render({ ...request, messages: transcript(state) })
+      const { body } = render({ ...request, messages: transcript(state) }, { warn: () => {} })
       return brokenRules(body).map((rule) => `${event.seq} ${event.type}: ${rule}`)
     })
     expect(refused).toEqual([])

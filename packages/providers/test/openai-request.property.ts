@@ -9,16 +9,16 @@ import type { Loose } from './kit/loose.ts'
 import { endsWhole, openaiRequests } from './kit/openai-transcripts.ts'
 import { brokenResponsesRules } from './kit/responses-rules.ts'
 import { chatSettings as chatPlain, responsesSettings as plain } from './kit/openai-requests.ts'
-import type { RequestSettings } from '../src/openai-responses/request/request-settings.ts'
-import type { RequestSettings as ChatSettings } from '../src/openai-chat/request/request-settings.ts'
+import type { RenderSettings } from '../src/openai-responses/request/request-settings.ts'
+import type { RenderSettings as ChatSettings } from '../src/openai-chat/request/request-settings.ts'
 import * as fc from 'fast-check'
 
-const settings: fc.Arbitrary<RequestSettings> = fc
+const settings: fc.Arbitrary<RenderSettings> = fc
   .record({
     strictTools: fc.boolean(),
     maxOutputTokens: fc.constantFrom(undefined, 4, 9000),
-    customTools: fc.constantFrom<RequestSettings['customTools']>({}, { get_weather: { field: 'sql' } }),
-    providerTools: fc.constantFrom<RequestSettings['providerTools']>([], [{ type: 'web_search' }]),
+    customTools: fc.constantFrom<RenderSettings['customTools']>({}, { get_weather: { field: 'sql' } }),
+    providerTools: fc.constantFrom<RenderSettings['providerTools']>([], [{ type: 'web_search' }]),
   })
   .map((given) => ({ ...plain, ...given }))
 
@@ -43,12 +43,12 @@ interface Wire<Settings> {
   readonly broken: (body: Loose, given: Settings) => string[]
 }
 
-const responses: Wire<RequestSettings> = {
+const responses: Wire<RenderSettings> = {
   requests: openaiRequests('responses'),
   settings,
   renderer: (given) => {
     const render = requestRenderer(given)
-    return (request) => render(request, {}).body
+    return (request) => render(request, given).body
   },
   broken: (body) => brokenResponsesRules(body),
 }
@@ -57,7 +57,7 @@ const chat: Wire<ChatSettings> = {
   settings: chatSettings,
   renderer: (given) => {
     const render = chatRenderer(given)
-    return (request) => render(request).body
+    return (request) => render(request, given).body
   },
   broken: (body, given) => brokenChatRules(body, strictnessOf(given)),
 }

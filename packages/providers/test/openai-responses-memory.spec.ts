@@ -4,7 +4,7 @@ import { user } from './kit/history.ts'
 import { carriedAs } from './kit/openai-fold.ts'
 import { kept, replyOver, responsesBody as body, text } from './kit/openai-requests.ts'
 import { ownModels } from './kit/openai-transcripts.ts'
-import type { RequestSettings } from '../src/openai-responses/request/request-settings.ts'
+import type { RenderSettings } from '../src/openai-responses/request/request-settings.ts'
 
 const assistant = replyOver('responses')
 
@@ -24,7 +24,7 @@ describe('what the vendor needs back', () => {
       at: 1,
     }),
   }
-  const items = (parts: readonly AssistantPart[], more: object = {}, given: Partial<RequestSettings> = {}) =>
+  const items = (parts: readonly AssistantPart[], more: object = {}, given: Partial<RenderSettings> = {}) =>
     body([user('x'), assistant(parts, more), user('y')], given).input.slice(1, -1)
   const plainYes = {
     type: 'message',

@@ -7,7 +7,7 @@ import { call, result, results, user } from './kit/history.ts'
 import type { Loose } from './kit/loose.ts'
 import { kept, replyOver, responsesBody as body, responsesSettings, text } from './kit/openai-requests.ts'
 import { brokenResponsesRules } from './kit/responses-rules.ts'
-import type { RequestSettings } from '../src/openai-responses/request/request-settings.ts'
+import type { RenderSettings } from '../src/openai-responses/request/request-settings.ts'
 
 const assistant = replyOver('responses')
 
@@ -39,10 +39,13 @@ describe('a conversation', () => {
     const settings = { ...responsesSettings, include, extraBody }
     expect(body([user('x')], { include, extraBody }).include).toEqual(all)
     const asked = { ...request, messages: [user('x')] }
-    expect(requestRenderer(settings)(asked, { noEncryption: true }).body.include).toEqual(all.slice(1))
-    expect(requestRenderer(responsesSettings)(asked, { noEncryption: true }).body).not.toHaveProperty(
-      'include',
-    )
+    expect(
+      requestRenderer(settings)(asked, { ...settings, concessions: { noEncryption: true } }).body.include,
+    ).toEqual(all.slice(1))
+    expect(
+      requestRenderer(responsesSettings)(asked, { ...responsesSettings, concessions: { noEncryption: true } })
+        .body,
+    ).not.toHaveProperty('include')
   })
 
   it('carries the tier and the metadata that the options name', () => {
@@ -207,7 +210,7 @@ describe('tools', () => {
     },
     { name: 'query', description: '', inputSchema: { type: 'object' } },
   ]
-  const sent = (given: Partial<RequestSettings>, more: Partial<ModelRequest> = {}) =>
+  const sent = (given: Partial<RenderSettings>, more: Partial<ModelRequest> = {}) =>
     body([user('x')], given, { tools, ...more })
 
   it('are flat, with their schema, and never strict by accident', () => {
@@ -333,7 +336,7 @@ it('a message is rendered once, however many turns the conversation has', () => 
   const render = requestRenderer(responsesSettings)
   const history: Message[] = [watched]
   for (let turn = 0; turn < 5; turn++) {
-    render({ ...request, messages: [...history] }, {})
+    render({ ...request, messages: [...history] }, responsesSettings)
     history.push(assistant([text('Hi')]), user('Again'))
   }
   expect(reads).toBe(1)

@@ -1,12 +1,12 @@
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
 import { manualClock, scriptedModel, testTool } from '@tallystick/core/testing'
-import { warnOnce, withWarnings } from '../src/shared/options/warning.ts'
+import { collectWarnings, warnOnce } from '../src/shared/options/warning.ts'
 import { describe, expect, it } from 'vitest'
 
 describe('what a wire could not be told', () => {
   it('goes on record with each call that it concerns, and is told once', async () => {
     const told: string[] = []
-    const warn = warnOnce((warning) => told.push(warning.message))
+    const report = warnOnce((warning) => told.push(warning.message))
     const inner = scriptedModel([
       { toolCalls: [{ name: 'look', input: {} }] },
       { toolCalls: [{ name: 'look', input: {} }] },
@@ -23,8 +23,8 @@ describe('what a wire could not be told', () => {
     const model = {
       ...inner,
       stream: (...call: Parameters<typeof inner.stream>) =>
-        withWarnings((heeding) => {
-          heeding(() => warnings[inner.requests.length]?.forEach(warn))
+        collectWarnings(report, (warn) => {
+          warnings[inner.requests.length]?.forEach(warn)
           return inner.stream(...call)
         }),
     }

@@ -1,24 +1,23 @@
 import {
-  type Cancel,
   ConfigurationError,
   type Model,
   type ModelContext,
   type ModelRequest,
-  type ModelSignal,
   requireOptions,
 } from '@tallystick/core'
-import { Observable, type Subscriber } from 'rxjs'
-import { type Heeding, warnOnce, withWarnings } from '../shared/options/warning.ts'
+import { Observable } from 'rxjs'
+import { collectWarnings, type Warn, warnOnce } from '../shared/options/warning.ts'
 import { toldInWords } from '../shared/request/answer-instructions.ts'
 import { warnOfNames } from '../shared/request/tool-names.ts'
 import { type OwnSecrets, ownSecrets } from '../shared/secrets/own-secrets.ts'
-import { drainMs, idleTimeoutDefaultMs, type Line, openLine } from '../shared/stream/open-connection.ts'
-import { providerErrorOf, silentReply, truncatedReply } from './client/failure.ts'
+import type { Connection } from '../shared/stream/connection.ts'
+import { forwardEvents, type Opened } from '../shared/stream/forward-events.ts'
+import { failures } from './client/failure.ts'
 import { type AiSdkModel, api, type WirePart } from './client/wire.ts'
 import { aiSdkOptions } from './options/option-check.ts'
 import type { AiSdkOptions } from './options/options.ts'
 import { type AiSdkWarning, isOfAnswerSchema } from './options/warning.ts'
-import { readPart, type Reply, startReply } from './reply/signals.ts'
+import { replyReader } from './reply/signals.ts'
 import type { Reader } from './request/history.ts'
 import { callOf } from './request/request.ts'
 
@@ -34,7 +33,7 @@ export function fromAiSdk(model: AiSdkModel, options: AiSdkOptions = {}): Model 
   requireOptions('fromAiSdk', aiSdkOptions, options)
   const { modelId } = model
   const provider = options.provider ?? model.provider.split('.', 1)[0] ?? model.provider
-  const warn = warnOnce(options.onWarning)
+  const report = warnOnce(options.onWarning)
   const learnt: Learnt = { dropsAnswerSchema: model.supportsStructuredOutputs === false }
   const secrets = ownSecrets(options)
   return {
@@ -43,12 +42,19 @@ export function fromAiSdk(model: AiSdkModel, options: AiSdkOptions = {}): Model 
     modelId,
     stream: (request, context) =>
       secrets.struckFrom(
-        withWarnings(
-          (heeding) =>
+        collectWarnings(
+          report,
+          (warn) =>
             new Observable((subscriber) =>
-              startCall({
-                ...{ model, provider, options, learnt, secrets, warn, heeding },
-                ...{ request, context, subscriber },
+              forwardEvents({
+                ...{ context, subscriber, failures },
+                responseTimeoutMs: options.responseTimeoutMs,
+                idleTimeoutMs: options.idleTimeoutMs,
+                connect: (connection) =>
+                  openStream(
+                    { model, provider, options, learnt, secrets, warn, request, context },
+                    connection,
+                  ),
               }),
             ),
         ),
@@ -81,68 +87,32 @@ interface Call {
   readonly options: AiSdkOptions
   readonly learnt: Learnt
   readonly secrets: OwnSecrets
-  readonly warn: (warning: AiSdkWarning) => void
-  readonly heeding: Heeding
+  readonly warn: Warn<AiSdkWarning>
   readonly request: ModelRequest
   readonly context: ModelContext
-  readonly subscriber: Subscriber<ModelSignal>
-}
-
-/** Starts the call and answers how to stop it: the provider has been told so when that returns. */
-function startCall(call: Call): () => void {
-  const { context, options, subscriber } = call
-  const { responseTimeoutMs } = options
-  const lineOptions = { clock: context.clock, subscriber, responseTimeoutMs, silentReply }
-  return openLine(lineOptions, (line) => pump(call, line))
-}
-
-/** Carries the parts of the stream to the subscriber, until one of the two has had enough. Never rejects. */
-async function pump(call: Call, line: Line): Promise<void> {
-  const { context, subscriber } = call
-  const draining: Draining = {}
-  try {
-    const opened = await openStream(call, line)
-    if (opened !== undefined) await deliver(opened, call, { ...line, draining })
-  } catch (error) {
-    if (!subscriber.closed) subscriber.error(providerErrorOf(error, context.clock.now()))
-  } finally {
-    draining.stop?.()
-  }
-}
-
-interface Draining {
-  stop?: Cancel
-}
-
-interface Opened {
-  readonly stream: ReadableStream<WirePart>
-  readonly reply: Reply
 }
 
 /** Makes the call; `undefined` where it was given up before. */
-async function openStream(call: Call, { abort, watch }: Line): Promise<Opened | undefined> {
-  const { model, provider, options, learnt, secrets, warn, heeding, request, context, subscriber } = call
+async function openStream(call: Call, { abort }: Connection): Promise<Opened<WirePart> | undefined> {
+  const { model, provider, options, learnt, secrets, warn, request, context } = call
   const answerInWords = options.answerInInstructions ?? learnt.dropsAnswerSchema
   if (answerInWords && request.outputSchema) {
-    heeding(() => warn({ what: 'output_schema', message: toldInWords('the provider does not pass it on') }))
+    warn({ what: 'output_schema', message: toldInWords('the provider does not pass it on') })
   }
   const { call: asked, names } = callOf(request, await readerOf(model, provider), {
     ...options,
     answerInWords,
   })
-  heeding(() => warnOfNames(request, names, warn))
-  if (subscriber.closed) return undefined
+  warnOfNames(request, names, warn)
+  if (abort.signal.aborted) return undefined
   secrets.note({ headers: await headersOf(model) })
   const { stream } = await model.doStream({ ...asked, abortSignal: abort.signal } as never)
-  watch.allow(options.idleTimeoutMs ?? idleTimeoutDefaultMs)
-  const reply = startReply({
-    provider,
-    names,
+  const reader = replyReader({
+    ...{ provider, names, warn },
     endOfStreamIsEnd: options.endOfStreamIsEnd ?? false,
     now: () => context.clock.now(),
-    warn: (warning) => heeding(() => warn(warning)),
   })
-  return { stream: stream as ReadableStream<WirePart>, reply }
+  return { events: partsOf(stream as ReadableStream<WirePart>, learnt), reader }
 }
 
 /** The headers that the AI SDK's own providers send, where their keys are. A key that is missing fails the call itself. */
@@ -156,33 +126,16 @@ async function headersOf(model: object): Promise<unknown> {
   }
 }
 
-async function deliver(
-  { stream, reply }: Opened,
-  { context, subscriber, learnt }: Call,
-  { abort, watch, outcome, draining }: Line & { readonly draining: Draining },
-): Promise<void> {
-  for await (const part of partsOf(stream)) {
-    watch.heard()
-    if (part.type === 'stream-start' && part.warnings.some(isOfAnswerSchema)) learnt.dropsAnswerSchema = true
-    // What follows the end is only waited for: a connection that is read to its end can be used again.
-    if (outcome.finished) continue
-    if (subscriber.closed) return
-    for (const signal of readPart(reply, part)) subscriber.next(signal)
-    if (!reply.finished || subscriber.closed) continue
-    outcome.finished = true
-    draining.stop = context.clock.schedule(drainMs, () => abort.abort())
-    subscriber.complete()
-  }
-  if (!reply.finished) subscriber.error(truncatedReply())
-}
-
-/** The parts of a stream. Leaving early cancels it. */
-async function* partsOf(stream: ReadableStream<WirePart>): AsyncGenerator<WirePart, void> {
+/** The parts of a stream, from which is learnt what the provider does not pass on. Leaving early cancels the stream. */
+async function* partsOf(stream: ReadableStream<WirePart>, learnt: Learnt): AsyncGenerator<WirePart, void> {
   const reader = stream.getReader()
   try {
     for (;;) {
       const { done, value } = await reader.read()
       if (done) return
+      if (value.type === 'stream-start' && value.warnings.some(isOfAnswerSchema)) {
+        learnt.dropsAnswerSchema = true
+      }
       yield value
     }
   } finally {

@@ -7,7 +7,7 @@ import { sdk } from '../openai/client/sdk.ts'
 import { refusedSampling } from '../openai/request/sampling.ts'
 import { lateClient } from '../shared/client/late-client.ts'
 import { pinnedOptions } from '../shared/options/pinned-options.ts'
-import { warnOnce, withWarnings } from '../shared/options/warning.ts'
+import { collectWarnings, warnOnce } from '../shared/options/warning.ts'
 import { ownSecrets } from '../shared/secrets/own-secrets.ts'
 import { api } from './client/wire.ts'
 import { checkOptions } from './options/option-check.ts'
@@ -45,8 +45,8 @@ export function openaiChat(modelId: string, options: OpenAIChatOptions = {}): Mo
     serviceTier: options.serviceTier,
     metadata: options.metadata,
     extraBody: options.extraBody,
-    warn: warnOnce(options.onWarning),
   })
+  const report = warnOnce(options.onWarning)
   const secrets = ownSecrets(options)
   const connect = (): ReturnType<typeof officialClient> => officialClient('openaiChat', options, secrets)
   const late = lateClient({ given: options.client, connect })
@@ -57,24 +57,24 @@ export function openaiChat(modelId: string, options: OpenAIChatOptions = {}): Mo
     ...pinnedOptions(options, pinnedNames),
     stream: (request, context) =>
       secrets.struckFrom(
-        withWarnings((heeding) =>
+        collectWarnings(report, (warn) =>
           late({
             failure: (error) => providerErrorOf(error, { now: context.clock.now() }),
             over: (client) =>
               new Observable((subscriber) => {
                 const { completions } = client.chat
                 const prepare = (): Attempt => {
-                  const { body, context: read } = heeding(() => render(request, refused))
+                  const { body, context: read } = render(request, { warn, refused })
                   return { body, reader: replyReader(read) }
                 }
-                const instead = (failure: ProviderError, { body }: Attempt): Attempt | undefined => {
+                const fallbackRequest = (failure: ProviderError, body: object): Attempt | undefined => {
                   const field = refusedSampling(failure, body)
                   if (field === undefined || refused.includes(field)) return undefined
                   refused = [...refused, field]
                   return prepare()
                 }
                 return startCall({
-                  ...{ maker: 'openaiChat', client, options, context, subscriber, prepare, instead },
+                  ...{ maker: 'openaiChat', client, options, context, subscriber, prepare, fallbackRequest },
                   create: (body, given) => completions.create(body, given),
                 })
               }),

@@ -6,7 +6,7 @@ import { providerErrorOf } from '../openai/client/failure.ts'
 import { sdk } from '../openai/client/sdk.ts'
 import { lateClient } from '../shared/client/late-client.ts'
 import { pinnedOptions } from '../shared/options/pinned-options.ts'
-import { warnOnce, withWarnings } from '../shared/options/warning.ts'
+import { collectWarnings, warnOnce } from '../shared/options/warning.ts'
 import { ownSecrets } from '../shared/secrets/own-secrets.ts'
 import { api } from './client/wire.ts'
 import { checkOptions } from './options/option-check.ts'
@@ -28,6 +28,7 @@ export function openai(modelId: string, options: OpenAIOptions = {}): Model {
   if (options.client === undefined) sdk.require('openai')
   const settings = settingsOf(modelId, options)
   const render = requestRenderer(settings)
+  const report = warnOnce(options.onWarning)
   const secrets = ownSecrets(options)
   const connect = (): ReturnType<typeof officialClient> => officialClient('openai', options, secrets)
   const late = lateClient({ given: options.client, connect })
@@ -39,7 +40,7 @@ export function openai(modelId: string, options: OpenAIOptions = {}): Model {
     ...webSearchesOf(options),
     stream: (request, context) =>
       secrets.struckFrom(
-        withWarnings((heeding) =>
+        collectWarnings(report, (warn) =>
           late({
             failure: (error) => providerErrorOf(error, { now: context.clock.now() }),
             over: (client) =>
@@ -47,20 +48,20 @@ export function openai(modelId: string, options: OpenAIOptions = {}): Model {
                 const { responses } = client
                 let conceded = learnt
                 const prepare = (): Attempt => {
-                  const rendered = heeding(() => render(request, conceded))
+                  const rendered = render(request, { warn, concessions: conceded })
                   return { body: rendered.body, reader: replyReader(rendered.context) }
                 }
-                const instead = (failure: ProviderError, { body }: Attempt): Attempt | undefined => {
+                const fallbackRequest = (failure: ProviderError, body: object): Attempt | undefined => {
                   const more = concessionFor({ failure, body, conceded })
                   if (more === undefined) return undefined
                   conceded = { ...conceded, ...more.now }
                   learnt = { ...learnt, ...more.forGood }
                   const { warning } = more
-                  if (warning) heeding(() => settings.warn(warning))
+                  if (warning) warn(warning)
                   return prepare()
                 }
                 return startCall({
-                  ...{ maker: 'openai', client, options, context, subscriber, prepare, instead },
+                  ...{ maker: 'openai', client, options, context, subscriber, prepare, fallbackRequest },
                   create: (body, given) => responses.create(body, given),
                 })
               }),
@@ -95,6 +96,5 @@ function settingsOf(modelId: string, options: OpenAIOptions): RequestSettings {
     serviceTier: options.serviceTier,
     metadata: options.metadata,
     extraBody: options.extraBody,
-    warn: warnOnce(options.onWarning),
   }
 }

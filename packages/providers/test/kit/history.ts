@@ -11,9 +11,9 @@ import { requestRenderer } from '../../src/anthropic/request/request.ts'
 import { request } from './collect.ts'
 import type { Loose } from './loose.ts'
 import { own } from './transcripts.ts'
-import type { RequestSettings } from '../../src/anthropic/request/request-settings.ts'
+import type { RenderSettings } from '../../src/anthropic/request/request-settings.ts'
 
-export const settings: RequestSettings = {
+export const settings: RenderSettings = {
   modelId: 'claude-test-1',
   maxOutputTokens: 32_000,
   promptCache: 'off',
@@ -24,10 +24,11 @@ export const now = Date.UTC(2026, 0, 1)
 /** The body that is made of a history. */
 export function body(
   messages: readonly Message[],
-  given: Partial<RequestSettings> = {},
+  given: Partial<RenderSettings> = {},
   more: Partial<ModelRequest> = {},
 ): Loose {
-  return requestRenderer({ ...settings, ...given })({ ...request, messages, ...more }, now).body
+  const all = { ...settings, ...given }
+  return requestRenderer(all)({ ...request, messages, ...more }, { ...all, now }).body
 }
 
 export const user = (text: string): Message => ({ role: 'user', parts: [{ type: 'text', text }] })

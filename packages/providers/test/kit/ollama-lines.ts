@@ -4,7 +4,7 @@ import type { WireLine } from '../../src/ollama/client/wire.ts'
 import type { ModelSignal } from '@tallystick/core'
 import { request } from './collect.ts'
 import type { Answer } from './loopback.ts'
-import type { RequestSettings } from '../../src/ollama/request/request-settings.ts'
+import type { RenderSettings } from '../../src/ollama/request/request-settings.ts'
 
 /** Lines of Ollama's stream, written by hand: short ways to say the long forms. */
 export const line = (message: object, more: object = {}) => ({
@@ -57,7 +57,7 @@ export const answer = (pieces: readonly (Uint8Array | string)[], more: Answer = 
   ...more,
 })
 
-export const settings: RequestSettings = { modelId: 'qwen-test', contextTokens: 4096 }
+export const settings: RenderSettings = { modelId: 'qwen-test', contextTokens: 4096, warn: () => {} }
 
 /** All signals of a stream, and the error that ended it, if one did. */
 export function fold(
@@ -65,11 +65,11 @@ export function fold(
   { tools = [] as readonly string[], given = settings, messages = request.messages } = {},
 ): { signals: ModelSignal[]; error?: unknown } {
   const definitions = tools.map((name) => ({ name, description: '', inputSchema: {} }))
-  const { body, names } = requestRenderer(given)({ ...request, messages, tools: definitions })
+  const { body, names } = requestRenderer(given)({ ...request, messages, tools: definitions }, given)
   const reply = startReply(names, body)
   const signals: ModelSignal[] = []
   try {
-    for (const one of lines) readLine(reply, one as WireLine, (signal) => signals.push(signal))
+    for (const one of lines) for (const signal of readLine(reply, one as WireLine)) signals.push(signal)
     return { signals }
   } catch (error) {
     return { signals, error }

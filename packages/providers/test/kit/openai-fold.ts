@@ -1,5 +1,5 @@
 import type { ModelSignal } from '@tallystick/core'
-import type { ReplyReader } from '../../src/openai/call.ts'
+import type { ReplyReader } from '../../src/shared/stream/reply-reader.ts'
 import { replyReader as chatReader } from '../../src/openai-chat/reply/signals.ts'
 import type { StreamEnding } from '../../src/shared/stream/stream-tail.ts'
 import { replyReader } from '../../src/openai-responses/reply/signals.ts'
@@ -21,7 +21,7 @@ function fold(reader: ReplyReader, events: readonly object[], ending: StreamEndi
       signals.push(...reader.read(event))
       if (reader.failure) throw reader.failure
     }
-    const last = reader.end(ending)
+    const last = reader.end?.(ending)
     signals.push(...(last ?? []))
     return { signals, whole: reader.finished || last !== undefined }
   } catch (error) {

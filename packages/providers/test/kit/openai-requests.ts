@@ -7,8 +7,8 @@ import { request } from './collect.ts'
 import type { Loose } from './loose.ts'
 import { carriedAs } from './openai-fold.ts'
 import { ownModels } from './openai-transcripts.ts'
-import type { RequestSettings } from '../../src/openai-responses/request/request-settings.ts'
-import type { RequestSettings as ChatSettings } from '../../src/openai-chat/request/request-settings.ts'
+import type { RenderSettings } from '../../src/openai-responses/request/request-settings.ts'
+import type { RenderSettings as ChatSettings } from '../../src/openai-chat/request/request-settings.ts'
 
 const common = {
   ...{ modelId: 'gpt-test', provider: 'openai', strictTools: false, customTools: {}, toolFields: {} },
@@ -16,7 +16,7 @@ const common = {
 }
 
 /** How requests are made over either wire where a test says nothing else. */
-export const responsesSettings: RequestSettings = {
+export const responsesSettings: RenderSettings = {
   ...common,
   ...{ state: 'none', providerTools: [], approvalTool: 'mcp_approval' },
 }
@@ -25,10 +25,11 @@ export const chatSettings: ChatSettings = { ...common, quirks: allQuirks('openai
 /** The body that the Responses wire is sent for a conversation. */
 export function responsesBody(
   messages: readonly Message[],
-  given: Partial<RequestSettings> = {},
+  given: Partial<RenderSettings> = {},
   more: Partial<ModelRequest> = {},
 ): Loose {
-  return requestRenderer({ ...responsesSettings, ...given })({ ...request, messages, ...more }, {}).body
+  const settings = { ...responsesSettings, ...given }
+  return requestRenderer(settings)({ ...request, messages, ...more }, settings).body
 }
 
 /** What a test says of how requests are made over the Chat Completions wire. */
@@ -45,7 +46,7 @@ export function chatBody(
 ): Loose {
   const { server = 'openai', ways, ...rest } = given
   const settings = { ...chatSettings, quirks: allQuirks(server, ways), ...rest }
-  return chatRenderer(settings)({ ...request, messages, ...more }).body
+  return chatRenderer(settings)({ ...request, messages, ...more }, settings).body
 }
 
 /** A reply of a model of the wire, which ended. */

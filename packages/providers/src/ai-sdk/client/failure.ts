@@ -1,14 +1,10 @@
-import { type FailureClass, type ModelFailure, ProviderError } from '@tallystick/core'
-import { failureText } from '../../shared/failure/failure-text.ts'
+import { type ModelFailure, ProviderError } from '@tallystick/core'
+import { named, quoted } from '../../shared/failure/failure-text.ts'
 import { networkFailure } from '../../shared/failure/network-failure.ts'
 import { retryAfterMs } from '../../shared/failure/retry-after.ts'
+import { final, retryable, type Verdict, verdictOfStatus } from '../../shared/failure/verdict.ts'
+import { commonFailures, type FailureFacts, type WireFailures } from '../../shared/failure/wire-failures.ts'
 import { isJsonObject, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
-
-/** What the failure is, and whether the same request may succeed later. */
-type Verdict = Pick<ModelFailure, 'class' | 'retryable'>
-
-const retryable = (failureClass: FailureClass): Verdict => ({ class: failureClass, retryable: true })
-const final = (failureClass: FailureClass): Verdict => ({ class: failureClass, retryable: false })
 
 /** By what vendors call their errors, in an answer or in the stream. */
 const byType: readonly (readonly [RegExp, Verdict])[] = [
@@ -24,22 +20,6 @@ const byType: readonly (readonly [RegExp, Verdict])[] = [
   [/invalid_request|invalid_prompt/, final('invalid_request')],
   [/api_error|server_error|internal/, retryable('server')],
 ]
-
-const byStatus: { readonly [status: number]: Verdict } = {
-  401: final('authentication'),
-  402: final('permission'),
-  403: final('permission'),
-  404: final('not_found'),
-  408: retryable('timeout'),
-  409: retryable('server'),
-  413: final('context_overflow'),
-  429: retryable('rate_limited'),
-  499: retryable('network'),
-  501: final('server'),
-  503: retryable('overloaded'),
-  504: retryable('timeout'),
-  529: retryable('overloaded'),
-}
 
 /** Whether a provider reports that the stream ended before its reply did: it has a class of errors for that among others. */
 export function isMissingEnd(error: unknown): boolean {
@@ -74,42 +54,41 @@ const overflowWords =
   /prompt is too long|exceeds? (the |this |its )?(model'?s? )?(maximum )?context|context (window|length|size)|maximum context/i
 const filterWords = /content filtering policy/i
 
-const advice: { readonly [failureClass in FailureClass]: string } = {
-  rate_limited: 'Wait before the next call, or raise the limits of the account.',
-  overloaded: 'The service is busy; try again later.',
-  timeout: 'Try again; if it stays so, allow more time.',
-  network: 'Check that the address can be reached, then try again.',
-  truncated: 'What came of the reply is incomplete; try the call again.',
-  invalid_request: 'The same request will be refused again: change what the message names.',
-  authentication: 'Give the provider of the AI SDK a valid key.',
-  permission: 'The account may not do this: check its permissions and its credit.',
-  not_found: 'Check the model id and the address of the provider.',
-  context_overflow: 'The history does not fit: compact it, or ask for fewer output tokens.',
-  content_filtered: 'The output was withheld; the same request will meet the same end.',
-  refused: 'The model will not answer this; ask another model, or in other words.',
-  protocol: 'The answer cannot be trusted; check the address of the provider and any gateway on the way.',
-  server: 'The fault is on the other side; try again later.',
-  interrupted: 'Resume the run.',
+/** The failures that this wire reports. */
+export const failures: WireFailures = {
+  ...commonFailures({
+    who: 'the provider',
+    advice: {
+      authentication: 'Give the provider of the AI SDK a valid key.',
+      permission: 'The account may not do this: check its permissions and its credit.',
+      not_found: 'Check the model id and the address of the provider.',
+      protocol: 'The answer cannot be trusted; check the address of the provider and any gateway on the way.',
+    },
+  }),
+  providerErrorOf,
+  // The connection is the provider's own, so that only the call can be given up.
+  silentReply(limitMs) {
+    const what = `Nothing came from the provider for ${limitMs} ms, and the call was given up`
+    return failures.failed(retryable('timeout'), what)
+  },
 }
+const { failed, thrownFailure } = failures
 
 /** Whatever the provider threw, or reported in its stream, as a failure that holds no payload and no key. */
-export function providerErrorOf(error: unknown, now: number): ProviderError {
+export function providerErrorOf(error: unknown, { now }: FailureFacts): ProviderError {
   if (error instanceof ProviderError) return error
   const name = error instanceof Error ? error.name : ''
   if (name === 'AI_APICallError') return answeredFailure(error as ApiCallError, now)
   const known = Object.hasOwn(byName, name) ? byName[name] : undefined
   if (known !== undefined) return failed(known[0], known[1])
-  const network = networkFailure(error)
-  if (network !== undefined)
-    return failed(retryable(network.class), `The connection broke${named(network.code)}`)
+  if (networkFailure(error) !== undefined) return thrownFailure(error)
   // A provider may hand on what its vendor said in the stream, as it said it.
   const answer = answerOf(error)
   const { words, type } = answer
   if (words !== '' && (typeof error === 'string' || isJsonObject(error)) && !(error instanceof Error)) {
     return failed(verdictOf(answer), `The reply was broken off${named(type)}${quoted(words)}`)
   }
-  const message = `The call failed unexpectedly (${name || typeof error}). ${advice.protocol}`
-  return new ProviderError({ ...final('protocol'), message }, { cause: error })
+  return thrownFailure(error)
 }
 
 /** The AI SDK's `APICallError`. It holds the request and the answer, so that it is read and not kept. */
@@ -193,41 +172,7 @@ function verdictOf({ words, type = '', status }: Answer): Verdict {
   return filterWords.test(words) ? final('content_filtered') : verdict
 }
 
-function verdictOfStatus(status: number | undefined): Verdict {
-  if (status === undefined) return retryable('server')
-  return byStatus[status] ?? (status >= 500 ? retryable('server') : final('invalid_request'))
-}
-
-function failed(
-  verdict: Verdict,
-  what: string,
-  known: Pick<ModelFailure, 'status' | 'retryAfterMs' | 'requestId'> = {},
-): ProviderError {
-  return new ProviderError({ ...verdict, message: `${what}. ${advice[verdict.class]}`, ...known })
-}
-
-function named(word: string | undefined): string {
-  return word ? ` (${failureText(word)})` : ''
-}
-
-function quoted(words: string): string {
-  return words.trim() === '' ? '' : `: ${failureText(words).replace(/\.$/, '')}`
-}
-
-/** The stream ended, and nothing proved the reply whole. */
-export function truncatedReply(): ProviderError {
-  return failed(retryable('truncated'), 'The stream ended before the reply did')
-}
-
 /** The provider says that the model stopped because of an error, and not which. */
 export function erroneousReply(raw: string | undefined): ProviderError {
   return failed(retryable('server'), `The model stopped with an error${named(raw)}`)
-}
-
-/** Nothing came for longer than is allowed. */
-export function silentReply(limitMs: number): ProviderError {
-  return failed(
-    retryable('timeout'),
-    `Nothing came from the provider for ${limitMs} ms, and the call was given up`,
-  )
 }

@@ -1,6 +1,7 @@
 import type { Json, ModelSignal, RequestedCall } from '@tallystick/core'
 import { isJsonObject } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
+import type { ReplyReader } from '../../shared/stream/reply-reader.ts'
 import { isMissingEnd, providerErrorOf } from '../client/failure.ts'
 import { asJson, asJsonObject, type WirePart } from '../client/wire.ts'
 import { type AiSdkWarning, warningOf, type WireWarning } from '../options/warning.ts'
@@ -32,10 +33,11 @@ export interface Reply {
   finished: boolean
 }
 
+/** What of the request a reply is read by. */
+export type ReplyContext = Pick<Reply, 'provider' | 'names' | 'endOfStreamIsEnd' | 'now' | 'warn'>
+
 /** A reply of which nothing has come yet. */
-export function startReply(
-  given: Pick<Reply, 'provider' | 'names' | 'endOfStreamIsEnd' | 'now' | 'warn'>,
-): Reply {
+export function startReply(given: ReplyContext): Reply {
   return {
     ...given,
     blocks: [],
@@ -50,6 +52,17 @@ export function startReply(
   }
 }
 
+/** The reply as the call reads it. Only the part that finishes it ends it. */
+export function replyReader(context: ReplyContext): ReplyReader<WirePart> {
+  const reply = startReply(context)
+  return {
+    read: (part) => readPart(reply, part),
+    get finished() {
+      return reply.finished
+    },
+  }
+}
+
 /**
  * PROVIDER MAPPING: one part of the AI SDK's stream to the signals that follow from it, `reply` being carried along. Parts
  * of kinds that do not exist yet are kept, and go into the history as the provider's own. Throws a `ProviderError` where
@@ -60,7 +73,7 @@ export function* readPart(reply: Reply, part: WirePart): Generator<ModelSignal, 
   if (part.type === 'error') {
     // Whether that is an end, what follows decides.
     if (isMissingEnd(part.error)) reply.endMissing = true
-    else throw providerErrorOf(part.error, reply.now())
+    else throw providerErrorOf(part.error, { now: reply.now() })
     return
   }
   if (part.type === 'stream-start') keepWarnings(reply, part.warnings)

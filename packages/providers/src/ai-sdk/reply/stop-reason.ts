@@ -1,5 +1,5 @@
 import type { StopReason } from '@tallystick/core'
-import { erroneousReply, truncatedReply } from '../client/failure.ts'
+import { erroneousReply, failures } from '../client/failure.ts'
 
 /** Providers' own words for which the AI SDK has only a coarser one. */
 const byRaw: { readonly [raw: string]: StopReason } = {
@@ -49,6 +49,6 @@ export function provenReason(
   const proven = unified !== 'interrupted' && (unified !== 'other' || raw !== undefined)
   if (proven && !endMissing) return unified
   // Nothing but the input itself could say that it came to its end.
-  if (!endOfStreamIsEnd || unproven) throw truncatedReply()
+  if (!endOfStreamIsEnd || unproven) throw failures.truncatedReply()
   return 'stop'
 }

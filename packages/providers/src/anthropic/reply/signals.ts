@@ -8,6 +8,7 @@ import {
 import { failureText } from '../../shared/failure/failure-text.ts'
 import { isJsonObject, objectAt, restOf, textAt } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
+import type { ReplyReader } from '../../shared/stream/reply-reader.ts'
 import { failureInStream } from '../client/failure.ts'
 import type { WireBlock, WireEvent, WireMessage } from '../client/wire.ts'
 import {
@@ -59,6 +60,17 @@ export function startReply(names: ToolNames): Reply {
     rawStopReason: undefined,
     notes: new Map(),
     finished: false,
+  }
+}
+
+/** The reply as the call reads it. Only the terminal event ends it. */
+export function replyReader(names: ToolNames): ReplyReader {
+  const reply = startReply(names)
+  return {
+    read: (event) => readEvent(reply, event as WireEvent),
+    get finished() {
+      return reply.finished
+    },
   }
 }
 

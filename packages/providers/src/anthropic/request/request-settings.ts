@@ -1,4 +1,5 @@
 import type { JsonObject } from '@tallystick/core'
+import type { Warn } from '../../shared/options/warning.ts'
 import type { WireThinking } from '../client/wire.ts'
 import type { AnthropicMcpServer, AnthropicWarning } from '../options/options.ts'
 import type { CachePolicy } from './prompt-cache.ts'
@@ -23,5 +24,10 @@ export interface RequestSettings {
   readonly betas?: readonly string[] | undefined
   /** Fields of the body that no option covers. They win. */
   readonly extraBody?: JsonObject | undefined
-  readonly warn: (warning: AnthropicWarning) => void
+}
+
+/** How one request is rendered. */
+export interface RenderSettings extends RequestSettings {
+  /** Reports what the wire cannot be told of this request. */
+  readonly warn: Warn<AnthropicWarning>
 }

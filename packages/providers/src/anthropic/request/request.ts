@@ -10,7 +10,7 @@ import { textBlock } from './content-blocks.ts'
 import { isThinking, turnsOf } from './history.ts'
 import { cached } from './prompt-cache.ts'
 import { type Draft, draftOf } from './rendered-message.ts'
-import type { RequestSettings } from './request-settings.ts'
+import type { RenderSettings, RequestSettings } from './request-settings.ts'
 import { samplingFields } from './sampling.ts'
 import type { FittedSchema } from './strict-schema.ts'
 import { answerSchema, toolFields } from './tools.ts'
@@ -29,25 +29,31 @@ export interface RenderedRequest {
   readonly betas: readonly string[]
 }
 
-/** Renders requests of one model. `now` is in milliseconds since 1970 UTC. */
-export type RequestRenderer = (request: ModelRequest, now: number) => RenderedRequest
+/** What the rendering of one request depends on. `now` is in milliseconds since 1970 UTC. */
+interface Rendering extends Pick<RenderSettings, 'warn'> {
+  readonly now: number
+}
+
+/** Renders requests of one model. */
+export type RequestRenderer = (request: ModelRequest, rendering: Rendering) => RenderedRequest
 
 /**
  * A renderer that keeps what it made of each message, so that a turn costs what it adds. The same request gives the
  * same body, whatever was rendered before.
  */
-export function requestRenderer(settings: RequestSettings): RequestRenderer {
+export function requestRenderer(given: RequestSettings): RequestRenderer {
   const plain = new WeakMap<Message, Draft>()
   const citing = new WeakMap<Message, Draft>()
   const draftFor = (message: Message, citations: boolean): Draft => {
     const drafts = citations ? citing : plain
     const before = drafts.get(message)
     if (before !== undefined) return before
-    const draft = draftOf(message, settings.modelId, citations)
+    const draft = draftOf(message, given.modelId, citations)
     drafts.set(message, draft)
     return draft
   }
-  return (request, now) => {
+  return (request, { now, warn }) => {
+    const settings = { ...given, warn }
     const answer = answerSchema(request.outputSchema, settings.warn)
     const citations = settings.citations === true && answer === undefined
     if (settings.citations && !citations) warnOf(settings, 'citations')
@@ -59,7 +65,7 @@ export function requestRenderer(settings: RequestSettings): RequestRenderer {
 function renderRequest(
   request: ModelRequest,
   drafts: readonly Draft[],
-  settings: RequestSettings,
+  settings: RenderSettings,
   { answer, now }: { readonly answer: FittedSchema | undefined; readonly now: number },
 ): RenderedRequest {
   const calls = drafts.flatMap(({ slots }) => slots.filter((slot) => slot.kind === 'call'))
@@ -114,7 +120,7 @@ function instructionsOf(
 }
 
 function outputConfig(
-  { effort }: RequestSettings,
+  { effort }: RenderSettings,
   answer: FittedSchema | undefined,
 ): Pick<WireRequest, 'output_config'> {
   if (effort === undefined && answer === undefined) return {}
@@ -124,7 +130,7 @@ function outputConfig(
 
 /** What concerns the vendor's side only: its sandbox, its connections, what it leaves out by itself. */
 function serverFields(
-  { mcpServers = [], contextEdits = [] }: RequestSettings,
+  { mcpServers = [], contextEdits = [] }: RenderSettings,
   drafts: readonly Draft[],
   now: number,
 ): object {
@@ -146,7 +152,7 @@ const warnings = {
     'A fixed thinking budget was left out of a request that the vendor would have refused with it: a call was demanded, too few output tokens are left, or the turn began without thinking.',
 }
 
-function warnOf({ warn }: RequestSettings, what: keyof typeof warnings): void {
+function warnOf({ warn }: RenderSettings, what: keyof typeof warnings): void {
   warn({ what, message: warnings[what] })
 }
 
@@ -155,7 +161,7 @@ function warnOf({ warn }: RequestSettings, what: keyof typeof warnings): void {
  * that does not fit into the reply, and an open turn that began without thinking (because another model began it).
  */
 function thinkingOf(
-  settings: RequestSettings,
+  settings: RenderSettings,
   choice: JsonObject | undefined,
   turns: readonly WireTurn[],
   maxTokens: number,

@@ -1,7 +1,7 @@
 import type { JsonObject, ModelRequest, ToolChoice, ToolDefinition } from '@tallystick/core'
 import { toldInWords } from '../../shared/request/answer-instructions.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
-import type { RequestSettings } from './request-settings.ts'
+import type { RenderSettings } from './request-settings.ts'
 import { fitSchema, type FittedSchema, NotStrictError, type SchemaSize } from './strict-schema.ts'
 import { toolSchema } from './tool-schema.ts'
 
@@ -14,11 +14,11 @@ export interface ToolFields {
 /** What the vendor compiles in one request, the schema of the answer included. */
 const bounds = { tools: 20, optional: 24, unions: 16 }
 
-type Warn = RequestSettings['warn']
+type Warn = RenderSettings['warn']
 
 /** What of a request its tools depend on, beside the request itself. */
 export interface ToolContext {
-  readonly settings: RequestSettings
+  readonly settings: RenderSettings
   readonly names: ToolNames
   /** The names of tools that the history holds calls of. */
   readonly called: readonly string[]
@@ -59,7 +59,7 @@ function wireTool(
   { name, description }: ToolDefinition,
   fields: JsonObject,
   names: ToolNames,
-  { eagerToolInputs, toolFields: more = {} }: RequestSettings,
+  { eagerToolInputs, toolFields: more = {} }: RenderSettings,
 ): JsonObject {
   return {
     name: names.toWire(name),

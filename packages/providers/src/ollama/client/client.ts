@@ -1,7 +1,7 @@
-import { answeredFailure, notLines, truncatedReply } from './failure.ts'
+import { answeredFailure, failures, notLines } from './failure.ts'
 import { lineBody, type LineBody } from './line-body.ts'
 import { sdk } from './sdk.ts'
-import type { WireRequest } from './wire.ts'
+import type { WireLine, WireRequest } from './wire.ts'
 
 /** Where the server is and how to reach it. */
 export interface OllamaClientOptions {
@@ -25,20 +25,15 @@ export interface OllamaCall {
   readonly onBytes: () => void
 }
 
-/** The lines of a reply, and the way to leave its connection to the next call. */
-export interface OllamaReply extends Pick<LineBody, 'take' | 'drain'> {
-  /** Goes on whenever lines came, which `take` then gives. Ends behind the last one, and throws what ends the reply. */
-  readonly steps: AsyncIterable<unknown>
-}
-
 // What a server says about a refusal is short; a page that stands in its place need not be read to its end.
 const refusalLengthMax = 64 * 1024
 
 /**
- * Asks the official client for a stream. Each call has a client of its own, since a client knows no signal and can be
- * stopped neither before the answer begins nor without stopping every other call.
+ * Asks the official client for a stream, and returns its lines. When the last line was read, the rest of the answer is
+ * read too, so that its connection can be used again. Each call has a client of its own, since a client knows no signal
+ * and can be stopped neither before the answer begins nor without stopping every other call.
  */
-export async function openChat(body: WireRequest, call: OllamaCall): Promise<OllamaReply> {
+export async function openChat(body: WireRequest, call: OllamaCall): Promise<AsyncIterable<WireLine>> {
   const { Ollama } = await sdk.load('ollama')
   call.signal.throwIfAborted()
   let answer: LineBody | undefined
@@ -63,8 +58,17 @@ export async function openChat(body: WireRequest, call: OllamaCall): Promise<Oll
     headers: { ...(apiKey !== undefined && { Authorization: `Bearer ${apiKey}` }), ...headers },
   })
   const steps: unknown = await client.chat({ ...body } as never)
-  if (answer === undefined) throw truncatedReply()
-  return { steps: steps as AsyncIterable<unknown>, take: answer.take, drain: answer.drain }
+  if (answer === undefined) throw failures.truncatedReply()
+  return linesOf(steps as AsyncIterable<unknown>, answer)
+}
+
+/** The lines, as the client passes their tokens on. Throws what ends the reply. */
+async function* linesOf(
+  steps: AsyncIterable<unknown>,
+  { take, drain }: LineBody,
+): AsyncGenerator<WireLine, void> {
+  for await (const _ of steps) yield* take()
+  await drain().catch(() => {})
 }
 
 /** The server that the options, or else the environment, name. */

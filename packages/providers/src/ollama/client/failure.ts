@@ -1,14 +1,9 @@
-import { type FailureClass, type ModelFailure, ProviderError } from '@tallystick/core'
-import { failureText } from '../../shared/failure/failure-text.ts'
-import { networkFailure } from '../../shared/failure/network-failure.ts'
+import { ProviderError } from '@tallystick/core'
+import { failureText, quoted } from '../../shared/failure/failure-text.ts'
 import { type HeaderReader, retryAfterMs } from '../../shared/failure/retry-after.ts'
+import { final, retryable, type Verdict, verdictOfStatus } from '../../shared/failure/verdict.ts'
+import { commonFailures, type WireFailures } from '../../shared/failure/wire-failures.ts'
 import { isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
-
-/** What the failure is, and whether the same request may succeed later. */
-type Verdict = Pick<ModelFailure, 'class' | 'retryable'>
-
-const retryable = (failureClass: FailureClass): Verdict => ({ class: failureClass, retryable: true })
-const final = (failureClass: FailureClass): Verdict => ({ class: failureClass, retryable: false })
 
 /** By the vendor's words: it has no other names for what went wrong, before the stream or in it. */
 const byWords: readonly (readonly [RegExp, Verdict])[] = [
@@ -20,51 +15,32 @@ const byWords: readonly (readonly [RegExp, Verdict])[] = [
   [/rate limit|usage limit|too many requests/i, retryable('rate_limited')],
 ]
 
-/** By HTTP status. A status of 500 says nothing, so that the words go first. */
-const byStatus: { readonly [status: number]: Verdict } = {
-  401: final('authentication'),
-  402: final('permission'),
-  403: final('permission'),
-  404: final('not_found'),
-  408: retryable('timeout'),
-  413: final('context_overflow'),
-  429: retryable('rate_limited'),
-  499: retryable('network'),
-  501: final('server'),
-  503: retryable('overloaded'),
-  504: retryable('timeout'),
+/** The failures that this wire reports. */
+export const failures: WireFailures = {
+  ...commonFailures({
+    who: 'Ollama',
+    advice: {
+      overloaded: 'The server is busy; try again later, or let it take more requests (OLLAMA_MAX_QUEUE).',
+      timeout: 'Try again; if it stays so, allow more time: loading a model can take minutes.',
+      network: 'Check that Ollama runs and that baseURL can be reached, then try again.',
+      authentication:
+        'Set a valid key (the option apiKey, or OLLAMA_API_KEY), or sign in with "ollama signin".',
+      permission: 'The account may not do this: check its plan and its permissions.',
+      not_found: 'Pull the model ("ollama pull"), or check the model id and baseURL.',
+      context_overflow: 'The history does not fit: compact it, or raise contextTokens.',
+      server: 'The fault is on the other side: see the log of the server.',
+    },
+  }),
+  providerErrorOf,
 }
-
-const advice: { readonly [failureClass in FailureClass]: string } = {
-  rate_limited: 'Wait before the next call, or raise the limits of the account.',
-  overloaded: 'The server is busy; try again later, or let it take more requests (OLLAMA_MAX_QUEUE).',
-  timeout: 'Try again; if it stays so, allow more time: loading a model can take minutes.',
-  network: 'Check that Ollama runs and that baseURL can be reached, then try again.',
-  truncated: 'What came of the reply is incomplete; try the call again.',
-  invalid_request: 'The same request will be refused again: change what the message names.',
-  authentication: 'Set a valid key (the option apiKey, or OLLAMA_API_KEY), or sign in with "ollama signin".',
-  permission: 'The account may not do this: check its plan and its permissions.',
-  not_found: 'Pull the model ("ollama pull"), or check the model id and baseURL.',
-  context_overflow: 'The history does not fit: compact it, or raise contextTokens.',
-  content_filtered: 'The output was withheld; the same request will meet the same end.',
-  refused: 'The model will not answer this; ask another model, or in other words.',
-  protocol: 'The answer cannot be trusted; check baseURL and any gateway on the way.',
-  server: 'The fault is on the other side: see the log of the server.',
-  interrupted: 'Resume the run.',
-}
+const { failed, thrownFailure, truncatedReply } = failures
 
 /** Whatever the client, fetch or the stream threw, as a failure that holds no payload and no key. */
 export function providerErrorOf(error: unknown): ProviderError {
   if (error instanceof ProviderError) return error
-  const network = networkFailure(error)
-  if (network !== undefined) {
-    return failed(retryable(network.class), `The connection broke${network.code ? ` (${network.code})` : ''}`)
-  }
   // The client says so when the body ends without a line that says `done`.
-  if (error instanceof Error && error.message.startsWith('Did not receive done')) return truncatedReply()
-  const name = error instanceof Error ? error.name : typeof error
-  const message = `The call failed unexpectedly (${name}). ${advice.protocol}`
-  return new ProviderError({ ...final('protocol'), message }, { cause: error })
+  const isCut = error instanceof Error && error.message.startsWith('Did not receive done')
+  return isCut ? truncatedReply() : thrownFailure(error)
 }
 
 /** What is known of an answer that is no reply. */
@@ -81,7 +57,7 @@ export function answeredFailure({ status, headers, text, now }: Refusal): Provid
   const words = wordsOf(text)
   const asked = retryAfterMs(headers, now)
   const requestId = headers.get('x-request-id') ?? undefined
-  return failed(verdictOf(words, status), `Ollama answered ${status}${quoted(words)}`, {
+  return failed(verdictOf(words, status), `Ollama answered ${status}${quotedWithoutReply(words)}`, {
     status,
     ...(asked !== undefined && { retryAfterMs: asked }),
     ...(requestId !== undefined && { requestId }),
@@ -91,7 +67,7 @@ export function answeredFailure({ status, headers, text, now }: Refusal): Provid
 /** A line of the stream that holds an `error` instead of a piece of the reply. */
 export function failureInStream(error: unknown): ProviderError {
   const words = innerWords(error)
-  return failed(verdictOf(words, undefined), `Ollama broke the reply off${quoted(words)}`)
+  return failed(verdictOf(words, undefined), `Ollama broke the reply off${quotedWithoutReply(words)}`)
 }
 
 /** The body as JSON with an `error`; another server's page tells nothing that belongs into an error. */
@@ -117,27 +93,13 @@ function verdictOf(words: string, status: number | undefined): Verdict {
   const known = byWords.find(([pattern]) => pattern.test(words))?.[1]
   // A refusal names the model, and a model may be called anything.
   if (known !== undefined && status !== 404) return known
-  if (status === undefined) return retryable('server')
-  return byStatus[status] ?? (status >= 500 ? retryable('server') : final('invalid_request'))
+  return verdictOfStatus(status)
 }
 
-function failed(
-  verdict: Verdict,
-  what: string,
-  known: Pick<ModelFailure, 'status' | 'retryAfterMs' | 'requestId'> = {},
-): ProviderError {
-  return new ProviderError({ ...verdict, message: `${what}. ${advice[verdict.class]}`, ...known })
-}
-
-function quoted(words: string): string {
+function quotedWithoutReply(words: string): string {
   // What the model wrote stands behind this; it belongs into no error.
   const told = words.replace(/^(error parsing tool call).*$/s, '$1')
-  return told.trim() === '' ? '' : `: ${failureText(told).replace(/\.$/, '')}`
-}
-
-/** The stream ended, and the line that proves the reply whole never came. */
-export function truncatedReply(): ProviderError {
-  return failed(retryable('truncated'), 'The stream ended before the reply did')
+  return quoted(told)
 }
 
 /** The answer was no stream of JSON lines, whatever it was. */
@@ -153,12 +115,6 @@ export function wordlessReply(): ProviderError {
 /** A line that cannot be read. What stands in it is not told. */
 export function unreadableLine(): ProviderError {
   return failed(retryable('protocol'), 'The stream holds a line that is no JSON object')
-}
-
-/** Nothing came for longer than is allowed. */
-export function silentReply(limitMs: number): ProviderError {
-  const what = `Nothing came from Ollama for ${limitMs} ms, and the connection was closed`
-  return failed(retryable('timeout'), what)
 }
 
 /** The server cut the prompt to fit its context, and answered what was left of it. */

@@ -1,6 +1,7 @@
 import type { ModelSignal, ReplyPart, RequestedCall } from '@tallystick/core'
 import { countAt, isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
+import type { ReplyReader } from '../../shared/stream/reply-reader.ts'
 import { cutPrompt, wordlessReply } from '../client/failure.ts'
 import type { WireLine, WireRequest } from '../client/wire.ts'
 import { contextTokensAt, contextTokensOf, promptWasCut } from './context-window.ts'
@@ -9,8 +10,6 @@ import { countsOf, usageOf } from './usage.ts'
 
 type Spoken = { readonly type: 'text' | 'reasoning'; readonly part: number; text: string }
 type Called = RequestedCall & { readonly part: number }
-
-type Emit = (signal: ModelSignal) => void
 
 /** One reply while it streams: what has to be remembered between two lines. */
 export interface Reply {
@@ -30,21 +29,32 @@ export function startReply(names: ToolNames, body: WireRequest): Reply {
   return { names, body, parts: [], started: false, spoke: false, finished: false }
 }
 
+/** The reply as the call reads it. Only the last line ends it. */
+export function replyReader(names: ToolNames, body: WireRequest): ReplyReader<WireLine> {
+  const reply = startReply(names, body)
+  return {
+    read: (line) => readLine(reply, line),
+    get finished() {
+      return reply.finished
+    },
+  }
+}
+
 /**
  * PROVIDER MAPPING: one line of the wire to the signals that follow from it, `reply` being carried along. A line may hold
- * thinking, words and calls at once, and be the last one besides. Emits usage before it throws a `ProviderError`, where
+ * thinking, words and calls at once, and be the last one besides. Yields usage before it throws a `ProviderError`, where
  * the counts say that the model never saw the whole prompt.
  */
-export function readLine(reply: Reply, line: WireLine, emit: Emit): void {
+export function* readLine(reply: Reply, line: WireLine): Generator<ModelSignal, void> {
   if (reply.finished) return
-  if (!reply.started) emit(startOf(reply, line))
+  if (!reply.started) yield startOf(reply, line)
   const message = objectAt(line, 'message') ?? {}
   reply.spoke ||= isJsonObject(line['message'])
-  addWords(reply, 'reasoning', textAt(message, 'thinking'), emit)
-  addWords(reply, 'text', textAt(message, 'content'), emit)
+  yield* addWords(reply, 'reasoning', textAt(message, 'thinking'))
+  yield* addWords(reply, 'text', textAt(message, 'content'))
   const calls = message['tool_calls']
-  if (Array.isArray(calls)) for (const call of calls) addCall(reply, call, emit)
-  if (line.done === true) finish(reply, line, emit)
+  if (Array.isArray(calls)) for (const call of calls) yield addCall(reply, call)
+  if (line.done === true) yield* finish(reply, line)
 }
 
 function startOf(reply: Reply, line: WireLine): ModelSignal {
@@ -54,19 +64,19 @@ function startOf(reply: Reply, line: WireLine): ModelSignal {
 }
 
 /** Words go on in the last part as long as that is of their kind: behind a call, or other words, a new part begins. */
-function addWords(reply: Reply, type: Spoken['type'], text: string | undefined, emit: Emit): void {
-  if (text === undefined || text === '') return
+function addWords(reply: Reply, type: Spoken['type'], text: string | undefined): readonly ModelSignal[] {
+  if (text === undefined || text === '') return []
   let open = reply.parts.at(-1)
   if (open?.type !== type) {
     open = { type, part: reply.parts.length, text: '' }
     reply.parts.push(open)
   }
   open.text += text
-  emit({ type: type === 'text' ? 'model_text' : 'model_reasoning', part: open.part, text })
+  return [{ type: type === 'text' ? 'model_text' : 'model_reasoning', part: open.part, text }]
 }
 
 /** A call comes whole, and each is one more: neither its `index` nor its id tells it from the ones before. */
-function addCall(reply: Reply, wireCall: unknown, emit: Emit): void {
+function addCall(reply: Reply, wireCall: unknown): ModelSignal {
   const wireFunction = objectAt(wireCall, 'function')
   const call: RequestedCall = {
     type: 'tool_call',
@@ -76,7 +86,7 @@ function addCall(reply: Reply, wireCall: unknown, emit: Emit): void {
   }
   const part = reply.parts.length
   reply.parts.push({ ...call, part })
-  emit({ type: 'model_tool_request', part, call })
+  return { type: 'model_tool_request', part, call }
 }
 
 /** An object as a rule. Some servers in between write it as text, as another vendor's wire does. */
@@ -97,7 +107,7 @@ function notAnObject(text: string): Pick<RequestedCall, 'input' | 'malformed'> {
   return { input: {}, malformed: { text, error: 'The input is valid JSON, but not an object.' } }
 }
 
-function finish(reply: Reply, line: WireLine, emit: Emit): void {
+function* finish(reply: Reply, line: WireLine): Generator<ModelSignal, void> {
   const { body, parts } = reply
   if (!reply.spoke) throw wordlessReply()
   const counts = countsOf(line)
@@ -106,7 +116,7 @@ function finish(reply: Reply, line: WireLine, emit: Emit): void {
     countAt(line, 'eval_count'),
   ] as const
   if (promptTokens !== undefined || replyTokens !== undefined) {
-    emit({ type: 'model_usage', usage: usageOf(promptTokens, replyTokens), raw: counts })
+    yield { type: 'model_usage', usage: usageOf(promptTokens, replyTokens), raw: counts }
   }
   if (promptWasCut(body, promptTokens)) throw cutPrompt(promptTokens, contextTokensOf(body))
   const raw = textAt(line, 'done_reason')
@@ -114,10 +124,10 @@ function finish(reply: Reply, line: WireLine, emit: Emit): void {
     promptTokens === undefined || replyTokens === undefined ? undefined : promptTokens + replyTokens
   const hadCalls = parts.some((part) => part.type === 'tool_call')
   reply.finished = true
-  emit({
+  yield {
     type: 'model_finished',
     stopReason: stopReasonOf({ raw, hadCalls, tokens, contextTokens: contextTokensAt(body, promptTokens) }),
     ...(raw !== undefined && { rawStopReason: raw }),
     parts: parts.map((part): ReplyPart => ({ ...part })),
-  })
+  }
 }

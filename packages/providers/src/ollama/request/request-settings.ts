@@ -1,4 +1,5 @@
 import type { JsonObject } from '@tallystick/core'
+import type { Warn } from '../../shared/options/warning.ts'
 import type { WireThinking } from '../client/wire.ts'
 import type { OllamaWarning } from '../options/options.ts'
 
@@ -13,6 +14,10 @@ export interface RequestSettings {
   readonly parameters?: JsonObject | undefined
   /** Fields of the body that no option covers. They win. */
   readonly extraBody?: JsonObject | undefined
-  /** Hears what the wire cannot be told. */
-  readonly warn?: ((warning: OllamaWarning) => void) | undefined
+}
+
+/** How one request is rendered. */
+export interface RenderSettings extends RequestSettings {
+  /** Reports what the wire cannot be told of this request. */
+  readonly warn: Warn<OllamaWarning>
 }

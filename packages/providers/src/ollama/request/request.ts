@@ -6,7 +6,7 @@ import { anyWord, toolNames, type ToolNames, warnOfNames } from '../../shared/re
 import { provider, type WireMessage, type WireRequest } from '../client/wire.ts'
 import type { OllamaWarning } from '../options/options.ts'
 import { type Draft, draftOf, messagesOf } from './history.ts'
-import type { RequestSettings } from './request-settings.ts'
+import type { RenderSettings, RequestSettings } from './request-settings.ts'
 import { toolSchema } from './tool-schema.ts'
 import { offered, type Rendering, wireTool } from './tools.ts'
 
@@ -21,16 +21,20 @@ export interface RenderedRequest {
 }
 
 /** Renders requests of one model. */
-export type RequestRenderer = (request: ModelRequest) => RenderedRequest
+export type RequestRenderer = (
+  request: ModelRequest,
+  rendering: Pick<RenderSettings, 'warn'>,
+) => RenderedRequest
 
 /**
  * A renderer that keeps what it made of each message and each tool, so that a turn costs what it adds. The same request
  * gives the same body, whatever was rendered before.
  */
-export function requestRenderer(settings: RequestSettings): RequestRenderer {
-  const drafts = kept((message: Message) => draftOf(message, settings.modelId))
+export function requestRenderer(given: RequestSettings): RequestRenderer {
+  const drafts = kept((message: Message) => draftOf(message, given.modelId))
   const schemas = kept(toolSchema)
-  return (request) => renderRequest(request, request.messages.map(drafts), { settings, schemas })
+  return (request, { warn }) =>
+    renderRequest(request, request.messages.map(drafts), { settings: { ...given, warn }, schemas })
 }
 
 /** The function, which remembers what it answered for each object. */
@@ -55,9 +59,9 @@ function renderRequest(
     [...request.tools, ...calls].map((named) => named.name),
     { lengthMax: identifierLengthMax, pattern: anyWord },
   )
-  if (settings.warn) warnOfNames(request, names, settings.warn)
+  warnOfNames(request, names, settings.warn)
   const tools = offered(request).map((tool) => wireTool(tool, names, { settings, schemas }))
-  if (settings.warn) warnings(request, tools.length > 0).forEach(settings.warn)
+  warnings(request, tools.length > 0).forEach(settings.warn)
   const history = messagesOf(drafts, { ids: callIds(calls, identifierLengthMax), names })
   const limits = [request.maxOutputTokens, settings.maxOutputTokens].filter((limit) => limit !== undefined)
   const { instructions, format } = answerFields(request, tools.length > 0)
@@ -80,10 +84,7 @@ function renderRequest(
     ...settings.extraBody,
   }
   return {
-    body: withProviderOptions(body, request, {
-      ...{ provider, held: heldFields },
-      warn: (warning) => settings.warn?.(warning),
-    }),
+    body: withProviderOptions(body, request, { provider, held: heldFields, warn: settings.warn }),
     names,
   }
 }

@@ -1,11 +1,11 @@
 import type { JsonObject, ModelRequest, ToolDefinition } from '@tallystick/core'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
-import type { RequestSettings } from './request-settings.ts'
+import type { RenderSettings } from './request-settings.ts'
 import type { RenderedSchema } from './tool-schema.ts'
 
 /** What rendering a tool needs: the settings, and the function that fits its schema to the wire. */
 export interface Rendering {
-  readonly settings: RequestSettings
+  readonly settings: RenderSettings
   readonly schemas: (schema: JsonObject) => RenderedSchema
 }
 
@@ -24,7 +24,7 @@ export function wireTool(
   const { schema, told } = schemas(inputSchema)
   if (told.length > 0) {
     const what = `${told.join(', ')} in the schema of the tool ${name}`
-    settings.warn?.({
+    settings.warn({
       what: 'schema',
       message: `Ollama has no word for ${what}: told in descriptions instead.`,
     })

@@ -7,11 +7,11 @@ import type {
   ReplyPart,
   Source,
 } from '@tallystick/core'
-import type { ReplyReader } from '../../openai/call.ts'
 import { contradiction, failureInStream } from '../../openai/client/failure.ts'
 import { citationsIn, sourcesOf } from '../../openai/reply/citations.ts'
 import { usageSignal } from '../../openai/reply/usage.ts'
 import { isJsonObject, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
+import type { ReplyReader } from '../../shared/stream/reply-reader.ts'
 import type { StreamEnding } from '../../shared/stream/stream-tail.ts'
 import {
   opaqueOf,

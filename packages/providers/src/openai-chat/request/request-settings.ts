@@ -1,5 +1,6 @@
 import type { JsonObject } from '@tallystick/core'
 import type { OpenAICustomTool, OpenAIWarning } from '../../openai/options/options.ts'
+import type { Warn } from '../../shared/options/warning.ts'
 import type { OpenAIChatQuirks } from '../options/quirks.ts'
 
 /** What of a request the model's options decide. */
@@ -17,5 +18,10 @@ export interface RequestSettings {
   readonly serviceTier?: string | undefined
   readonly metadata?: Readonly<Record<string, string>> | undefined
   readonly extraBody?: JsonObject | undefined
-  readonly warn: (warning: OpenAIWarning) => void
+}
+
+/** How one request is rendered. */
+export interface RenderSettings extends RequestSettings {
+  /** Reports what the wire cannot be told of this request. */
+  readonly warn: Warn<OpenAIWarning>
 }

@@ -10,7 +10,7 @@ import { chatCallIds } from './call-ids.ts'
 import { messagesOf } from './history.ts'
 import { type Draft, draftOf } from './rendered-message.ts'
 import type { ReplyContext } from './reply-context.ts'
-import type { RequestSettings } from './request-settings.ts'
+import type { RenderSettings, RequestSettings } from './request-settings.ts'
 import { toolFields } from './tools.ts'
 
 /** A request, ready to be sent. */
@@ -20,8 +20,14 @@ export interface RenderedRequest {
   readonly context: ReplyContext
 }
 
-/** Renders requests of one model. `refused`: fields of how to write that the model takes none of. */
-export type RequestRenderer = (request: ModelRequest, refused?: readonly string[]) => RenderedRequest
+/** What the rendering of one request depends on. */
+interface Rendering extends Pick<RenderSettings, 'warn'> {
+  /** Fields of how to write that the model takes none of. */
+  readonly refused?: readonly string[]
+}
+
+/** Renders requests of one model. */
+export type RequestRenderer = (request: ModelRequest, rendering: Rendering) => RenderedRequest
 
 const toolNameLengthMax = 64
 const heldFields = ['model', 'messages', 'stream', 'stream_options', 'tools', 'n']
@@ -30,22 +36,23 @@ const heldFields = ['model', 'messages', 'stream', 'stream_options', 'tools', 'n
  * A renderer that keeps what it made of each message, so that a turn costs what it adds. The same request gives the
  * same body, whatever was rendered before.
  */
-export function requestRenderer(settings: RequestSettings): RequestRenderer {
+export function requestRenderer(given: RequestSettings): RequestRenderer {
   const drafts = new WeakMap<Message, Draft>()
   const draftFor = (message: Message): Draft => {
     const before = drafts.get(message)
     if (before !== undefined) return before
-    const draft = draftOf(message, settings.provider)
+    const draft = draftOf(message, given.provider)
     drafts.set(message, draft)
     return draft
   }
-  return (request, refused = []) => renderRequest(request, request.messages.map(draftFor), settings, refused)
+  return (request, { warn, refused = [] }) =>
+    renderRequest(request, request.messages.map(draftFor), { ...given, warn }, refused)
 }
 
 function renderRequest(
   request: ModelRequest,
   drafts: readonly Draft[],
-  settings: RequestSettings,
+  settings: RenderSettings,
   refused: readonly string[],
 ): RenderedRequest {
   const { quirks } = settings
@@ -82,7 +89,7 @@ function renderRequest(
 }
 
 /** Fields that the options of the model say word for word. */
-function optionFields(settings: RequestSettings): object {
+function optionFields(settings: RenderSettings): object {
   return omitUndefined({
     reasoning_effort: settings.reasoningEffort,
     verbosity: settings.verbosity,
@@ -100,7 +107,7 @@ interface AnswerFields {
 
 function answerFields(
   { outputSchema, instructions }: ModelRequest,
-  { quirks, warn }: RequestSettings,
+  { quirks, warn }: RenderSettings,
 ): AnswerFields {
   if (outputSchema === undefined) return { instructions }
   const told = withAnswerSchema(instructions, outputSchema)

@@ -2,10 +2,10 @@ import type { JsonObject, ModelRequest, ToolDefinition } from '@tallystick/core'
 import { customToolOf } from '../../openai/request/call-context.ts'
 import { fitSchema } from '../../openai/request/strict-schema.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
-import type { RequestSettings } from './request-settings.ts'
+import type { RenderSettings } from './request-settings.ts'
 
 /** The tools, and whether they may be called. Without tools these servers take no word about them. */
-export function toolFields(request: ModelRequest, names: ToolNames, settings: RequestSettings): object {
+export function toolFields(request: ModelRequest, names: ToolNames, settings: RenderSettings): object {
   const { quirks, warn } = settings
   const { tools, toolChoice, parallelToolCalls } = request
   if (tools.length === 0) return {}
@@ -27,7 +27,7 @@ export function toolFields(request: ModelRequest, names: ToolNames, settings: Re
   }
 }
 
-function wireTool(tool: ToolDefinition, names: ToolNames, settings: RequestSettings): JsonObject {
+function wireTool(tool: ToolDefinition, names: ToolNames, settings: RenderSettings): JsonObject {
   const name = names.toWire(tool.name)
   const described = tool.description.trim() !== '' && { description: tool.description.toWellFormed() }
   const more = Object.hasOwn(settings.toolFields, tool.name) ? settings.toolFields[tool.name] : {}
@@ -52,7 +52,7 @@ function wireTool(tool: ToolDefinition, names: ToolNames, settings: RequestSetti
 function wireChoice(
   { toolChoice }: ModelRequest,
   names: ToolNames,
-  settings: RequestSettings,
+  settings: RenderSettings,
 ): string | JsonObject | undefined {
   switch (toolChoice.type) {
     case 'auto':

@@ -1,7 +1,7 @@
 import type { JsonObject, ModelSignal } from '@tallystick/core'
-import type { ReplyReader } from '../../openai/call.ts'
 import { contradiction, failureInStream } from '../../openai/client/failure.ts'
 import { isJsonObject, textAt } from '../../shared/json/json-reading.ts'
+import type { ReplyReader } from '../../shared/stream/reply-reader.ts'
 import type { WireEvent, WireResponse } from '../client/wire.ts'
 import type { ReplyContext } from '../request/reply-context.ts'
 import { fail, finish } from './ending.ts'
@@ -22,7 +22,6 @@ export function replyReader(context: ReplyContext): ReplyReader {
   const reply = startReply(context)
   return {
     read: (event) => readEvent(reply, event as WireEvent),
-    end: () => undefined,
     get finished() {
       return reply.finished
     },

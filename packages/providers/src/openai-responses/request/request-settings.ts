@@ -1,5 +1,6 @@
 import type { JsonObject } from '@tallystick/core'
 import type { OpenAICustomTool, OpenAIWarning } from '../../openai/options/options.ts'
+import type { Warn } from '../../shared/options/warning.ts'
 
 /** What of a request the model's options decide. */
 export interface RequestSettings {
@@ -20,7 +21,12 @@ export interface RequestSettings {
   readonly approvalTool: string
   readonly promptCacheKey?: string | undefined
   readonly extraBody?: JsonObject | undefined
-  readonly warn: (warning: OpenAIWarning) => void
+}
+
+/** How one request is rendered. */
+export interface RenderSettings extends RequestSettings {
+  /** Reports what the wire cannot be told of this request. */
+  readonly warn: Warn<OpenAIWarning>
 }
 
 /** How a request is to differ from what the settings say, after one was refused. */

@@ -11,7 +11,7 @@ import type { KeptResponse, WireRequest } from '../client/wire.ts'
 import { type Binding, type GoingOn, inputOf, lastKept, seenUpTo } from './history.ts'
 import { type Draft, draftOf } from './rendered-message.ts'
 import type { ReplyContext } from './reply-context.ts'
-import type { Concessions, RequestSettings } from './request-settings.ts'
+import type { Concessions, RenderSettings, RequestSettings } from './request-settings.ts'
 import { toolFields } from './tools.ts'
 import { writingFields } from './writing-fields.ts'
 
@@ -22,24 +22,29 @@ export interface RenderedRequest {
   readonly context: ReplyContext
 }
 
+/** What the rendering of one request depends on. */
+interface Rendering extends Pick<RenderSettings, 'warn'> {
+  readonly concessions?: Concessions
+}
+
 /** Renders requests of one model. */
-export type RequestRenderer = (request: ModelRequest, concessions: Concessions) => RenderedRequest
+export type RequestRenderer = (request: ModelRequest, rendering: Rendering) => RenderedRequest
 
 /**
  * A renderer that keeps what it made of each message, so that a turn costs what it adds. The same request gives the
  * same body, whatever was rendered before.
  */
-export function requestRenderer(settings: RequestSettings): RequestRenderer {
+export function requestRenderer(given: RequestSettings): RequestRenderer {
   const drafts = new WeakMap<Message, Draft>()
   const draftFor = (message: Message): Draft => {
     const before = drafts.get(message)
     if (before !== undefined) return before
-    const draft = draftOf(message, settings.provider, settings.modelId)
+    const draft = draftOf(message, given.provider, given.modelId)
     drafts.set(message, draft)
     return draft
   }
-  return (request, concessions) =>
-    renderRequest(request, request.messages.map(draftFor), settings, concessions)
+  return (request, { warn, concessions = {} }) =>
+    renderRequest(request, request.messages.map(draftFor), { ...given, warn }, concessions)
 }
 
 const identifierLengthMax = 64
@@ -50,7 +55,7 @@ const heldFields = [
 function renderRequest(
   request: ModelRequest,
   drafts: readonly Draft[],
-  settings: RequestSettings,
+  settings: RenderSettings,
   concessions: Concessions,
 ): RenderedRequest {
   const binding = bindingOf(request, drafts, settings)
@@ -85,7 +90,7 @@ function renderRequest(
   }
 }
 
-function bindingOf(request: ModelRequest, drafts: readonly Draft[], settings: RequestSettings): Binding {
+function bindingOf(request: ModelRequest, drafts: readonly Draft[], settings: RenderSettings): Binding {
   const calls = drafts.flatMap(({ slots }) => slots.filter((slot) => slot.role === 'call'))
   const names = toolNames(
     [...request.tools, ...calls].map((named) => named.name),
@@ -104,7 +109,7 @@ function goingOnFrom(
   drafts: readonly Draft[],
   seen: (place: number) => string,
   { ids }: Binding,
-  { state }: RequestSettings,
+  { state }: RenderSettings,
 ): GoingOn | undefined {
   if (state === 'none') return undefined
   const conversation = typeof state === 'object' ? state.conversation : undefined
@@ -122,7 +127,7 @@ function goingOnFrom(
 function stateOf(
   drafts: readonly Draft[],
   goingOn: GoingOn | undefined,
-  { state, warn }: RequestSettings,
+  { state, warn }: RenderSettings,
   { stateLost }: Concessions,
 ): Pick<WireRequest, 'store' | 'previous_response_id' | 'conversation'> {
   if (state === 'none') return { store: false }
@@ -144,7 +149,7 @@ function keptResponse(id: string, seen: string, conversation: string | undefined
 
 function textField(
   format: JsonObject | undefined,
-  { verbosity }: RequestSettings,
+  { verbosity }: RenderSettings,
 ): { readonly text?: JsonObject } {
   const text = { ...(format && { format }), ...(verbosity !== undefined && { verbosity }) }
   return Object.keys(text).length > 0 ? { text } : {}

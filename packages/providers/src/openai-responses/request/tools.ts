@@ -2,10 +2,10 @@ import type { JsonObject, ModelRequest, ToolDefinition } from '@tallystick/core'
 import { customToolOf } from '../../openai/request/call-context.ts'
 import { fitSchema } from '../../openai/request/strict-schema.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
-import type { RequestSettings } from './request-settings.ts'
+import type { RenderSettings } from './request-settings.ts'
 
 /** The tools, and whether they may be called. Without tools the vendor takes no word about them. */
-export function toolFields(request: ModelRequest, names: ToolNames, settings: RequestSettings): object {
+export function toolFields(request: ModelRequest, names: ToolNames, settings: RenderSettings): object {
   const tools = [...settings.providerTools, ...request.tools.map((tool) => wireTool(tool, names, settings))]
   if (tools.length === 0) return {}
   const choice = wireChoice(request, names, settings)
@@ -16,7 +16,7 @@ export function toolFields(request: ModelRequest, names: ToolNames, settings: Re
   }
 }
 
-function wireTool(tool: ToolDefinition, names: ToolNames, settings: RequestSettings): JsonObject {
+function wireTool(tool: ToolDefinition, names: ToolNames, settings: RenderSettings): JsonObject {
   const { toolFields: fields, warn } = settings
   const name = names.toWire(tool.name)
   const described = tool.description.trim() !== '' && { description: tool.description.toWellFormed() }
@@ -36,7 +36,7 @@ function wireTool(tool: ToolDefinition, names: ToolNames, settings: RequestSetti
 function wireChoice(
   { toolChoice }: ModelRequest,
   names: ToolNames,
-  settings: RequestSettings,
+  settings: RenderSettings,
 ): string | JsonObject | undefined {
   switch (toolChoice.type) {
     case 'auto':

@@ -1,6 +1,6 @@
 import { type JsonObject, type ModelRequest, omitUndefined } from '@tallystick/core'
 import { samplingFields } from '../../openai/request/sampling.ts'
-import type { Concessions, RequestSettings } from './request-settings.ts'
+import type { Concessions, RenderSettings } from './request-settings.ts'
 
 // The vendor refuses to write less.
 const outputTokensMin = 16
@@ -9,7 +9,7 @@ const ways = { stopMax: 0, seedField: 'none' } as const
 /** How much the model may write, how it thinks and writes, and what no option covers. */
 export function writingFields(
   { maxOutputTokens = Infinity, modelSettings = {} }: ModelRequest,
-  settings: RequestSettings,
+  settings: RenderSettings,
   concessions: Concessions,
 ): JsonObject {
   const { refused = [] } = concessions
@@ -26,7 +26,7 @@ export function writingFields(
 }
 
 /** Fields that the options of the model say word for word. */
-function optionFields(settings: RequestSettings): JsonObject {
+function optionFields(settings: RenderSettings): JsonObject {
   return omitUndefined({
     reasoning: settings.reasoning,
     prompt_cache_key: settings.promptCacheKey,
@@ -37,7 +37,7 @@ function optionFields(settings: RequestSettings): JsonObject {
 
 /** What the service is to add to its reply: what the adapter needs, beside what the options ask for. */
 function includeOf(
-  { include = [], extraBody }: RequestSettings,
+  { include = [], extraBody }: RenderSettings,
   { noEncryption }: Concessions,
 ): readonly string[] {
   const more = extraBody?.['include']

@@ -1,4 +1,4 @@
-import type { FailureClass } from '@tallystick/core'
+import { final, retryable, type Verdict, verdictOfStatus } from '../../shared/failure/verdict.ts'
 
 /** What a service says when it fails, as far as it says anything. */
 export interface Answer {
@@ -7,15 +7,6 @@ export interface Answer {
   readonly code: string | undefined
   readonly words: string
 }
-
-/** What the failure is, and whether the same request may succeed later. */
-export interface Verdict {
-  readonly class: FailureClass
-  readonly retryable: boolean
-}
-
-const retryable = (failureClass: FailureClass): Verdict => ({ class: failureClass, retryable: true })
-const final = (failureClass: FailureClass): Verdict => ({ class: failureClass, retryable: false })
 
 /** By the service's own word, its `code` or its `type`: before the stream, in it, and in a failed response. */
 const byWord: { readonly [word: string]: Verdict } = {
@@ -54,23 +45,8 @@ const byWord: { readonly [word: string]: Verdict } = {
   timeout_error: retryable('timeout'),
 }
 
-const byStatus: { readonly [status: number]: Verdict } = {
-  401: final('authentication'),
-  402: final('permission'),
-  403: final('permission'),
-  404: final('not_found'),
-  408: retryable('timeout'),
-  409: retryable('server'),
-  413: final('context_overflow'),
-  425: retryable('server'),
-  429: retryable('rate_limited'),
-  498: retryable('overloaded'),
-  499: retryable('network'),
-  501: final('server'),
-  503: retryable('overloaded'),
-  504: retryable('timeout'),
-  529: retryable('overloaded'),
-}
+/** Statuses that some servers have of their own. */
+const ownStatuses = { 425: retryable('server'), 498: retryable('overloaded') }
 
 // `tokens per min`: the request alone is larger than what a minute allows.
 const overflowWords =
@@ -78,8 +54,9 @@ const overflowWords =
 const filterWords = /content (management |filtering )?policy|content filter|usage policy|safety system/i
 
 /** Judges an answer: by its own word first, then by its status; without either, the fault is on the other side. */
-export function verdictOf({ status, type, code, words }: Answer): Verdict {
-  const verdict = wordOf(code) ?? wordOf(type) ?? verdictOfStatus(status, type)
+export function verdictOf(answer: Answer): Verdict {
+  const { type, code, words } = answer
+  const verdict = wordOf(code) ?? wordOf(type) ?? verdictWithoutWord(answer)
   if (verdict.class === 'rate_limited' && /^request too large for/i.test(words)) {
     return final('context_overflow')
   }
@@ -93,11 +70,7 @@ function wordOf(word: string | undefined): Verdict | undefined {
   return word !== undefined && Object.hasOwn(byWord, word) ? byWord[word] : undefined
 }
 
-function verdictOfStatus(status: number | undefined, type: string | undefined): Verdict {
-  if (status !== undefined) {
-    return byStatus[status] ?? (status >= 500 ? retryable('server') : final('invalid_request'))
-  }
-  return type !== undefined && /^(invalid_request_error|BadRequestError)$/.test(type)
-    ? final('invalid_request')
-    : retryable('server')
+function verdictWithoutWord({ status, type }: Answer): Verdict {
+  const isRefused = type !== undefined && /^(invalid_request_error|BadRequestError)$/.test(type)
+  return status === undefined && isRefused ? final('invalid_request') : verdictOfStatus(status, ownStatuses)
 }

@@ -15,3 +15,13 @@ export function failureText(text: string): string {
     .toWellFormed()
   return line.length <= lengthMax ? line : `${line.slice(0, lengthMax - 1).toWellFormed()}…`
 }
+
+/** A word of the provider's in brackets, behind a sentence; nothing where there is none. */
+export function named(word: string | null | undefined): string {
+  return word ? ` (${failureText(word)})` : ''
+}
+
+/** The provider's own words behind a sentence; nothing where there are none. */
+export function quoted(words: string): string {
+  return words.trim() === '' ? '' : `: ${failureText(words).replace(/\.$/, '')}`
+}

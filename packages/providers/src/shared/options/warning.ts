@@ -9,41 +9,38 @@ export interface Warning {
   readonly message: string
 }
 
-/** The sentences of the call that is being prepared at this moment: preparing is synchronous. */
-let listening: Set<string> | undefined
+/** Reports a warning. */
+export type Warn<Reported extends Warning> = (warning: Reported) => void
 
-/** Tells of each thing once, and each call of all that concerns it. */
-export function warnOnce<Told extends Warning>(
-  onWarning: ((warning: Told) => void) | undefined,
-): (warning: Told) => void {
-  const told = new Set<string>()
+/** Reports each warning once for a model, to the option `onWarning`. */
+export function warnOnce<Reported extends Warning>(onWarning: Warn<Reported> | undefined): Warn<Reported> {
+  const reported = new Set<string>()
   return (warning) => {
-    listening?.add(warning.message)
-    if (onWarning === undefined || told.has(warning.message)) return
-    told.add(warning.message)
+    if (onWarning === undefined || reported.has(warning.message)) return
+    reported.add(warning.message)
     onWarning(warning)
   }
 }
 
-/** Collects what one call is warned of. */
-export type Heeding = <T>(prepare: () => T) => T
-
-/** A call whose first report says what it was warned of while it was prepared, so that it goes on record. */
-export function withWarnings(call: (heeding: Heeding) => Observable<ModelSignal>): Observable<ModelSignal> {
+/**
+ * Makes a call with a `warn` of its own. The call's `model_started` carries every warning that the call reported before,
+ * so that the warnings go on record; `report` receives each warning as well.
+ */
+export function collectWarnings<Reported extends Warning>(
+  report: Warn<Reported>,
+  call: (warn: Warn<Reported>) => Observable<ModelSignal>,
+): Observable<ModelSignal> {
   return defer(() => {
-    const heard = new Set<string>()
-    const heeding: Heeding = (prepare) => {
-      const before = listening
-      listening = heard
-      try {
-        return prepare()
-      } finally {
-        listening = before
-      }
+    const warnings = new Set<string>()
+    const warn: Warn<Reported> = (warning) => {
+      warnings.add(warning.message)
+      report(warning)
     }
-    return call(heeding).pipe(
+    return call(warn).pipe(
       map((signal) =>
-        signal.type === 'model_started' && heard.size > 0 ? { ...signal, warnings: [...heard] } : signal,
+        signal.type === 'model_started' && warnings.size > 0
+          ? { ...signal, warnings: [...warnings] }
+          : signal,
       ),
     )
   })

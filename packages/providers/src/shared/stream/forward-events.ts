@@ -1,0 +1,189 @@
+import type { Cancel, ModelContext, ModelSignal, ProviderError } from '@tallystick/core'
+import type { Subscriber } from 'rxjs'
+import type { WireFailures } from '../failure/wire-failures.ts'
+import {
+  type Connection,
+  drainMs,
+  idleTimeoutDefaultMs,
+  newConnection,
+  responseTimeoutDefaultMs,
+} from './connection.ts'
+import type { ReplyReader } from './reply-reader.ts'
+import { watchSilence } from './silence-watch.ts'
+
+/** A request that was sent: the events of its answer, and their reader. */
+export interface Opened<Event> {
+  readonly events: AsyncIterable<Event>
+  readonly reader: ReplyReader<Event>
+}
+
+/** Sends a request over the connection. Returns `undefined` where the call was given up before it was sent. */
+export type Connect<Event> = (connection: Connection) => Promise<Opened<Event> | undefined>
+
+/** One call of a model. */
+export interface ForwardedCall<Event> {
+  readonly context: ModelContext
+  readonly subscriber: Subscriber<ModelSignal>
+  /** The longest wait for an answer to begin, in milliseconds. */
+  readonly responseTimeoutMs?: number | undefined
+  /** The longest silence while a reply streams, in milliseconds. */
+  readonly idleTimeoutMs?: number | undefined
+  readonly failures: WireFailures
+  readonly connect: Connect<Event>
+  /** Returns another request to send in place of one that failed before it showed anything; `undefined`: the call failed. */
+  readonly fallbackRequest?: (failure: ProviderError) => Connect<Event> | undefined
+}
+
+/** How far the present attempt is. */
+interface Progress<Event> {
+  connection: Connection
+  reader: ReplyReader<Event> | undefined
+  /** An event came. */
+  heard: boolean
+  /** A signal was passed on. */
+  shown: boolean
+  finished: boolean
+}
+
+/**
+ * Forwards the events of a call's answer as signals to the subscriber, until the answer is whole, fails or falls silent.
+ * Returns how to stop: that closes the connection, unless the answer is whole, so that the connection may be used again.
+ */
+export function forwardEvents<Event>(call: ForwardedCall<Event>): () => void {
+  const { context, subscriber, failures } = call
+  const watch = watchSilence(context.clock, responseTimeoutOf(call), (limitMs) => {
+    if (completed(call, progress, 'broken')) return
+    subscriber.error(failures.silentReply(limitMs, progress.connection.facts.requestId))
+  })
+  const progress: Progress<Event> = { connection: newConnection(watch), ...nothingYet }
+  void forward(call, progress)
+  return () => {
+    watch.stop()
+    if (!progress.finished) progress.connection.abort.abort()
+  }
+}
+
+const nothingYet = { reader: undefined, heard: false, shown: false, finished: false }
+
+/** Makes attempts until one ends the call. Never rejects. */
+async function forward<Event>(call: ForwardedCall<Event>, progress: Progress<Event>): Promise<void> {
+  const { subscriber } = call
+  try {
+    let connect: Connect<Event> | undefined = call.connect
+    while (connect !== undefined) connect = await attempt(call, progress, connect)
+  } catch (error) {
+    if (subscriber.closed) return
+    const failure = failureOf(error, call, progress)
+    // A break after a reply that was whole takes nothing from it.
+    const broke = failure.class === 'network' || failure.class === 'timeout'
+    if (broke && completed(call, progress, 'broken')) return
+    subscriber.error(failure)
+  }
+}
+
+/** Makes one attempt. Returns the one to make in its place, if there is one. */
+async function attempt<Event>(
+  call: ForwardedCall<Event>,
+  progress: Progress<Event>,
+  connect: Connect<Event>,
+): Promise<Connect<Event> | undefined> {
+  const { subscriber } = call
+  try {
+    await follow(call, progress, connect)
+    if (!subscriber.closed && !completed(call, progress, 'clean')) throw endedEarly(call, progress)
+    return undefined
+  } catch (error) {
+    const failure = failureOf(error, call, progress)
+    const next = subscriber.closed || progress.shown ? undefined : call.fallbackRequest?.(failure)
+    if (next === undefined) throw failure
+    const { abort, watch } = progress.connection
+    abort.abort()
+    Object.assign(progress, { connection: newConnection(watch), ...nothingYet })
+    watch.allow(responseTimeoutOf(call))
+    return next
+  }
+}
+
+/** Sends the request and reads its answer to the end, or until the subscriber has left. */
+async function follow<Event>(
+  { context, subscriber, idleTimeoutMs = idleTimeoutDefaultMs }: ForwardedCall<Event>,
+  progress: Progress<Event>,
+  connect: Connect<Event>,
+): Promise<void> {
+  const { connection } = progress
+  let stopDraining: Cancel | undefined
+  try {
+    const opened = await connect(connection)
+    if (opened === undefined) return
+    const { events, reader } = opened
+    progress.reader = reader
+    connection.watch.allow(idleTimeoutMs)
+    for await (const event of events) {
+      progress.heard = true
+      if (!connection.observed) connection.watch.heard()
+      // What follows the end is only waited for: a connection that is read to its end can be used again.
+      if (progress.finished) continue
+      if (subscriber.closed) return
+      show(progress, reader.read(event), subscriber)
+      if (reader.failure !== undefined) throw reader.failure
+      if (!reader.finished || subscriber.closed) continue
+      progress.finished = true
+      stopDraining = context.clock.schedule(drainMs, () => connection.abort.abort())
+      subscriber.complete()
+    }
+  } finally {
+    stopDraining?.()
+  }
+}
+
+function show<Event>(
+  progress: Progress<Event>,
+  signals: Iterable<ModelSignal>,
+  subscriber: Subscriber<ModelSignal>,
+): void {
+  for (const signal of signals) {
+    progress.shown = true
+    subscriber.next(signal)
+  }
+}
+
+function failureOf<Event>(
+  error: unknown,
+  { context, failures }: ForwardedCall<Event>,
+  { connection: { facts, tail } }: Progress<Event>,
+): ProviderError {
+  // A client that parses what came of an event, when the stream was cut inside it, finds broken JSON.
+  if (error instanceof SyntaxError && tail.endedInLine) return failures.truncatedReply(facts.requestId)
+  return failures.providerErrorOf(error, { now: context.clock.now(), requestId: facts.requestId })
+}
+
+/** Ends the reply if it was whole already: some wires prove it before their last word. */
+function completed<Event>(
+  { subscriber }: ForwardedCall<Event>,
+  progress: Progress<Event>,
+  ending: 'clean' | 'broken',
+): boolean {
+  if (subscriber.closed) return true
+  const last = progress.reader?.end?.(progress.connection.tail.terminated ? 'terminated' : ending)
+  if (last === undefined) return false
+  show(progress, last, subscriber)
+  subscriber.complete()
+  return true
+}
+
+function endedEarly<Event>(
+  { failures }: ForwardedCall<Event>,
+  { heard, connection: { facts } }: Progress<Event>,
+): ProviderError {
+  const { contentType, requestId } = facts
+  const isOther = contentType !== undefined && !contentType.includes('text/event-stream')
+  return !heard && isOther ? failures.notAStream(contentType, requestId) : failures.truncatedReply(requestId)
+}
+
+function responseTimeoutOf({
+  responseTimeoutMs,
+}: {
+  readonly responseTimeoutMs?: number | undefined
+}): number {
+  return responseTimeoutMs ?? responseTimeoutDefaultMs
+}
