@@ -123,7 +123,7 @@ function withAnswer(state: RunState, event: EventOf<'tool_result'>): RunState {
 const unstarted: readonly CallStatus[] = ['requested', 'to_settle', 'to_ask', 'awaiting_approval', 'ready']
 const begun: readonly CallStatus[] = ['started', 'in_doubt']
 
-/** Law 2: which outcome may end a call that stands where. Nothing ends twice: `applyToolResult` is in no list. */
+/** Law 2: which outcome may end a call that stands where. Nothing ends twice: `settled` is in no list. */
 const endable: { readonly [O in Outcome]: readonly CallStatus[] } = {
   success: [...begun, 'deferred'],
   failed: [...begun, 'deferred'],

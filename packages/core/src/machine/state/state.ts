@@ -199,14 +199,14 @@ export interface FailedAttempt {
 
 /**
  * Where a call stands.
- * - `decideToolRequest`: the model asked
+ * - `requested`: the model asked
  * - `to_settle`: gets the result in `refusal`, without being started
  * - `to_ask`, `awaiting_approval`: a person has to decide; was asked
  * - `ready`: may be started
- * - `applyToolStarted`: its effect may have begun
+ * - `started`: its effect may have begun
  * - `in_doubt`: was started by a writer that is gone, and nobody recorded its ending
  * - `deferred`: goes on outside, and is settled later
- * - `applyToolResult`: has its result
+ * - `settled`: has its result
  */
 export type CallStatus =
   | 'requested'

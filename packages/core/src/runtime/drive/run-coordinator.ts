@@ -62,7 +62,7 @@ export class RunHub {
     this.notice = new FailureNotice(options.runId, options.host.report)
   }
 
-  /** What `waitOrSuspend` answers, for somebody who hears of a failure. */
+  /** What `rest` answers, for somebody who hears of a failure. */
   get result(): Promise<RunResult> {
     this.notice.heard()
     return this.rest

@@ -24,9 +24,9 @@ export interface ForkOptions {
    */
   readonly agent?: Agent<unknown> | undefined
   /**
-   * What becomes of a write that no recorded result answers, since the run that is forked has performed its own: `askApprovals`
+   * What becomes of a write that no recorded result answers, since the run that is forked has performed its own: `ask`
    * waits for an approval in the fork, one in `edit` included; `stub` does not perform it, and tells the model so; `run`
-   * performs it, under a new idempotency key. Holds for runs that work for the fork as well. Default: `askApprovals`.
+   * performs it, under a new idempotency key. Holds for runs that work for the fork as well. Default: `ask`.
    */
   readonly writes?: ForkWrites | undefined
   /** The conversation that the fork belongs to; none where not given. */

@@ -77,7 +77,7 @@ export interface SuspendedRun<Output = unknown> extends RestingRun {
   readonly output: Output | undefined
 }
 
-/** A run whose runtime was drained while something of it was under way: `decideResume` takes it further. */
+/** A run whose runtime was drained while something of it was under way: `resume` takes it further. */
 export interface InterruptedRun<Output = unknown> extends RestingRun {
   readonly status: 'interrupted'
   readonly reason?: undefined
