@@ -273,11 +273,11 @@ const faults: Readonly<Record<string, Fault>> = {
   },
   'hints at nothing': () => ({ changes: () => EMPTY }),
   'is closed to a run that has rested': (sound) => {
-    const rested = new Set<string>()
+    const released = new Set<string>()
     return {
-      rest: (runId) => void rested.add(runId),
+      release: (runId) => void released.add(runId),
       async append(runId, ...given) {
-        if (rested.has(runId)) throw new LedgerConflictError('epoch', 'it rests')
+        if (released.has(runId)) throw new LedgerConflictError('epoch', 'it rests')
         return sound.append(runId, ...given)
       },
     }
@@ -286,7 +286,7 @@ const faults: Readonly<Record<string, Fault>> = {
     isDriven: async (runId) => (await sound.head(runId)) !== undefined,
   }),
   'lets a relieved writer let go of the run of its successor': (sound) => ({
-    rest: (runId) => sound.rest?.(runId),
+    release: (runId) => sound.release?.(runId),
   }),
   'stays open after closing': () => ({ close: async () => undefined }),
 }

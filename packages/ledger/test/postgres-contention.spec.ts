@@ -153,7 +153,7 @@ describe.skipIf(!hasPostgres)('a ledger among others that write', () => {
       await client.query(`update ${schema}.run set epoch = epoch + 1`)
       const heard: string[] = []
       const late = ledger
-        .append(run, { expectedSeq: 1, epoch: 1 }, events, { ...barrier, takes: ['k1'] })
+        .append(run, { expectedSeq: 1, epoch: 1 }, events, { ...barrier, consumedInboxKeys: ['k1'] })
         .then(() => 'written', String)
         .finally(() => heard.push('an answer'))
       const waiting = `select from pg_stat_activity where wait_event_type = 'Lock' and query like $1`

@@ -26,7 +26,10 @@ async function ledgerSchema(schema = freshSchema()): Promise<string> {
   const command = { type: 'steer', message: sampleMessage('x'), receipt: 'r' } as const
   for (const key of ['k1', 'k2']) await ledger.put(run, { key, command, at: 1 })
   const next = stamped(run, [facts.cancel_requested], { afterSeq: 3 })
-  await ledger.append(run, { expectedSeq: 3, epoch: 1 }, next, { durability: 'barrier', takes: ['k1'] })
+  await ledger.append(run, { expectedSeq: 3, epoch: 1 }, next, {
+    durability: 'barrier',
+    consumedInboxKeys: ['k1'],
+  })
   await ledger.acquire(run)
   await ledger.close()
   return schema
@@ -285,7 +288,7 @@ describe.skipIf(!hasPostgres)('opening what is no ledger', () => {
     const next = stamped(run, [facts.guardrail_tripped], { afterSeq: 4, epoch: head.epoch })
     await ledger.append(run, { expectedSeq: 4, epoch: head.epoch }, next, {
       durability: 'barrier',
-      takes: ['k9'],
+      consumedInboxKeys: ['k9'],
     })
     await ledger.append(run, { expectedSeq: 5, epoch: head.epoch }, [], { durability: 'barrier' })
     const other = openLedger(schema, { connectionString: as(reader), readOnly: true })

@@ -132,7 +132,10 @@ describe('several processes', () => {
     const command = { type: 'steer', message: sampleMessage('k1'), receipt: 'k1' }
     expect(await ledger.inbox(run)).toEqual([{ key: 'k1', command, at: 1_760_000_000_000 }])
     const next = stamped(run, [facts.cancel_requested], { afterSeq: 1 })
-    await ledger.append(run, { expectedSeq: 1, epoch: 1 }, next, { durability: 'barrier', takes: ['k1'] })
+    await ledger.append(run, { expectedSeq: 1, epoch: 1 }, next, {
+      durability: 'barrier',
+      consumedInboxKeys: ['k1'],
+    })
     expect(await ledgerChild(['put', path, 'k1']).ended()).toEqual([false])
     await ledger.close()
   })

@@ -83,13 +83,13 @@ describe('a second process that drives runs of a file', () => {
       await writer.ask('append', runId, atStart, started(runId), barrier)
     }
     const ledger = ledgerIn(path)
-    await writer.ask('rest', theirs)
+    await writer.ask('release', theirs)
     await expect(ledger.append(mine, atStart, started(mine), barrier)).rejects.toThrow(/is being written/)
-    await writer.ask('rest', sampleRunId(3))
+    await writer.ask('release', sampleRunId(3))
     expect(await ledger.append(mine, atStart, started(mine), barrier)).toEqual({ seq: 1, epoch: 1 })
     // Now it is the other way round.
     expect(await writer.ask('acquire', theirs)).toMatchObject({ code: 'ledger_unavailable' })
-    void ledger.rest?.(mine)
+    void ledger.release?.(mine)
     expect(await writer.ask('acquire', theirs)).toEqual({ seq: 1, epoch: 2 })
   })
 
@@ -100,7 +100,7 @@ describe('a second process that drives runs of a file', () => {
     const whole = stamped(theirs, [everyFact(theirs).run_started, everyFact(theirs).run_finished])
     await writer.ask('append', theirs, atStart, whole, barrier)
     await ledger.append(mine, atStart, started(mine), barrier)
-    void ledger.rest?.(mine)
+    void ledger.release?.(mine)
     const [third] = [sampleRunId(3)]
     await writer.ask('append', third, atStart, started(third), barrier)
     await expect(ledger.acquire(mine)).rejects.toThrow(/is being written/)
@@ -124,7 +124,7 @@ describe('a second process that drives runs of a file', () => {
     await writer.ask('append', theirs, atStart, started(theirs), barrier)
     const ledger = ledgerIn(path, {})
     const append = ledger.append(mine, atStart, started(mine), barrier)
-    await writer.ask('rest', theirs)
+    await writer.ask('release', theirs)
     expect(await append).toEqual({ seq: 1, epoch: 1 })
   })
 
@@ -187,8 +187,8 @@ describe('the ledgers of one process', () => {
     const acquire = (): Promise<unknown> => other.ask('acquire', theirs)
     const refused = { code: 'ledger_unavailable' }
     expect(await acquire()).toMatchObject(refused)
-    void one.rest?.(mine)
-    void two.rest?.(mine)
+    void one.release?.(mine)
+    void two.release?.(mine)
     expect(await acquire()).toMatchObject(refused)
     await two.close()
     expect(await acquire()).toEqual({ seq: 1, epoch: 2 })
@@ -230,7 +230,7 @@ describe('the file beside a ledger', () => {
     const path = temporaryFile()
     const writer = await writerProcess(path)
     await writer.ask('append', theirs, atStart, started(theirs), barrier)
-    await writer.ask('rest', theirs)
+    await writer.ask('release', theirs)
     // Takes the file away that the resting process still has open.
     const brief = sqliteLedger(path)
     await brief.append(mine, atStart, started(mine), barrier)
@@ -257,7 +257,7 @@ describe('the file beside a ledger', () => {
     expect(hasWriter(path)).toBeUndefined()
     await writer.ask('append', theirs, atStart, started(theirs), barrier)
     expect(hasWriter(path)).toBe(true)
-    await writer.ask('rest', theirs)
+    await writer.ask('release', theirs)
     expect(hasWriter(path)).toBe(false)
   })
 })
@@ -271,7 +271,7 @@ describe('a runtime', () => {
     const runtime = createRuntime({ ledger, agents: [agent], host: { report: () => {} } })
     const lets = async (runId: RunId): Promise<unknown> => {
       const answer = await other.ask('acquire', runId)
-      await other.ask('rest', runId)
+      await other.ask('release', runId)
       return answer
     }
     const suspended = await runtime.run(agent, 'Pay.').result
@@ -304,7 +304,7 @@ describe('a runtime', () => {
     const run = runtime.run(agent, 'Look.')
     await expect(run.result).rejects.toThrow(LedgerConflictError)
     expect(await other.ask('acquire', run.id)).toMatchObject({ epoch: 3 })
-    await other.ask('rest', run.id)
+    await other.ask('release', run.id)
     const drained = createRuntime({ ledger, agents: [agent] })
     const going = drained.run(agent, 'Look.')
     await firstValueFrom(going.events$.pipe(filter(({ type }) => type === 'model_call_started')))

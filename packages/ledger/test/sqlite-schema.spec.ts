@@ -17,7 +17,10 @@ async function ledgerFile(): Promise<string> {
   const command = { type: 'steer', message: sampleMessage('x'), receipt: 'r' } as const
   for (const key of ['k1', 'k2']) await ledger.put(run, { key, command, at: 1 })
   const next = stamped(run, [facts.cancel_requested], { afterSeq: 3 })
-  await ledger.append(run, { expectedSeq: 3, epoch: 1 }, next, { durability: 'barrier', takes: ['k1'] })
+  await ledger.append(run, { expectedSeq: 3, epoch: 1 }, next, {
+    durability: 'barrier',
+    consumedInboxKeys: ['k1'],
+  })
   await ledger.acquire(run)
   await ledger.close()
   return path

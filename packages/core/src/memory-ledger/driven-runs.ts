@@ -7,9 +7,9 @@ export class DrivenRuns {
   readonly #epochs = new Map<RunId, number>()
 
   /** What a ledger that has these runs answers of them. */
-  get members(): Required<Pick<Ledger, 'rest' | 'isDriven'>> {
+  get members(): Required<Pick<Ledger, 'release' | 'isDriven'>> {
     return {
-      rest: (runId, epoch) => this.#rest(runId, epoch),
+      release: (runId, epoch) => this.#release(runId, epoch),
       isDriven: (runId) => Promise.resolve(this.#epochs.has(runId)),
     }
   }
@@ -24,7 +24,7 @@ export class DrivenRuns {
   }
 
   /** The writer of an epoch, or of any, lets go; a later one keeps its run. */
-  #rest(runId: RunId, epoch: number = Infinity): void {
+  #release(runId: RunId, epoch: number = Infinity): void {
     if ((this.#epochs.get(runId) ?? Infinity) <= epoch) this.#epochs.delete(runId)
   }
 }

@@ -83,7 +83,7 @@ export class MemoryRun {
     this.#events.push(...kept)
     for (const event of events) if (event.type === 'history_carried') this.#histories.keep(event.messages)
     for (const key of onceKeys) this.#onceKeys.add(key)
-    for (const key of options.takes ?? []) this.#inbox.delete(key)
+    for (const key of options.consumedInboxKeys ?? []) this.#inbox.delete(key)
     return this.head
   }
 
@@ -123,9 +123,9 @@ export class MemoryRun {
     return kept.length > 0 && kept.every((event, index) => isSame(event, this.#events[seq + index]))
   }
 
-  #requireReadInbox(events: readonly RuntimeEvent[], { takes }: AppendOptions): void {
+  #requireReadInbox(events: readonly RuntimeEvent[], { consumedInboxKeys }: AppendOptions): void {
     if (!endsRun(events)) return
-    const taken = new Set(takes)
+    const taken = new Set(consumedInboxKeys)
     if ([...this.#inbox.keys()].some((key) => !taken.has(key))) throw unreadInbox(this.runId)
   }
 

@@ -22,7 +22,7 @@ export interface AppendOptions {
   /** `barrier`: durable when the promise resolves, and so is everything before it. `lazy`: in order, durable later. */
   readonly durability: 'barrier' | 'lazy'
   /** Keys of inbox entries that these events answer; they leave the inbox in the same transaction. */
-  readonly takes?: readonly string[]
+  readonly consumedInboxKeys?: readonly string[]
 }
 
 /** A command from outside, waiting for the run's writer. */
@@ -113,7 +113,7 @@ export interface TailedEvent {
  *   ledger: another ledger's, or one of events that were lost with a disk or an older copy that was restored.
  * - `changes` emits, without content, when the run's events or inbox may have changed, also by another process; those
  *   of any run where none is named. A hint: it may come late, merged or for nothing.
- * - `rest`, where a ledger has it, hears that the writer of an epoch, or of any where none is named, lets go of a run:
+ * - `release`, where a ledger has it, says that the writer of an epoch, or of any where none is named, lets go of a run:
  *   nothing of it is under way here any more, until it is appended to or taken over again. It changes nothing that is
  *   stored. A store that lets one process write has others wait no longer than that. A `run_finished` says the same.
  * - `isDriven`, where a ledger has it, answers whether a process drives a run: has appended to it or taken it over, and
@@ -140,7 +140,7 @@ export interface Ledger {
   inbox(runId: RunId): Promise<readonly InboxEntry[]>
   tail(after?: TailCursor): AsyncIterable<TailedEvent>
   changes(runId?: RunId): Observable<void>
-  rest?(runId: RunId, epoch?: number): void | Promise<void>
+  release?(runId: RunId, epoch?: number): void | Promise<void>
   isDriven?(runId: RunId): Promise<boolean | undefined>
   close(): Promise<void>
 }

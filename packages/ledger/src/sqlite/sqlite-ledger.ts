@@ -78,7 +78,7 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
     inbox: (runId) => access.read((store) => store.inbox(runId)),
     tail: (after) => tailEvents(tailed, after),
     changes: (runId) => feed.of(runId),
-    rest: (runId, epoch) => writer?.rest(runId, epoch),
+    release: (runId, epoch) => writer?.rest(runId, epoch),
     isDriven: async (runId) => writer?.isDriven(runId),
     close() {
       feed.close()

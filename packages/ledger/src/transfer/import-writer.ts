@@ -51,7 +51,7 @@ export class ImportWriter {
       })
     }
     this.#lazyEvents = 0
-    if (this.#written) await this.#ledger.rest?.(this.#written.runId)
+    if (this.#written) await this.#ledger.release?.(this.#written.runId)
   }
 
   async #append(durability: 'lazy' | 'barrier'): Promise<void> {
@@ -62,7 +62,7 @@ export class ImportWriter {
     this.#group = []
     this.#groupCharacters = 0
     const { runId, seq, epoch } = first
-    if (this.#written && this.#written.runId !== runId) await this.#ledger.rest?.(this.#written.runId)
+    if (this.#written && this.#written.runId !== runId) await this.#ledger.release?.(this.#written.runId)
     const head = await this.#ledger.append(runId, { expectedSeq: seq - 1, epoch }, events, { durability })
     this.#written = { runId, head }
   }

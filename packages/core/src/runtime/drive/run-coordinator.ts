@@ -331,7 +331,7 @@ export class RunHub {
     this.#loop = undefined
     onDriving(false)
     try {
-      if (held) await ledger.rest?.(this.runId, epoch)
+      if (held) await ledger.release?.(this.runId, epoch)
     } catch (error) {
       host.report(error, `The ledger failed while run ${this.runId} came to rest`)
     }

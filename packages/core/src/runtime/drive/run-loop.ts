@@ -219,7 +219,10 @@ export class RunLoop {
     const { runId, ledger } = this.#drive
     const expected = { expectedSeq: this.#state?.seq ?? 0, epoch: this.epoch }
     try {
-      await ledger.append(runId, expected, events, { durability: durabilityOf(events), takes })
+      await ledger.append(runId, expected, events, {
+        durability: durabilityOf(events),
+        consumedInboxKeys: takes,
+      })
     } catch (error) {
       if (isUnreadInbox(error)) return false
       throw error

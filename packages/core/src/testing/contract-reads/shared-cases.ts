@@ -65,7 +65,7 @@ export const sharedCases: readonly LedgerContractCase[] = [
       const head = await startRun(one)
       requireEqual(await other.put(run, steering('k1')), true, 'the first answer')
       requireEqual(await one.put(run, steering('k1')), false, 'the answer of the other ledger')
-      await appendAt(one, head, [saying('a')], { takes: ['k1'] })
+      await appendAt(one, head, [saying('a')], { consumedInboxKeys: ['k1'] })
       requireEqual(await other.inbox(run), [], 'the inbox')
       requireEqual(await other.put(run, steering('k1')), false, 'the answer after it was taken')
     },

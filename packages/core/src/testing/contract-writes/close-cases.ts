@@ -71,7 +71,7 @@ export const closeCases: readonly LedgerContractCase[] = [
       const ledger = await open()
       const head = await startRun(ledger)
       for (const key of ['k3', 'k1', 'k2']) await ledger.put(run, steering(key))
-      await appendAt(ledger, head, [saying('a')], { takes: ['k1'] })
+      await appendAt(ledger, head, [saying('a')], { consumedInboxKeys: ['k1'] })
       await ledger.close()
       const again = await open()
       requireEqual(await again.inbox(run), [steering('k3'), steering('k2')], 'the inbox')

@@ -88,7 +88,7 @@ export const inboxCases: readonly LedgerContractCase[] = [
       await startRun(ledger, otherRun)
       requireEqual(await ledger.put(run, steering('k1', 'here')), true, 'the answer of the one run')
       requireEqual(await ledger.put(otherRun, steering('k1', 'there')), true, 'the answer of the other run')
-      await appendAt(ledger, head, [saying('a')], { takes: ['k1'] })
+      await appendAt(ledger, head, [saying('a')], { consumedInboxKeys: ['k1'] })
       requireEqual(await ledger.inbox(run), [], 'the inbox of the run that took')
       requireEqual(await ledger.inbox(otherRun), [steering('k1', 'there')], 'the inbox of the other run')
     },
@@ -99,7 +99,7 @@ export const inboxCases: readonly LedgerContractCase[] = [
       const ledger = await open()
       const head = await startRun(ledger)
       for (const key of ['k1', 'k2', 'k3', 'k4']) await ledger.put(run, steering(key))
-      await appendAt(ledger, head, [saying('a')], { takes: ['k3', 'k1'] })
+      await appendAt(ledger, head, [saying('a')], { consumedInboxKeys: ['k3', 'k1'] })
       requireEqual(await ledger.inbox(run), [steering('k2'), steering('k4')], 'the inbox')
     },
   },
@@ -109,7 +109,7 @@ export const inboxCases: readonly LedgerContractCase[] = [
       const ledger = await open()
       const head = await startRun(ledger)
       await ledger.put(run, steering('k1'))
-      requireEqual(await appendAt(ledger, head, [], { takes: ['k1'] }), head, 'the head')
+      requireEqual(await appendAt(ledger, head, [], { consumedInboxKeys: ['k1'] }), head, 'the head')
       requireEqual(await ledger.inbox(run), [], 'the inbox')
     },
   },
@@ -119,8 +119,11 @@ export const inboxCases: readonly LedgerContractCase[] = [
       const ledger = await open()
       const head = await startRun(ledger)
       await ledger.put(run, steering('k1'))
-      await requireConflict(appendAt(ledger, { ...head, seq: 5 }, [saying('a')], { takes: ['k1'] }), 'seq')
-      await requireConflict(appendAt(ledger, { ...head, seq: 0 }, [], { takes: ['k1'] }), 'seq')
+      await requireConflict(
+        appendAt(ledger, { ...head, seq: 5 }, [saying('a')], { consumedInboxKeys: ['k1'] }),
+        'seq',
+      )
+      await requireConflict(appendAt(ledger, { ...head, seq: 0 }, [], { consumedInboxKeys: ['k1'] }), 'seq')
       requireEqual(await ledger.inbox(run), [steering('k1')], 'the inbox')
     },
   },
@@ -130,7 +133,7 @@ export const inboxCases: readonly LedgerContractCase[] = [
       const ledger = await open()
       const head = await startRun(ledger)
       await ledger.put(run, steering('k1'))
-      await appendAt(ledger, head, [saying('a')], { takes: ['k1'] })
+      await appendAt(ledger, head, [saying('a')], { consumedInboxKeys: ['k1'] })
       requireEqual(await ledger.put(run, steering('k1', 'again')), false, 'the answer')
       requireEqual(await ledger.inbox(run), [], 'the inbox')
     },
@@ -176,10 +179,10 @@ export const inboxCases: readonly LedgerContractCase[] = [
       await ledger.put(run, steering('k1'))
       await ledger.put(run, steering('k2'))
       await requireConflict(appendAt(ledger, head, [saying('a'), finish]), 'inbox')
-      await requireConflict(appendAt(ledger, head, [finish], { takes: ['k1'] }), 'inbox')
+      await requireConflict(appendAt(ledger, head, [finish], { consumedInboxKeys: ['k1'] }), 'inbox')
       await requireRecord(ledger, stamped(run, [everyFact(run).run_started]))
       requireEqual(await ledger.inbox(run), [steering('k1'), steering('k2')], 'the inbox')
-      const end = await appendAt(ledger, head, [finish], { takes: ['k1', 'k2'] })
+      const end = await appendAt(ledger, head, [finish], { consumedInboxKeys: ['k1', 'k2'] })
       requireEqual(end, { seq: 2, epoch: 1 }, 'the head of the run that ended')
     },
   },
@@ -191,7 +194,7 @@ export const inboxCases: readonly LedgerContractCase[] = [
       await ledger.put(run, steering('k1'))
       await startRun(ledger, otherRun)
       await ledger.put(otherRun, steering('k2'))
-      await appendAt(ledger, head, [], { takes: ['k1'] })
+      await appendAt(ledger, head, [], { consumedInboxKeys: ['k1'] })
       requireEqual(await appendAt(ledger, head, [finish]), { seq: 2, epoch: 1 }, 'the head')
     },
   },
@@ -201,7 +204,7 @@ export const inboxCases: readonly LedgerContractCase[] = [
       const ledger = await open()
       const head = await startRun(ledger)
       await ledger.put(run, steering('k1'))
-      await appendAt(ledger, head, [finish], { takes: ['k1'] })
+      await appendAt(ledger, head, [finish], { consumedInboxKeys: ['k1'] })
       await requireConflict(ledger.put(run, steering('k2')), 'ended')
       requireEqual(await ledger.put(run, steering('k1', 'again')), false, 'the answer to a known key')
       requireEqual(await ledger.inbox(run), [], 'the inbox')

@@ -116,8 +116,8 @@ export const lostAcknowledgementCases: readonly LedgerContractCase[] = [
       const head = await startRun(ledger)
       await ledger.put(run, steering('k1'))
       await ledger.put(run, steering('k2'))
-      await appendAt(ledger, head, [saying('a')], { takes: ['k1'] })
-      await appendAt(ledger, head, [saying('a')], { takes: ['k1'] })
+      await appendAt(ledger, head, [saying('a')], { consumedInboxKeys: ['k1'] })
+      await appendAt(ledger, head, [saying('a')], { consumedInboxKeys: ['k1'] })
       requireEqual(await ledger.inbox(run), [steering('k2')], 'the inbox')
     },
   },

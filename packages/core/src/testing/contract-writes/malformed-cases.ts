@@ -25,7 +25,10 @@ function refuses(promise: string, change: object, said: string): LedgerContractC
       await startRun(ledger)
       await ledger.put(run, steering('k1'))
       const batch = sound.map((event, index) => (index === 1 ? { ...event, ...change } : event))
-      const append = ledger.append(run, { expectedSeq: 1, epoch: 1 }, batch, { ...barrier, takes: ['k1'] })
+      const append = ledger.append(run, { expectedSeq: 1, epoch: 1 }, batch, {
+        ...barrier,
+        consumedInboxKeys: ['k1'],
+      })
       const { message } = await requireRefusal(append, 'configuration')
       require(message.includes(said), `the refusal should say "${said}", but says: ${message}`)
       require(message.includes(run), 'the refusal does not name the run')

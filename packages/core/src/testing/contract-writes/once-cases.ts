@@ -124,7 +124,10 @@ export const onceCases: readonly LedgerContractCase[] = [
       const ledger = await open()
       const head = await startRun(ledger, run, [facts.approval_decided])
       await ledger.put(run, steering('k1'))
-      await requireConflict(appendAt(ledger, head, [facts.approval_decided], { takes: ['k1'] }), 'unique')
+      await requireConflict(
+        appendAt(ledger, head, [facts.approval_decided], { consumedInboxKeys: ['k1'] }),
+        'unique',
+      )
       requireEqual(await ledger.inbox(run), [steering('k1')], 'the inbox')
     },
   },

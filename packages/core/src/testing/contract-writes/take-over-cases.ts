@@ -47,7 +47,7 @@ export const takeOverCases: readonly LedgerContractCase[] = [
       const old = await startRun(ledger)
       await ledger.put(run, steering('k1'))
       await ledger.acquire(run)
-      await requireConflict(appendAt(ledger, old, [saying('late')], { takes: ['k1'] }), 'epoch')
+      await requireConflict(appendAt(ledger, old, [saying('late')], { consumedInboxKeys: ['k1'] }), 'epoch')
       requireEqual(await ledger.inbox(run), [steering('k1')], 'the inbox')
     },
   },

@@ -40,7 +40,7 @@ export function watchedLedger(ledger: Ledger): WatchedLedger {
       inbox: (runId) => watch(ledger.inbox(runId)),
       changes: (runId) => ledger.changes(runId),
       tail: (after) => each(ledger.tail(after)),
-      ...(ledger.rest && { rest: (runId: RunId, epoch?: number) => ledger.rest?.(runId, epoch) }),
+      ...(ledger.release && { release: (runId: RunId, epoch?: number) => ledger.release?.(runId, epoch) }),
       ...(ledger.isDriven && {
         isDriven: (runId: RunId) => watch(ledger.isDriven?.(runId) ?? Promise.resolve(undefined)),
       }),

@@ -77,7 +77,7 @@ export function mortalLedger(ledger: Ledger, crash?: CrashPoint): MortalLedger {
     find: (query) => aliveFor(ledger.find(query)),
     runs: (filter) => aliveFor(ledger.runs(filter)),
     tail: (after) => aliveFor(ledger.tail(after)),
-    ...(ledger.rest && { rest: (runId: RunId, epoch?: number) => ledger.rest?.(runId, epoch) }),
+    ...(ledger.release && { release: (runId: RunId, epoch?: number) => ledger.release?.(runId, epoch) }),
     ...(ledger.isDriven && { isDriven: (runId: RunId) => alive(async () => ledger.isDriven?.(runId)) }),
     close: () => Promise.resolve(),
     get dead() {

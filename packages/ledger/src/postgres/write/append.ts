@@ -150,7 +150,7 @@ export class Appender {
       ...expected,
       previousHash,
       linked,
-      takes: (options.takes ?? []).filter(isStorable),
+      takes: (options.consumedInboxKeys ?? []).filter(isStorable),
       durability: options.durability,
       events: events.length,
       bytes: bodies.reduce((sum, body, index) => sum + bytesOf(body, histories[index]), 0),
@@ -219,7 +219,7 @@ export class Appender {
   async #takeAt(
     runId: RunId,
     { expectedSeq, epoch }: ExpectedHead,
-    { durability, takes = [], isSealed }: AppendOptions & { readonly isSealed: boolean },
+    { durability, consumedInboxKeys: takes = [], isSealed }: AppendOptions & { readonly isSealed: boolean },
   ): Promise<boolean> {
     const [row] = await this.#connections.rows<{ runs: number }>({
       name: `tallystick settle ${durability}`,

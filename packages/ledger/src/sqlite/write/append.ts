@@ -67,7 +67,7 @@ export function append(
 }
 
 function appendWithin(store: AppendStore, batch: Batch, options: SealedOptions): Head {
-  const { durability, takes = [], sealer } = options
+  const { durability, consumedInboxKeys: takes = [], sealer } = options
   const { runId, expected, events } = batch
   const run = runRow(store.reads, runId)
   const head = run ? { seq: run.head_seq, epoch: run.epoch } : emptyHead
