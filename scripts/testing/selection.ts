@@ -24,6 +24,7 @@ export const thoroughOnly: readonly string[] = [
   'examples/demo/test/crash.spec.ts',
   'packages/ledger/test/processes.spec.ts',
   'packages/ledger/test/projections.spec.ts',
+  'scripts/test/docs-pages.spec.ts',
   'scripts/test/readmes.spec.ts',
 ]
 

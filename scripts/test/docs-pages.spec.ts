@@ -1,0 +1,113 @@
+// Every page of docs/ can be followed as it stands: its programs run and have right types, its commands print what the
+// page says, and its links lead somewhere.
+import { execFile } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { anchorsOf, blocksOf, knownInfos, linksOf, printsAs, stepsOf, type Step } from '../pages/page.ts'
+import { playPage } from '../pages/play-page.ts'
+import { install, makeFolder } from '../pages/reader-folder.ts'
+import { startVendor, type Vendor } from '../pages/vendor.ts'
+
+const repository = join(import.meta.dirname, '../..')
+const run = promisify(execFile)
+const pages = readdirSync(join(repository, 'docs'))
+  .filter((name) => name.endsWith('.md'))
+  .map((name) => ({ path: `docs/${name}`, text: readFileSync(join(repository, 'docs', name), 'utf8') }))
+
+let vendor: Vendor
+const folders: string[] = []
+beforeAll(async () => {
+  vendor = await startVendor()
+})
+afterAll(() => {
+  vendor.close()
+  for (const folder of folders) rmSync(folder, { recursive: true })
+})
+
+/** Whether a program of a page runs there: a block that is one, whatever else the page has. */
+const isCode = ({ kind }: Step): boolean => kind === 'program' || kind === 'save'
+const withCode = pages.filter(({ text }) => stepsOf(text).some(isCode))
+
+describe.each(pages)('$path', ({ path, text }) => {
+  it('has code blocks of known kinds, and sketches of other libraries only', () => {
+    expect(blocksOf(text).filter(({ info }) => !knownInfos.includes(info))).toEqual([])
+    const sketches = blocksOf(text).filter(({ info }) => info === 'ts sketch')
+    expect(sketches.filter((block) => block.text.includes('@tallystick/'))).toEqual([])
+  })
+
+  it('has links that lead somewhere', () => {
+    const broken = linksOf(text).filter((link) => !link.startsWith('https:') && !leadsSomewhere(path, link))
+    expect(broken).toEqual([])
+  })
+})
+
+describe.each(withCode)('$path', ({ text }) => {
+  const steps = stepsOf(text)
+
+  it('can be followed step by step, and prints what it says', { timeout: 240_000 }, async () => {
+    const folder = makeFolder()
+    folders.push(folder)
+    expect(await playPage(steps, folder, vendor.env)).toEqual([])
+  })
+
+  it('has programs without an error of types', { timeout: 240_000 }, async () => {
+    const folder = makeFolder()
+    folders.push(folder)
+    install(folder, ['@types/node'])
+    for (const [index, step] of steps.entries()) {
+      if (step.kind === 'install') install(folder, step.packages)
+      // A page may exchange a file: each of its versions is checked.
+      if (step.kind === 'save') writeFileSync(unused(folder, step.file), step.text)
+      if (step.kind === 'program') writeFileSync(join(folder, `program-${index + 1}.ts`), step.text)
+    }
+    const compilerOptions = {
+      ...{ target: 'es2024', lib: ['esnext'], types: ['node'], module: 'nodenext', strict: true },
+      ...{ noEmit: true, skipLibCheck: true, allowImportingTsExtensions: true, moduleDetection: 'force' },
+    }
+    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.ts'] }))
+    const tsc = join(repository, 'node_modules/.bin/tsc')
+    const { stdout } = await run(tsc, [], { cwd: folder }).catch((error: { stdout: string }) => error)
+    // Here packages are sources, which keep to stricter settings than a reader's; a reader has their declarations.
+    const ofThePage = stdout.split('\n').filter((line) => /^[\w-]+\.ts\(/.test(line))
+    expect(ofThePage).toEqual([])
+  })
+})
+
+/** Returns the path of a file in a folder, or another path beside it where that file exists. */
+function unused(folder: string, file: string): string {
+  const path = join(folder, file)
+  return existsSync(path) ? unused(folder, `other-${file}`) : path
+}
+
+function leadsSomewhere(from: string, link: string): boolean {
+  const [file = '', anchor] = link.split('#')
+  const path = file === '' ? join(repository, from) : join(repository, dirname(from), file)
+  if (!existsSync(path)) return false
+  return anchor === undefined || anchorsOf(readFileSync(path, 'utf8')).includes(anchor)
+}
+
+describe('printsAs', () => {
+  it('takes … for any text, and nothing else', () => {
+    expect(printsAs('run …\nok\n', 'run 1\nok\n')).toBe(true)
+    expect(printsAs('run …\nok\n', 'run 1\nno\n')).toBe(false)
+    expect(printsAs('a…b…c', 'a1b2c')).toBe(true)
+    expect(printsAs('a…b…c', 'a1c2c')).toBe(false)
+    expect(printsAs('ok', 'ok, not')).toBe(false)
+    expect(printsAs('aba…ba', 'aba')).toBe(false)
+  })
+})
+
+describe('stepsOf', () => {
+  it('tells installs, files, programs and commands apart, with what they print', () => {
+    const page =
+      '```sh\nnpm init -y\nnpm install -D a b # c\n```\n\n```ts\n// x.ts\n1\n```\n\n```ts\n2\n```\n\n```text\nprinted\n```\n\n```sh\nls\n```\n\n```ts sketch\n3\n```\n'
+    expect(stepsOf(page)).toEqual([
+      { kind: 'install', packages: ['a', 'b'] },
+      { kind: 'save', file: 'x.ts', text: '// x.ts\n1\n' },
+      { kind: 'program', text: '2\n', prints: 'printed\n' },
+      { kind: 'commands', text: 'ls' },
+    ])
+  })
+})
