@@ -40,10 +40,10 @@ describe('a conversation', () => {
     expect(body([user('x')], { include, extraBody }).include).toEqual(all)
     const asked = { ...request, messages: [user('x')] }
     expect(
-      requestRenderer(settings)(asked, { ...settings, concessions: { noEncryption: true } }).body.include,
+      requestRenderer(settings)(asked, { ...settings, changes: { noEncryption: true } }).body.include,
     ).toEqual(all.slice(1))
     expect(
-      requestRenderer(responsesSettings)(asked, { ...responsesSettings, concessions: { noEncryption: true } })
+      requestRenderer(responsesSettings)(asked, { ...responsesSettings, changes: { noEncryption: true } })
         .body,
     ).not.toHaveProperty('include')
   })

@@ -98,7 +98,7 @@ function callOptions(
     // Bedrock has a name of its own for it.
     connection.facts.requestId = headers.get('request-id') ?? headers.get('x-amzn-requestid') ?? undefined
     connection.facts.contentType = headers.get('content-type') ?? undefined
-    const observed = observedResponse(response, () => connection.watch.heard())
+    const observed = observedResponse(response, () => connection.watch.signOfLife())
     connection.observed = observed !== response
     return observed
   }

@@ -1,6 +1,6 @@
+import { callModel, callUpTo, onStage, until } from './call-outcome.ts'
 import type { ModelContractCase, ModelHarness, Scene } from './contract-case.ts'
 import { require, requireEqual } from './expectation.ts'
-import { hear, hearUpTo, onStage, until } from './heard.ts'
 import { callingReply, plainRequest, replying, spokenReply, toolRequest } from './samples.ts'
 import { stillClock } from './still-clock.ts'
 
@@ -12,12 +12,12 @@ async function checkCuts(
   ending: 'end' | 'break',
   classes: readonly string[],
 ): Promise<void> {
-  const whole = await onStage(harness, [replying(callingReply)], ({ model }) => hear(model, toolRequest))
+  const whole = await onStage(harness, [replying(callingReply)], ({ model }) => callModel(model, toolRequest))
   const { proof } = harness.measure(callingReply)
   for (let events = 0; events < proof; events++) {
     const what = `a reply of which ${events} of ${proof} events came`
     const scene = replying(callingReply, { events, ending })
-    const { signals, failure } = await onStage(harness, [scene], ({ model }) => hear(model, toolRequest))
+    const { signals, failure } = await onStage(harness, [scene], ({ model }) => callModel(model, toolRequest))
     require(failure !== undefined, `${what} fails`)
     require(classes.includes(failure.class), `${what} is ${classes.join(' or ')}, not ${failure.class}`)
     require(failure.retryable, `${what} may be tried again`)
@@ -31,10 +31,10 @@ async function checkCuts(
 async function checkMute(harness: ModelHarness): Promise<void> {
   await onStage(harness, [{ type: 'mute' }], async (stage) => {
     const clock = stillClock()
-    const heard = hear(stage.model, plainRequest, { clock })
+    const calling = callModel(stage.model, plainRequest, { clock })
     await stage.begun(0)
     clock.advance(foreverMs)
-    const { failure } = await heard
+    const { failure } = await calling
     requireEqual([failure?.class, failure?.retryable], ['timeout', true], 'The failure')
     await stage.closed(0)
     requireEqual(clock.waiting, 0, 'The number of timers that still wait')
@@ -45,7 +45,7 @@ async function checkStall(harness: ModelHarness): Promise<void> {
   const { proof } = harness.measure(spokenReply)
   await onStage(harness, [replying(spokenReply, { events: proof - 1, ending: 'stall' })], async (stage) => {
     let said = ''
-    const { failure, clock } = await hear(stage.model, plainRequest, {
+    const { failure, clock } = await callModel(stage.model, plainRequest, {
       onSignal(signal, _, lent) {
         if (signal.type !== 'model_text') return
         said += signal.text
@@ -63,7 +63,7 @@ async function checkTimers(harness: ModelHarness): Promise<void> {
   const scenes = [replying(spokenReply), ...(harness.lacks?.includes('connection') ? [] : broken)]
   for (const scene of scenes) {
     await onStage(harness, [scene], async ({ model }) => {
-      const { clock } = await hear(model, plainRequest)
+      const { clock } = await callModel(model, plainRequest)
       await until(() => clock.waiting === 0, 'no timer is left behind a call')
     })
   }
@@ -72,8 +72,8 @@ async function checkTimers(harness: ModelHarness): Promise<void> {
 async function checkGivenUpEarly(harness: ModelHarness): Promise<void> {
   await onStage(harness, [{ type: 'mute' }], async (stage) => {
     const clock = stillClock()
-    let heard = 0
-    const count = (): void => void heard++
+    let reports = 0
+    const count = (): void => void reports++
     const subscription = stage.model
       .stream(plainRequest, { clock })
       .subscribe({ next: count, error: count, complete: count })
@@ -81,7 +81,7 @@ async function checkGivenUpEarly(harness: ModelHarness): Promise<void> {
     subscription.unsubscribe()
     requireEqual(clock.waiting, 0, 'The number of timers that still wait')
     await stage.closed(0)
-    requireEqual(heard, 0, 'The number of reports behind that')
+    requireEqual(reports, 0, 'The number of reports behind that')
   })
 }
 
@@ -90,15 +90,15 @@ async function checkGivenUp(harness: ModelHarness): Promise<void> {
   const events = proof - 1
   // A connection that stays open brings no more than this; and the counts, at times, come with its end only.
   const cut = await onStage(harness, [replying(callingReply, { events })], ({ model }) =>
-    hear(model, toolRequest),
+    callModel(model, toolRequest),
   )
   const last = cut.signals.findLastIndex(({ type }) => type !== 'model_usage')
   require(last > 0, 'a reply is reported while it streams')
   await onStage(harness, [replying(callingReply, { events, ending: 'stall' })], async (stage) => {
     for (let count = 1; count <= last + 1; count++) {
-      const { signals, clock } = await hearUpTo(stage.model, toolRequest, count)
+      const { signals, clock } = await callUpTo(stage.model, toolRequest, count)
       await stage.closed(count - 1)
-      requireEqual(signals, cut.signals.slice(0, count), `What was heard up to signal ${count}`)
+      requireEqual(signals, cut.signals.slice(0, count), `The signals up to signal ${count}`)
       requireEqual(clock.waiting, 0, 'The number of timers that still wait')
     }
   })

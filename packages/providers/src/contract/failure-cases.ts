@@ -1,12 +1,12 @@
 import type { ModelFailure, ProviderError } from '@tallystick/core'
+import { callModel, onStage } from './call-outcome.ts'
 import type { ModelContractCase, ModelHarness, Scene } from './contract-case.ts'
 import { require, requireEqual } from './expectation.ts'
-import { hear, onStage } from './heard.ts'
 import { plainRequest, replying, spokenReply } from './samples.ts'
 
 async function failureOf(harness: ModelHarness, scene: Scene): Promise<ProviderError> {
   return onStage(harness, [scene, replying(spokenReply)], async (stage) => {
-    const { signals, failure } = await hear(stage.model, plainRequest)
+    const { signals, failure } = await callModel(stage.model, plainRequest)
     require(failure !== undefined, 'the call fails')
     requireEqual(signals, [], 'What was reported before')
     require(stage.bodies.length <= 1, 'the adapter tries once, and leaves it to the runtime to try again')

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type Model, option, requireOptions } from '@tallystick/core'
+import { turnOfTheLoop } from './call-outcome.ts'
 import {
   type ContractReply,
   type ModelHarness,
@@ -9,7 +10,6 @@ import {
   type Scene,
   type Stage,
 } from './contract-case.ts'
-import { turnOfTheLoop } from './heard.ts'
 
 /** What the contract has to know of a wire. */
 export interface HttpWire {

@@ -1,14 +1,14 @@
 import type { ModelSignal } from '@tallystick/core'
+import { callModel, type CallOutcome, endOf, onStage } from './call-outcome.ts'
 import type { ContractReply, ModelContractCase, ModelHarness } from './contract-case.ts'
 import { require, requireEqual } from './expectation.ts'
-import { endOf, hear, type Heard, onStage } from './heard.ts'
 import { callingReply, plainRequest, replying, spokenReply, toolRequest } from './samples.ts'
 
 const thinkingReply: ContractReply = { ...callingReply, reasoning: ['The user asks ', 'for two things.'] }
 
-function heardOf(harness: ModelHarness, reply: ContractReply, pieceBytes?: number): Promise<Heard> {
+function outcomeOf(harness: ModelHarness, reply: ContractReply, pieceBytes?: number): Promise<CallOutcome> {
   const scene = replying(reply, pieceBytes === undefined ? {} : { pieceBytes })
-  return onStage(harness, [scene], ({ model }) => hear(model, toolRequest))
+  return onStage(harness, [scene], ({ model }) => callModel(model, toolRequest))
 }
 
 function deltas(
@@ -22,39 +22,39 @@ function deltas(
 }
 
 async function checkOrder(harness: ModelHarness): Promise<void> {
-  const heard = await heardOf(harness, callingReply)
-  endOf(heard)
-  const types = heard.signals.map(({ type }) => type)
+  const outcome = await outcomeOf(harness, callingReply)
+  endOf(outcome)
+  const types = outcome.signals.map(({ type }) => type)
   require(types.filter((type) => type === 'model_started').length <= 1, 'a reply starts at most once')
   require(types.indexOf('model_started') <= 0, 'nothing is reported before the start')
   requireEqual(types.filter((type) => type === 'model_finished').length, 1, 'The number of ends')
 }
 
 async function checkText(harness: ModelHarness): Promise<void> {
-  const heard = await heardOf(harness, spokenReply)
-  const { parts } = endOf(heard)
+  const outcome = await outcomeOf(harness, spokenReply)
+  const { parts } = endOf(outcome)
   requireEqual(
-    Object.values(deltas(heard.signals, 'model_text')).join(''),
+    Object.values(deltas(outcome.signals, 'model_text')).join(''),
     spokenReply.text?.join(''),
     'What was said',
   )
   const spoken = parts.flatMap((part) => (part.type === 'text' ? [[part.part, part.text]] : []))
-  requireEqual(Object.fromEntries(spoken), deltas(heard.signals, 'model_text'), 'The text of the parts')
+  requireEqual(Object.fromEntries(spoken), deltas(outcome.signals, 'model_text'), 'The text of the parts')
 }
 
 async function checkReasoning(harness: ModelHarness): Promise<void> {
-  const heard = await heardOf(harness, thinkingReply)
-  const shown = deltas(heard.signals, 'model_reasoning')
+  const outcome = await outcomeOf(harness, thinkingReply)
+  const shown = deltas(outcome.signals, 'model_reasoning')
   requireEqual(Object.values(shown).join(''), thinkingReply.reasoning?.join(''), 'What was thought')
-  const thoughts = endOf(heard).parts.flatMap((part) =>
+  const thoughts = endOf(outcome).parts.flatMap((part) =>
     part.type === 'reasoning' ? [[part.part, part.text]] : [],
   )
   requireEqual(Object.fromEntries(thoughts), shown, 'The reasoning of the parts')
 }
 
 async function checkCalls(harness: ModelHarness): Promise<void> {
-  const heard = await heardOf(harness, callingReply)
-  const requested = heard.signals.flatMap((signal) =>
+  const outcome = await outcomeOf(harness, callingReply)
+  const requested = outcome.signals.flatMap((signal) =>
     signal.type === 'model_tool_request' ? [{ part: signal.part, ...signal.call }] : [],
   )
   requireEqual(
@@ -62,10 +62,10 @@ async function checkCalls(harness: ModelHarness): Promise<void> {
     callingReply.calls?.map(({ name, input }) => ({ name, input })),
     'The calls',
   )
-  const kept = endOf(heard).parts.filter((part) => part.type === 'tool_call')
+  const kept = endOf(outcome).parts.filter((part) => part.type === 'tool_call')
   requireEqual(kept, requested, 'The calls among the parts')
   const typed: Record<number, string> = {}
-  for (const signal of heard.signals) {
+  for (const signal of outcome.signals) {
     if (signal.type !== 'model_tool_input') continue
     requireEqual(signal.name, requested.find(({ part }) => part === signal.part)?.name, 'The name of a call')
     typed[signal.part] = (typed[signal.part] ?? '') + signal.text
@@ -77,8 +77,8 @@ async function checkCalls(harness: ModelHarness): Promise<void> {
 }
 
 async function checkParts(harness: ModelHarness): Promise<void> {
-  const heard = await heardOf(harness, thinkingReply)
-  const places = endOf(heard).parts.map(({ part }) => part)
+  const outcome = await outcomeOf(harness, thinkingReply)
+  const places = endOf(outcome).parts.map(({ part }) => part)
   require(places.every(
     (place, at) => at === 0 || place > places[at - 1]!,
   ), 'parts stand in the order of their places, each at one of its own')
@@ -87,19 +87,19 @@ async function checkParts(harness: ModelHarness): Promise<void> {
 async function checkStops(harness: ModelHarness): Promise<void> {
   const cut: ContractReply = { ...spokenReply, stop: 'max_tokens' }
   for (const reply of [spokenReply, callingReply, cut]) {
-    requireEqual(endOf(await heardOf(harness, reply)).stopReason, reply.stop, 'The stop reason')
+    requireEqual(endOf(await outcomeOf(harness, reply)).stopReason, reply.stop, 'The stop reason')
   }
 }
 
 async function checkUsage(harness: ModelHarness): Promise<void> {
-  const { signals } = await heardOf(harness, callingReply)
+  const { signals } = await outcomeOf(harness, callingReply)
   const last = signals.findLast((signal) => signal.type === 'model_usage')?.usage
   const { inputTokens, outputTokens } = last ?? {}
   requireEqual({ inputTokens, outputTokens }, callingReply.usage, 'The usage')
 }
 
 async function checkJson(harness: ModelHarness): Promise<void> {
-  const { signals } = await heardOf(harness, thinkingReply)
+  const { signals } = await outcomeOf(harness, thinkingReply)
   requireEqual(JSON.parse(JSON.stringify(signals)), signals, 'The signals, written and read')
   require(signals.every((signal) =>
     isPlain(signal),
@@ -115,9 +115,9 @@ function isPlain(value: unknown): boolean {
 }
 
 async function checkPieces(harness: ModelHarness): Promise<void> {
-  const whole = await heardOf(harness, thinkingReply)
+  const whole = await outcomeOf(harness, thinkingReply)
   for (const pieceBytes of [1, 7, 64, 100_000]) {
-    const { signals } = await heardOf(harness, thinkingReply, pieceBytes)
+    const { signals } = await outcomeOf(harness, thinkingReply, pieceBytes)
     requireEqual(signals, whole.signals, `The signals of bytes in pieces of ${pieceBytes}`)
   }
 }
@@ -125,8 +125,8 @@ async function checkPieces(harness: ModelHarness): Promise<void> {
 async function checkLaziness(harness: ModelHarness): Promise<void> {
   await onStage(harness, [replying(spokenReply)], async (stage) => {
     const { model } = stage
-    await hear(model, plainRequest)
-    await hear(model, plainRequest)
+    await callModel(model, plainRequest)
+    await callModel(model, plainRequest)
     requireEqual(stage.bodies.length, 2, 'The number of requests of two calls')
     requireEqual(stage.bodies[1], stage.bodies[0], 'The second request for the same')
   })
@@ -135,14 +135,14 @@ async function checkLaziness(harness: ModelHarness): Promise<void> {
 async function checkParallel(harness: ModelHarness): Promise<void> {
   const other: ContractReply = { ...spokenReply, text: ['Another ', 'reply.'] }
   await onStage(harness, [replying(spokenReply), replying(other)], async ({ model }) => {
-    const both = await Promise.all([hear(model, plainRequest), hear(model, plainRequest)])
-    const said = both.map((heard) =>
-      endOf(heard)
+    const both = await Promise.all([callModel(model, plainRequest), callModel(model, plainRequest)])
+    const said = both.map((outcome) =>
+      endOf(outcome)
         .parts.map((part) => ('text' in part ? part.text : ''))
         .join(''),
     )
     const missing = [spokenReply, other].filter(({ text = [] }) => !said.includes(text.join('')))
-    requireEqual(missing, [], 'What neither of two calls at the same time heard as it was said')
+    requireEqual(missing, [], 'The texts that two calls at the same time mixed up')
   })
 }
 

@@ -1,7 +1,7 @@
 import type { AssistantPart, JsonObject, Message, ModelRequest } from '@tallystick/core'
+import { callModel, endOf, onStage } from './call-outcome.ts'
 import type { ModelContractCase, ModelHarness } from './contract-case.ts'
 import { require, requireEqual } from './expectation.ts'
-import { endOf, hear, onStage } from './heard.ts'
 import {
   callIdOf,
   callingReply,
@@ -21,7 +21,7 @@ function frozen<T>(value: T): T {
 async function checkFrozen(harness: ModelHarness): Promise<void> {
   await onStage(harness, [replying(spokenReply)], async (stage) => {
     const request = frozen(structuredClone(toolRequest))
-    endOf(await hear(stage.model, request))
+    endOf(await callModel(stage.model, request))
     requireEqual(request, toolRequest, 'The request behind the call')
   })
 }
@@ -29,7 +29,7 @@ async function checkFrozen(harness: ModelHarness): Promise<void> {
 async function checkHistories(harness: ModelHarness): Promise<void> {
   await onStage(harness, [replying(spokenReply)], async (stage) => {
     for (const [name, messages] of hardHistories(stage.model)) {
-      const { failure } = await hear(stage.model, frozen({ ...plainRequest, messages }))
+      const { failure } = await callModel(stage.model, frozen({ ...plainRequest, messages }))
       require(failure === undefined, `a history with ${name} is sent: ${failure?.message}`)
       requireEqual(
         harness.brokenRules?.(stage.bodies.at(-1)) ?? [],
@@ -43,7 +43,7 @@ async function checkHistories(harness: ModelHarness): Promise<void> {
 async function checkRoundTrip(harness: ModelHarness): Promise<void> {
   const reply = harness.lacks?.includes('reasoning') ? callingReply : { ...callingReply, reasoning: ['hm'] }
   await onStage(harness, [replying(reply), replying(spokenReply)], async (stage) => {
-    const { parts, stopReason } = endOf(await hear(stage.model, toolRequest))
+    const { parts, stopReason } = endOf(await callModel(stage.model, toolRequest))
     let ordinal = 0
     const owned = parts.map((given): AssistantPart => {
       const { part: _, ...rest } = given
@@ -60,7 +60,7 @@ async function checkRoundTrip(harness: ModelHarness): Promise<void> {
       { role: 'assistant', parts: owned, model: stage.model, stopReason, partial: false },
       { role: 'tool', results },
     ]
-    endOf(await hear(stage.model, frozen({ ...toolRequest, messages })))
+    endOf(await callModel(stage.model, frozen({ ...toolRequest, messages })))
     const sent = JSON.stringify(stage.bodies[1])
     const inOrder = ['Let me look.', 'Seoul', 'Busan', 'result of 1', 'result of 2', 'result of 3']
     const places = inOrder.map((words) => sent.indexOf(words))
@@ -88,7 +88,7 @@ async function checkNames(harness: ModelHarness): Promise<void> {
     },
   }
   await onStage(harness, [scene], async ({ model }) => {
-    const { parts } = endOf(await hear(model, request))
+    const { parts } = endOf(await callModel(model, request))
     requireEqual(new Set(offered).size, oddNames.length, 'The number of names on the wire')
     const called = parts.flatMap((part) => (part.type === 'tool_call' ? [part.name] : []))
     requireEqual(called.toSorted(), oddNames.toSorted(), 'The names that calls come back under')
@@ -97,8 +97,8 @@ async function checkNames(harness: ModelHarness): Promise<void> {
 
 async function checkForbidden(harness: ModelHarness): Promise<void> {
   await onStage(harness, [replying(spokenReply)], async (stage) => {
-    endOf(await hear(stage.model, { ...toolRequest, toolChoice: { type: 'none' } }))
-    endOf(await hear(stage.model, toolRequest))
+    endOf(await callModel(stage.model, { ...toolRequest, toolChoice: { type: 'none' } }))
+    endOf(await callModel(stage.model, toolRequest))
     const [forbidden, allowed] = stage.bodies.map((body) => JSON.stringify(body))
     require(forbidden !== allowed, 'a request that forbids tools is another than one that allows them')
   })
@@ -115,7 +115,7 @@ async function checkAnswerSchema(harness: ModelHarness): Promise<void> {
   for (const outputSchema of answerSchemas) {
     for (const asked of [plainRequest, toolRequest]) {
       await onStage(harness, [replying(spokenReply)], async (stage) => {
-        endOf(await hear(stage.model, { ...asked, outputSchema }))
+        endOf(await callModel(stage.model, { ...asked, outputSchema }))
         const sent = JSON.stringify(stage.bodies[0])
         require(sent.includes('asked_for'), `the request holds the schema ${JSON.stringify(outputSchema)}`)
       })

@@ -54,7 +54,7 @@ export function ollama(modelId: string, options: OllamaOptions = {}): Model {
                     options: { ...options, fetch: secrets.noting(options.fetch ?? globalThis.fetch) },
                     signal: connection.abort.signal,
                     now: () => context.clock.now(),
-                    onBytes: () => connection.watch.heard(),
+                    onBytes: () => connection.watch.signOfLife(),
                   })
                   return { events, reader: replyReader(names, body) }
                 },

@@ -13,8 +13,8 @@ import { checkOptions } from './options/option-check.ts'
 import type { OpenAIOptions } from './options/options.ts'
 import { webSearchesOf } from './options/web-searches.ts'
 import { replyReader } from './reply/signals.ts'
-import { concessionFor } from './request/fallback-request.ts'
-import type { Concessions, RequestSettings } from './request/request-settings.ts'
+import { fallbackFor } from './request/fallback-request.ts'
+import type { FallbackChanges, RequestSettings } from './request/request-settings.ts'
 import { requestRenderer } from './request/request.ts'
 
 /**
@@ -33,7 +33,7 @@ export function openai(modelId: string, options: OpenAIOptions = {}): Model {
   const connect = (): ReturnType<typeof officialClient> => officialClient('openai', options, secrets)
   const late = lateClient({ given: options.client, connect })
   // What the service taught once holds for every later call of this model.
-  let learnt: Concessions = {}
+  let learnt: FallbackChanges = {}
   return {
     ...{ provider: settings.provider, api, modelId },
     ...pinnedOptions(options, pinnedNames),
@@ -46,15 +46,15 @@ export function openai(modelId: string, options: OpenAIOptions = {}): Model {
             over: (client) =>
               new Observable((subscriber) => {
                 const { responses } = client
-                let conceded = learnt
+                let changes = learnt
                 const prepare = (): Attempt => {
-                  const rendered = render(request, { warn, concessions: conceded })
+                  const rendered = render(request, { warn, changes })
                   return { body: rendered.body, reader: replyReader(rendered.context) }
                 }
                 const fallbackRequest = (failure: ProviderError, body: object): Attempt | undefined => {
-                  const more = concessionFor({ failure, body, conceded })
+                  const more = fallbackFor({ failure, body, changes })
                   if (more === undefined) return undefined
-                  conceded = { ...conceded, ...more.now }
+                  changes = { ...changes, ...more.now }
                   learnt = { ...learnt, ...more.forGood }
                   const { warning } = more
                   if (warning) warn(warning)

@@ -75,7 +75,7 @@ async function opened(call: Call, connection: Connection, body: object): Promise
   const observed = observedResponse(
     response,
     (bytes) => {
-      connection.watch.heard()
+      connection.watch.signOfLife()
       tail.saw(bytes)
     },
     () => tail.ended(),

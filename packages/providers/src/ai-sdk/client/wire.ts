@@ -31,13 +31,13 @@ export type WirePart = LanguageModelV4StreamPart
 export type WireMetadata = { readonly [provider: string]: JsonObject }
 
 /** What an `Opaque` of this wire holds. `part` is there where the AI SDK has a part that we have no word for. */
-export interface WireMemory extends JsonObject {
+export interface ProviderState extends JsonObject {
   readonly metadata?: WireMetadata
   readonly part?: JsonObject
 }
 
 /** What of a part's `Opaque` came from this provider. */
-export function memoryOf(opaque: Opaque | undefined, provider: string): WireMemory | undefined {
+export function providerStateOf(opaque: Opaque | undefined, provider: string): ProviderState | undefined {
   if (opaque === undefined || opaque.provider !== provider || opaque.api !== api) return undefined
   return isJsonObject(opaque.data) ? opaque.data : undefined
 }

@@ -1,7 +1,7 @@
 import type { Json, JsonObject, ModelSignal, Opaque, ReplyPart, RequestedCall } from '@tallystick/core'
 import { isJsonObject, restOf, textAt } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
-import { api, provider, type WireBlock, type WireMemory } from '../client/wire.ts'
+import { api, provider, type ProviderState, type WireBlock } from '../client/wire.ts'
 import { citationsIn, sourcesIn } from './citations.ts'
 import { executedCall } from './executed-call.ts'
 
@@ -152,8 +152,8 @@ export function partOf(block: Block, useOf: (id: string) => JsonObject | undefin
     case 'reasoning': {
       // Without its signature, or its encrypted data, thinking proves nothing and would be refused.
       const genuine = textAt(fields, fields['type'] === 'thinking' ? 'signature' : 'data')
-      const memory = { block: restOf(fields, ['thinking']) }
-      return { type: 'reasoning', text, part, ...(genuine && { opaque: opaqueOf(memory) }) }
+      const providerState = { block: restOf(fields, ['thinking']) }
+      return { type: 'reasoning', text, part, ...(genuine && { opaque: opaqueOf(providerState) }) }
     }
     case 'call':
       return block.call && { ...block.call, part }
@@ -178,26 +178,26 @@ export function withContainer(parts: readonly ReplyPart[], container: JsonObject
     parts.findLast((part) => part.type === 'provider') ?? parts.findLast((part) => part.type !== 'tool_call')
   if (carrier === undefined) {
     const carried = parts.some(
-      ({ opaque }) => (opaque?.data as WireMemory | undefined)?.container !== undefined,
+      ({ opaque }) => (opaque?.data as ProviderState | undefined)?.container !== undefined,
     )
     if (carried || parts.length === 0) return parts
-    return withMemory(parts, 'container', { block: {}, container })
+    return withProviderState(parts, 'container', { block: {}, container })
   }
-  const memory = (carrier.opaque?.data ?? { block: {} }) as WireMemory
-  const loaded = { ...carrier, opaque: opaqueOf({ ...memory, container }) }
+  const providerState = (carrier.opaque?.data ?? { block: {} }) as ProviderState
+  const loaded = { ...carrier, opaque: opaqueOf({ ...providerState, container }) }
   return parts.map((part) => (part === carrier ? loaded : part))
 }
 
 /** Adds a part that is no block and never goes back: what the vendor says about the reply as a whole. */
-export function withMemory(
+export function withProviderState(
   parts: readonly ReplyPart[],
   kind: string,
-  data: WireMemory,
+  data: ProviderState,
 ): readonly ReplyPart[] {
   const part = parts.reduce((last, { part: place }) => Math.max(last, place), -1) + 1
   return [...parts, { type: 'provider', kind, opaque: opaqueOf(data), part }]
 }
 
-function opaqueOf(data: WireMemory): Opaque {
+function opaqueOf(data: ProviderState): Opaque {
   return { provider, api, data }
 }

@@ -19,7 +19,7 @@ import {
   openingSignals,
   partOf,
   withContainer,
-  withMemory,
+  withProviderState,
 } from './block.ts'
 import { cutsReply, stopReasonOf } from './stop-reason.ts'
 import { laterUsage, promptTokens, usageSignal } from './usage.ts'
@@ -228,7 +228,10 @@ function partsOf(reply: Reply): readonly ReplyPart[] {
     reply.blocks.find(({ kind, fields }) => kind === 'provider' && fields['id'] === id)?.fields
   const blocks = reply.blocks.map((block) => partOf(block, useOf)).filter((part) => part !== undefined)
   const parts = reply.container === undefined ? blocks : withContainer(blocks, reply.container)
-  return [...reply.notes].reduce((all, [kind, note]) => withMemory(all, kind, { block: {}, note }), parts)
+  return [...reply.notes].reduce(
+    (all, [kind, note]) => withProviderState(all, kind, { block: {}, note }),
+    parts,
+  )
 }
 
 /** The call stands: something came behind it, or the reply ended of itself. It is malformed, and is answered as such. */

@@ -3,7 +3,7 @@ import { textAt } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import type { WireBlock, WireTurn } from '../client/wire.ts'
 import { textBlock } from './content-blocks.ts'
-import { callerOf, type Draft, serverHalfOf } from './rendered-message.ts'
+import { callerOf, type RenderedMessage, serverHalfOf } from './rendered-message.ts'
 
 /** What the whole request decides about its calls. */
 export interface Binding {
@@ -18,8 +18,8 @@ const opening = '(The conversation begins here.)'
  * The history as the vendor accepts it: it begins with the user, roles alternate, each message's results stand first in
  * the message behind it, no message and no text is empty, and the vendor's own tools are left in pairs.
  */
-export function turnsOf(drafts: readonly Draft[], binding: Binding): readonly WireTurn[] {
-  const unpaired = unpairedServerTools(drafts)
+export function turnsOf(renderedMessages: readonly RenderedMessage[], binding: Binding): readonly WireTurn[] {
+  const unpaired = unpairedServerTools(renderedMessages)
   const turns: { role: WireTurn['role']; content: WireBlock[] }[] = []
   const add = (role: WireTurn['role'], content: readonly WireBlock[]): void => {
     if (content.length === 0) return
@@ -27,11 +27,11 @@ export function turnsOf(drafts: readonly Draft[], binding: Binding): readonly Wi
     if (last?.role === role) last.content.push(...content)
     else turns.push({ role, content: [...content] })
   }
-  for (let place = 0; place < drafts.length;) {
-    const { role } = drafts[place]!
+  for (let place = 0; place < renderedMessages.length;) {
+    const { role } = renderedMessages[place]!
     const run: WireBlock[] = []
-    for (; place < drafts.length && drafts[place]!.role === role; place++) {
-      run.push(...withoutUnpaired(bound(drafts[place]!, binding), unpaired))
+    for (; place < renderedMessages.length && renderedMessages[place]!.role === role; place++) {
+      run.push(...withoutUnpaired(bound(renderedMessages[place]!, binding), unpaired))
     }
     dropTrailingThinking(run)
     add(role, run)
@@ -43,24 +43,24 @@ export function turnsOf(drafts: readonly Draft[], binding: Binding): readonly Wi
   return turns
 }
 
-const bounds = new WeakMap<Draft, { readonly key: string; readonly blocks: readonly WireBlock[] }>()
+const bounds = new WeakMap<RenderedMessage, { readonly key: string; readonly blocks: readonly WireBlock[] }>()
 
-/** The draft's blocks with the ids and names of this request: the same blocks as last time, where these are the same. */
-function bound(draft: Draft, { ids, names }: Binding): readonly WireBlock[] {
-  if (draft.slots.length === 0) return draft.blocks
-  const decided = draft.slots.map((slot) => ({
-    id: ids.get(slot.toolCallId) ?? slot.toolCallId,
-    name: names.toWire(slot.name),
+/** The rendered message's blocks with the ids and names of this request: the same blocks as last time, where these are the same. */
+function bound(rendered: RenderedMessage, { ids, names }: Binding): readonly WireBlock[] {
+  if (rendered.placeholders.length === 0) return rendered.blocks
+  const decided = rendered.placeholders.map((placeholder) => ({
+    id: ids.get(placeholder.toolCallId) ?? placeholder.toolCallId,
+    name: names.toWire(placeholder.name),
   }))
   const key = decided.map(({ id, name }) => `${id} ${name}`).join('\n')
-  const before = bounds.get(draft)
+  const before = bounds.get(rendered)
   if (before?.key === key) return before.blocks
-  const blocks = [...draft.blocks]
-  draft.slots.forEach(({ at, kind }, place) => {
+  const blocks = [...rendered.blocks]
+  rendered.placeholders.forEach(({ at, kind }, place) => {
     const { id, name } = decided[place]!
     blocks[at] = kind === 'call' ? { ...blocks[at]!, id, name } : { ...blocks[at]!, tool_use_id: id }
   })
-  bounds.set(draft, { key, blocks })
+  bounds.set(rendered, { key, blocks })
   return blocks
 }
 
@@ -95,11 +95,11 @@ interface Unpaired {
  * A use whose result never came is refused, and so is a result without its use; except that a reply which paused, or
  * asked for our tools meanwhile, gets the result later. That ends with the next word of the user.
  */
-function unpairedServerTools(drafts: readonly Draft[]): Unpaired {
+function unpairedServerTools(renderedMessages: readonly RenderedMessage[]): Unpaired {
   const seen = new Set<string>()
   const open = new Map<string, number>()
   const results = new Set<string>()
-  drafts.forEach(({ serverHalves }, place) => {
+  renderedMessages.forEach(({ serverHalves }, place) => {
     for (const { kind, id } of serverHalves) {
       if (kind === 'use') open.set(id, place)
       else open.delete(id)
@@ -107,17 +107,20 @@ function unpairedServerTools(drafts: readonly Draft[]): Unpaired {
       else if (!seen.has(id)) results.add(id)
     }
   })
-  const lost = lostUses(drafts, open)
-  const named = drafts.flatMap(({ callers }) => callers)
+  const lost = lostUses(renderedMessages, open)
+  const named = renderedMessages.flatMap(({ callers }) => callers)
   const gone = named.filter((id) => !seen.has(id) || lost.has(id))
   return { uses: lost, results, callers: new Set(gone) }
 }
 
 /** Uses without a result that will not get it any more. */
-function lostUses(drafts: readonly Draft[], open: ReadonlyMap<string, number>): ReadonlySet<string> {
+function lostUses(
+  renderedMessages: readonly RenderedMessage[],
+  open: ReadonlyMap<string, number>,
+): ReadonlySet<string> {
   if (open.size === 0) return new Set()
-  const lastWord = drafts.findLastIndex((draft) => draft.fromUser)
-  const lost = [...open].filter(([, place]) => place < lastWord || !drafts[place]!.awaitsServer)
+  const lastWord = renderedMessages.findLastIndex((rendered) => rendered.fromUser)
+  const lost = [...open].filter(([, place]) => place < lastWord || !renderedMessages[place]!.awaitsServer)
   return new Set(lost.map(([use]) => use))
 }
 

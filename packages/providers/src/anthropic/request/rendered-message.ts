@@ -1,11 +1,11 @@
 import type { AssistantMessage, AssistantPart, JsonObject, Message, ToolCallPart } from '@tallystick/core'
 import { isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import { wellFormed } from '../../shared/json/well-formed.ts'
-import { api, memoryOf, provider, type WireBlock } from '../client/wire.ts'
+import { api, provider, providerStateOf, type WireBlock } from '../client/wire.ts'
 import { contentBlocks, resultBlock, textBlock } from './content-blocks.ts'
 
 /** A block whose id, or name, only the whole request decides. */
-export interface Slot {
+export interface Placeholder {
   readonly at: number
   readonly kind: 'call' | 'result'
   readonly toolCallId: ToolCallPart['toolCallId']
@@ -15,14 +15,14 @@ export interface Slot {
 }
 
 /** One message as it goes over the wire, but for what the whole request decides. Rendered once per message. */
-export interface Draft {
+export interface RenderedMessage {
   readonly role: 'user' | 'assistant'
   /** Whether a person's words are in it; tool results alone are no such words. */
   readonly fromUser: boolean
   /** Whether the reply may still get the results of the vendor's own tools, behind what answers it. */
   readonly awaitsServer: boolean
   readonly blocks: readonly WireBlock[]
-  readonly slots: readonly Slot[]
+  readonly placeholders: readonly Placeholder[]
   /** The halves of the vendor's own tool calls, in order. */
   readonly serverHalves: readonly ServerHalf[]
   /** The uses of the vendor's own tools from within which blocks of the message were called, by their ids. */
@@ -52,7 +52,7 @@ export function serverHalfOf(block: WireBlock): ServerHalf | undefined {
  * Renders a message for the model of this id. What the whole request decides stands in it as a first guess. With
  * `citations` its documents may be cited.
  */
-export function draftOf(message: Message, modelId: string, citations: boolean): Draft {
+export function renderMessage(message: Message, modelId: string, citations: boolean): RenderedMessage {
   switch (message.role) {
     case 'user': {
       const blocks = contentBlocks(message.parts, citations)
@@ -66,11 +66,15 @@ export function draftOf(message: Message, modelId: string, citations: boolean): 
     }
     case 'tool': {
       const blocks = message.results.map((result) => resultBlock(result, citations))
-      const slots = message.results.map((result, at): Slot => ({ at, kind: 'result', ...result }))
-      return { ...plain, role: 'user', blocks, slots }
+      const placeholders = message.results.map((result, at): Placeholder => ({
+        at,
+        kind: 'result',
+        ...result,
+      }))
+      return { ...plain, role: 'user', blocks, placeholders }
     }
     case 'assistant':
-      return assistantDraft(message, modelId)
+      return renderReply(message, modelId)
   }
 }
 
@@ -79,25 +83,34 @@ const plain = {
   ...{ serverHalves: [], callers: [] },
   fromUser: false,
   awaitsServer: false,
-  slots: [],
+  placeholders: [],
   container: undefined,
 }
 
-function assistantDraft(message: AssistantMessage, modelId: string): Draft {
+function renderReply(message: AssistantMessage, modelId: string): RenderedMessage {
   const { model, stopReason } = message
   const own = model.provider === provider && model.api === api
   const blocks: WireBlock[] = []
-  const slots: Slot[] = []
+  const placeholders: Placeholder[] = []
   let container: JsonObject | undefined
   for (const part of message.parts) {
-    container = memoryOf(part.opaque)?.container ?? container
-    if (part.type === 'tool_call') slots.push(callSlot(part, blocks.length, own))
+    container = providerStateOf(part.opaque)?.container ?? container
+    if (part.type === 'tool_call') placeholders.push(callPlaceholder(part, blocks.length, own))
     blocks.push(...partBlocks(part, own && model.modelId === modelId))
   }
   const awaitsServer = stopReason === 'paused' || stopReason === 'tool_use'
   const serverHalves = blocks.map(serverHalfOf).filter((half) => half !== undefined)
   const callers = blocks.map(callerOf).filter((caller) => caller !== undefined)
-  return { role: 'assistant', fromUser: false, awaitsServer, blocks, slots, serverHalves, callers, container }
+  return {
+    role: 'assistant',
+    fromUser: false,
+    awaitsServer,
+    blocks,
+    placeholders,
+    serverHalves,
+    callers,
+    container,
+  }
 }
 
 /** The use of a vendor's tool from within which a block was called, by its id. */
@@ -105,33 +118,39 @@ export function callerOf(block: WireBlock): string | undefined {
   return textAt(objectAt(block, 'caller'), 'tool_id')
 }
 
-function callSlot(part: ToolCallPart, at: number, own: boolean): Slot {
+function callPlaceholder(part: ToolCallPart, at: number, own: boolean): Placeholder {
   const { toolCallId, name, providerCallId } = part
   return { at, kind: 'call', toolCallId, name, ...(own && { ownId: providerCallId }) }
 }
 
 function partBlocks(part: AssistantPart, sameModel: boolean): WireBlock[] {
-  const memory = memoryOf(part.opaque)?.block
+  const providerState = providerStateOf(part.opaque)?.block
   switch (part.type) {
     case 'text':
-      return textBlock(part.text).map((block) => ({ ...memory, ...block }))
+      return textBlock(part.text).map((block) => ({ ...providerState, ...block }))
     case 'reasoning':
-      return sameModel && memory !== undefined ? thinkingBlock(part.text, memory) : []
+      return sameModel && providerState !== undefined ? thinkingBlock(part.text, providerState) : []
     case 'tool_call':
       return [
-        { ...memory, type: 'tool_use', id: part.toolCallId, name: part.name, input: wellFormed(part.input) },
+        {
+          ...providerState,
+          type: 'tool_use',
+          id: part.toolCallId,
+          name: part.name,
+          input: wellFormed(part.input),
+        },
       ]
     case 'provider':
-      return isBlock(memory) ? [memory] : []
+      return isBlock(providerState) ? [providerState] : []
   }
 }
 
 /** Thinking goes back to the character, or the vendor refuses it. A signature holds for one model only. */
-function thinkingBlock(text: string, memory: object): WireBlock[] {
-  if (!isBlock(memory)) return []
-  return [memory.type === 'thinking' ? { ...memory, thinking: text } : memory]
+function thinkingBlock(text: string, providerState: object): WireBlock[] {
+  if (!isBlock(providerState)) return []
+  return [providerState.type === 'thinking' ? { ...providerState, thinking: text } : providerState]
 }
 
-function isBlock(memory: unknown): memory is WireBlock {
-  return isJsonObject(memory) && textAt(memory, 'type') !== undefined
+function isBlock(providerState: unknown): providerState is WireBlock {
+  return isJsonObject(providerState) && textAt(providerState, 'type') !== undefined
 }

@@ -2,6 +2,7 @@ import type { JsonObject, Message, ModelRequest } from '@tallystick/core'
 import { textAt } from '../../shared/json/json-reading.ts'
 import { withAnswerSchema } from '../../shared/request/answer-instructions.ts'
 import { callIds } from '../../shared/request/call-ids.ts'
+import { memoized } from '../../shared/request/memoized.ts'
 import { withProviderOptions } from '../../shared/request/provider-options.ts'
 import { toolNames, type ToolNames, warnOfNames } from '../../shared/request/tool-names.ts'
 import { provider, type WireRequest, type WireThinking, type WireTurn } from '../client/wire.ts'
@@ -9,7 +10,7 @@ import { betasOf } from './betas.ts'
 import { textBlock } from './content-blocks.ts'
 import { isThinking, turnsOf } from './history.ts'
 import { cached } from './prompt-cache.ts'
-import { type Draft, draftOf } from './rendered-message.ts'
+import { type RenderedMessage, renderMessage } from './rendered-message.ts'
 import type { RenderSettings, RequestSettings } from './request-settings.ts'
 import { samplingFields } from './sampling.ts'
 import type { FittedSchema } from './strict-schema.ts'
@@ -42,33 +43,27 @@ export type RequestRenderer = (request: ModelRequest, rendering: Rendering) => R
  * same body, whatever was rendered before.
  */
 export function requestRenderer(given: RequestSettings): RequestRenderer {
-  const plain = new WeakMap<Message, Draft>()
-  const citing = new WeakMap<Message, Draft>()
-  const draftFor = (message: Message, citations: boolean): Draft => {
-    const drafts = citations ? citing : plain
-    const before = drafts.get(message)
-    if (before !== undefined) return before
-    const draft = draftOf(message, given.modelId, citations)
-    drafts.set(message, draft)
-    return draft
-  }
+  const plain = memoized((message: Message) => renderMessage(message, given.modelId, false))
+  const citing = memoized((message: Message) => renderMessage(message, given.modelId, true))
   return (request, { now, warn }) => {
     const settings = { ...given, warn }
     const answer = answerSchema(request.outputSchema, settings.warn)
     const citations = settings.citations === true && answer === undefined
     if (settings.citations && !citations) warnOf(settings, 'citations')
-    const drafts = request.messages.map((message) => draftFor(message, citations))
-    return renderRequest(request, drafts, settings, { answer, now })
+    const renderedMessages = request.messages.map(citations ? citing : plain)
+    return renderRequest(request, renderedMessages, settings, { answer, now })
   }
 }
 
 function renderRequest(
   request: ModelRequest,
-  drafts: readonly Draft[],
+  renderedMessages: readonly RenderedMessage[],
   settings: RenderSettings,
   { answer, now }: { readonly answer: FittedSchema | undefined; readonly now: number },
 ): RenderedRequest {
-  const calls = drafts.flatMap(({ slots }) => slots.filter((slot) => slot.kind === 'call'))
+  const calls = renderedMessages.flatMap(({ placeholders }) =>
+    placeholders.filter((placeholder) => placeholder.kind === 'call'),
+  )
   const names = toolNames(
     [...request.tools, ...calls].map((named) => named.name),
     {
@@ -79,7 +74,7 @@ function renderRequest(
     },
   )
   warnOfNames(request, names, settings.warn)
-  const turns = turnsOf(drafts, { ids: callIds(calls, identifierLengthMax), names })
+  const turns = turnsOf(renderedMessages, { ids: callIds(calls, identifierLengthMax), names })
   const maxTokens = Math.min(request.maxOutputTokens ?? Infinity, settings.maxOutputTokens)
   const called = [...new Set(calls.map((call) => call.name))]
   const offered = toolFields(request, { settings, names, called, answer: answer?.size })
@@ -97,7 +92,7 @@ function renderRequest(
     ),
     ...(thinking && { thinking }),
     ...outputConfig(settings, answer),
-    ...serverFields(settings, drafts, now),
+    ...serverFields(settings, renderedMessages, now),
     ...settings.extraBody,
     ...samplingFields(request.modelSettings ?? {}, { ...settings, thinks: isThinkingAsked(thinking) }),
   }
@@ -131,10 +126,10 @@ function outputConfig(
 /** What concerns the vendor's side only: its sandbox, its connections, what it leaves out by itself. */
 function serverFields(
   { mcpServers = [], contextEdits = [] }: RenderSettings,
-  drafts: readonly Draft[],
+  renderedMessages: readonly RenderedMessage[],
   now: number,
 ): object {
-  const container = liveContainer(drafts, now)
+  const container = liveContainer(renderedMessages, now)
   const servers = mcpServers.map(({ name, url, authorizationToken: token }) => ({
     ...{ type: 'url', name, url },
     ...(token !== undefined && { authorization_token: token }),
@@ -197,8 +192,8 @@ function thinkingAllowed(
 }
 
 /** The latest sandbox, unless it is gone: naming one that has expired is refused. */
-function liveContainer(drafts: readonly Draft[], now: number): string | undefined {
-  const container = drafts.findLast((draft) => draft.container !== undefined)?.container
+function liveContainer(renderedMessages: readonly RenderedMessage[], now: number): string | undefined {
+  const container = renderedMessages.findLast((rendered) => rendered.container !== undefined)?.container
   const expiresAt = Date.parse(textAt(container, 'expires_at') ?? '')
   return expiresAt <= now ? undefined : textAt(container, 'id')
 }

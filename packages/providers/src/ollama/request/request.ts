@@ -1,11 +1,13 @@
 import type { JsonObject, Message, ModelRequest, ModelSettings } from '@tallystick/core'
 import { toldInWords, withAnswerSchema } from '../../shared/request/answer-instructions.ts'
 import { callIds } from '../../shared/request/call-ids.ts'
+import { memoized } from '../../shared/request/memoized.ts'
 import { withProviderOptions } from '../../shared/request/provider-options.ts'
 import { anyWord, toolNames, type ToolNames, warnOfNames } from '../../shared/request/tool-names.ts'
 import { provider, type WireMessage, type WireRequest } from '../client/wire.ts'
 import type { OllamaWarning } from '../options/options.ts'
-import { type Draft, draftOf, messagesOf } from './history.ts'
+import { messagesOf } from './history.ts'
+import { type RenderedMessage, renderMessage } from './rendered-message.ts'
 import type { RenderSettings, RequestSettings } from './request-settings.ts'
 import { toolSchema } from './tool-schema.ts'
 import { offered, type Rendering, wireTool } from './tools.ts'
@@ -31,30 +33,18 @@ export type RequestRenderer = (
  * gives the same body, whatever was rendered before.
  */
 export function requestRenderer(given: RequestSettings): RequestRenderer {
-  const drafts = kept((message: Message) => draftOf(message, given.modelId))
-  const schemas = kept(toolSchema)
+  const renderedMessages = memoized((message: Message) => renderMessage(message, given.modelId))
+  const schemas = memoized(toolSchema)
   return (request, { warn }) =>
-    renderRequest(request, request.messages.map(drafts), { settings: { ...given, warn }, schemas })
-}
-
-/** The function, which remembers what it answered for each object. */
-function kept<Given extends object, Made>(make: (given: Given) => Made): (given: Given) => Made {
-  const made = new WeakMap<Given, Made>()
-  return (given) => {
-    const before = made.get(given)
-    if (before !== undefined) return before
-    const now = make(given)
-    made.set(given, now)
-    return now
-  }
+    renderRequest(request, request.messages.map(renderedMessages), { settings: { ...given, warn }, schemas })
 }
 
 function renderRequest(
   request: ModelRequest,
-  drafts: readonly Draft[],
+  renderedMessages: readonly RenderedMessage[],
   { settings, schemas }: Rendering,
 ): RenderedRequest {
-  const calls = drafts.flatMap((draft) => draft.calls)
+  const calls = renderedMessages.flatMap((rendered) => rendered.calls)
   const names = toolNames(
     [...request.tools, ...calls].map((named) => named.name),
     { lengthMax: identifierLengthMax, pattern: anyWord },
@@ -62,7 +52,7 @@ function renderRequest(
   warnOfNames(request, names, settings.warn)
   const tools = offered(request).map((tool) => wireTool(tool, names, { settings, schemas }))
   warnings(request, tools.length > 0).forEach(settings.warn)
-  const history = messagesOf(drafts, { ids: callIds(calls, identifierLengthMax), names })
+  const history = messagesOf(renderedMessages, { ids: callIds(calls, identifierLengthMax), names })
   const limits = [request.maxOutputTokens, settings.maxOutputTokens].filter((limit) => limit !== undefined)
   const { instructions, format } = answerFields(request, tools.length > 0)
   const body: WireRequest = {

@@ -15,14 +15,14 @@ import type { ReplyReader } from '../../shared/stream/reply-reader.ts'
 import type { StreamEnding } from '../../shared/stream/stream-tail.ts'
 import {
   opaqueOf,
+  type ProviderState,
   type ReasoningField,
   type WireCallDelta,
   type WireChunk,
-  type WireMemory,
 } from '../client/wire.ts'
 import type { ReplyContext } from '../request/reply-context.ts'
 import { cutsReply, isBroken, stopReasonOf } from './stop-reason.ts'
-import { callOf, type CallSlot, extendSlot, slotFor } from './streamed-call.ts'
+import { callOf, extendCall, type StreamedCall, streamedCallFor } from './streamed-call.ts'
 
 /** A stretch of text or reasoning. */
 interface Piece {
@@ -37,7 +37,7 @@ interface Piece {
 interface Reply {
   readonly context: ReplyContext
   readonly pieces: Piece[]
-  readonly slots: CallSlot[]
+  readonly streamedCalls: StreamedCall[]
   parts: number
   started: boolean
   messageId: string | undefined
@@ -52,7 +52,7 @@ interface Reply {
 /** A reply of which nothing has come yet. */
 function startReply(context: ReplyContext): Reply {
   return {
-    ...{ context, pieces: [], slots: [], parts: 0, started: false, sameId: 0, listed: [] },
+    ...{ context, pieces: [], streamedCalls: [], parts: 0, started: false, sameId: 0, listed: [] },
     ...{ messageId: undefined, rawStopReason: undefined, failure: undefined },
   }
 }
@@ -194,22 +194,22 @@ function readCalls(reply: Reply, delta: JsonObject): ModelSignal[] {
 }
 
 function readCall(reply: Reply, delta: WireCallDelta): ModelSignal[] {
-  const known = slotFor(reply.slots, delta)
-  const slot = known ?? addSlot(reply, delta)
-  const first = slot.inputText === ''
-  const text = extendSlot(slot, delta)
+  const known = streamedCallFor(reply.streamedCalls, delta)
+  const streamed = known ?? addCall(reply, delta)
+  const first = streamed.inputText === ''
+  const text = extendCall(streamed, delta)
   if (text === '') return []
-  const name = reply.context.toolName(slot.name)
+  const name = reply.context.toolName(streamed.name)
   const begin = first ? `{${JSON.stringify(reply.context.customField(name))}:"` : ''
-  const shown = slot.custom ? begin + JSON.stringify(text).slice(1, -1) : text
-  return [{ type: 'model_tool_input', part: slot.part, name, text: shown }]
+  const shown = streamed.custom ? begin + JSON.stringify(text).slice(1, -1) : text
+  return [{ type: 'model_tool_input', part: streamed.part, name, text: shown }]
 }
 
-function addSlot(reply: Reply, { index }: WireCallDelta): CallSlot {
+function addCall(reply: Reply, { index }: WireCallDelta): StreamedCall {
   const fields = { id: '', name: '', custom: false, inputText: '', fields: {} }
-  const slot: CallSlot = { part: reply.parts++, index, ...fields }
-  reply.slots.push(slot)
-  return slot
+  const streamed: StreamedCall = { part: reply.parts++, index, ...fields }
+  reply.streamedCalls.push(streamed)
+  return streamed
 }
 
 /** The last signals, when the reply was whole by now. */
@@ -218,27 +218,27 @@ function finish(reply: Reply, ending: StreamEnding): readonly ModelSignal[] | un
   if (raw === undefined && !isWholeWithoutReason(reply, ending)) return undefined
   const cut = raw !== undefined && cutsReply(raw)
   citeListed(reply)
-  const calls = reply.slots.flatMap((slot, place) => {
-    const call = callOf(slot, reply.context)
-    const last = place === reply.slots.length - 1
+  const calls = reply.streamedCalls.flatMap((streamed, place) => {
+    const call = callOf(streamed, reply.context)
+    const last = place === reply.streamedCalls.length - 1
     // Of a reply that was cut the last call may lack its end, and whether it does, only its input could say.
-    const half = cut && last && (call.malformed !== undefined || slot.inputText.trim() === '')
-    return half ? [] : [{ slot, call }]
+    const half = cut && last && (call.malformed !== undefined || streamed.inputText.trim() === '')
+    return half ? [] : [{ streamed, call }]
   })
   const refused = reply.pieces.some(({ kind }) => kind === 'refusal')
   const stopReason = stopReasonOf(raw ?? 'stop', calls.length > 0, refused)
   const { messageId } = reply
   return [
-    ...calls.flatMap(({ slot, call }): ModelSignal[] => [
-      ...(slot.custom && slot.inputText !== '' ? [ended(slot, call.name)] : []),
-      { type: 'model_tool_request', part: slot.part, call },
+    ...calls.flatMap(({ streamed, call }): ModelSignal[] => [
+      ...(streamed.custom && streamed.inputText !== '' ? [ended(streamed, call.name)] : []),
+      { type: 'model_tool_request', part: streamed.part, call },
     ]),
     {
       ...{ type: 'model_finished', stopReason },
       ...(raw !== undefined && { rawStopReason: raw }),
       parts: [
         ...reply.pieces.map((piece) => partOf(piece, reply.context.provider)),
-        ...calls.map(({ slot, call }): ReplyPart => ({ ...call, part: slot.part })),
+        ...calls.map(({ streamed, call }): ReplyPart => ({ ...call, part: streamed.part })),
       ].sort((a, b) => a.part - b.part),
       ...(messageId !== undefined && { providerMessageId: messageId }),
     },
@@ -256,21 +256,21 @@ function citeListed({ pieces, listed }: Reply): void {
  * the proper end of the stream; but a gateway may end a cut stream properly, so that a last call whose input never came, or
  * cannot be read, needs the last word.
  */
-function isWholeWithoutReason({ pieces, slots, context }: Reply, ending: StreamEnding): boolean {
+function isWholeWithoutReason({ pieces, streamedCalls, context }: Reply, ending: StreamEnding): boolean {
   if (!context.finishReasonOptional || ending === 'broken') return false
-  if (slots.length === 0) return pieces.some(({ text }) => text !== '')
-  const last = slots.at(-1)!
+  if (streamedCalls.length === 0) return pieces.some(({ text }) => text !== '')
+  const last = streamedCalls.at(-1)!
   const begun = last.inputText.trim() !== '' && callOf(last, context).malformed === undefined
   return begun || ending === 'terminated'
 }
 
-function ended({ part }: CallSlot, name: string): ModelSignal {
+function ended({ part }: StreamedCall, name: string): ModelSignal {
   return { type: 'model_tool_input', part, name, text: '"}' }
 }
 
 function partOf({ part, kind, text, details, citations }: Piece, provider: string): ReplyPart {
   if (kind === 'text') return { type: 'text', text, part, ...(citations.length > 0 && { citations }) }
   if (kind === 'refusal') return { type: 'text', text, part, opaque: opaqueOf(provider, { refusal: true }) }
-  const memory: WireMemory = { reasoning: kind, ...(details.length > 0 && { details }) }
-  return { type: 'reasoning', text, part, opaque: opaqueOf(provider, memory) }
+  const providerState: ProviderState = { reasoning: kind, ...(details.length > 0 && { details }) }
+  return { type: 'reasoning', text, part, opaque: opaqueOf(provider, providerState) }
 }

@@ -2,10 +2,10 @@ import type { Json, JsonObject, RequestedCall } from '@tallystick/core'
 import { readCallInput } from '../../openai/reply/call-input.ts'
 import type { CallContext } from '../../openai/request/call-context.ts'
 import { isJsonObject, restOf, textAt } from '../../shared/json/json-reading.ts'
-import { opaqueOf, type WireCallDelta, type WireMemory } from '../client/wire.ts'
+import { opaqueOf, type ProviderState, type WireCallDelta } from '../client/wire.ts'
 
 /** One call while it streams. */
-export interface CallSlot {
+export interface StreamedCall {
   readonly part: number
   readonly index: number | undefined
   id: string
@@ -20,10 +20,16 @@ export interface CallSlot {
  * The call that a piece belongs to; `undefined` when it begins a new one. The id decides before the index: some servers
  * give every call the index 0, or leave it out, or count from 1, or give an index again.
  */
-export function slotFor(slots: readonly CallSlot[], { id, index }: WireCallDelta): CallSlot | undefined {
-  const byIndex = index === undefined ? slots.at(-1) : slots.findLast((slot) => slot.index === index)
+export function streamedCallFor(
+  streamedCalls: readonly StreamedCall[],
+  { id, index }: WireCallDelta,
+): StreamedCall | undefined {
+  const byIndex =
+    index === undefined
+      ? streamedCalls.at(-1)
+      : streamedCalls.findLast((streamed) => streamed.index === index)
   if (!id) return byIndex
-  const byId = slots.find((slot) => slot.id === id)
+  const byId = streamedCalls.find((streamed) => streamed.id === id)
   if (byId !== undefined) {
     // One id for two calls: the index, where it says so, tells them apart.
     return index !== undefined && byId.index !== undefined && byId.index !== index ? byIndex : byId
@@ -32,16 +38,16 @@ export function slotFor(slots: readonly CallSlot[], { id, index }: WireCallDelta
 }
 
 /** Folds a piece into its call, and answers what of the input is new. */
-export function extendSlot(slot: CallSlot, delta: WireCallDelta): string {
-  slot.custom ||= delta.type === 'custom' || isJsonObject(delta.custom)
-  const body = (slot.custom ? delta.custom : delta.function) ?? {}
+export function extendCall(streamed: StreamedCall, delta: WireCallDelta): string {
+  streamed.custom ||= delta.type === 'custom' || isJsonObject(delta.custom)
+  const body = (streamed.custom ? delta.custom : delta.function) ?? {}
   // Said again and again by some, empty by others: the first one stands.
-  slot.id ||= textAt(delta, 'id') ?? ''
-  slot.name ||= textAt(body, 'name') ?? ''
+  streamed.id ||= textAt(delta, 'id') ?? ''
+  streamed.name ||= textAt(body, 'name') ?? ''
   const rest = restOf(delta, ['index', 'id', 'type', 'function', 'custom'])
-  slot.fields = { ...slot.fields, ...rest }
-  const text = inputText(body[slot.custom ? 'input' : 'arguments'])
-  slot.inputText += text
+  streamed.fields = { ...streamed.fields, ...rest }
+  const text = inputText(body[streamed.custom ? 'input' : 'arguments'])
+  streamed.inputText += text
   return text
 }
 
@@ -52,28 +58,30 @@ function inputText(given: Json | undefined): string {
 }
 
 /** Reads a call that is whole. */
-export function callOf(slot: CallSlot, context: CallContext): RequestedCall {
-  const name = context.toolName(slot.name)
-  const { memory, ...read } = slot.custom ? customInput(slot, name, context) : jsonInput(slot, name, context)
-  const data: WireMemory = {
-    ...memory,
-    ...(Object.keys(slot.fields).length > 0 && { call: slot.fields }),
+export function callOf(streamed: StreamedCall, context: CallContext): RequestedCall {
+  const name = context.toolName(streamed.name)
+  const { providerState, ...read } = streamed.custom
+    ? customInput(streamed, name, context)
+    : jsonInput(streamed, name, context)
+  const data: ProviderState = {
+    ...providerState,
+    ...(Object.keys(streamed.fields).length > 0 && { call: streamed.fields }),
   }
   return {
-    ...{ type: 'tool_call', providerCallId: slot.id, name, ...read },
+    ...{ type: 'tool_call', providerCallId: streamed.id, name, ...read },
     ...(Object.keys(data).length > 0 && { opaque: opaqueOf(context.provider, data) }),
   }
 }
 
-type Read = Pick<RequestedCall, 'input' | 'malformed'> & { readonly memory: WireMemory }
+type Read = Pick<RequestedCall, 'input' | 'malformed'> & { readonly providerState: ProviderState }
 
-function customInput({ inputText }: CallSlot, name: string, { customField }: CallContext): Read {
+function customInput({ inputText }: StreamedCall, name: string, { customField }: CallContext): Read {
   const field = customField(name)
-  return { input: { [field]: inputText }, memory: { field } }
+  return { input: { [field]: inputText }, providerState: { field } }
 }
 
-function jsonInput({ inputText }: CallSlot, name: string, { cleaned }: CallContext): Read {
+function jsonInput({ inputText }: StreamedCall, name: string, { cleaned }: CallContext): Read {
   const read = readCallInput(inputText)
-  if (read.malformed !== undefined) return { ...read, memory: {} }
-  return { input: cleaned(name, read.input), memory: {} }
+  if (read.malformed !== undefined) return { ...read, providerState: {} }
+  return { input: cleaned(name, read.input), providerState: {} }
 }

@@ -2,7 +2,7 @@ import { type JsonObject, omitUndefined, type ToolCallId } from '@tallystick/cor
 import type { Carried } from '../../openai/request/media.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import type { OpenAIChatQuirks } from '../options/quirks.ts'
-import type { AssistantDraft, Draft } from './rendered-message.ts'
+import type { RenderedMessage, RenderedReply } from './rendered-message.ts'
 
 /** What the whole request decides about the messages in it. */
 export interface Binding {
@@ -18,20 +18,23 @@ const bridge = '(The results are in.)'
  * The history as these servers accept it: every call is answered right behind the message that asked, results hold text
  * only, what they showed comes behind all of them, and no reply is empty.
  */
-export function messagesOf(drafts: readonly Draft[], binding: Binding): readonly JsonObject[] {
-  const openTurn = drafts.findLastIndex(({ role }) => role === 'user')
-  const messages = drafts.flatMap((draft, place): JsonObject[] => {
-    switch (draft.role) {
+export function messagesOf(
+  renderedMessages: readonly RenderedMessage[],
+  binding: Binding,
+): readonly JsonObject[] {
+  const openTurn = renderedMessages.findLastIndex(({ role }) => role === 'user')
+  const messages = renderedMessages.flatMap((rendered, place): JsonObject[] => {
+    switch (rendered.role) {
       case 'user':
-        return [userMessage(draft.pieces)]
+        return [userMessage(rendered.pieces)]
       case 'assistant':
-        return assistantMessage(draft, binding, thinksAloud(binding, place > openTurn))
+        return assistantMessage(rendered, binding, thinksAloud(binding, place > openTurn))
       case 'tool': {
-        const answers = draft.answers.map((answer): JsonObject => ({
+        const answers = rendered.answers.map((answer): JsonObject => ({
           ...{ role: 'tool', tool_call_id: idOf(answer.toolCallId, binding) },
           content: answer.text,
         }))
-        return draft.shown.length > 0 ? [...answers, userMessage(draft.shown)] : answers
+        return rendered.shown.length > 0 ? [...answers, userMessage(rendered.shown)] : answers
       }
     }
   })
@@ -69,8 +72,8 @@ function contentPart(piece: Carried): JsonObject {
   }
 }
 
-function assistantMessage(draft: AssistantDraft, binding: Binding, aloud: boolean): JsonObject[] {
-  const { calls, text, refusal } = draft
+function assistantMessage(rendered: RenderedReply, binding: Binding, aloud: boolean): JsonObject[] {
+  const { calls, text, refusal } = rendered
   if (calls.length === 0 && text.trim() === '' && refusal.trim() === '') return []
   const calling = calls.map(({ toolCallId, name, body }) => {
     const kind = body['type'] === 'custom' ? 'custom' : 'function'
@@ -79,15 +82,15 @@ function assistantMessage(draft: AssistantDraft, binding: Binding, aloud: boolea
   })
   return [
     {
-      ...{ role: 'assistant', content: contentOf(draft, aloud) },
-      ...(aloud && draft.reasoning),
+      ...{ role: 'assistant', content: contentOf(rendered, aloud) },
+      ...(aloud && rendered.reasoning),
       ...(calling.length > 0 && { tool_calls: calling }),
     },
   ]
 }
 
 function contentOf(
-  { text, refusal, thoughts }: AssistantDraft,
+  { text, refusal, thoughts }: RenderedReply,
   aloud: boolean,
 ): readonly JsonObject[] | string | null {
   const thinking = aloud && thoughts !== ''

@@ -10,10 +10,10 @@ import type {
 import { type Carried, carried, carriedResult, type Carrier } from '../../openai/request/media.ts'
 import { textAt } from '../../shared/json/json-reading.ts'
 import { wellFormed } from '../../shared/json/well-formed.ts'
-import { api, memoryOf, type WireMemory } from '../client/wire.ts'
+import { api, type ProviderState, providerStateOf } from '../client/wire.ts'
 
 /** A call, or what answers one: its id, and the name of its tool, only the whole request decides. */
-export interface Slot {
+export interface Placeholder {
   readonly toolCallId: ToolCallPart['toolCallId']
   readonly name: string
   /** The id that this service gave the call itself. */
@@ -21,17 +21,17 @@ export interface Slot {
 }
 
 /** One message as it goes over the wire, but for what the whole request decides. Rendered once per message. */
-export type Draft =
+export type RenderedMessage =
   | { readonly role: 'user'; readonly pieces: readonly Carried[] }
-  | AssistantDraft
-  | { readonly role: 'tool'; readonly answers: readonly AnswerDraft[]; readonly shown: readonly Carried[] }
+  | RenderedReply
+  | { readonly role: 'tool'; readonly answers: readonly RenderedAnswer[]; readonly shown: readonly Carried[] }
 
 /** A reply. */
-export interface AssistantDraft {
+export interface RenderedReply {
   readonly role: 'assistant'
   readonly text: string
   readonly refusal: string
-  readonly calls: readonly (Slot & { readonly body: JsonObject })[]
+  readonly calls: readonly (Placeholder & { readonly body: JsonObject })[]
   /** The reasoning as fields of the message, for a request that it goes back with. */
   readonly reasoning: JsonObject | undefined
   /** The reasoning as the beginning of the content, for servers that put it there. */
@@ -39,12 +39,12 @@ export interface AssistantDraft {
 }
 
 /** The answer to a call: text only, for that is all that the wire takes. */
-export interface AnswerDraft extends Slot {
+export interface RenderedAnswer extends Placeholder {
   readonly text: string
 }
 
 /** Renders a message for a model of this provider. */
-export function draftOf(message: Message, provider: string): Draft {
+export function renderMessage(message: Message, provider: string): RenderedMessage {
   switch (message.role) {
     case 'user': {
       const pieces = carried(message.parts, carrierOf(provider))
@@ -52,9 +52,9 @@ export function draftOf(message: Message, provider: string): Draft {
       return { role: 'user', pieces: pieces.length > 0 ? pieces : [text('(The message is empty.)')] }
     }
     case 'tool':
-      return toolDraft(message, provider)
+      return renderResults(message, provider)
     case 'assistant':
-      return assistantDraft(message, provider)
+      return renderReply(message, provider)
   }
 }
 
@@ -68,9 +68,9 @@ function text(words: string): Carried {
 }
 
 /** Results: what is no text is shown by the user, behind all of them. */
-function toolDraft({ results }: ToolResultsMessage, provider: string): Draft {
+function renderResults({ results }: ToolResultsMessage, provider: string): RenderedMessage {
   const shown: Carried[] = []
-  const answers = results.map(({ toolCallId, name, outcome, content }): AnswerDraft => {
+  const answers = results.map(({ toolCallId, name, outcome, content }): RenderedAnswer => {
     const pieces = carriedResult(outcome, content, carrierOf(provider))
     const texts = pieces.flatMap((piece) => (piece.kind === 'text' ? [piece.text] : []))
     const media = pieces.filter((piece) => piece.kind !== 'text')
@@ -83,47 +83,57 @@ function toolDraft({ results }: ToolResultsMessage, provider: string): Draft {
   return { role: 'tool', answers, shown }
 }
 
-function assistantDraft({ model, parts }: AssistantMessage, provider: string): AssistantDraft {
+function renderReply({ model, parts }: AssistantMessage, provider: string): RenderedReply {
   const own = model.provider === provider && model.api === api
-  const known = (part: AssistantPart) => (own ? memoryOf(part.opaque, provider) : undefined)
+  const known = (part: AssistantPart) => (own ? providerStateOf(part.opaque, provider) : undefined)
   const words = { text: '', refusal: '' }
-  const calls: (Slot & { body: JsonObject })[] = []
+  const calls: (Placeholder & { body: JsonObject })[] = []
   for (const part of parts) {
-    const memory = known(part)
-    if (part.type === 'text') words[memory?.refusal ? 'refusal' : 'text'] += part.text.toWellFormed()
+    const providerState = known(part)
+    if (part.type === 'text') words[providerState?.refusal ? 'refusal' : 'text'] += part.text.toWellFormed()
     if (part.type !== 'tool_call') continue
     const { toolCallId, name, providerCallId } = part
-    calls.push({ toolCallId, name, ...(own && { ownId: providerCallId }), body: callBody(part, memory) })
+    calls.push({
+      toolCallId,
+      name,
+      ...(own && { ownId: providerCallId }),
+      body: callBody(part, providerState),
+    })
   }
   return { role: 'assistant', ...words, calls, ...reasoningOf(parts, known) }
 }
 
 /** A call in the kind that it was asked in. Its id, and the name in `function` or `custom`, come with the request. */
-function callBody(part: ToolCallPart, memory: WireMemory | undefined): JsonObject {
-  const custom = memory?.field === undefined ? undefined : part.input[memory.field]
+function callBody(part: ToolCallPart, providerState: ProviderState | undefined): JsonObject {
+  const custom = providerState?.field === undefined ? undefined : part.input[providerState.field]
   if (typeof custom === 'string') {
-    return { ...memory?.call, type: 'custom', custom: { name: part.name, input: custom.toWellFormed() } }
+    return {
+      ...providerState?.call,
+      type: 'custom',
+      custom: { name: part.name, input: custom.toWellFormed() },
+    }
   }
   const body = { name: part.name, arguments: JSON.stringify(wellFormed(part.input)) }
-  return { ...memory?.call, type: 'function', function: body }
+  return { ...providerState?.call, type: 'function', function: body }
 }
 
 /** The reasoning of a reply in the fields that its server showed it in. */
 function reasoningOf(
   parts: readonly AssistantPart[],
-  known: (part: AssistantPart) => WireMemory | undefined,
-): Pick<AssistantDraft, 'reasoning' | 'thoughts'> {
+  known: (part: AssistantPart) => ProviderState | undefined,
+): Pick<RenderedReply, 'reasoning' | 'thoughts'> {
   const fields: { [field: string]: Json } = {}
   let thoughts = ''
   for (const part of parts) {
-    const memory = part.type === 'reasoning' ? known(part) : undefined
-    if (part.type !== 'reasoning' || memory?.reasoning === undefined) continue
+    const providerState = part.type === 'reasoning' ? known(part) : undefined
+    if (part.type !== 'reasoning' || providerState?.reasoning === undefined) continue
     const words = part.text.toWellFormed()
-    if (memory.reasoning === 'thinking') thoughts += words
-    else if (words !== '') fields[memory.reasoning] = (textAt(fields, memory.reasoning) ?? '') + words
-    if (memory.details !== undefined) {
+    if (providerState.reasoning === 'thinking') thoughts += words
+    else if (words !== '')
+      fields[providerState.reasoning] = (textAt(fields, providerState.reasoning) ?? '') + words
+    if (providerState.details !== undefined) {
       const before = (fields['reasoning_details'] ?? []) as readonly Json[]
-      fields['reasoning_details'] = [...before, ...memory.details]
+      fields['reasoning_details'] = [...before, ...providerState.details]
     }
   }
   return { reasoning: Object.keys(fields).length > 0 ? wellFormed(fields) : undefined, thoughts }

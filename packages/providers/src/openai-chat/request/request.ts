@@ -3,12 +3,13 @@ import { callContext } from '../../openai/request/call-context.ts'
 import { samplingFields } from '../../openai/request/sampling.ts'
 import { fitSchema, isAnswerSchema, noAnswerSchema } from '../../openai/request/strict-schema.ts'
 import { toldInWords, withAnswerSchema } from '../../shared/request/answer-instructions.ts'
+import { memoized } from '../../shared/request/memoized.ts'
 import { withProviderOptions } from '../../shared/request/provider-options.ts'
 import { anyWord, toolNames, warnOfNames } from '../../shared/request/tool-names.ts'
 import type { WireRequest } from '../client/wire.ts'
 import { chatCallIds } from './call-ids.ts'
 import { messagesOf } from './history.ts'
-import { type Draft, draftOf } from './rendered-message.ts'
+import { type RenderedMessage, renderMessage } from './rendered-message.ts'
 import type { ReplyContext } from './reply-context.ts'
 import type { RenderSettings, RequestSettings } from './request-settings.ts'
 import { toolFields } from './tools.ts'
@@ -37,32 +38,25 @@ const heldFields = ['model', 'messages', 'stream', 'stream_options', 'tools', 'n
  * same body, whatever was rendered before.
  */
 export function requestRenderer(given: RequestSettings): RequestRenderer {
-  const drafts = new WeakMap<Message, Draft>()
-  const draftFor = (message: Message): Draft => {
-    const before = drafts.get(message)
-    if (before !== undefined) return before
-    const draft = draftOf(message, given.provider)
-    drafts.set(message, draft)
-    return draft
-  }
+  const rendered = memoized((message: Message) => renderMessage(message, given.provider))
   return (request, { warn, refused = [] }) =>
-    renderRequest(request, request.messages.map(draftFor), { ...given, warn }, refused)
+    renderRequest(request, request.messages.map(rendered), { ...given, warn }, refused)
 }
 
 function renderRequest(
   request: ModelRequest,
-  drafts: readonly Draft[],
+  renderedMessages: readonly RenderedMessage[],
   settings: RenderSettings,
   refused: readonly string[],
 ): RenderedRequest {
   const { quirks } = settings
-  const calls = drafts.flatMap((draft) => (draft.role === 'assistant' ? draft.calls : []))
+  const calls = renderedMessages.flatMap((rendered) => (rendered.role === 'assistant' ? rendered.calls : []))
   const names = toolNames(
     [...request.tools, ...calls].map((named) => named.name),
     { lengthMax: toolNameLengthMax, ...(quirks.toolNames === 'any' && { pattern: anyWord }) },
   )
   warnOfNames(request, names, settings.warn)
-  const history = messagesOf(drafts, { ids: chatCallIds(calls, quirks.callIds), names, quirks })
+  const history = messagesOf(renderedMessages, { ids: chatCallIds(calls, quirks.callIds), names, quirks })
   const maxTokens = Math.min(request.maxOutputTokens ?? Infinity, settings.maxOutputTokens ?? Infinity)
   const answer = answerFields(request, settings)
   const instructions = answer.instructions.toWellFormed()

@@ -10,7 +10,7 @@ import type {
 import { readCallInput } from '../../openai/reply/call-input.ts'
 import { citationsIn, sourcesIn } from '../../openai/reply/citations.ts'
 import { isJsonObject, restOf, textAt } from '../../shared/json/json-reading.ts'
-import { type CallKind, isCallKind, type KeptResponse, opaqueOf, type WireMemory } from '../client/wire.ts'
+import { type CallKind, isCallKind, type KeptResponse, opaqueOf, type ProviderState } from '../client/wire.ts'
 import type { ReplyContext } from '../request/reply-context.ts'
 import { executedCall } from './executed-call.ts'
 
@@ -84,14 +84,17 @@ function listAt(object: JsonObject, key: string): readonly Json[] {
 export function callOf(item: Item, context: ReplyContext, kept: KeptResponse | undefined): RequestedCall {
   const { at, fields } = item
   const read = callReaders[textAt(fields, 'type') as CallKind] ?? callReaders.function_call
-  const { memory, ...call } = read(item, context)
+  const { providerState, ...call } = read(item, context)
   return {
     ...{ type: 'tool_call', ...call },
-    opaque: opaqueOf(context.provider, { ...memory, at, ...(kept && { kept }) }),
+    opaque: opaqueOf(context.provider, { ...providerState, at, ...(kept && { kept }) }),
   }
 }
 
-type CallReader = (item: Item, context: ReplyContext) => Omit<RequestedCall, 'type'> & { memory: WireMemory }
+type CallReader = (
+  item: Item,
+  context: ReplyContext,
+) => Omit<RequestedCall, 'type'> & { providerState: ProviderState }
 
 const callReaders: { readonly [kind in CallKind]: CallReader } = {
   function_call: ({ fields, inputText }, context) => {
@@ -102,7 +105,7 @@ const callReaders: { readonly [kind in CallKind]: CallReader } = {
     const rest = restOf(fields, ['arguments', 'call_id', 'name'])
     return {
       ...{ providerCallId: textAt(fields, 'call_id') ?? '', name, ...read, input },
-      memory: { item: rest },
+      providerState: { item: rest },
     }
   },
   custom_tool_call: ({ fields, inputText }, context) => {
@@ -110,13 +113,18 @@ const callReaders: { readonly [kind in CallKind]: CallReader } = {
     const field = context.customField(name)
     const input: JsonObject = { [field]: textOfInput(fields['input']) || inputText }
     const rest = restOf(fields, ['input', 'call_id', 'name'])
-    return { providerCallId: textAt(fields, 'call_id') ?? '', name, input, memory: { item: rest, field } }
+    return {
+      providerCallId: textAt(fields, 'call_id') ?? '',
+      name,
+      input,
+      providerState: { item: rest, field },
+    }
   },
   mcp_approval_request: ({ fields }, { approvalTool }) => ({
     providerCallId: textAt(fields, 'id') ?? '',
     name: approvalTool,
     input: approvalInput(fields),
-    memory: { item: fields },
+    providerState: { item: fields },
   }),
 }
 
@@ -140,8 +148,13 @@ function approvalInput(fields: JsonObject): JsonObject {
 /** The item as parts of the reply. None of a call, or of a vendor's item, that never ended: half of it is worth nothing. */
 export function partsOf(item: Item, context: ReplyContext, kept: KeptResponse | undefined): ReplyPart[] {
   const { fields, at, part } = item
-  const carry = (remembered: JsonObject, content?: JsonObject): Opaque =>
-    opaqueOf(context.provider, { item: remembered, ...(content && { content }), at, ...(kept && { kept }) })
+  const carry = (restoredParts: JsonObject, content?: JsonObject): Opaque =>
+    opaqueOf(context.provider, {
+      item: restoredParts,
+      ...(content && { content }),
+      at,
+      ...(kept && { kept }),
+    })
   switch (kindOf(item)) {
     case 'message': {
       const rest = restOf(fields, ['content'])

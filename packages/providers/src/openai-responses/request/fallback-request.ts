@@ -1,29 +1,29 @@
 import type { ProviderError } from '@tallystick/core'
 import { codeOf } from '../../openai/client/failure.ts'
 import { refusedSampling } from '../../openai/request/sampling.ts'
-import type { Concessions } from './request-settings.ts'
+import type { FallbackChanges } from './request-settings.ts'
 
-/** What a request goes without, after one was refused. */
-export interface Concession {
-  readonly now: Concessions
-  /** What of it holds for every later call of the model. */
-  readonly forGood: Concessions
-  /** Where rendering the request again does not tell of it. */
+/** How the next request differs from one that was refused. */
+export interface Fallback {
+  readonly now: FallbackChanges
+  /** The changes that hold for every later call of the model. */
+  readonly forGood: FallbackChanges
+  /** Left out where rendering the next request warns. */
   readonly warning?: { readonly what: 'state' | 'reasoning'; readonly message: string }
 }
 
-/** A request that was refused, and what it went without. */
+/** A request that was refused, and the changes that it was made with. */
 interface Refused {
   readonly failure: ProviderError
   readonly body: object
-  readonly conceded: Concessions
+  readonly changes: FallbackChanges
 }
 
 /**
- * What to do without, when a request was refused for the one thing that can be done without; `undefined` where that was
- * conceded already, and something else in the request insists on it.
+ * Returns the changes for the next request, where one was refused for a single thing that it can go without. Returns
+ * `undefined` where the request went without that thing already, so that something else in it is refused.
  */
-export function concessionFor(refused: Refused): Concession | undefined {
+export function fallbackFor(refused: Refused): Fallback | undefined {
   const { failure } = refused
   if (failure.class !== 'invalid_request' && failure.class !== 'not_found') return undefined
   return lostState(refused) ?? noEncryption(refused) ?? noSetting(refused)
@@ -31,8 +31,8 @@ export function concessionFor(refused: Refused): Concession | undefined {
 
 const lostCodes = new Set(['previous_response_not_found', 'conversation_not_found'])
 
-function lostState({ failure, body, conceded }: Refused): Concession | undefined {
-  if (conceded.stateLost || !('previous_response_id' in body || 'conversation' in body)) return undefined
+function lostState({ failure, body, changes }: Refused): Fallback | undefined {
+  if (changes.stateLost || !('previous_response_id' in body || 'conversation' in body)) return undefined
   const isLost =
     lostCodes.has(codeOf(failure) ?? '') ||
     (/\b(previous response|conversation)\b/i.test(failure.message) &&
@@ -42,8 +42,8 @@ function lostState({ failure, body, conceded }: Refused): Concession | undefined
   return { now: { stateLost: true }, forGood: {}, warning: { what: 'state', message: told } }
 }
 
-function noEncryption({ failure, body, conceded }: Refused): Concession | undefined {
-  if (conceded.noEncryption || !('include' in body)) return undefined
+function noEncryption({ failure, body, changes }: Refused): Fallback | undefined {
+  if (changes.noEncryption || !('include' in body)) return undefined
   if (!/encrypted.?content is not supported|reasoning\.encrypted_content/i.test(failure.message))
     return undefined
   const told = 'The model knows no encrypted reasoning, so it is no longer asked for.'
@@ -51,8 +51,8 @@ function noEncryption({ failure, body, conceded }: Refused): Concession | undefi
   return { now: without, forGood: without, warning: { what: 'reasoning', message: told } }
 }
 
-function noSetting({ failure, body, conceded }: Refused): Concession | undefined {
-  const before = conceded.refused ?? []
+function noSetting({ failure, body, changes }: Refused): Fallback | undefined {
+  const before = changes.refused ?? []
   const field = refusedSampling(failure, body)
   if (field === undefined || before.includes(field)) return undefined
   const without = { refused: [...before, field] }

@@ -2,7 +2,7 @@ import { digestOf, type JsonObject, type ToolCallId } from '@tallystick/core'
 import { objectAt, textAt } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import type { KeptResponse } from '../client/wire.ts'
-import type { Draft, Slot } from './rendered-message.ts'
+import type { Placeholder, RenderedMessage } from './rendered-message.ts'
 
 /** What the whole request decides about its calls. */
 export interface Binding {
@@ -11,21 +11,26 @@ export interface Binding {
 }
 
 /** The history from the place `from` on as input items: every call has its output behind it, in its own kind. */
-export function inputOf(drafts: readonly Draft[], from: number, binding: Binding): readonly JsonObject[] {
-  const calls = new Map<ToolCallId, Slot>()
-  const programs = programsIn(drafts)
+export function inputOf(
+  renderedMessages: readonly RenderedMessage[],
+  from: number,
+  binding: Binding,
+): readonly JsonObject[] {
+  const calls = new Map<ToolCallId, Placeholder>()
+  const programs = programsIn(renderedMessages)
   const input: JsonObject[] = []
-  drafts.forEach((draft, place) => {
-    for (const slot of draft.slots) if (slot.role === 'call') calls.set(slot.toolCallId, slot)
+  renderedMessages.forEach((rendered, place) => {
+    for (const placeholder of rendered.placeholders)
+      if (placeholder.role === 'call') calls.set(placeholder.toolCallId, placeholder)
     if (place >= from)
-      input.push(...bound(draft, binding, calls).flatMap((item) => withProgram(item, programs)))
+      input.push(...bound(rendered, binding, calls).flatMap((item) => withProgram(item, programs)))
   })
   return withoutRepeatedIds(input)
 }
 
 /** The programs of the history, by which calls from within them, and what they gave, are known. */
-function programsIn(drafts: readonly Draft[]): ReadonlySet<string | undefined> {
-  const items = drafts.flatMap((draft) => draft.items)
+function programsIn(renderedMessages: readonly RenderedMessage[]): ReadonlySet<string | undefined> {
+  const items = renderedMessages.flatMap((rendered) => rendered.items)
   return new Set(items.filter((item) => item['type'] === 'program').map((item) => textAt(item, 'call_id')))
 }
 
@@ -55,46 +60,52 @@ function withoutRepeatedIds(input: readonly JsonObject[]): readonly JsonObject[]
   })
 }
 
-const bounds = new WeakMap<Draft, { readonly key: string; readonly items: readonly JsonObject[] }>()
+const bounds = new WeakMap<RenderedMessage, { readonly key: string; readonly items: readonly JsonObject[] }>()
 
-/** The draft's items with the ids, names and kinds of this request: the same items as last time, where these are. */
+/** The rendered message's items with the ids, names and kinds of this request: the same items as last time, where these are. */
 function bound(
-  draft: Draft,
+  rendered: RenderedMessage,
   { ids, names }: Binding,
-  calls: ReadonlyMap<ToolCallId, Slot>,
+  calls: ReadonlyMap<ToolCallId, Placeholder>,
 ): readonly JsonObject[] {
-  if (draft.slots.length === 0) return draft.items
-  const decided = draft.slots.map((slot) => ({
-    id: ids.get(slot.toolCallId) ?? slot.toolCallId,
-    name: names.toWire(slot.name),
-    call: calls.get(slot.toolCallId),
+  if (rendered.placeholders.length === 0) return rendered.items
+  const decided = rendered.placeholders.map((placeholder) => ({
+    id: ids.get(placeholder.toolCallId) ?? placeholder.toolCallId,
+    name: names.toWire(placeholder.name),
+    call: calls.get(placeholder.toolCallId),
   }))
   const key = decided.map(({ id, name, call }) => `${id} ${name} ${call?.kind ?? ''}`).join('\n')
-  const before = bounds.get(draft)
+  const before = bounds.get(rendered)
   if (before?.key === key) return before.items
-  const items = [...draft.items]
-  draft.slots.forEach((slot, place) => {
+  const items = [...rendered.items]
+  rendered.placeholders.forEach((placeholder, place) => {
     const { id, name, call } = decided[place]!
-    const item = items[slot.at]!
-    items[slot.at] = slot.role === 'result' ? answer(item, slot, id, call) : asked(item, slot, id, name)
+    const item = items[placeholder.at]!
+    items[placeholder.at] =
+      placeholder.role === 'result' ? answer(item, placeholder, id, call) : asked(item, placeholder, id, name)
   })
-  bounds.set(draft, { key, items })
+  bounds.set(rendered, { key, items })
   return items
 }
 
-function asked(item: JsonObject, { kind }: Slot, id: string, name: string): JsonObject {
+function asked(item: JsonObject, { kind }: Placeholder, id: string, name: string): JsonObject {
   // A question about a call to an MCP server is known by its own id, and names a tool that is not ours.
   return kind === 'mcp_approval_request' ? item : { ...item, call_id: id, name }
 }
 
-function answer(item: JsonObject, slot: Slot, id: string, call: Slot | undefined): JsonObject {
+function answer(
+  item: JsonObject,
+  placeholder: Placeholder,
+  id: string,
+  call: Placeholder | undefined,
+): JsonObject {
   switch (call?.kind) {
     case 'mcp_approval_request': {
       const reason = textAt(item, 'output')
       return {
         ...{ type: 'mcp_approval_response', approval_request_id: call.ownId ?? id },
-        approve: slot.approved === true,
-        ...(slot.approved !== true && reason && { reason }),
+        approve: placeholder.approved === true,
+        ...(placeholder.approved !== true && reason && { reason }),
       }
     }
     case 'custom_tool_call':
@@ -106,24 +117,24 @@ function answer(item: JsonObject, slot: Slot, id: string, call: Slot | undefined
 }
 
 /** A digest of the history up to each place: what a service that keeps conversations had seen by then. */
-export function seenUpTo(drafts: readonly Draft[]): (place: number) => string {
+export function seenUpTo(renderedMessages: readonly RenderedMessage[]): (place: number) => string {
   const seen = ['']
   return (place) => {
     for (let next = seen.length; next <= place; next++) {
-      seen.push(chained(seen[next - 1]!, drafts[next - 1]!))
+      seen.push(chained(seen[next - 1]!, renderedMessages[next - 1]!))
     }
     return seen[place]!
   }
 }
 
-const links = new WeakMap<Draft, { readonly before: string; readonly after: string }>()
+const links = new WeakMap<RenderedMessage, { readonly before: string; readonly after: string }>()
 
 /** One link, made once for a message as long as what stands before it stays the same. */
-function chained(before: string, draft: Draft): string {
-  const known = links.get(draft)
+function chained(before: string, rendered: RenderedMessage): string {
+  const known = links.get(rendered)
   if (known?.before === before) return known.after
-  const after = digestOf([before, draft.digest()])
-  links.set(draft, { before, after })
+  const after = digestOf([before, rendered.digest()])
+  links.set(rendered, { before, after })
   return after
 }
 
@@ -138,16 +149,16 @@ export interface GoingOn {
  * after a compaction, or in a fork that edits the past, it is not. `fits` says what may be gone on from.
  */
 export function lastKept(
-  drafts: readonly Draft[],
+  renderedMessages: readonly RenderedMessage[],
   seen: (place: number) => string,
-  fits: (kept: KeptResponse, draft: Draft) => boolean,
+  fits: (kept: KeptResponse, rendered: RenderedMessage) => boolean,
 ): GoingOn | undefined {
-  for (let place = drafts.length - 1; place >= 0; place--) {
-    const draft = drafts[place]!
-    const { kept } = draft
+  for (let place = renderedMessages.length - 1; place >= 0; place--) {
+    const rendered = renderedMessages[place]!
+    const { kept } = rendered
     // A reply that was shown to nobody again has nothing behind it that could be new.
-    if (kept === undefined || !fits(kept, draft) || kept.seen !== seen(place)) continue
-    return place + 1 < drafts.length ? { kept, from: place + 1 } : undefined
+    if (kept === undefined || !fits(kept, rendered) || kept.seen !== seen(place)) continue
+    return place + 1 < renderedMessages.length ? { kept, from: place + 1 } : undefined
   }
   return undefined
 }

@@ -10,11 +10,11 @@ import {
 import { isJsonObject, textAt } from '../../shared/json/json-reading.ts'
 import { wellFormed } from '../../shared/json/well-formed.ts'
 import { isIdentifier } from '../../shared/request/identifier.ts'
-import { api, type CallKind, type KeptResponse, memoryOf, type WireMemory } from '../client/wire.ts'
+import { api, type CallKind, type KeptResponse, type ProviderState, providerStateOf } from '../client/wire.ts'
 import { resultItem, userItem } from './input-items.ts'
 
 /** An item whose id, name or kind only the whole request decides. */
-export interface Slot {
+export interface Placeholder {
   readonly at: number
   readonly role: 'call' | 'result'
   readonly toolCallId: ToolCallPart['toolCallId']
@@ -30,9 +30,9 @@ export interface Slot {
 }
 
 /** One message as it goes over the wire, but for what the whole request decides. Rendered once per message. */
-export interface Draft {
+export interface RenderedMessage {
   readonly items: readonly JsonObject[]
-  readonly slots: readonly Slot[]
+  readonly placeholders: readonly Placeholder[]
   /** Where the service keeps this reply, when it is whole and can be gone on from. */
   readonly kept: KeptResponse | undefined
   /** SHA-256 over the message, in hex; made when it is first needed. */
@@ -40,22 +40,22 @@ export interface Draft {
 }
 
 /** Renders a message for the model of this id, of this provider. */
-export function draftOf(message: Message, provider: string, modelId: string): Draft {
+export function renderMessage(message: Message, provider: string, modelId: string): RenderedMessage {
   let digest: string | undefined
   const rendered = renderedMessage(message, provider, modelId)
   return { ...rendered, digest: () => (digest ??= digestOf(message as unknown as Json)) }
 }
 
-type Rendered = Omit<Draft, 'digest'>
+type Rendered = Omit<RenderedMessage, 'digest'>
 
 function renderedMessage(message: Message, provider: string, modelId: string): Rendered {
   switch (message.role) {
     case 'user':
-      return { items: [userItem(message, provider)], slots: [], kept: undefined }
+      return { items: [userItem(message, provider)], placeholders: [], kept: undefined }
     case 'tool':
       return {
         items: message.results.map((result) => resultItem(result, provider)),
-        slots: message.results.map(({ toolCallId, name, outcome }, at): Slot => ({
+        placeholders: message.results.map(({ toolCallId, name, outcome }, at): Placeholder => ({
           ...{ at, role: 'result', toolCallId, name, approved: outcome === 'success' },
         })),
         kept: undefined,
@@ -74,65 +74,71 @@ function assistantItems(message: AssistantMessage, provider: string, modelId: st
   const { model, parts, partial } = message
   const own = model.provider === provider && model.api === api
   const whole = own && !partial && model.modelId === modelId
-  const remembered = parts.map((part): Remembered => ({
+  const restoredParts = parts.map((part): RestoredPart => ({
     part,
-    memory: own ? memoryOf(part.opaque, provider) : undefined,
+    providerState: own ? providerStateOf(part.opaque, provider) : undefined,
   }))
-  const genuine = whole && remembered.every(isGenuine)
+  const genuine = whole && restoredParts.every(isGenuine)
   const items: JsonObject[] = []
-  const slots: Slot[] = []
-  for (const [place, one] of remembered.entries()) {
-    if (genuine && continuesMessage(remembered[place - 1], one)) {
+  const placeholders: Placeholder[] = []
+  for (const [place, one] of restoredParts.entries()) {
+    if (genuine && continuesMessage(restoredParts[place - 1], one)) {
       items.push(withMore(items.pop()!, one))
       continue
     }
     const item = genuine ? genuineItem(one) : plainItem(one)
     if (item === undefined) continue
     if (one.part.type === 'tool_call') {
-      slots.push({ ...callSlot(one.part, one, genuine, own), at: items.length })
+      placeholders.push({ ...callPlaceholder(one.part, one, genuine, own), at: items.length })
     }
     items.push(item)
   }
   return {
     items: withoutLooseReasoning(items),
-    slots,
-    kept: whole ? placeToGoOn(message, remembered) : undefined,
+    placeholders,
+    kept: whole ? placeToGoOn(message, restoredParts) : undefined,
   }
 }
 
 /** Where the service keeps a reply, if it ended in a way that can be gone on from. */
 function placeToGoOn(
   { stopReason }: AssistantMessage,
-  remembered: readonly Remembered[],
+  restoredParts: readonly RestoredPart[],
 ): KeptResponse | undefined {
   const ended = stopReason === 'end' || stopReason === 'tool_use' || stopReason === 'refused'
-  return ended ? remembered.find(({ memory }) => memory?.kept)?.memory?.kept : undefined
+  return ended
+    ? restoredParts.find(({ providerState }) => providerState?.kept)?.providerState?.kept
+    : undefined
 }
 
-function withMore(message: JsonObject, more: Remembered): JsonObject {
+function withMore(message: JsonObject, more: RestoredPart): JsonObject {
   return { ...message, content: [...(message['content'] as readonly JsonObject[]), contentOf(more)] }
 }
 
 /** A part of a reply, with what this wire remembers of it. */
-interface Remembered {
+interface RestoredPart {
   readonly part: AssistantPart
-  readonly memory: WireMemory | undefined
+  readonly providerState: ProviderState | undefined
 }
 
 /** Whether two texts are pieces of one message: then they go back as one. */
-function continuesMessage(before: Remembered | undefined, { part, memory }: Remembered): boolean {
+function continuesMessage(before: RestoredPart | undefined, { part, providerState }: RestoredPart): boolean {
   if (part.type !== 'text' || before?.part.type !== 'text') return false
-  return memory !== undefined && memory.at !== undefined && memory.at === before.memory?.at
+  return (
+    providerState !== undefined &&
+    providerState.at !== undefined &&
+    providerState.at === before.providerState?.at
+  )
 }
 
 /**
  * Whether a part can go back exactly as it came: reasoning has to carry its proof, for the service keeps none, or to be
  * the reasoning itself, which servers that show it need back. A summary is neither.
  */
-function isGenuine({ part, memory }: Remembered): boolean {
-  if (part.type === 'provider') return memory !== undefined && !awaitsCaller(memory.item)
+function isGenuine({ part, providerState }: RestoredPart): boolean {
+  if (part.type === 'provider') return providerState !== undefined && !awaitsCaller(providerState.item)
   if (part.type !== 'reasoning') return true
-  return !!textAt(memory?.item, 'encrypted_content') || isPlainReasoning(memory?.item)
+  return !!textAt(providerState?.item, 'encrypted_content') || isPlainReasoning(providerState?.item)
 }
 
 /** Whether an item holds reasoning in the open. */
@@ -141,64 +147,66 @@ function isPlainReasoning(item: JsonObject | undefined): boolean {
   return Array.isArray(content) && content.some((one: Json) => !!textAt(one, 'text'))
 }
 
-function genuineItem({ part, memory }: Remembered): JsonObject | undefined {
-  if (memory === undefined) return plainItem({ part, memory })
-  const item = wellFormed(memory.item)
+function genuineItem({ part, providerState }: RestoredPart): JsonObject | undefined {
+  if (providerState === undefined) return plainItem({ part, providerState })
+  const item = wellFormed(providerState.item)
   switch (part.type) {
     case 'text':
       return {
         ...fittingId(item),
         type: 'message',
         role: 'assistant',
-        content: [contentOf({ part, memory })],
+        content: [contentOf({ part, providerState })],
       }
     case 'reasoning':
       // A server that shows reasoning has ids of its own kind.
       return { summary: [], ...withoutNulls(isPlainReasoning(item) ? item : fittingId(item)) }
     case 'tool_call':
-      return isQuestion(memory) ? item : { ...fittingId(item), ...callBody(part, memory) }
+      return isQuestion(providerState) ? item : { ...fittingId(item), ...callBody(part, providerState) }
     case 'provider':
       return item
   }
 }
 
 /** A part without what only its own reply could prove. */
-function plainItem({ part, memory }: Remembered): JsonObject | undefined {
+function plainItem({ part, providerState }: RestoredPart): JsonObject | undefined {
   switch (part.type) {
     case 'text': {
       if (part.text.trim() === '') return undefined
-      const phase = memory && textAt(memory.item, 'phase')
+      const phase = providerState && textAt(providerState.item, 'phase')
       const content = [{ type: 'output_text', text: part.text.toWellFormed() }]
       return { type: 'message', role: 'assistant', ...(phase && { phase }), content }
     }
     case 'tool_call': {
-      if (isQuestion(memory)) return memory?.item
-      const namespace = memory && textAt(memory.item, 'namespace')
-      return { ...callBody(part, memory), ...(namespace && { namespace }) }
+      if (isQuestion(providerState)) return providerState?.item
+      const namespace = providerState && textAt(providerState.item, 'namespace')
+      return { ...callBody(part, providerState), ...(namespace && { namespace }) }
     }
     case 'provider':
-      return memory && textAt(memory.item, 'type') === 'compaction' ? memory.item : undefined
+      return providerState && textAt(providerState.item, 'type') === 'compaction'
+        ? providerState.item
+        : undefined
     case 'reasoning':
       return undefined
   }
 }
 
 /** Whether a call is the vendor's question about a call to an MCP server, which has an answer of its own. */
-function isQuestion(memory: WireMemory | undefined): boolean {
-  return textAt(memory?.item, 'type') === 'mcp_approval_request'
+function isQuestion(providerState: ProviderState | undefined): boolean {
+  return textAt(providerState?.item, 'type') === 'mcp_approval_request'
 }
 
-function contentOf({ part, memory }: Remembered): JsonObject {
+function contentOf({ part, providerState }: RestoredPart): JsonObject {
   const text = part.type === 'text' ? part.text.toWellFormed() : ''
-  const fields = memory?.content ?? {}
+  const fields = providerState?.content ?? {}
   return fields['type'] === 'refusal'
     ? { ...fields, type: 'refusal', refusal: text }
     : { annotations: [], ...fields, type: 'output_text', text }
 }
 
 /** What a call asks, in the kind that it was asked in. Names and ids are first guesses. */
-function callBody(part: ToolCallPart, memory: WireMemory | undefined): JsonObject {
-  const custom = memory?.field === undefined ? undefined : part.input[memory.field]
+function callBody(part: ToolCallPart, providerState: ProviderState | undefined): JsonObject {
+  const custom = providerState?.field === undefined ? undefined : part.input[providerState.field]
   if (typeof custom === 'string') {
     return {
       type: 'custom_tool_call',
@@ -211,16 +219,20 @@ function callBody(part: ToolCallPart, memory: WireMemory | undefined): JsonObjec
   return { ...body, arguments: JSON.stringify(wellFormed(part.input)) }
 }
 
-function callSlot(
+function callPlaceholder(
   part: ToolCallPart,
-  { memory }: Remembered,
+  { providerState }: RestoredPart,
   genuine: boolean,
   own: boolean,
-): Omit<Slot, 'at'> {
+): Omit<Placeholder, 'at'> {
   const { toolCallId, name, providerCallId } = part
-  const custom = memory?.field !== undefined && typeof part.input[memory.field] === 'string'
-  const kind = isQuestion(memory) ? 'mcp_approval_request' : custom ? 'custom_tool_call' : 'function_call'
-  const caller = genuine ? memory?.item['caller'] : undefined
+  const custom = providerState?.field !== undefined && typeof part.input[providerState.field] === 'string'
+  const kind = isQuestion(providerState)
+    ? 'mcp_approval_request'
+    : custom
+      ? 'custom_tool_call'
+      : 'function_call'
+  const caller = genuine ? providerState?.item['caller'] : undefined
   return {
     ...{ role: 'call', toolCallId, name, kind },
     ...(own && { ownId: providerCallId }),

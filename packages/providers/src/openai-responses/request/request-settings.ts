@@ -30,7 +30,7 @@ export interface RenderSettings extends RequestSettings {
 }
 
 /** How a request is to differ from what the settings say, after one was refused. */
-export interface Concessions {
+export interface FallbackChanges {
   /** The service has lost what it kept: everything is sent. */
   readonly stateLost?: boolean
   /** The model knows no encrypted reasoning: it is not asked for. */

@@ -5,13 +5,14 @@ import { fitSchema, isAnswerSchema, noAnswerSchema } from '../../openai/request/
 import { textAt } from '../../shared/json/json-reading.ts'
 import { withAnswerSchema } from '../../shared/request/answer-instructions.ts'
 import { callIds } from '../../shared/request/call-ids.ts'
+import { memoized } from '../../shared/request/memoized.ts'
 import { withProviderOptions } from '../../shared/request/provider-options.ts'
 import { toolNames, warnOfNames } from '../../shared/request/tool-names.ts'
 import type { KeptResponse, WireRequest } from '../client/wire.ts'
 import { type Binding, type GoingOn, inputOf, lastKept, seenUpTo } from './history.ts'
-import { type Draft, draftOf } from './rendered-message.ts'
+import { type RenderedMessage, renderMessage } from './rendered-message.ts'
 import type { ReplyContext } from './reply-context.ts'
-import type { Concessions, RenderSettings, RequestSettings } from './request-settings.ts'
+import type { FallbackChanges, RenderSettings, RequestSettings } from './request-settings.ts'
 import { toolFields } from './tools.ts'
 import { writingFields } from './writing-fields.ts'
 
@@ -24,7 +25,7 @@ export interface RenderedRequest {
 
 /** What the rendering of one request depends on. */
 interface Rendering extends Pick<RenderSettings, 'warn'> {
-  readonly concessions?: Concessions
+  readonly changes?: FallbackChanges
 }
 
 /** Renders requests of one model. */
@@ -35,16 +36,9 @@ export type RequestRenderer = (request: ModelRequest, rendering: Rendering) => R
  * same body, whatever was rendered before.
  */
 export function requestRenderer(given: RequestSettings): RequestRenderer {
-  const drafts = new WeakMap<Message, Draft>()
-  const draftFor = (message: Message): Draft => {
-    const before = drafts.get(message)
-    if (before !== undefined) return before
-    const draft = draftOf(message, given.provider, given.modelId)
-    drafts.set(message, draft)
-    return draft
-  }
-  return (request, { warn, concessions = {} }) =>
-    renderRequest(request, request.messages.map(draftFor), { ...given, warn }, concessions)
+  const rendered = memoized((message: Message) => renderMessage(message, given.provider, given.modelId))
+  return (request, { warn, changes = {} }) =>
+    renderRequest(request, request.messages.map(rendered), { ...given, warn }, changes)
 }
 
 const identifierLengthMax = 64
@@ -54,15 +48,15 @@ const heldFields = [
 
 function renderRequest(
   request: ModelRequest,
-  drafts: readonly Draft[],
+  renderedMessages: readonly RenderedMessage[],
   settings: RenderSettings,
-  concessions: Concessions,
+  changes: FallbackChanges,
 ): RenderedRequest {
-  const binding = bindingOf(request, drafts, settings)
-  const seen = seenUpTo(drafts)
-  const goingOn = concessions.stateLost ? undefined : goingOnFrom(drafts, seen, binding, settings)
-  const state = stateOf(drafts, goingOn, settings, concessions)
-  const input = inputOf(drafts, goingOn?.from ?? 0, binding)
+  const binding = bindingOf(request, renderedMessages, settings)
+  const seen = seenUpTo(renderedMessages)
+  const goingOn = changes.stateLost ? undefined : goingOnFrom(renderedMessages, seen, binding, settings)
+  const state = stateOf(renderedMessages, goingOn, settings, changes)
+  const input = inputOf(renderedMessages, goingOn?.from ?? 0, binding)
   const answer = answerFields(request, settings.warn)
   const { text, tools } = {
     text: textField(answer.format, settings),
@@ -76,10 +70,10 @@ function renderRequest(
     ...state,
     ...tools,
     ...text,
-    ...writingFields(request, settings, concessions),
+    ...writingFields(request, settings, changes),
   }
   const kept = (id: string) =>
-    body.store ? keptResponse(id, seen(drafts.length), body.conversation) : undefined
+    body.store ? keptResponse(id, seen(renderedMessages.length), body.conversation) : undefined
   return {
     body: withProviderOptions(body, request, { ...settings, held: heldFields }),
     context: {
@@ -90,8 +84,14 @@ function renderRequest(
   }
 }
 
-function bindingOf(request: ModelRequest, drafts: readonly Draft[], settings: RenderSettings): Binding {
-  const calls = drafts.flatMap(({ slots }) => slots.filter((slot) => slot.role === 'call'))
+function bindingOf(
+  request: ModelRequest,
+  renderedMessages: readonly RenderedMessage[],
+  settings: RenderSettings,
+): Binding {
+  const calls = renderedMessages.flatMap(({ placeholders }) =>
+    placeholders.filter((placeholder) => placeholder.role === 'call'),
+  )
   const names = toolNames(
     [...request.tools, ...calls].map((named) => named.name),
     {
@@ -106,7 +106,7 @@ function bindingOf(request: ModelRequest, drafts: readonly Draft[], settings: Re
 }
 
 function goingOnFrom(
-  drafts: readonly Draft[],
+  renderedMessages: readonly RenderedMessage[],
   seen: (place: number) => string,
   { ids }: Binding,
   { state }: RenderSettings,
@@ -114,8 +114,8 @@ function goingOnFrom(
   if (state === 'none') return undefined
   const conversation = typeof state === 'object' ? state.conversation : undefined
   // The service knows its calls by the ids that it gave them.
-  return lastKept(drafts, seen, (kept, { slots }) => {
-    const known = slots.every(({ toolCallId, ownId }) => ids.get(toolCallId) === ownId)
+  return lastKept(renderedMessages, seen, (kept, { placeholders }) => {
+    const known = placeholders.every(({ toolCallId, ownId }) => ids.get(toolCallId) === ownId)
     return known && kept.conversation === conversation
   })
 }
@@ -125,16 +125,16 @@ function goingOnFrom(
  * on with, and cannot be begun anew: such a request carries everything, and is kept nowhere.
  */
 function stateOf(
-  drafts: readonly Draft[],
+  renderedMessages: readonly RenderedMessage[],
   goingOn: GoingOn | undefined,
   { state, warn }: RenderSettings,
-  { stateLost }: Concessions,
+  { stateLost }: FallbackChanges,
 ): Pick<WireRequest, 'store' | 'previous_response_id' | 'conversation'> {
   if (state === 'none') return { store: false }
   if (state === 'responses') {
     return { store: true, ...(goingOn && { previous_response_id: goingOn.kept.id }) }
   }
-  const begun = drafts.some(({ kept }) => kept?.conversation === state.conversation)
+  const begun = renderedMessages.some(({ kept }) => kept?.conversation === state.conversation)
   if (!stateLost && (goingOn || !begun)) return { store: true, conversation: state.conversation }
   warn({
     what: 'state',

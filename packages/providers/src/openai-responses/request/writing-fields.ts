@@ -1,6 +1,6 @@
 import { type JsonObject, type ModelRequest, omitUndefined } from '@tallystick/core'
 import { samplingFields } from '../../openai/request/sampling.ts'
-import type { Concessions, RenderSettings } from './request-settings.ts'
+import type { FallbackChanges, RenderSettings } from './request-settings.ts'
 
 // The vendor refuses to write less.
 const outputTokensMin = 16
@@ -10,11 +10,11 @@ const ways = { stopMax: 0, seedField: 'none' } as const
 export function writingFields(
   { maxOutputTokens = Infinity, modelSettings = {} }: ModelRequest,
   settings: RenderSettings,
-  concessions: Concessions,
+  changes: FallbackChanges,
 ): JsonObject {
-  const { refused = [] } = concessions
+  const { refused = [] } = changes
   const { include: _, ...extraBody } = settings.extraBody ?? {}
-  const include = includeOf(settings, concessions)
+  const include = includeOf(settings, changes)
   const maxTokens = Math.min(maxOutputTokens, settings.maxOutputTokens ?? Infinity)
   return {
     ...(Number.isFinite(maxTokens) && { max_output_tokens: Math.max(maxTokens, outputTokensMin) }),
@@ -38,7 +38,7 @@ function optionFields(settings: RenderSettings): JsonObject {
 /** What the service is to add to its reply: what the adapter needs, beside what the options ask for. */
 function includeOf(
   { include = [], extraBody }: RenderSettings,
-  { noEncryption }: Concessions,
+  { noEncryption }: FallbackChanges,
 ): readonly string[] {
   const more = extraBody?.['include']
   const asked = [...include, ...(Array.isArray(more) ? (more as readonly string[]) : [])]

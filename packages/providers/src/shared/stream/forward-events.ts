@@ -39,7 +39,7 @@ interface Progress<Event> {
   connection: Connection
   reader: ReplyReader<Event> | undefined
   /** An event came. */
-  heard: boolean
+  receivedAny: boolean
   /** A signal was passed on. */
   shown: boolean
   finished: boolean
@@ -63,7 +63,7 @@ export function forwardEvents<Event>(call: ForwardedCall<Event>): () => void {
   }
 }
 
-const nothingYet = { reader: undefined, heard: false, shown: false, finished: false }
+const nothingYet = { reader: undefined, receivedAny: false, shown: false, finished: false }
 
 /** Makes attempts until one ends the call. Never rejects. */
 async function forward<Event>(call: ForwardedCall<Event>, progress: Progress<Event>): Promise<void> {
@@ -119,8 +119,8 @@ async function follow<Event>(
     progress.reader = reader
     connection.watch.allow(idleTimeoutMs)
     for await (const event of events) {
-      progress.heard = true
-      if (!connection.observed) connection.watch.heard()
+      progress.receivedAny = true
+      if (!connection.observed) connection.watch.signOfLife()
       // What follows the end is only waited for: a connection that is read to its end can be used again.
       if (progress.finished) continue
       if (subscriber.closed) return
@@ -173,11 +173,13 @@ function completed<Event>(
 
 function endedEarly<Event>(
   { failures }: ForwardedCall<Event>,
-  { heard, connection: { facts } }: Progress<Event>,
+  { receivedAny, connection: { facts } }: Progress<Event>,
 ): ProviderError {
   const { contentType, requestId } = facts
   const isOther = contentType !== undefined && !contentType.includes('text/event-stream')
-  return !heard && isOther ? failures.notAStream(contentType, requestId) : failures.truncatedReply(requestId)
+  return !receivedAny && isOther
+    ? failures.notAStream(contentType, requestId)
+    : failures.truncatedReply(requestId)
 }
 
 function responseTimeoutOf({

@@ -1,17 +1,17 @@
 import type { Cancel, Clock } from '@tallystick/core'
 
-/** Notices when nothing was heard for too long. */
+/** Notices when no sign of life came for too long. */
 export interface SilenceWatch {
-  /** Something was heard. */
-  heard(): void
+  /** There was a sign of life. */
+  signOfLife(): void
   /** From now on this much silence is allowed, in milliseconds. */
   allow(limitMs: number): void
   stop(): void
 }
 
 /**
- * Calls `onSilence` once, when `limitMs` have passed since the last word. One timer at a time, which is set again only
- * when it goes off: hearing something costs a look at the clock.
+ * Calls `onSilence` once, when `limitMs` have passed since the last sign of life. One timer at a time, which is set again only
+ * when it goes off: a sign of life costs a look at the clock.
  */
 export function watchSilence(
   clock: Clock,
@@ -19,11 +19,11 @@ export function watchSilence(
   onSilence: (limitMs: number) => void,
 ): SilenceWatch {
   let limit = limitMs
-  let heardAt = clock.now()
+  let lastSignAt = clock.now()
   let cancel: Cancel | undefined
   const set = (delayMs: number): void => {
     cancel = clock.schedule(delayMs, () => {
-      const leftMs = heardAt + limit - clock.now()
+      const leftMs = lastSignAt + limit - clock.now()
       if (leftMs > 0) return set(leftMs)
       cancel = undefined
       onSilence(limit)
@@ -35,14 +35,14 @@ export function watchSilence(
   }
   set(limit)
   return {
-    heard() {
-      heardAt = clock.now()
+    signOfLife() {
+      lastSignAt = clock.now()
     },
     allow(newLimitMs) {
       if (cancel === undefined) return
       stop()
       limit = newLimitMs
-      heardAt = clock.now()
+      lastSignAt = clock.now()
       set(limit)
     },
     stop,

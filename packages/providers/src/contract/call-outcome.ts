@@ -4,30 +4,34 @@ import type { ModelHarness, Scene, Stage } from './contract-case.ts'
 import { require } from './expectation.ts'
 import { type StillClock, stillClock } from './still-clock.ts'
 
-/** What one call came to. */
-export interface Heard {
+/** The signals of one call, and how it ended. */
+export interface CallOutcome {
   readonly signals: readonly ModelSignal[]
   /** Absent where the call completed. */
   readonly failure?: ProviderError
   readonly clock: StillClock
 }
 
-/** How a call is listened to. */
-export interface Listening {
+/** How a call is watched. */
+export interface CallWatch {
   readonly clock?: StillClock
   /** Sees each signal as it comes, and how many there were before it. */
   readonly onSignal?: (signal: ModelSignal, before: number, clock: StillClock) => void
 }
 
 /** Calls the model and waits for the end. Rejects where it fails with anything but a `ProviderError`. */
-export function hear(model: Model, request: ModelRequest, listening: Listening = {}): Promise<Heard> {
-  const clock = listening.clock ?? stillClock()
+export function callModel(
+  model: Model,
+  request: ModelRequest,
+  watched: CallWatch = {},
+): Promise<CallOutcome> {
+  const clock = watched.clock ?? stillClock()
   const signals: ModelSignal[] = []
   return new Promise((resolve, reject) => {
     streamOf(model, request, clock).subscribe({
       next: (signal) => {
         signals.push(signal)
-        listening.onSignal?.(signal, signals.length - 1, clock)
+        watched.onSignal?.(signal, signals.length - 1, clock)
       },
       complete: () => resolve({ signals, clock }),
       error: (error: unknown) => {
@@ -48,7 +52,7 @@ function streamOf(model: Model, request: ModelRequest, clock: StillClock): Obser
 }
 
 /** Calls the model and gives it up at the signal of that number, from 1. */
-export function hearUpTo(model: Model, request: ModelRequest, count: number): Promise<Heard> {
+export function callUpTo(model: Model, request: ModelRequest, count: number): Promise<CallOutcome> {
   const clock = stillClock()
   const signals: ModelSignal[] = []
   return new Promise((resolve, reject) => {
@@ -97,7 +101,7 @@ export function turnOfTheLoop(): Promise<void> {
 export function endOf({
   signals,
   failure,
-}: Heard): Extract<ModelSignal, { readonly type: 'model_finished' }> {
+}: CallOutcome): Extract<ModelSignal, { readonly type: 'model_finished' }> {
   if (failure) throw new Error(`Not so: the call completes. It failed: ${failure.message}`)
   const end = signals.at(-1)
   if (end?.type !== 'model_finished') throw new Error('Not so: the last signal is model_finished.')
