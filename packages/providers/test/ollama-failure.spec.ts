@@ -68,6 +68,8 @@ describe('a refusal over HTTP', () => {
     [501, 'server', false],
     [502, 'server', true],
     [504, 'timeout', true],
+    [409, 'server', true],
+    [529, 'overloaded', true],
   ])('%i in the words of a gateway is %s, retryable: %s', async (status, failureClass, retryable) => {
     const failure = await refused(status, '<html><h1>payload-of-the-gateway</h1></html>', {
       'content-type': 'text/html',

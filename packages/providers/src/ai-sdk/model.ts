@@ -1,10 +1,4 @@
-import {
-  ConfigurationError,
-  type Model,
-  type ModelContext,
-  type ModelRequest,
-  requireOptions,
-} from '@tallystick/core'
+import type { Model, ModelContext, ModelRequest } from '@tallystick/core'
 import { Observable } from 'rxjs'
 import { collectWarnings, type Warn, warnOnce } from '../shared/options/warning.ts'
 import { toldInWords } from '../shared/request/answer-instructions.ts'
@@ -14,7 +8,7 @@ import type { Connection } from '../shared/stream/connection.ts'
 import { forwardEvents, type Opened } from '../shared/stream/forward-events.ts'
 import { failures } from './client/failure.ts'
 import { type AiSdkModel, api, type WirePart } from './client/wire.ts'
-import { aiSdkOptions } from './options/option-check.ts'
+import { checkOptions } from './options/option-check.ts'
 import type { AiSdkOptions } from './options/options.ts'
 import { type AiSdkWarning, isOfAnswerSchema } from './options/warning.ts'
 import { replyReader } from './reply/signals.ts'
@@ -29,8 +23,7 @@ import { callOf } from './request/request.ts'
  * Throws `ConfigurationError` for a model of another version, and for options that cannot work.
  */
 export function fromAiSdk(model: AiSdkModel, options: AiSdkOptions = {}): Model {
-  checkModel(model)
-  requireOptions('fromAiSdk', aiSdkOptions, options)
+  checkOptions(model, options)
   const { modelId } = model
   const provider = options.provider ?? model.provider.split('.', 1)[0] ?? model.provider
   const report = warnOnce(options.onWarning)
@@ -60,19 +53,6 @@ export function fromAiSdk(model: AiSdkModel, options: AiSdkOptions = {}): Model 
         ),
       ),
   }
-}
-
-function checkModel(model: AiSdkModel): void {
-  if (typeof (Object(model) as Partial<AiSdkModel>).doStream !== 'function') {
-    throw new ConfigurationError(
-      "fromAiSdk() got what is no language model of the AI SDK. Pass one, such as google('gemini-3-pro') of @ai-sdk/google.",
-    )
-  }
-  const { specificationVersion } = model
-  if (specificationVersion === 'v3' || specificationVersion === 'v4') return
-  throw new ConfigurationError(
-    `fromAiSdk() got a model of the AI SDK's interface ${specificationVersion}, which it does not know. Use a provider of the AI SDK 6 or 7 (interface v3 or v4).`,
-  )
 }
 
 /** What the provider taught in one call, which holds for every later call of this model. */

@@ -1,12 +1,13 @@
-import { option, type OptionCheck } from '@tallystick/core'
+import { ConfigurationError, option, type OptionCheck, requireOptions } from '@tallystick/core'
 import { commonChecks, otherNames } from '../../shared/options/model-options.ts'
+import type { AiSdkModel } from '../client/wire.ts'
 import type { AiSdkOptions } from './options.ts'
 
 const { anyObject, fields, filledText, maybe, trueOrFalse } = option
 const { headers, idleTimeoutMs, maxOutputTokens, onWarning, responseTimeoutMs } = commonChecks
 
 /** What `fromAiSdk()` takes beside the model. */
-export const aiSdkOptions: OptionCheck = fields<AiSdkOptions>(
+const aiSdkOptions: OptionCheck = fields<AiSdkOptions>(
   {
     ...{ headers, idleTimeoutMs, maxOutputTokens, onWarning, responseTimeoutMs },
     provider: maybe(filledText),
@@ -17,3 +18,22 @@ export const aiSdkOptions: OptionCheck = fields<AiSdkOptions>(
   },
   { ...otherNames, ...{ temperature: 'settings.temperature', seed: 'settings.seed', topP: 'settings.topP' } },
 )
+
+/** Throws `ConfigurationError` for a model, or for options, with which no call could work. */
+export function checkOptions(model: AiSdkModel, options: AiSdkOptions): void {
+  checkModel(model)
+  requireOptions('fromAiSdk', aiSdkOptions, options)
+}
+
+function checkModel(model: AiSdkModel): void {
+  if (typeof (Object(model) as Partial<AiSdkModel>).doStream !== 'function') {
+    throw new ConfigurationError(
+      "fromAiSdk() got what is no language model of the AI SDK. Pass one, such as google('gemini-3-pro') of @ai-sdk/google.",
+    )
+  }
+  const { specificationVersion } = model
+  if (specificationVersion === 'v3' || specificationVersion === 'v4') return
+  throw new ConfigurationError(
+    `fromAiSdk() got a model of the AI SDK's interface ${specificationVersion}, which it does not know. Use a provider of the AI SDK 6 or 7 (interface v3 or v4).`,
+  )
+}

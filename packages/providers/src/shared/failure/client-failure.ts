@@ -67,4 +67,4 @@ function isBrowserRefusal(error: unknown): boolean {
 
 /** What to do about it. */
 const browserAdvice =
-  'The official client does not run in a browser, where whoever uses the page could read the key. Let a server of yours make the calls, or pass a client that was made with dangerouslyAllowBrowser.'
+  'The official client does not run in a browser, where a user of the page could read the key. Let a server of yours make the calls, or pass a client that was made with dangerouslyAllowBrowser.'

@@ -94,7 +94,7 @@ interface Hop {
 }
 
 /** How a request goes out. */
-interface Line {
+interface Transport {
   readonly headersOf: (known: Readonly<Record<string, string>>) => Headers
   readonly send: (
     url: URL,
@@ -106,7 +106,7 @@ interface Line {
 async function follow(
   request: HttpRequest,
   { reach, headers, redirectsMax }: Exchange,
-  { headersOf, send }: Line,
+  { headersOf, send }: Transport,
 ): Promise<{ readonly response: Response; readonly url: URL }> {
   let hop: Hop = { ...request, url: readUrl(request.url, reach) }
   for (let redirects = 0; ; redirects++) {
