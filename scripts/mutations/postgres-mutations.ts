@@ -68,7 +68,7 @@ const statements = {
 
 const append = {
   'no lost acknowledgement is recognised': [
-    'if (await this.#standsAlready(batch)) {',
+    'if (await this.#isAppendedAlready(batch)) {',
     "if (batch.runId === '') {",
   ],
   'any events that stand are taken for those of a lost acknowledgement': [
@@ -157,7 +157,7 @@ const follows = {
 } as const
 
 const ledger = {
-  'nobody looks again for events that wait': ['if (begun.isHeldBack) feed.lookSoon()', ''],
+  'nobody looks again for events that wait': ['if (begun.isHeldBack) feed.pollSoon()', ''],
 } as const
 
 /** Faults of the Postgres store. */

@@ -10,7 +10,7 @@ const bodies = {
     'sealer.open(rest, contentPlace)',
   ],
   'what is readable of a sealed body is what was said': [
-    'const kept = maskedBody(event) as unknown as Json',
+    'const kept = redactedPayload(event) as unknown as Json',
     'const kept = bodyOf(event)',
   ],
 } as const
@@ -35,10 +35,10 @@ const keys = {
 
 const masks = {
   'the digest of an input is left, by which a guess can be confirmed': [
-    '...{ toolCallId, name, plan, inputDigest: maskedDigest(toolCallId) },',
+    '...{ toolCallId, name, plan, inputDigest: redactedDigest(toolCallId) },',
     '...{ toolCallId, name, plan, inputDigest: call.inputDigest },',
   ],
-  'what a tool answered is left': ['content: maskedParts(content),', 'content,'],
+  'what a tool answered is left': ['content: redactedParts(content),', 'content,'],
 } as const
 
 const records = {

@@ -74,7 +74,7 @@ const store = {
     '',
   ],
   'lazy appends are not made durable by closing': [
-    `if (this.committer.hasUnsynced) this.committer.transact('barrier', () => this.writes.raiseBarrier.run({}))`,
+    `if (this.transactions.hasUnsynced) this.transactions.transact('barrier', () => this.writes.raiseBarrier.run({}))`,
     '',
   ],
 } as const
@@ -90,27 +90,27 @@ const search = {
   ],
   'a search by time begins too early': ['Math.max(Math.ceil(fromAt)', 'Math.max(Math.floor(fromAt)'],
   'a search ends where nothing was found for a while': [
-    'return isMore ? { rows, next: looked } : { rows }',
+    'return isMore ? { rows, next: scanned } : { rows }',
     'return { rows }',
   ],
 } as const
 
 const found = {
   'runs of a search are laid behind each other': [
-    'strand.head.pos < first.head.pos) first = strand',
-    'false) first = strand',
+    'source.head.pos < first.head.pos) first = source',
+    'false) first = source',
   ],
   'an event that was found is chained to nothing': [
     'const event = eventAfter(linkBefore(row), storedEvent(row))',
     'const event = JSON.parse(Buffer.from(row.body ?? []).toString()) as RuntimeEvent\n  Object.assign(event, storedEvent(row))',
   ],
-  'an index that is out of order is believed': ['requireOrder(page, strand, cursor)', 'void requireOrder'],
+  'an index that is out of order is believed': ['requireOrder(batch, source, cursor)', 'void requireOrder'],
 } as const
 
 const tail = {
   'a tail goes on behind whatever stands at the place of its cursor': [
-    'standing.runId === named?.runId && digestOf(standing.hash) === named.digest',
-    'standing.runId === named?.runId',
+    'eventAtCursor.runId === named?.runId && digestOf(eventAtCursor.hash) === named.digest',
+    'eventAtCursor.runId === named?.runId',
   ],
   'a tail goes on with the event of its cursor': [
     'let place: TailPlace = named ?? start',

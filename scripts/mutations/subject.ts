@@ -1,5 +1,5 @@
 import { decisionMutations } from './decision-mutations.ts'
-import { derivedInPostgresMutations, derivedMutations } from './derived-mutations.ts'
+import { projectionInPostgresMutations, projectionMutations } from './projection-mutations.ts'
 import { foldMutations } from './fold-mutations.ts'
 import type { Mutation } from './mutation.ts'
 import { postgresMutations } from './postgres-mutations.ts'
@@ -35,7 +35,7 @@ export const subjects: readonly Subject[] = [
       'sqlite-ledger',
       'sqlite-schema',
       'durability',
-      'event-page',
+      'event-batch',
       'find',
       'verify-tampered',
       'watch-ledger',
@@ -56,7 +56,7 @@ export const subjects: readonly Subject[] = [
     place: 'packages/ledger',
     tests: namesOf(
       ...[
-        'masked-body',
+        'redacted-payload',
         'stored-body',
         'removals.spec',
         'sqlite-schema',
@@ -67,15 +67,15 @@ export const subjects: readonly Subject[] = [
     mutations: removalMutations,
   },
   {
-    name: 'derived',
+    name: 'projections',
     place: 'packages/ledger',
     tests: namesOf('snapshots.spec', 'projections.spec'),
-    mutations: derivedMutations,
+    mutations: projectionMutations,
   },
   {
-    name: 'derived in postgres',
+    name: 'projections in postgres',
     place: 'packages/ledger',
     tests: namesOf('postgres-projections.spec'),
-    mutations: derivedInPostgresMutations,
+    mutations: projectionInPostgresMutations,
   },
 ]

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import type { RunId } from '@tallystick/core'
 import { sampleRunId } from '@tallystick/core/testing'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
-import { genesisHash, linkHash, sealOf } from '../src/record/chain.ts'
+import { genesisHash, linkHash, rowDigest } from '../src/record/chain.ts'
 import type { LinkedEvent } from '../src/record/linked-event.ts'
 import { RowsInsert } from '../src/sqlite/rows/prepared-query.ts'
 import { sqliteLedger } from '../src/sqlite/sqlite-ledger.ts'
@@ -61,7 +61,7 @@ function fillRun(database: Database, rows: readonly LinkedEvent[], ordinal: numb
   const cell = { runId, pos: firstPos, headSeq: rows.length, headHash: hash, epoch: 1 }
   database
     .prepare('insert into run (run_id, pos, head_seq, head_hash, epoch, seal) values (?, ?, ?, ?, ?, ?)')
-    .run(runId, firstPos, rows.length, hash, 1, sealOf(cell))
+    .run(runId, firstPos, rows.length, hash, 1, rowDigest(cell))
 }
 
 let prepared: readonly [RowsInsert, RowsInsert] | undefined

@@ -161,8 +161,8 @@ const middle = sampleRunId(Math.ceil(runsOfLedger / 2))
 const since = end - 7 * dayMs
 await timed('list', () => pageOf(ledger, {}), listed)
 await timed('list, behind the run in the middle', () => pageOf(ledger, { before: middle }), listed)
-await timed('list, those that wait', () => pageOf(ledger, { standings: ['suspended'] }), listed)
-await timed('list, those that failed lately', () => pageOf(ledger, { standings: ['failed'], since }), listed)
+await timed('list, those that wait', () => pageOf(ledger, { statuses: ['suspended'] }), listed)
+await timed('list, those that failed lately', () => pageOf(ledger, { statuses: ['failed'], since }), listed)
 await timed(
   'list, of an agent, from the middle on',
   () => pageOf(ledger, { agent: 'buyer', before: middle }),

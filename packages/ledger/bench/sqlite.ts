@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import BetterSqlite3 from 'better-sqlite3'
-import { sealOf } from '../src/record/chain.ts'
+import { rowDigest } from '../src/record/chain.ts'
 import type { LinkedEvent } from '../src/record/linked-event.ts'
 import { sqliteLedger } from '../src/sqlite/sqlite-ledger.ts'
 import type { Compared, RawStore } from './store.ts'
@@ -83,4 +83,4 @@ function rawStore(database: BetterSqlite3.Database): RawStore {
   }
 }
 
-const emptySeal = sealOf({ runId: '', pos: 0, headSeq: 0, headHash: new Uint8Array(32), epoch: 1 })
+const emptySeal = rowDigest({ runId: '', pos: 0, headSeq: 0, headHash: new Uint8Array(32), epoch: 1 })

@@ -21,7 +21,7 @@ export type {
   NamedCall,
   RunSummary,
   RunWaits,
-  Standing,
+  RunStatus,
   UnreadableRun,
 } from './projection/summary/run-summary.ts'
 export type { CallCount } from './projection/summary/call-counts.ts'

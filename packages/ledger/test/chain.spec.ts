@@ -3,7 +3,7 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { canonicalJson, type RunId } from '@tallystick/core'
 import { sampleCallId, sampleRunId } from '@tallystick/core/testing'
-import { commitmentOf, genesisHash, hexOf, linkHash, sealOf } from '../src/record/chain.ts'
+import { commitmentOf, genesisHash, hexOf, linkHash, rowDigest } from '../src/record/chain.ts'
 import { envelopeOf, envelopeText, type Envelope } from '../src/record/envelope.ts'
 
 // Fixed for ever: a ledger of today has to verify in ten years. Computed by hashlib of Python from the description in chain.ts.
@@ -70,7 +70,7 @@ describe('the chain of hashes', () => {
     expect(hexOf(first)).toBe('ecabc02acf2364006b63186577c18f4f945e607d19a1874513a4a96234e3c9c7')
     const second = linkHash(first, { ...envelope, seq: 2 }, commit)
     expect(hexOf(second)).toBe('1d5e30711d3831e3fe7a5c08498cc83e027189e377e56a387973152a2a1ae596')
-    expect(hexOf(sealOf({ runId, pos: 1, headSeq: 2, headHash: second, epoch: 3 }))).toBe(
+    expect(hexOf(rowDigest({ runId, pos: 1, headSeq: 2, headHash: second, epoch: 3 }))).toBe(
       'f466a470164d0a0f948c32945779187ebafd71db24319e4c8567f933d320d292',
     )
   })

@@ -3,7 +3,7 @@ import { Kysely, SqliteDialect } from 'kysely'
 import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { Committer } from '../src/sqlite/write/transactions.ts'
+import { Transactions } from '../src/sqlite/write/transactions.ts'
 import { migrate } from '../src/sqlite/schema/migrate.ts'
 import { SqliteStore } from '../src/sqlite/sqlite-store.ts'
 import type { LedgerTables } from '../src/sqlite/schema/tables.ts'
@@ -30,10 +30,10 @@ async function store(opened: Database): Promise<SqliteStore> {
 describe('a commit', () => {
   it('is synced at a barrier and not when it is lazy, whatever came before', () => {
     const opened = database()
-    const committer = new Committer(opened)
+    const transactions = new Transactions(opened)
     const level = (): unknown => opened.pragma('synchronous', { simple: true })
     const seen = (['lazy', 'lazy', 'barrier', 'barrier', 'lazy', 'barrier'] as const).map((durability) =>
-      committer.transact(durability, level),
+      transactions.transact(durability, level),
     )
     expect(seen).toEqual([normal, normal, full, full, normal, full])
   })
@@ -42,7 +42,7 @@ describe('a commit', () => {
     const opened = database()
     const other = new BetterSqlite3(opened.name, { timeout: 0 })
     onTestFinished(() => void other.close())
-    new Committer(opened).transact('lazy', () => {
+    new Transactions(opened).transact('lazy', () => {
       expect(() => other.exec('begin immediate')).toThrow(/locked/)
     })
     other.exec('begin immediate; rollback')
@@ -51,22 +51,22 @@ describe('a commit', () => {
   it('is undone whole when its work throws, and the next one is free', () => {
     const opened = database()
     opened.exec('create table t (a integer) strict')
-    const committer = new Committer(opened)
+    const transactions = new Transactions(opened)
     const insert = opened.prepare('insert into t values (1)')
     const failing = (): never => {
       insert.run()
       throw new Error('half-way')
     }
-    expect(() => committer.transact('barrier', failing)).toThrow('half-way')
+    expect(() => transactions.transact('barrier', failing)).toThrow('half-way')
     expect(opened.inTransaction).toBe(false)
-    committer.transact('barrier', () => insert.run())
+    transactions.transact('barrier', () => insert.run())
     expect(opened.prepare('select count(*) from t').pluck().get()).toBe(1)
   })
 
   it('is known to be unsynced until a barrier that writes something follows', () => {
     const opened = database()
     opened.exec('create table t (a integer) strict')
-    const committer = new Committer(opened)
+    const transactions = new Transactions(opened)
     const insert = opened.prepare('insert into t values (1)')
     const nothing = (): undefined => undefined
     const write = (): unknown => insert.run()
@@ -79,8 +79,8 @@ describe('a commit', () => {
       ['lazy', nothing],
     ] as const
     const states = steps.map(([durability, work]) => {
-      committer.transact(durability, work)
-      return committer.hasUnsynced
+      transactions.transact(durability, work)
+      return transactions.hasUnsynced
     })
     expect(states).toEqual([false, true, true, false, true, true])
   })
@@ -94,13 +94,13 @@ describe('what others act upon', () => {
     const ledger = await store(database())
     const command = { type: 'steer', message: sampleMessage('x'), receipt: 'r' } as const
     await ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'lazy' })
-    expect(ledger.committer.hasUnsynced).toBe(true)
+    expect(ledger.transactions.hasUnsynced).toBe(true)
     await ledger.acquire(run)
-    expect(ledger.committer.hasUnsynced).toBe(false)
+    expect(ledger.transactions.hasUnsynced).toBe(false)
     const next = stamped(run, [everyFact(run).cancel_requested], { afterSeq: 1, epoch: 2 })
     await ledger.append(run, { expectedSeq: 1, epoch: 2 }, next, { durability: 'lazy' })
     await ledger.put(run, { key: 'k1', command, at: 1 })
-    expect(ledger.committer.hasUnsynced).toBe(false)
+    expect(ledger.transactions.hasUnsynced).toBe(false)
   })
 
   it('is synced when the ledger is closed', async () => {
@@ -132,9 +132,9 @@ describe('a barrier that has nothing to write', () => {
     const opened = database()
     const ledger = await store(opened)
     await ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'lazy' })
-    expect([barriers(opened), ledger.committer.hasUnsynced]).toEqual([0, true])
+    expect([barriers(opened), ledger.transactions.hasUnsynced]).toEqual([0, true])
     await ledger.append(run, { expectedSeq: 1, epoch: 1 }, [], { durability: 'barrier' })
-    expect([barriers(opened), ledger.committer.hasUnsynced]).toEqual([1, false])
+    expect([barriers(opened), ledger.transactions.hasUnsynced]).toEqual([1, false])
     await ledger.append(run, { expectedSeq: 1, epoch: 1 }, [], { durability: 'lazy' })
     expect(barriers(opened)).toBe(1)
   })
@@ -144,7 +144,7 @@ describe('a barrier that has nothing to write', () => {
     const ledger = await store(opened)
     await ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'lazy' })
     await ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'barrier' })
-    expect([barriers(opened), ledger.committer.hasUnsynced]).toEqual([1, false])
+    expect([barriers(opened), ledger.transactions.hasUnsynced]).toEqual([1, false])
   })
 
   it('stands behind closing, where lazy appends are left', async () => {
@@ -154,7 +154,7 @@ describe('a barrier that has nothing to write', () => {
     expect(barriers(opened)).toBe(0)
     await ledger.append(run, { expectedSeq: 0, epoch: 1 }, start, { durability: 'lazy' })
     ledger.harden()
-    expect([barriers(opened), ledger.committer.hasUnsynced]).toEqual([1, false])
+    expect([barriers(opened), ledger.transactions.hasUnsynced]).toEqual([1, false])
   })
 
   it('is still owed after a put that finds its key known', async () => {
@@ -170,9 +170,9 @@ describe('a barrier that has nothing to write', () => {
     const next = stamped(run, [everyFact(run).cancel_requested], { afterSeq: 1 })
     await ledger.append(run, { expectedSeq: 1, epoch: 1 }, next, { durability: 'lazy' })
     expect(await ledger.put(run, entry)).toBe(false)
-    expect(ledger.committer.hasUnsynced).toBe(true)
+    expect(ledger.transactions.hasUnsynced).toBe(true)
     ledger.harden()
-    expect([barriers(opened), ledger.committer.hasUnsynced]).toEqual([1, false])
+    expect([barriers(opened), ledger.transactions.hasUnsynced]).toEqual([1, false])
   })
 
   it('refused for its head writes nothing', async () => {

@@ -5,7 +5,7 @@ import BetterSqlite3 from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { findEvents } from '../src/read/find-events.ts'
-import type { FoundPage, SearchedStore } from '../src/read/event-search.ts'
+import type { FoundBatch, SearchedStore } from '../src/read/event-search.ts'
 import { searchQueries } from '../src/sqlite/rows/search-queries.ts'
 import type { LedgerTables } from '../src/sqlite/schema/tables.ts'
 import { tamper } from './support/raw-database.ts'
@@ -132,12 +132,12 @@ describe('a search in SQLite', () => {
 })
 
 /** A store that answers these pages, one after the other. */
-function storeOf(pages: readonly FoundPage[]): SearchedStore {
-  const left = [...pages]
+function storeOf(batches: readonly FoundBatch[]): SearchedStore {
+  const left = [...batches]
   return {
     runs: async () => [],
     places: async () => ({ fromPos: 1, toPos: 100 }),
-    page: async () => left.shift() ?? { rows: [] },
+    batch: async () => left.shift() ?? { rows: [] },
   }
 }
 
@@ -161,8 +161,8 @@ describe('a search over any store', () => {
     const ledger = openFile(path)
     await fill(ledger, first)
     await fill(ledger, second)
-    const row = { pos: 3, seq: 3, run_id: first } as unknown as FoundPage['rows'][number]
-    const pages = [{ rows: [{ ...row, pos: 4 }, row] }]
-    await expect(Array.fromAsync(findEvents(storeOf(pages)))).rejects.toThrow(/come out of order/)
+    const row = { pos: 3, seq: 3, run_id: first } as unknown as FoundBatch['rows'][number]
+    const batches = [{ rows: [{ ...row, pos: 4 }, row] }]
+    await expect(Array.fromAsync(findEvents(storeOf(batches)))).rejects.toThrow(/come out of order/)
   })
 })

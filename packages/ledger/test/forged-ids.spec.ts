@@ -45,7 +45,7 @@ describe('a ledger file whose ids were forged, with a chain that verifies', () =
     expect(String(listed.error)).toMatch(/^[ -~]*$/)
     expect((await untilError(ledger.runs({ limit: 1 }))).items).toHaveLength(1)
     expect((await untilError(runSummaries(ledger))).items.map((run) => run.runId)).toEqual(runIds)
-    const done = await untilError(runSummaries(ledger, { standings: ['done', 'unreadable'] }))
+    const done = await untilError(runSummaries(ledger, { statuses: ['done', 'unreadable'] }))
     expect(done.items.map((run) => run.runId)).toEqual(runIds)
     for (const text of plantable) {
       expect(await ledger.head(text as RunId)).toBeUndefined()

@@ -29,7 +29,7 @@ async function filledSchema(): Promise<string> {
 describe.skipIf(!hasPostgres)('a search in Postgres', () => {
   it('finds events by the index of what it was asked for, however the plan is made', async () => {
     const schema = await filledSchema()
-    const { page, runsOfCall, placesAt, places } = searchTexts(schema)
+    const { batch, runsOfCall, placesAt, places } = searchTexts(schema)
     const filters = [0, 2_000_000_000_000, 1, ['tool_progress'], 0, 10_000]
     const wanted = {
       run: [/Index (Scan|Only Scan) (using|on) event_seq/, [run]],
@@ -48,7 +48,7 @@ describe.skipIf(!hasPostgres)('a search in Postgres', () => {
       for (const mode of ['force_custom_plan', 'force_generic_plan']) {
         await client.query(`set plan_cache_mode = ${mode}`)
         for (const [by, [index, values]] of Object.entries(wanted)) {
-          const plan = await planOf(page[by as keyof typeof page], [...filters, ...values])
+          const plan = await planOf(batch[by as keyof typeof batch], [...filters, ...values])
           expect(plan, `${by} under ${mode}`).not.toMatch(/Seq Scan/)
           // Bodies are joined to what a page holds, never to all that was looked at.
           expect(plan.indexOf('payload_pkey'), `${by} under ${mode}`).toBeGreaterThan(plan.indexOf('Limit'))
@@ -86,10 +86,10 @@ describe.skipIf(!hasPostgres)('a search in Postgres', () => {
     const large = { ...facts.tool_progress, data }
     const events = stamped(run, [facts.run_started, ...Array.from({ length: 9 }, () => large)])
     await ledger.append(run, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
-    const { page } = searchTexts(schema)
+    const { batch } = searchTexts(schema)
     const lengthBehind = async (pos: number): Promise<number> => {
       const values = [0, 2_000_000_000_000, null, null, pos, 99]
-      return withClient(async (client) => (await client.query(page.place, values)).rows.length)
+      return withClient(async (client) => (await client.query(batch.place, values)).rows.length)
     }
     expect([await lengthBehind(0), await lengthBehind(4)]).toEqual([4, 3])
     expect(await Array.fromAsync(ledger.find())).toEqual(events)

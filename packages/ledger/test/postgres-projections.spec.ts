@@ -80,7 +80,7 @@ describe.skipIf(!hasPostgres)('projections in Postgres', () => {
     const reader = openLedger(schema, { readOnly: true })
     for (const each of [reader, ledger]) {
       expect((await ledgerStats(each, { since: 0, listedMax: 1 })).counts.done).toBe(2)
-      expect(await Array.fromAsync(runSummaries(each, { standings: ['done'] }))).toHaveLength(2)
+      expect(await Array.fromAsync(runSummaries(each, { statuses: ['done'] }))).toHaveLength(2)
     }
     await refreshed(ledger)
   })

@@ -3,9 +3,9 @@ import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core
 import { verifyLedger } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
 import { schemaVersion } from '../src/postgres/schema/migrate.ts'
-import { ledgerRules } from '../src/postgres/schema/triggers.ts'
+import { schemaObjects } from '../src/postgres/schema/triggers.ts'
 import { statementTexts } from '../src/postgres/rows/statements.ts'
-import { rulesStatement, rulesWithout, type SchemaRule } from '../src/postgres/schema/schema-audit.ts'
+import { schemaStatement, withoutSchema, type SchemaObject } from '../src/postgres/schema/schema-audit.ts'
 import {
   connectionString,
   freshSchema,
@@ -53,10 +53,10 @@ describe.skipIf(!hasPostgres)('the schema of a ledger in Postgres', () => {
   it('is the one that verify knows, whatever the schema is called', async () => {
     for (const schema of [freshSchema(), `Odd "name's" ${process.pid}`, `run_${process.pid}.x`]) {
       await ledgerSchema(schema)
-      const { text, values } = rulesStatement(schema)
-      const rows = await rowsOf<SchemaRule & Record<string, unknown>>(text, values)
+      const { text, values } = schemaStatement(schema)
+      const rows = await rowsOf<SchemaObject & Record<string, unknown>>(text, values)
       const quotedSchema = `"${schema.replaceAll('"', '""')}"`
-      expect(rulesWithout({ schema, quotedSchema }, rows)).toEqual(ledgerRules)
+      expect(withoutSchema({ schema, quotedSchema }, rows)).toEqual(schemaObjects)
     }
   })
 
@@ -188,7 +188,7 @@ describe.skipIf(!hasPostgres)('a ledger that is not there yet', () => {
     const large = { ...facts.tool_progress, data }
     const events = stamped(run, [facts.run_started, ...Array.from({ length: 9 }, () => large)])
     await ledger.append(run, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
-    const { page } = statementTexts(schema)
+    const { batch: page } = statementTexts(schema)
     const lengthFrom = async (seq: number): Promise<number> => (await rowsOf(page, [run, seq, 99])).length
     expect([await lengthFrom(1), await lengthFrom(5), await lengthFrom(9)]).toEqual([4, 3, 2])
     expect(await Array.fromAsync(ledger.read(run))).toEqual(events)

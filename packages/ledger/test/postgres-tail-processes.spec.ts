@@ -62,8 +62,8 @@ describe.skipIf(!hasPostgres)('a tail that follows several processes in Postgres
     expect(seqs.size).toBe(runs)
     const ledger = openLedger(schema)
     for (const [runId, ofRun] of seqs) {
-      const standing = (await ledger.head(runId))?.seq ?? 0
-      expect(ofRun.map(({ seq }) => seq)).toEqual(Array.from({ length: standing }, (_, index) => index + 1))
+      const status = (await ledger.head(runId))?.seq ?? 0
+      expect(ofRun.map(({ seq }) => seq)).toEqual(Array.from({ length: status }, (_, index) => index + 1))
     }
     const again = await Array.fromAsync(ledger.tail(), ({ cursor, event: { runId, seq } }) => ({
       cursor,

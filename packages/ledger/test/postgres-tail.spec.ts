@@ -168,7 +168,7 @@ describe.skipIf(!hasPostgres)('a tail in Postgres', () => {
       const events = stamped(runId, [everyFact(runId).run_started, ...facts])
       await ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, { durability: 'lazy' })
     }
-    const { begin, page, mark } = tailTexts(schema)
+    const { begin, batch: page, mark } = tailTexts(schema)
     await withClient(async (client) => {
       await client.query(`analyze ${schema}.event; analyze ${schema}.payload; analyze ${schema}.inbox`)
       await client.query('set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off')

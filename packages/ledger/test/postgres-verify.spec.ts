@@ -3,7 +3,7 @@ import { sampleRunId } from '@tallystick/core/testing'
 import type { BrokenPlace } from '@tallystick/ledger'
 import type { Client } from 'pg'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { sealOf } from '../src/record/chain.ts'
+import { rowDigest } from '../src/record/chain.ts'
 import { freshSchema, hasPostgres, openLedger, rowsOf } from './support/postgres-database.ts'
 import {
   allVerifiedIn,
@@ -140,7 +140,7 @@ describe.skipIf(!hasPostgres)('verify on a sound ledger in Postgres', () => {
       )
       const cell = { runId, pos: Number(row?.pos), headSeq: 2, headHash: row?.head_hash as Buffer, epoch: 2 }
       const sessionOf = index === 0 ? { session: { sessionId: `session ${odd}`, sessionPlace: 3 } } : {}
-      expect(row?.seal.equals(sealOf({ ...cell, ...sessionOf }))).toBe(true)
+      expect(row?.seal.equals(rowDigest({ ...cell, ...sessionOf }))).toBe(true)
     }
   })
 })

@@ -8,7 +8,7 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import * as fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { derivedDatabaseOf } from '../src/projection/tables/projection-database.ts'
+import { projectionDatabaseOf } from '../src/projection/tables/projection-database.ts'
 import { Snapshots } from '../src/projection/snapshot/snapshots.ts'
 import { watchedLedger } from '@tallystick/core/testing'
 
@@ -30,14 +30,14 @@ describe('snapshots of a random run', () => {
       fc.asyncProperty(randomProgram, async (program) => {
         const ledger = sqliteLedger(join(folder, `${++files}.db`))
         const { events, others } = await playProgram(program, watchedLedger(ledger))
-        const database = derivedDatabaseOf(ledger)!
+        const database = projectionDatabaseOf(ledger)!
         for (const run of [events, ...others]) {
           const [{ runId }] = run as readonly [RuntimeEvent]
           const end = fold(run)
           for (const { seq } of run) {
             const snapshots = new Snapshots(database, ledger, runId)
             await snapshots.begin()
-            for (const event of run.slice(0, seq)) snapshots.hear(event)
+            for (const event of run.slice(0, seq)) snapshots.handle(event)
             await snapshots.keep(fold(run.slice(0, seq)))
             const kept = await snapshots.nearest(seq)
             // A snapshot in the clear would outlive the key that a subject's events are encrypted with.

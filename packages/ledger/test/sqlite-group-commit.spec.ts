@@ -11,7 +11,7 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { Committer } from '../src/sqlite/write/transactions.ts'
+import { Transactions } from '../src/sqlite/write/transactions.ts'
 import { GroupCommit } from '../src/sqlite/write/group-commit.ts'
 import { migrate } from '../src/sqlite/schema/migrate.ts'
 import { SqliteStore } from '../src/sqlite/sqlite-store.ts'
@@ -245,7 +245,7 @@ describe('a group whose commit fails', () => {
     database.pragma('foreign_keys = on')
     database.exec(`create table parent (id integer primary key) strict;
       create table child (parent integer references parent (id) deferrable initially deferred) strict`)
-    return { database, group: new GroupCommit(new Committer(database)) }
+    return { database, group: new GroupCommit(new Transactions(database)) }
   }
 
   it('acknowledges none of it, and the next one is free', async () => {

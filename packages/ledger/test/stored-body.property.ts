@@ -5,11 +5,11 @@ import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { largeBytesMin } from '../src/content/payload/externalized-payload.ts'
-import { openedEvent, withOpenings } from '../src/content/event/decoded-event.ts'
+import { decodedEvent, withDecodingContext } from '../src/content/event/decoded-event.ts'
 import { Sealer } from '../src/content/payload/encrypted-bytes.ts'
 import { storedBody, type StoredBody } from '../src/content/event/stored-body.ts'
 import type { HistoryPiece, StoredHistory } from '../src/content/payload/stored-history.ts'
-import { maskedBody } from '../src/content/payload/redacted-payload.ts'
+import { redactedPayload } from '../src/content/payload/redacted-payload.ts'
 import { storedEvent, type EventRow } from '../src/record/event-row.ts'
 import { envelopeOf } from '../src/record/envelope.ts'
 
@@ -56,7 +56,7 @@ async function opened(
   body: StoredBody,
   keys?: ReadonlyMap<string, Uint8Array>,
 ): Promise<RuntimeEvent> {
-  const [ready] = await withOpenings([rowOf(event, body)], {
+  const [ready] = await withDecodingContext([rowOf(event, body)], {
     keyring: keys && {
       key: (id) => Promise.resolve(keys.get(id)),
       keyOf: () => Promise.reject(new Error('not asked')),
@@ -73,7 +73,7 @@ async function opened(
     histories: () => Promise.resolve(body.history ? piecesOf(body.history) : new Map()),
     removals: () => Promise.resolve([]),
   })
-  return openedEvent(storedEvent(ready as EventRow))
+  return decodedEvent(storedEvent(ready as EventRow))
 }
 
 describe('what an event says, as bytes of a store', () => {
@@ -99,7 +99,7 @@ describe('what an event says, as bytes of a store', () => {
         for (const bytes of [body.bytes, ...body.contents.map((content) => content.bytes)]) {
           expect(Buffer.from(bytes).includes(said.slice(0, 64))).toBe(false)
         }
-        const left = { ...maskedBody(event), ...envelopeOf(event) }
+        const left = { ...redactedPayload(event), ...envelopeOf(event) }
         expect(await opened(event, body, new Map())).toEqual({ ...left, removed: { kind: 'erased' } })
         expect(await opened(event, body)).toEqual({ ...left, removed: { kind: 'sealed' } })
       }),

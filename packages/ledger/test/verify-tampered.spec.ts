@@ -4,7 +4,7 @@ import type { BrokenPlace, RunVerdict } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import type { Database } from 'better-sqlite3'
 import { describe, expect, it } from 'vitest'
-import { commitmentOf, linkHash, sealOf } from '../src/record/chain.ts'
+import { commitmentOf, linkHash, rowDigest } from '../src/record/chain.ts'
 import type { Envelope } from '../src/record/envelope.ts'
 import { tamper, withRaw } from './support/raw-database.ts'
 import { allVerified, lastSeq, recorded, verified, type Recorded } from './support/recorded.ts'
@@ -362,7 +362,7 @@ function reseal(database: Database, runId: RunId, seq: number): void {
     .prepare('select hash from event where run_id = ? and seq = ?')
     .pluck()
     .get(runId, seq) as Buffer
-  const seal = sealOf({ runId, pos, headSeq: seq, headHash, epoch })
+  const seal = rowDigest({ runId, pos, headSeq: seq, headHash, epoch })
   database
     .prepare('update run set head_seq = ?, head_hash = ?, seal = ? where run_id = ?')
     .run(seq, headHash, seal, runId)

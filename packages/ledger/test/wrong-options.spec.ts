@@ -84,7 +84,7 @@ const take = (seqs: unknown, options: unknown) => redact(ledger, runId, seqs as 
 const count = (query: unknown, options?: unknown) => ledgerStats(ledger, query as never, options as never)
 const tell = (filter: unknown, options?: unknown) =>
   Array.fromAsync(runSummaries(ledger, filter as never, options as never))
-const fit = async (filter: unknown) => fitsFilter({ standing: 'done' } as never, filter as never)
+const fit = async (filter: unknown) => fitsFilter({ status: 'done' } as never, filter as never)
 const rebuild = (heard: unknown) => rebuildProjections(ledger, heard as never)
 const judge = (make: unknown, options?: unknown) =>
   Array.fromAsync(checkContract(make as never, options as never))
@@ -142,8 +142,8 @@ it.each<readonly [string, () => Promise<unknown>, string]>([
   ['a count by another name', () => count({ since: 0, limit: 5 }), 'Did you mean listedMax?'],
   ['a refresh by a slip', () => count(week, { refesh: false }), 'Did you mean refresh?'],
   ['a refresh that is none', () => count(week, { refresh: 0 }), 'refresh is 0; expected true or false'],
-  ['a standing alone', () => tell({ standing: 'done' }), 'runSummaries: standing is no option. Did you mean'],
-  ['a standing that is none', () => tell({ standings: ['finished'] }), "standings[0] is 'finished'"],
+  ['a status alone', () => tell({ status: 'done' }), 'runSummaries: status is no option. Did you mean'],
+  ['a status that is none', () => tell({ statuses: ['finished'] }), "statuses[0] is 'finished'"],
   ['an outcome that is none', () => tell({ outcome: 'succes' }), "Did you mean 'success'?"],
   ['less than no run', () => tell({ limit: -1 }), 'limit is -1; expected a whole number'],
   ['a day as text', () => tell({ since: '2026-01-01' }), 'since is a text'],

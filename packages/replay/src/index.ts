@@ -1,5 +1,5 @@
 export { diffRuns, type RunsDiff, type RunSpending, type RunTail } from './diff/diff-runs.ts'
-export { toldDifferences, type Difference } from './diff/difference.ts'
+export { reportedDifferences, type Difference } from './diff/difference.ts'
 export { replayRun, type Divergence, type ReplayOptions, type ReplayReport } from './replay/replay.ts'
 export { exportRegression, type Regression, type RegressionOptions } from './regression/regression.ts'
 export {

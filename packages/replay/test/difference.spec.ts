@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { isDeepStrictEqual } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { differencesOf, toldDifferences } from '../src/diff/difference.ts'
+import { differencesOf, reportedDifferences } from '../src/diff/difference.ts'
 
 describe('differencesOf', () => {
   it('names every place in which two values differ, with what each has there', () => {
@@ -50,7 +50,7 @@ describe('differencesOf', () => {
 describe('toldDifferences', () => {
   it('leaves out digests beside what they are digests of, and lines that are the same', () => {
     const text = (...lines: string[]): string => ['Buy.', ...lines, 'Say so.'].join('\n')
-    const told = toldDifferences([
+    const told = reportedDifferences([
       { path: 'definition.digest', recorded: 'a', happened: 'b' },
       { path: 'requestDigest', recorded: 'a', happened: 'b' },
       {
@@ -67,6 +67,6 @@ describe('toldDifferences', () => {
       { path: 'digestible', recorded: 1, happened: 2 },
     ])
     const digest = { path: 'requestDigest', recorded: 'a', happened: 'b' }
-    expect(toldDifferences([digest])).toEqual([digest])
+    expect(reportedDifferences([digest])).toEqual([digest])
   })
 })

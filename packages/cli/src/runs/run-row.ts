@@ -17,7 +17,7 @@ const nothing: WaitedFor = { approvals: [], deferred: [], children: [] }
 
 /** Finds out where a run stands, with the runs that work for it and with what was said about its end. */
 export async function toldRun(ledger: Ledger, summary: RunSummary, isDriven: boolean): Promise<ToldRun> {
-  const waits = summary.standing === 'suspended' ? await summaryWaits(ledger, summary) : nothing
+  const waits = summary.status === 'suspended' ? await summaryWaits(ledger, summary) : nothing
   const detail = summary.hasDetail ? await endDetail(ledger, summary) : undefined
   return { summary, waits, standing: summaryStatus(summary, { waits, isDriven, detail }) }
 }
@@ -58,5 +58,5 @@ export class UnreadableRuns {
 
 /** Whether a run can be read. */
 export function isReadable(run: ListedRun): run is RunSummary {
-  return run.standing !== 'unreadable'
+  return run.status !== 'unreadable'
 }

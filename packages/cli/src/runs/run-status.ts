@@ -62,7 +62,7 @@ export function summaryStatus(
   summary: RunSummary,
   { waits, isDriven, detail }: Surroundings & { readonly detail?: string | undefined },
 ): RunStatus {
-  const { standing, reason = '', runId } = summary
+  const { status: standing, reason = '', runId } = summary
   if (standing === 'done' || standing === 'failed') {
     return { status: 'done', reason, ...(detail !== undefined && { detail }) }
   }

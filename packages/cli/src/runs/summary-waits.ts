@@ -10,10 +10,10 @@ export async function summaryWaits(ledger: Ledger, summary: RunSummary): Promise
   let approvals: WaitedFor['approvals'] = waits.approvals.map((call) => ({ ...call, runId }))
   let deferred: WaitedFor['deferred'] = waits.deferred.map((call) => ({ ...call, runId }))
   const children: ChildWait[] = []
-  for (const wait of waits.workers) {
+  for (const wait of waits.children) {
     const worker = await workerOf(ledger, wait.runId)
     children.push({ ...wait, stands: standOf(worker) })
-    if (worker === undefined || worker.standing === 'unreadable' || standOf(worker) === 'done') continue
+    if (worker === undefined || worker.status === 'unreadable' || standOf(worker) === 'done') continue
     const below = await summaryWaits(ledger, worker)
     approvals = [...approvals, ...below.approvals]
     deferred = [...deferred, ...below.deferred]
@@ -33,5 +33,5 @@ async function workerOf(ledger: Ledger, runId: RunId): Promise<ListedRun | undef
 
 function standOf(worker: ListedRun | undefined): ChildWait['stands'] {
   if (worker === undefined) return 'absent'
-  return worker.standing === 'failed' ? 'done' : worker.standing
+  return worker.status === 'failed' ? 'done' : worker.status
 }

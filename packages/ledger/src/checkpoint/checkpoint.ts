@@ -8,7 +8,7 @@ import {
   type RunId,
 } from '@tallystick/core'
 import { auditSourceOf, type AuditSource } from '../record/audit-source.ts'
-import { hexOf, sealOf } from '../record/chain.ts'
+import { hexOf, rowDigest } from '../record/chain.ts'
 import {
   appendBlock,
   blockText,
@@ -131,7 +131,7 @@ async function movedHeads(
 
 async function headOf(source: AuditSource, runId: RunId): Promise<CoveredHead> {
   const { row } = (await source.run(runId)) ?? {}
-  if (row === undefined || Buffer.compare(sealOf(row), row.seal) !== 0) {
+  if (row === undefined || Buffer.compare(rowDigest(row), row.seal) !== 0) {
     throw lost(runId, 'has a row that is not what was written')
   }
   return { runId, seq: row.headSeq, hash: hexOf(row.headHash) }

@@ -2,14 +2,14 @@
 export class StrayFaults implements Disposable {
   #first: unknown
   #isAny = false
-  readonly #hear = (fault: unknown): void => {
+  readonly #onFault = (fault: unknown): void => {
     if (!this.#isAny) this.#first = fault
     this.#isAny = true
   }
 
   constructor() {
-    process.on('unhandledRejection', this.#hear)
-    process.on('uncaughtException', this.#hear)
+    process.on('unhandledRejection', this.#onFault)
+    process.on('uncaughtException', this.#onFault)
   }
 
   /** Returns the first fault so far, and forgets it. Waits until what was left behind has come to light. */
@@ -23,7 +23,7 @@ export class StrayFaults implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    process.off('unhandledRejection', this.#hear)
-    process.off('uncaughtException', this.#hear)
+    process.off('unhandledRejection', this.#onFault)
+    process.off('uncaughtException', this.#onFault)
   }
 }

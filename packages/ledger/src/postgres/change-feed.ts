@@ -7,7 +7,7 @@ import type { PostgresTail } from './rows/tail.ts'
 import type { PostgresLedgerOptions } from './connection/postgres-ledger-options.ts'
 import { isStorable } from './connection/storable-name.ts'
 import type { StoreAccess } from './store-access.ts'
-import { TailLook } from './rows/tail-look.ts'
+import { TailPoller } from './rows/tail-poller.ts'
 
 /** Stands for the ledger as a whole, where something has changed for those who follow every run. */
 const everyRun: unique symbol = Symbol('every run')
@@ -26,10 +26,10 @@ export class ChangeFeed {
   readonly #pollIntervalMs: number
   /** How many listen to a run, and how it stood when it was last looked at. */
   readonly #followed = new Map<RunId, { listeners: number; mark: string | undefined }>()
-  readonly #tailLook: TailLook
+  readonly #tailPoller: TailPoller
   #followers = 0
   #timer: NodeJS.Timeout | undefined
-  #isLooking = false
+  #isPolling = false
   #isClosed = false
 
   constructor(access: StoreAccess, options: PostgresLedgerOptions) {
@@ -38,12 +38,12 @@ export class ChangeFeed {
     this.#access = access
     this.#pollIntervalMs = pollIntervalMs
     const own = randomUUID()
-    this.#notifier = new ChangeNotifier(own, (payload) => access.tell(channel, payload))
-    const look = (): ReturnType<PostgresTail['mark']> => {
+    this.#notifier = new ChangeNotifier(own, (payload) => access.notify(channel, payload))
+    const readMark = (): ReturnType<PostgresTail['mark']> => {
       void this.#listener?.listen()
       return access.read(({ tail }) => tail.mark())
     }
-    this.#tailLook = new TailLook(look, pollIntervalMs, () => this.#changed$.next(everyRun))
+    this.#tailPoller = new TailPoller(readMark, pollIntervalMs, () => this.#changed$.next(everyRun))
     if (!pooled) {
       this.#listener = new ChangeListener(options, channel, ({ from, runIds }) => {
         // What this ledger wrote it has hinted at already.
@@ -56,18 +56,18 @@ export class ChangeFeed {
   /** To be called for what this ledger wrote. */
   notify(runId: RunId): void {
     this.#changed$.next(runId)
-    if (!this.#isClosed) this.#notifier.tell(runId)
+    if (!this.#isClosed) this.#notifier.notify(runId)
   }
 
   /** Hints about every run. */
   ofAll(): Observable<void> {
     return new Observable((subscriber) => {
       this.#followers++
-      if (!this.#isClosed) this.#tailLook.begin()
+      if (!this.#isClosed) this.#tailPoller.begin()
       const leave = (): void => {
         if (--this.#followers > 0) return
-        this.#tailLook.rest()
-        this.#rest()
+        this.#tailPoller.stop()
+        this.#stopIdle()
       }
       return this.#changed$
         .pipe(
@@ -79,8 +79,8 @@ export class ChangeFeed {
   }
 
   /** To be called where a tail ended in front of events that stand. */
-  lookSoon(): void {
-    this.#tailLook.soon()
+  pollSoon(): void {
+    this.#tailPoller.soon()
   }
 
   of(runId: RunId): Observable<void> {
@@ -99,10 +99,10 @@ export class ChangeFeed {
   /** Lets go of its connection; what it has to tell is told before. */
   async close(): Promise<void> {
     this.#isClosed = true
-    this.#tailLook.rest()
+    this.#tailPoller.stop()
     this.#followed.clear()
     this.#followers = 0
-    this.#rest()
+    this.#stopIdle()
     this.#changed$.complete()
     await Promise.all([this.#notifier.flush(), this.#listener?.leave()])
   }
@@ -115,19 +115,19 @@ export class ChangeFeed {
     }
     this.#followed.set(runId, { listeners: 1, mark: undefined })
     if (this.#isClosed || !isStorable(runId)) return
-    this.#timer ??= setInterval(() => this.#look(), this.#pollIntervalMs).unref()
-    this.#look()
+    this.#timer ??= setInterval(() => this.#poll(), this.#pollIntervalMs).unref()
+    this.#poll()
   }
 
   #leave(runId: RunId): void {
     const followed = this.#followed.get(runId)
     if (followed === undefined || --followed.listeners > 0) return
     this.#followed.delete(runId)
-    this.#rest()
+    this.#stopIdle()
   }
 
   /** Stops what nobody follows any more. */
-  #rest(): void {
+  #stopIdle(): void {
     if (this.#followed.size > 0) return
     clearInterval(this.#timer)
     this.#timer = undefined
@@ -135,21 +135,21 @@ export class ChangeFeed {
   }
 
   /** Where the database cannot be asked, the next look may succeed; whoever reads meanwhile meets the error. */
-  #look(): void {
+  #poll(): void {
     void this.#listener?.listen()
-    if (this.#isLooking) return
-    this.#isLooking = true
+    if (this.#isPolling) return
+    this.#isPolling = true
     const runIds = [...this.#followed.keys()].filter(isStorable)
     this.#access
       .read((store) => store.marks(runIds))
       .then(
         (marks) => {
-          this.#isLooking = false
+          this.#isPolling = false
           this.#compare(runIds, marks)
-          if (this.#timer && this.#hasUnseen()) this.#look()
+          if (this.#timer && this.#hasUnseen()) this.#poll()
         },
         () => {
-          this.#isLooking = false
+          this.#isPolling = false
         },
       )
   }

@@ -29,8 +29,8 @@ export function payloadOf({ from, runIds }: Word): string {
 /** The word of a payload; one that is no word says that anything may have changed. */
 export function wordOf(payload: string): Word {
   try {
-    const told: unknown = JSON.parse(payload)
-    const [from, ...runIds] = Array.isArray(told) ? (told as readonly unknown[]) : []
+    const parsed: unknown = JSON.parse(payload)
+    const [from, ...runIds] = Array.isArray(parsed) ? (parsed as readonly unknown[]) : []
     if (typeof from === 'string') return { from, runIds: runIds as readonly RunId[] }
   } catch {
     // Anybody may write to a channel.
@@ -42,13 +42,13 @@ export function wordOf(payload: string): Word {
 export class ChangeListener {
   readonly #options: PostgresLedgerOptions
   readonly #channel: string
-  readonly #hear: (word: Word) => void
+  readonly #onChange: (word: Word) => void
   #client: Client | undefined
 
-  constructor(options: PostgresLedgerOptions, channel: string, hear: (word: Word) => void) {
+  constructor(options: PostgresLedgerOptions, channel: string, onChange: (word: Word) => void) {
     this.#options = options
     this.#channel = channel
-    this.#hear = hear
+    this.#onChange = onChange
   }
 
   /** Listens, if it does not yet. Failing is no matter: whoever calls this looks by itself meanwhile, and calls again. */
@@ -61,7 +61,7 @@ export class ChangeListener {
     }
     client.on('error', drop)
     client.on('end', drop)
-    client.on('notification', ({ payload = '' }) => this.#hear(wordOf(payload)))
+    client.on('notification', ({ payload = '' }) => this.#onChange(wordOf(payload)))
     try {
       await client.connect()
       unreferenced(client)
@@ -72,7 +72,7 @@ export class ChangeListener {
       return
     }
     // What changed before it listened, nobody told it.
-    if (this.#client === client) this.#hear({ from: '', runIds: [] })
+    if (this.#client === client) this.#onChange({ from: '', runIds: [] })
     else await client.end().catch(() => undefined)
   }
 

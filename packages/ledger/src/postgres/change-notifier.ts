@@ -17,7 +17,7 @@ export class ChangeNotifier {
     this.#send = send
   }
 
-  tell(runId: RunId): void {
+  notify(runId: RunId): void {
     this.#changed.add(runId)
     if (!this.#isSending) void this.#sendAll()
   }

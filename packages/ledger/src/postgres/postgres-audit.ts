@@ -8,7 +8,7 @@ import { sessionOf } from '../record/run-record.ts'
 import { everyRemoval } from './postgres-removable.ts'
 import { storedEvents } from './read.ts'
 import type { PostgresStore } from './postgres-store.ts'
-import { ruleFault, rulesStatement, rulesWithout, type SchemaRule } from './schema/schema-audit.ts'
+import { schemaFault, schemaStatement, withoutSchema, type SchemaObject } from './schema/schema-audit.ts'
 import { isRunId } from '../record/stored-ids.ts'
 import type { StoreAccess } from './store-access.ts'
 
@@ -24,9 +24,9 @@ export function postgresAudit(access: StoreAccess): AuditSource {
     orphans: () => access.read(orphans),
     fault: () =>
       access.read(async (store) => {
-        const rows = await store.connections.patiently<SchemaRule>(rulesStatement(access.place.schema))
+        const rows = await store.connections.patiently<SchemaObject>(schemaStatement(access.place.schema))
         return (
-          ruleFault(rulesWithout(access.place, rows)) ??
+          schemaFault(withoutSchema(access.place, rows)) ??
           (await strayFault(store)) ??
           (await tailFault(store)) ??
           (await contentFault(store)) ??

@@ -1,6 +1,6 @@
 import type { Ledger } from '@tallystick/core'
 import { auditSource, type AuditedLedger } from '../record/audit-source.ts'
-import { derivedDatabase, type DerivedDatabase } from '../projection/tables/projection-database.ts'
+import { projectionDatabase, type ProjectionDatabase } from '../projection/tables/projection-database.ts'
 import type { SearchedStore } from '../read/event-search.ts'
 import { findEvents } from '../read/find-events.ts'
 import { tailEvents, type TailedStore } from '../read/tail-events.ts'
@@ -8,7 +8,7 @@ import { RunKeys } from '../content/event/run-keys.ts'
 import { removableStore, type RemovableStore } from '../removal/removable-store.ts'
 import { ChangeFeed } from './change-feed.ts'
 import { postgresAudit } from './postgres-audit.ts'
-import { postgresDerived } from './projection-database.ts'
+import { postgresProjections } from './projection-database.ts'
 import type { PostgresLedgerOptions } from './connection/postgres-ledger-options.ts'
 import { postgresRemovable } from './postgres-removable.ts'
 import { readEvents } from './read.ts'
@@ -26,7 +26,7 @@ export interface PostgresLedger extends Ledger {
 
 interface LedgerWithin extends PostgresLedger, AuditedLedger {
   readonly [removableStore]: RemovableStore
-  readonly [derivedDatabase]: DerivedDatabase
+  readonly [projectionDatabase]: ProjectionDatabase
 }
 
 /**
@@ -43,22 +43,22 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
   const searched: SearchedStore = {
     runs: (asked) => access.read(({ search }) => search.runs(asked)),
     places: (asked) => access.read(({ search }) => search.places(asked)),
-    page: (asked, strand, after) =>
+    batch: (asked, source, after) =>
       access.read(async (store) => {
-        const page = await store.search.page(asked, strand, after)
-        return { ...page, rows: await store.opened(page.rows) }
+        const batch = await store.search.batch(asked, source, after)
+        return { ...batch, rows: await store.withDecoding(batch.rows) }
       }),
   }
   const tailed: TailedStore = {
     async begin(after) {
       const begun = await access.read(({ tail }) => tail.begin(after))
-      if (begun.isHeldBack) feed.lookSoon()
+      if (begun.isHeldBack) feed.pollSoon()
       return {
-        ...{ standing: begun.standing, isDropped: begun.isDropped },
-        page: (place) =>
+        ...{ eventAtCursor: begun.eventAtCursor, isDropped: begun.isDropped },
+        batch: (place) =>
           access.read(async (store) => {
-            const page = await begun.page(place)
-            return { ...page, rows: await store.opened(page.rows) }
+            const batch = await begun.batch(place)
+            return { ...batch, rows: await store.withDecoding(batch.rows) }
           }),
       }
     },
@@ -97,7 +97,7 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
     },
     [auditSource]: postgresAudit(access),
     [removableStore]: postgresRemovable(access, (runId) => feed.notify(runId)),
-    [derivedDatabase]: postgresDerived(access, !options.readOnly),
+    [projectionDatabase]: postgresProjections(access, !options.readOnly),
   }
   return ledger
 }

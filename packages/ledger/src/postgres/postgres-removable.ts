@@ -14,7 +14,7 @@ export function postgresRemovable(access: StoreAccess, changed: (runId: RunId) =
     payloads: (query) =>
       access.read(async (store) => {
         const { items, next } = await store.removals.payloads(query)
-        const events = (await store.opened(items)).map(storedEvent)
+        const events = (await store.withDecoding(items)).map(storedEvent)
         return { items: events, ...(next !== undefined && { next }) }
       }),
     events: (runId, fromSeq, toSeq) => access.read((store) => eventsOf(store, { runId, fromSeq, toSeq })),
@@ -40,9 +40,9 @@ export async function* everyRemoval(
   runId?: RunId,
 ): AsyncGenerator<StoredRemoval> {
   for (let afterPos = 0; ;) {
-    const page = await removals.page(afterPos, runId)
-    yield* page
-    const last = page.at(-1)
+    const batch = await removals.batch(afterPos, runId)
+    yield* batch
+    const last = batch.at(-1)
     if (last === undefined) return
     afterPos = last.pos
   }

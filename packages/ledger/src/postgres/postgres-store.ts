@@ -17,7 +17,7 @@ import {
   PostgresQueryCompiler,
   type Compilable,
 } from 'kysely'
-import { withOpenings, type OpeningSource } from '../content/event/decoded-event.ts'
+import { withDecodingContext, type DecodingSource } from '../content/event/decoded-event.ts'
 import { PieceReader } from '../content/event/piece-reader.ts'
 import { outOfOrder, type EventRow } from '../record/event-row.ts'
 import { commandOf } from '../record/inbox-command.ts'
@@ -26,7 +26,7 @@ import { Appender } from './write/append.ts'
 import type { Connections } from './connection/connections.ts'
 import type { DatabasePlace } from './connection/database-place.ts'
 import type { PostgresLedgerOptions } from './connection/postgres-ledger-options.ts'
-import { isBehindEnd } from './connection/postgres-failure.ts'
+import { isAfterEnd } from './connection/postgres-failure.ts'
 import { PostgresRemovals } from './write/removals.ts'
 import { PostgresSearch } from './rows/search.ts'
 import { PostgresTail } from './rows/tail.ts'
@@ -36,7 +36,7 @@ import { statementTexts, type StatementTexts } from './rows/statements.ts'
 import type { LedgerTables } from './schema/tables.ts'
 
 /** How many rows of runs are read at once. */
-const runsPerPage = 256
+const runsPerBatch = 256
 
 type Listed = ListedRow & { readonly pos: number }
 
@@ -51,7 +51,7 @@ export class PostgresStore {
   readonly removals: PostgresRemovals
   /** What runs begin with. */
   readonly pieces: PieceReader
-  readonly #openings: OpeningSource
+  readonly #decoding: DecodingSource
   readonly tail: PostgresTail
 
   constructor(connections: Connections, place: DatabasePlace, options: PostgresLedgerOptions) {
@@ -60,7 +60,7 @@ export class PostgresStore {
     const pieces = new PieceReader(removals.histories)
     this.removals = removals
     this.pieces = pieces
-    this.#openings = {
+    this.#decoding = {
       keyring: options.keys,
       contents: (digests) => removals.contents(digests),
       histories: (names) => pieces.pieces(names),
@@ -82,8 +82,8 @@ export class PostgresStore {
   }
 
   /** Rows of events, each with what it needs to be read. */
-  opened<Row extends EventRow>(rows: readonly Row[]): Promise<readonly Row[]> {
-    return withOpenings(rows, this.#openings)
+  withDecoding<Row extends EventRow>(rows: readonly Row[]): Promise<readonly Row[]> {
+    return withDecodingContext(rows, this.#decoding)
   }
 
   /** The first event of a run that still has its payload. */
@@ -130,18 +130,18 @@ export class PostgresStore {
     let before = await this.#startOf(filter)
     const sieve = new RunIdSieve()
     while (left > 0) {
-      const asked = Math.min(runsPerPage, Math.ceil(left))
-      const page = await this.ask(this.#pageBefore(before, filter.sessionId).limit(asked))
-      for (const row of page) {
+      const asked = Math.min(runsPerBatch, Math.ceil(left))
+      const batch = await this.ask(this.#batchBefore(before, filter.sessionId).limit(asked))
+      for (const row of batch) {
         const place = placeOf(row, filter)
-        // An index that is out of order would have the same page listed for ever.
+        // An index that is out of order would have the same batch listed for ever.
         if (place === undefined || place >= before) throw outOfOrder('its runs')
         before = place
         if (!sieve.keeps(row.run_id)) continue
         left -= 1
         yield recordOf(row)
       }
-      if (page.length < asked) return sieve.end()
+      if (batch.length < asked) return sieve.end()
     }
   }
 
@@ -157,7 +157,7 @@ export class PostgresStore {
     const { rows, wasResent } = await this.connections
       .send<{ runs: number; entries: number }>(statement)
       .catch((error: unknown) => {
-        throw isBehindEnd(error) ? endedBefore(runId) : error
+        throw isAfterEnd(error) ? endedBefore(runId) : error
       })
     if (rows[0]?.runs !== 1) throw new RunNotFoundError(runId)
     // Where the answer to the first try was lost, this very entry may be what stands in the way of the second.
@@ -190,7 +190,7 @@ export class PostgresStore {
     return row !== undefined && row.at === at && Buffer.compare(row.body, body) === 0
   }
 
-  /** Where in its list a page begins: at the run that it is to come behind. */
+  /** Where in its list a batch begins: at the run that it is to come behind. */
   async #startOf(filter: RunFilter): Promise<number> {
     if (filter.before === undefined) return Number.MAX_SAFE_INTEGER
     const named = this.#listed().where('run_id', '=', filter.before)
@@ -200,7 +200,7 @@ export class PostgresStore {
     return place
   }
 
-  #pageBefore(place: number, sessionId?: string) {
+  #batchBefore(place: number, sessionId?: string) {
     if (sessionId === undefined) return this.#listed().where('pos', '<', place).orderBy('pos', 'desc')
     return this.#listed()
       .where('session_id', '=', sessionId)

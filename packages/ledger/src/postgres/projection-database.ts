@@ -2,20 +2,20 @@ import { LedgerUnavailableError } from '@tallystick/core'
 import type {
   ChangedRuns,
   ChangePart,
-  DerivedDatabase,
-  DerivedDialect,
+  ProjectionDatabase,
+  ProjectionDialect,
 } from '../projection/tables/projection-database.ts'
 import type { StoreAccess } from './store-access.ts'
 import { horizon } from './rows/tail-texts.ts'
 
 /** How many events are looked at for the runs that they are of. */
-const eventsPerLook = 4096
+const eventsPerRead = 4096
 
 /** Runs with events that have not settled are told of again and again; where there are more, something is wrong. */
 const unsettledMax = 2_000
 
 /** How Postgres spells what has no one word, for a schema whose name is quoted already. */
-function postgresDialect(schema: string): DerivedDialect {
+function postgresDialect(schema: string): ProjectionDialect {
   return {
     table: (name) => `${schema}.${name}`,
     texts: (parameter) => `json_array_elements_text(${parameter}::json) as item(value)`,
@@ -30,7 +30,7 @@ function postgresDialect(schema: string): DerivedDialect {
 }
 
 /** The tables of a schema that follow from its events. */
-export function postgresDerived(access: StoreAccess, isWritable: boolean): DerivedDatabase {
+export function postgresProjections(access: StoreAccess, isWritable: boolean): ProjectionDatabase {
   const { quotedSchema: schema } = access.place
   const ask = <Row>(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> =>
     access.read(({ connections }) => connections.rows<Row>({ text, values }))
@@ -46,7 +46,7 @@ export function postgresDerived(access: StoreAccess, isWritable: boolean): Deriv
       return (rows[0]?.changed ?? 0) > 0
     },
     changedRuns: (after) => changedRuns(ask, schema, after),
-    async isBehind(place, runId, seq) {
+    async isAfter(place, runId, seq) {
       const { xid, pos } = placeOf(place)
       const rows = await ask(
         `select 1 from ${schema}.event where run_id = $1 and seq = $2 and (xid, pos) > ($3::xid8, $4::int8)`,
@@ -54,7 +54,7 @@ export function postgresDerived(access: StoreAccess, isWritable: boolean): Deriv
       )
       return rows.length > 0
     },
-    async eventsBehind(after) {
+    async eventsAfter(after) {
       const [last] = await ask<{ readonly pos: number | null }>(`select max(pos) as pos from ${schema}.event`)
       return Math.max(0, (last?.pos ?? 0) - placeOf(after).pos)
     },
@@ -65,9 +65,13 @@ export function postgresDerived(access: StoreAccess, isWritable: boolean): Deriv
  * What has settled goes by the order of the tail. What has not may get others in front of it, so the place stays before
  * it; it is told of all the same, and again when it has settled.
  */
-async function changedRuns(ask: DerivedDatabase['ask'], schema: string, after: string): Promise<ChangedRuns> {
+async function changedRuns(
+  ask: ProjectionDatabase['ask'],
+  schema: string,
+  after: string,
+): Promise<ChangedRuns> {
   const place = placeOf(after)
-  const [now] = await ask<Standing>(
+  const [now] = await ask<SettledEvents>(
     `select ${horizon}::text as settled, array(
       select distinct run_id from ${schema}.event where xid >= ${horizon} limit ${unsettledMax + 1}
     ) as unsettled, exists (select from ${schema}.event where xid = $1::xid8 and pos = $2::int8) as is_there`,
@@ -79,11 +83,11 @@ async function changedRuns(ask: DerivedDatabase['ask'], schema: string, after: s
   const rows = await ask<{ readonly xid: string; readonly pos: number; readonly run_id: string }>(
     `select xid::text as xid, pos, run_id from ${schema}.event as event
       where (xid, pos) > ($1::xid8, $2::int8) and xid < $3::xid8
-      order by event.xid, event.pos limit ${eventsPerLook}`,
+      order by event.xid, event.pos limit ${eventsPerRead}`,
     [place.xid, place.pos, settled],
   )
   const last = rows.at(-1)
-  const isLast = rows.length < eventsPerLook
+  const isLast = rows.length < eventsPerRead
   return {
     runIds: [...new Set([...rows.map(({ run_id }) => run_id), ...(isLast ? unsettled : [])])],
     cursor: last ? `${last.xid} ${last.pos}` : after,
@@ -91,7 +95,7 @@ async function changedRuns(ask: DerivedDatabase['ask'], schema: string, after: s
   }
 }
 
-interface Standing {
+interface SettledEvents {
   /** The transaction below which everything has settled. */
   readonly settled: string
   /** Runs with events that have not. */

@@ -2,7 +2,7 @@ import type { RunId, RuntimeEvent } from '@tallystick/core'
 import { eventAfter, missingEvent, presentRange, type EventRange } from '../read/checked-event.ts'
 import { genesis, type Link } from '../record/link-check.ts'
 import type { StoredEvent } from '../record/stored-event.ts'
-import { eventPage, rangeBehind } from './rows/event-batch.ts'
+import { eventBatch, rangeAfter } from './rows/event-batch.ts'
 import type { PostgresStore } from './postgres-store.ts'
 import type { StoreAccess } from './store-access.ts'
 
@@ -18,8 +18,8 @@ export async function* readEvents(
   const { present, before } = await access.read((store) => begun(store, runId, range))
   if (present.fromSeq > present.toSeq) return
   let previous = before
-  for await (const page of eventPages(access, present)) {
-    for (const stored of page) {
+  for await (const batch of eventBatches(access, present)) {
+    for (const stored of batch) {
       const event = eventAfter(previous, stored)
       if (event === undefined) throw missingEvent(runId, previous.seq + 1)
       // Whoever closed the ledger meanwhile gets no more of it.
@@ -33,8 +33,8 @@ export async function* readEvents(
 
 /** Events of a range as they are stored, checked by nobody. */
 export async function* storedEvents(access: StoreAccess, range: EventRange): AsyncGenerator<StoredEvent> {
-  for await (const page of eventPages(access, range)) {
-    for (const stored of page) {
+  for await (const batch of eventBatches(access, range)) {
+    for (const stored of batch) {
       access.requireOpen()
       yield stored
     }
@@ -42,20 +42,20 @@ export async function* storedEvents(access: StoreAccess, range: EventRange): Asy
 }
 
 /**
- * Events of a range, page after page. While a page is used the next one is on its way; between them no connection is
+ * Events of a range, batch after batch. While a batch is used the next one is on its way; between them no connection is
  * held.
  */
-async function* eventPages(access: StoreAccess, range: EventRange): AsyncGenerator<readonly StoredEvent[]> {
+async function* eventBatches(access: StoreAccess, range: EventRange): AsyncGenerator<readonly StoredEvent[]> {
   const ask = (asked: EventRange): Promise<readonly StoredEvent[]> =>
-    access.read((store) => eventPage(store, asked))
+    access.read((store) => eventBatch(store, asked))
   let coming: Promise<readonly StoredEvent[]> | undefined = ask(range)
   while (coming) {
-    const page: readonly StoredEvent[] = await coming
-    const left = rangeBehind(page, range)
+    const batch: readonly StoredEvent[] = await coming
+    const left = rangeAfter(batch, range)
     coming = left && ask(left)
-    // Who wants the page hears of it, and nobody may.
+    // Who wants the batch hears of it, and nobody may.
     coming?.catch(() => undefined)
-    yield page
+    yield batch
   }
 }
 
@@ -67,7 +67,7 @@ async function begun(
   const present = presentRange(runId, (await store.head(runId))?.seq ?? 0, range)
   const { fromSeq, toSeq } = present
   if (fromSeq === 1 || fromSeq > toSeq) return { present, before: genesis }
-  const [before] = await eventPage(store, { runId, fromSeq: fromSeq - 1, toSeq: fromSeq - 1 })
+  const [before] = await eventBatch(store, { runId, fromSeq: fromSeq - 1, toSeq: fromSeq - 1 })
   if (before === undefined) throw missingEvent(runId, fromSeq - 1)
   return { present, before }
 }

@@ -2,7 +2,7 @@ import { LedgerUnavailableError, requireOptions } from '@tallystick/core'
 import { Connections, type Statement } from './connection/connections.ts'
 import { postgresLedgerOptions } from './connection/option-check.ts'
 import { databasePlace, type DatabasePlace } from './connection/database-place.ts'
-import { lookAtSchema } from './schema/inspect-schema.ts'
+import { inspectSchema } from './schema/inspect-schema.ts'
 import { migrate, requireUsable, schemaVersion } from './schema/migrate.ts'
 import { ledgerFailure } from './connection/postgres-failure.ts'
 import type { PostgresLedgerOptions } from './connection/postgres-ledger-options.ts'
@@ -52,11 +52,11 @@ export class StoreAccess {
   }
 
   /** Tells other processes something, over the connections of the store that is open. */
-  async tell(channel: string, payload: string): Promise<void> {
+  async notify(channel: string, payload: string): Promise<void> {
     const store = await this.#store
     await store?.connections.rows({
       name: 'tallystick tell',
-      text: store.texts.tell,
+      text: store.texts.notify,
       values: [channel, payload],
     })
   }
@@ -104,7 +104,7 @@ export class StoreAccess {
 
   async #open(): Promise<PostgresStore> {
     const ask = <Row>(statement: Statement): Promise<readonly Row[]> => this.#connections.rows<Row>(statement)
-    const found = await lookAtSchema(ask, this.place)
+    const found = await inspectSchema(ask, this.place)
     requireUsable(this.place, found, this.#options.readOnly ?? false)
     if (found.kind === 'nothing' || found.version < schemaVersion) await migrate(this.#options, this.place)
     return new PostgresStore(this.#connections, this.place, this.#options)

@@ -1,6 +1,6 @@
 import { idFaultOf, LedgerDamagedError, type RunId, type RuntimeEvent } from '@tallystick/core'
 import { linkFault, type Link } from '../record/link-check.ts'
-import { openedEvent } from '../content/event/decoded-event.ts'
+import { decodedEvent } from '../content/event/decoded-event.ts'
 import { namedRun } from '../record/stored-ids.ts'
 import type { StoredEvent } from '../record/stored-event.ts'
 import { upcast } from './upcast.ts'
@@ -42,7 +42,7 @@ export function recordedEventAfter(previous: Link, stored: StoredEvent): Runtime
   if (fault !== undefined) {
     throw damaged(stored.runId, stored.seq, `its ${fault.what} is not what was written`)
   }
-  const event = openedEvent(stored)
+  const event = decodedEvent(stored)
   const badId = idFaultOf(event)
   if (badId) throw damaged(stored.runId, stored.seq, `its ${badId.path} is not ${badId.expected}`)
   return event

@@ -28,12 +28,12 @@ export interface SearchedRun {
 }
 
 /** What one index finds in the order of places. Filters that the index does not know are left to each event. */
-export type Strand =
+export type SearchSource =
   | { readonly by: 'run' | 'turn' | 'call'; readonly run: SearchedRun }
   | { readonly by: 'type'; readonly run: SearchedRun; readonly type: EventType }
   | { readonly by: 'place'; readonly fromPos: number; readonly toPos: number }
 
-/** The event behind which a page begins, or one that there is none in front of. */
+/** The event behind which a batch begins, or one that there is none in front of. */
 export interface Cursor {
   readonly pos: number
   readonly seq: number
@@ -46,10 +46,10 @@ export interface FoundRow extends EventRow {
   readonly previous_hash: Uint8Array | null
 }
 
-/** Some events of a strand. It may be empty and yet not the last. */
-export interface FoundPage {
+/** Some events of a source. It may be empty and yet not the last. */
+export interface FoundBatch {
   readonly rows: readonly FoundRow[]
-  /** Where the next page begins; absent behind the last. */
+  /** Where the next batch begins; absent behind the last. */
   readonly next?: Cursor
 }
 
@@ -59,20 +59,20 @@ export interface SearchedStore {
   runs(asked: AskedEvents): Promise<readonly SearchedRun[]>
   /** The first and the last place that hold an event of the time asked for; none where no event is of it. */
   places(asked: AskedEvents): Promise<{ readonly fromPos: number; readonly toPos: number } | undefined>
-  page(asked: AskedEvents, strand: Strand, after: Cursor): Promise<FoundPage>
+  batch(asked: AskedEvents, source: SearchSource, after: Cursor): Promise<FoundBatch>
 }
 
-/** Where a page that holds `rows` ends: behind the last where it is full, else behind all that was looked at. */
-export function pageOf(
+/** Where a batch that holds `rows` ends: behind the last where it is full, else behind all that was looked at. */
+export function batchOf(
   rows: readonly FoundRow[],
   isFull: boolean,
-  strand: Strand,
-  looked: Cursor,
-): FoundPage {
+  source: SearchSource,
+  scanned: Cursor,
+): FoundBatch {
   const last = rows.at(-1)
   if (isFull && last) return { rows, next: last }
-  const isMore = strand.by === 'place' ? looked.pos < strand.toPos : looked.seq < strand.run.headSeq
-  return isMore ? { rows, next: looked } : { rows }
+  const isMore = source.by === 'place' ? scanned.pos < source.toPos : scanned.seq < source.run.headSeq
+  return isMore ? { rows, next: scanned } : { rows }
 }
 
 /** Nothing where the query can have no answer, whatever the store holds. */
@@ -98,15 +98,15 @@ export function isTimed({ fromAt, toAt }: AskedEvents): boolean {
   return fromAt > Number.MIN_SAFE_INTEGER || toAt < Number.MAX_SAFE_INTEGER
 }
 
-/** The strands whose events, laid together by place, are what is asked for; those that begin first stand first. */
-export async function strandsOf(store: SearchedStore, asked: AskedEvents): Promise<readonly Strand[]> {
+/** The sources whose events, laid together by place, are what is asked for; those that begin first stand first. */
+export async function sourcesOf(store: SearchedStore, asked: AskedEvents): Promise<readonly SearchSource[]> {
   const { runId, sessionId, toolCallId, turn, types } = asked
   if (runId === undefined && sessionId === undefined && toolCallId === null) {
     const places = await store.places(asked)
     return places ? [{ by: 'place', ...places }] : []
   }
   const runs = [...(await store.runs(asked))].toSorted((left, right) => left.pos - right.pos)
-  return runs.flatMap((run): readonly Strand[] => {
+  return runs.flatMap((run): readonly SearchSource[] => {
     if (toolCallId !== null) return [{ by: 'call', run }]
     if (turn !== null) return [{ by: 'turn', run }]
     return types ? types.map((type) => ({ by: 'type', run, type })) : [{ by: 'run', run }]

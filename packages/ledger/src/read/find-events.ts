@@ -3,13 +3,13 @@ import { eventAfter, missingEvent } from './checked-event.ts'
 import { outOfOrder, storedEvent } from '../record/event-row.ts'
 import {
   askedEvents,
-  strandsOf,
+  sourcesOf,
   type AskedEvents,
   type Cursor,
-  type FoundPage,
+  type FoundBatch,
   type FoundRow,
   type SearchedStore,
-  type Strand,
+  type SearchSource,
 } from './event-search.ts'
 import { genesis, type Link } from '../record/link-check.ts'
 
@@ -17,7 +17,7 @@ import { genesis, type Link } from '../record/link-check.ts'
  * Events of a store in the order of their places. Each is checked against the event before it in its run, so that
  * nothing is ever built on bytes that have changed. Throws `LedgerDamagedError` at the first that has.
  *
- * Holds a page of each run that is under way at the place where the search is, and no more.
+ * Holds a batch of each run that is under way at the place where the search is, and no more.
  */
 export async function* findEvents(
   store: SearchedStore,
@@ -26,14 +26,14 @@ export async function* findEvents(
   const asked = askedEvents(query)
   // A store that is closed refuses this query as any other.
   if (asked === undefined) return void (await store.places({ ...nothingAsked }))
-  const waiting = [...(await strandsOf(store, asked))].toReversed()
-  const open: OpenStrand[] = []
+  const waiting = [...(await sourcesOf(store, asked))].toReversed()
+  const open: SourceReader[] = []
   for (;;) {
     const first = firstOf(open)
     const next = waiting.at(-1)
     if (next && (first === undefined || startOf(next) <= first.head.pos)) {
       waiting.pop()
-      const opened = await OpenStrand.open(store, asked, next)
+      const opened = await SourceReader.open(store, asked, next)
       if (opened) open.push(opened)
       continue
     }
@@ -45,77 +45,77 @@ export async function* findEvents(
 
 const nothingAsked: AskedEvents = { turn: null, toolCallId: null, types: null, fromAt: 0, toAt: -1 }
 
-function firstOf(open: readonly OpenStrand[]): OpenStrand | undefined {
-  let first: OpenStrand | undefined
-  for (const strand of open) if (first === undefined || strand.head.pos < first.head.pos) first = strand
+function firstOf(open: readonly SourceReader[]): SourceReader | undefined {
+  let first: SourceReader | undefined
+  for (const source of open) if (first === undefined || source.head.pos < first.head.pos) first = source
   return first
 }
 
-function startOf(strand: Strand): number {
-  return strand.by === 'place' ? strand.fromPos : strand.run.pos
+function startOf(source: SearchSource): number {
+  return source.by === 'place' ? source.fromPos : source.run.pos
 }
 
-/** The pages of a strand, one after the other. */
-class OpenStrand {
-  readonly #turnTo: (after: Cursor) => Promise<FoundPage>
-  #page: FoundPage
+/** The batches of a source, one after the other. */
+class SourceReader {
+  readonly #turnTo: (after: Cursor) => Promise<FoundBatch>
+  #batch: FoundBatch
   #index = 0
   /** The event that it is at. */
   head: FoundRow
 
-  private constructor(turnTo: (after: Cursor) => Promise<FoundPage>, page: FoundPage, head: FoundRow) {
+  private constructor(turnTo: (after: Cursor) => Promise<FoundBatch>, batch: FoundBatch, head: FoundRow) {
     this.#turnTo = turnTo
-    this.#page = page
+    this.#batch = batch
     this.head = head
   }
 
-  /** `undefined` where the strand has no event at all. */
+  /** `undefined` where the source has no event at all. */
   static async open(
     store: SearchedStore,
     asked: AskedEvents,
-    strand: Strand,
-  ): Promise<OpenStrand | undefined> {
-    const turnTo = (after: Cursor): Promise<FoundPage> => nextPage(store, asked, strand, after)
-    const page = await turnTo({ pos: startOf(strand) - 1, seq: 0 })
-    const [head] = page.rows
-    return head && new OpenStrand(turnTo, page, head)
+    source: SearchSource,
+  ): Promise<SourceReader | undefined> {
+    const turnTo = (after: Cursor): Promise<FoundBatch> => nextBatch(store, asked, source, after)
+    const batch = await turnTo({ pos: startOf(source) - 1, seq: 0 })
+    const [head] = batch.rows
+    return head && new SourceReader(turnTo, batch, head)
   }
 
   /** Goes to the next event; whether there is one. */
   async advance(): Promise<boolean> {
     this.#index++
-    if (this.#index >= this.#page.rows.length && this.#page.next) {
-      this.#page = await this.#turnTo(this.#page.next)
+    if (this.#index >= this.#batch.rows.length && this.#batch.next) {
+      this.#batch = await this.#turnTo(this.#batch.next)
       this.#index = 0
     }
-    const head = this.#page.rows[this.#index]
+    const head = this.#batch.rows[this.#index]
     if (head) this.head = head
     return head !== undefined
   }
 }
 
-/** The next page that holds anything; an empty one behind the last. */
-async function nextPage(
+/** The next batch that holds anything; an empty one behind the last. */
+async function nextBatch(
   store: SearchedStore,
   asked: AskedEvents,
-  strand: Strand,
+  source: SearchSource,
   after: Cursor,
-): Promise<FoundPage> {
+): Promise<FoundBatch> {
   let cursor = after
   for (;;) {
-    const page = await store.page(asked, strand, cursor)
-    requireOrder(page, strand, cursor)
-    if (page.rows.length > 0 || page.next === undefined) return page
-    cursor = page.next
+    const batch = await store.batch(asked, source, cursor)
+    requireOrder(batch, source, cursor)
+    if (batch.rows.length > 0 || batch.next === undefined) return batch
+    cursor = batch.next
   }
 }
 
-/** An index that is out of order would have the same page read for ever. */
-function requireOrder({ rows }: FoundPage, strand: Strand, after: Cursor): void {
+/** An index that is out of order would have the same batch read for ever. */
+function requireOrder({ rows }: FoundBatch, source: SearchSource, after: Cursor): void {
   let last = after
   for (const row of rows) {
-    const isBehind = row.pos > last.pos && (strand.by === 'place' || row.seq > last.seq)
-    if (!isBehind) throw outOfOrder(strand.by === 'place' ? 'its events' : `the events of run ${row.run_id}`)
+    const isAfter = row.pos > last.pos && (source.by === 'place' || row.seq > last.seq)
+    if (!isAfter) throw outOfOrder(source.by === 'place' ? 'its events' : `the events of run ${row.run_id}`)
     last = row
   }
 }

@@ -17,7 +17,7 @@ export interface TailRow extends FoundRow {
 }
 
 /** Some events of a tail, in its order. */
-export interface TailPage {
+export interface TailBatch {
   readonly rows: readonly TailRow[]
   /** Whether nothing comes behind them that was settled when the tail began. */
   readonly isLast: boolean
@@ -32,11 +32,11 @@ export interface TailStart extends TailPlace {
 /** A tail at its beginning: where it begins is known, and where it ends. */
 export interface BegunTail {
   /** What stands at the place behind which it begins; absent where nothing does. */
-  readonly standing?: { readonly runId: string; readonly hash: Uint8Array } | undefined
+  readonly eventAtCursor?: { readonly runId: string; readonly hash: Uint8Array } | undefined
   /** Whether the run of that event was dropped, on record, and the event with it. */
   readonly isDropped: boolean
-  /** The next page behind a place. */
-  page(after: TailPlace): Promise<TailPage>
+  /** The next batch behind a place. */
+  batch(after: TailPlace): Promise<TailBatch>
 }
 
 /** A store as a tail sees it. */
@@ -51,7 +51,7 @@ const start: TailStart = { xid: '0', pos: 0, runId: '' }
 /**
  * The events of a store behind a cursor, in the order of its tail. Each is checked against the event before it in its
  * run. Throws a `ConfigurationError` for a cursor that names no event of the store, and `LedgerDamagedError` at the
- * first event that is not as it was written. Holds one page.
+ * first event that is not as it was written. Holds one batch.
  */
 export async function* tailEvents(store: TailedStore, after?: TailCursor): AsyncGenerator<TailedEvent> {
   const named = after === undefined ? undefined : parseCursor(after)
@@ -59,9 +59,9 @@ export async function* tailEvents(store: TailedStore, after?: TailCursor): Async
   const begun = await store.begin(named ?? start)
   if (after !== undefined && !isKnown(begun, named)) throw unknownCursor(after)
   for (;;) {
-    const { rows, isLast } = await begun.page(place)
+    const { rows, isLast } = await begun.batch(place)
     for (const row of rows) {
-      if (!isBehind(row, place)) throw outOfOrder('the events of its tail')
+      if (!isAfter(row, place)) throw outOfOrder('the events of its tail')
       place = { xid: row.xid, pos: row.pos }
       yield { cursor: cursorOf(row), event: checkedEvent(row) }
     }
@@ -70,13 +70,13 @@ export async function* tailEvents(store: TailedStore, after?: TailCursor): Async
 }
 
 /** Places are given out once, so behind one whose event was dropped everything is as it was. */
-function isKnown({ standing, isDropped }: BegunTail, named: NamedPlace | undefined): boolean {
-  if (standing === undefined) return isDropped
-  return standing.runId === named?.runId && digestOf(standing.hash) === named.digest
+function isKnown({ eventAtCursor, isDropped }: BegunTail, named: NamedPlace | undefined): boolean {
+  if (eventAtCursor === undefined) return isDropped
+  return eventAtCursor.runId === named?.runId && digestOf(eventAtCursor.hash) === named.digest
 }
 
-/** An index that is out of order would have the same page read for ever. */
-function isBehind(row: TailPlace, before: TailPlace): boolean {
+/** An index that is out of order would have the same batch read for ever. */
+function isAfter(row: TailPlace, before: TailPlace): boolean {
   return row.xid === before.xid ? row.pos > before.pos : BigInt(row.xid) > BigInt(before.xid)
 }
 

@@ -13,7 +13,7 @@ export function watchLedger(ledger: Ledger, after?: TailCursor): Observable<Tail
   return new Observable((subscriber) => {
     let cursor = after
     let [isReading, isChanged, isClosed] = [false, false, false]
-    const look = async (): Promise<void> => {
+    const readOn = async (): Promise<void> => {
       isChanged = true
       if (isReading) return
       isReading = true
@@ -27,19 +27,19 @@ export function watchLedger(ledger: Ledger, after?: TailCursor): Observable<Tail
       }
       isReading = false
     }
-    const lookOn = (): void => {
-      look().catch((error: unknown) => (isClosed ? subscriber.complete() : subscriber.error(error)))
+    const readAgain = (): void => {
+      readOn().catch((error: unknown) => (isClosed ? subscriber.complete() : subscriber.error(error)))
     }
     // Listening begins before the first look: what is appended in between is looked for again.
     const hints = ledger.changes().subscribe({
-      next: lookOn,
+      next: readAgain,
       error: (error) => subscriber.error(error),
       complete() {
         isClosed = true
         if (!isReading) subscriber.complete()
       },
     })
-    if (!subscriber.closed) lookOn()
+    if (!subscriber.closed) readAgain()
     return hints
   })
 }

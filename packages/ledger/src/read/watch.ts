@@ -13,7 +13,7 @@ export function watch(ledger: Ledger, runId: RunId, fromSeq = 1): Observable<Run
     let next = Math.max(1, fromSeq)
     let reading = false
     let changed = false
-    const look = async (): Promise<void> => {
+    const readOn = async (): Promise<void> => {
       changed = true
       if (reading) return
       reading = true
@@ -31,13 +31,13 @@ export function watch(ledger: Ledger, runId: RunId, fromSeq = 1): Observable<Run
     const begin = async (): Promise<void> => {
       const head = await ledger.head(runId)
       if (head === undefined) throw new RunNotFoundError(runId)
-      await look()
+      await readOn()
       // Behind the end of a run nothing comes any more.
       if (next > head.seq && (await hasEnded(ledger, runId, head.seq))) subscriber.complete()
     }
     const fail = (error: unknown): void => subscriber.error(error)
     // Listening begins before the first look: what is appended in between is looked for again.
-    const hints = ledger.changes(runId).subscribe({ next: () => void look().catch(fail), error: fail })
+    const hints = ledger.changes(runId).subscribe({ next: () => void readOn().catch(fail), error: fail })
     begin().catch(fail)
     return hints
   })

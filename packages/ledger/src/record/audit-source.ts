@@ -28,7 +28,7 @@ export interface AuditSource {
   orphans(): Promise<readonly string[]>
   /** Everything that was ever taken away, in order; from one run where it is named. */
   removals(runId?: RunId): AsyncIterable<StoredRemoval>
-  /** The first fault of the store as a whole: its pages, its indexes, its numbering, its rules, its large contents. */
+  /** The first fault of the store as a whole: its pages, its indexes, its numbering, its triggers, its large contents. */
   fault(): Promise<Fault | undefined>
 }
 

@@ -5,9 +5,9 @@ import { envelopeText, type Envelope } from './envelope.ts'
 /** What the first event of a run is chained to: 32 zero bytes. */
 export const genesisHash: Uint8Array = new Uint8Array(32)
 
-/** First byte of what is hashed, so that a link and a seal can never be taken for each other. */
+/** First byte of what is hashed, so that a link and a row digest can never be taken for each other. */
 const linkTag = 1
-const sealTag = Uint8Array.of(2)
+const rowDigestTag = Uint8Array.of(2)
 
 const digestBytes = 32
 
@@ -15,7 +15,7 @@ const digestBytes = 32
 const blockBytes = 64
 
 /** Where the parts of most digests are laid together. What is larger gets room of its own. */
-const desk = Buffer.alloc(16 * 1024)
+const scratch = Buffer.alloc(16 * 1024)
 
 /** The outer half of an HMAC: a padded key and the digest of the inner half. */
 const outer = Buffer.alloc(blockBytes + digestBytes)
@@ -57,7 +57,7 @@ export function linkHash(previousHash: Uint8Array, envelope: Envelope, bodyCommi
   return Buffer.from(digestOf(link.subarray(0, end + bodyCommit.length)), 'binary')
 }
 
-/** What a run's row holds, and its seal covers. */
+/** What a run's row holds, and its digest covers. */
 export interface RunCell {
   readonly runId: string
   /** The `pos` of the run's first event. */
@@ -69,9 +69,9 @@ export interface RunCell {
 }
 
 /** SHA-256 over the byte 0x02 and the canonical JSON of a run's row: it shows a row that was changed by hand. */
-export function sealOf({ runId, pos, headSeq, headHash, epoch, session }: RunCell): Uint8Array {
+export function rowDigest({ runId, pos, headSeq, headHash, epoch, session }: RunCell): Uint8Array {
   const row = { runId, pos, headSeq, headHash: hexOf(headHash), epoch, ...session }
-  return Buffer.from(digestOf(Buffer.concat([sealTag, Buffer.from(canonicalJson(row))])), 'binary')
+  return Buffer.from(digestOf(Buffer.concat([rowDigestTag, Buffer.from(canonicalJson(row))])), 'binary')
 }
 
 /** Bytes as people compare them. */
@@ -80,7 +80,7 @@ export function hexOf(bytes: Uint8Array): string {
 }
 
 function roomFor(bytes: number): Buffer {
-  return bytes <= desk.length ? desk : Buffer.allocUnsafe(bytes)
+  return bytes <= scratch.length ? scratch : Buffer.allocUnsafe(bytes)
 }
 
 /** As a text of bytes: made in a third of the time that a buffer takes. */

@@ -1,5 +1,5 @@
 import { LedgerDamagedError, type RunId, type RuntimeEvent, type ToolCallId } from '@tallystick/core'
-import type { Opening } from '../content/payload/opening.ts'
+import type { DecodingContext } from '../content/payload/decoding-context.ts'
 import type { StoredRemoval } from './removal.ts'
 import type { StoredEvent } from './stored-event.ts'
 
@@ -22,7 +22,7 @@ export interface EventRow {
   readonly body: Uint8Array | null
   /** No columns: what was found beside the row that it needs to be read. */
   readonly removal?: StoredRemoval
-  readonly opening?: Opening
+  readonly decoding?: DecodingContext
 }
 
 /** The event that a row holds. Types are as the row says: a row that was changed by hand may hold anything. */
@@ -42,7 +42,7 @@ export function storedEvent(row: EventRow): StoredEvent {
     hash: row.hash,
     ...(row.salt !== null && row.body !== null && { payload: { salt: row.salt, body: row.body } }),
     ...(row.removal && { removal: row.removal }),
-    ...(row.opening && { opening: row.opening }),
+    ...(row.decoding && { decoding: row.decoding }),
   }
 }
 

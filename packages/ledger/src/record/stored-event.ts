@@ -1,5 +1,5 @@
 import { storableText, type RuntimeEvent } from '@tallystick/core'
-import type { Opening } from '../content/payload/opening.ts'
+import type { DecodingContext } from '../content/payload/decoding-context.ts'
 import { envelopeOf, type Envelope } from './envelope.ts'
 import type { StoredRemoval } from './removal.ts'
 
@@ -18,7 +18,7 @@ export interface StoredEvent extends Envelope {
   /** Present where the payload was taken away on record. */
   readonly removal?: StoredRemoval
   /** What the body needs to be read, where it is not plain. */
-  readonly opening?: Opening
+  readonly decoding?: DecodingContext
 }
 
 /** Canonical JSON bytes of all that is not envelope. A `ConfigurationError` where JSON cannot carry it. */

@@ -62,10 +62,10 @@ export class RunIdSieve {
 /** Hears every run of a list; the error is that of rows which had to be left out. */
 export async function untilBadIds<T>(
   runs: AsyncIterable<T>,
-  hear: (run: T) => void,
+  onRun: (run: T) => void,
 ): Promise<{ readonly error?: BadRunIdsError }> {
   try {
-    for await (const run of runs) hear(run)
+    for await (const run of runs) onRun(run)
     return {}
   } catch (error) {
     if (error instanceof BadRunIdsError) return { error }

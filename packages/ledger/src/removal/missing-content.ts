@@ -10,7 +10,7 @@ export interface MissingContent extends Removed {
 export class MissingContents {
   readonly #found = new Map<string, MissingContent>()
 
-  hear({ removed }: RuntimeEvent): void {
+  handle({ removed }: RuntimeEvent): void {
     if (removed === undefined) return
     const { kind, at, by, reason } = removed
     const why = JSON.stringify([kind, at, by, reason])

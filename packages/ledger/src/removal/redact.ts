@@ -55,8 +55,8 @@ export async function redact(
   }
   const head = await ledger.head(runId)
   if (head === undefined) throw new RunNotFoundError(runId)
-  const wanted = seqs === 'all' ? undefined : new Set(seqs)
-  const unknown = [...(wanted ?? [])].find((seq) => !Number.isSafeInteger(seq) || seq < 1 || seq > head.seq)
+  const chosen = seqs === 'all' ? undefined : new Set(seqs)
+  const unknown = [...(chosen ?? [])].find((seq) => !Number.isSafeInteger(seq) || seq < 1 || seq > head.seq)
   if (unknown !== undefined) {
     throw new ConfigurationError(
       `Run ${runId} has events 1 to ${head.seq}, so event ${unknown} cannot be redacted. Nothing was taken away.`,
@@ -66,7 +66,7 @@ export async function redact(
   let removed = 0
   for (let fromSeq = 1; fromSeq <= head.seq; fromSeq += eventsAtOnce) {
     const events = await store.events(runId, fromSeq, Math.min(fromSeq + eventsAtOnce - 1, head.seq))
-    const due = events.filter(({ seq, payload }) => payload !== undefined && (wanted?.has(seq) ?? true))
+    const due = events.filter(({ seq, payload }) => payload !== undefined && (chosen?.has(seq) ?? true))
     if (due.length > 0) removed += await store.remove(removalsOf(due, taking))
   }
   return removed

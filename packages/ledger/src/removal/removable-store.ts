@@ -24,17 +24,17 @@ export interface EndedRun {
 }
 
 /** Some of what a search for payloads finds. It may be empty and yet not the last. */
-export interface Page<Item> {
+export interface Batch<Item> {
   readonly items: readonly Item[]
-  /** The place behind which the next page begins; absent behind the last. */
+  /** The place behind which the next batch begins; absent behind the last. */
   readonly next?: number
 }
 
-/** A page that looked from behind one place up to another, where nothing stands behind `lastPos`. */
-export function pageOf<Item extends { readonly pos: number }>(
+/** A batch that looked from behind one place up to another, where nothing stands behind `lastPos`. */
+export function batchOf<Item extends { readonly pos: number }>(
   items: readonly Item[],
   { limit, toPos, lastPos }: { readonly limit: number; readonly toPos: number; readonly lastPos: number },
-): Page<Item> {
+): Batch<Item> {
   const last = items.at(-1)
   if (last && items.length >= limit) return { items, next: last.pos }
   return toPos < lastPos ? { items, next: toPos } : { items }
@@ -43,11 +43,11 @@ export function pageOf<Item extends { readonly pos: number }>(
 /** A run, and when it ended, where it has. */
 export type ListedRun = EndedRun & { readonly endedAt: number | null }
 
-/** Of a page of runs, those that have ended before a moment. */
-export function endedPage(
+/** Of a batch of runs, those that have ended before a moment. */
+export function endedBatch(
   runs: readonly ListedRun[],
   { before, limit }: Omit<RemovableQuery, 'types'>,
-): Page<EndedRun> {
+): Batch<EndedRun> {
   const items = runs.filter(({ endedAt }) => endedAt !== null && endedAt < before)
   const last = runs.at(-1)
   return last && runs.length >= limit ? { items, next: last.pos } : { items }
@@ -56,14 +56,14 @@ export function endedPage(
 /** What taking payloads away needs of a store, beneath its port. */
 export interface RemovableStore {
   /** Events of runs that have ended, which still have their payload, each with what it needs to be read. */
-  payloads(query: RemovableQuery): Promise<Page<StoredEvent>>
+  payloads(query: RemovableQuery): Promise<Batch<StoredEvent>>
   /** Some events of a run, each with what it needs to be read; the payloads of some may be gone. */
   events(runId: RunId, fromSeq: number, toSeq: number): Promise<readonly StoredEvent[]>
-  /** Runs that have ended before a moment. A page looks at `limit` runs. */
-  endedRuns(query: Omit<RemovableQuery, 'types'>): Promise<Page<EndedRun>>
+  /** Runs that have ended before a moment. A batch looks at `limit` runs. */
+  endedRuns(query: Omit<RemovableQuery, 'types'>): Promise<Batch<EndedRun>>
   /**
    * Takes away what the removals name, all of it or nothing, durably: payloads, large contents that nobody refers to any
-   * more, commands that were taken out of the runs' inboxes, and what was derived from the runs. A removal of payloads
+   * more, commands that were taken out of the runs' inboxes, and what was projected from the runs. A removal of payloads
    * that are gone already is left out. Answers how many events lost their payload.
    */
   remove(removals: readonly Removal[]): Promise<number>

@@ -1,7 +1,7 @@
 import { canonicalJson, type Json, type RuntimeEvent } from '@tallystick/core'
-import { openedEvent } from '../content/event/decoded-event.ts'
+import { decodedEvent } from '../content/event/decoded-event.ts'
 import type { StoredEvent } from '../record/stored-event.ts'
-import { maskedBody } from '../content/payload/redacted-payload.ts'
+import { redactedPayload } from '../content/payload/redacted-payload.ts'
 import type { Removal } from '../record/removal.ts'
 
 /** Why payloads are taken away, and who does it. */
@@ -14,7 +14,7 @@ export type Taking = Pick<Removal, 'kind' | 'at' | 'by' | 'reason'>
 export function removalsOf(events: readonly StoredEvent[], taking: Taking): readonly Removal[] {
   const removals: Removal[] = []
   for (const stored of events) {
-    const kept = keptOf(openedEvent(stored))
+    const kept = keptOf(decodedEvent(stored))
     const last = removals.at(-1)
     if (last?.runId === stored.runId && last.toSeq === stored.seq - 1 && last.kept === kept) {
       removals[removals.length - 1] = { ...last, toSeq: stored.seq }
@@ -26,5 +26,5 @@ export function removalsOf(events: readonly StoredEvent[], taking: Taking): read
 }
 
 function keptOf(event: RuntimeEvent): string {
-  return canonicalJson(maskedBody(event) as unknown as Json)
+  return canonicalJson(redactedPayload(event) as unknown as Json)
 }

@@ -3,7 +3,7 @@ import { hexOf } from '../record/chain.ts'
 import { contentTypes, deltaTypes } from './content-types.ts'
 import { requireRemovable } from './redact.ts'
 import type { StoredEvent } from '../record/stored-event.ts'
-import type { EndedRun, Page, RemovableQuery, RemovableStore } from './removable-store.ts'
+import type { EndedRun, Batch, RemovableQuery, RemovableStore } from './removable-store.ts'
 import type { Removal } from '../record/removal.ts'
 import { removalsOf, type Taking } from './removals-of.ts'
 
@@ -65,13 +65,13 @@ export async function applyRetention(
     dryRun
       ? removals.reduce((sum, { fromSeq, toSeq }) => sum + toSeq - fromSeq + 1, 0)
       : await store.remove(removals)
-  const told = (): void => onProgress?.({ ...report })
+  const reportProgress = (): void => onProgress?.({ ...report })
   // Whole runs first: what goes with them need not be masked before.
   if (ages.factsMs !== undefined) {
     for await (const removal of dropped(store, now - ages.factsMs, taking)) {
       report.events += await remove([removal])
       report.runs++
-      told()
+      reportProgress()
     }
   }
   for (const [name, types, ageMs] of [
@@ -81,7 +81,7 @@ export async function applyRetention(
     if (ageMs === undefined) continue
     for await (const removals of expired(store, { types, before: now - ageMs }, taking)) {
       report[name] += await remove(removals)
-      told()
+      reportProgress()
     }
   }
   return report
@@ -115,9 +115,9 @@ type Taken = Omit<Taking, 'kind'>
 
 async function* dropped(store: RemovableStore, before: number, taken: Taken): AsyncGenerator<Removal> {
   for (let afterPos: number | undefined = 0; afterPos !== undefined;) {
-    const page: Page<EndedRun> = await store.endedRuns({ before, afterPos, limit: runsAtOnce })
-    afterPos = page.next
-    for (const { runId, headSeq, headHash } of page.items) {
+    const batch: Batch<EndedRun> = await store.endedRuns({ before, afterPos, limit: runsAtOnce })
+    afterPos = batch.next
+    for (const { runId, headSeq, headHash } of batch.items) {
       yield { runId, fromSeq: 1, toSeq: headSeq, kind: 'dropped', headHash: hexOf(headHash), ...taken }
     }
   }
@@ -129,9 +129,9 @@ async function* expired(
   taken: Taken,
 ): AsyncGenerator<readonly Removal[]> {
   for (let afterPos: number | undefined = 0; afterPos !== undefined;) {
-    const page: Page<StoredEvent> = await store.payloads({ ...asked, afterPos, limit: eventsAtOnce })
-    afterPos = page.next
-    const runs = Map.groupBy(page.items, ({ runId }) => runId)
+    const batch: Batch<StoredEvent> = await store.payloads({ ...asked, afterPos, limit: eventsAtOnce })
+    afterPos = batch.next
+    const runs = Map.groupBy(batch.items, ({ runId }) => runId)
     const removals = [...runs.values()].flatMap((events) => removalsOf(events, { kind: 'expired', ...taken }))
     if (removals.length > 0) yield removals
   }

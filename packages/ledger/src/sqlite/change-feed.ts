@@ -48,7 +48,7 @@ export class ChangeFeed {
     this.#listeners++
     if (this.#listeners > 1 || !this.#database.open) return
     this.#seenVersion = this.#version()
-    this.#timer = setInterval(() => this.#look(), this.#pollIntervalMs).unref()
+    this.#timer = setInterval(() => this.#poll(), this.#pollIntervalMs).unref()
   }
 
   #leave(): void {
@@ -58,7 +58,7 @@ export class ChangeFeed {
     this.#timer = undefined
   }
 
-  #look(): void {
+  #poll(): void {
     const version = this.#version()
     if (version === this.#seenVersion) return
     this.#seenVersion = version

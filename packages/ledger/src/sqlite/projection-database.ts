@@ -1,21 +1,21 @@
 import { setTimeout } from 'node:timers/promises'
 import { LedgerUnavailableError } from '@tallystick/core'
-import type { ChangedRuns, ChangePart, DerivedDatabase } from '../projection/tables/projection-database.ts'
+import type { ChangedRuns, ChangePart, ProjectionDatabase } from '../projection/tables/projection-database.ts'
 import { sqliteDialect } from './rows/sqlite-dialect.ts'
 import { sqliteCode } from './schema/sqlite-failure.ts'
 import type { StoreAccess } from './store-access.ts'
 
 /** How many events are looked at for the runs that they are of. */
-const eventsPerLook = 4096
+const eventsPerRead = 4096
 
 /** How often, and after which pauses, a change is tried again that another process was in the way of. */
 const triesMax = 40
 const pauseMs = 25
 
 /** The tables of a ledger file that follow from its events. */
-export function sqliteDerived(access: StoreAccess, isWritable: boolean): DerivedDatabase {
+export function sqliteProjections(access: StoreAccess, isWritable: boolean): ProjectionDatabase {
   const ask = <Row>(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> =>
-    access.read(({ derived }) => derived.all(text, values) as readonly Row[])
+    access.read(({ projections }) => projections.all(text, values) as readonly Row[])
   return {
     dialect: sqliteDialect,
     isWritable,
@@ -23,23 +23,23 @@ export function sqliteDerived(access: StoreAccess, isWritable: boolean): Derived
     change: (parts, values) => changeSoon(access, parts, values),
     async changedRuns(after): Promise<ChangedRuns> {
       const rows = await ask<{ readonly pos: number; readonly run_id: string }>(
-        `select pos, run_id from event where pos > $1 order by pos limit ${eventsPerLook}`,
+        `select pos, run_id from event where pos > $1 order by pos limit ${eventsPerRead}`,
         [placeOf(after)],
       )
       const last = rows.at(-1)
       return {
         runIds: [...new Set(rows.map(({ run_id }) => run_id))],
         cursor: last ? `${last.pos}` : after,
-        isLast: rows.length < eventsPerLook,
+        isLast: rows.length < eventsPerRead,
       }
     },
-    async isBehind(place, runId, seq) {
+    async isAfter(place, runId, seq) {
       const rows = await ask('select 1 from event where run_id = $1 and seq = $2 and pos > $3', [
         ...[runId, seq, placeOf(place)],
       ])
       return rows.length > 0
     },
-    async eventsBehind(after) {
+    async eventsAfter(after) {
       const [last] = await ask<{ readonly pos: number | null }>('select max(pos) as pos from event')
       return Math.max(0, (last?.pos ?? 0) - placeOf(after))
     },
@@ -58,10 +58,10 @@ async function changeSoon(
 ): Promise<boolean> {
   for (let tries = 1; ; tries++) {
     try {
-      return await access.write(({ derived, committer }) =>
-        derived.withoutWaiting(() =>
-          committer.transact('lazy', () =>
-            parts.every((part, index) => derived.run(part.text('true'), values) > 0 || index > 0),
+      return await access.write(({ projections, transactions }) =>
+        projections.withoutWaiting(() =>
+          transactions.transact('lazy', () =>
+            parts.every((part, index) => projections.run(part.text('true'), values) > 0 || index > 0),
           ),
         ),
       )

@@ -3,7 +3,7 @@ import { eventAfter, missingEvent, presentRange, type EventRange } from '../read
 import { storedEvent } from '../record/event-row.ts'
 import { genesis, type Link } from '../record/link-check.ts'
 import type { StoredEvent } from '../record/stored-event.ts'
-import { eventPage } from './rows/event-batch.ts'
+import { eventBatch } from './rows/event-batch.ts'
 import type { SqliteStore } from './sqlite-store.ts'
 import type { StoreAccess } from './store-access.ts'
 
@@ -19,8 +19,8 @@ export async function* readEvents(
   const { present, before } = await access.read((store) => begun(store, runId, range))
   if (present.fromSeq > present.toSeq) return
   let previous = before
-  for await (const page of eventPages(access, present)) {
-    for (const stored of page) {
+  for await (const batch of eventBatches(access, present)) {
+    for (const stored of batch) {
       const event = eventAfter(previous, stored)
       if (event === undefined) throw missingEvent(runId, previous.seq + 1)
       // Whoever closed the ledger meanwhile gets no more of it.
@@ -32,17 +32,17 @@ export async function* readEvents(
   if (previous.seq < present.toSeq) throw missingEvent(runId, previous.seq + 1)
 }
 
-/** Events of a range, page after page, each with what it needs to be read. Between pages the store may be written. */
-export async function* eventPages(
+/** Events of a range, batch after batch, each with what it needs to be read. Between batches the store may be written. */
+export async function* eventBatches(
   access: StoreAccess,
   range: EventRange,
 ): AsyncGenerator<readonly StoredEvent[]> {
   let { fromSeq } = range
   while (fromSeq <= range.toSeq) {
     const asked = { ...range, fromSeq }
-    const page = await access.opened(await access.read((store) => eventPage(store.reads, asked)))
-    yield page.map(storedEvent)
-    const last = page.at(-1)
+    const batch = await access.withDecoding(await access.read((store) => eventBatch(store.reads, asked)))
+    yield batch.map(storedEvent)
+    const last = batch.at(-1)
     if (last === undefined) return
     fromSeq = last.seq + 1
   }
@@ -56,7 +56,7 @@ function begun(
   const present = presentRange(runId, store.head(runId)?.seq ?? 0, range)
   const { fromSeq, toSeq } = present
   if (fromSeq === 1 || fromSeq > toSeq) return { present, before: genesis }
-  const [row] = eventPage(store.reads, { runId, fromSeq: fromSeq - 1, toSeq: fromSeq - 1 })
+  const [row] = eventBatch(store.reads, { runId, fromSeq: fromSeq - 1, toSeq: fromSeq - 1 })
   if (row === undefined) throw missingEvent(runId, fromSeq - 1)
   return { present, before: storedEvent(row) }
 }

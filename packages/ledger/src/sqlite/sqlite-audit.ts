@@ -7,7 +7,7 @@ import { digestOf } from '../content/event/stored-body.ts'
 import { hashed, isNamedRight } from '../content/payload/stored-history.ts'
 import type { AuditQueries } from './rows/audit-queries.ts'
 import { migrate } from './schema/migrate.ts'
-import { eventPages } from './read.ts'
+import { eventBatches } from './read.ts'
 import { cellOf, runRow } from './rows/run-row.ts'
 import { everyRemoval } from './sqlite-removable.ts'
 import { SqliteStore } from './sqlite-store.ts'
@@ -23,9 +23,9 @@ export function sqliteAudit(access: StoreAccess): AuditSource {
     forget: () => access.pieces.forget(),
     run: (runId) => access.read((store) => store.atOneMoment(() => storedRun(store, runId))),
     async *events(runId, toSeq) {
-      for await (const page of eventPages(access, { runId, fromSeq: 1, toSeq })) {
-        // Handing on the iterator of the page would cost two more turns an event.
-        for (const stored of page) yield stored
+      for await (const batch of eventBatches(access, { runId, fromSeq: 1, toSeq })) {
+        // Handing on the iterator of the batch would cost two more turns an event.
+        for (const stored of batch) yield stored
       }
     },
     orphans: () =>
@@ -37,7 +37,7 @@ export function sqliteAudit(access: StoreAccess): AuditSource {
       const found = await access.read((store) => {
         const { audits } = store
         return store.atOneMoment(
-          () => store.pageFault() ?? numberingFault(audits) ?? ruleFault(audits, rules),
+          () => store.pageFault() ?? numberingFault(audits) ?? schemaFault(audits, rules),
         )
       })
       return found ?? (await contentFault(access)) ?? (await historyFault(access))
@@ -102,10 +102,10 @@ function numberingFault({
 }
 
 /** Tables, indexes and triggers that are not as the migrations make them: without them nothing is append-only. */
-function ruleFault({ schema }: AuditQueries, rules: ReadonlyMap<string, string>): Fault | undefined {
+function schemaFault({ schema }: AuditQueries, rules: ReadonlyMap<string, string>): Fault | undefined {
   const present = statementsOf(schema)
   for (const [name, sql] of rules) {
-    if (isDerived(name)) continue
+    if (isProjection(name)) continue
     const found = present.get(name)
     if (found !== sql)
       return fault(name, 'as its migration makes it', found === undefined ? 'missing' : 'another')
@@ -115,7 +115,7 @@ function ruleFault({ schema }: AuditQueries, rules: ReadonlyMap<string, string>)
 }
 
 /** What can be dropped at any time holds nothing together. */
-function isDerived(name: string): boolean {
+function isProjection(name: string): boolean {
   return /^(table|index) (snapshot|projection|run_summary|run_agent|session_summary|spending)/.test(name)
 }
 

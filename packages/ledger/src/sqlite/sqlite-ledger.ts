@@ -1,6 +1,6 @@
 import type { Ledger } from '@tallystick/core'
 import { auditSource, type AuditedLedger } from '../record/audit-source.ts'
-import { derivedDatabase, type DerivedDatabase } from '../projection/tables/projection-database.ts'
+import { projectionDatabase, type ProjectionDatabase } from '../projection/tables/projection-database.ts'
 import type { SearchedStore } from '../read/event-search.ts'
 import { findEvents } from '../read/find-events.ts'
 import { tailEvents } from '../read/tail-events.ts'
@@ -8,18 +8,18 @@ import { RunKeys } from '../content/event/run-keys.ts'
 import { removableStore, type RemovableStore } from '../removal/removable-store.ts'
 import { ChangeFeed } from './change-feed.ts'
 import { openDatabase } from './connection/open-database.ts'
-import { sqliteDerived } from './projection-database.ts'
+import { sqliteProjections } from './projection-database.ts'
 import { readEvents } from './read.ts'
 import { sqliteRemovable } from './sqlite-removable.ts'
 import { sqliteAudit } from './sqlite-audit.ts'
 import type { SqliteLedgerOptions } from './connection/sqlite-ledger-options.ts'
 import { StoreAccess } from './store-access.ts'
 import { sqliteTail } from './tail.ts'
-import { WriterClaims } from './connection/writer-lock.ts'
+import { WriterLock } from './connection/writer-lock.ts'
 
 interface SqliteLedger extends AuditedLedger {
   readonly [removableStore]: RemovableStore
-  readonly [derivedDatabase]: DerivedDatabase
+  readonly [projectionDatabase]: ProjectionDatabase
 }
 
 /**
@@ -34,14 +34,14 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
   const feed = new ChangeFeed(opened.database, options.pollIntervalMs ?? 250)
   const access = new StoreAccess(opened, options)
   const { readOnly = false, oneWriter = true, busyTimeoutMs } = options
-  const writer = readOnly || !oneWriter ? undefined : new WriterClaims(opened.path, busyTimeoutMs)
+  const writer = readOnly || !oneWriter ? undefined : new WriterLock(opened.path, busyTimeoutMs)
   const keys = new RunKeys(options.keys, (runId) => access.read((store) => store.firstRow(runId)))
   const searched: SearchedStore = {
     runs: (asked) => access.read(({ search }) => search.runs(asked)),
     places: (asked) => access.read(({ search }) => search.places(asked)),
-    async page(asked, strand, after) {
-      const page = await access.read(({ search }) => search.page(asked, strand, after))
-      return { ...page, rows: await access.opened(page.rows) }
+    async batch(asked, source, after) {
+      const batch = await access.read(({ search }) => search.batch(asked, source, after))
+      return { ...batch, rows: await access.withDecoding(batch.rows) }
     },
   }
   const tailed = sqliteTail(access)
@@ -54,7 +54,7 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
       const head = await access.write((store) =>
         store.append(runId, expected, events, { ...appendOptions, sealer }),
       )
-      if (events.at(-1)?.type === 'run_finished') writer?.rest(runId)
+      if (events.at(-1)?.type === 'run_finished') writer?.release(runId)
       feed.notify(runId)
       return head
     },
@@ -62,7 +62,7 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
       access.requireOpen()
       await writer?.take(runId, 0)
       const head = await access.write((store) => store.acquire(runId))
-      writer?.claim(runId, head.epoch)
+      writer?.register(runId, head.epoch)
       feed.notify(runId)
       return head
     },
@@ -78,7 +78,7 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
     inbox: (runId) => access.read((store) => store.inbox(runId)),
     tail: (after) => tailEvents(tailed, after),
     changes: (runId) => feed.of(runId),
-    release: (runId, epoch) => writer?.rest(runId, epoch),
+    release: (runId, epoch) => writer?.release(runId, epoch),
     isDriven: async (runId) => writer?.isDriven(runId),
     close() {
       feed.close()
@@ -87,7 +87,7 @@ export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): L
     },
     [auditSource]: sqliteAudit(access),
     [removableStore]: sqliteRemovable(access, (runId) => feed.notify(runId)),
-    [derivedDatabase]: sqliteDerived(access, !options.readOnly),
+    [projectionDatabase]: sqliteProjections(access, !options.readOnly),
   }
   return ledger
 }

@@ -10,11 +10,11 @@ import type { StoreAccess } from './store-access.ts'
 /** Lets payloads of an open ledger file be taken away. `changed` hears of each run that lost any. */
 export function sqliteRemovable(access: StoreAccess, changed: (runId: RunId) => void): RemovableStore {
   const opened = async (work: (store: SqliteStore) => readonly EventRow[]): Promise<readonly StoredEvent[]> =>
-    (await access.opened(await access.read(work))).map(storedEvent)
+    (await access.withDecoding(await access.read(work))).map(storedEvent)
   return {
     async payloads(query) {
       const { items, next } = await access.read(({ removals }) => removals.payloads(query))
-      const events = (await access.opened(items)).map(storedEvent)
+      const events = (await access.withDecoding(items)).map(storedEvent)
       return { items: events, ...(next !== undefined && { next }) }
     },
     events: (runId, fromSeq, toSeq) =>
@@ -29,8 +29,8 @@ export function sqliteRemovable(access: StoreAccess, changed: (runId: RunId) => 
   }
 }
 
-function removeNow({ committer, removals: store }: SqliteStore, removals: readonly Removal[]): number {
-  const removed = committer.transact('barrier', () => store.remove(removals))
+function removeNow({ transactions, removals: store }: SqliteStore, removals: readonly Removal[]): number {
+  const removed = transactions.transact('barrier', () => store.remove(removals))
   store.settle()
   return removed
 }
@@ -39,9 +39,9 @@ function removeNow({ committer, removals: store }: SqliteStore, removals: readon
 export async function* everyRemoval(access: StoreAccess, runId?: RunId): AsyncGenerator<StoredRemoval> {
   for (let afterPos = 0; ;) {
     const from = afterPos
-    const page = await access.read(({ removals }) => removals.page(from, runId))
-    yield* page
-    const last = page.at(-1)
+    const batch = await access.read(({ removals }) => removals.batch(from, runId))
+    yield* batch
+    const last = batch.at(-1)
     if (last === undefined) return
     afterPos = last.pos
   }

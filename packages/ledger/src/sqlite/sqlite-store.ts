@@ -18,9 +18,9 @@ import type { EventRow } from '../record/event-row.ts'
 import { fault, type Fault } from '../record/link-check.ts'
 import { acquire, append, type SealedOptions } from './write/append.ts'
 import { auditQueries, type AuditQueries } from './rows/audit-queries.ts'
-import { Committer, type AroundCommits } from './write/transactions.ts'
+import { Transactions, type AroundCommits } from './write/transactions.ts'
 import { GroupCommit } from './write/group-commit.ts'
-import { DerivedStatements } from './write/projection-statements.ts'
+import { ProjectionStatements } from './write/projection-statements.ts'
 import { listRuns } from './rows/list-runs.ts'
 import { readQueries, writeQueries, type ReadQueries, type WriteQueries } from './rows/queries.ts'
 import { SqliteRemovals } from './write/removals.ts'
@@ -33,7 +33,7 @@ import type { LedgerTables } from './schema/tables.ts'
  * share their commits.
  */
 export class SqliteStore {
-  readonly committer: Committer
+  readonly transactions: Transactions
   readonly group: GroupCommit
   readonly reads: ReadQueries
   readonly #database: Database
@@ -42,17 +42,17 @@ export class SqliteStore {
   #audits: AuditQueries | undefined
   #search: SqliteSearch | undefined
   #removals: SqliteRemovals | undefined
-  #derived: DerivedStatements | undefined
+  #projections: ProjectionStatements | undefined
 
   constructor(database: Database, tables: Kysely<LedgerTables>, around?: AroundCommits) {
     this.#database = database
     this.#tables = tables
-    this.committer = new Committer(database, around)
-    this.group = new GroupCommit(this.committer)
+    this.transactions = new Transactions(database, around)
+    this.group = new GroupCommit(this.transactions)
     this.reads = readQueries(database, tables)
   }
 
-  /** Prepared when they are first needed: a file whose rules are damaged can still be read and verified. */
+  /** Prepared when they are first needed: a file whose triggers are damaged can still be read and verified. */
   get writes(): WriteQueries {
     this.#writes ??= writeQueries(this.#database, this.#tables)
     return this.#writes
@@ -68,9 +68,9 @@ export class SqliteStore {
     return this.#removals
   }
 
-  get derived(): DerivedStatements {
-    this.#derived ??= new DerivedStatements(this.#database)
-    return this.#derived
+  get projections(): ProjectionStatements {
+    this.#projections ??= new ProjectionStatements(this.#database)
+    return this.#projections
   }
 
   get search(): SqliteSearch {
@@ -124,7 +124,7 @@ export class SqliteStore {
     const work = (): boolean => {
       if (runRow(this.reads, runId) === undefined) throw new RunNotFoundError(runId)
       if (this.writes.inboxEntry.get({ runId, key }) !== undefined) return false
-      if (this.writes.standing.get({ runId, onceKey: 'run_finished' }) !== undefined) throw endedBefore(runId)
+      if (this.writes.existing.get({ runId, onceKey: 'run_finished' }) !== undefined) throw endedBefore(runId)
       this.writes.put.run({ run_id: runId, key, kind: command.type, body, at, taken_seq: null })
       return true
     }
@@ -140,6 +140,7 @@ export class SqliteStore {
   /** Carries out what waits for company, and makes every lazy append durable. */
   harden(): void {
     this.group.flush()
-    if (this.committer.hasUnsynced) this.committer.transact('barrier', () => this.writes.raiseBarrier.run({}))
+    if (this.transactions.hasUnsynced)
+      this.transactions.transact('barrier', () => this.writes.raiseBarrier.run({}))
   }
 }

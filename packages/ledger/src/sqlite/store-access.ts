@@ -1,11 +1,11 @@
 import { LedgerUnavailableError } from '@tallystick/core'
 import type { Database } from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
-import { withOpenings, type OpeningSource } from '../content/event/decoded-event.ts'
+import { withDecodingContext, type DecodingSource } from '../content/event/decoded-event.ts'
 import { PieceReader } from '../content/event/piece-reader.ts'
 import type { EventRow } from '../record/event-row.ts'
 import type { AroundCommits } from './write/transactions.ts'
-import { LogKeeper, processTime, walBytesMaxUnlessGiven } from './connection/wal-checkpointer.ts'
+import { WalCheckpointer, processTime, walBytesMaxUnlessGiven } from './connection/wal-checkpointer.ts'
 import { migrate } from './schema/migrate.ts'
 import type { OpenedDatabase } from './connection/open-database.ts'
 import { OpenFiles } from './connection/open-files.ts'
@@ -19,17 +19,17 @@ export class StoreAccess {
   readonly #opened: OpenedDatabase
   readonly #store: Promise<SqliteStore>
   readonly #readOnly: boolean
-  readonly #openings: OpeningSource
+  readonly #decoding: DecodingSource
   /** What runs begin with. */
   readonly pieces: PieceReader
-  readonly #log: LogKeeper
+  readonly #log: WalCheckpointer
   #isClosed = false
 
   constructor(opened: OpenedDatabase, { readOnly = false, keys, walBytesMax }: SqliteLedgerOptions) {
     const { database, path } = opened
     this.#opened = opened
     this.#readOnly = readOnly
-    this.#log = new LogKeeper(database, {
+    this.#log = new WalCheckpointer(database, {
       path,
       bytesMax: walBytesMax ?? walBytesMaxUnlessGiven,
       clock: processTime,
@@ -38,7 +38,7 @@ export class StoreAccess {
       piece: (name) => this.read(({ removals }) => removals.histories.piece(name)),
       chain: (name) => this.read(({ removals }) => removals.histories.chain(name)),
     })
-    this.#openings = {
+    this.#decoding = {
       keyring: keys,
       contents: (digests) => this.read(({ removals }) => removals.contents(digests)),
       histories: (names) => this.pieces.pieces(names),
@@ -78,8 +78,8 @@ export class StoreAccess {
   }
 
   /** Rows of events, each with what it needs to be read. */
-  opened<Row extends EventRow>(rows: readonly Row[]): Promise<readonly Row[]> {
-    return withOpenings(rows, this.#openings)
+  withDecoding<Row extends EventRow>(rows: readonly Row[]): Promise<readonly Row[]> {
+    return withDecodingContext(rows, this.#decoding)
   }
 
   /** Pulls one item at a time, so that nothing stays locked while the items are used. */

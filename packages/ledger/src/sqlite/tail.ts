@@ -1,4 +1,4 @@
-import { everyEvent, type FoundPage } from '../read/event-search.ts'
+import { everyEvent, type FoundBatch } from '../read/event-search.ts'
 import type { BegunTail, TailedStore } from '../read/tail-events.ts'
 import type { SqliteSearch } from './rows/search.ts'
 import type { StoreAccess } from './store-access.ts'
@@ -13,11 +13,11 @@ export function sqliteTail(access: StoreAccess): TailedStore {
       access.read(({ search }): BegunTail => {
         const toPos = search.places(everyEvent)?.toPos ?? 0
         return {
-          standing: after.xid === xid ? search.eventAt(after.pos) : undefined,
+          eventAtCursor: after.xid === xid ? search.eventAt(after.pos) : undefined,
           isDropped: after.xid === xid && search.isDropped(after.runId),
-          async page({ pos }) {
-            const { rows, next } = await access.read((store) => pageBehind(store.search, pos, toPos))
-            const opened = await access.opened(rows)
+          async batch({ pos }) {
+            const { rows, next } = await access.read((store) => batchAfter(store.search, pos, toPos))
+            const opened = await access.withDecoding(rows)
             return { rows: opened.map((row) => ({ ...row, xid })), isLast: next === undefined }
           },
         }
@@ -25,10 +25,10 @@ export function sqliteTail(access: StoreAccess): TailedStore {
   }
 }
 
-/** The next page that holds anything; an empty one behind the last. */
-function pageBehind(search: SqliteSearch, fromPos: number, toPos: number): FoundPage {
-  const strand = { by: 'place', fromPos, toPos } as const
-  let page = search.page(everyEvent, strand, { pos: fromPos, seq: 0 })
-  while (page.rows.length === 0 && page.next) page = search.page(everyEvent, strand, page.next)
-  return page
+/** The next batch that holds anything; an empty one behind the last. */
+function batchAfter(search: SqliteSearch, fromPos: number, toPos: number): FoundBatch {
+  const source = { by: 'place', fromPos, toPos } as const
+  let batch = search.batch(everyEvent, source, { pos: fromPos, seq: 0 })
+  while (batch.rows.length === 0 && batch.next) batch = search.batch(everyEvent, source, batch.next)
+  return batch
 }

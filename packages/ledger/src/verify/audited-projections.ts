@@ -1,14 +1,14 @@
-import type { DerivedDatabase, DerivedDialect } from '../projection/tables/projection-database.ts'
+import type { ProjectionDatabase, ProjectionDialect } from '../projection/tables/projection-database.ts'
 import { runColumns, sessionColumns, type SessionRow } from '../projection/refresh/projection-tables.ts'
 import type { StoredRunRow } from '../projection/summary/stored-run.ts'
 import type { SpendingChange } from '../projection/summary/totals-change.ts'
 
 /** What an audit asks of projections, beside what everybody asks. */
 export class AuditedProjections {
-  readonly #database: DerivedDatabase
-  readonly #dialect: DerivedDialect
+  readonly #database: ProjectionDatabase
+  readonly #dialect: ProjectionDialect
 
-  constructor(database: DerivedDatabase) {
+  constructor(database: ProjectionDatabase) {
     this.#database = database
     this.#dialect = database.dialect
   }
@@ -45,7 +45,7 @@ export class AuditedProjections {
   }
 
   /** Sessions in the order of their keys. */
-  sessionsBehind(key: string, limit: number): Promise<readonly SessionRow[]> {
+  sessionsAfter(key: string, limit: number): Promise<readonly SessionRow[]> {
     return this.#database.ask<SessionRow>(
       `select ${sessionColumns.join(', ')} from ${this.#dialect.table('session_summary')}
         where session_id > $1 and runs > 0 order by session_id limit $2`,

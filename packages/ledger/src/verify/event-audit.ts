@@ -13,19 +13,19 @@ import {
 } from '@tallystick/core'
 import { fault, type Fault } from '../record/link-check.ts'
 import { quotedId } from '../record/stored-ids.ts'
-import { RunNotebook } from '../projection/summary/run-accumulator.ts'
+import { RunAccumulator } from '../projection/summary/run-accumulator.ts'
 import { recordOf, type SummaryRecord } from '../projection/summary/summary-record.ts'
 
 /** Checks the laws over the events of one run, one after the other. */
 export class EventAudit {
   #state: RunState | undefined
-  readonly #notebook = new RunNotebook()
+  readonly #accumulator = new RunAccumulator()
   #carried: readonly Message[] = []
   readonly #onceKeys = new Set<string>()
 
   /** What is known of the run behind the last sound event; `undefined` before the first. */
   get record(): SummaryRecord | undefined {
-    return this.#state && recordOf(this.#state, this.#notebook.notes)
+    return this.#state && recordOf(this.#state, this.#accumulator.run)
   }
 
   get state(): RunState | undefined {
@@ -53,7 +53,7 @@ export class EventAudit {
       const misshapen = shapeFault(event)
       if (misshapen) return misshapen
       this.#state = state
-      this.#notebook.hear(event)
+      this.#accumulator.add(event)
       if (event.type === 'history_carried') this.#carried = event.messages
       return undefined
     } catch (error) {

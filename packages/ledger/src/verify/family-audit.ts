@@ -31,7 +31,7 @@ export class FamilyAudit {
   readonly #children = new Map<string, Started>()
 
   /** Takes note of a sound event of the parent. */
-  hear(event: RuntimeEvent): void {
+  handle(event: RuntimeEvent): void {
     if (event.type === 'tool_started' && event.child !== undefined && event.attempt === 1) {
       const { toolCallId, child: runId, seq, grant = {} } = event
       this.#children.set(toolCallId, { runId, seq, grant })

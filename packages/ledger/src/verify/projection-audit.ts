@@ -5,14 +5,14 @@ import { AuditedProjections } from './audited-projections.ts'
 import { orElse } from '../projection/refresh/projection-lag.ts'
 import { ProjectionTables } from '../projection/refresh/projection-tables.ts'
 import { writtenRun, type StoredRunRow, type WrittenRun } from '../projection/summary/stored-run.ts'
-import { snapshotSeal, stateBytes } from '../projection/snapshot/bound-state.ts'
+import { snapshotDigest, stateBytes } from '../projection/snapshot/bound-state.ts'
 import { snapshotNear, snapshotPlaces } from '../projection/snapshot/snapshots.ts'
 import type { StoredEvent } from '../record/stored-event.ts'
 import { hexOf } from '../record/chain.ts'
-import { derivedDatabaseOf, type DerivedDatabase } from '../projection/tables/projection-database.ts'
+import { projectionDatabaseOf, type ProjectionDatabase } from '../projection/tables/projection-database.ts'
 
-/** What a store has derived from one run, as it was before the audit of its events began. */
-interface DerivedRun {
+/** What a store has projected from one run, as it was before the audit of its events began. */
+interface RunProjections {
   /** Up to where projections tell of every event; `undefined` where there are none of this code. */
   readonly cursor: string | undefined
   readonly row: StoredRunRow | undefined
@@ -21,42 +21,42 @@ interface DerivedRun {
   readonly snapshots: readonly number[]
 }
 
-/** Compares what was derived from a run with what an audit of its events comes to. */
-export class DerivedAudit {
-  readonly #database: DerivedDatabase
+/** Compares what was projected from a run with what an audit of its events comes to. */
+export class ProjectionAudit {
+  readonly #database: ProjectionDatabase
   readonly #runId: RunId
-  readonly #derived: DerivedRun
+  readonly #projections: RunProjections
   fault: Fault | undefined
 
-  constructor(database: DerivedDatabase, runId: RunId, derived: DerivedRun) {
+  constructor(database: ProjectionDatabase, runId: RunId, projections: RunProjections) {
     this.#database = database
     this.#runId = runId
-    this.#derived = derived
+    this.#projections = projections
   }
 
-  /** Whether anything was derived behind an event. */
+  /** Whether anything was projected behind an event. */
   concerns(seq: number): boolean {
-    const { row, snapshots } = this.#derived
+    const { row, snapshots } = this.#projections
     return row?.seq === seq || snapshots.includes(seq)
   }
 
-  /** Looks at what was derived behind an event, to which the audit has come. */
-  async look(stored: StoredEvent, audit: EventAudit): Promise<void> {
-    const { row, snapshots } = this.#derived
+  /** Compares what was projected behind an event, to which the audit has come. */
+  async check(stored: StoredEvent, audit: EventAudit): Promise<void> {
+    const { row, snapshots } = this.#projections
     if (row?.seq === stored.seq) this.#note(await this.#rowFault(row, stored, audit))
     if (snapshots.includes(stored.seq)) this.#note(await this.#snapshotFault(stored, audit))
   }
 
   /** What is there is to be behind an event of the run, and what is not is to be still to come. */
   async end(lastSeq: number): Promise<void> {
-    const { row, cursor, snapshots } = this.#derived
+    const { row, cursor, snapshots } = this.#projections
     const late = snapshots.find((seq) => seq > lastSeq)
     if (late !== undefined)
       this.#note(fault('snapshot', `behind one of ${lastSeq} events`, `behind event ${late}`))
     if (row && row.seq > lastSeq) this.#note(fault('projection', `of ${lastSeq} events`, `of ${row.seq}`))
     const told = row?.seq ?? 0
     if (cursor === undefined || cursor === '' || told >= lastSeq || row?.summary === null) return
-    const isToCome = await orElse(true, () => this.#database.isBehind(cursor, this.#runId, told + 1))
+    const isToCome = await orElse(true, () => this.#database.isAfter(cursor, this.#runId, told + 1))
     if (!isToCome) this.#note(fault('projection', `of ${lastSeq} events`, `of ${told}`))
   }
 
@@ -71,7 +71,7 @@ export class DerivedAudit {
     const [place] = await orElse([], () => new ProjectionTables(this.#database).places([this.#runId]))
     if (place === undefined) return undefined
     const due = writtenRun({ ...place, headHash: stored.hash }, record)
-    const found: WrittenRun = { ...row, head_hash: hexOf(row.head_hash), agents: this.#derived.agents }
+    const found: WrittenRun = { ...row, head_hash: hexOf(row.head_hash), agents: this.#projections.agents }
     const differing = (Object.keys(due) as (keyof WrittenRun)[]).find(
       (column) => comparable(column, due[column]) !== comparable(column, found[column]),
     )
@@ -84,15 +84,15 @@ export class DerivedAudit {
     if (audit.state === undefined) return undefined
     const isSound =
       snapshot?.seq === seq &&
-      Buffer.compare(snapshotSeal(this.#runId, snapshot), snapshot.seal) === 0 &&
+      Buffer.compare(snapshotDigest(this.#runId, snapshot), snapshot.seal) === 0 &&
       Buffer.compare(snapshot.state, stateBytes(audit.state, audit.carried)) === 0
     return isSound ? undefined : fault(`snapshot at event ${seq}`, 'the state there', 'another')
   }
 }
 
-/** What a store has derived from a run; `undefined` where it derives nothing, or nothing of it can be read. */
-export async function derivedAuditOf(ledger: Ledger, runId: RunId): Promise<DerivedAudit | undefined> {
-  const database = derivedDatabaseOf(ledger)
+/** What a store has projected from a run; `undefined` where it derives nothing, or nothing of it can be read. */
+export async function projectionAuditOf(ledger: Ledger, runId: RunId): Promise<ProjectionAudit | undefined> {
+  const database = projectionDatabaseOf(ledger)
   if (database === undefined) return undefined
   return await orElse(undefined, async () => {
     const tables = new ProjectionTables(database)
@@ -100,7 +100,7 @@ export async function derivedAuditOf(ledger: Ledger, runId: RunId): Promise<Deri
     const cursor = await tables.cursorOfThisCode()
     const [row] = cursor === undefined ? [] : await tables.rows([runId])
     const agents = row ? await new AuditedProjections(database).agentsAt(row.pos) : []
-    return new DerivedAudit(database, runId, {
+    return new ProjectionAudit(database, runId, {
       ...{ cursor, row, agents },
       snapshots: await snapshotPlaces(database, runId),
     })

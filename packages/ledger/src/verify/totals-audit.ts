@@ -1,22 +1,22 @@
 import type { Ledger } from '@tallystick/core'
 import { amountColumns } from '../projection/tables/amounts.ts'
-import { derivedDatabaseOf } from '../projection/tables/projection-database.ts'
+import { projectionDatabaseOf } from '../projection/tables/projection-database.ts'
 import { fault, type Fault } from '../record/link-check.ts'
 import { orElse } from '../projection/refresh/projection-lag.ts'
-import { GarbledRowError } from '../projection/refresh/projected-runs.ts'
+import { CorruptRowError } from '../projection/refresh/projected-runs.ts'
 import { AuditedProjections } from './audited-projections.ts'
 import { ProjectionTables, type SessionRow } from '../projection/refresh/projection-tables.ts'
 import { storedRun, type StoredRunRow } from '../projection/summary/stored-run.ts'
-import { TotalsGathering, type SpendingChange } from '../projection/summary/totals-change.ts'
+import { TotalsAccumulator, type SpendingChange } from '../projection/summary/totals-change.ts'
 
-const rowsPerPage = 256
+const rowsPerBatch = 256
 
 /** How often the whole is looked at anew since somebody has made a change meanwhile. */
 const triesMax = 3
 
 /** The first of the totals that is not what the projections of runs come to; those are compared with their events. */
 export async function totalsFault(ledger: Ledger): Promise<Fault | undefined> {
-  const database = derivedDatabaseOf(ledger)
+  const database = projectionDatabaseOf(ledger)
   if (database === undefined) return undefined
   const tables = new ProjectionTables(database)
   return await orElse(undefined, async () => {
@@ -43,12 +43,12 @@ async function spendingFault(
   tables: ProjectionTables,
   audited: AuditedProjections,
 ): Promise<Fault | undefined> {
-  const totals = new TotalsGathering()
+  const totals = new TotalsAccumulator()
   for (let beforePos = Number.MAX_SAFE_INTEGER; ;) {
-    const page = await tables.page({ beforePos, limit: rowsPerPage })
-    for (const row of page) totals.add(soundRow(row))
-    const last = page.at(-1)
-    if (page.length < rowsPerPage || last === undefined) break
+    const batch = await tables.batch({ beforePos, limit: rowsPerBatch })
+    for (const row of batch) totals.add(soundRow(row))
+    const last = batch.at(-1)
+    if (batch.length < rowsPerBatch || last === undefined) break
     beforePos = last.pos
   }
   const due = new Map(totals.change.spending.map((line) => [spendingKey(line), sums(line)]))
@@ -77,25 +77,25 @@ function sums(line: object | undefined): string {
 async function sessionsFault(tables: AuditedProjections): Promise<Fault | undefined> {
   let after = ''
   for (;;) {
-    const page = await tables.sessionsBehind(after, rowsPerPage)
-    for (const session of page) {
+    const batch = await tables.sessionsAfter(after, rowsPerBatch)
+    for (const session of batch) {
       const found = await sessionFault(tables, session)
       if (found) return found
       after = session.session_id
     }
-    if (page.length < rowsPerPage) break
+    if (batch.length < rowsPerBatch) break
   }
   const unsummed = await tables.runsWithoutSession()
   return unsummed === 0 ? undefined : fault('sessions of runs', 'a row each', `${unsummed} runs without`)
 }
 
 async function sessionFault(tables: AuditedProjections, session: SessionRow): Promise<Fault | undefined> {
-  const totals = new TotalsGathering()
+  const totals = new TotalsAccumulator()
   for (let afterPos = 0; ;) {
-    const page = await tables.runsOfSession(session.session_id, afterPos, rowsPerPage)
-    for (const row of page) totals.add(soundRow(row))
-    const last = page.at(-1)
-    if (page.length < rowsPerPage || last === undefined) break
+    const batch = await tables.runsOfSession(session.session_id, afterPos, rowsPerBatch)
+    for (const row of batch) totals.add(soundRow(row))
+    const last = batch.at(-1)
+    if (batch.length < rowsPerBatch || last === undefined) break
     afterPos = last.pos
   }
   const [due] = totals.change.sessions
@@ -105,6 +105,6 @@ async function sessionFault(tables: AuditedProjections, session: SessionRow): Pr
 
 function soundRow(row: StoredRunRow): NonNullable<ReturnType<typeof storedRun>> {
   const stored = storedRun(row)
-  if (stored === undefined) throw new GarbledRowError(row.run_id)
+  if (stored === undefined) throw new CorruptRowError(row.run_id)
   return stored
 }

@@ -18,7 +18,7 @@ export interface RunVerdict {
   readonly events: number
   readonly broken?: BrokenPlace
   /**
-   * What was derived from the run's events and is not what they say: a snapshot, or its projection. Nothing that was
+   * What was projected from the run's events and is not what they say: a snapshot, or its projection. Nothing that was
    * recorded is wrong, so the run is `ok` all the same; rebuilding mends it.
    */
   readonly differs?: Fault
@@ -40,6 +40,6 @@ export interface StoreVerdict {
   readonly differingRuns?: number
   /** What of totals is not what the projections of runs come to. */
   readonly differs?: Fault
-  /** What is wrong with the store itself: its pages, its numbering, its rules. */
+  /** What is wrong with the store itself: its pages, its numbering, its triggers. */
   readonly broken?: Fault
 }

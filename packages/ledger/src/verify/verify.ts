@@ -6,12 +6,12 @@ import {
   type SessionPlace,
 } from '@tallystick/core'
 import { auditSourceOf, type AuditSource, type StoredRun } from '../record/audit-source.ts'
-import { hexOf, sealOf } from '../record/chain.ts'
-import { derivedAuditOf, type DerivedAudit } from './projection-audit.ts'
+import { hexOf, rowDigest } from '../record/chain.ts'
+import { projectionAuditOf, type ProjectionAudit } from './projection-audit.ts'
 import { EventAudit } from './event-audit.ts'
 import { FamilyAudit } from './family-audit.ts'
 import { contentFault, fault, genesis, linkFault, type Fault, type Link } from '../record/link-check.ts'
-import { openedEvent } from '../content/event/decoded-event.ts'
+import { decodedEvent } from '../content/event/decoded-event.ts'
 import type { StoredEvent } from '../record/stored-event.ts'
 import { totalsFault } from './totals-audit.ts'
 import { MissingContents } from '../removal/missing-content.ts'
@@ -27,7 +27,7 @@ interface Progress {
   broken?: Fault & { readonly seq: number }
   readonly missing: MissingContents
   /** Whether the last of them ends the run. */
-  ended: boolean
+  hasEnded: boolean
   /** What the run's events say of its child runs. */
   readonly family: FamilyAudit
 }
@@ -47,11 +47,11 @@ export async function verifyRun(ledger: Ledger, runId: RunId): Promise<RunVerdic
 
 async function verdictOn(ledger: Ledger, source: AuditSource | undefined, runId: RunId): Promise<RunVerdict> {
   const progress: Progress = {
-    ...{ events: 0, ended: false, missing: new MissingContents(), family: new FamilyAudit() },
+    ...{ events: 0, hasEnded: false, missing: new MissingContents(), family: new FamilyAudit() },
   }
-  const derived = await derivedAuditOf(ledger, runId)
+  const projections = await projectionAuditOf(ledger, runId)
   try {
-    await (source ? auditRows(source, runId, progress, derived) : auditEvents(ledger, runId, progress))
+    await (source ? auditRows(source, runId, progress, projections) : auditEvents(ledger, runId, progress))
   } catch (error) {
     if (!(error instanceof LedgerDamagedError)) throw error
     progress.broken = { seq: progress.events + 1, ...fault('pages', 'readable', error.message) }
@@ -66,7 +66,7 @@ async function verdictOn(ledger: Ledger, source: AuditSource | undefined, runId:
     ok: broken === undefined,
     events,
     ...(broken !== undefined && { broken: { runId, ...broken } }),
-    ...(broken === undefined && derived?.fault && { differs: derived.fault }),
+    ...(broken === undefined && projections?.fault && { differs: projections.fault }),
     ...(missing.length > 0 && { missing }),
   }
 }
@@ -75,9 +75,9 @@ async function verdictOn(ledger: Ledger, source: AuditSource | undefined, runId:
 async function inboxFault(
   ledger: Ledger,
   runId: RunId,
-  { ended, events }: Progress,
+  { hasEnded, events }: Progress,
 ): Promise<Progress['broken']> {
-  if (!ended) return undefined
+  if (!hasEnded) return undefined
   try {
     const unread = await ledger.inbox(runId)
     if (unread.length === 0) return undefined
@@ -112,12 +112,12 @@ export async function* verifyLedger(ledger: Ledger): AsyncGenerator<RunVerdict |
     broken = fault('pages', 'readable', error.message)
   }
   const ok = sum.brokenRuns === 0 && broken === undefined
-  const derived = await derivedVerdict(ledger, ok, differingRuns)
-  yield { scope: 'store', ok, ...sum, ...derived, ...(broken !== undefined && { broken }) }
+  const projections = await projectionVerdict(ledger, ok, differingRuns)
+  yield { scope: 'store', ok, ...sum, ...projections, ...(broken !== undefined && { broken }) }
 }
 
 /** Of a store that is damaged it does not matter what was derived. */
-async function derivedVerdict(
+async function projectionVerdict(
   ledger: Ledger,
   ok: boolean,
   differingRuns: number,
@@ -183,8 +183,8 @@ async function auditEvents(ledger: Ledger, runId: RunId, progress: Progress): Pr
         ? laws.faultOf(event)
         : fault('seq', `${seq} of run ${runId}`, `${event.seq} of run ${event.runId}`)
     if (broken) return void (progress.broken = { seq, ...broken })
-    progress.family.hear(event)
-    progress.ended = event.type === 'run_finished'
+    progress.family.handle(event)
+    progress.hasEnded = event.type === 'run_finished'
     progress.events = seq
     epoch = event.epoch
   }
@@ -200,7 +200,7 @@ async function auditRows(
   source: AuditSource,
   runId: RunId,
   progress: Progress,
-  derived: DerivedAudit | undefined,
+  projections: ProjectionAudit | undefined,
 ): Promise<void> {
   const run = await source.run(runId)
   if (run === undefined) throw new RunNotFoundError(runId)
@@ -213,12 +213,12 @@ async function auditRows(
     if (broken) return void (progress.broken = { seq: progress.events + 1, ...broken })
     progress.events = stored.seq
     last = stored
-    if (derived?.concerns(stored.seq)) await derived.look(stored, laws)
+    if (projections?.concerns(stored.seq)) await projections.check(stored, laws)
     if (stored.seq > 1) continue
     firstPos = stored.pos
     session = laws.session
   }
-  await derived?.end(last.seq)
+  await projections?.end(last.seq)
   const broken = sessionFault(run, session) ?? rowFault(run, last, firstPos)
   if (broken) progress.broken = { seq: Math.max(progress.events, 1), ...broken }
 }
@@ -226,10 +226,10 @@ async function auditRows(
 function bodyFault(stored: StoredEvent, laws: EventAudit, progress: Progress): Fault | undefined {
   const { missing, family } = progress
   try {
-    const event = upcast(openedEvent(stored))
-    progress.ended = event.type === 'run_finished'
-    missing.hear(event)
-    family.hear(event)
+    const event = upcast(decodedEvent(stored))
+    progress.hasEnded = event.type === 'run_finished'
+    missing.handle(event)
+    family.handle(event)
     return contentFault(stored, event) ?? laws.faultOf(event)
   } catch (error) {
     const found = error instanceof LedgerDamagedError ? error.message : 'bytes that are none'
@@ -255,6 +255,6 @@ function rowFault({ row, events }: StoredRun, last: Link, firstPos: number): Fau
   if (row.epoch < last.epoch) return fault('epoch', `${last.epoch} or more`, row.epoch)
   if (row.pos !== firstPos) return fault('pos', firstPos, row.pos)
   if (events !== last.seq) return fault('event rows', last.seq, events)
-  const seal = sealOf(row)
+  const seal = rowDigest(row)
   return Buffer.compare(seal, row.seal) === 0 ? undefined : fault('seal', hexOf(seal), hexOf(row.seal))
 }

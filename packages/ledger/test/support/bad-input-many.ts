@@ -6,7 +6,7 @@ import { sampleRunId, scriptedModel } from '@tallystick/core/testing'
 import { verifyRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
-import { genesisHash, sealOf } from '../../src/record/chain.ts'
+import { genesisHash, rowDigest } from '../../src/record/chain.ts'
 import { linkEvents } from '../../src/record/linked-event.ts'
 import { storedBody } from '../../src/content/event/stored-body.ts'
 
@@ -93,7 +93,7 @@ function runWriter(database: Database, start: readonly RuntimeEvent[]): (ordinal
     }
     const headHash = linked.at(-1)?.hash ?? genesisHash
     const cell = { runId, pos, headSeq: events.length, headHash, epoch: 1 }
-    run.run(runId, pos, events.length, headHash, 1, sealOf(cell))
+    run.run(runId, pos, events.length, headHash, 1, rowDigest(cell))
   }
 }
 

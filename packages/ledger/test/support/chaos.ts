@@ -135,10 +135,10 @@ async function judge(
     const last = stamped(marker, [everyFact(marker).cancel_requested])
     await ledger.append(marker, { expectedSeq: 0, epoch: 1 }, last, { durability: 'barrier' })
     while (seen.at(-1)?.runId !== marker) await follower.hears(1)
-    const standing = await Array.fromAsync(ledger.tail(), ({ event }) => event)
+    const status = await Array.fromAsync(ledger.tail(), ({ event }) => event)
     const faults: unknown[] = []
     for await (const { runId } of ledger.runs()) faults.push(...(await chainFaults(ledger, runId)))
-    const texts = new Map(standing.map((event) => [placeOf(event), textOf(event)]))
+    const texts = new Map(status.map((event) => [placeOf(event), textOf(event)]))
     const lines = histories.flat()
     const acknowledged = lines.filter((line) => line.kind === 'acknowledged')
     const conflicts = lines.filter(({ kind }) => kind === 'conflict').length
@@ -146,9 +146,9 @@ async function judge(
       ...{ acknowledged: acknowledged.length, conflicts },
       barriers: acknowledged.filter(({ durability }) => durability === 'barrier').length,
       inDoubt: acknowledged.filter(({ failures }) => failures > 0).length,
-      ...{ events: standing.length, seen: seen.length, faults },
+      ...{ events: status.length, seen: seen.length, faults },
       ...lossesOf(histories, texts),
-      ...differenceOf(standing, seen),
+      ...differenceOf(status, seen),
     }
   } finally {
     await ledger.close()
@@ -192,12 +192,12 @@ function isDurable(append: Acknowledged, later: readonly Written[]): boolean {
 
 /** Who follows sees what stands, in its order, once. */
 function differenceOf(
-  standing: readonly RuntimeEvent[],
+  status: readonly RuntimeEvent[],
   seen: readonly Followed[],
 ): Pick<ChaosReport, 'missed' | 'repeated'> {
   const places = new Set(seen.map((each) => `${placeOf(each)} ${each.text}`))
-  const missed = standing.filter((event) => !places.has(`${placeOf(event)} ${textOf(event)}`)).length
-  return { missed, repeated: seen.length - standing.length + missed }
+  const missed = status.filter((event) => !places.has(`${placeOf(event)} ${textOf(event)}`)).length
+  return { missed, repeated: seen.length - status.length + missed }
 }
 
 /** A process of its own, and what it says. */

@@ -8,19 +8,19 @@ import {
   type SummaryFilter,
 } from '@tallystick/ledger'
 import { expect } from 'vitest'
-import { derivedDatabaseOf } from '../../src/projection/tables/projection-database.ts'
+import { projectionDatabaseOf } from '../../src/projection/tables/projection-database.ts'
 import { refreshProjections } from '../../src/projection/refresh/refresh-projections.ts'
-import { toldRun, toldStats, type ToldRun } from './told-by-events.ts'
+import { toldRun, toldStats, type ToldRun } from './expected-summaries.ts'
 
 const hourMs = 60 * 60 * 1000
-const standings = ['done', 'failed', 'suspended', 'unfinished'] as const
+const statuses = ['done', 'failed', 'suspended', 'unfinished'] as const
 
 /**
  * Brings projections up to date, or rejects: whoever asks for something else goes without them instead. In Postgres events
  * may wait for transactions of other tests.
  */
 export async function refreshed(ledger: Ledger): Promise<void> {
-  do await refreshProjections(ledger, derivedDatabaseOf(ledger)!, () => {})
+  do await refreshProjections(ledger, projectionDatabaseOf(ledger)!, () => {})
   while ((await projectionLag(ledger)) !== 0)
 }
 
@@ -43,17 +43,17 @@ export async function expectTold(
     )
   }
   await expectListed(ledger, told, {}, refresh)
-  for (const standing of standings) {
-    const standingSo = told.filter((run) => run.standing === standing)
-    await expectListed(ledger, standingSo, { standings: [standing] }, refresh)
+  for (const status of statuses) {
+    const havingStatus = told.filter((run) => run.status === status)
+    await expectListed(ledger, havingStatus, { statuses: [status] }, refresh)
   }
   for (const agent of new Set(told.flatMap(({ agents }) => agents))) {
     const having = told.filter(({ agents }) => agents.includes(agent))
     await expectListed(ledger, having, { agent }, refresh)
     await expectListed(
       ledger,
-      having.filter(({ standing }) => standing === 'done' || standing === 'failed'),
-      { agent, standings: ['failed', 'done'] },
+      having.filter(({ status }) => status === 'done' || status === 'failed'),
+      { agent, statuses: ['failed', 'done'] },
       refresh,
     )
   }
@@ -75,13 +75,13 @@ async function expectStats(
   const told = runs.map(toldRun)
   const idsOf = (named: readonly { readonly runId: string }[]): readonly string[] =>
     named.map(({ runId }) => runId)
-  expect(idsOf(stats.unfinished)).toEqual(idsOf(told.filter(({ standing }) => standing === 'unfinished')))
+  expect(idsOf(stats.unfinished)).toEqual(idsOf(told.filter(({ status }) => status === 'unfinished')))
   expect(idsOf(stats.failed)).toEqual(
-    idsOf(told.filter(({ standing, lastAt }) => standing === 'failed' && lastAt >= from)),
+    idsOf(told.filter(({ status, lastAt }) => status === 'failed' && lastAt >= from)),
   )
   const atTop = runs.filter(([first]) => first?.type === 'run_started' && first.parent?.relation !== 'child')
   expect(idsOf(stats.suspended)).toEqual(
-    idsOf(atTop.map(toldRun).filter(({ standing }) => standing === 'suspended')),
+    idsOf(atTop.map(toldRun).filter(({ status }) => status === 'suspended')),
   )
 }
 
@@ -101,10 +101,10 @@ async function expectListed(
 }
 
 function told(run: ListedRun): ToldRun {
-  if (run.standing === 'unreadable') throw new Error(`Run ${run.runId} is unreadable: ${run.message}`)
-  const { runId, seq, standing, agents, lastAt, waits, usage, costUsd } = run
+  if (run.status === 'unreadable') throw new Error(`Run ${run.runId} is unreadable: ${run.message}`)
+  const { runId, seq, status, agents, lastAt, waits, usage, costUsd } = run
   const approvals = waits.approvals.map(({ toolCallId }) => toolCallId)
-  return { runId, seq, standing, agents, lastAt, approvals, usage, costUsd }
+  return { runId, seq, status, agents, lastAt, approvals, usage, costUsd }
 }
 
 function sorted<T>(items: readonly T[]): readonly T[] {

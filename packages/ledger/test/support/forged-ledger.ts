@@ -1,5 +1,5 @@
 import type { RunId } from '@tallystick/core'
-import { commitmentOf, genesisHash, linkHash, sealOf } from '../../src/record/chain.ts'
+import { commitmentOf, genesisHash, linkHash, rowDigest } from '../../src/record/chain.ts'
 import type { Envelope } from '../../src/record/envelope.ts'
 import { tamper } from './raw-database.ts'
 
@@ -60,7 +60,7 @@ export function forgeRun(path: string, runId: RunId, change: (event: ForgedEvent
       .prepare<[string], { pos: number; epoch: number }>('select pos, epoch from run where run_id = ?')
       .get(runId)
     if (!last || !row) throw new Error(`There is no run ${runId} to forge.`)
-    const seal = sealOf({ ...row, runId: forgedId, headSeq: last.seq, headHash: hash })
+    const seal = rowDigest({ ...row, runId: forgedId, headSeq: last.seq, headHash: hash })
     database
       .prepare('update run set run_id = ?, head_hash = ?, seal = ? where run_id = ?')
       .run(forgedId, hash, seal, runId)

@@ -117,8 +117,8 @@ export class GrownLedger {
   /** Appends the next events of a run. */
   async grow(ledger: Ledger, run: number, count: number): Promise<void> {
     const index = run % this.#planned.length
-    const standing = this.#grown.get(index) ?? 0
-    for (const event of this.#planned[index]!.slice(standing, standing + count)) {
+    const status = this.#grown.get(index) ?? 0
+    for (const event of this.#planned[index]!.slice(status, status + count)) {
       const { runId, seq, epoch } = event
       while (((await ledger.head(runId))?.epoch ?? 1) < epoch) await ledger.acquire(runId)
       await ledger.append(runId, { expectedSeq: seq - 1, epoch }, [event], { durability: 'lazy' })

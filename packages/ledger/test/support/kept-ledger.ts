@@ -8,7 +8,7 @@ import {
   type CheckpointsVerdict,
 } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
-import { commitmentOf, genesisHash, linkHash, sealOf } from '../../src/record/chain.ts'
+import { commitmentOf, genesisHash, linkHash, rowDigest } from '../../src/record/chain.ts'
 import { storedEvent, type EventRow } from '../../src/record/event-row.ts'
 import { tamper } from './raw-database.ts'
 import { recordRun } from './record-run.ts'
@@ -71,7 +71,7 @@ export function rewrite(path: string, runId: RunId, change: (body: string) => st
     }
     const [first, last] = [rows[0] as EventRow, rows.at(-1) as EventRow]
     const cell = { runId, pos: first.pos, headSeq: last.seq, headHash: hash, epoch: last.epoch }
-    const seal = sealOf(cell)
+    const seal = rowDigest(cell)
     database.prepare('update run set head_hash = ?, seal = ? where run_id = ?').run(hash, seal, runId)
   })
 }

@@ -12,7 +12,7 @@ import {
 } from '@tallystick/ledger'
 import { expect, vi } from 'vitest'
 import { expectTold, refreshed } from './compare-projections.ts'
-import { derivedDatabaseOf } from '../../src/projection/tables/projection-database.ts'
+import { projectionDatabaseOf } from '../../src/projection/tables/projection-database.ts'
 import { ProjectionTables } from '../../src/projection/refresh/projection-tables.ts'
 import { GrownLedger } from './grown-ledger.ts'
 import { longRun } from './long-run.ts'
@@ -96,7 +96,7 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
       const { counts, spending } = await ledgerStats(ledger, everything)
       expect(counts).toMatchObject({ done: 3, suspended: 0 })
       expect(spending).toMatchObject([{ agent: 'assistant', calls: 6, usage: { inputTokens: 720 } }])
-      for (const filter of [{ standings: ['done'] as const }, { agent: 'assistant' }, { since: 1 }])
+      for (const filter of [{ statuses: ['done'] as const }, { agent: 'assistant' }, { since: 1 }])
         expect(await Array.fromAsync(runSummaries(ledger, filter))).toHaveLength(3)
     })
     expect({ reads, lists }).toEqual({ reads: [], lists: 0 })
@@ -173,7 +173,7 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
       await bed.tamper(`drop table ${table}`)
       const reader = bed.open({ readOnly: true })
       expect(await statsOf(reader)).toEqual(told)
-      expect(await Array.fromAsync(runSummaries(reader, { standings: ['done'] }))).toHaveLength(4)
+      expect(await Array.fromAsync(runSummaries(reader, { statuses: ['done'] }))).toHaveLength(4)
       expect(await differing(reader)).toEqual([])
     }
     await expectTold(bed.open(), runs, true)
@@ -219,12 +219,12 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
       expect(counts).toMatchObject({ done: 2, unreadable: 1 })
       expect(unreadable).toEqual([
         {
-          ...{ runId: damaged, standing: 'unreadable', seq: 34, code: 'ledger_damaged' },
+          ...{ runId: damaged, status: 'unreadable', seq: 34, code: 'ledger_damaged' },
           message: expect.stringContaining(`Run ${damaged} is damaged at seq 5`) as string,
         },
       ])
       expect(spending).toMatchObject([{ calls: 4 }])
-      const listed = await Array.fromAsync(runSummaries(ledger, { standings: ['unreadable'] }, { refresh }))
+      const listed = await Array.fromAsync(runSummaries(ledger, { statuses: ['unreadable'] }, { refresh }))
       expect(listed).toEqual(unreadable)
     }
   },
@@ -250,7 +250,7 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
   async 'are found by their indexes, whatever is asked'(bed) {
     const ledger = bed.open()
     const [runId = ''] = await recordSome(ledger, 2)
-    const database = derivedDatabaseOf(ledger)!
+    const database = projectionDatabaseOf(ledger)!
     const asked: (readonly [text: string, values: readonly unknown[]])[] = []
     const tables = new ProjectionTables({
       ...database,
@@ -260,10 +260,10 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
       },
     })
     const page = { beforePos: 1000, limit: 10 }
-    await tables.page(page)
-    await tables.page({ ...page, standing: 'failed', since: 1 })
-    await tables.page({ ...page, agent: 'assistant', standing: 'done', since: 1 })
-    await tables.page({ ...page, since: 1 })
+    await tables.batch(page)
+    await tables.batch({ ...page, status: 'failed', since: 1 })
+    await tables.batch({ ...page, agent: 'assistant', status: 'done', since: 1 })
+    await tables.batch({ ...page, since: 1 })
     await tables.rows([runId])
     await tables.places([runId])
     await tables.stale(10)

@@ -3,13 +3,13 @@
 // CONNECTION_STRING SCHEMA
 import { postgresLedger } from '@tallystick/ledger/postgres'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
-import { derivedDatabaseOf } from '../../src/projection/tables/projection-database.ts'
+import { projectionDatabaseOf } from '../../src/projection/tables/projection-database.ts'
 import { refreshProjections } from '../../src/projection/refresh/refresh-projections.ts'
 
 const [place = '', schema] = process.argv.slice(2)
 const ledger =
   schema === undefined ? sqliteLedger(place) : postgresLedger({ connectionString: place, schema })
-const database = derivedDatabaseOf(ledger)
+const database = projectionDatabaseOf(ledger)
 if (database === undefined) throw new Error('The ledger keeps no projections.')
 
 const input = process.stdin.resume()

@@ -11,7 +11,7 @@ import {
   type Usage,
 } from '@tallystick/core'
 import { differencesOf, type Difference } from './difference.ts'
-import { isTelling, saidBy } from './normalized-event.ts'
+import { isSignificant, normalizedEvent } from './normalized-event.ts'
 
 /** What a stretch of a run took. */
 export interface RunSpending {
@@ -55,13 +55,13 @@ export interface RunsDiff {
  */
 export async function diffRuns(ledger: Ledger, left: RunId, right: RunId): Promise<RunsDiff> {
   const [one, two] = [await eventsOf(ledger, left), await eventsOf(ledger, right)]
-  const [tellingOne, tellingTwo] = [one.filter(isTelling), two.filter(isTelling)]
-  const length = Math.min(tellingOne.length, tellingTwo.length)
+  const [significantOne, significantTwo] = [one.filter(isSignificant), two.filter(isSignificant)]
+  const length = Math.min(significantOne.length, significantTwo.length)
   let definition: AgentDefinition | undefined
   let shared = 0
   let differences: readonly Difference[] = []
   for (; shared < length; shared++) {
-    const [before, after] = [tellingOne[shared] as RuntimeEvent, tellingTwo[shared] as RuntimeEvent]
+    const [before, after] = [significantOne[shared] as RuntimeEvent, significantTwo[shared] as RuntimeEvent]
     differences = betweenEvents(before, after, definition)
     if (differences.length > 0) break
     if ('definition' in before && before.definition) definition = before.definition
@@ -69,8 +69,8 @@ export async function diffRuns(ledger: Ledger, left: RunId, right: RunId): Promi
   return {
     shared,
     differences,
-    left: tailOf(left, one, tellingOne[shared - 1]),
-    right: tailOf(right, two, tellingTwo[shared - 1]),
+    left: tailOf(left, one, significantOne[shared - 1]),
+    right: tailOf(right, two, significantTwo[shared - 1]),
   }
 }
 
@@ -79,11 +79,11 @@ function betweenEvents(
   two: RuntimeEvent,
   definition: AgentDefinition | undefined,
 ): readonly Difference[] {
-  if (one.type === two.type) return differencesOf(saidBy(one), saidBy(two))
+  if (one.type === two.type) return differencesOf(normalizedEvent(one), normalizedEvent(two))
   // Whoever goes on with other words does so where the other just goes on.
   if (one.type === 'run_resumed' || two.type === 'run_resumed') {
     const inForce = (event: RuntimeEvent): Json =>
-      saidBy(
+      normalizedEvent(
         event.type === 'run_resumed'
           ? event
           : { ...event, type: 'run_resumed', why: 'command', inDoubt: [], ...omitUndefined({ definition }) },

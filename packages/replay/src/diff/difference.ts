@@ -27,9 +27,9 @@ export function differencesOf(recorded: unknown, happened: unknown, path = ''): 
  * Differences as people are told of them: without digests where it is said what they are digests of, and of texts of
  * several lines those only that are not the same at both ends, from the line that the path then names.
  */
-export function toldDifferences(differences: readonly Difference[]): readonly Difference[] {
-  const told = differences.filter(({ path }) => !/(^|\.)(d|\w+D)igest$/.test(path))
-  return (told.length > 0 ? told : differences).map(withChangedLines)
+export function reportedDifferences(differences: readonly Difference[]): readonly Difference[] {
+  const reported = differences.filter(({ path }) => !/(^|\.)(d|\w+D)igest$/.test(path))
+  return (reported.length > 0 ? reported : differences).map(withChangedLines)
 }
 
 function withChangedLines(difference: Difference): Difference {

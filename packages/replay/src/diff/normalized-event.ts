@@ -4,7 +4,7 @@ import { runIdOfCall, type EventType, type Json, type RuntimeEvent } from '@tall
 const silent: ReadonlySet<EventType> = new Set<EventType>(['assistant_started', 'usage_updated'])
 
 /** Whether an event says something of its own; that a process took a run over does where it brings other words. */
-export function isTelling(event: RuntimeEvent): boolean {
+export function isSignificant(event: RuntimeEvent): boolean {
   if (event.type === 'run_resumed') return event.definition !== undefined
   return !silent.has(event.type)
 }
@@ -25,9 +25,9 @@ const incidentalAnywhere: ReadonlySet<string> = new Set([
 const verbatim: ReadonlySet<string> = new Set(['input', 'inputSchema', 'output', 'schema', 'data'])
 
 /** What an event says, as another run of the same task may say it, too: calls go by their places. */
-export function saidBy(event: RuntimeEvent): Json {
-  const told = event.type === 'run_resumed' ? { definition: event.definition } : event
-  return withoutKeys(told as unknown as Json, (key) => incidental.has(key) || incidentalAnywhere.has(key))
+export function normalizedEvent(event: RuntimeEvent): Json {
+  const reported = event.type === 'run_resumed' ? { definition: event.definition } : event
+  return withoutKeys(reported as unknown as Json, (key) => incidental.has(key) || incidentalAnywhere.has(key))
 }
 
 function withoutKeys(value: Json, leavesOut: (key: string) => boolean): Json {

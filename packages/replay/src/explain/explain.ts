@@ -73,7 +73,7 @@ function explanationOf({ started, state, ...from }: Asked, ofTurn: readonly Runt
     (message): MessageOrigin => found.get(message) ?? { message, seqs: [started.seq], replaced: [] },
   )
   const items = [
-    ...toldItems(definition, request, { started, definitionSeq: from.definitionSeq }),
+    ...explainedItems(definition, request, { started, definitionSeq: from.definitionSeq }),
     ...messages.map(messageItem),
   ]
   const estimated = items.reduce((sum, { tokens }) => sum + tokens, 0)
@@ -95,7 +95,7 @@ function explanationOf({ started, state, ...from }: Asked, ofTurn: readonly Runt
 }
 
 /** What the model is told beside the history. */
-function toldItems(
+function explainedItems(
   definition: AgentDefinition,
   request: ModelRequest,
   { started, definitionSeq }: Pick<Asked, 'started' | 'definitionSeq'>,
@@ -105,7 +105,7 @@ function toldItems(
   const none = definitionTokens({ ...definition, instructions: '', tools: [] })
   const textTokens = (text: string): number =>
     definitionTokens({ ...definition, instructions: text, tools: [] }) - none
-  const told: ExplainedItem[] = [
+  const explained: ExplainedItem[] = [
     {
       kind: 'instructions',
       seqs: change?.instructions === undefined ? [definitionSeq] : [started.seq],
@@ -117,9 +117,9 @@ function toldItems(
       tokens: definitionTokens({ ...definition, instructions: '', tools }),
     },
   ]
-  if (outputSchema === undefined) return told
+  if (outputSchema === undefined) return explained
   const tokens = textTokens(JSON.stringify(outputSchema))
-  return [...told, { kind: 'output_schema', seqs: [definitionSeq], tokens }]
+  return [...explained, { kind: 'output_schema', seqs: [definitionSeq], tokens }]
 }
 
 function messageItem({ message, seqs, replaced }: MessageOrigin, index: number): ExplainedItem {

@@ -11,12 +11,12 @@ export function explainedAttempts(ofTurn: readonly RuntimeEvent[]): readonly Exp
       continue
     }
     const last = attempts.at(-1)
-    if (last) attempts[attempts.length - 1] = { ...last, ...toldBy(event) }
+    if (last) attempts[attempts.length - 1] = { ...last, ...attemptFacts(event) }
   }
   return attempts
 }
 
-function toldBy(event: RuntimeEvent): Partial<ExplainedAttempt> {
+function attemptFacts(event: RuntimeEvent): Partial<ExplainedAttempt> {
   if (event.type === 'model_stream_failed') return { outcome: 'failed', failure: event.failure.class }
   if (event.type === 'assistant_message_finished') return { outcome: event.partial ? 'cut_off' : 'answered' }
   if (event.type !== 'usage_updated') return {}

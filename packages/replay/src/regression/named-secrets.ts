@@ -24,7 +24,7 @@ export function namedSecretsIn(text: string): readonly NamedSecret[] {
   for (let found = separator.exec(text); found; found = separator.exec(text)) {
     const name = nameBefore(text, found.index)
     if (name === undefined || !isSecretName(name.text)) continue
-    const values = valuesBehind(text, found.index, name).filter(({ start, end }) => start < end)
+    const values = valuesAfter(text, found.index, name).filter(({ start, end }) => start < end)
     secrets.push(...values)
     separator.lastIndex = Math.max(separator.lastIndex, values.at(-1)?.end ?? 0)
   }
@@ -41,23 +41,23 @@ interface Name {
 function nameBefore(text: string, separator: number): Name | undefined {
   // The separator `:=`.
   const before = text[separator] === '=' && text[separator - 1] === ':' ? separator - 1 : separator
-  const behindSpace = startOfRun(text, before, isBlank)
-  const quoted = isQuote(text[behindSpace - 1])
-  const end = quoted ? startOfRun(text, behindSpace - 1, isBackslash) : behindSpace
+  const beforeSpace = startOfRun(text, before, isBlank)
+  const quoted = isQuote(text[beforeSpace - 1])
+  const end = quoted ? startOfRun(text, beforeSpace - 1, isBackslash) : beforeSpace
   const start = startOfRun(text, end, isNameCharacter)
   if (start === end) return undefined
   // In a JSON text a line break is a backslash and a letter, which is none of the name.
   const escaped = !quoted && isBackslash(text[start - 1])
-  return { text: text.slice(escaped ? start + 1 : start, end), quoted, apart: behindSpace < before }
+  return { text: text.slice(escaped ? start + 1 : start, end), quoted, apart: beforeSpace < before }
 }
 
-function valuesBehind(text: string, separator: number, name: Name): readonly NamedSecret[] {
-  const behind = text.startsWith('=>', separator) ? separator + 2 : separator + 1
-  const start = endOfRun(text, behind, name.quoted ? isBlank : isSpace)
+function valuesAfter(text: string, separator: number, name: Name): readonly NamedSecret[] {
+  const after = text.startsWith('=>', separator) ? separator + 2 : separator + 1
+  const start = endOfRun(text, after, name.quoted ? isBlank : isSpace)
   if (name.quoted && text[start] === '[') return valuesOfList(text, start)
   const opening = endOfRun(text, start, isBackslash)
   if (isQuote(text[opening])) return [quotedValue(text, start, opening)]
-  const value = bareValue(text, { separator, behind, start }, name)
+  const value = bareValue(text, { separator, behind: after, start }, name)
   return value ? [value] : []
 }
 
@@ -84,7 +84,7 @@ function bareValue(
   text: string,
   {
     separator,
-    behind,
+    behind: after,
     start,
   }: { readonly separator: number; readonly behind: number; readonly start: number },
   name: Name,
@@ -92,8 +92,8 @@ function bareValue(
   if (name.quoted) return numberValue(text, start)
   const assigns = text[separator] === '='
   return assigns
-    ? assignedValue(text, start, name.apart || start > behind)
-    : lineValue(text, start, name, behind)
+    ? assignedValue(text, start, name.apart || start > after)
+    : lineValue(text, start, name, after)
 }
 
 /** A bare value behind `=`. */
@@ -104,10 +104,10 @@ function assignedValue(text: string, start: number, apart: boolean): NamedSecret
 }
 
 /** A bare value behind `:`: the rest of a header's line, a word of a setting's. */
-function lineValue(text: string, start: number, name: Name, behind: number): NamedSecret | undefined {
+function lineValue(text: string, start: number, name: Name, after: number): NamedSecret | undefined {
   if (headerName.test(name.text)) return { start, end: endOfRun(text, start, isOfLine) }
   // Nothing is read to its end that may turn out to be no secret, or texts of many names would be read again and again.
-  if (start === behind || !isPlainlySecret(name.text)) return undefined
+  if (start === after || !isPlainlySecret(name.text)) return undefined
   const end = endOfRun(text, start, isBare)
   return end - start >= bareLengthMin ? { start, end } : undefined
 }

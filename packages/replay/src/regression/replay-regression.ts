@@ -15,7 +15,7 @@ import {
   type ModelRef,
   type RunId,
 } from '@tallystick/core'
-import { toldDifferences, type Difference } from '../diff/difference.ts'
+import { reportedDifferences, type Difference } from '../diff/difference.ts'
 import { importEvents } from '@tallystick/ledger'
 import { linesOf } from '@tallystick/ledger'
 import { redactedAgent } from './redacted-definition.ts'
@@ -135,7 +135,7 @@ function reportOf({ runId, events, divergence }: ReplayReport): RegressionReport
   const { seq, recorded, happened, differences } = divergence
   const { turn = 0 } = recorded ?? happened ?? {}
   const types = omitUndefined({ recorded: recorded?.type, happened: happened?.type })
-  return { runId, events, divergence: { seq, turn, ...types, differences: toldDifferences(differences) } }
+  return { runId, events, divergence: { seq, turn, ...types, differences: reportedDifferences(differences) } }
 }
 
 async function firstOf<T>(items: AsyncIterable<T>): Promise<T | undefined> {

@@ -22,17 +22,17 @@ const openKeys: ReadonlySet<string> = new Set([
 
 /** Whether what stands under a name is a secret: of a field, a header, a parameter or a variable of the environment. */
 export function isSecretName(name: string): boolean {
-  const words = name.split(/[^A-Za-z0-9]/).filter((word) => word !== '')
-  const joined = words.join('').toLowerCase()
+  const fields = name.split(/[^A-Za-z0-9]/).filter((word) => word !== '')
+  const joined = fields.join('').toLowerCase()
   let end = joined.length
   while (end > 0 && '0123456789'.includes(joined[end - 1] ?? '')) end--
   const letters = joined.slice(0, end)
   if (endings.some((ending) => letters.endsWith(ending))) return !placeTokens.test(letters)
-  const last = words.at(-1) ?? ''
-  if (words.length < 2) return false
+  const last = fields.at(-1) ?? ''
+  if (fields.length < 2) return false
   if (shortWords.has(last.toLowerCase())) return true
   // A variable of the environment, such as OPENAI_KEY.
-  return last === 'KEY' && !words.some((word) => openKeys.has(word))
+  return last === 'KEY' && !fields.some((word) => openKeys.has(word))
 }
 
 /** Whether a name is of a kind that only a secret has: `token` and `secret` alone are words of plain sentences. */

@@ -16,7 +16,7 @@ import {
 
 import { recordedAnswers, recordedCallGuardrails } from './replay-checks.ts'
 import { replayedChecks, type ReplayContext } from './replay-context.ts'
-import type { Words } from './replay-words.ts'
+import type { DefinitionFields } from './definition-fields.ts'
 
 /** Where a replay stands, and what by. */
 export interface ReplayPlace {
@@ -25,7 +25,7 @@ export interface ReplayPlace {
   /** The index of the next event. */
   readonly index: number
   readonly agent: Agent<unknown>
-  readonly words: Words
+  readonly fields: DefinitionFields
   readonly given: ReplayContext
 }
 
@@ -34,12 +34,12 @@ export interface ReplayPlace {
  * ends before all of it was said. Whether calls may run is asked of the agent's tools as they are now.
  */
 export async function messageAt(place: ReplayPlace): Promise<Command | Signal | undefined> {
-  const { before, recorded, index, agent, words } = place
+  const { before, recorded, index, agent, fields } = place
   const event = recorded[index] as RuntimeEvent
   if (causeOf(event) === 'calls_checked') return before && (await checkOf(before, event, place))
   const message = invertDecide(before, { recorded, index })
   if (message?.type !== 'start' && message?.type !== 'resume') return message
-  return { ...message, definition: words(definitionNow(agent, message.definition), message.definition) }
+  return { ...message, definition: fields(definitionNow(agent, message.definition), message.definition) }
 }
 
 /** When the next event was decided, and by what chance. */

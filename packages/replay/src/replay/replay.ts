@@ -21,7 +21,7 @@ import { differencesOf, type Difference } from '../diff/difference.ts'
 import { requireContent } from './required-content.ts'
 import { messageAt, stampAt } from './replay-causes.ts'
 import { replayedRules, type ReplayContext } from './replay-context.ts'
-import { recordedWords, rulesAsRecorded, todaysWords, type Words } from './replay-words.ts'
+import { recordedFields, rulesAsRecorded, currentFields, type DefinitionFields } from './definition-fields.ts'
 
 const { anyFunction, fields, maybe, oneOf, valueThat } = option
 
@@ -90,8 +90,8 @@ export async function replayRun(
   const first = recorded[0]
   if (first?.type !== 'run_started') throw new RunNotFoundError(runId)
   requireContent(recorded)
-  const words = definitions === 'recorded' ? recordedWords : todaysWords
-  const driven = { recorded, agentNamed, words, application: givenTo(first, context) }
+  const fields = definitions === 'recorded' ? recordedFields : currentFields
+  const driven = { recorded, agentNamed, fields, application: givenTo(first, context) }
   const divergence = await drivenAgain(driven, givenEvents(first, recorded), onEvents)
   if (divergence) return { runId, events: divergence.seq - 1, divergence }
   return { runId, events: recorded.length }
@@ -129,7 +129,7 @@ function givenTo({ withContext }: EventOf<'run_started'>, context: unknown): Rep
 interface Driven {
   readonly recorded: readonly RuntimeEvent[]
   readonly agentNamed: (name: string) => Agent<unknown>
-  readonly words: Words
+  readonly fields: DefinitionFields
   /** What the application gave the run. */
   readonly application: ReplayContext
 }
@@ -146,14 +146,14 @@ interface Decided {
  * owed, at the time that stands on them.
  */
 async function decidedNext(driven: Driven, state: RunState | undefined, place: Place): Promise<Decided> {
-  const { recorded, agentNamed, words, application } = driven
+  const { recorded, agentNamed, fields, application } = driven
   const { index } = place
   const next = recorded[index] as RuntimeEvent
   const owed = owedBefore(driven, state, place)
   if (owed.length > 0 || causeOf(next) === 'controller') return { happened: owed }
   const agent = agentNamed(state?.agent ?? (next.type === 'run_started' ? next.agent : ''))
   const before = { before: state, recorded, index }
-  const message = await messageAt({ ...before, agent, words, given: application })
+  const message = await messageAt({ ...before, agent, fields, given: application })
   if (message === undefined)
     return isUnfinished(recorded, index) ? { happened: [], unfinished: true } : { happened: [] }
   const decision = decide(state, message, stampAt(before))
@@ -185,7 +185,7 @@ interface Place {
  * which may be of one page, nor of a process that was being drained.
  */
 function owedBefore(
-  { recorded, agentNamed, words, application }: Driven,
+  { recorded, agentNamed, fields, application }: Driven,
   state: RunState | undefined,
   { index, given }: Place,
 ): readonly RuntimeEvent[] {
@@ -198,7 +198,7 @@ function owedBefore(
   if (!own && !restedBefore) return []
   const agent = agentNamed(state.agent)
   const place = { recorded, from: index }
-  const rules = rulesAsRecorded(replayedRules(agent, application, place), agent, { ...place, words })
+  const rules = rulesAsRecorded(replayedRules(agent, application, place), agent, { ...place, fields })
   const action = nextAction(state, own ? next.at : last.at, rules)
   return 'facts' in action ? recordedAs(action.facts, next) : []
 }

@@ -1,5 +1,5 @@
 import { omitUndefined, type Ledger, type Outcome, type RunId } from '@tallystick/core'
-import type { ListedRun, RunSummary, Standing, SummaryFilter } from '@tallystick/ledger'
+import type { ListedRun, RunSummary, RunStatus, SummaryFilter } from '@tallystick/ledger'
 import { fitsFilter, runSummaries, runSummary } from '@tallystick/ledger'
 import type { CommandContext } from '../../command/command-context.ts'
 import { commandLine } from '../../command/command-context.ts'
@@ -164,7 +164,7 @@ async function* runsFor(
   if (standings?.length === 0) return
   const { programName } = context
   const filter: SummaryFilter = {
-    ...(standings && { standings }),
+    ...(standings && { statuses: standings }),
     ...omitUndefined({ agent, tool, outcome }),
     ...(since && { since: momentAt(since, context.now()) }),
     ...(before !== undefined && { before: await findRun(ledger, before, { programName, ledgerPath }) }),
@@ -178,7 +178,7 @@ async function* runsFor(
 }
 
 /** Whether something is under way the ledger does not say; whether a process has it open may be known. */
-function standingsOf(status: ListOptions['status'], isDriven: boolean): readonly Standing[] | undefined {
+function standingsOf(status: ListOptions['status'], isDriven: boolean): readonly RunStatus[] | undefined {
   switch (status) {
     case undefined:
       return undefined
@@ -199,7 +199,7 @@ function standingsOf(status: ListOptions['status'], isDriven: boolean): readonly
 async function* withWorkers(ledger: Ledger, run: ListedRun): AsyncGenerator<ListedRun> {
   yield run
   if (!isReadable(run)) return
-  for (const worker of run.workers) {
+  for (const worker of run.childRunIds) {
     if ((await ledger.head(worker)) !== undefined)
       yield* withWorkers(ledger, await runSummary(ledger, worker))
   }

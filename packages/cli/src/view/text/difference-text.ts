@@ -1,4 +1,4 @@
-import { toldDifferences, type Difference } from '@tallystick/replay'
+import { reportedDifferences, type Difference } from '@tallystick/replay'
 import { oneLine } from './content-text.ts'
 
 const differencesMax = 20
@@ -12,7 +12,7 @@ type Sides = readonly [first: string, second: string]
 
 /** Where two events differ, with both values under the names of their sides. */
 export function differencesText(differences: readonly Difference[], sides: Sides): string {
-  const told = toldDifferences(differences)
+  const told = reportedDifferences(differences)
   const shown = told.slice(0, differencesMax).map((difference) => differenceText(difference, sides))
   const left = told.length - shown.length
   return `${shown.join('')}${left > 0 ? `  and ${left} more\n` : ''}`

@@ -4,15 +4,15 @@ import { storedEvent, type EventRow } from '../../record/event-row.ts'
 import { eventOf, type StoredEvent } from '../../record/stored-event.ts'
 import { envelopeOf } from '../../record/envelope.ts'
 import { namedRun } from '../../record/stored-ids.ts'
-import type { Opening } from '../payload/opening.ts'
+import type { DecodingContext } from '../payload/decoding-context.ts'
 import type { Keyring } from '../payload/keyring.ts'
 import { Sealer } from '../payload/encrypted-bytes.ts'
 import type { Referred } from '../payload/externalized-payload.ts'
-import { isPlain, keyIdOf, openedBody, referredIn, saidBody } from './stored-body.ts'
-import { saidHistory, type HistoryPiece } from '../payload/stored-history.ts'
+import { isPlain, keyIdOf, decodedBody, referredIn, restoredBody } from './stored-body.ts'
+import { restoredHistory, type HistoryPiece } from '../payload/stored-history.ts'
 
 /** Where what is needed comes from. */
-export interface OpeningSource {
+export interface DecodingSource {
   readonly keyring: Keyring | undefined
   contents(digests: readonly string[]): Promise<ReadonlyMap<string, Uint8Array>>
   /** The pieces under these names, and all that stand before them. */
@@ -22,9 +22,9 @@ export interface OpeningSource {
 }
 
 /** Rows of events, each with what it needs to be read. Where none needs anything, nothing is asked. */
-export async function withOpenings<Row extends EventRow>(
+export async function withDecodingContext<Row extends EventRow>(
   rows: readonly Row[],
-  source: OpeningSource,
+  source: DecodingSource,
 ): Promise<readonly Row[]> {
   if (rows.every(({ body }) => body !== null && isPlain(body))) return rows
   const removals = await removalsOf(rows, source)
@@ -34,9 +34,9 @@ export async function withOpenings<Row extends EventRow>(
   const contents = digests.length > 0 ? await source.contents([...new Set(digests)]) : new Map()
   const names = referred.flatMap(({ history }) => history ?? [])
   const histories = names.length > 0 ? await source.histories([...new Set(names)]) : new Map()
-  const opening: Opening = { sealers, contents, histories, hasKeys: source.keyring !== undefined }
+  const context: DecodingContext = { sealers, contents, histories, hasKeys: source.keyring !== undefined }
   return rows.map((row) => {
-    if (row.body !== null) return isPlain(row.body) ? row : { ...row, opening }
+    if (row.body !== null) return isPlain(row.body) ? row : { ...row, decoding: context }
     const removal = removals.find((each) => covers(each, row))
     return removal ? { ...row, removal } : row
   })
@@ -48,7 +48,7 @@ function covers(removal: StoredRemoval, { run_id, seq }: EventRow): boolean {
 
 async function removalsOf(
   rows: readonly EventRow[],
-  source: OpeningSource,
+  source: DecodingSource,
 ): Promise<readonly StoredRemoval[]> {
   const gone = rows.filter(({ body }) => body === null)
   const found: StoredRemoval[] = []
@@ -85,8 +85,8 @@ function referredBy(row: EventRow, sealers: ReadonlyMap<string, Sealer>): Referr
   const { body } = row
   if (body === null || isPlain(body)) return { references: [] }
   try {
-    const opened = openedBody(storedEvent(row), body, sealers.get(keyIdOf(body) ?? ''))
-    return 'text' in opened ? referredIn(opened.text) : { references: [] }
+    const decoded = decodedBody(storedEvent(row), body, sealers.get(keyIdOf(body) ?? ''))
+    return 'text' in decoded ? referredIn(decoded.text) : { references: [] }
   } catch {
     return { references: [] }
   }
@@ -97,35 +97,35 @@ function referredBy(row: EventRow, sealers: ReadonlyMap<string, Sealer>): Referr
  * it. Throws `LedgerDamagedError` where a removal, a content or the seal is not what was written, and what `JSON.parse`
  * throws where the bytes are no JSON.
  */
-export function openedEvent(stored: StoredEvent): RuntimeEvent {
+export function decodedEvent(stored: StoredEvent): RuntimeEvent {
   const { payload } = stored
-  if (payload === undefined) return leftOf(stored)
+  if (payload === undefined) return factsOf(stored)
   if (isPlain(payload.body)) return eventOf(stored, payload.body)
   try {
-    return { ...openedFields(stored, payload.body), ...envelopeOf(stored) } as unknown as RuntimeEvent
+    return { ...decodedFields(stored, payload.body), ...envelopeOf(stored) } as unknown as RuntimeEvent
   } catch (error) {
     throw damaged(stored, error instanceof Error ? error.message : 'its body cannot be opened')
   }
 }
 
 /** What is left of an event whose payload was taken away. */
-function leftOf(stored: StoredEvent): RuntimeEvent {
+function factsOf(stored: StoredEvent): RuntimeEvent {
   const { kept, kind, at, by, reason } = stored.removal ?? {}
   if (kept === undefined) throw damaged(stored, 'nothing says why its payload is gone')
   const removed = { kind, at, by, ...(reason !== undefined && { reason }) }
   return { ...(JSON.parse(kept) as object), ...envelopeOf(stored), removed } as RuntimeEvent
 }
 
-function openedFields(stored: StoredEvent, body: Uint8Array): object {
-  const { opening } = stored
-  const sealer = opening?.sealers.get(keyIdOf(body) ?? '')
-  const opened = openedBody(stored, body, sealer)
+function decodedFields(stored: StoredEvent, body: Uint8Array): object {
+  const { decoding: context } = stored
+  const sealer = context?.sealers.get(keyIdOf(body) ?? '')
+  const decoded = decodedBody(stored, body, sealer)
   const elsewhere = {
-    content: (digest: string) => opening?.contents.get(digest),
-    history: (name: string) => saidHistory(name, opening?.histories ?? new Map(), sealer),
+    content: (digest: string) => context?.contents.get(digest),
+    history: (name: string) => restoredHistory(name, context?.histories ?? new Map(), sealer),
   }
-  if ('text' in opened) return saidBody(opened, elsewhere, sealer)
-  return { ...opened.kept, removed: { kind: opening?.hasKeys ? 'erased' : 'sealed' } }
+  if ('text' in decoded) return restoredBody(decoded, elsewhere, sealer)
+  return { ...decoded.kept, removed: { kind: context?.hasKeys ? 'erased' : 'sealed' } }
 }
 
 function damaged({ runId, seq }: StoredEvent, what: string): LedgerDamagedError {

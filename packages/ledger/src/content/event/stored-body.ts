@@ -8,11 +8,11 @@ import {
   type Message,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { maskedBody } from '../payload/redacted-payload.ts'
+import { redactedPayload } from '../payload/redacted-payload.ts'
 import { envelopeText, type Envelope } from '../../record/envelope.ts'
 import {
   largeBytesMin,
-  liftedBody,
+  externalizedPayload,
   parseReferring,
   putBack,
   referringText,
@@ -93,7 +93,7 @@ function withoutLarge(
 ): { readonly plain: Uint8Array; readonly contents: readonly StoredContent[] } {
   const whole = { plain: Buffer.from(text), contents: [] }
   if (text.length * 3 < largeBytesMin) return whole
-  const { body: rest, large } = liftedBody(body)
+  const { body: rest, large } = externalizedPayload(body)
   if (large.length === 0) return whole
   const contents = large.map(({ text: content }) => {
     const bytes = Buffer.from(content)
@@ -116,7 +116,7 @@ interface Readable {
 }
 
 function sealed(event: RuntimeEvent, plain: Uint8Array, sealer: Sealer): Uint8Array {
-  const kept = maskedBody(event) as unknown as Json
+  const kept = redactedPayload(event) as unknown as Json
   const readable = Buffer.from(canonicalJson({ key: sealer.id, kept }))
   const prefix = Buffer.alloc(prefixBytes, sealedForm)
   prefix.writeUInt32BE(readable.length, 1)
@@ -135,8 +135,8 @@ export function keyIdOf(body: Uint8Array): string | undefined {
   return body[0] === sealedForm ? readableOf(body).readable.key : undefined
 }
 
-/** A body that was opened as far as the key reaches. */
-export type OpenedBody =
+/** A body that was decoded as far as the key reaches. */
+export type DecodedBody =
   | { readonly text: string; readonly sealed: boolean }
   /** The key is gone: what is left are the facts. */
   | { readonly kept: JsonObject }
@@ -145,7 +145,7 @@ export type OpenedBody =
  * Opens a body; its large texts may still stand elsewhere. Throws where the bytes are not what they were sealed as, or
  * in none of the known forms.
  */
-export function openedBody(envelope: Envelope, body: Uint8Array, sealer: Sealer | undefined): OpenedBody {
+export function decodedBody(envelope: Envelope, body: Uint8Array, sealer: Sealer | undefined): DecodedBody {
   if (body[0] === openBrace || body[0] === openBracket) return { text: textOf(body), sealed: false }
   if (body[0] !== sealedForm) throw new Error('a form that is not known')
   const { readable, rest } = readableOf(body)
@@ -153,7 +153,7 @@ export function openedBody(envelope: Envelope, body: Uint8Array, sealer: Sealer 
   return { text: textOf(sealer.open(rest, Buffer.from(envelopeText(envelope)))), sealed: true }
 }
 
-/** What an opened body refers to. */
+/** What a decoded body refers to. */
 export function referredIn(text: string): Referred {
   return text.startsWith('[') ? parseReferring(text) : { references: [] }
 }
@@ -167,8 +167,8 @@ export interface Elsewhere {
 }
 
 /** The body as it was said. */
-export function saidBody(
-  { text, sealed: isSealed }: Extract<OpenedBody, { readonly text: string }>,
+export function restoredBody(
+  { text, sealed: isSealed }: Extract<DecodedBody, { readonly text: string }>,
   elsewhere: Elsewhere,
   sealer: Sealer | undefined,
 ): JsonObject {

@@ -13,18 +13,18 @@ export interface LargeText {
 }
 
 /** A body without its large texts. */
-export interface LiftedBody {
+export interface ExternalizedPayload {
   readonly body: JsonObject
   readonly large: readonly LargeText[]
 }
 
 /** Takes the large texts out of a body: an empty text stands in the place of each. */
-export function liftedBody(body: JsonObject): LiftedBody {
+export function externalizedPayload(body: JsonObject): ExternalizedPayload {
   const large: LargeText[] = []
-  return { body: lifted(body, [], large) as JsonObject, large }
+  return { body: externalized(body, [], large) as JsonObject, large }
 }
 
-function lifted(value: Json, path: Path, large: LargeText[]): Json {
+function externalized(value: Json, path: Path, large: LargeText[]): Json {
   if (typeof value === 'string') {
     // A code unit is at least one byte, and at most three.
     const isLarge =
@@ -36,10 +36,11 @@ function lifted(value: Json, path: Path, large: LargeText[]): Json {
     return ''
   }
   if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return value.map((item: Json, index) => lifted(item, [...path, index], large))
+  if (Array.isArray(value))
+    return value.map((item: Json, index) => externalized(item, [...path, index], large))
   const copy: Record<string, Json> = {}
   for (const [key, item] of Object.entries(value as JsonObject)) {
-    define(copy, key, lifted(item, [...path, key], large))
+    define(copy, key, externalized(item, [...path, key], large))
   }
   return copy
 }

@@ -12,17 +12,17 @@ import {
 } from '@tallystick/core'
 
 /** A text that is gone. What was empty said nothing. */
-export function maskedText(text: string): string {
+export function redactedText(text: string): string {
   return text === '' ? '' : removedText
 }
 
 /** What a user said or a tool answered: as many parts, all of them text. */
-export function maskedParts(
+export function redactedParts(
   parts: readonly (UserPart | ResultPart)[],
 ): readonly { readonly type: 'text'; readonly text: string }[] {
   return parts.map((part) => ({
     type: 'text',
-    text: part.type === 'text' ? maskedText(part.text) : removedText,
+    text: part.type === 'text' ? redactedText(part.text) : removedText,
   }))
 }
 
@@ -30,43 +30,43 @@ export function maskedParts(
  * What a model said: texts are gone, and so are reasoning and blocks of the vendor, whose proofs hold for the whole
  * only. Calls stay, under their names and ids, so that each still has its result.
  */
-export function maskedReply(parts: readonly AssistantPart[]): readonly AssistantPart[] {
-  const masked = parts.flatMap((part): AssistantPart[] => {
-    if (part.type === 'text') return [{ type: 'text', text: maskedText(part.text) }]
+export function redactedReply(parts: readonly AssistantPart[]): readonly AssistantPart[] {
+  const redacted = parts.flatMap((part): AssistantPart[] => {
+    if (part.type === 'text') return [{ type: 'text', text: redactedText(part.text) }]
     if (part.type !== 'tool_call') return []
     const { type, toolCallId, providerCallId, name } = part
     return [{ type, toolCallId, providerCallId, name, input: {} }]
   })
-  return masked.length > 0 || parts.length === 0 ? masked : [{ type: 'text', text: removedText }]
+  return redacted.length > 0 || parts.length === 0 ? redacted : [{ type: 'text', text: removedText }]
 }
 
 /** What a user said. */
-export function maskedUserMessage({ role, parts }: UserMessage): UserMessage {
-  return { role, parts: maskedParts(parts) }
+export function redactedUserMessage({ role, parts }: UserMessage): UserMessage {
+  return { role, parts: redactedParts(parts) }
 }
 
 /** A message of the history, with the calls and results that it pairs. */
-export function maskedMessage(message: Message): Message {
-  if (message.role === 'user') return maskedUserMessage(message)
+export function redactedMessage(message: Message): Message {
+  if (message.role === 'user') return redactedUserMessage(message)
   if (message.role === 'tool') {
     const results = message.results.map(({ toolCallId, name, outcome, content }) => {
-      return { toolCallId, name, outcome, content: maskedParts(content) }
+      return { toolCallId, name, outcome, content: redactedParts(content) }
     })
     return { role: 'tool', results }
   }
   const { role, parts, model, stopReason, partial } = message
-  return { role, parts: maskedReply(parts), model, stopReason, partial }
+  return { role, parts: redactedReply(parts), model, stopReason, partial }
 }
 
 /** What an agent tells its model. Names, models, prices and the digest of the whole stay. */
-export function maskedDefinition(definition: AgentDefinition): AgentDefinition {
+export function redactedDefinition(definition: AgentDefinition): AgentDefinition {
   const { model, instructions, tools, parallelToolCalls, digest, output, summarizer } = definition
   const { maxOutputTokens, modelSettings, onRefusal, price, fallbacks, guardrails, handoffs } = definition
   return {
-    ...{ model, instructions: maskedText(instructions), parallelToolCalls, digest },
+    ...{ model, instructions: redactedText(instructions), parallelToolCalls, digest },
     tools: tools.map(({ name }) => ({ name, description: removedText, inputSchema: { type: 'object' } })),
     ...(maxOutputTokens !== undefined && { maxOutputTokens }),
-    ...(modelSettings && { modelSettings: maskedSettings(modelSettings) }),
+    ...(modelSettings && { modelSettings: redactedSettings(modelSettings) }),
     ...(onRefusal && { onRefusal }),
     ...(price && { price }),
     ...(fallbacks && { fallbacks }),
@@ -78,11 +78,11 @@ export function maskedDefinition(definition: AgentDefinition): AgentDefinition {
 }
 
 /** How models write, without what may say something: the texts that end a reply, and the options of one provider. */
-export function maskedSettings({ temperature, topP, seed }: ModelSettings): ModelSettings {
+export function redactedSettings({ temperature, topP, seed }: ModelSettings): ModelSettings {
   return omitUndefined({ temperature, topP, seed })
 }
 
 /** How a model call failed, without the vendor's words. */
-export function maskedFailure(failure: ModelFailure): ModelFailure {
-  return { ...failure, message: maskedText(failure.message) }
+export function redactedFailure(failure: ModelFailure): ModelFailure {
+  return { ...failure, message: redactedText(failure.message) }
 }

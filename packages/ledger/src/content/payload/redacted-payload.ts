@@ -9,14 +9,14 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import {
-  maskedDefinition,
-  maskedSettings,
-  maskedFailure,
-  maskedMessage,
-  maskedParts,
-  maskedReply,
-  maskedText,
-  maskedUserMessage,
+  redactedDefinition,
+  redactedSettings,
+  redactedFailure,
+  redactedMessage,
+  redactedParts,
+  redactedReply,
+  redactedText,
+  redactedUserMessage,
 } from './redacted-message.ts'
 
 type Masks = { readonly [T in EventType]: (event: EventOf<T>) => EventBodies[T] }
@@ -26,7 +26,7 @@ type Masks = { readonly [T in EventType]: (event: EventOf<T>) => EventBodies[T] 
  * markers in the place of content, so that it still folds. Only what is named here stays: a field that this release
  * does not know goes. A digest of content goes too, since whoever guesses the content could confirm the guess by it.
  */
-export function maskedBody(event: RuntimeEvent): EventBodies[EventType] {
+export function redactedPayload(event: RuntimeEvent): EventBodies[EventType] {
   const mask = masks[event.type] as (event: RuntimeEvent) => EventBodies[EventType]
   const { cause, inboxKey, draining } = event
   return { ...mask(event), ...omitUndefined({ cause, inboxKey, draining }) }
@@ -43,26 +43,26 @@ function only<T extends EventType>(
 }
 
 /** A digest that names the call and says nothing of its input. */
-function maskedDigest(toolCallId: string): string {
+function redactedDigest(toolCallId: string): string {
   return `removed ${toolCallId}`
 }
 
 function textWhere(text: string | undefined): string | undefined {
-  return text === undefined ? undefined : maskedText(text)
+  return text === undefined ? undefined : redactedText(text)
 }
 
 /** Keeps what a refusal asks for, and masks what it says. */
-function maskedRefusal(refusal: ModelRefusal | undefined): { readonly refusal?: ModelRefusal } {
+function redactedRefusal(refusal: ModelRefusal | undefined): { readonly refusal?: ModelRefusal } {
   return refusal ? { refusal: { ...refusal, ...omitUndefined({ reason: textWhere(refusal.reason) }) } } : {}
 }
 
-function maskedCall(call: CollectedCall): CollectedCall {
+function redactedCall(call: CollectedCall): CollectedCall {
   const { toolCallId, name, plan, effect, recovery, child, handoff, input, reason, refusal } = call
   return {
-    ...{ toolCallId, name, plan, inputDigest: maskedDigest(toolCallId) },
+    ...{ toolCallId, name, plan, inputDigest: redactedDigest(toolCallId) },
     ...omitUndefined({ effect, recovery, child, handoff, reason: textWhere(reason) }),
     ...(input && { input: {} }),
-    ...(refusal && { refusal: { outcome: refusal.outcome, text: maskedText(refusal.text) } }),
+    ...(refusal && { refusal: { outcome: refusal.outcome, text: redactedText(refusal.text) } }),
   }
 }
 
@@ -77,8 +77,8 @@ const runMasks = {
       'parent',
       'subject',
     )(event),
-    definition: maskedDefinition(event.definition),
-    ...(event.modelSettings && { modelSettings: maskedSettings(event.modelSettings) }),
+    definition: redactedDefinition(event.definition),
+    ...(event.modelSettings && { modelSettings: redactedSettings(event.modelSettings) }),
   }),
   // A marker for each message would have a session's runs grow with what lies behind them.
   history_carried: ({ messages, missing = 0, uncheckedFrom }) => ({
@@ -88,20 +88,20 @@ const runMasks = {
   history_edited: ({ edits, by, reason }) => ({
     edits: edits.map(({ index, message }) => ({
       index,
-      ...(message && { message: maskedMessage(message) }),
+      ...(message && { message: redactedMessage(message) }),
     })),
     ...omitUndefined({ by, reason: textWhere(reason) }),
   }),
   run_resumed: ({ why, inDoubt, definition }) => ({
     ...{ why, inDoubt },
-    ...(definition && { definition: maskedDefinition(definition) }),
+    ...(definition && { definition: redactedDefinition(definition) }),
   }),
   run_finished: (event) => ({
     ...only<'run_finished'>('reason', 'turns', 'toolCalls', 'usage', 'costUsd')(event),
     ...omitUndefined({ detail: textWhere(event.detail) }),
   }),
   input_received: ({ message, delivery, receipt }) => ({
-    ...{ message: maskedUserMessage(message), delivery },
+    ...{ message: redactedUserMessage(message), delivery },
     ...omitUndefined({ receipt }),
   }),
   input_settled: ({ receipt, delivered, why }) => ({
@@ -126,13 +126,13 @@ const modelMasks = {
       change: {
         ...omitUndefined({ instructions: textWhere(change.instructions), tools: change.tools }),
         ...omitUndefined({ maxOutputTokens: change.maxOutputTokens }),
-        ...(change.messages && { messages: change.messages.map(maskedMessage) }),
+        ...(change.messages && { messages: change.messages.map(redactedMessage) }),
       },
     }),
   }),
   assistant_started: ({ attempt, providerMessageId, servedModel, warnings }) => ({
     ...{ attempt, ...omitUndefined({ providerMessageId, servedModel }) },
-    ...(warnings && { warnings: warnings.map(maskedText) }),
+    ...(warnings && { warnings: warnings.map(redactedText) }),
   }),
   assistant_text_delta: ({ attempt, part, replaces }) => ({
     attempt,
@@ -158,22 +158,27 @@ const modelMasks = {
       'partial',
       'places',
     )({ parts, ...event }),
-    ...{ parts: maskedReply(parts), ...omitUndefined({ providerMessageId: event.providerMessageId }) },
-    ...maskedRefusal(event.refusal),
+    ...{ parts: redactedReply(parts), ...omitUndefined({ providerMessageId: event.providerMessageId }) },
+    ...redactedRefusal(event.refusal),
   }),
   model_stream_failed: ({ attempt, failure, retryAt, refusal }) => ({
-    ...{ attempt, failure: maskedFailure(failure), ...omitUndefined({ retryAt }), ...maskedRefusal(refusal) },
+    ...{
+      attempt,
+      failure: redactedFailure(failure),
+      ...omitUndefined({ retryAt }),
+      ...redactedRefusal(refusal),
+    },
   }),
 } satisfies Partial<Masks>
 
 const toolMasks = {
-  tool_requests_collected: ({ calls }) => ({ calls: calls.map(maskedCall) }),
+  tool_requests_collected: ({ calls }) => ({ calls: calls.map(redactedCall) }),
   approval_requested: ({ name, attempt, toolCallId, expiresAt, reason }) => ({
-    ...{ name, attempt, inputDigest: maskedDigest(toolCallId) },
+    ...{ name, attempt, inputDigest: redactedDigest(toolCallId) },
     ...omitUndefined({ expiresAt, reason: textWhere(reason) }),
   }),
   approval_decided: ({ attempt, approved, by, via, toolCallId, input, note, reason }) => ({
-    ...{ attempt, approved, by, inputDigest: maskedDigest(toolCallId), ...omitUndefined({ via }) },
+    ...{ attempt, approved, by, inputDigest: redactedDigest(toolCallId), ...omitUndefined({ via }) },
     ...{
       ...(input && { input: {} }),
       ...omitUndefined({ note: textWhere(note), reason: textWhere(reason) }),
@@ -181,13 +186,13 @@ const toolMasks = {
   }),
   tool_started: (event) => ({
     ...only<'tool_started'>('name', 'attempt', 'idempotencyKey', 'effect', 'child', 'grant')(event),
-    ...(event.inputDigest !== undefined && { inputDigest: maskedDigest(event.toolCallId) }),
+    ...(event.inputDigest !== undefined && { inputDigest: redactedDigest(event.toolCallId) }),
   }),
   tool_progress: ({ attempt }) => ({ attempt, data: null }),
   tool_deferred: only<'tool_deferred'>('attempt', 'receipt', 'deadlineAt'),
   tool_result: ({ content, ...event }) => ({
     ...only<'tool_result'>('name', 'outcome', 'durationMs', 'child', 'reused')({ content, ...event }),
-    content: maskedParts(content),
+    content: redactedParts(content),
   }),
   tool_results_injected: only<'tool_results_injected'>('toolCallIds'),
 } satisfies Partial<Masks>
@@ -216,22 +221,22 @@ const steeringMasks = {
     )({
       ...{ summary, ...event },
     }),
-    ...{ summary: maskedUserMessage(summary), ...(failure && { failure: maskedFailure(failure) }) },
+    ...{ summary: redactedUserMessage(summary), ...(failure && { failure: redactedFailure(failure) }) },
   }),
   agent_handed_off: ({ from, to, definition, messages }) => ({
-    ...{ from, to, definition: maskedDefinition(definition) },
-    ...(messages && { messages: messages.map(maskedMessage) }),
+    ...{ from, to, definition: redactedDefinition(definition) },
+    ...(messages && { messages: messages.map(redactedMessage) }),
   }),
   guardrail_tripped: ({ guardrail, on, action, index, detail, replacement }) => ({
     ...{ guardrail, on, action, ...omitUndefined({ index, detail: textWhere(detail) }) },
-    ...(replacement && { replacement: maskedParts(replacement) }),
+    ...(replacement && { replacement: redactedParts(replacement) }),
   }),
   guardrails_checked: only<'guardrails_checked'>('on', 'guardrails'),
   output_checked: ({ valid, output, error, repair }) => ({
     ...{ valid, ...(output !== undefined && { output: null }) },
     ...{
       ...omitUndefined({ error: textWhere(error) }),
-      ...(repair && { repair: maskedUserMessage(repair) }),
+      ...(repair && { repair: redactedUserMessage(repair) }),
     },
   }),
   limit_reached: only<'limit_reached'>('limit', 'max', 'used', 'held', 'policy'),

@@ -78,21 +78,21 @@ function placeOf(before: string | null): Uint8Array {
 }
 
 /** The messages of a piece, and the running digest behind each. */
-interface OpenedPiece {
+interface DecodedPiece {
   readonly messages: readonly Message[]
   readonly digests: readonly string[]
 }
 
 const sealedForm: Uint8Array = Uint8Array.of(1)
 
-/** Pieces that several events of one page begin with are opened once. */
-const openedPieces = new WeakMap<HistoryPiece, OpenedPiece>()
+/** Pieces that several events of one batch begin with are opened once. */
+const decodedPieces = new WeakMap<HistoryPiece, DecodedPiece>()
 
 /**
  * The messages under a name. Throws where a piece is missing or is not what was written: its name is that of the
  * messages, and stands in the body that the chain of the run commits to.
  */
-export function saidHistory(
+export function restoredHistory(
   name: string,
   pieces: ReadonlyMap<string, HistoryPiece>,
   sealer: Sealer | undefined,
@@ -105,26 +105,26 @@ export function saidHistory(
     next = piece.before
   }
   let digest = emptyHistoryDigest
-  const opened = chain.reverse().map((piece) => {
-    const { messages, digests } = openedPieces.get(piece) ?? openPiece(piece, digest, sealer)
+  const decoded = chain.reverse().map((piece) => {
+    const { messages, digests } = decodedPieces.get(piece) ?? openPiece(piece, digest, sealer)
     digest = digests.at(-1) ?? digest
     return { messages, digests }
   })
   return withDigests(
-    opened.flatMap(({ messages }) => messages),
-    opened.flatMap(({ digests }) => digests),
+    decoded.flatMap(({ messages }) => messages),
+    decoded.flatMap(({ digests }) => digests),
   )
 }
 
-function openPiece(piece: HistoryPiece, before: string, sealer: Sealer | undefined): OpenedPiece {
+function openPiece(piece: HistoryPiece, before: string, sealer: Sealer | undefined): DecodedPiece {
   const plain = sealer ? sealer.open(piece.body.subarray(1), placeOf(piece.before)) : piece.body
   const lines = linesOf(plain)
-  const digests = digestsBehind(before, lines)
+  const digests = digestsAfter(before, lines)
   const digest = digests.at(-1) ?? before
   if (named(digest, sealer) !== piece.name) throw new Error(`the history ${piece.name} has changed`)
-  const opened = { messages: lines.map((line) => JSON.parse(line) as Message), digests }
-  const known = { ...opened, messages: withDigests(opened.messages, digests) }
-  openedPieces.set(piece, known)
+  const decoded = { messages: lines.map((line) => JSON.parse(line) as Message), digests }
+  const known = { ...decoded, messages: withDigests(decoded.messages, digests) }
+  decodedPieces.set(piece, known)
   return known
 }
 
@@ -133,12 +133,12 @@ function linesOf(plain: Uint8Array): readonly string[] {
 }
 
 /** The running digests of messages, given what stands before them: see `historyDigests`. */
-function digestsBehind(before: string, lines: readonly string[]): readonly string[] {
+function digestsAfter(before: string, lines: readonly string[]): readonly string[] {
   let digest = before
   return lines.map((line) => (digest = hash('sha256', `["${digest}",${line}]`)))
 }
 
 /** Whether a piece is called by what it says, as far as that can be told without a key. */
 export function isNamedRight({ name, before, body }: HistoryPiece): boolean {
-  return body[0] === 1 || digestsBehind(before ?? emptyHistoryDigest, linesOf(body)).at(-1) === name
+  return body[0] === 1 || digestsAfter(before ?? emptyHistoryDigest, linesOf(body)).at(-1) === name
 }

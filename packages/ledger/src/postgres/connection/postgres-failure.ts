@@ -18,7 +18,7 @@ export function isMissingReference(error: unknown): boolean {
   return failureCode(error) === '23503'
 }
 
-/** What the rules of the schema raise. */
+/** What the triggers of the schema raise. */
 export const refusalCode = 'TL001'
 /** What they raise where a run was to end with entries in its inbox, and where an entry comes behind a run's end. */
 export const unreadCode = 'TL002'
@@ -30,7 +30,7 @@ export function isUnread(error: unknown): boolean {
 }
 
 /** Whether an entry came behind the end of its run. */
-export function isBehindEnd(error: unknown): boolean {
+export function isAfterEnd(error: unknown): boolean {
   return failureCode(error) === endedCode
 }
 
@@ -56,8 +56,8 @@ export function isUnanswered(error: unknown): boolean {
 }
 
 /**
- * Codes that say that the database is not what was written: broken pages; a schema that lacks what our statements
- * name; a rule that stops an append which the run's own head allows.
+ * Codes that say that the database is not what was written: broken batches; a schema that lacks what our statements
+ * name; a trigger that stops an append which the run's own head allows.
  */
 const damage = /^(XX00[012]$|23|42P01|42703|42883|3F000)/
 

@@ -6,7 +6,7 @@ export async function makeLedger(database: Kysely<unknown>, schema: string): Pro
   const builder = database.withSchema(schema)
   const built = [...tables(builder), ...indexes(builder)].map((statement) => statement.compile().sql)
   // As one message: each statement by itself would wait for the one before to be answered.
-  await sql.raw([...built, ...ruleStatements(schema)].join(';\n')).execute(database)
+  await sql.raw([...built, ...triggerStatements(schema)].join(';\n')).execute(database)
 }
 
 /** Ids and keys are compared byte by byte: no locale makes two of them equal, or orders them anew. */
@@ -131,7 +131,7 @@ const refusals: readonly Refusal[] = [
   },
 ]
 
-function ruleStatements(schema: string): readonly string[] {
+function triggerStatements(schema: string): readonly string[] {
   const place = `"${schema.replaceAll('"', '""')}"`
   const always = (table: string, trigger: string): string =>
     `alter table ${place}.${table} enable always trigger ${trigger}`

@@ -3,7 +3,7 @@ import { refusalCode } from '../connection/postgres-failure.ts'
 
 /**
  * What a tail over all runs goes by: the transaction of each event. Events that stand already get the lowest number
- * that a transaction can have, as a default that is kept beside the table, so that no row is written and no rule is in
+ * that a transaction can have, as a default that is kept beside the table, so that no row is written and no trigger is in
  * the way. Who appends by the first schema goes on: its events get their transaction by themselves.
  */
 export async function addTail(database: Kysely<unknown>, schema: string): Promise<void> {
@@ -18,7 +18,7 @@ export async function addTail(database: Kysely<unknown>, schema: string): Promis
 }
 
 /**
- * The rule of the first schema, and that events carry the transaction which writes them, and stand behind those of
+ * The trigger of the first schema, and that events carry the transaction which writes them, and stand behind those of
  * their run in the order of transactions too: what has a number below all that are under way is all there is. Numbers
  * that the server has not reached came with a copy from another one, and order nothing.
  */

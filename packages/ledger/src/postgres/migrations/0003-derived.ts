@@ -1,7 +1,7 @@
 import { sql, type Kysely } from 'kysely'
 
 /** What follows from the events, and can be dropped at any time: snapshots, and projections of runs and totals. */
-export async function addDerived(database: Kysely<unknown>, schema: string): Promise<void> {
+export async function addProjections(database: Kysely<unknown>, schema: string): Promise<void> {
   const place = `"${schema.replaceAll('"', '""')}"`
   await sql.raw([...tables(place), ...indexes(place), ...rows(place)].join(';\n')).execute(database)
 }

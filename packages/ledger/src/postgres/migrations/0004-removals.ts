@@ -5,7 +5,7 @@ import { refusalCode } from '../connection/postgres-failure.ts'
 export async function addRemovals(database: Kysely<unknown>, schema: string): Promise<void> {
   const builder = database.withSchema(schema)
   const built = [...tables(builder), ...indexes(builder)].map((statement) => statement.compile().sql)
-  await sql.raw([...built, ...ruleStatements(schema)].join(';\n')).execute(database)
+  await sql.raw([...built, ...triggerStatements(schema)].join(';\n')).execute(database)
 }
 
 const bytewise: RawBuilder<string> = sql`text collate "C"`
@@ -82,7 +82,7 @@ const leavings: readonly (readonly [trigger: string, on: string, wrong: string, 
 
 const ofRunThatStays = `left join @.removal on removal.run_id = gone.run_id and removal.kind = 'dropped' where removal.pos is null`
 
-function ruleStatements(schema: string): readonly string[] {
+function triggerStatements(schema: string): readonly string[] {
   const place = `"${schema.replaceAll('"', '""')}"`
   const always = (table: string, trigger: string): string =>
     `alter table ${place}.${table} enable always trigger ${trigger}`

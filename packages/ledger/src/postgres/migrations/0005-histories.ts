@@ -4,7 +4,7 @@ import { sql, type Compilable, type Kysely, type RawBuilder } from 'kysely'
 export async function addHistories(database: Kysely<unknown>, schema: string): Promise<void> {
   const builder = database.withSchema(schema)
   const built = [...tables(builder), ...indexes(builder)].map((statement) => statement.compile().sql)
-  await sql.raw([...built, ...ruleStatements(schema)].join(';\n')).execute(database)
+  await sql.raw([...built, ...triggerStatements(schema)].join(';\n')).execute(database)
 }
 
 const bytewise: RawBuilder<string> = sql`text collate "C"`
@@ -42,7 +42,7 @@ const refusals = [
   ['history_use_stays', 'history_use', 'uses of histories are never changed'],
 ] as const
 
-function ruleStatements(schema: string): readonly string[] {
+function triggerStatements(schema: string): readonly string[] {
   const place = `"${schema.replaceAll('"', '""')}"`
   return [
     ...references.map(

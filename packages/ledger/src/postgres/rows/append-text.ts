@@ -1,5 +1,5 @@
 import { eventParameters, spelledFor, type AppendParameter, type AppendShape } from './append-parameters.ts'
-import { durabilityText, sealed, sealText } from './statement-parts.ts'
+import { durabilityText, rowDigestColumns, rowDigestText } from './statement-parts.ts'
 
 type Spelled = ReturnType<typeof spelledFor>
 
@@ -38,17 +38,17 @@ function nextPos(schema: string): string {
 
 function aloneParts(schema: string, { begins }: AppendShape, given: Spelled): Parts {
   const next = nextPos(schema)
-  const movedSeal = sealText({
+  const movedRowDigest = rowDigestText({
     ...{ run_id: 'run.run_id', pos: 'run.pos', head_seq: given('headSeq'), head_hash: given('headHash') },
     ...{ epoch: 'run.epoch', session_id: 'run.session_id', session_place: 'run.session_place' },
   })
-  const moved = `update ${schema}.run set head_seq = ${given('headSeq')}, head_hash = ${given('headHash')}, seal = ${movedSeal}
+  const moved = `update ${schema}.run set head_seq = ${given('headSeq')}, head_hash = ${given('headHash')}, seal = ${movedRowDigest}
     where run_id = ${given('runId')} and head_seq = ${given('expectedSeq')}
       and epoch = ${given('epoch')} and head_hash = ${given('previousHash')}
     returning pos`
   const made =
     (): string => `insert into ${schema}.run (run_id, pos, head_seq, head_hash, epoch, seal, session_id, session_place)
-    select run_id, pos, head_seq, head_hash, epoch, ${sealText(sealed)}, session_id, session_place
+    select run_id, pos, head_seq, head_hash, epoch, ${rowDigestText(rowDigestColumns)}, session_id, session_place
     from (
       select ${given('runId')} as run_id, ${next} as pos, ${given('headSeq')} as head_seq, ${given('headHash')} as head_hash,
         ${given('epoch')} as epoch, ${given('sessionId')} as session_id, ${given('sessionPlace')} as session_place
@@ -78,13 +78,13 @@ function groupParts(schema: string, { begins }: AppendShape, given: Spelled): Pa
   const nth = (name: AppendParameter): string => `(${given(name)})[given.whose]`
   const runs = ['runId', 'expectedSeq', 'epoch', 'headSeq', 'headHash', 'previousHash'] as const
   const sessions = begins ? (['sessionId', 'sessionPlace'] as const) : []
-  const movedSeal = sealText({
+  const movedRowDigest = rowDigestText({
     ...{ run_id: 'run.run_id', pos: 'run.pos', head_seq: 'head.head_seq', head_hash: 'head.head_hash' },
     ...{ epoch: 'head.epoch', session_id: 'run.session_id', session_place: 'run.session_place' },
   })
   const made = (): string => `, made as (
     insert into ${schema}.run (run_id, pos, head_seq, head_hash, epoch, seal, session_id, session_place)
-    select run_id, pos, head_seq, head_hash, epoch, ${sealText(sealed)}, session_id, session_place
+    select run_id, pos, head_seq, head_hash, epoch, ${rowDigestText(rowDigestColumns)}, session_id, session_place
     from (select ${next} as pos, head.* from head where expected_seq = 0 and epoch = 1) as fresh
     on conflict (run_id) do nothing
     returning run_id, pos
@@ -94,7 +94,7 @@ function groupParts(schema: string, { begins }: AppendShape, given: Spelled): Pa
     select * from unnest(${[...runs, ...sessions].map(given).join(', ')}) with ordinality
       as given (run_id, expected_seq, epoch, head_seq, head_hash, previous_hash, ${begins ? 'session_id, session_place, ' : ''}place)
   ), moved as (
-    update ${schema}.run set head_seq = head.head_seq, head_hash = head.head_hash, seal = ${movedSeal}
+    update ${schema}.run set head_seq = head.head_seq, head_hash = head.head_hash, seal = ${movedRowDigest}
     from head
     where head.expected_seq > 0 and run.run_id = head.run_id and run.head_seq = head.expected_seq
       and run.epoch = head.epoch and run.head_hash = head.previous_hash

@@ -1,7 +1,7 @@
-import type { Strand } from '../../read/event-search.ts'
-import { bytesPerPage, eventsPerPage } from './statements.ts'
+import type { SearchSource } from '../../read/event-search.ts'
+import { bytesPerBatch, eventsPerBatch } from './statements.ts'
 
-/** The statements of a search: what begins it, and a page by each index. */
+/** The statements of a search: what begins it, and a batch by each index. */
 export interface SearchTexts {
   /** The runs of $1 (id), of $2 (session); either may be null. */
   readonly runs: string
@@ -12,9 +12,9 @@ export interface SearchTexts {
   readonly placesAt: string
   /**
    * $1 and $2 bound the time; $3 and $4 are turn and types, of which null lets every event pass; behind $5, up to and
-   * with $6; $7 and $8 are the run and the type or the call of the strand, where it has them.
+   * with $6; $7 and $8 are the run and the type or the call of the source, where it has them.
    */
-  readonly page: Readonly<Record<Strand['by'], string>>
+  readonly batch: Readonly<Record<SearchSource['by'], string>>
 }
 
 /** The columns of an event that a search or a tail hands on. */
@@ -23,8 +23,10 @@ export const eventColumns: readonly string[] = [
   ...['once_key', 'body_commit', 'hash'],
 ].map((column) => `event.${column}`)
 
-/** The index of each strand. Either order is that of places. */
-const bounds: Readonly<Record<Strand['by'], { readonly where: string; readonly order: 'seq' | 'pos' }>> = {
+/** The index of each source. Either order is that of places. */
+const bounds: Readonly<
+  Record<SearchSource['by'], { readonly where: string; readonly order: 'seq' | 'pos' }>
+> = {
   run: { where: 'event.run_id = $7', order: 'seq' },
   turn: { where: 'event.run_id = $7 and event.turn = $3', order: 'seq' },
   type: { where: 'event.run_id = $7 and event.type = $8', order: 'seq' },
@@ -32,14 +34,14 @@ const bounds: Readonly<Record<Strand['by'], { readonly where: string; readonly o
   place: { where: 'true', order: 'pos' },
 }
 
-/** The filters that no strand stands for, in a form that tempts no planner to another index. */
+/** The filters that no source stands for, in a form that tempts no planner to another index. */
 const passes = `event.at + 0 >= $1 and event.at + 0 <= $2
   and ($3::int8 is null or event.turn + 0 = $3)
   and ($4::text[] is null or event.type || '' = any ($4))`
 
 /** Writes the statements for a schema, whose name is quoted already. */
 export function searchTexts(schema: string): SearchTexts {
-  const strands = Object.keys(bounds) as readonly Strand['by'][]
+  const sourceKinds = Object.keys(bounds) as readonly SearchSource['by'][]
   const named = 'where ($1::text is null or run.run_id = $1) and ($2::text is null or run.session_id = $2)'
   const listed = 'select run.run_id, run.pos, run.head_seq from'
   return {
@@ -51,15 +53,15 @@ export function searchTexts(schema: string): SearchTexts {
     placesAt: `select min(pos) as "fromPos", max(pos) as "toPos" from (
         select pos + 0 as pos from ${schema}.event where at >= $1 and at <= $2
       ) as timed`,
-    page: Object.fromEntries(strands.map((by) => [by, pageText(schema, by)])) as SearchTexts['page'],
+    batch: Object.fromEntries(sourceKinds.map((by) => [by, batchText(schema, by)])) as SearchTexts['batch'],
   }
 }
 
 /**
- * The events first, so that however they are found and ordered, no more bodies are touched than a page may hold; then
- * the bodies, counting bytes, so that a page of large ones ends early and is never read whole.
+ * The events first, so that however they are found and ordered, no more bodies are touched than a batch may hold; then
+ * the bodies, counting bytes, so that a batch of large ones ends early and is never read whole.
  */
-function pageText(schema: string, by: Strand['by']): string {
+function batchText(schema: string, by: SearchSource['by']): string {
   const { where, order } = bounds[by]
   return `select event.*, previous.pos as previous_pos, previous.epoch as previous_epoch, previous.hash as previous_hash
     from (
@@ -68,8 +70,8 @@ function pageText(schema: string, by: Strand['by']): string {
       from (
         select ${eventColumns.join(', ')} from ${schema}.event
         where ${where} and event.${order} > $5::int8 and event.${order} <= $6::int8 and ${passes}
-        order by event.${order} limit ${eventsPerPage}
+        order by event.${order} limit ${eventsPerBatch}
       ) as chosen left join ${schema}.payload on payload.pos = chosen.pos
     ) as event left join ${schema}.event as previous on previous.run_id = event.run_id and previous.seq = event.seq - 1
-    where coalesce(bytes_before, 0) < ${bytesPerPage} order by event.${order}`
+    where coalesce(bytes_before, 0) < ${bytesPerBatch} order by event.${order}`
 }

@@ -1,22 +1,22 @@
 import {
   isTimed,
-  pageOf,
+  batchOf,
   type AskedEvents,
   type Cursor,
-  type FoundPage,
+  type FoundBatch,
   type FoundRow,
   type SearchedRun,
   type SearchedStore,
-  type Strand,
+  type SearchSource,
 } from '../../read/event-search.ts'
 import type { Connections } from '../connection/connections.ts'
 import { searchTexts, type SearchTexts } from './search-texts.ts'
-import { bytesPerPage, eventsPerPage } from './statements.ts'
+import { bytesPerBatch, eventsPerBatch } from './statements.ts'
 import { isRunId } from '../../record/stored-ids.ts'
 import { isStorable } from '../connection/storable-name.ts'
 
-/** A page looks at this many events at most, so that a search for what is rare stays within the time of a statement. */
-const lookedAtMax = 65_536
+/** A batch looks at this many events at most, so that a search for what is rare stays within the time of a statement. */
+const scannedMax = 65_536
 
 interface RunPlace {
   readonly run_id: string
@@ -60,37 +60,37 @@ export class PostgresSearch implements SearchedStore {
     return fromPos != null && toPos != null ? { fromPos, toPos } : undefined
   }
 
-  async page(asked: AskedEvents, strand: Strand, after: Cursor): Promise<FoundPage> {
-    const looked = lookedAt(strand, after)
+  async batch(asked: AskedEvents, source: SearchSource, after: Cursor): Promise<FoundBatch> {
+    const scanned = scannedTo(source, after)
     const types = asked.types?.filter(isStorable) ?? null
-    const [from, to] = strand.by === 'place' ? [after.pos, looked.pos] : [after.seq, looked.seq]
-    const values = [asked.fromAt, asked.toAt, asked.turn, types, from, to, ...keysOf(asked, strand)]
-    if (strand.by === 'type' && !isStorable(strand.type)) return { rows: [] }
+    const [from, to] = source.by === 'place' ? [after.pos, scanned.pos] : [after.seq, scanned.seq]
+    const values = [asked.fromAt, asked.toAt, asked.turn, types, from, to, ...keysOf(asked, source)]
+    if (source.by === 'type' && !isStorable(source.type)) return { rows: [] }
     const rows = await this.#connections.rows<FoundRow>({
-      name: `tallystick find by ${strand.by}`,
-      text: this.texts.page[strand.by],
+      name: `tallystick find by ${source.by}`,
+      text: this.texts.batch[source.by],
       values,
     })
-    return pageOf(rows, isFull(rows), strand, looked)
+    return batchOf(rows, isFull(rows), source, scanned)
   }
 }
 
-/** How far a page looks. The indexes by turn, type and call pass over nothing. */
-function lookedAt(strand: Strand, { pos, seq }: Cursor): Cursor {
-  if (strand.by === 'place') return { pos: Math.min(pos + lookedAtMax, strand.toPos), seq }
-  const { headSeq } = strand.run
-  return { pos, seq: strand.by === 'run' ? Math.min(seq + lookedAtMax, headSeq) : headSeq }
+/** How far a batch looks. The indexes by turn, type and call pass over nothing. */
+function scannedTo(source: SearchSource, { pos, seq }: Cursor): Cursor {
+  if (source.by === 'place') return { pos: Math.min(pos + scannedMax, source.toPos), seq }
+  const { headSeq } = source.run
+  return { pos, seq: source.by === 'run' ? Math.min(seq + scannedMax, headSeq) : headSeq }
 }
 
-/** The run of a strand, and the type or the call. */
-function keysOf({ toolCallId }: AskedEvents, strand: Strand): readonly unknown[] {
-  if (strand.by === 'place') return []
-  const { runId } = strand.run
-  if (strand.by === 'type') return [runId, strand.type]
-  return strand.by === 'call' ? [runId, toolCallId] : [runId]
+/** The run of a source, and the type or the call. */
+function keysOf({ toolCallId }: AskedEvents, source: SearchSource): readonly unknown[] {
+  if (source.by === 'place') return []
+  const { runId } = source.run
+  if (source.by === 'type') return [runId, source.type]
+  return source.by === 'call' ? [runId, toolCallId] : [runId]
 }
 
 function isFull(rows: readonly FoundRow[]): boolean {
   const bytes = rows.reduce((sum, { body }) => sum + (body?.length ?? 0), 0)
-  return rows.length === eventsPerPage || bytes >= bytesPerPage
+  return rows.length === eventsPerBatch || bytes >= bytesPerBatch
 }

@@ -7,8 +7,8 @@ export const durabilityText = {
   barrier: `set_config('synchronous_commit', case when current_setting('synchronous_commit') = 'off' then 'on' else current_setting('synchronous_commit') end, true)`,
 } as const
 
-/** The columns that a seal covers. */
-export const sealed = {
+/** The columns that a row digest covers. */
+export const rowDigestColumns = {
   run_id: 'run_id',
   pos: 'pos',
   head_seq: 'head_seq',
@@ -18,8 +18,8 @@ export const sealed = {
   session_place: 'session_place',
 } as const
 
-/** `sealOf` within the database, so that a take-over is one statement. Postgres spells a text as JSON as we do. */
-export function sealText(row: Readonly<Record<keyof typeof sealed, string>>): string {
+/** `rowDigest` within the database, so that a take-over is one statement. Postgres spells a text as JSON as we do. */
+export function rowDigestText(row: Readonly<Record<keyof typeof rowDigestColumns, string>>): string {
   const session = `case when ${row.session_id} is null then '' else ',"sessionId":' || to_json(${row.session_id})::text
     || ',"sessionPlace":' || ${row.session_place} end`
   return `sha256('\\x02'::bytea || convert_to('{"epoch":' || ${row.epoch} || ',"headHash":"' || encode(${row.head_hash}, 'hex')

@@ -1,7 +1,7 @@
 import type { AppendShape } from './append-parameters.ts'
 import { appendText } from './append-text.ts'
 import type { Statement } from '../connection/connections.ts'
-import { durabilityText, sealed, sealText } from './statement-parts.ts'
+import { durabilityText, rowDigestColumns, rowDigestText } from './statement-parts.ts'
 
 /** The statements of a ledger, by name. Each is a transaction of its own. */
 export interface StatementTexts {
@@ -11,7 +11,7 @@ export interface StatementTexts {
   readonly settle: Readonly<Record<'barrier' | 'lazy', string>>
   readonly acquire: string
   readonly run: string
-  readonly page: string
+  readonly batch: string
   /** The first event of a run that still has its payload. */
   readonly firstRow: string
   readonly put: string
@@ -20,12 +20,12 @@ export interface StatementTexts {
   readonly marks: string
   /** Makes every commit before it durable. */
   readonly harden: string
-  readonly tell: string
+  readonly notify: string
 }
 
-/** A page holds at most this many events, and ends with the first that takes its bodies over this many bytes. */
-export const eventsPerPage = 512
-export const bytesPerPage: number = 1024 * 1024
+/** A batch holds at most this many events, and ends with the first that takes its bodies over this many bytes. */
+export const eventsPerBatch = 512
+export const bytesPerBatch: number = 1024 * 1024
 
 /**
  * The commit of a transaction that has written nothing syncs nothing, so a barrier writes into the log what only a
@@ -43,10 +43,10 @@ export function statementTexts(schema: string): StatementTexts {
       lazy: settle(durabilityText.lazy),
     },
     acquire: `update ${schema}.run set epoch = epoch + 1,
-      seal = ${sealText({ ...sealed, epoch: '(epoch + 1)' })}
+      seal = ${rowDigestText({ ...rowDigestColumns, epoch: '(epoch + 1)' })}
       where run_id = $1 returning head_seq, head_hash, epoch, ${durabilityText.barrier}`,
     run: `select head_seq, head_hash, epoch from ${schema}.run where run_id = $1`,
-    page: pageText(schema),
+    batch: batchText(schema),
     firstRow: `select event.*, salt, body from ${schema}.event join ${schema}.payload using (pos)
       where run_id = $1 order by seq limit 1`,
     put: `with known as (select run_id from ${schema}.run where run_id = $1),
@@ -62,7 +62,7 @@ export function statementTexts(schema: string): StatementTexts {
         (select max(pos) from ${schema}.inbox where inbox.run_id = run.run_id and taken_seq is null), 0) as mark
       from ${schema}.run where run_id = any ($1::text[])`,
     harden: `select ${logEntry}, ${durabilityText.barrier}`,
-    tell: `select pg_notify($1::text, $2::text), ${durabilityText.lazy}`,
+    notify: `select pg_notify($1::text, $2::text), ${durabilityText.lazy}`,
   }
 }
 
@@ -92,15 +92,15 @@ function settleText(schema: string): (durable: string) => string {
   select (select count(*) from held) as runs, ${durable}`
 }
 
-/** Counts bytes while it goes, so that a page of large bodies ends early and is never read whole. */
-function pageText(schema: string): string {
+/** Counts bytes while it goes, so that a batch of large bodies ends early and is never read whole. */
+function batchText(schema: string): string {
   return `select pos, run_id, seq, epoch, type, v, turn, tool_call_id, at, once_key, body_commit, hash, salt, body
     from (
       select event.pos, run_id, seq, epoch, type, v, turn, tool_call_id, at, once_key, body_commit, hash, salt, body,
         sum(octet_length(body)) over (order by seq rows between unbounded preceding and 1 preceding) as bytes_before
       from ${schema}.event left join ${schema}.payload on payload.pos = event.pos
       where run_id = $1 and seq >= $2 and seq <= $3
-      order by seq limit ${eventsPerPage}
+      order by seq limit ${eventsPerBatch}
     ) as page
-    where coalesce(bytes_before, 0) < ${bytesPerPage} order by seq`
+    where coalesce(bytes_before, 0) < ${bytesPerBatch} order by seq`
 }

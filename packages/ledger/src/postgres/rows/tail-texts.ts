@@ -1,12 +1,12 @@
 import { eventColumns } from './search-texts.ts'
-import { bytesPerPage, eventsPerPage } from './statements.ts'
+import { bytesPerBatch, eventsPerBatch } from './statements.ts'
 
 /** The statements of a tail. */
 export interface TailTexts {
   /** How things stand behind ($1, $2), the xid and the pos of an event of the run $3. */
   readonly begin: string
   /** Events behind ($1, $2) and below the horizon $3. */
-  readonly page: string
+  readonly batch: string
   readonly mark: string
 }
 
@@ -31,7 +31,7 @@ export function tailTexts(schema: string): TailTexts {
       ${heldBack} as is_held_back,
       exists (select from ${schema}.event where xid >= pg_snapshot_xmax(pg_current_snapshot())) as is_foreign,
       ${isDurable} as is_durable`,
-    page: `select event.*, previous.pos as previous_pos, previous.epoch as previous_epoch, previous.hash as previous_hash
+    batch: `select event.*, previous.pos as previous_pos, previous.epoch as previous_epoch, previous.hash as previous_hash
       from (
         select chosen.*, salt, body, sum(octet_length(body)) over (
           order by chosen.xid, chosen.pos rows between unbounded preceding and 1 preceding
@@ -39,10 +39,10 @@ export function tailTexts(schema: string): TailTexts {
         from (
           select ${eventColumns.join(', ')}, event.xid from ${schema}.event
           where (event.xid, event.pos) > ($1::xid8, $2::int8) and event.xid < $3::xid8
-          order by event.xid, event.pos limit ${eventsPerPage}
+          order by event.xid, event.pos limit ${eventsPerBatch}
         ) as chosen left join ${schema}.payload on payload.pos = chosen.pos
       ) as event left join ${schema}.event as previous on previous.run_id = event.run_id and previous.seq = event.seq - 1
-      where coalesce(bytes_before, 0) < ${bytesPerPage} order by event.xid, event.pos`,
+      where coalesce(bytes_before, 0) < ${bytesPerBatch} order by event.xid, event.pos`,
     mark: `select coalesce(
         (select xid || ' ' || pos from ${schema}.event where xid < ${horizon} order by xid desc, pos desc limit 1), ''
       ) || ' ' || coalesce((select max(pos) from ${schema}.inbox), 0) as mark, ${heldBack} as is_held_back`,

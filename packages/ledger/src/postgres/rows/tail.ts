@@ -1,8 +1,8 @@
 import { LedgerUnavailableError } from '@tallystick/core'
-import type { BegunTail, TailPage, TailPlace, TailRow, TailStart } from '../../read/tail-events.ts'
+import type { BegunTail, TailBatch, TailPlace, TailRow, TailStart } from '../../read/tail-events.ts'
 import type { Connections } from '../connection/connections.ts'
 import type { DatabasePlace } from '../connection/database-place.ts'
-import { bytesPerPage, eventsPerPage, type StatementTexts } from './statements.ts'
+import { bytesPerBatch, eventsPerBatch, type StatementTexts } from './statements.ts'
 import { isStorable } from '../connection/storable-name.ts'
 import { tailTexts, type TailTexts } from './tail-texts.ts'
 
@@ -53,10 +53,10 @@ export class PostgresTail {
     if (begun.is_more && !begun.is_durable) await this.#connections.rows({ text: this.#harden, values: [] })
     const nothing = { rows: [], isLast: true }
     return {
-      standing: begun.hash ? { runId, hash: begun.hash } : undefined,
+      eventAtCursor: begun.hash ? { runId, hash: begun.hash } : undefined,
       isDropped: begun.is_dropped,
       isHeldBack: begun.is_held_back,
-      page: (after) => (begun.is_more ? this.#page(after, begun.horizon) : Promise.resolve(nothing)),
+      batch: (after) => (begun.is_more ? this.#batch(after, begun.horizon) : Promise.resolve(nothing)),
     }
   }
 
@@ -70,14 +70,14 @@ export class PostgresTail {
     return { mark: row?.mark ?? '', isHeldBack: row?.is_held_back ?? false }
   }
 
-  async #page({ xid, pos }: TailPlace, horizon: string): Promise<TailPage> {
+  async #batch({ xid, pos }: TailPlace, horizon: string): Promise<TailBatch> {
     const rows = await this.#connections.rows<TailRow>({
       name: 'tallystick tail page',
-      text: this.texts.page,
+      text: this.texts.batch,
       values: [xid, pos, horizon],
     })
     const bytes = rows.reduce((sum, { body }) => sum + (body?.length ?? 0), 0)
-    return { rows, isLast: rows.length < eventsPerPage && bytes < bytesPerPage }
+    return { rows, isLast: rows.length < eventsPerBatch && bytes < bytesPerBatch }
   }
 
   #foreign(): LedgerUnavailableError {

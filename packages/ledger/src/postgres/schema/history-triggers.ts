@@ -1,5 +1,5 @@
 /** What the migrations make of histories, by name, as the catalogue tells it: see `ledgerRules`. */
-export const historyRules: readonly (readonly [name: string, definition: string])[] = [
+export const historyTriggers: readonly (readonly [name: string, definition: string])[] = [
   ['column history.before', 'text collate C'],
   ['column history.body', 'bytea not null'],
   ['column history.digest', 'text not null collate C'],

@@ -1,5 +1,5 @@
 /** What the migrations make of the end of an inbox, by name, as the catalogue tells it: see `ledgerRules`. */
-export const inboxRules: readonly (readonly [name: string, definition: string])[] = [
+export const inboxTriggers: readonly (readonly [name: string, definition: string])[] = [
   [
     'function inbox_is_open',
     `

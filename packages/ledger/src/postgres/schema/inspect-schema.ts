@@ -28,7 +28,7 @@ const tableNames = [
  * Looks at what stands in the schema without changing it, and refuses what can be no ledger. Throws
  * `LedgerUnavailableError`.
  */
-export async function lookAtSchema(ask: Ask, place: DatabasePlace): Promise<Found> {
+export async function inspectSchema(ask: Ask, place: DatabasePlace): Promise<Found> {
   const [{ tables, encoding } = { tables: [], encoding: '' }] = await ask<{
     readonly tables: readonly string[]
     readonly encoding: string

@@ -3,10 +3,10 @@ import { CompiledQuery, Kysely, PostgresDialect, sql, type Transaction } from 'k
 import { Pool } from 'pg'
 import { connectionConfig } from '../connection/connections.ts'
 import type { DatabasePlace } from '../connection/database-place.ts'
-import { lookAtSchema, type Ask, type Found } from './inspect-schema.ts'
+import { inspectSchema, type Ask, type Found } from './inspect-schema.ts'
 import { makeLedger } from '../migrations/0001-ledger.ts'
 import { addTail } from '../migrations/0002-tail.ts'
-import { addDerived } from '../migrations/0003-derived.ts'
+import { addProjections } from '../migrations/0003-derived.ts'
 import { addRemovals } from '../migrations/0004-removals.ts'
 import { addHistories } from '../migrations/0005-histories.ts'
 import { addInboxEnds } from '../migrations/0006-inbox-ends.ts'
@@ -18,7 +18,7 @@ import type { LedgerTables } from './tables.ts'
 const migrations: readonly ((database: Kysely<unknown>, schema: string) => Promise<void>)[] = [
   makeLedger,
   addTail,
-  addDerived,
+  addProjections,
   addRemovals,
   addHistories,
   addInboxEnds,
@@ -88,7 +88,7 @@ async function migrateWithin(transaction: Transaction<LedgerTables>, place: Data
   await sql`select pg_advisory_xact_lock(hashtextextended(${`tallystick ${place.schema}`}, 0))`.execute(
     transaction,
   )
-  const found = await lookAtSchema(askWithin(transaction), place)
+  const found = await inspectSchema(askWithin(transaction), place)
   requireUsable(place, found, false)
   const version = found.kind === 'ledger' ? found.version : 0
   if (version === schemaVersion) return

@@ -1,10 +1,10 @@
 import { fault, type Fault } from '../../record/link-check.ts'
 import type { Statement } from '../connection/connections.ts'
 import type { DatabasePlace } from '../connection/database-place.ts'
-import { ledgerRules } from './triggers.ts'
+import { schemaObjects } from './triggers.ts'
 
 /** One column, index, constraint, trigger or function of the schema, as the catalogue tells it. */
-export interface SchemaRule {
+export interface SchemaObject {
   readonly name: string
   readonly definition: string
 }
@@ -15,7 +15,7 @@ const ledgerTables = `pg_class.relname in ('ledger', 'run', 'event', 'payload', 
  * What of a schema makes it a ledger: without its triggers nothing is append-only, without its indexes nothing stands
  * once. Written so that every version of Postgres tells it alike.
  */
-export function rulesStatement(schema: string): Statement {
+export function schemaStatement(schema: string): Statement {
   return {
     text: `with tables as (
       select pg_class.oid, relname, relpersistence, relrowsecurity from pg_catalog.pg_class join pg_catalog.pg_namespace on pg_namespace.oid = relnamespace
@@ -57,9 +57,9 @@ export function rulesStatement(schema: string): Statement {
 }
 
 /** The rules of a schema as any ledger has them: where the schema is named stands `@`. */
-export function rulesWithout(
+export function withoutSchema(
   { schema, quotedSchema }: Pick<DatabasePlace, 'schema' | 'quotedSchema'>,
-  rows: readonly SchemaRule[],
+  rows: readonly SchemaObject[],
 ): ReadonlyMap<string, string> {
   const named = (identifier: string): string =>
     identifier.startsWith('"') ? identifier.slice(1, -1).replaceAll('""', '"') : identifier
@@ -80,12 +80,14 @@ export function rulesWithout(
  * The first rule that is not as the migrations make it. Columns and indexes that others add are left in peace; a
  * trigger or a rewriting rule that is added could change what is written.
  */
-export function ruleFault(present: ReadonlyMap<string, string>): Fault | undefined {
-  for (const [name, definition] of ledgerRules) {
+export function schemaFault(present: ReadonlyMap<string, string>): Fault | undefined {
+  for (const [name, definition] of schemaObjects) {
     const found = present.get(name)
     if (found !== definition)
       return fault(name, 'as its migration makes it', found === undefined ? 'missing' : 'another')
   }
-  const added = [...present.keys()].find((name) => /^(trigger|rewrite) /.test(name) && !ledgerRules.has(name))
+  const added = [...present.keys()].find(
+    (name) => /^(trigger|rewrite) /.test(name) && !schemaObjects.has(name),
+  )
   return added === undefined ? undefined : fault(added, 'none', 'one that was added')
 }

@@ -1,11 +1,11 @@
-import { historyRules } from './history-triggers.ts'
-import { inboxRules } from './inbox-triggers.ts'
+import { historyTriggers } from './history-triggers.ts'
+import { inboxTriggers } from './inbox-triggers.ts'
 
 /**
  * What the migrations make, by name, as the catalogue tells it; where the schema is named stands `@`. A test holds the
  * two together.
  */
-export const ledgerRules: ReadonlyMap<string, string> = new Map([
+export const schemaObjects: ReadonlyMap<string, string> = new Map([
   ['column content.body', 'bytea not null'],
   ['column content.digest', 'text not null collate C'],
   ['column content_use.digest', 'text not null collate C'],
@@ -277,6 +277,6 @@ end
     'trigger run.run_stays',
     `CREATE TRIGGER run_stays BEFORE TRUNCATE ON @.run FOR EACH STATEMENT EXECUTE FUNCTION @.refuse('runs are never removed')`,
   ],
-  ...historyRules,
-  ...inboxRules,
+  ...historyTriggers,
+  ...inboxTriggers,
 ])

@@ -33,7 +33,7 @@ import type { StatementTexts } from '../rows/statements.ts'
 const lanes = 4
 
 /** How often an append looks again that was refused at a head which is the one it expects. */
-const looksMax = 3
+const triesMax = 3
 
 /** Events to append, with their bodies as bytes. */
 interface Batch {
@@ -109,14 +109,14 @@ export class Appender {
     const { runId, expected, events, options } = batch
     // Not the head of now: a writer that was relieved in between must not learn its successor's epoch.
     const after = { seq: expected.expectedSeq + events.length, epoch: expected.epoch }
-    for (let looks = 0; looks < looksMax; looks++) {
+    for (let tries = 0; tries < triesMax; tries++) {
       const hash = await this.#swap(batch)
       if (hash !== undefined) {
         this.#known.set(runId, { ...after, hash })
         return after
       }
       this.#known.forget(runId)
-      if (await this.#standsAlready(batch)) {
+      if (await this.#isAppendedAlready(batch)) {
         // What stands may have been lazy.
         if (options.durability === 'barrier')
           await this.#connections.rows({ text: this.#texts.harden, values: [] })
@@ -197,12 +197,12 @@ export class Appender {
     if (constraint === 'run_session' && place) return placeTaken(runId, place)
     if (constraint !== 'event_once') return droppedRunConflict(error, runId) ?? error
     const onceKeys = linked.flatMap(({ onceKey }) => onceKey ?? [])
-    const [standing] = await this.#connections.rows<{ once_key: string }>({
+    const [existing] = await this.#connections.rows<{ once_key: string }>({
       text: this.#texts.onceKeys,
       values: [runId, onceKeys],
     })
     const twice = onceKeys.find((key, index) => onceKeys.indexOf(key) !== index)
-    return secondFact(runId, standing?.once_key ?? twice ?? 'a fact')
+    return secondFact(runId, existing?.once_key ?? twice ?? 'a fact')
   }
 
   /** An append without events: for the entries that it takes, and for the head that it expects. */
@@ -230,13 +230,13 @@ export class Appender {
   }
 
   /** Whether these very events were written before: then only their acknowledgement was lost. */
-  async #standsAlready({ runId, expected, events, bodies }: Batch): Promise<boolean> {
+  async #isAppendedAlready({ runId, expected, events, bodies }: Batch): Promise<boolean> {
     const range = { runId, fromSeq: expected.expectedSeq + 1, toSeq: expected.expectedSeq + events.length }
     let index = 0
     const source = {
       ...{ connections: this.#connections, texts: this.#texts },
       // Bytes are compared with bytes.
-      opened: <Row>(rows: readonly Row[]): Promise<readonly Row[]> => Promise.resolve(rows),
+      withDecoding: <Row>(rows: readonly Row[]): Promise<readonly Row[]> => Promise.resolve(rows),
     }
     for await (const stored of eventRange(source, range)) {
       const [event, body] = [events[index], bodies[index]]

@@ -4,11 +4,11 @@ import { genesisHash } from '../../record/chain.ts'
 import { forgetTexts } from '../../projection/tables/forget-texts.ts'
 import type { EventRow } from '../../record/event-row.ts'
 import {
-  endedPage,
-  pageOf,
+  endedBatch,
+  batchOf,
   type EndedRun,
   type ListedRun,
-  type Page,
+  type Batch,
   type RemovableQuery,
 } from '../../removal/removable-store.ts'
 import {
@@ -22,10 +22,10 @@ import { PostgresHistories } from './histories.ts'
 import { connectionConfig, type Connections } from '../connection/connections.ts'
 import type { PostgresLedgerOptions } from '../connection/postgres-ledger-options.ts'
 
-const removalsPerPage = 256
+const removalsPerBatch = 256
 
 /** A search looks at this many places at most, to stay within the time of a statement. */
-const lookedAtMax = 65_536
+const scannedMax = 65_536
 
 /** Large contents, and what is taken away, in a schema. */
 export class PostgresRemovals {
@@ -82,14 +82,14 @@ export class PostgresRemovals {
     )
   }
 
-  /** A page of removals behind a place, of one run where it is named. */
-  async page(afterPos: number, runId?: RunId): Promise<readonly StoredRemoval[]> {
+  /** A batch of removals behind a place, of one run where it is named. */
+  async batch(afterPos: number, runId?: RunId): Promise<readonly StoredRemoval[]> {
     const values = [afterPos, runId ?? null]
     return (await this.#connections.rows<RemovalRow>({ text: this.#texts.page, values })).map(storedRemoval)
   }
 
-  async payloads({ types, before, afterPos, limit }: RemovableQuery): Promise<Page<EventRow>> {
-    const toPos = afterPos + lookedAtMax
+  async payloads({ types, before, afterPos, limit }: RemovableQuery): Promise<Batch<EventRow>> {
+    const toPos = afterPos + scannedMax
     const [found] = await this.#connections.rows<{ last: number | null }>({
       text: this.#texts.lastPayload,
       values: [],
@@ -98,13 +98,13 @@ export class PostgresRemovals {
       text: this.#texts.payloads,
       values: [types, before, afterPos, limit, toPos],
     })
-    return pageOf(items, { limit, toPos, lastPos: found?.last ?? 0 })
+    return batchOf(items, { limit, toPos, lastPos: found?.last ?? 0 })
   }
 
-  async endedRuns(query: Omit<RemovableQuery, 'types'>): Promise<Page<EndedRun>> {
+  async endedRuns(query: Omit<RemovableQuery, 'types'>): Promise<Batch<EndedRun>> {
     const { afterPos, limit } = query
     const values = [afterPos, limit]
-    return endedPage(await this.#connections.rows<ListedRun>({ text: this.#texts.listed, values }), query)
+    return endedBatch(await this.#connections.rows<ListedRun>({ text: this.#texts.listed, values }), query)
   }
 
   /** In one transaction of a connection of its own. Answers how many events lost their payload. */
@@ -184,7 +184,7 @@ function textsOf(schema: string) {
         select from ${schema}.content where content.digest = content_use.digest)
         or not exists (select from ${schema}.payload where payload.pos = content_use.pos)) as stray`,
     covering: `select * from ${schema}.removal where run_id = $1 and to_seq >= $2 and from_seq <= $3 order by to_seq`,
-    page: `select * from ${schema}.removal where pos > $1 and ($2::text is null or run_id = $2) order by pos limit ${removalsPerPage}`,
+    page: `select * from ${schema}.removal where pos > $1 and ($2::text is null or run_id = $2) order by pos limit ${removalsPerBatch}`,
     lock: `lock table ${schema}.removal, ${schema}.content, ${schema}.history in share row exclusive mode`,
     last: `select pos, hash from ${schema}.removal order by pos desc limit 1`,
     insert: `insert into ${schema}.removal (pos, run_id, from_seq, to_seq, kind, at, by, reason, kept, head_hash, hash)
@@ -204,7 +204,7 @@ function textsOf(schema: string) {
     deleteUnused: `delete from ${schema}.content where digest = any ($1::text[])
       and not exists (select from ${schema}.content_use where content_use.digest = content.digest)`,
     blankInbox: `update ${schema}.inbox set body = '' where run_id = $1 and taken_seq is not null and length(body) > 0`,
-    // What was derived from the run may hold what is gone.
+    // What was projected from the run may hold what is gone.
     forget: forgetTexts({ table: (name) => `${schema}.${name}` }, '$1'),
     dropRun: ['inbox', 'event', 'run'].map((table) => `delete from ${schema}.${table} where run_id = $1`),
   }

@@ -1,5 +1,5 @@
 import { projectionVersion } from '../tables/projection-version.ts'
-import type { ChangePart, DerivedDatabase, DerivedDialect } from '../tables/projection-database.ts'
+import type { ChangePart, ProjectionDatabase, ProjectionDialect } from '../tables/projection-database.ts'
 
 /** How many rows are dropped at once, so that a writer who comes meanwhile hardly waits. */
 const rowsPerChange = 512
@@ -19,7 +19,7 @@ const tables: readonly (readonly [name: string, key: string])[] = [
  * Drops every projection, in short transactions, and leaves what a new ledger has. From the first moment on nobody reads
  * them; whoever else is at it helps.
  */
-export async function dropProjections(database: DerivedDatabase): Promise<void> {
+export async function dropProjections(database: ProjectionDatabase): Promise<void> {
   const { dialect } = database
   await database.change([markPart(dialect)], [])
   await database.change([versionPart(dialect, dropping)], [])
@@ -32,7 +32,7 @@ export async function dropProjections(database: DerivedDatabase): Promise<void> 
 }
 
 /** Drops every snapshot, in short transactions. */
-export async function dropSnapshots(database: DerivedDatabase): Promise<void> {
+export async function dropSnapshots(database: ProjectionDatabase): Promise<void> {
   const { table } = database.dialect
   const some: ChangePart = {
     name: 'rows',
@@ -45,7 +45,7 @@ export async function dropSnapshots(database: DerivedDatabase): Promise<void> {
 }
 
 /** The row by which snapshots notice that something was forgotten meanwhile. */
-function markPart({ table }: DerivedDialect): ChangePart {
+function markPart({ table }: ProjectionDialect): ChangePart {
   return {
     name: 'mark',
     text: () => `insert into ${table('projection')} (name, version, revision, cursor) values ('snapshots', '', 0, '')
@@ -53,7 +53,7 @@ function markPart({ table }: DerivedDialect): ChangePart {
   }
 }
 
-function versionPart({ table }: DerivedDialect, version: string, from?: string): ChangePart {
+function versionPart({ table }: ProjectionDialect, version: string, from?: string): ChangePart {
   const condition = from === undefined ? '' : ` where projection.version = '${from}'`
   return {
     name: 'version',
@@ -64,7 +64,7 @@ function versionPart({ table }: DerivedDialect, version: string, from?: string):
 }
 
 /** Somebody else may have come to the end of it, and may be adding rows already: those stay. */
-function rowsPart({ table }: DerivedDialect, name: string, key: string): ChangePart {
+function rowsPart({ table }: ProjectionDialect, name: string, key: string): ChangePart {
   const named = key.includes(',') ? `(${key})` : key
   return {
     name: 'rows',

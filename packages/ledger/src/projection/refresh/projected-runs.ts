@@ -4,7 +4,7 @@ import { isRunId, namedRun } from '../../record/stored-ids.ts'
 import type { ProjectionTables } from './projection-tables.ts'
 import { storedRun, type RunPlace, type StoredRun } from '../summary/stored-run.ts'
 import type { SummaryRecord } from '../summary/summary-record.ts'
-import { timedShares, TotalsGathering, type TotalsChange } from '../summary/totals-change.ts'
+import { timedShares, TotalsAccumulator, type TotalsChange } from '../summary/totals-change.ts'
 
 /** A run whose projection is behind, and what is to come in its place. */
 export interface ProjectedRun {
@@ -16,7 +16,7 @@ export interface ProjectedRun {
 }
 
 /** A row is not as it was written, so that nobody knows what of the totals is its own. */
-export class GarbledRowError extends Error {
+export class CorruptRowError extends Error {
   constructor(runId: string) {
     super(`The projection of run ${namedRun(runId)} is not as it was written.`)
   }
@@ -26,7 +26,7 @@ export class GarbledRowError extends Error {
  * Tells anew of those among some runs whose rows are behind. `folded` hears of each how many events that took. Throws a
  * `GarbledRowError`.
  */
-export async function projectBehind(
+export async function projectLagging(
   ledger: Ledger,
   tables: ProjectionTables,
   runIds: readonly string[],
@@ -56,7 +56,7 @@ async function knownRows(
   return new Map(
     rows.map((row) => {
       const stored = storedRun(row)
-      if (stored === undefined) throw new GarbledRowError(row.run_id)
+      if (stored === undefined) throw new CorruptRowError(row.run_id)
       return [row.run_id, stored]
     }),
   )
@@ -73,8 +73,8 @@ function projectPlace(
   { runId, headSeq }: RunPlace,
   before?: StoredRun,
 ): Promise<SummaryRecord | undefined> {
-  const { summary, notes, seq = 0 } = before ?? {}
-  const known = summary && notes && seq < headSeq ? { seq, notes } : undefined
+  const { summary, accumulated, seq = 0 } = before ?? {}
+  const known = summary && accumulated && seq < headSeq ? { seq, accumulated } : undefined
   return projectRun(ledger, runId, headSeq, known)
 }
 
@@ -83,7 +83,7 @@ export async function totalsOf(
   tables: ProjectionTables,
   runs: readonly ProjectedRun[],
 ): Promise<TotalsChange> {
-  const totals = new TotalsGathering()
+  const totals = new TotalsAccumulator()
   const left = new Set<string>()
   for (const { before, now } of runs) {
     if (before) totals.remove(before)
@@ -97,7 +97,7 @@ export async function totalsOf(
 /** The runs of a session that are not concerned began and went on too. Where one has left, nobody has kept that apart. */
 async function addTimes(
   tables: ProjectionTables,
-  totals: TotalsGathering,
+  totals: TotalsAccumulator,
   { left, runIds }: { readonly left: ReadonlySet<string>; readonly runIds: readonly string[] },
 ): Promise<void> {
   const keys = totals.sessionKeys

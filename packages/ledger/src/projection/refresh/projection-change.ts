@@ -1,5 +1,5 @@
 import { amountColumns } from '../tables/amounts.ts'
-import type { ChangePart, DerivedDatabase, DerivedDialect } from '../tables/projection-database.ts'
+import type { ChangePart, ProjectionDatabase, ProjectionDialect } from '../tables/projection-database.ts'
 import type { ProjectionState } from './projection-tables.ts'
 import type { TotalsChange } from '../summary/totals-change.ts'
 import type { WrittenRun } from '../summary/stored-run.ts'
@@ -16,7 +16,7 @@ export interface ProjectionChange {
 
 /** Makes a change, where nobody has made another since `state` was read. */
 export function changeProjections(
-  database: DerivedDatabase,
+  database: ProjectionDatabase,
   { revision }: ProjectionState,
   { runs, gone, totals, cursor }: ProjectionChange,
 ): Promise<boolean> {
@@ -30,7 +30,7 @@ export function changeProjections(
  * $1 the revision, which another code's dropping raises too, $2 the cursor; $3 runs, $4 runs that have gone, $5 sessions,
  * $6 spending, as JSON.
  */
-function changeParts(dialect: DerivedDialect): readonly ChangePart[] {
+function changeParts(dialect: ProjectionDialect): readonly ChangePart[] {
   return [
     {
       name: 'moved',
@@ -58,7 +58,7 @@ function changeParts(dialect: DerivedDialect): readonly ChangePart[] {
 const text = (field: string): string => `item.value ->> '${field}'`
 const whole = (field: string): string => `cast(item.value ->> '${field}' as bigint)`
 
-function runsPart({ table, objects, bytes }: DerivedDialect): ChangePart {
+function runsPart({ table, objects, bytes }: ProjectionDialect): ChangePart {
   const moving = ['seq', 'head_hash', 'standing', 'last_at', 'shares', 'summary', 'notes']
   const set = moving.map((column) => `${column} = excluded.${column}`)
   return {
@@ -72,7 +72,7 @@ function runsPart({ table, objects, bytes }: DerivedDialect): ChangePart {
   }
 }
 
-function agentsPart({ table, objects, textsWithin }: DerivedDialect): ChangePart {
+function agentsPart({ table, objects, textsWithin }: ProjectionDialect): ChangePart {
   return {
     name: 'agents',
     text: (when) => `insert into ${table('run_agent')} (agent, pos)
@@ -86,7 +86,7 @@ function added(name: string, columns: readonly string[]): string {
   return columns.map((column) => `${column} = ${name}.${column} + excluded.${column}`).join(', ')
 }
 
-function sessionsPart({ table, objects }: DerivedDialect): ChangePart {
+function sessionsPart({ table, objects }: ProjectionDialect): ChangePart {
   const sums = ['runs', 'turns', 'tool_calls', ...amountColumns]
   const times = ['started_at', 'last_at']
   return {
@@ -99,7 +99,7 @@ function sessionsPart({ table, objects }: DerivedDialect): ChangePart {
   }
 }
 
-function spendingPart({ table, objects }: DerivedDialect): ChangePart {
+function spendingPart({ table, objects }: ProjectionDialect): ChangePart {
   const keys = ['agent', 'provider', 'api', 'model_id']
   const sums = ['calls', ...amountColumns]
   return {

@@ -1,9 +1,9 @@
 import { option, TallystickError, type Ledger, type OptionCheck } from '@tallystick/core'
 import { projectionVersion } from '../tables/projection-version.ts'
-import { derivedDatabaseOf } from '../tables/projection-database.ts'
-import { GarbledRowError, projectBehind, type ProjectedRun } from './projected-runs.ts'
+import { projectionDatabaseOf } from '../tables/projection-database.ts'
+import { CorruptRowError, projectLagging, type ProjectedRun } from './projected-runs.ts'
 import { ProjectionTables } from './projection-tables.ts'
-import { refreshProjections, runsPerChange, type HearProgress } from './refresh-projections.ts'
+import { refreshProjections, runsPerChange, type OnProgress } from './refresh-projections.ts'
 
 /** So many runs are told of anew in memory. Where more are behind, the ledger is walked through. */
 const runsInMemoryMax = 2_000
@@ -11,7 +11,7 @@ const runsInMemoryMax = 2_000
 /** Projections that hold, and what comes in the place of those that are behind and could not be written. */
 export interface CurrentProjections {
   readonly tables: ProjectionTables
-  readonly behind: ReadonlyMap<string, ProjectedRun>
+  readonly lagging: ReadonlyMap<string, ProjectedRun>
 }
 
 /** How projections are used. */
@@ -19,7 +19,7 @@ export interface ProjectionOptions {
   /** Whether they are brought up to date in the store, where it was opened to write. `true` unless given. */
   readonly refresh?: boolean
   /** Hears how many more events were folded. */
-  readonly onProgress?: HearProgress
+  readonly onProgress?: OnProgress
 }
 
 /** What can be given as `ProjectionOptions`. */
@@ -36,7 +36,7 @@ export async function currentProjections(
   ledger: Ledger,
   { refresh = true, onProgress = () => {} }: ProjectionOptions,
 ): Promise<CurrentProjections | undefined> {
-  const database = derivedDatabaseOf(ledger)
+  const database = projectionDatabaseOf(ledger)
   if (database === undefined) return undefined
   const tables = new ProjectionTables(database)
   if (refresh && database.isWritable) {
@@ -44,7 +44,7 @@ export async function currentProjections(
       await refreshProjections(ledger, database, onProgress)
       return true
     })
-    if (isDone) return { tables, behind: new Map() }
+    if (isDone) return { tables, lagging: new Map() }
   }
   return await orElse(undefined, () => inMemory(ledger, tables, onProgress))
 }
@@ -52,22 +52,22 @@ export async function currentProjections(
 async function inMemory(
   ledger: Ledger,
   tables: ProjectionTables,
-  folded: HearProgress,
+  folded: OnProgress,
 ): Promise<CurrentProjections | undefined> {
   const { version, cursor } = await tables.state()
   if (version !== projectionVersion) return undefined
-  const runIds = await runsBehind(tables, cursor)
+  const runIds = await laggingRuns(tables, cursor)
   if (runIds === undefined) return undefined
-  const behind = new Map<string, ProjectedRun>()
+  const lagging = new Map<string, ProjectedRun>()
   for (let index = 0; index < runIds.length; index += runsPerChange) {
     const some = runIds.slice(index, index + runsPerChange)
-    for (const run of await projectBehind(ledger, tables, some, folded)) behind.set(run.runId, run)
+    for (const run of await projectLagging(ledger, tables, some, folded)) lagging.set(run.runId, run)
   }
-  return { tables, behind }
+  return { tables, lagging }
 }
 
 /** The runs that may be behind; `undefined` where they are too many. */
-async function runsBehind(tables: ProjectionTables, from: string): Promise<readonly string[] | undefined> {
+async function laggingRuns(tables: ProjectionTables, from: string): Promise<readonly string[] | undefined> {
   const runIds = new Set(await tables.stale(runsInMemoryMax + 1))
   for (let cursor = from; runIds.size <= runsInMemoryMax;) {
     const changed = await tables.database.changedRuns(cursor)
@@ -84,7 +84,7 @@ export async function orElse<T>(otherwise: T, work: () => Promise<T>): Promise<T
   try {
     return await work()
   } catch (error) {
-    if (error instanceof TallystickError || error instanceof GarbledRowError) return otherwise
+    if (error instanceof TallystickError || error instanceof CorruptRowError) return otherwise
     throw error
   }
 }
@@ -94,10 +94,10 @@ export async function orElse<T>(otherwise: T, work: () => Promise<T>): Promise<T
  * everything is folded each time.
  */
 export async function projectionLag(ledger: Ledger): Promise<number | undefined> {
-  const database = derivedDatabaseOf(ledger)
+  const database = projectionDatabaseOf(ledger)
   if (database === undefined) return undefined
   return await orElse(undefined, async () => {
     const { version, cursor } = await new ProjectionTables(database).state()
-    return await database.eventsBehind(version === projectionVersion ? cursor : '')
+    return await database.eventsAfter(version === projectionVersion ? cursor : '')
   })
 }

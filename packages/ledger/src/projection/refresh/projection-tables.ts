@@ -1,8 +1,8 @@
 import { projectionVersion } from '../tables/projection-version.ts'
 import { amountColumns } from '../tables/amounts.ts'
-import type { DerivedDatabase, DerivedDialect } from '../tables/projection-database.ts'
+import type { ProjectionDatabase, ProjectionDialect } from '../tables/projection-database.ts'
 import { isRunId } from '../../record/stored-ids.ts'
-import type { Standing } from '../summary/run-summary.ts'
+import type { RunStatus } from '../summary/run-summary.ts'
 import type { RunPlace, StoredRunRow } from '../summary/stored-run.ts'
 import type { SessionTimes } from '../summary/totals-change.ts'
 
@@ -16,9 +16,9 @@ export interface ProjectionState {
   readonly cursor: string
 }
 
-/** Which rows a page holds: those that are all of what is named, the newest run first. */
+/** Which rows a batch holds: those that are all of what is named, the newest run first. */
 export interface RowQuery {
-  readonly standing?: Standing
+  readonly status?: RunStatus
   /** Runs in which this agent had the conversation, as a key. */
   readonly agent?: string
   /** With an event then or later, in milliseconds since 1970 UTC. */
@@ -57,10 +57,10 @@ export const runColumns: string =
 
 /** Reads what is projected of runs, sessions and totals. */
 export class ProjectionTables {
-  readonly database: DerivedDatabase
-  readonly #dialect: DerivedDialect
+  readonly database: ProjectionDatabase
+  readonly #dialect: ProjectionDialect
 
-  constructor(database: DerivedDatabase) {
+  constructor(database: ProjectionDatabase) {
     this.database = database
     this.#dialect = database.dialect
   }
@@ -114,7 +114,7 @@ export class ProjectionTables {
     return rows.map(({ run_id }) => run_id)
   }
 
-  page({ standing, agent, since, beforePos, limit }: RowQuery): Promise<readonly StoredRunRow[]> {
+  batch({ status, agent, since, beforePos, limit }: RowQuery): Promise<readonly StoredRunRow[]> {
     const { table, unindexed } = this.#dialect
     const values: unknown[] = [beforePos, limit]
     const given = (value: unknown): string => `$${values.push(value)}`
@@ -124,11 +124,11 @@ export class ProjectionTables {
         : `${table('run_agent')} as run_agent join ${this.#runs} on run_summary.pos = run_agent.pos`
     // What is named first is found by its index, and the rest is looked at.
     const pos = agent === undefined ? 'run_summary.pos' : 'run_agent.pos'
-    const isBySince = agent === undefined && standing === undefined && since !== undefined
+    const isBySince = agent === undefined && status === undefined && since !== undefined
     const place = isBySince ? unindexed(pos) : pos
     const conditions = [
       ...(agent === undefined ? [] : [`agent = ${given(agent)}`]),
-      ...(standing === undefined ? [] : [`standing = ${given(standing)}`]),
+      ...(status === undefined ? [] : [`standing = ${given(status)}`]),
       ...(since === undefined ? [] : [`last_at >= ${given(since)}`]),
       `${place} < $1`,
     ]
@@ -139,11 +139,11 @@ export class ProjectionTables {
   }
 
   /** How many runs stand how. */
-  async counts(): Promise<ReadonlyMap<Standing, number>> {
-    const rows = await this.database.ask<{ readonly standing: Standing; readonly runs: number }>(
+  async counts(): Promise<ReadonlyMap<RunStatus, number>> {
+    const rows = await this.database.ask<{ readonly standing: RunStatus; readonly runs: number }>(
       `select standing, count(*) as runs from ${this.#runs} group by standing`,
     )
-    return new Map(rows.map(({ standing, runs }) => [standing, runs]))
+    return new Map(rows.map(({ standing: status, runs }) => [status, runs]))
   }
 
   /** Model calls from an hour on, by day, agent and model. */

@@ -5,9 +5,9 @@ import {
   requireOptions,
   type Ledger,
 } from '@tallystick/core'
-import { derivedDatabaseOf, type DerivedDatabase } from '../tables/projection-database.ts'
+import { projectionDatabaseOf, type ProjectionDatabase } from '../tables/projection-database.ts'
 import { dropProjections, dropSnapshots } from './drop-projections.ts'
-import { refreshProjections, type HearProgress } from './refresh-projections.ts'
+import { refreshProjections, type OnProgress } from './refresh-projections.ts'
 
 /** What projections were made from. */
 export interface RebuildReport {
@@ -24,10 +24,10 @@ export interface RebuildReport {
  */
 export async function rebuildProjections(
   ledger: Ledger,
-  folded: HearProgress = () => {},
+  folded: OnProgress = () => {},
 ): Promise<RebuildReport> {
   requireOptions('rebuildProjections', option.anyFunction, folded, 'what hears the progress')
-  const database = requireDerived(ledger)
+  const database = requireProjections(ledger)
   await dropSnapshots(database)
   await dropProjections(database)
   let [runs, events] = [0, 0]
@@ -39,8 +39,8 @@ export async function rebuildProjections(
   return { runs, events }
 }
 
-function requireDerived(ledger: Ledger): DerivedDatabase {
-  const database = derivedDatabaseOf(ledger)
+function requireProjections(ledger: Ledger): ProjectionDatabase {
+  const database = projectionDatabaseOf(ledger)
   if (database === undefined) {
     throw new ConfigurationError(
       'This ledger keeps no projections, so there is nothing to rebuild: only sqliteLedger and postgresLedger do. ' +

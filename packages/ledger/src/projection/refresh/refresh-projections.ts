@@ -1,8 +1,8 @@
 import { LedgerUnavailableError, type Ledger } from '@tallystick/core'
 import { projectionVersion } from '../tables/projection-version.ts'
-import type { DerivedDatabase } from '../tables/projection-database.ts'
+import type { ProjectionDatabase } from '../tables/projection-database.ts'
 import { dropProjections } from './drop-projections.ts'
-import { GarbledRowError, projectBehind, totalsOf } from './projected-runs.ts'
+import { CorruptRowError, projectLagging, totalsOf } from './projected-runs.ts'
 import { changeProjections } from './projection-change.ts'
 import { ProjectionTables, type ProjectionState } from './projection-tables.ts'
 import { writtenRun } from '../summary/stored-run.ts'
@@ -14,7 +14,7 @@ export const runsPerChange = 64
 const triesMax = 50
 
 /** Hears how many more events were folded. */
-export type HearProgress = (events: number) => void
+export type OnProgress = (events: number) => void
 
 /**
  * Brings the projections of a ledger up to date: of what has changed, in short transactions. Any number of processes may
@@ -22,8 +22,8 @@ export type HearProgress = (events: number) => void
  */
 export async function refreshProjections(
   ledger: Ledger,
-  database: DerivedDatabase,
-  folded: HearProgress,
+  database: ProjectionDatabase,
+  folded: OnProgress,
 ): Promise<void> {
   const tables = new ProjectionTables(database)
   for (let tries = 0; tries < triesMax; tries++) {
@@ -32,7 +32,7 @@ export async function refreshProjections(
       if (state.version !== projectionVersion) await dropProjections(database)
       else if (await refreshFrom(ledger, tables, state, folded)) return
     } catch (error) {
-      if (!(error instanceof GarbledRowError)) throw error
+      if (!(error instanceof CorruptRowError)) throw error
       await dropProjections(database)
     }
   }
@@ -47,7 +47,7 @@ async function refreshFrom(
   ledger: Ledger,
   tables: ProjectionTables,
   from: ProjectionState,
-  folded: HearProgress,
+  folded: OnProgress,
 ): Promise<boolean> {
   let state = from
   for (;;) {
@@ -63,7 +63,7 @@ async function refreshFrom(
       const some = runIds.slice(index, index + runsPerChange)
       const isAll = index + runsPerChange >= runIds.length
       const cursor = isAll ? changed.cursor : state.cursor
-      const projected = await projectBehind(ledger, tables, some, folded)
+      const projected = await projectLagging(ledger, tables, some, folded)
       if (projected.length === 0 && cursor === state.cursor) continue
       const change = {
         runs: projected.flatMap(({ now }) => (now ? [writtenRun(now.place, now.record)] : [])),

@@ -44,7 +44,7 @@ export function stateBytes(state: RunState, carried: readonly Message[]): Uint8A
 }
 
 /** SHA-256 over what a snapshot is of, and over its bytes. */
-export function snapshotSeal(
+export function snapshotDigest(
   runId: RunId,
   { seq, state, headHash }: Omit<StoredSnapshot, 'seal'>,
 ): Uint8Array {
@@ -58,7 +58,7 @@ export async function stateOfSnapshot(
   snapshot: StoredSnapshot,
   carried: () => Promise<readonly Message[]>,
 ): Promise<RunState | undefined> {
-  if (Buffer.compare(snapshotSeal(runId, snapshot), snapshot.seal) !== 0) return undefined
+  if (Buffer.compare(snapshotDigest(runId, snapshot), snapshot.seal) !== 0) return undefined
   const { state } = snapshot
   const text = Buffer.from(state.buffer, state.byteOffset, state.byteLength).toString()
   const json = JSON.parse(text) as JsonObject

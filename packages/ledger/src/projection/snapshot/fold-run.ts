@@ -6,7 +6,7 @@ import {
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { derivedDatabaseOf } from '../tables/projection-database.ts'
+import { projectionDatabaseOf } from '../tables/projection-database.ts'
 import { Snapshots } from './snapshots.ts'
 
 /** What a fold is to do beside folding. */
@@ -16,8 +16,8 @@ export interface FoldPlan {
   /** Whether it goes by the snapshots that the store has. */
   readonly usesSnapshots: boolean
   /** Hears every event behind this one too, whatever the fold itself can leave out. */
-  readonly hearAfter?: number
-  readonly hear?: (event: RuntimeEvent) => void
+  readonly onEventAfter?: number
+  readonly onEvent?: (event: RuntimeEvent) => void
 }
 
 /** Below this, looking for a snapshot takes as long as doing without. */
@@ -28,27 +28,27 @@ const eventsFar = 200
 const charactersFar = 1024 * 1024
 
 /** Where a run rests, it is taken up: then less is far enough. */
-const restingEventsFar = 50
+const settledEventsFar = 50
 
 /**
  * The state of a run behind an event, from the nearest snapshot on; `undefined` where the run has no events. Throws what
  * `evolve` throws where an event is not legal.
  */
 export async function foldRun(ledger: Ledger, runId: RunId, plan: FoldPlan): Promise<RunState | undefined> {
-  const { toSeq, hearAfter = Infinity } = plan
+  const { toSeq, onEventAfter = Infinity } = plan
   const snapshots = await snapshotsFor(ledger, runId, plan)
   // Who hears everything from the first event on spares nothing.
-  const begun = hearAfter > 0 ? await snapshots?.nearest(toSeq) : undefined
+  const begun = onEventAfter > 0 ? await snapshots?.nearest(toSeq) : undefined
   const fold = new Fold(begun, plan)
-  const fromSeq = Math.min(fold.begunSeq, hearAfter) + 1
+  const fromSeq = Math.min(fold.begunSeq, onEventAfter) + 1
   try {
     for await (const event of ledger.read(runId, { fromSeq, toSeq })) {
-      snapshots?.hear(event)
+      snapshots?.handle(event)
       fold.take(event)
     }
   } catch (error) {
     // Whoever forges a snapshot costs time, and no more.
-    if (begun === undefined || plan.hear) throw error
+    if (begun === undefined || plan.onEvent) throw error
     return await foldRun(ledger, runId, { ...plan, usesSnapshots: false })
   }
   if (fold.isFar) await snapshots?.keep(fold.state)
@@ -56,7 +56,7 @@ export async function foldRun(ledger: Ledger, runId: RunId, plan: FoldPlan): Pro
 }
 
 async function snapshotsFor(ledger: Ledger, runId: RunId, plan: FoldPlan): Promise<Snapshots | undefined> {
-  const database = derivedDatabaseOf(ledger)
+  const database = projectionDatabaseOf(ledger)
   if (database === undefined || !plan.usesSnapshots || plan.toSeq < longSeqMin) return undefined
   const snapshots = new Snapshots(database, ledger, runId)
   await snapshots.begin()
@@ -78,7 +78,7 @@ class Fold {
   }
 
   take(event: RuntimeEvent): void {
-    const { hear, hearAfter = Infinity } = this.#plan
+    const { onEvent, onEventAfter = Infinity } = this.#plan
     if (event.seq > (this.state?.seq ?? 0)) {
       this.state = evolve(this.state, event)
       this.#events++
@@ -86,17 +86,17 @@ class Fold {
       if (this.#characters < charactersFar && event.type !== 'history_carried')
         this.#characters += charactersOf(event)
     }
-    if (event.seq > hearAfter) hear?.(event)
+    if (event.seq > onEventAfter) onEvent?.(event)
   }
 
   get isFar(): boolean {
     if (this.#events >= eventsFar || this.#characters >= charactersFar) return true
     const { state } = this
-    return this.#events >= restingEventsFar && state !== undefined && isResting(state)
+    return this.#events >= settledEventsFar && state !== undefined && isSettled(state)
   }
 }
 
-function isResting(state: RunState): boolean {
+function isSettled(state: RunState): boolean {
   return state.phase === 'done' || isSuspended(state)
 }
 

@@ -7,8 +7,8 @@ import {
   type RuntimeEvent,
 } from '@tallystick/core'
 import { snapshotVersion } from '../tables/projection-version.ts'
-import type { ChangePart, DerivedDatabase, DerivedDialect } from '../tables/projection-database.ts'
-import { snapshotSeal, stateBytes, stateOfSnapshot, type StoredSnapshot } from './bound-state.ts'
+import type { ChangePart, ProjectionDatabase, ProjectionDialect } from '../tables/projection-database.ts'
+import { snapshotDigest, stateBytes, stateOfSnapshot, type StoredSnapshot } from './bound-state.ts'
 
 /** So many are kept of one run. They lie about evenly over it. */
 const snapshotsOfRunMax = 8
@@ -18,14 +18,14 @@ const stateBytesMax = 4 * 1024 * 1024
 
 /** The snapshots of one run, for one fold. Whatever goes wrong with them, the fold does without. */
 export class Snapshots {
-  readonly #database: DerivedDatabase
+  readonly #database: ProjectionDatabase
   readonly #ledger: Ledger
   readonly #runId: RunId
   /** What the run began with, where the fold has come by it, or by a snapshot that shares it. */
   #carried: readonly Message[] = []
   #forgotten: number | undefined
 
-  constructor(database: DerivedDatabase, ledger: Ledger, runId: RunId) {
+  constructor(database: ProjectionDatabase, ledger: Ledger, runId: RunId) {
     this.#database = database
     this.#ledger = ledger
     this.#runId = runId
@@ -59,7 +59,7 @@ export class Snapshots {
       const bytes = stateBytes(state, this.#carried)
       const headHash = bytes.length > stateBytesMax ? undefined : await this.#hashAt(state.seq)
       if (headHash === undefined) return
-      const seal = snapshotSeal(this.#runId, { seq: state.seq, state: bytes, headHash })
+      const seal = snapshotDigest(this.#runId, { seq: state.seq, state: bytes, headHash })
       const replaced = replacedBy(state.seq, await snapshotPlaces(this.#database, this.#runId))
       const dropped = JSON.stringify(replaced.map(String))
       await this.#database.change(keepParts(this.#database.dialect), [
@@ -69,7 +69,7 @@ export class Snapshots {
   }
 
   /** A fold has come to an event. */
-  hear(event: RuntimeEvent): void {
+  handle(event: RuntimeEvent): void {
     if (event.type === 'history_carried') this.#carried = event.messages
   }
 
@@ -105,7 +105,7 @@ export class Snapshots {
 
 /** The last snapshot of this code that is not behind an event, and of the history that the run has. */
 export async function snapshotNear(
-  database: DerivedDatabase,
+  database: ProjectionDatabase,
   runId: RunId,
   upTo: number,
 ): Promise<StoredSnapshot | undefined> {
@@ -121,7 +121,7 @@ export async function snapshotNear(
 }
 
 /** The events behind which a run has snapshots of this code, in order. */
-export async function snapshotPlaces(database: DerivedDatabase, runId: RunId): Promise<readonly number[]> {
+export async function snapshotPlaces(database: ProjectionDatabase, runId: RunId): Promise<readonly number[]> {
   const rows = await database.ask<{ readonly seq: number }>(
     `select seq from ${database.dialect.table('snapshot')} where run_id = $1 and reducer = $2 order by seq`,
     [runId, snapshotVersion],
@@ -172,7 +172,7 @@ export function replacedBy(added: number, places: readonly number[]): readonly n
  * $1 the run, $2 the code, $3 the event, $4 the bytes, $5 the hash at the event, $6 the seal, $7 places that go, $8 how
  * often something had been forgotten when the fold began.
  */
-function keepParts({ table, texts, blob, held }: DerivedDialect): readonly ChangePart[] {
+function keepParts({ table, texts, blob, held }: ProjectionDialect): readonly ChangePart[] {
   return [
     {
       name: 'kept',

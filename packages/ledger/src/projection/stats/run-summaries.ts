@@ -8,7 +8,7 @@ import {
   type RunId,
   type RunRecord,
 } from '@tallystick/core'
-import { derivedDatabaseOf } from '../tables/projection-database.ts'
+import { projectionDatabaseOf } from '../tables/projection-database.ts'
 import { storableKey } from '../tables/storable-key.ts'
 import {
   currentProjections,
@@ -21,16 +21,16 @@ import { projectRun } from '../summary/project-run.ts'
 import { ProjectionTables, type RowQuery } from '../refresh/projection-tables.ts'
 import { BadRunIdsError, isRunId } from '../../record/stored-ids.ts'
 import type { CallCount } from '../summary/call-counts.ts'
-import { standings, type ListedRun, type Standing } from '../summary/run-summary.ts'
+import { runStatuses, type ListedRun, type RunStatus } from '../summary/run-summary.ts'
 import { storedRun, type StoredRun, type StoredRunRow } from '../summary/stored-run.ts'
 
 /** How many runs are asked for at once. */
-const runsPerPage = 64
+const runsPerBatch = 64
 
 /** Which runs are told of: those that are all of what is named. */
 export interface SummaryFilter {
   /** That stand in one of these ways. */
-  readonly standings?: readonly Standing[]
+  readonly statuses?: readonly RunStatus[]
   /** In which this agent has, or had, the conversation. */
   readonly agent?: string
   /** With a call of this tool that has ended. */
@@ -41,7 +41,7 @@ export interface SummaryFilter {
   readonly since?: number
   /** Runs of one session; the last place comes first. */
   readonly sessionId?: string
-  /** Only what comes behind this run: the last run of a page begins the next one. */
+  /** Only what comes behind this run: the last run of a batch begins the next one. */
   readonly before?: RunId
   /** At most so many. */
   readonly limit?: number
@@ -50,7 +50,7 @@ export interface SummaryFilter {
 const { anyText, fields, listOf, maybe, oneOf, valueThat } = option
 const summaryFilter = fields<SummaryFilter>(
   {
-    standings: maybe(listOf(oneOf(standings))),
+    statuses: maybe(listOf(oneOf(runStatuses))),
     agent: maybe(anyText),
     tool: maybe(anyText),
     outcome: maybe(oneOf(outcomes)),
@@ -64,12 +64,19 @@ const summaryFilter = fields<SummaryFilter>(
       ),
     ),
   },
-  { standing: 'standings', status: 'standings', session: 'sessionId', after: 'before', max: 'limit' },
+  {
+    status: 'statuses',
+    standing: 'statuses',
+    standings: 'statuses',
+    session: 'sessionId',
+    after: 'before',
+    max: 'limit',
+  },
 )
 
 /**
- * Tells of the runs of a ledger, the newest first, a run at a time. Where the store keeps projections, a page costs what
- * it holds; what they do not tell of yet is folded. Without a filter by standing, agent or time nothing but the page is.
+ * Tells of the runs of a ledger, the newest first, a run at a time. Where the store keeps projections, a batch costs what
+ * it holds; what they do not tell of yet is folded. Without a filter by status, agent or time nothing but the batch is.
  *
  * Rejects with `RunNotFoundError` for a `before` that is not in the ledger, or not in the session, and with
  * `ConfigurationError` for a wrong filter or wrong options.
@@ -96,13 +103,13 @@ export async function* runSummaries(
 export async function runSummary(ledger: Ledger, runId: RunId): Promise<ListedRun> {
   const head = await ledger.head(runId)
   if (head === undefined) throw new RunNotFoundError(runId)
-  for await (const run of toldOf(ledger, [{ runId, head }])) return run
+  for await (const run of summariesOf(ledger, [{ runId, head }])) return run
   throw new RunNotFoundError(runId)
 }
 
 /** Whether going through the list might pass over many before it comes to one that is asked for. */
-function isSelective({ standings, agent, tool, outcome, since, sessionId }: SummaryFilter): boolean {
-  return sessionId === undefined && (standings ?? agent ?? tool ?? outcome ?? since) !== undefined
+function isSelective({ statuses, agent, tool, outcome, since, sessionId }: SummaryFilter): boolean {
+  return sessionId === undefined && (statuses ?? agent ?? tool ?? outcome ?? since) !== undefined
 }
 
 /**
@@ -114,9 +121,9 @@ export function fitsFilter(run: ListedRun, filter: SummaryFilter): boolean {
   return fits(run, filter)
 }
 
-function fits(run: ListedRun, { standings, agent, tool, outcome, since }: SummaryFilter): boolean {
-  if (standings && !standings.includes(run.standing)) return false
-  if (run.standing === 'unreadable') return (agent ?? tool ?? outcome ?? since) === undefined
+function fits(run: ListedRun, { statuses, agent, tool, outcome, since }: SummaryFilter): boolean {
+  if (statuses && !statuses.includes(run.status)) return false
+  if (run.status === 'unreadable') return (agent ?? tool ?? outcome ?? since) === undefined
   return (
     (agent === undefined || run.agents.includes(agent)) &&
     hasCall(run.calls, tool, outcome) &&
@@ -135,37 +142,38 @@ function hasCall(
 
 /** Every run of the ledger or of a session. */
 async function* walkedRuns(ledger: Ledger, { sessionId, before }: SummaryFilter): AsyncGenerator<ListedRun> {
-  let page: RunRecord[] = []
+  let batch: RunRecord[] = []
   const asked = { ...(sessionId !== undefined && { sessionId }), ...(before !== undefined && { before }) }
   let badIds: BadRunIdsError | undefined
   try {
     for await (const record of ledger.runs(asked)) {
-      page.push(record)
-      if (page.length < runsPerPage) continue
-      yield* toldOf(ledger, page)
-      page = []
+      batch.push(record)
+      if (batch.length < runsPerBatch) continue
+      yield* summariesOf(ledger, batch)
+      batch = []
     }
   } catch (error) {
     if (!(error instanceof BadRunIdsError)) throw error
     badIds = error
   }
-  yield* toldOf(ledger, page)
+  yield* summariesOf(ledger, batch)
   if (badIds) throw badIds
 }
 
-async function* toldOf(
+async function* summariesOf(
   ledger: Ledger,
-  page: readonly Pick<RunRecord, 'runId' | 'head'>[],
+  batch: readonly Pick<RunRecord, 'runId' | 'head'>[],
 ): AsyncGenerator<ListedRun> {
   const rows = await rowsOf(
     ledger,
-    page.map(({ runId }) => runId),
+    batch.map(({ runId }) => runId),
   )
-  for (const { runId, head } of page) {
+  for (const { runId, head } of batch) {
     const row = rows.get(runId)
     if (row?.summary && row.seq === head.seq) yield row.summary
     else {
-      const known = row?.notes && row.seq < head.seq ? { seq: row.seq, notes: row.notes } : undefined
+      const known =
+        row?.accumulated && row.seq < head.seq ? { seq: row.seq, accumulated: row.accumulated } : undefined
       const record = await projectRun(ledger, runId, head.seq, known)
       if (record) yield record.summary
     }
@@ -174,7 +182,7 @@ async function* toldOf(
 
 /** What the store has of some runs; nothing where it keeps no projections, or those of other code. */
 async function rowsOf(ledger: Ledger, runIds: readonly RunId[]): Promise<ReadonlyMap<string, StoredRun>> {
-  const database = derivedDatabaseOf(ledger)
+  const database = projectionDatabaseOf(ledger)
   if (database === undefined) return new Map()
   return await orElse(new Map<string, StoredRun>(), async () => {
     const tables = new ProjectionTables(database)
@@ -192,28 +200,28 @@ interface PlacedRun {
 /** The runs that the indexes of the projections find, with those that are behind in their places. */
 async function* indexedRuns(
   ledger: Ledger,
-  { tables, behind }: CurrentProjections,
+  { tables, lagging }: CurrentProjections,
   filter: SummaryFilter,
 ): AsyncGenerator<ListedRun> {
   let beforePos = await placeBefore(tables, filter.before)
-  const late = [...behind.values()]
+  const late = [...lagging.values()]
     .flatMap(({ now }) => (now ? [{ pos: now.place.pos, run: now.record.summary }] : []))
     .filter(({ pos, run }) => pos < beforePos && fits(run, filter))
     .sort((a, b) => b.pos - a.pos)
   let walkedFrom = filter.before
   for (;;) {
-    const page = await orElse(undefined, () => pageOf(tables, filter, beforePos))
+    const batch = await orElse(undefined, () => batchOf(tables, filter, beforePos))
     // An index that cannot be read is no reason not to tell.
-    if (page === undefined) {
+    if (batch === undefined) {
       return yield* walkedRuns(ledger, walkedFrom === undefined ? {} : { before: walkedFrom })
     }
-    const last = page.at(-1)
-    for (const row of page) {
+    const last = batch.at(-1)
+    for (const row of batch) {
       while (late[0] && late[0].pos > row.pos) yield (late.shift() as PlacedRun).run
       // A row under a text that is no run id is none of a run; verify names it.
-      if (!behind.has(row.run_id) && isRunId(row.run_id)) yield await summaryOfRow(ledger, row)
+      if (!lagging.has(row.run_id) && isRunId(row.run_id)) yield await summaryOfRow(ledger, row)
     }
-    if (page.length < runsPerPage || last === undefined) break
+    if (batch.length < runsPerBatch || last === undefined) break
     beforePos = last.pos
     walkedFrom = last.run_id as RunId
   }
@@ -227,21 +235,21 @@ async function placeBefore(tables: ProjectionTables, before: RunId | undefined):
   return place.pos
 }
 
-/** The next rows in the order of places, of all standings that are asked for. */
-async function pageOf(
+/** The next rows in the order of places, of all statuses that are asked for. */
+async function batchOf(
   tables: ProjectionTables,
-  { standings, agent, since }: SummaryFilter,
+  { statuses, agent, since }: SummaryFilter,
   beforePos: number,
 ): Promise<readonly StoredRunRow[]> {
   const query: RowQuery = {
-    ...{ beforePos, limit: runsPerPage },
+    ...{ beforePos, limit: runsPerBatch },
     ...(agent !== undefined && { agent: storableKey(agent) }),
     ...(since !== undefined && { since }),
   }
-  if (standings === undefined) return await tables.page(query)
-  const pages: StoredRunRow[] = []
-  for (const standing of new Set(standings)) pages.push(...(await tables.page({ ...query, standing })))
-  return pages.sort((a, b) => b.pos - a.pos).slice(0, runsPerPage)
+  if (statuses === undefined) return await tables.batch(query)
+  const batches: StoredRunRow[] = []
+  for (const status of new Set(statuses)) batches.push(...(await tables.batch({ ...query, status })))
+  return batches.sort((a, b) => b.pos - a.pos).slice(0, runsPerBatch)
 }
 
 /** A row that is not as it was written tells nothing; its run does. */

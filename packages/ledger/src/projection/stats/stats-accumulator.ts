@@ -4,10 +4,10 @@ import { nameOfKey } from '../tables/storable-key.ts'
 import type { DaySpending, LedgerStats, SessionTotals, StatsQuery } from './stats.ts'
 import { hourOf } from '../summary/run-accumulator.ts'
 import {
-  standings,
+  runStatuses,
   type ListedRun,
   type RunSummary,
-  type Standing,
+  type RunStatus,
   type UnreadableRun,
 } from '../summary/run-summary.ts'
 import type { SessionChange, SpendingChange } from '../summary/totals-change.ts'
@@ -28,13 +28,10 @@ interface DaySum extends Amounts {
 }
 
 /** Gathers what a ledger says of its runs, from rows or from runs, in any order. */
-export class StatsGathering {
+export class StatsAccumulator {
   readonly #query: StatsQuery
-  readonly #counts = Object.fromEntries(standings.map((standing) => [standing, 0])) as Record<
-    Standing,
-    number
-  >
-  readonly #noted = new Map<Standing, PlacedRun[]>(standings.map((standing) => [standing, []]))
+  readonly #counts = Object.fromEntries(runStatuses.map((status) => [status, 0])) as Record<RunStatus, number>
+  readonly #noted = new Map<RunStatus, PlacedRun[]>(runStatuses.map((status) => [status, []]))
   readonly #spending = new Map<string, DaySum>()
   readonly #sessions = new Map<string, SessionChange>()
 
@@ -42,14 +39,14 @@ export class StatsGathering {
     this.#query = query
   }
 
-  count(standing: Standing, runs: number): void {
-    this.#counts[standing] += runs
+  count(status: RunStatus, runs: number): void {
+    this.#counts[status] += runs
   }
 
   /** A run is named where a person may have to do something about it. */
   note(placed: PlacedRun): void {
     if (!isNoted(placed.run, this.#query.since)) return
-    const noted = this.#noted.get(placed.run.standing) as PlacedRun[]
+    const noted = this.#noted.get(placed.run.status) as PlacedRun[]
     noted.push(placed)
     // Twice as many as are named, so that they are not sorted each time.
     if (noted.length >= 2 * this.#query.listedMax + 1) this.#cut(noted)
@@ -107,8 +104,8 @@ export class StatsGathering {
     }
   }
 
-  #named(standing: Standing): readonly ListedRun[] {
-    const noted = this.#noted.get(standing) as PlacedRun[]
+  #named(status: RunStatus): readonly ListedRun[] {
+    const noted = this.#noted.get(status) as PlacedRun[]
     this.#cut(noted)
     return noted.map(({ run }) => run)
   }
@@ -121,8 +118,8 @@ export class StatsGathering {
 
 /** Of runs that work for others, the one at the top waits for them all. */
 export function isNoted(run: ListedRun, since: number): boolean {
-  if (run.standing === 'suspended') return run.parent?.relation !== 'child'
-  return run.standing === 'failed' ? run.lastAt >= since : run.standing !== 'done'
+  if (run.status === 'suspended') return run.parent?.relation !== 'child'
+  return run.status === 'failed' ? run.lastAt >= since : run.status !== 'done'
 }
 
 function sumOf(left: SessionChange, right: SessionChange): SessionChange {

@@ -1,5 +1,5 @@
 import type { ModelRef, Usage } from '@tallystick/core'
-import type { RunSummary, Standing, UnreadableRun } from '../summary/run-summary.ts'
+import type { RunSummary, RunStatus, UnreadableRun } from '../summary/run-summary.ts'
 
 /** Model calls of one agent and model on one day. */
 export interface DaySpending {
@@ -36,7 +36,7 @@ export interface LedgerStats {
   /** Beginning of the hour from which model calls are counted, and from which ends and sessions are named. */
   readonly since: number
   /** How many runs stand how. */
-  readonly counts: Readonly<Record<Standing, number>>
+  readonly counts: Readonly<Record<RunStatus, number>>
   /** Runs that only a command takes further, the newest first; of runs that work for others, the one at the top. */
   readonly suspended: readonly RunSummary[]
   /** Runs of which something is in flight, or was when their process ended; the newest first. */

@@ -1,6 +1,6 @@
 import { TallystickError, type Ledger, type RunId } from '@tallystick/core'
 import { foldRun } from '../snapshot/fold-run.ts'
-import { RunNotebook, type RunNotes } from './run-accumulator.ts'
+import { RunAccumulator, type AccumulatedRun } from './run-accumulator.ts'
 import { recordOf, unreadableRecord, type SummaryRecord } from './summary-record.ts'
 
 /** Codes of errors that are about the record of one run, and say nothing about the others. */
@@ -19,7 +19,7 @@ function isOfOneRun(error: unknown): error is TallystickError {
 /** What is known of a run behind an earlier event of it. */
 export interface NotedSeq {
   readonly seq: number
-  readonly notes: RunNotes
+  readonly accumulated: AccumulatedRun
 }
 
 /**
@@ -32,13 +32,13 @@ export async function projectRun(
   toSeq: number,
   known?: NotedSeq,
 ): Promise<SummaryRecord | undefined> {
-  const notebook = new RunNotebook(known?.notes)
+  const accumulator = new RunAccumulator(known?.accumulated)
   try {
     const state = await foldRun(ledger, runId, {
-      ...{ toSeq, usesSnapshots: true, hearAfter: known?.seq ?? 0 },
-      hear: (event) => notebook.hear(event),
+      ...{ toSeq, usesSnapshots: true, onEventAfter: known?.seq ?? 0 },
+      onEvent: (event) => accumulator.add(event),
     })
-    return state && recordOf(state, notebook.notes)
+    return state && recordOf(state, accumulator.run)
   } catch (error) {
     if (!isOfOneRun(error)) throw error
     // What was known may be what is wrong.

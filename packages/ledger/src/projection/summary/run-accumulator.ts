@@ -37,9 +37,9 @@ interface OpenCall {
 }
 
 /** What has to be known of a run's events beside its state, to tell what it took and who took part. */
-export interface RunNotes {
+export interface AccumulatedRun {
   readonly agents: readonly string[]
-  readonly workers: readonly RunId[]
+  readonly childRunIds: readonly RunId[]
   /** How its tool calls ended. */
   readonly calls: readonly CallCount[]
   /** Attempts of model calls that failed. */
@@ -51,10 +51,10 @@ export interface RunNotes {
   readonly settled: readonly SpendingLine[]
 }
 
-const nothingHeard: RunNotes = {
+const nothingAccumulated: AccumulatedRun = {
   ...{
     agents: [],
-    workers: [],
+    childRunIds: [],
     calls: [],
     failedAttempts: 0,
     sharedSeq: 0,
@@ -65,47 +65,47 @@ const nothingHeard: RunNotes = {
 }
 
 /**
- * Takes notes of a run's events, in order. What runs that work for it took is theirs, and what a fork shares with the
+ * Accumulates what a run's events say, in order. What its child runs took is theirs, and what a fork shares with the
  * other run was taken by that one.
  */
-export class RunNotebook {
-  #notes: RunNotes
+export class RunAccumulator {
+  #run: AccumulatedRun
 
-  constructor(notes: RunNotes = nothingHeard) {
-    this.#notes = notes
+  constructor(accumulated: AccumulatedRun = nothingAccumulated) {
+    this.#run = accumulated
   }
 
-  get notes(): RunNotes {
-    return this.#notes
+  get run(): AccumulatedRun {
+    return this.#run
   }
 
-  hear(event: RuntimeEvent): void {
-    this.#hearWho(event)
-    this.#hearEndings(event)
-    if (event.seq > this.#notes.sharedSeq) this.#hearCall(event)
+  add(event: RuntimeEvent): void {
+    this.#addAgents(event)
+    this.#addEndings(event)
+    if (event.seq > this.#run.sharedSeq) this.#addModelCall(event)
   }
 
-  #hearWho(event: RuntimeEvent): void {
-    const { agents, workers } = this.#notes
+  #addAgents(event: RuntimeEvent): void {
+    const { agents, childRunIds: children } = this.#run
     if (event.type === 'run_started') {
       const sharedSeq = event.parent?.relation === 'fork' ? event.parent.seq : 0
-      this.#notes = { ...this.#notes, agents: [event.agent], sharedSeq }
+      this.#run = { ...this.#run, agents: [event.agent], sharedSeq }
     }
-    if (event.type === 'agent_handed_off') this.#notes = { ...this.#notes, agents: [...agents, event.to] }
-    if (event.type === 'tool_started' && event.child !== undefined && !workers.includes(event.child)) {
-      this.#notes = { ...this.#notes, workers: [...workers, event.child] }
-    }
-  }
-
-  #hearEndings(event: RuntimeEvent): void {
-    const calls = countedCalls(this.#notes.calls, event)
-    const failedAttempts = this.#notes.failedAttempts + (event.type === 'model_stream_failed' ? 1 : 0)
-    if (calls !== this.#notes.calls || failedAttempts !== this.#notes.failedAttempts) {
-      this.#notes = { ...this.#notes, calls, failedAttempts }
+    if (event.type === 'agent_handed_off') this.#run = { ...this.#run, agents: [...agents, event.to] }
+    if (event.type === 'tool_started' && event.child !== undefined && !children.includes(event.child)) {
+      this.#run = { ...this.#run, childRunIds: [...children, event.child] }
     }
   }
 
-  #hearCall(event: RuntimeEvent): void {
+  #addEndings(event: RuntimeEvent): void {
+    const calls = countedCalls(this.#run.calls, event)
+    const failedAttempts = this.#run.failedAttempts + (event.type === 'model_stream_failed' ? 1 : 0)
+    if (calls !== this.#run.calls || failedAttempts !== this.#run.failedAttempts) {
+      this.#run = { ...this.#run, calls, failedAttempts }
+    }
+  }
+
+  #addModelCall(event: RuntimeEvent): void {
     const { turn } = event
     if (event.type === 'model_call_started') {
       this.#settle((call) => call.turn !== turn)
@@ -113,37 +113,37 @@ export class RunNotebook {
     }
     if (event.type === 'usage_updated') this.#take(`${turn} ${event.attempt}`, event)
     if (event.type === 'compaction_started') {
-      this.#notes = { ...this.#notes, summaries: this.#notes.summaries + 1 }
-      this.#begin(`summary ${this.#notes.summaries}`, event)
+      this.#run = { ...this.#run, summaries: this.#run.summaries + 1 }
+      this.#begin(`summary ${this.#run.summaries}`, event)
     }
-    if (event.type === 'context_compacted') this.#take(`summary ${this.#notes.summaries}`, event)
+    if (event.type === 'context_compacted') this.#take(`summary ${this.#run.summaries}`, event)
     if (event.type === 'run_finished') this.#settle(() => true)
   }
 
   #begin(key: string, { turn, at, model }: Pick<OpenCall, 'turn' | 'at' | 'model'>): void {
-    const { open, agents } = this.#notes
+    const { open, agents } = this.#run
     const call = { key, turn, agent: agents.at(-1) ?? '', model, at }
-    this.#notes = { ...this.#notes, open: [...open, call] }
+    this.#run = { ...this.#run, open: [...open, call] }
   }
 
   /** Numbers are totals of the call, so a later report replaces an earlier one. */
   #take(key: string, { usage, costUsd }: { readonly usage?: Usage; readonly costUsd?: number }): void {
     if (usage === undefined) return
-    const open = this.#notes.open.map((call) =>
+    const open = this.#run.open.map((call) =>
       call.key === key
         ? { ...call, usage: { ...call.usage, ...usage }, ...(costUsd !== undefined && { costUsd }) }
         : call,
     )
-    this.#notes = { ...this.#notes, open }
+    this.#run = { ...this.#run, open }
   }
 
   /** The numbers of these calls are final. */
   #settle(isFinal: (call: OpenCall) => boolean): void {
-    const { open, settled } = this.#notes
+    const { open, settled } = this.#run
     const final = open.filter(isFinal)
     if (final.length === 0) return
-    this.#notes = {
-      ...this.#notes,
+    this.#run = {
+      ...this.#run,
       open: open.filter((call) => !isFinal(call)),
       settled: mergeLines([...settled, ...final.map(exportedLine)]),
     }
@@ -151,7 +151,7 @@ export class RunNotebook {
 }
 
 /** What a run spent, as far as its notes go. */
-export function spendingOf({ settled, open }: RunNotes): readonly SpendingLine[] {
+export function spendingOf({ settled, open }: AccumulatedRun): readonly SpendingLine[] {
   return mergeLines([...settled, ...open.map(exportedLine)])
 }
 

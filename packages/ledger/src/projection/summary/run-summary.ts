@@ -10,8 +10,8 @@ import type { CallCount } from './call-counts.ts'
  * - `unfinished`: something of it is in flight, or was when its process ended
  * - `unreadable`: it is damaged, or a newer release wrote it
  */
-export const standings = ['done', 'failed', 'suspended', 'unfinished', 'unreadable'] as const
-export type Standing = (typeof standings)[number]
+export const runStatuses = ['done', 'failed', 'suspended', 'unfinished', 'unreadable'] as const
+export type RunStatus = (typeof runStatuses)[number]
 
 /** A tool call, for people. */
 export interface NamedCall {
@@ -26,7 +26,7 @@ export interface RunWaits {
   /** Calls that go on outside, in no run. */
   readonly deferred: readonly (NamedCall & { readonly receipt: string })[]
   /** Calls whose work another run does, under `runId`. */
-  readonly workers: readonly (NamedCall & { readonly runId: RunId })[]
+  readonly children: readonly (NamedCall & { readonly runId: RunId })[]
   /** The limit that it met, and what it was. */
   readonly limit?: { readonly limit: LimitName; readonly max?: number }
 }
@@ -34,7 +34,7 @@ export interface RunWaits {
 /** A run as a list tells of it. Facts only: nothing of what was said in it. */
 export interface RunSummary {
   readonly runId: RunId
-  readonly standing: Exclude<Standing, 'unreadable'>
+  readonly status: Exclude<RunStatus, 'unreadable'>
   /** Of its last event. */
   readonly seq: number
   readonly turn: number
@@ -61,10 +61,10 @@ export interface RunSummary {
   /** Attempts of model calls that failed. */
   readonly failedAttempts: number
   /** The runs that do the work of a call, in order; in a fork also those that another run has had do it. */
-  readonly workers: readonly RunId[]
+  readonly childRunIds: readonly RunId[]
   readonly turns: number
   readonly toolCalls: number
-  /** What the runs that worked for it took, as far as they have ended. Usage and cost are in its own. */
+  /** What the its child runs took, as far as they have ended. Usage and cost are in its own. */
   readonly children: Totals['children']
   readonly usage: Usage
   /** US dollars. */
@@ -74,7 +74,7 @@ export interface RunSummary {
 /** A run that cannot be read: with the code of the error, and what it says. */
 export interface UnreadableRun {
   readonly runId: RunId
-  readonly standing: 'unreadable'
+  readonly status: 'unreadable'
   /** As the store has it. */
   readonly seq: number
   readonly code: string

@@ -2,8 +2,8 @@ import { limitNames, parseToolCallId, type RunId } from '@tallystick/core'
 import { hexOf } from '../../record/chain.ts'
 import { storableKey } from '../tables/storable-key.ts'
 import { isRunId } from '../../record/stored-ids.ts'
-import type { RunNotes } from './run-accumulator.ts'
-import type { ListedRun, Standing } from './run-summary.ts'
+import type { AccumulatedRun } from './run-accumulator.ts'
+import type { ListedRun, RunStatus } from './run-summary.ts'
 import type { Shares, SummaryRecord } from './summary-record.ts'
 
 /** A run's row in the store: where its history ends. */
@@ -39,7 +39,7 @@ export interface StoredRun {
   readonly pos: number
   readonly seq: number
   readonly headHash: Uint8Array
-  readonly standing: Standing
+  readonly status: RunStatus
   /** As a key. */
   readonly session?: string
   readonly startedAt: number
@@ -47,7 +47,7 @@ export interface StoredRun {
   readonly shares: Shares
   /** Absent where the row has to be made anew. */
   readonly summary?: ListedRun
-  readonly notes?: RunNotes
+  readonly accumulated?: AccumulatedRun
 }
 
 /** What a row holds; `undefined` where it is not as it was written. */
@@ -57,11 +57,11 @@ export function storedRun(row: StoredRunRow): StoredRun | undefined {
     if (!isRunId(row.run_id) || (summary && !hasIds(summary, row.run_id))) return undefined
     return {
       ...{ runId: row.run_id, pos: row.pos, seq: row.seq, headHash: row.head_hash },
-      standing: row.standing as Standing,
+      status: row.standing as RunStatus,
       ...(row.session_id !== null && { session: row.session_id }),
       ...{ startedAt: row.started_at, lastAt: row.last_at, shares: JSON.parse(row.shares) as Shares },
       ...(summary && { summary }),
-      ...(row.notes !== null && { notes: JSON.parse(row.notes) as RunNotes }),
+      ...(row.notes !== null && { accumulated: JSON.parse(row.notes) as AccumulatedRun }),
     }
   } catch {
     return undefined
@@ -71,10 +71,14 @@ export function storedRun(row: StoredRunRow): StoredRun | undefined {
 /** Whether what a summary names are ids. Rows of projections stand outside the chain, so anybody may have written them. */
 function hasIds(summary: ListedRun, runId: RunId): boolean {
   if (summary.runId !== runId) return false
-  if (summary.standing === 'unreadable') return true
-  const { parent, started, waits, workers } = summary
-  const calls = [...started, ...waits.approvals, ...waits.deferred, ...waits.workers]
-  const runIds = [...workers, ...waits.workers.map((each) => each.runId), ...(parent ? [parent.runId] : [])]
+  if (summary.status === 'unreadable') return true
+  const { parent, started, waits, childRunIds } = summary
+  const calls = [...started, ...waits.approvals, ...waits.deferred, ...waits.children]
+  const runIds = [
+    ...childRunIds,
+    ...waits.children.map((each) => each.runId),
+    ...(parent ? [parent.runId] : []),
+  ]
   const limit = waits.limit?.limit
   return (
     Array.isArray(summary.calls) &&
@@ -92,14 +96,14 @@ export type WrittenRun = Omit<StoredRunRow, 'head_hash'> & {
 
 /** The row that is to hold a record. */
 export function writtenRun({ runId, pos, headHash }: RunPlace, record: SummaryRecord): WrittenRun {
-  const { summary, shares, notes } = record
+  const { summary, shares, accumulated } = record
   const times = 'startedAt' in summary ? summary : { startedAt: 0, lastAt: 0, agents: [] }
   return {
-    ...{ run_id: runId, pos, seq: summary.seq, head_hash: hexOf(headHash), standing: summary.standing },
+    ...{ run_id: runId, pos, seq: summary.seq, head_hash: hexOf(headHash), standing: summary.status },
     session_id: shares.session ? storableKey(shares.session.sessionId) : null,
     ...{ started_at: times.startedAt, last_at: times.lastAt },
     ...{ shares: JSON.stringify(shares), summary: JSON.stringify(summary) },
-    notes: notes ? JSON.stringify(notes) : null,
+    notes: accumulated ? JSON.stringify(accumulated) : null,
     agents: [...new Set(times.agents.map(storableKey))],
   }
 }

@@ -12,10 +12,10 @@ import {
   type RunState,
 } from '@tallystick/core'
 import { amountsOf, type Amounts } from '../tables/amounts.ts'
-import { spendingOf, type RunNotes, type SpendingLine } from './run-accumulator.ts'
-import type { ListedRun, NamedCall, RunSummary, RunWaits, Standing } from './run-summary.ts'
+import { spendingOf, type AccumulatedRun, type SpendingLine } from './run-accumulator.ts'
+import type { ListedRun, NamedCall, RunSummary, RunWaits, RunStatus } from './run-summary.ts'
 
-/** What a run adds to the totals of its session: itself, and what it took with the runs that worked for it. */
+/** What a run adds to the totals of its session: itself, and what it took with the its child runs. */
 export interface SessionShare {
   readonly sessionId: string
   readonly turns: number
@@ -34,15 +34,15 @@ export interface SummaryRecord {
   readonly summary: ListedRun
   readonly shares: Shares
   /** What is needed to go on from here; absent of a run that cannot be read. */
-  readonly notes?: RunNotes
+  readonly accumulated?: AccumulatedRun
 }
 
 /** Reasons of a run that came to what was wanted. */
 const wanted: ReadonlySet<FinishReason> = new Set(['answered', 'handed_back', 'stopped', 'cancelled'])
 
-/** The record of a run, from its state and the notes of the same events. */
-export function recordOf(state: RunState, notes: RunNotes): SummaryRecord {
-  return { summary: summaryOf(state, notes), shares: sharesOf(state, notes), notes }
+/** The record of a run, from its state and what was accumulated of the same events. */
+export function recordOf(state: RunState, accumulated: AccumulatedRun): SummaryRecord {
+  return { summary: summaryOf(state, accumulated), shares: sharesOf(state, accumulated), accumulated }
 }
 
 /** The record of a run that cannot be read. It adds nothing to any total. */
@@ -53,16 +53,19 @@ export function unreadableRecord(
 ): SummaryRecord {
   const { code, message } = error
   return {
-    summary: { runId, standing: 'unreadable', seq, code, message },
+    summary: { runId, status: 'unreadable', seq, code, message },
     shares: { spending: [] },
   }
 }
 
-function summaryOf(state: RunState, { agents, workers, calls, failedAttempts }: RunNotes): RunSummary {
+function summaryOf(
+  state: RunState,
+  { agents, childRunIds, calls, failedAttempts }: AccumulatedRun,
+): RunSummary {
   const { runId, seq, turn, startedAt, at, agent, sessionId, sessionPlace, parent, totals } = state
   const { turns, toolCalls, children, usage, costUsd } = totals
   return {
-    ...{ runId, standing: standingOf(state), seq, turn, startedAt, lastAt: at, agent, agents },
+    ...{ runId, status: statusOf(state), seq, turn, startedAt, lastAt: at, agent, agents },
     ...omitUndefined({ sessionId, sessionPlace, parent }),
     ...(state.phase === 'done' && { reason: state.reason }),
     ...(state.phase === 'done' && state.detail !== undefined && { hasDetail: true as const }),
@@ -74,7 +77,7 @@ function summaryOf(state: RunState, { agents, workers, calls, failedAttempts }: 
       waits: waitsOf(state),
       calls,
       failedAttempts,
-      workers,
+      childRunIds,
       turns,
       toolCalls,
       children,
@@ -84,7 +87,7 @@ function summaryOf(state: RunState, { agents, workers, calls, failedAttempts }: 
   }
 }
 
-function standingOf(state: RunState): Exclude<Standing, 'unreadable'> {
+function statusOf(state: RunState): Exclude<RunStatus, 'unreadable'> {
   if (state.phase === 'done') return wanted.has(state.reason) ? 'done' : 'failed'
   return isSuspended(state) ? 'suspended' : 'unfinished'
 }
@@ -99,7 +102,7 @@ function waitsOf(state: RunState): RunWaits {
     deferred: deferredCalls(state)
       .filter(({ toolCallId }) => !byRuns.has(toolCallId))
       .map((call) => ({ ...named(call), receipt: call.receipt })),
-    workers: working.map((call) => ({ ...named(call), runId: childRunIdOf(state.runId, call.toolCallId) })),
+    children: working.map((call) => ({ ...named(call), runId: childRunIdOf(state.runId, call.toolCallId) })),
     ...(state.metLimit && { limit: limitOf(state, state.metLimit.limit) }),
   }
 }
@@ -112,11 +115,11 @@ function named({ toolCallId, name }: Pick<Call, 'toolCallId' | 'name'>): NamedCa
   return { toolCallId, name }
 }
 
-function sharesOf(state: RunState, notes: RunNotes): Shares {
+function sharesOf(state: RunState, accumulated: AccumulatedRun): Shares {
   const { sessionId, totals } = state
   const { turns, toolCalls, children, usage, costUsd } = totals
   return {
-    spending: spendingOf(notes),
+    spending: spendingOf(accumulated),
     ...(sessionId !== undefined && {
       session: {
         sessionId,

@@ -49,7 +49,7 @@ export interface SessionTimes {
 }
 
 /** Gathers what totals gain and lose when runs come in the place of what was known of them. */
-export class TotalsGathering {
+export class TotalsAccumulator {
   readonly #sessions = new Map<string, SessionChange>()
   readonly #spending = new Map<string, SpendingChange>()
 

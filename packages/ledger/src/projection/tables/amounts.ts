@@ -52,9 +52,9 @@ export function amountsOf(usage: Usage, costUsd: number | undefined): Amounts {
   for (const field of usageFields) {
     const count = usage[field]
     if (count === undefined) continue
-    const [tokens, told] = columnsOf[field]
+    const [tokens, reported] = columnsOf[field]
     amounts[tokens] = count
-    amounts[told] = 1
+    amounts[reported] = 1
   }
   return amounts
 }
@@ -70,8 +70,8 @@ export function addAmounts(to: Amounts, more: Amounts, sign: 1 | -1 = 1): Amount
 export function usageOf(amounts: Amounts): Usage {
   const usage: { -readonly [Field in keyof Usage]: number } = {}
   for (const field of usageFields) {
-    const [tokens, told] = columnsOf[field]
-    if (amounts[told] > 0) usage[field] = amounts[tokens]
+    const [tokens, reported] = columnsOf[field]
+    if (amounts[reported] > 0) usage[field] = amounts[tokens]
   }
   return usage
 }

@@ -1,7 +1,7 @@
 import type { Ledger } from '@tallystick/core'
 
 /** How a database spells what SQL has no one word for. Parameters are `$1`, `$2` … everywhere. */
-export interface DerivedDialect {
+export interface ProjectionDialect {
   /** A table of the ledger, by its name. */
   readonly table: (name: string) => string
   /** The strings of a JSON array, as a table `item` with the column `value`. */
@@ -42,8 +42,8 @@ export interface ChangedRuns {
  * The tables of a store that follow from its events: snapshots and projections. Whoever drops them loses time, and no
  * more; so whoever cannot read or write them goes without. Members reject with a `TallystickError`.
  */
-export interface DerivedDatabase {
-  readonly dialect: DerivedDialect
+export interface ProjectionDatabase {
+  readonly dialect: ProjectionDialect
   readonly isWritable: boolean
   ask<Row>(text: string, values?: readonly unknown[]): Promise<readonly Row[]>
   /**
@@ -54,15 +54,15 @@ export interface DerivedDatabase {
   /** Runs with events behind a place; from the first event on, where it is `''`. */
   changedRuns(after: string): Promise<ChangedRuns>
   /** Whether an event stands behind a place. */
-  isBehind(place: string, runId: string, seq: number): Promise<boolean>
+  isAfter(place: string, runId: string, seq: number): Promise<boolean>
   /** About how many events stand behind a place. */
-  eventsBehind(after: string): Promise<number>
+  eventsAfter(after: string): Promise<number>
 }
 
 /** The member under which a ledger of this package lends these tables. No part of the port. */
-export const derivedDatabase: unique symbol = Symbol.for('tallystick.ledger.derived-database')
+export const projectionDatabase: unique symbol = Symbol.for('tallystick.ledger.derived-database')
 
 /** The tables beneath a ledger, where it has them. */
-export function derivedDatabaseOf(ledger: Ledger): DerivedDatabase | undefined {
-  return (ledger as { readonly [derivedDatabase]?: DerivedDatabase })[derivedDatabase]
+export function projectionDatabaseOf(ledger: Ledger): ProjectionDatabase | undefined {
+  return (ledger as { readonly [projectionDatabase]?: ProjectionDatabase })[projectionDatabase]
 }

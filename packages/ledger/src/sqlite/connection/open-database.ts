@@ -1,7 +1,7 @@
 import { dirname, resolve } from 'node:path'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
 import { LedgerUnavailableError, requireOptions } from '@tallystick/core'
-import { lookAt, requireFilePath, type Found } from '../schema/inspect-file.ts'
+import { inspectFile, requireFilePath, type Found } from '../schema/inspect-file.ts'
 import { walBytesMaxUnlessGiven } from './wal-checkpointer.ts'
 import { schemaVersion } from '../schema/migrate.ts'
 import { requireNativeInterface } from './native-interface.ts'
@@ -30,7 +30,7 @@ export function openDatabase(name: string, options: SqliteLedgerOptions): Opened
   const { readOnly = false, busyTimeoutMs = 5000 } = options
   let database: Database | undefined
   try {
-    const found = lookAt(path)
+    const found = inspectFile(path)
     requireUsable(path, found, readOnly)
     if (!readOnly) requireLocal(path)
     const fileMustExist = found.kind !== 'nothing'

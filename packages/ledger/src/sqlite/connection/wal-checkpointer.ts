@@ -21,7 +21,7 @@ export const processTime: Pick<Clock, 'now' | 'schedule'> = {
 }
 
 /** What the keeper of a log is told. */
-export interface LogKeeperOptions {
+export interface WalCheckpointerOptions {
   /** The path of the database. */
   readonly path: string
   readonly bytesMax: number
@@ -38,18 +38,18 @@ export interface LogKeeperOptions {
  * What is in the log stays there until it is in the database and synced, so an error here loses nothing, and fails
  * nobody: the next attempt follows.
  */
-export class LogKeeper {
+export class WalCheckpointer {
   readonly #database: Database
   readonly #path: string
   readonly #bytesMax: number
-  readonly #clock: LogKeeperOptions['clock']
+  readonly #clock: WalCheckpointerOptions['clock']
   /** The sizes at which the next attempt is made, and the next one that waits. */
   #bytesAllowed: number
   #bytesEndured: number
   #writtenAt = 0
   #cancel: (() => void) | undefined
 
-  constructor(database: Database, { path, bytesMax, clock }: LogKeeperOptions) {
+  constructor(database: Database, { path, bytesMax, clock }: WalCheckpointerOptions) {
     this.#database = database
     this.#path = `${realpathSync(path)}-wal`
     this.#bytesMax = bytesMax

@@ -13,7 +13,7 @@ export interface Writer {
 }
 
 /** How long to wait for somebody who only looks who writes. */
-const lookMs = 100
+const pollMs = 100
 
 /**
  * The file beside a ledger that says which process writes it: a small SQLite database, on which the writer keeps a
@@ -59,7 +59,7 @@ export class WriterFile {
     if (!existsSync(this.#path)) return undefined
     let database: Database | undefined
     try {
-      database = new BetterSqlite3(this.#path, { readonly: true, timeout: lookMs })
+      database = new BetterSqlite3(this.#path, { readonly: true, timeout: pollMs })
       return database.prepare<[], Writer>('select pid, host, since from writer').get()
     } catch (error) {
       // Not signed yet, or being signed or taken away at this moment.
@@ -138,7 +138,7 @@ export class WriterFile {
   #sign(database: Database): boolean {
     const self: Writer = { pid: process.pid, host: hostname(), since: Date.now() }
     try {
-      database.pragma(`busy_timeout = ${lookMs}`)
+      database.pragma(`busy_timeout = ${pollMs}`)
       database.exec('create table if not exists writer (pid integer, host text, since integer)')
       database.exec('delete from writer')
       database.prepare<[Writer]>('insert into writer values (@pid, @host, @since)').run(self)

@@ -5,14 +5,14 @@ import { WriterFile, type Writer } from './writer-file.ts'
 
 /** Unless another time is given, processes that write for a moment follow each other within this one. */
 const patienceMs = 1_000
-const lookAgainMs = 20
+const retryMs = 20
 
 /**
  * What a ledger has of the role of the one process that writes its file: that appends to runs, and takes them over. A
  * process has the role as long as a run of it is under way, in whatever ledger that has the file open there.
  */
-export class WriterClaims {
-  readonly #role: SharedRole
+export class WriterLock {
+  readonly #lock: ProcessLock
   readonly #patienceMs: number
   /** Under way, with the epochs of their writers. */
   readonly #runs = new Map<string, number>()
@@ -20,9 +20,9 @@ export class WriterClaims {
 
   /** Throws what the file system throws where the ledger's file is not there. */
   constructor(path: string, busyTimeoutMs: number = patienceMs) {
-    this.#role = sharedRole(realpathSync(path))
+    this.#lock = processLock(realpathSync(path))
     this.#patienceMs = busyTimeoutMs
-    this.#role.ledgers.add(this)
+    this.#lock.ledgers.add(this)
   }
 
   get isEmpty(): boolean {
@@ -39,45 +39,45 @@ export class WriterClaims {
    * that opened the file with `oneWriter: false` say nothing, and are not known of.
    */
   isDriven(runId: string): boolean | undefined {
-    return this.#role.isDriven(runId)
+    return this.#lock.isDriven(runId)
   }
 
   /** The writer of this epoch has the run. */
-  claim(runId: string, epoch: number): void {
+  register(runId: string, epoch: number): void {
     this.#runs.set(runId, Math.max(epoch, this.#runs.get(runId) ?? 0))
   }
 
   /** A run is under way. `LedgerUnavailableError` where another process has the role, for longer than a moment. */
   async take(runId: string, epoch: number): Promise<void> {
-    this.claim(runId, epoch)
+    this.register(runId, epoch)
     try {
-      if (!this.#role.isHeld) await this.#role.take(this.#patienceMs)
+      if (!this.#lock.isHeld) await this.#lock.take(this.#patienceMs)
     } catch (error) {
-      this.rest(runId)
+      this.release(runId)
       throw error
     }
-    if (this.#hasLeft) this.rest(runId)
+    if (this.#hasLeft) this.release(runId)
   }
 
   /** A run is under way no more, as far as the writer of this epoch goes. */
-  rest(runId: string, epoch: number = Infinity): void {
+  release(runId: string, epoch: number = Infinity): void {
     if ((this.#runs.get(runId) ?? Infinity) > epoch) return
-    if (this.#runs.delete(runId)) this.#role.giveBack()
+    if (this.#runs.delete(runId)) this.#lock.giveBack()
   }
 
   /** None of its runs is. Where no ledger of the process has the file open, nothing of the role stays. */
   leave(): void {
     this.#hasLeft = true
     this.#runs.clear()
-    this.#role.ledgers.delete(this)
-    this.#role.giveBack()
-    this.#role.end()
+    this.#lock.ledgers.delete(this)
+    this.#lock.giveBack()
+    this.#lock.end()
   }
 }
 
 /** The role as all ledgers of a process share it. */
-class SharedRole {
-  readonly ledgers = new Set<Pick<WriterClaims, 'isEmpty' | 'has'>>()
+class ProcessLock {
+  readonly ledgers = new Set<Pick<WriterLock, 'isEmpty' | 'has'>>()
   readonly #path: string
   readonly #file: WriterFile
   #isHeld = false
@@ -105,7 +105,7 @@ class SharedRole {
 
   /** Has the role when it resolves, if anybody still claims it. */
   async take(patience: number): Promise<void> {
-    while (!this.#isHeld && this.#isClaimed) {
+    while (!this.#isHeld && this.#isNeeded) {
       this.#taking ??= this.#takeLock(patience).finally(() => {
         this.#taking = undefined
         if (this.ledgers.size === 0) this.end()
@@ -115,7 +115,7 @@ class SharedRole {
   }
 
   giveBack(): void {
-    if (!this.#isHeld || this.#isClaimed) return
+    if (!this.#isHeld || this.#isNeeded) return
     this.#isHeld = false
     this.#file.unlock()
   }
@@ -124,19 +124,19 @@ class SharedRole {
   end(): void {
     if (this.#isHeld || this.#taking) return
     this.#file.remove()
-    if (this.ledgers.size === 0) rolesOfProcess().delete(this.#path)
+    if (this.ledgers.size === 0) locksOfProcess().delete(this.#path)
   }
 
-  get #isClaimed(): boolean {
+  get #isNeeded(): boolean {
     return [...this.ledgers].some(({ isEmpty }) => !isEmpty)
   }
 
   async #takeLock(patience: number): Promise<void> {
     // Once more at least: somebody may only have looked whether anybody writes.
-    const givenUpAt = performance.now() + Math.max(patience, lookAgainMs)
+    const givenUpAt = performance.now() + Math.max(patience, retryMs)
     while (!this.#file.lock()) {
       if (performance.now() >= givenUpAt) throw occupied(this.#path, this.#file.writer())
-      await wait(lookAgainMs)
+      await wait(retryMs)
     }
     this.#isHeld = true
     // Whoever waited for it may have gone meanwhile.
@@ -144,19 +144,19 @@ class SharedRole {
   }
 }
 
-const rolesKey: unique symbol = Symbol.for('tallystick.ledger.sqlite-writer-roles.1')
+const locksKey: unique symbol = Symbol.for('tallystick.ledger.sqlite-writer-roles.1')
 
 /** The roles of this process by file, whichever copies of this module are loaded into it. */
-function rolesOfProcess(): Map<string, SharedRole> {
-  const shared = globalThis as { [rolesKey]?: Map<string, SharedRole> }
-  return (shared[rolesKey] ??= new Map())
+function locksOfProcess(): Map<string, ProcessLock> {
+  const shared = globalThis as { [locksKey]?: Map<string, ProcessLock> }
+  return (shared[locksKey] ??= new Map())
 }
 
-function sharedRole(path: string): SharedRole {
-  const roles = rolesOfProcess()
-  const role = roles.get(path) ?? new SharedRole(path)
-  roles.set(path, role)
-  return role
+function processLock(path: string): ProcessLock {
+  const locks = locksOfProcess()
+  const lock = locks.get(path) ?? new ProcessLock(path)
+  locks.set(path, lock)
+  return lock
 }
 
 /**

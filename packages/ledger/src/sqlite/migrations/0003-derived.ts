@@ -2,7 +2,7 @@ import { sql, type CreateTableBuilder, type Kysely } from 'kysely'
 import type { Migration } from 'kysely/migration'
 
 /** What follows from the events, and can be dropped at any time: snapshots, and projections of runs and totals. */
-export const derivedMigration: Migration = {
+export const projectionMigration: Migration = {
   async up(database: Kysely<unknown>): Promise<void> {
     await createSnapshots(database)
     await createRuns(database)

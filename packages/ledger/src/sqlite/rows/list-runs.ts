@@ -8,10 +8,10 @@ import { runRow, soundRow } from './run-row.ts'
 import type { RunTable } from '../../record/tables.ts'
 
 /** How many rows of runs are read at once. */
-const runsPerPage = 256
+const runsPerBatch = 256
 
 /**
- * The runs of the port, page after page. Between pages the store may be written. Rows whose ids are no run ids are left
+ * The runs of the port, batch after batch. Between batches the store may be written. Rows whose ids are no run ids are left
  * out, and named by a `BadRunIdsError` at the end of the list.
  */
 export function* listRuns(reads: ReadQueries, filter: RunFilter = {}): Generator<RunRecord> {
@@ -20,22 +20,22 @@ export function* listRuns(reads: ReadQueries, filter: RunFilter = {}): Generator
   let before = startOf(reads, filter)
   const sieve = new RunIdSieve()
   while (left > 0) {
-    const asked = Math.min(runsPerPage, Math.ceil(left))
-    const page = pageBefore(reads, before, asked, filter.sessionId)
-    for (const row of page.map(soundRow)) {
+    const asked = Math.min(runsPerBatch, Math.ceil(left))
+    const batch = batchBefore(reads, before, asked, filter.sessionId)
+    for (const row of batch.map(soundRow)) {
       const place = placeOf(row, filter)
-      // An index that is out of order would have the same page listed for ever.
+      // An index that is out of order would have the same batch listed for ever.
       if (place === undefined || place >= before) throw outOfOrder('its runs')
       before = place
       if (!sieve.keeps(row.run_id)) continue
       left -= 1
       yield recordOf(row)
     }
-    if (page.length < asked) return sieve.end()
+    if (batch.length < asked) return sieve.end()
   }
 }
 
-/** Where in its list a page begins: at the run that it is to come behind. */
+/** Where in its list a batch begins: at the run that it is to come behind. */
 function startOf(reads: ReadQueries, filter: RunFilter): number {
   if (filter.before === undefined) return Number.MAX_SAFE_INTEGER
   const row = runRow(reads, filter.before)
@@ -44,7 +44,7 @@ function startOf(reads: ReadQueries, filter: RunFilter): number {
   return place
 }
 
-function pageBefore(
+function batchBefore(
   reads: ReadQueries,
   before: number,
   limit: number,

@@ -28,7 +28,7 @@ export interface WriteQueries extends InboxQueries {
   readonly insertEvents: RowsInsert
   readonly insertPayloads: RowsInsert
   /** An event of the run that states the fact which may stand once. */
-  readonly standing: PreparedQuery<OfRun & { readonly onceKey: string }, { readonly seq: number }>
+  readonly existing: PreparedQuery<OfRun & { readonly onceKey: string }, { readonly seq: number }>
   readonly insertRun: PreparedQuery<RunTable, unknown>
   readonly moveHead: PreparedQuery<MovedHead, unknown>
   readonly raiseBarrier: PreparedQuery<object, unknown>
@@ -53,7 +53,7 @@ export function writeQueries(database: Database, tables: Kysely<LedgerTables>): 
     ),
     insertEvents: new RowsInsert(database, 'event', eventValues),
     insertPayloads: new RowsInsert(database, 'payload', payloadValues),
-    standing: prepareFor<OfRun & { onceKey: string }>(database)((parameter) =>
+    existing: prepareFor<OfRun & { onceKey: string }>(database)((parameter) =>
       tables
         .selectFrom('event')
         .select('seq')
@@ -120,7 +120,7 @@ function inboxQueries(database: Database, tables: Kysely<LedgerTables>): InboxQu
 }
 
 /** Up to `limit` runs of a session before a place, the last first. */
-export interface SessionPage {
+export interface SessionBatch {
   readonly sessionId: string
   readonly beforePlace: number
   readonly limit: number
@@ -134,7 +134,7 @@ export interface ReadQueries {
   readonly firstPayload: PreparedQuery<OfRun, EventRow>
   /** Up to `limit` runs that were made before the one whose first event stands at `beforePos`. */
   readonly runs: PreparedQuery<{ readonly beforePos: number; readonly limit: number }, Selectable<RunTable>>
-  readonly sessionRuns: PreparedQuery<SessionPage, Selectable<RunTable>>
+  readonly sessionRuns: PreparedQuery<SessionBatch, Selectable<RunTable>>
   /** Entries that were not taken. */
   readonly inbox: PreparedQuery<OfRun, Pick<Selectable<InboxTable>, 'key' | 'body' | 'at'>>
 }
@@ -194,7 +194,7 @@ export function readQueries(database: Database, tables: Kysely<LedgerTables>): R
         .orderBy('pos', 'desc')
         .limit(parameter('limit')),
     ),
-    sessionRuns: prepareFor<SessionPage>(database)((parameter) =>
+    sessionRuns: prepareFor<SessionBatch>(database)((parameter) =>
       tables
         .selectFrom('run')
         .select(runColumns)

@@ -22,7 +22,7 @@ export function soundRow(row: Selectable<RunTable>): Selectable<RunTable> {
   throw damaged(row)
 }
 
-/** What the row's seal covers. */
+/** What the row digest covers. */
 export function cellOf(runId: RunId, row: Selectable<RunTable>): RunCell {
   const { pos, head_seq, head_hash, epoch } = row
   return { runId, pos, headSeq: head_seq, headHash: head_hash, epoch, session: sessionOf(row) }

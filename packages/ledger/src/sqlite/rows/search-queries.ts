@@ -1,10 +1,10 @@
 import type { Database } from 'better-sqlite3'
 import { sql, type Kysely, type RawBuilder } from 'kysely'
-import type { FoundRow, Strand } from '../../read/event-search.ts'
+import type { FoundRow, SearchSource } from '../../read/event-search.ts'
 import { prepareFor, type Parameter, type PreparedQuery } from './prepared-query.ts'
 import type { LedgerTables } from '../schema/tables.ts'
 
-/** What the pages of a search are told. What a page has no use for may be anything. */
+/** What the batches of a search are told. What a batch has no use for may be anything. */
 export interface SearchInput {
   readonly runId: string
   readonly type: string
@@ -30,7 +30,7 @@ interface Places {
 
 /** What searching needs: a query for each index, and what begins a search. */
 export type SearchQueries = {
-  readonly [By in Strand['by']]: PreparedQuery<SearchInput, FoundRow>
+  readonly [By in SearchSource['by']]: PreparedQuery<SearchInput, FoundRow>
 } & {
   readonly runsOfCall: PreparedQuery<{ readonly toolCallId: string }, { readonly run_id: string }>
   readonly places: PreparedQuery<object, Places>
@@ -46,17 +46,23 @@ export type SearchQueries = {
 /** Prepares the queries of searches. */
 export function searchQueries(database: Database, tables: Kysely<LedgerTables>): SearchQueries {
   const prepare = prepareFor<SearchInput>(database)
-  const page = (by: Strand['by']): PreparedQuery<SearchInput, FoundRow> =>
-    prepare((parameter) => ({ compile: () => pageQuery(by, parameter).compile(tables) }))
+  const batch = (by: SearchSource['by']): PreparedQuery<SearchInput, FoundRow> =>
+    prepare((parameter) => ({ compile: () => batchQuery(by, parameter).compile(tables) }))
   return {
-    ...{ run: page('run'), turn: page('turn'), type: page('type'), call: page('call'), place: page('place') },
+    ...{
+      run: batch('run'),
+      turn: batch('turn'),
+      type: batch('type'),
+      call: batch('call'),
+      place: batch('place'),
+    },
     ...beginnings(database, tables),
   }
 }
 
-/** The index of each strand by its name, since without figures about a file SQLite would take the wrong one. */
-function strandOf(
-  by: Strand['by'],
+/** The index of each source by its name, since without figures about a file SQLite would take the wrong one. */
+function sourceOf(
+  by: SearchSource['by'],
   parameter: Parameter<SearchInput>,
 ): { readonly index: RawBuilder<unknown>; readonly where: RawBuilder<unknown> } {
   const ofRun = sql`event.run_id = ${parameter('runId')}`
@@ -73,8 +79,8 @@ function strandOf(
   return { index: sql``, where: by === 'run' ? ofRun : sql`true` }
 }
 
-function pageQuery(by: Strand['by'], parameter: Parameter<SearchInput>): RawBuilder<FoundRow> {
-  const { index, where } = strandOf(by, parameter)
+function batchQuery(by: SearchSource['by'], parameter: Parameter<SearchInput>): RawBuilder<FoundRow> {
+  const { index, where } = sourceOf(by, parameter)
   const [order, after, to] =
     by === 'place'
       ? [sql`event.pos`, parameter('afterPos'), parameter('toPos')]
@@ -87,7 +93,7 @@ function pageQuery(by: Strand['by'], parameter: Parameter<SearchInput>): RawBuil
     where ${where} and ${order} > ${after} and ${order} <= ${to} and ${passes(parameter)} order by ${order}`
 }
 
-/** The filters that no strand stands for, in a form that tempts no planner to another index. */
+/** The filters that no source stands for, in a form that tempts no planner to another index. */
 function passes(parameter: Parameter<SearchInput>): RawBuilder<unknown> {
   const [turn, types] = [parameter('turn'), parameter('types')]
   return sql`+event.at >= ${parameter('fromAt')} and +event.at <= ${parameter('toAt')}

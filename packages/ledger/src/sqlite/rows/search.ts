@@ -3,15 +3,15 @@ import type { Database } from 'better-sqlite3'
 import type { Kysely, Selectable } from 'kysely'
 import {
   isTimed,
-  pageOf,
+  batchOf,
   type AskedEvents,
   type Cursor,
-  type FoundPage,
+  type FoundBatch,
   type FoundRow,
   type SearchedRun,
-  type Strand,
+  type SearchSource,
 } from '../../read/event-search.ts'
-import { bytesPerPage, eventsPerPage } from './event-batch.ts'
+import { bytesPerBatch, eventsPerBatch } from './event-batch.ts'
 import type { ReadQueries } from './queries.ts'
 import { runRow, soundRow } from './run-row.ts'
 import { searchQueries, type SearchInput, type SearchQueries } from './search-queries.ts'
@@ -19,8 +19,8 @@ import { isRunId } from '../../record/stored-ids.ts'
 import type { RunTable } from '../../record/tables.ts'
 import type { LedgerTables } from '../schema/tables.ts'
 
-/** A page looks at this many events at most, so that a search for what is rare gives others their turn. */
-const lookedAtMax = 8192
+/** A batch looks at this many events at most, so that a search for what is rare gives others their turn. */
+const scannedMax = 8192
 
 /** What a search asks of an open store. All of it is synchronous. */
 export class SqliteSearch {
@@ -47,16 +47,17 @@ export class SqliteSearch {
     return fromPos != null && toPos != null ? { fromPos, toPos } : undefined
   }
 
-  page(asked: AskedEvents, strand: Strand, after: Cursor): FoundPage {
-    const looked = lookedAt(strand, after)
+  batch(asked: AskedEvents, source: SearchSource, after: Cursor): FoundBatch {
+    const scanned = scannedTo(source, after)
     const rows: FoundRow[] = []
     let bytes = 0
-    for (const row of this.#queries[strand.by].iterate(inputOf(asked, strand, after, looked))) {
+    for (const row of this.#queries[source.by].iterate(inputOf(asked, source, after, scanned))) {
       rows.push(row)
       bytes += row.body?.length ?? 0
-      if (rows.length === eventsPerPage || bytes >= bytesPerPage) return pageOf(rows, true, strand, looked)
+      if (rows.length === eventsPerBatch || bytes >= bytesPerBatch)
+        return batchOf(rows, true, source, scanned)
     }
-    return pageOf(rows, false, strand, looked)
+    return batchOf(rows, false, source, scanned)
   }
 
   /** The event at a place; `undefined` where none is. */
@@ -90,25 +91,25 @@ export class SqliteSearch {
   }
 }
 
-/** How far a page looks. The indexes by turn, type and call pass over nothing. */
-function lookedAt(strand: Strand, { pos, seq }: Cursor): Cursor {
-  if (strand.by === 'place') return { pos: Math.min(pos + lookedAtMax, strand.toPos), seq }
-  const { headSeq } = strand.run
-  return { pos, seq: strand.by === 'run' ? Math.min(seq + lookedAtMax, headSeq) : headSeq }
+/** How far a batch looks. The indexes by turn, type and call pass over nothing. */
+function scannedTo(source: SearchSource, { pos, seq }: Cursor): Cursor {
+  if (source.by === 'place') return { pos: Math.min(pos + scannedMax, source.toPos), seq }
+  const { headSeq } = source.run
+  return { pos, seq: source.by === 'run' ? Math.min(seq + scannedMax, headSeq) : headSeq }
 }
 
-function inputOf(asked: AskedEvents, strand: Strand, after: Cursor, looked: Cursor): SearchInput {
+function inputOf(asked: AskedEvents, source: SearchSource, after: Cursor, scanned: Cursor): SearchInput {
   return {
-    runId: strand.by === 'place' ? '' : strand.run.runId,
-    type: strand.by === 'type' ? strand.type : '',
+    runId: source.by === 'place' ? '' : source.run.runId,
+    type: source.by === 'type' ? source.type : '',
     turn: asked.turn,
     toolCallId: asked.toolCallId,
     types: asked.types && JSON.stringify(asked.types),
     fromAt: asked.fromAt,
     toAt: asked.toAt,
     afterSeq: after.seq,
-    toSeq: looked.seq,
+    toSeq: scanned.seq,
     afterPos: after.pos,
-    toPos: looked.pos,
+    toPos: scanned.pos,
   }
 }

@@ -1,7 +1,7 @@
-import type { DerivedDialect } from '../../projection/tables/projection-database.ts'
+import type { ProjectionDialect } from '../../projection/tables/projection-database.ts'
 
 /** How SQLite spells what has no one word. */
-export const sqliteDialect: DerivedDialect = {
+export const sqliteDialect: ProjectionDialect = {
   table: (name) => name,
   texts: (parameter) => `json_each(${parameter}) as item`,
   objects: (parameter) => `json_each(${parameter}) as item`,

@@ -20,7 +20,7 @@ export type Found =
  * Looks at what stands at the path without changing it, and refuses what can be no ledger: a folder, a folder that is
  * not there, a file that is no database, a database of something else. Throws `LedgerUnavailableError`.
  */
-export function lookAt(path: string): Found {
+export function inspectFile(path: string): Found {
   const stats = statSync(path, { throwIfNoEntry: false })
   if (stats === undefined) return requireFolder(path)
   if (!stats.isFile()) {

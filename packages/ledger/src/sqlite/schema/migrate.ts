@@ -3,7 +3,7 @@ import type { Kysely } from 'kysely'
 import { Migrator, type Migration } from 'kysely/migration'
 import { applicationId } from './inspect-file.ts'
 import { ledgerMigration } from '../migrations/0001-ledger.ts'
-import { derivedMigration } from '../migrations/0003-derived.ts'
+import { projectionMigration } from '../migrations/0003-derived.ts'
 import { removalMigration } from '../migrations/0004-removals.ts'
 import { historyMigration } from '../migrations/0005-histories.ts'
 import { inboxEndsMigration } from '../migrations/0006-inbox-ends.ts'
@@ -12,7 +12,7 @@ import type { LedgerTables } from './tables.ts'
 /** Every step of the schema, in order. A step that was released is never edited. */
 export const migrations: Readonly<Record<string, Migration>> = {
   '0001-ledger': ledgerMigration,
-  '0003-derived': derivedMigration,
+  '0003-derived': projectionMigration,
   '0004-removals': removalMigration,
   '0005-histories': historyMigration,
   '0006-inbox-ends': inboxEndsMigration,

@@ -8,7 +8,7 @@ export function sqliteCode(error: unknown): string | undefined {
 
 /**
  * Codes that say that the file is not what was written: broken pages; a schema that lacks what our queries name, which
- * its version promises; a rule that stops an append which the run's own head allows.
+ * its version promises; a trigger that stops an append which the run's own head allows.
  */
 const damage = /^SQLITE_(CORRUPT|NOTADB|IOERR_SHORT_READ|IOERR_CORRUPTFS|IOERR_DATA|FORMAT|ERROR$|CONSTRAINT)/
 

@@ -16,7 +16,7 @@ import {
   type SessionPlace,
 } from '@tallystick/core'
 import type { Selectable } from 'kysely'
-import { genesisHash, sealOf, type RunCell } from '../../record/chain.ts'
+import { genesisHash, rowDigest, type RunCell } from '../../record/chain.ts'
 import { storedEvent } from '../../record/event-row.ts'
 import { isStoredAs, linkEvents, type LinkedEvent } from '../../record/linked-event.ts'
 import { droppedRunConflict } from '../../removal/dropped-run.ts'
@@ -73,7 +73,7 @@ function appendWithin(store: AppendStore, batch: Batch, options: SealedOptions):
   const head = run ? { seq: run.head_seq, epoch: run.epoch } : emptyHead
   // Not the head of now: a writer that was relieved in between must not learn its successor's epoch.
   const after = { seq: expected.expectedSeq + events.length, epoch: expected.epoch }
-  const isLostAcknowledgement = standsAlready(store, batch, head)
+  const isLostAcknowledgement = isAppendedAlready(store, batch, head)
   if (events.length === 0 || isLostAcknowledgement) {
     // A commit that writes nothing syncs nothing, and what stands may have been lazy.
     if (durability === 'barrier') store.writes.raiseBarrier.run({})
@@ -82,7 +82,7 @@ function appendWithin(store: AppendStore, batch: Batch, options: SealedOptions):
   requireHead(runId, head, expected)
   const place = run === undefined ? sessionPlaceOf(events) : undefined
   if (place && isTaken(store.reads, place)) throw placeTaken(runId, place)
-  // In front of the events: a rule of the file lets a run end only with its inbox read.
+  // In front of the events: a trigger of the file lets a run end only with its inbox read.
   for (const key of takes) take(store, { runId, key, takenSeq: after.seq }, sealer !== undefined)
   requireReadInbox(store, runId, events)
   if (events.length > 0) writeEvents(store, batch, run)
@@ -104,12 +104,12 @@ function take(
 }
 
 function isTaken(reads: ReadQueries, { sessionId, sessionPlace }: SessionPlace): boolean {
-  const page = { sessionId, beforePlace: sessionPlace + 1, limit: 1 }
-  return reads.sessionRuns.get(page)?.session_place === sessionPlace
+  const batch = { sessionId, beforePlace: sessionPlace + 1, limit: 1 }
+  return reads.sessionRuns.get(batch)?.session_place === sessionPlace
 }
 
 /** Whether these very events were written before: then only their acknowledgement was lost. */
-function standsAlready(
+function isAppendedAlready(
   { reads }: AppendStore,
   { runId, expected, events, bodies }: Batch,
   head: Head,
@@ -164,7 +164,7 @@ function insertRun(writes: WriteQueries, cell: RunCell): void {
 
 function headRow(cell: RunCell): MovedHead {
   const { runId, headSeq, headHash, epoch } = cell
-  return { run_id: runId, head_seq: headSeq, head_hash: headHash, epoch, seal: sealOf(cell) }
+  return { run_id: runId, head_seq: headSeq, head_hash: headHash, epoch, seal: rowDigest(cell) }
 }
 
 function insertEvents(writes: WriteQueries, linked: readonly LinkedEvent[], firstPos: number): void {
@@ -189,14 +189,14 @@ function insertEvents(writes: WriteQueries, linked: readonly LinkedEvent[], firs
 
 /** The first fact among those that may stand once which stands already, or is stated twice. */
 function secondOf(
-  { standing }: WriteQueries,
+  { existing }: WriteQueries,
   linked: readonly LinkedEvent[],
 ): { readonly runId: RunId; readonly onceKey: string } | undefined {
   const stated = new Set<string>()
   for (const { event, onceKey } of linked) {
     if (onceKey === undefined) continue
     const { runId } = event
-    if (stated.has(onceKey) || standing.get({ runId, onceKey })) return { runId, onceKey }
+    if (stated.has(onceKey) || existing.get({ runId, onceKey })) return { runId, onceKey }
     stated.add(onceKey)
   }
   return undefined

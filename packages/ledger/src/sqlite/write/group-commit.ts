@@ -1,4 +1,4 @@
-import type { Committer, Durability } from './transactions.ts'
+import type { Transactions, Durability } from './transactions.ts'
 
 /** Something to write that may share its transaction with others. */
 export interface Write<T> {
@@ -29,12 +29,12 @@ interface Waiting extends Write<unknown> {
  * does all of the group. Nothing is acknowledged before the commit, and everything in the order in which it came.
  */
 export class GroupCommit {
-  readonly #committer: Committer
+  readonly #transactions: Transactions
   #waiting: Waiting[] = []
   #turn: Promise<void> | undefined
 
-  constructor(committer: Committer) {
-    this.#committer = committer
+  constructor(transactions: Transactions) {
+    this.#transactions = transactions
   }
 
   submit<T>(write: Write<T>): Promise<T> {
@@ -84,8 +84,8 @@ export class GroupCommit {
     if (only === undefined) return
     const durability = group.some((write) => write.durability === 'barrier') ? 'barrier' : 'lazy'
     try {
-      if (others.length === 0) return only.resolve(this.#committer.transact(durability, only.work))
-      const outcomes = this.#committer.transactAll(
+      if (others.length === 0) return only.resolve(this.#transactions.transact(durability, only.work))
+      const outcomes = this.#transactions.transactAll(
         durability,
         group.map(({ work }) => work),
       )

@@ -4,7 +4,7 @@ import type { Database, Statement } from 'better-sqlite3'
 type Numbered = Readonly<Record<string, unknown>>
 
 /** Statements over the tables that follow from the events, prepared once each. */
-export class DerivedStatements {
+export class ProjectionStatements {
   readonly #database: Database
   readonly #prepared = new Map<string, Statement<[Numbered]>>()
 

@@ -5,11 +5,11 @@ import type { StoredContent } from '../../content/event/stored-body.ts'
 import { forgetTexts } from '../../projection/tables/forget-texts.ts'
 import type { EventRow } from '../../record/event-row.ts'
 import {
-  endedPage,
-  pageOf,
+  endedBatch,
+  batchOf,
   type EndedRun,
   type ListedRun,
-  type Page,
+  type Batch,
   type RemovableQuery,
 } from '../../removal/removable-store.ts'
 import {
@@ -22,10 +22,10 @@ import {
 import { SqliteHistories } from './histories.ts'
 import { sqliteDialect } from '../rows/sqlite-dialect.ts'
 
-const removalsPerPage = 256
+const removalsPerBatch = 256
 
 /** A search looks at this many places at most, so that others get their turn. */
-const lookedAtMax = 8192
+const scannedMax = 8192
 
 type Range = { readonly runId: string; readonly fromSeq: number; readonly toSeq: number }
 
@@ -79,8 +79,8 @@ export class SqliteRemovals {
     return this.#statements.covering.all(range).map(storedRemoval)
   }
 
-  /** A page of removals behind a place, of one run where it is named. */
-  page(afterPos: number, runId?: RunId): readonly StoredRemoval[] {
+  /** A batch of removals behind a place, of one run where it is named. */
+  batch(afterPos: number, runId?: RunId): readonly StoredRemoval[] {
     const rows =
       runId === undefined
         ? this.#statements.all.all({ afterPos })
@@ -88,16 +88,16 @@ export class SqliteRemovals {
     return rows.map(storedRemoval)
   }
 
-  payloads({ types, before, afterPos, limit }: RemovableQuery): Page<EventRow> {
-    const toPos = afterPos + lookedAtMax
+  payloads({ types, before, afterPos, limit }: RemovableQuery): Batch<EventRow> {
+    const toPos = afterPos + scannedMax
     const asked = { types: JSON.stringify(types), before, afterPos, toPos, limit }
     const lastPos = this.#statements.lastPayload.get() ?? 0
-    return pageOf(this.#statements.payloads.all(asked), { limit, toPos, lastPos })
+    return batchOf(this.#statements.payloads.all(asked), { limit, toPos, lastPos })
   }
 
-  endedRuns(query: Omit<RemovableQuery, 'types'>): Page<EndedRun> {
+  endedRuns(query: Omit<RemovableQuery, 'types'>): Batch<EndedRun> {
     const { afterPos, limit } = query
-    return endedPage(this.#statements.listed.all({ afterPos, limit }), query)
+    return endedBatch(this.#statements.listed.all({ afterPos, limit }), query)
   }
 
   /** To be called within a transaction. Answers how many events lost their payload. */
@@ -160,10 +160,10 @@ function statementsOf(database: Database) {
       `select * from removal where run_id = $runId and to_seq >= $fromSeq and from_seq <= $toSeq order by to_seq`,
     ),
     all: prepare<RemovalRow>(
-      `select * from removal where pos > $afterPos order by pos limit ${removalsPerPage}`,
+      `select * from removal where pos > $afterPos order by pos limit ${removalsPerBatch}`,
     ),
     ofRun: prepare<RemovalRow>(
-      `select * from removal where run_id = $runId and pos > $afterPos order by pos limit ${removalsPerPage}`,
+      `select * from removal where run_id = $runId and pos > $afterPos order by pos limit ${removalsPerBatch}`,
     ),
     last: prepare<{ readonly pos: number; readonly hash: Uint8Array }>(
       'select pos, hash from removal order by pos desc limit 1',
@@ -200,7 +200,7 @@ function statementsOf(database: Database) {
     blankInbox: prepare(
       `update inbox set body = x'' where run_id = $runId and taken_seq is not null and length(body) > 0`,
     ),
-    // What was derived from the run may hold what is gone. Prepared when needed: those tables may be missing.
+    // What was projected from the run may hold what is gone. Prepared when needed: those tables may be missing.
     forget: () => forgetTexts(sqliteDialect, '$runId').map((text) => prepare(text)),
     dropRun: ['inbox', 'event', 'run'].map((table) => prepare(`delete from ${table} where run_id = $runId`)),
   }

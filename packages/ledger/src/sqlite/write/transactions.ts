@@ -23,7 +23,7 @@ export type Outcome<T> =
  * Runs transactions that hold the write lock from their start, and makes them durable as asked. The write-ahead log
  * is one file, written in order: syncing it for a barrier hardens every lazy commit before it.
  */
-export class Committer {
+export class Transactions {
   readonly #database: Database
   readonly #begin: Statement
   readonly #commit: Statement

@@ -2,7 +2,7 @@ import type { Sealer } from './encrypted-bytes.ts'
 import type { HistoryPiece } from './stored-history.ts'
 
 /** What the bodies of some events need to be read, beside their own bytes. */
-export interface Opening {
+export interface DecodingContext {
   /** Under their ids, the keys that bodies are sealed with, as far as they are there. */
   readonly sealers: ReadonlyMap<string, Sealer>
   /** Large contents under their digests. */

@@ -5,7 +5,7 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
 import { Kysely, SqliteDialect } from 'kysely'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { LogKeeper } from '../src/sqlite/connection/wal-checkpointer.ts'
+import { WalCheckpointer } from '../src/sqlite/connection/wal-checkpointer.ts'
 import { migrate } from '../src/sqlite/schema/migrate.ts'
 import { SqliteStore } from '../src/sqlite/sqlite-store.ts'
 import type { LedgerTables } from '../src/sqlite/schema/tables.ts'
@@ -29,7 +29,7 @@ async function kept() {
   const database = connection(path)
   database.pragma('journal_mode = wal')
   const clock = manualClock()
-  const keeper = new LogKeeper(database, { path, bytesMax, clock })
+  const keeper = new WalCheckpointer(database, { path, bytesMax, clock })
   onTestFinished(() => keeper.close())
   const tables = new Kysely<LedgerTables>({ dialect: new SqliteDialect({ database }) })
   await migrate(database, tables)

@@ -4,14 +4,14 @@ import { checkTranscript, playProgram } from '@tallystick/core/testing'
 import { randomProgram } from '@tallystick/core/testing/random'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
-import { maskedBody } from '../src/content/payload/redacted-payload.ts'
+import { redactedPayload } from '../src/content/payload/redacted-payload.ts'
 import { envelopeOf } from '../src/record/envelope.ts'
 
 const numRuns = tries(100)
 
 function masked(event: RuntimeEvent): RuntimeEvent {
   const removed = { kind: 'expired', at: 1, by: 'nobody' } as const
-  return { ...maskedBody(event), ...envelopeOf(event), removed } as RuntimeEvent
+  return { ...redactedPayload(event), ...envelopeOf(event), removed } as RuntimeEvent
 }
 
 function folded(events: readonly RuntimeEvent[]): RunState {
@@ -41,7 +41,7 @@ describe('a random run of which content is gone', () => {
               transcript(whole).map(({ role }) => role),
             )
           }
-          for (const event of played) expect(maskedBody(masked(event))).toEqual(maskedBody(event))
+          for (const event of played) expect(redactedPayload(masked(event))).toEqual(redactedPayload(event))
         }
       }),
       { numRuns },

@@ -8,10 +8,13 @@ import {
 } from '@tallystick/core'
 
 /** What an agent tells its models in a replay, of what its code says today and what is on record. */
-export type Words = (now: AgentDefinition, recorded: AgentDefinition | undefined) => AgentDefinition
+export type DefinitionFields = (
+  now: AgentDefinition,
+  recorded: AgentDefinition | undefined,
+) => AgentDefinition
 
 /** What the agent's code says now, at the prices of then: a cost is never computed again. */
-export const todaysWords: Words = (now, recorded) => {
+export const currentFields: DefinitionFields = (now, recorded) => {
   const { price, fallbacks = [], summarizer } = recorded ?? {}
   return {
     ...now,
@@ -29,11 +32,11 @@ export const todaysWords: Words = (now, recorded) => {
 }
 
 /** What is on record, whatever the agent's code says now. */
-export const recordedWords: Words = (now, recorded) => recorded ?? now
+export const recordedFields: DefinitionFields = (now, recorded) => recorded ?? now
 
 /** Where a replay stands, and whose words hold. */
-export interface WordsPlace {
-  readonly words: Words
+export interface FieldsPosition {
+  readonly fields: DefinitionFields
   readonly recorded: readonly RuntimeEvent[]
   readonly from: number
 }
@@ -42,7 +45,7 @@ export interface WordsPlace {
 export function rulesAsRecorded(
   rules: Rules,
   { handoffs }: Agent<unknown>,
-  { words, recorded, from }: WordsPlace,
+  { fields, recorded, from }: FieldsPosition,
 ): Rules {
   const { handOff } = rules
   if (handOff === undefined) return rules
@@ -56,7 +59,7 @@ export function rulesAsRecorded(
       const then = handed?.definition
       const now =
         next && then ? definitionNow({ ...next, definition: taking.definition }, then) : taking.definition
-      return { ...taking, definition: words(now, then) }
+      return { ...taking, definition: fields(now, then) }
     },
   }
 }

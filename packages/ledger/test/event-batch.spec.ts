@@ -4,7 +4,7 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it } from 'vitest'
 import type { EventRange } from '../src/read/checked-event.ts'
 import type { EventRow } from '../src/record/event-row.ts'
-import { eventPage, eventRows } from '../src/sqlite/rows/event-batch.ts'
+import { eventBatch, eventRows } from '../src/sqlite/rows/event-batch.ts'
 import type { ReadQueries } from '../src/sqlite/rows/queries.ts'
 import { soundRow } from '../src/sqlite/rows/run-row.ts'
 import { SqliteStore } from '../src/sqlite/sqlite-store.ts'
@@ -39,7 +39,7 @@ describe('a page of events', () => {
 
   it('ends after 256 events', () => {
     const { reads, asked } = readsOf(Array.from({ length: 1000 }, (_, index) => rowOf(index + 1)))
-    expect(eventPage(reads, range).map(({ seq }) => seq)).toEqual(
+    expect(eventBatch(reads, range).map(({ seq }) => seq)).toEqual(
       Array.from({ length: 256 }, (_, index) => index + 1),
     )
     expect(asked()).toBe(256)
@@ -47,7 +47,7 @@ describe('a page of events', () => {
 
   it('ends with the event that takes its bodies over a mebibyte, so that memory stays bounded', () => {
     const { reads, asked } = readsOf(Array.from({ length: 100 }, (_, index) => rowOf(index + 1, 400_000)))
-    expect(eventPage(reads, range).map(({ seq }) => seq)).toEqual([1, 2, 3])
+    expect(eventBatch(reads, range).map(({ seq }) => seq)).toEqual([1, 2, 3])
     expect(asked()).toBe(3)
   })
 
@@ -60,7 +60,7 @@ describe('a page of events', () => {
 
   it('of an index that is out of order is damage, and never read for ever', () => {
     const { reads } = readsOf([rowOf(1), rowOf(3), rowOf(2)])
-    expect(() => eventPage(reads, range)).toThrow(LedgerDamagedError)
+    expect(() => eventBatch(reads, range)).toThrow(LedgerDamagedError)
   })
 })
 

@@ -25,7 +25,7 @@ interface Attempt {
 export interface ToldRun {
   readonly runId: string
   readonly seq: number
-  readonly standing: string
+  readonly status: string
   readonly agents: readonly string[]
   readonly lastAt: number
   readonly approvals: readonly string[]
@@ -40,7 +40,7 @@ export function toldRun(events: readonly RuntimeEvent[]): ToldRun {
   return {
     runId: state.runId,
     seq: events.length,
-    standing: standingOf(state),
+    status: statusOf(state),
     agents: events.flatMap((event) => {
       if (event.type === 'run_started') return [event.agent]
       return event.type === 'agent_handed_off' ? [event.to] : []
@@ -60,7 +60,7 @@ export function toldStats(
   since: number,
 ): Pick<LedgerStats, 'counts' | 'spending' | 'sessions'> {
   const counts = { done: 0, failed: 0, suspended: 0, unfinished: 0, unreadable: 0 }
-  for (const events of runs) counts[standingOf(stateOf(events)) as keyof typeof counts]++
+  for (const events of runs) counts[statusOf(stateOf(events)) as keyof typeof counts]++
   const attempts = runs.flatMap(attemptsOf).filter(({ at }) => at >= since)
   const lines = Map.groupBy(attempts, ({ agent, model, at }) =>
     JSON.stringify([Math.floor(at / (24 * hourMs)), agent, model.provider, model.api, model.modelId]),
@@ -113,7 +113,7 @@ function stateOf(events: readonly RuntimeEvent[]): RunState {
   return state
 }
 
-function standingOf(state: RunState): string {
+function statusOf(state: RunState): string {
   if (state.phase === 'done') return wanted.includes(state.reason) ? 'done' : 'failed'
   return isSuspended(state) ? 'suspended' : 'unfinished'
 }

@@ -1,7 +1,7 @@
 import type { Json, JsonObject, RuntimeEvent } from '@tallystick/core'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { expect, it } from 'vitest'
-import { maskedBody } from '../src/content/payload/redacted-payload.ts'
+import { redactedPayload } from '../src/content/payload/redacted-payload.ts'
 import { envelopeOf } from '../src/record/envelope.ts'
 
 /** A value with a mark in every text of it, which says where it stands. */
@@ -39,7 +39,7 @@ it('leaves of each event its facts, and not one text of those that somebody said
       ...(withKinds(body, marked(body, event.type)) as object),
       ...envelopeOf(event),
     } as RuntimeEvent
-    return [event.type, marksIn(maskedBody(secret)).map((path) => path.slice(event.type.length + 1))]
+    return [event.type, marksIn(redactedPayload(secret)).map((path) => path.slice(event.type.length + 1))]
   })
   expect(Object.fromEntries(left)).toMatchInlineSnapshot(`
     {
@@ -226,7 +226,7 @@ it('keeps of the settings of models what is a number', () => {
   }
   const whole = started as Extract<RuntimeEvent, { readonly type: 'run_started' }>
   const definition = { ...whole.definition, modelSettings }
-  const left = maskedBody({ ...whole, definition, modelSettings })
+  const left = redactedPayload({ ...whole, definition, modelSettings })
   expect(JSON.stringify(left)).not.toContain('secret')
   const kept = { temperature: 0.2, topP: 0.9, seed: 7 }
   expect(left).toMatchObject({ modelSettings: kept, definition: { modelSettings: kept } })

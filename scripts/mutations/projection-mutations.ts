@@ -1,7 +1,7 @@
 import { mutationsOf, type Mutation } from './mutation.ts'
 
 /** Guards of what is made of events and can be dropped, by what comes of it when they are gone. */
-export const derivedMutations: readonly Mutation[] = [
+export const projectionMutations: readonly Mutation[] = [
   ...mutationsOf('projection/snapshot/snapshots.ts', {
     'uses a snapshot of another history': [' and event.hash = snapshot.head_hash', ''],
     'uses a snapshot of other code': [
@@ -17,7 +17,7 @@ export const derivedMutations: readonly Mutation[] = [
   }),
   ...mutationsOf('projection/snapshot/bound-state.ts', {
     'takes a snapshot whose bytes have changed': [
-      'if (Buffer.compare(snapshotSeal(runId, snapshot), snapshot.seal) !== 0) return undefined',
+      'if (Buffer.compare(snapshotDigest(runId, snapshot), snapshot.seal) !== 0) return undefined',
       '',
     ],
   }),
@@ -47,7 +47,7 @@ export const derivedMutations: readonly Mutation[] = [
 ]
 
 /** The same for what only Postgres needs. */
-export const derivedInPostgresMutations: readonly Mutation[] = [
+export const projectionInPostgresMutations: readonly Mutation[] = [
   ...mutationsOf('postgres/projection-database.ts', {
     'does not wait for whoever takes something away': [`held: 'for share'`, `held: ''`],
     'leaves out events that have not settled': ['...(isLast ? unsettled : [])', ''],
