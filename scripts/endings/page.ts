@@ -40,7 +40,7 @@ function intro(): string {
 This page is made from the code by \`pnpm docs:endings\`, and a test holds the two together. The tables of what follows
 from a limit, a reply or a failure are not written down anywhere: the runtime was asked, by playing each case.
 
-A run rests in one of two ways. It is **done**, with a reason, and nothing follows; or it is **suspended**: nothing is
+A run stops in one of two ways. It is **done**, with a reason, and nothing follows; or it is **suspended**: nothing is
 in flight, no process has to be alive, and only a command takes it further. \`await run.result\` answers either; of a
 run that was drained while something of it was under way it says **interrupted**, as lists do. It rejects only where the
 ledger or the caller's own code is at fault. Whatever the ending, finished results, partial text and usage are kept, and

@@ -8,42 +8,41 @@ export const runtimeMutations: readonly Mutation[] = [
       '      void ledger.append(runId',
     ],
     'events are shown before they are in the ledger': [
-      '    if (page.events.length > 0) {\n',
-      '    for (const event of page.events) live.next(event)\n    if (page.events.length > 0) {\n',
+      '    if (batch.events.length > 0 && !isUnchanged) {\n',
+      '    for (const event of batch.events) live.next(event)\n    if (batch.events.length > 0 && !isUnchanged) {\n',
     ],
-    'the barrier is dropped': [
-      "eventCatalogue[type].durability === 'barrier') ? 'barrier' : 'lazy'",
-      "eventCatalogue[type].durability === 'barrier') ? 'lazy' : 'lazy'",
-    ],
-    'commands stay in the inbox': [
-      'durability: durabilityOf(page.events), takes }',
-      'durability: durabilityOf(page.events) }',
-    ],
+    'commands stay in the inbox': ['        consumedInboxKeys: consumed,\n', ''],
     'a run is taken over without raising its epoch': [
-      'this.#epoch = (await ledger.acquire(runId)).epoch',
-      'this.#epoch = found.epoch',
+      'this.epoch = (await ledger.acquire(runId)).epoch',
+      'this.epoch = found.epoch',
     ],
-    'a run is taken by whoever cannot drive it': ['    this.#requireDrivable(found)\n', ''],
+    'a run is taken by whoever cannot drive it': ['    requireDrivable(found, this.#drive)\n', ''],
     'what came in between is not read': [
-      'const state = await this.#load()\n    if (state.phase',
-      'const state = found\n    if (state.phase',
+      'const state = await this.#load()\n    if (state.epoch',
+      'const state = found\n    if (state.epoch',
     ],
     'a command is decided as often as the inbox is read': ['      this.#seen.add(key)\n', ''],
-    'a run rests while commands are on their way': [
-      '    await this.#drive.receipts.delivery()\n    await this.#readInbox()\n',
+    'a run stops while commands are on their way': [
+      '    await this.#drive.acknowledgements.allDelivered()\n    await this.#readInbox()\n',
       '',
     ],
     'anything in the inbox is a command': [
-      '      if (fault) this.#refuse(key, fault)\n',
-      '      if (false) this.#refuse(key, fault!)\n',
+      '      if (fault) this.#refuseMalformed(key, fault)\n',
+      '      if (false) this.#refuseMalformed(key, fault!)\n',
     ],
     'what another process has appended is not shown': [
       '      live.next(event)\n    }\n    if (this.#state',
       '    }\n    if (this.#state',
     ],
     'a command that another process has taken is waited for': [
-      '    if (lost.length > 0) await this.#lose(lost)\n',
+      '    if (lost.length > 0) await this.#rejectLost(lost)\n',
       '',
+    ],
+  }),
+  ...mutationsOf('runtime/drive/durability.ts', {
+    'the barrier is dropped': [
+      "eventCatalogue[type].durability === 'barrier') ? 'barrier' : 'lazy'",
+      "eventCatalogue[type].durability === 'barrier') ? 'lazy' : 'lazy'",
     ],
   }),
   ...mutationsOf('runtime/drive/run-coordinator.ts', {
@@ -52,21 +51,21 @@ export const runtimeMutations: readonly Mutation[] = [
       '',
     ],
     'a run is driven twice in one process': [
-      '    if (this.#loop && this.#stretch) return this.#stretch\n',
+      '    if (this.#loop && this.#driveSession) return this.#driveSession\n',
       '',
     ],
-    'a command that comes while the run goes to rest is forgotten': [
-      'while (this.#receipts.open && state.phase',
+    'a command that comes while the run stops is forgotten': [
+      'while (this.#acknowledgements.hasPending && state.phase',
       'while (false && state.phase',
     ],
   }),
   ...mutationsOf('runtime/effects/effects.ts', {
-    'an effect is started twice': ['if (!hold && !this.#started.has(effect.key)) {', 'if (!hold) {'],
+    'an effect is started twice': ['if (!draining && !this.#started.has(effect.key)) {', 'if (!draining) {'],
     'what nobody wants any more goes on': [
       '      this.#inFlight.delete(key)\n      effect.stop()\n',
       '      this.#inFlight.delete(key)\n',
     ],
-    'a drained run begins something new': ['if (!hold && !this.#started', 'if (!this.#started'],
+    'a drained run begins something new': ['if (!draining && !this.#started', 'if (!this.#started'],
     'a tool is not told that it should stop': [
       '        this.#inFlight.get(effect.key)?.cancel?.(effect.cancelReason)\n',
       '',
@@ -74,8 +73,8 @@ export const runtimeMutations: readonly Mutation[] = [
   }),
   ...mutationsOf('runtime/effects/tool-effect.ts', {
     'a tool ends twice': [
-      'const hear = (signal: ToolSignal): void => {\n    if (ended) return\n',
-      'const hear = (signal: ToolSignal): void => {\n',
+      'const onSignal = (signal: ToolSignal): void => {\n    if (ended) return\n',
+      'const onSignal = (signal: ToolSignal): void => {\n',
     ],
     'a tool gives outcomes that are not its own': [
       '    if (!reportable.has(signal.outcome)) {\n',
@@ -130,12 +129,12 @@ export const runtimeMutations: readonly Mutation[] = [
     'time falls with the host’s clock': ['      behind = Math.max(behind, last - time)\n', ''],
   }),
   ...mutationsOf('runtime/run/parent-runs.ts', {
-    'a decision is passed on to a run that works for somebody else': [
-      '      if (!(await worksFor(ledger, owner, root))) return false\n',
+    'a decision is forwarded to a child run of another run': [
+      '      if (!(await isDescendantOf(ledger, childId, root))) return false\n',
       '',
     ],
-    'an answered child run is not taken further': [
-      '        await hub.resume({ takeOver }).catch(unlessDrivenElsewhere)\n',
+    'an answered child run is not resumed': [
+      '        await coordinator.resume({ takeOver }).catch(unlessDrivenElsewhere)\n',
       '',
     ],
     'a child run that died is left where it is': [
@@ -145,7 +144,7 @@ export const runtimeMutations: readonly Mutation[] = [
   }),
   ...mutationsOf('runtime/session/session.ts', {
     'a run begins beside another of its session': [
-      "  if (whenBusy === 'queue') return await endOf(ledger, state)\n",
+      "  if (whenBusy === 'queue') return await untilEnded(state, { ...waiting, quietMs })\n",
       '  return state\n',
     ],
     'edits of another past are taken': [

@@ -1,4 +1,4 @@
-// A run that may spend two cents, rests when they are used up, and goes on when somebody gives it more.
+// A run that may spend two cents, stops when they are used up, and goes on when somebody raises the limit.
 import assert from 'node:assert/strict'
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/core/testing'

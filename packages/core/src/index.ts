@@ -46,9 +46,9 @@ export type { Decision, Refusal, Stamp } from './machine/state/decision.ts'
 export {
   advance,
   eventOf,
-  type Page,
+  type EventBatch,
   type Recording,
-  type RestingAction,
+  type WaitingAction,
   type Writer,
 } from './machine/advance.ts'
 export { invertDecide } from './machine/decide/invert-decide.ts'
@@ -116,7 +116,7 @@ export type {
   SessionRunOptions,
 } from './runtime/run/runtime.ts'
 export type { InterruptedOptions } from './runtime/reading/listed-runs.ts'
-export type { CommandReceipt } from './runtime/commands/command-acknowledgement.ts'
+export type { CommandAcknowledgement } from './runtime/commands/command-acknowledgement.ts'
 export type { RunStreams } from './runtime/reading/run-streams.ts'
 export type { Run } from './runtime/run/run.ts'
 export type { ShownApproval } from './runtime/run/shown-approvals.ts'
@@ -125,7 +125,7 @@ export type {
   AnsweredRun,
   EndedRun,
   InterruptedRun,
-  RestingRun,
+  StoppedRun,
   RunResult,
   SuspendedRun,
 } from './runtime/reading/run-result.ts'

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { CommandReceipt, Run, RunResult, RuntimeEvent } from '@tallystick/core'
+import type { CommandAcknowledgement, Run, RunResult, RuntimeEvent } from '@tallystick/core'
 import { testTool, type ScriptedStep } from '@tallystick/core/testing'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { checkedRun, ofType, stage } from './stage.ts'
@@ -34,7 +34,7 @@ interface Played {
   readonly events: readonly RuntimeEvent[]
   readonly result: RunResult
   /** What became of everything that was asked. */
-  readonly receipts: readonly { readonly what: Asked['what']; readonly receipt: CommandReceipt }[]
+  readonly receipts: readonly { readonly what: Asked['what']; readonly receipt: CommandAcknowledgement }[]
 }
 
 async function play(script: readonly ScriptedStep[], asks: readonly Asked[]): Promise<Played> {
@@ -70,7 +70,11 @@ async function play(script: readonly ScriptedStep[], asks: readonly Asked[]): Pr
   throw new Error('The run does not end, however often it is helped on.')
 }
 
-function send(run: Run, what: Asked['what'], toolCallId: string): Promise<CommandReceipt> | undefined {
+function send(
+  run: Run,
+  what: Asked['what'],
+  toolCallId: string,
+): Promise<CommandAcknowledgement> | undefined {
   switch (what) {
     case 'approve':
       return run.approve(toolCallId, { by: 'ada' })

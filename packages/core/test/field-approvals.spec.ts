@@ -4,7 +4,7 @@ import {
   evolve,
   textOf,
   transcript,
-  type CommandReceipt,
+  type CommandAcknowledgement,
   type Ledger,
   type LedgerConflictError,
   type RunResult,
@@ -63,7 +63,7 @@ function resultsIn(events: readonly RuntimeEvent[]): readonly string[] {
 }
 
 /** What became of a decision, in one word. */
-const fateOf = async (receipt: Promise<CommandReceipt>): Promise<string> =>
+const fateOf = async (receipt: Promise<CommandAcknowledgement>): Promise<string> =>
   await receipt.then(
     (answer) => (answer.accepted ? 'accepted' : answer.code),
     (error: LedgerConflictError) => error.code,

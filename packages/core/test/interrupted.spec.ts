@@ -123,7 +123,7 @@ describe('a session whose run was interrupted', () => {
       const { set, runId } = await crashed()
       const next = set.runtime.session(sessionId).run(set.agent, 'And now?', { whenBusy })
       const { message, busy } = await conflictOf(set, next)
-      expect(busy).toEqual({ runId, standing: 'interrupted' })
+      expect(busy).toEqual({ runId, status: 'interrupted' })
       expect(message).toContain(`Run ${runId} of session chat was interrupted`)
       expect(message).toContain(`runtime.resume('${runId}') takes it further`)
       expect(await set.ledger.inbox(runId)).toEqual([])
@@ -136,7 +136,7 @@ describe('a session whose run was interrupted', () => {
   it('says what it does not know where the ledger cannot tell, and names the way out all the same', async () => {
     const { set, runId } = await crashed(unknowing(memoryLedger()))
     const { message, busy } = await conflictOf(set, set.runtime.run(set.agent, 'And now?', { sessionId }))
-    expect(busy).toEqual({ runId, standing: 'unknown' })
+    expect(busy).toEqual({ runId, status: 'unknown' })
     expect(message).toContain('is under way, or was interrupted (its last event, ')
     expect(message).toContain(`runtime.resume('${runId}')`)
   })
@@ -149,7 +149,7 @@ describe('a session whose run was interrupted', () => {
       const next = set.runtime.session(sessionId).run(set.agent, 'And now?', { whenBusy, quietMs })
       const { message, busy } = await conflictOf(set, next)
       expect(set.clock.now() - begun).toBe(quietMs)
-      expect(busy).toMatchObject({ runId, standing: 'unknown' })
+      expect(busy).toMatchObject({ runId, status: 'unknown' })
       expect(message).toContain('nothing has been recorded of it for 60000 ms')
       expect(message).toContain(`runtime.resume('${runId}')`)
       // What was to join is in its inbox: whoever resumes the run takes it.
@@ -177,7 +177,7 @@ describe('a session whose run was interrupted', () => {
     await joined.catch(() => undefined)
     end()
     for (const { busy, message } of await conflicts) {
-      expect(busy).toMatchObject({ runId: first.id, standing: 'interrupted' })
+      expect(busy).toMatchObject({ runId: first.id, status: 'interrupted' })
       expect(message).toContain('so waiting for it would never end')
     }
   })
@@ -189,7 +189,7 @@ describe('a session whose run was interrupted', () => {
     const { pendingApprovals } = await set.settle(first.result)
     const next = set.runtime.run(set.agent, 'And now?', { sessionId, whenBusy: 'queue', quietMs })
     const { message, busy } = await conflictOf(set, next)
-    expect(busy).toEqual({ runId: first.id, standing: 'suspended' })
+    expect(busy).toEqual({ runId: first.id, status: 'suspended' })
     expect(message).toContain(`waits for an approval of pay (${pendingApprovals[0]?.toolCallId})`)
   })
 

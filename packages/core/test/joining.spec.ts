@@ -107,7 +107,7 @@ describe('input that joins a run', () => {
     const { busy, message } = error as LedgerConflictError
     expect(busy).toMatchObject({
       runId: first.id,
-      standing: 'interrupted',
+      status: 'interrupted',
       inputId: expect.any(String) as string,
     })
     expect(message).toContain(`keeps the input ${busy?.inputId}`)

@@ -22,18 +22,18 @@ export interface Writer {
 }
 
 /** An action that has nothing to record: the run waits, is suspended, or is finished. */
-export type RestingAction = Exclude<Action, { readonly facts: readonly Fact[] }>
+export type WaitingAction = Exclude<Action, { readonly facts: readonly Fact[] }>
 
-/** One page of the ledger: what follows from some messages, up to where the run has to wait. */
-export interface Page {
+/** One batch of events: what follows from some messages, up to where the run has to wait. */
+export interface EventBatch {
   readonly events: readonly RuntimeEvent[]
   readonly state: RunState
-  readonly action: RestingAction
+  readonly action: WaitingAction
   /** For each message why it was refused, or `undefined`. */
   readonly refusals: readonly (Refusal | undefined)[]
 }
 
-/** How a page is made. */
+/** How a batch is made. */
 export interface AdvanceOptions {
   readonly writer: Writer
   /** Time and chance, asked for each message and each round. */
@@ -43,27 +43,27 @@ export interface AdvanceOptions {
   /** The key in the inbox of each message that came from there. */
   readonly keys?: readonly (string | undefined)[]
   /** Only what has arrived is decided: nothing new is begun. */
-  readonly hold?: boolean
+  readonly draining?: boolean
 }
 
-/** More rounds than any state can owe at once: beyond, the controller contradicts itself. */
+/** Loop guard: a controller that takes more rounds contradicts itself. */
 const ROUNDS_MAX = 10_000
 
 /**
  * Decides about messages in order, then asks the controller until nothing is left to record. Pure: nothing of the
- * page has happened until it is appended. Every event is audited before it may be.
+ * batch has happened until it is appended. Every event is audited before it may be.
  */
 export function advance(
   before: RunState | undefined,
   messages: readonly (Command | Signal)[],
-  { writer, stamp, rulesOf = () => ({}), keys = [], hold = false }: AdvanceOptions,
-): Page {
+  { writer, stamp, rulesOf = () => ({}), keys = [], draining = false }: AdvanceOptions,
+): EventBatch {
   const events: RuntimeEvent[] = []
   let state = before
   const record = (facts: readonly Fact[], at: number, cause: Cause, inboxKey?: string): void => {
     for (const fact of facts) {
-      const place = { ...writer, seq: (state?.seq ?? 0) + 1, at }
-      const event = eventOf(fact, { ...place, cause, draining: hold, ...omitUndefined({ inboxKey }) })
+      const position = { ...writer, seq: (state?.seq ?? 0) + 1, at }
+      const event = eventOf(fact, { ...position, cause, draining, ...omitUndefined({ inboxKey }) })
       state = audit(state, event)
       events.push(event)
     }
@@ -77,13 +77,15 @@ export function advance(
   })
   for (let round = 0; round < ROUNDS_MAX; round++) {
     if (state === undefined) break
-    if (hold) return { events, state, action: { kind: 'suspend' }, refusals }
+    if (draining) return { events, state, action: { kind: 'suspend' }, refusals }
     const { at } = stamp()
     const action = nextAction(state, at, rulesOf(state.agent))
     if (!('facts' in action)) return { events, state, action, refusals }
     record(action.facts, at, 'controller')
   }
-  throw new Error(`The loop controller of run ${writer.runId} found no rest in ${ROUNDS_MAX} rounds.`)
+  throw new Error(
+    `The loop controller of run ${writer.runId} did not come to an end in ${ROUNDS_MAX} rounds.`,
+  )
 }
 
 /** Who records a fact, where, when, and what it follows from. */

@@ -101,10 +101,8 @@ export function requireForkable(state: RunState | undefined, runId: string, atSe
       'the run ends there. Name an earlier event; to go on behind its end, start a run with from.',
     )
   }
-  const parked =
+  const awaitsChild =
     state.phase === 'executing' &&
     state.calls.some(({ status, child }) => status === 'deferred' && child !== undefined)
-  return parked
-    ? refuse('a run that works for it waits there. Name an event before its tool_deferred.')
-    : state
+  return awaitsChild ? refuse('it awaits a child run there. Name an event before its tool_deferred.') : state
 }

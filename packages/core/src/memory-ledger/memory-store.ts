@@ -42,12 +42,12 @@ export class MemoryStore {
     options: AppendOptions,
   ): Head {
     const run = this.run(runId) ?? new MemoryRun(runId, this.#histories)
-    const standing = run.head.seq
+    const before = run.head.seq
     const head = run.append(expected, events, options, (place) => this.#isTaken(place))
-    for (let seq = standing + 1; seq <= run.head.seq; seq++) this.#places.push({ run, seq })
+    for (let seq = before + 1; seq <= run.head.seq; seq++) this.#places.push({ run, seq })
     if (head.seq > 0) this.#runs.set(runId, run)
     const { sessionId } = run.record
-    if (sessionId !== undefined && standing === 0)
+    if (sessionId !== undefined && before === 0)
       this.#sessions.set(sessionId, this.#session(sessionId).add(run))
     return head
   }

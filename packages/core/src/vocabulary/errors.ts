@@ -71,7 +71,7 @@ export class LedgerConflictError extends TallystickError {
  */
 export interface BusyRun {
   readonly runId: string
-  readonly standing: 'under_way' | 'suspended' | 'interrupted' | 'unknown'
+  readonly status: 'under_way' | 'suspended' | 'interrupted' | 'unknown'
   /**
    * The input that was to join the run and that the run's inbox keeps: `resume` reads it. A retry that names it as its
    * `inputId` sends it no second time.

@@ -148,7 +148,7 @@ function busySession(
     return undefined
   const list = commandLine(programName, 'list', ledger, '--session', session)
   const { busy } = error
-  if (busy?.standing === 'interrupted') {
+  if (busy?.status === 'interrupted') {
     const resume = commandLine(programName, 'resume', ledger, busy.runId)
     return new CommandError(
       'refused',

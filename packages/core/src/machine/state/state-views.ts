@@ -43,7 +43,7 @@ export function openTurnCalls(state: RunState): readonly Call[] {
 }
 
 /** The calls that wait for a child run. */
-export function parkedChildCalls(state: RunState): readonly Call[] {
+export function callsAwaitingChild(state: RunState): readonly Call[] {
   return openTurnCalls(state).filter(({ status, child }) => status === 'deferred' && child !== undefined)
 }
 

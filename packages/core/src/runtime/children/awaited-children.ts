@@ -1,38 +1,38 @@
 import { childRunIdOf } from '../../vocabulary/values/child-run-id.ts'
 import type { RunState } from '../../machine/state/state.ts'
-import { parkedChildCalls } from '../../machine/state/state-views.ts'
-import { settlingOf, type ChildRuns } from './child-runs.ts'
+import { callsAwaitingChild } from '../../machine/state/state-views.ts'
+import { settleCommandOf, type ChildRuns } from './child-runs.ts'
 
-/** Who listens to the child runs that a run is parked on. */
-interface Listener {
+/** A run that awaits child runs. */
+interface AwaitingParent {
   readonly children: ChildRuns
   /** Whether child runs that are under way are to be taken over. */
   readonly takesOver: boolean
-  /** Gets what a child run ended in. */
-  readonly post: (settling: ReturnType<typeof settlingOf>) => void
-  /** Whether somebody asks something of the run itself. */
+  /** Takes the command that settles a call with the ending of its child run. */
+  readonly post: (settling: ReturnType<typeof settleCommandOf>) => void
+  /** Whether a command for the run itself has come in. */
   readonly isAsked: () => boolean
   /** Resolves when that may have changed. */
   readonly next: () => Promise<void>
 }
 
 /**
- * Hears of child runs that ended while their calls were being parked, or while nobody drove the run. One that goes on
- * may take long: whoever asks something of the run meanwhile is heard first.
+ * Posts the endings of child runs that ended while their calls were being deferred, or while no process drove the run. A
+ * child run that goes on may take long: a command for the run itself ends the wait.
  */
-export async function hearParkedChildren(
+export async function postEndedChildren(
   state: RunState,
-  { children, takesOver, post, isAsked, next }: Listener,
+  { children, takesOver, post, isAsked, next }: AwaitingParent,
 ): Promise<void> {
-  const rests = Promise.all(
-    parkedChildCalls(state).map(async ({ toolCallId }) => {
-      const ending = await children.endingOf(childRunIdOf(state.runId, toolCallId), takesOver)
-      if (ending) post(settlingOf(toolCallId, ending))
+  const endings = Promise.all(
+    callsAwaitingChild(state).map(async ({ toolCallId }) => {
+      const ending = await children.resumedEnding(childRunIdOf(state.runId, toolCallId), takesOver)
+      if (ending) post(settleCommandOf(toolCallId, ending))
     }),
-  ).then(() => 'rest' as const)
-  // Whoever was interrupted comes back, and finds the children as they are then.
-  rests.catch(() => {})
+  ).then(() => 'all' as const)
+  // After an interruption the run asks again, and finds the children as they are then.
+  endings.catch(() => {})
   while (!isAsked()) {
-    if ((await Promise.race([rests, next()])) === 'rest') return
+    if ((await Promise.race([endings, next()])) === 'all') return
   }
 }

@@ -7,7 +7,7 @@ import type { Cancel, Clock } from '../../ports/clock.ts'
 import type { ChildTotals } from '../../vocabulary/events/event.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Signal } from '../../vocabulary/signals/signal.ts'
-import type { ChildEnding, ChildRest, ChildRuns } from './child-runs.ts'
+import type { ChildEnding, ChildStop, ChildRuns } from './child-runs.ts'
 import { textOfError } from '../../vocabulary/values/error-text.ts'
 
 /** The start of a call whose work an agent does. */
@@ -19,7 +19,7 @@ export interface ChildStart {
 }
 
 /**
- * Drives the run that does the work of a call, and posts how it rests: `tool_ended` when it has ended, `tool_deferred`
+ * Drives the run that does the work of a call, and posts how it stopped: `tool_ended` when it has ended, `tool_deferred`
  * when it waits for something from outside. A call that waits already, or that the cancel of its run found in doubt, is
  * only stopped.
  */
@@ -48,22 +48,22 @@ export function startChild(
       durationMs: clock.now() - startedAt,
     })
   }
-  const park = (): void => {
+  const deferCall = (): void => {
     if (ended || status !== 'started') return
     const receipt = childRunIdOf(state.runId, toolCallId)
     post({ type: 'tool_deferred', toolCallId, attempt, receipt })
   }
-  const listen = async (rest: Promise<ChildRest>): Promise<void> => {
+  const listen = async (stopped: Promise<ChildStop>): Promise<void> => {
     try {
-      const found = await rest
-      if (found.kind === 'waits') return park()
+      const found = await stopped
+      if (found.kind === 'waits') return deferCall()
       if (found.kind === 'never_begun')
         return end({ outcome: 'cancelled', content: textContent('cancelled') })
       const { outcome, content, totals: child } = found
       end({ outcome, content, child })
     } catch (error) {
-      // Another process drives the child now: whoever it is says how it ends.
-      if (error instanceof LedgerConflictError) return park()
+      // Another process drives the child now, and settles the call when it ends.
+      if (error instanceof LedgerConflictError) return deferCall()
       const text = `The work could not be done: ${textOfError(error)}`
       end({ outcome: 'failed', content: textContent('failed', text), child: await known() })
     }

@@ -6,8 +6,8 @@ import type { ChildTotals } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import type { RunResult } from '../reading/run-result.ts'
 
-/** How the work of a child run stands: it rests for something from outside, was never begun, or has ended. */
-export type ChildRest =
+/** How a child run has stopped: it waits for something from outside, was never begun, or has ended. */
+export type ChildStop =
   | { readonly kind: 'waits' }
   | { readonly kind: 'never_begun' }
   | {
@@ -19,48 +19,48 @@ export type ChildRest =
 
 /** A child run that is being driven. */
 export interface DrivenChild {
-  /** Starts the run, or takes it up where it is. Answers how it rests. */
-  begin(): Promise<ChildRest>
-  /** Stops the run. Answers how it rests then. */
-  cancel(reason: string): Promise<ChildRest>
+  /** Starts the run, or resumes it. Returns how it stopped. */
+  begin(): Promise<ChildStop>
+  /** Cancels the run. Returns how it stopped. */
+  cancel(reason: string): Promise<ChildStop>
   /** What the run has used so far, as its ledger says; `undefined` where it was never begun. */
   totals(): Promise<ChildTotals | undefined>
 }
 
 /** A child run that has ended. */
-export type ChildEnding = Extract<ChildRest, { readonly kind: 'ended' }>
+export type ChildEnding = Extract<ChildStop, { readonly kind: 'ended' }>
 
-/** The command that gives a parked call of the parent what its child run ended in. */
-export function settlingOf(
+/** The command that settles a call of the parent with the ending of its child run. */
+export function settleCommandOf(
   toolCallId: string,
   { outcome, content, totals: child }: ChildEnding,
 ): Extract<OutsideCommand, { readonly type: 'settle' }> {
   return { type: 'settle', toolCallId, outcome: outcome === 'success' ? 'success' : 'failed', content, child }
 }
 
-/** What drives child runs: the runtime. */
+/** Drives child runs: implemented by the runtime. */
 export interface ChildRuns {
   /** The run that does the work of a call. */
   drive(state: ExecutingState, call: Call): DrivenChild
   /**
-   * How a child run ended; `undefined` where it has not. One that waits, and has been answered, is taken further first;
-   * with `takeOver`, one that is under way is taken over too, for nobody drives it any more.
+   * How a child run ended; `undefined` where it has not. One that waits, and has been answered, is resumed first;
+   * with `takeOver`, one that is under way is taken over too, since no process drives it any more.
    */
-  endingOf(childId: RunId, takeOver: boolean): Promise<ChildEnding | undefined>
+  resumedEnding(childId: RunId, takeOver: boolean): Promise<ChildEnding | undefined>
   /** How a child run ended, as its ledger says; `undefined` where it has not. */
-  ended(childId: RunId): Promise<ChildEnding | undefined>
-  /** Passes a command on to a run that works for another; `false` where it does not. */
-  passOn(entry: InboxEntry, owner: RunId, root: RunId): Promise<boolean>
+  recordedEnding(childId: RunId): Promise<ChildEnding | undefined>
+  /** Forwards a command to a child run of `root`, at any depth; `false` where it is none. */
+  forward(entry: InboxEntry, childId: RunId, root: RunId): Promise<boolean>
 }
 
-/** What a parent's call gets of how its child rests. */
-export function restOf(result: RunResult): ChildRest {
+/** How a child run has stopped, for the call of its parent. */
+export function childStopOf(result: RunResult): ChildStop {
   if (result.status !== 'done') return { kind: 'waits' }
   const { outcome, text } = endingText(result)
   return { kind: 'ended', outcome, content: [{ type: 'text', text }], totals: totalsOf(result) }
 }
 
-/** What a run took, with the runs that work for it. */
+/** What a run used, with its child runs. */
 export function totalsOf(result: RunResult): ChildTotals {
   const { runId, usage, cost, turns, toolCalls, children } = result
   return {

@@ -14,10 +14,13 @@ export function refusedByDrain(runId: RunId): Refusal {
   return { code: 'drained', message }
 }
 
+/** How long a drain waits for the ledger after the grace time, in milliseconds. */
+export const answerTimeoutMs = 5_000
+
 /** The end of a drain that waits for an append whose answer does not come. */
-export function ledgerSilent(runId: RunId, waitedMs: number): LedgerUnavailableError {
+export function ledgerSilent(runId: RunId): LedgerUnavailableError {
   return new LedgerUnavailableError(
-    `The ledger has not answered for ${waitedMs} ms behind the grace time of a drain, so run ${runId} was left where it ` +
+    `The ledger has not answered for ${answerTimeoutMs} ms behind the grace time of a drain, so run ${runId} was left where it ` +
       'is. Whether its last append was carried out is not known; what was acknowledged is not lost. Resume it when the ledger answers.',
   )
 }

@@ -8,10 +8,10 @@ import type { OutsideCommand } from '../../vocabulary/events/command.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import { stateOf } from '../reading/load-state.ts'
-import type { Receipts } from './command-acknowledgement.ts'
+import type { CommandAcknowledgements } from './command-acknowledgement.ts'
 
-/** How often it is asked whether anybody drives the run. */
-const askAgainMs = 1_000
+/** How often the ledger is asked whether a process drives the run. */
+const pollIntervalMs = 1_000
 
 /** How long the writer of a run may leave a command in its inbox, where the ledger knows of it, and where it cannot. */
 const patienceMs = { known: 30_000, unknown: 5_000 } as const
@@ -22,84 +22,84 @@ export interface LeftCommand {
   readonly afterSeq: number
 }
 
-/** What waiting for the writer of another process has to know. */
+/** What waiting for the writer of another process needs. */
 export interface LeftCommands {
   readonly runId: RunId
   readonly ledger: Ledger
   readonly clock: Clock
-  readonly receipts: Receipts
+  readonly acknowledgements: CommandAcknowledgements
   /** The commands that this process has sent, by their keys. */
   readonly sent: ReadonlyMap<string, LeftCommand>
-  /** Hears what the other process records. */
-  readonly hear: (event: RuntimeEvent) => void
-  readonly drained: () => boolean
+  /** Gets every event that the other process records. */
+  readonly onEvent: (event: RuntimeEvent) => void
+  readonly isDrained: () => boolean
 }
 
 /**
  * Leaves commands to the process that drives their run, for taking the run over would interrupt what that process has
- * under way. Settles each receipt by what is on record when the command has left the inbox, and answers the state in
- * which the run rests; `undefined` where no process seems to drive the run, so that this one has to.
+ * under way. Acknowledges each command by what is on record when it has left the inbox, and returns the state in
+ * which the run stopped; `undefined` where no process seems to drive the run, so that this one has to.
  */
-export async function decidedElsewhere(commands: LeftCommands): Promise<RunState | undefined> {
+export async function awaitDecisionElsewhere(commands: LeftCommands): Promise<RunState | undefined> {
   const { runId, ledger, clock } = commands
   const state = await stateOf(ledger, runId)
   if (state === undefined || !(await isDrivenElsewhere(state, ledger))) return undefined
-  const look: Look = { changed: true, wake: () => {} }
+  const poll: Poll = { changed: true, wake: () => {} }
   const hints = ledger.changes(runId).subscribe({
     next: () => {
-      look.changed = true
-      look.wake()
+      poll.changed = true
+      poll.wake()
     },
     // Without hints the timer looks.
     error: () => {},
   })
   try {
-    return await followed(state, look, commands, clock.now())
+    return await followUntilDecided(state, poll, commands, clock.now())
   } finally {
     hints.unsubscribe()
   }
 }
 
-/** Whether something has changed since the last look, and what ends the pause before the next. */
-interface Look {
+/** Whether something has changed since the last poll, and what ends the pause before the next. */
+interface Poll {
   changed: boolean
   wake: () => void
 }
 
-async function followed(
+async function followUntilDecided(
   from: RunState,
-  look: Look,
+  poll: Poll,
   commands: LeftCommands,
   begunAt: number,
 ): Promise<RunState | undefined> {
-  const { runId, ledger, clock, receipts, hear, drained } = commands
+  const { runId, ledger, clock, acknowledgements, onEvent, isDrained } = commands
   for (let state = from; ;) {
-    look.changed = false
+    poll.changed = false
     for await (const event of ledger.read(runId, { fromSeq: state.seq + 1 })) {
       state = audit(state, event)
-      hear(event)
+      onEvent(event)
     }
     // Behind the events: what the run obeyed last is answered though the run has ended by it.
-    await settleTaken(commands)
-    const rests = state.phase === 'done' || (!receipts.open && isSuspended(state))
-    if (rests || drained()) return state
-    const isLeft = await isLeftAlone(state, ledger, receipts.open ? clock.now() - begunAt : 0)
-    if (look.changed) continue
+    await acknowledgeTaken(commands)
+    const stops = state.phase === 'done' || (!acknowledgements.hasPending && isSuspended(state))
+    if (stops || isDrained()) return state
+    const isLeft = await isLeftAlone(state, ledger, acknowledgements.hasPending ? clock.now() - begunAt : 0)
+    if (poll.changed) continue
     if (isLeft) return undefined
-    await pause(look, clock)
+    await pause(poll, clock)
   }
 }
 
-async function pause(look: Look, clock: Clock): Promise<void> {
+async function pause(poll: Poll, clock: Clock): Promise<void> {
   let stopTimer: Cancel = () => {}
   await new Promise<void>((resolve) => {
-    look.wake = resolve
-    stopTimer = clock.schedule(askAgainMs, resolve)
+    poll.wake = resolve
+    stopTimer = clock.schedule(pollIntervalMs, resolve)
   })
   stopTimer()
 }
 
-/** Whether nobody reads what was left in the inbox. */
+/** Whether no process reads the commands in the inbox. */
 async function isLeftAlone(state: RunState, ledger: Ledger, waitedMs: number): Promise<boolean> {
   const driven = await isDrivenElsewhere(state, ledger)
   return driven === false || waitedMs >= (driven === 'unknown' ? patienceMs.unknown : patienceMs.known)
@@ -112,20 +112,25 @@ async function isDrivenElsewhere(state: RunState, ledger: Ledger): Promise<boole
   return driven ?? (isSuspended(state) ? false : 'unknown')
 }
 
-/** Tells the senders of commands that have left the inbox what became of them. */
-export async function settleTaken({ runId, ledger, receipts, sent }: LeftCommands): Promise<void> {
-  const delivered = receipts.delivered
+/** Acknowledges the commands that have left the inbox. */
+export async function acknowledgeTaken({
+  runId,
+  ledger,
+  acknowledgements,
+  sent,
+}: LeftCommands): Promise<void> {
+  const delivered = acknowledgements.deliveredKeys
   if (delivered.length === 0) return
   const waiting = new Set((await ledger.inbox(runId)).map(({ key }) => key))
   for (const key of delivered) {
     const left = sent.get(key)
     if (left === undefined || waiting.has(key)) continue
-    const obeyed = await isObeyed(ledger, runId, key, left)
-    receipts.settle(key, obeyed ? undefined : refusedElsewhere(runId, left.command))
+    const obeyed = await isRecorded(ledger, runId, key, left)
+    acknowledgements.acknowledge(key, obeyed ? undefined : refusedElsewhere(runId, left.command))
   }
 }
 
-async function isObeyed(
+async function isRecorded(
   ledger: Ledger,
   runId: RunId,
   key: string,
@@ -134,7 +139,7 @@ async function isObeyed(
   for await (const event of ledger.read(runId, { fromSeq: afterSeq + 1 })) {
     // Input that was put twice has its place by the first entry.
     if (event.inboxKey === key || isSameInput(event, command)) return true
-    if (event.inboxKey === undefined && obeys(event, command)) return true
+    if (event.inboxKey === undefined && recordsCommand(event, command)) return true
   }
   return false
 }
@@ -145,7 +150,7 @@ function isSameInput(event: RuntimeEvent, command: OutsideCommand): boolean {
 }
 
 /** The same by what an event says: processes of older releases record no key. */
-function obeys(event: RuntimeEvent, command: OutsideCommand): boolean {
+function recordsCommand(event: RuntimeEvent, command: OutsideCommand): boolean {
   switch (command.type) {
     case 'approve':
     case 'deny':

@@ -12,26 +12,26 @@ import { checkedPrice, type Prices } from '../agent/price-check.ts'
 import { isSameAgent } from './same-agent.ts'
 
 /** The agents that a runtime knows, by the name that the ledger records, with what their models cost. */
-export interface KnownAgents {
+export interface AgentRegistry {
   /**
    * Takes an agent in, with all that it may hand over to and that work for it. Throws a `ConfigurationError` where
    * another has its name.
    */
-  readonly know: (agent: Agent<unknown>) => Agent<unknown>
-  readonly named: (name: string) => Agent<unknown> | undefined
+  readonly register: (agent: Agent<unknown>) => Agent<unknown>
+  readonly find: (name: string) => Agent<unknown> | undefined
   /** An agent with what its models cost, which need not be known: one fork's own. */
   readonly priced: (agent: Agent<unknown>) => Agent<unknown>
 }
 
 /** A runtime's agents; none at first. */
-export function knownAgents(prices: Prices, approval?: ApprovalPolicy): KnownAgents {
+export function agentRegistry(prices: Prices, approval?: ApprovalPolicy): AgentRegistry {
   const known = new Map<string, Agent<unknown>>()
   const sources = new Map<string, Agent<unknown>>()
   const priced = (agent: Agent<unknown>): Agent<unknown> => {
     requireAgent(agent)
     const handOff = handOffRule(
       () => agent.handoffs,
-      (next) => know(next).definition,
+      (next) => register(next).definition,
     )
     return {
       ...withApproval(agent, approval),
@@ -39,7 +39,7 @@ export function knownAgents(prices: Prices, approval?: ApprovalPolicy): KnownAge
       rules: { ...agent.rules, handOff },
     }
   }
-  const know = (agent: Agent<unknown>): Agent<unknown> => {
+  const register = (agent: Agent<unknown>): Agent<unknown> => {
     requireAgent(agent)
     const { name, definition } = agent
     const other = known.get(name)
@@ -49,10 +49,10 @@ export function knownAgents(prices: Prices, approval?: ApprovalPolicy): KnownAge
     known.set(name, own)
     sources.set(name, agent)
     // Known before the others are looked at: agents may name each other in a circle.
-    for (const next of neighbours(agent)) know(next)
+    for (const next of neighbours(agent)) register(next)
     return own
   }
-  return { know, priced, named: (name) => known.get(name) }
+  return { register, priced, find: (name) => known.get(name) }
 }
 
 function twoOfOneName(name: string, isSaidTheSame: boolean): ConfigurationError {

@@ -8,7 +8,7 @@ import { canonicalJson } from '../../vocabulary/values/json.ts'
 import { verdictOn, type CallChecker, type Judged } from '../effects/call-check.ts'
 import { textOfError } from '../../vocabulary/values/error-text.ts'
 import { contextOf } from '../effects/guardrail-check.ts'
-import type { HubOptions } from './coordinator-options.ts'
+import type { CoordinatorOptions } from './coordinator-options.ts'
 import { stateOf } from '../reading/load-state.ts'
 import { inputFaultOf } from '../effects/recorded-schema.ts'
 
@@ -58,15 +58,15 @@ export async function changedInputRefusal(
   runId: RunId,
   {
     ledger,
-    agentNamed,
+    findAgent,
     host,
     context,
-  }: Pick<HubOptions, 'ledger' | 'agentNamed' | 'host'> & Pick<Approver, 'context'>,
+  }: Pick<CoordinatorOptions, 'ledger' | 'findAgent' | 'host'> & Pick<Approver, 'context'>,
 ): Promise<Refusal | undefined> {
   const state = await stateOf(ledger, runId)
   return (
     state &&
-    (await changedInputFault(command, state, { agent: agentNamed(state.agent), clock: host.clock, context }))
+    (await changedInputFault(command, state, { agent: findAgent(state.agent), clock: host.clock, context }))
   )
 }
 

@@ -5,40 +5,40 @@ import type { OutsideCommand } from '../../vocabulary/events/command.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import type { Agent } from '../agent/agent.ts'
 import type { ChildRuns } from '../children/child-runs.ts'
-import type { CommandReceipt } from '../commands/command-acknowledgement.ts'
+import type { CommandAcknowledgement } from '../commands/command-acknowledgement.ts'
 import type { RunResult } from '../reading/run-result.ts'
 
-/** What a hub uses of that of another run. */
-interface OtherHub {
-  give(context: unknown): void
-  send(command: OutsideCommand): Promise<CommandReceipt>
+/** What a coordinator uses of that of another run. */
+interface OtherCoordinator {
+  setContext(context: unknown): void
+  send(command: OutsideCommand): Promise<CommandAcknowledgement>
   readonly result: Promise<RunResult>
   readonly reported: Promise<void>
 }
 
-/** What a hub needs of its runtime. */
-export interface HubOptions {
+/** What a coordinator needs of its runtime. */
+export interface CoordinatorOptions {
   readonly runId: RunId
   readonly ledger: Ledger
   readonly host: Host
-  readonly agentNamed: (name: string) => Agent<unknown> | undefined
-  /** What drives runs that work for this one, with its context. */
+  readonly findAgent: (name: string) => Agent<unknown> | undefined
+  /** Drives the child runs of this run, with its context. */
   readonly children: (context: unknown) => ChildRuns
-  /** The hub of another run of the same runtime. */
-  readonly hubOf: (runId: RunId) => OtherHub
-  /** Whether a run works for this one. */
-  readonly worksFor: (runId: RunId, root: RunId) => Promise<boolean>
-  /** Hears of the run's end. */
+  /** The coordinator of another run of the same runtime. */
+  readonly coordinatorOf: (runId: RunId) => OtherCoordinator
+  /** Whether a run is a child run of this one, at any depth. */
+  readonly isDescendantOf: (runId: RunId, root: RunId) => Promise<boolean>
+  /** Called with the state in which the run ended. */
   readonly onEnd: (state: RunState, context: unknown) => Promise<void>
   /** Makes keys for inbox entries, unique for ever. */
   readonly newKey: () => string
   readonly onDrift: 'continue' | 'refuse'
-  /** Hears when the run begins to be driven here, and when it is not any more. */
+  /** Called when a drive session begins, and when it ends. */
   readonly onDriving: (driving: boolean) => void
-  /** Whether a process drives a run; `undefined` where nobody can know. */
+  /** Whether a process drives a run; `undefined` where the store cannot know. */
   readonly isDriven: (runId: RunId) => Promise<boolean | undefined>
-  /** Whether the runtime takes no run further any more. */
-  readonly drained: () => boolean
-  /** Called when the run's writer has failed: this hub drives no more. */
+  /** Whether the runtime was drained, and continues no run. */
+  readonly isDrained: () => boolean
+  /** Called when the writer of the run has failed: the coordinator drives no more. */
   readonly onFailure: () => void
 }

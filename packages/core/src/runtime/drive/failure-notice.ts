@@ -2,14 +2,14 @@ import type { Host } from '../../ports/clock.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 
 /**
- * Sees to it that the failure of a run's writer is heard once: by those who wait for the run or are subscribed to it,
- * or else by the host. A failure that nobody hears of would look like a run that does nothing.
+ * Reports the failure of a run's writer exactly once: to the callers that wait for the run or are subscribed to it,
+ * or else to the host. An unreported failure would look like a run that does nothing.
  */
 export class FailureNotice {
   readonly #runId: RunId
   readonly #report: Host['report']
   #failure: { readonly error: unknown } | undefined
-  #settled = false
+  #observed = false
   #watchers = 0
 
   constructor(runId: RunId, report: Host['report']) {
@@ -17,40 +17,40 @@ export class FailureNotice {
     this.#report = report
   }
 
-  /** The run is driven on: whoever waited for its last rest waits no more. */
+  /** A drive session begins: the failure of the last one was awaited or reported. */
   begin(): void {
-    this.#settled = false
+    this.#observed = false
   }
 
-  /** Somebody waits for the run or for a command to it, and hears of a failure. */
-  heard(): void {
-    this.#settled = true
+  /** A caller waits for the run or for a command to it, and gets a failure. */
+  markObserved(): void {
+    this.#observed = true
   }
 
-  /** Somebody is subscribed, until the answer is called. */
+  /** Counts a subscriber, until the returned function is called. */
   watch(): () => void {
     this.#watchers++
     return () => void this.#watchers--
   }
 
-  /** The writer has failed: those who are subscribed are told first. */
-  failed(error: unknown, tellSubscribers: () => void): void {
+  /** The writer has failed: subscribers are notified first. */
+  onFailure(error: unknown, notifySubscribers: () => void): void {
     this.#failure = { error }
-    tellSubscribers()
-    this.#tellUnlessHeard()
+    notifySubscribers()
+    this.#reportUnlessObserved()
   }
 
-  /** An error came to a subscriber that does not listen for errors. */
-  unheard(error: unknown): void {
-    if (this.#failure?.error === error) this.#tellUnlessHeard()
+  /** An error came to a subscriber without an error handler. */
+  onUnhandledError(error: unknown): void {
+    if (this.#failure?.error === error) this.#reportUnlessObserved()
     else this.#report(error, `The events of run ${this.#runId} could not be read`)
   }
 
-  /** Where none of those who are subscribed listens for errors, the host is told when the last of them is gone. */
-  #tellUnlessHeard(): void {
+  /** Where no subscriber has an error handler, the host gets the failure when the last subscriber is gone. */
+  #reportUnlessObserved(): void {
     void Promise.resolve().then(() => {
-      if (this.#settled || this.#watchers > 0) return
-      this.#settled = true
+      if (this.#observed || this.#watchers > 0) return
+      this.#observed = true
       this.#report(this.#failure?.error, `Run ${this.#runId} failed and is driven here no more`)
     })
   }

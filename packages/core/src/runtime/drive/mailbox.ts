@@ -1,5 +1,5 @@
 /**
- * What has arrived for a run and was not looked at yet. Posting never blocks and never runs anybody's code; the run's
+ * What has arrived for a run and was not looked at yet. Posting never blocks and never runs the code of a tool or adapter; the run's
  * writer takes all of it at once, when it is ready.
  */
 export class Mailbox<Item> {
@@ -13,11 +13,11 @@ export class Mailbox<Item> {
     this.wake()
   }
 
-  /** Lets the writer look around, though nothing was posted. */
+  /** Wakes the writer, though nothing was posted. */
   wake(): void {
     this.#awake = true
     this.#wake?.()
-    for (const hear of this.#listeners.splice(0)) hear()
+    for (const notify of this.#listeners.splice(0)) notify()
   }
 
   /** Puts back what was taken, in front of what has arrived since. */
@@ -43,7 +43,7 @@ export class Mailbox<Item> {
     this.#awake = false
   }
 
-  /** Resolves when the next thing is posted or the writer is woken, which `arrival` still hears of. */
+  /** Resolves when the next thing is posted or the writer is woken, which `arrival` still returns for. */
   next(): Promise<void> {
     return new Promise((resolve) => void this.#listeners.push(resolve))
   }

@@ -1,5 +1,5 @@
 import { ConfigurationError, LedgerConflictError } from '../../vocabulary/errors.ts'
-import type { Page } from '../../machine/advance.ts'
+import type { EventBatch } from '../../machine/advance.ts'
 import { isSuspended } from '../../machine/next/next-action.ts'
 import { requiredEffects } from '../../machine/state/required-effects.ts'
 import type { Rules } from '../../machine/state/rules.ts'
@@ -11,18 +11,18 @@ import { canonicalJson, type Json } from '../../vocabulary/values/json.ts'
 import type { Agent } from '../agent/agent.ts'
 import { definitionNow, requireContext, rulesIn } from '../definition/run-context.ts'
 
-/** Who takes runs over: the agents that it knows, and what it does where their code has changed. */
-export interface Taker {
+/** The driver of a run: the agents that it knows, and what it does where their code has changed. */
+export interface Driver {
   readonly runId: RunId
-  readonly agentNamed: (name: string) => Agent<unknown> | undefined
+  readonly findAgent: (name: string) => Agent<unknown> | undefined
   readonly onDrift: 'continue' | 'refuse'
   /** What the application gave this run. */
   readonly context: unknown
 }
 
-/** The agent of a run; throws a `ConfigurationError` where nobody here knows it. */
-export function drivingAgent(name: string, { runId, agentNamed }: Taker): Agent<unknown> {
-  const agent = agentNamed(name)
+/** The agent of a run; throws a `ConfigurationError` where this runtime does not know it. */
+export function drivingAgent(name: string, { runId, findAgent }: Driver): Agent<unknown> {
+  const agent = findAgent(name)
   if (agent) return agent
   throw new ConfigurationError(
     `Run ${runId} belongs to the agent ${name}, which this runtime does not know. Give it to createRuntime in agents.`,
@@ -30,23 +30,23 @@ export function drivingAgent(name: string, { runId, agentNamed }: Taker): Agent<
 }
 
 /** The rules of a run's agents, by their names, with the run's context. */
-export function drivingRules(taker: Taker): (name: string) => Rules {
+export function drivingRules(driver: Driver): (name: string) => Rules {
   const known = new Map<string, Rules>()
   return (name) => {
-    const rules = known.get(name) ?? rulesIn(drivingAgent(name, taker), taker.context)
+    const rules = known.get(name) ?? rulesIn(drivingAgent(name, driver), driver.context)
     known.set(name, rules)
     return rules
   }
 }
 
-/** Refuses a run that nobody here can drive, or is to drive. */
-export function requireDrivable(state: RunState, taker: Taker): void {
+/** Refuses a run that this runtime cannot drive, or is not to drive. */
+export function requireDrivable(state: RunState, driver: Driver): void {
   const { agent, definition } = state
-  const own = definitionNow(drivingAgent(agent, taker), definition)
-  requireContext(state, taker.context)
-  if (taker.onDrift === 'continue' || own.digest === definition.digest) return
+  const own = definitionNow(drivingAgent(agent, driver), definition)
+  requireContext(state, driver.context)
+  if (driver.onDrift === 'continue' || own.digest === definition.digest) return
   throw new ConfigurationError(
-    `Run ${taker.runId} was started with another definition of the agent ${agent}, and onDrift is refuse. What differs: ${driftOf(definition, own).join(', ')}. Resume it with the code that it was started with, or with onDrift: 'continue'.`,
+    `Run ${driver.runId} was started with another definition of the agent ${agent}, and onDrift is refuse. What differs: ${driftOf(definition, own).join(', ')}. Resume it with the code that it was started with, or with onDrift: 'continue'.`,
   )
 }
 
@@ -67,18 +67,18 @@ function changedFields(before: object, now: object): readonly string[] {
 }
 
 /** The command by which a process takes a run over. */
-export function takeOverOf(state: RunState, taker: Taker): ResumeCommand {
-  const definition = definitionNow(drivingAgent(state.agent, taker), state.definition)
+export function takeOverOf(state: RunState, driver: Driver): ResumeCommand {
+  const definition = definitionNow(drivingAgent(state.agent, driver), state.definition)
   return { type: 'resume', why: requiredEffects(state).length > 0 ? 'crash' : 'command', definition }
 }
 
 /**
- * Whether a page says nothing but that a suspended run was taken over as it is: however often somebody looks at a run
+ * Whether a batch only takes over a suspended run as it is: however often a process resumes a run
  * that waits, its ledger does not grow. The take-over is recorded with the first event behind it.
  */
-export function isMereLook(
+export function isBareTakeOver(
   state: RunState | undefined,
-  { events: [resumed, ...others], action }: Page,
+  { events: [resumed, ...others], action }: EventBatch,
 ): state is RunState {
   if (state === undefined || others.length > 0 || resumed?.type !== 'run_resumed') return false
   return resumed.definition === undefined && action.kind === 'suspend' && isSuspended(state)
@@ -94,7 +94,7 @@ export function overtaken(runId: RunId, epoch: number): LedgerConflictError {
 }
 
 /** Another process took commands out of the inbox of a run, which it drove in between. */
-export function decidedElsewhere(runId: RunId, keys: readonly string[]): LedgerConflictError {
+export function takenElsewhere(runId: RunId, keys: readonly string[]): LedgerConflictError {
   return new LedgerConflictError(
     'epoch',
     `Command ${keys.join(', ')} for run ${runId} was taken out of its inbox by another process, which drove the run ` +

@@ -28,7 +28,7 @@ interface InFlight {
 
 /** Whose effects they are, and what they may use. */
 export interface EffectOptions {
-  readonly agentNamed: (name: string) => Agent<unknown>
+  readonly findAgent: (name: string) => Agent<unknown>
   readonly host: Host
   /** What the application gave this run. */
   readonly context: unknown
@@ -52,12 +52,12 @@ export class Effects {
   }
 
   /** Whether anything that the state wants is in flight. */
-  busyWith(state: RunState): boolean {
+  isBusy(state: RunState): boolean {
     return requiredEffects(state).some(({ key }) => this.#inFlight.has(key))
   }
 
-  /** Law 8: called only when every event of the state is in the ledger. With `hold`, nothing new is started. */
-  follow(state: RunState, { hold = false }: { readonly hold?: boolean } = {}): void {
+  /** Law 8: called only when every event of the state is in the ledger. With `draining`, nothing new is started. */
+  follow(state: RunState, { draining = false }: { readonly draining?: boolean } = {}): void {
     const wanted = requiredEffects(state)
     const keys = new Set(wanted.map(({ key }) => key))
     for (const [key, effect] of this.#inFlight) {
@@ -66,7 +66,7 @@ export class Effects {
       effect.stop()
     }
     for (const effect of wanted) {
-      if (!hold && !this.#started.has(effect.key)) {
+      if (!draining && !this.#started.has(effect.key)) {
         this.#started.add(effect.key)
         this.#inFlight.set(effect.key, this.#start(effect, state))
       }
@@ -113,7 +113,7 @@ export class Effects {
   ): { readonly stop?: () => void; readonly cancel?: (reason: string) => void } {
     const { host, children, context: own } = this.#options
     const { clock } = host
-    const agent = this.#options.agentNamed(state.agent)
+    const agent = this.#options.findAgent(state.agent)
     const { runId, turn } = state
     switch (effect.kind) {
       case 'model_call': {

@@ -74,7 +74,7 @@ export function startTool(start: ToolStart, post: Post): RunningTool {
     asked = true
     reason$.next(reason)
   }
-  const hear = (signal: ToolSignal): void => {
+  const onSignal = (signal: ToolSignal): void => {
     if (ended) return
     const fault = faultOf(toolSignalSchema, signal)
     if (fault === undefined && signal.type === 'tool_progressed') {
@@ -95,7 +95,7 @@ export function startTool(start: ToolStart, post: Post): RunningTool {
   }
   const subscriber = new GuardedSubscriber<ToolSignal>(
     {
-      next: hear,
+      next: onSignal,
       error: (error: unknown) => fail(`The tool failed: ${textOfError(error)}`),
       complete: () => fail('The tool ended without a result.'),
     },

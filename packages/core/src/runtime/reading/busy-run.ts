@@ -4,10 +4,10 @@ import type { RunState } from '../../machine/state/state.ts'
 import { openTurnCalls } from '../../machine/state/state-views.ts'
 
 /**
- * Where a run stands that has not ended. `isDriven` is what is known of a process that drives it: `undefined` where
- * nobody can know.
+ * Returns the status of a run that has not ended. `isDriven` says whether a process drives it: `undefined` where
+ * the store cannot know.
  */
-function standingOf(state: RunState, isDriven: boolean | undefined): BusyRun['standing'] {
+function statusOf(state: RunState, isDriven: boolean | undefined): BusyRun['status'] {
   if (isSuspended(state)) return 'suspended'
   if (isDriven === undefined) return 'unknown'
   return isDriven ? 'under_way' : 'interrupted'
@@ -15,10 +15,10 @@ function standingOf(state: RunState, isDriven: boolean | undefined): BusyRun['st
 
 /** The refusal of a run whose session has one that has not ended. */
 export function busySession(state: RunState, isDriven: boolean | undefined): LedgerConflictError {
-  const standing = standingOf(state, isDriven)
+  const status = statusOf(state, isDriven)
   const wait =
     "start this run with whenBusy: 'queue'; session(…).run gives it the input with whenBusy: 'join'"
-  const ways: Readonly<Record<BusyRun['standing'], string>> = {
+  const ways: Readonly<Record<BusyRun['status'], string>> = {
     suspended: `Decide what it waits for (runtime.suspended() lists it), cancel it, or ${wait}.`,
     under_way: `Wait for its end, cancel it, or ${wait}.`,
     unknown: `Wait for its end, cancel it, or ${wait}. If its process is gone, ${resumeText(state)}.`,
@@ -26,14 +26,14 @@ export function busySession(state: RunState, isDriven: boolean | undefined): Led
   }
   return conflict(
     state,
-    standing,
-    `${standsText(state, standing)}, and a second run beside it would be a second history. ${ways[standing]}`,
+    status,
+    `${statusText(state, status)}, and a second run beside it would be a second history. ${ways[status]}`,
   )
 }
 
 /** The end of waiting for a run that no process drives. */
 export function interruptedMeanwhile(state: RunState): LedgerConflictError {
-  const what = `${standsText(state, 'interrupted')}, so waiting for it would never end`
+  const what = `${statusText(state, 'interrupted')}, so waiting for it would never end`
   return conflict(state, 'interrupted', `${what}. To go on, ${resumeText(state)}; or cancel it.`)
 }
 
@@ -43,15 +43,15 @@ export function quietForLong(
   isDriven: boolean | undefined,
   quietMs: number,
 ): LedgerConflictError {
-  const standing = standingOf(state, isDriven)
+  const status = statusOf(state, isDriven)
   const way =
-    standing === 'suspended'
+    status === 'suspended'
       ? 'Decide what it waits for, or cancel it'
       : `If its process is gone, ${resumeText(state)}; or cancel it`
   return conflict(
     state,
-    standing,
-    `${standsText(state, standing)}, and nothing has been recorded of it for ${quietMs} ms, so it is waited for no ` +
+    status,
+    `${statusText(state, status)}, and nothing has been recorded of it for ${quietMs} ms, so it is waited for no ` +
       `longer. ${way}; a larger quietMs waits longer.`,
   )
 }
@@ -70,21 +70,21 @@ export function keptInput(refusal: LedgerConflictError, inputId: string): Ledger
 export function drainedMeanwhile(state: RunState): LedgerConflictError {
   return conflict(
     state,
-    standingOf(state, undefined),
+    statusOf(state, undefined),
     `The runtime was drained while it waited for run ${state.runId}${sessionText(state)}. Start the run in another process.`,
   )
 }
 
-function conflict(state: RunState, standing: BusyRun['standing'], message: string): LedgerConflictError {
-  return new LedgerConflictError('session', message, { runId: state.runId, standing })
+function conflict(state: RunState, status: BusyRun['status'], message: string): LedgerConflictError {
+  return new LedgerConflictError('session', message, { runId: state.runId, status })
 }
 
-function standsText(state: RunState, standing: BusyRun['standing']): string {
+function statusText(state: RunState, status: BusyRun['status']): string {
   const run = `Run ${state.runId}${sessionText(state)}`
   const last = `its last event, ${state.seq}, is of ${new Date(state.at).toISOString()}`
-  switch (standing) {
+  switch (status) {
     case 'suspended':
-      return `${run} waits for ${waitText(state)}`
+      return `${run} waits for ${waitReasonText(state)}`
     case 'under_way':
       return `${run} is under way`
     case 'unknown':
@@ -94,7 +94,7 @@ function standsText(state: RunState, standing: BusyRun['standing']): string {
   }
 }
 
-function waitText(state: RunState): string {
+function waitReasonText(state: RunState): string {
   const asked = openTurnCalls(state).filter(({ status }) => status === 'awaiting_approval')
   const deferred = openTurnCalls(state).filter(({ status }) => status === 'deferred')
   const calls = [

@@ -4,7 +4,7 @@ import { evolve } from '../../machine/fold/evolve.ts'
 import type { Ledger } from '../../ports/ledger.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
-import { IsolatedObservable, type Listener } from './isolated.ts'
+import { IsolatedObservable, type ErrorListener } from './isolated.ts'
 import type { FoldedEvent } from './text-updates.ts'
 
 /** Where a run's events come from: those that are in the ledger, and those that are appended from now on. */
@@ -12,10 +12,10 @@ export interface EventSource {
   readonly runId: RunId
   readonly ledger: Ledger
   readonly live: Subject<RuntimeEvent>
-  /** Hears of what goes wrong beside the run. */
-  readonly listener: Listener
-  /** Keeps the run's hub in memory until the answer is called: whoever is subscribed has to hear what it publishes. */
-  readonly hold: () => () => void
+  /** Gets the errors that are not of the run itself. */
+  readonly errorListener: ErrorListener
+  /** Keeps the coordinator of the run in memory until the returned function is called, since it publishes the events. */
+  readonly retain: () => () => void
 }
 
 /** Which events of a run a stream has. */
@@ -31,20 +31,20 @@ export interface EventRange {
  * behind `run_finished`; stays open while the run is suspended.
  */
 export function eventsOf(
-  { runId, ledger, live, listener, hold }: EventSource,
+  { runId, ledger, live, errorListener: listener, retain }: EventSource,
   { after, from = after }: EventRange,
-  shows: (event: RuntimeEvent) => void = () => {},
+  onEvent: (event: RuntimeEvent) => void = () => {},
 ): Observable<RuntimeEvent> {
   return new IsolatedObservable<RuntimeEvent>(listener, (subscriber) => {
     let seq = from
     let caughtUp = false
     let failure: { readonly error: unknown } | undefined
     const waiting: RuntimeEvent[] = []
-    subscriber.add(hold())
+    subscriber.add(retain())
     const emit = (event: RuntimeEvent): void => {
       if (event.seq > seq) {
         seq = event.seq
-        shows(event)
+        onEvent(event)
         subscriber.next(event)
       }
       if (event.type === 'run_finished') subscriber.complete()
@@ -90,15 +90,15 @@ export function foldedOf(events$: Observable<RuntimeEvent>): Observable<FoldedEv
   )
 }
 
-/** A run's events one by one, behind the event `after`, until the run rests. */
+/** A run's events one by one, behind the event `after`, until the run stops. */
 export async function* iterateEvents(
   events$: Observable<RuntimeEvent>,
-  rest: Promise<{ readonly seq: number }>,
+  stopped: Promise<{ readonly seq: number }>,
   after: number,
 ): AsyncGenerator<RuntimeEvent, void, undefined> {
   let arrived: RuntimeEvent[] = []
   let wake: () => void = () => {}
-  let restSeq = Infinity
+  let stoppedSeq = Infinity
   let failure: { readonly error: unknown } | undefined
   const fail = (error: unknown): void => {
     failure ??= { error }
@@ -111,21 +111,21 @@ export async function* iterateEvents(
     },
     error: fail,
   })
-  rest.then(({ seq }) => {
-    restSeq = seq
+  stopped.then(({ seq }) => {
+    stoppedSeq = seq
     wake()
   }, fail)
   try {
-    for (let seq = after; seq < restSeq;) {
+    for (let seq = after; seq < stoppedSeq;) {
       // Taken as a whole: shifting events off one by one would cost more the more of them there are.
       const batch = arrived
       arrived = []
       for (const event of batch) {
         seq = event.seq
         yield event
-        if (seq >= restSeq) return
+        if (seq >= stoppedSeq) return
       }
-      if (arrived.length > 0 || seq >= restSeq) continue
+      if (arrived.length > 0 || seq >= stoppedSeq) continue
       if (failure) throw failure.error
       await new Promise<void>((resolve) => {
         wake = resolve

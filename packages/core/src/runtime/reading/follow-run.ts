@@ -7,78 +7,80 @@ import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import { drainedMeanwhile, interruptedMeanwhile, quietForLong } from './busy-run.ts'
 
-/** How long a run that is waited for may record nothing, where nobody says. */
-const quietMsUnlessGiven = 10 * 60_000
+/** How long a run that is waited for may record nothing, by default. */
+const defaultQuietMs = 10 * 60_000
 
-/** How often it is asked whether anybody drives the run. */
-const askAgainMs = 1_000
+/** How often the ledger is asked whether a process drives the run. */
+const pollIntervalMs = 1_000
 
 /** What waiting for a run has to know. */
 export interface Waiting {
   readonly ledger: Ledger
   readonly host: { readonly clock: Clock }
-  /** Whether a process drives a run; `undefined` where nobody can know. */
+  /** Whether a process drives a run; `undefined` where the store cannot know. */
   readonly isDriven: (runId: RunId) => Promise<boolean | undefined>
   /** Whether the runtime that waits was drained. */
-  readonly drained: () => boolean
+  readonly isDrained: () => boolean
   /** How long the run may record nothing before waiting ends. */
   readonly quietMs?: number | undefined
 }
 
 /**
- * Follows a run that another process drives, and answers the state in which it has ended. Rejects with a
+ * Follows a run that another process drives, and returns the state in which it has ended. Rejects with a
  * `LedgerConflictError` of kind `session` where that cannot be, or may never be: no process drives it, nothing is
  * recorded of it for long, or this runtime is drained.
  */
-export function endOf(from: RunState, waiting: Waiting): Promise<RunState> {
+export function untilEnded(from: RunState, waiting: Waiting): Promise<RunState> {
   return new FollowedRun(from, waiting).until(({ phase }) => phase === 'done')
 }
 
-/** The same for the state in which the run rests: ended, or suspended. */
-export function restOf(
+/** The same for the state in which the run has stopped: ended, or suspended. */
+export function untilStopped(
   from: RunState,
   waiting: Waiting,
-  hear: (event: RuntimeEvent) => void,
+  onEvent: (event: RuntimeEvent) => void,
 ): Promise<RunState> {
-  return new FollowedRun(from, waiting, hear).until((state) => state.phase === 'done' || isSuspended(state))
+  return new FollowedRun(from, waiting, onEvent).until(
+    (state) => state.phase === 'done' || isSuspended(state),
+  )
 }
 
 /**
  * The same for the state in which the run has shown its model the input of a receipt, or is suspended with it on record;
  * `undefined` where the run did not take it, or ended without showing it. `shown` says which.
  */
-export async function takenInput(
+export async function untilInputTaken(
   from: RunState,
   waiting: Waiting,
   receipt: string,
 ): Promise<{ readonly state: RunState; readonly shown: boolean } | undefined> {
   let taken = from.pendingInputs.some((input) => input.receipt === receipt)
   let shown: boolean | undefined
-  const hear = (event: RuntimeEvent): void => {
+  const onEvent = (event: RuntimeEvent): void => {
     if (event.type === 'input_received' && event.receipt === receipt) taken = true
     if (event.type === 'input_settled' && event.receipt === receipt) shown = event.delivered
   }
   const isOver = (state: RunState): boolean =>
     shown !== undefined || state.phase === 'done' || (taken && isSuspended(state))
-  const state = await new FollowedRun(from, waiting, hear).until(isOver)
+  const state = await new FollowedRun(from, waiting, onEvent).until(isOver)
   if (shown === true) return { state, shown }
   return shown === undefined && state.phase !== 'done' ? { state, shown: false } : undefined
 }
 
 class FollowedRun {
   readonly #waiting: Waiting
-  readonly #hear: (event: RuntimeEvent) => void
+  readonly #onEvent: (event: RuntimeEvent) => void
   #state: RunState
-  #heardAt: number
+  #lastEventAt: number
   #changed = true
   #failure: { readonly error: unknown } | undefined
   #wake: () => void = () => {}
 
-  constructor(from: RunState, waiting: Waiting, hear: (event: RuntimeEvent) => void = () => {}) {
+  constructor(from: RunState, waiting: Waiting, onEvent: (event: RuntimeEvent) => void = () => {}) {
     this.#state = from
     this.#waiting = waiting
-    this.#hear = hear
-    this.#heardAt = waiting.host.clock.now()
+    this.#onEvent = onEvent
+    this.#lastEventAt = waiting.host.clock.now()
   }
 
   async until(isOver: (state: RunState) => boolean): Promise<RunState> {
@@ -98,7 +100,7 @@ class FollowedRun {
         if (this.#changed) await this.#read()
         if (isOver(this.#state)) return this.#state
         if (!this.#changed && !(await this.#isWorthWaiting())) continue
-        if (!this.#changed) await this.#hint()
+        if (!this.#changed) await this.#awaitHint()
       }
     } finally {
       hints.unsubscribe()
@@ -111,34 +113,34 @@ class FollowedRun {
     this.#changed = false
     for await (const event of this.#waiting.ledger.read(runId, { fromSeq: seq + 1 })) {
       this.#state = audit(this.#state, event)
-      this.#hear(event)
+      this.#onEvent(event)
     }
     if (this.#state.seq === seq) return false
-    this.#heardAt = this.#waiting.host.clock.now()
+    this.#lastEventAt = this.#waiting.host.clock.now()
     return true
   }
 
   /** Throws where it is not; `false` where the run has moved meanwhile. */
   async #isWorthWaiting(): Promise<boolean> {
-    const { drained, isDriven, host, quietMs = quietMsUnlessGiven } = this.#waiting
-    if (drained()) throw drainedMeanwhile(this.#state)
+    const { isDrained, isDriven, host, quietMs = defaultQuietMs } = this.#waiting
+    if (isDrained()) throw drainedMeanwhile(this.#state)
     const driven = await isDriven(this.#state.runId)
     if (driven === false && !isSuspended(this.#state)) {
       // Its driver may have come to the end between the look at the run and the look at the driver.
       if (await this.#read()) return false
       throw interruptedMeanwhile(this.#state)
     }
-    if (host.clock.now() - this.#heardAt >= quietMs) throw quietForLong(this.#state, driven, quietMs)
+    if (host.clock.now() - this.#lastEventAt >= quietMs) throw quietForLong(this.#state, driven, quietMs)
     return true
   }
 
-  async #hint(): Promise<void> {
-    const { host, quietMs = quietMsUnlessGiven } = this.#waiting
-    const leftMs = this.#heardAt + quietMs - host.clock.now()
+  async #awaitHint(): Promise<void> {
+    const { host, quietMs = defaultQuietMs } = this.#waiting
+    const leftMs = this.#lastEventAt + quietMs - host.clock.now()
     let stopTimer: Cancel = () => {}
     await new Promise<void>((resolve) => {
       this.#wake = resolve
-      stopTimer = host.clock.schedule(Math.max(1, Math.min(askAgainMs, leftMs)), resolve)
+      stopTimer = host.clock.schedule(Math.max(1, Math.min(pollIntervalMs, leftMs)), resolve)
     })
     stopTimer()
   }

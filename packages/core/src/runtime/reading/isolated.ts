@@ -1,24 +1,24 @@
 import { Observable, type Observer, type Operator, type Subscription } from 'rxjs'
 
-/** Who hears what nobody on the stack can. */
-export interface Listener {
+/** Gets errors that no caller on the stack can catch. */
+export interface ErrorListener {
   /** A subscriber threw. */
-  readonly threw: (error: unknown) => void
-  /** The source failed, and a subscriber listens for that. */
-  readonly heard?: () => void
-  /** The source failed, and a subscriber does not listen for that. */
-  readonly unheard: (error: unknown) => void
+  readonly onThrow: (error: unknown) => void
+  /** The source failed, and a subscriber has an error handler. */
+  readonly onObserved?: () => void
+  /** The source failed, and a subscriber has no error handler. */
+  readonly onUnhandledError: (error: unknown) => void
 }
 
 /**
- * An Observable whose subscribers cannot hurt anyone else. RxJS answers a throwing subscriber with an error that
- * nobody can catch, which ends the process, and with it the run. Here the throwing subscriber is unsubscribed, its
+ * An Observable whose subscribers cannot hurt each other. RxJS answers a throwing subscriber with an error that
+ * no caller can catch, which ends the process, and with it the run. Here the throwing subscriber is unsubscribed, its
  * error is reported, and that is all. What is piped from it is isolated as well.
  */
 export class IsolatedObservable<T> extends Observable<T> {
-  readonly #listener: Listener
+  readonly #listener: ErrorListener
 
-  constructor(listener: Listener, subscribe?: ConstructorParameters<typeof Observable<T>>[0]) {
+  constructor(listener: ErrorListener, subscribe?: ConstructorParameters<typeof Observable<T>>[0]) {
     super(subscribe)
     this.#listener = listener
   }
@@ -57,15 +57,15 @@ export class IsolatedObservable<T> extends Observable<T> {
         call()
       } catch (thrown) {
         failed = true
-        this.#listener.threw(thrown)
+        this.#listener.onThrow(thrown)
         subscription?.unsubscribe()
       }
     }
     subscription = super.subscribe({
       next: (value) => guard(() => observer.next?.(value)),
       error: (thrown: unknown) => {
-        if (observer.error === undefined) return this.#listener.unheard(thrown)
-        this.#listener.heard?.()
+        if (observer.error === undefined) return this.#listener.onUnhandledError(thrown)
+        this.#listener.onObserved?.()
         guard(() => observer.error?.(thrown))
       },
       complete: () => guard(() => observer.complete?.()),
@@ -77,5 +77,7 @@ export class IsolatedObservable<T> extends Observable<T> {
 
 /** A source whose subscribers cannot hurt anyone else. */
 export function isolated<T>(source: Observable<T>, threw: (error: unknown) => void): Observable<T> {
-  return new IsolatedObservable<T>({ threw, unheard: threw }, (subscriber) => source.subscribe(subscriber))
+  return new IsolatedObservable<T>({ onThrow: threw, onUnhandledError: threw }, (subscriber) =>
+    source.subscribe(subscriber),
+  )
 }

@@ -1,7 +1,7 @@
 import { childRunIdOf } from '../../vocabulary/values/child-run-id.ts'
 import { isSuspended } from '../../machine/next/next-action.ts'
 import type { RunState } from '../../machine/state/state.ts'
-import { parkedChildCalls } from '../../machine/state/state-views.ts'
+import { callsAwaitingChild } from '../../machine/state/state-views.ts'
 import type { Ledger } from '../../ports/ledger.ts'
 import { stateOf } from './load-state.ts'
 import { withChildren, type RunResult } from './run-result.ts'
@@ -55,7 +55,7 @@ async function isInterrupted(ledger: Ledger, state: RunState, known: Known): Pro
     if (isDriven !== undefined) return !isDriven
     return known.quietMs !== undefined && known.now() - state.at >= known.quietMs
   }
-  for (const { toolCallId } of parkedChildCalls(state)) {
+  for (const { toolCallId } of callsAwaitingChild(state)) {
     const child = await stateOf(ledger, childRunIdOf(state.runId, toolCallId))
     if (child && (await isInterrupted(ledger, child, known))) return true
   }

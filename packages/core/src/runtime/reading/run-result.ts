@@ -20,8 +20,8 @@ import type { Ledger } from '../../ports/ledger.ts'
 import type { Agent } from '../agent/agent.ts'
 import { stateOf } from './load-state.ts'
 
-/** What is said of every run that rests. */
-export interface RestingRun {
+/** What is known of every run that has stopped. */
+export interface StoppedRun {
   readonly runId: RunId
   /** What the provider or the runtime said about the ending, where there is more to say. */
   readonly detail?: string
@@ -50,7 +50,7 @@ export interface RestingRun {
 }
 
 /** A run that ended with the answer that its agent was asked for. */
-export interface AnsweredRun<Output = unknown> extends RestingRun {
+export interface AnsweredRun<Output = unknown> extends StoppedRun {
   readonly status: 'done'
   readonly reason: 'answered'
   readonly limit?: undefined
@@ -59,7 +59,7 @@ export interface AnsweredRun<Output = unknown> extends RestingRun {
 }
 
 /** A run that ended otherwise, and why. */
-export interface EndedRun<Output = unknown> extends RestingRun {
+export interface EndedRun<Output = unknown> extends StoppedRun {
   readonly status: 'done'
   readonly reason: Exclude<FinishReason, 'answered'>
   readonly limit?: undefined
@@ -68,7 +68,7 @@ export interface EndedRun<Output = unknown> extends RestingRun {
 }
 
 /** A run that only a command can take further; no process needs to be alive for it. */
-export interface SuspendedRun<Output = unknown> extends RestingRun {
+export interface SuspendedRun<Output = unknown> extends StoppedRun {
   readonly status: 'suspended'
   readonly reason?: undefined
   /** The limit that it waits to be raised. */
@@ -78,7 +78,7 @@ export interface SuspendedRun<Output = unknown> extends RestingRun {
 }
 
 /** A run whose runtime was drained while something of it was under way: `resume` takes it further. */
-export interface InterruptedRun<Output = unknown> extends RestingRun {
+export interface InterruptedRun<Output = unknown> extends StoppedRun {
   readonly status: 'interrupted'
   readonly reason?: undefined
   readonly limit?: LimitName
@@ -86,14 +86,14 @@ export interface InterruptedRun<Output = unknown> extends RestingRun {
   readonly output: Output | undefined
 }
 
-/** How a run stands when it rests. Every expected ending is a result, not an exception. */
+/** The result of a run that has stopped. Every expected ending is a result, not an exception. */
 export type RunResult<Output = unknown> =
   | AnsweredRun<Output>
   | EndedRun<Output>
   | SuspendedRun<Output>
   | InterruptedRun<Output>
 
-/** The result of a run that rests in this state, as far as its own events say. */
+/** The result of a run that has stopped in this state, as far as its own events say. */
 export function resultOf(state: RunState): RunResult<Json> {
   const { lastText: text } = state
   const { turns, toolCalls, children, usage, costUsd } = state.totals
@@ -135,11 +135,11 @@ export async function wholeResult<Output>(
 /** What a run and its child runs wait for, instead of that it waits for its child runs. */
 export async function withChildren(state: RunState, ledger: Ledger): Promise<RunResult<Json>> {
   const own = resultOf(state)
-  const parked = openTurnCalls(state).filter(
+  const awaited = openTurnCalls(state).filter(
     ({ status, child }) => status === 'deferred' && child !== undefined,
   )
   let { pendingApprovals: approvals, deferredCalls: deferred } = own
-  for (const { toolCallId } of parked) {
+  for (const { toolCallId } of awaited) {
     const child = await stateOf(ledger, childRunIdOf(state.runId, toolCallId))
     if (child === undefined || child.phase === 'done') continue
     const below = await withChildren(child, ledger)

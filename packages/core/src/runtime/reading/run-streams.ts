@@ -2,7 +2,7 @@ import { filter, map, type Observable } from 'rxjs'
 import type { RunState } from '../../machine/state/state.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import { eventsOf, foldedOf, iterateEvents, type EventSource } from './event-source.ts'
-import { standingTextsOf, textUpdatesOf, type TextUpdate } from './text-updates.ts'
+import { finalTextsOf, textUpdatesOf, type TextUpdate } from './text-updates.ts'
 
 /**
  * What a run did and does, in several views of its ledger. Every subscriber gets all of a view, however late it comes;
@@ -23,18 +23,18 @@ export interface RunStreams extends AsyncIterable<RuntimeEvent> {
    * again, by a guardrail, or by an answer that has to be written again. `withdrawn` names the end of what was shown.
    */
   readonly textUpdates$: Observable<TextUpdate>
-  /** The events one by one, until the run rests. */
+  /** The events one by one, until the run stops. */
   [Symbol.asyncIterator](): AsyncGenerator<RuntimeEvent, void, undefined>
 }
 
-/** The views of a run behind one of its events; all of it behind 0. `shows` hears each event in front of its reader. */
+/** The views of a run behind one of its events; all of it behind 0. `onEvent` gets each event before its reader. */
 export function streamsOf(
   source: EventSource,
-  rest: () => Promise<{ readonly seq: number }>,
+  stopped: () => Promise<{ readonly seq: number }>,
   after: number,
-  shows: (event: RuntimeEvent) => void,
+  onEvent: (event: RuntimeEvent) => void,
 ): RunStreams {
-  const events$ = eventsOf(source, { after }, shows)
+  const events$ = eventsOf(source, { after }, onEvent)
   const folded$ = foldedOf(eventsOf(source, { after, from: 0 }))
   return {
     events$,
@@ -42,11 +42,11 @@ export function streamsOf(
       map(({ state }) => state),
       filter(({ seq }) => seq > after),
     ),
-    text$: standingTextsOf(folded$).pipe(
+    text$: finalTextsOf(folded$).pipe(
       filter(({ seq }) => seq > after),
       map(({ text }) => text),
     ),
     textUpdates$: textUpdatesOf(folded$).pipe(filter(({ seq }) => seq > after)),
-    [Symbol.asyncIterator]: () => iterateEvents(events$, rest(), after),
+    [Symbol.asyncIterator]: () => iterateEvents(events$, stopped(), after),
   }
 }

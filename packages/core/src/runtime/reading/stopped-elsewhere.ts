@@ -3,40 +3,40 @@ import { LedgerUnavailableError } from '../../vocabulary/errors.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
-import { restOf, type Waiting } from './follow-run.ts'
+import { untilStopped, type Waiting } from './follow-run.ts'
 
-/** What other processes have made of a run since it came to rest here. */
-export class RestElsewhere {
+/** Follows how a run goes on in other processes after it stopped here. */
+export class StoppedElsewhere {
   readonly #runId: RunId
   readonly #waiting: Waiting
-  readonly #hear: (event: RuntimeEvent) => void
+  readonly #onEvent: (event: RuntimeEvent) => void
   #from: RunState | undefined
-  #looking: Promise<RunState> | undefined
+  #refreshing: Promise<RunState> | undefined
 
-  constructor(runId: RunId, waiting: Waiting, hear: (event: RuntimeEvent) => void) {
+  constructor(runId: RunId, waiting: Waiting, onEvent: (event: RuntimeEvent) => void) {
     this.#runId = runId
     this.#waiting = waiting
-    this.#hear = hear
+    this.#onEvent = onEvent
   }
 
-  /** Where the run has come to rest here; `undefined` while this process drives it. */
-  rests(state: RunState | undefined): void {
+  /** Sets the state in which the run stopped here; `undefined` while this process drives it. */
+  stoppedAt(state: RunState | undefined): void {
     this.#from = state
   }
 
-  /** The state in which the run rests now; `undefined` where it has not come to rest here. */
-  look(): Promise<RunState> | undefined {
+  /** Returns the state in which the run has stopped now; `undefined` where it has not stopped here. */
+  refresh(): Promise<RunState> | undefined {
     const from = this.#from
     if (from === undefined) return undefined
-    this.#looking ??= this.#follow(from).finally(() => (this.#looking = undefined))
-    return this.#looking
+    this.#refreshing ??= this.#follow(from).finally(() => (this.#refreshing = undefined))
+    return this.#refreshing
   }
 
-  /** Hears what others record while the run rests here, until the answer is called. */
+  /** Reads what other processes record, until the returned function is called. */
   watch(): () => void {
     const hints = defer(() => this.#waiting.ledger.changes(this.#runId)).subscribe({
-      next: () => void this.look()?.catch(() => {}),
-      // Who is subscribed reads the ledger too, and hears of its failures there.
+      next: () => void this.refresh()?.catch(() => {}),
+      // Subscribers read the ledger too, and get its failures there.
       error: () => {},
     })
     return () => hints.unsubscribe()
@@ -44,11 +44,11 @@ export class RestElsewhere {
 
   async #follow(from: RunState): Promise<RunState> {
     try {
-      const state = await restOf(from, this.#waiting, this.#hear)
+      const state = await untilStopped(from, this.#waiting, this.#onEvent)
       if (this.#from === from) this.#from = state
       return state
     } catch (error) {
-      // What was known before holds, as long as nobody can say otherwise.
+      // What was known before holds, as long as the ledger cannot be read.
       if (error instanceof LedgerUnavailableError) return from
       throw error
     }

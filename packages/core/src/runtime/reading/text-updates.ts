@@ -13,8 +13,8 @@ export interface TextUpdate {
   readonly seq: number
 }
 
-/** A text that stands, and the event by which it does. */
-export interface StandingText {
+/** A text that is final, and the event that made it final. */
+export interface FinalText {
   readonly text: string
   readonly seq: number
 }
@@ -90,14 +90,14 @@ function replyText(state: RunState): string {
 interface Read {
   /** The last turn whose reply was read. */
   readonly turn: number
-  readonly standing?: StandingText
+  readonly finalText?: FinalText
 }
 
-/** The text of each message once it stands: it is whole, and what has to look at it has. */
-export function standingTextsOf(folded$: Observable<FoldedEvent>): Observable<StandingText> {
+/** The text of each message once it is final: it is whole, and every check of it has passed. */
+export function finalTextsOf(folded$: Observable<FoldedEvent>): Observable<FinalText> {
   return folded$.pipe(
     scan(({ turn }: Read, folded) => readReply(turn, folded), { turn: 0 }),
-    concatMap(({ standing }) => from(standing ? [standing] : [])),
+    concatMap(({ finalText }) => from(finalText ? [finalText] : [])),
   )
 }
 
@@ -106,5 +106,5 @@ function readReply(turn: number, { event, state }: FoldedEvent): Read {
   const text = replyText(state)
   // An answer that the model is to write again is withdrawn.
   const isWithdrawn = event.type === 'output_checked' && event.repair !== undefined
-  return { turn: event.turn, ...(text !== '' && !isWithdrawn && { standing: { text, seq: event.seq } }) }
+  return { turn: event.turn, ...(text !== '' && !isWithdrawn && { finalText: { text, seq: event.seq } }) }
 }

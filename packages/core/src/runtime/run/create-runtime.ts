@@ -9,16 +9,16 @@ import { numberFrom } from '../../vocabulary/options/option.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
 import type { Agent } from '../agent/agent.ts'
-import { childRuns, tellParent, worksFor, type ParentOptions } from './parent-runs.ts'
+import { childRuns, reportToParent, isDescendantOf, type ParentOptions } from './parent-runs.ts'
 import { forkOf, type ForkOptions } from '../fork/fork.ts'
 import { defaultHost } from './host.ts'
 import type { Waiting } from '../reading/follow-run.ts'
-import { HubRegistry } from '../drive/coordinator-registry.ts'
+import { CoordinatorRegistry } from '../drive/coordinator-registry.ts'
 import { messageOf } from '../session/input-message.ts'
 import { joinedRun } from './join-run.ts'
-import { knownAgents } from '../definition/registered-agents.ts'
+import { agentRegistry } from '../definition/registered-agents.ts'
 import { interruptedRuns, suspendedRuns, type InterruptedOptions } from '../reading/listed-runs.ts'
-import type { RunHub } from '../drive/run-coordinator.ts'
+import type { RunCoordinator } from '../drive/run-coordinator.ts'
 import { runIdMaker } from './run-ids.ts'
 import type { RunResult } from '../reading/run-result.ts'
 import { runOf, type Run } from './run.ts'
@@ -56,9 +56,9 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     session: (id) => sessionOf(id, ledger, runs),
     resume<Output>(runId: string, own: ResumeOptions<Output> = {}) {
       requireResumeOptions('resume', own)
-      const hub = runs.found(runId, own)
-      hub.drive({ takeOver: true })
-      return runs.handle<Output>(hub, own.agent)
+      const coordinator = runs.coordinatorFor(runId, own)
+      coordinator.drive({ takeOver: true })
+      return runs.handle<Output>(coordinator, own.agent)
     },
     fork<Output>(source: string, own: InContext<ForkOptions>) {
       requireForkOptions(own)
@@ -66,7 +66,9 @@ export function createRuntime(options: RuntimeOptions): Runtime {
     },
     async settle(runId, toolCallId, result, own = {}) {
       requireResumeOptions('settle', own)
-      return await runs.found(runId, own).send({ type: 'settle', toolCallId, ...settledResult(result) })
+      return await runs
+        .coordinatorFor(runId, own)
+        .send({ type: 'settle', toolCallId, ...settledResult(result) })
     },
     suspended: () => suspendedRuns(ledger),
     interrupted(own = {}) {
@@ -77,16 +79,16 @@ export function createRuntime(options: RuntimeOptions): Runtime {
       requireOptions('drain', numberFrom(0), graceMs, 'graceMs')
       return await runs.drain(graceMs)
     },
-    idle: () => runs.hubs.idle(),
+    idle: () => runs.coordinators.idle(),
   }
 }
 
 /** The runs that a runtime holds, and what they are started and driven with. */
 class RuntimeRuns {
-  readonly hubs: HubRegistry
+  readonly coordinators: CoordinatorRegistry
   readonly #ledger: Ledger
   readonly #host: Host
-  readonly #know: (agent: Agent<unknown>) => Agent<unknown>
+  readonly #register: (agent: Agent<unknown>) => Agent<unknown>
   readonly #priced: (agent: Agent<unknown>) => Agent<unknown>
   readonly #newId: ReturnType<typeof runIdMaker>
   #draining = false
@@ -100,31 +102,31 @@ class RuntimeRuns {
     host: given = {},
   }: RuntimeOptions) {
     const host: Host = { ...defaultHost, ...omitUndefined({ ...given }) }
-    const { know, named, priced } = knownAgents(prices, approval)
-    for (const agent of agents) know(agent)
+    const { register, find, priced } = agentRegistry(prices, approval)
+    for (const agent of agents) register(agent)
     this.#ledger = ledger
     this.#host = host
-    this.#know = know
+    this.#register = register
     this.#priced = priced
     this.#newId = runIdMaker(host)
-    const drained = (): boolean => this.#draining
+    const isDrained = (): boolean => this.#draining
     const parents: ParentOptions = {
-      ...{ ledger, host, know, named, drained, awaited: new Set() },
-      hubs: () => this.hubs,
+      ...{ ledger, host, register, find, isDrained, awaitedChildren: new Set() },
+      coordinators: () => this.coordinators,
     }
-    this.hubs = new HubRegistry({
-      ...{ ledger, host, onDrift, newKey: this.#newId, agentNamed: named, drained },
+    this.coordinators = new CoordinatorRegistry({
+      ...{ ledger, host, onDrift, newKey: this.#newId, findAgent: find, isDrained },
       children: (context) => childRuns(parents, context),
-      worksFor: (runId, root) => worksFor(ledger, runId, root),
-      onEnd: (state, context) => tellParent(state, parents, context),
+      isDescendantOf: (runId, root) => isDescendantOf(ledger, runId, root),
+      onEnd: (state, context) => reportToParent(state, parents, context),
     })
   }
 
-  /** What waiting for a run has to know. */
+  /** What waiting for a run needs. */
   get waiting(): Waiting {
     return {
-      ...{ ledger: this.#ledger, host: this.#host, drained: () => this.#draining },
-      isDriven: (runId: RunId) => this.hubs.isDriven(runId),
+      ...{ ledger: this.#ledger, host: this.#host, isDrained: () => this.#draining },
+      isDriven: (runId: RunId) => this.coordinators.isDriven(runId),
     }
   }
 
@@ -132,75 +134,77 @@ class RuntimeRuns {
     agent: Agent<unknown>,
     input: string | readonly UserPart[],
     options: InContext<RunOptions>,
-    receipt?: string,
-  ): RunHub {
+    inputId?: string,
+  ): RunCoordinator {
     this.requireOpen()
     const { limits, modelSettings, whenBusy, subject, context } = options
-    const hub = this.hubs.hubOf(this.#newId())
-    hub.give(context)
-    const own = { ...omitUndefined({ limits, modelSettings }), know: this.#know, context }
-    const command = deepFreeze(startCommand(hub.runId, this.#know(agent), input, own))
+    const coordinator = this.coordinators.coordinatorOf(this.#newId())
+    coordinator.setContext(context)
+    const own = { ...omitUndefined({ limits, modelSettings }), register: this.#register, context }
+    const command = deepFreeze(startCommand(coordinator.runId, this.#register(agent), input, own))
     const { sessionId, from, edit, quietMs } = options
     const past = deepFreeze(omitUndefined({ sessionId, from, edit, whenBusy, quietMs }))
     const prepare = async (): Promise<StartCommand> => ({
       ...command,
       ...(await pastOf(this.waiting, past)),
-      ...omitUndefined({ subject, receipt }),
+      ...omitUndefined({ subject, receipt: inputId }),
     })
-    hub.start(prepare, whenBusy === 'queue')
-    return hub
+    coordinator.start(prepare, whenBusy === 'queue')
+    return coordinator
   }
 
   /** Starts a run when the one before it in its session has ended. A failure is reported: no caller waits for it. */
-  startLater(...[agent, input, options, receipt]: Parameters<RuntimeRuns['start']>): void {
+  startLater(...[agent, input, options, inputId]: Parameters<RuntimeRuns['start']>): void {
     try {
-      this.start(agent, input, { ...options, whenBusy: 'queue' }, receipt)
+      this.start(agent, input, { ...options, whenBusy: 'queue' }, inputId)
     } catch (error) {
       this.#host.report(error, `The next run of session ${options.sessionId} could not begin`)
     }
   }
 
-  fork(source: string, options: InContext<ForkOptions>): RunHub {
+  fork(source: string, options: InContext<ForkOptions>): RunCoordinator {
     this.requireOpen()
     const runId = this.#newId()
-    const hub = this.hubs.hubOf(runId, options.agent && this.#priced(options.agent))
-    hub.give(options.context)
+    const coordinator = this.coordinators.coordinatorOf(runId, options.agent && this.#priced(options.agent))
+    coordinator.setContext(options.context)
     const own = { ...options, ...omitUndefined({ edit: deepFreeze(options.edit) }) }
-    hub.fork(() => forkOf(this.#ledger, { source, runId }, own))
-    return hub
+    coordinator.fork(() => forkOf(this.#ledger, { source, runId }, own))
+    return coordinator
   }
 
   interrupted(options: InterruptedOptions): ReturnType<typeof interruptedRuns> {
-    const isDriven = (runId: RunId): Promise<boolean | undefined> => this.hubs.isDriven(runId)
+    const isDriven = (runId: RunId): Promise<boolean | undefined> => this.coordinators.isDriven(runId)
     return interruptedRuns(this.#ledger, { ...options, isDriven, now: () => this.#host.clock.now() })
   }
 
-  found(text: string, { agent, context }: ResumeOptions): RunHub {
+  coordinatorFor(text: string, { agent, context }: ResumeOptions): RunCoordinator {
     this.requireOpen()
     const runId = parseRunId(text)
     if (runId === undefined) throw new RunNotFoundError(text)
-    if (agent) this.#know(agent)
-    const hub = this.hubs.hubOf(runId)
-    hub.give(context)
-    return hub
+    if (agent) this.#register(agent)
+    const coordinator = this.coordinators.coordinatorOf(runId)
+    coordinator.setContext(context)
+    return coordinator
   }
 
-  handle<Output>(hub: RunHub, agent?: Agent<Output>): Run<Output> {
-    return runOf<Output>(hub, agent, {
-      ...{ runId: hub.runId, ledger: this.#ledger, live: hub.live },
-      listener: {
-        threw: (error) => this.#host.report(error, `A subscriber of run ${hub.runId} threw`),
-        heard: () => hub.notice.heard(),
-        unheard: (error) => hub.notice.unheard(error),
+  handle<Output>(coordinator: RunCoordinator, agent?: Agent<Output>): Run<Output> {
+    return runOf<Output>(coordinator, agent, {
+      ...{ runId: coordinator.runId, ledger: this.#ledger, live: coordinator.live },
+      errorListener: {
+        onThrow: (error) => this.#host.report(error, `A subscriber of run ${coordinator.runId} threw`),
+        onObserved: () => coordinator.notice.markObserved(),
+        onUnhandledError: (error) => coordinator.notice.onUnhandledError(error),
       },
-      hold: () => this.hubs.hold(hub),
+      retain: () => this.coordinators.retain(coordinator),
     })
   }
 
   async drain(graceMs: number): Promise<readonly RunResult[]> {
     this.#draining = true
-    const rests = await Promise.allSettled(this.hubs.driving.map((hub) => hub.drain(graceMs)))
-    return rests.flatMap((rest) => (rest.status === 'fulfilled' ? [rest.value] : []))
+    const stops = await Promise.allSettled(
+      this.coordinators.driving.map((coordinator) => coordinator.drain(graceMs)),
+    )
+    return stops.flatMap((stop) => (stop.status === 'fulfilled' ? [stop.value] : []))
   }
 
   requireOpen(): void {
@@ -231,10 +235,10 @@ function sessionOf(id: string, ledger: Ledger, runs: RuntimeRuns): RuntimeSessio
       for (;;) {
         const beginNext = (): void => runs.startLater(agent, input, { ...options, sessionId: id }, inputId)
         const joining = { message, inputId, quietMs: given.quietMs, beginNext }
-        const joined = await joinedRun(runs.waiting, runs.hubs, id, joining)
+        const joined = await joinedRun(runs.waiting, runs.coordinators, id, joining)
         if (joined) return runs.handle<Output>(joined)
-        const hub = runs.start(agent, input, { ...options, sessionId: id }, inputId)
-        if (await hub.begun()) return runs.handle<Output>(hub)
+        const coordinator = runs.start(agent, input, { ...options, sessionId: id }, inputId)
+        if (await coordinator.hasBegun()) return runs.handle<Output>(coordinator)
       }
     },
   }

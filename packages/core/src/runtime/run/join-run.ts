@@ -5,11 +5,11 @@ import type { RunState } from '../../machine/state/state.ts'
 import type { Ledger } from '../../ports/ledger.ts'
 import { isEndedBefore } from '../../memory-ledger/append-rules.ts'
 import { busySession, keptInput } from '../reading/busy-run.ts'
-import { takenInput, type Waiting } from '../reading/follow-run.ts'
-import type { HubRegistry } from '../drive/coordinator-registry.ts'
+import { untilInputTaken, type Waiting } from '../reading/follow-run.ts'
+import type { CoordinatorRegistry } from '../drive/coordinator-registry.ts'
 import { isInInbox, recordedInput } from './joined-input.ts'
 import { stateOf } from '../reading/load-state.ts'
-import type { RunHub } from '../drive/run-coordinator.ts'
+import type { RunCoordinator } from '../drive/run-coordinator.ts'
 import { lastOf } from '../session/session.ts'
 
 /** What the last run of a session is given. */
@@ -25,9 +25,9 @@ export interface JoiningInput {
 /** Input on its way into a run of a session. */
 interface Joining extends JoiningInput {
   readonly waiting: Waiting
-  readonly hubs: HubRegistry
-  /** The input's key in the inbox, and its receipt on record. */
-  readonly receipt: string
+  readonly coordinators: CoordinatorRegistry
+  /** The key of the input in the inbox, and its receipt on record. */
+  readonly inputId: string
 }
 
 /**
@@ -37,50 +37,53 @@ interface Joining extends JoiningInput {
  */
 export async function joinedRun(
   waiting: Waiting,
-  hubs: HubRegistry,
+  coordinators: CoordinatorRegistry,
   sessionId: string,
   input: JoiningInput,
-): Promise<RunHub | undefined> {
+): Promise<RunCoordinator | undefined> {
   const { ledger } = waiting
   const { inputId, quietMs } = input
   const before = inputId === undefined ? undefined : await recordedInput(ledger, sessionId, inputId)
-  if (before?.shown) return followedHub(hubs, before.state, quietMs)
+  if (before?.shown) return followRun(coordinators, before.state, quietMs)
   const last = await lastOf(ledger, sessionId)
   const state = last && (await stateOf(ledger, last.runId))
   if (state === undefined || state.phase === 'done') return undefined
-  const receipt = inputId ?? hubs.hubOf(state.runId).newReceipt()
-  const joining = { ...input, waiting: { ...waiting, quietMs }, hubs, receipt }
+  const own = inputId ?? coordinators.coordinatorOf(state.runId).newInputId()
+  const joining = { ...input, waiting: { ...waiting, quietMs }, coordinators, inputId: own }
   try {
     if (!(await isSent(joining, state))) return undefined
-    const taken = await takenInput(state, joining.waiting, receipt)
+    const taken = await untilInputTaken(state, joining.waiting, own)
     if (taken === undefined) return undefined
-    const hub = followedHub(hubs, taken.state, quietMs)
-    if (!taken.shown) beginWhenUnshown(hub, joining)
-    return hub
+    const coordinator = followRun(coordinators, taken.state, quietMs)
+    if (!taken.shown) beginWhenUnshown(coordinator, joining)
+    return coordinator
   } catch (error) {
-    throw await namingKept(error, ledger, state, receipt)
+    throw await withKeptInput(error, ledger, state, own)
   }
 }
 
 /** Leaves the input in the run's inbox, once; answers `false` where the run has ended or takes no input any more. */
-async function isSent({ hubs, message, receipt, waiting }: Joining, state: RunState): Promise<boolean> {
+async function isSent(
+  { coordinators, message, inputId, waiting }: Joining,
+  state: RunState,
+): Promise<boolean> {
   const { runId } = state
-  const hub = hubs.hubOf(runId)
-  const command = { type: 'steer', message, receipt } as const
-  if (state.pendingInputs.some((input) => input.receipt === receipt)) return true
-  if (!(await isInInbox(waiting.ledger, runId, receipt)) && (hub.driving || isSuspended(state))) {
+  const coordinator = coordinators.coordinatorOf(runId)
+  const command = { type: 'steer', message, receipt: inputId } as const
+  if (state.pendingInputs.some((input) => input.receipt === inputId)) return true
+  if (!(await isInInbox(waiting.ledger, runId, inputId)) && (coordinator.driving || isSuspended(state))) {
     try {
       // A run that is being cancelled takes no input: the next one begins when it has ended.
-      await hub.send(command, receipt)
+      await coordinator.send(command, inputId)
     } catch (error) {
       if (!isOvertaken(error)) throw error
     }
     return true
   }
-  const isDriven = await hubs.isDriven(runId)
+  const isDriven = await coordinators.isDriven(runId)
   if (isDriven === false && !isSuspended(state)) throw busySession(state, isDriven)
   try {
-    await hub.leave(command, receipt)
+    await coordinator.enqueue(command, inputId)
     return true
   } catch (error) {
     if (isEndedBefore(error)) return false
@@ -89,28 +92,32 @@ async function isSent({ hubs, message, receipt, waiting }: Joining, state: RunSt
 }
 
 /** The error of a join, which names the input where the run's inbox keeps it. */
-async function namingKept(
+async function withKeptInput(
   error: unknown,
   ledger: Ledger,
   { runId }: RunState,
-  receipt: string,
+  inputId: string,
 ): Promise<unknown> {
   const isConflict = error instanceof LedgerConflictError && error.kind === 'session'
-  return isConflict && (await isInInbox(ledger, runId, receipt)) ? keptInput(error, receipt) : error
+  return isConflict && (await isInInbox(ledger, runId, inputId)) ? keptInput(error, inputId) : error
 }
 
-function followedHub(hubs: HubRegistry, state: RunState, quietMs: number | undefined): RunHub {
-  const hub = hubs.hubOf(state.runId)
-  hub.follow(state, quietMs)
-  return hub
+function followRun(
+  coordinators: CoordinatorRegistry,
+  state: RunState,
+  quietMs: number | undefined,
+): RunCoordinator {
+  const coordinator = coordinators.coordinatorOf(state.runId)
+  coordinator.follow(state, quietMs)
+  return coordinator
 }
 
 /** Begins the next run of the session when a suspended run that has taken the input ends without having shown it. */
-function beginWhenUnshown(hub: RunHub, { receipt, beginNext }: Joining): void {
-  const stopWatching = hub.elsewhere.watch()
-  const subscription = hub.live.subscribe({
+function beginWhenUnshown(coordinator: RunCoordinator, { inputId, beginNext }: Joining): void {
+  const stopWatching = coordinator.elsewhere.watch()
+  const subscription = coordinator.live.subscribe({
     next: (event) => {
-      if (event.type !== 'input_settled' || event.receipt !== receipt) return
+      if (event.type !== 'input_settled' || event.receipt !== inputId) return
       leave()
       if (!event.delivered) beginNext()
     },

@@ -10,15 +10,15 @@ import type { Agent } from '../agent/agent.ts'
 import { messageOf } from '../session/input-message.ts'
 import { reachableAgents } from '../definition/registered-agents.ts'
 import { decisionFault, raiseFault } from './decision-check.ts'
-import type { CommandReceipt } from '../commands/command-acknowledgement.ts'
-import type { RunHub } from '../drive/run-coordinator.ts'
+import type { CommandAcknowledgement } from '../commands/command-acknowledgement.ts'
+import type { RunCoordinator } from '../drive/run-coordinator.ts'
 import type { RunResult } from '../reading/run-result.ts'
 import { ShownApprovals, type Question, type ShownApproval } from './shown-approvals.ts'
 import { streamsOf, type RunStreams } from '../reading/run-streams.ts'
 import type { EventSource } from '../reading/event-source.ts'
 
 /**
- * A run, in the hands of whoever started or resumed it. Streams are views of the ledger: every subscriber gets all
+ * The handle of a run, for the caller that started or resumed it. Streams are views of the ledger: every subscriber gets all
  * of it, from the first event, however late it comes. Commands go through the ledger's inbox and answer what became of
  * them; they never throw for a command that the run does not allow. Once the run's writer has failed (another process
  * took the run over, the ledger cannot be written) they reject with that failure: `resume` makes a new handle.
@@ -27,12 +27,12 @@ export interface Run<Output = unknown> extends RunStreams {
   readonly id: RunId
   /**
    * The same views without what a reader has seen already: only what comes behind the event of this number, such as
-   * `result.seq` of the last rest. A run that has no event of that number is an error of the streams.
+   * `result.seq` of the last result. A run that has no event of that number is an error of the streams.
    */
   after(seq: number): RunStreams
   /**
-   * How the run stands when it rests: done, or suspended. After a command that lets a suspended run go on, the result
-   * of the next rest. Rejects only where the ledger or the caller's own code is at fault.
+   * The result of the run when it stops: done, or suspended. After a command that lets a suspended run go on, the result
+   * of the next stop. Rejects only where the ledger or the caller's own code is at fault.
    */
   readonly result: Promise<RunResult<Output>>
   /**
@@ -54,20 +54,20 @@ export interface Run<Output = unknown> extends RunStreams {
       readonly via?: string | undefined
       readonly input?: JsonObject | undefined
     } & Question,
-  ): Promise<CommandReceipt>
+  ): Promise<CommandAcknowledgement>
   /** Refuses a call that waits for an approval, named as for `approve`. The reason reaches the model. */
   deny(
     call: string | ShownApproval,
     decision: { readonly by: string; readonly via?: string | undefined; readonly reason: string } & Question,
-  ): Promise<CommandReceipt>
-  /** Tells the model something at its next turn. The receipt event `input_settled` says where, or why not. */
-  steer(input: string | readonly UserPart[]): Promise<CommandReceipt>
-  /** Asks something more, behind the answer. The receipt event `input_settled` says where, or why not. */
-  queue(input: string | readonly UserPart[]): Promise<CommandReceipt>
+  ): Promise<CommandAcknowledgement>
+  /** Tells the model something at its next turn. The event `input_settled` says where, or why not. */
+  steer(input: string | readonly UserPart[]): Promise<CommandAcknowledgement>
+  /** Asks something more, behind the answer. The event `input_settled` says where, or why not. */
+  queue(input: string | readonly UserPart[]): Promise<CommandAcknowledgement>
   /** Raises a limit; a run that is suspended at it goes on. */
-  raiseLimit(limit: LimitName, max: number, by: string): Promise<CommandReceipt>
+  raiseLimit(limit: LimitName, max: number, by: string): Promise<CommandAcknowledgement>
   /** Stops the run, keeping all that is finished. */
-  cancel(reason?: string): Promise<CommandReceipt>
+  cancel(reason?: string): Promise<CommandAcknowledgement>
 }
 
 /** Refuses the result of a run that another agent began: its output would be of another type. */
@@ -78,15 +78,15 @@ function requireRunOf<Output>(agent: Agent<Output>, result: RunResult<Output>): 
   )
 }
 
-/** The answer to a command that says too little, or what nobody could obey: nothing was sent. */
-function malformed(command: string, { path, what }: OptionFault): CommandReceipt {
+/** The answer to a command that says too little, or that no run could obey: nothing was sent. */
+function malformed(command: string, { path, what }: OptionFault): CommandAcknowledgement {
   const message = `${command}: ${path === '' ? 'what it was given' : path} ${what}. Nothing was sent.`
   return { accepted: false, code: 'malformed', message }
 }
 
-/** A handle of the run that a hub holds. */
+/** A handle of the run that a coordinator holds. */
 export function runOf<Output>(
-  hub: RunHub,
+  coordinator: RunCoordinator,
   agent: Agent<Output> | undefined,
   source: EventSource,
 ): Run<Output> {
@@ -94,28 +94,28 @@ export function runOf<Output>(
   const after = (seq: number): RunStreams =>
     streamsOf(
       source,
-      () => hub.result,
+      () => coordinator.result,
       seq,
       (event) => shown.event(event),
     )
   return {
     ...after(0),
-    id: hub.runId,
+    id: coordinator.runId,
     after(seq) {
       requireOptions('run.after', numberFrom(0, { whole: true }), seq, 'seq')
       return after(seq)
     },
     get result() {
       // What a run of this agent answers, its schema has made.
-      const result = hub.result as Promise<RunResult<Output>>
+      const result = coordinator.result as Promise<RunResult<Output>>
       shown.resultOf(result)
-      return agent === undefined ? result : result.then((rest) => requireRunOf(agent, rest))
+      return agent === undefined ? result : result.then((stopped) => requireRunOf(agent, stopped))
     },
     async approve(call, decision) {
       const fault = decisionFault('approve', call, decision)
       if (fault) return malformed('approve', fault)
       const { by, via, input } = decision
-      return await hub.send({
+      return await coordinator.send({
         ...{ type: 'approve', ...shown.answered(call, decision), by },
         ...omitUndefined({ via, input }),
       })
@@ -124,7 +124,7 @@ export function runOf<Output>(
       const fault = decisionFault('deny', call, decision)
       if (fault) return malformed('deny', fault)
       const { by, via, reason } = decision
-      return await hub.send({
+      return await coordinator.send({
         type: 'deny',
         ...shown.answered(call, decision),
         by,
@@ -132,13 +132,15 @@ export function runOf<Output>(
         reason,
       })
     },
-    steer: (input) => hub.send({ type: 'steer', message: messageOf(input), receipt: hub.newReceipt() }),
-    queue: (input) => hub.send({ type: 'queue', message: messageOf(input), receipt: hub.newReceipt() }),
+    steer: (input) =>
+      coordinator.send({ type: 'steer', message: messageOf(input), receipt: coordinator.newInputId() }),
+    queue: (input) =>
+      coordinator.send({ type: 'queue', message: messageOf(input), receipt: coordinator.newInputId() }),
     async raiseLimit(limit, max, by) {
       const fault = raiseFault(limit, max, by)
       if (fault) return malformed('raiseLimit', fault)
-      return await hub.send({ type: 'raise_limit', limit, max, by })
+      return await coordinator.send({ type: 'raise_limit', limit, max, by })
     },
-    cancel: (reason) => hub.send({ type: 'cancel', ...(reason !== undefined && { reason }) }),
+    cancel: (reason) => coordinator.send({ type: 'cancel', ...(reason !== undefined && { reason }) }),
   }
 }

@@ -10,7 +10,7 @@ import type { ForkOptions } from '../fork/fork.ts'
 import type { InterruptedOptions } from '../reading/listed-runs.ts'
 import type { Prices } from '../agent/price-check.ts'
 import type { ContextOption } from '../definition/run-context.ts'
-import type { CommandReceipt } from '../commands/command-acknowledgement.ts'
+import type { CommandAcknowledgement } from '../commands/command-acknowledgement.ts'
 import type { RunResult } from '../reading/run-result.ts'
 import type { Run } from './run.ts'
 import type { PastOptions, Session } from '../session/session.ts'
@@ -73,7 +73,7 @@ export interface SessionRunOptions extends Omit<RunOptions, 'sessionId' | 'whenB
    * As for `Runtime.run`; and `join`: the input goes into the run that is under way, at its next turn, and that run is
    * the answer. Resolves when the run has shown the input to its model, or is suspended with the input on record. A run
    * that ends without showing it is no answer: the input then begins the next run of the session. So a tool must not
-   * await a join of the run that it works for.
+   * await a join of the run whose call it is.
    *
    * Joining takes no run over whose process is gone: it rejects with a `LedgerConflictError` of kind `session` where that
    * is known, else when nothing is recorded of the run for `quietMs`. Where the input was sent by then, the run's inbox
@@ -104,7 +104,7 @@ export interface Runtime {
    * process begins a run of the session at the same moment, one of the two gets a `LedgerConflictError`, or waits.
    *
    * `context` is what the application gives the run: it reaches its tools, hooks, guardrails, policies and instructions
-   * made for it, and those of the agents that take over or work for it, and is never recorded.
+   * made for it, and those of the agents that take over or run as its tools, and is never recorded.
    */
   run<Output, Context>(
     agent: Agent<Output, Context>,
@@ -145,7 +145,7 @@ export interface Runtime {
     toolCallId: string,
     result: SettledResult,
     options?: InContext<object>,
-  ): Promise<CommandReceipt>
+  ): Promise<CommandAcknowledgement>
   /**
    * The runs of the ledger that only a command can take further, and what they wait for. Child runs are not listed by
    * themselves: what they wait for, the run at the top waits for.
@@ -161,13 +161,13 @@ export interface Runtime {
   interrupted(options?: InterruptedOptions): AsyncGenerator<RunResult, void, undefined>
   /**
    * For a stop signal. Starts nothing more, lets what is in flight end for `graceMs` (5 seconds), stops the rest, and
-   * answers where each run rests. `resume` takes them further, in any process; this runtime starts no more runs, and
+   * returns the result of each run as it stopped. `resume` continues them, in any process; this runtime starts no more runs, and
    * refuses commands. A run whose writer fails meanwhile is not among the answers: its handle says why.
    */
   drain(graceMs?: number): Promise<readonly RunResult[]>
   /**
-   * Resolves when no run is being driven here any more: each has ended or rests, and the parents of child runs have been
-   * told and taken further. Then the ledger may be closed.
+   * Resolves when no run is being driven here any more: each has stopped, and the ends of child runs were reported to
+   * their parents, which were resumed. Then the ledger may be closed.
    */
   idle(): Promise<void>
 }

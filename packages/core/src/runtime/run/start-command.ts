@@ -22,18 +22,18 @@ export function startCommand(
   {
     limits: own,
     modelSettings,
-    know,
+    register,
     context,
   }: {
     readonly limits?: GivenLimits
     readonly modelSettings?: ModelSettings
-    readonly know: (agent: Agent<unknown>) => Agent<unknown>
+    readonly register: (agent: Agent<unknown>) => Agent<unknown>
     readonly context: unknown
   },
 ): StartCommand {
   if (own) requireLimits(agent.name, own)
   const limits = { ...agent.limits, ...omitUndefined({ ...own }) }
-  if (limits.costMaxUsd !== undefined) requirePrices(agent, limits.costMaxUsd, know)
+  if (limits.costMaxUsd !== undefined) requirePrices(agent, limits.costMaxUsd, register)
   return {
     ...{ type: 'start', runId, agent: agent.name, definition: definitionIn(agent, context), limits },
     retry: { ...defaultRetryPolicy, ...agent.retry },
@@ -47,9 +47,9 @@ export function startCommand(
 function requirePrices(
   agent: Agent<unknown>,
   costMaxUsd: number,
-  know: (agent: Agent<unknown>) => Agent<unknown>,
+  register: (agent: Agent<unknown>) => Agent<unknown>,
 ): void {
-  for (const { definition } of reachableAgents(agent).map(know)) {
+  for (const { definition } of reachableAgents(agent).map(register)) {
     const { fallbacks = [], summarizer } = definition
     const models = [definition, ...fallbacks, ...(summarizer ? [summarizer] : [])]
     const unknown = models.find(({ price }) => price === undefined)

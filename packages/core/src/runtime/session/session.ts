@@ -10,7 +10,7 @@ import type { HistoryEdit } from '../../vocabulary/events/event.ts'
 import { parseRunId, type RunId } from '../../vocabulary/values/ids.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { busySession } from '../reading/busy-run.ts'
-import { endOf, type Waiting } from '../reading/follow-run.ts'
+import { untilEnded, type Waiting } from '../reading/follow-run.ts'
 import { stateOf } from '../reading/load-state.ts'
 
 /** Changes of what was said before, on record with who made them and why. */
@@ -111,7 +111,7 @@ async function endedRun(
 ): Promise<RunState | undefined> {
   const state = await stateOf(waiting.ledger, runId)
   if (state === undefined || state.phase === 'done') return state
-  if (whenBusy === 'queue') return await endOf(state, { ...waiting, quietMs })
+  if (whenBusy === 'queue') return await untilEnded(state, { ...waiting, quietMs })
   throw busySession(state, await waiting.isDriven(runId))
 }
 

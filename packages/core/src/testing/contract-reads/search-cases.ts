@@ -45,13 +45,13 @@ export const searchCases: readonly LedgerContractCase[] = [
       for (const query of [{}, { types: ['assistant_text_delta'] as const }]) {
         const found: RuntimeEvent[] = []
         let head = (await ledger.head(run)) ?? { seq: 0, epoch: 1 }
-        const standing = await collect(ledger.find(query))
+        const existing = await collect(ledger.find(query))
         for await (const event of ledger.find(query)) {
           found.push(event)
           require(found.length < 5000, 'a search has no end while it is appended to')
           head = await appendAt(ledger, head, [saying(`beside ${found.length}`)])
         }
-        requireEqual(found.slice(0, standing.length), standing, 'what was found of what stood before')
+        requireEqual(found.slice(0, existing.length), existing, 'what was found of what stood before')
         const seqs = found.filter(({ runId }) => runId === run).map(({ seq }) => seq)
         requireEqual(
           seqs,

@@ -11,13 +11,13 @@ const facts = everyFact(run)
 /** Letting go of a run changes nothing, and refuses nobody. */
 export const restCases: readonly LedgerContractCase[] = [
   {
-    promise: 'a run that rests is as it was: its writer goes on, and others may take it over',
+    promise: 'a run that is released is as it was: its writer goes on, and others may take it over',
     async run(open) {
       const ledger = await open()
       const head = await startRun(ledger)
       await ledger.put(run, steering('k1'))
       await ledger.release?.(run)
-      requireEqual(await ledger.inbox(run), [steering('k1')], 'the inbox of a run that rests')
+      requireEqual(await ledger.inbox(run), [steering('k1')], 'the inbox of a released run')
       const next = await appendAt(ledger, head, [saying('a')], { consumedInboxKeys: ['k1'] })
       await ledger.release?.(run)
       await ledger.release?.(run)
@@ -28,7 +28,8 @@ export const restCases: readonly LedgerContractCase[] = [
     },
   },
   {
-    promise: 'a store that knows who drives a run says so: from its first append until it rests or ends',
+    promise:
+      'a store that knows who drives a run says so: from its first append until it is released or ends',
     async run(open) {
       const ledger = await open()
       await requireDriven(ledger, run, false)

@@ -177,13 +177,13 @@ function textOfDeltas(
   part: number,
 ): string {
   const mine = deltas.filter((delta) => delta.part === part)
-  const standing = mine.slice(
+  const kept = mine.slice(
     Math.max(
       0,
       mine.findLastIndex((delta) => delta.replaces),
     ),
   )
-  return standing.map((delta) => delta.text).join('')
+  return kept.map((delta) => delta.text).join('')
 }
 
 /** Law 13. */

@@ -61,11 +61,11 @@ export interface Simulated {
   readonly lastStates: readonly RunState[]
 }
 
-/** More stretches than any run needs whose approvals are answered. */
-const STRETCHES_MAX = 1_000
+/** More drive sessions than any run needs whose approvals are answered. */
+const DRIVE_SESSIONS_MAX = 1_000
 
-/** More rests of a run, in one process, than there are questions for any to ask. */
-const RESTS_MAX = 200
+/** More stops of a run, in one process, than there are questions for any to ask. */
+const STOPS_MAX = 200
 
 /** Turns of the promise queue in which whatever follows from an answer of the ledger asks it for more. */
 const FOLLOWING_TURNS = 1_000
@@ -76,7 +76,7 @@ export async function simulate(simulation: Simulation): Promise<Simulated> {
   let runId = simulation.resume
   let processes = 0
   let drained = false
-  for (let stretch = 0; stretch < STRETCHES_MAX; stretch++) {
+  for (let session = 0; session < DRIVE_SESSIONS_MAX; session++) {
     const own = mortalLedger(ledger, crashes[processes])
     processes++
     const agent = simulation.agentOf(own)
@@ -118,7 +118,7 @@ export async function simulate(simulation: Simulation): Promise<Simulated> {
       if (runId && (await ledger.head(runId)) === undefined) runId = undefined
     }
   }
-  throw new Error(`The run did not end in ${STRETCHES_MAX} stretches.`)
+  throw new Error(`The run did not end in ${DRIVE_SESSIONS_MAX} sessions.`)
 }
 
 async function eventsOf(ledger: Ledger, runId: RunId): Promise<readonly RuntimeEvent[]> {
@@ -146,7 +146,7 @@ interface Outside {
 const GRACE_MS = 50
 
 /**
- * Answers what the run asks, until it ends, or rests for something that cannot be answered. `undefined` where the next
+ * Answers what the run asks, until it ends, or stops for something that cannot be answered. `undefined` where the next
  * process has to resume it.
  */
 async function attend(
@@ -154,7 +154,7 @@ async function attend(
   { clock, outside, decide = () => ({ approve: true }) }: Simulation,
   { isDraining, lastState, settleCall }: Outside,
 ): Promise<RunResult | undefined> {
-  for (let rests = 0; rests < RESTS_MAX; rests++) {
+  for (let stops = 0; stops < STOPS_MAX; stops++) {
     const result = await settle(clock, run.result, outside)
     const limit = lastState()?.metLimit?.limit
     if (result.status === 'done') return result
@@ -166,7 +166,7 @@ async function attend(
     else if (!(await hasWaited(outside))) return result
   }
   throw new Error(
-    `The run has rested ${RESTS_MAX} times, whatever it was answered: the answers lead nowhere.`,
+    `The run has stopped ${STOPS_MAX} times, whatever it was answered: the answers lead nowhere.`,
   )
 }
 
