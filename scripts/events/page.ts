@@ -1,0 +1,182 @@
+import {
+  callEventTypes,
+  eventCatalogue,
+  eventSchemas,
+  eventTypes,
+  legalEvents,
+  phases,
+  transitionTable,
+  type EventType,
+} from '@tallystick/core'
+import { code, table } from '../endings/table.ts'
+import { commonFields } from './common-fields.ts'
+import { type Declaration, type Field, vocabularyTypes } from './declarations.ts'
+
+/** The event reference, as Markdown. */
+export function eventsPage(): string {
+  const types = vocabularyTypes()
+  const bodies = bodiesOf(types)
+  const parts = partsOf(types, bodies)
+  const sections = [
+    intro(),
+    envelope(types, parts),
+    overview(),
+    whereLegal(),
+    '## The events',
+    ...eventTypes.map((type) => eventSection(type, bodies, parts)),
+    '## Their parts\n\nWhat the fields above are made of, by name.',
+    ...[...parts.values()].map((part) => partSection(part, parts)),
+  ]
+  return `${sections.join('\n\n')}\n`
+}
+
+type Bodies = ReadonlyMap<string, Field>
+type Parts = ReadonlyMap<string, Declaration>
+
+function intro(): string {
+  return `# Events
+
+Every event type that a ledger can hold: what it says, which fields it has, in which phases it is legal, and where it is
+visible. This page is made from the code by \`pnpm docs:events\`, and a test holds the two together: fields from the
+schemas that check stored events, meanings from the comments in \`packages/core/src/vocabulary\`.
+
+Names and fields of events are a public format ([how it is kept](versions.md)). In the tables, a field that is marked
+_optional_ may be missing, and is never \`null\`. Times are milliseconds since 1970 UTC, digests SHA-256 in hex, money US
+dollars.`
+}
+
+function envelope(types: Parts, parts: Parts): string {
+  const declared = types.get('EventEnvelope')
+  if (!declared?.fields) throw new Error('event-envelope.ts declares no EventEnvelope with fields.')
+  return `## On every event
+
+${fieldTable([typeField(), ...declared.fields], parts)}`
+}
+
+function typeField(): Field {
+  const doc = 'The name of the event, as in the sections below.'
+  return { name: 'type', type: 'EventType', optional: false, doc, refers: [] }
+}
+
+const historyWords = { yes: 'yes', as_message: 'as part of the message', no: 'no' } as const
+
+function overview(): string {
+  const rows = eventTypes.map((type) => {
+    const { modelHistory, retention, durability, v } = eventCatalogue[type]
+    return [`[${code(type)}](#${type})`, historyWords[modelHistory], retention, durability, String(v)]
+  })
+  return `## Where they are visible
+
+Every event is in the ledger and on \`run.events$\`. A model never reads events: it reads the history, which is made of those
+marked here. _Deltas_ only show progress, and a rule of retention may take their content away sooner than that of _facts_.
+A _barrier_ is synced to the disk before anything follows from it; a _lazy_ event is durable with the next barrier.
+
+${table(['event', 'adds to what a model reads', 'kept as', 'durability', 'version'], rows)}`
+}
+
+function whereLegal(): string {
+  const rows = eventTypes.map((type) => [
+    code(type),
+    ...phases.map((phase) => {
+      const to = transitionTable[phase][type]
+      if (to === undefined) return ''
+      return to === phase ? 'stays' : `→ ${to}`
+    }),
+  ])
+  return `## Where they are legal
+
+The transition table: in which phase an event may stand, and the phase that it leads to. An event that is not legal where it
+stands is an [\`illegal_transition\`](troubleshooting.md#illegal_transition). \`run_started\` is the first event of each run,
+legal nowhere else, and leads to \`idle\`.
+
+${table(['event', ...phases], rows)}`
+}
+
+function eventSection(type: EventType, bodies: Bodies, parts: Parts): string {
+  const body = bodies.get(type)
+  if (!body) throw new Error(`event.ts declares no body of ${type}.`)
+  const fields = fieldsOf(body, parts)
+  requireSameFields(type, fields)
+  const legal = phases.filter((phase) => legalEvents(phase).includes(type))
+  const where = type === 'run_started' ? 'first of all' : legal.map(code).join(', ')
+  const call = (callEventTypes as readonly EventType[]).includes(type)
+    ? ' Concerns the tool call that `toolCallId` names.'
+    : ''
+  return `### ${type}
+
+${body.doc}${call} Legal: ${where}.
+
+${fieldTable(fields, parts)}`
+}
+
+/** The fields of a body that is written out, or of the type that it names. */
+function fieldsOf(body: Field, parts: Parts): readonly Field[] {
+  const fields = body.fields ?? parts.get(body.type)?.fields
+  if (!fields) throw new Error(`The body of ${body.name} is ${body.type}, which has no fields.`)
+  return fields
+}
+
+/** A page that tells of other fields than the schemas check would be wrong about the format. */
+function requireSameFields(type: EventType, fields: readonly Field[]): void {
+  const declared = fields.map(({ name, optional }) => `${name}${optional ? '?' : ''}`).toSorted()
+  // `objectOf` makes schemas of objects, which have a shape.
+  const { shape } = eventSchemas[type] as unknown as {
+    readonly shape: Readonly<Record<string, { readonly type: string }>>
+  }
+  const checked = Object.entries(shape)
+    .map(([name, schema]) => `${name}${schema.type === 'optional' ? '?' : ''}`)
+    .toSorted()
+  if (declared.join() !== checked.join()) {
+    throw new Error(`${type} is declared with ${declared.join()}, and checked for ${checked.join()}.`)
+  }
+}
+
+function bodiesOf(types: Parts): Bodies {
+  const declared = types.get('EventBodies')?.fields ?? []
+  return new Map(declared.map((field) => [field.name, field]))
+}
+
+/** The types that stored events are made of, by name: those that bodies and the envelope name, and those that they name. */
+function partsOf(types: Parts, bodies: Bodies): Parts {
+  const found = new Map<string, Declaration>()
+  const add = (name: string): void => {
+    const declared = types.get(name)
+    if (!declared || found.has(name)) return
+    found.set(name, declared)
+    for (const each of declared.refers) add(each)
+  }
+  const envelopeTypes = types.get('EventEnvelope')?.refers ?? []
+  for (const name of [...envelopeTypes, ...[...bodies.values()].flatMap(({ refers }) => refers)]) add(name)
+  return new Map([...found].toSorted(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+function partSection({ name, doc, fields, words, type }: Declaration, parts: Parts): string {
+  const lines = [`### ${name}`]
+  if (doc !== '') lines.push(doc)
+  if (words) lines.push(`One of ${words.map(code).join(', ')}.`)
+  else if (type !== undefined)
+    lines.push(fields ? `Has all fields of ${typeCell(type, [], parts)}.` : typeCell(type, [], parts))
+  if (fields && fields.length > 0) lines.push(fieldTable(fields, parts))
+  return lines.join('\n\n')
+}
+
+function fieldTable(fields: readonly Field[], parts: Parts): string {
+  const rows = fields.map(({ name, type, optional, doc, refers }) => [
+    code(name),
+    `${typeCell(type, refers, parts)}${optional ? ', optional' : ''}`,
+    (doc || (commonFields[name] ?? '')).replaceAll('|', '\\|'),
+  ])
+  return table(['field', 'type', 'meaning'], rows)
+}
+
+/** A type, as code, with links to the parts that it names. */
+function typeCell(type: string, refers: readonly string[], parts: Parts): string {
+  const linked = refers.filter((name) => parts.has(name))
+  const [only] = linked
+  if (linked.length === 1 && only !== undefined && (type === only || type === `${only}[]`)) {
+    return `[${code(type)}](#${only.toLowerCase()})`
+  }
+  const links = linked.map((name) => `[${name}](#${name.toLowerCase()})`)
+  const text = code(type.replaceAll('|', '\\|'))
+  return links.length > 0 ? `${text} (${links.join(', ')})` : text
+}
