@@ -88,6 +88,23 @@ function leadsSomewhere(from: string, link: string): boolean {
   return anchor === undefined || anchorsOf(readFileSync(path, 'utf8')).includes(anchor)
 }
 
+describe('commands that the pages name', () => {
+  const named = pages.flatMap(({ text }) => [...text.matchAll(/\btallystick ([a-z]+)\b([^`\n]*)/g)])
+  const verbs = new Set(named.map(([, verb = '']) => verb))
+
+  it.each([...verbs])('has a verb %s, with every option that is named', { timeout: 60_000 }, async (verb) => {
+    const main = join(repository, 'packages/cli/src/main.ts')
+    const { stdout } = await run(process.execPath, ['--no-warnings', main, verb, '--help'])
+    const options = named
+      .filter(([, of]) => of === verb)
+      .flatMap(([, , rest = '']) => rest.match(/--[a-z-]+/g) ?? [])
+    expect(stdout).toContain(`Usage: tallystick ${verb} `)
+    expect(options.filter((option) => !new RegExp(`^ +(?:-\\w, )?${option}\\b`, 'm').test(stdout))).toEqual(
+      [],
+    )
+  })
+})
+
 describe('printsAs', () => {
   it('takes … for any text, and nothing else', () => {
     expect(printsAs('run …\nok\n', 'run 1\nok\n')).toBe(true)
