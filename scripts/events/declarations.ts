@@ -1,7 +1,15 @@
 // The types of the vocabulary as their sources declare them: fields, types, docstrings.
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseSync, Visitor, type TSSignature, type TSType } from 'oxc-parser'
+import {
+  parseSync,
+  Visitor,
+  type ParseResult,
+  type TSInterfaceDeclaration,
+  type TSSignature,
+  type TSTypeAliasDeclaration,
+  type VariableDeclaration,
+} from 'oxc-parser'
 
 const vocabulary = join(import.meta.dirname, '../../packages/core/src/vocabulary')
 
@@ -36,68 +44,78 @@ export function vocabularyTypes(): ReadonlyMap<string, Declaration> {
 
 /** Returns the exported types of a TypeScript source. */
 export function declarationsIn(source: string): readonly Declaration[] {
-  const { program, comments } = parseSync('source.ts', source)
-  const docs = new Map(
-    comments
-      .filter(({ type, value }) => type === 'Block' && value.startsWith('*'))
-      .map(({ end, value }) => [end, plainDoc(value)]),
-  )
-  const docBefore = (start: number): string => docs.get(source.slice(0, start).trimEnd().length) ?? ''
-  const found: Declaration[] = []
-  const words = new Map<string, readonly string[]>()
+  return new SourceReader(source).declarations()
+}
 
-  const fieldOf = (member: TSSignature): readonly Field[] => {
+class SourceReader {
+  readonly #source: string
+  readonly #parsed: ParseResult
+  /** Docstrings, by the place where they end. */
+  readonly #docs: ReadonlyMap<number, string>
+  /** Lists of words, by the name of their constant. */
+  readonly #lists = new Map<string, { readonly words: readonly string[]; readonly doc: string }>()
+
+  constructor(source: string) {
+    this.#source = source
+    this.#parsed = parseSync('source.ts', source)
+    this.#docs = new Map(
+      this.#parsed.comments
+        .filter(({ type, value }) => type === 'Block' && value.startsWith('*'))
+        .map(({ end, value }) => [end, plainDoc(value)]),
+    )
+  }
+
+  declarations(): readonly Declaration[] {
+    return this.#parsed.program.body.flatMap((node): readonly Declaration[] => {
+      if (node.type !== 'ExportNamedDeclaration' || !node.declaration) return []
+      const { declaration } = node
+      const doc = this.#docBefore(node.start)
+      if (declaration.type === 'VariableDeclaration') this.#keepList(declaration, doc)
+      if (declaration.type === 'TSInterfaceDeclaration') return [this.#ofInterface(declaration, doc)]
+      if (declaration.type === 'TSTypeAliasDeclaration') return [this.#ofAlias(declaration, doc)]
+      return []
+    })
+  }
+
+  #keepList({ declarations: [list] }: VariableDeclaration, doc: string): void {
+    if (list?.id.type !== 'Identifier' || !list.init) return
+    const words = stringsIn(this.#source.slice(list.init.start, list.init.end))
+    this.#lists.set(list.id.name, { words, doc })
+  }
+
+  #ofInterface({ id, body, extends: heads }: TSInterfaceDeclaration, doc: string): Declaration {
+    const fields = body.body.flatMap((member) => this.#fieldOf(member))
+    const names = heads.map(({ start, end }) => this.#source.slice(start, end))
+    const refers = [...names.flatMap((name) => namesIn(name)), ...fields.flatMap((field) => field.refers)]
+    return { name: id.name, doc, fields, refers, ...(names.length > 0 && { type: names.join(' & ') }) }
+  }
+
+  #ofAlias({ id: { name }, typeAnnotation }: TSTypeAliasDeclaration, ownDoc: string): Declaration {
+    const type = typeText(this.#source, typeAnnotation)
+    const list = this.#lists.get(/typeof (\w+)/.exec(type)?.[1] ?? '')
+    const doc = ownDoc || (list?.doc ?? '')
+    const refers = namesIn(type)
+    if (typeAnnotation.type === 'TSTypeLiteral') {
+      return { name, doc, fields: typeAnnotation.members.flatMap((member) => this.#fieldOf(member)), refers }
+    }
+    if (list && /^\(typeof \w+\)\[number\]$/.test(type)) return { name, doc, words: list.words, refers: [] }
+    return { name, doc, type, refers }
+  }
+
+  #fieldOf(member: TSSignature): readonly Field[] {
     if (member.type !== 'TSPropertySignature' || member.key.type !== 'Identifier') return []
-    const type = member.typeAnnotation?.typeAnnotation
-    if (type === undefined) return []
-    const text = typeText(source, type)
-    return [
-      {
-        name: member.key.name,
-        type: text,
-        optional: member.optional,
-        doc: docBefore(member.start),
-        refers: namesIn(text),
-        ...(type.type === 'TSTypeLiteral' && { fields: type.members.flatMap(fieldOf) }),
-      },
-    ]
-  }
-  const typeOf = (name: string, doc: string, type: TSType): Declaration => {
-    if (type.type === 'TSTypeLiteral') {
-      return { name, doc, fields: type.members.flatMap(fieldOf), refers: namesIn(typeText(source, type)) }
-    }
-    const text = typeText(source, type)
-    const list = /^\(typeof (\w+)\)\[number\]$/.exec(text)?.[1]
-    const listed = list === undefined ? undefined : words.get(list)
-    return listed
-      ? { name, doc, words: listed, refers: [] }
-      : { name, doc, type: text, refers: namesIn(text) }
+    const declared = member.typeAnnotation?.typeAnnotation
+    if (declared === undefined) return []
+    const type = typeText(this.#source, declared)
+    const doc = this.#docBefore(member.start)
+    const field = { name: member.key.name, type, optional: member.optional, doc, refers: namesIn(type) }
+    if (declared.type !== 'TSTypeLiteral') return [field]
+    return [{ ...field, fields: declared.members.flatMap((inner) => this.#fieldOf(inner)) }]
   }
 
-  for (const node of program.body) {
-    if (node.type !== 'ExportNamedDeclaration' || !node.declaration) continue
-    const { declaration } = node
-    const doc = docBefore(node.start)
-    if (declaration.type === 'VariableDeclaration') {
-      const list = declaration.declarations[0]
-      if (list?.id.type === 'Identifier' && list.init) {
-        words.set(list.id.name, stringsIn(source.slice(list.init.start, list.init.end)))
-        if (doc !== '') found.push({ name: list.id.name, doc, refers: [] })
-      }
-    } else if (declaration.type === 'TSInterfaceDeclaration') {
-      const fields = declaration.body.body.flatMap(fieldOf)
-      const heads = declaration.extends.map((head) => source.slice(head.start, head.end))
-      const refers = [...heads.flatMap(namesIn), ...fields.flatMap((field) => field.refers)]
-      const type = heads.length > 0 ? heads.join(' & ') : undefined
-      found.push({ name: declaration.id.name, doc, fields, refers, ...(type !== undefined && { type }) })
-    } else if (declaration.type === 'TSTypeAliasDeclaration') {
-      const { name } = declaration.id
-      const list = /typeof (\w+)/.exec(typeText(source, declaration.typeAnnotation))?.[1]
-      const listDoc = found.find((each) => each.name === list)?.doc ?? ''
-      found.push(typeOf(name, doc || listDoc, declaration.typeAnnotation))
-    }
+  #docBefore(start: number): string {
+    return this.#docs.get(this.#source.slice(0, start).trimEnd().length) ?? ''
   }
-  return found
 }
 
 /** The text of a docstring in one line, without its stars. */

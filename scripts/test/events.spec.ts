@@ -35,7 +35,6 @@ describe('declarationsIn', () => {
       '}',
     ].join('\n')
     expect(declarationsIn(source)).toEqual([
-      { name: 'reasons', doc: 'Why.', refers: [] },
       { name: 'Reason', doc: 'Why.', words: ['a', 'b'], refers: [] },
       {
         name: 'Thing',
