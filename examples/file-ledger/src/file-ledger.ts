@@ -1,0 +1,134 @@
+import { concatMap, ignoreElements, interval, merge, type Observable, Subject } from 'rxjs'
+import { LedgerUnavailableError, memoryLedger, type Ledger } from '@tallystick/core'
+import { OperationLog, type Operation } from './operation-log.ts'
+
+/** How often a ledger that is watched looks whether another process has written, in milliseconds. */
+const lookEveryMs = 20
+
+/**
+ * A ledger in one append-only file. Every change is decided by a memory ledger, which knows all rules of a ledger, and is
+ * written to the file before it is acknowledged; opened again, the file is the changes to make once more.
+ */
+export function fileLedger(path: string): Ledger {
+  const file = new RecordedMemory(path)
+  const { memory } = file
+  return {
+    append: (runId, expected, events, { durability, consumedInboxKeys = [] }) =>
+      file.change(
+        { do: 'append', runId, expected, events, consumedInboxKeys },
+        durability === 'barrier',
+        () => memory.append(runId, expected, events, { durability, consumedInboxKeys }),
+      ),
+    acquire: (runId) => file.change({ do: 'acquire', runId }, true, () => memory.acquire(runId)),
+    put: (runId, entry) => file.change({ do: 'put', runId, entry }, true, () => memory.put(runId, entry)),
+    head: (runId) => file.answer(() => memory.head(runId)),
+    inbox: (runId) => file.answer(() => memory.inbox(runId)),
+    read: (runId, range) => file.items(() => memory.read(runId, range)),
+    find: (query) => file.items(() => memory.find(query)),
+    runs: (filter) => file.items(() => memory.runs(filter)),
+    tail: (after) => file.items(() => memory.tail(after)),
+    changes: (runId) => merge(memory.changes(runId), file.changes()),
+    close: () => file.close(),
+  }
+}
+
+/** A memory ledger, and the file of all changes that were made to it. */
+class RecordedMemory {
+  readonly memory: Ledger = memoryLedger()
+  readonly #path: string
+  readonly #log: OperationLog
+  readonly #seen = new Subject<void>()
+  #caughtUp: Promise<void> = Promise.resolve()
+  #closed = false
+  /** Set where the file may hold other than memory does: then nothing is answered any more. */
+  #failed = false
+
+  constructor(path: string) {
+    this.#path = path
+    this.#log = new OperationLog(path)
+  }
+
+  /** Decides a change, writes it, and only then says that it was made. */
+  change<T>(operation: Operation, sync: boolean, decide: () => Promise<T>): Promise<T> {
+    return this.#log.exclusively(async () => {
+      await this.#catchUp()
+      const decided = await decide()
+      this.#write(operation, sync)
+      this.#seen.next()
+      return decided
+    })
+  }
+
+  /** Asks memory, once it holds what other ledgers of this file have written. */
+  async answer<T>(ask: () => Promise<T>): Promise<T> {
+    await this.#catchUp()
+    return await ask()
+  }
+
+  async *items<T>(list: () => AsyncIterable<T>): AsyncGenerator<T> {
+    await this.#catchUp()
+    yield* list()
+  }
+
+  /** Emits when other ledgers of this file have written. */
+  changes(): Observable<void> {
+    const looks = interval(lookEveryMs).pipe(
+      concatMap(() => this.#catchUp().catch(() => {})),
+      ignoreElements(),
+    )
+    return merge(looks, this.#seen)
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    await this.memory.close()
+    this.#log.close()
+  }
+
+  #catchUp(): Promise<void> {
+    const next = this.#caughtUp.then(async () => {
+      this.#requireUsable()
+      const news = this.#log.news()
+      for (const operation of news) await this.#apply(operation)
+      if (news.length > 0) this.#seen.next()
+    })
+    // One after the other: an operation must find memory as the one before it left it.
+    this.#caughtUp = next.catch(() => {})
+    return next
+  }
+
+  async #apply(operation: Operation): Promise<void> {
+    const { runId } = operation
+    switch (operation.do) {
+      case 'append': {
+        const { expected, events, consumedInboxKeys = [] } = operation
+        await this.memory.append(runId, expected, events, { durability: 'barrier', consumedInboxKeys })
+        return
+      }
+      case 'acquire':
+        await this.memory.acquire(runId)
+        return
+      case 'put':
+        await this.memory.put(runId, operation.entry)
+    }
+  }
+
+  #write(operation: Operation, sync: boolean): void {
+    try {
+      this.#log.write(operation, sync)
+    } catch (error) {
+      this.#failed = true
+      throw new LedgerUnavailableError(`The ledger ${this.#path} could not be written. Open it again.`, {
+        cause: error,
+      })
+    }
+  }
+
+  #requireUsable(): void {
+    if (this.#closed) throw new LedgerUnavailableError(`The ledger ${this.#path} is closed.`)
+    if (this.#failed) {
+      throw new LedgerUnavailableError(`The ledger ${this.#path} could not be written. Open it again.`)
+    }
+  }
+}
