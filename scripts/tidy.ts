@@ -7,11 +7,12 @@ import { docstrings } from './tidy/docstrings.ts'
 import type { Finding, Rule, SourceFile } from './tidy/finding.ts'
 import { names } from './tidy/names.ts'
 import { patternCache, patterns } from './tidy/patterns.ts'
+import { docstringProse, prose } from './tidy/prose.ts'
 import { sizes } from './tidy/sizes.ts'
 import { tests } from './tidy/tests.ts'
 import { words } from './tidy/words.ts'
 
-const rules: readonly Rule[] = [arrows, sizes, names, words, tests, docstrings]
+const rules: readonly Rule[] = [arrows, sizes, names, words, tests, docstrings, prose]
 const root = join(import.meta.dirname, '..')
 
 /** Files that git knows or would add, so that a new file is judged before it is committed. */
@@ -36,6 +37,7 @@ const findings: readonly Finding[] = [
   ...files.flatMap((file) => rules.flatMap((rule) => rule(file))),
   ...circles(files),
   ...crowdedFolders(files),
+  ...docstringProse(files),
   ...(await patterns(files, patternCache(root))),
 ]
 for (const { rule, level, path, line, message } of findings) {

@@ -4,6 +4,7 @@ import { docstrings } from '../tidy/docstrings.ts'
 import { lineAt, type Rule } from '../tidy/finding.ts'
 import { filesMax } from '../tidy/layout.ts'
 import { names } from '../tidy/names.ts'
+import { docstringProse, docstringsAllowed, prose } from '../tidy/prose.ts'
 import { sizes } from '../tidy/sizes.ts'
 import { tests } from '../tidy/tests.ts'
 import { words } from '../tidy/words.ts'
@@ -256,5 +257,30 @@ describe('docstrings', () => {
 describe('lineAt', () => {
   it('counts lines from 1', () => {
     expect([0, 1, 2, 3, 4].map((position) => lineAt('a\nb\nc', position))).toEqual([1, 1, 2, 2, 3])
+  })
+})
+
+describe('prose', () => {
+  it('finds words in pages that take a second reading, and not in their code', () => {
+    const text =
+      'A tool returns a result.\n\nWhoever reads it is told `nobody` by itself.\n\n```ts\n// whoever\n```\n'
+    expect(said(prose, 'docs/concepts.md', text).map((each) => each.slice(0, 20))).toEqual([
+      '3 warning "Whoever" ',
+      '3 warning "is told" ',
+      '3 warning "by itself',
+    ])
+    expect(said(prose, 'packages/core/test/page.md', text)).toEqual([])
+  })
+
+  it('lets a package have as many such docstrings as it had, and not one more or fewer', () => {
+    const allowed = docstringsAllowed['replay'] ?? 0
+    const file = (count: number) => ({
+      path: 'packages/replay/src/replay/words.ts',
+      text: '/** What nobody\n * reads. */\nexport const one = 1\n'.repeat(count),
+    })
+    const found = (count: number) =>
+      docstringProse([file(count)]).filter(({ path }) => path === 'packages/replay/src')
+    expect(found(allowed)).toEqual([])
+    expect(found(allowed + 1)[0]?.message).toContain(`${allowed + 1} docstrings take a second reading`)
   })
 })
