@@ -70,7 +70,7 @@ export {
   type Tally,
 } from './machine/state/tally.ts'
 export { forkedEvents, requireForkable, type ForkIdentity } from './machine/fork-events.ts'
-export { isStubbed } from './machine/state/fork-writes.ts'
+export { isStubbed } from './machine/limits/fork-writes.ts'
 export { childRunIdOf } from './vocabulary/values/child-run-id.ts'
 export { summaryDigest, summaryInstructions } from './machine/prompt/compaction.ts'
 export { foldedHistory } from './machine/messages/plain-text.ts'
@@ -119,7 +119,7 @@ export type { InterruptedOptions } from './runtime/reading/listed-runs.ts'
 export type { CommandAcknowledgement } from './runtime/commands/command-acknowledgement.ts'
 export type { RunStreams } from './runtime/reading/run-streams.ts'
 export type { Run } from './runtime/run/run.ts'
-export type { ShownApproval } from './runtime/run/shown-approvals.ts'
+export type { ShownApproval } from './runtime/commands/shown-approvals.ts'
 export type { TextUpdate } from './runtime/reading/text-updates.ts'
 export type {
   AnsweredRun,

@@ -6,7 +6,7 @@ import type { CollectedCall, EventOf, RuntimeEvent } from '../../vocabulary/even
 import { logCall } from '../messages/call-log.ts'
 import { shownResult } from '../prompt/changed-input.ts'
 import { digestOf } from '../../vocabulary/values/digest.ts'
-import { isHeldBack } from '../state/fork-writes.ts'
+import { isHeldBack } from '../limits/fork-writes.ts'
 import { illegal } from './illegal.ts'
 import { withMessage, withSpent } from '../state/run-base.ts'
 import type { Attempt, Call, CallStatus, ExecutingState, InjectingState, RunState } from '../state/state.ts'

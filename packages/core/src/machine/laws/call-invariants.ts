@@ -5,7 +5,7 @@ import { canonicalJson } from '../../vocabulary/values/json.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { digestOf } from '../../vocabulary/values/digest.ts'
 import { grantFault, leftOf } from '../limits/budget.ts'
-import { isHeldBack } from '../state/fork-writes.ts'
+import { isHeldBack } from '../limits/fork-writes.ts'
 import type { Call, RunState } from '../state/state.ts'
 import { findCall, openTurnCalls } from '../state/state-views.ts'
 

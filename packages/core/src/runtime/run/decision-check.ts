@@ -9,7 +9,7 @@ import {
 } from '../../vocabulary/options/option.ts'
 import type { PendingApproval } from '../../machine/state/tally.ts'
 import { limitName } from '../agent/part-check.ts'
-import type { ShownApproval } from './shown-approvals.ts'
+import type { ShownApproval } from '../commands/shown-approvals.ts'
 
 interface DecisionGiven {
   readonly by: string

@@ -13,7 +13,7 @@ import { decisionFault, raiseFault } from './decision-check.ts'
 import type { CommandAcknowledgement } from '../commands/command-acknowledgement.ts'
 import type { RunCoordinator } from '../drive/run-coordinator.ts'
 import type { RunResult } from '../reading/run-result.ts'
-import { ShownApprovals, type Question, type ShownApproval } from './shown-approvals.ts'
+import { ShownApprovals, type Question, type ShownApproval } from '../commands/shown-approvals.ts'
 import { streamsOf, type RunStreams } from '../reading/run-streams.ts'
 import type { EventSource } from '../reading/event-source.ts'
 

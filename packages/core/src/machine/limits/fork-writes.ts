@@ -1,6 +1,6 @@
 import type { ToolResult } from '../../vocabulary/model/content.ts'
 import type { CallRefusal, ParentRef } from '../../vocabulary/events/event.ts'
-import type { Call, ExecutingState, RunState } from './state.ts'
+import type { Call, ExecutingState, RunState } from '../state/state.ts'
 
 /** What decides whether a call may be started. */
 type Startable = Pick<Call, 'effect' | 'recorded' | 'approvedSeq'>
