@@ -158,7 +158,7 @@ something of it was under way is \`interrupted\`, and not in that list: it waits
 Resuming a run that still waits for the same changes nothing, and appends nothing.
 
 A run of a session does not begin beside another one of it that is under way, or waits: its result rejects with a
-\`LedgerConflictError\` of kind \`session\`. With \`whenBusy: 'queue'\` it begins behind the end of that run; with
+\`LedgerConflictError\` of kind \`session\`. With \`whenBusy: 'wait'\` it begins behind the end of that run; with
 \`session(id).run(…, { whenBusy: 'join' })\` its input goes into that run, and that run is the answer;
 where it ends without taking the input, the input begins the next run.
 

@@ -8,7 +8,13 @@ import {
   type RunResult,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, settle, testTool, type ScriptedStep } from '@tallystick/core/testing'
+import {
+  manualClock,
+  scriptedModel,
+  untilSettled,
+  testTool,
+  type ScriptedStep,
+} from '@tallystick/core/testing'
 
 /** A run that was played. */
 export interface Probe {
@@ -30,7 +36,7 @@ export async function play(steps: readonly ScriptedStep[], more: Partial<AgentOp
   const prices = { 'scripted-1': { inputUsd: 1, outputUsd: 10 } }
   const runtime = createRuntime({ ledger, agents: [agent], prices, host: { clock, random: () => 0 } })
   const run = runtime.run(agent, 'Go.')
-  const result = await settle(clock, run.result)
+  const result = await untilSettled(clock, run.result)
   const eventsOf = (runId: RunId): Promise<readonly RuntimeEvent[]> => Array.fromAsync(ledger.read(runId))
   return { result, events: await eventsOf(run.id), eventsOf }
 }

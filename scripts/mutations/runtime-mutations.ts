@@ -144,7 +144,7 @@ export const runtimeMutations: readonly Mutation[] = [
   }),
   ...mutationsOf('runtime/session/session.ts', {
     'a run begins beside another of its session': [
-      "  if (whenBusy === 'queue') return await untilEnded(state, { ...waiting, quietMs })\n",
+      "  if (whenBusy === 'wait') return await untilEnded(state, { ...waiting, quietMs })\n",
       '  return state\n',
     ],
     'edits of another past are taken': [

@@ -7,7 +7,7 @@ import {
   type RetryPolicy,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { manualClock, seededRandom, settle, testTool } from '@tallystick/core/testing'
+import { manualClock, seededRandom, untilSettled, testTool } from '@tallystick/core/testing'
 import { replayRun } from '@tallystick/replay'
 import { anthropic } from '@tallystick/providers/anthropic'
 import { ollama } from '@tallystick/providers/ollama'
@@ -72,7 +72,7 @@ describe.skipIf(missing)(`a run of a recorded stream${missing ? ` (${missing})` 
         })
         const underWay = () =>
           waitsForAttempt(events.at(-1)) ? undefined : Promise.race([next.promise, run.result])
-        const { runId, status } = await settle(clock, run.result, underWay)
+        const { runId, status } = await untilSettled(clock, run.result, underWay)
         expect(status).toBe('done')
         const failures = events.filter(({ type }) => type === 'model_stream_failed')
         const retried = failures.filter(waitsForAttempt).length

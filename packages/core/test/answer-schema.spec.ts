@@ -7,7 +7,7 @@ import {
   type JsonObject,
   type OutputSchema,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, settle } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled } from '@tallystick/core/testing'
 import { checkedRun, ofType, recorded } from './stage.ts'
 
 const text = { type: 'string' } as const
@@ -18,7 +18,7 @@ async function answering<Output>(output: OutputSchema<Output>, ...texts: readonl
   const model = scriptedModel(texts.map((said) => ({ text: said })))
   const agent = defineAgent<Output>({ name: 'lister', instructions: 'List.', model, output })
   const run = createRuntime({ ledger, agents: [agent], host: { clock } }).run(agent, 'What is in stock?')
-  const result = await settle(clock, run.result)
+  const result = await untilSettled(clock, run.result)
   const events = checkedRun(await recorded(ledger, run.id))
   return { result, events, asked: model.requests.map(({ outputSchema }) => outputSchema), model }
 }

@@ -26,11 +26,11 @@ async function inDoubt(input?: { readonly amount: number }) {
     ledger: mortalLedger(ledger, { append: 2, stored: false }),
   })
   const theirs = dying.runtime.resume(asked.runId)
-  await dying.settle(theirs.result)
-  await dying.settle(
+  await dying.untilSettled(theirs.result)
+  await dying.untilSettled(
     theirs.approve(asked.toolCallId, { by: 'ada', ...(input && { input }) }).catch(() => undefined),
   )
-  await dying.settle(theirs.result.catch(() => undefined))
+  await dying.untilSettled(theirs.result.catch(() => undefined))
   const set = stage({
     ledger,
     steps: [{ text: 'Paid.' }],
@@ -39,7 +39,7 @@ async function inDoubt(input?: { readonly amount: number }) {
     random: seededRandom(3),
   })
   const run = set.runtime.resume(asked.runId)
-  const again = (await set.settle(run.result)).pendingApprovals[0]!
+  const again = (await set.untilSettled(run.result)).pendingApprovals[0]!
   return { set, run, asked, again }
 }
 
@@ -50,15 +50,15 @@ async function staleHandle() {
   const asked = (await first.play()).pendingApprovals[0]!
   const watching = stage({ ledger, steps, tools: [pay()], clock: first.clock, random: seededRandom(4) })
   const stale = watching.runtime.resume(asked.runId)
-  await watching.settle(stale.result)
+  await watching.untilSettled(stale.result)
   const dying = stage({
     ...{ steps, tools: [pay()], clock: first.clock, random: seededRandom(2) },
     ledger: mortalLedger(ledger, { append: 2, stored: false }),
   })
   const theirs = dying.runtime.resume(asked.runId)
-  await dying.settle(theirs.result)
-  await dying.settle(theirs.approve(asked, { by: 'ada' }).catch(() => undefined))
-  await dying.settle(theirs.result.catch(() => undefined))
+  await dying.untilSettled(theirs.result)
+  await dying.untilSettled(theirs.approve(asked, { by: 'ada' }).catch(() => undefined))
+  await dying.untilSettled(theirs.result.catch(() => undefined))
   return { ledger, clock: first.clock, asked, stale }
 }
 
@@ -67,15 +67,19 @@ describe('a decision that comes again', () => {
     const { set, run, asked, again } = await inDoubt()
     expect([asked.attempt, again.attempt]).toEqual([1, 2])
     const { toolCallId, attempt, inputDigest } = asked
-    expect(await set.settle(run.approve(toolCallId, { by: 'ada', attempt, inputDigest }))).toMatchObject({
+    expect(
+      await set.untilSettled(run.approve(toolCallId, { by: 'ada', attempt, inputDigest })),
+    ).toMatchObject({
       accepted: false,
       code: 'not_awaiting_approval',
     })
     expect(ofType(await set.eventsOf(run), 'tool_started')).toHaveLength(1)
     expect(
-      await set.settle(run.approve(toolCallId, { by: 'ada', attempt: 2, inputDigest: again.inputDigest })),
+      await set.untilSettled(
+        run.approve(toolCallId, { by: 'ada', attempt: 2, inputDigest: again.inputDigest }),
+      ),
     ).toEqual({ accepted: true })
-    expect(await set.settle(run.result)).toMatchObject({ reason: 'answered' })
+    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'answered' })
   })
 
   it('is bound to the input that will run: that of the approver, once there is one', async () => {
@@ -83,10 +87,10 @@ describe('a decision that comes again', () => {
     expect(again.input).toEqual({ amount: 2 })
     expect(again.inputDigest).toBe(digestOf({ amount: 2 }))
     const stale = { by: 'ada', attempt: 2, inputDigest: asked.inputDigest }
-    expect(await set.settle(run.approve(asked.toolCallId, stale))).toMatchObject({ accepted: false })
+    expect(await set.untilSettled(run.approve(asked.toolCallId, stale))).toMatchObject({ accepted: false })
     const { attempt, inputDigest } = again
-    await set.settle(run.approve(asked.toolCallId, { by: 'ada', attempt, inputDigest }))
-    await set.settle(run.result)
+    await set.untilSettled(run.approve(asked.toolCallId, { by: 'ada', attempt, inputDigest }))
+    await set.untilSettled(run.result)
     const events = checkedRun(await set.eventsOf(run))
     expect(ofType(events, 'approval_requested').map((event) => event.inputDigest)).toEqual([
       asked.inputDigest,
@@ -108,13 +112,13 @@ describe('a decision that names no start of the call', () => {
     const { ledger, clock, asked, stale } = await staleHandle()
     const set = stage({ ledger, clock, steps: [{ text: 'Paid.' }], tools: [pay()], random: seededRandom(3) })
     const fresh = set.runtime.resume(asked.runId)
-    const again = (await set.settle(fresh.result)).pendingApprovals[0]!
+    const again = (await set.untilSettled(fresh.result)).pendingApprovals[0]!
     expect([asked.attempt, again.attempt]).toEqual([1, 2])
     for (const decision of [
       stale.approve(asked, { by: 'ada' }),
       stale.approve(asked.toolCallId, { by: 'ada' }),
     ]) {
-      const receipt = await set.settle(decision)
+      const receipt = await set.untilSettled(decision)
       expect(receipt).toMatchObject({ accepted: false, code: 'not_awaiting_approval' })
       expect(receipt).toMatchObject({
         message: expect.stringContaining('Start 2 is asked about now') as string,
@@ -126,9 +130,9 @@ describe('a decision that names no start of the call', () => {
 
   it('answers the second question through the handle that has shown it', async () => {
     const { set, run, asked, again } = await inDoubt()
-    expect(await set.settle(run.approve(asked, { by: 'ada' }))).toMatchObject({ accepted: false })
-    expect(await set.settle(run.approve(asked.toolCallId, { by: 'ada' }))).toEqual({ accepted: true })
-    expect(await set.settle(run.result)).toMatchObject({ reason: 'answered' })
+    expect(await set.untilSettled(run.approve(asked, { by: 'ada' }))).toMatchObject({ accepted: false })
+    expect(await set.untilSettled(run.approve(asked.toolCallId, { by: 'ada' }))).toEqual({ accepted: true })
+    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'answered' })
     const decided = ofType(checkedRun(await set.eventsOf(run)), 'approval_decided')
     expect(decided.map(({ attempt, inputDigest }) => [attempt, inputDigest])).toEqual([
       [1, asked.inputDigest],
@@ -142,7 +146,7 @@ describe('a decision that names no start of the call', () => {
       const { set, asked, again } = await inDoubt()
       const unseen = set.runtime.resume(asked.runId)
       const decide = (call: Parameters<typeof unseen.approve>[0]) =>
-        set.settle(
+        set.untilSettled(
           verb === 'approve'
             ? unseen.approve(call, { by: 'ada' })
             : unseen.deny(call, { by: 'ada', reason: 'it arrived' }),
@@ -150,7 +154,7 @@ describe('a decision that names no start of the call', () => {
       expect(await decide(asked.toolCallId)).toMatchObject({ accepted: false, code: 'not_awaiting_approval' })
       expect(await decide({ ...again, attempt: 0 })).toMatchObject({ accepted: false, code: 'malformed' })
       expect(await decide(again)).toEqual({ accepted: true })
-      expect(await set.settle(unseen.result)).toMatchObject({ reason: 'answered' })
+      expect(await set.untilSettled(unseen.result)).toMatchObject({ reason: 'answered' })
     },
   )
 
@@ -162,7 +166,9 @@ describe('a decision that names no start of the call', () => {
         if (event.type === 'approval_requested' && event.attempt === 2) resolve()
       })
     })
-    await set.settle(shown)
-    expect(await set.settle(watching.approve(asked.toolCallId, { by: 'ada' }))).toEqual({ accepted: true })
+    await set.untilSettled(shown)
+    expect(await set.untilSettled(watching.approve(asked.toolCallId, { by: 'ada' }))).toEqual({
+      accepted: true,
+    })
   })
 })

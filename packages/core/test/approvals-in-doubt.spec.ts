@@ -19,9 +19,9 @@ describe('a call in doubt whose tool wants a person to decide', () => {
         if (type === 'tool_started') resolve()
       })
     })
-    await first.settle(dead)
+    await first.untilSettled(dead)
     const set = stage({ ledger, clock: first.clock, steps: steps.slice(1), tools: [send] })
-    const rest = await set.settle(set.runtime.resume(run.id).result)
+    const rest = await set.untilSettled(set.runtime.resume(run.id).result)
     return { set, rest, send }
   }
 
@@ -30,8 +30,8 @@ describe('a call in doubt whose tool wants a person to decide', () => {
     expect(rest).toMatchObject({ status: 'suspended', pendingApprovals: [{ name: 'send' }] })
     expect(rest.pendingApprovals[0]?.reason).toContain('nobody knows whether it took effect')
     const run = set.runtime.resume(rest.runId)
-    await set.settle(run.approve(rest.pendingApprovals[0]!, { by: 'ada' }))
-    expect(await set.settle(run.result)).toMatchObject({ status: 'done', toolCalls: 1 })
+    await set.untilSettled(run.approve(rest.pendingApprovals[0]!, { by: 'ada' }))
+    expect(await set.untilSettled(run.result)).toMatchObject({ status: 'done', toolCalls: 1 })
     const starts = ofType(checkedRun(await set.eventsOf(rest.runId)), 'tool_started')
     expect(starts.map(({ attempt }) => attempt)).toEqual([1, 2])
     expect(new Set(starts.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1)
@@ -43,8 +43,8 @@ describe('a call in doubt whose tool wants a person to decide', () => {
   it('stays in doubt for the model when the person says no', async () => {
     const { set, rest, send } = await inDoubt()
     const run = set.runtime.resume(rest.runId)
-    await set.settle(run.deny(rest.pendingApprovals[0]!, { by: 'ada', reason: 'it arrived' }))
-    expect(await set.settle(run.result)).toMatchObject({ status: 'done' })
+    await set.untilSettled(run.deny(rest.pendingApprovals[0]!, { by: 'ada', reason: 'it arrived' }))
+    expect(await set.untilSettled(run.result)).toMatchObject({ status: 'done' })
     const events = checkedRun(await set.eventsOf(rest.runId))
     expect(ofType(events, 'tool_result').map(({ outcome }) => outcome)).toEqual(['interrupted'])
     expect(ofType(events, 'tool_result')[0]?.content).toMatchObject([

@@ -31,7 +31,7 @@ type Decision = Extract<OutsideCommand, { readonly type: 'approve' | 'deny' }>
 const ways: readonly [string, (set: Stage, runId: RunId, command: Decision) => Promise<RunResult>][] = [
   [
     'over the handle',
-    async ({ runtime, settle }, runId, command) => {
+    async ({ runtime, untilSettled: settle }, runId, command) => {
       const run = runtime.resume(runId)
       await settle(run.result)
       const sent =
@@ -44,7 +44,7 @@ const ways: readonly [string, (set: Stage, runId: RunId, command: Decision) => P
   ],
   [
     'from another process',
-    async ({ ledger, agent, clock, settle }, runId, command) => {
+    async ({ ledger, agent, clock, untilSettled: settle }, runId, command) => {
       await ledger.put(runId, { key: 'k1', command, at: clock.now() })
       const other = stage({ ledger, clock, model: agent.model, tools: agent.tools })
       return await settle(other.runtime.resume(runId).result)
@@ -123,7 +123,7 @@ describe('a decision about a call', () => {
   it('is taken once: a second is refused, and changes nothing', async () => {
     const { set, rest, pay, toolCallId } = await paying()
     const run = set.runtime.resume(rest.runId)
-    const receipts = await set.settle(
+    const receipts = await set.untilSettled(
       Promise.all([
         run.approve(toolCallId, { by: 'ada' }),
         run.deny(toolCallId, { by: 'bob', reason: 'no' }),
@@ -135,7 +135,7 @@ describe('a decision about a call', () => {
       { accepted: false, code: 'not_awaiting_approval' },
       { accepted: false, code: 'not_awaiting_approval' },
     ])
-    expect(await set.settle(run.approve(toolCallId, { by: 'dan' }))).toMatchObject({
+    expect(await set.untilSettled(run.approve(toolCallId, { by: 'dan' }))).toMatchObject({
       accepted: false,
       message: expect.stringContaining('it is started'),
     })
@@ -155,12 +155,12 @@ describe('a decision about a call', () => {
         if (event.type === 'tool_started') resolve(event.toolCallId)
       })
     })
-    const looking = await set.settle(started)
-    expect(await set.settle(run.approve('call_1', { by: 'ada' }))).toMatchObject({
+    const looking = await set.untilSettled(started)
+    expect(await set.untilSettled(run.approve('call_1', { by: 'ada' }))).toMatchObject({
       ...{ accepted: false, code: 'unknown_call' },
       message: `Run ${run.id} has no open tool call call_1; show the run to see which wait.`,
     })
-    expect(await set.settle(run.approve(looking, { by: 'ada' }))).toMatchObject({
+    expect(await set.untilSettled(run.approve(looking, { by: 'ada' }))).toMatchObject({
       accepted: false,
       code: 'not_awaiting_approval',
     })
@@ -169,9 +169,11 @@ describe('a decision about a call', () => {
   it('is refused once the call has its result', async () => {
     const { set, rest, toolCallId } = await paying()
     const run = set.runtime.resume(rest.runId)
-    await set.settle(run.deny(toolCallId, { by: 'ada', reason: 'no' }))
-    await set.settle(run.result)
-    expect(await set.settle(run.approve(toolCallId, { by: 'bob' }))).toMatchObject({ code: 'run_finished' })
+    await set.untilSettled(run.deny(toolCallId, { by: 'ada', reason: 'no' }))
+    await set.untilSettled(run.result)
+    expect(await set.untilSettled(run.approve(toolCallId, { by: 'bob' }))).toMatchObject({
+      code: 'run_finished',
+    })
   })
 })
 
@@ -195,7 +197,7 @@ describe('a decision that comes at once', () => {
       if (event.type !== 'approval_requested') return
       void run.approve(event.toolCallId, { by: 'ada' }).then((receipt) => receipts.push(receipt))
     })
-    expect(await set.settle(run.result)).toMatchObject({ status: 'done', text: 'Paid.' })
+    expect(await set.untilSettled(run.result)).toMatchObject({ status: 'done', text: 'Paid.' })
     expect(receipts).toEqual([{ accepted: true }])
     expect((await set.ledger.head(run.id))?.epoch).toBe(1)
     expect(typesOf(checkedRun(await set.eventsOf(run)))).not.toContain('run_resumed')
@@ -216,11 +218,15 @@ describe('several calls that wait for a person', () => {
     expect(rest.pendingApprovals.map(({ name }) => name)).toEqual(names)
     const run = set.runtime.resume(rest.runId)
     const [first, second, third] = idsOf(rest) as [string, string, string]
-    await set.settle(run.approve(third, { by: 'ada' }))
-    expect(await set.settle(run.result)).toMatchObject({ status: 'suspended', toolCalls: 0 })
-    await set.settle(run.deny(second, { by: 'ada', reason: 'not now' }))
-    await set.settle(run.approve(first, { by: 'ada' }))
-    expect(await set.settle(run.result)).toMatchObject({ status: 'done', text: 'All done.', toolCalls: 2 })
+    await set.untilSettled(run.approve(third, { by: 'ada' }))
+    expect(await set.untilSettled(run.result)).toMatchObject({ status: 'suspended', toolCalls: 0 })
+    await set.untilSettled(run.deny(second, { by: 'ada', reason: 'not now' }))
+    await set.untilSettled(run.approve(first, { by: 'ada' }))
+    expect(await set.untilSettled(run.result)).toMatchObject({
+      status: 'done',
+      text: 'All done.',
+      toolCalls: 2,
+    })
     const events = checkedRun(await set.eventsOf(rest.runId))
     expect(ofType(events, 'tool_started').map(({ name }) => name)).toEqual(['first', 'third'])
     const results = set.model.requests[1]?.messages.at(-1)
@@ -234,8 +240,8 @@ describe('several calls that wait for a person', () => {
     const rest = await set.play()
     const run = set.runtime.resume(rest.runId)
     const receipts = Promise.all(idsOf(rest).map((id) => run.approve(id, { by: 'ada' })))
-    expect(await set.settle(receipts)).toEqual(names.map(() => ({ accepted: true })))
-    expect(await set.settle(run.result)).toMatchObject({ status: 'done', toolCalls: 3 })
+    expect(await set.untilSettled(receipts)).toEqual(names.map(() => ({ accepted: true })))
+    expect(await set.untilSettled(run.result)).toMatchObject({ status: 'done', toolCalls: 3 })
     expect(tools.map(({ runs }) => runs.length)).toEqual([1, 1, 1])
     expect(outcomes(checkedRun(await set.eventsOf(rest.runId)))).toEqual(
       names.map((name) => [name, 'success']),
@@ -261,8 +267,8 @@ describe('several calls that wait for a person', () => {
     const rest = await set.play()
     expect(write.runs).toEqual([])
     const run = set.runtime.resume(rest.runId)
-    await set.settle(run.approve(idsOf(rest)[0]!, { by: 'ada' }))
-    expect(await set.settle(run.result)).toMatchObject({ reason: 'answered' })
+    await set.untilSettled(run.approve(idsOf(rest)[0]!, { by: 'ada' }))
+    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'answered' })
     expect(write.runs).toHaveLength(1)
   })
 })

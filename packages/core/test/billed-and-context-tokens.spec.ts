@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { costOf, createRuntime, defineAgent, memoryLedger, type Usage } from '@tallystick/core'
-import { manualClock, scriptedModel, settle, testTool, type ScriptedStep } from '@tallystick/core/testing'
+import {
+  manualClock,
+  scriptedModel,
+  untilSettled,
+  testTool,
+  type ScriptedStep,
+} from '@tallystick/core/testing'
 import { ofType, recorded, stage } from './stage.ts'
 
 const price = { inputUsd: 5, outputUsd: 25, cacheReadUsd: 0.5, cacheWriteUsd: 6.25, cacheWriteLongUsd: 10 }
@@ -28,7 +34,7 @@ describe('what a call is billed for', () => {
     const [ledger, clock] = [memoryLedger(), manualClock()]
     const prices = { 'scripted-1': { ...price, webSearchUsd: 0.01 } }
     const run = createRuntime({ ledger, agents: [agent], prices, host: { clock } }).run(agent, 'Go.')
-    const { cost, usage: billed } = await settle(clock, run.result)
+    const { cost, usage: billed } = await untilSettled(clock, run.result)
     expect(cost).toBeCloseTo(0.005 + 0.0025 + 0.03, 9)
     expect(billed).toEqual(usage)
     expect(ofType(await recorded(ledger, run.id), 'usage_updated')[0]).toMatchObject({
@@ -51,7 +57,7 @@ describe('how long the conversation is', () => {
   ]
 
   it('is what the provider says beside what it bills: several prompts of one call do not compact a short history', async () => {
-    const { start, settle: rest, eventsOf } = stage({ steps: steps(612), tools: [look], compaction })
+    const { start, untilSettled: rest, eventsOf } = stage({ steps: steps(612), tools: [look], compaction })
     const run = start()
     expect(await rest(run.result)).toMatchObject({ usage: { inputTokens: 180_000, outputTokens: 2_700 } })
     const events = await eventsOf(run)
@@ -60,7 +66,7 @@ describe('how long the conversation is', () => {
   })
 
   it('is what was billed where the provider says nothing else', async () => {
-    const { start, settle: rest, eventsOf } = stage({ steps: steps(), tools: [look], compaction })
+    const { start, untilSettled: rest, eventsOf } = stage({ steps: steps(), tools: [look], compaction })
     const run = start()
     await rest(run.result)
     expect(ofType(await eventsOf(run), 'context_compacted')).not.toEqual([])

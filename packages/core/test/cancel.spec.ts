@@ -20,7 +20,7 @@ async function cancelAt(type: EventType, options: StageOptions): Promise<Cancell
     asked = true
     void run.cancel('enough')
   })
-  const result = await set.settle(run.result)
+  const result = await set.untilSettled(run.result)
   const events = checkedRun(await set.eventsOf(run))
   expect(result).toMatchObject({ status: 'done', reason: 'cancelled' })
   expect(ofType(events, 'cancel_requested')).toMatchObject([{ reason: 'enough' }])
@@ -136,7 +136,12 @@ describe('a cancel while tools run', () => {
 
   it('lets a tool that takes no notice end by itself within the grace time', async () => {
     const { tool, reasons, end } = deafTool()
-    const { start, clock, settle, eventsOf } = stage({
+    const {
+      start,
+      clock,
+      untilSettled: settle,
+      eventsOf,
+    } = stage({
       steps: [{ toolCalls: [{ name: 'deaf', input: {} }] }],
       tools: [tool],
       limits: { graceMs: 1_000 },
@@ -153,7 +158,13 @@ describe('a cancel while tools run', () => {
 
   it('leaves such a tool behind after the grace time, and its late ending changes nothing', async () => {
     const { tool, end } = deafTool()
-    const { clock, run, events, eventsOf, settle } = await cancelAt('tool_started', {
+    const {
+      clock,
+      run,
+      events,
+      eventsOf,
+      untilSettled: settle,
+    } = await cancelAt('tool_started', {
       steps: [{ toolCalls: [{ name: 'deaf', input: {} }] }],
       tools: [tool],
       limits: { graceMs: 1_000 },
@@ -195,7 +206,11 @@ describe('a cancel while tools run', () => {
 describe('a cancel while a person is waited for', () => {
   it('takes the suspended run up, and ends it', async () => {
     const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
-    const { start, settle, eventsOf } = stage({
+    const {
+      start,
+      untilSettled: settle,
+      eventsOf,
+    } = stage({
       steps: [{ toolCalls: [{ name: 'pay', input: {} }] }],
       tools: [pay],
     })
@@ -220,12 +235,12 @@ describe('a cancel that comes too late', () => {
     const streaming = new Promise<void>((resolve) => {
       run.textUpdates$.subscribe(() => resolve())
     })
-    await set.settle(streaming)
-    const [first, second] = await set.settle(Promise.all([run.cancel('once'), run.cancel('twice')]))
+    await set.untilSettled(streaming)
+    const [first, second] = await set.untilSettled(Promise.all([run.cancel('once'), run.cancel('twice')]))
     expect(first).toEqual({ accepted: true })
     expect(second).toMatchObject({ accepted: false, code: 'already_cancelled' })
-    expect(await set.settle(run.result)).toMatchObject({ reason: 'cancelled' })
-    expect(await set.settle(run.cancel())).toMatchObject({ accepted: false, code: 'run_finished' })
+    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'cancelled' })
+    expect(await set.untilSettled(run.cancel())).toMatchObject({ accepted: false, code: 'run_finished' })
     expect(ofType(await set.eventsOf(run), 'cancel_requested')).toMatchObject([{ reason: 'once' }])
   })
 })

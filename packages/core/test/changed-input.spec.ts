@@ -53,8 +53,10 @@ describe('a call that ran with a changed input', () => {
     const pay = paying()
     const { set, rest, toolCallId } = await waiting(pay)
     const run = set.runtime.resume(rest.runId)
-    await set.settle(run.approve(toolCallId, { by: 'ada', via: 'prompt', input: { amount: 1, to: 'ACME' } }))
-    expect(await set.settle(run.result)).toMatchObject({ status: 'done' })
+    await set.untilSettled(
+      run.approve(toolCallId, { by: 'ada', via: 'prompt', input: { amount: 1, to: 'ACME' } }),
+    )
+    expect(await set.untilSettled(run.result)).toMatchObject({ status: 'done' })
     const note =
       'This call did not run with the input that you asked for: ada changed it before it ran. ' +
       'What differed: "amount" was 1, "memo" was left out. The result is that of the changed call.'
@@ -86,8 +88,8 @@ describe('a call that ran with a changed input', () => {
     })
     const failed = await waiting(failing)
     const run = failed.set.runtime.resume(failed.rest.runId)
-    await failed.set.settle(run.approve(failed.toolCallId, { by: 'ada', input: { amount: 2 } }))
-    await failed.set.settle(run.result)
+    await failed.set.untilSettled(run.approve(failed.toolCallId, { by: 'ada', input: { amount: 2 } }))
+    await failed.set.untilSettled(run.result)
     const [told] = resultsOf(failed.set)
     expect(told?.content.map((part) => textOf([part]))).toEqual([
       expect.stringContaining('"amount" was 2'),
@@ -99,8 +101,8 @@ describe('a call that ran with a changed input', () => {
     const { set, rest, toolCallId } = await waiting(paying())
     const run = set.runtime.resume(rest.runId)
     const same = { memo: 'tea', to: 'ACME', amount: 1000 }
-    await set.settle(run.approve(toolCallId, { by: 'ada', input: same }))
-    await set.settle(run.result)
+    await set.untilSettled(run.approve(toolCallId, { by: 'ada', input: same }))
+    await set.untilSettled(run.result)
     expect(resultsOf(set)).toMatchObject([{ content: [{ type: 'text', text: 'paid' }] }])
     const [decided] = ofType(await set.eventsOf(rest.runId), 'approval_decided')
     expect(decided).not.toHaveProperty('input')
@@ -120,20 +122,20 @@ describe('a changed input that does not fit', () => {
     const pay = paying()
     const { set, rest, toolCallId } = await waiting(pay)
     const run = set.runtime.resume(rest.runId)
-    const receipt = await set.settle(run.approve(toolCallId, { by: 'ada', input: { amount: 'all' } }))
+    const receipt = await set.untilSettled(run.approve(toolCallId, { by: 'ada', input: { amount: 'all' } }))
     expect(receipt).toMatchObject({
       accepted: false,
       code: 'invalid_input',
       message: expect.stringContaining('amount: expected a number'),
     })
-    expect(await set.settle(run.result)).toMatchObject({
+    expect(await set.untilSettled(run.result)).toMatchObject({
       status: 'suspended',
       pendingApprovals: [{ toolCallId }],
     })
     expect(pay.runs).toEqual([])
     expect(ofType(await set.eventsOf(rest.runId), 'approval_decided')).toEqual([])
-    await set.settle(run.approve(toolCallId, { by: 'ada', input: { amount: 3 } }))
-    expect(await set.settle(run.result)).toMatchObject({ status: 'done' })
+    await set.untilSettled(run.approve(toolCallId, { by: 'ada', input: { amount: 3 } }))
+    expect(await set.untilSettled(run.result)).toMatchObject({ status: 'done' })
     expect(pay.runs.map(({ input }) => input)).toEqual([{ amount: 3 }])
   })
 
@@ -143,7 +145,7 @@ describe('a changed input that does not fit', () => {
     const wrong = { type: 'approve' as const, toolCallId, by: 'ada', input: { amount: 'all' } }
     await set.ledger.put(rest.runId, { key: 'k1', command: wrong, at: set.clock.now() })
     const run = set.runtime.resume(rest.runId)
-    expect(await set.settle(run.result)).toMatchObject({
+    expect(await set.untilSettled(run.result)).toMatchObject({
       status: 'suspended',
       pendingApprovals: [{ toolCallId }],
     })
@@ -158,7 +160,7 @@ describe('a changed input that does not fit', () => {
     const { set, rest, toolCallId } = await waiting(pay)
     isHanging = true
     const run = set.runtime.resume(rest.runId)
-    const receipt = await set.settle(run.approve(toolCallId, { by: 'ada', input: { amount: 1 } }))
+    const receipt = await set.untilSettled(run.approve(toolCallId, { by: 'ada', input: { amount: 1 } }))
     expect(receipt).toMatchObject({ accepted: false, code: 'invalid_input' })
   })
 
@@ -193,7 +195,7 @@ describe('a changed input that the tool would take', () => {
     const { runId, pendingApprovals } = await set.play()
     const run = set.runtime.resume(runId)
     const given = { by: 'ada', input: { amount: 9_000 } }
-    const receipt = await set.settle(run.approve(pendingApprovals[0]!.toolCallId, given))
+    const receipt = await set.untilSettled(run.approve(pendingApprovals[0]!.toolCallId, given))
     expect(tool.runs).toEqual([])
     return receipt
   }

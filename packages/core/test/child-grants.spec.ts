@@ -12,7 +12,7 @@ import {
 import {
   manualClock,
   scriptedModel,
-  settle,
+  untilSettled,
   testTool,
   type ScriptedModel,
   type ScriptedStep,
@@ -143,7 +143,7 @@ describe('the grant of a child run', () => {
       }
     }
     void watch()
-    const result = await settle(clock, run.result)
+    const result = await untilSettled(clock, run.result)
     expect(result.reason).toBe('cancelled')
     expect(result.usage).toMatchObject({ inputTokens: 340, outputTokens: 42 })
   })
@@ -170,7 +170,7 @@ describe('the grant of a child run', () => {
     run.events$.subscribe(({ type }) => {
       if (type === 'assistant_message_finished') back = hours
     })
-    await settle(clock, run.result)
+    await untilSettled(clock, run.result)
     const [started] = ofType(await recorded(ledger, run.id), 'tool_started')
     expect(started?.grant?.durationMs).toBeLessThanOrEqual(60_000)
     const below = await recorded(ledger, childRunIdOf(run.id, started!.toolCallId))

@@ -15,7 +15,7 @@ import {
   manualClock,
   mortalLedger,
   scriptedModel,
-  settle,
+  untilSettled,
   testTool,
   type ScriptedReply,
   type ScriptedStep,
@@ -133,7 +133,7 @@ describe('a child run', () => {
 
   it('is cancelled with its parent', async () => {
     const child = worker([{ text: 'Thinking', hang: true }])
-    const { start, settle: settled, ledger, eventsOf } = boss(child, [asks()])
+    const { start, untilSettled: settled, ledger, eventsOf } = boss(child, [asks()])
     const run = start()
     run.events$.subscribe(({ type }) => {
       if (type === 'tool_started') void run.cancel('enough').catch(() => {})
@@ -155,7 +155,7 @@ describe('an approval below', () => {
     const tool = pay()
     const {
       start,
-      settle: settled,
+      untilSettled: settled,
       eventsOf,
       runtime,
     } = boss(worker(paying, { tools: [tool] }), [asks(), { text: 'All paid.' }])
@@ -183,12 +183,12 @@ describe('an approval below', () => {
     const tool = pay()
     const first = boss(worker(paying, { tools: [tool] }), [asks(), { text: 'All paid.' }])
     const run = first.start()
-    const [pending] = (await first.settle(run.result)).pendingApprovals
+    const [pending] = (await first.untilSettled(run.result)).pendingApprovals
     const other = createRuntime({ ledger: first.ledger, agents: [first.agent], host: { clock: first.clock } })
     const child = other.resume(pending!.runId)
-    await first.settle(child.approve(pending!.toolCallId, { by: 'ada' }))
-    expect(await first.settle(child.result)).toMatchObject({ text: 'Paid.' })
-    expect(await first.settle(other.resume(run.id).result)).toMatchObject({
+    await first.untilSettled(child.approve(pending!.toolCallId, { by: 'ada' }))
+    expect(await first.untilSettled(child.result)).toMatchObject({ text: 'Paid.' })
+    expect(await first.untilSettled(other.resume(run.id).result)).toMatchObject({
       reason: 'answered',
       text: 'All paid.',
     })
@@ -200,12 +200,12 @@ describe('an approval below', () => {
     const child = worker(paying, { tools: [pay()], limits: { turnsMax: 9 } })
     const first = boss(child, [asks(), { text: 'All paid.' }], { limits: { turnsMax: 6 } })
     const run = first.start()
-    const [pending] = (await first.settle(run.result)).pendingApprovals
+    const [pending] = (await first.untilSettled(run.result)).pendingApprovals
     const below = first.runtime.resume(pending!.runId)
     const [started] = ofType(await first.eventsOf(run), 'tool_started')
     const granted = started?.grant?.turns ?? 0
     expect(granted).toBeLessThan(6)
-    expect(await first.settle(below.raiseLimit('turnsMax', granted + 1, 'ada'))).toMatchObject({
+    expect(await first.untilSettled(below.raiseLimit('turnsMax', granted + 1, 'ada'))).toMatchObject({
       ...{ accepted: false, code: 'not_raised' },
       message: expect.stringContaining(`has granted it ${granted} of turnsMax`) as string,
     })
@@ -217,7 +217,7 @@ describe('an approval below', () => {
     const steps: readonly ScriptedStep[] = [ask, { text: 'Paid.', usage }]
     const first = boss(worker(steps, { tools: [pay()] }), [asks(), { text: 'All paid.', usage }])
     const run = first.start()
-    const [pending] = (await first.settle(run.result)).pendingApprovals
+    const [pending] = (await first.untilSettled(run.result)).pendingApprovals
     const [call] = ofType(await first.eventsOf(run), 'tool_deferred')
     const forged = (inputTokens: number): OutsideCommand => ({
       ...{ type: 'settle', toolCallId: call!.toolCallId, outcome: 'success', content: [] },
@@ -229,9 +229,9 @@ describe('an approval below', () => {
     await put('refund', forged(-1_000_000))
     await put('cheap', forged(0))
     const resumed = first.runtime.resume(run.id)
-    expect(await first.settle(resumed.result)).toMatchObject({ status: 'suspended' })
-    await first.settle(resumed.approve(pending!.toolCallId, { by: 'ada' }))
-    const { usage: counted } = await first.settle(resumed.result)
+    expect(await first.untilSettled(resumed.result)).toMatchObject({ status: 'suspended' })
+    await first.untilSettled(resumed.approve(pending!.toolCallId, { by: 'ada' }))
+    const { usage: counted } = await first.untilSettled(resumed.result)
     expect(counted.inputTokens).toBeGreaterThanOrEqual(1_500)
     checkedRun(await first.eventsOf(run))
   })
@@ -239,13 +239,13 @@ describe('an approval below', () => {
   it('is heard all the way up before the runtime is idle, so that its ledger may be closed then', async () => {
     const first = boss(worker(paying, { tools: [pay()] }), [asks(), { text: 'All paid.' }])
     const run = first.start()
-    const [pending] = (await first.settle(run.result)).pendingApprovals
+    const [pending] = (await first.untilSettled(run.result)).pendingApprovals
     const other = createRuntime({ ledger: first.ledger, agents: [first.agent], host: { clock: first.clock } })
     const child = other.resume(pending!.runId)
     child.approve(pending!.toolCallId, { by: 'ada' }).catch(() => {})
-    await first.settle(other.idle())
+    await first.untilSettled(other.idle())
     expect((await first.eventsOf(run)).at(-1)?.type).toBe('run_finished')
-    await first.settle(other.idle())
+    await first.untilSettled(other.idle())
   })
 
   it('goes up through several runs', async () => {
@@ -262,7 +262,7 @@ describe('an approval below', () => {
     })
     const {
       start,
-      settle: settled,
+      untilSettled: settled,
       eventsOf,
     } = stage({
       steps: [{ toolCalls: [{ name: 'middle', input: { task: 'Pay.' } }] }, { text: 'All done.' }],
@@ -281,7 +281,12 @@ describe('an approval below', () => {
 
   it('is cancelled with a parent that waits for it', async () => {
     const tool = pay()
-    const { start, settle: settled, ledger, eventsOf } = boss(worker(paying, { tools: [tool] }), [asks()])
+    const {
+      start,
+      untilSettled: settled,
+      ledger,
+      eventsOf,
+    } = boss(worker(paying, { tools: [tool] }), [asks()])
     const run = start()
     const [pending] = (await settled(run.result)).pendingApprovals
     await settled(run.cancel('enough'))
@@ -295,10 +300,10 @@ describe('an approval below', () => {
   it('of a run that works for somebody else is not decided here', async () => {
     const one = boss(worker(paying, { tools: [pay()] }), [asks()])
     const run = one.start()
-    const [pending] = (await one.settle(run.result)).pendingApprovals
+    const [pending] = (await one.untilSettled(run.result)).pendingApprovals
     const other = one.runtime.run(one.agent, 'Something else.')
-    await one.settle(other.result)
-    const refused = await one.settle(other.approve(pending!.toolCallId, { by: 'ada' }))
+    await one.untilSettled(other.result)
+    const refused = await one.untilSettled(other.approve(pending!.toolCallId, { by: 'ada' }))
     expect(refused).toMatchObject({ accepted: false })
   })
 })
@@ -333,7 +338,7 @@ describe('a crash of a parent', () => {
       let appends = 0
       const first = createRuntime({ ledger, agents: [agent], host: { clock, report: () => {} } })
       const run = first.run(agent, 'Go.')
-      const done = await settle(clock, run.result).then(
+      const done = await untilSettled(clock, run.result).then(
         (result) => result,
         () => undefined,
       )
@@ -342,7 +347,7 @@ describe('a crash of a parent', () => {
       ledger = mortalLedger(store)
       const second = createRuntime({ ledger, agents: [agent], host: { clock, report: () => {} } })
       if ((await store.head(run.id)) === undefined) return undefined
-      return { result: await settle(clock, second.resume(run.id).result), tool, store, appends }
+      return { result: await untilSettled(clock, second.resume(run.id).result), tool, store, appends }
     }
     const whole = await play(undefined)
     expect(whole?.result).toMatchObject({ text: 'All paid.', children: { runs: 1 } })

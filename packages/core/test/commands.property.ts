@@ -59,9 +59,9 @@ async function play(script: readonly ScriptedStep[], asks: readonly Asked[]): Pr
     for (const each of asks) if (each.atSeq === event.seq) ask(each, lastCall)
   })
   for (let rests = 0; rests < 60; rests++) {
-    const result = await set.settle(run.result)
+    const result = await set.untilSettled(run.result)
     if (result.status === 'done') {
-      const receipts = await set.settle(Promise.all(sent))
+      const receipts = await set.untilSettled(Promise.all(sent))
       return { result, receipts, events: checkedRun(await set.eventsOf(run)) }
     }
     for (const { toolCallId } of result.pendingApprovals) ask({ atSeq: 0, what: 'approve' }, toolCallId)

@@ -20,7 +20,12 @@ const roles = (messages: readonly Message[]) => messages.map(({ role }) => role)
 
 describe('a history that grows too long', () => {
   it('is shortened before the call, between turns, and the ledger says what was replaced', async () => {
-    const { start, settle, eventsOf, model } = stage({ steps: looking(4), tools: [look], compaction })
+    const {
+      start,
+      untilSettled: settle,
+      eventsOf,
+      model,
+    } = stage({ steps: looking(4), tools: [look], compaction })
     const run = start()
     expect(await settle(run.result)).toMatchObject({ reason: 'answered', text: 'Done.' })
     for (const { messages } of model.requests) expect(checkTranscript(messages)).toEqual([])
@@ -35,7 +40,11 @@ describe('a history that grows too long', () => {
   })
 
   it('never parts a message from its results, however few messages are to stay', async () => {
-    const { start, settle, model } = stage({
+    const {
+      start,
+      untilSettled: settle,
+      model,
+    } = stage({
       steps: looking(3),
       tools: [look],
       compaction: { ...compaction, keepMessages: 1 },
@@ -46,7 +55,12 @@ describe('a history that grows too long', () => {
 
   it('is shortened once when the provider says that it is too long, and the call is made again', async () => {
     const steps = looking(2)
-    const { start, settle, eventsOf, model } = stage({
+    const {
+      start,
+      untilSettled: settle,
+      eventsOf,
+      model,
+    } = stage({
       steps: [...steps.slice(0, 2), { fail: 'context_overflow' }, { text: 'Done.' }],
       tools: [look],
       compaction: { ...compaction, contextTokensMax: 1e9 },
@@ -59,7 +73,12 @@ describe('a history that grows too long', () => {
   })
 
   it('that cannot be made to fit ends the run as context_overflow, with the history intact', async () => {
-    const { start, settle, eventsOf, model } = stage({
+    const {
+      start,
+      untilSettled: settle,
+      eventsOf,
+      model,
+    } = stage({
       steps: [...looking(2).slice(0, 2), { fail: 'context_overflow' }, { fail: 'context_overflow' }],
       tools: [look],
       compaction: { ...compaction, contextTokensMax: 1e9 },
@@ -71,7 +90,7 @@ describe('a history that grows too long', () => {
   })
 
   it('without a compaction ends at the provider’s word', async () => {
-    const { start, settle, model } = stage({ steps: [{ fail: 'context_overflow' }] })
+    const { start, untilSettled: settle, model } = stage({ steps: [{ fail: 'context_overflow' }] })
     expect(await settle(start().result)).toMatchObject({ reason: 'context_overflow' })
     expect(model.requests).toHaveLength(1)
   })

@@ -6,7 +6,7 @@ import {
   memoryLedger,
   TallystickError,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, settle, testTool } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/core/testing'
 
 const sound = { name: 'agent', instructions: 'Act.', model: scriptedModel([{ text: 'Done.' }]) }
 
@@ -180,7 +180,7 @@ describe('createRuntime', () => {
       sessionId: 's1',
       limits: { turnsMax: 2 },
     })
-    await settle(clock, run.result)
+    await untilSettled(clock, run.result)
     expect(model.requests[0]?.messages).toEqual([{ role: 'user', parts }])
     for await (const event of ledger.read(run.id, { toSeq: 1 })) {
       expect(event).toMatchObject({

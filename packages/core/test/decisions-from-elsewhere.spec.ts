@@ -32,10 +32,10 @@ async function twoProcesses(ledger: Ledger = memoryLedger(), options: StageOptio
     random: seededRandom(2),
   })
   const run = one.start()
-  const { pendingApprovals } = await one.settle(run.result)
+  const { pendingApprovals } = await one.untilSettled(run.result)
   const [slow, pay] = pendingApprovals.map(({ toolCallId }) => toolCallId)
   const theirs = other.runtime.resume(run.id)
-  await one.settle(theirs.result)
+  await one.untilSettled(theirs.result)
   return { one, other, run, theirs, slow: slow!, pay: pay!, end }
 }
 
@@ -51,16 +51,16 @@ describe('a decision from a second process', () => {
       const set = await twoProcesses(ledger)
       const { one, other, run, theirs, slow, pay, end } = set
       const first = run.approve(slow, { by: 'ada' })
-      await one.settle(first)
+      await one.untilSettled(first)
       while ((await started(one, run.id)) === 0) await Promise.resolve()
-      expect(await one.settle(theirs.approve(pay, { by: 'bob' }))).toEqual({ accepted: true })
-      expect(await one.settle(theirs.approve(pay, { by: 'bob' }))).toMatchObject({
+      expect(await one.untilSettled(theirs.approve(pay, { by: 'bob' }))).toEqual({ accepted: true })
+      expect(await one.untilSettled(theirs.approve(pay, { by: 'bob' }))).toMatchObject({
         accepted: false,
         code: 'not_awaiting_approval',
       })
       end()
-      expect(await one.settle(run.result)).toMatchObject({ reason: 'answered' })
-      expect(await one.settle(theirs.result)).toMatchObject({ status: 'done', reason: 'answered' })
+      expect(await one.untilSettled(run.result)).toMatchObject({ reason: 'answered' })
+      expect(await one.untilSettled(theirs.result)).toMatchObject({ status: 'done', reason: 'answered' })
       const events = checkedRun(await one.eventsOf(run))
       expect(ofType(events, 'tool_started')).toHaveLength(2)
       expect(ofType(events, 'tool_result').map(({ outcome }) => outcome)).toEqual(['success', 'success'])
@@ -76,7 +76,7 @@ describe('two equal commands from a second process', () => {
       const { one, other, run, theirs, slow, pay, end } = await twoProcesses(memoryLedger(), {
         limits: { turnsMax: 5 },
       })
-      await one.settle(run.approve(slow, { by: 'ada' }))
+      await one.untilSettled(run.approve(slow, { by: 'ada' }))
       while ((await started(one, run.id)) === 0) await Promise.resolve()
       const send = () =>
         verb === 'cancel'
@@ -84,10 +84,10 @@ describe('two equal commands from a second process', () => {
           : verb === 'approve'
             ? theirs.approve(pay, { by: 'bob' })
             : theirs.raiseLimit('turnsMax', 9, 'bob')
-      const receipts = await one.settle(Promise.all([send(), send()]))
+      const receipts = await one.untilSettled(Promise.all([send(), send()]))
       expect(receipts.map(({ accepted }) => accepted)).toEqual([true, false])
       end()
-      await one.settle(run.result)
+      await one.untilSettled(run.result)
       const type = {
         cancel: 'cancel_requested',
         approve: 'approval_decided',
@@ -109,11 +109,11 @@ describe('a handle whose run another process finished', () => {
       run.events$.subscribe({ next: ({ type }) => seen.push(type), complete: resolve })
     })
     end()
-    await one.settle(theirs.approve(slow, { by: 'bob' }))
-    await one.settle(theirs.approve(pay, { by: 'bob' }))
-    expect(await one.settle(theirs.result)).toMatchObject({ status: 'done' })
-    expect(await one.settle(run.result)).toMatchObject({ status: 'done', reason: 'answered' })
-    await one.settle(completed)
+    await one.untilSettled(theirs.approve(slow, { by: 'bob' }))
+    await one.untilSettled(theirs.approve(pay, { by: 'bob' }))
+    expect(await one.untilSettled(theirs.result)).toMatchObject({ status: 'done' })
+    expect(await one.untilSettled(run.result)).toMatchObject({ status: 'done', reason: 'answered' })
+    await one.untilSettled(completed)
     expect(seen).toEqual((await one.eventsOf(run)).map(({ type }) => type))
     expect(await run.approve(pay, { by: 'ada' })).toMatchObject({ accepted: false, code: 'run_finished' })
   })

@@ -17,7 +17,15 @@ const exporting = (deadlineMs?: number) =>
 describe('a tool that settles later', () => {
   it('parks the run, and whoever has the receipt settles the call from any process', async () => {
     const tool = exporting()
-    const { start, settle, eventsOf, ledger, agent, clock, model } = stage({ steps, tools: [tool] })
+    const {
+      start,
+      untilSettled: settle,
+      eventsOf,
+      ledger,
+      agent,
+      clock,
+      model,
+    } = stage({ steps, tools: [tool] })
     const run = start()
     const rest = await settle(run.result)
     expect(rest).toMatchObject({ status: 'suspended', deferredCalls: [{ name: 'export', receipt: 'job-7' }] })
@@ -34,7 +42,7 @@ describe('a tool that settles later', () => {
   })
 
   it('is settled once: what comes second is refused', async () => {
-    const { start, settle, runtime, eventsOf } = stage({ steps, tools: [exporting()] })
+    const { start, untilSettled: settle, runtime, eventsOf } = stage({ steps, tools: [exporting()] })
     const run = start()
     const { toolCallId } = (await settle(run.result)).deferredCalls[0]!
     const both = [
@@ -49,7 +57,13 @@ describe('a tool that settles later', () => {
   })
 
   it('counts as timed out when nobody settles it in its time', async () => {
-    const { start, settle, runtime, clock, eventsOf } = stage({ steps, tools: [exporting(60_000)] })
+    const {
+      start,
+      untilSettled: settle,
+      runtime,
+      clock,
+      eventsOf,
+    } = stage({ steps, tools: [exporting(60_000)] })
     const run = start()
     await settle(run.result)
     clock.advance(60_000)
@@ -59,7 +73,7 @@ describe('a tool that settles later', () => {
 
   it('is in doubt no more than it was before: a crash behind the receipt starts nothing again', async () => {
     const tool = exporting()
-    const { start, settle, runtime, eventsOf } = stage({ steps, tools: [tool] })
+    const { start, untilSettled: settle, runtime, eventsOf } = stage({ steps, tools: [tool] })
     const run = start()
     await settle(run.result)
     expect(await settle(runtime.resume(run.id).result)).toMatchObject({ status: 'suspended' })
@@ -70,7 +84,7 @@ describe('a tool that settles later', () => {
   })
 
   it('ends as interrupted when the run is cancelled: it may still take effect', async () => {
-    const { start, settle, eventsOf } = stage({ steps, tools: [exporting()] })
+    const { start, untilSettled: settle, eventsOf } = stage({ steps, tools: [exporting()] })
     const run = start()
     await settle(run.result)
     void run.cancel('enough')

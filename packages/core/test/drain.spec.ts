@@ -14,21 +14,21 @@ describe('a runtime that has been drained', () => {
   it('starts nothing: no run, no resume, and no command of a handle takes a run up again', async () => {
     const set = asking()
     const run = set.start()
-    const rest = await set.settle(run.result)
-    expect(await set.settle(set.runtime.drain())).toEqual([])
+    const rest = await set.untilSettled(run.result)
+    expect(await set.untilSettled(set.runtime.drain())).toEqual([])
     expect(() => set.start()).toThrow(ConfigurationError)
     expect(() => set.runtime.resume(run.id)).toThrow(ConfigurationError)
     const before = await set.ledger.head(run.id)
-    const receipt = await set.settle(run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' }))
+    const receipt = await set.untilSettled(run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' }))
     expect(receipt).toMatchObject({ accepted: false, code: 'drained' })
     expect(await set.ledger.head(run.id)).toEqual(before)
     expect(await set.ledger.inbox(run.id)).toEqual([])
     // Another process hears of it, and goes on.
     const other = stage({ ledger: set.ledger, clock: set.clock, model: set.model, tools: set.agent.tools })
     const handle = other.runtime.resume(run.id)
-    await other.settle(handle.result)
-    await other.settle(handle.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' }))
-    expect(await other.settle(handle.result)).toMatchObject({ status: 'done', text: 'Paid.' })
+    await other.untilSettled(handle.result)
+    await other.untilSettled(handle.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' }))
+    expect(await other.untilSettled(handle.result)).toMatchObject({ status: 'done', text: 'Paid.' })
   })
 
   it('leaves nobody waiting for the answer to a command', async () => {
@@ -40,13 +40,13 @@ describe('a runtime that has been drained', () => {
         if (type === 'tool_started') resolve()
       })
     })
-    await set.settle(started)
+    await set.untilSettled(started)
     const steered = run.steer('Hurry.')
     const drained = set.runtime.drain(1_000)
     const during = run.steer('Hurry more.')
-    expect(await set.settle(drained)).toMatchObject([{ status: 'interrupted' }])
+    expect(await set.untilSettled(drained)).toMatchObject([{ status: 'interrupted' }])
     const late = run.steer('Hurry most.')
-    expect(await set.settle(Promise.all([steered, during, late]))).toMatchObject([
+    expect(await set.untilSettled(Promise.all([steered, during, late]))).toMatchObject([
       { accepted: true },
       { accepted: false, code: 'drained' },
       { accepted: false, code: 'drained' },
@@ -75,10 +75,10 @@ describe('a runtime that has been drained', () => {
       if (type === 'assistant_started') void set.runtime.drain(1_000)
       if (type === 'assistant_started') gate.resolve()
     })
-    expect(await set.settle(run.result)).toMatchObject({ status: 'interrupted', text: 'Hm.' })
+    expect(await set.untilSettled(run.result)).toMatchObject({ status: 'interrupted', text: 'Hm.' })
     expect([checks, look.runs.length]).toEqual([0, 0])
     const other = stage({ ledger: set.ledger, clock: set.clock, steps: steps.slice(1), tools: [look] })
-    expect(await other.settle(other.runtime.resume(run.id).result)).toMatchObject({ text: 'Blue.' })
+    expect(await other.untilSettled(other.runtime.resume(run.id).result)).toMatchObject({ text: 'Blue.' })
     expect([checks, look.runs.length]).toEqual([1, 1])
   })
 
@@ -115,11 +115,11 @@ describe('a runtime that has been drained', () => {
           })
         }),
     )
-    await set.settle(Promise.all(started))
+    await set.untilSettled(Promise.all(started))
     relieved.add(runs[1]!.id)
-    const results = await set.settle(set.runtime.drain(1_000))
+    const results = await set.untilSettled(set.runtime.drain(1_000))
     expect(results.map(({ runId }) => runId)).toEqual([runs[0]!.id, runs[2]!.id])
-    await expect(set.settle(runs[1]!.result)).rejects.toThrow(LedgerConflictError)
+    await expect(set.untilSettled(runs[1]!.result)).rejects.toThrow(LedgerConflictError)
     for (const run of [runs[0]!, runs[2]!]) {
       const types = typesOf(await set.eventsOf(run))
       expect(types.at(-1)).toBe('tool_result')

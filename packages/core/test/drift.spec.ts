@@ -8,7 +8,7 @@ import {
   type Model,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, settle, testTool } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/core/testing'
 import { ofType, recorded } from './stage.ts'
 
 const steps = [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Paid.' }]
@@ -38,10 +38,10 @@ async function resumedBy(
   const [ledger, clock] = [memoryLedger(), manualClock()]
   const before = agentOf()
   const first = createRuntime({ ledger, agents: [before], host: { clock } })
-  const { runId, pendingApprovals } = await settle(clock, first.run(before, 'Pay.').result)
+  const { runId, pendingApprovals } = await untilSettled(clock, first.run(before, 'Pay.').result)
   const second = createRuntime({ ledger, agents: [agent], onDrift, host: { clock, report: () => {} } })
   const run = second.resume(runId)
-  const failure = await settle(
+  const failure = await untilSettled(
     clock,
     run.approve(pendingApprovals[0]!.toolCallId, { by: 'ada' }).then(
       () => undefined,

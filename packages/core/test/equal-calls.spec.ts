@@ -10,7 +10,7 @@ function asking(tool: TestTool, calls: readonly ReturnType<typeof call>[], limit
 
 async function outcomes(set: Stage): Promise<readonly string[]> {
   const run = set.start()
-  await set.settle(run.result)
+  await set.untilSettled(run.result)
   const results = ofType(checkedRun(await set.eventsOf(run)), 'tool_result')
   const order = ofType(await set.eventsOf(run), 'tool_results_injected')[0]!.toolCallIds
   return order.map((id) => results.find(({ toolCallId }) => toolCallId === id)!.outcome)
@@ -45,7 +45,7 @@ describe('equal calls in one reply', () => {
     const set = asking(look, [call('look'), call('look', 'tomorrow'), call('look')], { repeatsMax: 1 })
     const run = set.start()
     set.clock.schedule(10, () => release.resolve('rain'))
-    await set.settle(run.result)
+    await set.untilSettled(run.result)
     const types = (await set.eventsOf(run)).map(({ type }) => type)
     const starts = types.filter((type) => type === 'tool_started')
     expect(starts).toHaveLength(2)
@@ -56,10 +56,10 @@ describe('equal calls in one reply', () => {
     const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }), run: () => 'paid' })
     const set = asking(pay, [call('pay'), call('pay')], { repeatsMax: 1 })
     const run = set.start()
-    const rest = await set.settle(run.result)
+    const rest = await set.untilSettled(run.result)
     expect(rest.pendingApprovals).toHaveLength(1)
-    await set.settle(run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' }))
-    expect(await set.settle(run.result)).toMatchObject({ reason: 'answered', toolCalls: 1 })
+    await set.untilSettled(run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' }))
+    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'answered', toolCalls: 1 })
     expect(pay.runs).toHaveLength(1)
   })
 

@@ -9,7 +9,7 @@ import {
   type ModelSignal,
   type Run,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, settle, testTool } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/core/testing'
 
 /** A runtime whose ledger cannot append from its append of this number on, and all that its host is told. */
 function failing(append: number, model: Model = scriptedModel([{ text: 'Hello.' }])) {
@@ -39,7 +39,7 @@ function failing(append: number, model: Model = scriptedModel([{ text: 'Hello.' 
     told,
     clock,
     start: () => runtime.run(agent, 'Go.'),
-    idle: () => settle(clock, runtime.idle()),
+    idle: () => untilSettled(clock, runtime.idle()),
   }
 }
 
@@ -85,7 +85,7 @@ describe('a run whose ledger fails', () => {
       const { start, told, clock, idle } = failing(2)
       const run = start()
       run.events$.subscribe()
-      await settle(clock, way(run))
+      await untilSettled(clock, way(run))
       await idle()
       expect([index, told]).toEqual([index, []])
     }
@@ -99,11 +99,11 @@ describe('a run whose ledger fails', () => {
     for (let append = 0; append < 20; append++) {
       const { start, clock, told, idle } = failing(append, asking())
       const run = start()
-      const rest = await settle(clock, run.result).catch(() => undefined)
+      const rest = await untilSettled(clock, run.result).catch(() => undefined)
       const approved = rest && run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' })
       const receipt =
         approved &&
-        (await settle(
+        (await untilSettled(
           clock,
           approved.catch(() => undefined),
         ))
@@ -118,9 +118,9 @@ describe('a run whose ledger fails', () => {
     const { start, idle, told, clock } = failing(2)
     const run = start()
     await idle()
-    await expect(settle(clock, run.result)).rejects.toThrow('disk full')
+    await expect(untilSettled(clock, run.result)).rejects.toThrow('disk full')
     const late = new Promise((resolve) => void run.events$.subscribe({ error: resolve }))
-    expect(await settle(clock, late)).toMatchObject({ message: 'disk full' })
+    expect(await untilSettled(clock, late)).toMatchObject({ message: 'disk full' })
     expect(told).toEqual([failed(run)])
   })
 })
@@ -143,7 +143,7 @@ describe('a model whose clean-up throws', () => {
       Infinity,
       adapter(() => {}),
     )
-    expect(await settle(clock, start().result)).toMatchObject({ reason: 'model_failed' })
+    expect(await untilSettled(clock, start().result)).toMatchObject({ reason: 'model_failed' })
     expect(new Set(told)).toEqual(new Set([letGo]))
   })
 
@@ -152,7 +152,7 @@ describe('a model whose clean-up throws', () => {
       post({ type: 'model_finished', stopReason: 'end', parts: [{ type: 'text', text: 'Hi.', part: 0 }] }),
     )
     const { start, clock, told } = failing(Infinity, answering)
-    expect(await settle(clock, start().result)).toMatchObject({ reason: 'answered', text: 'Hi.' })
+    expect(await untilSettled(clock, start().result)).toMatchObject({ reason: 'answered', text: 'Hi.' })
     expect(told).toEqual([letGo])
   })
 })

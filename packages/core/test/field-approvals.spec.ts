@@ -78,7 +78,7 @@ describe('one approval', () => {
     const { first, rest, log, toolCallId } = await waiting()
     const command = { type: 'approve' as const, toolCallId, by: 'ada' }
     for (const key of ['a', 'b']) await first.ledger.put(rest.runId, { key, command, at: first.clock.now() })
-    const { runtime, settle, eventsOf } = another(first.ledger, log, { clock: first.clock })
+    const { runtime, untilSettled: settle, eventsOf } = another(first.ledger, log, { clock: first.clock })
     expect(await settle(runtime.resume(rest.runId).result)).toMatchObject({
       reason: 'answered',
       toolCalls: 1,
@@ -90,9 +90,9 @@ describe('one approval', () => {
   it('that is resumed twice, one after the other, runs the tool once', async () => {
     const { first, rest, log, toolCallId } = await waiting()
     const run = first.runtime.resume(rest.runId)
-    await first.settle(run.approve(toolCallId, { by: 'ada' }))
-    const ended = await first.settle(run.result)
-    const { runtime, settle, model } = another(first.ledger, log, { clock: first.clock })
+    await first.untilSettled(run.approve(toolCallId, { by: 'ada' }))
+    const ended = await first.untilSettled(run.result)
+    const { runtime, untilSettled: settle, model } = another(first.ledger, log, { clock: first.clock })
     expect(await settle(runtime.resume(rest.runId).result)).toEqual(ended)
     expect(log).toEqual(['paid 5'])
     expect(model.requests).toEqual([])
@@ -111,7 +111,7 @@ describe('one approval', () => {
       const results: Promise<RunResult>[] = [one.runtime.resume(rest.runId).result]
       await turns(ahead)
       results.push(two.runtime.resume(rest.runId).result)
-      const endings = await first.settle(Promise.allSettled(results))
+      const endings = await first.untilSettled(Promise.allSettled(results))
       const events = await first.eventsOf(rest.runId)
       expect({ ahead, log }).toEqual({ ahead, log: ['paid 5'] })
       expect(ofType(events, 'tool_started')).toHaveLength(1)
@@ -139,8 +139,8 @@ describe('one approval', () => {
         const two = another(first.ledger, log, { clock: first.clock }).runtime.resume(rest.runId)
         const decision = second === 'approve' ? { by: 'bob' } : { by: 'bob', reason: 'too dear' }
         fates.push(fateOf(two[second](toolCallId, decision as { by: string; reason: string })))
-        told.add((await first.settle(Promise.all(fates))).join(', '))
-        await first.settle(Promise.allSettled([one.result, two.result]))
+        told.add((await first.untilSettled(Promise.all(fates))).join(', '))
+        await first.untilSettled(Promise.allSettled([one.result, two.result]))
         const events = await first.eventsOf(rest.runId)
         expect(ofType(events, 'approval_decided')).toMatchObject([{ by: 'ada', approved: true }])
         expect({ ahead, log }).toEqual({ ahead, log: ['paid 5'] })
@@ -159,31 +159,31 @@ describe('one approval', () => {
     const { first, rest, log, toolCallId } = await waiting()
     const handles = [first.runtime.resume(rest.runId), first.runtime.resume(rest.runId)]
     const receipts = handles.map((run) => fateOf(run.approve(toolCallId, { by: 'ada' })))
-    expect(await first.settle(Promise.all(receipts))).toEqual(['accepted', 'not_awaiting_approval'])
-    await first.settle(Promise.all(handles.map((run) => run.result)))
+    expect(await first.untilSettled(Promise.all(receipts))).toEqual(['accepted', 'not_awaiting_approval'])
+    await first.untilSettled(Promise.all(handles.map((run) => run.result)))
     const later = another(first.ledger, log, { clock: first.clock })
     const again = later.runtime.resume(rest.runId).approve(toolCallId, { by: 'ada' })
-    expect(await later.settle(fateOf(again))).toBe('run_finished')
+    expect(await later.untilSettled(fateOf(again))).toBe('run_finished')
     expect([log, later.model.requests]).toEqual([['paid 5'], []])
   })
 
   it('is of one call in one run: a conversation that is sent on again runs nothing again, and asks anew', async () => {
     const { first, rest, log, toolCallId } = await waiting()
     const run = first.runtime.resume(rest.runId)
-    await first.settle(run.approve(toolCallId, { by: 'ada' }))
-    await first.settle(run.result)
+    await first.untilSettled(run.approve(toolCallId, { by: 'ada' }))
+    await first.untilSettled(run.result)
     expect(readable(await nextRequest(first))).toContain('pay success: paid')
     const next = another(first.ledger, log, { clock: first.clock, steps })
     const again = await converse(next, 'The same again.')
     expect(again).toMatchObject({ status: 'suspended', pendingApprovals: [{ name: 'pay' }] })
     const handle = next.runtime.resume(again.runId)
-    expect(await next.settle(fateOf(handle.approve(toolCallId, { by: 'ada' })))).toBe('unknown_call')
+    expect(await next.untilSettled(fateOf(handle.approve(toolCallId, { by: 'ada' })))).toBe('unknown_call')
     expect(log).toEqual(['paid 5'])
   })
 
   it('that a branch begins before stays with its run: the branch runs nothing, the run goes on', async () => {
     const { first, rest, log, toolCallId } = await waiting()
-    const { runtime, agent, model, settle } = another(first.ledger, log, { clock: first.clock })
+    const { runtime, agent, model, untilSettled: settle } = another(first.ledger, log, { clock: first.clock })
     const from = { runId: rest.runId, atSeq: rest.seq }
     const branch = runtime.run(agent, 'Forget it.', { sessionId: 'branch', from })
     expect(await settle(branch.result)).toMatchObject({ reason: 'answered', toolCalls: 0 })
@@ -206,10 +206,10 @@ describe('one approval', () => {
     })
     const run = dying.runtime.resume(rest.runId)
     void run.approve(toolCallId, { by: 'ada' }).catch(() => {})
-    await expect(dying.settle(run.result)).rejects.toThrow('The process died here.')
+    await expect(dying.untilSettled(run.result)).rejects.toThrow('The process died here.')
     const decided = ofType(await first.eventsOf(rest.runId), 'approval_decided')
     expect(decided).toMatchObject([{ approved: true, by: 'ada' }])
-    const { runtime, settle } = another(first.ledger, log, { clock: first.clock })
+    const { runtime, untilSettled: settle } = another(first.ledger, log, { clock: first.clock })
     expect(await settle(runtime.resume(rest.runId).result)).toMatchObject({
       reason: 'answered',
       toolCalls: 1,
@@ -229,9 +229,9 @@ describe('an approved tool that has run while its result could not be stored', (
         const dying = another(view, log, { clock: first.clock })
         const run = dying.runtime.resume(rest.runId)
         void run.approve(toolCallId, { by: 'ada' }).catch(() => {})
-        await dying.settle(Promise.allSettled([run.result]))
+        await dying.untilSettled(Promise.allSettled([run.result]))
         died = view.dead
-        const { runtime, settle } = another(first.ledger, log, { clock: first.clock })
+        const { runtime, untilSettled: settle } = another(first.ledger, log, { clock: first.clock })
         let end = await settle(runtime.resume(rest.runId).result)
         // The decision itself may have died with the process: then the person is asked as before.
         if (end.status === 'suspended') {
@@ -265,7 +265,7 @@ describe('a subscriber that throws', () => {
     })
     const told: string[] = []
     run.events$.subscribe(({ type }) => told.push(type))
-    expect(await set.settle(run.result)).toMatchObject({ reason: 'answered', turns: 2, toolCalls: 1 })
+    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'answered', turns: 2, toolCalls: 1 })
     expect(resultsIn(await set.eventsOf(run))).toEqual(['success: seen'])
     expect(told.at(-1)).toBe('run_finished')
     expect(set.reported).toMatchObject([{ message: 'the interface is broken' }])

@@ -10,7 +10,12 @@ async function soundRun(): Promise<readonly RuntimeEvent[]> {
     testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) }),
     testTool({ name: 'send', effect: 'write', run: () => new Promise(() => {}) }),
   ]
-  const { start, settle, ledger, runtime } = stage({
+  const {
+    start,
+    untilSettled: settle,
+    ledger,
+    runtime,
+  } = stage({
     steps: [
       {
         text: 'Both.',
@@ -111,7 +116,12 @@ describe('the audit', () => {
 describe('what is on record', () => {
   it('cannot be changed by those who see it', async () => {
     const seen: unknown[] = []
-    const { start, settle, eventsOf, reported } = stage({
+    const {
+      start,
+      untilSettled: settle,
+      eventsOf,
+      reported,
+    } = stage({
       steps: [{ text: 'Look.', toolCalls: [{ name: 'look', input: { at: 1 } }] }, { text: 'Done.' }],
       tools: [testTool({ name: 'look' })],
       approval: ({ input }) => {
@@ -136,7 +146,7 @@ describe('what is on record', () => {
 
   it('leaves what the caller gave the caller’s own', async () => {
     const parts = [{ type: 'text' as const, text: 'Go.' }]
-    const { runtime, agent, settle } = stage()
+    const { runtime, agent, untilSettled: settle } = stage()
     await settle(runtime.run(agent, parts).result)
     parts[0]!.text = 'Mine.'
     expect(parts[0]!.text).toBe('Mine.')
@@ -157,7 +167,11 @@ describe('things that cannot be put in words', () => {
       },
     ]
     const toolCalls = tools.map(({ name }) => ({ name, input: {} }))
-    const { start, settle, eventsOf } = stage({ steps: [{ toolCalls }, { text: 'Done.' }], tools })
+    const {
+      start,
+      untilSettled: settle,
+      eventsOf,
+    } = stage({ steps: [{ toolCalls }, { text: 'Done.' }], tools })
     const run = start()
     expect(await settle(run.result)).toMatchObject({ reason: 'answered' })
     const outcomes = (await eventsOf(run)).flatMap((event) =>
@@ -174,14 +188,18 @@ describe('things that cannot be put in words', () => {
         throw unspeakable
       },
     }
-    const { start, settle } = stage({ model: throwing })
+    const { start, untilSettled: settle } = stage({ model: throwing })
     expect(await settle(start().result)).toMatchObject({ reason: 'model_failed' })
   })
 })
 
 describe('limits', () => {
   it('of turns leave the last turn its retries', async () => {
-    const { start, settle, model } = stage({
+    const {
+      start,
+      untilSettled: settle,
+      model,
+    } = stage({
       steps: [{ fail: 'overloaded' }, { text: 'Done.' }],
       limits: { turnsMax: 1 },
     })
@@ -190,7 +208,7 @@ describe('limits', () => {
   })
 
   it('of time hold while calls are checked', async () => {
-    const { start, settle } = stage({
+    const { start, untilSettled: settle } = stage({
       steps: [{ toolCalls: [{ name: 'look', input: {} }] }, { text: 'Out of time.' }],
       tools: [testTool({ name: 'look' })],
       approval: () => new Promise(() => {}),
@@ -200,7 +218,7 @@ describe('limits', () => {
   })
 
   it('are raised, never lowered', async () => {
-    const { start, settle } = stage({
+    const { start, untilSettled: settle } = stage({
       steps: [{ toolCalls: [{ name: 'look', input: {} }] }, { text: 'Done.' }],
       tools: [testTool({ name: 'look' })],
       limits: { turnsMax: 1, onLimit: 'ask' },
@@ -233,9 +251,9 @@ describe('limits', () => {
     run.events$.subscribe((event) => {
       if (event.type === 'tool_started') void first.runtime.drain(1)
     })
-    await first.settle(run.result)
+    await first.untilSettled(run.result)
     const next = stage({ ledger: first.ledger, clock: first.clock, tools, steps: [{ text: 'Done.' }] })
-    expect(await next.settle(next.runtime.resume(run.id).result)).toMatchObject({ reason: 'answered' })
+    expect(await next.untilSettled(next.runtime.resume(run.id).result)).toMatchObject({ reason: 'answered' })
     const results = (await next.eventsOf(run)).filter((event) => event.type === 'tool_result')
     expect(results).toMatchObject([{ outcome: 'interrupted' }])
   })

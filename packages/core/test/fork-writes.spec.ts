@@ -41,7 +41,7 @@ describe('a write in a fork', () => {
     const { runId, behind, fresh } = await recorded()
     const set = fresh(another)
     const fork = set.runtime.fork(runId, { atSeq: behind('tool_results_injected') })
-    const asked = await set.settle(fork.result)
+    const asked = await set.untilSettled(fork.result)
     expect(asked).toMatchObject({
       status: 'suspended',
       pendingApprovals: [{ name: 'pay', input: { amount: 7 } }],
@@ -50,7 +50,7 @@ describe('a write in a fork', () => {
     const [request] = ofType(await set.eventsOf(fork), 'approval_requested')
     expect(request?.reason).toContain('performed for real, under a new idempotency key')
     await fork.approve(asked.pendingApprovals[0]!.toolCallId, { by: 'ada' })
-    expect(await set.settle(set.runtime.resume(fork.id).result)).toMatchObject({ reason: 'answered' })
+    expect(await set.untilSettled(set.runtime.resume(fork.id).result)).toMatchObject({ reason: 'answered' })
     expect(set.paid()).toEqual([{ amount: 7 }])
     checkedRun(await set.eventsOf(fork))
   })
@@ -65,7 +65,7 @@ describe('a write in a fork', () => {
           { text: 'Ok.' },
         ])
         const fork = set.runtime.fork(runId, { atSeq: seq, writes })
-        const { status } = await set.settle(fork.result)
+        const { status } = await set.untilSettled(fork.result)
         expect({ seq, writes, paid: set.paid() }).toEqual({ seq, writes, paid: [] })
         // Nobody is waited for where nobody is asked.
         expect({ seq, rests: writes === 'ask' || status === 'done' }).toEqual({ seq, rests: true })
@@ -78,7 +78,7 @@ describe('a write in a fork', () => {
     const { runId, behind, fresh } = await recorded()
     const set = fresh(another)
     const fork = set.runtime.fork(runId, { atSeq: behind('tool_results_injected'), writes: 'stub' })
-    expect(await set.settle(fork.result)).toMatchObject({ status: 'done', reason: 'answered' })
+    expect(await set.untilSettled(fork.result)).toMatchObject({ status: 'done', reason: 'answered' })
     expect(ofType(await set.eventsOf(fork), 'tool_result').at(-1)).toMatchObject({
       ...{
         name: 'pay',
@@ -98,7 +98,7 @@ describe('a write in a fork', () => {
     const { runId, behind, fresh } = await recorded()
     const set = fresh(another)
     const fork = set.runtime.fork(runId, { atSeq: behind('tool_results_injected'), writes: 'run' })
-    expect(await set.settle(fork.result)).toMatchObject({ reason: 'answered' })
+    expect(await set.untilSettled(fork.result)).toMatchObject({ reason: 'answered' })
     expect(set.paid()).toEqual([{ amount: 7 }])
   })
 
@@ -106,7 +106,7 @@ describe('a write in a fork', () => {
     const { runId, behind, fresh } = await recorded()
     const set = fresh([{ toolCalls: [{ name: 'look', input: { at: 'price' } }, pay] }, { text: 'Ok.' }])
     const fork = set.runtime.fork(runId, { atSeq: behind('tool_results_injected') })
-    expect(await set.settle(fork.result)).toMatchObject({ status: 'done', reason: 'answered' })
+    expect(await set.untilSettled(fork.result)).toMatchObject({ status: 'done', reason: 'answered' })
     expect(set.paid()).toEqual([])
     const results = ofType(checkedRun(await set.eventsOf(fork)), 'tool_result')
     const paid = results.find(({ name }) => name === 'pay')
@@ -119,7 +119,7 @@ describe('a write in a fork', () => {
     const fork = first.runtime.fork(runId, { atSeq: behind('input_received'), writes: 'stub' })
     await first.runtime.drain(0)
     const second = fresh(another)
-    await second.settle(second.runtime.resume(fork.id).result)
+    await second.untilSettled(second.runtime.resume(fork.id).result)
     expect([first.paid(), second.paid()]).toEqual([[], []])
     const [started] = ofType(await second.eventsOf(fork), 'run_started')
     expect(started?.parent).toMatchObject({ relation: 'fork', writes: 'stub' })
@@ -149,7 +149,7 @@ describe('a write in a fork', () => {
     const { runId } = await set.play('Buy.')
     expect(tools[0]?.runs).toHaveLength(1)
     const fork = set.runtime.fork(runId, { atSeq: 2 })
-    const { pendingApprovals, status } = await set.settle(fork.result)
+    const { pendingApprovals, status } = await set.untilSettled(fork.result)
     expect({ status, runs: tools[0]?.runs.length }).toEqual({ status: 'suspended', runs: 1 })
     expect(pendingApprovals).toMatchObject([{ name: 'pay', input: { amount: 9 } }])
     expect(pendingApprovals[0]?.runId).not.toBe(fork.id)
@@ -159,7 +159,7 @@ describe('a write in a fork', () => {
     const { runId, behind, fresh } = await recorded()
     const set = fresh(another)
     const fork = set.runtime.fork(runId, { atSeq: behind('tool_results_injected'), writes: 'run' })
-    await set.settle(fork.result)
+    await set.untilSettled(fork.result)
     const forged = (await set.eventsOf(fork)).map((event): RuntimeEvent => {
       if (event.type !== 'run_started' || !event.parent) return event
       return { ...event, parent: { ...event.parent, writes: 'ask' } }
@@ -181,7 +181,7 @@ describe('a recorded result', () => {
     const { toolCallId } = ofType(events, 'tool_started')[0]!
     const edit = { results: [{ toolCallId, content: '0 left' }] }
     const fork = set.runtime.fork(runId, { atSeq: behind('tool_started'), edit })
-    expect(await set.settle(fork.result)).toMatchObject({ reason: 'answered' })
+    expect(await set.untilSettled(fork.result)).toMatchObject({ reason: 'answered' })
     const results = ofType(checkedRun(await set.eventsOf(fork)), 'tool_result')
     expect(results.map(({ content: [part], reused }) => [part, reused])).toEqual([
       [{ type: 'text', text: '0 left' }, undefined],

@@ -42,7 +42,7 @@ describe('a fork', () => {
     for (const { seq } of events.slice(1, -1)) {
       const set = shop({ ledger, clock, steps: asTheScriptGoesOn, random: seededRandom(100 + seq) })
       const fork = set.runtime.fork(runId, { atSeq: seq })
-      const result = await set.settle(fork.result)
+      const result = await set.untilSettled(fork.result)
       expect(result, `forked at ${seq}`).toMatchObject({ status: 'done', reason: 'answered' })
       const forked = checkedRun(await set.eventsOf(fork))
       expect(forked.slice(0, seq).map(({ type }) => type)).toEqual(
@@ -74,7 +74,7 @@ describe('a fork', () => {
       tools: set.tools,
     })
     const fork = set.runtime.fork(runId, { atSeq: behind('tool_results_injected'), agent: other })
-    expect(await set.settle(fork.result)).toMatchObject({ reason: 'answered', text: 'Done.' })
+    expect(await set.untilSettled(fork.result)).toMatchObject({ reason: 'answered', text: 'Done.' })
     expect(set.tools.map(({ runs }) => runs.length)).toEqual([0, 0])
     const events = checkedRun(await set.eventsOf(fork))
     expect(ofType(events, 'tool_result').map(({ name, reused }) => [name, reused !== undefined])).toEqual([
@@ -98,7 +98,7 @@ describe('a fork', () => {
     ]
     const set = shop({ ledger, clock, steps, random: seededRandom(2) })
     const fork = set.runtime.fork(runId, { atSeq: behind('tool_results_injected'), writes: 'run' })
-    await set.settle(fork.result)
+    await set.untilSettled(fork.result)
     expect(set.tools[1]?.runs.map(({ input }) => input)).toEqual([{ amount: 7 }, { amount: 5 }])
     checkedRun(await set.eventsOf(fork))
   })
@@ -115,7 +115,7 @@ describe('a fork', () => {
       atSeq: behind('input_received'),
       edit: { input: 'Buy two.', by: 'ada' },
     })
-    expect(await set.settle(first.result)).toMatchObject({ text: 'Two then.' })
+    expect(await set.untilSettled(first.result)).toMatchObject({ text: 'Two then.' })
     const [asked] = set.model.requests[0]?.messages ?? []
     expect(textOf(asked?.role === 'user' ? asked.parts : [])).toBe('Buy two.')
     expect(ofType(checkedRun(await set.eventsOf(first)), 'history_edited')).toMatchObject([
@@ -124,9 +124,11 @@ describe('a fork', () => {
 
     const edit = { history: [{ index: 2 }] }
     const second = set.runtime.fork(runId, { atSeq: behind('tool_results_injected'), edit })
-    await expect(set.settle(second.result)).rejects.toThrow(/Remove a message together with its tool results/)
+    await expect(set.untilSettled(second.result)).rejects.toThrow(
+      /Remove a message together with its tool results/,
+    )
     const amid = set.runtime.fork(runId, { atSeq: behind('tool_started'), edit: { input: 'Buy two.' } })
-    await expect(set.settle(amid.result)).rejects.toThrow(/in the middle of a turn \(executing\)/)
+    await expect(set.untilSettled(amid.result)).rejects.toThrow(/in the middle of a turn \(executing\)/)
   })
 
   it('gives a call another result where it has none yet', async () => {
@@ -135,16 +137,16 @@ describe('a fork', () => {
     const { toolCallId } = ofType(events, 'tool_started')[0]!
     const edit = { results: [{ toolCallId, content: '0 left' }] }
     const fork = set.runtime.fork(runId, { atSeq: behind('tool_started'), edit })
-    expect(await set.settle(fork.result)).toMatchObject({ text: 'Sold out.' })
+    expect(await set.untilSettled(fork.result)).toMatchObject({ text: 'Sold out.' })
     expect(JSON.stringify(set.model.requests[0]?.messages)).toContain('0 left')
     expect(set.tools[0]?.runs).toHaveLength(0)
     checkedRun(await set.eventsOf(fork))
     const late = set.runtime.fork(runId, { atSeq: behind('tool_results_injected'), edit })
-    await expect(set.settle(late.result)).rejects.toThrow(/cannot be given another one there/)
+    await expect(set.untilSettled(late.result)).rejects.toThrow(/cannot be given another one there/)
   })
 
   it('is refused where it could not begin, and leaves nothing behind', async () => {
-    const { runtime, settle, runId, events, eventsOf } = await recorded()
+    const { runtime, untilSettled: settle, runId, events, eventsOf } = await recorded()
     for (const atSeq of [0, 1, events.length, 999]) {
       const fork = runtime.fork(runId, { atSeq })
       await expect(settle(fork.result)).rejects.toThrow(/cannot be forked at its event/)
@@ -171,7 +173,7 @@ describe('a fork', () => {
       tools: [testTool({ name: 'look' }), asking],
     })
     const fork = set.runtime.fork(runId, { atSeq: behind('tool_results_injected') })
-    const [pending] = (await set.settle(fork.result)).pendingApprovals
+    const [pending] = (await set.untilSettled(fork.result)).pendingApprovals
     const next = shop({
       ledger,
       clock,
@@ -180,8 +182,8 @@ describe('a fork', () => {
       tools: [testTool({ name: 'look' }), asking],
     })
     const resumed = next.runtime.resume(fork.id)
-    await next.settle(resumed.approve(pending!.toolCallId, { by: 'ada' }))
-    expect(await next.settle(resumed.result)).toMatchObject({ reason: 'answered', text: 'Done.' })
+    await next.untilSettled(resumed.approve(pending!.toolCallId, { by: 'ada' }))
+    expect(await next.untilSettled(resumed.result)).toMatchObject({ reason: 'answered', text: 'Done.' })
     expect(asking.runs).toHaveLength(0)
     checkedRun(await next.eventsOf(fork))
   })

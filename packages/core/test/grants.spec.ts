@@ -3,7 +3,7 @@ import { createRuntime, defineAgent, memoryLedger, type Limits, type UserPart } 
 import {
   manualClock,
   scriptedModel,
-  settle,
+  untilSettled,
   testTool,
   type ScriptedReply,
   type ScriptedStep,
@@ -91,7 +91,7 @@ describe('a grant', () => {
     const caching = { inputUsd: 1, outputUsd: 1, cacheWriteUsd: 100 }
     const runtime = createRuntime({ ledger, agents: [agent], prices: { caching }, host: { clock } })
     const run = runtime.run(agent, 'Go.', { limits: { costMaxUsd: 0.01 } })
-    expect(await settle(clock, run.result)).toMatchObject({ reason: 'cost_limit', text: '' })
+    expect(await untilSettled(clock, run.result)).toMatchObject({ reason: 'cost_limit', text: '' })
     expect(model.requests).toHaveLength(0)
   })
 

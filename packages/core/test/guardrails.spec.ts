@@ -60,7 +60,11 @@ describe('a guardrail on the input', () => {
     const until = new Promise<void>((resolve) => {
       say = resolve
     })
-    const { start, settle, eventsOf } = stage({
+    const {
+      start,
+      untilSettled: settle,
+      eventsOf,
+    } = stage({
       steps: [{ text: 'First.', until }, { text: 'Second.' }],
       guardrails: [noSwearing],
     })
@@ -105,7 +109,12 @@ describe('a guardrail beside the model call', () => {
     const verdict = new Promise<{ block: string }>((resolve) => {
       trip = resolve
     })
-    const { start, settle, model, eventsOf } = stage({
+    const {
+      start,
+      untilSettled: settle,
+      model,
+      eventsOf,
+    } = stage({
       steps: [{ text: 'I will tell you', hang: true }],
       guardrails: [beside(verdict)],
     })
@@ -137,7 +146,7 @@ describe('a guardrail beside the model call', () => {
       expect(tool.runs).toHaveLength(0)
       pass?.('pass')
     })
-    expect(await waiting.settle(run.result)).toMatchObject({ reason: 'answered' })
+    expect(await waiting.untilSettled(run.result)).toMatchObject({ reason: 'answered' })
     const types = typesOf(checkedRun(await waiting.eventsOf(run)))
     expect(types.indexOf('guardrails_checked')).toBeLessThan(types.indexOf('tool_requests_collected'))
 
@@ -196,7 +205,7 @@ describe('guardrails around tools', () => {
       on: 'tool_input',
       check: ({ input }) => ({ replace: { ...input, amount: 500 } }),
     })
-    const { start, settle, eventsOf } = stage({ steps, tools: [pay], guardrails: [cap] })
+    const { start, untilSettled: settle, eventsOf } = stage({ steps, tools: [pay], guardrails: [cap] })
     const run = start()
     const [pending] = (await settle(run.result)).pendingApprovals
     expect(pending?.input).toEqual({ amount: 500 })

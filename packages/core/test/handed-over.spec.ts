@@ -19,15 +19,15 @@ describe('what is handed over is copied once: what its giver does with it afterw
     const more = text('And hurry.')
     const steered = run.steer(more)
     more.push(...text('Or else!'))
-    await set.settle(steered)
+    await set.untilSettled(steered)
     const inputs = ofType(await set.eventsOf(run), 'input_received').map(({ message }) => message.parts)
     expect(inputs).toEqual([text('Pay 1 euro.'), text('And hurry.')])
-    const rest = await set.settle(run.result)
+    const rest = await set.untilSettled(run.result)
     const input: Record<string, Json> = { euros: 1 }
     const approved = run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada', input })
     input['euros'] = 1_000
-    await set.settle(approved)
-    await set.settle(run.result)
+    await set.untilSettled(approved)
+    await set.untilSettled(run.result)
     expect(pay.runs.map((started) => started.input)).toEqual([{ euros: 1 }])
   })
 
@@ -54,12 +54,12 @@ describe('what is handed over is copied once: what its giver does with it afterw
       tools: [read, later],
     })
     const run = set.start()
-    const rest = await set.settle(run.result)
+    const rest = await set.untilSettled(run.result)
     const settled = text('settled')
     const receipt = set.runtime.settle(run.id, rest.deferredCalls[0]!.toolCallId, settled)
     settled[0]!.text = 'forged'
-    await set.settle(receipt)
-    await set.settle(run.result)
+    await set.untilSettled(receipt)
+    await set.untilSettled(run.result)
     const results = ofType(await set.eventsOf(run), 'tool_result').map((result) => result.content)
     expect(results).toEqual([text('done'), text('settled')])
   })
@@ -76,11 +76,11 @@ describe('what is handed over is copied once: what its giver does with it afterw
     }
     const set = stage({ model: reporting })
     const run = set.start()
-    expect(await set.settle(run.result)).toMatchObject({ text: 'Yes.' })
+    expect(await set.untilSettled(run.result)).toMatchObject({ text: 'Yes.' })
     const said = text('Shall I?')
     const fork = set.runtime.fork(run.id, { atSeq: 2, edit: { input: said } })
     said[0]!.text = 'Never.'
-    await set.settle(fork.result)
+    await set.untilSettled(fork.result)
     expect(JSON.stringify(await set.eventsOf(fork.id))).toContain('Shall I?')
   })
 })
@@ -92,11 +92,11 @@ describe('a turn that prepareTurn changes', () => {
     const tools = [testTool({ name: 'look' })]
     const set = stage({ steps, tools, prepareTurn: ({ turn }) => (turn === 1 ? { model } : {}) })
     const run = set.start()
-    await expect(set.settle(run.result)).rejects.toThrow(
+    await expect(set.untilSettled(run.result)).rejects.toThrow(
       'names the model other wire dearest-1, which is none',
     )
     expect(set.model.requests).toHaveLength(1)
     const fixed = stage({ ledger: set.ledger, clock: set.clock, tools })
-    expect(await fixed.settle(fixed.runtime.resume(run.id).result)).toMatchObject({ text: 'Done.' })
+    expect(await fixed.untilSettled(fixed.runtime.resume(run.id).result)).toMatchObject({ text: 'Done.' })
   })
 })

@@ -11,7 +11,7 @@ import {
   type Agent,
   type RunState,
 } from '@tallystick/core'
-import { checkTranscript, manualClock, scriptedModel, settle, testTool } from '@tallystick/core/testing'
+import { checkTranscript, manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/core/testing'
 import { checkedRun, ofType, recorded, stage } from './stage.ts'
 
 const transfer = (to: string): { readonly name: string; readonly input: object } => ({
@@ -99,7 +99,7 @@ describe('a handoff', () => {
     const ledger = memoryLedger()
     const runtime = createRuntime({ ledger, agents: [a], host: { clock } })
     const run = runtime.run(a, 'Go.')
-    const result = await settle(clock, run.result)
+    const result = await untilSettled(clock, run.result)
     expect(result).toMatchObject({ reason: 'turn_limit', agent: 'b', text: 'Enough, says b.' })
     const events = checkedRun(await recorded(ledger, run.id))
     expect(ofType(events, 'agent_handed_off').map(({ to }) => to)).toEqual(['b', 'a', 'b', 'a', 'b'])
@@ -121,7 +121,7 @@ describe('a handoff', () => {
   it('waits for a person where the policy of the agent says so, and a denial keeps the agent', async () => {
     const {
       start,
-      settle: settled,
+      untilSettled: settled,
       eventsOf,
     } = stage({
       steps: [{ toolCalls: [transfer('billing')] as never }, { text: 'Then I do it myself.' }],
@@ -141,12 +141,12 @@ describe('a handoff', () => {
     const billing = defineAgent({ name: 'billing', instructions: 'Bill.', model, tools: [tool] })
     const first = stage({ steps: [{ toolCalls: [transfer('billing')] as never }], handoffs: [billing] })
     const run = first.start()
-    const [pending] = (await first.settle(run.result)).pendingApprovals
+    const [pending] = (await first.untilSettled(run.result)).pendingApprovals
     // Another process: it knows the first agent, and through it the second.
     const other = createRuntime({ ledger: first.ledger, agents: [first.agent], host: { clock: first.clock } })
     const resumed = other.resume(run.id)
-    await first.settle(resumed.approve(pending!.toolCallId, { by: 'ada' }))
-    expect(await first.settle(resumed.result)).toMatchObject({ agent: 'billing', text: 'Paid.' })
+    await first.untilSettled(resumed.approve(pending!.toolCallId, { by: 'ada' }))
+    expect(await first.untilSettled(resumed.result)).toMatchObject({ agent: 'billing', text: 'Paid.' })
   })
 
   it('back to whoever started the run ends it as handed_back, and the history can go on', async () => {
@@ -167,17 +167,17 @@ describe('a handoff', () => {
     const calls = [{ name: 'look', input: {} }, transfer('billing')] as never
     const first = stage({ steps: [{ toolCalls: calls }], handoffs: [expert('billing')], tools: [tool] })
     const run = first.start()
-    const [pending] = (await first.settle(run.result)).pendingApprovals
+    const [pending] = (await first.untilSettled(run.result)).pendingApprovals
     const without = defineAgent({ name: 'agent', instructions: 'Act.', model: first.model, tools: [tool] })
     const other = createRuntime({ ledger: first.ledger, agents: [without], host: { clock: first.clock } })
     const resumed = other.resume(run.id)
     const approved = resumed.approve(pending!.toolCallId, { by: 'ada' })
     approved.catch(() => {})
-    await expect(first.settle(resumed.result)).rejects.toThrow(
+    await expect(first.untilSettled(resumed.result)).rejects.toThrow(
       /handed over to the agent billing.*Put it back/,
     )
     const again = createRuntime({ ledger: first.ledger, agents: [first.agent], host: { clock: first.clock } })
-    expect(await first.settle(again.resume(run.id).result)).toMatchObject({
+    expect(await first.untilSettled(again.resume(run.id).result)).toMatchObject({
       agent: 'billing',
       reason: 'answered',
     })

@@ -8,7 +8,7 @@ async function waiting() {
   const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
   const set = stage({ steps: [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Done.' }], tools: [pay] })
   const run = set.start()
-  const rest = await set.settle(run.result)
+  const rest = await set.untilSettled(run.result)
   const toolCallId = rest.pendingApprovals[0]!.toolCallId
   const put = (key: string, command: unknown): Promise<boolean> =>
     set.ledger.put(run.id, {
@@ -16,7 +16,7 @@ async function waiting() {
       at: set.clock.now(),
       command: command as OutsideCommand,
     } satisfies InboxEntry)
-  const resume = () => set.settle(set.runtime.resume(run.id).result)
+  const resume = () => set.untilSettled(set.runtime.resume(run.id).result)
   return { ...set, run, pay, toolCallId, put, resume }
 }
 
@@ -53,7 +53,7 @@ describe('the inbox', () => {
   )
 
   it('answers whoever sends a malformed command from here with a refusal', async () => {
-    const { run, toolCallId, settle } = await waiting()
+    const { run, toolCallId, untilSettled: settle } = await waiting()
     const receipt = await settle(run.approve(toolCallId, { by: undefined as never }))
     expect(receipt).toMatchObject({ accepted: false, code: 'malformed' })
     expect(receipt).toHaveProperty('message', expect.stringContaining('approve: by is missing'))

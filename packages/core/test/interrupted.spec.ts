@@ -25,7 +25,7 @@ async function crashed(
 ): Promise<{ readonly set: Stage; readonly runId: RunId }> {
   const dying = newProcess({ ledger: mortalLedger(ledger, { append: 2, stored: false }) })
   const run = dying.runtime.run(dying.agent, 'Hello.', { sessionId })
-  await expect(dying.settle(run.result)).rejects.toThrow('The process died here.')
+  await expect(dying.untilSettled(run.result)).rejects.toThrow('The process died here.')
   return {
     set: newProcess({ ledger, clock: dying.clock, steps: [{ text: 'One.' }, { text: 'Two.' }] }),
     runId: run.id,
@@ -43,7 +43,7 @@ async function listed(runs: AsyncIterable<RunResult>): Promise<readonly RunId[]>
 
 /** The conflict that a run meets. */
 async function conflictOf(set: Stage, run: Run | Promise<Run>): Promise<LedgerConflictError> {
-  const error: unknown = await set.settle(
+  const error: unknown = await set.untilSettled(
     Promise.resolve(run)
       .then(({ result }) => result)
       .catch((reason: unknown) => reason),
@@ -60,7 +60,7 @@ describe('a run that was interrupted', () => {
     expect(await listed(set.runtime.suspended())).toEqual([])
     const [run] = await Array.fromAsync(set.runtime.interrupted())
     expect(run).toMatchObject({ status: 'interrupted', turns: 1, agent: 'agent' })
-    expect(await set.settle(set.runtime.resume(runId).result)).toMatchObject({ text: 'One.' })
+    expect(await set.untilSettled(set.runtime.resume(runId).result)).toMatchObject({ text: 'One.' })
     expect(await listed(set.runtime.interrupted())).toEqual([])
   })
 
@@ -74,7 +74,7 @@ describe('a run that was interrupted', () => {
     expect(await listed(one.runtime.interrupted())).toEqual([])
     expect(await listed(other.runtime.interrupted())).toEqual([])
     end()
-    await one.settle(run.result)
+    await one.untilSettled(run.result)
   })
 
   it('is listed where it works for another run, as that one', async () => {
@@ -102,7 +102,7 @@ describe('a run that was interrupted', () => {
     })
     // The child run is taken up, and its process dies.
     const dying = process(ledger, 1)
-    await dying.settle(dying.runtime.resume(asked!.runId).result.catch(() => undefined))
+    await dying.untilSettled(dying.runtime.resume(asked!.runId).result.catch(() => undefined))
     expect(await listed(first.runtime.interrupted())).toEqual([runId])
     expect(await listed(first.runtime.suspended())).toEqual([runId])
   })
@@ -117,7 +117,7 @@ describe('a run that was interrupted', () => {
 })
 
 describe('a session whose run was interrupted', () => {
-  it.each(['conflict', 'queue', 'join'] as const)(
+  it.each(['conflict', 'wait', 'join'] as const)(
     'tells who comes with %s that resume takes it further',
     async (whenBusy) => {
       const { set, runId } = await crashed()
@@ -127,9 +127,9 @@ describe('a session whose run was interrupted', () => {
       expect(message).toContain(`Run ${runId} of session chat was interrupted`)
       expect(message).toContain(`runtime.resume('${runId}') takes it further`)
       expect(await set.ledger.inbox(runId)).toEqual([])
-      await set.settle(set.runtime.resume(runId).result)
+      await set.untilSettled(set.runtime.resume(runId).result)
       const again = await set.runtime.session(sessionId).run(set.agent, 'And now?', { whenBusy })
-      expect(await set.settle(again.result)).toMatchObject({ text: 'Two.' })
+      expect(await set.untilSettled(again.result)).toMatchObject({ text: 'Two.' })
     },
   )
 
@@ -141,7 +141,7 @@ describe('a session whose run was interrupted', () => {
     expect(message).toContain(`runtime.resume('${runId}')`)
   })
 
-  it.each(['queue', 'join'] as const)(
+  it.each(['wait', 'join'] as const)(
     'ends waiting with %s when nothing was recorded for long',
     async (whenBusy) => {
       const { set, runId } = await crashed(unknowing(memoryLedger()))
@@ -155,7 +155,7 @@ describe('a session whose run was interrupted', () => {
       // What was to join is in its inbox: whoever resumes the run takes it.
       const kept = (await set.ledger.inbox(runId)).map(({ key }) => key)
       expect(kept).toEqual(whenBusy === 'join' ? [busy?.inputId] : [])
-      expect(await set.settle(set.runtime.resume(runId).result)).toMatchObject({ reason: 'answered' })
+      expect(await set.untilSettled(set.runtime.resume(runId).result)).toMatchObject({ reason: 'answered' })
     },
   )
 
@@ -171,7 +171,7 @@ describe('a session whose run was interrupted', () => {
     first.result.catch(() => undefined)
     await new Promise((resolve) => first.events$.subscribe({ next: resolve, error: () => undefined }))
     const set = newProcess({ ledger, clock: dying.clock })
-    const waiting = set.runtime.run(set.agent, 'And now?', { sessionId, whenBusy: 'queue' })
+    const waiting = set.runtime.run(set.agent, 'And now?', { sessionId, whenBusy: 'wait' })
     const joined = set.runtime.session(sessionId).run(set.agent, 'And now?', { whenBusy: 'join' })
     const conflicts = Promise.all([conflictOf(set, waiting), conflictOf(set, joined)])
     await joined.catch(() => undefined)
@@ -186,8 +186,8 @@ describe('a session whose run was interrupted', () => {
     const pay = testTool({ name: 'pay', check: () => ({ kind: 'ask' }) })
     const set = stage({ steps: [{ toolCalls: [{ name: 'pay', input: {} }] }], tools: [pay] })
     const first = set.runtime.run(set.agent, 'Pay.', { sessionId })
-    const { pendingApprovals } = await set.settle(first.result)
-    const next = set.runtime.run(set.agent, 'And now?', { sessionId, whenBusy: 'queue', quietMs })
+    const { pendingApprovals } = await set.untilSettled(first.result)
+    const next = set.runtime.run(set.agent, 'And now?', { sessionId, whenBusy: 'wait', quietMs })
     const { message, busy } = await conflictOf(set, next)
     expect(busy).toEqual({ runId: first.id, status: 'suspended' })
     expect(message).toContain(`waits for an approval of pay (${pendingApprovals[0]?.toolCallId})`)
@@ -196,10 +196,10 @@ describe('a session whose run was interrupted', () => {
   it('lets a runtime that waits for it be drained', async () => {
     const pay = testTool({ name: 'pay', check: () => ({ kind: 'ask' }) })
     const set = stage({ steps: [{ toolCalls: [{ name: 'pay', input: {} }] }], tools: [pay] })
-    await set.settle(set.runtime.run(set.agent, 'Pay.', { sessionId }).result)
-    const next = set.runtime.run(set.agent, 'And now?', { sessionId, whenBusy: 'queue' })
+    await set.untilSettled(set.runtime.run(set.agent, 'Pay.', { sessionId }).result)
+    const next = set.runtime.run(set.agent, 'And now?', { sessionId, whenBusy: 'wait' })
     const conflict = conflictOf(set, next)
-    expect(await set.settle(set.runtime.drain(0))).toEqual([])
+    expect(await set.untilSettled(set.runtime.drain(0))).toEqual([])
     expect((await conflict).message).toContain('The runtime was drained while it waited for run')
   })
 })

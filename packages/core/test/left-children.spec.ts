@@ -4,7 +4,7 @@ import {
   checkLaws,
   manualClock,
   scriptedModel,
-  settle,
+  untilSettled,
   testTool,
   type ScriptedReply,
 } from '@tallystick/core/testing'
@@ -81,7 +81,7 @@ function office(paying: () => Promise<string>) {
     const host = { clock, random: Math.random, report: () => {} }
     return { boss, runtime: createRuntime({ ledger, agents: [boss], host }) }
   }
-  return { ledger, open, settled: <T>(promise: Promise<T>) => settle(clock, promise) }
+  return { ledger, open, settled: <T>(promise: Promise<T>) => untilSettled(clock, promise) }
 }
 
 /** A run whose clerk waits for a decision, which has come into the inbox of the clerk's run. */

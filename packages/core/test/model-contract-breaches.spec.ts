@@ -204,11 +204,11 @@ describe('a model adapter that breaks its contract', () => {
     const cancelled = new Promise<void>((resolve) => {
       run.textUpdates$.subscribe(() => resolve())
     }).then(() => run.cancel())
-    expect(await set.settle(run.result)).toMatchObject({ reason: 'cancelled', text: 'Hello.' })
+    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'cancelled', text: 'Hello.' })
     expect(await cancelled).toEqual({ accepted: true })
     const before = await set.eventsOf(run)
     emit(finished)
-    await set.settle(Promise.resolve())
+    await set.untilSettled(Promise.resolve())
     expect(await set.eventsOf(run)).toEqual(before)
   })
 

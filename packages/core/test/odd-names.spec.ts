@@ -7,7 +7,13 @@ import {
   type Limits,
   type RunState,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, settle, testTool, type ScriptedStep } from '@tallystick/core/testing'
+import {
+  manualClock,
+  scriptedModel,
+  untilSettled,
+  testTool,
+  type ScriptedStep,
+} from '@tallystick/core/testing'
 import { checkedRun, ofType, stage } from './stage.ts'
 
 /** What every object has without that anybody gave it; and what makes an object another's heir. */
@@ -68,7 +74,7 @@ describe('a model whose name is that of something which every object has', () =>
     const model = scriptedModel([{ text: 'Done.', usage: { inputTokens: 9, outputTokens: 1 } }], name)
     const agent = defineAgent({ name: 'agent', instructions: 'Act.', model })
     const runtime = createRuntime({ ledger: memoryLedger(), agents: [agent], prices: {}, host: { clock } })
-    const result = await settle(clock, runtime.run(agent, 'Go.').result)
+    const result = await untilSettled(clock, runtime.run(agent, 'Go.').result)
     expect(result).toMatchObject({ status: 'done', reason: 'answered' })
     expect(result.cost).toBeUndefined()
   })

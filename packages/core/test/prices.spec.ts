@@ -11,7 +11,7 @@ import {
   type Prices,
   type Usage,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, settle, type ScriptedStep } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled, type ScriptedStep } from '@tallystick/core/testing'
 import { checkedRun, ofType, recorded } from './stage.ts'
 
 const done: ScriptedStep = { text: 'Done.', usage: { inputTokens: 1_000_000, outputTokens: 10 } }
@@ -105,12 +105,12 @@ describe('prices of another shape', () => {
 describe('what a run costs', () => {
   it('is known where the function knows the price, and unknown where it does not', async () => {
     const known = runtimeOf(() => ({ inputUsd: 3, outputUsd: 15 }))
-    const result = await settle(known.clock, known.runtime.run(known.agent, 'Go.').result)
+    const result = await untilSettled(known.clock, known.runtime.run(known.agent, 'Go.').result)
     expect(result.cost).toBeCloseTo(3.00015)
     const unknown = runtimeOf(() => undefined)
-    expect(await settle(unknown.clock, unknown.runtime.run(unknown.agent, 'Go.').result)).not.toHaveProperty(
-      'cost',
-    )
+    expect(
+      await untilSettled(unknown.clock, unknown.runtime.run(unknown.agent, 'Go.').result),
+    ).not.toHaveProperty('cost')
   })
 
   it.each<Usage>([{ inputTokens: -5 }, { cacheReadTokens: 1e300 }, { outputTokens: 0.5 }])(
@@ -120,7 +120,11 @@ describe('what a run costs', () => {
         { text: 'Done.', usage },
       ])
       const run = runtime.run(agent, 'Go.')
-      expect(await settle(clock, run.result)).toMatchObject({ reason: 'answered', text: 'Done.', usage: {} })
+      expect(await untilSettled(clock, run.result)).toMatchObject({
+        reason: 'answered',
+        text: 'Done.',
+        usage: {},
+      })
       const events = checkedRun(await recorded(ledger, run.id))
       expect(ofType(events, 'usage_updated')).toMatchObject([{ usage: {}, refused: Object.keys(usage) }])
     },
@@ -130,7 +134,7 @@ describe('what a run costs', () => {
     const { runtime, agent, clock } = runtimeOf({ 'acme-1': { inputUsd: 3, outputUsd: 15 } }, [
       { text: 'Done.', usage: { outputTokens: Number.NaN } },
     ])
-    const result = await settle(clock, runtime.run(agent, 'Go.').result)
+    const result = await untilSettled(clock, runtime.run(agent, 'Go.').result)
     expect(result).toMatchObject({ reason: 'model_failed', usage: {} })
   })
 

@@ -8,7 +8,13 @@ import {
   type RefusalPolicy,
   type RunResult,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, settle, testTool, type ScriptedStep } from '@tallystick/core/testing'
+import {
+  manualClock,
+  scriptedModel,
+  untilSettled,
+  testTool,
+  type ScriptedStep,
+} from '@tallystick/core/testing'
 import { checkedRun, ofType, recorded } from './stage.ts'
 
 /** What a vendor says that asks for both: another model, and a history without the refused turn. */
@@ -33,7 +39,7 @@ async function session(
   const runtime = createRuntime({ ledger, agents: [agent], host: { clock } })
   const results: RunResult[] = []
   for (const input of inputs) {
-    const result = await settle(clock, runtime.run(agent, input, { sessionId: 's' }).result)
+    const result = await untilSettled(clock, runtime.run(agent, input, { sessionId: 's' }).result)
     checkedRun(await recorded(ledger, result.runId))
     results.push(result)
   }
@@ -112,11 +118,11 @@ describe('a refused turn', () => {
     const agent = defineAgent({ name: 'helper', instructions: 'Help.', model })
     const runtime = createRuntime({ ledger, agents: [agent], host: { clock } })
     const run = runtime.run(agent, 'One.', { sessionId: 's' })
-    await settle(clock, begun)
-    await settle(clock, run.queue('Break in.'))
+    await untilSettled(clock, begun)
+    await untilSettled(clock, run.queue('Break in.'))
     release()
-    expect(await settle(clock, run.result)).toMatchObject({ reason: 'refused', turns: 2 })
-    await settle(clock, runtime.run(agent, 'Weather?', { sessionId: 's' }).result)
+    expect(await untilSettled(clock, run.result)).toMatchObject({ reason: 'refused', turns: 2 })
+    await untilSettled(clock, runtime.run(agent, 'Weather?', { sessionId: 's' }).result)
     expect(wordsOf(model.requests[2]?.messages)).toEqual(['One.', 'First.', 'Weather?'])
   })
 })

@@ -10,7 +10,13 @@ import {
   type RuntimeEvent,
   type ToolRun,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, settle, testTool, type ScriptedStep } from '@tallystick/core/testing'
+import {
+  manualClock,
+  scriptedModel,
+  untilSettled,
+  testTool,
+  type ScriptedStep,
+} from '@tallystick/core/testing'
 import { checkedRun, recorded } from './stage.ts'
 
 interface App {
@@ -43,7 +49,7 @@ function lookTool(seen: Seen, options: Partial<Parameters<typeof testTool>[0]> =
 function play(agents: readonly Agent<unknown>[], ledger: Ledger = memoryLedger()) {
   const clock = manualClock()
   const runtime = createRuntime({ ledger, agents, host: { clock } })
-  return { clock, ledger, runtime, settle: <T>(promise: Promise<T>) => settle(clock, promise) }
+  return { clock, ledger, runtime, untilSettled: <T>(promise: Promise<T>) => untilSettled(clock, promise) }
 }
 
 const everyPlace = ['approval', 'check', 'input', 'instructions', 'output', 'prepareTurn', 'stopWhen', 'tool']
@@ -87,7 +93,7 @@ describe('the context of a run', () => {
   it('reaches every place where the agent’s code is asked, as it was given', async () => {
     const seen: Seen = []
     const agent = watchful(seen, [call('look'), { text: 'Done.' }])
-    const { runtime, settle: wait } = play([agent])
+    const { runtime, untilSettled: wait } = play([agent])
     const context = app()
     expect(await wait(runtime.run(agent, 'Go.', { context }).result)).toMatchObject({ text: 'Done.' })
     expect([...new Set(seen.map(([place]) => place))].toSorted()).toEqual(everyPlace)
@@ -96,7 +102,7 @@ describe('the context of a run', () => {
 
   it('is in no event, and neither is what it holds but in the instructions that were made of it', async () => {
     const agent = watchful([], [call('look'), { text: 'Done.' }])
-    const { runtime, ledger, settle: wait } = play([agent])
+    const { runtime, ledger, untilSettled: wait } = play([agent])
     const secret = { ...app(), database: { reads: ['a handle that is nobody’s business'] } }
     const run = runtime.run(agent, 'Go.', { context: secret })
     await wait(run.result)
@@ -123,7 +129,7 @@ describe('the context of a run', () => {
       tools: [agentTool(helper)],
       handoffs: [handoff(next)],
     })
-    const { runtime, ledger, settle: wait } = play([agent])
+    const { runtime, ledger, untilSettled: wait } = play([agent])
     const context = app()
     const run = runtime.run(agent, 'Go.', { context })
     expect(await wait(run.result)).toMatchObject({ text: 'Taken over.', agent: 'next' })
@@ -141,16 +147,18 @@ describe('the context of a run', () => {
     const one = play([])
     const first = make([call('look')])
     const run = one.runtime.run(first, 'Go.', { context: app('Ada') })
-    const [pending] = (await one.settle(run.result)).pendingApprovals
+    const [pending] = (await one.untilSettled(run.result)).pendingApprovals
     const two = play([make([{ text: 'Done.' }])], one.ledger)
     const blind = two.runtime.resume(run.id)
-    await expect(two.settle(blind.result)).rejects.toThrow('was started with a context of its application')
+    await expect(two.untilSettled(blind.result)).rejects.toThrow(
+      'was started with a context of its application',
+    )
     expect(await recorded(one.ledger, run.id)).toHaveLength((await recorded(two.ledger, run.id)).length)
     const context = app('Grace')
     const resumed = two.runtime.resume(run.id, { context })
-    await two.settle(resumed.result)
-    await two.settle(resumed.approve(pending?.toolCallId ?? '', { by: 'maria' }))
-    expect(await two.settle(resumed.result)).toMatchObject({ status: 'done', text: 'Done.' })
+    await two.untilSettled(resumed.result)
+    await two.untilSettled(resumed.approve(pending?.toolCallId ?? '', { by: 'maria' }))
+    expect(await two.untilSettled(resumed.result)).toMatchObject({ status: 'done', text: 'Done.' })
     expect(seen.at(-1)).toEqual(['tool', context])
   })
 
@@ -174,14 +182,14 @@ describe('the context of a run', () => {
     })
     const one = play([top])
     const run = one.runtime.run(top, 'Go.', { context: app() })
-    const [pending] = (await one.settle(run.result)).pendingApprovals
+    const [pending] = (await one.untilSettled(run.result)).pendingApprovals
     const two = play([top], one.ledger)
     const child = [...(await idsOf(one.ledger))].find((id) => id !== run.id) ?? ''
     const context = app('Grace')
     const resumed = two.runtime.resume(resumedOf(run.id, child), { context })
-    await two.settle(resumed.result)
-    await two.settle(resumed.approve(pending?.toolCallId ?? '', { by: 'maria' }))
-    await two.settle(two.runtime.idle())
+    await two.untilSettled(resumed.result)
+    await two.untilSettled(resumed.approve(pending?.toolCallId ?? '', { by: 'maria' }))
+    await two.untilSettled(two.runtime.idle())
     expect(seen.filter(([place]) => place === 'tool')).toEqual([
       ['tool', context],
       ['tool', context],
@@ -191,7 +199,7 @@ describe('the context of a run', () => {
   it('is the fork’s own, and that of whoever settles a call', async () => {
     const seen: Seen = []
     const agent = watchful(seen, [call('look'), { text: 'Done.' }, call('look'), { text: 'Again.' }])
-    const { runtime, ledger, settle: wait } = play([agent])
+    const { runtime, ledger, untilSettled: wait } = play([agent])
     const run = runtime.run(agent, 'Go.', { context: app('Ada') })
     await wait(run.result)
     const blind = runtime.fork(run.id, { atSeq: 2 })
@@ -205,7 +213,7 @@ describe('the context of a run', () => {
 
   it('is not asked for where a run had none', async () => {
     const agent = defineAgent({ name: 'a', instructions: '', model: scriptedModel([{ text: 'Done.' }]) })
-    const { runtime, ledger, settle: wait } = play([agent])
+    const { runtime, ledger, untilSettled: wait } = play([agent])
     const run = runtime.run(agent, 'Go.')
     await wait(run.result)
     expect((await recorded(ledger, run.id))[0]).not.toHaveProperty('withContext')
@@ -224,12 +232,12 @@ describe('instructions that are made for a run', () => {
       defineAgent({ name: 'a', model, tools: [asking], instructions: ({ user }: App) => `You help ${user}.` })
     const one = play([])
     const run = one.runtime.run(make(), 'Go.', { context: app('Ada') })
-    const [pending] = (await one.settle(run.result)).pendingApprovals
+    const [pending] = (await one.untilSettled(run.result)).pendingApprovals
     const two = play([], one.ledger)
     const resumed = two.runtime.resume(run.id, { agent: make(), context: app('Grace') })
-    await two.settle(resumed.result)
-    await two.settle(resumed.approve(pending?.toolCallId ?? '', { by: 'maria' }))
-    await two.settle(resumed.result)
+    await two.untilSettled(resumed.result)
+    await two.untilSettled(resumed.approve(pending?.toolCallId ?? '', { by: 'maria' }))
+    await two.untilSettled(resumed.result)
     expect(model.requests.map(({ instructions }) => instructions)).toEqual(Array(2).fill('You help Ada.'))
     const events = checkedRun(await recorded(one.ledger, run.id))
     // Nothing has drifted: what was made of the context is not compared with what would be made now.
@@ -257,10 +265,12 @@ describe('the agent of a run that is taken up', () => {
     const other = defineAgent({ name: 'b', instructions: '', model: scriptedModel([]) })
     const one = play([])
     const run = one.runtime.run(agent, 'Go.')
-    await one.settle(run.result)
+    await one.untilSettled(run.result)
     const two = play([], one.ledger)
-    expect(await two.settle(two.runtime.resume(run.id, { agent }).result)).toMatchObject({ output: 'Done.' })
-    await expect(two.settle(two.runtime.resume(run.id, { agent: other }).result)).rejects.toThrow(
+    expect(await two.untilSettled(two.runtime.resume(run.id, { agent }).result)).toMatchObject({
+      output: 'Done.',
+    })
+    await expect(two.untilSettled(two.runtime.resume(run.id, { agent: other }).result)).rejects.toThrow(
       'is one of the agent a, and b was given to read its result',
     )
   })

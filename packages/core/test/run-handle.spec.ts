@@ -15,7 +15,7 @@ function asking(turns = 1): Stage {
 
 describe('the result of a run', () => {
   it('is how it rests: the text, the totals, and what it waits for', async () => {
-    const { start, settle } = asking()
+    const { start, untilSettled: settle } = asking()
     const run = start()
     const rest = await settle(run.result)
     expect(rest).toEqual({
@@ -39,7 +39,7 @@ describe('the result of a run', () => {
   })
 
   it('after a decision is that of the next rest, for every handle', async () => {
-    const { start, settle, runtime } = asking(2)
+    const { start, untilSettled: settle, runtime } = asking(2)
     const run = start()
     const first = await settle(run.result)
     const other = runtime.resume(run.id)
@@ -55,7 +55,7 @@ describe('the result of a run', () => {
   })
 
   it('stays the same while the run rests, however often it is asked for', async () => {
-    const { start, settle, ledger } = asking()
+    const { start, untilSettled: settle, ledger } = asking()
     const run = start()
     const first = await settle(run.result)
     expect(await settle(run.result)).toBe(first)
@@ -84,18 +84,20 @@ describe('the result of a run', () => {
     }
     const set = stage({ ledger: full })
     const run = set.start()
-    await expect(set.settle(run.result)).rejects.toThrow('disk full')
-    await expect(set.settle(run.cancel())).rejects.toThrow('disk full')
-    await expect(set.settle(run.steer('And?'))).rejects.toThrow('disk full')
+    await expect(set.untilSettled(run.result)).rejects.toThrow('disk full')
+    await expect(set.untilSettled(run.cancel())).rejects.toThrow('disk full')
+    await expect(set.untilSettled(run.steer('And?'))).rejects.toThrow('disk full')
     // Whoever takes the run up again gets a handle that works, once the ledger does.
     const later = stage({ ledger, clock: set.clock })
-    expect(await later.settle(later.runtime.resume(run.id).result)).toMatchObject({ reason: 'answered' })
+    expect(await later.untilSettled(later.runtime.resume(run.id).result)).toMatchObject({
+      reason: 'answered',
+    })
   })
 })
 
 describe('a command to a run that is done', () => {
   it('is refused, as a value, whatever it asks', async () => {
-    const { start, settle, runtime, ledger } = stage()
+    const { start, untilSettled: settle, runtime, ledger } = stage()
     const run = start()
     await settle(run.result)
     const head = await ledger.head(run.id)
@@ -122,18 +124,18 @@ describe('a command to a run that is done', () => {
   })
 
   it('is refused also where only the ledger knows that it is done', async () => {
-    const { start, settle, ledger, clock } = stage()
+    const { start, untilSettled: settle, ledger, clock } = stage()
     const run = start()
     await settle(run.result)
     const other = stage({ ledger, clock })
     const handle = other.runtime.resume(run.id)
-    expect(await other.settle(handle.cancel())).toMatchObject({ accepted: false, code: 'run_finished' })
+    expect(await other.untilSettled(handle.cancel())).toMatchObject({ accepted: false, code: 'run_finished' })
   })
 })
 
 describe('input of a handle', () => {
   it('that no model could be shown is the caller’s error, at once', async () => {
-    const { start, settle } = stage()
+    const { start, untilSettled: settle } = stage()
     const run = start()
     expect(() => run.steer('')).toThrow(ConfigurationError)
     expect(() => run.queue([])).toThrow(ConfigurationError)

@@ -7,7 +7,13 @@ import {
   type ApprovalPolicy,
   type PolicyCall,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, settle, testTool, type ScriptedStep } from '@tallystick/core/testing'
+import {
+  manualClock,
+  scriptedModel,
+  untilSettled,
+  testTool,
+  type ScriptedStep,
+} from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
 import { recorded } from './stage.ts'
 
@@ -39,7 +45,7 @@ async function driven(agent: Agent, approval: ApprovalPolicy | undefined) {
       },
     }),
   })
-  const result = await settle(clock, runtime.run(agent, 'Go.').result)
+  const result = await untilSettled(clock, runtime.run(agent, 'Go.').result)
   return { result, asked, events: await recorded(ledger, result.runId) }
 }
 

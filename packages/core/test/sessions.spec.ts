@@ -15,7 +15,7 @@ const said = (messages: readonly Message[] = []): readonly string[] =>
 const answers = (...texts: readonly string[]): readonly ScriptedStep[] => texts.map((text) => ({ text }))
 
 async function playIn(
-  { runtime, agent, settle }: Stage,
+  { runtime, agent, untilSettled: settle }: Stage,
   input: string,
   options: Parameters<Stage['runtime']['run']>[2] = { sessionId: 'chat' },
 ) {
@@ -73,7 +73,7 @@ describe('a session', () => {
       run.textUpdates$.subscribe(({ text }) => {
         if (text.startsWith('So')) run.cancel().catch(() => {})
       })
-      await set.settle(run.result)
+      await set.untilSettled(run.result)
       const next = stage({
         ledger: set.ledger,
         clock: set.clock,
@@ -95,15 +95,15 @@ describe('a session', () => {
       tools: [pay],
     })
     const waiting = set.runtime.run(set.agent, 'Pay.', { sessionId: 'chat' })
-    const [pending] = (await set.settle(waiting.result)).pendingApprovals
+    const [pending] = (await set.untilSettled(waiting.result)).pendingApprovals
     const second = set.runtime.run(set.agent, 'Hello?', { sessionId: 'chat' })
-    await expect(set.settle(second.result)).rejects.toMatchObject({
+    await expect(set.untilSettled(second.result)).rejects.toMatchObject({
       ...{ name: 'LedgerConflictError', kind: 'session' },
       message: expect.stringMatching(new RegExp(`Run ${waiting.id} of session chat waits`)) as string,
     })
     expect(await set.eventsOf(second)).toEqual([])
-    await set.settle(waiting.approve(pending!.toolCallId, { by: 'ada' }))
-    expect(await set.settle(waiting.result)).toMatchObject({ reason: 'answered' })
+    await set.untilSettled(waiting.approve(pending!.toolCallId, { by: 'ada' }))
+    expect(await set.untilSettled(waiting.result)).toMatchObject({ reason: 'answered' })
     checkedRun(await set.eventsOf(waiting))
   })
 
@@ -111,7 +111,7 @@ describe('a session', () => {
     const one = stage({ steps: answers('One.') })
     const two = stage({ ledger: one.ledger, clock: one.clock, steps: answers('Two.') })
     const runs = [one, two].map(({ runtime, agent }) => runtime.run(agent, 'Go.', { sessionId: 'chat' }))
-    const results = await one.settle(Promise.allSettled(runs.map((run) => run.result)))
+    const results = await one.untilSettled(Promise.allSettled(runs.map((run) => run.result)))
     expect(results.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
     const [refused] = results.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []))
     expect(refused).toBeInstanceOf(LedgerConflictError)
@@ -127,21 +127,21 @@ describe('a session', () => {
     const begun = new Promise((resolve) => first.events$.subscribe(resolve))
     await begun
     const two = stage({ ledger: one.ledger, clock: one.clock, steps: answers('Two.') })
-    const second = two.runtime.run(two.agent, '2', { sessionId: 'chat', whenBusy: 'queue' })
+    const second = two.runtime.run(two.agent, '2', { sessionId: 'chat', whenBusy: 'wait' })
     const third = one.runtime.run(one.agent, '3', { sessionId: 'other' })
-    await one.settle(third.result)
+    await one.untilSettled(third.result)
     expect(await two.eventsOf(second)).toEqual([])
     end?.()
-    await one.settle(first.result)
-    expect(await two.settle(second.result)).toMatchObject({ reason: 'answered', text: 'Two.' })
+    await one.untilSettled(first.result)
+    expect(await two.untilSettled(second.result)).toMatchObject({ reason: 'answered', text: 'Two.' })
     expect(said(two.model.requests[0]?.messages)).toEqual(['user: 1', 'assistant: One.', 'user: 2'])
   })
 
   it('queues many at once, each behind the one before it', async () => {
     const set = stage({ steps: Array.from({ length: 5 }, (_, index) => ({ text: `Answer ${index + 1}.` })) })
-    const options = { sessionId: 'chat', whenBusy: 'queue' } as const
+    const options = { sessionId: 'chat', whenBusy: 'wait' } as const
     const runs = [1, 2, 3, 4, 5].map((n) => set.runtime.run(set.agent, `Question ${n}.`, options))
-    await set.settle(Promise.all(runs.map((run) => run.result)))
+    await set.untilSettled(Promise.all(runs.map((run) => run.result)))
     const { messages = [] } = (await set.runtime.session('chat').history()) ?? {}
     expect(messages).toHaveLength(10)
     expect(messages.map(({ role }) => role)).toEqual(
@@ -162,9 +162,13 @@ describe('a session', () => {
     const joining = other.session('chat').run(one.agent, 'And 2?', { whenBusy: 'join' })
     while (ofType(await one.eventsOf(first), 'input_received').length < 2) await Promise.resolve()
     end?.()
-    const joined = await one.settle(joining)
+    const joined = await one.untilSettled(joining)
     expect(joined.id).toBe(first.id)
-    expect(await one.settle(joined.result)).toMatchObject({ runId: first.id, text: 'And two.', turns: 2 })
+    expect(await one.untilSettled(joined.result)).toMatchObject({
+      runId: first.id,
+      text: 'And two.',
+      turns: 2,
+    })
     const events = checkedRun(await one.eventsOf(first))
     expect(ofType(events, 'run_resumed')).toEqual([])
     const alone = await other.session('fresh').run(one.agent, 'Hello.', { whenBusy: 'join' })

@@ -11,7 +11,12 @@ const shown = (messages: readonly { role: string; parts?: readonly { type: strin
 
 describe('input while a run is at work', () => {
   it('steers at the next injection, and the receipt says where', async () => {
-    const { start, settle, eventsOf, model } = stage({
+    const {
+      start,
+      untilSettled: settle,
+      eventsOf,
+      model,
+    } = stage({
       steps: [{ text: 'Looking.', toolCalls: [{ name: 'look', input: {} }] }, { text: 'Done.' }],
       tools: [testTool({ name: 'look' })],
     })
@@ -33,7 +38,11 @@ describe('input while a run is at work', () => {
 
   it('answers what steers too late for an injection behind the answer', async () => {
     const sent = Promise.withResolvers<unknown>()
-    const { start, settle, model } = stage({
+    const {
+      start,
+      untilSettled: settle,
+      model,
+    } = stage({
       steps: [{ text: 'One.', until: sent.promise }, { text: 'Two.' }],
     })
     const run = start()
@@ -46,7 +55,11 @@ describe('input while a run is at work', () => {
 
   it('queues one by one, each behind the answer before it', async () => {
     const sent = Promise.withResolvers<unknown>()
-    const { start, settle, model } = stage({
+    const {
+      start,
+      untilSettled: settle,
+      model,
+    } = stage({
       steps: [{ text: 'One.', until: sent.promise }, { text: 'Two.' }, { text: 'Three.' }],
     })
     const run = start()
@@ -61,7 +74,11 @@ describe('input while a run is at work', () => {
 
   it('leaves a receipt that says why input was not delivered', async () => {
     const sent = Promise.withResolvers<unknown>()
-    const { start, settle, eventsOf } = stage({
+    const {
+      start,
+      untilSettled: settle,
+      eventsOf,
+    } = stage({
       steps: [{ text: 'No.', stopReason: 'refused', until: sent.promise }],
     })
     const run = start()
@@ -77,7 +94,11 @@ describe('input while a run is at work', () => {
 
 describe('rules of the agent', () => {
   it('stopWhen ends the run before another model call', async () => {
-    const { start, settle, model } = stage({
+    const {
+      start,
+      untilSettled: settle,
+      model,
+    } = stage({
       steps: [{ text: 'Looking.', toolCalls: [{ name: 'look', input: {} }] }],
       tools: [testTool({ name: 'look' })],
       stopWhen: (state) => state.totals.toolCalls >= 1,
@@ -87,7 +108,12 @@ describe('rules of the agent', () => {
   })
 
   it('prepareTurn changes what a turn shows, and the ledger says how', async () => {
-    const { start, settle, eventsOf, model } = stage({
+    const {
+      start,
+      untilSettled: settle,
+      eventsOf,
+      model,
+    } = stage({
       steps: [{ toolCalls: [{ name: 'look', input: {} }] }, { text: 'Done.' }],
       tools: [testTool({ name: 'look' }), testTool({ name: 'touch', effect: 'write' })],
       prepareTurn: ({ turn }) =>
@@ -108,7 +134,11 @@ describe('rules of the agent', () => {
 
   it('prepareTurn may show other messages, and a failed attempt is made again with the same', async () => {
     const messages = [{ role: 'user' as const, parts: [{ type: 'text' as const, text: 'Redacted.' }] }]
-    const { start, settle, model } = stage({
+    const {
+      start,
+      untilSettled: settle,
+      model,
+    } = stage({
       steps: [{ fail: 'overloaded' }, { text: 'Done.' }],
       prepareTurn: () => ({ messages }),
     })
@@ -121,7 +151,11 @@ describe('rules of the agent', () => {
 
   it('an approval policy asks or denies where the tool itself would run', async () => {
     const pay = testTool({ name: 'pay', effect: 'write' })
-    const { start, settle, eventsOf } = stage({
+    const {
+      start,
+      untilSettled: settle,
+      eventsOf,
+    } = stage({
       steps: [
         {
           toolCalls: [
@@ -150,7 +184,13 @@ describe('rules of the agent', () => {
   })
 
   it('an approval that nobody decides in time counts as denied', async () => {
-    const { start, settle, clock, runtime, eventsOf } = stage({
+    const {
+      start,
+      untilSettled: settle,
+      clock,
+      runtime,
+      eventsOf,
+    } = stage({
       steps: [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Nobody came.' }],
       tools: [testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })],
       limits: { approvalMaxMs: 60_000 },

@@ -32,7 +32,7 @@ function asking(): Stage {
 
 describe('events$', () => {
   it('gives every subscriber all of it, once and in order, however late it comes', async () => {
-    const { start, settle, eventsOf } = looking()
+    const { start, untilSettled: settle, eventsOf } = looking()
     const run = start()
     const early: RuntimeEvent[] = []
     run.events$.subscribe((event) => early.push(event))
@@ -64,7 +64,7 @@ describe('events$', () => {
         return head
       },
     }
-    const { start, settle } = looking(watched)
+    const { start, untilSettled: settle } = looking(watched)
     const run = start()
     const tooEarly: number[] = []
     run.events$.subscribe(({ seq }) => {
@@ -90,7 +90,7 @@ describe('events$', () => {
         }
       },
     }
-    const { start, settle, eventsOf } = looking(slow)
+    const { start, untilSettled: settle, eventsOf } = looking(slow)
     const run = start()
     const seen: number[] = []
     run.events$.subscribe(({ seq, type }) => {
@@ -105,7 +105,7 @@ describe('events$', () => {
   })
 
   it('stays open while the run is suspended, and completes behind its end', async () => {
-    const { start, settle } = asking()
+    const { start, untilSettled: settle } = asking()
     const run = start()
     const seen: string[] = []
     run.events$.subscribe({ next: ({ type }) => seen.push(type), complete: () => seen.push('complete') })
@@ -119,7 +119,7 @@ describe('events$', () => {
   })
 
   it('can be left: whoever unsubscribes hears nothing more', async () => {
-    const { start, settle } = looking()
+    const { start, untilSettled: settle } = looking()
     const run = start()
     const seen: number[] = []
     const subscription = run.events$.subscribe(({ seq }) => {
@@ -133,7 +133,7 @@ describe('events$', () => {
 
 describe('a subscriber that throws', () => {
   it('hurts nobody: it is let go, its error is reported, the run and the others go on', async () => {
-    const { start, settle, reported, eventsOf } = looking()
+    const { start, untilSettled: settle, reported, eventsOf } = looking()
     const run = start()
     const others: number[] = []
     let heard = 0
@@ -149,7 +149,7 @@ describe('a subscriber that throws', () => {
   })
 
   it('hurts nobody behind an operator either', async () => {
-    const { start, settle, reported } = looking()
+    const { start, untilSettled: settle, reported } = looking()
     const run = start()
     const throwing = (): never => {
       throw new Error('piped')
@@ -165,7 +165,7 @@ describe('a subscriber that throws', () => {
   })
 
   it('hurts nobody when it throws at the end', async () => {
-    const { start, settle, reported } = looking()
+    const { start, untilSettled: settle, reported } = looking()
     const run = start()
     run.events$.subscribe({
       complete: () => {
@@ -184,7 +184,7 @@ describe('a subscriber that throws', () => {
         throw new Error('no disk')
       },
     }
-    const { start, settle, reported } = looking(broken)
+    const { start, untilSettled: settle, reported } = looking(broken)
     const run = start()
     const heard: unknown[] = []
     run.events$.subscribe({ error: (error: unknown) => heard.push(error) })
@@ -197,7 +197,7 @@ describe('a subscriber that throws', () => {
 
 describe('text$ and state$', () => {
   it('give the model’s text message by message, and the state after each event', async () => {
-    const { start, settle, eventsOf } = looking()
+    const { start, untilSettled: settle, eventsOf } = looking()
     const run = start()
     const texts: string[] = []
     run.text$.subscribe((text) => texts.push(text))
@@ -218,8 +218,8 @@ describe('text$ and state$', () => {
     const second = looking()
     const runs = [first.start(), second.start()]
     const texts = firstValueFrom(merge(...runs.map(({ text$ }) => text$)).pipe(toArray()))
-    await first.settle(runs[0]!.result)
-    await second.settle(runs[1]!.result)
+    await first.untilSettled(runs[0]!.result)
+    await second.untilSettled(runs[1]!.result)
     expect((await texts).join('')).toHaveLength('Looking.It is blue.'.length * 2)
   })
 })
@@ -232,7 +232,7 @@ describe('for await over a run', () => {
   }
 
   it('gives all events and ends behind the last', async () => {
-    const { start, settle, eventsOf } = looking()
+    const { start, untilSettled: settle, eventsOf } = looking()
     const run = start()
     const live = await settle(collect(run))
     expect(live).toEqual(await eventsOf(run))
@@ -240,7 +240,7 @@ describe('for await over a run', () => {
   })
 
   it('ends where the run is suspended, and a new one goes further', async () => {
-    const { start, settle } = asking()
+    const { start, untilSettled: settle } = asking()
     const run = start()
     const first = await settle(collect(run))
     expect(typesOf(first).at(-1)).toBe('approval_requested')
@@ -254,7 +254,7 @@ describe('for await over a run', () => {
   })
 
   it('can be left at any event', async () => {
-    const { start, settle } = looking()
+    const { start, untilSettled: settle } = looking()
     const run = start()
     const seen: number[] = []
     const look = async (): Promise<void> => {
@@ -279,7 +279,7 @@ describe('for await over a run', () => {
         return await ledger.append(...append)
       },
     }
-    const { start, settle, eventsOf } = looking(dying)
+    const { start, untilSettled: settle, eventsOf } = looking(dying)
     const run = start()
     const seen: number[] = []
     const look = async (): Promise<void> => {

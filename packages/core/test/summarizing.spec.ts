@@ -14,7 +14,7 @@ import {
   manualClock,
   mortalLedger,
   scriptedModel,
-  settle,
+  untilSettled,
   type ScriptedStep,
 } from '@tallystick/core/testing'
 import { evolve, messagesOf, type RunState } from '@tallystick/core'
@@ -124,7 +124,7 @@ describe('compaction by a model', () => {
       resumed.result.catch(() => {})
       await reached(resumed, (event) => event.type === 'run_resumed' && event.epoch === epoch)
     }
-    expect(await settle(clock, process().resume(run.id).result)).toMatchObject({ text: 'Done.' })
+    expect(await untilSettled(clock, process().resume(run.id).result)).toMatchObject({ text: 'Done.' })
     expect(summarizer.requests).toHaveLength(6)
     const events = checkedRun(await recorded(store, run.id))
     expect(ofType(events, 'context_compacted')).toHaveLength(1)
@@ -151,7 +151,7 @@ describe('compaction by a model', () => {
       await firstValueFrom(run.events$.pipe(filter(({ type }) => type === 'compaction_started')))
       await run.steer('More.')
       const last = fate === 'is interrupted' ? process().resume(run.id) : run
-      expect(await settle(clock, last.result)).toMatchObject({ reason: 'answered' })
+      expect(await untilSettled(clock, last.result)).toMatchObject({ reason: 'answered' })
       const events = checkedRun(await recorded(store, run.id))
       const veiled = ofType(events, 'guardrail_tripped').filter(({ on }) => on === 'input')
       expect(veiled.map(({ action }) => action)).toEqual(['replace', 'replace'])

@@ -12,7 +12,7 @@ import {
   type RuntimeEvent,
   rulesIn,
 } from '@tallystick/core'
-import { copyPrefix, idleAgentOf, manualClock, settle } from '@tallystick/core/testing'
+import { copyPrefix, idleAgentOf, manualClock, untilSettled } from '@tallystick/core/testing'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { play, program, type Program } from './program.ts'
 
@@ -77,7 +77,7 @@ describe('whether a run is suspended', () => {
           listed.push(`${runId} ${status} ${seq}`)
         expect(listed).toEqual([`${state.runId} suspended ${state.seq}`])
         if (!childless) return
-        const result = await settle(clock, runtime.resume(state.runId).result)
+        const result = await untilSettled(clock, runtime.resume(state.runId).result)
         expect(result).toMatchObject({ status: 'suspended', seq: state.seq })
         expect((await ledger.head(state.runId))?.seq).toBe(state.seq)
       }),

@@ -40,7 +40,7 @@ function twoProcesses(options: {
 
 describe('resume', () => {
   it('stops at an event that a newer release wrote, takes nothing over, and loses nothing', async () => {
-    const { start, settle, ledger, eventsOf } = stage({ steps: [payStep], tools: [payTool()] })
+    const { start, untilSettled: settle, ledger, eventsOf } = stage({ steps: [payStep], tools: [payTool()] })
     const run = start()
     await settle(run.result)
     const events = await eventsOf(run)
@@ -57,7 +57,7 @@ describe('resume', () => {
   })
 
   it('only reads a run that is done, and raises nobody’s epoch', async () => {
-    const { play, runtime, ledger, settle, eventsOf } = stage()
+    const { play, runtime, ledger, untilSettled: settle, eventsOf } = stage()
     const { runId } = await play()
     const before = [await ledger.head(runId), await eventsOf(runId)]
     const run = runtime.resume(runId)
@@ -69,7 +69,7 @@ describe('resume', () => {
   })
 
   it('rejects for a run that is in no ledger, and for a text that names none', async () => {
-    const { runtime, settle } = stage()
+    const { runtime, untilSettled: settle } = stage()
     const missing = runtime.resume(sampleRunId(7))
     await expect(settle(missing.result)).rejects.toThrow(RunNotFoundError)
     await expect(settle(missing.result)).rejects.toThrow(sampleRunId(7))
@@ -82,18 +82,18 @@ describe('resume', () => {
       tools: () => [payTool()],
     })
     const run = a.start()
-    const rest = await a.settle(run.result)
+    const rest = await a.untilSettled(run.result)
     const stranger = createRuntime({ ledger, host: { clock: a.clock } })
-    const refused = a.settle(stranger.resume(run.id).result)
+    const refused = a.untilSettled(stranger.resume(run.id).result)
     await expect(refused).rejects.toThrow(ConfigurationError)
     await expect(refused).rejects.toThrow('belongs to the agent agent, which this runtime does not know')
     expect((await ledger.head(run.id))?.epoch).toBe(1)
-    await a.settle(run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' }))
-    expect(await a.settle(run.result)).toMatchObject({ reason: 'answered', text: 'Paid.' })
+    await a.untilSettled(run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' }))
+    expect(await a.untilSettled(run.result)).toMatchObject({ reason: 'answered', text: 'Paid.' })
   })
 
   it('joins the driver that is at it already', async () => {
-    const { start, runtime, settle, ledger, model } = stage({ steps: [{ text: 'Done.' }] })
+    const { start, runtime, untilSettled: settle, ledger, model } = stage({ steps: [{ text: 'Done.' }] })
     const run = start()
     const joined = runtime.resume(run.id)
     expect(await settle(joined.result)).toEqual(await settle(run.result))
@@ -115,13 +115,13 @@ describe('two processes that drive one run', () => {
     const second = b.runtime.resume(first.id)
     await untilStarted(b.agent.tools[0] as TestTool)
     // The first finds out when it next has something to say.
-    const failed = a.settle(first.cancel())
+    const failed = a.untilSettled(first.cancel())
     await expect(failed).rejects.toThrow(LedgerConflictError)
-    await expect(a.settle(first.result)).rejects.toThrow(LedgerConflictError)
+    await expect(a.untilSettled(first.result)).rejects.toThrow(LedgerConflictError)
     expect(a.model.requests).toHaveLength(1)
     expect(lookA.runs).toHaveLength(1)
     // What the first was asked is in the inbox: the second decides about it.
-    expect(await b.settle(second.result)).toMatchObject({ reason: 'cancelled' })
+    expect(await b.untilSettled(second.result)).toMatchObject({ reason: 'cancelled' })
     const events = await recorded(ledger, first.id)
     expect(checkLaws(events)).toEqual([])
     expect(ofType(events, 'tool_started').map(({ attempt, epoch }) => [attempt, epoch])).toEqual([
@@ -136,7 +136,7 @@ describe('two processes that drive one run', () => {
     const first = stage({ steps, tools: [look] })
     const run = first.start()
     await untilStarted(look)
-    await first.settle(first.runtime.drain(0))
+    await first.untilSettled(first.runtime.drain(0))
     const second = stage({
       steps: [{ text: 'Seen.' }],
       ledger: first.ledger,
@@ -148,12 +148,14 @@ describe('two processes that drive one run', () => {
       async acquire(runId) {
         const head = await first.ledger.acquire(runId)
         // Another process acquires the run and writes it before this one has read it.
-        await second.settle(second.runtime.resume(run.id).cancel('enough'))
+        await second.untilSettled(second.runtime.resume(run.id).cancel('enough'))
         return head
       },
     }
     const third = stage({ ledger: overtaken, clock: first.clock, tools: [look] })
-    const failure = await third.settle(third.runtime.resume(run.id).result.catch((error: unknown) => error))
+    const failure = await third.untilSettled(
+      third.runtime.resume(run.id).result.catch((error: unknown) => error),
+    )
     expect(failure).toBeInstanceOf(LedgerConflictError)
     expect(failure).toMatchObject({ kind: 'epoch', message: expect.stringContaining('took run') as unknown })
   })
@@ -164,14 +166,14 @@ describe('two processes that drive one run', () => {
       tools: () => [payTool()],
     })
     const first = a.start()
-    await a.settle(first.result)
+    await a.untilSettled(first.result)
     const second = b.runtime.resume(first.id)
-    await b.settle(second.result)
+    await b.untilSettled(second.result)
     const third = a.runtime.resume(first.id)
-    const rest = await a.settle(third.result)
+    const rest = await a.untilSettled(third.result)
     expect((await ledger.head(first.id))?.epoch).toBe(3)
-    await a.settle(third.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' }))
-    expect(await a.settle(third.result)).toMatchObject({ status: 'done', reason: 'answered' })
+    await a.untilSettled(third.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' }))
+    expect(await a.untilSettled(third.result)).toMatchObject({ status: 'done', reason: 'answered' })
   })
 
   it('a handle whose writer was relieved answers with that, and takes nothing back by itself', async () => {
@@ -184,9 +186,9 @@ describe('two processes that drive one run', () => {
     await untilStarted(a.agent.tools[0] as TestTool)
     b.runtime.resume(first.id)
     await untilStarted(b.agent.tools[0] as TestTool)
-    await expect(a.settle(first.cancel())).rejects.toThrow(LedgerConflictError)
+    await expect(a.untilSettled(first.cancel())).rejects.toThrow(LedgerConflictError)
     const head = await ledger.head(first.id)
-    await expect(a.settle(first.cancel())).rejects.toThrow(LedgerConflictError)
+    await expect(a.untilSettled(first.cancel())).rejects.toThrow(LedgerConflictError)
     expect((await ledger.head(first.id))?.epoch).toBe(head?.epoch)
   })
 
@@ -201,11 +203,11 @@ describe('two processes that drive one run', () => {
     run.events$.subscribe(({ seq }) => seen.push(seq))
     const approveNext = async (process: Stage): Promise<void> => {
       const handle = process.runtime.resume(run.id)
-      const { pendingApprovals } = await process.settle(handle.result)
-      await process.settle(handle.approve(pendingApprovals[0]!.toolCallId, { by: 'ada' }))
-      await process.settle(handle.result)
+      const { pendingApprovals } = await process.untilSettled(handle.result)
+      await process.untilSettled(handle.approve(pendingApprovals[0]!.toolCallId, { by: 'ada' }))
+      await process.untilSettled(handle.result)
     }
-    await a.settle(run.result)
+    await a.untilSettled(run.result)
     await approveNext(b)
     await approveNext(a)
     const events = await recorded(ledger, run.id)
@@ -231,15 +233,15 @@ describe('two processes that drive one run', () => {
       ...{ steps: [payStep, payStep, { text: 'Paid.' }], tools: () => [payTool()], view },
     })
     const run = a.start()
-    const { pendingApprovals } = await a.settle(run.result)
+    const { pendingApprovals } = await a.untilSettled(run.result)
     meddle = async () => {
       meddle = undefined
-      await b.settle(b.runtime.resume(run.id).result)
+      await b.untilSettled(b.runtime.resume(run.id).result)
     }
-    const receipt = a.settle(run.approve(pendingApprovals[0]!.toolCallId, { by: 'ada' }))
+    const receipt = a.untilSettled(run.approve(pendingApprovals[0]!.toolCallId, { by: 'ada' }))
     await expect(receipt).rejects.toThrow(LedgerConflictError)
     await expect(receipt).rejects.toThrow('was taken out of its inbox by another process')
-    expect(await a.settle(run.result)).toMatchObject({
+    expect(await a.untilSettled(run.result)).toMatchObject({
       status: 'suspended',
       pendingApprovals: [{ name: 'pay' }],
     })
@@ -260,7 +262,7 @@ describe('a run that starts under the name of another', () => {
     const second = started()
     const twin = second.start('Something else.')
     expect(twin.id).toBe(first.id)
-    await expect(second.settle(twin.result)).rejects.toThrow(LedgerConflictError)
+    await expect(second.untilSettled(twin.result)).rejects.toThrow(LedgerConflictError)
   })
 })
 

@@ -2,7 +2,13 @@ import { firstValueFrom, toArray } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { createRuntime, defineAgent, memoryLedger, type Guardrail, type RunStreams } from '@tallystick/core'
-import { manualClock, scriptedModel, settle, testTool, type ScriptedStep } from '@tallystick/core/testing'
+import {
+  manualClock,
+  scriptedModel,
+  untilSettled,
+  testTool,
+  type ScriptedStep,
+} from '@tallystick/core/testing'
 import { stage, type StageOptions } from './stage.ts'
 
 /** What a reader of a stream of pieces has on the screen at the end, and everything that was on it. */
@@ -23,7 +29,7 @@ async function read(
 async function played(options: StageOptions): ReturnType<typeof read> {
   const set = stage(options)
   const run = set.start()
-  await set.settle(run.result)
+  await set.untilSettled(run.result)
   return await read(run)
 }
 
@@ -85,7 +91,7 @@ describe('the text of an answer', () => {
     })
     const runtime = createRuntime({ ledger: memoryLedger(), agents: [agent], host: { clock } })
     const run = runtime.run(agent, 'How much?')
-    await settle(clock, run.result)
+    await untilSettled(clock, run.result)
     const { texts, screen } = await read(run)
     expect([texts, screen]).toEqual([['{"euros":99}'], '{"euros":99}'])
   })
@@ -98,13 +104,13 @@ describe('a run read behind an event', () => {
   it('repeats nothing after an approval: events, texts and iteration go on where they were', async () => {
     const set = stage({ steps, tools: [pay] })
     const run = set.start()
-    const rest = await set.settle(run.result)
+    const rest = await set.untilSettled(run.result)
     const approved = run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' })
     const seqs: number[] = []
     const iterate = async (): Promise<void> => {
       for await (const { seq } of run.after(rest.seq)) seqs.push(seq)
     }
-    await set.settle(iterate())
+    await set.untilSettled(iterate())
     await approved
     const all = await set.eventsOf(run)
     expect(seqs).toEqual(all.slice(rest.seq).map(({ seq }) => seq))
@@ -126,17 +132,17 @@ describe('a run read behind an event', () => {
     const iterate = async (): Promise<void> => {
       for await (const { seq } of run.after(rest.seq)) resting.push(seq)
     }
-    await other.settle(iterate())
+    await other.untilSettled(iterate())
     expect(resting).toEqual([])
-    await other.settle(run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' }))
-    await other.settle(run.result)
+    await other.untilSettled(run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' }))
+    await other.untilSettled(run.result)
     expect(await read(run.after(rest.seq))).toMatchObject({ texts: ['Paid.'] })
   })
 
   it('ends at once behind its end, and says so where it has no such event', async () => {
     const set = stage()
     const run = set.start()
-    const { seq } = await set.settle(run.result)
+    const { seq } = await set.untilSettled(run.result)
     expect(await firstValueFrom(run.after(seq).events$.pipe(toArray()))).toEqual([])
     expect(await firstValueFrom(run.after(seq).text$.pipe(toArray()))).toEqual([])
     await expect(firstValueFrom(run.after(seq + 1).events$)).rejects.toThrow(`has no event ${seq + 1}`)

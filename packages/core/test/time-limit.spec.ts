@@ -122,7 +122,7 @@ describe('a limit that is raised while the closing call is unfinished', () => {
     run.events$.subscribe(({ type }) => {
       if (type === 'model_stream_failed') raised = run.raiseLimit('turnsMax', 9, 'ada')
     })
-    const result = await set.settle(run.result)
+    const result = await set.untilSettled(run.result)
     expect(await raised).toEqual({ accepted: true })
     expect(result).toMatchObject({ reason: 'answered', text: 'Done.' })
     expect(set.model.requests.map(({ toolChoice }) => toolChoice.type)).toEqual([
@@ -145,7 +145,7 @@ describe('a limit that is raised while the closing call is unfinished', () => {
         void run.raiseLimit('turnsMax', 9, 'ada').then(finish)
       }
     })
-    expect(await set.settle(run.result)).toMatchObject({ reason: 'answered', text: 'That is it.' })
+    expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'answered', text: 'That is it.' })
     checkedRun(await set.eventsOf(run))
   })
 })

@@ -29,7 +29,11 @@ async function statesOfARun(): Promise<readonly RunState[]> {
     ...{ name: 'clerk', instructions: 'Help.', model: scriptedModel([{ text: 'Paid.' }]) },
   })
   const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
-  const { start, settle, eventsOf } = stage({
+  const {
+    start,
+    untilSettled: settle,
+    eventsOf,
+  } = stage({
     steps: [
       { text: 'Pausing.', stopReason: 'paused' },
       { text: 'Looking.', toolCalls: [{ name: 'look', input: {} }], fail: 'overloaded' },

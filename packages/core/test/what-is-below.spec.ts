@@ -9,7 +9,13 @@ import {
   memoryLedger,
   type ModelRequest,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, settle, testTool, type ScriptedReply } from '@tallystick/core/testing'
+import {
+  manualClock,
+  scriptedModel,
+  untilSettled,
+  testTool,
+  type ScriptedReply,
+} from '@tallystick/core/testing'
 import { newProcess, converse, nextRequest, begin } from './conversation.ts'
 import { ofType, recorded, stage } from './stage.ts'
 
@@ -78,7 +84,7 @@ function office() {
       }),
     }
   }
-  return { ledger, clock, log, open, settled: <T>(p: Promise<T>) => settle(clock, p) }
+  return { ledger, clock, log, open, settled: <T>(p: Promise<T>) => untilSettled(clock, p) }
 }
 async function waiting() {
   const set = office()
@@ -195,7 +201,7 @@ it('input that no guardrail has passed (the run was cancelled first) is not show
   run.events$.subscribe(({ type }) => {
     if (type === 'input_received') void run.cancel('x')
   })
-  await set.settle(run.result)
+  await set.untilSettled(run.result)
   const next = newProcess({
     ledger: set.ledger,
     clock: set.clock,

@@ -14,7 +14,7 @@ import {
   type AgentOptions,
   type Runtime,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, settle, testTool } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/core/testing'
 import { stage } from './stage.ts'
 
 const sound = { name: 'agent', instructions: 'Act.', model: scriptedModel([{ text: 'Done.' }]) }
@@ -116,7 +116,7 @@ describe('what no option can be', () => {
       sessionId: undefined,
       limits: undefined,
     })
-    expect((await settle(clock, handle.result)).text).toBe('Done.')
+    expect((await untilSettled(clock, handle.result)).text).toBe('Done.')
   })
 })
 
@@ -161,7 +161,7 @@ describe('commands', () => {
     const tools = [testTool({ name: 'pay', check: () => ({ kind: 'ask' }) })]
     const set = stage({ steps: [{ toolCalls: [{ name: 'pay', input: {} }] }], tools })
     const handle = set.start()
-    await set.settle(handle.result)
+    await set.untilSettled(handle.result)
     const why = async (receipt: Promise<object>): Promise<string> => {
       const answer = await receipt
       expect(answer).toMatchObject({ accepted: false, code: 'malformed' })

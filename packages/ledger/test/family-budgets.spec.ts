@@ -8,7 +8,7 @@ import {
   type RunId,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, settle } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled } from '@tallystick/core/testing'
 import { verifyRun } from '@tallystick/ledger'
 
 interface Family {
@@ -33,7 +33,7 @@ async function family(): Promise<Family> {
   })
   const ledger = memoryLedger()
   const run = createRuntime({ ledger, agents: [boss], host: { clock } }).run(boss, 'Go.')
-  await settle(clock, run.result)
+  await untilSettled(clock, run.result)
   const parent = await Array.fromAsync(ledger.read(run.id))
   const child = parent.flatMap((event) => (event.type === 'tool_started' && event.child ? [event.child] : []))
   return { parent, child: await Array.fromAsync(ledger.read(child[0]!)) }

@@ -56,7 +56,7 @@ describe('whether a process drives a run of a ledger file', () => {
     const ledger = open(path)
     expect(await interrupted(ledger)).toEqual([theirs])
     const agent = defineAgent({ name: 'a', instructions: 'Act.', model: scriptedModel([]) })
-    const run = createRuntime({ ledger }).run(agent, 'x', { sessionId: 'chat', whenBusy: 'queue' })
+    const run = createRuntime({ ledger }).run(agent, 'x', { sessionId: 'chat', whenBusy: 'wait' })
     await expect(run.result).rejects.toMatchObject({ busy: { runId: theirs, standing: 'interrupted' } })
   })
 

@@ -18,7 +18,7 @@ import {
   manualClock,
   scriptedModel,
   seededRandom,
-  settle,
+  untilSettled,
   testTool,
   type ManualClock,
   type ScriptedStep,
@@ -127,7 +127,7 @@ describe('a run replays to itself', () => {
     const first = createRuntime({ ledger: set.ledger, agents: [slow], host }).run(slow, 'Go.', {
       sessionId: 's',
     })
-    await settle(set.clock, Promise.all([first.cancel('enough'), first.result]))
+    await untilSettled(set.clock, Promise.all([first.cancel('enough'), first.result]))
     const next = runtime.run(set.agent, 'Again.', { sessionId: 's' })
     await next.result
     const events = await set.replays(next.id)
@@ -148,10 +148,10 @@ describe('a run replays to itself', () => {
       if (type === 'assistant_started') void runtime.drain(1_000)
       if (type === 'assistant_started') gate.resolve()
     })
-    expect(await settle(set.clock, run.result)).toMatchObject({ status: 'interrupted' })
+    expect(await untilSettled(set.clock, run.result)).toMatchObject({ status: 'interrupted' })
     await set.replays(run.id)
     const again = createRuntime({ ledger: set.ledger, agents: [set.agent], host }).resume(run.id)
-    expect(await settle(set.clock, again.result)).toMatchObject({ text: 'Blue.' })
+    expect(await untilSettled(set.clock, again.result)).toMatchObject({ text: 'Blue.' })
     const events = await set.replays(run.id)
     expect(ofType(events, 'assistant_message_finished').map(({ draining }) => draining)).toEqual([
       true,
@@ -164,7 +164,7 @@ describe('a run replays to itself', () => {
       const steps = [...Array.from({ length: 3 }, () => ({ fail: 'overloaded' as const })), { text: 'Done.' }]
       const retry = { attemptsMax: 4, baseMs: 100, capMs: 1_000, totalMaxMs: 450 }
       const { start, replays, clock } = recording({ steps, retry }, { seed })
-      const { runId } = await settle(clock, start().result)
+      const { runId } = await untilSettled(clock, start().result)
       expect((await replays(runId)).at(-1)?.type).toBe('run_finished')
     }
   })
@@ -172,7 +172,7 @@ describe('a run replays to itself', () => {
   it('whose provider told nothing of what it used, where a limit counts it', async () => {
     const steps = [{ text: 'Hm.', fail: 'truncated' as const }, { text: 'Done.' }]
     const { start, replays, clock } = recording({ steps, limits: { tokensMax: 9_000 } })
-    const { runId } = await settle(clock, start().result)
+    const { runId } = await untilSettled(clock, start().result)
     const events = await replays(runId)
     expect(ofType(events, 'usage_updated').map(({ cause }) => cause)).toEqual([
       'model_failed',
@@ -221,7 +221,7 @@ describe('a model that fails as interrupted', () => {
         }),
     }
     const { start, replays, clock } = recording({ model, retry: { attemptsMax: 2, baseMs: 10 } })
-    const { runId, reason } = await settle(clock, start().result)
+    const { runId, reason } = await untilSettled(clock, start().result)
     expect([reason, asked]).toEqual(['model_failed', 2])
     await replays(runId)
   })

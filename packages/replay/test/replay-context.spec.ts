@@ -9,7 +9,7 @@ import {
   type Ledger,
   type RunId,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, settle, testTool } from '@tallystick/core/testing'
+import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/core/testing'
 import { replayRun, type ReplayOptions } from '@tallystick/replay'
 
 interface App {
@@ -48,9 +48,9 @@ function agents(words = 'You help'): readonly [Agent<unknown, App>, Agent<unknow
 async function played(): Promise<{ readonly ledger: Ledger; readonly runId: RunId }> {
   const [clock, ledger, [first]] = [manualClock(), memoryLedger(), agents()]
   const run = createRuntime({ ledger, host: { clock } }).run(first, 'Go.', { context })
-  const [pending] = (await settle(clock, run.result)).pendingApprovals
-  await settle(clock, run.approve(pending?.toolCallId ?? '', { by: 'maria' }))
-  const result = await settle(clock, run.result)
+  const [pending] = (await untilSettled(clock, run.result)).pendingApprovals
+  await untilSettled(clock, run.approve(pending?.toolCallId ?? '', { by: 'maria' }))
+  const result = await untilSettled(clock, run.result)
   expect(result).toMatchObject({ reason: 'stopped', agent: 'second' })
   return { ledger, runId: run.id }
 }
@@ -104,8 +104,8 @@ it('a run that stopped only once its limit was raised replays without its contex
     stopWhen: ({ limits }, { trusted }) => !trusted && (limits.turnsMax ?? 0) > 1,
   })
   const run = createRuntime({ ledger, host: { clock } }).run(agent, 'Go.', { context })
-  expect(await settle(clock, run.result)).toMatchObject({ status: 'suspended', limit: 'turnsMax' })
-  await settle(clock, run.raiseLimit('turnsMax', 9, 'ada'))
-  expect(await settle(clock, run.result)).toMatchObject({ reason: 'stopped' })
+  expect(await untilSettled(clock, run.result)).toMatchObject({ status: 'suspended', limit: 'turnsMax' })
+  await untilSettled(clock, run.raiseLimit('turnsMax', 9, 'ada'))
+  expect(await untilSettled(clock, run.result)).toMatchObject({ reason: 'stopped' })
   expect((await replayRun(ledger, run.id, () => agent as Agent)).divergence).toBeUndefined()
 })

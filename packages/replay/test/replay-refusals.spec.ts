@@ -9,7 +9,13 @@ import {
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
-import { manualClock, scriptedModel, settle, testTool, type ScriptedStep } from '@tallystick/core/testing'
+import {
+  manualClock,
+  scriptedModel,
+  untilSettled,
+  testTool,
+  type ScriptedStep,
+} from '@tallystick/core/testing'
 import { replayRun } from '@tallystick/replay'
 
 const usage = { inputTokens: 100, outputTokens: 10 }
@@ -28,7 +34,7 @@ async function passedOn(step: ScriptedStep, onRefusal?: RefusalPolicy): Promise<
     ...(onRefusal && { onRefusal }),
   })
   const run = createRuntime({ ledger, agents: [agent], host: { clock } }).run(agent, 'Go.')
-  expect(await settle(clock, run.result)).toMatchObject({ reason: 'answered', text: 'Here.' })
+  expect(await untilSettled(clock, run.result)).toMatchObject({ reason: 'answered', text: 'Here.' })
   const events = await Array.fromAsync(ledger.read(run.id))
   expect(await replayRun(ledger, run.id, () => agent)).toEqual({ runId: run.id, events: events.length })
   return events

@@ -1,4 +1,4 @@
-export { manualClock, settle, type ManualClock } from './doubles/manual-clock.ts'
+export { manualClock, untilSettled, type ManualClock } from './doubles/manual-clock.ts'
 export {
   scriptedModel,
   type ScriptedCall,

@@ -13,7 +13,7 @@ import {
   manualClock,
   scriptedModel,
   seededRandom,
-  settle,
+  untilSettled,
   SimulatedCrash,
   testTool,
   type ScriptedStep,
@@ -42,7 +42,7 @@ class GoldenStage {
   }
 
   settled<T>(promise: Promise<T>): Promise<T> {
-    return settle(this.clock, promise, this.#outside)
+    return untilSettled(this.clock, promise, this.#outside)
   }
 
   /** Drives a run of an agent to its rest. */

@@ -86,7 +86,7 @@ async function startRun(
   })
   const started = runtime.run(chosen, input, {
     ...omitUndefined({ sessionId, subject, limits, context: own }),
-    ...(wait === true && { whenBusy: 'queue' }),
+    ...(wait === true && { whenBusy: 'wait' }),
   })
   let interrupted = false
   const cancel = (): Promise<unknown> => {

@@ -16,8 +16,7 @@ function statusOf(state: RunState, isDriven: boolean | undefined): BusyRun['stat
 /** The refusal of a run whose session has one that has not ended. */
 export function busySession(state: RunState, isDriven: boolean | undefined): LedgerConflictError {
   const status = statusOf(state, isDriven)
-  const wait =
-    "start this run with whenBusy: 'queue'; session(…).run gives it the input with whenBusy: 'join'"
+  const wait = "start this run with whenBusy: 'wait'; session(…).run gives it the input with whenBusy: 'join'"
   const ways: Readonly<Record<BusyRun['status'], string>> = {
     suspended: `Decide what it waits for (runtime.suspended() lists it), cancel it, or ${wait}.`,
     under_way: `Wait for its end, cancel it, or ${wait}.`,

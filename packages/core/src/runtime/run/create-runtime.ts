@@ -149,14 +149,14 @@ class RuntimeRuns {
       ...(await pastOf(this.waiting, past)),
       ...omitUndefined({ subject, receipt: inputId }),
     })
-    coordinator.start(prepare, whenBusy === 'queue')
+    coordinator.start(prepare, whenBusy === 'wait')
     return coordinator
   }
 
   /** Starts a run when the one before it in its session has ended. A failure is reported: no caller waits for it. */
   startLater(...[agent, input, options, inputId]: Parameters<RuntimeRuns['start']>): void {
     try {
-      this.start(agent, input, { ...options, whenBusy: 'queue' }, inputId)
+      this.start(agent, input, { ...options, whenBusy: 'wait' }, inputId)
     } catch (error) {
       this.#host.report(error, `The next run of session ${options.sessionId} could not begin`)
     }

@@ -91,12 +91,12 @@ const runNames = {
 }
 
 const runOptions = fields<InContext<RunOptions>>(
-  { ...ownOptions, sessionId: maybe(filledText), whenBusy: maybe(oneOf(['conflict', 'queue'])) },
+  { ...ownOptions, sessionId: maybe(filledText), whenBusy: maybe(oneOf(['conflict', 'wait'])) },
   runNames,
 )
 
 const sessionRunOptions = fields<InContext<SessionRunOptions>>(
-  { ...ownOptions, whenBusy: maybe(oneOf(['conflict', 'queue', 'join'])), inputId: maybe(filledText) },
+  { ...ownOptions, whenBusy: maybe(oneOf(['conflict', 'wait', 'join'])), inputId: maybe(filledText) },
   runNames,
 )
 

@@ -79,7 +79,7 @@ export interface SessionRunOptions extends Omit<RunOptions, 'sessionId' | 'whenB
    * is known, else when nothing is recorded of the run for `quietMs`. Where the input was sent by then, the run's inbox
    * keeps it, `busy.inputId` of the error names it, and `resume` reads it.
    */
-  readonly whenBusy?: 'conflict' | 'queue' | 'join' | undefined
+  readonly whenBusy?: 'conflict' | 'wait' | 'join' | undefined
   /**
    * With `join`, a name of the input that is unique in the session, such as the id of the chat message. A retry under the
    * same name sends no second input: it is answered by the run that took the first. One is made unless given.

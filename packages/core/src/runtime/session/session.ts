@@ -29,11 +29,11 @@ export interface PastOptions {
   readonly sessionId?: string | undefined
   /**
    * What happens when a run of the session is under way, or waits for a person: `conflict` (the default) rejects the
-   * result with a `LedgerConflictError` of kind `session`, whose `busy` names that run and how it stands; `queue` starts
+   * result with a `LedgerConflictError` of kind `session`, whose `busy` names that run and its status; `wait` starts
    * the run when that one has ended. Waiting ends with the same error where that run was interrupted, so that only
    * `resume` takes it further, and where nothing is recorded of it for `quietMs`.
    */
-  readonly whenBusy?: 'conflict' | 'queue' | undefined
+  readonly whenBusy?: 'conflict' | 'wait' | undefined
   /** How long the run that is waited for may record nothing, in milliseconds: ten minutes unless given. */
   readonly quietMs?: number | undefined
   /**
@@ -111,7 +111,7 @@ async function endedRun(
 ): Promise<RunState | undefined> {
   const state = await stateOf(waiting.ledger, runId)
   if (state === undefined || state.phase === 'done') return state
-  if (whenBusy === 'queue') return await untilEnded(state, { ...waiting, quietMs })
+  if (whenBusy === 'wait') return await untilEnded(state, { ...waiting, quietMs })
   throw busySession(state, await waiting.isDriven(runId))
 }
 

@@ -86,7 +86,7 @@ const QUIET_TURNS = 20_000
 /** The same where no timer is left: reading a run of many events takes many turns, and no look at the clock. */
 const STUCK_TURNS = 1_000_000
 
-/** More jumps of time than any test needs: beyond, something wakes for nothing, again and again. */
+/** More jumps of time than any test needs. Beyond it, timers fire again and again without effect. */
 const JUMPS_MAX = 10_000
 
 /** More looks at a clock that stands still than any test needs: beyond, something goes round without ever waiting. */
@@ -95,13 +95,13 @@ const LOOKS_MAX = 200_000
 /**
  * Waits for a promise under a manual clock: whenever nothing moves any more, time jumps to the next timer. For code
  * that waits for nothing but promises and this clock, and looks at the clock as it goes, as the runtime does for every
- * page of the ledger. A promise that nothing can settle, and code that goes round without waiting, are
+ * batch of events. A promise that nothing can settle, and code that goes round without waiting, are
  * errors and not hangs.
  *
  * `outside` answers what is under way outside of this process, such as the answer of a database; while there is
  * something, time stands still.
  */
-export async function settle<T>(
+export async function untilSettled<T>(
   clock: ManualClock,
   promise: Promise<T>,
   outside: () => Promise<unknown> | undefined = () => undefined,

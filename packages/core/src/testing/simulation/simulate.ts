@@ -11,7 +11,7 @@ import type { Prices } from '../../runtime/agent/price-check.ts'
 import type { RunResult } from '../../runtime/reading/run-result.ts'
 import type { Run } from '../../runtime/run/run.ts'
 import { mortalLedger, SimulatedCrash, type CrashPoint, type MortalLedger } from './faults.ts'
-import { settle, type ManualClock } from '../doubles/manual-clock.ts'
+import { untilSettled, type ManualClock } from '../doubles/manual-clock.ts'
 
 /** What a person answers to an approval, and how many milliseconds later. */
 export type SimulatedDecision = { readonly afterMs?: number } & (
@@ -24,7 +24,7 @@ export interface Simulation {
   /** Outlives every process. Fresh, or holding the run that `resume` names. */
   readonly ledger: Ledger
   readonly clock: ManualClock
-  /** What the ledger waits for outside of this process, if it does; see `settle`. */
+  /** What the ledger waits for outside of this process, if it does; see `untilSettled`. */
   readonly outside?: () => Promise<unknown> | undefined
   /** Randomness of the runtime, from 0 to 1. */
   readonly random: () => number
@@ -106,7 +106,7 @@ export async function simulate(simulation: Simulation): Promise<Simulated> {
       })
       if (result === undefined) {
         // The process ends before the next one begins, with all that it drives.
-        await settle(clock, runtime.drain(GRACE_MS), simulation.outside)
+        await untilSettled(clock, runtime.drain(GRACE_MS), simulation.outside)
         continue
       }
       const events = await eventsOf(ledger, run.id)
@@ -155,7 +155,7 @@ async function attend(
   { isDraining, lastState, settleCall }: Outside,
 ): Promise<RunResult | undefined> {
   for (let stops = 0; stops < STOPS_MAX; stops++) {
-    const result = await settle(clock, run.result, outside)
+    const result = await untilSettled(clock, run.result, outside)
     const limit = lastState()?.metLimit?.limit
     if (result.status === 'done') return result
     if (isDraining()) return undefined
