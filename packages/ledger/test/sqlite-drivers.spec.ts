@@ -57,7 +57,7 @@ describe('whether a process drives a run of a ledger file', () => {
     expect(await interrupted(ledger)).toEqual([theirs])
     const agent = defineAgent({ name: 'a', instructions: 'Act.', model: scriptedModel([]) })
     const run = createRuntime({ ledger }).run(agent, 'x', { sessionId: 'chat', whenBusy: 'wait' })
-    await expect(run.result).rejects.toMatchObject({ busy: { runId: theirs, standing: 'interrupted' } })
+    await expect(run.result).rejects.toMatchObject({ busy: { runId: theirs, status: 'interrupted' } })
   })
 
   it('is not known where several may write, or nothing can be written', async () => {
