@@ -3,10 +3,9 @@ import { checkLaws, testTool } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
 import { anthropic } from '../src/anthropic.ts'
 import { sseBytes } from './kit/bytes.ts'
-import { collect, finished } from './kit/collect.ts'
+import { finished } from './kit/collect.ts'
 import { fold, opaque } from './kit/fold.ts'
 import { serve } from './kit/loopback.ts'
-import { missing, recordedBytes } from './kit/recorded.ts'
 import { close, done, json, open, start, stop, textBlock, toolBlock } from './kit/streams.ts'
 
 const whole = (index: number, block: object) => [open(index, block), close(index)]
@@ -96,31 +95,6 @@ describe('a call that Anthropic ran itself', () => {
       found,
     ])
   })
-
-  // The recordings are not in the repository; the title says when they are not there.
-  it.skipIf(missing)(
-    `is seen in every recording that holds one${missing ? ` (${missing})` : ''}`,
-    async () => {
-      const of = async (file: string) => {
-        const server = await serve({ pieces: [recordedBytes(file)] })
-        const { signals } = await collect(anthropic('claude-test-1', { apiKey: 'k', baseURL: server.url }))
-        return finished(signals)!.parts.flatMap((part) => (part.type === 'provider' ? [part.executed] : []))
-      }
-      expect((await of('web-search-citations.sse')).slice(0, 2)).toEqual([
-        { id: expect.any(String), name: 'web_search', input: { query: 'latest stable Ruby version' } },
-        { id: expect.any(String), name: 'web_search', outcome: 'success' },
-      ])
-      expect(await of('code-execution.sse')).toMatchObject([
-        { name: 'bash_code_execution', input: { command: expect.stringContaining('bc -l') } },
-        { name: 'bash_code_execution', outcome: 'success' },
-      ])
-      expect(await of('mcp-connector.sse')).toMatchObject([
-        { name: 'deepwiki/ask_question', input: { repoName: 'pydantic/pydantic-ai' } },
-        { name: 'deepwiki/ask_question', outcome: 'success' },
-      ])
-      expect((await of('advisor.sse')).map((one) => one?.name)).toEqual(['advisor', 'advisor'])
-    },
-  )
 })
 
 describe('what the vendor says about the reply as a whole', () => {

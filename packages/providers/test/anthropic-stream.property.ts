@@ -5,22 +5,21 @@ import { anthropic } from '../src/anthropic.ts'
 import { inPiecesOf, splitAt, sseBytes, sseRecord } from './kit/bytes.ts'
 import { callsOf, collect, finished, type Outcome } from './kit/collect.ts'
 import { serve, type Answer } from './kit/loopback.ts'
-import { missing, recordedBytes } from './kit/recorded.ts'
+import { bytesOf, readingsIn } from './kit/readings.ts'
 import { rich } from './kit/streams.ts'
 import type { Loose } from './kit/loose.ts'
 
-const recorded = missing
-  ? []
-  : [
-      'thinking-text.sse',
-      'parallel-tools.sse',
-      'web-search-citations.sse',
-      'programmatic-1-code-exec-calls-tool.jsonl',
-      'max-tokens-mid-tool-json.sse',
-    ]
+const named = new Set([
+  ...['thinking-between-calls', 'parallel-calls-parted-inside-escapes', 'parallel-calls-interleaved'],
+  ...['web-search-with-citations', 'call-from-within-code', 'max-tokens-in-an-open-call'],
+  ...['thinking-text.sse', 'parallel-tools.sse', 'web-search-citations.sse'],
+  ...['programmatic-1-code-exec-calls-tool.jsonl', 'max-tokens-mid-tool-json.sse'],
+])
 const streams: readonly (readonly [string, Uint8Array])[] = [
   ['a reply with everything', sseBytes(rich)],
-  ...recorded.map((file) => [file, recordedBytes(file)] as const),
+  ...readingsIn('anthropic')
+    .filter(({ file }) => named.has(file))
+    .map((reading) => [reading.file, bytesOf(reading)] as const),
 ]
 
 async function read(answer: Answer): Promise<Outcome> {
@@ -45,7 +44,7 @@ function callsClosedBefore(bytes: Uint8Array, place: number): number {
   return closed
 }
 
-describe.each(streams)(`%s${missing ? ` (recordings ${missing})` : ''}`, (_, bytes) => {
+describe.each(streams)('%s', (_, bytes) => {
   it('gives the same signals however its bytes are cut into pieces', async () => {
     const whole = await read({ pieces: [bytes] })
     expect(whole.completed).toBe(true)

@@ -7,7 +7,7 @@ import { chatBytes } from './kit/bytes.ts'
 import { callsOf, collect, finished, lastUsage, request, textShown } from './kit/collect.ts'
 import { serve, type Answer } from './kit/loopback.ts'
 import { chunk, content, finish, role } from './kit/openai-streams.ts'
-import { missing, recordedBytes } from './kit/recorded.ts'
+import { answerOf, readingsIn } from './kit/readings.ts'
 
 const apiKey = 'k'
 const asked = {
@@ -16,48 +16,44 @@ const asked = {
   tools: [{ name: 'get_weather', description: 'Tells it.', inputSchema: { type: 'object' } }],
 }
 
-/** Each service as its line in `docs/model-services.md` makes it, and a stream of its that was recorded. */
-type Service = readonly [name: string, make: (baseURL: string) => Model, file: string]
+/** Each service as its line in `docs/model-services.md` makes it, and streams of its. */
+type Service = readonly [name: string, make: (baseURL: string) => Model, streams: RegExp]
 
 const services: readonly Service[] = [
-  ['xai', (baseURL) => openaiChat('grok-4', { server: 'xai', baseURL, apiKey }), ''],
+  ['xai', (baseURL) => openaiChat('grok-4', { server: 'xai', baseURL, apiKey }), /^xai-/],
   [
     'azure',
     (baseURL) =>
       openaiChat('my-deployment', {
         ...{ server: 'azure', client: new AzureOpenAI({ apiKey, baseURL, apiVersion: '2026-01-01' }) },
       }),
-    '',
+    /^azure-/,
   ],
-  [
-    'groq',
-    (baseURL) => openaiChat('llama-3.3-70b-versatile', { server: 'groq', baseURL, apiKey }),
-    'groq-tool-single-chunk.jsonl',
-  ],
+  ['groq', (baseURL) => openaiChat('llama-3.3-70b-versatile', { server: 'groq', baseURL, apiKey }), /^groq-/],
   [
     'mistral',
     (baseURL) => openaiChat('mistral-large-latest', { server: 'mistral', baseURL, apiKey }),
-    'mistral-incremental-tool.jsonl',
+    /^mistral-/,
   ],
   [
     'openrouter',
     (baseURL) => openaiChat('minimax/minimax-m2:free', { server: 'openrouter', baseURL, apiKey }),
-    'openrouter-mid-stream-error.sse',
+    /^openrouter-/,
   ],
   [
     'deepseek',
     (baseURL) => openaiChat('deepseek-reasoner', { server: 'deepseek', baseURL, apiKey }),
-    'deepseek-reasoning-tool.jsonl',
+    /^deepseek-/,
   ],
   [
     'ollama',
     (baseURL) => openaiChat('gpt-oss:120b', { server: 'ollama', baseURL, apiKey: 'none' }),
-    'ollama-v1-gpt-oss-tool.sse',
+    /^ollama-v1-/,
   ],
   [
     'vllm',
     (baseURL) => openaiChat('facebook/opt-125m', { server: 'vllm', baseURL, apiKey: 'none' }),
-    'vllm-text-length.sse',
+    /^vllm-/,
   ],
 ]
 
@@ -76,37 +72,31 @@ describe('the line of a service that speaks as OpenAI does', () => {
     expect(body['tools']).toHaveLength(1)
   })
 
-  const recorded = services.flatMap(([name, make, file]) => (file === '' ? [] : [{ name, make, file }]))
-  const whole = recorded.filter(({ name }) => name !== 'openrouter')
+  const streams = services.flatMap(([name, make, own]) =>
+    readingsIn('openai-compatible')
+      .filter(({ file }) => own.test(file))
+      .map((reading) => ({ name, make, reading, file: reading.file })),
+  )
 
-  // The recordings are not in the repository; the title says when they are not there.
-  it.skipIf(missing).each(whole)(
-    `$name reads what the service sent in $file${missing ? ` (${missing})` : ''}`,
-    async ({ make, file }) => {
-      const server = await serve({ pieces: [recordedBytes(file, 'openai-compatible')] })
+  it.each(streams)(
+    '$name reads $file as the person does who wrote down what it says',
+    async ({ make, reading }) => {
+      const server = await serve(answerOf(reading))
       const { signals, failure } = await collect(make(server.url), asked)
-      expect(failure).toBeUndefined()
-      const reply = finished(signals)!
-      expect(reply.stopReason).toBe(file.includes('tool') ? 'tool_use' : 'max_tokens')
-      expect(callsOf(signals)).toHaveLength(file.includes('tool') ? 1 : 0)
+      expect(failure && [failure.class, failure.retryable]).toEqual(reading.failure)
+      const reply = finished(signals)
+      expect(reply && [reply.stopReason, reply.rawStopReason]).toEqual(reading.stop)
+      expect(callsOf(signals).map((call) => [call.providerCallId, call.name, call.input])).toEqual(
+        reading.calls,
+      )
       expect(callsOf(signals).every((call) => call.malformed === undefined)).toBe(true)
-      const { inputTokens = 0, outputTokens = 0, reasoningTokens = 0 } = lastUsage(signals) ?? {}
-      expect([inputTokens >= 0, reasoningTokens <= outputTokens]).toEqual([true, true])
+      expect(lastUsage(signals)).toEqual(reading.usage)
     },
   )
 
-  // As above: the recording is not in the repository.
-  it.skipIf(missing)(
-    'openrouter reads what it streamed, and the failure that it told of behind it',
-    async () => {
-      const { make, file } = recorded.find(({ name }) => name === 'openrouter')!
-      const server = await serve({ pieces: [recordedBytes(file, 'openai-compatible')] })
-      const { signals, failure } = await collect(make(server.url), asked)
-      expect(signals.some(({ type }) => type === 'model_reasoning')).toBe(true)
-      expect(finished(signals)).toBeUndefined()
-      expect(failure).toMatchObject({ class: 'invalid_request', retryable: false })
-    },
-  )
+  it('has streams of each service', () => {
+    expect(new Set(streams.map(({ name }) => name))).toEqual(new Set(services.map(([name]) => name)))
+  })
 
   it('azure goes by its deployment, with the key and the version in their places', async () => {
     const first = chunk([], { id: '', model: '', prompt_filter_results: [] })

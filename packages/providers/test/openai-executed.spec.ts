@@ -1,10 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { openai } from '../src/openai.ts'
-import { collect, finished } from './kit/collect.ts'
-import { serve } from './kit/loopback.ts'
+import { finished } from './kit/collect.ts'
 import { foldResponse } from './kit/openai-fold.ts'
 import { added, completed, created, itemDone } from './kit/openai-streams.ts'
-import { missing, recordedBytes } from './kit/recorded.ts'
 
 function executed(item: Readonly<Record<string, unknown>>): unknown {
   const { signals } = foldResponse([created(), added(0, item), itemDone(0, item), completed()])
@@ -49,27 +46,5 @@ describe('a call that OpenAI ran itself', () => {
     ['is no call', { type: 'compaction', id: 'cmp_1', encrypted_content: 'x' }],
   ])('is none that %s', (_, item) => {
     expect(executed(item)).toBeUndefined()
-  })
-
-  // The recordings are not in the repository; the title says when they are not there.
-  it.skipIf(missing)(`is seen in recordings${missing ? ` (${missing})` : ''}`, async () => {
-    const of = async (file: string) => {
-      const server = await serve({ pieces: [recordedBytes(file, 'openai-responses')] })
-      const { signals } = await collect(openai('gpt-test', { apiKey: 'k', baseURL: server.url }))
-      return finished(signals)!.parts.flatMap((part) =>
-        part.type === 'provider' && part.executed ? [part.executed] : [],
-      )
-    }
-    expect(await of('mcp-call.sse')).toMatchObject([
-      { name: 'deepwiki/ask_question', input: { repoName: 'pydantic/pydantic-ai' }, outcome: 'success' },
-    ])
-    expect((await of('code-interpreter.sse')).map(({ input }) => input?.['code'])).toEqual([
-      'n = pow(123456, 123)\nlen(str(n))',
-      'str(n)[:100], str(n)[-100:]',
-      'n',
-    ])
-    expect(await of('reasoning-web-search.sse')).toMatchObject([
-      { name: 'web_search', input: { type: 'search', query: 'weather: San Francisco, CA' } },
-    ])
   })
 })

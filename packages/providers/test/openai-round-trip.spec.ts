@@ -4,14 +4,13 @@ import { openai, openaiChat } from '../src/openai.ts'
 import { answersTo, recordedReply } from './kit/answered.ts'
 import { chatBytes, sseBytes } from './kit/bytes.ts'
 import { brokenChatRules } from './kit/chat-rules.ts'
-import { chatReadings } from './kit/chat-readings.ts'
 import { collect, finished, request } from './kit/collect.ts'
 import { serve, type Arrival } from './kit/loopback.ts'
 import type { Loose } from './kit/loose.ts'
-import { type Reading, responsesReadings } from './kit/openai-readings.ts'
 import { completed, content, counted, created, finish, message, role } from './kit/openai-streams.ts'
-import { missing, recordedBytes } from './kit/recorded.ts'
+import { answerOf, bytesOf, readingOf, readingsIn } from './kit/readings.ts'
 import { brokenResponsesRules } from './kit/responses-rules.ts'
+import type { Reading } from './kit/written/reading.ts'
 
 const goodbye = {
   responses: sseBytes(counted(created(), message(0, 'Done.'), completed())),
@@ -26,13 +25,9 @@ function answered(model: Model, reply: NonNullable<ReturnType<typeof finished>>,
   return [recorded, results.length > 0 ? { role: 'tool', results } : next]
 }
 
-/** Plays the recordings as one conversation, and answers each request that was made on the way. */
-async function conversation(
-  api: 'responses' | 'chat',
-  readings: readonly Pick<Reading, 'file' | 'folder'>[],
-) {
-  const answers = readings.map(({ file, folder }) => ({ pieces: [recordedBytes(file, folder)] }))
-  const server = await serve(...answers, { pieces: [goodbye[api]] })
+/** Plays the streams as one conversation, and answers each request that was made on the way. */
+async function conversation(api: 'responses' | 'chat', readings: readonly Reading[]) {
+  const server = await serve(...readings.map((reading) => answerOf(reading)), { pieces: [goodbye[api]] })
   const make = api === 'responses' ? openai : openaiChat
   const model = make('gpt-test', { apiKey: 'k', baseURL: server.url })
   let messages: Message[] = [...request.messages]
@@ -43,9 +38,8 @@ async function conversation(
   return server.arrivals.map(({ body }: Arrival): Loose => body)
 }
 
-// The recordings belong to their sources and are not in the repository; the title says when they are not there.
-describe.skipIf(missing)(`a conversation that goes on${missing ? ` (${missing})` : ''}`, () => {
-  it.each(responsesReadings.filter(({ stop }) => stop))(
+describe('a conversation that goes on', () => {
+  it.each(readingsIn('openai-responses').filter(({ stop }) => stop))(
     'behind openai-responses/$file sends what the vendor takes, with every call answered',
     async (reading) => {
       const [, second] = await conversation('responses', [reading])
@@ -58,7 +52,9 @@ describe.skipIf(missing)(`a conversation that goes on${missing ? ` (${missing})`
     },
   )
 
-  it.each(chatReadings.filter(({ stop }) => stop))(
+  // A call of the first kind has no id of its own, and goes by one of ours.
+  const named = ({ stop, calls }: Reading) => stop && calls.every(([id]) => id !== '')
+  it.each(readingsIn('openai-chat', 'openai-compatible').filter(named))(
     'behind $folder/$file sends what the server takes, with every call answered',
     async (reading) => {
       const [, second] = await conversation('chat', [reading])
@@ -71,10 +67,10 @@ describe.skipIf(missing)(`a conversation that goes on${missing ? ` (${missing})`
   )
 
   it('over four turns keeps each reasoning item with its call, byte for byte', async () => {
-    const recorded = ['encrypted-reasoning-turn1.jsonl', 'encrypted-reasoning-turn2.jsonl'].map((file) => ({
-      ...{ folder: 'openai-responses' as const, file },
-    }))
-    const requests = await conversation('responses', [...recorded, recorded[0]!])
+    const [first, next] = ['reasoning-with-a-summary', 'call-without-input'].map((file) =>
+      readingOf('openai-responses', file),
+    )
+    const requests = await conversation('responses', [first!, next!, first!])
     expect(requests.map((body) => brokenResponsesRules(body))).toEqual(requests.map(() => []))
     const last = requests.at(-1)
     expect(last.input.map((item: Loose) => item.type ?? item.role)).toEqual([
@@ -84,27 +80,31 @@ describe.skipIf(missing)(`a conversation that goes on${missing ? ` (${missing})`
       // The service gave one id to two calls and items: the second ones go by ids of our own, or none.
       ...['reasoning', 'function_call', 'function_call_output'],
     ])
-    const items = itemsOf('encrypted-reasoning-turn1.jsonl')
+    const items = itemsOf(first!)
     expect(last.input[1]).toEqual(items[0])
     expect(last.input[2]).toEqual(items[1])
     expect(last).toMatchObject({ store: false, include: ['reasoning.encrypted_content'] })
   })
 
-  it.each(['mcp-call.sse', 'reasoning-web-search.sse', 'code-interpreter.sse', 'phase-commentary.sse'])(
-    'gives back every item of %s as it came',
-    async (file) => {
-      const [, second] = await conversation('responses', [{ folder: 'openai-responses', file }])
+  const wholeItems = new Set([
+    ...['mcp-call', 'web-search-with-citations', 'code-interpreter', 'phases-of-messages', 'tool-search'],
+    ...['mcp-call.sse', 'reasoning-web-search.sse', 'code-interpreter.sse', 'phase-commentary.sse'],
+  ])
+  it.each(readingsIn('openai-responses').filter(({ file }) => wholeItems.has(file)))(
+    'gives back every item of $file as it came',
+    async (reading) => {
+      const [, second] = await conversation('responses', [reading])
       const sent = second.input.filter(
-        (item: Loose) => item.role !== 'user' && !item.type.endsWith('_output'),
+        (item: Loose) => item.role !== 'user' && !item.type.endsWith('_call_output'),
       )
-      expect(sent).toEqual(itemsOf(file).map(withoutOdds))
+      expect(sent).toEqual(itemsOf(reading).map(withoutOdds))
     },
   )
 })
 
-/** The items of a recording, as they ended. */
-function itemsOf(file: string): Loose[] {
-  const lines = new TextDecoder().decode(recordedBytes(file, 'openai-responses')).split('\n')
+/** The items of a stream, as they ended. */
+function itemsOf(reading: Reading): Loose[] {
+  const lines = new TextDecoder().decode(bytesOf(reading)).split('\n')
   return lines
     .filter((line) => line.startsWith('data: {'))
     .map((line): Loose => JSON.parse(line.slice(6)))

@@ -3,38 +3,39 @@ import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { uncounted } from './kit/answered.ts'
 import { inPiecesOf, splitAt } from './kit/bytes.ts'
-import { chatReadings } from './kit/chat-readings.ts'
 import { callsOf, collect, finished, type Outcome } from './kit/collect.ts'
 import { serve, type Answer } from './kit/loopback.ts'
 import type { Loose } from './kit/loose.ts'
-import { responsesReadings } from './kit/openai-readings.ts'
 import { type WireUnderTest, wires } from './kit/openai-wires.ts'
 import { forbidConsole, forbidUnhandledRejections } from './kit/quiet.ts'
-import { missing, recordedBytes } from './kit/recorded.ts'
+import { bytesOf, readingsIn } from './kit/readings.ts'
 
 forbidConsole()
 forbidUnhandledRejections()
 
-const recorded: { readonly [name: string]: readonly (readonly [folder: string, file: string])[] } = {
+const named: { readonly [wire: string]: readonly string[] } = {
   Responses: [
-    ['openai-responses', 'encrypted-reasoning-turn1.jsonl'],
-    ['openai-responses', 'phase-commentary.sse'],
-    ['openai-responses', 'raw-cot-openrouter.sse'],
-    ['openai-responses', 'custom-tool.jsonl'],
+    ...['parallel-calls-parted-inside-escapes', 'reasoning-with-a-summary', 'reasoning-in-the-open'],
+    ...['custom-tool', 'phases-of-messages', 'encrypted-reasoning-turn1.jsonl', 'phase-commentary.sse'],
+    ...['raw-cot-openrouter.sse', 'custom-tool.jsonl'],
   ],
   'Chat Completions': [
-    ['openai-chat', 'parallel-tools.sse'],
-    ['openai-compatible', 'deepseek-reasoning-tool.jsonl'],
-    ['openai-compatible', 'mistral-incremental-tool.jsonl'],
-    ['openai-compatible', 'ollama-v1-gpt-oss-tool.sse'],
+    ...['parallel-calls-parted-inside-escapes', 'parallel-calls-interleaved', 'deepseek-reasoning-then-call'],
+    ...['mistral-call-in-two-pieces', 'openrouter-signed-reasoning', 'pieces-without-places'],
+    ...['parallel-tools.sse', 'deepseek-reasoning-tool.jsonl', 'mistral-incremental-tool.jsonl'],
+    'ollama-v1-gpt-oss-tool.sse',
   ],
 }
+const folders = {
+  Responses: ['openai-responses'],
+  'Chat Completions': ['openai-chat', 'openai-compatible'],
+} as const
 
 const streams = wires.flatMap((wire): readonly (readonly [string, Uint8Array, WireUnderTest])[] => [
   [`a reply of ${wire.name} with everything`, wire.bytes(wire.rich), wire],
-  ...(missing ? [] : (recorded[wire.name] ?? [])).map(
-    ([folder, file]) => [`${folder}/${file}`, recordedBytes(file, folder), wire] as const,
-  ),
+  ...readingsIn(...folders[wire.name as keyof typeof folders])
+    .filter(({ file }) => named[wire.name]!.includes(file))
+    .map((reading) => [`${reading.folder}/${reading.file}`, bytesOf(reading), wire] as const),
 ])
 
 async function read({ make }: WireUnderTest, answer: Answer): Promise<Outcome> {
@@ -61,7 +62,7 @@ function callsWholeBefore(bytes: Uint8Array, place: number, total: number): numb
   return events.some(({ choices }) => choices?.[0]?.finish_reason) ? total : items.length
 }
 
-describe.each(streams)(`%s${missing ? ` (recordings ${missing})` : ''}`, (_, bytes, wire) => {
+describe.each(streams)('%s', (_, bytes, wire) => {
   it('gives the same signals however its bytes are cut into pieces', async () => {
     const whole = await read(wire, { pieces: [bytes] })
     expect(whole.completed).toBe(true)
@@ -94,25 +95,6 @@ describe.each(streams)(`%s${missing ? ` (recordings ${missing})` : ''}`, (_, byt
       { numRuns: tries(30) },
     )
   })
-})
-
-// The recordings belong to their sources and are not in the repository; the title says when they are not there.
-describe.skipIf(missing)(`every recording${missing ? ` (${missing})` : ''}`, () => {
-  it.each([...responsesReadings, ...chatReadings])(
-    '$folder/$file reads alike whole and in pieces',
-    async ({ folder, file }) => {
-      const bytes = recordedBytes(file, folder)
-      const wire = wires[folder === 'openai-responses' ? 0 : 1]!
-      const { signals, failure } = await read(wire, { pieces: [bytes] })
-      await fc.assert(
-        fc.asyncProperty(fc.array(fc.nat({ max: bytes.length }), { maxLength: 60 }), async (places) => {
-          const cut = await read(wire, { pieces: splitAt(bytes, places) })
-          expect([cut.signals, cut.failure?.toFailure()]).toEqual([signals, failure?.toFailure()])
-        }),
-        { numRuns: tries(3) },
-      )
-    },
-  )
 })
 
 /** Whether what came proves the reply whole: its terminal event, or the reason of a chat. */

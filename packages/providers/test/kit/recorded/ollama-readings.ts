@@ -1,21 +1,9 @@
-import type { FailureClass, StopReason, Usage } from '@tallystick/core'
-
-/** Written down from reading the recordings, not from what the adapter made of them. */
-export interface Expected {
-  readonly file: string
-  readonly served: string
-  /** What stands in each part: its kind, and how its text begins and ends, or all of it where that is short. */
-  readonly parts: readonly (readonly [kind: string, length?: number, begins?: string, ends?: string])[]
-  readonly calls: readonly (readonly [id: string, name: string, input: object])[]
-  readonly usage?: Usage
-  readonly stop?: readonly [StopReason, raw: string]
-  readonly failure?: FailureClass
-}
+import type { Usage } from '@tallystick/core'
+import type { Expected, Reading } from '../written/reading.ts'
 
 const usage = (inputTokens: number, outputTokens: number): Usage => ({ inputTokens, outputTokens })
 
-/** Every recorded stream of Ollama, by what a person reads in it. */
-export const recordings: readonly Expected[] = [
+const recordings: readonly (Expected & { readonly file: string })[] = [
   {
     file: 'docs-tool-call-stream.ndjson',
     served: 'llama3.2',
@@ -29,7 +17,8 @@ export const recordings: readonly Expected[] = [
     served: 'qwen3',
     parts: [['text', 5, ' Yes.']],
     calls: [],
-    failure: 'server',
+    failure: ['server', true],
+    failureWords: 'an error was encountered while running the model',
   },
   {
     file: 'length.ndjson',
@@ -78,3 +67,6 @@ export const recordings: readonly Expected[] = [
     stop: ['end', 'stop'],
   },
 ]
+
+/** Every recorded stream of Ollama, by what a person reads in it. */
+export const ollamaReadings: readonly Reading[] = recordings.map((one) => ({ folder: 'ollama', ...one }))

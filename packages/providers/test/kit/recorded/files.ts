@@ -1,20 +1,18 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { dataRecord, sseRecord } from './bytes.ts'
-import type { Loose } from './loose.ts'
+import { dataRecord, sseRecord } from '../bytes.ts'
+import type { Loose } from '../loose.ts'
 
-const root = resolve(import.meta.dirname, '../../../..')
+const root = resolve(import.meta.dirname, '../../../../..')
 
 /** The folder of recorded streams. They belong to their sources and are not part of the repository. */
 const recordings = process.env['TALLYSTICK_FIXTURES'] ?? join(root, '../shared/fixtures')
 
-/** Why recorded streams are not tested here; `undefined` when they are. */
-export const missing: string | undefined = existsSync(join(recordings, 'anthropic'))
-  ? undefined
-  : `skipped: no recorded streams at TALLYSTICK_FIXTURES or beside the repository`
+/** Whether recorded streams are there: they are tested on top of those that were written by hand. */
+export const areRecorded: boolean = existsSync(join(recordings, 'anthropic'))
 
 /** The body of a recording, as it came over HTTP. */
-export function recordedBytes(file: string, folder = 'anthropic'): Uint8Array {
+export function recordedBytes(file: string, folder: string): Uint8Array {
   const bytes = readFileSync(join(recordings, folder, file))
   if (!file.endsWith('.jsonl')) return bytes
   const events = bytes

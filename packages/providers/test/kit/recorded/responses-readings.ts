@@ -1,19 +1,6 @@
-import type { FailureClass, StopReason, Usage } from '@tallystick/core'
-
-/** Written down from reading the recordings, not from what the adapters made of them. */
-export interface Reading {
-  readonly folder: 'openai-responses' | 'openai-chat' | 'openai-compatible'
-  readonly file: string
-  readonly id: string
-  readonly served: string
-  /** What stands in each part: its kind, and how its text begins and ends, or all of it where that is short. */
-  readonly parts: readonly (readonly [kind: string, length?: number, begins?: string, ends?: string])[]
-  readonly calls: readonly (readonly [id: string, name: string, input: object])[]
-  /** Absent where the stream never says. */
-  readonly usage?: Usage
-  readonly stop?: readonly [StopReason, raw: string]
-  readonly failure?: readonly [FailureClass, retryable: boolean]
-}
+import type { Usage } from '@tallystick/core'
+import type { Expected, Reading } from '../written/reading.ts'
+import { memories } from './memories.ts'
 
 const usage = (inputTokens: number, outputTokens: number, more: Usage = {}): Usage => ({
   ...{ inputTokens, outputTokens, cacheReadTokens: 0, reasoningTokens: 0 },
@@ -22,7 +9,7 @@ const usage = (inputTokens: number, outputTokens: number, more: Usage = {}): Usa
 const end = ['end', 'completed'] as const
 const toolUse = ['tool_use', 'completed'] as const
 
-const responses: readonly Omit<Reading, 'folder'>[] = [
+const responses: readonly (Expected & { readonly file: string })[] = [
   {
     file: 'background-queued.sse',
     id: 'resp_0da443d9ee8333600069950a0635d88196b2d9243b08e8cc01',
@@ -254,4 +241,5 @@ const responses: readonly Omit<Reading, 'folder'>[] = [
 export const responsesReadings: readonly Reading[] = responses.map((one) => ({
   folder: 'openai-responses',
   ...one,
+  ...memories[`openai-responses/${one.file}`],
 }))

@@ -3,28 +3,16 @@ import {
   defineAgent,
   memoryLedger,
   type Limits,
-  type Model,
   type RetryPolicy,
   type RuntimeEvent,
 } from '@tallystick/core'
 import { manualClock, seededRandom, untilSettled, testTool } from '@tallystick/core/testing'
 import { replayRun } from '@tallystick/replay'
-import { anthropic } from '@tallystick/providers/anthropic'
-import { ollama } from '@tallystick/providers/ollama'
-import { openai, openaiChat } from '@tallystick/providers/openai'
 import { describe, expect, it } from 'vitest'
-import { missing, recordedStreams, serveStream } from './kit/recorded-streams.ts'
-
-const chat = (baseURL: string): Model => openaiChat('gpt-test', { apiKey: 'k', baseURL })
-const adapters: Readonly<Record<string, (baseURL: string) => Model>> = {
-  anthropic: (baseURL) => anthropic('claude-test-1', { apiKey: 'k', baseURL }),
-  ollama: (baseURL) => ollama('qwen3', { baseURL }),
-  'openai-chat': chat,
-  'openai-compatible': chat,
-  'openai-responses': (baseURL) => openai('gpt-test', { apiKey: 'k', baseURL }),
-}
-
-const streams = recordedStreams(Object.keys(adapters))
+import { effort } from '../../../scripts/testing/effort.ts'
+import { type Answer, serve } from './kit/loopback.ts'
+import { answerOf, bytesOf, modelOver, readings } from './kit/readings.ts'
+import type { Reading } from './kit/written/reading.ts'
 
 interface Given {
   readonly subject?: string
@@ -49,15 +37,28 @@ function waitsForAttempt(event: RuntimeEvent | undefined): boolean {
   return event?.type === 'model_stream_failed' && event.retryAt !== undefined
 }
 
-// The recordings belong to their sources and are not in the repository; the title says when they are not there.
-describe.skipIf(missing)(`a run of a recorded stream${missing ? ` (${missing})` : ''}`, () => {
-  describe.each(Object.entries(programs))(
+/** The answers to the requests of a run: the connection of the first ones ends after a quarter of the stream. */
+function answersOf(reading: Reading, breaksOff: number): readonly Answer[] {
+  const bytes = bytesOf(reading)
+  const places = Array.from({ length: Math.floor(bytes.length / 211) }, (_, place) => (place + 1) * 211)
+  const whole = answerOf(reading, places)
+  const quarter = bytes.subarray(0, bytes.length / 4)
+  const broken: Answer = { ...whole, status: 200, pieces: [quarter], ending: 'break' }
+  return [...Array.from({ length: breaksOff }, () => broken), whole]
+}
+
+describe('a run of a stream that a person has read', () => {
+  // A quick run gives each stream to one of the programs, a thorough one to all.
+  const taken = (place: number) =>
+    readings.filter((_, index) => effort({ quick: index % 3 === place, thorough: true }))
+
+  describe.each(Object.entries(programs).map(([name, given], place) => [name, given, place] as const))(
     '%s',
-    (_, { limits = {}, retry = {}, breaksOff = 0, ...options }) => {
-      it.each(streams)('of $provider, $file, replays to itself', async ({ provider, file }) => {
-        const url = await serveStream({ provider, file }, breaksOff)
+    (_, { limits = {}, retry = {}, breaksOff = 0, ...options }, place) => {
+      it.each(taken(place))('of $folder, $file, replays to itself', async (reading) => {
+        const { url } = await serve(...answersOf(reading, breaksOff))
         const agent = defineAgent({
-          ...{ name: 'recorded', instructions: 'Answer.', model: adapters[provider]!(url) },
+          ...{ name: 'recorded', instructions: 'Answer.', model: modelOver[reading.folder](url) },
           ...{ tools: [testTool({ name: 'get_weather' })], limits: { turnsMax: 3, ...limits }, retry },
         })
         const [clock, ledger] = [manualClock(), memoryLedger()]

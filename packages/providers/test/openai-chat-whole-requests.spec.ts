@@ -3,7 +3,7 @@ import { brokenChatRules } from './kit/chat-rules.ts'
 import { call, result, results, user } from './kit/history.ts'
 import type { Loose } from './kit/loose.ts'
 import { capital, chatBody as body, replyOver } from './kit/openai-requests.ts'
-import { missing, recordedRequest } from './kit/recorded.ts'
+import { areRecorded, recordedRequest } from './kit/recorded/files.ts'
 
 const assistant = replyOver('chat')
 const question = user('What is the capital of the UK? Use the tool, then answer.')
@@ -16,6 +16,80 @@ const weather = (name: string, description: string, properties: object) => ({
     additionalProperties: false,
   } as Loose,
 })
+
+const tide = {
+  ...{ name: 'get_tide', description: 'Tells the tide.' },
+  inputSchema: {
+    ...{ type: 'object', properties: { hour: { type: 'integer' } } },
+    ...{ required: ['hour'], additionalProperties: false },
+  } as Loose,
+}
+const wireTide = {
+  type: 'function',
+  function: { name: 'get_tide', description: 'Tells the tide.', parameters: tide.inputSchema },
+}
+const ask = { role: 'user', content: 'When is the tide?' }
+const streamed = { stream: true, stream_options: { include_usage: true } }
+
+/** Requests in our words, and their bodies, written by hand. */
+const whole: { readonly [what: string]: readonly [Parameters<typeof body>, Loose] } = {
+  'a question': [
+    [[user('When is the tide?')], { modelId: 'gpt-test' }, { instructions: 'Be brief.' }],
+    { model: 'gpt-test', messages: [{ role: 'system', content: 'Be brief.' }, ask], ...streamed },
+  ],
+  'a tool, to be called strictly': [
+    [[user('When is the tide?')], { strictTools: true }, { instructions: '', tools: [tide] }],
+    {
+      ...{ model: 'gpt-test', messages: [ask], ...streamed },
+      tools: [{ ...wireTide, function: { ...wireTide.function, strict: true } }],
+    },
+  ],
+  'a conversation behind a call': [
+    [
+      [
+        user('When is the tide?'),
+        assistant([call(1, 'call_w1', { name: 'get_tide', input: { hour: 6 } })]),
+        results(result(1, { name: 'get_tide', content: [{ type: 'text', text: 'Low.' }] })),
+      ],
+      {},
+      { instructions: '', tools: [tide] },
+    ],
+    {
+      model: 'gpt-test',
+      messages: [
+        ask,
+        {
+          ...{ role: 'assistant', content: null },
+          tool_calls: [
+            { id: 'call_w1', type: 'function', function: { name: 'get_tide', arguments: '{"hour":6}' } },
+          ],
+        },
+        { role: 'tool', tool_call_id: 'call_w1', content: 'Low.' },
+      ],
+      ...streamed,
+      tools: [wireTide],
+    },
+  ],
+  'few tokens, of OpenRouter': [
+    [
+      [user('When is the tide?')],
+      { server: 'openrouter' },
+      { instructions: 'Be brief.', maxOutputTokens: 10 },
+    ],
+    {
+      ...{ model: 'gpt-test', messages: [{ role: 'system', content: 'Be brief.' }, ask] },
+      ...{ ...streamed, max_tokens: 10 },
+    },
+  ],
+  'a field of the user’s own, of a server that takes no word about usage': [
+    [
+      [user('When is the tide?')],
+      { server: 'vllm', ways: { streamUsage: false }, extraBody: { temperature: 0.5 } },
+      { instructions: '' },
+    ],
+    { model: 'gpt-test', messages: [ask], stream: true, temperature: 0.5 },
+  ],
+}
 
 /** What was asked when a recording was made, in our words. */
 const askedBy: { readonly [path: string]: Parameters<typeof body> } = {
@@ -112,9 +186,15 @@ function essence({ tool_choice: choice, ...rest }: Loose): Loose {
   return JSON.parse(JSON.stringify(whole, (_, value) => (value === '' ? undefined : value)))
 }
 
-// The recordings belong to their sources and are not in the repository; the title says when they are not there.
-describe.skipIf(missing)(`a request that was recorded${missing ? ` (${missing})` : ''}`, () => {
-  it.each(Object.keys(askedBy))('%s is asked as it was then', (path) => {
+describe('a whole request', () => {
+  it.each(Object.entries(whole))('for %s has this body', (_, [given, expected]) => {
+    const ours = body(...given)
+    expect(JSON.parse(JSON.stringify(ours))).toEqual(expected)
+    expect(brokenChatRules(ours)).toEqual([])
+  })
+
+  // On top of those that were written by hand, where recordings are there.
+  it.each(areRecorded ? Object.keys(askedBy) : [])('%s is asked as it was then', (path) => {
     const [folder, name] = path.split('/')
     const ours = body(...askedBy[path]!)
     expect(essence(ours)).toEqual(essence(recordedRequest(`${name}.request.json`, folder!)))

@@ -1,5 +1,6 @@
 import type { Usage } from '@tallystick/core'
-import type { Reading } from './openai-readings.ts'
+import type { Expected, Reading } from '../written/reading.ts'
+import { memories } from './memories.ts'
 
 const usage = (inputTokens: number, outputTokens: number, more: Usage = {}): Usage => ({
   ...{ inputTokens, outputTokens, reasoningTokens: 0 },
@@ -9,7 +10,7 @@ const uncached = { cacheReadTokens: 0 }
 const stop = ['end', 'stop'] as const
 const toolCalls = ['tool_use', 'tool_calls'] as const
 
-const chat: readonly Omit<Reading, 'folder'>[] = [
+const chat: readonly (Expected & { readonly file: string })[] = [
   {
     file: 'cut-before-finish.sse',
     id: 'chatcmpl-ABfwAwrNePHUgBBezonVC6MX3zd63',
@@ -116,7 +117,7 @@ const chat: readonly Omit<Reading, 'folder'>[] = [
   },
 ]
 
-const compatible: readonly Omit<Reading, 'folder'>[] = [
+const compatible: readonly (Expected & { readonly file: string })[] = [
   {
     file: 'anthropic-compat-index-from-1.sse',
     id: 'msg_sanitized',
@@ -195,5 +196,9 @@ const compatible: readonly Omit<Reading, 'folder'>[] = [
 /** Every recording of Chat Completions, from OpenAI and from others, by what a person reads in it. */
 export const chatReadings: readonly Reading[] = [
   ...chat.map((one): Reading => ({ folder: 'openai-chat', ...one })),
-  ...compatible.map((one): Reading => ({ folder: 'openai-compatible', ...one })),
+  ...compatible.map((one): Reading => ({
+    folder: 'openai-compatible',
+    ...one,
+    ...memories[`openai-compatible/${one.file}`],
+  })),
 ]
