@@ -49,6 +49,8 @@ describe('completion', () => {
     return stdout.split('\n').filter((line) => line !== '')
   }
 
+  const lacking = (shell: string) => (isThere(shell) ? '' : ` (skipped: no ${shell} here)`)
+
   it('is a 2 for a shell that it does not know', async () => {
     const { code, stderr } = await tallystickHere('completion', 'csh')
     expect(code).toBe(2)
@@ -56,7 +58,7 @@ describe('completion', () => {
   })
 
   // Not every machine has this shell.
-  describe.skipIf(!isThere('bash'))('in bash', () => {
+  describe.skipIf(!isThere('bash'))(`in bash${lacking('bash')}`, () => {
     const complete = (...words: readonly string[]): readonly string[] =>
       run(
         'bash',
@@ -82,7 +84,7 @@ describe('completion', () => {
   })
 
   // Not every machine has this shell.
-  describe.skipIf(!isThere('fish'))('in fish', () => {
+  describe.skipIf(!isThere('fish'))(`in fish${lacking('fish')}`, () => {
     const complete = (line: string): readonly string[] =>
       run('fish', `source ./tallystick.fish; complete -C '${line}'`).map(
         (found) => found.split('\t')[0] ?? '',
@@ -101,7 +103,7 @@ describe('completion', () => {
   })
 
   // Not every machine has this shell.
-  describe.skipIf(!isThere('zsh'))('in zsh', () => {
+  describe.skipIf(!isThere('zsh'))(`in zsh${lacking('zsh')}`, () => {
     /** What Tab makes of lines in a terminal: a key behind it has zsh print what stands on its line then. */
     const complete = (...lines: readonly string[]): readonly string[] =>
       run(

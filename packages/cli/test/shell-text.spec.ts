@@ -29,9 +29,11 @@ describe('hostile text in what a shell reads', () => {
     return stdout
   }
 
+  const missing = isThere('bash') ? '' : ' (skipped: no bash here)'
+
   // Not every machine has this shell.
-  it.skipIf(!isThere('bash'))(
-    'is one word of a printed command, whatever it is, and shows all that it is',
+  it.skipIf(missing)(
+    `is one word of a printed command, whatever it is, and shows all that it is${missing}`,
     async () => {
       const line = commandLine(String.raw`printf '%s\0'`, ...texts)
       expect(line).not.toMatch(/[\p{C}\p{Zl}\p{Zp}]/u)
@@ -41,7 +43,7 @@ describe('hostile text in what a shell reads', () => {
   )
 
   // Not every machine has this shell.
-  it.skipIf(!isThere('bash'))('is completed in bash as it stands, and runs nothing', async () => {
+  it.skipIf(missing)(`is completed in bash as it stands, and runs nothing${missing}`, async () => {
     const lines = texts.flatMap((text) => text.split('\n')).filter((line) => line !== '')
     const { stdout: script } = await tallystickHere('completion', 'bash')
     const bin = await mkdtemp(join(tmpdir(), 'tallystick-bin-'))

@@ -268,8 +268,9 @@ describe('defining it', () => {
   })
 
   const built = new URL('../../dist/built-in/sql-query/sql-query.js', import.meta.url)
+  const missing = existsSync(built) ? '' : ' (skipped: the package is not built, as `pnpm build` does)'
   // Runs where the package was built; the sources themselves run in all the tests above.
-  it.skipIf(!existsSync(built))('works compiled as it works from source', async () => {
+  it.skipIf(missing)(`works compiled as it works from source${missing}`, async () => {
     const { sqlQuery: compiled } = (await import(/* @vite-ignore */ built.href)) as {
       sqlQuery: typeof sqlQuery
     }
