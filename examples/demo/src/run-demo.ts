@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { attendRun, exitCodeOf, exitCodes, processContext } from '@tallystick/cli'
+import { interactiveRun, exitCodeOf, exitCodes, processContext } from '@tallystick/cli'
 import type { CommandContext, ExitCode } from '@tallystick/cli'
 import { createRuntime } from '@tallystick/core'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
@@ -38,7 +38,7 @@ async function startRun(context: CommandContext, options: Options): Promise<Exit
       const runtime = createRuntime({ ledger, agents: [demo.agent] })
       const drain = (): Promise<unknown> => runtime.drain()
       const run = runtime.run(demo.agent, question)
-      const { reason } = await attendRun(context, run, { ...options, ledgerPath, drain })
+      const { reason } = await interactiveRun(context, run, { ...options, ledgerPath, drain })
       return reason === 'model_failed' ? exitCodes.failed : exitCodes.ok
     } finally {
       await demo.close()

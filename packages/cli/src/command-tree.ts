@@ -3,15 +3,15 @@ import { Argument, Command } from 'commander'
 import type { OutputConfiguration } from 'commander'
 import { addContract } from './verbs/check/add-contract.ts'
 import { exampleOf, type Done } from './command/add-verb.ts'
-import { addCheckingVerbs } from './verbs/check/check.ts'
+import { addCheckVerbs } from './verbs/check/check.ts'
 import type { CommandContext } from './command/command-context.ts'
-import { addDecidingVerbs } from './verbs/decide/decide.ts'
-import { addDrivingVerbs } from './verbs/drive/drive.ts'
-import { addKeepingVerbs } from './verbs/transfer/transfer.ts'
-import { addLookingVerbs } from './verbs/inspect/inspect.ts'
-import { addRemovingVerbs } from './verbs/retention/retention.ts'
+import { addDecideVerbs } from './verbs/decide/decide.ts'
+import { addDriveVerbs } from './verbs/drive/drive.ts'
+import { addTransferVerbs } from './verbs/transfer/transfer.ts'
+import { addInspectVerbs } from './verbs/inspect/inspect.ts'
+import { addRetentionVerbs } from './verbs/retention/retention.ts'
 import { runsVerb, shells, type Shell } from './shells.ts'
-import { addWatchingVerbs } from './verbs/watch/watch.ts'
+import { addWatchVerbs } from './verbs/watch/watch.ts'
 
 const beginning = `Agents that keep a ledger: start their runs, look at them, answer what they wait for, check them.
 
@@ -46,13 +46,13 @@ export function commandTree(context: CommandContext, output: OutputConfiguration
     .configureOutput(output)
     // At a glance: what a verb takes, its own help says.
     .configureHelp({ subcommandTerm: (verb) => verb.name() })
-  const groups: readonly (readonly [heading: string, add: (typeof addDrivingVerbs)[]])[] = [
-    ['Drive runs:', [addDrivingVerbs]],
-    ['Look at them:', [addLookingVerbs, addWatchingVerbs]],
-    ['Answer what they wait for:', [addDecidingVerbs]],
-    ['Check them:', [addCheckingVerbs]],
-    ['Move them:', [addKeepingVerbs]],
-    ['Take content away:', [addRemovingVerbs]],
+  const groups: readonly (readonly [heading: string, add: (typeof addDriveVerbs)[]])[] = [
+    ['Drive runs:', [addDriveVerbs]],
+    ['Look at them:', [addInspectVerbs, addWatchVerbs]],
+    ['Answer what they wait for:', [addDecideVerbs]],
+    ['Check them:', [addCheckVerbs]],
+    ['Move them:', [addTransferVerbs]],
+    ['Take content away:', [addRetentionVerbs]],
     ['Beside them:', [addContract, addCompletion]],
   ]
   for (const [heading, adders] of groups) {

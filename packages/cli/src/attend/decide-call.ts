@@ -17,7 +17,7 @@ import { findCall } from './find-call.ts'
 import { findRun } from './find-run.ts'
 import { accountName, acknowledge, putCommand } from './inbox.ts'
 import { withLedger } from '../ledger/open-ledger.ts'
-import { employersOf } from './parent-of.ts'
+import { parentsOf } from './parent-of.ts'
 import { waitsOf } from '../runs/waits.ts'
 
 /** A decision about one call, as the command line gives it. */
@@ -63,7 +63,7 @@ export function decideCall(context: CommandContext, options: DecideCallOptions):
  */
 async function assertFirst(ledger: Ledger, owner: RunId, command: OutsideCommand): Promise<void> {
   const inboxes: OutsideCommand[] = []
-  for (const runId of [owner, ...(await employersOf(ledger, owner))]) {
+  for (const runId of [owner, ...(await parentsOf(ledger, owner))]) {
     inboxes.push(...(await ledger.inbox(runId)).map((entry) => entry.command))
   }
   for (const earlier of inboxes) {

@@ -4,7 +4,7 @@ import { CommandError } from '../command/exit-code.ts'
 import type { Place } from '../view/text/next-commands.ts'
 
 /** What decides where a fork begins, where no event is named. */
-export interface ForkWish {
+export interface ForkNeeds {
   /** The last event that both share. */
   readonly at?: number
   /** Calls that are to have other results, by an end of their ids. */
@@ -26,7 +26,7 @@ export interface ForkPlace {
 export async function forkPlace(
   ledger: Ledger,
   runId: RunId,
-  { at, calls, decides }: ForkWish,
+  { at, calls, decides }: ForkNeeds,
   place: Place,
 ): Promise<ForkPlace> {
   const events: RuntimeEvent[] = []

@@ -5,7 +5,7 @@ import { canonicalJson } from '@tallystick/core'
 import type { CommandContext } from '../command/command-context.ts'
 import { commandLine } from '../command/command-context.ts'
 import { prettyJson } from '../view/text/pretty-json.ts'
-import { employersOf } from './parent-of.ts'
+import { parentsOf } from './parent-of.ts'
 
 /** The name of the account that this process runs under, for the record of who decided. */
 export function accountName(): string {
@@ -32,10 +32,10 @@ export interface Acknowledgement {
   readonly call?: PendingApproval
 }
 
-/** Says what was put, and how the run comes to hear of it: through the run at the top that it works for, where it does. */
+/** Prints which command was put, and which run takes it: the run at the top, where this one is a child run. */
 export async function acknowledge(context: CommandContext, put: Acknowledgement): Promise<void> {
   const { ledger, ledgerPath, runId, command, added, call } = put
-  const top = (await employersOf(ledger, runId)).at(-1)
+  const top = (await parentsOf(ledger, runId)).at(-1)
   const next = commandLine(context.programName, 'resume', ledgerPath, top ?? runId)
   const whose = `run ${runId}${top === undefined ? '' : `, which works for run ${top}`}`
   if (context.json)

@@ -6,14 +6,14 @@ import type { DriveRunOptions } from './drive-run.ts'
 import { driveRun } from './drive-run.ts'
 import { accountName } from './inbox.ts'
 import { shownLedger } from '../command/ledger-place.ts'
-import { stayAwake } from '../terminal/keep-alive.ts'
+import { keepAlive } from '../terminal/keep-alive.ts'
 import { stopOnSignal } from '../command/process-signals.ts'
-import { afterwards, continuation, type MetLimit, type RestedRun } from '../view/text/next-commands.ts'
+import { afterwards, continuation, type MetLimit, type StoppedRun } from '../view/text/next-commands.ts'
 import { tallyText, usageText } from '../view/text/run-ending.ts'
 import { runPrinter } from '../view/run/run-printer.ts'
 
 /** How a run is attended. */
-export interface AttendRunOptions {
+export interface InteractiveRunOptions {
   /** Path of the ledger, or its connection string, as the user wrote it. */
   readonly ledgerPath: string
   /** Approves every call that waits for it. */
@@ -31,7 +31,7 @@ export interface AttendRunOptions {
   /** Prints the answer, where there is one, and shows the run on stderr. */
   readonly answer?: boolean | undefined
   /** Options that the command which continues the run needs as well. */
-  readonly resumeWords?: readonly string[]
+  readonly resumeArguments?: readonly string[]
   /** Events up to this `seq` are not shown. Default 0: all are. */
   readonly shownSeq?: number
 }
@@ -41,32 +41,36 @@ export interface AttendRunOptions {
  * there is neither, by nobody, which leaves the run suspended. Ends with the tally and the commands that come next, or
  * with one JSON object on stdout.
  */
-export async function attendRun(
+export async function interactiveRun(
   context: CommandContext,
   run: Run,
-  options: AttendRunOptions,
+  options: InteractiveRunOptions,
 ): Promise<RunResult> {
-  const rested = await watchRun(context, run, options)
-  await sayRested(context, [rested], options)
-  return rested.result
+  const stopped = await watchRun(context, run, options)
+  await reportStopped(context, [stopped], options)
+  return stopped.result
 }
 
 /** What is said of runs behind the last of them: the commands that come next, and the results as they are asked for. */
-export async function sayRested(
+export async function reportStopped(
   context: CommandContext,
-  runs: readonly [RestedRun, ...RestedRun[]],
-  { ledgerPath, answer, resumeWords = [] }: Pick<AttendRunOptions, 'ledgerPath' | 'answer' | 'resumeWords'>,
+  runs: readonly [StoppedRun, ...StoppedRun[]],
+  {
+    ledgerPath,
+    answer,
+    resumeArguments = [],
+  }: Pick<InteractiveRunOptions, 'ledgerPath' | 'answer' | 'resumeArguments'>,
 ): Promise<void> {
   const { json, print, printData, programName } = context
   const last = runs.at(-1) ?? runs[0]
   const { result } = last
-  const place = { programName, ledgerPath, resumeWords }
+  const place = { programName, ledgerPath, resumeArguments }
   viewOf(context, answer).write(
     result.status === 'done' ? afterwards(result.runId, place) : continuation(last, place),
   )
   if (json) {
     const data = runs.map((each) => resultData(each.result, ledgerPath))
-    const nested = data.reduceRight((employer, each) => ({ ...each, worksFor: employer }))
+    const nested = data.reduceRight((parent, each) => ({ ...each, worksFor: parent }))
     await print(`${JSON.stringify(nested)}\n`)
   } else if (answer === true && result.status === 'done') await printData(`${result.text}\n`)
 }
@@ -76,12 +80,12 @@ export function viewOf({ json, view, aside }: CommandContext, answer: boolean | 
   return answer === true && !json ? aside : view
 }
 
-/** Does what `attendRun` does up to the tally. */
+/** Does what `interactiveRun` does up to the tally. */
 export async function watchRun(
   context: CommandContext,
   run: Run,
-  options: AttendRunOptions,
-): Promise<RestedRun> {
+  options: InteractiveRunOptions,
+): Promise<StoppedRun> {
   const { by = accountName(), shownSeq = 0, answer, eventLines = false } = options
   const view = viewOf(context, answer)
   const show = runPrinter(view)
@@ -98,7 +102,7 @@ export async function watchRun(
   const stop = stopOnSignal(context, options)
   const choose = chooserFor(context, options)
   const decided: DriveRunOptions['choose'] = (approval) => (stop.asked ? { kind: 'later' } : choose(approval))
-  const driven = stayAwake(() => driveRun(run, { by, choose: decided, watch }))
+  const driven = keepAlive(() => driveRun(run, { by, choose: decided, watch }))
   const result = await driven.finally(() => stop.off())
   const known =
     result.status === 'done' && result.seq <= shownSeq
@@ -109,7 +113,10 @@ export async function watchRun(
   return { result, ...(metLimit !== undefined && { metLimit }) }
 }
 
-function chooserFor(context: CommandContext, { yes, deny }: AttendRunOptions): DriveRunOptions['choose'] {
+function chooserFor(
+  context: CommandContext,
+  { yes, deny }: InteractiveRunOptions,
+): DriveRunOptions['choose'] {
   if (yes === true) return () => ({ kind: 'approve', via: '--yes' })
   if (deny !== undefined) return () => ({ kind: 'deny', via: '--deny', reason: deny })
   const { person } = context

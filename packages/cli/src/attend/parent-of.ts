@@ -9,7 +9,7 @@ export async function parentOf(ledger: Ledger, runId: RunId): Promise<ParentRef 
 }
 
 /** The runs that a run works for: the one that its result goes to first, the one at the top last. */
-export async function employersOf(ledger: Ledger, runId: RunId): Promise<readonly RunId[]> {
+export async function parentsOf(ledger: Ledger, runId: RunId): Promise<readonly RunId[]> {
   const found: RunId[] = []
   for (let at = runId; ;) {
     const parent = await parentOf(ledger, at)

@@ -12,18 +12,18 @@ export interface StopActions {
 }
 
 /** Whether somebody wants the run to stop; `off` hears no more signals. */
-export interface StopWish {
+export interface StopRequest {
   readonly asked: boolean
   readonly off: () => void
 }
 
 /** The first stop signal brings the run to rest, or ends it; the second ends the process. */
-export function stopOnSignal({ say }: CommandContext, { drain, cancel }: StopActions): StopWish {
+export function stopOnSignal({ say }: CommandContext, { drain, cancel }: StopActions): StopRequest {
   const stop = {
     asked: false,
-    off: () => signals.forEach((signal) => process.off(signal, hear)),
+    off: () => signals.forEach((signal) => process.off(signal, onSignal)),
   }
-  const hear = (signal: NodeJS.Signals): void => {
+  const onSignal = (signal: NodeJS.Signals): void => {
     if (stop.asked) process.exit(exitCodes.interrupted)
     stop.asked = true
     const cancels = signal === 'SIGINT' && cancel !== undefined
@@ -36,6 +36,6 @@ export function stopOnSignal({ say }: CommandContext, { drain, cancel }: StopAct
     // What went wrong is in the run's own result too.
     act().catch(() => undefined)
   }
-  signals.forEach((signal) => process.on(signal, hear))
+  signals.forEach((signal) => process.on(signal, onSignal))
   return stop
 }

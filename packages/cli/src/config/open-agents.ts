@@ -50,7 +50,7 @@ export async function withConfig<Result>(
 }
 
 /** Which run a command needs the agents for, as the command line names it. */
-export interface WithAgentsOptions {
+export interface OpenAgentsOptions {
   readonly verb: RecordedRunContext['verb']
   readonly ledger: string
   readonly run: string
@@ -64,9 +64,9 @@ export interface RunWithAgents extends Configured {
 }
 
 /** Opens the ledger, finds the run, sets up the configuration for it, and closes both behind `use`. */
-export function withAgents<Result>(
+export function openAgents<Result>(
   given: CommandContext,
-  { verb, ledger: ledgerPath, run, config: file }: WithAgentsOptions,
+  { verb, ledger: ledgerPath, run, config: file }: OpenAgentsOptions,
   use: (found: RunWithAgents) => Promise<Result>,
 ): Promise<Result> {
   const { programName, workingDirectory } = given

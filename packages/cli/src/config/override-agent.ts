@@ -4,7 +4,7 @@ import { readGiven } from '../command/read-given.ts'
 import type { Configured } from './open-agents.ts'
 
 /** What one command has an agent do otherwise than its configuration says. */
-export interface Variation {
+export interface AgentOverrides {
   /** File of other instructions. */
   readonly instructions?: string
   /** Id of another model, of those that the configuration knows. */
@@ -14,12 +14,16 @@ export interface Variation {
 }
 
 /** Whether anything is to be otherwise. */
-export function isVaried({ instructions, model, withoutTool }: Variation): boolean {
+export function hasOverrides({ instructions, model, withoutTool }: AgentOverrides): boolean {
   return instructions !== undefined || model !== undefined || withoutTool !== undefined
 }
 
 /** The options that say the same again, for the command that goes on. */
-export function variationWords({ instructions, model, withoutTool = [] }: Variation): readonly string[] {
+export function overrideArguments({
+  instructions,
+  model,
+  withoutTool = [],
+}: AgentOverrides): readonly string[] {
   return [
     ...(instructions === undefined ? [] : ['--instructions', instructions]),
     ...(model === undefined ? [] : ['--model', model]),
@@ -28,30 +32,30 @@ export function variationWords({ instructions, model, withoutTool = [] }: Variat
 }
 
 /** An agent with other instructions, another model or fewer tools; the same one where nothing is to be otherwise. */
-export function variedAgent(
+export function overrideAgent(
   agent: Agent<unknown>,
-  variation: Variation,
+  overrides: AgentOverrides,
   configured: Pick<Configured, 'agents' | 'models'>,
 ): Agent<unknown> {
-  if (!isVaried(variation)) return agent
-  const { withoutTool = [] } = variation
+  if (!hasOverrides(overrides)) return agent
+  const { withoutTool = [] } = overrides
   const kept = ({ name }: { readonly name: string }): boolean => !withoutTool.includes(name)
   const unknown = withoutTool.find((name) => agent.tools.every((tool) => tool.name !== name))
   if (unknown !== undefined) {
     const names = agent.tools.map(({ name }) => name).join(', ') || 'none'
     throw new CommandError('usage', `Agent ${agent.name} has no tool ${unknown}. Its tools: ${names}.`)
   }
-  const model = variation.model === undefined ? agent.model : modelCalled(variation.model, configured)
-  const given = variation.instructions === undefined ? undefined : readGiven(variation.instructions).trimEnd()
+  const model = overrides.model === undefined ? agent.model : modelCalled(overrides.model, configured)
+  const given = overrides.instructions === undefined ? undefined : readGiven(overrides.instructions).trimEnd()
   const { provider, api, modelId } = model
-  const { digest: _old, price: _price, ...said } = agent.definition
-  const { handoffs, policy } = said
+  const { digest: _old, price: _price, ...recorded } = agent.definition
+  const { handoffs, policy } = recorded
   const now: Omit<AgentDefinition, 'digest'> = {
-    ...said,
+    ...recorded,
     ...{
       model: { provider, api, modelId },
-      instructions: given ?? said.instructions,
-      tools: said.tools.filter(kept),
+      instructions: given ?? recorded.instructions,
+      tools: recorded.tools.filter(kept),
     },
     ...(handoffs && { handoffs: handoffs.filter(({ tool }) => kept({ name: tool })) }),
     ...(policy && { policy: { ...policy, ...(policy.tools && { tools: policy.tools.filter(kept) }) } }),

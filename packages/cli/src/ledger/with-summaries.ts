@@ -9,8 +9,8 @@ import { withProgress } from '../view/text/progress.ts'
 /** So many events are folded sooner than the ledger is opened to keep what they come to. */
 const eventsInMemoryMax = 2_000
 
-/** A ledger whose runs are told of. */
-export interface ToldLedger {
+/** An open ledger, with what reading summaries of its runs needs. */
+export interface SummarizedLedger {
   readonly ledger: Ledger
   readonly options: ProjectionOptions
   /** The context in which the line of progress goes away before something else is written. */
@@ -18,29 +18,29 @@ export interface ToldLedger {
 }
 
 /**
- * Opens a ledger to tell of all its runs. Where its projections are far behind they are brought up to date on the way, if
- * the ledger can be written; else everything is told without writing anything.
+ * Opens a ledger to read summaries of all its runs. Where its projections are far behind they are brought up to date on the way, if
+ * the ledger can be written; else the summaries are read without writing anything.
  */
 export async function withSummaries<Result>(
   context: CommandContext,
   ledgerPath: string,
-  use: (told: ToldLedger) => Promise<Result>,
+  use: (opened: SummarizedLedger) => Promise<Result>,
 ): Promise<Result> {
-  const told = await withLedger(ledgerPath, 'read', async (ledger) => {
+  const opened = await withLedger(ledgerPath, 'read', async (ledger) => {
     const lag = (await projectionLag(ledger)) ?? 0
-    return lag > eventsInMemoryMax ? { lag } : { result: await telling(context, ledger, { lag, use }) }
+    return lag > eventsInMemoryMax ? { lag } : { result: await summarizing(context, ledger, { lag, use }) }
   })
-  if ('result' in told) return told.result
-  const { lag } = told
+  if ('result' in opened) return opened.result
+  const { lag } = opened
   const access = (await isWritable(ledgerPath)) ? 'write' : 'read'
-  return await withLedger(ledgerPath, access, (ledger) => telling(context, ledger, { lag, use }))
+  return await withLedger(ledgerPath, access, (ledger) => summarizing(context, ledger, { lag, use }))
 }
 
-/** A ledger that was opened to read keeps nothing of what it tells. */
-function telling<Result>(
+/** A ledger that was opened to read keeps no summaries. */
+function summarizing<Result>(
   context: CommandContext,
   ledger: Ledger,
-  { lag, use }: { readonly lag: number; readonly use: (told: ToldLedger) => Promise<Result> },
+  { lag, use }: { readonly lag: number; readonly use: (opened: SummarizedLedger) => Promise<Result> },
 ): Promise<Result> {
   return withProgress(
     context,

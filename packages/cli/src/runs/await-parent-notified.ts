@@ -3,10 +3,10 @@ import { foldTo } from '@tallystick/ledger'
 import { ownWaits } from './waits.ts'
 
 /**
- * Waits until a run that waits for another was told that this one has ended: the runtime does that behind the result
- * of the one that ended, and nobody may close the ledger before.
+ * Waits until the parent of a child run has the command that settles its call. The runtime puts it behind the result of
+ * the child, so closing the ledger earlier would lose it.
  */
-export async function untilTold(ledger: Ledger, employer: RunId, worker: RunId): Promise<void> {
+export async function awaitParentNotified(ledger: Ledger, parent: RunId, child: RunId): Promise<void> {
   let wake = (): void => {}
   let changed = Promise.resolve()
   const listen = (): void => {
@@ -14,11 +14,11 @@ export async function untilTold(ledger: Ledger, employer: RunId, worker: RunId):
       wake = resolve
     })
   }
-  const hints = ledger.changes(employer).subscribe(() => wake())
+  const hints = ledger.changes(parent).subscribe(() => wake())
   try {
     for (;;) {
       listen()
-      if (await isTold(ledger, employer, worker)) return
+      if (await isParentNotified(ledger, parent, child)) return
       await changed
     }
   } finally {
@@ -26,10 +26,10 @@ export async function untilTold(ledger: Ledger, employer: RunId, worker: RunId):
   }
 }
 
-async function isTold(ledger: Ledger, employer: RunId, worker: RunId): Promise<boolean> {
-  for (const { command } of await ledger.inbox(employer)) {
-    if (command.type === 'settle' && command.child?.runId === worker) return true
+async function isParentNotified(ledger: Ledger, parent: RunId, child: RunId): Promise<boolean> {
+  for (const { command } of await ledger.inbox(parent)) {
+    if (command.type === 'settle' && command.child?.runId === child) return true
   }
-  const { children } = ownWaits(await foldTo(ledger, employer))
-  return children.every(({ runId }) => runId !== worker)
+  const { children } = ownWaits(await foldTo(ledger, parent))
+  return children.every(({ runId }) => runId !== child)
 }

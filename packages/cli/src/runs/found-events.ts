@@ -54,24 +54,24 @@ const callTypes = [
 export async function* foundEvents(ledger: Ledger, finder: EventFinder): AsyncGenerator<Found> {
   const { call, text, ...where } = finder
   const isOfCalls = call.tool !== undefined || call.outcome !== undefined || call.inputs.length > 0
-  const types = [...callTypes, ...(isOfCalls ? [] : sayingTypes())]
+  const types = [...callTypes, ...(isOfCalls ? [] : textTypes())]
   const calls = new OpenCalls(call)
-  const says = (said: string): boolean =>
-    text === undefined || said.toLowerCase().includes(text.toLowerCase())
+  const matches = (part: string): boolean =>
+    text === undefined || part.toLowerCase().includes(text.toLowerCase())
   for await (const event of ledger.find({ ...where, types })) {
-    const ended = calls.hear(event)
-    const found = ended ?? (isOfCalls ? undefined : saidIn(event))
-    if (found && says(wordsOf(found))) yield found
+    const result = calls.handle(event)
+    const found = result ?? (isOfCalls ? undefined : foundText(event))
+    if (found && matches(searchedText(found))) yield found
   }
   if (call.outcome !== undefined) return
-  for (const found of calls.open()) if (says(wordsOf(found))) yield found
+  for (const found of calls.open()) if (matches(searchedText(found))) yield found
 }
 
-function sayingTypes(): readonly EventType[] {
-  return Object.keys(sayings) as EventType[]
+function textTypes(): readonly EventType[] {
+  return Object.keys(texts) as EventType[]
 }
 
-function wordsOf({ text, input, tool = '' }: Found): string {
+function searchedText({ text, input, tool = '' }: Found): string {
   return `${tool} ${input === undefined ? '' : canonicalJson(input)} ${text}`
 }
 
@@ -85,7 +85,7 @@ class OpenCalls {
   }
 
   /** The call that ends with an event, where it is one that is looked for. */
-  hear(event: RuntimeEvent): Found | undefined {
+  handle(event: RuntimeEvent): Found | undefined {
     if (event.type === 'tool_request_ready' && event.removed === undefined) {
       this.#calls.set(event.toolCallId, { request: event, input: event.input })
     }
@@ -93,10 +93,10 @@ class OpenCalls {
       for (const { toolCallId, input } of event.calls ?? []) this.#change(toolCallId, input)
     }
     if (event.type === 'approval_decided') this.#change(event.toolCallId, event.input)
-    return event.type === 'tool_result' ? this.#ended(event) : undefined
+    return event.type === 'tool_result' ? this.#result(event) : undefined
   }
 
-  #ended(event: EventOf<'tool_result'>): Found | undefined {
+  #result(event: EventOf<'tool_result'>): Found | undefined {
     const call = this.#calls.get(event.toolCallId)
     this.#calls.delete(event.toolCallId)
     const { input = {}, request } = call ?? {}
@@ -118,30 +118,30 @@ class OpenCalls {
     if (call && input !== undefined) call.input = input
   }
 
-  #isAsked(name: string, inputs: readonly JsonObject[], ended: Outcome | undefined): boolean {
+  #isAsked(name: string, inputs: readonly JsonObject[], result: Outcome | undefined): boolean {
     const { tool, outcome, inputs: asked } = this.#query
     if (tool !== undefined && name !== tool) return false
-    if (outcome !== undefined && ended !== outcome) return false
+    if (outcome !== undefined && result !== outcome) return false
     return asked.every((query) => inputs.some((input) => holds(input, query)))
   }
 }
 
 /** What an event says in words; `undefined` where it says nothing. */
-function saidIn(event: RuntimeEvent): Found | undefined {
-  const text = sayingOf(event)
+function foundText(event: RuntimeEvent): Found | undefined {
+  const text = eventText(event)
   if (text === undefined || text === '') return undefined
   const { runId, seq, turn, at, type } = event
   return { runId, seq, turn, at, type, text }
 }
 
-function sayingOf(event: RuntimeEvent): string | undefined {
+function eventText(event: RuntimeEvent): string | undefined {
   if (event.removed !== undefined) return undefined
-  const said = sayings[event.type] as ((event: RuntimeEvent) => string | undefined) | undefined
-  return said?.(event)
+  const text = texts[event.type] as ((event: RuntimeEvent) => string | undefined) | undefined
+  return text?.(event)
 }
 
 /** What is said in events of some types. */
-const sayings: { readonly [T in EventType]?: (event: EventOf<T>) => string | undefined } = {
+const texts: { readonly [T in EventType]?: (event: EventOf<T>) => string | undefined } = {
   input_received: ({ message }) => contentText(message.parts),
   assistant_message_finished: ({ parts }) => textOf(parts),
   model_stream_failed: ({ failure }) => failure.message,

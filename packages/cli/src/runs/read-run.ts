@@ -25,7 +25,7 @@ interface EventRange {
 
 /**
  * Reads a run up to its event `toSeq`, or to the last: its state from the nearest snapshot, and of its events those that
- * say more; `hear` has each of these, and those of `types`. Rejects with `RunNotFoundError` where there is no such run.
+ * say more; `onEvent` gets each of these, and those of `types`. Rejects with `RunNotFoundError` where there is no such run.
  */
 export async function readRun(
   ledger: Ledger,
@@ -33,8 +33,8 @@ export async function readRun(
   toSeq?: number,
   {
     types = [],
-    hear = () => {},
-  }: { readonly types?: readonly EventType[]; readonly hear?: (event: RuntimeEvent) => void } = {},
+    onEvent = () => {},
+  }: { readonly types?: readonly EventType[]; readonly onEvent?: (event: RuntimeEvent) => void } = {},
 ): Promise<RunReading> {
   const state = await foldTo(ledger, runId, toSeq)
   const halves: RuntimeEvent[] = []
@@ -46,7 +46,7 @@ export async function readRun(
     if (event.type === 'run_started') agents.push(event.agent)
     if (event.type === 'agent_handed_off') agents.push(event.to)
     if (event.type === 'tool_started' && event.child !== undefined) children.add(event.child)
-    hear(event)
+    onEvent(event)
   }
   return { state, tally: tallyOf(halves), agents, children: [...children] }
 }

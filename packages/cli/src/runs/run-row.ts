@@ -4,22 +4,22 @@ import type { ListedRun, RunSummary, UnreadableRun } from '@tallystick/ledger'
 import type { CommandContext } from '../command/command-context.ts'
 import { exitCodeOf, exitCodes, type ExitCode } from '../command/exit-code.ts'
 import { summaryWaits } from './summary-waits.ts'
-import { summaryStatus, type RunStatus, type WaitedFor } from './run-status.ts'
+import { summaryStatusView, type RunStatusView, type WaitedFor } from './run-status.ts'
 
 /** A run of a list, where it stands, and what it waits for. */
-export interface ToldRun {
+export interface RunRow {
   readonly summary: RunSummary
-  readonly standing: RunStatus
+  readonly statusView: RunStatusView
   readonly waits: WaitedFor
 }
 
 const nothing: WaitedFor = { approvals: [], deferred: [], children: [] }
 
 /** Finds out where a run stands, with the runs that work for it and with what was said about its end. */
-export async function toldRun(ledger: Ledger, summary: RunSummary, isDriven: boolean): Promise<ToldRun> {
+export async function runRow(ledger: Ledger, summary: RunSummary, isDriven: boolean): Promise<RunRow> {
   const waits = summary.status === 'suspended' ? await summaryWaits(ledger, summary) : nothing
   const detail = summary.hasDetail ? await endDetail(ledger, summary) : undefined
-  return { summary, waits, standing: summaryStatus(summary, { waits, isDriven, detail }) }
+  return { summary, waits, statusView: summaryStatusView(summary, { waits, isDriven, detail }) }
 }
 
 /** What the last event of a run says about its end; it is not kept anywhere else. */
@@ -44,7 +44,7 @@ export class UnreadableRuns {
     this.#context = context
   }
 
-  hear({ code, message }: UnreadableRun): void {
+  report({ code, message }: UnreadableRun): void {
     const exitCode = exitCodeOf(new TallystickError(code, message))
     this.#exitCode ??= exitCode
     const { json, say } = this.#context

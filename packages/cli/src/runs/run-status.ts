@@ -15,7 +15,7 @@ export const runStatuses = ['done', 'suspended', 'in_flight', 'interrupted', 'un
  * - `interrupted`: something of it was under way, and no process drives runs of the ledger
  * - `went_on`: looked at as it was at an earlier event, something of it was under way
  */
-export interface RunStatus {
+export interface RunStatusView {
   readonly status: Exclude<(typeof runStatuses)[number], 'unreadable'> | 'went_on'
   /** Why it is done. */
   readonly reason?: string
@@ -43,7 +43,10 @@ export interface Surroundings {
 }
 
 /** Reads where a run stands. */
-export function runStatus(state: RunState, { waits, isDriven, isPast = false }: Surroundings): RunStatus {
+export function runStatusView(
+  state: RunState,
+  { waits, isDriven, isPast = false }: Surroundings,
+): RunStatusView {
   if (state.phase === 'done') {
     const { reason, detail } = state
     return { status: 'done', reason, ...(detail !== undefined && { detail }) }
@@ -58,22 +61,25 @@ export function runStatus(state: RunState, { waits, isDriven, isPast = false }: 
 }
 
 /** Reads where a run stands from its summary. `detail` is what was said about its end. */
-export function summaryStatus(
+export function summaryStatusView(
   summary: RunSummary,
   { waits, isDriven, detail }: Surroundings & { readonly detail?: string | undefined },
-): RunStatus {
-  const { status: standing, reason = '', runId } = summary
-  if (standing === 'done' || standing === 'failed') {
+): RunStatusView {
+  const { status: statusView, reason = '', runId } = summary
+  if (statusView === 'done' || statusView === 'failed') {
     return { status: 'done', reason, ...(detail !== undefined && { detail }) }
   }
-  if (standing === 'suspended') {
+  if (statusView === 'suspended') {
     return { status: 'suspended', detail: waitText(runId, waits, summary.waits.limit?.limit) }
   }
   return { status: isDriven ? 'in_flight' : 'interrupted', detail: workText(summary) }
 }
 
 /** The status in words: `done: answered`, `suspended on place_order call_…`, `interrupted in the model call of turn 2`. */
-export function statusText({ status, reason, detail }: RunStatus, charactersMax: number = Infinity): string {
+export function statusText(
+  { status, reason, detail }: RunStatusView,
+  charactersMax: number = Infinity,
+): string {
   const more = detail === undefined ? '' : oneLine(detail, charactersMax)
   switch (status) {
     case 'done':

@@ -50,7 +50,7 @@ export interface RunStory {
 }
 
 /** Puts the story of a run together from its events, in order. */
-export class StoryTeller {
+export class StoryBuilder {
   readonly #calls = new CallStories()
   readonly #drafts: Draft[] = []
   #called: EventOf<'model_call_started'> | undefined
@@ -73,7 +73,7 @@ export class StoryTeller {
     if (event.type === 'tool_requests_collected') {
       this.#drafts.push({ ...here, kind: 'calls', ids: event.calls.map(({ toolCallId }) => toolCallId) })
     }
-    if (told.has(event.type)) this.#drafts.push({ ...here, kind: 'note', event })
+    if (storyEventTypes.has(event.type)) this.#drafts.push({ ...here, kind: 'note', event })
   }
 
   /** The story so far. What a failed attempt had said is read from the ledger only now. */
@@ -112,13 +112,13 @@ export class StoryTeller {
       : this.#calls.all.filter((call) => call.turn === turn && call.attempt === attempt)
     return {
       ...{ ...draft, attempt, failure, withdrawnCalls, ...(retryAt !== undefined && { retryAt }) },
-      withdrawn: isKept ? '' : await saidBy(ledger, { runId, turn, attempt }),
+      withdrawn: isKept ? '' : await attemptText(ledger, { runId, turn, attempt }),
     }
   }
 }
 
 /** What an attempt had said, by its deltas. */
-async function saidBy(
+async function attemptText(
   ledger: Ledger,
   { runId, turn, attempt }: { readonly runId: RunId; readonly turn: number; readonly attempt: number },
 ): Promise<string> {
@@ -129,8 +129,8 @@ async function saidBy(
   return text
 }
 
-/** Events that are told by themselves; what happens to calls and replies, their parts tell. */
-const told: ReadonlySet<RuntimeEvent['type']> = new Set<RuntimeEvent['type']>([
+/** Events that have a part of the story of their own; those of calls and replies belong to the parts of these. */
+const storyEventTypes: ReadonlySet<RuntimeEvent['type']> = new Set<RuntimeEvent['type']>([
   ...(['run_resumed', 'run_finished', 'history_edited', 'input_settled', 'tool_deferred'] as const),
   ...(['compaction_started', 'context_compacted', 'agent_handed_off', 'guardrail_tripped'] as const),
   ...(['output_checked', 'limit_reached', 'limit_raised', 'cancel_requested'] as const),

@@ -11,10 +11,10 @@ export async function summaryWaits(ledger: Ledger, summary: RunSummary): Promise
   let deferred: WaitedFor['deferred'] = waits.deferred.map((call) => ({ ...call, runId }))
   const children: ChildWait[] = []
   for (const wait of waits.children) {
-    const worker = await workerOf(ledger, wait.runId)
-    children.push({ ...wait, stands: standOf(worker) })
-    if (worker === undefined || worker.status === 'unreadable' || standOf(worker) === 'done') continue
-    const below = await summaryWaits(ledger, worker)
+    const child = await childSummary(ledger, wait.runId)
+    children.push({ ...wait, stands: childStatus(child) })
+    if (child === undefined || child.status === 'unreadable' || childStatus(child) === 'done') continue
+    const below = await summaryWaits(ledger, child)
     approvals = [...approvals, ...below.approvals]
     deferred = [...deferred, ...below.deferred]
     children.push(...below.children)
@@ -22,7 +22,7 @@ export async function summaryWaits(ledger: Ledger, summary: RunSummary): Promise
   return { approvals, deferred, children }
 }
 
-async function workerOf(ledger: Ledger, runId: RunId): Promise<ListedRun | undefined> {
+async function childSummary(ledger: Ledger, runId: RunId): Promise<ListedRun | undefined> {
   try {
     return await runSummary(ledger, runId)
   } catch (error) {
@@ -31,7 +31,7 @@ async function workerOf(ledger: Ledger, runId: RunId): Promise<ListedRun | undef
   }
 }
 
-function standOf(worker: ListedRun | undefined): ChildWait['stands'] {
-  if (worker === undefined) return 'absent'
-  return worker.status === 'failed' ? 'done' : worker.status
+function childStatus(child: ListedRun | undefined): ChildWait['stands'] {
+  if (child === undefined) return 'absent'
+  return child.status === 'failed' ? 'done' : child.status
 }

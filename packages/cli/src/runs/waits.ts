@@ -42,7 +42,7 @@ export async function waitsOf(ledger: Ledger, state: RunState): Promise<Waits> {
   const children: ChildWait[] = []
   for (const wait of own.children) {
     const child = (await ledger.head(wait.runId)) && (await foldTo(ledger, wait.runId))
-    children.push({ ...wait, stands: standOf(child) })
+    children.push({ ...wait, stands: childStatus(child) })
     if (child === undefined || child.phase === 'done') continue
     const below = await waitsOf(ledger, child)
     approvals = [...approvals, ...below.approvals]
@@ -52,7 +52,7 @@ export async function waitsOf(ledger: Ledger, state: RunState): Promise<Waits> {
   return { approvals, deferred, children }
 }
 
-function standOf(child: RunState | undefined): ChildWait['stands'] {
+function childStatus(child: RunState | undefined): ChildWait['stands'] {
   if (child === undefined) return 'absent'
   if (child.phase === 'done') return 'done'
   return isSuspended(child) ? 'suspended' : 'unfinished'

@@ -30,7 +30,7 @@ export function openPager(
   const leave = (): void => {}
   process.on('SIGINT', leave)
   let isOpen = true
-  const ended = new Promise<void>((resolve) => {
+  const closed = new Promise<void>((resolve) => {
     const end = (): void => {
       isOpen = false
       process.off('SIGINT', leave)
@@ -43,12 +43,12 @@ export function openPager(
   return {
     async print(text) {
       if (isOpen && !child.stdin.write(shownText(text))) {
-        await Promise.race([once(child.stdin, 'drain').catch(() => undefined), ended])
+        await Promise.race([once(child.stdin, 'drain').catch(() => undefined), closed])
       }
     },
     async close() {
       child.stdin.end()
-      await ended
+      await closed
     },
   }
 }

@@ -19,10 +19,10 @@ export async function untilStopped<Result>(
   }
 }
 
-/** Reads what is there no faster than it is heard, until somebody wants an end; answers whether nobody did. */
-export async function heardAll<Item>(
+/** Handles each item before it reads the next, until a stop. Returns false where it was stopped. */
+export async function handleAll<Item>(
   items: AsyncIterable<Item>,
-  hear: (item: Item) => Promise<unknown>,
+  handle: (item: Item) => Promise<unknown>,
   stop$: Observable<unknown>,
 ): Promise<boolean> {
   let isStopped = false
@@ -30,7 +30,7 @@ export async function heardAll<Item>(
   try {
     for await (const item of items) {
       if (isStopped) break
-      await hear(item)
+      await handle(item)
     }
     return !isStopped
   } finally {
@@ -39,10 +39,10 @@ export async function heardAll<Item>(
 }
 
 /** Waits for what looking for changes keeps no process alive for by itself. */
-export async function ended(live$: Observable<unknown>): Promise<void> {
+export async function completed(events$: Observable<unknown>): Promise<void> {
   const awake = setInterval(() => {}, longMs)
   try {
-    await lastValueFrom(live$, { defaultValue: undefined })
+    await lastValueFrom(events$, { defaultValue: undefined })
   } finally {
     clearInterval(awake)
   }

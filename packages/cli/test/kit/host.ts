@@ -2,7 +2,7 @@ import { fileURLToPath } from 'node:url'
 import { defineAgent, textOf, type Agent, type ModelRequest } from '@tallystick/core'
 import { scriptedModel, testTool, type ScriptedReply } from '@tallystick/core/testing'
 
-const untilTold = testTool({
+const untilSignalled = testTool({
   name: 'wait',
   run: () => {
     const told = new Promise<string>((resolve) => process.once('SIGTERM', () => resolve('told')))
@@ -23,7 +23,7 @@ export function hostAgents(): readonly Agent[] {
   const named = (name: string, steps: Parameters<typeof scriptedModel>[0]): Agent =>
     defineAgent({
       ...{ name, instructions: '', model: scriptedModel(steps, 'host-model') },
-      tools: [testTool({ name: 'look', run: ({ input }) => JSON.stringify(input) }), untilTold],
+      tools: [testTool({ name: 'look', run: ({ input }) => JSON.stringify(input) }), untilSignalled],
       retry: { attemptsMax: 1 },
     })
   const looking = ({ messages }: ModelRequest): ScriptedReply => {

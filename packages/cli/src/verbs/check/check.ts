@@ -6,7 +6,7 @@ import type { ReplayVerbOptions } from './replay.ts'
 import type { VerifyOptions } from './verify.ts'
 
 /** Adds what finds out whether a ledger is what was written, and whether today's agents still do what is in it. */
-export function addCheckingVerbs(program: Command, context: CommandContext, done: Done): void {
+export function addCheckVerbs(program: Command, context: CommandContext, done: Done): void {
   addVerb(program, 'verify', 'check the chain and the laws of every run')
     .addOption(new Option('--run <run>', 'this run only').conflicts('checkpoints'))
     .option('--checkpoints <file>', 'compare it with these signed checkpoints too')

@@ -35,15 +35,15 @@ export async function contract(
     count[verdict.verdict]++
     await print(`${json ? JSON.stringify(verdict) : verdictText(verdict, paint)}\n`)
   }
-  const looked = count.kept + count.broken + count.skipped
-  if (looked === 0) {
+  const checked = count.kept + count.broken + count.skipped
+  if (checked === 0) {
     throw new CommandError('not_found', `No promise of a ledger holds the words ${JSON.stringify(only)}.`)
   }
   const { kept, broken, skipped } = count
   await print(
     json
-      ? `${JSON.stringify({ promises: looked, ...count })}\n`
-      : `${counted(looked, 'promise')}: ${kept} kept, ${broken} broken, ${skipped} skipped\n`,
+      ? `${JSON.stringify({ promises: checked, ...count })}\n`
+      : `${counted(checked, 'promise')}: ${kept} kept, ${broken} broken, ${skipped} skipped\n`,
   )
   return broken === 0 ? exitCodes.ok : exitCodes.failed
 }

@@ -11,7 +11,7 @@ import { eventText } from '../../view/run/event-text.ts'
 import type { Paint } from '../../terminal/paint.ts'
 import { withProgress } from '../../view/text/progress.ts'
 import { counted } from '../../view/text/run-ending.ts'
-import { withAgents, type RunWithAgents } from '../../config/open-agents.ts'
+import { openAgents, type RunWithAgents } from '../../config/open-agents.ts'
 
 /** What `replay` was given. */
 export interface ReplayVerbOptions {
@@ -29,7 +29,7 @@ const eventCharactersMax = 160
  * Exit code 3 where an event comes out otherwise than it was recorded.
  */
 export function replay(context: CommandContext, options: ReplayVerbOptions): Promise<ExitCode> {
-  return withAgents(context, { ...options, verb: 'replay' }, async (found) => {
+  return openAgents(context, { ...options, verb: 'replay' }, async (found) => {
     const { ledger, state, approval, context: own } = found
     const agents = found.agents.map((agent) => withApproval(agent, approval))
     const definitions = options.sameWords === true ? 'recorded' : 'today'
@@ -43,8 +43,8 @@ export function replay(context: CommandContext, options: ReplayVerbOptions): Pro
     )
     const { divergence } = report
     await context.print(context.json ? `${JSON.stringify(report)}\n` : reportText(report, context.paint))
-    if (divergence !== undefined) sayWhatNext(context, divergence, options)
-    else await sayOthers(context, found, options)
+    if (divergence !== undefined) printNextCommands(context, divergence, options)
+    else await printOtherRuns(context, found, options)
     return divergence === undefined ? exitCodes.ok : exitCodes.diverged
   })
 }
@@ -79,7 +79,7 @@ function divergenceText({ seq, recorded, happened, differences }: Divergence, pa
 }
 
 /** Whoever has changed what an agent says sees that first, and may want to see what its code does. */
-function sayWhatNext(
+function printNextCommands(
   { json, programName, say }: CommandContext,
   { recorded, differences }: Divergence,
   { ledger, run, config, sameWords }: ReplayVerbOptions,
@@ -93,8 +93,8 @@ function sayWhatNext(
   )
 }
 
-/** The work of child runs was told to this one as it was recorded: it is looked at by itself. */
-async function sayOthers(
+/** A replay serves the recorded results of child runs, so each child run is replayed with a command of its own. */
+async function printOtherRuns(
   { json, programName, say }: CommandContext,
   { ledger, state }: RunWithAgents,
   { ledger: ledgerPath, config }: ReplayVerbOptions,

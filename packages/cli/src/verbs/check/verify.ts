@@ -54,7 +54,7 @@ export function verify(context: CommandContext, options: VerifyOptions): Promise
     )
     if (verdict) await print(`${json ? JSON.stringify(verdict) : checkpointsText(verdict, paint)}\n`)
     const sound = found.sound && verdict?.ok !== false
-    if (!json) sayWhatNext(context, { ...found, sound, ledgerPath, signedEvents })
+    if (!json) printNextCommands(context, { ...found, sound, ledgerPath, signedEvents })
     if (!sound) return exitCodes.damaged
     return found.differs ? exitCodes.failed : exitCodes.ok
   })
@@ -101,8 +101,8 @@ async function printVerdicts(
   for await (const verdict of verdicts) {
     sound &&= verdict.ok
     differs ||= verdict.differs !== undefined
-    const told = verdict.scope === 'store' ? { ...verdict, signedEvents } : verdict
-    await print(`${json ? JSON.stringify(told) : verdictText(told, paint)}\n`)
+    const reported = verdict.scope === 'store' ? { ...verdict, signedEvents } : verdict
+    await print(`${json ? JSON.stringify(reported) : verdictText(reported, paint)}\n`)
     if (verdict.scope !== 'run') continue
     broken ??= verdict.broken
     events += verdict.events
@@ -112,7 +112,7 @@ async function printVerdicts(
 }
 
 /** What to do about a ledger that is not what was written, or about what was derived from it. */
-function sayWhatNext(
+function printNextCommands(
   { programName, say }: CommandContext,
   {
     sound,
@@ -187,9 +187,9 @@ function faultText({ seq, checkpoint, what, expected, found }: CheckpointFault):
   return `${place}${what} should be ${expected}, is ${found}`
 }
 
-type ToldVerdict = RunVerdict | (StoreVerdict & { readonly signedEvents: number })
+type ReportedVerdict = RunVerdict | (StoreVerdict & { readonly signedEvents: number })
 
-function verdictText(verdict: ToldVerdict, paint: Paint): string {
+function verdictText(verdict: ReportedVerdict, paint: Paint): string {
   const name = verdict.scope === 'run' ? verdict.runId : 'ledger'
   const counts = verdict.scope === 'run' ? [] : [counted(verdict.runs, 'run')]
   const found = [...counts, counted(verdict.events, 'event')].join(', ')
@@ -200,7 +200,7 @@ function verdictText(verdict: ToldVerdict, paint: Paint): string {
   return `${name}  ${paint('red', 'DAMAGED')}  ${damageText(verdict)}, ${found} sound`
 }
 
-/** What was derived from events is told apart from them: it can be made anew. */
+/** Faults of projections are reported apart from those of events: projections can be made anew. */
 function differsText(verdict: RunVerdict | StoreVerdict, paint: Paint): string {
   if (verdict.differs === undefined) return ''
   const { what, expected, found } = verdict.differs

@@ -5,7 +5,7 @@ import type { CommandContext } from '../../command/command-context.ts'
 import { filledText, jsonObject, positiveNumber } from '../../command/parse-args.ts'
 
 /** Adds what leaves a command for whoever drives a run. */
-export function addDecidingVerbs(program: Command, context: CommandContext, done: Done): void {
+export function addDecideVerbs(program: Command, context: CommandContext, done: Done): void {
   addApprovals(program, context, done)
   addVerb(program, 'settle', 'give the result of a tool call that goes on outside')
     .argument('<run>', 'id of the run')
@@ -39,13 +39,13 @@ export function addDecidingVerbs(program: Command, context: CommandContext, done
 }
 
 function addApprovals(program: Command, context: CommandContext, done: Done): void {
-  const deciding = (name: string, description: string): Command =>
+  const addDecision = (name: string, description: string): Command =>
     addVerb(program, name, description)
       .argument('<run>', 'id of the run')
       .argument('<call>', 'id of the tool call, or an unambiguous end of it')
       .option('--by <name>', 'who decides (default: the name of your account)', filledText)
 
-  deciding('approve', 'approve a tool call that waits for it')
+  addDecision('approve', 'approve a tool call that waits for it')
     .option('--input <json>', 'run it with this input instead', jsonObject)
     .action(
       async (ledger: string, run: string, call: string, options: { by?: string; input?: JsonObject }) => {
@@ -53,7 +53,7 @@ function addApprovals(program: Command, context: CommandContext, done: Done): vo
         done(await approve(context, { ledger, run, call, ...options }))
       },
     )
-  deciding('deny', 'deny a tool call that waits for an approval')
+  addDecision('deny', 'deny a tool call that waits for an approval')
     .requiredOption('--reason <text>', 'why; the model reads it')
     .action(async (ledger: string, run: string, call: string, options: { by?: string; reason: string }) => {
       const { deny } = await import('./deny.ts')

@@ -12,7 +12,7 @@ type RunOptions = Omit<RunVerbOptions, 'ledger' | 'words'>
 type Own<Options> = Omit<Options, 'ledger' | 'run'>
 
 /** Adds what drives runs, with the agents of a configuration. */
-export function addDrivingVerbs(program: Command, context: CommandContext, done: Done): void {
+export function addDriveVerbs(program: Command, context: CommandContext, done: Done): void {
   const running = addVerb(program, 'run', 'start a run of one of your agents, and show it while it goes on')
     .usage('[options] <ledger> [agent] <text>')
     .argument('[agent]', 'its name; may be left out where the configuration has one agent')
@@ -24,17 +24,19 @@ export function addDrivingVerbs(program: Command, context: CommandContext, done:
     )
     .option('--wait', 'begin behind the end of the run of the session that is under way')
     .option('--limit <name=value>', 'a limit of this run, such as turnsMax=5; may be repeated', withLimit)
-  driving(running).action(async (ledger: string, agent?: string, text?: string, options: RunOptions = {}) => {
-    const { run } = await import('./run.ts')
-    const words = [agent, text].filter((word) => word !== undefined)
-    done(await run(context, { ledger, words, ...options }))
-  })
+  withDriveOptions(running).action(
+    async (ledger: string, agent?: string, text?: string, options: RunOptions = {}) => {
+      const { run } = await import('./run.ts')
+      const words = [agent, text].filter((word) => word !== undefined)
+      done(await run(context, { ledger, words, ...options }))
+    },
+  )
   const resuming = addVerb(
     program,
     'resume',
     'take a run further: after a decision, a stop or a crash',
   ).argument('<run>', 'id of the run')
-  driving(resuming).action(async (ledger: string, run: string, options: Own<ResumeOptions>) => {
+  withDriveOptions(resuming).action(async (ledger: string, run: string, options: Own<ResumeOptions>) => {
     const { resume } = await import('./resume.ts')
     done(await resume(context, { ledger, run, ...options }))
   })
@@ -50,14 +52,14 @@ export function addDrivingVerbs(program: Command, context: CommandContext, done:
     .option('--failed <call text...>', 'the same for a call that is to have failed')
     .option('--reason <text>', 'why, for the record')
     .option('--run-writes', 'perform writes that no recorded result answers: once more, and for real')
-  driving(forking).action(async (ledger: string, run: string, options: Own<ForkVerbOptions>) => {
+  withDriveOptions(forking).action(async (ledger: string, run: string, options: Own<ForkVerbOptions>) => {
     const { fork } = await import('./fork.ts')
     done(await fork(context, { ledger, run, ...options }))
   })
 }
 
 /** The options that every verb has which drives a run. */
-function driving(verb: Command): Command {
+function withDriveOptions(verb: Command): Command {
   return verb
     .addOption(new Option('--yes', 'approve every call that waits for it').conflicts('deny'))
     .option('--deny <reason>', 'deny every call that waits for an approval')

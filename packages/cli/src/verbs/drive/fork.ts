@@ -13,19 +13,24 @@ import {
 } from '@tallystick/core'
 import { foldTo } from '@tallystick/ledger'
 import { diffRuns } from '@tallystick/replay'
-import { attendRun } from '../../attend/interactive-run.ts'
+import { interactiveRun } from '../../attend/interactive-run.ts'
 import type { CommandContext } from '../../command/command-context.ts'
 import { commandLine } from '../../command/command-context.ts'
 import { endingCode } from '../../command/ending-code.ts'
 import { CommandError, type ExitCode } from '../../command/exit-code.ts'
 import { forkPlace } from '../../attend/fork-place.ts'
 import { accountName } from '../../attend/inbox.ts'
-import { isVaried, variationWords, variedAgent, type Variation } from '../../config/override-agent.ts'
+import {
+  hasOverrides,
+  overrideArguments,
+  overrideAgent,
+  type AgentOverrides,
+} from '../../config/override-agent.ts'
 import { spentText } from '../../view/text/run-ending.ts'
-import { withAgents, type RunWithAgents } from '../../config/open-agents.ts'
+import { openAgents, type RunWithAgents } from '../../config/open-agents.ts'
 
 /** What `fork` was given. */
-export interface ForkVerbOptions extends Variation {
+export interface ForkVerbOptions extends AgentOverrides {
   readonly ledger: string
   readonly run: string
   /** The last event that the fork shares; where not given, as late as its edit can be made. */
@@ -53,7 +58,7 @@ export interface ForkVerbOptions extends Variation {
 export function fork(context: CommandContext, options: ForkVerbOptions): Promise<ExitCode> {
   const { ledger: ledgerPath, yes, deny, by = accountName(), answer } = options
   const edited = [...pairs('--result', options.result), ...pairs('--failed', options.failed)]
-  return withAgents(context, { ...options, verb: 'fork' }, async (found) => {
+  return openAgents(context, { ...options, verb: 'fork' }, async (found) => {
     const { ledger, state, agents, prices, approval, context: given } = found
     const { runId } = state
     const place = { programName: context.programName, ledgerPath }
@@ -61,9 +66,9 @@ export function fork(context: CommandContext, options: ForkVerbOptions): Promise
     const { atSeq } = forked
     const runtime = createRuntime({ ledger, agents, ...omitUndefined({ prices, approval }) })
     const run = runtime.fork(runId, { ...forked, ...omitUndefined({ context: given }) })
-    const result = await attendRun(context, run, {
+    const result = await interactiveRun(context, run, {
       ...{ ledgerPath, yes, deny, by, answer, drain: () => runtime.drain(), shownSeq: atSeq },
-      resumeWords: variationWords(options),
+      resumeArguments: overrideArguments(options),
     })
     const writes = await heldBackText(ledger, run.id, forked.writes)
     if (writes !== undefined) context.say(writes)
@@ -95,19 +100,19 @@ function pairs(option: '--result' | '--failed', words: readonly string[] = []): 
   })
 }
 
-interface Wished extends ForkVerbOptions {
+interface ForkRequest extends ForkVerbOptions {
   readonly by: string
   readonly edited: readonly EditedCall[]
 }
 
 async function forkOptions(
   { ledger, state: { runId }, agents, models }: RunWithAgents,
-  wished: Wished,
+  request: ForkRequest,
   place: { readonly programName: string; readonly ledgerPath: string },
 ): Promise<ForkOptions> {
-  const { at, input, reason, by, yes, deny, edited } = wished
-  const wish = { calls: edited.map(({ call }) => call), decides: yes === true || deny !== undefined }
-  const { atSeq, toolCallIds } = await forkPlace(ledger, runId, { ...wish, ...omitUndefined({ at }) }, place)
+  const { at, input, reason, by, yes, deny, edited } = request
+  const needs = { calls: edited.map(({ call }) => call), decides: yes === true || deny !== undefined }
+  const { atSeq, toolCallIds } = await forkPlace(ledger, runId, { ...needs, ...omitUndefined({ at }) }, place)
   const { seq: last } = (await ledger.head(runId)) ?? { seq: 0 }
   // A place that is not there is refused by the runtime, in its words.
   const there = atSeq >= 1 && atSeq <= last ? await foldTo(ledger, runId, atSeq) : undefined
@@ -115,12 +120,13 @@ async function forkOptions(
     ...{ toolCallId: toolCallIds[index] ?? '', content, outcome },
   }))
   const edit: ForkEdit = {
-    ...{ by, results, approvals: there === undefined ? [] : decisions(there, wished) },
+    ...{ by, results, approvals: there === undefined ? [] : decisions(there, request) },
     ...omitUndefined({ input, reason }),
   }
   const active = agents.find(({ name }) => name === there?.agent)
-  const agent = active && isVaried(wished) ? variedAgent(active, wished, { agents, models }) : undefined
-  return { atSeq, edit, writes: writesOf(wished), ...omitUndefined({ agent }) }
+  const agent =
+    active && hasOverrides(request) ? overrideAgent(active, request, { agents, models }) : undefined
+  return { atSeq, edit, writes: writesOf(request), ...omitUndefined({ agent }) }
 }
 
 /** `--yes` decides what the run asked about; that its writes are performed once more it does not say. */
@@ -145,7 +151,7 @@ async function heldBackText(
 }
 
 /** What is said to everything that waits for an approval: it stands in the fork from its beginning. */
-function decisions(state: RunState, { by, yes, deny }: Wished): readonly ForkApproval[] {
+function decisions(state: RunState, { by, yes, deny }: ForkRequest): readonly ForkApproval[] {
   return pendingApprovals(state).flatMap(({ toolCallId }): readonly ForkApproval[] => {
     if (yes === true) return [{ toolCallId, by, approved: true }]
     return deny === undefined ? [] : [{ toolCallId, by, approved: false, reason: deny }]

@@ -1,19 +1,19 @@
 import type { Runtime, RunState } from '@tallystick/core'
 import { createRuntime, isSuspended, omitUndefined } from '@tallystick/core'
 import { foldTo } from '@tallystick/ledger'
-import { sayRested, viewOf, watchRun, type AttendRunOptions } from '../../attend/interactive-run.ts'
+import { reportStopped, viewOf, watchRun, type InteractiveRunOptions } from '../../attend/interactive-run.ts'
 import type { CommandContext } from '../../command/command-context.ts'
 import { commandLine } from '../../command/command-context.ts'
 import { endingCode } from '../../command/ending-code.ts'
 import type { ExitCode } from '../../command/exit-code.ts'
-import { employersOf } from '../../attend/parent-of.ts'
-import { untilTold } from '../../runs/await-parent-notified.ts'
-import { variationWords, variedAgent, type Variation } from '../../config/override-agent.ts'
-import type { RestedRun } from '../../view/text/next-commands.ts'
-import { withAgents, type RunWithAgents } from '../../config/open-agents.ts'
+import { parentsOf } from '../../attend/parent-of.ts'
+import { awaitParentNotified } from '../../runs/await-parent-notified.ts'
+import { overrideArguments, overrideAgent, type AgentOverrides } from '../../config/override-agent.ts'
+import type { StoppedRun } from '../../view/text/next-commands.ts'
+import { openAgents, type RunWithAgents } from '../../config/open-agents.ts'
 
 /** What `resume` was given. */
-export interface ResumeOptions extends Variation {
+export interface ResumeOptions extends AgentOverrides {
   readonly ledger: string
   readonly run: string
   readonly yes?: boolean
@@ -29,10 +29,10 @@ export interface ResumeOptions extends Variation {
  * one goes on behind it; what `yes` and `deny` say holds for the run that was named.
  */
 export function resume(context: CommandContext, options: ResumeOptions): Promise<ExitCode> {
-  return withAgents(context, { ...options, verb: 'resume' }, async (found) => {
+  return openAgents(context, { ...options, verb: 'resume' }, async (found) => {
     const { ledger, state, prices, approval } = found
     const agents = found.agents.map((agent) =>
-      agent.name === state.agent ? variedAgent(agent, options, found) : agent,
+      agent.name === state.agent ? overrideAgent(agent, options, found) : agent,
     )
     const faults = Promise.withResolvers<never>()
     // Whoever waits for what the runtime does behind a result hears of it; for the others it is said.
@@ -51,21 +51,21 @@ export function resume(context: CommandContext, options: ResumeOptions): Promise
       ...options,
       given: omitUndefined({ context: found.context }),
     })
-    const employers: RunState[] = []
-    for (const runId of await employersOf(ledger, state.runId)) employers.push(await foldTo(ledger, runId))
-    const rested = await driven.drive(state, options)
-    const above = await Promise.race([driven.driveEmployers({ ...found, rested, employers }), faults.promise])
-    await sayRested(context, [rested, ...above], {
-      ...{ ledgerPath: options.ledger, answer: options.answer, resumeWords: variationWords(options) },
+    const parents: RunState[] = []
+    for (const runId of await parentsOf(ledger, state.runId)) parents.push(await foldTo(ledger, runId))
+    const stopped = await driven.drive(state, options)
+    const above = await Promise.race([driven.driveParents({ ...found, stopped, parents }), faults.promise])
+    await reportStopped(context, [stopped, ...above], {
+      ...{ ledgerPath: options.ledger, answer: options.answer, resumeArguments: overrideArguments(options) },
     })
-    return endingCode(rested.result)
+    return endingCode(stopped.result)
   })
 }
 
 /** A run that came to rest, and the runs that it works for, as they were before, the nearest first. */
-interface Rested extends RunWithAgents {
-  readonly rested: RestedRun
-  readonly employers: readonly RunState[]
+interface StoppedDrive extends RunWithAgents {
+  readonly stopped: StoppedRun
+  readonly parents: readonly RunState[]
 }
 
 /** How runs are driven: as the command line says, with what the configuration gives them. */
@@ -87,7 +87,10 @@ class DrivenRuns {
   }
 
   /** Drives a run to its rest, and shows what is new. */
-  drive({ runId, seq }: RunState, decisions: Pick<AttendRunOptions, 'yes' | 'deny'>): Promise<RestedRun> {
+  drive(
+    { runId, seq }: RunState,
+    decisions: Pick<InteractiveRunOptions, 'yes' | 'deny'>,
+  ): Promise<StoppedRun> {
     const { ledger: ledgerPath, by, answer, given } = this.#options
     const { yes, deny } = decisions
     const drain = (): Promise<unknown> => {
@@ -100,28 +103,28 @@ class DrivenRuns {
   }
 
   /** Drives the runs on that the one that came to rest has worked for, as far up as each of them ends. */
-  async driveEmployers({ ledger, agents, rested, employers }: Rested): Promise<readonly RestedRun[]> {
-    const above: RestedRun[] = []
-    let last = rested
-    for (const employer of employers) {
+  async driveParents({ ledger, agents, stopped, parents }: StoppedDrive): Promise<readonly StoppedRun[]> {
+    const above: StoppedRun[] = []
+    let last = stopped
+    for (const parent of parents) {
       const { status, runId } = last.result
       if (status !== 'done') break
-      await untilTold(ledger, employer.runId, runId)
-      if (this.#draining || employer.phase === 'done') break
-      const isKnown = agents.some(({ name }) => name === employer.agent)
-      if (!isKnown || !isSuspended(employer)) {
-        this.#sayNext(employer)
+      await awaitParentNotified(ledger, parent.runId, runId)
+      if (this.#draining || parent.phase === 'done') break
+      const isKnown = agents.some(({ name }) => name === parent.agent)
+      if (!isKnown || !isSuspended(parent)) {
+        this.#printNextCommand(parent)
         break
       }
       const view = viewOf(this.#context, this.#options.answer)
-      view.write(`\nRun ${runId} worked for run ${employer.runId}, which goes on:\n`)
-      last = await this.drive(employer, {})
+      view.write(`\nRun ${runId} worked for run ${parent.runId}, which goes on:\n`)
+      last = await this.drive(parent, {})
       above.push(last)
     }
     return above
   }
 
-  #sayNext({ runId }: RunState): void {
+  #printNextCommand({ runId }: RunState): void {
     const { programName, say } = this.#context
     say(
       `It worked for run ${runId}, which goes on with its result. Where no process drives that one, this does:`,

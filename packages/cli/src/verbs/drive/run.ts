@@ -8,18 +8,18 @@ import {
   type Ledger,
   type Limits,
 } from '@tallystick/core'
-import { attendRun } from '../../attend/interactive-run.ts'
+import { interactiveRun } from '../../attend/interactive-run.ts'
 import type { CommandContext } from '../../command/command-context.ts'
 import { commandLine } from '../../command/command-context.ts'
 import { endingCode } from '../../command/ending-code.ts'
 import { CommandError, exitCodes, type ExitCode } from '../../command/exit-code.ts'
 import { ledgerSource } from '../../command/ledger-place.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
-import { variationWords, variedAgent, type Variation } from '../../config/override-agent.ts'
+import { overrideArguments, overrideAgent, type AgentOverrides } from '../../config/override-agent.ts'
 import { withConfig, type Configured } from '../../config/open-agents.ts'
 
 /** What `run` was given. */
-export interface RunVerbOptions extends Variation {
+export interface RunVerbOptions extends AgentOverrides {
   /** Made where there is none. */
   readonly ledger: string
   /** What stands behind it: the agent's name and the input, or the input alone. */
@@ -56,7 +56,7 @@ export async function run(context: CommandContext, options: RunVerbOptions): Pro
   const configFor = { file, context: { ...asked, ...(agent !== undefined && { agent }) } }
   return await withConfig(context, configFor, async (configured) => {
     const named = agent === undefined ? onlyAgent(configured, input) : agentNamed(configured, agent)
-    const chosen = variedAgent(named, options, configured)
+    const chosen = overrideAgent(named, options, configured)
     return await withLedger(ledgerPath, 'make', (ledger) =>
       startRun(context, options, { ledger, configured, chosen, input }),
     )
@@ -94,9 +94,9 @@ async function startRun(
     return started.cancel('Ctrl-C')
   }
   const drain = (): Promise<unknown> => runtime.drain()
-  const resumeWords = variationWords(options)
-  const attended = { ledgerPath, yes, deny, by, answer, drain, cancel, resumeWords, eventLines: true }
-  const result = await attendRun(context, started, attended).catch((error: unknown) => {
+  const resumeArguments = overrideArguments(options)
+  const interaction = { ledgerPath, yes, deny, by, answer, drain, cancel, resumeArguments, eventLines: true }
+  const result = await interactiveRun(context, started, interaction).catch((error: unknown) => {
     throw busySession(error, context, options) ?? error
   })
   return interrupted ? exitCodes.interrupted : endingCode(result)
@@ -112,7 +112,7 @@ async function inputOf({ stdin }: CommandContext, given: string | undefined): Pr
   )
 }
 
-/** Whoever names an agent and forgets the text would have it told its own name. */
+/** Naming an agent and forgetting the text would give the agent its own name as input. */
 function onlyAgent({ named, agents }: Configured, input: string): Agent<unknown> {
   const [agent] = named
   if (agents.some(({ name }) => name === input)) {

@@ -10,7 +10,7 @@ import type { ListOptions } from './list.ts'
 import type { ShowOptions } from './show.ts'
 
 /** Adds what looks at the runs of a ledger. */
-export function addLookingVerbs(program: Command, context: CommandContext, done: Done): void {
+export function addInspectVerbs(program: Command, context: CommandContext, done: Done): void {
   addVerb(program, 'list', 'list the runs, the newest first, and under each those that work for it')
     .summary('list the runs, the newest first')
     .option('--session <id>', 'those of this session only')

@@ -7,10 +7,10 @@ import type { ExitCode } from '../../command/exit-code.ts'
 import { findRun } from '../../attend/find-run.ts'
 import { momentAt, type GivenMoment } from '../../command/parse-args.ts'
 import { isDrivenSomewhere, withLedger } from '../../ledger/open-ledger.ts'
-import { isReadable, toldRun, UnreadableRuns } from '../../runs/run-row.ts'
-import { withSummaries, type ToldLedger } from '../../ledger/with-summaries.ts'
+import { isReadable, runRow, UnreadableRuns } from '../../runs/run-row.ts'
+import { withSummaries, type SummarizedLedger } from '../../ledger/with-summaries.ts'
 import { firstInput } from '../../attend/first-input.ts'
-import { RunTable, type ListedToldRun } from '../../view/list/run-table.ts'
+import { RunTable, type ListedRunRow } from '../../view/list/run-table.ts'
 import { worstText } from '../../view/list/worst-text.ts'
 import { nextCommand } from '../../view/run/next-command.ts'
 import { timeText } from '../../view/text/time-text.ts'
@@ -49,24 +49,24 @@ const nextShownMax = 3
 export function list(given: CommandContext, options: ListOptions): Promise<ExitCode> {
   const { ledger: ledgerPath } = options
   const isDriven = isDrivenSomewhere(ledgerPath)
-  return withRuns(given, options, async (told) => {
-    const { context, ledger } = told
+  return withRuns(given, options, async (summarized) => {
+    const { context, ledger } = summarized
     const unreadable = new UnreadableRuns(context)
     const output = context.json ? new JsonLines(context) : new Lines(context, ledgerPath)
     const { limit = context.isRead ? pageRuns : Infinity } = options
     let listed = 0
     let last: RunId | undefined
     let isMore = false
-    for await (const run of runsFor(told, options, isDriven)) {
+    for await (const run of runsFor(summarized, options, isDriven)) {
       // One more is asked for, to know whether there is one.
       if ((isMore = listed === limit)) break
       listed++
       last = run.runId
       if (isReadable(run)) {
-        const told = await toldRun(ledger, run, isDriven)
-        await output.add({ ...told, input: await firstInput(ledger, run.runId) })
+        const row = await runRow(ledger, run, isDriven)
+        await output.add({ ...row, input: await firstInput(ledger, run.runId) })
       } else {
-        unreadable.hear(run)
+        unreadable.report(run)
         await output.addUnreadable(run)
       }
     }
@@ -81,7 +81,7 @@ export function list(given: CommandContext, options: ListOptions): Promise<ExitC
 function withRuns(
   context: CommandContext,
   { ledger: ledgerPath, session, status, agent, tool, outcome, since }: ListOptions,
-  use: (told: ToldLedger) => Promise<ExitCode>,
+  use: (row: SummarizedLedger) => Promise<ExitCode>,
 ): Promise<ExitCode> {
   const isOfAll = session === undefined && (status ?? agent ?? tool ?? outcome ?? since) !== undefined
   if (isOfAll) return withSummaries(context, ledgerPath, use)
@@ -90,7 +90,7 @@ function withRuns(
 
 /** Where runs are listed. */
 interface Output {
-  add(run: ListedToldRun): Promise<void>
+  add(run: ListedRunRow): Promise<void>
   addUnreadable(run: Exclude<ListedRun, RunSummary>): Promise<void>
   end(): Promise<void>
 }
@@ -102,7 +102,7 @@ class JsonLines implements Output {
     this.#print = print
   }
 
-  add(run: ListedToldRun): Promise<void> {
+  add(run: ListedRunRow): Promise<void> {
     return this.#print(`${JSON.stringify(dataOf(run))}\n`)
   }
 
@@ -127,7 +127,7 @@ class Lines implements Output {
     this.#table = new RunTable(context.print, context.columns)
   }
 
-  async add(run: ListedToldRun): Promise<void> {
+  async add(run: ListedRunRow): Promise<void> {
     const { programName } = this.#context
     const next = nextCommand(run, { programName, ledgerPath: this.#ledgerPath })
     if (next !== undefined && !this.#next.includes(next)) this.#next.push(next)
@@ -155,16 +155,16 @@ class Lines implements Output {
 
 /** The runs that are asked for, in the order of the list. */
 async function* runsFor(
-  { ledger, options, context }: ToldLedger,
+  { ledger, options, context }: SummarizedLedger,
   given: ListOptions,
   isDriven: boolean,
 ): AsyncGenerator<ListedRun> {
   const { session, agent, tool, outcome, since, before, ledger: ledgerPath } = given
-  const standings = standingsOf(given.status, isDriven)
-  if (standings?.length === 0) return
+  const statuses = statusesOf(given.status, isDriven)
+  if (statuses?.length === 0) return
   const { programName } = context
   const filter: SummaryFilter = {
-    ...(standings && { statuses: standings }),
+    ...(statuses && { statuses }),
     ...omitUndefined({ agent, tool, outcome }),
     ...(since && { since: momentAt(since, context.now()) }),
     ...(before !== undefined && { before: await findRun(ledger, before, { programName, ledgerPath }) }),
@@ -173,12 +173,12 @@ async function* runsFor(
   const { before: from } = filter
   const ofSession = { sessionId: session, ...(from !== undefined && { before: from }) }
   for await (const run of runSummaries(ledger, ofSession, options)) {
-    for await (const each of withWorkers(ledger, run)) if (fitsFilter(each, filter)) yield each
+    for await (const each of withChildren(ledger, run)) if (fitsFilter(each, filter)) yield each
   }
 }
 
 /** Whether something is under way the ledger does not say; whether a process has it open may be known. */
-function standingsOf(status: ListOptions['status'], isDriven: boolean): readonly RunStatus[] | undefined {
+function statusesOf(status: ListOptions['status'], isDriven: boolean): readonly RunStatus[] | undefined {
   switch (status) {
     case undefined:
       return undefined
@@ -196,12 +196,11 @@ function standingsOf(status: ListOptions['status'], isDriven: boolean): readonly
 }
 
 /** A run of a session, and behind it those that work for it. A call may have been started without that its run was. */
-async function* withWorkers(ledger: Ledger, run: ListedRun): AsyncGenerator<ListedRun> {
+async function* withChildren(ledger: Ledger, run: ListedRun): AsyncGenerator<ListedRun> {
   yield run
   if (!isReadable(run)) return
-  for (const worker of run.childRunIds) {
-    if ((await ledger.head(worker)) !== undefined)
-      yield* withWorkers(ledger, await runSummary(ledger, worker))
+  for (const child of run.childRunIds) {
+    if ((await ledger.head(child)) !== undefined) yield* withChildren(ledger, await runSummary(ledger, child))
   }
 }
 
@@ -236,12 +235,12 @@ function moreText({ programName }: CommandContext, options: ListOptions, last: R
   return `There are more. The next page: ${commandLine(programName, 'list', ledger, ...words, '--before', last)}`
 }
 
-function dataOf({ summary, standing, waits, input }: ListedToldRun): object {
+function dataOf({ summary, statusView, waits, input }: ListedRunRow): object {
   const { runId, agent, agents, sessionId, sessionPlace, parent, seq, startedAt, lastAt } = summary
   const { turns, toolCalls, children, usage, costUsd, calls, failedAttempts } = summary
   return {
-    ...{ runId, agent, agents, sessionId, sessionPlace, parent, ...standing },
-    ...(standing.status === 'suspended' && { waits: { ...waits, limit: summary.waits.limit } }),
+    ...{ runId, agent, agents, sessionId, sessionPlace, parent, ...statusView },
+    ...(statusView.status === 'suspended' && { waits: { ...waits, limit: summary.waits.limit } }),
     ...{ input, turns, toolCalls, children, usage, costUsd, calls, failedAttempts },
     ...{ durationMs: lastAt - startedAt, worst: worstText(summary) || undefined },
     ...{ startedAt: timeText(startedAt), lastEventAt: timeText(lastAt), seq },

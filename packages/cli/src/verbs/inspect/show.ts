@@ -14,13 +14,13 @@ import { CommandError, exitCodes } from '../../command/exit-code.ts'
 import { findRun } from '../../attend/find-run.ts'
 import { isDrivenSomewhere, withLedger } from '../../ledger/open-ledger.ts'
 import { readRun } from '../../runs/read-run.ts'
-import { StoryTeller, type RunStory } from '../../runs/run-story.ts'
+import { StoryBuilder, type RunStory } from '../../runs/run-story.ts'
 import { ownWaits, waitsOf } from '../../runs/waits.ts'
 import { isOfInterest } from '../../view/run/event-text.ts'
 import { openCallsOf } from '../../view/run/open-call.ts'
 import type { Paint } from '../../terminal/paint.ts'
-import { factsText, type ShownRun, type Worker } from '../../view/run/run-facts.ts'
-import { runStatus } from '../../runs/run-status.ts'
+import { factsText, type ShownRun, type ChildRun } from '../../view/run/run-facts.ts'
+import { runStatusView } from '../../runs/run-status.ts'
 import { storyText } from '../../view/run/story-text.ts'
 import { timeText } from '../../view/text/time-text.ts'
 import { showEvent } from './show-event.ts'
@@ -106,50 +106,50 @@ async function shownRun(
   ledger: Ledger,
   { runId, at, seqMax, isDriven }: Asked,
 ): Promise<{ readonly shown: ShownRun; readonly story: RunStory }> {
-  const teller = new StoryTeller()
+  const builder = new StoryBuilder()
   const reading = await readRun(ledger, runId, at, {
     types: storyTypes,
-    hear: (event) => teller.follow(event),
+    onEvent: (event) => builder.follow(event),
   })
   const { state } = reading
   const isNow = state.seq >= seqMax
   // What other runs wait for is known of now only.
   const waits = isNow ? await waitsOf(ledger, state) : ownWaits(state)
-  const standing = runStatus(state, { waits, isDriven, isPast: !isNow })
-  const story = await teller.end(ledger, runId)
+  const statusView = runStatusView(state, { waits, isDriven, isPast: !isNow })
+  const story = await builder.end(ledger, runId)
   const shown: ShownRun = {
-    ...{ ...reading, seqMax, waits, standing, calls: story.calls },
-    ...(!isNow && { now: await standingNow(ledger, runId, isDriven) }),
-    workers: await workersOf(ledger, reading.children, isDriven),
+    ...{ ...reading, seqMax, waits, statusView, calls: story.calls },
+    ...(!isNow && { now: await statusNow(ledger, runId, isDriven) }),
+    childRuns: await childRunsOf(ledger, reading.children, isDriven),
     inbox: isNow ? await ledger.inbox(runId) : [],
   }
   return { shown, story }
 }
 
 /** An older event of a run that is damaged behind it can be looked at all the same. */
-async function standingNow(ledger: Ledger, runId: RunId, isDriven: boolean): Promise<ShownRun['now']> {
+async function statusNow(ledger: Ledger, runId: RunId, isDriven: boolean): Promise<ShownRun['now']> {
   try {
     const state = await foldTo(ledger, runId)
-    return runStatus(state, { waits: await waitsOf(ledger, state), isDriven })
+    return runStatusView(state, { waits: await waitsOf(ledger, state), isDriven })
   } catch {
     return undefined
   }
 }
 
-async function workersOf(
+async function childRunsOf(
   ledger: Ledger,
   runIds: readonly RunId[],
   isDriven: boolean,
-): Promise<readonly Worker[]> {
-  const workers: Worker[] = []
+): Promise<readonly ChildRun[]> {
+  const childRuns: ChildRun[] = []
   for (const runId of runIds) {
     // A call may have been started without that its run was, and a fork has had none of its own.
     if ((await ledger.head(runId)) === undefined) continue
     const { state } = await readRun(ledger, runId)
-    const standing = runStatus(state, { waits: await waitsOf(ledger, state), isDriven })
-    workers.push({ runId, agent: state.agent, ...standing })
+    const statusView = runStatusView(state, { waits: await waitsOf(ledger, state), isDriven })
+    childRuns.push({ runId, agent: state.agent, ...statusView })
   }
-  return workers
+  return childRuns
 }
 
 /** What was said before the run, as its model was shown it at first. */
@@ -163,18 +163,18 @@ async function carriedMessages(
 }
 
 function asData(shown: ShownRun, story: RunStory, turn: number | undefined): object {
-  const { state, tally, agents, seqMax, waits, standing, now, workers, inbox, calls } = shown
+  const { state, tally, agents, seqMax, waits, statusView, now, childRuns, inbox, calls } = shown
   const { runId, agent, definition, phase, seq, epoch, totals, limits, cancel, metLimit } = state
   const { sessionId, sessionPlace, parent } = state
   const { turns, toolCalls, children, usage, costUsd } = totals
   const isAsked = (each: { readonly turn: number }): boolean => turn === undefined || each.turn === turn
   return {
-    ...{ runId, agent, agents, model: definition.model, sessionId, sessionPlace, parent, ...standing, now },
+    ...{ runId, agent, agents, model: definition.model, sessionId, sessionPlace, parent, ...statusView, now },
     ...{ phase, turn: state.turn, seq, seqMax, epoch },
     ...{ startedAt: timeText(state.startedAt), lastEventAt: timeText(state.at), limits, cancel, metLimit },
     ...{ turns, toolCalls, children, usage, costUsd, tally, removedFrom: state.removedFrom },
     ...{ pendingApprovals: waits.approvals, deferredCalls: waits.deferred, openCalls: openCallsOf(state) },
-    ...{ workers, inbox, messages: recordedMessages(state), request: rebuiltRequest(state) },
+    ...{ workers: childRuns, inbox, messages: recordedMessages(state), request: rebuiltRequest(state) },
     ...{ story: story.parts.filter(isAsked), calls: calls.filter(isAsked) },
   }
 }

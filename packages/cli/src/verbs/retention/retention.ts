@@ -6,7 +6,7 @@ import type { RedactOptions } from './redact.ts'
 import type { RetainOptions } from './retain.ts'
 
 /** Adds what takes content away, on record. */
-export function addRemovingVerbs(program: Command, context: CommandContext, done: Done): void {
+export function addRetentionVerbs(program: Command, context: CommandContext, done: Done): void {
   addVerb(program, 'redact', 'take away what events of a run said; who did it and why stays on record')
     .summary('take away what events said')
     .argument('<run>', 'id of the run')

@@ -3,7 +3,7 @@ import { addVerb, type Done } from '../../command/add-verb.ts'
 import type { CommandContext } from '../../command/command-context.ts'
 
 /** Adds what moves runs from one ledger to another, a ledger to a newer release, and what keeps it quick. */
-export function addKeepingVerbs(program: Command, context: CommandContext, done: Done): void {
+export function addTransferVerbs(program: Command, context: CommandContext, done: Done): void {
   addVerb(program, 'export', 'print the events, one JSON object a line')
     .option('--run <run>', 'of this run only')
     .action(async (ledger: string, options: { run?: string }) => {

@@ -57,8 +57,8 @@ function diffText(
     event === undefined ? 'nothing more' : eventText(event, cellCharactersMax),
   )
   const parting = `${paint('bold', `${same}, then they part:`)}\n  left  ${ways[0]}\n  right ${ways[1]}\n`
-  const told = differences.filter(({ path }) => path !== 'type')
-  return `${parting}${visibleText(differencesText(told, ['left ', 'right']))}\n${facts}\n${isStacked ? stackedEvents(left, right, columns) : table(eventRows(left.events, right.events))}`
+  const reported = differences.filter(({ path }) => path !== 'type')
+  return `${parting}${visibleText(differencesText(reported, ['left ', 'right']))}\n${facts}\n${isStacked ? stackedEvents(left, right, columns) : table(eventRows(left.events, right.events))}`
 }
 
 /** Where a run goes its way: that another process drives it on is none. */

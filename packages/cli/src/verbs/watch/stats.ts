@@ -5,11 +5,11 @@ import type { CommandContext } from '../../command/command-context.ts'
 import { commandLine } from '../../command/command-context.ts'
 import type { ExitCode } from '../../command/exit-code.ts'
 import { isDrivenSomewhere } from '../../ledger/open-ledger.ts'
-import { isReadable, toldRun, UnreadableRuns, type ToldRun } from '../../runs/run-row.ts'
-import { withSummaries, type ToldLedger } from '../../ledger/with-summaries.ts'
+import { isReadable, runRow, UnreadableRuns, type RunRow } from '../../runs/run-row.ts'
+import { withSummaries, type SummarizedLedger } from '../../ledger/with-summaries.ts'
 import { nextCommand } from '../../view/run/next-command.ts'
 import { counted } from '../../view/text/run-ending.ts'
-import { runStatuses, statusText, type RunStatus } from '../../runs/run-status.ts'
+import { runStatuses, statusText, type RunStatusView } from '../../runs/run-status.ts'
 import {
   byAgentAndModel,
   byDay,
@@ -26,7 +26,7 @@ export interface StatsOptions {
   readonly ledger: string
   /** How many days back ends and costs are counted. Default 7. */
   readonly days?: number
-  /** What else costs are told by. */
+  /** By what else costs are listed. */
   readonly by?: (typeof statsParts)[number]
 }
 
@@ -38,23 +38,23 @@ const statusCharactersMax = 200
 const listedMax = { people: 20, programs: 1_000 }
 
 /** What a ledger says of its runs, with where each of those that are named stands. */
-interface ToldStats {
+interface StatsRows {
   readonly runs: Readonly<Record<(typeof runStatuses)[number], number>>
   readonly stats: LedgerStats
-  readonly suspended: readonly ToldRun[]
-  readonly unfinished: readonly ToldRun[]
-  readonly failed: readonly ToldRun[]
+  readonly suspended: readonly RunRow[]
+  readonly unfinished: readonly RunRow[]
+  readonly failed: readonly RunRow[]
 }
 
 /** `stats`: which runs wait and for what, which ended badly and why, and what the last days cost by agent and model. */
 export function stats(given: CommandContext, options: StatsOptions): Promise<ExitCode> {
   const { ledger: ledgerPath, days = daysDefault } = options
   const isDriven = isDrivenSomewhere(ledgerPath)
-  return withSummaries(given, ledgerPath, async (told) => {
-    const { context } = told
-    const found = await toldStats(told, context.now() - days * dayMs, isDriven)
+  return withSummaries(given, ledgerPath, async (rows) => {
+    const { context } = rows
+    const found = await statsRows(rows, context.now() - days * dayMs, isDriven)
     const unreadable = new UnreadableRuns(context)
-    for (const run of found.stats.unreadable) unreadable.hear(run)
+    for (const run of found.stats.unreadable) unreadable.report(run)
     await context.print(
       context.json
         ? `${JSON.stringify(dataOf(found, { ...options, days }))}\n`
@@ -64,16 +64,16 @@ export function stats(given: CommandContext, options: StatsOptions): Promise<Exi
   })
 }
 
-async function toldStats(
-  { ledger, options, context }: ToldLedger,
+async function statsRows(
+  { ledger, options, context }: SummarizedLedger,
   since: number,
   isDriven: boolean,
-): Promise<ToldStats> {
+): Promise<StatsRows> {
   const max = listedMax[context.json ? 'programs' : 'people']
   const found = await ledgerStats(ledger, { since, listedMax: max }, options)
-  const told = async (runs: readonly ListedRun[]): Promise<readonly ToldRun[]> => {
-    const all: ToldRun[] = []
-    for (const run of runs) if (isReadable(run)) all.push(await toldRun(ledger, run, isDriven))
+  const rows = async (runs: readonly ListedRun[]): Promise<readonly RunRow[]> => {
+    const all: RunRow[] = []
+    for (const run of runs) if (isReadable(run)) all.push(await runRow(ledger, run, isDriven))
     return all
   }
   const { done, failed, suspended, unfinished, unreadable } = found.counts
@@ -81,17 +81,17 @@ async function toldStats(
   return {
     runs: { done: done + failed, suspended, in_flight: inFlight, interrupted, unreadable },
     stats: found,
-    suspended: await told(found.suspended),
-    unfinished: await told(found.unfinished),
-    failed: await told(found.failed),
+    suspended: await rows(found.suspended),
+    unfinished: await rows(found.unfinished),
+    failed: await rows(found.failed),
   }
 }
 
 type Asked = StatsOptions & { readonly days: number }
 
-function dataOf({ runs, stats: found, ...named }: ToldStats, { days, by }: Asked): object {
-  const [suspended, unfinished, failed] = [named.suspended, named.unfinished, named.failed].map((told) =>
-    told.map(notedData),
+function dataOf({ runs, stats: found, ...named }: StatsRows, { days, by }: Asked): object {
+  const [suspended, unfinished, failed] = [named.suspended, named.unfinished, named.failed].map((rows) =>
+    rows.map(notedData),
   )
   return {
     ...{ days, since: timeText(found.since), runs, suspended, unfinished, failed },
@@ -105,22 +105,22 @@ function sessionData({ startedAt, lastAt, ...session }: LedgerStats['sessions'][
   return { ...session, startedAt: timeText(startedAt), lastEventAt: timeText(lastAt) }
 }
 
-function notedData({ summary, standing }: ToldRun): RunStatus & {
+function notedData({ summary, statusView }: RunRow): RunStatusView & {
   readonly runId: RunId
   readonly agent: string
   readonly at: string
 } {
   const { runId, agent, lastAt } = summary
-  return { runId, agent, ...standing, at: timeText(lastAt) }
+  return { runId, agent, ...statusView, at: timeText(lastAt) }
 }
 
-function textOf({ runs, stats: found, ...named }: ToldStats, asked: Asked, context: CommandContext): string {
+function textOf({ runs, stats: found, ...named }: StatsRows, asked: Asked, context: CommandContext): string {
   const { ledger: ledgerPath, days, by } = asked
   const counts = runStatuses.filter((status) => runs[status] > 0).map((status) => `${runs[status]} ${status}`)
   const lately = `in the last ${counted(days, 'day')}`
-  const runsOf = (told: readonly ToldRun[], ...more: readonly string[]): string =>
-    runsText(told, context, ledgerPath) +
-    moreText(told, commandLine(context.programName, 'list', ledgerPath, ...more))
+  const runsOf = (rows: readonly RunRow[], ...more: readonly string[]): string =>
+    runsText(rows, context, ledgerPath) +
+    moreText(rows, commandLine(context.programName, 'list', ledgerPath, ...more))
   const { suspended, unfinished, failed } = named
   const underWay = runs.in_flight > 0 ? 'in_flight' : 'interrupted'
   return [
@@ -139,10 +139,10 @@ function section(title: string, text: string): string {
 }
 
 /** A line a run, and under it what takes it further. */
-function runsText(runs: readonly ToldRun[], { programName }: CommandContext, ledgerPath: string): string {
+function runsText(runs: readonly RunRow[], { programName }: CommandContext, ledgerPath: string): string {
   const lines = table(
-    runs.map(({ summary: { runId, agent, lastAt }, standing }) => [
-      ...[runId, agent, timeText(lastAt), statusText(standing, statusCharactersMax)],
+    runs.map(({ summary: { runId, agent, lastAt }, statusView }) => [
+      ...[runId, agent, timeText(lastAt), statusText(statusView, statusCharactersMax)],
     ]),
   ).split('\n')
   return runs
@@ -154,6 +154,6 @@ function runsText(runs: readonly ToldRun[], { programName }: CommandContext, led
 }
 
 /** Where the others are. */
-function moreText(told: readonly ToldRun[], list: string): string {
-  return told.length < listedMax.people ? '' : `… all of them: ${list}\n`
+function moreText(rows: readonly RunRow[], list: string): string {
+  return rows.length < listedMax.people ? '' : `… all of them: ${list}\n`
 }

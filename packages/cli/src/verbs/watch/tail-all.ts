@@ -4,7 +4,7 @@ import { watchLedger } from '@tallystick/ledger'
 import type { CommandContext } from '../../command/command-context.ts'
 import type { ExitCode } from '../../command/exit-code.ts'
 import { exitCodes } from '../../command/exit-code.ts'
-import { ended, heardAll, untilStopped } from '../../terminal/until-stopped.ts'
+import { completed, handleAll, untilStopped } from '../../terminal/until-stopped.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 import { ledgerPrinter } from '../../view/list/ledger-printer.ts'
 
@@ -26,7 +26,7 @@ export function tailAll(
   const { json, print, view } = context
   const show = ledgerPrinter(view)
   let last = after
-  const hear = async (tailed: TailedEvent): Promise<void> => {
+  const handle = async (tailed: TailedEvent): Promise<void> => {
     if (json) await print(`${JSON.stringify(tailed)}\n`)
     else show(tailed.event)
     last = tailed.cursor
@@ -34,8 +34,8 @@ export function tailAll(
   return untilStopped((stop$) =>
     withLedger(place, 'read', async (ledger) => {
       // Only what comes is pushed.
-      const isWanted = await heardAll(ledger.tail(after), hear, stop$)
-      if (isWanted) await ended(watchLedger(ledger, last).pipe(concatMap(hear), takeUntil(stop$)))
+      const isWanted = await handleAll(ledger.tail(after), handle, stop$)
+      if (isWanted) await completed(watchLedger(ledger, last).pipe(concatMap(handle), takeUntil(stop$)))
       return exitCodes.ok
     }),
   )

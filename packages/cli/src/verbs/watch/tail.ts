@@ -6,11 +6,11 @@ import type { CommandContext } from '../../command/command-context.ts'
 import type { ExitCode } from '../../command/exit-code.ts'
 import { exitCodes } from '../../command/exit-code.ts'
 import { findRun } from '../../attend/find-run.ts'
-import { ended, heardAll, untilStopped } from '../../terminal/until-stopped.ts'
+import { completed, handleAll, untilStopped } from '../../terminal/until-stopped.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 import { waitsOf } from '../../runs/waits.ts'
 import { runPrinter } from '../../view/run/run-printer.ts'
-import { runStatus, statusText } from '../../runs/run-status.ts'
+import { runStatusView, statusText } from '../../runs/run-status.ts'
 
 /** What `tail` of a run was given. */
 export interface TailOptions {
@@ -40,28 +40,29 @@ async function tailOf(
 ): Promise<ExitCode> {
   const { ledger: ledgerPath, run, untilRest = false } = options
   const runId = await findRun(ledger, run, { programName: context.programName, ledgerPath })
-  const hear = hearer(context, ledger, options)
-  const goesOn = (stands: Stands): boolean => stands === 'going on' || (stands === 'suspended' && !untilRest)
+  const handle = eventHandler(context, ledger, options)
+  const goesOn = (status: TailStatus): boolean =>
+    status === 'going on' || (status === 'suspended' && !untilRest)
   let seen = 0
-  let stands: Stands = 'going on'
-  const hearStanding = async (event: RuntimeEvent): Promise<void> => {
-    stands = await hear(event)
+  let status: TailStatus = 'going on'
+  const handleRecorded = async (event: RuntimeEvent): Promise<void> => {
+    status = await handle(event)
     seen = event.seq
   }
   // Only what comes is pushed.
-  const isWanted = await heardAll(ledger.read(runId), hearStanding, stop$)
-  if (isWanted && goesOn(stands)) {
-    const live$ = watch(ledger, runId, seen + 1)
-    await ended(live$.pipe(concatMap(hear), takeWhile(goesOn), takeUntil(stop$)))
+  const isWanted = await handleAll(ledger.read(runId), handleRecorded, stop$)
+  if (isWanted && goesOn(status)) {
+    const events$ = watch(ledger, runId, seen + 1)
+    await completed(events$.pipe(concatMap(handle), takeWhile(goesOn), takeUntil(stop$)))
   }
   return exitCodes.ok
 }
 
 /** Where a run stands behind an event, as far as that is the last one. */
-type Stands = 'going on' | 'suspended' | 'done'
-type Hear = (event: RuntimeEvent) => Promise<Stands>
+type TailStatus = 'going on' | 'suspended' | 'done'
+type EventHandler = (event: RuntimeEvent) => Promise<TailStatus>
 
-function hearer(context: CommandContext, ledger: Ledger, { from = 1 }: TailOptions): Hear {
+function eventHandler(context: CommandContext, ledger: Ledger, { from = 1 }: TailOptions): EventHandler {
   const { json, print, say, view } = context
   const show = runPrinter(view)
   let state: RunState | undefined
@@ -75,7 +76,7 @@ function hearer(context: CommandContext, ledger: Ledger, { from = 1 }: TailOptio
     // What follows at once may show that the run does not wait, or waits for more.
     if (!isSuspended(state) || (await ledger.head(state.runId))?.seq !== state.seq) return 'going on'
     const waits = await waitsOf(ledger, state)
-    if (!json) say(`The run is ${statusText(runStatus(state, { waits, isDriven: true }))}.`)
+    if (!json) say(`The run is ${statusText(runStatusView(state, { waits, isDriven: true }))}.`)
     return 'suspended'
   }
 }

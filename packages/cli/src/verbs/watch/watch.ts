@@ -14,7 +14,7 @@ interface TailWords {
 }
 
 /** Adds what looks at runs over time, and beside each other. */
-export function addWatchingVerbs(program: Command, context: CommandContext, done: Done): void {
+export function addWatchVerbs(program: Command, context: CommandContext, done: Done): void {
   addVerb(program, 'tail', 'follow a run live, or all of them, whichever process drives them')
     .argument('[run]', 'id of the run (default: every run)')
     .option('--from <seq>', 'of a run: from this event on (default: from the first)', wholeNumber)

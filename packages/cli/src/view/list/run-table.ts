@@ -1,10 +1,10 @@
 import type { RunId } from '@tallystick/core'
-import type { ToldRun } from '../../runs/run-row.ts'
-import { underEmployers } from './child-order.ts'
+import type { RunRow } from '../../runs/run-row.ts'
+import { underParents } from './child-order.ts'
 import { oneLine } from '../text/content-text.ts'
 import { durationText, shortDurationText } from '../text/duration-text.ts'
 import { originText } from '../run/origin-text.ts'
-import { statusText, type RunStatus } from '../../runs/run-status.ts'
+import { statusText, type RunStatusView } from '../../runs/run-status.ts'
 import { table } from '../text/table.ts'
 import { fitted } from '../../terminal/text-width.ts'
 import { timeText } from '../text/time-text.ts'
@@ -17,16 +17,16 @@ const inputColumnsMax = 60
 const rowsPerPart = 1_000
 
 /** A run as a list shows it: with what it was begun with. */
-export interface ListedToldRun extends ToldRun {
+export interface ListedRunRow extends RunRow {
   readonly input: string
 }
 
 /** A line of the list. */
 interface Row {
   readonly runId: RunId
-  readonly employer?: RunId
+  readonly parent?: RunId
   /** Absent where the run cannot be read. */
-  readonly told?: ListedToldRun
+  readonly row?: ListedRunRow
 }
 
 /**
@@ -43,9 +43,9 @@ export class RunTable {
     this.#columns = columns
   }
 
-  add(told: ListedToldRun): Promise<void> {
-    const { runId, parent } = told.summary
-    return this.#hold({ runId, told, ...(parent?.relation === 'child' && { employer: parent.runId }) })
+  add(row: ListedRunRow): Promise<void> {
+    const { runId, parent } = row.summary
+    return this.#hold({ runId, row, ...(parent?.relation === 'child' && { parent: parent.runId }) })
   }
 
   addUnreadable(runId: RunId): Promise<void> {
@@ -53,7 +53,7 @@ export class RunTable {
   }
 
   async end(): Promise<void> {
-    const rows = underEmployers(this.#rows)
+    const rows = underParents(this.#rows)
     const columns = this.#columns
     if (rows.length > 0)
       await this.#print(columns === undefined ? wideTable(rows) : narrowTable(rows, columns))
@@ -87,21 +87,21 @@ function wideTable(rows: PlacedRows): string {
     'WORST',
     'STATUS',
   ]
-  const lines = rows.map(([{ runId, told }, depth]) => [inTree(runId, depth), ...wideCells(told)])
+  const lines = rows.map(([{ runId, row }, depth]) => [inTree(runId, depth), ...wideCells(row)])
   const isPart = lines.some(([, , origin]) => origin !== '')
   return table([['RUN', ...heads], ...lines].map((cells) => (isPart ? cells : cells.toSpliced(2, 1))))
 }
 
-function wideCells(told: ListedToldRun | undefined): readonly string[] {
-  if (told === undefined) return ['?', '', ...Array.from({ length: 6 }, () => '?'), '', '', 'unreadable']
-  const { summary, standing, input } = told
+function wideCells(row: ListedRunRow | undefined): readonly string[] {
+  if (row === undefined) return ['?', '', ...Array.from({ length: 6 }, () => '?'), '', '', 'unreadable']
+  const { summary, statusView, input } = row
   const { agents, turns, toolCalls, children, usage, startedAt, lastAt } = summary
   const tokens = (usage.inputTokens ?? 0) + (usage.outputTokens ?? 0)
   const used = [turns + children.turns, toolCalls + children.toolCalls, tokens].map(String)
   return [
     ...[agents.join(' → '), originText(summary), ...used, costText(summary.costUsd)],
     ...[durationText(lastAt - startedAt), timeText(startedAt), oneLine(input, inputColumnsMax)],
-    ...[worstText(summary), statusText(standing, statusColumnsMax)],
+    ...[worstText(summary), statusText(statusView, statusColumnsMax)],
   ]
 }
 
@@ -116,14 +116,14 @@ const agentColumns = 18
 function narrowTable(rows: PlacedRows, columns: number): string {
   const isRoomy = columns >= roomyColumns
   const status = isRoomy ? 2 * shortStatusColumns : shortStatusColumns
-  const lines = rows.map(([{ runId, told }, depth]) => {
+  const lines = rows.map(([{ runId, row }, depth]) => {
     const id = inTree(runId.slice(-8), depth)
-    if (told === undefined) return [id, '?', '?', '?', ...(isRoomy ? ['?'] : []), 'unreadable', '']
-    const { startedAt, lastAt, agents, costUsd } = told.summary
+    if (row === undefined) return [id, '?', '?', '?', ...(isRoomy ? ['?'] : []), 'unreadable', '']
+    const { startedAt, lastAt, agents, costUsd } = row.summary
     return [
       ...[id, timeText(startedAt).slice(5, 16).replace('T', ' '), shortDurationText(lastAt - startedAt)],
       ...[costText(costUsd), ...(isRoomy ? [fitted(agents.join(' → '), agentColumns)] : [])],
-      ...[oneLine(shortStatus(told), status), oneLine(told.input, Math.max(inputColumnsMin, columns))],
+      ...[oneLine(shortStatus(row), status), oneLine(row.input, Math.max(inputColumnsMin, columns))],
     ]
   })
   const heads = ['RUN', 'STARTED', 'TOOK', 'COST', ...(isRoomy ? ['AGENT'] : []), 'STATUS', 'INPUT']
@@ -136,12 +136,12 @@ function narrowTable(rows: PlacedRows, columns: number): string {
 }
 
 /** How a run stands, and what went wrong in it. */
-function shortStatus({ summary, standing }: ListedToldRun): string {
+function shortStatus({ summary, statusView }: ListedRunRow): string {
   const worst = worstText(summary)
-  return worst === '' ? standingText(standing) : `${standingText(standing)}; ${worst}`
+  return worst === '' ? shortStatusText(statusView) : `${shortStatusText(statusView)}; ${worst}`
 }
 
-function standingText({ status, reason, detail = '' }: RunStatus): string {
+function shortStatusText({ status, reason, detail = '' }: RunStatusView): string {
   if (status === 'done') return reason ?? 'done'
   // The id of the call would take all of the room.
   const on = detail.replaceAll(/ call_[0-9a-f_]+/g, '')

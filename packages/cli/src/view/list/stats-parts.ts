@@ -1,2 +1,2 @@
-/** By what costs can be told, beside agent and model. */
+/** By what costs can be listed, beside agent and model. */
 export const statsParts = ['day', 'session'] as const

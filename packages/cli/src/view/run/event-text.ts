@@ -5,7 +5,7 @@ import { counted } from '../text/run-ending.ts'
 
 /** What an event says, in a few words behind its type. */
 export function eventText(event: RuntimeEvent, charactersMax: number): string {
-  return oneLine([event.type, ...wordsOf(event)].join(' '), charactersMax)
+  return oneLine([event.type, ...textsOf(event)].join(' '), charactersMax)
 }
 
 /** Events that only say how something is going, or what others beside them say too. */
@@ -25,7 +25,7 @@ export function isOfInterest({ type }: Pick<RuntimeEvent, 'type'>): boolean {
 }
 
 /** What tells an event of a type from another one. */
-const words: { readonly [T in EventType]?: (event: EventOf<T>) => readonly string[] } = {
+const texts: { readonly [T in EventType]?: (event: EventOf<T>) => readonly string[] } = {
   run_started: ({ agent }) => [agent],
   run_resumed: ({ definition }) => (definition === undefined ? [] : ['with another definition']),
   history_edited: ({ edits }) => [counted(edits.length, 'message')],
@@ -69,7 +69,7 @@ function again(attempt: number): readonly string[] {
   return attempt === 1 ? [] : [`attempt ${attempt}`]
 }
 
-function wordsOf(event: RuntimeEvent): readonly string[] {
-  const ofType = words[event.type] as ((event: RuntimeEvent) => readonly string[]) | undefined
+function textsOf(event: RuntimeEvent): readonly string[] {
+  const ofType = texts[event.type] as ((event: RuntimeEvent) => readonly string[]) | undefined
   return ofType?.(event) ?? []
 }

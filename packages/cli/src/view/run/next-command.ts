@@ -1,21 +1,21 @@
 import { commandLine } from '../../command/command-context.ts'
-import type { ToldRun } from '../../runs/run-row.ts'
+import type { RunRow } from '../../runs/run-row.ts'
 import type { Place } from '../text/next-commands.ts'
 
 /** The first command that takes a run further, to paste into a shell; `undefined` where nobody has to do anything. */
-export function nextCommand(run: ToldRun, { programName, ledgerPath }: Place): string | undefined {
-  const words = nextWords(run)
-  if (words === undefined) return undefined
-  const [verb, ...rest] = words
+export function nextCommand(run: RunRow, { programName, ledgerPath }: Place): string | undefined {
+  const args = nextArguments(run)
+  if (args === undefined) return undefined
+  const [verb, ...rest] = args
   return commandLine(programName, verb, ledgerPath, ...rest)
 }
 
-type Words = readonly [verb: string, ...words: string[]]
+type CommandArguments = readonly [verb: string, ...args: string[]]
 
-function nextWords({ summary, standing, waits }: ToldRun): Words | undefined {
+function nextArguments({ summary, statusView, waits }: RunRow): CommandArguments | undefined {
   const { runId } = summary
-  if (standing.status === 'interrupted') return ['resume', runId]
-  if (standing.status !== 'suspended') return undefined
+  if (statusView.status === 'interrupted') return ['resume', runId]
+  if (statusView.status !== 'suspended') return undefined
   const [[approval], [deferred]] = [waits.approvals, waits.deferred]
   if (approval) return ['approve', approval.runId, approval.toolCallId, '--by', 'you']
   if (deferred) return ['settle', deferred.runId, deferred.toolCallId, '--result', 'what it came to']

@@ -19,16 +19,16 @@ export function openCallsOf(state: RunState): readonly OpenCall[] {
 }
 
 function waitText({ runId }: RunState, { toolCallId, status, child, deferred }: Call): string {
-  const worker = child === undefined ? undefined : childRunIdOf(runId, toolCallId)
+  const childId = child === undefined ? undefined : childRunIdOf(runId, toolCallId)
   switch (status) {
     case 'awaiting_approval':
       return 'waits for an approval'
     case 'started':
-      return worker === undefined ? 'was started' : `is the work of run ${worker}`
+      return childId === undefined ? 'was started' : `is the work of run ${childId}`
     case 'in_doubt':
       return 'was started, and nobody recorded how it ended'
     case 'deferred':
-      return worker === undefined ? `goes on outside as ${deferred?.receipt}` : `waits for run ${worker}`
+      return childId === undefined ? `goes on outside as ${deferred?.receipt}` : `waits for run ${childId}`
     case 'requested':
     case 'to_settle':
     case 'to_ask':

@@ -5,7 +5,7 @@ import type { Waits } from '../../runs/waits.ts'
 import { durationText } from '../text/duration-text.ts'
 import { originText, relationText } from './origin-text.ts'
 import { counted, tallyText, usageText } from '../text/run-ending.ts'
-import { statusText, type RunStatus } from '../../runs/run-status.ts'
+import { statusText, type RunStatusView } from '../../runs/run-status.ts'
 import { byTool, similarText } from '../../runs/similar-calls.ts'
 import { table } from '../text/table.ts'
 import { timeText } from '../text/time-text.ts'
@@ -15,25 +15,25 @@ export interface ShownRun extends RunReading {
   /** The run's last event. */
   readonly seqMax: number
   readonly waits: Waits
-  readonly standing: RunStatus
+  readonly statusView: RunStatusView
   /** Where the run stands now, where it is shown at an earlier event. */
-  readonly now?: RunStatus | undefined
+  readonly now?: RunStatusView | undefined
   readonly calls: readonly CallStory[]
   /** The runs that work for it, as they stand now. */
-  readonly workers: readonly Worker[]
+  readonly childRuns: readonly ChildRun[]
   /** Commands that nobody has taken up yet. */
   readonly inbox: readonly InboxEntry[]
 }
 
 /** A run that works for another. */
-export interface Worker extends RunStatus {
+export interface ChildRun extends RunStatusView {
   readonly runId: RunId
   readonly agent: string
 }
 
 /** What is known of a run, in rows. */
 export function factsText(shown: ShownRun): string {
-  const { state, tally, agents, seqMax, waits, standing, now, workers, inbox, calls } = shown
+  const { state, tally, agents, seqMax, waits, statusView, now, childRuns, inbox, calls } = shown
   const { parent } = state
   const origin = parent?.relation === 'session' ? relationText(parent) : ''
   const partOf = [originText(state), origin].filter((text) => text !== '').join(', ')
@@ -41,7 +41,7 @@ export function factsText(shown: ShownRun): string {
     ['run', state.runId],
     ['agent', `${agents.join(' → ')}, model ${state.definition.model.modelId}`],
     ...(partOf === '' ? [] : [['part of', partOf]]),
-    ['status', statusText(standing)],
+    ['status', statusText(statusView)],
     ...(now === undefined ? [] : [['now', statusText(now)]]),
     ['phase', `${state.phase}, turn ${state.turn}, event ${state.seq} of ${seqMax}, writer ${state.epoch}`],
     ['started', `${timeText(state.startedAt)}, last event ${timeText(state.at)}`],
@@ -58,7 +58,10 @@ export function factsText(shown: ShownRun): string {
       'waiting',
       `${name} ${toolCallId} goes on outside as ${receipt}${ofRun(runId, state.runId)}`,
     ]),
-    ...workers.map(({ runId, agent, ...stands }) => ['worker', `${runId} ${agent}, ${statusText(stands)}`]),
+    ...childRuns.map(({ runId, agent, ...childStatus }) => [
+      'worker',
+      `${runId} ${agent}, ${statusText(childStatus)}`,
+    ]),
     ...inbox.map(({ command }) => ['inbox', `${commandText(command)}, for whoever drives the run next`]),
   ]
   return table(rows)

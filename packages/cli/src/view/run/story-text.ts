@@ -14,7 +14,7 @@ import { alikeText, endedAlike } from '../../runs/similar-calls.ts'
 import { timeText } from '../text/time-text.ts'
 import { providerText, transcriptText } from './transcript-text.ts'
 
-/** Turns that do the same one after the other, from so many on, are told as one. */
+/** Turns that do the same one after the other, from so many on, are shown as one. */
 const alikeMin = 3
 
 /** How a story is shown. */
@@ -24,7 +24,7 @@ export interface StoryView {
   readonly state: RunState
   /** What was said before the run began. */
   readonly carried: readonly Message[]
-  /** Turns that do the same are told one by one. */
+  /** Turns that do the same are shown one by one. */
   readonly whole: boolean
 }
 

@@ -65,6 +65,6 @@ function executedText({ opaque, kind, executed }: ProviderPart, paint: Paint): s
   if (executed === undefined) return whose
   const { id, name, input, outcome } = executed
   const asked = input && `${paint('cyan', '┌ run by the provider')} ${name} ${paint('dim', id)} ${whose}`
-  const ended = outcome && `${paint('cyan', '└ result')} ${name} ${paint('dim', id)} ${outcome} ${whose}`
-  return [asked, input && indented(JSON.stringify(input)), ended].filter(Boolean).join('\n')
+  const resultLine = outcome && `${paint('cyan', '└ result')} ${name} ${paint('dim', id)} ${outcome} ${whose}`
+  return [asked, input && indented(JSON.stringify(input)), resultLine].filter(Boolean).join('\n')
 }

@@ -10,14 +10,14 @@ export function citationLines(
   paint: Paint,
 ): readonly string[] {
   return (citations ?? []).map(
-    (citation, at) => `${paint('cyan', `[${at + 1}]`)} ${paint('dim', told(citation))}`,
+    (citation, at) => `${paint('cyan', `[${at + 1}]`)} ${paint('dim', sourceText(citation))}`,
   )
 }
 
-function told({ title, url, fileId, pages, quote }: Citation): string {
+function sourceText({ title, url, fileId, pages, quote }: Citation): string {
   const page =
     pages && (pages.from === pages.to ? `page ${pages.from}` : `pages ${pages.from} to ${pages.to}`)
   const where = [title, url, fileId, page].filter((one) => one !== undefined)
-  const words = quote === undefined ? [] : [`“${oneLine(quote, quoteLengthMax)}”`]
-  return oneLine([where.join(', '), ...words].join(' '), 4 * quoteLengthMax)
+  const quoted = quote === undefined ? [] : [`“${oneLine(quote, quoteLengthMax)}”`]
+  return oneLine([where.join(', '), ...quoted].join(' '), 4 * quoteLengthMax)
 }

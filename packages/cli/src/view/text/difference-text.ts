@@ -12,9 +12,9 @@ type Sides = readonly [first: string, second: string]
 
 /** Where two events differ, with both values under the names of their sides. */
 export function differencesText(differences: readonly Difference[], sides: Sides): string {
-  const told = reportedDifferences(differences)
-  const shown = told.slice(0, differencesMax).map((difference) => differenceText(difference, sides))
-  const left = told.length - shown.length
+  const reported = reportedDifferences(differences)
+  const shown = reported.slice(0, differencesMax).map((difference) => differenceText(difference, sides))
+  const left = reported.length - shown.length
   return `${shown.join('')}${left > 0 ? `  and ${left} more\n` : ''}`
 }
 

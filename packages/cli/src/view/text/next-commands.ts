@@ -11,14 +11,14 @@ export interface Place {
   readonly programName: string
   readonly ledgerPath: string
   /** Options that the command which continues a run needs as well. */
-  readonly resumeWords?: readonly string[]
+  readonly resumeArguments?: readonly string[]
 }
 
 /** A limit that a run has met, and is suspended at until somebody raises it. */
 export type MetLimit = Pick<EventOf<'limit_reached'>, 'limit' | 'max'>
 
 /** A run that was driven to its rest. */
-export interface RestedRun {
+export interface StoppedRun {
   readonly result: RunResult
   readonly metLimit?: MetLimit
 }
@@ -32,10 +32,10 @@ export function afterwards(runId: RunId, { programName, ledgerPath }: Place): st
 }
 
 /** What a run that is not done waits for, and the commands that carry it on, to paste into a shell. */
-export function continuation({ result, metLimit }: RestedRun, place: Place): string {
+export function continuation({ result, metLimit }: StoppedRun, place: Place): string {
   const { runId, pendingApprovals, deferredCalls } = result
-  const { programName, ledgerPath, resumeWords = [] } = place
-  const resume = `  ${commandLine(programName, 'resume', ledgerPath, runId, ...resumeWords)}\n`
+  const { programName, ledgerPath, resumeArguments = [] } = place
+  const resume = `  ${commandLine(programName, 'resume', ledgerPath, runId, ...resumeArguments)}\n`
   const waiting = [
     ...pendingApprovals.map((approval) => decisionText(approval, result, place)),
     ...deferredCalls.flatMap((call) => settlingText(call, result, place)),

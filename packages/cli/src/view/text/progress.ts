@@ -34,7 +34,7 @@ export async function withProgress<Result>(
   context: CommandContext,
   countAll: () => Promise<number | undefined>,
   work: (progress: Progress) => Promise<Result>,
-  told: ProgressText = eventsText,
+  progressText: ProgressText = eventsText,
 ): Promise<Result> {
   const { progress: write, now, print, say } = context
   if (write === undefined) return await work({ add: () => {}, context })
@@ -52,7 +52,7 @@ export async function withProgress<Result>(
     if (now() - shownAt < pauseMs) return
     shownAt = now()
     shown = true
-    write(told(done, all))
+    write(progressText(done, all))
   }
   const aside: CommandContext = {
     ...context,

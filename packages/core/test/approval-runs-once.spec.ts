@@ -1,4 +1,4 @@
-// What users of agent runtimes have run into with approvals, lost sessions and subscribers; see field.spec.ts.
+// What users of agent runtimes have run into with approvals, lost sessions and subscribers; see cut-replies-and-stops.spec.ts.
 import { describe, expect, it } from 'vitest'
 import {
   evolve,

@@ -1,4 +1,4 @@
-// What users of agent runtimes have lost of their conversations; see field.spec.ts. A session that lives beside the run
+// What users of agent runtimes have lost of their conversations; see cut-replies-and-stops.spec.ts. A session that lives beside the run
 // is written when the run ends well. Here the run's events are the session: whatever a run ends in, the next one, in a
 // process with nothing but the ledger, shows the model all of it.
 import { describe, expect, it } from 'vitest'

@@ -1,5 +1,5 @@
 // What users of agent runtimes have run into with approvals, one level down: the call belongs to an agent that works for
-// another; see field-approvals.spec.ts.
+// another; see approval-runs-once.spec.ts.
 import { expect, it } from 'vitest'
 import { agentTool, createRuntime, defineAgent, type Ledger, type Runtime } from '@tallystick/core'
 import {
