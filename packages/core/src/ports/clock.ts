@@ -1,13 +1,16 @@
-/** Cancels what it was returned for; calling it again does nothing. */
+/** Cancels a scheduled callback; calling it again does nothing. */
 export type Cancel = () => void
 
 /** The only source of time. */
 export interface Clock {
-  /** Milliseconds since 1970 UTC, an integer. It may jump: a run lets its own time neither fall nor leap. */
+  /**
+   * Milliseconds since 1970 UTC, an integer. It may jump: a run smooths jumps, so its own time neither falls nor
+   * leaps.
+   */
   now(): number
   /**
-   * Milliseconds that have passed since some beginning, where the host can tell: they never jump, whatever somebody sets
-   * its clock to.
+   * Milliseconds since a fixed start, if the host has a monotonic clock. They never jump, even when a user sets the
+   * host's clock.
    */
   even?(): number
   /** Calls back once after `delayMs`, never at once. The callback must not throw. */
@@ -17,13 +20,13 @@ export interface Clock {
 /** The only source of randomness: a number from 0 (included) to 1 (excluded). */
 export type Random = () => number
 
-/** What the runtime needs of the place that it runs in. */
+/** What the runtime needs from its host. */
 export interface Host {
   readonly clock: Clock
   readonly random: Random
   /**
-   * Hears of errors that nobody else hears of, with what happened in words: a subscriber that threw, a run that failed
-   * while nobody waited for it. Must not throw.
+   * Reports errors that no caller receives, with what happened in words: a subscriber threw, or a run failed and no
+   * code awaited its result. Must not throw.
    */
   readonly report: (error: unknown, what: string) => void
 }

@@ -3,7 +3,7 @@ import type { OutsideCommand } from '../vocabulary/events/command.ts'
 import type { EventType, RuntimeEvent } from '../vocabulary/events/event.ts'
 import type { RunId, ToolCallId } from '../vocabulary/values/ids.ts'
 
-/** Where a run's ledger ends, and who may append to it. */
+/** The end of a run's ledger, and the epoch that may append to it. */
 export interface Head {
   /** The last event's number; 0 before the first. */
   readonly seq: number
@@ -11,13 +11,13 @@ export interface Head {
   readonly epoch: number
 }
 
-/** What the writer believes the head to be. */
+/** The head that the writer expects. */
 export interface ExpectedHead {
   readonly expectedSeq: number
   readonly epoch: number
 }
 
-/** How an append is to be kept, and which commands it answers. */
+/** How durable an append is, and which commands it answers. */
 export interface AppendOptions {
   /** `barrier`: durable when the promise resolves, and so is everything before it. `lazy`: in order, durable later. */
   readonly durability: 'barrier' | 'lazy'
@@ -43,23 +43,23 @@ export interface RunRecord {
   readonly sessionPlace?: number
 }
 
-/** Which runs a list shows: those that are all of what is named. */
+/** Which runs a list shows. All filters must match. */
 export interface RunFilter {
   /** Runs of one session; the last place comes first. */
   readonly sessionId?: string
-  /** Only what comes behind this run in the list: the last run of a page begins the next one. */
+  /** Only runs after this one in the list: pass the last run of a page to get the next page. */
   readonly before?: RunId
   /** At most so many. */
   readonly limit?: number
 }
 
-/** Which events a search finds: those that are all of what is named, so every event where nothing is. */
+/** Which events a search finds. All filters must match; without filters, every event matches. */
 export interface EventQuery {
   readonly sessionId?: string
   readonly runId?: RunId
   readonly turn?: number
   readonly toolCallId?: ToolCallId
-  /** Events of any of these types; of an empty list, none. */
+  /** Events of any of these types; an empty list matches no event. */
   readonly types?: readonly EventType[]
   /** The earliest and the latest `at`, both included, in milliseconds since 1970 UTC. */
   readonly fromAt?: number
@@ -67,12 +67,12 @@ export interface EventQuery {
 }
 
 /**
- * A place in the one order in which a ledger tells the events of all its runs. To whoever keeps it a text, and no more:
- * it may be stored, and serves any process. It belongs to the ledger that gave it out.
+ * A place in the one order in which a ledger yields the events of all its runs. An opaque string: store it as it is
+ * and use it from any process. It is valid only for the ledger that returned it.
  */
 export type TailCursor = string
 
-/** An event of any run, and the place behind which a tail goes on. */
+/** An event of any run, with the cursor after which a tail continues. */
 export interface TailedEvent {
   readonly cursor: TailCursor
   readonly event: RuntimeEvent
@@ -82,44 +82,48 @@ export interface TailedEvent {
  * An append-only store of events. Every member may reject with a `TallystickError`; none loses what it acknowledged.
  *
  * - `append` is one atomic compare-and-swap: all events or none. Events carry `seq` from `expectedSeq + 1` without
- *   gaps and the epoch of `expected`. A run that is not there has the head `{ seq: 0, epoch: 1 }`, and its first append
- *   makes it. When the head is another, `LedgerConflictError`, with nothing written; except that events which stand
- *   there already, byte for byte, from the same epoch, are a lost acknowledgement and succeed.
- *   One `run_finished` a run, one `tool_result` a call, one `tool_started` and one `approval_decided` a call and attempt:
- *   a second is a `LedgerConflictError` of kind `unique` too, whatever the head. So is a second run at one place of a
- *   session, whatever the run. A run ends with its inbox read: `run_finished` is a `LedgerConflictError` of kind `inbox`
- *   where entries stand in the inbox that the same append does not take; nothing is written, and the writer goes on
- *   when it has read them. Ids and types with a NUL or half a surrogate pair, and what JSON cannot carry, are a
- *   `ConfigurationError`; asked for, they name nothing.
- * - `acquire` raises the epoch by one, durably, and answers the head. From then on no other writer can append.
- *   `RunNotFoundError` for a run that is not there.
- * - `read` yields events in order of `seq`, in constant memory; bounds are inclusive. A run that is not there is empty.
- * - `find` yields the events that a query asks for, in an order that stays the same for ever: those of a run by `seq`,
- *   and what was acknowledged before another append began stands before that. Events of appends that were under way
- *   at once may stand between each other. All that was acknowledged when the first is asked for is found; of what is
- *   appended meanwhile some may be, none without those before it in its run, and the search ends all the same.
- *   Memory does not grow with what is found or passed over. What names a run, session or call that is not there is empty.
- * - `runs` yields every run, or those of a session, the newest first; `before` and `limit` cut a page out of that list.
- *   `RunNotFoundError` for a `before` that is not in it.
- * - `put` adds to the inbox of a run, from any process, durably; it answers `false` when the key was there before
- *   (taken or not). `RunNotFoundError` for a run that is not there. A new key for a run that has ended is a
- *   `LedgerConflictError` of kind `ended`, so that of a put and the end of a run one comes first, for every process.
- * - `inbox` answers the entries not yet taken, in the order they were put.
- * - `tail` yields every event of every run behind a cursor, or from the first one on: each run's by `seq`, what was
- *   acknowledged before another append began in front of that, none left out and none twice, also while many processes
- *   append. It ends when it has yielded all that was settled when its first event was asked for: what was acknowledged,
- *   as soon as no append that began before it can stand in front of it any more. What comes behind a cursor is the same
- *   for ever, but for runs that were dropped, on record. `ConfigurationError` for a cursor that names no event of this
- *   ledger: another ledger's, or one of events that were lost with a disk or an older copy that was restored.
- * - `changes` emits, without content, when the run's events or inbox may have changed, also by another process; those
- *   of any run where none is named. A hint: it may come late, merged or for nothing.
- * - `release`, where a ledger has it, says that the writer of an epoch, or of any where none is named, lets go of a run:
- *   nothing of it is under way here any more, until it is appended to or taken over again. It changes nothing that is
- *   stored. A store that lets one process write has others wait no longer than that. A `run_finished` says the same.
- * - `isDriven`, where a ledger has it, answers whether a process drives a run: has appended to it or taken it over, and
- *   has neither let go of it nor ended since. `undefined` where the store cannot know. So a run that has not ended, waits
- *   for nothing and is not driven was interrupted.
- * - `close` lets go of files and connections; what was lazy is durable after it.
+ *   gaps and the epoch of `expected`. A run that does not exist has the head `{ seq: 0, epoch: 1 }`, and its first
+ *   append creates it. If the head differs from `expected`, `append` writes nothing and rejects with a
+ *   `LedgerConflictError`. Exception: if the same events are already stored, byte for byte, from the same epoch, an
+ *   acknowledgement was lost, and `append` succeeds. A run has one `run_finished`, a call has one `tool_result`, and
+ *   each attempt of a call has one `tool_started` and one `approval_decided`: a second is a `LedgerConflictError` of
+ *   kind `unique`, whatever the head. So is a second run at the same place of a session. A run can end only when its
+ *   inbox is empty: if the inbox holds entries that this append does not take, `run_finished` is a
+ *   `LedgerConflictError` of kind `inbox`; nothing is written, and the writer may append again after reading them.
+ *   Ids and types that contain a NUL or half a surrogate pair, and values that JSON cannot carry, are a
+ *   `ConfigurationError` in an append and match nothing in a read.
+ * - `acquire` raises the epoch by one, durably, and returns the head. From then on no other writer can append.
+ *   `RunNotFoundError` if the run does not exist.
+ * - `read` yields events in order of `seq`, in constant memory; bounds are inclusive. It yields nothing for a run
+ *   that does not exist.
+ * - `find` yields the events that match a query, in an order that never changes: the events of one run by `seq`, and
+ *   events acknowledged before another append began come before that append's. Events of concurrent appends may be
+ *   interleaved. It finds every event acknowledged before the first one is requested. It may also find events
+ *   appended meanwhile, never one without those before it in its run, and the search always ends. Memory does not
+ *   grow with the events found or skipped. A query for a run, session or call that does not exist yields nothing.
+ * - `runs` yields every run, or those of a session, the newest first; `before` and `limit` select one page of that
+ *   list. `RunNotFoundError` if `before` is not in the list.
+ * - `put` adds an entry to the inbox of a run, from any process, durably; it returns `false` if the key was there
+ *   before (taken or not). `RunNotFoundError` if the run does not exist. A new key for a run that has ended is a
+ *   `LedgerConflictError` of kind `ended`: every process sees the same order of a put and the end of the run.
+ * - `inbox` returns the entries not yet taken, in the order they were put.
+ * - `tail` yields every event of every run after a cursor, or from the first one on: the events of one run by `seq`,
+ *   and events acknowledged before another append began come before that append's; it skips none and repeats none,
+ *   even while many processes append. It ends after all events that were settled when its first event was requested:
+ *   an acknowledged event is settled once no append that began before it can still come before it. The events after a
+ *   cursor never change, except that a run can be dropped, on record. `ConfigurationError` for a cursor that names no
+ *   event of this ledger: the cursor is from another ledger, or its events were lost with a disk or by restoring an
+ *   older copy.
+ * - `changes` emits, without content, when the run's events or inbox may have changed, also in another process;
+ *   without a run id, when any run may have changed. A hint: it may come late, merged or without a change.
+ * - `release`, where a ledger has it, reports that the writer of an epoch (without one: any writer) lets go of a run:
+ *   this process works no more on it, until it appends to it or takes it over again. It changes no stored data. A
+ *   store that lets only one process write makes other processes wait no longer than until then. A `run_finished`
+ *   reports the same.
+ * - `isDriven`, where a ledger has it, returns whether a process drives a run: it has appended to it or taken it
+ *   over, and has neither let go of it nor ended since. `undefined` if the store cannot know. A run that has not
+ *   ended, waits for nothing and is not driven was interrupted.
+ * - `close` lets go of files and connections; lazy appends are durable after it.
  */
 export interface Ledger {
   append(

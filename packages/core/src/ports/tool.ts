@@ -6,12 +6,12 @@ import type { JsonObject } from '../vocabulary/values/json.ts'
 import type { CallVerdict, Reconciliation, ToolSignal } from '../vocabulary/signals/signal.ts'
 import type { Recovery, ToolDefinition, ToolEffect } from '../vocabulary/model/tool-definition.ts'
 
-/** Which call this is. */
+/** Identifies one tool call. */
 export interface CallContext<Context = unknown> {
   readonly runId: RunId
   readonly turn: number
   readonly toolCallId: ToolCallId
-  /** What the application gave this run, such as the signed-in user. Never recorded. */
+  /** What the application passed to this run, such as the signed-in user. Never recorded. */
   readonly context: Context
 }
 
@@ -20,7 +20,7 @@ export interface ToolRun<Context = unknown> extends CallContext<Context> {
   readonly input: JsonObject
   /** 1, or more when a call in doubt is started again. */
   readonly attempt: number
-  /** The same at every attempt of this call, new in a fork. Hand it to what the tool calls. */
+  /** The same at every attempt of this call, new in a fork. Pass it to the service that the tool calls. */
   readonly idempotencyKey: string
   /** Emits the reason once when the tool should stop. The tool may still report its ending within the grace time. */
   readonly cancelled$: Observable<string>
@@ -29,26 +29,30 @@ export interface ToolRun<Context = unknown> extends CallContext<Context> {
 /**
  * A tool as the runtime sees it. `defineTool` of `@tallystick/tools` makes one from a schema and a function.
  *
- * - `check` says whether the call may run, before anything runs. It has no side effects. A throw counts as a refusal.
- * - `run` starts when it is subscribed to, reports progress, then exactly one `tool_ended` or `tool_deferred`, and
- *   completes. An error, a completion without ending, or an ending that JSON cannot carry becomes the outcome `failed`;
- *   progress that it cannot carry is left out. Unsubscribing leaves the tool behind: nothing that it reports afterwards
- *   is heard.
+ * - `check` decides whether the call may run, before it runs. It has no side effects. A throw counts as a refusal.
+ * - `run` starts on subscription, reports progress, then exactly one `tool_ended` or `tool_deferred`, and completes.
+ *   An error, a completion without an ending, or an ending that JSON cannot carry becomes the outcome `failed`;
+ *   progress that JSON cannot carry is left out. After unsubscribing, the runtime ignores every report of the tool.
  * - `reconcile` asks the outside world whether a call in doubt took place. A throw, or no answer in time, counts as
- *   `unknown`, and so does an outcome that a call that may have run cannot have.
+ *   `unknown`, and so does an outcome that is impossible for a call that may have run.
  *
- * `Context` is what it needs of the run's context: `unknown` for nothing.
+ * `Context` is the part of the run's context that the tool needs: `unknown` if it needs none.
  */
 export interface Tool<in Context = AnyContext> extends ToolDefinition {
   readonly effect: ToolEffect
   readonly recovery: Recovery
   /** After this many milliseconds the call is given up as `timed_out`. */
   readonly timeoutMs?: number
-  /** When a person is asked about its calls, in a few words for the record: `always`, `never`, `by code`. `check` decides. */
+  /**
+   * When a person is asked about its calls, in a few words for the record: `always`, `never`, `by code`. `check`
+   * decides.
+   */
   readonly approval?: string
-  /** The agent that does the work in a run of its own; only `agentTool` makes such a tool, and only a runtime runs it. */
+  /**
+   * The agent that does the work in a run of its own; only `agentTool` makes such a tool, and only a runtime runs it.
+   */
   readonly child?: string
-  /** Its success hands the conversation over. */
+  /** A successful call hands the conversation over to this agent. */
   readonly handoff?: Handoff
   check(input: JsonObject, context: CallContext<Context>): CallVerdict | Promise<CallVerdict>
   run(call: ToolRun<Context>): Observable<ToolSignal>

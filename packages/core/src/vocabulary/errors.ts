@@ -10,14 +10,14 @@ export class TallystickError extends Error {
   }
 }
 
-/** Something given by the caller cannot work: an agent, an option, a schema, a file path. Code `configuration`. */
+/** Something passed by the caller cannot work: an agent, an option, a schema, a file path. Code `configuration`. */
 export class ConfigurationError extends TallystickError {
   constructor(message: string, options?: { readonly cause?: unknown }) {
     super('configuration', message, options)
   }
 }
 
-/** An event that is not legal in the phase that it arrives in. Code `illegal_transition`. */
+/** An event that is not legal in the phase of the run. Code `illegal_transition`. */
 export class IllegalTransitionError extends TallystickError {
   readonly phase: string
   readonly event: string
@@ -45,17 +45,17 @@ export class LawBrokenError extends TallystickError {
   }
 }
 
-/** What a write found otherwise than it expected. */
+/** The part of the ledger that differs from what a write expected. */
 export type ConflictKind = 'seq' | 'epoch' | 'unique' | 'session' | 'inbox' | 'ended'
 
 /**
- * The ledger is not as a write expects it. Code `ledger_conflict`. Of kind `epoch` and `seq`: another writer holds the
- * run. `unique`: a fact that may stand once stands already. `session`: another run of the session is under way.
- * `inbox`: a run was to end with entries in its inbox that it has not read. `ended`: a command came after a run's end.
+ * The ledger is not as a write expects it. Code `ledger_conflict`. `epoch` and `seq`: another writer holds the run.
+ * `unique`: an event that may be recorded once is already recorded. `session`: another run of the session is under
+ * way. `inbox`: a run was to end with unread entries in its inbox. `ended`: a command came after a run's end.
  */
 export class LedgerConflictError extends TallystickError {
   readonly kind: ConflictKind
-  /** Of kind `session`: the run that is in the way, where one is. */
+  /** Of kind `session`: the run that is under way, if it is known. */
   declare readonly busy?: BusyRun
   constructor(kind: ConflictKind, message: string, busy?: BusyRun) {
     super('ledger_conflict', message)
@@ -66,20 +66,20 @@ export class LedgerConflictError extends TallystickError {
 
 /**
  * A run of a session that has not ended. `under_way`: a process drives it. `suspended`: it waits for a command.
- * `interrupted`: no process drives it, and `resume` takes it further. `unknown`: the ledger cannot tell which of the
- * first and the last it is.
+ * `interrupted`: no process drives it, and `resume` continues it. `unknown`: the ledger cannot tell `under_way` from
+ * `interrupted`.
  */
 export interface BusyRun {
   readonly runId: string
   readonly status: 'under_way' | 'suspended' | 'interrupted' | 'unknown'
   /**
-   * The input that was to join the run and that the run's inbox keeps: `resume` reads it. A retry that names it as its
-   * `inputId` sends it no second time.
+   * The input that was to join the run and that the run's inbox keeps: `resume` reads it. A retry with this `inputId`
+   * does not send it again.
    */
   readonly inputId?: string
 }
 
-/** Stored bytes are not what was written. Code `ledger_damaged`. */
+/** Stored bytes differ from the written ones. Code `ledger_damaged`. */
 export class LedgerDamagedError extends TallystickError {
   constructor(message: string, options?: { readonly cause?: unknown }) {
     super('ledger_damaged', message, options)

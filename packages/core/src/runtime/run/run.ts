@@ -18,39 +18,40 @@ import { streamsOf, type RunStreams } from '../reading/run-streams.ts'
 import type { EventSource } from '../reading/event-source.ts'
 
 /**
- * The handle of a run, for the caller that started or resumed it. Streams are views of the ledger: every subscriber gets all
- * of it, from the first event, however late it comes. Commands go through the ledger's inbox and answer what became of
- * them; they never throw for a command that the run does not allow. Once the run's writer has failed (another process
- * took the run over, the ledger cannot be written) they reject with that failure: `resume` makes a new handle.
+ * The handle of a run, for the caller that started or resumed it. Streams are views of the ledger: every subscriber
+ * gets all of it, from the first event, however late it subscribes. Commands go through the ledger's inbox and return
+ * whether the run accepted them; they never throw for a command that the run does not allow. Once the run's writer
+ * has failed (another process took the run over, the ledger cannot be written) they reject with that failure:
+ * `resume` makes a new handle.
  */
 export interface Run<Output = unknown> extends RunStreams {
   readonly id: RunId
   /**
-   * The same views without what a reader has seen already: only what comes behind the event of this number, such as
-   * `result.seq` of the last result. A run that has no event of that number is an error of the streams.
+   * The same views, starting after the event with this number, such as `result.seq` of the last result. If the run
+   * has no event with that number, the streams error.
    */
   after(seq: number): RunStreams
   /**
-   * The result of the run when it stops: done, or suspended. After a command that lets a suspended run go on, the result
-   * of the next stop. Rejects only where the ledger or the caller's own code is at fault.
+   * The result of the run when it stops: done, or suspended. After a command that lets a suspended run continue, the
+   * result of the next stop. Rejects only if the ledger or the caller's own code is at fault.
    */
   readonly result: Promise<RunResult<Output>>
   /**
-   * Lets a call run that waits for an approval: a call of this run, or of a child run. Takes the pending approval that
-   * was shown, or the call's id. Other input is checked by the call's tool, as far as this process knows it: what does
-   * not fit is refused as `invalid_input`, and the call goes on waiting. The model reads what was changed in front of the
-   * result.
+   * Approves a call that waits for an approval: a call of this run, or of a child run. Takes the pending approval
+   * that was shown, or the call's id. If `input` changes the call's input, the call's tool checks it, if this process
+   * knows the tool: an input that does not fit is refused as `invalid_input`, and the call still waits. The model
+   * reads the change before the result.
    *
-   * A decision answers one question. A pending approval names it by `attempt` and `inputDigest`; an id alone stands for
-   * the question that a result or `events$` of this handle has shown last, and for the first start of the call where the
-   * handle has shown none. When another start or input is asked about by then, the decision is refused as
-   * `not_awaiting_approval`: a late duplicate decides nothing again.
+   * A decision answers one question. A pending approval names it by `attempt` and `inputDigest`. An id alone names
+   * the question that a result or `events$` of this handle has shown last, or the first start of the call if the
+   * handle has shown none. If the call waits for an answer about another start or input by then, the decision is
+   * refused as `not_awaiting_approval`: a late duplicate decides nothing.
    */
   approve(
     call: string | ShownApproval,
     decision: {
       readonly by: string
-      /** How the decision came in, for the record. */
+      /** How the decision was made, for the record. */
       readonly via?: string | undefined
       readonly input?: JsonObject | undefined
     } & Question,
@@ -60,13 +61,13 @@ export interface Run<Output = unknown> extends RunStreams {
     call: string | ShownApproval,
     decision: { readonly by: string; readonly via?: string | undefined; readonly reason: string } & Question,
   ): Promise<CommandAcknowledgement>
-  /** Tells the model something at its next turn. The event `input_settled` says where, or why not. */
+  /** Adds a message to the run's next turn. The event `input_settled` records where, or why not. */
   steer(input: string | readonly UserPart[]): Promise<CommandAcknowledgement>
-  /** Asks something more, behind the answer. The event `input_settled` says where, or why not. */
+  /** Adds a message after the answer. The event `input_settled` records where, or why not. */
   queue(input: string | readonly UserPart[]): Promise<CommandAcknowledgement>
-  /** Raises a limit; a run that is suspended at it goes on. */
+  /** Raises a limit; a run that is suspended at it continues. */
   raiseLimit(limit: LimitName, max: number, by: string): Promise<CommandAcknowledgement>
-  /** Stops the run, keeping all that is finished. */
+  /** Stops the run; finished work stays on record. */
   cancel(reason?: string): Promise<CommandAcknowledgement>
 }
 
@@ -78,7 +79,7 @@ function requireRunOf<Output>(agent: Agent<Output>, result: RunResult<Output>): 
   )
 }
 
-/** The answer to a command that says too little, or that no run could obey: nothing was sent. */
+/** The acknowledgement of an incomplete or impossible command: nothing was sent. */
 function malformed(command: string, { path, what }: OptionFault): CommandAcknowledgement {
   const message = `${command}: ${path === '' ? 'what it was given' : path} ${what}. Nothing was sent.`
   return { accepted: false, code: 'malformed', message }

@@ -15,79 +15,79 @@ import type { RunResult } from '../reading/run-result.ts'
 import type { Run } from './run.ts'
 import type { PastOptions, Session } from '../session/session.ts'
 
-/** What a runtime is put together from. */
+/** The parts of a runtime. */
 export interface RuntimeOptions {
   readonly ledger: Ledger
-  /** The agents that a resume can find by the name in the ledger. Those that `run` is given are known as well. */
+  /** The agents that a resume can find by the name in the ledger. Agents passed to `run` are known as well. */
   readonly agents?: readonly Agent<unknown>[] | undefined
-  /** What models cost: by model id, or as a function. Without a price a run has no cost, and no `costMaxUsd`. */
+  /** Prices of models: by model id, or as a function. Without a price a run has no cost, and no `costMaxUsd`. */
   readonly prices?: Prices | undefined
   /**
-   * A say about each call of every agent that this runtime drives: also of those that a conversation is handed over to
-   * and of those that work as tools, whose own `approval` is another one or none. The stricter of both holds.
+   * Decides about each call of every agent that this runtime drives, including agents that take a conversation over
+   * and agents that work as tools, which may have an `approval` of their own. The stricter of both decides.
    */
   readonly approval?: ApprovalPolicy | undefined
   /**
-   * What a resume does when the agent's code says something else than what the run recorded: `continue` with what it
-   * says now, which is put on record (the default), or `refuse`.
+   * What a resume does when the agent's code differs from the recorded definition: `continue` with the code, and
+   * record it (the default), or `refuse`.
    */
   readonly onDrift?: 'continue' | 'refuse' | undefined
-  /** Time, timers, randomness, and where stray errors are reported; the host's own where not given. */
+  /** Time, timers, randomness, and the report of stray errors; each defaults to the one of the host. */
   readonly host?: { readonly [Part in keyof Host]?: Host[Part] | undefined } | undefined
 }
 
-/** What one run may have of its own. */
+/** Options of one run. */
 export interface RunOptions extends PastOptions {
   /** Limits of this run, over those of the agent. */
   readonly limits?: GivenLimits | undefined
-  /** How models write in this run, each setting over that of the agent. It holds for agents that take over, too. */
+  /** Model settings of this run; each overrides the agent's. They also apply to agents that take over. */
   readonly modelSettings?: ModelSettings | undefined
   /**
-   * Whom the run is about, such as a customer, by a name that says nothing about them: it stands in the ledger in the
-   * clear. A ledger with keys seals what is said in the run for this subject, so that destroying the key erases it.
-   * Runs of the session, branches, forks and child runs have the same subject, where not given another.
+   * Whom the run is about, such as a customer, by a name that reveals nothing about them: the ledger stores it in the
+   * clear. A ledger with keys encrypts what is said in the run for this subject, so that destroying the key erases
+   * it. Runs of the session, branches, forks and child runs have the same subject, unless given another.
    */
   readonly subject?: string | undefined
 }
 
-/** Options with the context of the run, whatever it is. */
+/** Options with the context of the run, of any type. */
 export type InContext<Options> = Options & { readonly context?: unknown }
 
-/** Options with the context that an agent needs: they may be left out where it needs none. */
+/** Options with the context that an agent needs; optional if it needs none. */
 export type Given<Options, Context> =
   Partial<ContextOption<Context>> extends ContextOption<Context>
     ? [options?: Options & ContextOption<Context>]
     : [options: Options & ContextOption<Context>]
 
-/** What a run that is taken up goes on with. */
+/** Options for resuming a run. */
 export interface ResumeOptions<Output = unknown, in Context = AnyContext> {
   /** The agent that the run was started with, for the type of its output; it need not be among those of the runtime. */
   readonly agent?: Agent<Output, Context> | undefined
-  /** What the application gives the run: it is not recorded, so it has to be given again. */
+  /** What the application passes to the run. It is not recorded, so pass it again. */
   readonly context?: unknown
 }
 
-/** What one run of a session may have of its own. */
+/** Options of one run of a session. */
 export interface SessionRunOptions extends Omit<RunOptions, 'sessionId' | 'whenBusy'> {
   /**
-   * As for `Runtime.run`; and `join`: the input goes into the run that is under way, at its next turn, and that run is
-   * the answer. Resolves when the run has shown the input to its model, or is suspended with the input on record. A run
-   * that ends without showing it is no answer: the input then begins the next run of the session. So a tool must not
-   * await a join of the run whose call it is.
+   * As for `Runtime.run`; and `join`: the input goes into the run that is under way, at its next turn, and `run`
+   * returns that run. It resolves when the run has shown the input to its model, or is suspended with the input on
+   * record. If the run ends without showing the input, the input begins the next run of the session. So a tool must
+   * not await a join of the run whose call it is.
    *
-   * Joining takes no run over whose process is gone: it rejects with a `LedgerConflictError` of kind `session` where that
-   * is known, else when nothing is recorded of the run for `quietMs`. Where the input was sent by then, the run's inbox
-   * keeps it, `busy.inputId` of the error names it, and `resume` reads it.
+   * Joining never takes over a run whose process is gone. It rejects with a `LedgerConflictError` of kind `session`:
+   * at once if the ledger knows that no process drives the run, else after `quietMs` without a new event. If the
+   * input was sent by then, the run's inbox keeps it, `busy.inputId` of the error names it, and `resume` reads it.
    */
   readonly whenBusy?: 'conflict' | 'wait' | 'join' | undefined
   /**
-   * With `join`, a name of the input that is unique in the session, such as the id of the chat message. A retry under the
-   * same name sends no second input: it is answered by the run that took the first. One is made unless given.
+   * With `join`, an id of the input that is unique in the session, such as the id of the chat message. A retry with
+   * the same id sends no second input and returns the run that took the first. Generated if not given.
    */
   readonly inputId?: string | undefined
 }
 
-/** A conversation in the hands of a runtime. */
+/** A conversation of a runtime. */
 export interface RuntimeSession extends Session {
   /** Starts its next run, or joins the one that is under way. Rejects as the result of a run does. */
   run<Output, Context>(
@@ -97,14 +97,15 @@ export interface RuntimeSession extends Session {
   ): Promise<Run<Output>>
 }
 
-/** Starts runs and takes them up again. */
+/** Starts runs and resumes them. */
 export interface Runtime {
   /**
-   * Starts a run. It is under way when this returns. In a session it begins with what was said there; where another
-   * process begins a run of the session at the same moment, one of the two gets a `LedgerConflictError`, or waits.
+   * Starts a run; it is under way when `run` returns. In a session it begins with the history of the session. If
+   * another process begins a run of the session at the same moment, one of the two gets a `LedgerConflictError`, or
+   * waits.
    *
-   * `context` is what the application gives the run: it reaches its tools, hooks, guardrails, policies and instructions
-   * made for it, and those of the agents that take over or run as its tools, and is never recorded.
+   * `context` is what the application passes to the run: its tools, hooks, guardrails, policies and instruction
+   * functions receive it, and so do those of the agents that take over or run as its tools. It is never recorded.
    */
   run<Output, Context>(
     agent: Agent<Output, Context>,
@@ -112,10 +113,10 @@ export interface Runtime {
     ...options: Given<RunOptions, Context>
   ): Run<Output>
   /**
-   * Starts a run that shares the first events of another, and goes on from there: with an edited message or result, or
-   * another agent. Results on record are served as long as the fork asks for the same calls, so that it costs what it
-   * does otherwise; its tools run from the first call that differs on, and writes only where somebody lets them
-   * (`writes`). The run that is forked is not touched.
+   * Starts a run that shares the first events of another run and continues after them: with an edited message or
+   * result, or another agent. As long as the fork makes the same calls, it gets their recorded results. From the
+   * first call that differs on its tools run for real, and its writes run only as `writes` allows. The forked run is
+   * not changed.
    */
   fork<Output, Context>(
     runId: string,
@@ -125,11 +126,11 @@ export interface Runtime {
   /** A conversation: its runs, its history, its next run. It need not have begun. */
   session(sessionId: string): RuntimeSession
   /**
-   * Takes a run up where its ledger ends: after a suspension, a crash, or from another process. A run that this
-   * runtime is driving is joined, not driven twice. Child runs that were under way are taken over with it, whoever
-   * drove them; a command to a run leaves those alone. The result rejects with `RunNotFoundError` for an unknown run,
-   * and with `ConfigurationError` when its agent is not known, when the run was started with a context and none is
-   * given, and when it is not of the agent that is given.
+   * Continues a run where its ledger ends: after a suspension, a crash, or from another process. If this runtime
+   * drives the run already, `resume` joins it and does not drive it twice. It also takes over child runs that were
+   * under way, whichever process drove them; a command to a run does not. The result rejects with `RunNotFoundError`
+   * for an unknown run, and with `ConfigurationError` when its agent is not known, when the run was started with a
+   * context and none is given, and when it is a run of another agent than the given one.
    */
   resume<Output, Context>(
     runId: string,
@@ -137,8 +138,8 @@ export interface Runtime {
   ): Run<Output>
   resume<Output = unknown>(runId: string, options?: InContext<object>): Run<Output>
   /**
-   * Settles a tool call that was deferred: its result is a text, parts, or what went wrong. The run goes on in this
-   * process. A call that does not wait to be settled is a refusal, not an error; a second settling changes nothing.
+   * Settles a deferred tool call: its result is a text, parts, or an error. The run continues in this process. A call
+   * that does not wait to be settled is a refusal, not an error; a second settling changes nothing.
    */
   settle(
     runId: string,
@@ -147,26 +148,27 @@ export interface Runtime {
     options?: InContext<object>,
   ): Promise<CommandAcknowledgement>
   /**
-   * The runs of the ledger that only a command can take further, and what they wait for. Child runs are not listed by
-   * themselves: what they wait for, the run at the top waits for.
+   * The runs of the ledger that only a command can continue, and what they wait for. A child run is not listed: its
+   * root run waits for the same.
    */
   suspended(): AsyncGenerator<RunResult, void, undefined>
   /**
-   * The runs of the ledger that have not ended, wait for nothing, and are driven by no process: a crash, a stop or a
-   * failure of their ledger left them behind. `resume` takes them further; until then they keep their sessions busy.
-   * `memoryLedger` knows who drives a run, and so does `sqliteLedger` while this process, or none, writes the file. Of
-   * `postgresLedger`, and of a file that another process writes, nobody can know: see `quietMs`. Child runs are not
-   * listed by themselves, but with the run at the top.
+   * The runs of the ledger that have not ended, wait for nothing, and are driven by no process, after a crash, a stop
+   * or a failure of their ledger. `resume` continues them; until then they keep their sessions busy. `memoryLedger`
+   * knows which runs a process drives, and so does `sqliteLedger` while no other process writes the file.
+   * `postgresLedger` cannot know it, nor can `sqliteLedger` while another process writes the file: see `quietMs`. A
+   * child run is not listed, only its root run.
    */
   interrupted(options?: InterruptedOptions): AsyncGenerator<RunResult, void, undefined>
   /**
-   * For a stop signal. Starts nothing more, lets what is in flight end for `graceMs` (5 seconds), stops the rest, and
-   * returns the result of each run as it stopped. `resume` continues them, in any process; this runtime starts no more runs, and
-   * refuses commands. A run whose writer fails meanwhile is not among the answers: its handle says why.
+   * For a stop signal. Starts nothing more, waits up to `graceMs` (5 seconds) for work in flight, stops the rest, and
+   * returns the result of each run as it stopped. `resume` continues them, in any process; this runtime starts no
+   * more runs and refuses commands. A run whose writer fails meanwhile is not in the result: its handle rejects with
+   * the reason.
    */
   drain(graceMs?: number): Promise<readonly RunResult[]>
   /**
-   * Resolves when no run is being driven here any more: each has stopped, and the ends of child runs were reported to
+   * Resolves when this runtime drives no run any more: each run has stopped, and ended child runs were reported to
    * their parents, which were resumed. Then the ledger may be closed.
    */
   idle(): Promise<void>
