@@ -13,18 +13,18 @@ export interface PolicyCall<Context = unknown> extends CallContext<Context> {
 }
 
 /**
- * An agent's own say about a call that its tool lets run or asks about: `run` (as the tool says), `ask`, or `deny`, with
- * a reason. Pure: a replay asks it again. A throw denies the call.
+ * Decides about a call that its tool allows or asks about: `run` (as the tool decides), `ask`, or `deny`, with a
+ * reason. Pure: a replay calls it again. A throw denies the call.
  */
 export type ApprovalPolicy<Context = AnyContext> = (
   call: PolicyCall<Context>,
 ) => PolicyVerdict | Promise<PolicyVerdict>
-/** What a policy answers. */
+/** The result of a policy. */
 export type PolicyVerdict = 'run' | 'ask' | { readonly ask: string } | { readonly deny: string }
 
 /**
- * Puts policies together, so that none can be got around: what one denies is denied, what one asks about is asked about.
- * Each is asked about every call.
+ * Combines policies so that the strictest decides: if one denies a call it is denied, if one asks a person is asked.
+ * Each policy checks every call.
  */
 export function everyPolicy(...given: readonly (ApprovalPolicy | undefined)[]): ApprovalPolicy | undefined {
   const policies = given.filter((policy) => policy !== undefined)

@@ -15,7 +15,7 @@ import {
   type OptionCheck,
 } from '../../vocabulary/options/option.ts'
 
-/** Where a guardrail looks. */
+/** Where in a run a guardrail checks. */
 export interface GuardrailContext<Context = unknown> {
   readonly runId: RunId
   /** The active agent. */
@@ -23,17 +23,17 @@ export interface GuardrailContext<Context = unknown> {
   readonly turn: number
   /** The history so far. */
   readonly messages: readonly Message[]
-  /** What the application gave this run. Never recorded. */
+  /** What the application passed to this run. Never recorded. */
   readonly context: Context
 }
 
 /**
- * What a guardrail says:
+ * The verdict of a guardrail:
  * - `pass`: nothing found
- * - `block`: what was found. On input and output the run ends as `guardrail`; a tool call is not run, or its result is
+ * - `block`: the reason. On input and output the run ends as `guardrail`; a tool call is not run, or its result is
  *   withheld from the model
- * - `replace`: what stands in its place from here on; `why` goes on record
- * - `record`: what was found, and nothing follows from it
+ * - `replace`: the replacement, used from here on; `why` is recorded
+ * - `record`: the finding, recorded without further effect
  */
 export type GuardrailVerdict<Replacement> =
   | 'pass'
@@ -57,14 +57,14 @@ export interface GuardedOutput {
   readonly text: string
 }
 
-/** What the model wants to call a tool with. */
+/** The tool call that the model requests. */
 export interface GuardedCall {
   readonly toolCallId: ToolCallId
   readonly name: string
   readonly input: JsonObject
 }
 
-/** What a tool answered. */
+/** The result of a tool call. */
 export interface GuardedResult extends GuardedCall {
   readonly outcome: Outcome
   readonly text: string
@@ -74,47 +74,44 @@ export interface GuardedResult extends GuardedCall {
 interface Named {
   /** Names the guardrail in the ledger. */
   readonly name: string
-  /** Milliseconds until a check that does not end counts as failed; 60,000 where not given. */
+  /** Milliseconds after which an unfinished check counts as failed; 60,000 if not given. */
   readonly timeoutMs?: number | undefined
 }
 
-/** Looks at every message of the user before a model is shown it, or, with `beside`, while the model is at work. */
+/** Checks every message of the user before a model sees it or, with `beside`, in parallel with the model call. */
 export interface InputGuardrail<Context = AnyContext> extends Named {
   readonly on: 'input'
-  /** The model call does not wait: a block gives it up, and no tool is started before the check has passed. */
+  /** The model call does not wait: a block cancels it, and no tool starts before the check has passed. */
   readonly beside?: boolean | undefined
   readonly check: Check<GuardedInput, string | readonly UserPart[], Context>
 }
 
-/** Looks at the answer before the run ends with it. What has streamed, has streamed. */
+/** Checks the answer before the run ends with it. It cannot take back text that has streamed. */
 export interface OutputGuardrail<Context = AnyContext> extends Named {
   readonly on: 'output'
   readonly check: Check<GuardedOutput, string, Context>
 }
 
-/** Looks at what a tool is called with, before anything runs and before a person is asked. */
+/** Checks the input of a tool call, before the tool runs and before a person is asked. */
 export interface ToolInputGuardrail<Context = AnyContext> extends Named {
   readonly on: 'tool_input'
   readonly check: Check<GuardedCall, JsonObject, Context>
 }
 
-/** Looks at what a tool answered, before the model reads it. The ledger keeps what the tool said. */
+/** Checks the result of a tool call, before the model reads it. The ledger keeps the tool's own result. */
 export interface ToolOutputGuardrail<Context = AnyContext> extends Named {
   readonly on: 'tool_output'
   readonly check: Check<GuardedResult, string | readonly ResultPart[], Context>
 }
 
-/**
- * Policy as code, around the model and the tools of an agent. A guardrail that throws or does not answer in time has
- * found that it cannot tell: that blocks.
- */
+/** Policy as code, around the model and the tools of an agent. A guardrail that throws or times out blocks. */
 export type Guardrail<Context = AnyContext> =
   | InputGuardrail<Context>
   | OutputGuardrail<Context>
   | ToolInputGuardrail<Context>
   | ToolOutputGuardrail<Context>
 
-/** A guardrail, checked: throws a `ConfigurationError` for one that could not work. */
+/** Returns a checked guardrail. Throws a `ConfigurationError` for one that cannot work. */
 export function defineGuardrail<G extends Guardrail>(made: G): G {
   requireOptions('defineGuardrail', guardrail, made)
   return made
@@ -125,11 +122,11 @@ const on = oneOf(['input', 'output', 'tool_input', 'tool_output'])
 const elsewhere = fields<Exclude<Guardrail, InputGuardrail>>({ ...named, on })
 const onInput = fields<InputGuardrail>({ ...named, on, beside: maybe(trueOrFalse) })
 
-/** One guardrail, on whatever it looks at. */
+/** Checks the options of one guardrail, for each `on`. */
 export const guardrail: OptionCheck = (value, path) =>
   (Object(value) as Partial<Guardrail>).on === 'input' ? onInput(value, path) : elsewhere(value, path)
 
-/** Refuses guardrails that a ledger could not tell from each other. */
+/** Refuses two guardrails with the same name: the ledger could not tell them apart. */
 export function requireGuardrailNames(agent: string, guardrails: readonly Guardrail[]): void {
   const names = new Set<string>()
   for (const { name } of guardrails) {

@@ -4,13 +4,13 @@ import { ConfigurationError } from '../../vocabulary/errors.ts'
 import type { Json, JsonObject } from '../../vocabulary/values/json.ts'
 import { faultOf, isJson, jsonObject } from '../../vocabulary/values/schema.ts'
 
-/** What an agent's answer has to be: a Standard Schema that also gives JSON Schema, or a JSON Schema. */
+/** The schema of an agent's answer: a Standard Schema that also gives JSON Schema, or a JSON Schema. */
 export type OutputSchema<Output = unknown> = StandardSchemaV1<unknown, Output> | JsonObject
 
-/** A schema's two uses: what the model is told, and how its answer is read. */
+/** A schema for the model, and a reader for its answer. */
 export interface OutputReader<Output> {
   readonly jsonSchema: JsonObject
-  /** What the schema makes of a JSON value; what does not fit, in words that a model can act on. */
+  /** Returns the value as the schema parses it, or an error text that tells the model what does not fit. */
   readonly read: (value: Json) => Promise<{ readonly output: Output } | { readonly error: string }>
 }
 
@@ -18,7 +18,7 @@ interface JsonSchemaConverter {
   readonly input?: (options: { readonly target: 'draft-2020-12' }) => unknown
 }
 
-/** Reads the `output` of an agent. Throws `ConfigurationError` for one that cannot serve. */
+/** Reads the `output` of an agent. Throws `ConfigurationError` for a schema that cannot be used. */
 export function outputReader<Output>(agent: string, schema: OutputSchema): OutputReader<Output> {
   const standard = isStandard<Output>(schema) ? schema : fromJsonSchema<Output>(agent, schema as JsonObject)
   const jsonSchema = isStandard(schema) ? jsonSchemaOf(agent, schema) : schema
@@ -57,13 +57,13 @@ function fromJsonSchema<Output>(agent: string, schema: JsonObject): StandardSche
   }
 }
 
-/** What can stand at the root of a JSON Schema and say something of a value. */
+/** Keywords at the root of a JSON Schema that restrict a value. */
 const keywords: ReadonlySet<string> = new Set([
   ...['type', 'enum', 'const', 'properties', 'required', 'additionalProperties', 'patternProperties'],
   ...['items', 'prefixItems', 'anyOf', 'oneOf', 'allOf', 'not', 'if', '$ref', '$defs', 'definitions'],
 ])
 
-/** Refuses an object that only looks like a schema: it would let every answer pass. */
+/** Refuses an object without any JSON Schema keyword: it would let every answer pass. */
 function requireKeyword(agent: string, schema: JsonObject): void {
   const names = Object.keys(schema)
   if (names.length === 0 || names.some((name) => keywords.has(name))) return
@@ -100,8 +100,8 @@ function sentenceOf({ path = [], message }: StandardSchemaV1.Issue): string {
 }
 
 /**
- * The JSON of an answer: the whole text, or the one fenced block in it, which some models cannot leave out.
- * `undefined` where there is none.
+ * Returns the JSON of an answer: the whole text, or the one fenced block in it, which some models cannot leave out.
+ * `undefined` if there is no JSON.
  */
 export function jsonOfAnswer(text: string): Json | undefined {
   for (const candidate of [text, fencedBlockOf(text)]) {
@@ -119,8 +119,8 @@ export function jsonOfAnswer(text: string): Json | undefined {
 const fence = '```'
 
 /**
- * What stands between the first fence of a text and the last, without the rest of the first line, which may name JSON.
- * Looks at each character a fixed number of times, since the text is a model's.
+ * Returns the text between the first fence and the last, without the rest of the first line, which may name JSON.
+ * Reads each character a fixed number of times, since a model wrote the text.
  */
 function fencedBlockOf(text: string): string | undefined {
   const start = text.indexOf(fence)

@@ -49,7 +49,7 @@ export interface ChildRuns {
   resumedEnding(childId: RunId, takeOver: boolean): Promise<ChildEnding | undefined>
   /** How a child run ended, as its ledger says; `undefined` where it has not. */
   recordedEnding(childId: RunId): Promise<ChildEnding | undefined>
-  /** Forwards a command to a child run of `root`, at any depth; `false` where it is none. */
+  /** Forwards a command to a child run of `root`, at any depth; returns `false` if `childId` is not one. */
   forward(entry: InboxEntry, childId: RunId, root: RunId): Promise<boolean>
 }
 

@@ -25,7 +25,7 @@ interface Made {
   readonly summarizer: Model | undefined
 }
 
-/** What the ledger records of an agent: all that its models are told, and nothing of its code. */
+/** Returns what the ledger records of an agent: everything that its models see, and none of its code. */
 export function definitionOf(
   options: AgentOptions<unknown>,
   { handoffs, output, summarizer }: Made,
@@ -68,7 +68,7 @@ export function definitionOf(
   return deepFreeze(digested(said))
 }
 
-/** Instructions that are made for a run stand in the definition of that run only. */
+/** Instructions made for one run are only in the definition of that run. */
 function textOf(instructions: AgentOptions<unknown>['instructions']): string {
   return typeof instructions === 'string' ? instructions : ''
 }

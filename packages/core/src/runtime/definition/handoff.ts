@@ -11,15 +11,15 @@ import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Agent, HandoffTarget } from '../agent/agent.ts'
 import { definedAgent } from '../agent/part-check.ts'
 
-/** What a handoff does otherwise than by itself. */
+/** Options of a handoff. */
 export interface HandoffOptions {
-  /** Of the tool that the model calls; `transfer_to_<name>` where not given. */
+  /** Name of the tool that the model calls; `transfer_to_<name>` if not given. */
   readonly toolName?: string | undefined
-  /** When to hand over; the agent's own description where not given. */
+  /** When to hand over; the agent's own description if not given. */
   readonly description?: string | undefined
   /**
-   * What the next agent is shown of the past. Pure; what it makes of the history is on record. Calls and results stay
-   * paired. `foldedHistory` is one.
+   * Selects the past messages that the next agent sees. Pure; its result is recorded. Calls and results stay paired.
+   * `foldedHistory` is one such filter.
    */
   readonly filter?: ((messages: readonly Message[]) => readonly Message[]) | undefined
 }
@@ -30,7 +30,7 @@ const handoffOptions = fields<HandoffOptions>({
   filter: maybe(plainFunction),
 })
 
-/** Lets an agent hand the conversation over to another: the model calls a tool, and the other goes on in its place. */
+/** Lets an agent hand the conversation over to another: the model calls a tool, and the other agent continues. */
 export function handoff<Context>(
   agent: Agent<unknown, Context>,
   options: HandoffOptions = {},
@@ -49,7 +49,10 @@ const handBackOptions = fields<{ readonly toolName?: string; readonly descriptio
   description: filledText,
 })
 
-/** Lets an agent hand the conversation back to whoever started the run, a person say: the run ends as `handed_back`. */
+/**
+ * Lets an agent hand the conversation back to the caller that started the run, such as a person: the run ends as
+ * `handed_back`.
+ */
 export function handBack(
   to: string,
   options: { readonly toolName?: string; readonly description: string },
@@ -60,14 +63,14 @@ export function handBack(
   return { to, tool }
 }
 
-/** Whom an agent can hand over to, however it was named. */
+/** Returns the handoff target for an agent or a target. */
 export function targetOf<Context>(
   target: Agent<unknown, Context> | HandoffTarget<Context>,
 ): HandoffTarget<Context> {
   return 'tool' in target ? target : handoff(target)
 }
 
-/** The rule by which a conversation is handed over; `definitionOf` says what an agent takes over with. */
+/** Returns the rule that hands a conversation over; `definitionOf` returns the definition of the next agent. */
 export function handOffRule(
   handoffs: () => readonly HandoffTarget[],
   definitionOf: (agent: Agent<unknown>) => AgentDefinition,

@@ -7,14 +7,14 @@ import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Agent } from '../agent/agent.ts'
 
 /**
- * What the application gives a run: the signed-in user, a database handle. It is never recorded. `Context` is what the
- * agent needs; where that is something, it has to be given.
+ * What the application passes to a run: the signed-in user, a database handle. It is never recorded. `Context` is the
+ * type that the agent needs; if it is not `unknown`, the context is required.
  */
 export type ContextOption<Context> = undefined extends Context
   ? { readonly context?: Context | undefined }
   : { readonly context: Context }
 
-/** What an agent tells its model in a run with this context. */
+/** Returns the definition of an agent in a run with this context, with the run's instructions. */
 export function definitionIn(agent: Agent<unknown>, context: unknown): AgentDefinition {
   const { name, instructions, definition } = agent
   if (typeof instructions === 'string') return definition
@@ -25,7 +25,7 @@ export function definitionIn(agent: Agent<unknown>, context: unknown): AgentDefi
   )
 }
 
-/** What an agent's code says now, in a run that has recorded what its instructions were made into. */
+/** Returns the definition of an agent's code now, with the instructions that the run has recorded. */
 export function definitionNow(agent: Agent<unknown>, recorded: AgentDefinition): AgentDefinition {
   const { instructions, definition } = agent
   return typeof instructions === 'string' ? definition : withInstructions(definition, recorded.instructions)
@@ -54,7 +54,7 @@ export function rulesIn({ rules, handoffs }: Agent<unknown>, context: unknown): 
   }
 }
 
-/** Refuses to go on without a context where the run was started with one: its code would find nothing in its place. */
+/** Refuses to continue without a context if the run was started with one: its code would find `undefined`. */
 export function requireContext({ runId, withContext }: RunState, context: unknown): void {
   if (!withContext || context !== undefined) return
   throw new ConfigurationError(

@@ -12,7 +12,7 @@ export function isSameAgent(one: Agent<unknown>, other: Agent<unknown>): boolean
   return mine.length === theirs.length && mine.every((part, index) => part === theirs[index])
 }
 
-/** What of an agent runs, in order. Handoffs are in the definition. */
+/** Returns the code of an agent, in order. Handoffs are in the definition. */
 function codeOf(agent: Agent<unknown>): readonly unknown[] {
   const { model, summarizer, fallbacks, approval, guardrails, tools, rules } = agent
   const bodies = tools.filter(({ handoff }) => handoff === undefined)

@@ -10,10 +10,9 @@ export interface SteadyClock extends Clock {
 const LATE_MS_MAX = 1_000
 
 /**
- * Time as a run sees it: it never falls, though somebody sets the host's clock back, or another host has dated the
- * last event and was ahead. Where it would fall it goes on from where it was, so that nobody waits longer than was
- * decided. It does not leap either, so that a clock that is set ahead ends no run: it follows the even time of the
- * host, or, where the host has none, its timers.
+ * The time of a run. It never falls, even when the host's clock is set back, or when another host with a clock ahead
+ * dated the last event: then it continues from the last time, so that no wait takes longer than decided. It never
+ * leaps, so that a clock set ahead ends no run: it follows the host's `even` time or, without one, the host's timers.
  */
 export function steadyClock(clock: Clock): SteadyClock {
   const read = evenTime(clock)

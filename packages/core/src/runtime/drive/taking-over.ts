@@ -11,7 +11,7 @@ import { canonicalJson, type Json } from '../../vocabulary/values/json.ts'
 import type { Agent } from '../agent/agent.ts'
 import { definitionNow, requireContext, rulesIn } from '../definition/run-context.ts'
 
-/** The driver of a run: the agents that it knows, and what it does where their code has changed. */
+/** The driver of a run: the agents that it knows, and its policy for changed code. */
 export interface Driver {
   readonly runId: RunId
   readonly findAgent: (name: string) => Agent<unknown> | undefined

@@ -178,7 +178,7 @@ function endingOf(
   return { type: 'tool_ended', toolCallId, attempt, outcome, content, durationMs: 0, reused }
 }
 
-/** A call that was to be answered by the record does not run for real: nobody was asked about that. */
+/** A call that a recorded result was to answer does not run for real: it has no approval for that. */
 function lostRecord({ toolCallId, attempts: attempt }: Call): Signal {
   const text =
     'The recorded result that was to answer this call is not there any more. Nothing was run; ask for the call again.'

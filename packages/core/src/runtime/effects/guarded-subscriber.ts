@@ -1,8 +1,8 @@
 import { Subscriber, UnsubscriptionError, type Observer } from 'rxjs'
 
 /**
- * Subscribes to what a model or a tool reports. Code of theirs that cleans up may throw, whenever they are let go: in a
- * timer, say, where nobody could catch it. Here it is reported, and the run goes on.
+ * Subscribes to the reports of a model or a tool. Their cleanup code may throw at any time after unsubscribing, for
+ * example in a timer, where no caller could catch it. This subscriber reports the error, and the run continues.
  */
 export class GuardedSubscriber<T> extends Subscriber<T> {
   readonly #report: (error: unknown) => void

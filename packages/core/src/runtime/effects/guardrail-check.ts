@@ -202,7 +202,7 @@ async function ask<Replacement>(
   }
 }
 
-/** Guardrails may be written without a compiler: what is no verdict says that nobody can tell. */
+/** Reads a verdict. A guardrail may be written without a compiler: an invalid verdict counts as a failed check. */
 function read<Replacement>(
   guardrail: string,
   verdict: GuardrailVerdict<Replacement>,

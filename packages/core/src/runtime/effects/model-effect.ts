@@ -81,7 +81,7 @@ export function startModelCall(
   }
 }
 
-/** What of a report the ledger cannot take; adapters may be written without a compiler. */
+/** Returns why the ledger cannot record a report; adapters may be written without a compiler. */
 function signalFault(signal: ModelSignal): string | undefined {
   const fault = faultOf(modelSignalSchema, signal)
   if (fault === undefined) return undefined
@@ -94,7 +94,7 @@ function failureOf(error: unknown, model: Model): ModelFailure {
   return brokenAdapter(model, `it threw ${namedTextOfError(error)}`)
 }
 
-/** The failure as the ledger can keep it: numbers that are none say nothing. */
+/** Returns the failure as the ledger can record it: without invalid numbers. */
 function soundFailure({ retryAfterMs, status, ...rest }: ModelFailure, model: Model): ModelFailure {
   const known = {
     ...rest,

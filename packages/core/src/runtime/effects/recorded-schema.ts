@@ -4,8 +4,8 @@ import type { Json, JsonObject } from '../../vocabulary/values/json.ts'
 const issuesMax = 8
 
 /**
- * Says what of an input does not fit a tool's JSON Schema, as a ledger holds it; `undefined` where all of it fits, or
- * where the schema cannot be checked against. Patterns are left out: one that a stranger wrote may take for ever.
+ * Returns where an input does not fit a tool's recorded JSON Schema. `undefined` if all of it fits, or if the schema
+ * cannot be used. Patterns are left out: one from an unknown author may run for ever.
  */
 export function inputFaultOf(schema: JsonObject, input: JsonObject): string | undefined {
   let parsed: ReturnType<z.ZodType['safeParse']>

@@ -12,9 +12,9 @@ import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { messageOf } from '../session/input-message.ts'
 import { requireSoundEdits } from '../session/session.ts'
 
-/** What a fork does otherwise than the run that it shares its first events with. Calls go by their ids in that run. */
+/** What a fork changes in the events that it shares with another run. Calls are named by their ids in that run. */
 export interface ForkEdit {
-  /** What the user said last, in other words. */
+  /** Replaces the last message of the user. */
   readonly input?: string | readonly UserPart[] | undefined
   /** Messages of the history, changed or removed, by their places. */
   readonly history?: readonly HistoryEdit[] | undefined
@@ -32,24 +32,27 @@ export interface ForkEdit {
   readonly reason?: string | undefined
 }
 
-/** A decision about a call, by whom; the model reads why it was denied. */
+/** A decision about a call and who made it; the model reads why the call was denied. */
 export type ForkApproval = { readonly toolCallId: string; readonly by: string } & (
   | { readonly approved: true; readonly input?: JsonObject }
   | { readonly approved: false; readonly reason: string }
 )
 
-/** A fork in the state of its shared events, and the run that it shares them with in the same. */
+/** A fork in the state of its shared events, and the source run in the same state. */
 export interface Forked {
   readonly state: RunState
   readonly source: RunState
 }
 
-/** The facts that put the edits of a fork on record. Throws a `ConfigurationError` for what cannot be edited there. */
+/**
+ * Returns the facts that record the edits of a fork. Throws a `ConfigurationError` for an edit that is impossible
+ * there.
+ */
 export function editFacts(edit: ForkEdit, forked: Forked): readonly Fact[] {
   return [...resultFacts(edit, forked), ...approvalFacts(edit, forked), ...historyFacts(edit, forked.state)]
 }
 
-/** The call of a fork that stands where a call of the other run does; that one's id is what its user knows. */
+/** Returns the call of the fork at the place of a call of the source run; callers know the id of the latter. */
 function callAt(
   { state, source }: Forked,
   toolCallId: string,

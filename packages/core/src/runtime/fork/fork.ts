@@ -13,29 +13,29 @@ import { requireContext } from '../definition/run-context.ts'
 import { resultsUnderWay } from './recorded-results.ts'
 import { lastOf } from '../session/session.ts'
 
-/** Where a run is forked, and what is different from there on. */
+/** Where a run is forked, and what changes after that. */
 export interface ForkOptions {
   /** The last event that the fork shares. */
   readonly atSeq: number
   readonly edit?: ForkEdit | undefined
   /**
-   * The agent that goes on, in the place of the active one of the same name: with other instructions, another model or
+   * The agent that continues, instead of the active one of the same name: with other instructions, another model or
    * other tools. A resume of the fork in another process needs it too.
    */
   readonly agent?: Agent<unknown> | undefined
   /**
-   * What becomes of a write that no recorded result answers, since the run that is forked has performed its own: `ask`
-   * waits for an approval in the fork, one in `edit` included; `stub` does not perform it, and tells the model so; `run`
-   * performs it, under a new idempotency key. Holds for runs that work for the fork as well. Default: `ask`.
+   * What happens to a write that no recorded result answers, since the source run has performed its own: `ask` waits
+   * for an approval in the fork, including one in `edit`; `stub` does not perform it, and the model reads so; `run`
+   * performs it, under a new idempotency key. Applies to runs that work for the fork as well. Default: `ask`.
    */
   readonly writes?: ForkWrites | undefined
-  /** The conversation that the fork belongs to; none where not given. */
+  /** The conversation that the fork belongs to; if not given, the fork belongs to none. */
   readonly sessionId?: string | undefined
 }
 
 /**
- * The first events of a fork: those that it shares, its edits, and what the other run's record says of calls that were
- * under way there. They are appended all at once, or not at all.
+ * Returns the first events of a fork: the shared ones, its edits, and the recorded outcomes of calls that were under
+ * way in the source run. They are appended all at once, or not at all.
  */
 export async function forkOf(
   ledger: Ledger,

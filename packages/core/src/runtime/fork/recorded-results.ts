@@ -69,7 +69,10 @@ function isUnderWay({ status, input, effect }: Call, recordedInput: JsonObject |
   return recordedInput !== undefined && digestOf(recordedInput) === digestOf(input)
 }
 
-/** Whether the world outside said how a call ended: its tool, which alone took time, or whoever settled it. */
+/**
+ * Whether the outside world reported how a call ended: its tool, the only source of a duration, or the caller that
+ * settled it.
+ */
 function isFromOutside({ durationMs, outcome }: EventOf<'tool_result'>): boolean {
   return durationMs !== undefined || outcome === 'success' || outcome === 'failed'
 }

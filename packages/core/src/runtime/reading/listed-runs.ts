@@ -6,30 +6,30 @@ import type { Ledger } from '../../ports/ledger.ts'
 import { stateOf } from './load-state.ts'
 import { withChildren, type RunResult } from './run-result.ts'
 
-/** Which runs count as interrupted. */
+/** Decides which runs count as interrupted. */
 export interface InterruptedOptions {
   /**
-   * Where nobody can know whether a process drives a run, it counts as interrupted when nothing was recorded of it for
-   * so many milliseconds. Unless given, such runs are left out. A tool that takes longer, in a process that is alive, is
-   * taken for one that is gone: choose more than your longest.
+   * If the ledger cannot know whether a process drives a run, the run counts as interrupted when it has recorded
+   * nothing for this many milliseconds. Without it, such runs are left out. A live run whose tool takes longer counts
+   * as interrupted too: choose more than your longest tool call.
    */
   readonly quietMs?: number
 }
 
-/** What is known of a run beside its events. */
+/** What is known of a run in addition to its events. */
 export interface Known extends InterruptedOptions {
   readonly isDriven: (runId: RunState['runId']) => Promise<boolean | undefined>
   readonly now: () => number
 }
 
-/** The runs that only a command can take further. */
+/** The runs that only a command can continue. */
 export async function* suspendedRuns(ledger: Ledger): AsyncGenerator<RunResult, void, undefined> {
   for await (const state of unfinishedRuns(ledger)) {
     if (isSuspended(state)) yield await withChildren(state, ledger)
   }
 }
 
-/** The runs that have not ended, wait for nobody, and are driven by nobody. */
+/** The runs that have not ended, wait for nothing, and are driven by no process. */
 export async function* interruptedRuns(
   ledger: Ledger,
   known: Known,
@@ -39,7 +39,7 @@ export async function* interruptedRuns(
   }
 }
 
-/** Child runs are not told of by themselves: what is to be done is done with the run at the top. */
+/** Leaves out child runs: a caller continues the root run. */
 async function* unfinishedRuns(ledger: Ledger): AsyncGenerator<RunState> {
   for await (const { runId } of ledger.runs()) {
     const state = await stateOf(ledger, runId)
@@ -47,7 +47,7 @@ async function* unfinishedRuns(ledger: Ledger): AsyncGenerator<RunState> {
   }
 }
 
-/** A run that waits for another that was interrupted waits for ever, too. */
+/** A run that waits for an interrupted run is interrupted, too. */
 async function isInterrupted(ledger: Ledger, state: RunState, known: Known): Promise<boolean> {
   if (state.phase === 'done') return false
   if (!isSuspended(state)) {

@@ -20,21 +20,21 @@ import type { Ledger } from '../../ports/ledger.ts'
 import type { Agent } from '../agent/agent.ts'
 import { stateOf } from './load-state.ts'
 
-/** What is known of every run that has stopped. */
+/** Fields of every run that has stopped. */
 export interface StoppedRun {
   readonly runId: RunId
-  /** What the provider or the runtime said about the ending, where there is more to say. */
+  /** Details of the ending, from the provider or the runtime. */
   readonly detail?: string
   /** The active agent: the one that the run was started with, or the last that took over. */
   readonly agent: string
   /**
-   * The text of the model's last message, `''` where there is none; of an answer that is a list, a choice or a plain value,
-   * its JSON.
+   * The text of the model's last message, `''` without one; if the answer is a list, a choice or a plain value, its
+   * JSON.
    */
   readonly text: string
   /** What the run used, its child runs included. */
   readonly usage: Usage
-  /** US dollars, where prices are known. */
+  /** US dollars, if prices are known. */
   readonly cost?: number
   readonly turns: number
   /** Tool calls that were started. */
@@ -43,7 +43,7 @@ export interface StoppedRun {
   readonly children: { readonly runs: number; readonly turns: number; readonly toolCalls: number }
   /** Calls of the run and of its child runs that wait for a person. */
   readonly pendingApprovals: readonly PendingApproval[]
-  /** Calls of the run and of its child runs that go on outside, until `runtime.settle`. */
+  /** Calls of the run and of its child runs that continue outside, until `runtime.settle`. */
   readonly deferredCalls: readonly DeferredCall[]
   /** The last event's number. */
   readonly seq: number
@@ -54,35 +54,35 @@ export interface AnsweredRun<Output = unknown> extends StoppedRun {
   readonly status: 'done'
   readonly reason: 'answered'
   readonly limit?: undefined
-  /** What the agent was asked to produce: its text, or what its schema makes of it. */
+  /** The answer: its text, or the value that the agent's schema parses from it. */
   readonly output: Output
 }
 
-/** A run that ended otherwise, and why. */
+/** A run that ended without the answer, and why. */
 export interface EndedRun<Output = unknown> extends StoppedRun {
   readonly status: 'done'
   readonly reason: Exclude<FinishReason, 'answered'>
   readonly limit?: undefined
-  /** As far as there is one. */
+  /** The answer, if there is one. */
   readonly output: Output | undefined
 }
 
-/** A run that only a command can take further; no process needs to be alive for it. */
+/** A run that only a command can continue; no process needs to be alive for it. */
 export interface SuspendedRun<Output = unknown> extends StoppedRun {
   readonly status: 'suspended'
   readonly reason?: undefined
-  /** The limit that it waits to be raised. */
+  /** The limit that has to be raised. */
   readonly limit?: LimitName
-  /** As far as there is one. */
+  /** The answer, if there is one. */
   readonly output: Output | undefined
 }
 
-/** A run whose runtime was drained while something of it was under way: `resume` takes it further. */
+/** A run whose runtime was drained while the run was under way: `resume` continues it. */
 export interface InterruptedRun<Output = unknown> extends StoppedRun {
   readonly status: 'interrupted'
   readonly reason?: undefined
   readonly limit?: LimitName
-  /** As far as there is one. */
+  /** The answer, if there is one. */
   readonly output: Output | undefined
 }
 
@@ -93,7 +93,7 @@ export type RunResult<Output = unknown> =
   | SuspendedRun<Output>
   | InterruptedRun<Output>
 
-/** The result of a run that has stopped in this state, as far as its own events say. */
+/** Returns the result of a run that has stopped in this state, from its own events only. */
 export function resultOf(state: RunState): RunResult<Json> {
   const { lastText: text } = state
   const { turns, toolCalls, children, usage, costUsd } = state.totals
@@ -117,7 +117,7 @@ export function resultOf(state: RunState): RunResult<Json> {
   return { ...resting, status: 'done', reason, output: output as Json, ...omitUndefined({ detail }) }
 }
 
-/** The whole result: with what child runs wait for, and with the output as the agent's schema makes it. */
+/** Returns the whole result: with what child runs wait for, and with the output as the agent's schema parses it. */
 export async function wholeResult<Output>(
   state: RunState,
   ledger: Ledger,
@@ -132,7 +132,7 @@ export async function wholeResult<Output>(
   )
 }
 
-/** What a run and its child runs wait for, instead of that it waits for its child runs. */
+/** Replaces the wait for child runs by what the child runs wait for. */
 export async function withChildren(state: RunState, ledger: Ledger): Promise<RunResult<Json>> {
   const own = resultOf(state)
   const awaited = openTurnCalls(state).filter(

@@ -33,7 +33,7 @@ interface Shown {
   readonly updates: readonly TextUpdate[]
 }
 
-/** The model's text as it is written, and what of it is taken back. */
+/** The model's text as it is written, and text that is taken back. */
 export function textUpdatesOf(folded$: Observable<FoldedEvent>): Observable<TextUpdate> {
   const nothing: Shown = { text: '', isMessage: false, updates: [] }
   return folded$.pipe(

@@ -43,7 +43,7 @@ export function startCommand(
   }
 }
 
-/** Law 9 for money: a budget that nobody could hold is refused before anything is spent. */
+/** Law 9 for money: refuses, before anything is spent, a budget for a model without a price. */
 function requirePrices(
   agent: Agent<unknown>,
   costMaxUsd: number,

@@ -23,9 +23,9 @@ export interface PastEdits {
   readonly reason?: string | undefined
 }
 
-/** What a run may have of a past. */
+/** Options for the past of a run. */
 export interface PastOptions {
-  /** The conversation that the run belongs to: it begins with what was said in the session's last run. */
+  /** The conversation that the run belongs to: it begins with the history of the session's last run. */
   readonly sessionId?: string | undefined
   /**
    * What happens when a run of the session is under way, or waits for a person: `conflict` (the default) rejects the
@@ -34,24 +34,24 @@ export interface PastOptions {
    * `resume` takes it further, and where nothing is recorded of it for `quietMs`.
    */
   readonly whenBusy?: 'conflict' | 'wait' | undefined
-  /** How long the run that is waited for may record nothing, in milliseconds: ten minutes unless given. */
+  /** How long the awaited run may record nothing, in milliseconds; ten minutes if not given. */
   readonly quietMs?: number | undefined
   /**
-   * Begins with what was said in another run, up to an event: with a new `sessionId` a branch of its session, with the
+   * Begins with the history of another run, up to an event: with a new `sessionId` a branch of its session, with the
    * same one a step back.
    */
   readonly from?: { readonly runId: string; readonly atSeq?: number } | undefined
-  /** Messages of the past that the run is not to see as they were. */
+  /** Changes of past messages that the run sees. */
   readonly edit?: PastEdits | undefined
 }
 
-/** What a start command says of the past. */
+/** The fields of a start command about the past. */
 export type Past = Pick<
   StartCommand,
   'sessionId' | 'sessionPlace' | 'parent' | 'subject' | 'history' | 'uncheckedFrom' | 'edits'
 >
 
-/** What a run begins with, read from the ledger. Waits, where the options say so, for the run before it. */
+/** Returns what a run begins with, read from the ledger. If the options say so, waits for the run before it. */
 export async function pastOf(waiting: Waiting, options: PastOptions): Promise<Past> {
   const { ledger } = waiting
   const { sessionId, from, edit } = options
@@ -80,12 +80,12 @@ function editsOf({ of, edits, by, reason }: PastEdits, source: RunState | undefi
   return { edits: { edits, ...omitUndefined({ by, reason }) } }
 }
 
-/** Whether a run could not begin because another has its place in the session. */
+/** Whether a run could not begin because another run has its place in the session. */
 export function isPlaceTaken(error: unknown): boolean {
   return error instanceof LedgerConflictError && error.kind === 'unique'
 }
 
-/** Whether a run has begun; `false` where it could not because another of its session has not ended. */
+/** Returns whether a run has begun; `false` if another run of its session has not ended. */
 export async function unlessSessionBusy(begun: Promise<unknown>): Promise<boolean> {
   try {
     await begun
@@ -128,7 +128,7 @@ async function branchPoint(
   )
 }
 
-/** Law 3: what no provider would accept is refused before anything is written. */
+/** Law 3: refuses edits that no provider would accept, before anything is written. */
 export function requireSoundEdits(
   of: string,
   edits: readonly HistoryEdit[],
@@ -158,13 +158,13 @@ export interface Session {
   readonly id: string
   /** Its runs, the last first. */
   runs(): AsyncIterable<RunRecord>
-  /** What its next run begins with, and where that was said; `undefined` before its first run. */
+  /** The history that its next run begins with, and where it was recorded; `undefined` before its first run. */
   history(): Promise<
     { readonly runId: RunId; readonly seq: number; readonly messages: readonly Message[] } | undefined
   >
 }
 
-/** What the ledger says of a session. */
+/** Returns a session as the ledger records it. */
 export function sessionView(ledger: Ledger, id: string): Session {
   return {
     id,

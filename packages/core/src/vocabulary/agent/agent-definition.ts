@@ -37,11 +37,11 @@ export interface OutputDefinition {
 export interface HandoffDefinition {
   readonly tool: string
   readonly to: string
-  /** To whoever started the run. */
+  /** The conversation goes to the caller that started the run. */
   readonly back?: true
 }
 
-/** The model that sums up older history, and what it is told. */
+/** The model that sums up older history, and its instructions. */
 export interface SummarizerDefinition extends FallbackModel {
   readonly instructions: string
 }

@@ -21,8 +21,8 @@ export interface PinnedModel {
 }
 
 /**
- * How the runs of an agent are driven, beside what its models are told. It stands in the definition, so that a resume by
- * code that says otherwise is found (`onDrift`). Policies that are functions are not part of it, but that there are any.
+ * How the runs of an agent are driven, in addition to what its models see. It is part of the definition, so that a
+ * resume by changed code is detected (`onDrift`). Policies that are functions are recorded only as being there.
  */
 export interface AgentPolicy {
   readonly limits: Limits

@@ -83,5 +83,5 @@ export type OutsideCommand =
   | { readonly type: 'cancel'; readonly by?: string; readonly reason?: string }
   | { readonly type: 'raise_limit'; readonly limit: LimitName; readonly max: number; readonly by: string }
 
-/** What someone asks of a run. A command that the state does not allow is refused, as a value. */
+/** What a caller asks of a run. A command that the state does not allow is refused, as a value. */
 export type Command = StartCommand | ResumeCommand | OutsideCommand

@@ -3,7 +3,7 @@ import { parseRunId, parseToolCallId } from '../values/ids.ts'
 
 /** A field of an event that should hold an id, and holds something else. */
 export interface IdFault {
-  /** Where it stands in the event, such as `parent.runId`. */
+  /** The path in the event, such as `parent.runId`. */
   readonly path: string
   readonly expected: 'a run id' | 'a tool call id'
   readonly found: unknown
@@ -52,9 +52,9 @@ const inBody: { readonly [T in EventType]?: (event: EventOf<T>) => IdFault | und
 }
 
 /**
- * The first id of an event that is none: of its run, of its tool call, of the runs and calls that its body names.
- * `undefined` where every one is an id, or is missing. Stores check it on every event that they read, since ids stand in
- * file names, commands and generated code. Messages are content, and are not looked into.
+ * Returns the first invalid id of an event: of its run, of its tool call, of the runs and calls that its body names.
+ * `undefined` if every id is valid or missing. Stores check it on every event that they read, since ids become part
+ * of file names, commands and generated code. Messages are content, and are not checked.
  */
 export function idFaultOf(event: RuntimeEvent): IdFault | undefined {
   const ofType = Object.hasOwn(inBody, event.type)

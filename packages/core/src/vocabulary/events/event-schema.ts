@@ -222,7 +222,7 @@ const modelSchemas = {
   }),
 }
 
-/** What a child run took. Nobody pays back: amounts below 0 are no totals. */
+/** The totals of a child run. Amounts below 0 are invalid: no provider pays back. */
 export const childTotals: z.ZodType<ChildTotals> = objectOf<ChildTotals>({
   ...{ runId, turns: count, toolCalls: count, usage, costUsd: optional(money) },
 })

@@ -41,8 +41,8 @@ export * from './event-envelope.ts'
 export * from '../signals/event-parts.ts'
 
 /**
- * THE EVENT VOCABULARY: every fact that a ledger may hold, by type, with what it carries beside the envelope.
- * `eventCatalogue` says of each where it is visible. Text deltas, put together, are the message.
+ * THE EVENT VOCABULARY: every fact that a ledger may hold, by type, with its body. `eventCatalogue` lists where each
+ * is visible. Text deltas, put together, are the message.
  */
 export interface EventBodies {
   /** The run exists. Nothing was sent yet. */
@@ -51,7 +51,7 @@ export interface EventBodies {
     readonly definition: AgentDefinition
     readonly limits: Limits
     readonly retry: RetryPolicy
-    /** How models write in this run, over what its agents say. */
+    /** Model settings of this run; each overrides the agent's. */
     readonly modelSettings?: ModelSettings
     /** The conversation that the run belongs to, and which of its runs it is: 1, 2, 3 …, each place taken once. */
     readonly sessionId?: string
@@ -59,18 +59,22 @@ export interface EventBodies {
     readonly parent?: ParentRef
     /** Whom the run is about, by a name that says nothing: a ledger with keys seals the run's content for them. */
     readonly subject?: string
-    /** The run has a context of its application, which is not recorded: who takes it up has to give one. */
+    /**
+     * Whom the run is about, by a name that reveals nothing: a ledger with keys encrypts the run's content for them.
+     */
     readonly withContext?: true
   }
   /** What was said before the run, in the runs of its session or in the run that it branches from. */
   history_carried: CarriedHistory
   /** Messages of the past were changed or removed in what the model sees; nothing leaves the ledger. */
   history_edited: { readonly edits: readonly HistoryEdit[]; readonly by?: string; readonly reason?: string }
-  /** A process took the run over: what was in flight before is given up, started calls without result are in doubt. */
+  /**
+   * A process took the run over: it gives up what was in flight before; started calls without a result are in doubt.
+   */
   run_resumed: {
     readonly why: ResumeReason
     readonly inDoubt: readonly ToolCallId[]
-    /** What the agent's code says now, where it is not what the run was started with. */
+    /** The definition of the agent's code now, if it differs from the one that the run was started with. */
     readonly definition?: AgentDefinition
   }
   /** The end, with the reason and the totals. Nothing follows. */
@@ -90,7 +94,7 @@ export interface EventBodies {
   }
   /** The receipt of input that came while the run was at work: it entered the history here, or why it did not. */
   input_settled: { readonly receipt: string; readonly delivered: boolean; readonly why?: string }
-  /** A model call starts; all that it carries is in the ledger before it. The digest is that of the request. */
+  /** The receipt of input that arrived while the run was at work: it entered the history here, or why it did not. */
   model_call_started: {
     readonly attempt: number
     readonly model: ModelRef
@@ -100,7 +104,7 @@ export interface EventBodies {
     /** What the call may use. */
     readonly grant: Grant
     readonly maxOutputTokens?: number
-    /** What this turn showed the model that is not the agent's definition and the history. */
+    /** What this turn showed the model instead of the agent's definition and the history. */
     readonly change?: ShownChange
   }
   /** The model began to answer. */
@@ -108,7 +112,7 @@ export interface EventBodies {
     readonly attempt: number
     readonly providerMessageId?: string
     readonly servedModel?: string
-    /** What of the request the wire could not be told, and was left out. */
+    /** The parts of the request that the wire could not carry, and that were left out. */
     readonly warnings?: readonly string[]
   }
   /** More text of the part at place `part` of the reply. */
@@ -136,7 +140,10 @@ export interface EventBodies {
   usage_updated: {
     readonly attempt: number
     readonly usage: Usage
-    /** Tokens of the conversation behind the reply, where that is not what is billed: input and output of its last step. */
+    /**
+     * Tokens of the conversation including the reply, if they differ from the billed ones: input and output of its
+     * last step.
+     */
     readonly contextTokens?: number
     /** US dollars for this attempt so far, by `price`. Never computed again. */
     readonly costUsd?: number
@@ -157,7 +164,7 @@ export interface EventBodies {
     /** The place of each part, as deltas name it. Absent where they are 0, 1, 2 … */
     readonly places?: readonly number[]
     readonly providerMessageId?: string
-    /** What the vendor says of a reply that was refused. */
+    /** The vendor's reason for a refused reply. */
     readonly refusal?: ModelRefusal
   }
   /** A model call failed. `retryAt` says when the next attempt starts, if there is one. */
@@ -165,7 +172,7 @@ export interface EventBodies {
     readonly attempt: number
     readonly failure: ModelFailure
     readonly retryAt?: number
-    /** The model refused, and a fallback is asked instead: what the vendor says of it, empty where it says nothing. */
+    /** The model refused, and a fallback is asked instead: the vendor's reason, empty if it gives none. */
     readonly refusal?: ModelRefusal
   }
   /** Every call of the message by name, and what will happen to it. */
@@ -185,10 +192,10 @@ export interface EventBodies {
     readonly approved: boolean
     readonly by: string
     readonly inputDigest: string
-    /** How the decision came in, such as `prompt`, in the words of whoever took it in. */
+    /** How the decision was made, such as `prompt`, in the words of the deciding application. */
     readonly via?: string
     readonly input?: JsonObject
-    /** What the model reads in front of the result, where the input was changed. */
+    /** The text that the model reads before the result, if the input was changed. */
     readonly note?: string
     readonly reason?: string
   }
@@ -202,14 +209,14 @@ export interface EventBodies {
     readonly inputDigest?: string
     /** The run that does the work, where the tool is an agent. The same at every attempt. */
     readonly child?: RunId
-    /** In a fork that begins in front of the call's start: the call of the other run whose recorded result answers it. */
+    /** In a fork that begins before the call's start: the call of the source run whose recorded result answers it. */
     readonly recorded?: ToolCallId
     /** What that run may use; its limits are within it. The same at every attempt. */
     readonly grant?: Grant
   }
-  /** A running tool tells how far it is. */
+  /** A running tool reports its progress. */
   tool_progress: { readonly attempt: number; readonly data: Json }
-  /** The call goes on outside, under this receipt, and is settled later; at the deadline it counts as timed out. */
+  /** The call continues outside, under this receipt, and is settled later; at the deadline it counts as timed out. */
   tool_deferred: { readonly attempt: number; readonly receipt: string; readonly deadlineAt?: number }
   /** How a call ended, and what the model will read: the second half of the tally. */
   tool_result: {
@@ -217,9 +224,9 @@ export interface EventBodies {
     readonly outcome: Outcome
     readonly content: readonly ResultPart[]
     readonly durationMs?: number
-    /** What the child run took, where the tool is an agent. */
+    /** The totals of the child run, if the tool is an agent. */
     readonly child?: ChildTotals
-    /** In a fork: the call of the other run whose recorded result was served; nothing ran. */
+    /** In a fork: the call of the source run whose recorded result was served; nothing ran. */
     readonly reused?: ToolCallId
   }
   /** The results entered the history as one block, in request order. */
@@ -239,11 +246,11 @@ export interface EventBodies {
   context_compacted: {
     readonly summary: UserMessage
     readonly replacedMessages: number
-    /** The place, among the replaced messages, of what the user asks for: it stays, behind the summary. */
+    /** The place, among the replaced messages, of the user's task: it stays, after the summary. */
     readonly taskAt?: number
     readonly tokensBefore?: number
     readonly tokensAfter?: number
-    /** What the model that summed up took. */
+    /** What the summarizing model used. */
     readonly usage?: Usage
     readonly costUsd?: number
     readonly price?: Price
@@ -257,7 +264,7 @@ export interface EventBodies {
     readonly from: string
     readonly to: string
     readonly definition: AgentDefinition
-    /** What the next agent is shown of the past, where that is not the history as it is. */
+    /** The past messages that the next agent sees, if they differ from the history. */
     readonly messages?: readonly Message[]
   }
   /** A guardrail found something, and what it did about it. */
@@ -268,10 +275,10 @@ export interface EventBodies {
     readonly detail?: string
     /** On input: the place of the message in the history, from 0. */
     readonly index?: number
-    /** What stands in the place of the message or the result; of a tool's input, the collected call says it. */
+    /** Replaces the message or the result; a replaced tool input is in the collected call. */
     readonly replacement?: readonly ResultPart[]
   }
-  /** Guardrails have looked, and what they found stands before this. */
+  /** Guardrails have checked; their findings come before this event. */
   guardrails_checked: { readonly on: GuardedThing; readonly guardrails: readonly string[] }
   /** Whether the answer fits the schema that the agent asks for. */
   output_checked: {
@@ -280,7 +287,7 @@ export interface EventBodies {
     readonly output?: Json
     /** What does not fit. */
     readonly error?: string
-    /** What the model is told, where it may try again. */
+    /** The message that asks the model to repair the answer, if it may try again. */
     readonly repair?: UserMessage
   }
   /** A limit of the run was met, and what follows from it. */
@@ -288,17 +295,17 @@ export interface EventBodies {
     readonly limit: LimitName
     readonly max: number
     readonly used: number
-    /** What of the limit is held back for the call that writes the answer. */
+    /** The share of the limit that is reserved for the call that writes the answer. */
     readonly held?: number
     readonly policy: OnLimit
   }
-  /** Someone raised a limit. */
+  /** A caller raised a limit. */
   limit_raised: { readonly limit: LimitName; readonly max: number; readonly by: string }
-  /** Someone asked the run to stop. */
+  /** A caller asked the run to stop. */
   cancel_requested: { readonly by?: string; readonly reason?: string }
 }
 
-/** The name of a fact, as it stands in the ledger. */
+/** The type of an event, as the ledger stores it. */
 export type EventType = keyof EventBodies
 
 /** An event of one type: envelope and body, flat. */

@@ -7,7 +7,7 @@ export function isKnown(type: string, v: number): type is EventType {
   return Object.hasOwn(eventCatalogue, type) && v <= eventCatalogue[type as EventType].v
 }
 
-/** Stops a fold at what nobody here can tell the meaning of: an `UnknownEventError`. */
+/** Stops a fold at an event that this release does not know, with an `UnknownEventError`. */
 export function requireKnown({
   runId,
   seq,

@@ -1,4 +1,4 @@
-/** The named maxima of a run. Absent means: no such limit. */
+/** The limits of a run. Absent means: no such limit. */
 export interface Limits {
   /** Turns (model calls, retries not counted). With `onLimit: 'finalize'` the last of them writes the answer, without tools. */
   readonly turnsMax?: number
@@ -20,21 +20,21 @@ export interface Limits {
    */
   readonly durationMaxMs?: number
   /**
-   * How often one call (tool and input) may give the same answer. From then on it is not run: the recorded answer is
-   * served as `repeated`; and when that has happened as often, or a tool has failed with the same error twice as often
-   * in a row, the limit is met.
+   * How often one call (tool and input) may give the same answer. After that it is not run: the recorded answer is
+   * served as `repeated`. The limit is met when that has happened as often again, or when a tool has failed with the
+   * same error twice as often in a row.
    */
   readonly repeatsMax?: number
   /** Read tools that run at the same time. */
   readonly concurrencyMax?: number
   /** Milliseconds that a person has to decide about an approval; after that it counts as denied. */
   readonly approvalMaxMs?: number
-  /** Milliseconds that a running tool has to end by itself after a cancel, before it is left behind. */
+  /** Milliseconds that a running tool has to end after a cancel, before the runtime gives it up. */
   readonly graceMs?: number
   /**
    * What happens at a limit: `finalize` (open calls get `limit_reached`, one last model call without tools writes the
-   * answer), `stop` (at once), or `ask` (the run is suspended until the limit is raised). What the last call needs is
-   * kept back from the calls before it, so that it stays within the limit too; it is left out where that cannot be.
+   * answer), `stop` (at once), or `ask` (the run is suspended until the limit is raised). The calls before the last
+   * one leave enough of the limit for it; if that is impossible, there is no last call.
    */
   readonly onLimit?: OnLimit
 }
@@ -42,7 +42,7 @@ export interface Limits {
 /** Limits as a caller gives them: one that is `undefined` is not given. */
 export type GivenLimits = { readonly [Name in keyof Limits]: Limits[Name] | undefined }
 
-/** What may follow from a limit that was met. */
+/** What may follow when a limit is met. */
 export const onLimits = ['finalize', 'stop', 'ask'] as const
 export type OnLimit = (typeof onLimits)[number]
 
@@ -60,7 +60,7 @@ export const limitNames = [
 ] as const
 export type LimitName = (typeof limitNames)[number]
 
-/** Limits that protect where the agent names none. */
+/** Limits that apply if the agent names none. */
 export const defaultLimits: Limits & {
   readonly turnsMax: number
   readonly repeatsMax: number
@@ -74,12 +74,15 @@ export const defaultLimits: Limits & {
   onLimit: 'finalize',
 }
 
-/** How failed model calls are tried again: after `baseMs * 2^n`, with jitter, or as long as the provider asks. */
+/**
+ * How failed model calls are retried: after `baseMs * 2^n`, with jitter, or after the time that the provider asks
+ * for.
+ */
 export interface RetryPolicy {
   /** Attempts of one model call in all, the first included. */
   readonly attemptsMax: number
   readonly baseMs: number
-  /** The longest wait of our own choosing. */
+  /** The longest wait that the runtime chooses. */
   readonly capMs: number
   /** The longest wait that a provider may ask for; beyond it the call counts as failed. */
   readonly retryAfterMaxMs: number
@@ -87,10 +90,10 @@ export interface RetryPolicy {
   readonly totalMaxMs?: number
 }
 
-/** A policy as a caller gives it: what is `undefined` is as by default. */
+/** A policy as a caller gives it: an `undefined` field has its default. */
 export type GivenRetryPolicy = { readonly [Name in keyof RetryPolicy]?: RetryPolicy[Name] | undefined }
 
-/** How failed model calls are tried again where the agent says nothing. */
+/** The retry policy if the agent gives none. */
 export const defaultRetryPolicy: RetryPolicy = {
   attemptsMax: 4,
   baseMs: 500,

@@ -3,8 +3,9 @@ import type { ToolCallId } from '../values/ids.ts'
 import type { Json, JsonObject } from '../values/json.ts'
 
 /**
- * What one wire needs back verbatim (a signature, encrypted reasoning, a server-side block) and nobody else reads.
- * An adapter sends it back only to the `provider` and `api` that it came from, and drops it for any other.
+ * Data that one wire needs back verbatim (a signature, encrypted reasoning, a server-side block) and that only its
+ * provider reads. An adapter sends it back only to the `provider` and `api` that it came from, and drops it for any
+ * other.
  */
 export interface Opaque {
   readonly provider: string
@@ -16,7 +17,7 @@ export interface Opaque {
 export interface TextPart {
   readonly type: 'text'
   readonly text: string
-  /** What the text leans on, where its provider says so. */
+  /** The sources that the text cites, if its provider names them. */
   readonly citations?: readonly Citation[]
   readonly opaque?: Opaque
 }
@@ -28,7 +29,7 @@ export interface ProviderFile {
   readonly id: string
 }
 
-/** How closely a model looks at an image, where its provider lets one choose. */
+/** The detail in which a model reads an image, if its provider offers a choice. */
 export const imageDetails = ['auto', 'low', 'high', 'original'] as const
 export type ImageDetail = (typeof imageDetails)[number]
 
@@ -55,14 +56,14 @@ export interface FilePart {
   readonly providerFile?: ProviderFile
 }
 
-/** The model's reasoning as far as the provider shows it; what proves it genuine is in `opaque`. */
+/** The model's reasoning, if the provider shows it; the proof that it is genuine is in `opaque`. */
 export interface ReasoningPart {
   readonly type: 'reasoning'
   readonly text: string
   readonly opaque?: Opaque
 }
 
-/** A call as the model wrote it. `malformed` stands where the input was no JSON object; `input` is then `{}`. */
+/** A call as the model wrote it. `malformed` is present if the input was no JSON object; `input` is then `{}`. */
 export interface RequestedCall {
   readonly type: 'tool_call'
   readonly providerCallId: string
@@ -78,16 +79,16 @@ export interface ToolCallPart extends RequestedCall {
 }
 
 /**
- * What a vendor's own tool was asked, or how it ended, as far as that can be shown to people. The vendor ran it inside the
- * reply: it is no tool request, and nobody answers it.
+ * The request to a vendor's own tool, or its outcome, in the parts that people may see. The vendor ran it inside the
+ * reply: it is no tool request, and gets no tool result.
  */
 export interface ProviderExecuted {
-  /** Joins asking and ending, which may be two parts, or even stand in two messages. */
+  /** Joins request and outcome, which may be in two parts, or even in two messages. */
   readonly id: string
   readonly name: string
-  /** What was asked, in the part that asks. */
+  /** The request, in the part that asks. */
   readonly input?: JsonObject
-  /** How it ended, in the part that says so. */
+  /** The outcome, in the part that reports it. */
   readonly outcome?: 'success' | 'failed'
 }
 
@@ -101,19 +102,19 @@ export interface ProviderPart {
   readonly sources?: readonly Source[]
 }
 
-/** What a message of each role may hold. */
+/** The parts that a message of each role may hold. */
 export type UserPart = TextPart | ImagePart | FilePart
 export type AssistantPart = TextPart | ReasoningPart | ToolCallPart | ProviderPart
 export type ResultPart = TextPart | ImagePart | FilePart
 
-/** Which model, behind which wire. */
+/** A model of one provider and API. */
 export interface ModelRef {
   readonly provider: string
   readonly api: string
   readonly modelId: string
 }
 
-/** Why a model stopped, in one vocabulary for all providers; the wire's own word is kept beside it. */
+/** Why a model stopped, in one vocabulary for all providers; the event also keeps the wire's own word. */
 export const stopReasons = [
   'end',
   'tool_use',
@@ -137,11 +138,11 @@ export type StopReason = (typeof stopReasons)[number]
  * - `unknown_tool`: no tool of that name; nothing ran
  * - `denied`: a person or a policy refused; nothing ran
  * - `failed`: the tool threw
- * - `timed_out`: the tool was given up after its time
+ * - `timed_out`: the tool did not end in time
  * - `cancelled`: the run was cancelled
- * - `interrupted`: in doubt: it was started, and nobody recorded how it ended
+ * - `interrupted`: in doubt: it was started, and its end was not recorded
  * - `repeated`: the same call again; the recorded result was served
- * - `limit_reached`: a limit of the run stood in the way; nothing ran
+ * - `limit_reached`: a limit of the run was met; nothing ran
  * - `skipped`: the reply that asked for it was cut or failed; nothing ran
  */
 export const outcomes = [
@@ -159,7 +160,7 @@ export const outcomes = [
 ] as const
 export type Outcome = (typeof outcomes)[number]
 
-/** The other half of a tool request. */
+/** The result of a tool request. */
 export interface ToolResult {
   readonly toolCallId: ToolCallId
   readonly name: string
@@ -167,7 +168,7 @@ export interface ToolResult {
   readonly content: readonly ResultPart[]
 }
 
-/** What a user says. */
+/** A message of the user. */
 export interface UserMessage {
   readonly role: 'user'
   readonly parts: readonly UserPart[]
@@ -188,7 +189,7 @@ export interface ToolResultsMessage {
   readonly results: readonly ToolResult[]
 }
 
-/** What a model is shown: the history, as messages. */
+/** The history as a model sees it, as messages. */
 export type Message = UserMessage | AssistantMessage | ToolResultsMessage
 
 /** The text of parts that hold text, put together. */
@@ -198,7 +199,7 @@ export function textOf(parts: readonly { readonly type: string; readonly text?: 
   return text
 }
 
-/** What the texts of a reply lean on, in the order of the texts. */
+/** The citations of the texts of a reply, in the order of the texts. */
 export function citationsOf(parts: readonly AssistantPart[]): readonly Citation[] {
   return parts.flatMap((part) => (part.type === 'text' ? (part.citations ?? []) : []))
 }

@@ -14,7 +14,7 @@ export type ToolEffect = (typeof toolEffects)[number]
 export const recoveries = ['rerun', 'reconcile', 'ask', 'report'] as const
 export type Recovery = (typeof recoveries)[number]
 
-/** What a model is told about a tool. `inputSchema` is a JSON Schema (2020-12) of type object. */
+/** What a model sees of a tool. `inputSchema` is a JSON Schema (2020-12) of type object. */
 export interface ToolDefinition {
   readonly name: string
   readonly description: string

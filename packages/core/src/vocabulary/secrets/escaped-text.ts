@@ -19,9 +19,9 @@ const escapes: Readonly<Record<string, RegExp>> = {
 const lineBreak = /(?:\r?\n|(?:\\r)?\\n)[ \t]?/y
 
 /**
- * Where words stand in a text from a place on: the place behind them, `undefined` where they do not stand there. `words` are
- * in small letters. Each of their characters may stand as it is, in capitals, or escaped as in URLs, JSON, JavaScript or
- * HTML, and lines may break between two of them. Every reading is followed: a `%` or a `\` in front of the words hides none.
+ * Returns the place after `words` in a text, if the text has them at `from`; else `undefined`. `words` are in small
+ * letters. Each of their characters may be written as it is, in capitals, or escaped as in URLs, JSON, JavaScript or
+ * HTML, and lines may break between two of them. Every reading is tried: a `%` or a `\` before the words hides none.
  */
 export function endOfWords(words: string, text: string, from: number): number | undefined {
   let places: readonly number[] = [from]

@@ -30,7 +30,7 @@ export type FinishReason = (typeof finishReasons)[number]
 export const deliveries = ['start', 'steer', 'queue'] as const
 export type Delivery = (typeof deliveries)[number]
 
-/** What a resume finds: what was in flight when the process before it stopped. */
+/** What a resume found in flight when the process before it stopped. */
 export const resumeReasons = ['command', 'crash', 'takeover'] as const
 export type ResumeReason = (typeof resumeReasons)[number]
 
@@ -61,7 +61,7 @@ export interface CollectedCall {
   readonly refusal?: CallRefusal
 }
 
-/** Whom the conversation goes to: another agent, or, without one, whoever started the run. */
+/** Where the conversation goes: to another agent or, without one, to the caller that started the run. */
 export interface Handoff {
   readonly to: string
   /** The run ends as `handed_back`. */
@@ -73,11 +73,11 @@ export interface ReplyDelta {
   readonly attempt: number
   readonly part: number
   readonly text: string
-  /** The text takes the place of all that came of the part before, which its provider took back in the end. */
+  /** The text replaces all earlier text of the part, which its provider took back at the end. */
   readonly replaces?: true
 }
 
-/** What a child run took, as its parent counts it. */
+/** The totals of a child run, as its parent counts them. */
 export interface ChildTotals {
   readonly runId: RunId
   /** Its own and those of its children. */
@@ -87,7 +87,7 @@ export interface ChildTotals {
   readonly costUsd?: number
 }
 
-/** What a model call is taken to have used, where its provider could not say. */
+/** The estimated use of a model call whose provider did not report it. */
 export interface Spending {
   readonly usage: Usage
   readonly costUsd?: number
@@ -116,62 +116,62 @@ export interface HistoryEdit {
   readonly message?: Message
 }
 
-/** What a guardrail looks at. */
+/** What a guardrail checks. */
 export const guardedThings = ['input', 'output', 'tool_input', 'tool_output'] as const
 export type GuardedThing = (typeof guardedThings)[number]
 
 /**
- * What a guardrail does about a find:
+ * What a guardrail does about a finding:
  * - `block`: on input and output the run ends as `guardrail`; a tool call is not run, or its result withheld
- * - `replace`: something else stands in its place from here on
- * - `record`: nothing but the find itself
+ * - `replace`: the replacement is used from here on
+ * - `record`: the finding is only recorded
  */
 export const guardrailActions = ['block', 'replace', 'record'] as const
 export type GuardrailAction = (typeof guardrailActions)[number]
 
 /**
- * Where a run came from, when not from nothing: `fork` shares the first events of another, up to `seq`; `child` works
- * for it; `session` follows it; `branch` begins with what was said in it up to `seq`.
+ * The run that a run comes from: `fork` shares its first events, up to `seq`; `child` works for it; `session` follows
+ * it; `branch` begins with its history up to `seq`.
  */
 export interface ParentRef {
   readonly runId: RunId
   readonly seq: number
   readonly relation: 'fork' | 'child' | 'session' | 'branch'
-  /** Of a fork, and of the runs that work for it: what becomes of writes. Absent: they are performed. */
+  /** Of a fork, and of the runs that work for it: what happens to writes. Absent: they are performed. */
   readonly writes?: ForkWrites
   /** Of a child run: what its parent granted it. None of its limits is raised above that. */
   readonly grant?: Grant
 }
 
-/** What a run begins with. */
+/** The history that a run begins with. */
 export interface CarriedHistory {
   readonly messages: readonly Message[]
-  /** Where the content is gone: how many messages stood there, in front of `messages`. */
+  /** If content is gone: how many messages came before `messages`. */
   readonly missing?: number
-  /** The first message that guardrails have not passed, where there is one: its place, from 0. */
+  /** The first message that guardrails have not passed, if there is one: its place, from 0. */
   readonly uncheckedFrom?: number
 }
 
-/** What stands in the place of a text that is gone. Never empty, since providers refuse an empty text. */
+/** Replaces a text that is gone. Never empty, since providers refuse an empty text. */
 export const removedText = '[removed]'
 
 /**
- * What becomes of a write in a fork that no recorded result answers:
+ * What happens to a write in a fork that no recorded result answers:
  * - `ask`: it waits for an approval
- * - `stub`: it is not performed, and the model is told so
+ * - `stub`: it is not performed, and the model reads so
  * - `run`: it is performed
  */
 export const forkWrites = ['ask', 'stub', 'run'] as const
 export type ForkWrites = (typeof forkWrites)[number]
 
-/** Why the content of an event is gone, and who took it away. */
+/** Why the content of an event is gone, and who removed it. */
 export interface Removed {
   /**
-   * `redacted` by somebody; `expired` under a rule of retention; `erased` with the key of the run's subject. `sealed`: it
-   * is there, and whoever reads was given no keys.
+   * `redacted` by a caller; `expired` under a rule of retention; `erased` with the key of the run's subject.
+   * `sealed`: the content is there, but the reader has no keys.
    */
   readonly kind: 'redacted' | 'expired' | 'erased' | 'sealed'
-  /** Milliseconds since 1970 UTC. Nobody knows when a key was destroyed. */
+  /** Milliseconds since 1970 UTC. Absent for `erased`: no ledger records when a key was destroyed. */
   readonly at?: number
   readonly by?: string
   readonly reason?: string

@@ -34,7 +34,10 @@ export type ModelSignal =
       readonly type: 'model_started'
       readonly providerMessageId?: string
       readonly servedModel?: string
-      /** What of the request the wire could not be told, and was left out: one sentence each, without payloads. */
+      /**
+       * The parts of the request that the wire could not carry, and that were left out: one sentence each, without
+       * payloads.
+       */
       readonly warnings?: readonly string[]
     }
   | ({ readonly type: 'model_text' } & MoreText)
@@ -44,8 +47,9 @@ export type ModelSignal =
   /** A call is whole. Never sent for a call whose input was cut off. */
   | { readonly type: 'model_tool_request'; readonly part: number; readonly call: RequestedCall }
   /**
-   * Totals of this call so far. `contextTokens` is said where a vendor bills several prompts for one call: the tokens of the
-   * conversation behind the reply, which are input and output of the last prompt alone. `raw` is the wire's own object.
+   * Totals of this call so far. `contextTokens` is present if a vendor bills several prompts for one call: the tokens
+   * of the conversation including the reply, which are input and output of the last prompt alone. `raw` is the wire's
+   * own object.
    */
   | {
       readonly type: 'model_usage'
@@ -63,7 +67,7 @@ export type ModelSignal =
       readonly rawStopReason?: string
       readonly parts: readonly ReplyPart[]
       readonly providerMessageId?: string
-      /** Of a reply that stopped as `refused`: what the vendor says of it. */
+      /** Of a reply that stopped as `refused`: the vendor's reason. */
       readonly refusal?: ModelRefusal
     }
 
@@ -74,7 +78,7 @@ export type ToolSignal =
   | { readonly type: 'tool_deferred'; readonly receipt: string; readonly deadlineMs?: number }
   | { readonly type: 'tool_ended'; readonly outcome: Outcome; readonly content: readonly ResultPart[] }
 
-/** What checking a call against its tool found, before anything runs. */
+/** The result of checking a call against its tool, before anything runs. */
 export type CallVerdict =
   | { readonly kind: 'run' }
   | { readonly kind: 'ask'; readonly reason?: string }
@@ -84,7 +88,7 @@ export type CallVerdict =
       readonly text: string
     }
 
-/** A verdict with what the runtime knows of the tool. */
+/** A verdict with the runtime's facts about the tool. */
 export type CheckedCall = {
   readonly toolCallId: ToolCallId
   /** Absent where no tool of that name was found. */
@@ -109,18 +113,18 @@ export interface GuardrailFind {
   readonly detail?: string
   /** On input: the place of the message in the history, from 0. */
   readonly index?: number
-  /** On a tool's output: whose. */
+  /** On a tool's output: its call. */
   readonly toolCallId?: ToolCallId
   readonly replacement?: readonly ResultPart[]
 }
 
-/** What asking the outside world about a call in doubt found: it happened, it did not, or nobody can tell. */
+/** What the outside world reports about a call in doubt: it happened, it did not, or this is unknown. */
 export type Reconciliation =
   | { readonly state: 'done'; readonly outcome: Outcome; readonly content: readonly ResultPart[] }
   | { readonly state: 'not_done' }
   | { readonly state: 'unknown' }
 
-/** Signals as the machine hears them: what an effect reported, and which effect that was. */
+/** Signals as the machine receives them: what an effect reported, and which effect that was. */
 export type Signal =
   | (ModelSignal & { readonly turn: number; readonly attempt: number })
   | {
@@ -153,7 +157,7 @@ export type Signal =
       readonly child?: ChildTotals
       readonly reused?: ToolCallId
     }
-  /** Guardrails have looked: at the input of the event `place`, or at what the turn `place` brought. */
+  /** Guardrails have checked the input of the event `place`, or the result of the turn `place`. */
   | {
       readonly type: 'guardrails_checked'
       readonly on: Exclude<GuardedThing, 'tool_input'>
@@ -161,7 +165,7 @@ export type Signal =
       readonly guardrails: readonly string[]
       readonly finds: readonly GuardrailFind[]
     }
-  /** Whether the answer fits the schema; `output` is what the schema made of it, `error` what does not fit. */
+  /** Whether the answer fits the schema; `output` is the parsed value, `error` what does not fit. */
   | {
       readonly type: 'output_checked'
       readonly turn: number
@@ -169,12 +173,12 @@ export type Signal =
         | { readonly valid: true; readonly output: Json }
         | { readonly valid: false; readonly error: string }
     }
-  /** What the model that sums up older history answered. */
+  /** The answer of the model that sums up older history. */
   | {
       readonly type: 'summarized'
       readonly turn: number
       readonly usage?: Usage
       readonly answer: { readonly text: string } | { readonly failure: ModelFailure }
     }
-  /** What the outside world says about a call in doubt. */
+  /** What the outside world reports about a call in doubt. */
   | { readonly type: 'call_reconciled'; readonly toolCallId: ToolCallId; readonly finding: Reconciliation }

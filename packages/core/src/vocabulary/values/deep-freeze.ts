@@ -18,7 +18,7 @@ export function deepFreeze<Value>(value: Value): Value {
   return Object.freeze(copy) as Value
 }
 
-/** Whether a value came out of `deepFreezeOnce`, so that nobody can change it. */
+/** Whether a value came out of `deepFreezeOnce`, so that no code can change it. */
 export function isFrozenOnce(value: object): boolean {
   return frozenOnce.has(value)
 }
