@@ -1,21 +1,50 @@
-import type { GuardedThing } from '../../vocabulary/events/event.ts'
 import { dueAnswerCheck, dueInputChecks, dueResultsCheck, guardrailsOn } from './due-checks.ts'
-import type { Call, CollectingState, Compacting, ExecutingState, RunState } from './state.ts'
+import type {
+  Call,
+  CollectingState,
+  Compacting,
+  ExecutingState,
+  InputCheck,
+  RunState,
+  StreamingState,
+} from './state.ts'
 
-/** Something that has to be in flight. `key` names it for ever, so that it is started once and no more. */
+/**
+ * Something that has to be in flight. `key` names it for ever, so that it is started once and no more. It carries what
+ * it needs, `state` included, as the state was when it became due.
+ */
 export type Effect =
-  | { readonly kind: 'model_call'; readonly key: string }
-  | { readonly kind: 'check_calls'; readonly key: string }
-  | { readonly kind: 'tool'; readonly key: string; readonly call: Call; readonly cancelReason?: string }
-  | { readonly kind: 'reconcile'; readonly key: string; readonly call: Call }
+  | { readonly kind: 'model_call'; readonly key: string; readonly state: StreamingState }
+  | { readonly kind: 'check_calls'; readonly key: string; readonly state: CollectingState }
   | {
-      readonly kind: 'guardrails'
+      readonly kind: 'tool'
       readonly key: string
-      readonly on: Exclude<GuardedThing, 'tool_input'>
-      readonly guardrails: readonly string[]
+      readonly state: ExecutingState
+      readonly call: Call
+      readonly cancelReason?: string
     }
-  | { readonly kind: 'check_output'; readonly key: string }
-  | { readonly kind: 'summarize'; readonly key: string; readonly compacting: Compacting }
+  | { readonly kind: 'reconcile'; readonly key: string; readonly state: ExecutingState; readonly call: Call }
+  | (GuardrailsEffect & {
+      readonly on: 'input'
+      readonly state: RunState
+      readonly inputCheck: InputCheck
+    })
+  | (GuardrailsEffect & { readonly on: 'output'; readonly state: CollectingState })
+  | (GuardrailsEffect & { readonly on: 'tool_output'; readonly state: ExecutingState })
+  | { readonly kind: 'check_output'; readonly key: string; readonly state: CollectingState }
+  | {
+      readonly kind: 'summarize'
+      readonly key: string
+      readonly state: RunState
+      readonly compacting: Compacting
+    }
+
+/** Guardrails, by name, that have to check something. */
+interface GuardrailsEffect {
+  readonly kind: 'guardrails'
+  readonly key: string
+  readonly guardrails: readonly string[]
+}
 
 /** What must be in flight in this state, and nothing else. The shell starts what is missing and stops what is not named. */
 export function requiredEffects(state: RunState): readonly Effect[] {
@@ -29,7 +58,7 @@ function phaseEffects(state: RunState): readonly Effect[] {
     case 'streaming':
       return state.attempt.failed
         ? []
-        : [{ kind: 'model_call', key: `model ${turn} ${state.attempt.number}` }]
+        : [{ kind: 'model_call', key: `model ${turn} ${state.attempt.number}`, state }]
     case 'collecting':
       return state.calls.length === 0 ? answerCheckEffect(state) : callCheckEffect(state)
     case 'executing':
@@ -53,20 +82,22 @@ function inputCheckEffects(state: RunState): readonly Effect[] {
   return (['before', 'beside'] as const).flatMap((stage): readonly Effect[] => {
     const guardrails = due[stage]
     const key = `guardrails input ${stage} ${inputCheck.seq}`
-    return guardrails.length === 0 ? [] : [{ kind: 'guardrails', key, on: 'input', guardrails }]
+    return guardrails.length === 0
+      ? []
+      : [{ kind: 'guardrails', key, on: 'input', guardrails, state, inputCheck }]
   })
 }
 
 function summaryEffect(state: RunState): readonly Effect[] {
   const { compacting, turn, cancel } = state
   if (compacting === undefined || compacting.interrupted || cancel) return []
-  return [{ kind: 'summarize', key: `summarize ${turn}`, compacting }]
+  return [{ kind: 'summarize', key: `summarize ${turn}`, state, compacting }]
 }
 
 /** Calls are looked at when the guardrails have nothing against what the user said. */
 function callCheckEffect(state: CollectingState): readonly Effect[] {
   if (state.blocked || state.inputCheck) return []
-  return [{ kind: 'check_calls', key: `check ${state.turn}` }]
+  return [{ kind: 'check_calls', key: `check ${state.turn}`, state }]
 }
 
 function answerCheckEffect(state: CollectingState): readonly Effect[] {
@@ -74,10 +105,10 @@ function answerCheckEffect(state: CollectingState): readonly Effect[] {
   switch (dueAnswerCheck(state)) {
     case 'schema':
       // An answer that a guardrail has changed is another one.
-      return [{ kind: 'check_output', key: `output ${turn}${state.reply.guarded ? ' guarded' : ''}` }]
+      return [{ kind: 'check_output', key: `output ${turn}${state.reply.guarded ? ' guarded' : ''}`, state }]
     case 'guardrails': {
       const guardrails = guardrailsOn(state, 'output')
-      return [{ kind: 'guardrails', key: `guardrails output ${turn}`, on: 'output', guardrails }]
+      return [{ kind: 'guardrails', key: `guardrails output ${turn}`, on: 'output', guardrails, state }]
     }
     case undefined:
       return []
@@ -87,7 +118,9 @@ function answerCheckEffect(state: CollectingState): readonly Effect[] {
 function resultsCheckEffect(state: ExecutingState): readonly Effect[] {
   if (!dueResultsCheck(state)) return []
   const guardrails = guardrailsOn(state, 'tool_output')
-  return [{ kind: 'guardrails', key: `guardrails results ${state.turn}`, on: 'tool_output', guardrails }]
+  return [
+    { kind: 'guardrails', key: `guardrails results ${state.turn}`, on: 'tool_output', guardrails, state },
+  ]
 }
 
 /** Why tools that run have to stop, if they have to. */
@@ -98,19 +131,19 @@ export function stopReason({ cancel, metLimit }: RunState): string | undefined {
     : undefined
 }
 
-function callEffects(state: RunState, call: Call): readonly Effect[] {
+function callEffects(state: ExecutingState, call: Call): readonly Effect[] {
   const { toolCallId, attempts } = call
   const reason = stopReason(state)
   const left = call.status === 'deferred' || (call.status === 'in_doubt' && state.cancel !== undefined)
   if (left && call.child !== undefined && reason !== undefined) {
-    return [{ kind: 'tool', key: `tool ${toolCallId} ${attempts} stop`, call, cancelReason: reason }]
+    return [{ kind: 'tool', key: `tool ${toolCallId} ${attempts} stop`, state, call, cancelReason: reason }]
   }
   if (call.status === 'started') {
     const key = `tool ${toolCallId} ${attempts}`
-    return [{ kind: 'tool', key, call, ...(reason !== undefined && { cancelReason: reason }) }]
+    return [{ kind: 'tool', key, state, call, ...(reason !== undefined && { cancelReason: reason }) }]
   }
   if (call.status === 'in_doubt' && call.recovery === 'reconcile') {
-    return [{ kind: 'reconcile', key: `reconcile ${toolCallId} ${state.epoch}`, call }]
+    return [{ kind: 'reconcile', key: `reconcile ${toolCallId} ${state.epoch}`, state, call }]
   }
   return []
 }

@@ -2,7 +2,7 @@ import { LedgerConflictError } from '../../vocabulary/errors.ts'
 import { childRunIdOf } from '../../vocabulary/values/child-run-id.ts'
 import { graceEndOf } from '../../machine/limits/deadlines.ts'
 import { textContent } from '../../machine/messages/outcome-text.ts'
-import type { Call, RunState } from '../../machine/state/state.ts'
+import type { Call, ExecutingState } from '../../machine/state/state.ts'
 import type { Cancel, Clock } from '../../ports/clock.ts'
 import type { ChildTotals } from '../../vocabulary/events/event.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
@@ -12,7 +12,7 @@ import { textOfError } from '../../vocabulary/values/error-text.ts'
 
 /** The start of a call whose work an agent does. */
 export interface ChildStart {
-  readonly state: RunState
+  readonly state: ExecutingState
   readonly call: Call
   readonly children: ChildRuns
   readonly clock: Clock
@@ -27,7 +27,6 @@ export function startChild(
   { state, call, children, clock }: ChildStart,
   post: (signal: Signal) => void,
 ): { readonly cancel: (reason: string) => void; readonly stop: () => void } {
-  if (state.phase !== 'executing') return { cancel: () => {}, stop: () => {} }
   const { toolCallId, attempts: attempt, status } = call
   const startedAt = clock.now()
   let ended = false

@@ -1,7 +1,7 @@
 import { summaryRequest } from '../../machine/prompt/compaction.ts'
 import { sameModel } from '../../machine/prompt/model-request.ts'
 import type { Effect } from '../../machine/state/required-effects.ts'
-import type { RunState } from '../../machine/state/state.ts'
+import type { CollectingState } from '../../machine/state/state.ts'
 import type { Clock, Host } from '../../ports/clock.ts'
 import { answersIn } from '../../vocabulary/agent/answer-schema.ts'
 import { textOf } from '../../vocabulary/model/content.ts'
@@ -20,7 +20,6 @@ type Post = (signal: Signal) => void
 /** A check that is due, and whose it is. */
 export interface DueCheck<K extends Effect['kind']> {
   readonly effect: EffectOf<K>
-  readonly state: RunState
   readonly agent: Agent<unknown>
   readonly clock: Clock
   /** What the application gave this run. */
@@ -29,32 +28,32 @@ export interface DueCheck<K extends Effect['kind']> {
 
 /** Lets guardrails look, and posts one `guardrails_checked`. */
 export async function checkGuardrails(
-  { effect: { on, guardrails }, state, agent, clock, context }: DueCheck<'guardrails'>,
+  { effect, agent, clock, context }: DueCheck<'guardrails'>,
   post: Post,
 ): Promise<void> {
+  const { on, guardrails } = effect
   const signal = { type: 'guardrails_checked', on, guardrails } as const
-  switch (on) {
+  switch (effect.on) {
     case 'input': {
       const looking = guardrailsFor(agent.guardrails, 'input', guardrails)
-      const finds = await findsInInput(looking, state, { clock, context })
-      return post({ ...signal, place: state.inputCheck?.seq ?? 0, finds })
+      const finds = await findsInInput(looking, effect, { clock, context })
+      return post({ ...signal, place: effect.inputCheck.seq, finds })
     }
     case 'output': {
       const looking = guardrailsFor(agent.guardrails, 'output', guardrails)
-      const finds = await findsInOutput(looking, state, { clock, context })
-      return post({ ...signal, place: state.turn, finds })
+      const finds = await findsInOutput(looking, effect.state, { clock, context })
+      return post({ ...signal, place: effect.state.turn, finds })
     }
     case 'tool_output': {
       const looking = guardrailsFor(agent.guardrails, 'tool_output', guardrails)
-      const finds = await findsInResults(looking, state, { clock, context })
-      return post({ ...signal, place: state.turn, finds })
+      const finds = await findsInResults(looking, effect.state, { clock, context })
+      return post({ ...signal, place: effect.state.turn, finds })
     }
   }
 }
 
 /** Reads the answer by the agent's schema, and posts one `output_checked`. */
-export async function checkAnswer(state: RunState, agent: Agent<unknown>, post: Post): Promise<void> {
-  if (state.phase !== 'collecting') return
+export async function checkAnswer(state: CollectingState, agent: Agent<unknown>, post: Post): Promise<void> {
   const { turn } = state
   const refuse = (error: string): void =>
     post({ type: 'output_checked', turn, verdict: { valid: false, error } })
@@ -79,8 +78,7 @@ export async function checkAnswer(state: RunState, agent: Agent<unknown>, post: 
 /** Asks the model that sums up, and posts one `summarized`. Answers how to give the call up. */
 export function summarize(
   {
-    effect: { compacting },
-    state,
+    effect: { compacting, state },
     agent,
     host,
   }: Omit<DueCheck<'summarize'>, 'clock' | 'context'> & { readonly host: Host },

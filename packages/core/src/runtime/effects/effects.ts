@@ -68,7 +68,7 @@ export class Effects {
     for (const effect of wanted) {
       if (!draining && !this.#started.has(effect.key)) {
         this.#started.add(effect.key)
-        this.#inFlight.set(effect.key, this.#start(effect, state))
+        this.#inFlight.set(effect.key, this.#start(effect))
       }
       if (effect.kind === 'tool' && effect.cancelReason !== undefined) {
         this.#inFlight.get(effect.key)?.cancel?.(effect.cancelReason)
@@ -81,14 +81,14 @@ export class Effects {
     this.#inFlight.clear()
   }
 
-  #start(effect: Effect, state: RunState): InFlight {
+  #start(effect: Effect): InFlight {
     let stopped = false
     const { host } = this.#options
     const post = (signal: Signal): void => {
       // Its giver may go on using what it gave: what is on record is a copy.
       if (!stopped) this.#options.post(deepFreeze(signal))
     }
-    const { stop, cancel } = this.#begin(effect, state, post)
+    const { stop, cancel } = this.#begin(effect, post)
     return {
       ...(cancel && { cancel }),
       stop: () => {
@@ -99,7 +99,7 @@ export class Effects {
           // A faulty adapter or tool must not stop the run that lets go of it.
           host.report(
             error,
-            `What was in flight for run ${state.runId} (${effect.kind}) threw when it was stopped`,
+            `What was in flight for run ${effect.state.runId} (${effect.kind}) threw when it was stopped`,
           )
         }
       },
@@ -108,23 +108,22 @@ export class Effects {
 
   #begin(
     effect: Effect,
-    state: RunState,
     post: (signal: Signal) => void,
   ): { readonly stop?: () => void; readonly cancel?: (reason: string) => void } {
     const { host, children, context: own } = this.#options
     const { clock } = host
-    const agent = this.#options.findAgent(state.agent)
-    const { runId, turn } = state
+    const { runId, turn, agent: name, limits } = effect.state
+    const agent = this.#options.findAgent(name)
     switch (effect.kind) {
       case 'model_call': {
-        if (state.phase !== 'streaming') return {}
+        const { state } = effect
         const { attempt } = state
         const call = { model: modelOf(agent, attempt.model), request: modelRequest(state), turn }
         const { timeouts } = agent
         return { stop: startModelCall({ ...call, attempt: attempt.number, timeouts }, host, post) }
       }
       case 'check_calls': {
-        if (state.phase !== 'collecting') return {}
+        const { state } = effect
         const { offered } = state.reply
         const { results } = this.#options
         const context = {
@@ -135,7 +134,7 @@ export class Effects {
         return {}
       }
       case 'tool': {
-        const { call } = effect
+        const { call, state } = effect
         const recorded = this.#options.results?.serve(state, call)
         if (recorded) {
           post(endingOf(call, recorded))
@@ -148,7 +147,7 @@ export class Effects {
         if (call.child !== undefined) return startChild({ state, call, children, clock }, post)
         const tool = agent.tools.find(({ name }) => name === call.name)
         const context = { runId, turn, toolCallId: call.toolCallId, context: own }
-        const { graceMs = defaultLimits.graceMs } = state.limits
+        const { graceMs = defaultLimits.graceMs } = limits
         const running = startTool({ tool, call, context, host, graceMs }, post)
         return { stop: () => running.abandon(), cancel: (reason) => running.cancel(reason) }
       }
@@ -160,13 +159,13 @@ export class Effects {
         return {}
       }
       case 'guardrails':
-        void checkGuardrails({ effect, state, agent, clock, context: own }, post)
+        void checkGuardrails({ effect, agent, clock, context: own }, post)
         return {}
       case 'check_output':
-        void checkAnswer(state, agent, post)
+        void checkAnswer(effect.state, agent, post)
         return {}
       case 'summarize':
-        return { stop: summarize({ effect, state, agent, host }, post) }
+        return { stop: summarize({ effect, agent, host }, post) }
     }
   }
 }

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import { messagesOf } from '../../machine/messages/history.ts'
 import { answeredCalls } from '../../machine/state/due-checks.ts'
-import type { RunState } from '../../machine/state/state.ts'
+import type { CollectingState, ExecutingState, InputCheck, RunState } from '../../machine/state/state.ts'
 import type { Cancel, Clock } from '../../ports/clock.ts'
 import type { AnyContext } from '../../vocabulary/agent/any-context.ts'
 import { textOf, type ResultPart } from '../../vocabulary/model/content.ts'
@@ -34,13 +34,13 @@ export interface Looking {
 /** Lets guardrails look at what the user said since the last reply, each at what the one before it made of it. */
 export async function findsInInput(
   guardrails: readonly InputGuardrail[],
-  state: RunState,
+  { state, inputCheck }: { readonly state: RunState; readonly inputCheck: InputCheck },
   { clock, context: own }: Looking,
 ): Promise<readonly GuardrailFind[]> {
   const messages = messagesOf(state.history)
   const context = contextOf(state, own)
   const finds: GuardrailFind[] = []
-  for (let index = state.inputCheck?.from ?? 0; index < messages.length; index++) {
+  for (let index = inputCheck.from; index < messages.length; index++) {
     const message = messages[index]
     if (message?.role !== 'user') continue
     let { parts } = message
@@ -63,10 +63,9 @@ export async function findsInInput(
 /** Lets guardrails look at the answer. */
 export async function findsInOutput(
   guardrails: readonly OutputGuardrail[],
-  state: RunState,
+  state: CollectingState,
   { clock, context }: Looking,
 ): Promise<readonly GuardrailFind[]> {
-  if (state.phase !== 'collecting') return []
   const finds: GuardrailFind[] = []
   let text = textOf(state.reply.message.parts)
   for (const guardrail of guardrails) {
@@ -89,10 +88,9 @@ export async function findsInOutput(
 /** Lets guardrails look at what the tools of a turn answered. */
 export async function findsInResults(
   guardrails: readonly ToolOutputGuardrail[],
-  state: RunState,
+  state: ExecutingState,
   { clock, context }: Looking,
 ): Promise<readonly GuardrailFind[]> {
-  if (state.phase !== 'executing') return []
   const finds = await Promise.all(
     answeredCalls(state).map(async ({ toolCallId, name, input, result }) => {
       const mine: GuardrailFind[] = []
