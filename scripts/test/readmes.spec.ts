@@ -4,6 +4,8 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { linksOf, stepsOf } from '../pages/page.ts'
+import { playPage } from '../pages/play-page.ts'
 import { install, makeFolder } from '../pages/reader-folder.ts'
 import { startVendor, type Vendor } from '../pages/vendor.ts'
 
@@ -20,6 +22,28 @@ beforeAll(async () => {
 afterAll(() => {
   vendor.close()
   for (const folder of folders) rmSync(folder, { recursive: true })
+})
+
+describe('the README of the repository', () => {
+  it('shows what `tallystick show` prints of the run of its program', async () => {
+    const text = readFileSync(join(repository, 'README.md'), 'utf8')
+    const program = stepsOf(text).find(({ kind }) => kind === 'program')
+    const show = stepsOf(text).find((step) => step.kind === 'commands' && step.prints !== undefined)
+    expect(show).toMatchObject({ text: 'npx tallystick show runs.db latest' })
+    const folder = makeFolder()
+    folders.push(folder)
+    const [, line = ''] = /```sh\nnpm install (.+)\n```/.exec(text) ?? []
+    install(folder, [...line.split(' '), '@tallystick/cli'])
+    expect(await playPage([program!, show!], folder, vendor.env)).toEqual([])
+  })
+
+  it('has links that lead somewhere', () => {
+    const text = readFileSync(join(repository, 'README.md'), 'utf8')
+    const broken = linksOf(text).filter(
+      (link) => !link.startsWith('https:') && !existsSync(join(repository, link)),
+    )
+    expect(broken).toEqual([])
+  })
 })
 
 describe.each(readmes)('%s', (path) => {
