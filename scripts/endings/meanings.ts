@@ -19,19 +19,20 @@ export type Meanings<Word extends string> = { readonly [W in Word]: string }
 
 /** Why the run ended. */
 export const ofFinishReasons: Meanings<FinishReason> = {
-  answered: 'The model answered and asked for no tool. Nothing that anyone queued was left to answer.',
+  answered: 'The model answered and asked for no tool, and no queued input was left to answer.',
   turn_limit: '`turnsMax` was met.',
   tool_call_limit: '`toolCallsMax` was met.',
   token_limit: 'Too few tokens were left for another model call.',
   cost_limit: 'Too little money was left for another model call.',
   time_limit: '`durationMaxMs` of work were over; time in which the run waited for a person does not count.',
   repeat_limit: 'The run made no progress: the same calls gave the same answers again and again.',
-  cancelled: 'Someone cancelled it.',
+  cancelled: 'A person or a program cancelled it.',
   refused: 'The model refused, or the provider withheld the reply.',
   output_truncated: 'The reply was cut at its greatest length. Calls in it are not run.',
   context_overflow: 'The history does not fit into what the model can read. It is intact in the ledger.',
   guardrail: 'A guardrail on what went in or came out blocked; `detail` says which, and what it found.',
-  handed_back: 'The model handed the conversation back to whoever started the run; `detail` says to whom.',
+  handed_back:
+    'The model handed the conversation back to the program that started the run; `detail` says to whom.',
   output_invalid:
     'The answer did not fit the schema of the agent, and nor did those that the model was asked for again.',
   model_failed: 'The model, and every fallback, failed for good; `detail` says how.',
@@ -63,7 +64,7 @@ export const ofGuardedThings: Meanings<GuardedThing> = {
 export const ofPolicies: Meanings<OnLimit> = {
   finalize: 'Open calls get `limit_reached`, and one last model call without tools writes the answer.',
   stop: 'The run ends at once, with what the model said last.',
-  ask: 'The run is suspended until somebody raises the limit, or cancels.',
+  ask: 'The run is suspended until a command raises the limit or cancels the run.',
 }
 
 /** Why the model stopped. */
@@ -78,7 +79,7 @@ export const ofStopReasons: Meanings<StopReason> = {
   compacted: 'the provider compacted the context, to be continued',
   cancelled: 'the runtime gave the call up, and kept what had come',
   failed: 'the call failed for good, and what had come was kept',
-  other: 'a word of the wire that is none of these',
+  other: 'another word of the wire',
 }
 
 /** How a tool call ended. */
@@ -86,11 +87,11 @@ export const ofOutcomes: Meanings<Outcome> = {
   success: 'The tool answered.',
   invalid_input: 'The input does not fit the schema. Nothing ran.',
   unknown_tool: 'No tool has that name. Nothing ran.',
-  denied: 'A person, a policy or a guardrail said no, or nobody decided in time. Nothing ran.',
+  denied: 'A person, a policy or a guardrail said no, or the time to decide was over. Nothing ran.',
   failed: 'The tool threw, or broke its contract; or its child run ended without an answer.',
   timed_out: 'The tool was given up after its time. It may have had an effect.',
   cancelled: 'The run was cancelled before the call was complete.',
-  interrupted: 'In doubt: it was started, and nobody recorded how it ended.',
+  interrupted: 'In doubt: it was started, and the ledger has no record of its end.',
   repeated: 'The same call had given the same answer often enough; the recorded one was served. Nothing ran.',
   limit_reached: 'A limit stood in the way. Nothing ran.',
   skipped:
@@ -108,7 +109,7 @@ export const ofCallStatuses: Meanings<CallStatus> = {
   started: 'It runs. The run is at work.',
   in_doubt: 'The process that ran it is gone. What follows is up to `recovery`, below.',
   deferred:
-    '**Someone outside has to settle it** (`runtime.settle`), or its child run waits for something. The run is suspended once nothing else of the turn is running; at the deadline, if there is one, it counts as timed out.',
+    '**A program outside has to settle it** (`runtime.settle`), or its child run waits for something. The run is suspended once nothing else of the turn is running; at the deadline, if there is one, it counts as timed out.',
   settled: 'It has its result, and waits for the others of its turn.',
 }
 
@@ -118,7 +119,7 @@ export const ofRecoveries: Meanings<Recovery> = {
   reconcile:
     'The outside world is asked: it happened (its result), it did not (start), unknown (`interrupted`).',
   ask: '**A person has to decide**: approved, it is started again; denied, it is `interrupted`.',
-  report: 'It is `interrupted`, and the model is told.',
+  report: 'It is `interrupted`, and the model reads that.',
 }
 
 /** What was in flight when a process took a run over. */
@@ -151,9 +152,9 @@ export const ofFailures: Meanings<FailureClass> = {
 export const ofRefusals: Meanings<Refusal['code']> = {
   run_finished: 'The run is done.',
   unknown_call: 'The run has no open call of that id.',
-  not_awaiting_approval: 'The call waits for nobody, or somebody has decided already.',
+  not_awaiting_approval: 'The call needs no decision, or has one already.',
   approval_expired: 'The time to decide is over; the call counts as denied.',
-  not_deferred: 'The call does not wait to be settled, or somebody has settled it already.',
+  not_deferred: 'The call does not wait to be settled, or is settled already.',
   not_raised: 'The limit is not set, or is as high already.',
   already_cancelled: 'The run is being cancelled.',
   cancelled: 'The run is being cancelled, and takes no more input.',
@@ -162,5 +163,5 @@ export const ofRefusals: Meanings<Refusal['code']> = {
   invalid_input: 'The input that the approver gave does not fit the tool; the call goes on waiting.',
   run_exists: 'A run of that id exists.',
   drained:
-    'The process takes no run further. A command that is in the inbox already, whoever drives next decides about.',
+    'The process takes no run further. The process that drives the run next decides about commands that are in the inbox already.',
 }

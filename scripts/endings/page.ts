@@ -121,8 +121,7 @@ in time, could not tell: that blocks.
 
 ${table(['on', 'looks at', ...guardrailActions.map(code)], rows)}
 
-What was replaced or withheld stays in the ledger as it was; the model, and the result of the run, have what stands in
-its place. An answer that does not fit the agent's \`output\` schema goes back to the model first, as often as
+What was replaced or withheld stays in the ledger as it was; the model and the result of the run have the replacement. An answer that does not fit the agent's \`output\` schema goes back to the model first, as often as
 \`outputRepairsMax\` says (2); \`output_checked\` says what did not fit.`
 }
 
@@ -154,7 +153,7 @@ function waits(): string {
 (\`approve\`, \`deny\`; with \`approvalMaxMs\` it counts as denied when the time is over and the run is resumed), or for a
 limit to be raised (\`onLimit: 'ask'\`), or for a call to be settled. What a child run waits for, the run at the top of
 it waits for: only that one is in the list, with the calls of both. A run that was drained while
-something of it was under way is \`interrupted\`, and not in that list: it waits for nobody, and \`resume\` is enough.
+something of it was under way is \`interrupted\`, and not in that list: it needs no decision, and \`resume\` is enough.
 Resuming a run that still waits for the same changes nothing, and appends nothing.
 
 A run of a session does not begin beside another one of it that is under way, or waits: its result rejects with a

@@ -29,7 +29,7 @@ export const commonFields: Readonly<Record<string, string>> = {
   input: 'The arguments of the tool call.',
   inputDigest: 'Digest of the arguments that would run.',
   inputTokens: 'Tokens of the prompt.',
-  instructions: 'What the model is told first.',
+  instructions: 'The instructions that the model reads first.',
   limit: 'The name of the limit.',
   limits: 'The limits of the run.',
   malformed: 'The text of arguments that are no JSON object, and what is wrong with it.',

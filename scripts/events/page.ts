@@ -154,6 +154,8 @@ function partSection({ name, doc, fields, words, type }: Declaration, parts: Par
   const lines = [`### ${name}`]
   if (doc !== '') lines.push(doc)
   if (words) lines.push(`One of ${words.map(code).join(', ')}.`)
+  // A brand is for the compiler alone: what is stored is the string.
+  else if (type?.startsWith('string & ')) lines.push('A string.')
   else if (type !== undefined)
     lines.push(fields ? `Has all fields of ${typeCell(type, [], parts)}.` : typeCell(type, [], parts))
   if (fields && fields.length > 0) lines.push(fieldTable(fields, parts))
