@@ -13,7 +13,7 @@ export interface CoveredHead {
   readonly hash: string
 }
 
-/** One checkpoint as it stands in a file: the heads that it adds to the log, and the signed note over all so far. */
+/** One checkpoint in a file: the heads that it adds to the log, and the signed note over all heads so far. */
 export interface CheckpointBlock {
   readonly heads: readonly CoveredHead[]
   /** What was signed: origin, size and root of the log, a line each. */
@@ -33,7 +33,7 @@ export function blockText(heads: readonly CoveredHead[], note: string): string {
   return `${[`heads ${heads.length}`, ...heads.map(entryOf)].join('\n')}\n\n${note}\n`
 }
 
-/** How many bytes a file has; 0 where there is none. */
+/** Returns the size of a file in bytes; 0 if it does not exist. */
 export async function sizeOf(file: string): Promise<number> {
   const found = await stat(file).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined

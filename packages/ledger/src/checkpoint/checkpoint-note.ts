@@ -22,8 +22,8 @@ export function signedNote(text: string, { name, key }: NoteKey): string {
 }
 
 /**
- * Whether a note carries a valid signature of this key. Signatures of others, such as witnesses, are passed over; a
- * wrong one of this key is none.
+ * Whether a note carries a valid signature of this key. Ignores signatures of other keys, such as those of witnesses,
+ * and invalid signatures of this key.
  */
 export function isSignedBy(text: string, signatures: readonly string[], { name, key }: NoteKey): boolean {
   const id = keyId(name, key)
@@ -103,7 +103,7 @@ export function verifyingKey(key: KeyLike): { readonly key: KeyObject; readonly 
   return { name, key: publicKey }
 }
 
-/** The one-line form of a public key, under the name of its log: what to hand to whoever is to verify. */
+/** Returns a public key in its one-line form, under the name of its log, for the people who verify. */
 export function verifierKeyOf(origin: string, key: KeyLike): string {
   requireOrigin(origin)
   const publicKey = publicKeyOf(key)

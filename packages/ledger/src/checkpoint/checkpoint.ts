@@ -22,11 +22,11 @@ import { keyLike, requireOrigin, signedNote, signingKey } from './checkpoint-not
 
 /** How to make a checkpoint. */
 export interface CheckpointOptions {
-  /** Where checkpoints are kept, behind each other: best where whoever may write the ledger may not. */
+  /** File that keeps the checkpoints, one after the other: best where writers of the ledger cannot write. */
   readonly file: string
   /** Private Ed25519 key: PEM, or a `KeyObject`. */
   readonly key: KeyLike
-  /** Names the ledger to whoever verifies; one word, such as `example.com/agents`. */
+  /** Names the ledger to verifiers; one word, such as `example.com/agents`. */
   readonly origin: string
 }
 
@@ -39,18 +39,18 @@ const checkpointOptions = option.fields<CheckpointOptions>(
 export interface Checkpoint extends CheckpointHeader {
   /** Runs whose heads were added: those that are new, or went on since the checkpoint before. */
   readonly added: number
-  /** What was signed, with its signature, in the form of a C2SP checkpoint. Keep a copy where nobody can change it. */
+  /** The signed text, with its signature, in the form of a C2SP checkpoint. Keep a copy where it cannot be changed. */
   readonly note: string
 }
 
 /**
- * Signs where every run of a ledger ends now, into a file that holds all checkpoints before. Whoever holds a checkpoint
- * can tell later whether what it covers was rewritten, even where the chain was computed anew; `verifyCheckpoints` does.
- * It says nothing about events behind the heads that it covers, and nothing about what was true before it was made.
+ * Signs the current end of every run of a ledger, and adds the checkpoint to a file. A checkpoint lets
+ * `verifyCheckpoints` detect later whether covered events were rewritten, even if the chain was computed anew. It
+ * covers no events after its heads, and does not prove that events were true before it was made.
  *
- * Rejects with `ConfigurationError` for a key, an origin or a ledger that cannot serve, and with `LedgerDamagedError`
- * where the file is damaged or not by this key, or where the ledger has lost what an earlier checkpoint covers. One
- * process at a time may write a file.
+ * Rejects with `ConfigurationError` for a key, an origin or a ledger that cannot be used, and with
+ * `LedgerDamagedError` if the file is damaged or signed by another key, or if the ledger has lost events of an
+ * earlier checkpoint. Only one process at a time may write a file.
  */
 export async function writeCheckpoint(ledger: Ledger, options: CheckpointOptions): Promise<Checkpoint> {
   requireOptions('writeCheckpoint', checkpointOptions, options)

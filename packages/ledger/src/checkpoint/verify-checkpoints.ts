@@ -48,12 +48,12 @@ export interface CheckpointsVerdict {
 }
 
 /**
- * Compares a ledger with its signed checkpoints: the log in the file is what was signed, and the chain of every run still
- * comes through each head that was covered. So it finds a history that was rewritten with a chain of its own, a run that
- * was removed, and one that was cut back. It cannot find what happened to events behind the last checkpoint, nor
- * that the file itself was exchanged for an earlier state of it: for that keep copies of checkpoints elsewhere.
+ * Compares a ledger with its signed checkpoints: the log in the file is the signed one, and the chain of every run
+ * still goes through each covered head. So it detects a rewritten history with a chain of its own, a removed run, and
+ * a run that was cut back. It cannot detect changes of events after the last checkpoint, nor that the file itself was
+ * replaced by an earlier state: for that keep copies of checkpoints elsewhere.
  *
- * What is wrong is told in the verdict. Rejects with `ConfigurationError` for a key, a file or a ledger that cannot serve.
+ * Returns faults in the verdict. Rejects with `ConfigurationError` for a key, a file or a ledger that cannot be used.
  */
 export async function verifyCheckpoints(
   ledger: Ledger,

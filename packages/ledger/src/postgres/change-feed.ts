@@ -13,12 +13,12 @@ import { TailPoller } from './rows/tail-poller.ts'
 const everyRun: unique symbol = Symbol('every run')
 
 /**
- * Hints that a run, or any, may have changed: at once for what this ledger wrote; for what others wrote by being told, and by
- * looking now and then, since a word may be lost. It listens and looks only while somebody subscribes, and never keeps
- * a process alive.
+ * Hints that a run, or any, may have changed: at once for writes of this ledger; for writes of other processes by
+ * notification, and by polling, since a notification may be lost. It listens and polls only while it has subscribers,
+ * and never keeps a process alive.
  */
 export class ChangeFeed {
-  /** What changed, or `undefined` where nobody knows. */
+  /** The run that changed; `undefined` if it is unknown. */
   readonly #changed$ = new Subject<RunId | typeof everyRun | undefined>()
   readonly #access: StoreAccess
   readonly #listener: ChangeListener | undefined
@@ -96,7 +96,7 @@ export class ChangeFeed {
     })
   }
 
-  /** Lets go of its connection; what it has to tell is told before. */
+  /** Closes its connection, after sending its pending notifications. */
   async close(): Promise<void> {
     this.#isClosed = true
     this.#tailPoller.stop()
@@ -126,7 +126,7 @@ export class ChangeFeed {
     this.#stopIdle()
   }
 
-  /** Stops what nobody follows any more. */
+  /** Stops polling without subscribers. */
   #stopIdle(): void {
     if (this.#followed.size > 0) return
     clearInterval(this.#timer)
@@ -134,7 +134,7 @@ export class ChangeFeed {
     if (this.#followers === 0) void this.#listener?.leave()
   }
 
-  /** Where the database cannot be asked, the next look may succeed; whoever reads meanwhile meets the error. */
+  /** If the database cannot be reached, the next poll may succeed; a reader meanwhile gets the error. */
   #poll(): void {
     void this.#listener?.listen()
     if (this.#isPolling) return
@@ -154,7 +154,7 @@ export class ChangeFeed {
       )
   }
 
-  /** Whether somebody came while the database was asked about the others. */
+  /** Whether a subscriber joined while the database was asked about the others. */
   #hasUnseen(): boolean {
     return [...this.#followed].some(([runId, { mark }]) => mark === undefined && isStorable(runId))
   }

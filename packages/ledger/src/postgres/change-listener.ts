@@ -38,7 +38,7 @@ export function wordOf(payload: string): Word {
   return { from: '', runIds: [] }
 }
 
-/** One connection that is told of changes by other processes. It does not keep a process alive. */
+/** One connection that receives notifications of changes by other processes. It does not keep a process alive. */
 export class ChangeListener {
   readonly #options: PostgresLedgerOptions
   readonly #channel: string
@@ -51,7 +51,7 @@ export class ChangeListener {
     this.#onChange = onChange
   }
 
-  /** Listens, if it does not yet. Failing is no matter: whoever calls this looks by itself meanwhile, and calls again. */
+  /** Listens, if it does not yet. Ignores failures: the caller polls meanwhile, and calls again. */
   async listen(): Promise<void> {
     if (this.#client !== undefined) return
     const client = new Client(connectionConfig(this.#options))
@@ -84,7 +84,7 @@ export class ChangeListener {
   }
 }
 
-/** A connection by itself keeps no process alive. The types of pg do not tell that a client can do this. */
+/** Lets the process end while the connection is open. The types of pg lack this method. */
 function unreferenced(client: Client & { unref?(): void }): void {
   client.unref?.()
 }

@@ -30,11 +30,11 @@ interface LedgerWithin extends PostgresLedger, AuditedLedger {
 }
 
 /**
- * A ledger in a schema of a Postgres database, made where there is none. Any number of processes may drive runs,
- * read them and put commands into their inboxes. Connects at the first use.
+ * A ledger in a schema of a Postgres database, created if missing. Any number of processes may drive runs, read them
+ * and put commands into their inboxes. Connects at the first use.
  *
- * Throws a `ConfigurationError` where the options cannot work. Every use rejects with `LedgerUnavailableError` where
- * the schema can be no ledger, before anything is written: tables of something else, a ledger of a newer version.
+ * Throws a `ConfigurationError` if the options cannot work. Every use rejects with `LedgerUnavailableError`, before
+ * anything is written, if the schema cannot be a ledger: it has other tables, or a ledger of a newer version.
  */
 export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
   const access = new StoreAccess(options)

@@ -11,10 +11,10 @@ import { horizon } from './rows/tail-texts.ts'
 /** How many events are looked at for the runs that they are of. */
 const eventsPerRead = 4096
 
-/** Runs with events that have not settled are told of again and again; where there are more, something is wrong. */
+/** Runs with unsettled events are reported again and again; more of them than this are a fault. */
 const unsettledMax = 2_000
 
-/** How Postgres spells what has no one word, for a schema whose name is quoted already. */
+/** The SQL of Postgres, for a schema whose name is quoted already. */
 function postgresDialect(schema: string): ProjectionDialect {
   return {
     table: (name) => `${schema}.${name}`,
@@ -62,8 +62,8 @@ export function postgresProjections(access: StoreAccess, isWritable: boolean): P
 }
 
 /**
- * What has settled goes by the order of the tail. What has not may get others in front of it, so the place stays before
- * it; it is told of all the same, and again when it has settled.
+ * Returns the runs that changed after a place. Settled events follow the order of the tail. Other events may still
+ * come before an unsettled one, so the place stays before it; its run is reported now, and again when it has settled.
  */
 async function changedRuns(
   ask: ProjectionDatabase['ask'],

@@ -31,7 +31,7 @@ export async function* readEvents(
   if (previous.seq < present.toSeq) throw missingEvent(runId, previous.seq + 1)
 }
 
-/** Events of a range as they are stored, checked by nobody. */
+/** Yields the stored events of a range, unchecked. */
 export async function* storedEvents(access: StoreAccess, range: EventRange): AsyncGenerator<StoredEvent> {
   for await (const batch of eventBatches(access, range)) {
     for (const stored of batch) {

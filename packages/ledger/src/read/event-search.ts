@@ -33,7 +33,7 @@ export type SearchSource =
   | { readonly by: 'type'; readonly run: SearchedRun; readonly type: EventType }
   | { readonly by: 'place'; readonly fromPos: number; readonly toPos: number }
 
-/** The event behind which a batch begins, or one that there is none in front of. */
+/** The event after which a batch begins, or a place before the first event. */
 export interface Cursor {
   readonly pos: number
   readonly seq: number
@@ -55,9 +55,9 @@ export interface FoundBatch {
 
 /** A store as a search sees it. Each answer is the store at one moment. */
 export interface SearchedStore {
-  /** The runs that are all of what is named: of that id, of that session, with events of that call. */
+  /** Returns the runs that match all filters: with that id, of that session, with events of that call. */
   runs(asked: AskedEvents): Promise<readonly SearchedRun[]>
-  /** The first and the last place that hold an event of the time asked for; none where no event is of it. */
+  /** Returns the first and the last place of an event in the requested time; `undefined` if there is no such event. */
   places(asked: AskedEvents): Promise<{ readonly fromPos: number; readonly toPos: number } | undefined>
   batch(asked: AskedEvents, source: SearchSource, after: Cursor): Promise<FoundBatch>
 }

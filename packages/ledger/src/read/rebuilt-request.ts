@@ -42,7 +42,7 @@ export function rebuiltRequest(state: RunState): RebuiltRequest {
 
 type CallOptions = Pick<EventOf<'model_call_started'>, 'model' | 'toolChoice' | 'maxOutputTokens'>
 
-/** How the next call is made, where one is due; otherwise how one is made that nothing stands in the way of. */
+/** Returns the options of the next model call, if one is due; else those of an unhindered call. */
 function callToCome(state: RunState): CallOptions {
   // Whoever takes over is in the code only.
   const isHandedOver = state.phase === 'injecting' && state.handoff !== undefined

@@ -4,10 +4,11 @@ import { missingEvent, recordedEventAfter } from './checked-event.ts'
 import { genesis, type Link } from '../record/link-check.ts'
 
 /**
- * The events of a run as they were recorded, older versions included, each checked against the chain. A ledger of
- * somebody else's, which lends no rows, says how it reads them.
+ * Yields the events of a run as they were recorded, older versions included, each checked against the chain. A ledger
+ * from elsewhere, which exposes no rows, decides how it reads them.
  *
- * Throws `LedgerDamagedError` at the first that has changed, or that is missing. A run that is not there is empty.
+ * Throws `LedgerDamagedError` at the first event that was changed or is missing. Yields nothing for a run that does
+ * not exist.
  */
 export async function* recordedEvents(ledger: Ledger, runId: RunId): AsyncGenerator<RuntimeEvent> {
   const source = auditSourceOf(ledger)

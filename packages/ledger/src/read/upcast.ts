@@ -3,11 +3,11 @@ import { envelopeOf } from '../record/envelope.ts'
 import { upcasters, type Upcaster } from './upcasters.ts'
 
 /**
- * The event as today's code knows it: an older version goes through the upcasters of its type, one after the other. An
- * event of the newest version, of an unknown type or of an unknown version is handed back as it is. What is stored stays
- * as it is in any case.
+ * Returns the event in its newest version: an older version goes through the upcasters of its type, one after the
+ * other. An event of the newest version, of an unknown type or of an unknown version is returned unchanged. The
+ * stored event never changes.
  *
- * Where, when and by whom it was written is none of an upcaster's business: of the envelope only `v` changes.
+ * Upcasters never change where, when and by which writer it was written: of the envelope only `v` changes.
  */
 export function upcast(event: RuntimeEvent): RuntimeEvent {
   let current = event

@@ -2,12 +2,12 @@ import type { Ledger, TailCursor, TailedEvent } from '@tallystick/core'
 import { Observable } from 'rxjs'
 
 /**
- * The events of every run behind a cursor, or from the first one on: those that are there, then live, whichever process
- * appends them, in the order of `Ledger.tail`: no gap, no repeat. Whoever stored the cursor of the last event that it has
- * dealt with goes on there, in any process. Completes when the ledger is closed.
+ * Emits the events of every run after a cursor, or from the first one on: the stored ones, then live ones of any
+ * process, in the order of `Ledger.tail`: no gap, no repeat. Store the cursor of the last processed event to continue
+ * there, in any process. Completes when the ledger is closed.
  *
- * Nothing is kept in memory, and nobody is driven. Errors with a `ConfigurationError` for a cursor that names no event
- * of the ledger, and with what the ledger rejects with.
+ * It keeps no event in memory, and drives no run. Errors with a `ConfigurationError` for a cursor that names no event
+ * of the ledger, and with the errors of the ledger.
  */
 export function watchLedger(ledger: Ledger, after?: TailCursor): Observable<TailedEvent> {
   return new Observable((subscriber) => {

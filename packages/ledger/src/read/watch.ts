@@ -2,11 +2,11 @@ import { RunNotFoundError, type Ledger, type RunId, type RuntimeEvent } from '@t
 import { Observable } from 'rxjs'
 
 /**
- * The events of a run from `fromSeq` on, first those that are there, then live, whichever process appends them: no gap,
- * no repeat. Completes behind `run_finished`. `(runId, seq)` is a cursor: whoever has seen seq n goes on from n + 1.
+ * Emits the events of a run from `fromSeq` on: the stored ones, then live ones of any process: no gap, no repeat.
+ * Completes after `run_finished`. `(runId, seq)` is a cursor: after event n, continue from n + 1.
  *
- * Nothing of the run is kept in memory, and nobody is driven. Errors with `RunNotFoundError` where the ledger has no
- * such run, and with what the ledger rejects with.
+ * It keeps no event in memory, and drives no run. Errors with `RunNotFoundError` if the ledger has no such run, and
+ * with the errors of the ledger.
  */
 export function watch(ledger: Ledger, runId: RunId, fromSeq = 1): Observable<RuntimeEvent> {
   return new Observable((subscriber) => {

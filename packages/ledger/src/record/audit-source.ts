@@ -14,11 +14,11 @@ export interface StoredRun {
 }
 
 /**
- * What `verify` sees of a store beneath its port: rows as they are stored, checked by nobody. Members reject with
- * `LedgerDamagedError` where the store itself cannot read its bytes.
+ * The stored rows of a ledger, unchecked, as `verify` reads them beneath the port. Members reject with
+ * `LedgerDamagedError` if the store itself cannot read its bytes.
  */
 export interface AuditSource {
-  /** Forgets what was read before, so that what is verified is what is stored. */
+  /** `undefined` if the store has nothing of the run. */
   forget(): void | Promise<void>
   /** `undefined` where the store knows nothing of the run. */
   run(runId: RunId): Promise<StoredRun | undefined>

@@ -5,7 +5,7 @@ import { envelopeText, type Envelope } from './envelope.ts'
 /** What the first event of a run is chained to: 32 zero bytes. */
 export const genesisHash: Uint8Array = new Uint8Array(32)
 
-/** First byte of what is hashed, so that a link and a row digest can never be taken for each other. */
+/** First byte of the hashed bytes, so that a link and a row digest are never the same. */
 const linkTag = 1
 const rowDigestTag = Uint8Array.of(2)
 
@@ -21,10 +21,10 @@ const scratch = Buffer.alloc(16 * 1024)
 const outer = Buffer.alloc(blockBytes + digestBytes)
 
 /**
- * What the chain says about a body: HMAC-SHA256 with the salt, of at most 64 bytes, as key. Without the salt, which
- * goes when the payload goes, nobody can confirm a guess at the body.
+ * Returns the commitment of the chain to a body: HMAC-SHA256 with the salt, of at most 64 bytes, as key. Without the
+ * salt, which is removed together with the payload, a guess at the body cannot be confirmed.
  *
- * HMAC is spelled out, since a key object for each event would cost ten times the hashing.
+ * HMAC is written out, since a key object for each event would cost ten times the hashing.
  */
 export function commitmentOf(salt: Uint8Array, body: Uint8Array): Uint8Array {
   const inner = roomFor(blockBytes + body.length)

@@ -1,6 +1,6 @@
 import { LedgerDamagedError, type InboxEntry, type RunId } from '@tallystick/core'
 
-/** The command that an inbox row holds as bytes. Throws `LedgerDamagedError` where they are none. */
+/** Returns the command in the bytes of an inbox row. Throws `LedgerDamagedError` if the bytes are no command. */
 export function commandOf(runId: RunId, key: string, body: Uint8Array): InboxEntry['command'] {
   try {
     return JSON.parse(

@@ -78,7 +78,7 @@ function orderFault(previous: Link, stored: StoredEvent): Fault | undefined {
   return undefined
 }
 
-/** What of a row is projected from its event, checked against it. */
+/** Checks the columns of a row that repeat fields of its event. */
 export function contentFault(stored: StoredEvent, event: RuntimeEvent): Fault | undefined {
   const onceKey = onceKeyOf(event)
   return onceKey === stored.onceKey

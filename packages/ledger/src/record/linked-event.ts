@@ -4,7 +4,7 @@ import { commitmentOf, linkHash } from './chain.ts'
 import { type StoredEvent } from './stored-event.ts'
 import { envelopeNames } from './envelope.ts'
 
-/** Enough that nobody who lacks the salt can confirm a guess at a body. */
+/** Enough bytes that a guess at a body cannot be confirmed without the salt. */
 const saltBytes = 16
 
 /** An event with all that a store keeps of it but its place. */

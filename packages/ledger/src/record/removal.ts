@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { canonicalJson, type RunId } from '@tallystick/core'
 import { hexOf } from './chain.ts'
 
-/** Why something was taken away: somebody asked for it, or a rule of retention did; or a whole run has gone. */
+/** Why content was removed: on request, under a rule of retention, or because a whole run was dropped. */
 export type RemovalKind = 'redacted' | 'expired' | 'dropped'
 
 /**
@@ -32,7 +32,7 @@ export interface StoredRemoval extends Removal {
   readonly hash: Uint8Array
 }
 
-/** First byte of what is hashed, beside those of links and seals. */
+/** First byte of the hashed bytes, different from those of links and seals. */
 const removalTag = Uint8Array.of(3)
 
 /** SHA-256 over the byte 0x03, the 32 bytes of the removal before, and the canonical JSON of this one with its place. */

@@ -15,7 +15,7 @@ export function recordOf(row: ListedRow): RunRecord {
   return { runId: run_id as RunId, head: { seq: head_seq, epoch }, ...sessionOf(row) }
 }
 
-/** Where the run stands in its session, if it belongs to one. */
+/** Returns the session of a run and its place there, if it belongs to one. */
 export function sessionOf({
   session_id,
   session_place,

@@ -5,8 +5,8 @@ const idsNamedMax = 20
 const idCharactersMax = 80
 
 /**
- * Whether a text from a store is a run id. Ids stand in commands, file names and generated code, so a text of another
- * shape never leaves a store under the type of an id.
+ * Whether a text from a store is a run id. Ids become part of commands, file names and generated code, so a text of
+ * another shape never leaves a store under the type of an id.
  */
 export function isRunId(text: unknown): text is RunId {
   return typeof text === 'string' && parseRunId(text) !== undefined
@@ -21,14 +21,14 @@ export function quotedId(text: unknown): string {
   )
 }
 
-/** A run's id for a message: as it is, or quoted where it is none. */
+/** Returns a run's id for a message: as it is, or quoted if it is invalid. */
 export function namedRun(runId: string): string {
   return isRunId(runId) ? runId : quotedId(runId)
 }
 
-/** A list of runs came to rows whose ids are none. What could be listed was listed before. */
+/** A list of runs met rows with invalid run ids. It has listed all other runs before. */
 export class BadRunIdsError extends LedgerDamagedError {
-  /** As they stand in the store. */
+  /** The invalid ids in the store. */
   readonly found: readonly string[]
 
   constructor(found: readonly string[]) {
@@ -42,7 +42,7 @@ export class BadRunIdsError extends LedgerDamagedError {
   }
 }
 
-/** Leaves rows out of a list whose run ids are none, and says so when the list has ended. */
+/** Leaves rows with invalid run ids out of a list, and throws when the list has ended. */
 export class RunIdSieve {
   readonly #bad: string[] = []
 

@@ -15,7 +15,7 @@ export const deltaTypes: readonly EventType[] = eventTypes.filter(
   (type) => eventCatalogue[type].retention === 'deltas',
 )
 
-/** Types that hold what somebody said, asked for or was answered. */
+/** Types that hold what people or models said, asked or answered. */
 export const contentTypes: readonly EventType[] = eventTypes.filter(
   (type) => !factual.has(type) && !deltaTypes.includes(type),
 )

@@ -62,9 +62,9 @@ export interface RemovableStore {
   /** Runs that have ended before a moment. A batch looks at `limit` runs. */
   endedRuns(query: Omit<RemovableQuery, 'types'>): Promise<Batch<EndedRun>>
   /**
-   * Takes away what the removals name, all of it or nothing, durably: payloads, large contents that nobody refers to any
-   * more, commands that were taken out of the runs' inboxes, and what was projected from the runs. A removal of payloads
-   * that are gone already is left out. Answers how many events lost their payload.
+   * Removes what the removals name, all of it or nothing, durably: payloads, large contents without any reference
+   * left, taken commands in the inboxes of the runs, and the runs' projections. Skips removals of payloads that are
+   * gone already. Returns how many events lost their payload.
    */
   remove(removals: readonly Removal[]): Promise<number>
   /** Every removal on record, in order; those of one run where it is named. */

@@ -44,10 +44,11 @@ const eventsAtOnce = 512
 const runsAtOnce = 1024
 
 /**
- * Takes away what is older than the rules allow, from runs that have ended; a run that is under way, or waits for
- * somebody, keeps what it needs to go on. In small transactions: it can be stopped at any moment, and run again.
+ * Removes content that is older than the rules allow, from runs that have ended; a run that is under way, or waits
+ * for a person or a command, keeps the content that it needs to continue. It works in small transactions: it can be
+ * stopped at any moment, and run again.
  *
- * Rejects with `ConfigurationError` for ages that are none, or a ledger that nothing can be taken away from.
+ * Rejects with `ConfigurationError` for invalid ages, or a ledger that cannot remove content.
  */
 export async function applyRetention(
   ledger: Ledger,

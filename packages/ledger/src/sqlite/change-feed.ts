@@ -3,11 +3,11 @@ import type { RunId } from '@tallystick/core'
 import { filter, finalize, map, Observable, Subject } from 'rxjs'
 
 /**
- * Hints that a run, or any, may have changed: at once for what this ledger wrote, by looking now and then for what other
- * connections wrote. It looks only while somebody listens, and never keeps a process alive.
+ * Hints that a run, or any, may have changed: at once for writes of this ledger, by polling for writes of other
+ * connections. It polls only while it has subscribers, and never keeps a process alive.
  */
 export class ChangeFeed {
-  /** A run that changed, or `undefined` where nobody knows which. */
+  /** The run that changed; `undefined` if it is unknown. */
   readonly #changed$ = new Subject<RunId | undefined>()
   readonly #database: Database
   readonly #pollIntervalMs: number
@@ -66,8 +66,8 @@ export class ChangeFeed {
   }
 
   /**
-   * Differs from what it was whenever another connection has committed since. Where it cannot be read, that is a
-   * change too: whoever reads at the hint meets the error.
+   * Changes whenever another connection has committed. A failed read counts as a change too: the reader that follows
+   * the hint gets the error.
    */
   #version(): number | undefined {
     try {

@@ -15,11 +15,11 @@ export interface SqliteKeyring extends Keyring {
 }
 
 /**
- * Keys of subjects in a SQLite file of their own, made where there is none, for several processes of one machine. Keep
- * it apart from the ledger and its backups: whoever has both can read everything. Nobody but its owner may read the
- * file. A key that is destroyed is written over in the file; copies of the file are yours to destroy.
+ * Keys of subjects in a SQLite file of their own, created if missing, for several processes of one machine. Keep it
+ * apart from the ledger and its backups: with both, everything can be read. Only its owner may read the file. A
+ * destroyed key is overwritten in the file; destroying copies of the file is up to you.
  *
- * Throws `LedgerUnavailableError` where the file cannot be opened.
+ * Throws `LedgerUnavailableError` if the file cannot be opened.
  */
 export function sqliteKeyring(path: string): SqliteKeyring {
   requireFilePath(path)

@@ -23,11 +23,11 @@ interface SqliteLedger extends AuditedLedger {
 }
 
 /**
- * A ledger in one SQLite file, made where there is none. One process at a time drives the runs of a file; any number may
+ * A ledger in one SQLite file, created if missing. One process at a time drives the runs of a file; any number may
  * read it and put commands into its inboxes.
  *
- * Throws `LedgerUnavailableError` where the file can be no ledger, before anything is written: a folder, a folder that
- * is not there, a file of something else, a ledger of a newer version.
+ * Throws `LedgerUnavailableError`, before anything is written, if the file cannot be a ledger: a folder, a file in a
+ * folder that does not exist, a file of another application, a ledger of a newer version.
  */
 export function sqliteLedger(path: string, options: SqliteLedgerOptions = {}): Ledger {
   const opened = openDatabase(path, options)

@@ -140,8 +140,9 @@ async function openStore(
 }
 
 /**
- * Ends the write-ahead log where nobody else has the file open: a ledger at rest is one file, which can be copied,
- * and read where nothing can be written. Where others have it open SQLite refuses at once, and the last of them does it.
+ * Ends the write-ahead log unless another process has the file open: a ledger at rest is one file, which can be
+ * copied, and read where nothing can be written. If other processes have it open SQLite refuses at once, and the last
+ * of them ends the log.
  */
 function leaveOneFile(database: Database): void {
   try {

@@ -12,18 +12,18 @@ import { ExportedHistories } from '../read/shared-history.ts'
 import { envelopeOf } from '../record/envelope.ts'
 
 /**
- * The events of one run, or of every run in the order in which the runs were made, as JSON Lines: one object a line,
- * without the line feed. They are exported as they were recorded, in whatever version; `importEvents` reads them.
+ * Yields the events of one run, or of every run in the order in which the runs were made, as JSON Lines: one object a
+ * line, without the line feed. They are exported as they were recorded, in any version; `importEvents` reads them.
  *
- * First runId, seq, epoch, turn, toolCallId (where there is one), type, v and at, then the keys of the body in code-unit
- * order, so that equal events make equal lines. Types that this version does not know are exported too. What a run
- * begins with and a run before it in the export did too stands there once: `shared` names that event, and how many of
- * its messages come in front.
+ * First runId, seq, epoch, turn, toolCallId (if there is one), type, v and at, then the keys of the body in code-unit
+ * order, so that equal events make equal lines. Types that this version does not know are exported too. Carried
+ * messages that an earlier run of the export carried too are exported once: `shared` names the event of that run, and
+ * how many of its messages come first.
  *
- * Whoever exports runs one by one into one file hands the same `histories` to each.
+ * To export runs one by one into one file, pass the same `histories` to each call.
  *
- * Rejects with `RunNotFoundError` where the ledger has no such run, and with `LedgerDamagedError` behind the last run
- * where rows of runs stand under ids that are none.
+ * Rejects with `RunNotFoundError` if the ledger has no such run, and with `LedgerDamagedError` after the last run if
+ * the ledger has rows with invalid run ids.
  */
 export async function* exportEvents(
   ledger: Ledger,
@@ -36,7 +36,7 @@ export async function* exportEvents(
   }
 }
 
-/** A ledger lists the newest run first; whoever imports what is exported makes the oldest one first. */
+/** Yields the oldest run first, since a ledger lists the newest first and an import creates the oldest first. */
 async function* everyRun(ledger: Ledger): AsyncGenerator<RunId> {
   const newestFirst: RunId[] = []
   const { error } = await untilBadIds(ledger.runs(), ({ runId }) => void newestFirst.push(runId))

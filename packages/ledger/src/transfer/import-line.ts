@@ -14,7 +14,7 @@ export interface ImportedLine {
   readonly event: RuntimeEvent
 }
 
-/** The JSON value of a line; `undefined` where the line is none, or is no UTF-8: it is torn, or damaged. */
+/** Returns the JSON value of a line; `undefined` if the line is no JSON or no UTF-8, because it is torn or damaged. */
 function valueOf(text: string | Uint8Array): unknown {
   try {
     return JSON.parse(textOf(text)) as unknown

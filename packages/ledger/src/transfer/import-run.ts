@@ -12,7 +12,7 @@ import { damagedLine, type ImportedLine } from './import-line.ts'
 import type { ImportWriter } from './import-writer.ts'
 import { recordedEvents } from '../read/recorded-events.ts'
 
-/** A run whose writers died so often before they had written anything is a run of nobody. */
+/** A run with more take-overs that wrote no event is no real run. */
 const emptyEpochsMax = 10_000
 
 /** So many take-overs are made at once: they share a commit. */

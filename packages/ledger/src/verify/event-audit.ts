@@ -37,7 +37,7 @@ export class EventAudit {
     return this.#carried
   }
 
-  /** Where the run stands in its session, as its first event says. */
+  /** The session of the run and its place there, from its first event. */
   get session(): SessionPlace | undefined {
     const { sessionId, sessionPlace = 1 } = this.#state ?? {}
     return sessionId === undefined ? undefined : { sessionId, sessionPlace }

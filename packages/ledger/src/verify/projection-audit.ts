@@ -13,7 +13,7 @@ import { projectionDatabaseOf, type ProjectionDatabase } from '../projection/tab
 
 /** What a store has projected from one run, as it was before the audit of its events began. */
 interface RunProjections {
-  /** Up to where projections tell of every event; `undefined` where there are none of this code. */
+  /** The cursor up to which projections cover every event; `undefined` without projections of this version. */
   readonly cursor: string | undefined
   readonly row: StoredRunRow | undefined
   readonly agents: readonly string[]

@@ -11,7 +11,7 @@ import { TotalsAccumulator, type SpendingChange } from '../projection/summary/to
 
 const rowsPerBatch = 256
 
-/** How often the whole is looked at anew since somebody has made a change meanwhile. */
+/** How often the audit of all totals is repeated after a concurrent change. */
 const triesMax = 3
 
 /** The first of the totals that is not what the projections of runs come to; those are compared with their events. */

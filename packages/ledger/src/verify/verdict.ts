@@ -38,7 +38,7 @@ export interface StoreVerdict {
   readonly droppedRuns: number
   /** Runs of which something that was derived is not what their events say, where there are any. */
   readonly differingRuns?: number
-  /** What of totals is not what the projections of runs come to. */
+  /** Totals that differ from the sum of the runs' projections. */
   readonly differs?: Fault
   /** What is wrong with the store itself: its pages, its numbering, its triggers. */
   readonly broken?: Fault

@@ -33,11 +33,11 @@ interface Progress {
 }
 
 /**
- * Verifies one run, event by event, holding the state of the run and never its events: the laws on any ledger, and on
- * a ledger of this package also the chain of hashes, the commitments of the payloads and the run's row.
+ * Verifies one run, event by event, in the memory of one state, not of its events: the laws on any ledger, and on a
+ * ledger of this package also the chain of hashes, the commitments of the payloads and the run's row.
  *
- * What is wrong is told in the verdict, never thrown. Rejects with `RunNotFoundError` where the ledger has no such
- * run, and with `LedgerUnavailableError` where it cannot be read at all.
+ * Returns faults in the verdict, never throws them. Rejects with `RunNotFoundError` if the ledger has no such run,
+ * and with `LedgerUnavailableError` if it cannot be read at all.
  */
 export async function verifyRun(ledger: Ledger, runId: RunId): Promise<RunVerdict> {
   const source = auditSourceOf(ledger)

@@ -72,7 +72,7 @@ async function sealersOf(
   return sealers
 }
 
-/** Damaged bytes name no key; whoever reads them finds the damage. */
+/** Returns the key id of a body; `undefined` for damaged bytes, which decoding reports later. */
 function keyIdIn(body: Uint8Array): string | undefined {
   try {
     return keyIdOf(body)

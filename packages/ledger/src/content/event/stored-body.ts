@@ -38,8 +38,9 @@ export interface StoredBody {
 }
 
 /**
- * The forms of a body are told apart by their first byte: `{` of canonical JSON; `[` of canonical JSON of which large
- * texts, or the messages that a run begins with, stand elsewhere; and 1 of a sealed body, which holds either, behind what stays readable without the key.
+ * The first byte of a body names its form: `{` for canonical JSON; `[` for canonical JSON whose large texts, or
+ * carried messages, are stored elsewhere; and 1 for an encrypted body, which holds either after the part that stays
+ * readable without the key.
  */
 const openBrace = 0x7b
 const openBracket = 0x5b

@@ -9,6 +9,6 @@ export interface DecodingContext {
   readonly contents: ReadonlyMap<string, Uint8Array>
   /** Under their names, the pieces of what runs begin with. */
   readonly histories: ReadonlyMap<string, HistoryPiece>
-  /** Whether there is a keyring: without one, nobody knows whether a key still is. */
+  /** Whether there is a keyring: without one, it is unknown whether a key still exists. */
   readonly hasKeys: boolean
 }

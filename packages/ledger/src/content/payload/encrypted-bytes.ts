@@ -5,10 +5,10 @@ const nonceBytes = 12
 const tagBytes = 16
 
 /**
- * Seals bytes with AES-256-GCM under one subject's key. The nonce is made of what is sealed and where it stands
- * (HMAC-SHA256, as in AES-SIV), so the same bytes at the same place are the same when sealed again: an append whose
- * acknowledgement was lost is recognised, and a large content is stored once. Two different contents never share one
- * but by chance of 1 in 2^96.
+ * Encrypts bytes with AES-256-GCM under one subject's key. The nonce is derived from the bytes and their place
+ * (HMAC-SHA256, as in AES-SIV), so encrypting the same bytes at the same place again gives the same result: an append
+ * whose acknowledgement was lost is recognised, and a large content is stored once. Two different contents share a
+ * nonce only by a chance of 1 in 2^96.
  */
 export class Sealer {
   readonly id: string
@@ -35,7 +35,7 @@ export class Sealer {
     return Buffer.concat([nonce, cipher.update(bytes), cipher.final(), cipher.getAuthTag()])
   }
 
-  /** What a digest of content is called in the clear: whoever lacks the key cannot confirm a guess by it. */
+  /** Returns the name of a content digest in the clear: without the key, a reader cannot confirm a guess by it. */
   name(digest: string): string {
     return createHmac('sha256', this.#digesting).update(digest).digest('hex')
   }

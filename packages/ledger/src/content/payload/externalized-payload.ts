@@ -18,7 +18,7 @@ export interface ExternalizedPayload {
   readonly large: readonly LargeText[]
 }
 
-/** Takes the large texts out of a body: an empty text stands in the place of each. */
+/** Takes the large texts out of a body and leaves an empty text in place of each. */
 export function externalizedPayload(body: JsonObject): ExternalizedPayload {
   const large: LargeText[] = []
   return { body: externalized(body, [], large) as JsonObject, large }
@@ -70,7 +70,7 @@ export function parseReferring(text: string): Referred & { readonly body: JsonOb
   return { body, references, ...omitUndefined({ history }) }
 }
 
-/** Puts a large text back where it stood, in a body that nobody else holds. Throws where there is no such place. */
+/** Puts a large text back in its place, in a body that no other code holds. Throws if the body has no such place. */
 export function putBack(body: JsonObject, path: Path, text: string): void {
   let holder: unknown = body
   for (const key of path.slice(0, -1)) holder = ownField(holder, key)

@@ -2,15 +2,16 @@ import { option, type OptionCheck } from '@tallystick/core'
 
 /** The key that content about one subject is sealed with. */
 export interface SubjectKey {
-  /** Names the key and says nothing of the subject: it stands in the ledger in the clear. */
+  /** Names the key and reveals nothing about the subject: the ledger stores it in the clear. */
   readonly id: string
   /** 32 bytes. */
   readonly bytes: Uint8Array
 }
 
 /**
- * Keeps the keys of subjects, outside the ledger and its backups: destroying a subject's key erases, in every copy, what
- * was said about them. Members may reject with a `TallystickError`; whoever reads or writes a ledger then meets it.
+ * Keeps the keys of subjects, outside the ledger and its backups: destroying a subject's key erases, in every copy,
+ * what was said about them. Members may reject with a `TallystickError`; the ledger call that needs the key then
+ * rejects with it.
  */
 export interface Keyring {
   /** The key to seal with; made, and durable, where the subject has none, or none any more. */

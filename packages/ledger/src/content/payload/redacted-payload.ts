@@ -22,9 +22,9 @@ import {
 type Masks = { readonly [T in EventType]: (event: EventOf<T>) => EventBodies[T] }
 
 /**
- * What is left of an event when what was said in it is gone: its facts (who, which, when, how much, how it ended), with
- * markers in the place of content, so that it still folds. Only what is named here stays: a field that this release
- * does not know goes. A digest of content goes too, since whoever guesses the content could confirm the guess by it.
+ * Returns an event without its content: its facts (who, which, when, how much, how it ended), with markers in place
+ * of content, so that it still folds. Only listed fields stay: a field that this release does not know is removed. A
+ * digest of content is removed too, since it would confirm a guess at the content.
  */
 export function redactedPayload(event: RuntimeEvent): EventBodies[EventType] {
   const mask = masks[event.type] as (event: RuntimeEvent) => EventBodies[EventType]

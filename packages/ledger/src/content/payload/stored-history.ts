@@ -21,7 +21,10 @@ export interface HistoryPiece {
   readonly body: Uint8Array
 }
 
-/** A piece with the SHA-256 of its bytes, in hex: whoever lacks the key to it finds by that whether it has changed. */
+/**
+ * A piece with the SHA-256 of its bytes, in hex: without the key, a reader can check by it that the piece is
+ * unchanged.
+ */
 export interface HashedPiece extends HistoryPiece {
   readonly digest: string
 }
@@ -89,8 +92,8 @@ const sealedForm: Uint8Array = Uint8Array.of(1)
 const decodedPieces = new WeakMap<HistoryPiece, DecodedPiece>()
 
 /**
- * The messages under a name. Throws where a piece is missing or is not what was written: its name is that of the
- * messages, and stands in the body that the chain of the run commits to.
+ * Returns the messages under a name. Throws if a piece is missing or was changed: the name is that of the messages,
+ * and the chain of the run commits to the body that holds it.
  */
 export function restoredHistory(
   name: string,

@@ -6,7 +6,7 @@ import type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
 export interface DatabasePlace {
   /** The schema as it is called. */
   readonly schema: string
-  /** The schema as it stands in a statement. */
+  /** The quoted name of the schema, for statements. */
   readonly quotedSchema: string
   /** Host, port, database and schema, for messages; no user and no password. */
   readonly description: string

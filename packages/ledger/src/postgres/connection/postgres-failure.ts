@@ -24,7 +24,7 @@ export const refusalCode = 'TL001'
 export const unreadCode = 'TL002'
 export const endedCode = 'TL003'
 
-/** Whether a run was to end with entries in its inbox that nobody had read. */
+/** Whether a run was to end with unread entries in its inbox. */
 export function isUnread(error: unknown): boolean {
   return failureCode(error) === unreadCode
 }
@@ -37,7 +37,7 @@ export function isAfterEnd(error: unknown): boolean {
 const lostMessage = /^(Connection terminated|Client has encountered a connection error|Connection ended)/
 const lostCode = /^(08|57P0[12]|ECONNRESET$|EPIPE$|ERR_STREAM_)/
 
-/** Whether the connection was lost on the way, so that nobody knows whether the statement was carried out. */
+/** Whether the connection was lost, so that it is unknown whether the statement was carried out. */
 export function isConnectionLost(error: unknown): boolean {
   const code = failureCode(error)
   if (code !== undefined) return lostCode.test(code)

@@ -4,7 +4,7 @@ import type { Keyring } from '../../content/payload/keyring.ts'
 export interface PostgresLedgerOptions {
   /** As `pg` takes it: `postgres://user:password@host:port/database`, with `sslmode` and the like as parameters. */
   readonly connectionString: string
-  /** Where the ledger's tables stand; made where there is none. `tallystick` unless given. */
+  /** Schema of the ledger's tables; created if missing. `tallystick` if not given. */
   readonly schema?: string | undefined
   /**
    * Keys that what is said in runs with a subject is sealed with. Without them such runs are written in the clear; those
@@ -25,8 +25,8 @@ export interface PostgresLedgerOptions {
   /** How long a statement may take before it is given up, in milliseconds. 30000 unless given. */
   readonly statementTimeoutMs?: number | undefined
   /**
-   * How often `changes` looks for what other processes wrote, in milliseconds: 250 behind a pooler and 1000 elsewhere,
-   * where it is told and looks only to be sure.
+   * How often `changes` polls for writes of other processes, in milliseconds: 250 with a pooler; otherwise 1000,
+   * since it receives notifications and polls only to be sure.
    */
   readonly pollIntervalMs?: number | undefined
 }

@@ -94,7 +94,7 @@ function indexes({ schema }: Kysely<unknown>): readonly Compilable[] {
   ]
 }
 
-/** What no client of the database may do, this library included, as long as nobody takes the triggers away. */
+/** What the triggers refuse to every client of the database, this library included, until they are dropped. */
 interface Refusal {
   readonly trigger: string
   readonly on: string
@@ -157,7 +157,10 @@ $$`,
   ]
 }
 
-/** Events end where their run's row says, which the same statement has moved; so nobody adds one beside it. */
+/**
+ * A run's events end at the head in the run's row, which the same statement has moved; so no client adds one beside
+ * it.
+ */
 function followsFunction(place: string): string {
   return `create function ${place}.event_follows() returns trigger language plpgsql as $$
 declare

@@ -9,15 +9,15 @@ export interface OpenTransaction {
   /** As its client calls itself; the name of the transaction where it was prepared. */
   readonly applicationName: string
   /**
-   * Such as `idle in transaction`, where nobody works on it, or `prepared`. Absent, as `ageMs` is, where the role of this
-   * ledger may not see it: `pg_read_all_stats` lets it.
+   * Such as `idle in transaction`, when its client runs no statement, or `prepared`. Absent, like `ageMs`, if the
+   * role of this ledger may not see it: `pg_read_all_stats` allows it.
    */
   readonly state?: string
   /** How long it has been under way, in milliseconds, by the clock of the server. */
   readonly ageMs?: number
 }
 
-/** How far tails over all runs are behind, and what keeps them there. */
+/** How far tails over all runs are delayed, and by which transaction. */
 export interface TailHorizon {
   /** Events that stand and that no tail yields yet, since the oldest transaction may put others in front of them. */
   readonly waitingEvents: number

@@ -9,8 +9,8 @@ export interface TailMark {
 const soonMs = 25
 
 /**
- * Looks whether a tail can go on: now and then, and soon while events wait, since nobody tells when the transactions end
- * that they wait for. Never keeps a process alive.
+ * Polls whether a tail can continue: from time to time, and soon while events wait, since Postgres sends no
+ * notification when the transactions end that they wait for. Never keeps a process alive.
  */
 export class TailPoller {
   readonly #readMark: () => Promise<TailMark>

@@ -25,7 +25,7 @@ const tableNames = [
 ]
 
 /**
- * Looks at what stands in the schema without changing it, and refuses what can be no ledger. Throws
+ * Reads the tables of the schema without changing them, and refuses a schema that cannot be a ledger. Throws
  * `LedgerUnavailableError`.
  */
 export async function inspectSchema(ask: Ask, place: DatabasePlace): Promise<Found> {
@@ -54,7 +54,7 @@ export async function inspectSchema(ask: Ask, place: DatabasePlace): Promise<Fou
   )
 }
 
-/** The version of a ledger; `undefined` where a table that is called so belongs to somebody else. */
+/** Returns the version of a ledger; `undefined` if the version table belongs to another application. */
 async function versionOf(ask: Ask, { quotedSchema }: DatabasePlace): Promise<number | undefined> {
   const columns = await ask<{ readonly name: string }>({
     text: `select attname::text as name from pg_catalog.pg_attribute

@@ -12,8 +12,8 @@ export interface SchemaObject {
 const ledgerTables = `pg_class.relname in ('ledger', 'run', 'event', 'payload', 'inbox', 'content', 'content_use', 'removal', 'history', 'history_use')`
 
 /**
- * What of a schema makes it a ledger: without its triggers nothing is append-only, without its indexes nothing stands
- * once. Written so that every version of Postgres tells it alike.
+ * Reads the triggers and indexes that make a schema a ledger: without its triggers nothing is append-only, without
+ * its indexes nothing is unique. Every version of Postgres returns the same rows for it.
  */
 export function schemaStatement(schema: string): Statement {
   return {

@@ -30,7 +30,7 @@ export function int8Array(values: readonly number[]): Buffer {
   return array
 }
 
-/** Texts, and null where there is none. */
+/** Encodes texts and nulls. */
 export function textArray(values: readonly (string | null)[]): Buffer {
   let bytes = 0
   for (const value of values) bytes += lengthBytes + (value === null ? 0 : Buffer.byteLength(value))

@@ -18,9 +18,9 @@ interface Waiting<Item, Result> {
 }
 
 /**
- * Lets appends of many runs share statements and commits. Nobody waits for company: while all lanes are busy, what
- * arrives queues up, and the next free lane takes what has queued as one group. Of a run, one append is under way at
- * a time, so that groups of one process never wait for each other.
+ * Lets appends of many runs share statements and commits. No append waits for others to join it: while all lanes are
+ * busy, new appends queue up, and the next free lane takes all queued ones as one group. Each run has one append
+ * under way at a time, so that groups of one process never wait for each other.
  */
 export class GroupCommit<Item extends Queued, Result> {
   readonly #commit: (group: readonly Item[]) => Promise<readonly Result[]>

@@ -26,7 +26,10 @@ export class PostgresHistories {
     this.#texts = textsOf(quotedSchema)
   }
 
-  /** What of a history is to be written, as far as can be said now: what it stands behind may go at any moment. */
+  /**
+   * Returns the part of a history that has to be written, as of now: another writer may remove the pieces before it
+   * at any moment.
+   */
   async begun(history: StoredHistory): Promise<BegunHistory> {
     const { name, length } = history
     const shared = await this.#sharedLength(history)

@@ -4,7 +4,7 @@ import type { ChangePart, ProjectionDatabase, ProjectionDialect } from '../table
 /** How many rows are dropped at once, so that a writer who comes meanwhile hardly waits. */
 const rowsPerChange = 512
 
-/** The version of projections that are being dropped: nobody reads them, and nobody adds to them. */
+/** The version of projections that are being dropped: no process reads or extends them. */
 const dropping = 'dropping'
 
 /** The tables of projections, each with what names a row of it. */
@@ -16,8 +16,8 @@ const tables: readonly (readonly [name: string, key: string])[] = [
 ]
 
 /**
- * Drops every projection, in short transactions, and leaves what a new ledger has. From the first moment on nobody reads
- * them; whoever else is at it helps.
+ * Drops every projection, in short transactions, and leaves the tables as in a new ledger. No process reads them from
+ * the first transaction on; concurrent calls help.
  */
 export async function dropProjections(database: ProjectionDatabase): Promise<void> {
   const { dialect } = database
@@ -63,7 +63,7 @@ function versionPart({ table }: ProjectionDialect, version: string, from?: strin
   }
 }
 
-/** Somebody else may have come to the end of it, and may be adding rows already: those stay. */
+/** Another process may have finished dropping, and may be adding rows already: those stay. */
 function rowsPart({ table }: ProjectionDialect, name: string, key: string): ChangePart {
   const named = key.includes(',') ? `(${key})` : key
   return {

@@ -15,7 +15,7 @@ export interface ProjectedRun {
   readonly now?: { readonly place: RunPlace; readonly record: SummaryRecord }
 }
 
-/** A row is not as it was written, so that nobody knows what of the totals is its own. */
+/** A row differs from the written one, so its share of the totals is unknown. */
 export class CorruptRowError extends Error {
   constructor(runId: string) {
     super(`The projection of run ${namedRun(runId)} is not as it was written.`)
@@ -94,7 +94,7 @@ export async function totalsOf(
   return totals.change
 }
 
-/** The runs of a session that are not concerned began and went on too. Where one has left, nobody has kept that apart. */
+/** Adds the times of the session's other runs. After a run has left the session, its times are computed anew. */
 async function addTimes(
   tables: ProjectionTables,
   totals: TotalsAccumulator,

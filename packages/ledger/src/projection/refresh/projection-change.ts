@@ -14,7 +14,7 @@ export interface ProjectionChange {
   readonly cursor: string
 }
 
-/** Makes a change, where nobody has made another since `state` was read. */
+/** Makes a change, unless another process has made one since `state` was read. */
 export function changeProjections(
   database: ProjectionDatabase,
   { revision }: ProjectionState,

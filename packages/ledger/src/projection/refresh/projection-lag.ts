@@ -5,7 +5,7 @@ import { CorruptRowError, projectLagging, type ProjectedRun } from './projected-
 import { ProjectionTables } from './projection-tables.ts'
 import { refreshProjections, runsPerChange, type OnProgress } from './refresh-projections.ts'
 
-/** So many runs are told of anew in memory. Where more are behind, the ledger is walked through. */
+/** At most so many lagging runs are projected in memory. If more lag, the whole ledger is folded. */
 const runsInMemoryMax = 2_000
 
 /** Projections that hold, and what comes in the place of those that are behind and could not be written. */
@@ -29,8 +29,8 @@ export const projectionOptions: OptionCheck = option.fields<ProjectionOptions>({
 })
 
 /**
- * The projections of a ledger as of now; `undefined` where it has none that would be of use: then everything is folded.
- * What is wrong with them is nobody's concern, as long as the events can be read.
+ * Returns the current projections of a ledger; `undefined` if they are missing or unusable: then everything is
+ * folded. Faults of projections are ignored, as long as the events can be read.
  */
 export async function currentProjections(
   ledger: Ledger,

@@ -16,7 +16,7 @@ export interface ProjectionState {
   readonly cursor: string
 }
 
-/** Which rows a batch holds: those that are all of what is named, the newest run first. */
+/** Selects the rows of a batch, the newest run first. All filters must match. */
 export interface RowQuery {
   readonly status?: RunStatus
   /** Runs in which this agent had the conversation, as a key. */

@@ -42,7 +42,7 @@ export async function refreshProjections(
   )
 }
 
-/** Answers whether everything is up to date; `false` where somebody else has made a change. */
+/** Returns whether everything is up to date; `false` if another process has made a change. */
 async function refreshFrom(
   ledger: Ledger,
   tables: ProjectionTables,

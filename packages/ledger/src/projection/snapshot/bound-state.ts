@@ -69,7 +69,10 @@ export async function stateOfSnapshot(
   return hasIds(runId, folded) ? folded : undefined
 }
 
-/** Snapshots stand outside the chain, so anybody may have written them: the ids that commands are made of are checked. */
+/**
+ * Snapshots are outside the chain, so any writer of the database may have made them: checks the ids that commands are
+ * made of.
+ */
 function hasIds(runId: RunId, state: RunState): boolean {
   const calls = openTurnCalls(state).map(({ toolCallId }) => toolCallId)
   return state.runId === runId && calls.every((call) => parseToolCallId(call) !== undefined)

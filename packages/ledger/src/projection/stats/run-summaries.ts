@@ -27,9 +27,9 @@ import { storedRun, type StoredRun, type StoredRunRow } from '../summary/stored-
 /** How many runs are asked for at once. */
 const runsPerBatch = 64
 
-/** Which runs are told of: those that are all of what is named. */
+/** Selects runs. All filters must match. */
 export interface SummaryFilter {
-  /** That stand in one of these ways. */
+  /** Runs with one of these statuses. */
   readonly statuses?: readonly RunStatus[]
   /** In which this agent has, or had, the conversation. */
   readonly agent?: string

@@ -41,7 +41,7 @@ export interface LedgerStats {
   readonly suspended: readonly RunSummary[]
   /** Runs of which something is in flight, or was when their process ended; the newest first. */
   readonly unfinished: readonly RunSummary[]
-  /** Runs that ended otherwise than was wanted, since then; the newest first. */
+  /** Runs that have ended since then without success; the newest first. */
   readonly failed: readonly RunSummary[]
   readonly unreadable: readonly UnreadableRun[]
   /** Model calls since then, the first day first. */

@@ -23,8 +23,8 @@ export interface NotedSeq {
 }
 
 /**
- * Tells of a run behind its event `toSeq`, going on from what is known of it already. A run that cannot be read is one of
- * which that is told; what is wrong with the store itself is thrown. `undefined` where the run has no events.
+ * Projects a run after its event `toSeq`, starting from its known projection. Reports a run that cannot be read as
+ * unreadable, and throws faults of the store itself. `undefined` if the run has no events.
  */
 export async function projectRun(
   ledger: Ledger,

@@ -19,7 +19,7 @@ export interface NamedCall {
   readonly name: string
 }
 
-/** What a run waits for by itself. */
+/** What a run waits for, without its child runs. */
 export interface RunWaits {
   /** Calls that a person has to decide about. */
   readonly approvals: readonly NamedCall[]
@@ -47,7 +47,7 @@ export interface RunSummary {
   readonly sessionId?: string
   readonly sessionPlace?: number
   readonly parent?: ParentRef
-  /** Why it is over. What was said about that stands in its last event. */
+  /** Why it ended. Details are in its last event. */
   readonly reason?: FinishReason
   /** Whether its last event says more about the end. */
   readonly hasDetail?: true

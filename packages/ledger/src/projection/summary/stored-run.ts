@@ -26,7 +26,7 @@ export interface StoredRunRow {
   readonly session_id: string | null
   readonly started_at: number
   readonly last_at: number
-  /** What of totals is this run's, as JSON. */
+  /** The run's share of the totals, as JSON. */
   readonly shares: string
   /** As JSON; null where the row has to be made anew. */
   readonly summary: string | null
@@ -68,7 +68,10 @@ export function storedRun(row: StoredRunRow): StoredRun | undefined {
   }
 }
 
-/** Whether what a summary names are ids. Rows of projections stand outside the chain, so anybody may have written them. */
+/**
+ * Whether the ids in a summary are valid. Rows of projections are outside the chain, so any writer of the database
+ * may have made them.
+ */
 function hasIds(summary: ListedRun, runId: RunId): boolean {
   if (summary.runId !== runId) return false
   if (summary.status === 'unreadable') return true

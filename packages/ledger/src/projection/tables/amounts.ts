@@ -66,7 +66,7 @@ export function addAmounts(to: Amounts, more: Amounts, sign: 1 | -1 = 1): Amount
   ) as unknown as Amounts
 }
 
-/** The tokens of amounts. A kind that nobody told is unknown, which is not none. */
+/** Returns the tokens of amounts. An unreported kind is unknown, not 0. */
 export function usageOf(amounts: Amounts): Usage {
   const usage: { -readonly [Field in keyof Usage]: number } = {}
   for (const field of usageFields) {

@@ -1,9 +1,10 @@
 import type { ProjectionDialect } from './projection-database.ts'
 
 /**
- * The statements that forget what was projected from a run, to be carried out one after the other in the transaction that
- * takes something of the run away: its snapshots go, and its projection is made anew by whoever asks next. Whoever folds
- * or projects the run at the same moment can write nothing of that any more. `runId` is how each statement names the run.
+ * Returns the statements that forget the projections of a run, to run one after the other in the transaction that
+ * removes content of the run: its snapshots are deleted, and the next reader makes its projection anew. A concurrent
+ * fold or projection of the run can write no removed content. `runId` is the SQL expression for the run in each
+ * statement.
  */
 export function forgetTexts({ table }: Pick<ProjectionDialect, 'table'>, runId: string): readonly string[] {
   return [

@@ -1,6 +1,6 @@
 import type { Ledger } from '@tallystick/core'
 
-/** How a database spells what SQL has no one word for. Parameters are `$1`, `$2` … everywhere. */
+/** The parts of SQL that differ between databases. Parameters are `$1`, `$2` … everywhere. */
 export interface ProjectionDialect {
   /** A table of the ledger, by its name. */
   readonly table: (name: string) => string
@@ -34,13 +34,13 @@ export interface ChangedRuns {
   readonly cursor: string
   /** Whether nothing more stands behind it now. */
   readonly isLast: boolean
-  /** Whether nobody knows what comes behind the place: no event stands there any more. */
+  /** Whether the events after the place are unknown, because the ledger has no event at the place any more. */
   readonly isLost?: true
 }
 
 /**
- * The tables of a store that follow from its events: snapshots and projections. Whoever drops them loses time, and no
- * more; so whoever cannot read or write them goes without. Members reject with a `TallystickError`.
+ * The tables of a store that are derived from its events: snapshots and projections. Dropping them costs only time,
+ * so a caller that cannot read or write them continues without them. Members reject with a `TallystickError`.
  */
 export interface ProjectionDatabase {
   readonly dialect: ProjectionDialect

@@ -4,8 +4,8 @@ import { foldVersion } from '@tallystick/core'
 export const snapshotVersion: string = `fold ${foldVersion}`
 
 /**
- * Rises whenever a summary of any run, or a total, comes out otherwise than before, or is stored otherwise. The golden
- * ledgers hold what each version gives, and fail where that changes and the version does not.
+ * Rises whenever a summary of any run, or a total, changes in value or in its stored form. The golden ledgers hold
+ * the result of each version, and fail when the result changes and the version does not.
  */
 const version = 2
 

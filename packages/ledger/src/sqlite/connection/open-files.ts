@@ -32,7 +32,7 @@ export class OpenFiles {
     throw this.#gone(`${this.#path}-wal`)
   }
 
-  /** Brings what was acknowledged from a log that nobody else can see into the file. */
+  /** Copies acknowledged events into the file, from a log that no other process can read. */
   #rescue(): void {
     try {
       this.#database.pragma('wal_checkpoint(passive)')

@@ -10,10 +10,11 @@ export interface SqliteLedgerOptions {
    */
   readonly keys?: Keyring | undefined
   /**
-   * Whether one process at a time drives the runs of the file: true unless given. A second one that appends, or takes a
-   * run over, is refused with a `LedgerUnavailableError` that names the first, until the runs of that one rest or end.
-   * Reading, and commands that go through the inbox, stay free to all. With false several may write: each run is still
-   * one's at a time, by its epoch, but processes wait for each other's commits, and nobody is told of a second one.
+   * Whether one process at a time drives the runs of the file; true if not given. A second process that appends, or
+   * takes a run over, is refused with a `LedgerUnavailableError` that names the first, until the first process
+   * releases its runs or they end. All processes may read, and send commands through the inbox. With false several
+   * processes may write: each run still has one writer, by its epoch, but processes wait for each other's commits,
+   * and no error reports a second process.
    */
   readonly oneWriter?: boolean | undefined
   /**
@@ -22,8 +23,8 @@ export interface SqliteLedgerOptions {
    */
   readonly busyTimeoutMs?: number | undefined
   /**
-   * What the write-ahead log beside the file may grow to, in bytes, before it is cut to nothing: 64 MiB unless given.
-   * Whoever reads for long keeps it from being cut, and it grows on until they are done.
+   * The size of the write-ahead log, in bytes, above which it is truncated; 64 MiB if not given. A long read prevents
+   * that, and the log grows until the read ends.
    */
   readonly walBytesMax?: number | undefined
   /** How often `changes` looks for what other processes wrote, in milliseconds. 250 unless given. */

@@ -5,7 +5,7 @@ import type { Database } from 'better-sqlite3'
 /** What the log may grow to, unless another size is given. */
 export const walBytesMaxUnlessGiven: number = 64 * 1024 * 1024
 
-/** Nothing was written for this long: then nobody is kept waiting by cutting the log. */
+/** After this time without writes, truncating the log delays no append. */
 const idleMs = 1_000
 
 /** How long a log that is too long may keep writers waiting for those who read it. */
@@ -20,7 +20,7 @@ export const processTime: Pick<Clock, 'now' | 'schedule'> = {
   },
 }
 
-/** What the keeper of a log is told. */
+/** The options of a checkpointer. */
 export interface WalCheckpointerOptions {
   /** The path of the database. */
   readonly path: string
@@ -29,14 +29,14 @@ export interface WalCheckpointerOptions {
 }
 
 /**
- * Keeps the write-ahead log short. SQLite begins it anew only when nobody reads it at the moment that all of it has
- * been copied into the database, which need never come: so it is cut off when nothing was written for a moment, and when
- * it has grown too long. Whoever reads for long keeps it from being cut, and appends from nothing: they wait a tenth of a
- * second at most, and again only when the log has grown by a quarter of its bound. In between it is tried without
+ * Keeps the write-ahead log short. SQLite restarts it only if no connection reads it at the moment when all of it has
+ * been copied into the database, which may never happen. So the checkpointer truncates it after a moment without
+ * writes, and when it has grown too long. A long read prevents the truncation and delays appends by a tenth of a
+ * second at most, and again only when the log has grown by a quarter of its limit. In between it is tried without
  * waiting.
  *
- * What is in the log stays there until it is in the database and synced, so an error here loses nothing, and fails
- * nobody: the next attempt follows.
+ * The log keeps its content until it is in the database and synced, so an error here loses nothing and fails no call:
+ * the next attempt follows.
  */
 export class WalCheckpointer {
   readonly #database: Database
@@ -87,7 +87,7 @@ export class WalCheckpointer {
     this.#bytesEndured = this.#bytesMax
   }
 
-  /** Copies the log into the database and cuts it to nothing; answers whether nobody kept it from that. */
+  /** Copies the log into the database and truncates it; returns false if a reader prevented it. */
   #cut(waitMs: number): boolean {
     if (!this.#database.open || this.#database.inTransaction) return false
     const timeout = this.#database.pragma('busy_timeout', { simple: true }) as number

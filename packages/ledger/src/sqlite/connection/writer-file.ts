@@ -12,7 +12,7 @@ export interface Writer {
   readonly since: number
 }
 
-/** How long to wait for somebody who only looks who writes. */
+/** How long to wait for a process that only reads the writer's name. */
 const pollMs = 100
 
 /**
@@ -31,7 +31,7 @@ export class WriterFile {
     this.#path = `${ledgerPath}-writer`
   }
 
-  /** Locks the file and says in it who we are; answers whether nobody else has it. */
+  /** Locks the file and records this process in it; returns false if another process holds the lock. */
   lock(): boolean {
     for (;;) {
       const database = this.#lockCurrent()
@@ -44,7 +44,10 @@ export class WriterFile {
     if (this.#open?.database.inTransaction) this.#open.database.exec('rollback')
   }
 
-  /** Whether somebody has it, where it is there. Whoever tries to get it at this very moment has to try again. */
+  /**
+   * Whether a process holds the lock; `undefined` if the file does not exist. A process that locks it at this very
+   * moment has to try again.
+   */
   isLocked(): boolean | undefined {
     if (!existsSync(this.#path)) return undefined
     try {
@@ -54,7 +57,7 @@ export class WriterFile {
     }
   }
 
-  /** Who has the file, or had it last; `undefined` where nobody has signed it. */
+  /** The process that holds the file, or held it last; `undefined` if no process is recorded in it. */
   writer(): Writer | undefined {
     if (!existsSync(this.#path)) return undefined
     let database: Database | undefined
@@ -70,7 +73,10 @@ export class WriterFile {
     }
   }
 
-  /** Takes the file away where nobody has it. Whoever has it open and not locked sees that it is another one. */
+  /**
+   * Removes the file unless a process holds its lock. A process that has it open and not locked detects that the file
+   * was replaced.
+   */
   remove(): void {
     try {
       if (existsSync(this.#path) && this.#lockCurrent()) unlinkSync(this.#path)
@@ -86,7 +92,7 @@ export class WriterFile {
     this.#open = undefined
   }
 
-  /** The connection to the file that stands at the path now, locked; `undefined` where somebody else has it. */
+  /** Returns a locked connection to the file that is at the path now; `undefined` if another process holds the lock. */
   #lockCurrent(): Database | undefined {
     for (;;) {
       const { database, identity } = (this.#open ??= this.#openFile())
@@ -121,7 +127,10 @@ export class WriterFile {
     }
   }
 
-  /** Empty, and for whom the ledger is, as SQLite makes its own files. Opening a file that is new drops nobody's locks. */
+  /**
+   * Creates the empty file with the permissions of the ledger, as SQLite does for its own files. Opening a new file
+   * drops no locks.
+   */
   #make(): void {
     const { mode, uid, gid } = statSync(this.#ledgerPath)
     try {

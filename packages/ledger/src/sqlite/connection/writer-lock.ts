@@ -103,7 +103,7 @@ class ProcessLock {
     }
   }
 
-  /** Has the role when it resolves, if anybody still claims it. */
+  /** Resolves with the role held, if a ledger of this process still claims it. */
   async take(patience: number): Promise<void> {
     while (!this.#isHeld && this.#isNeeded) {
       this.#taking ??= this.#takeLock(patience).finally(() => {
@@ -160,9 +160,9 @@ function processLock(path: string): ProcessLock {
 }
 
 /**
- * Whether a process writes a ledger file that is there: runs are under way in it, or it has not said that they rest.
- * `undefined` where nobody has said anything: none has since the file was at rest, or it was opened with
- * `oneWriter: false`. Throws `LedgerUnavailableError` where it cannot be asked.
+ * Whether a process writes an existing ledger file: it drives runs there, or has not released them. `undefined` if no
+ * process has claimed the file since it was last at rest, or if it was opened with `oneWriter: false`. Throws
+ * `LedgerUnavailableError` if the check fails.
  */
 export function hasWriter(path: string): boolean | undefined {
   return new WriterFile(realpathSync(path)).isLocked()

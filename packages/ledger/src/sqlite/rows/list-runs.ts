@@ -55,7 +55,7 @@ function batchBefore(
     : reads.sessionRuns.all({ sessionId, beforePlace: before, limit })
 }
 
-/** Where a run stands in a list: by what it is ordered; `undefined` where it is not in the list. */
+/** Returns the sort key of a run in a list; `undefined` if the run is not in the list. */
 function placeOf(row: Selectable<RunTable>, { sessionId }: RunFilter): number | undefined {
   if (sessionId === undefined) return row.pos
   return row.session_id === sessionId ? (row.session_place ?? undefined) : undefined

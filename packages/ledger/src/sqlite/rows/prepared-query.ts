@@ -1,7 +1,7 @@
 import type { Database, Statement } from 'better-sqlite3'
 import type { Compilable } from 'kysely'
 
-/** Stands in a query for a value that each run of it brings along. */
+/** A placeholder in a query for a value that each execution passes. */
 class Placeholder {
   readonly name: string
   constructor(name: string) {

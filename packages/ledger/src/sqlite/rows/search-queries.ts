@@ -4,7 +4,7 @@ import type { FoundRow, SearchSource } from '../../read/event-search.ts'
 import { prepareFor, type Parameter, type PreparedQuery } from './prepared-query.ts'
 import type { LedgerTables } from '../schema/tables.ts'
 
-/** What the batches of a search are told. What a batch has no use for may be anything. */
+/** The parameters of the batches of a search. A batch ignores parameters that it does not use. */
 export interface SearchInput {
   readonly runId: string
   readonly type: string
@@ -23,7 +23,7 @@ export interface SearchInput {
 }
 
 interface Places {
-  /** Null where there is none. */
+  /** Null without a limit. */
   readonly fromPos: number | null
   readonly toPos: number | null
 }

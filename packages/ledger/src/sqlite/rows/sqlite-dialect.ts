@@ -1,6 +1,6 @@
 import type { ProjectionDialect } from '../../projection/tables/projection-database.ts'
 
-/** How SQLite spells what has no one word. */
+/** The SQL of SQLite. */
 export const sqliteDialect: ProjectionDialect = {
   table: (name) => name,
   texts: (parameter) => `json_each(${parameter}) as item`,

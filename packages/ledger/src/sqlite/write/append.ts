@@ -93,7 +93,10 @@ function requireReadInbox({ reads }: AppendStore, runId: RunId, events: readonly
   if (endsRun(events) && reads.inbox.get({ runId }) !== undefined) throw unreadInbox(runId)
 }
 
-/** What a command says stands in the events from now on; of a run that can be erased, nowhere else. */
+/**
+ * Marks a command as taken. Its content is in the events from now on; if the run can be erased, the inbox keeps no
+ * copy.
+ */
 function take(
   { writes, removals }: AppendStore,
   taken: { readonly runId: RunId; readonly key: string; readonly takenSeq: number },

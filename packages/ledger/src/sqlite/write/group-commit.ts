@@ -21,12 +21,12 @@ interface Waiting extends Write<unknown> {
 }
 
 /**
- * Lets what many runs write at once share transactions and syncs. A commit stops the process until the disk has
- * answered, and what arrives for its runs meanwhile is handled in one turn of the event loop: all that is written
- * within a turn goes into one transaction at its end. Nobody waits longer than that for company.
+ * Lets writes of many runs share transactions and syncs. A commit stops the process until the disk has answered, and
+ * the signals that arrive meanwhile are handled in one turn of the event loop: all writes of a turn go into one
+ * transaction at its end. No write waits longer for others to join.
  *
- * Each write keeps its own verdict: what one that fails did is undone, and the others stand. Where the commit fails, so
- * does all of the group. Nothing is acknowledged before the commit, and everything in the order in which it came.
+ * Each write keeps its own result: a failed one is undone, and the others stay. If the commit fails, every write of
+ * the group fails. Nothing is acknowledged before the commit, and all writes in the order in which they came.
  */
 export class GroupCommit {
   readonly #transactions: Transactions
@@ -45,8 +45,8 @@ export class GroupCommit {
   }
 
   /**
-   * Resolves when the next group is carried out; `undefined` where nothing waits. Whoever reads waits for it: the turn of
-   * the event loop would never end for one who only reads, and waits for nothing else.
+   * Resolves when the next group is committed; `undefined` if no write waits. Readers await it: the turn of the event
+   * loop would never end for a caller that only reads and awaits nothing else.
    */
   get turn(): Promise<void> | undefined {
     return this.#turn

@@ -133,7 +133,7 @@ export class SqliteRemovals {
     return kind === 'dropped' ? toSeq : changes
   }
 
-  /** Takes what was removed out of the log, as far as nobody reads there. */
+  /** Truncates the log to drop removed content, unless a reader prevents it. */
   settle(): void {
     this.#database.pragma('wal_checkpoint(truncate)')
   }

@@ -4,11 +4,11 @@ import type { AppendOptions } from '@tallystick/core'
 /** How a commit is to be kept. */
 export type Durability = AppendOptions['durability']
 
-/** What stands around each transaction, beside what is done in it. */
+/** Hooks around each transaction. */
 export interface AroundCommits {
-  /** Called before it begins. Where it throws, nothing is written. */
+  /** Called before it begins. If it throws, nothing is written. */
   admit(): void
-  /** Called behind the commit. Where it throws, so does what committed: nobody acknowledges it. */
+  /** Called after the commit. If it throws, the committing call throws too: its writes are not acknowledged. */
   committed(): void
 }
 
