@@ -264,10 +264,10 @@ describe('prose', () => {
   it('finds words in pages that take a second reading, and not in their code', () => {
     const text =
       'A tool returns a result.\n\nWhoever reads it is told `nobody` by itself.\n\n```ts\n// whoever\n```\n'
-    expect(said(prose, 'docs/concepts.md', text).map((each) => each.slice(0, 20))).toEqual([
-      '3 warning "Whoever" ',
-      '3 warning "is told" ',
-      '3 warning "by itself',
+    expect(said(prose, 'docs/concepts.md', text).map((each) => each.split(' takes')[0])).toEqual([
+      '3 error "Whoever"',
+      '3 error "is told"',
+      '3 error "by itself"',
     ])
     expect(said(prose, 'packages/core/test/page.md', text)).toEqual([])
   })

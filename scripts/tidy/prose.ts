@@ -23,12 +23,12 @@ export const docstringsAllowed: Readonly<Record<string, number>> = {
   cli: 57,
 }
 
-/** Pages that people read say what they say in one reading: no word of the list stands in them. */
+/** Pages that people read say what they say in one reading: they hold no word of the list. */
 export function prose(file: SourceFile): readonly Finding[] {
   if (!isPage(file.path)) return []
   return riddlesIn(withoutCode(file.text)).map(({ index, word, advice }) => ({
     rule: 'prose',
-    level: 'warning',
+    level: 'error',
     path: file.path,
     line: lineAt(file.text, index),
     message: `"${word}" takes a second reading: ${advice}.`,
