@@ -81,7 +81,7 @@ function ownId(text: string, from: RunId, to: RunId): string {
   return toolCallIdOf(to, 0, 0, 0).slice(0, -'_0_0_0'.length) + text.slice(prefix.length)
 }
 
-/** Law 7: the digest of a request holds the ids that stand in it. */
+/** Law 7: the digest of a request covers its ids. */
 function withOwnDigest(state: RunState, event: RuntimeEvent): RuntimeEvent {
   if (event.type === 'model_call_started') return { ...event, requestDigest: requestDigest(state, event) }
   if (event.type === 'compaction_started') return { ...event, requestDigest: summaryDigest(state, event) }

@@ -7,8 +7,8 @@ import type { MemoryRun } from './memory-run.ts'
 import { MemoryStore } from './memory-store.ts'
 
 /**
- * A ledger that lives in this process and ends with it: for tests, and for runs that nobody resumes. It keeps every
- * promise of the port but durability: a `barrier` is no more than a `lazy` append, and `close` forgets everything.
+ * A ledger in the memory of this process, which ends with it: for tests, and for runs that need no resume. It keeps
+ * every promise of the port but durability: a `barrier` equals a `lazy` append, and `close` forgets everything.
  */
 export function memoryLedger(): Ledger {
   const changed$ = new Subject<RunId>()

@@ -27,8 +27,8 @@ interface KeptEvent {
 }
 
 /**
- * One run of a `memoryLedger`. Events and inbox entries are kept as text, so that nobody who holds the object can
- * change what is on record. Every member is synchronous, and so atomic.
+ * One run of a `memoryLedger`. It keeps events and inbox entries as text, so that callers who hold the object cannot
+ * change the record. Every member is synchronous, and so atomic.
  */
 export class MemoryRun {
   readonly runId: RunId
@@ -40,7 +40,7 @@ export class MemoryRun {
   readonly #inbox = new Map<string, string>()
   /** Every key ever put. */
   readonly #inboxKeys = new Set<string>()
-  /** Where the run stands in its session, once it has begun. */
+  /** The session of the run and its place there, once it has begun. */
   #place: SessionPlace | undefined
 
   constructor(runId: RunId, histories: MemoryHistories) {

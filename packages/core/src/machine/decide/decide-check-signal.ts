@@ -95,7 +95,10 @@ function decideOutputChecked(
   return { facts: [{ ...here, valid: false, error, ...omitUndefined({ repair }) }] }
 }
 
-/** The schema is told each time: not every wire has shown it to the model, and a fallback may not have seen it yet. */
+/**
+ * Each repair request repeats the schema: not every wire has shown it to the model, and a fallback may not have seen
+ * it yet.
+ */
 function repairRequest(error: string, schema: JsonObject): UserMessage {
   const text = `Your answer does not fit the schema that it has to fit: ${error}
 This is the schema (JSON Schema): ${canonicalJson(schema)}

@@ -93,7 +93,10 @@ function decideStart(state: RunState | undefined, command: StartCommand): Decisi
   }
 }
 
-/** First what is known is put on record: the take-over, calls in doubt, the attempt that nobody listens to any more. */
+/**
+ * Records what a resume finds: the take-over, calls in doubt, and the failure of an attempt that no process
+ * continues.
+ */
 function decideResume(state: RunState, { why, definition }: ResumeCommand): Decision {
   const inDoubt = openTurnCalls(state).filter(
     (call) => call.status === 'started' || call.status === 'in_doubt',

@@ -203,7 +203,7 @@ function refusedFailure({ modelId }: ModelRef, refusal: ModelRefusal | undefined
   return { class: 'refused', message: `${modelId} refused to answer${why}.`, retryable: false }
 }
 
-/** What of a part's text was not streamed. */
+/** The rest of a part's text that was not streamed. */
 function missingDelta(
   attempt: Attempt,
   reply: ReplyPart,

@@ -38,7 +38,7 @@ export function invertCheckSignal(
   }
 }
 
-/** What they found stands in front of the fact that they have looked. */
+/** The findings of guardrails come before the fact that they have checked. */
 function guardrailsOf(state: RunState, { recorded, index }: RecordedPosition): Signal | undefined {
   const finds: GuardrailFind[] = []
   for (let at = index; at < recorded.length; at++) {

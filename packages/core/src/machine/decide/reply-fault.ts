@@ -35,7 +35,7 @@ function callFault(call: Call, reply: ReplyPart | undefined): string | undefined
   return `part ${call.part} is not the call that was reported for it`
 }
 
-/** What of a call would make it another one. */
+/** The fields that make two calls different. */
 function identityOf({ providerCallId, name, input }: Omit<RequestedCall, 'type'>): string {
   return canonicalJson([providerCallId, name, input])
 }

@@ -42,7 +42,7 @@ function replaceInput(state: RunState, event: EventOf<'guardrail_tripped'>): Run
   return withMessageAt(state, index, { role: 'user', parts: replacement })
 }
 
-/** A blocked answer stays in the ledger, and is withheld from whoever reads on. */
+/** A blocked answer stays in the ledger; the history gets its replacement. */
 function replaceAnswer(state: RunState, event: EventOf<'guardrail_tripped'>): CollectingState {
   if (state.phase !== 'collecting' || state.calls.length > 0) {
     throw illegal(state, event, 'there is no answer that it could replace')
@@ -108,7 +108,7 @@ function withOutput(state: CollectingState, output: Json): CollectingState {
   return { ...state, output: { value: output }, lastText }
 }
 
-/** The answer fits its schema, or the model is asked to write it again, or nobody will. */
+/** The answer fits its schema, or the model repairs it, or the repairs are used up. */
 export function applyOutputChecked(state: RunState, event: EventOf<'output_checked'>): RunState {
   if (state.phase !== 'collecting' || state.calls.length > 0)
     throw illegal(state, event, 'there is no answer')

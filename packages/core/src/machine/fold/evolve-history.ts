@@ -16,7 +16,7 @@ import { withHistory, withSpent } from '../state/run-base.ts'
 import type { RunState } from '../state/state.ts'
 import { definitionTokens } from '../messages/token-estimate.ts'
 
-/** Of a number in a file nobody knows who wrote it: more than so many messages no run has. */
+/** No run has more messages than this; the number may come from a file of unknown origin. */
 const missingMax = 1_000_000
 
 /** The history of an earlier run, before anything is said in this one. */
@@ -157,7 +157,7 @@ export function applyAgentHandedOff(state: RunState, event: EventOf<'agent_hande
   return { ...next, contextTokens: Math.max(0, contextTokens) }
 }
 
-/** What stands in the place of messages whose content is gone. */
+/** Replaces messages whose content is gone. */
 function removedMessages(messages: number): readonly Message[] {
   return Array.from({ length: messages }, () => removedMessage)
 }

@@ -97,7 +97,7 @@ function firstState(event: RuntimeEvent): RunState {
   }
 }
 
-/** Law 4, and that a call's events stand in its own turn (law 1). */
+/** Law 4, and law 1: a call's events are in its own turn. */
 function requireOrder(state: RunState, event: RuntimeEvent): void {
   if (event.runId !== state.runId) throw illegal(state, event, `it belongs to run ${event.runId}`)
   if (event.seq !== state.seq + 1) throw illegal(state, event, `seq ${event.seq} follows ${state.seq}`)

@@ -9,7 +9,7 @@ import { isHeldBack } from '../limits/fork-writes.ts'
 import type { Call, RunState } from '../state/state.ts'
 import { findCall, openTurnCalls } from '../state/state-views.ts'
 
-/** The laws that the content of an event about tool calls can break, and that the fold does not hold by itself. */
+/** The laws about the content of tool call events, which the fold alone does not check. */
 export function auditCalls(state: RunState, event: RuntimeEvent): void {
   if (event.type === 'tool_requests_collected') requireDigests(state, event)
   if (event.type === 'approval_requested') requireAskedDigest(state, event)
@@ -80,7 +80,10 @@ export function requireHonestStart(state: RunState, event: EventOf<'tool_started
   }
 }
 
-/** Law 8: what a fork shares was performed once, and its own writes start only where somebody has let them. */
+/**
+ * Law 8: the shared events of a fork were performed once, and its own writes start only with an approval or `writes:
+ * 'run'`.
+ */
 function requireLetRun(state: RunState, event: EventOf<'tool_started'>, call: Call): void {
   const { parent } = state
   if (parent?.relation === 'fork' && event.seq <= parent.seq) return

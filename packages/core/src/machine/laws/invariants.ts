@@ -31,7 +31,7 @@ export function audit(state: RunState | undefined, event: RuntimeEvent): RunStat
   return next
 }
 
-/** The laws that are about what was said: where some of it is gone, nobody can judge them any more. */
+/** The laws about content: after a removal of content they cannot be checked. */
 function auditContent(state: RunState, event: RuntimeEvent): void {
   if (event.type === 'model_call_started') {
     requireSameRequest(state, event)
@@ -42,7 +42,7 @@ function auditContent(state: RunState, event: RuntimeEvent): void {
   if (event.type === 'assistant_message_finished') requireWholeMessage(state, event)
 }
 
-/** Audits events in order; the state after the last, `undefined` where there is none. */
+/** Audits events in order; returns the state after the last, `undefined` without events. */
 export function auditAll(events: Iterable<RuntimeEvent>): RunState | undefined {
   let state: RunState | undefined
   for (const event of events) state = audit(state, event)

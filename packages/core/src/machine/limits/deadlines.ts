@@ -35,8 +35,8 @@ export function closingMs(limits: Limits): number {
 }
 
 /**
- * When tools that were asked to stop are left behind: after the grace time, and never past the run's deadline. What is
- * asked to stop hears of it first, however short the time: a child run that nobody tells would go on.
+ * Returns when the runtime gives up tools that were asked to stop: after the grace time, and never past the run's
+ * deadline. Every tool gets the request to stop first, however short the time: a child run without it would continue.
  */
 export function graceEndOf(state: RunState, askedAt: number): number {
   const heardAt = askedAt + 1

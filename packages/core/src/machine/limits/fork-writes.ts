@@ -6,8 +6,8 @@ import type { Call, ExecutingState, RunState } from '../state/state.ts'
 type Startable = Pick<Call, 'effect' | 'recorded' | 'approvedSeq'>
 
 /**
- * Whether a call may not be started as it stands: it is a write of a fork, or of a run that works for one, no result on
- * record answers it, and nobody has approved it in the fork. The run that is forked has performed its writes already.
+ * Whether a call may not start: it is a write of a fork, or of a run that works for one, no recorded result answers it,
+ * and no person has approved it in the fork. The source run has performed its writes already.
  */
 export function isHeldBack({ parent }: Pick<RunState, 'parent'>, call: Startable): boolean {
   const writes = writesOf(parent)
@@ -17,7 +17,7 @@ export function isHeldBack({ parent }: Pick<RunState, 'parent'>, call: Startable
   return approvedSeq === undefined || approvedSeq <= (parent?.relation === 'fork' ? parent.seq : 0)
 }
 
-/** What happens to such a call: a person is asked, unless one was before the fork began, or it is not performed. */
+/** What happens to such a call: a person is asked, unless one was asked before the fork began, or it is not performed. */
 export function heldBackPlan({ parent }: Pick<RunState, 'parent'>, call: Startable): 'ask' | 'stub' {
   return writesOf(parent) === 'ask' && call.approvedSeq === undefined ? 'ask' : 'stub'
 }
@@ -41,11 +41,11 @@ function writesOf(parent: ParentRef | undefined): NonNullable<ParentRef['writes'
   return parent?.writes ?? 'run'
 }
 
-/** What a person is told who is asked about a write of a fork. */
+/** The reason that a person reads when asked about a write of a fork. */
 export const heldBackReason =
   'This run is a fork, and no recorded result answers the call: approved, it is performed for real, under a new idempotency key.'
 
-/** What the model reads of a write that is not performed. */
+/** The text that the model reads instead of the result of a write. */
 export const stubbed: CallRefusal = {
   outcome: 'skipped',
   text: 'This run is a fork, in which writes are not performed: nothing was changed. Go on as if it were done, and say that it was not.',

@@ -12,7 +12,7 @@ import { onLimitOf } from './deadlines.ts'
 import type { RunState } from '../state/state.ts'
 import { currentModel, priceOf } from '../state/state-views.ts'
 
-/** A limit that stands in the way, and how much of it is used. */
+/** A limit that prevents a call, and how much of it is used. */
 export interface LimitFinding {
   readonly limit: LimitName
   readonly max: number

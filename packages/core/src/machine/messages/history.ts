@@ -15,21 +15,21 @@ export interface History {
 /** The running digest of a history in which nothing was said. */
 export const emptyHistoryDigest: string = digestOf('tallystick history 1')
 
-/** Running digests of messages that nobody can change: of those up to each place. */
+/** Running digests of immutable messages, up to each place. */
 const knownDigests = new WeakMap<readonly Message[], readonly string[]>()
 
-/** A conversation in which nothing was said. */
+/** An empty conversation. */
 export function emptyHistory(): History {
   return { length: 0, store: { messages: [], digests: [] } }
 }
 
-/** A history of these messages. Digests that are known of them need not be computed again. */
+/** A history of these messages. Reuses their known digests. */
 export function historyOf(messages: readonly Message[]): History {
   const digests = [...(knownDigests.get(messages) ?? [])]
   return { length: messages.length, store: { messages: [...messages], digests } }
 }
 
-/** The history with one more message. The one that is handed in stays as it is. */
+/** Returns the history with one more message. The given history does not change. */
 export function appendMessage(history: History, message: Message): History {
   const { length, store } = history
   // A view that is not the newest of its store has siblings behind it: it grows in a store of its own.
@@ -69,7 +69,7 @@ function digestsOf({ length, store }: History): readonly string[] {
   return digests
 }
 
-/** The messages, as an array that nobody can change, and of which the running digests are known from here on. */
+/** Returns the messages as an immutable array, and keeps their running digests. */
 export function carriedMessages(history: History): readonly Message[] {
   const { length, store } = history
   return withDigests(store.messages.slice(0, length), digestsOf(history).slice(0, length))
@@ -84,8 +84,8 @@ export function historyDigests(messages: readonly Message[]): readonly string[] 
 }
 
 /**
- * Messages that a store reads back, as an array that nobody can change, with their running digests, which the store has
- * checked: so that whoever folds them does not compute these again.
+ * Returns messages that a store has read as an immutable array, and keeps the running digests that the store has
+ * checked, so that a fold does not compute them again.
  */
 export function withDigests(messages: readonly Message[], digests: readonly string[]): readonly Message[] {
   const known = deepFreezeOnce(messages.map((message) => deepFreezeOnce(message)))

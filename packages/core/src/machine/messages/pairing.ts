@@ -4,8 +4,8 @@ import { anyObject, listOf } from '../../vocabulary/options/option.ts'
 import { requireNoPromise, requireOptions } from '../../vocabulary/options/require-options.ts'
 
 /**
- * Law 3, for messages of any origin: what of them no provider would accept. Behind each message that asked for tools
- * stand its results, all of them, in its order; no results stand anywhere else. `undefined` where nothing is wrong.
+ * Law 3, for messages of any origin: returns why providers would refuse them. After each message that asked for tools
+ * come its results, all of them, in its order; results come nowhere else. `undefined` if nothing is wrong.
  */
 export function pairingFault(messages: readonly Message[]): string | undefined {
   for (const [index, message] of messages.entries()) {

@@ -23,7 +23,7 @@ const PAGES_UNKNOWN = 10
 /** Tokens that a message costs beside its content. */
 const MESSAGE_TOKENS = 6
 
-/** Of messages that nobody can change: the runs of a session hand the same ones on. */
+/** Estimates of immutable messages: the runs of a session share them. */
 const knownTokens = new WeakMap<Message, number>()
 
 /** About how many input tokens a message is worth. */

@@ -34,7 +34,7 @@ export function failureReason(failureClass: string | undefined): FinishReason {
   return failureClass === 'content_filtered' || failureClass === 'refused' ? 'refused' : 'model_failed'
 }
 
-/** The end of a run that somebody cancelled, or that a guardrail blocks; `undefined` where neither is so. */
+/** Returns the end of a run that was cancelled or that a guardrail blocks; else `undefined`. */
 export function endIfStopped(state: RunState): ReturnType<typeof finish> | undefined {
   if (state.cancel) return finish(state, 'cancelled')
   if (state.blocked === undefined) return undefined

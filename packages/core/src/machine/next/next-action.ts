@@ -196,7 +196,7 @@ function nextAfterReply(state: CollectingState | InjectingState, now: number, ru
   return withoutRefused(state, next)
 }
 
-/** What has to come before anything follows from a reply: a handoff that it asked for, and whoever has to look at it. */
+/** Returns the action that a reply needs before its other results: its handoff, or its pending guardrail checks. */
 function pendingForReply(
   state: CollectingState | InjectingState,
   now: number,

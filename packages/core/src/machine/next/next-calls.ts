@@ -71,7 +71,8 @@ function callsToReport(state: ExecutingState): readonly Call[] {
 }
 
 /**
- * After a cancel nothing starts, what has not started ends at once, and what runs has the grace time to end by itself.
+ * After a cancel nothing starts, calls that have not started end at once, and running calls have the grace time to
+ * end.
  */
 function cancelledResults(state: ExecutingState, cancelledAt: number, now: number): readonly Fact[] {
   const late = now >= graceEndOf(state, cancelledAt)
@@ -109,14 +110,14 @@ function awaitsChildReport(state: ExecutingState, { grant }: Call, askedAt: numb
   return grant !== undefined && now < graceEndOf(state, askedAt) + REPORT_MS
 }
 
-/** Writes that a fork shares, that no record answers and that nobody is to be asked about are not performed. */
+/** Does not perform writes of a fork that no recorded result answers and that no person is asked about. */
 function stubbedResults(state: ExecutingState): readonly Fact[] {
   return heldBackCalls(state, 'stub').map((call) =>
     resultFact(state, call, call.status === 'ready' ? 'skipped' : 'interrupted', stubbed.text),
   )
 }
 
-/** An approval that nobody has decided in its time counts as denied. */
+/** An approval without a decision in time counts as denied. */
 function denyExpired(state: ExecutingState, now: number): Action | undefined {
   const late = callsWithStatus(state, 'awaiting_approval').filter(
     ({ expiresAt = Infinity }) => now >= expiresAt,

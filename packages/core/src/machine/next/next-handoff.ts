@@ -7,7 +7,7 @@ import { requireShown } from '../messages/pairing.ts'
 import type { Rules } from '../state/rules.ts'
 import type { InjectingState } from '../state/state.ts'
 
-/** Hands the conversation over: to another agent, or back to whoever started the run. */
+/** Hands the conversation over: to another agent, or back to the caller that started the run. */
 export function nextHandoff(
   state: InjectingState,
   { to, back, tool }: NonNullable<InjectingState['handoff']>,

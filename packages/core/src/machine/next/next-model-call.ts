@@ -102,14 +102,14 @@ export function repeatModelCall(
 /** Failures that another model would answer with as well: the request itself is at fault. */
 const requestAtFault: ReadonlySet<FailureClass> = new Set(['invalid_request', 'content_filtered'])
 
-/** The model that takes over when a model is given up; `undefined` where there is none. */
+/** Returns the model that takes over when the runtime gives up a model; `undefined` after the last. */
 export function modelAfterGivingUp(state: StreamingState): ModelRef | undefined {
   const { failed } = state.attempt
   if (failed === undefined || requestAtFault.has(failed.failure.class)) return undefined
   return nextFallback(state)
 }
 
-/** The model that takes over from the one that is asked now; `undefined` where there is none. */
+/** Returns the model after the current one; `undefined` after the last. */
 export function nextFallback({ definition, attempt }: StreamingState): ModelRef | undefined {
   const models = modelsOf(definition)
   return models[models.findIndex((known) => sameModel(known, attempt.model)) + 1]

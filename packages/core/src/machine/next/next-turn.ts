@@ -16,7 +16,7 @@ import { requireNoPromise, requireOptions } from '../../vocabulary/options/requi
 import type { Rules, TurnChange } from '../state/rules.ts'
 import type { MetLimit, Reply, RunState } from '../state/state.ts'
 
-/** Law 9: the next model call, unless a limit stands in the way; then what its policy says. */
+/** Law 9: the next model call, or the policy of a limit that prevents it. */
 export function nextTurn(state: RunState, reply: Reply | undefined, now: number, rules: Rules): Action {
   const { metLimit } = state
   return (

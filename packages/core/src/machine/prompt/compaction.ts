@@ -14,7 +14,7 @@ import { believedUsage, countsTokens } from '../limits/settled-usage.ts'
 import type { Compacting, RunState } from '../state/state.ts'
 import { messageTokens, requestTokens, textTokens } from '../messages/token-estimate.ts'
 
-/** What a model that sums up is told, where the agent says nothing else. */
+/** The instructions of a model that sums up, if the agent gives none. */
 export const summaryInstructions: string =
   'You sum up the older part of a conversation between a user and an assistant with tools, so that the assistant can go ' +
   'on without it. Keep what the user wants, what was decided, facts, names, numbers and ids that were found, what was ' +
@@ -90,7 +90,7 @@ export function compactedFact(
   }
 }
 
-/** What stands in the place of messages that nobody summed up. */
+/** Replaces messages that were left out without a summary. */
 export function leftOutText(state: RunState, replacedMessages: number): string {
   const kept = taskAmong(state, replacedMessages) === undefined ? 0 : 1
   const count = replacedMessages - kept

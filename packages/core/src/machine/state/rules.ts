@@ -45,6 +45,6 @@ export interface Rules {
   /** Changes the next turn; asked once a turn, before its first attempt. */
   readonly prepareTurn?: (state: RunState) => TurnChange | undefined
   readonly compaction?: Compaction
-  /** Answers for a handoff tool of the agent what its target takes over with; `undefined` where there is none. */
+  /** Returns the agent that takes over after a handoff tool; `undefined` for other tools. */
   readonly handOff?: (tool: string, messages: readonly Message[]) => TakingOver | undefined
 }

@@ -50,7 +50,7 @@ export interface Totals {
   readonly latestUsage: Usage
 }
 
-/** A limit that was met and that nobody has raised since. */
+/** A limit that was met and that was not raised since. */
 export interface MetLimit {
   readonly limit: LimitName
   readonly policy: OnLimit
@@ -116,7 +116,7 @@ export interface RunBase {
   readonly fork?: ForkProgress
   /** Answers that did not fit the schema, and that the model was asked to write again. */
   readonly repairs: number
-  /** The text of the model's last message, `''` where there is none; of an answer that was wrapped, its own JSON. */
+  /** The text of the model's last message, `''` without one; of a wrapped answer, its own JSON. */
   readonly lastText: string
   /** The answer, as JSON that fits the schema. */
   readonly output?: { readonly value: Json }
@@ -198,14 +198,14 @@ export interface FailedAttempt {
 }
 
 /**
- * Where a call stands.
+ * The status of a call.
  * - `requested`: the model asked
  * - `to_settle`: gets the result in `refusal`, without being started
  * - `to_ask`, `awaiting_approval`: a person has to decide; was asked
  * - `ready`: may be started
  * - `started`: its effect may have begun
- * - `in_doubt`: was started by a writer that is gone, and nobody recorded its ending
- * - `deferred`: goes on outside, and is settled later
+ * - `in_doubt`: was started by a writer that is gone, and its end was not recorded
+ * - `deferred`: continues outside, and is settled later
  * - `settled`: has its result
  */
 export type CallStatus =

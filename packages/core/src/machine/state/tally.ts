@@ -42,13 +42,13 @@ export interface PendingApproval {
   readonly reason?: string
 }
 
-/** A call that goes on outside, until someone settles it. */
+/** A call that continues outside, until the application settles it. */
 export interface DeferredCall {
-  /** The run that waits: a child run, it may be. */
+  /** The run that waits; it may be a child run. */
   readonly runId: RunId
   readonly toolCallId: ToolCallId
   readonly name: string
-  /** What the tool gave the outside to name the call by. */
+  /** The tool's name for the call, for use outside. */
   readonly receipt: string
   /** Milliseconds since 1970 UTC, after which it counts as timed out. */
   readonly deadlineAt?: number

@@ -28,10 +28,10 @@ export interface PastOptions {
   /** The conversation that the run belongs to: it begins with the history of the session's last run. */
   readonly sessionId?: string | undefined
   /**
-   * What happens when a run of the session is under way, or waits for a person: `conflict` (the default) rejects the
-   * result with a `LedgerConflictError` of kind `session`, whose `busy` names that run and its status; `wait` starts
-   * the run when that one has ended. Waiting ends with the same error where that run was interrupted, so that only
-   * `resume` takes it further, and where nothing is recorded of it for `quietMs`.
+   * Decides what happens when a run of the session is under way, or waits for a person: `conflict` (the default) rejects
+   * the result with a `LedgerConflictError` of kind `session`, whose `busy` names that run and its status; `wait` starts
+   * the run when that one has ended. Waiting ends with the same error if that run was interrupted, so that only `resume`
+   * continues it, or if it records nothing for `quietMs`.
    */
   readonly whenBusy?: 'conflict' | 'wait' | undefined
   /** How long the awaited run may record nothing, in milliseconds; ten minutes if not given. */

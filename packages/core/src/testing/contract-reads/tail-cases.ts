@@ -34,7 +34,7 @@ async function grow(ledger: Ledger, runId: RunId, fromSeq: number, toSeq: number
     await appendAt(ledger, { seq, epoch: 1 }, [saying(`${seq}`)], { runId })
 }
 
-/** Fails the case unless the events of each run stand in order of seq, from 1 on, each once. */
+/** Fails the case unless the events of each run come in order of seq, from 1 on, each once. */
 function requireGapless(events: readonly RuntimeEvent[]): void {
   for (const runId of [run, otherRun]) {
     const seqs = events.filter((event) => event.runId === runId).map(({ seq }) => seq)

@@ -14,7 +14,7 @@ function sendAgain(ledger: Ledger, events: readonly RuntimeEvent[] = batch): Pro
   return ledger.append(run, { expectedSeq: 1, epoch: 1 }, events, barrier)
 }
 
-/** A writer that did not hear the answer may ask again; nobody else may pass for it. */
+/** A writer that lost the acknowledgement may append again; another writer cannot pretend to be it. */
 export const lostAcknowledgementCases: readonly LedgerContractCase[] = [
   {
     promise: 'the same append again is a lost acknowledgement: it answers the same head and doubles nothing',

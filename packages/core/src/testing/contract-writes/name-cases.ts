@@ -6,7 +6,7 @@ import type { LedgerContractCase } from '../contract/contract-case.ts'
 import { require, requireEqual, requireRefusal } from '../contract/requirement.ts'
 import { barrier, collect, otherRun, requireRecord, run, saying } from '../contract/scenario.ts'
 
-/** Names that databases cut off, refuse, or keep as others; and what they become where nobody looks. */
+/** Names that databases cut off, refuse or change, and what an unchecked database makes of them. */
 const oddNames: readonly (readonly [string, string])[] = [
   ['before\0after', 'before'],
   ['\0', ''],

@@ -8,7 +8,7 @@ import { appendAt, otherRun, requireRecord, run, saying, startRun, steering } fr
 
 const facts = everyFact(run)
 
-/** Letting go of a run changes nothing, and refuses nobody. */
+/** Releasing a run changes nothing, and refuses no writer. */
 export const restCases: readonly LedgerContractCase[] = [
   {
     promise: 'a run that is released is as it was: its writer goes on, and others may take it over',

@@ -16,7 +16,7 @@ import {
 
 const start = stamped(run, [everyFact(run).run_started])
 
-/** Who takes a run over raises its epoch first; from then on nobody else can append. */
+/** A take-over raises the epoch of a run first; from then on no other writer can append. */
 export const takeOverCases: readonly LedgerContractCase[] = [
   {
     promise: 'taking a run over raises its epoch by one and leaves its seq',

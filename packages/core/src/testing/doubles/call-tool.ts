@@ -22,17 +22,17 @@ export interface CalledTool {
   readonly receipt?: string
 }
 
-/** What stands in for what a runtime lends a call; the context, where the tool needs one. */
+/** Replacements for what a runtime gives a call; the context is required if the tool needs one. */
 type Lent<Context> = undefined extends Context
   ? [run?: Partial<Omit<ToolRun<Context>, 'input'>>]
   : [run: Partial<Omit<ToolRun<Context>, 'input' | 'context'>> & { readonly context: Context }]
 
 /**
- * Makes one call of a tool, without an agent, a model or a ledger, as a runtime makes it: the input is checked first, and one
- * that is refused runs nothing. `run` stands in for what a runtime lends the call, such as `context`, `idempotencyKey`, `attempt`,
- * or a `cancelled$` that emits a reason.
+ * Makes one call of a tool, without an agent, a model or a ledger, as a runtime makes it: it checks the input first,
+ * and runs nothing if the input is refused. `run` replaces what a runtime gives the call, such as `context`,
+ * `idempotencyKey`, `attempt`, or a `cancelled$` that emits a reason.
  *
- * Rejects where the tool breaks the contract of its port: it errors, or it completes without exactly one ending.
+ * Rejects if the tool breaks the contract of its port: it errors, or it completes without exactly one ending.
  */
 export async function callTool<Context>(
   tool: Tool<Context>,

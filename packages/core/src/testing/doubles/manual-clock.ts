@@ -1,8 +1,8 @@
 import type { Cancel, Clock } from '../../ports/clock.ts'
 
-/** A clock that stands still until it is told to go on. */
+/** A clock that stops until a test advances it. */
 export interface ManualClock extends Clock {
-  /** Lets time pass, calling back what falls due on the way, in order. */
+  /** Advances the time, and calls back what falls due, in order. */
   advance(ms: number): void
   /** Lets time pass up to the next callback; answers whether there was one. */
   advanceToNext(): boolean
@@ -62,7 +62,7 @@ export function manualClock(startMs: number = Date.UTC(2026, 0, 1)): ManualClock
   }
 }
 
-/** A manual clock that also shows another millisecond whenever somebody asks, as a host's clock may. */
+/** A manual clock that advances by a millisecond at every reading, as a host's clock may. */
 export function tickingClock(startMs?: number): ManualClock {
   const clock = manualClock(startMs)
   let ticks = 0
@@ -80,7 +80,7 @@ export function tickingClock(startMs?: number): ManualClock {
   }
 }
 
-/** Turns of the promise queue without anyone looking at the clock, after which nothing is taken to move any more. */
+/** After so many turns of the promise queue without a reading of the clock, the code counts as waiting. */
 const QUIET_TURNS = 20_000
 
 /** The same where no timer is left: reading a run of many events takes many turns, and no look at the clock. */
@@ -122,7 +122,7 @@ export async function untilSettled<T>(
   throw new Error(`Time has jumped ${JUMPS_MAX} times, and the promise has not settled.`)
 }
 
-/** Resolves when the promise is settled, or when nobody has looked at the clock for long. */
+/** Resolves when the promise is settled, or when no code has read the clock for many turns. */
 async function quiet(clock: ManualClock, watched: { readonly settled: boolean }): Promise<void> {
   const begun = clock.uses
   let uses = begun

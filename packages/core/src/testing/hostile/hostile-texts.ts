@@ -195,9 +195,9 @@ const texts: readonly (readonly [HostileBorder, Named])[] = [
 ]
 
 /**
- * The regression corpus of texts from outside: what models, tools, stores and files hand over when someone attacks. A
- * border that prints, runs, parses, names or matches text is tried with all of them, since an attacker does not stay
- * with the kind that a border expects. Each fault that was ever found adds its text here.
+ * The regression corpus of texts from outside: what an attacker can send through models, tools, stores and files.
+ * Test every border that prints, runs, parses, names or matches text with all of them, since an attacker does not
+ * stay with the kind that a border expects. Each fault that was ever found adds its text here.
  */
 export const hostileTexts: readonly HostileText[] = texts.flatMap(([border, named]) =>
   Object.entries(named).map(([title, text]) => ({ border, name: title, text })),

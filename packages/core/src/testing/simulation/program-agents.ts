@@ -18,7 +18,7 @@ import {
   type ScriptedStep,
 } from '../doubles/scripted-model.ts'
 
-/** What of a program its agents are made of. */
+/** The parts of a program that its agents are made of. */
 export type AgentPlan = Pick<
   Program,
   'steps' | 'limits' | 'compaction' | 'guardrails' | 'structured' | 'fallback'

@@ -10,7 +10,7 @@ export interface Program {
     | {
         readonly contextTokensMax: number
         readonly keepMessages: number
-        /** Who sums up what is older: a function, a model, or nobody. */
+        /** How older messages are summed up: by a function, by a model, or not at all. */
         readonly by: 'function' | 'model' | 'nobody'
       }
     | undefined
@@ -29,7 +29,7 @@ export interface Program {
   /** Whether another model takes over where the first one fails for good, or refuses. */
   readonly fallback?: boolean
   readonly randomness: number
-  /** Whether time goes on whenever somebody looks at the clock, and not only when all wait for it. */
+  /** Whether time advances at every reading of the clock, and not only when all wait for it. */
   readonly ticking?: boolean
 }
 

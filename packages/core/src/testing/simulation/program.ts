@@ -61,8 +61,8 @@ export async function playProgram(
 }
 
 /**
- * The agent of a program as code that nobody drives: for replays, which call no model and run no tool. With other
- * `instructions` it is code that has changed.
+ * The agent of a program, for replays, which call no model and run no tool. Other `instructions` make it changed
+ * code.
  */
 export function idleAgentOf(
   program: Program,

@@ -57,11 +57,9 @@ export interface EventBodies {
     readonly sessionId?: string
     readonly sessionPlace?: number
     readonly parent?: ParentRef
-    /** Whom the run is about, by a name that says nothing: a ledger with keys seals the run's content for them. */
+    /** Whom the run is about, by a name that reveals nothing: a ledger with keys encrypts the run's content for them. */
     readonly subject?: string
-    /**
-     * Whom the run is about, by a name that reveals nothing: a ledger with keys encrypts the run's content for them.
-     */
+    /** The run has a context of its application, which is not recorded: a resume has to pass one. */
     readonly withContext?: true
   }
   /** What was said before the run, in the runs of its session or in the run that it branches from. */
@@ -92,9 +90,9 @@ export interface EventBodies {
     readonly delivery: Delivery
     readonly receipt?: string
   }
-  /** The receipt of input that came while the run was at work: it entered the history here, or why it did not. */
-  input_settled: { readonly receipt: string; readonly delivered: boolean; readonly why?: string }
   /** The receipt of input that arrived while the run was at work: it entered the history here, or why it did not. */
+  input_settled: { readonly receipt: string; readonly delivered: boolean; readonly why?: string }
+  /** A model call starts; everything that it sends is in the ledger before it. The digest is that of the request. */
   model_call_started: {
     readonly attempt: number
     readonly model: ModelRef
