@@ -1,17 +1,16 @@
 import { readFileSync } from 'node:fs'
 import { Argument, Command } from 'commander'
 import type { OutputConfiguration } from 'commander'
-import { addContract } from './verbs/check/add-contract.ts'
-import { exampleOf, type Done } from './command/add-verb.ts'
-import { addCheckVerbs } from './verbs/check/check.ts'
+import { checkVerbs, storeVerbs } from './verbs/check/check.ts'
 import type { CommandContext } from './command/command-context.ts'
-import { addDecideVerbs } from './verbs/decide/decide.ts'
-import { addDriveVerbs } from './verbs/drive/drive.ts'
-import { addTransferVerbs } from './verbs/transfer/transfer.ts'
-import { addInspectVerbs } from './verbs/inspect/inspect.ts'
-import { addRetentionVerbs } from './verbs/retention/retention.ts'
+import { exampleOf, type Done, type ListedVerb } from './command/declare-verb.ts'
+import { decideVerbs } from './verbs/decide/decide.ts'
+import { driveVerbs } from './verbs/drive/drive.ts'
+import { inspectVerbs } from './verbs/inspect/inspect.ts'
+import { retentionVerbs } from './verbs/retention/retention.ts'
+import { transferVerbs } from './verbs/transfer/transfer.ts'
+import { watchVerbs } from './verbs/watch/watch.ts'
 import { runsVerb, shells, type Shell } from './shells.ts'
-import { addWatchVerbs } from './verbs/watch/watch.ts'
 
 const beginning = `Agents that keep a ledger: start their runs, look at them, answer what they wait for, check them.
 
@@ -34,8 +33,27 @@ Words:
 Exit codes: 0 ok, 1 failed, 2 wrong use, 3 replay diverged, 4 ledger damaged, 5 not found,
 130 ended by Ctrl-C.`
 
-/** The command line as commander reads it. Each verb is imported when it is used. */
-export function commandTree(context: CommandContext, output: OutputConfiguration, done: Done): Command {
+const completionVerb = 'completion'
+
+const groups: readonly (readonly [heading: string, verbs: readonly ListedVerb[]])[] = [
+  ['Drive runs:', driveVerbs],
+  ['Look at them:', [...inspectVerbs, ...watchVerbs]],
+  ['Answer what they wait for:', decideVerbs],
+  ['Check them:', checkVerbs],
+  ['Move them:', transferVerbs],
+  ['Take content away:', retentionVerbs],
+  ['Beside them:', storeVerbs],
+]
+
+/**
+ * The command line as commander reads it. Of the verbs only those that `words` name are loaded and declared, and all of
+ * them for a completion script; the others are listed by name and summary.
+ */
+export async function commandTree(
+  context: CommandContext,
+  output: OutputConfiguration,
+  { words, done }: { readonly words: readonly string[]; readonly done: Done },
+): Promise<Command> {
   const program = new Command('tallystick')
     .usage('<verb> <ledger> [options]')
     .description(beginning)
@@ -46,19 +64,15 @@ export function commandTree(context: CommandContext, output: OutputConfiguration
     .configureOutput(output)
     // At a glance: what a verb takes, its own help says.
     .configureHelp({ subcommandTerm: (verb) => verb.name() })
-  const groups: readonly (readonly [heading: string, add: (typeof addDriveVerbs)[]])[] = [
-    ['Drive runs:', [addDriveVerbs]],
-    ['Look at them:', [addInspectVerbs, addWatchVerbs]],
-    ['Answer what they wait for:', [addDecideVerbs]],
-    ['Check them:', [addCheckVerbs]],
-    ['Move them:', [addTransferVerbs]],
-    ['Take content away:', [addRetentionVerbs]],
-    ['Beside them:', [addContract, addCompletion]],
-  ]
-  for (const [heading, adders] of groups) {
+  const isNeeded = ({ name }: ListedVerb): boolean => words.includes(name) || words.includes(completionVerb)
+  for (const [heading, verbs] of groups) {
     program.commandsGroup(heading)
-    for (const add of adders) add(program, context, done)
+    for (const listed of verbs) {
+      const verb = program.command(listed.name).summary(listed.summary)
+      if (isNeeded(listed)) (await listed.load()).declareVerb(verb, context, done)
+    }
   }
+  addCompletion(program, context)
   return program.helpCommand('help [verb]', 'show what a verb takes')
 }
 
@@ -77,11 +91,11 @@ function addCompletion(program: Command, context: CommandContext): void {
       await completeRuns(context, ledger)
     })
   program
-    .command('completion')
+    .command(completionVerb)
     .description('print a script that makes your shell complete this command')
     .summary('print a script for the completion of your shell')
     .addArgument(new Argument('<shell>', 'your shell').choices(shells))
-    .addHelpText('after', exampleOf('completion'))
+    .addHelpText('after', exampleOf(completionVerb))
     .action(async (shell: Shell) => {
       const { completionScript } = await import('./completion.ts')
       await print(completionScript(program, shell))

@@ -1,4 +1,4 @@
-import { CommanderError } from 'commander'
+import { CommanderError, type Command } from 'commander'
 import { TallystickError } from '@tallystick/core'
 import type { CommandContext, CommandHost } from './command/command-context.ts'
 import { commandLine, processContext } from './command/command-context.ts'
@@ -19,13 +19,14 @@ export async function runCommandLine(
     // The message is printed once, by reportError.
     outputError: () => undefined,
   }
-  const program = commandTree(context, output, (code) => (exitCode = code))
+  let program: Command | undefined
   try {
+    program = await commandTree(context, output, { words, done: (code) => (exitCode = code) })
     await program.parseAsync(words, { from: 'user' })
     return exitCode
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return exitCodes.ok
-    const verb = program.commands.find((command) => command.name() === words[0])?.name()
+    const verb = program?.commands.find((command) => command.name() === words[0])?.name()
     return reportError(context, error, verb)
   }
 }

@@ -5,6 +5,8 @@ import { exitCodes } from '../../command/exit-code.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 import { readGiven } from '../../command/read-given.ts'
 import { counted } from '../../view/text/run-ending.ts'
+import type { Command } from 'commander'
+import { onLedger, type Done } from '../../command/declare-verb.ts'
 
 /** What `checkpoint` was given. */
 export interface CheckpointVerbOptions {
@@ -14,6 +16,17 @@ export interface CheckpointVerbOptions {
   /** File of the key that signs. */
   readonly key: string
   readonly origin: string
+}
+
+/** Declares what `checkpoint` takes. */
+export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb, 'sign where every run ends now, so that a rewritten history is found out')
+    .requiredOption('--out <file>', 'where the checkpoints are kept, behind each other')
+    .requiredOption('--key <file>', 'private Ed25519 key, as PEM')
+    .requiredOption('--origin <name>', 'names the ledger to whoever verifies, such as example.com/agents')
+    .action(async (ledger: string, options: { out: string; key: string; origin: string }) => {
+      done(await checkpoint(context, { ledger, ...options }))
+    })
 }
 
 /** `checkpoint`: signs where every run ends now. Prints the signed note, to be kept where nobody can change it. */

@@ -7,6 +7,9 @@ import type { CommandContext } from '../../command/command-context.ts'
 import { CommandError, exitCodes, type ExitCode } from '../../command/exit-code.ts'
 import type { Paint } from '../../terminal/paint.ts'
 import { counted } from '../../view/text/run-ending.ts'
+import type { Command } from 'commander'
+import { exampleOf, type Done } from '../../command/declare-verb.ts'
+import { positiveNumber } from '../../command/parse-args.ts'
 
 /** What `contract` was given. */
 export interface ContractVerbOptions {
@@ -19,6 +22,20 @@ export interface ContractVerbOptions {
 }
 
 type Count = Record<PromiseVerdict['verdict'], number>
+
+/** Declares what `contract` takes. */
+export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+  verb
+    .description('find out which promises of a ledger a store of your own keeps')
+    .argument('<file>', 'module whose default export makes an empty store: () => ({ open, remove?, lacks? })')
+    .option('--only <words>', 'promises that hold these words only')
+    .option('--seconds <n>', 'how long a store may take for one promise (default: 30)', positiveNumber)
+    .option('--json', 'print JSON; errors too, on stderr')
+    .addHelpText('after', exampleOf(verb.name()))
+    .action(async (module: string, options: Omit<ContractVerbOptions, 'module'>) => {
+      done(await contract(context, { module, ...options }))
+    })
+}
 
 /** `contract`: a line for each promise of a ledger, and how many are kept. Exit code 1 where one is broken. */
 export async function contract(

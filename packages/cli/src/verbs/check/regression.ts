@@ -7,6 +7,8 @@ import { findRun } from '../../attend/find-run.ts'
 import { configPath } from '../../config/find-config.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 import { counted } from '../../view/text/run-ending.ts'
+import type { Command } from 'commander'
+import { onLedger, type Done } from '../../command/declare-verb.ts'
 
 /** What `regression` was given. */
 export interface RegressionVerbOptions {
@@ -19,6 +21,19 @@ export interface RegressionVerbOptions {
   readonly sameWords?: boolean
   /** Patterns of what else is a secret. */
   readonly redact?: readonly string[]
+}
+
+/** Declares what `regression` takes. */
+export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb, 'write a run as a test that vitest runs offline against the agents of today')
+    .argument('<run>', 'id of the run')
+    .requiredOption('--out <file>', 'the test file to write; what the run said goes beside it')
+    .option('--config <file>', 'where the agents are (default: the nearest tallystick.config.ts)')
+    .option('--redact <patterns...>', 'regular expressions of what else is a secret')
+    .option('--same-words', 'let the test take what the agents tell their models from the record')
+    .action(async (ledger: string, run: string, options: Omit<RegressionVerbOptions, 'ledger' | 'run'>) => {
+      done(await regression(context, { ledger, run, ...options }))
+    })
 }
 
 /** `regression`: writes a run as a test that vitest runs offline against today's agents, with its secrets masked. */

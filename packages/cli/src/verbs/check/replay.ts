@@ -12,6 +12,8 @@ import type { Paint } from '../../terminal/paint.ts'
 import { withProgress } from '../../view/text/progress.ts'
 import { counted } from '../../view/text/run-ending.ts'
 import { openAgents, type RunWithAgents } from '../../config/open-agents.ts'
+import type { Command } from 'commander'
+import { onLedger, type Done } from '../../command/declare-verb.ts'
 
 /** What `replay` was given. */
 export interface ReplayVerbOptions {
@@ -23,6 +25,20 @@ export interface ReplayVerbOptions {
 }
 
 const eventCharactersMax = 160
+
+/** Declares what `replay` takes. */
+export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb, 'drive a run again with its recorded streams and results, and report where it differs')
+    .argument('<run>', 'id of the run')
+    .option(
+      '--same-words',
+      'take what the agents tell their models from the record: compare what the code does',
+    )
+    .option('--config <file>', 'where the agents are (default: the nearest tallystick.config.ts)')
+    .action(async (ledger: string, run: string, options: Omit<ReplayVerbOptions, 'ledger' | 'run'>) => {
+      done(await replay(context, { ledger, run, ...options }))
+    })
+}
 
 /**
  * `replay`: drives a run again with what it was told from outside, by today's agent, without any model call or tool.

@@ -19,6 +19,8 @@ import { readGiven } from '../../command/read-given.ts'
 import type { Paint } from '../../terminal/paint.ts'
 import { withProgress, type Progress } from '../../view/text/progress.ts'
 import { counted } from '../../view/text/run-ending.ts'
+import { Option, type Command } from 'commander'
+import { onLedger, type Done } from '../../command/declare-verb.ts'
 
 /** What `verify` was given. */
 export interface VerifyOptions {
@@ -33,6 +35,18 @@ export interface VerifyOptions {
 }
 
 type Verdicts = AsyncIterable<RunVerdict | StoreVerdict>
+
+/** Declares what `verify` takes. */
+export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb, 'check the chain and the laws of every run')
+    .addOption(new Option('--run <run>', 'this run only').conflicts('checkpoints'))
+    .option('--checkpoints <file>', 'compare it with these signed checkpoints too')
+    .option('--public-key <file>', 'key of whoever signed them: PEM, or the one-line form of signed notes')
+    .option('--origin <name>', 'whose checkpoints they have to be')
+    .action(async (ledger: string, options: Omit<VerifyOptions, 'ledger'>) => {
+      done(await verify(context, { ledger, ...options }))
+    })
+}
 
 /**
  * `verify`: a line a run, one for the whole ledger, and one for the checkpoints where there are some. Exit code 4 where

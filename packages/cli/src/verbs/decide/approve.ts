@@ -2,6 +2,10 @@ import type { JsonObject } from '@tallystick/core'
 import type { CommandContext } from '../../command/command-context.ts'
 import { decideCall } from '../../attend/decide-call.ts'
 import type { ExitCode } from '../../command/exit-code.ts'
+import type { Command } from 'commander'
+import { type Done } from '../../command/declare-verb.ts'
+import { onCall } from './on-call.ts'
+import { jsonObject } from '../../command/parse-args.ts'
 
 /** What `approve` was given. */
 export interface ApproveOptions {
@@ -10,6 +14,17 @@ export interface ApproveOptions {
   readonly call: string
   readonly by?: string
   readonly input?: JsonObject
+}
+
+/** Declares what `approve` takes. */
+export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+  onCall(verb, 'approve a tool call that waits for it')
+    .option('--input <json>', 'run it with this input instead', jsonObject)
+    .action(
+      async (ledger: string, run: string, call: string, options: { by?: string; input?: JsonObject }) => {
+        done(await approve(context, { ledger, run, call, ...options }))
+      },
+    )
 }
 
 /** `approve`: leaves an approval in the run's inbox, for whoever drives the run. */

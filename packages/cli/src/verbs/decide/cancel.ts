@@ -6,6 +6,9 @@ import { CommandError, exitCodes } from '../../command/exit-code.ts'
 import { findRun } from '../../attend/find-run.ts'
 import { accountName, acknowledge, putCommand } from '../../attend/inbox.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
+import type { Command } from 'commander'
+import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { filledText } from '../../command/parse-args.ts'
 
 /** What `cancel` was given. */
 export interface CancelOptions {
@@ -13,6 +16,17 @@ export interface CancelOptions {
   readonly run: string
   readonly by?: string
   readonly reason?: string
+}
+
+/** Declares what `cancel` takes. */
+export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb, 'ask a run to stop')
+    .argument('<run>', 'id of the run')
+    .option('--by <name>', 'who asks (default: the name of your account)', filledText)
+    .option('--reason <text>', 'why')
+    .action(async (ledger: string, run: string, options: { by?: string; reason?: string }) => {
+      done(await cancel(context, { ledger, run, ...options }))
+    })
 }
 
 /** `cancel`: leaves a request to stop in the run's inbox. What was finished is kept; every open call gets a result. */

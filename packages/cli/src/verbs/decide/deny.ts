@@ -1,6 +1,9 @@
 import type { CommandContext } from '../../command/command-context.ts'
 import { decideCall } from '../../attend/decide-call.ts'
 import type { ExitCode } from '../../command/exit-code.ts'
+import type { Command } from 'commander'
+import { type Done } from '../../command/declare-verb.ts'
+import { onCall } from './on-call.ts'
 
 /** What `deny` was given. */
 export interface DenyOptions {
@@ -9,6 +12,15 @@ export interface DenyOptions {
   readonly call: string
   readonly by?: string
   readonly reason: string
+}
+
+/** Declares what `deny` takes. */
+export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+  onCall(verb, 'deny a tool call that waits for an approval')
+    .requiredOption('--reason <text>', 'why; the model reads it')
+    .action(async (ledger: string, run: string, call: string, options: { by?: string; reason: string }) => {
+      done(await deny(context, { ledger, run, call, ...options }))
+    })
 }
 
 /** `deny`: leaves a denial in the run's inbox, for whoever drives the run. */

@@ -6,6 +6,9 @@ import { CommandError, exitCodes } from '../../command/exit-code.ts'
 import { findRun } from '../../attend/find-run.ts'
 import { accountName, acknowledge, putCommand } from '../../attend/inbox.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
+import type { Command } from 'commander'
+import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { filledText, positiveNumber } from '../../command/parse-args.ts'
 
 /** What `raise` was given. */
 export interface RaiseOptions {
@@ -14,6 +17,19 @@ export interface RaiseOptions {
   readonly limit: string
   readonly max: number
   readonly by?: string
+}
+
+/** Declares what `raise` takes. */
+export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb, 'raise a limit of a run, such as one that it is suspended at')
+    .argument('<run>', 'id of the run')
+    .argument('<limit>', 'name of the limit, such as turnsMax')
+    .argument('<max>', 'the new maximum', positiveNumber)
+    .option('--by <name>', 'who raises it (default: the name of your account)', filledText)
+    .action(async (ledger: string, ...rest: [string, string, number, { by?: string }]) => {
+      const [run, limit, max, options] = rest
+      done(await raise(context, { ledger, run, limit, max, ...options }))
+    })
 }
 
 /** `raise`: leaves a higher limit in the run's inbox. A run that is suspended at it goes on with `resume`. */

@@ -8,6 +8,8 @@ import { findRun } from '../../attend/find-run.ts'
 import { acknowledge, putCommand } from '../../attend/inbox.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 import { waitsOf } from '../../runs/waits.ts'
+import type { Command } from 'commander'
+import { onLedger, type Done } from '../../command/declare-verb.ts'
 
 /** What `settle` was given: exactly one of `result` and `failed`. `call` may be an end of the id, or the receipt. */
 export interface SettleOptions {
@@ -16,6 +18,20 @@ export interface SettleOptions {
   readonly call: string
   readonly result?: string
   readonly failed?: string
+}
+
+/** Declares what `settle` takes. */
+export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb, 'give the result of a tool call that goes on outside')
+    .argument('<run>', 'id of the run')
+    .argument('<call>', 'id of the tool call, an unambiguous end of it, or its receipt')
+    .option('--result <text>', 'what it came to')
+    .option('--failed <text>', 'what went wrong')
+    .action(
+      async (ledger: string, run: string, call: string, options: { result?: string; failed?: string }) => {
+        done(await settle(context, { ledger, run, call, ...options }))
+      },
+    )
 }
 
 /** `settle`: leaves the result of a call that goes on outside in the inbox of the run that waits for it. */

@@ -28,6 +28,10 @@ import {
 } from '../../config/override-agent.ts'
 import { spentText } from '../../view/text/run-ending.ts'
 import { openAgents, type RunWithAgents } from '../../config/open-agents.ts'
+import type { Command } from 'commander'
+import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { withDriveOptions } from './drive-options.ts'
+import { wholeNumber } from '../../command/parse-args.ts'
 
 /** What `fork` was given. */
 export interface ForkVerbOptions extends AgentOverrides {
@@ -49,6 +53,27 @@ export interface ForkVerbOptions extends AgentOverrides {
   /** Performs writes that no recorded result answers. */
   readonly runWrites?: boolean
   readonly config?: string
+}
+
+/** Declares what `fork` takes. */
+export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb, 'start a run that shares the first events of another')
+    .argument('<run>', 'id of the run to fork')
+    .option(
+      '--at <seq>',
+      'the last event that both share (default: as late as what is edited allows)',
+      wholeNumber,
+    )
+    .option('--input <text>', 'what the user says in the place of the last input before it')
+    .option('--result <call text...>', 'another result of a call: an end of its id, and what it came to')
+    .option('--failed <call text...>', 'the same for a call that is to have failed')
+    .option('--reason <text>', 'why, for the record')
+    .option('--run-writes', 'perform writes that no recorded result answers: once more, and for real')
+  withDriveOptions(verb).action(
+    async (ledger: string, run: string, options: Omit<ForkVerbOptions, 'ledger' | 'run'>) => {
+      done(await fork(context, { ledger, run, ...options }))
+    },
+  )
 }
 
 /**

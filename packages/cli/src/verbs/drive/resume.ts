@@ -11,6 +11,9 @@ import { awaitParentNotified } from '../../runs/await-parent-notified.ts'
 import { overrideArguments, overrideAgent, type AgentOverrides } from '../../config/override-agent.ts'
 import type { StoppedRun } from '../../view/text/next-commands.ts'
 import { openAgents, type RunWithAgents } from '../../config/open-agents.ts'
+import type { Command } from 'commander'
+import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { withDriveOptions } from './drive-options.ts'
 
 /** What `resume` was given. */
 export interface ResumeOptions extends AgentOverrides {
@@ -22,6 +25,16 @@ export interface ResumeOptions extends AgentOverrides {
   readonly by?: string
   readonly answer?: boolean
   readonly config?: string
+}
+
+/** Declares what `resume` takes. */
+export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb, 'take a run further: after a decision, a stop or a crash').argument('<run>', 'id of the run')
+  withDriveOptions(verb).action(
+    async (ledger: string, run: string, options: Omit<ResumeOptions, 'ledger' | 'run'>) => {
+      done(await resume(context, { ledger, run, ...options }))
+    },
+  )
 }
 
 /**

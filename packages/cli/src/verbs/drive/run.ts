@@ -17,6 +17,10 @@ import { ledgerSource } from '../../command/ledger-place.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 import { overrideArguments, overrideAgent, type AgentOverrides } from '../../config/override-agent.ts'
 import { withConfig, type Configured } from '../../config/open-agents.ts'
+import type { Command } from 'commander'
+import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { withDriveOptions } from './drive-options.ts'
+import { withLimit } from '../../command/given-limits.ts'
 
 /** What `run` was given. */
 export interface RunVerbOptions extends AgentOverrides {
@@ -35,6 +39,32 @@ export interface RunVerbOptions extends AgentOverrides {
   readonly by?: string
   readonly answer?: boolean
   readonly config?: string
+}
+
+/** Declares what `run` takes. */
+export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb, 'start a run of one of your agents, and show it while it goes on')
+    .usage('[options] <ledger> [agent] <text>')
+    .argument('[agent]', 'its name; may be left out where the configuration has one agent')
+    .argument('[text]', 'what it is to do; - reads it from standard input')
+    .option('--session <id>', 'the conversation that the run goes on with, or begins')
+    .option(
+      '--subject <id>',
+      'whose data it is: it is sealed under a key of theirs, in the keyring of TALLYSTICK_KEYS',
+    )
+    .option('--wait', 'begin behind the end of the run of the session that is under way')
+    .option('--limit <name=value>', 'a limit of this run, such as turnsMax=5; may be repeated', withLimit)
+  withDriveOptions(verb).action(
+    async (
+      ledger: string,
+      agent?: string,
+      text?: string,
+      options: Omit<RunVerbOptions, 'ledger' | 'words'> = {},
+    ) => {
+      const words = [agent, text].filter((word) => word !== undefined)
+      done(await run(context, { ledger, words, ...options }))
+    },
+  )
 }
 
 /**

@@ -17,6 +17,9 @@ import { contentText, oneLine } from '../../view/text/content-text.ts'
 import type { Paint } from '../../terminal/paint.ts'
 import { usageText } from '../../view/text/run-ending.ts'
 import { table } from '../../view/text/table.ts'
+import type { Command } from 'commander'
+import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { wholeNumber } from '../../command/parse-args.ts'
 
 /** What `explain` was given. */
 export interface ExplainOptions {
@@ -27,6 +30,16 @@ export interface ExplainOptions {
 
 const shownCharactersMax = 60
 const heads = ['ITEM', 'EVENTS', 'TOKENS', 'COST', 'WHAT']
+
+/** Declares what `explain` takes. */
+export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb, 'show which events made up the request of a turn, and what each part is worth')
+    .argument('<run>', 'id of the run')
+    .argument('<turn>', 'number of the turn', wholeNumber)
+    .action(async (ledger: string, run: string, turn: number) => {
+      done(await explainTurn(context, { ledger, run, turn }))
+    })
+}
 
 /** `explain`: which events made up the request of a turn, what was replaced in it, and what each part is worth. */
 export function explainTurn(

@@ -1,15 +1,17 @@
-import { canonicalJson, omitUndefined, type Outcome } from '@tallystick/core'
-import type { InputQuery } from '../../runs/call-query.ts'
+import { canonicalJson, omitUndefined, outcomes, type Outcome } from '@tallystick/core'
+import { inputQuery, type InputQuery } from '../../runs/call-query.ts'
 import type { CommandContext } from '../../command/command-context.ts'
 import { commandLine } from '../../command/command-context.ts'
 import { CommandError, exitCodes, type ExitCode } from '../../command/exit-code.ts'
 import { findRun } from '../../attend/find-run.ts'
 import { foundEvents, type EventFinder, type Found } from '../../runs/found-events.ts'
-import { momentAt, type GivenMoment } from '../../command/parse-args.ts'
+import { filledText, moment, momentAt, type GivenMoment, wholeNumber } from '../../command/parse-args.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 import { oneLine } from '../../view/text/content-text.ts'
 import { textWidth } from '../../terminal/text-width.ts'
 import { timeText } from '../../view/text/time-text.ts'
+import { Option, type Command } from 'commander'
+import { onLedger, type Done } from '../../command/declare-verb.ts'
 
 /** What `find` was given. */
 export interface FindOptions {
@@ -28,6 +30,23 @@ export interface FindOptions {
 const textColumnsMax = 200
 /** So much stands in front of the text that was looked for. */
 const charactersBefore = 30
+
+/** Declares what `find` takes. */
+export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb, 'find calls, and what was said, in all runs: by tool, input, outcome, text and time')
+    .option('--tool <name>', 'calls of this tool')
+    .option('--input <path=value>', 'calls with this in their input; may be repeated', inputQuery)
+    .addOption(new Option('--outcome <outcome>', 'calls that ended so').choices(outcomes))
+    .option('--text <text>', 'what holds this, in letters of either case', filledText)
+    .option('--run <run>', 'in this run only')
+    .option('--session <id>', 'in the runs of this session only')
+    .option('--since <when>', 'from then on: 12h, 3d, 2026-06-30', moment)
+    .option('--until <when>', 'up to then', moment)
+    .option('--limit <n>', 'at most so many', wholeNumber)
+    .action(async (ledger: string, options: Omit<FindOptions, 'ledger'>) => {
+      done(await find(context, { ledger, ...options }))
+    })
+}
 
 /**
  * `find`: a line for each call, and for anything else that was said, in all runs. Calls are found by tool, input and

@@ -1,11 +1,11 @@
-import { omitUndefined, type Ledger, type Outcome, type RunId } from '@tallystick/core'
+import { omitUndefined, type Ledger, outcomes, type Outcome, type RunId } from '@tallystick/core'
 import type { ListedRun, RunSummary, RunStatus, SummaryFilter } from '@tallystick/ledger'
 import { fitsFilter, runSummaries, runSummary } from '@tallystick/ledger'
 import type { CommandContext } from '../../command/command-context.ts'
 import { commandLine } from '../../command/command-context.ts'
 import type { ExitCode } from '../../command/exit-code.ts'
 import { findRun } from '../../attend/find-run.ts'
-import { momentAt, type GivenMoment } from '../../command/parse-args.ts'
+import { moment, momentAt, type GivenMoment, wholeNumber } from '../../command/parse-args.ts'
 import { isDrivenSomewhere, withLedger } from '../../ledger/open-ledger.ts'
 import { isReadable, runRow, UnreadableRuns } from '../../runs/run-row.ts'
 import { withSummaries, type SummarizedLedger } from '../../ledger/with-summaries.ts'
@@ -14,7 +14,9 @@ import { RunTable, type ListedRunRow } from '../../view/list/run-table.ts'
 import { worstText } from '../../view/list/worst-text.ts'
 import { nextCommand } from '../../view/run/next-command.ts'
 import { timeText } from '../../view/text/time-text.ts'
-import type { listStatuses } from '../../runs/list-statuses.ts'
+import { listStatuses } from '../../runs/list-statuses.ts'
+import { Option, type Command } from 'commander'
+import { onLedger, type Done } from '../../command/declare-verb.ts'
 
 /** What `list` was given. */
 export interface ListOptions {
@@ -41,6 +43,22 @@ const pageRuns = 50
 
 /** So many runs that wait are shown with what takes them further. */
 const nextShownMax = 3
+
+/** Declares what `list` takes. */
+export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb, 'list the runs, the newest first, and under each those that work for it')
+    .option('--session <id>', 'those of this session only')
+    .addOption(new Option('--status <status>', 'those that stand so only').choices(listStatuses))
+    .option('--agent <name>', 'those in which this agent has, or had, the conversation only')
+    .option('--tool <name>', 'those with a call of this tool only')
+    .addOption(new Option('--outcome <outcome>', 'those with a call that ended so only').choices(outcomes))
+    .option('--since <when>', 'those with an event since then only: 12h, 3d, 2026-06-30', moment)
+    .option('--before <run>', 'only what comes behind this run in the list')
+    .option('--limit <n>', 'at most so many (default: 50 on a terminal, elsewhere all)', wholeNumber)
+    .action(async (ledger: string, options: Omit<ListOptions, 'ledger'>) => {
+      done(await list(context, { ledger, ...options }))
+    })
+}
 
 /**
  * `list`: a line a run, the newest first, and under each those that work for it. With `--json` a JSON object a line. A

@@ -25,6 +25,9 @@ import { storyText } from '../../view/run/story-text.ts'
 import { timeText } from '../../view/text/time-text.ts'
 import { showEvent } from './show-event.ts'
 import { showEvents } from './show-events.ts'
+import { Option, type Command } from 'commander'
+import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { wholeNumber } from '../../command/parse-args.ts'
 
 /** What `show` was given. */
 export interface ShowOptions {
@@ -44,6 +47,28 @@ export interface ShowOptions {
   readonly whole?: boolean
   /** `false`: prints without a pager. */
   readonly pager?: boolean
+}
+
+/** Declares what `show` takes. */
+export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb, 'show the state of a run, and what happened in it')
+    .argument('<run>', 'id of the run')
+    .option('--at <seq>', 'as it was right behind this event', wholeNumber)
+    .option('--turn <n>', 'of what happened, this turn only', wholeNumber)
+    .addOption(
+      new Option('--event <seq>', 'this event only, whole; with --json on one line')
+        .argParser(wholeNumber)
+        .conflicts(['at', 'turn', 'request', 'events']),
+    )
+    .option('--request', 'the request that the model was sent or would be sent there, not what happened')
+    .addOption(
+      new Option('--events', 'its events, one a line, not what happened').conflicts(['request', 'json']),
+    )
+    .option('--whole', 'turns that do the same one by one')
+    .option('--no-pager', 'on a terminal: without a pager (default: PAGER, or less)')
+    .action(async (ledger: string, run: string, options: Omit<ShowOptions, 'ledger' | 'run'>) => {
+      done(await show(context, { ledger, run, ...options }))
+    })
 }
 
 /** `show`: the state of a run and what happened in it, up to now or to an event; one of its turns; one of its events. */

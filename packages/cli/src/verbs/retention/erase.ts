@@ -4,12 +4,29 @@ import type { CommandContext } from '../../command/command-context.ts'
 import type { ExitCode } from '../../command/exit-code.ts'
 import { CommandError, exitCodes } from '../../command/exit-code.ts'
 import { counted } from '../../view/text/run-ending.ts'
+import type { Command } from 'commander'
+import { exampleOf, type Done } from '../../command/declare-verb.ts'
 
 /** What `erase` was given. */
 export interface EraseOptions {
   /** File of the keyring. */
   readonly keys: string
   readonly subject: string
+}
+
+/** Declares what `erase` takes. */
+export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+  verb
+    .description(
+      'destroy the keys of a subject: what was said in its runs is gone, in every copy of a ledger',
+    )
+    .argument('<keys>', 'file of the keyring')
+    .argument('<subject>', 'whose keys')
+    .option('--json', 'print JSON; errors too, on stderr')
+    .addHelpText('after', exampleOf(verb.name()))
+    .action(async (keys: string, subject: string) => {
+      done(await erase(context, { keys, subject }))
+    })
 }
 
 /** `erase`: destroys the keys of a subject. What was sealed with them is gone, in ledgers and in their backups. */

@@ -7,6 +7,9 @@ import { findRun } from '../../attend/find-run.ts'
 import { accountName } from '../../attend/inbox.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 import { counted } from '../../view/text/run-ending.ts'
+import type { Command } from 'commander'
+import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { eventNumbers, filledText } from '../../command/parse-args.ts'
 
 /** What `redact` was given. */
 export interface RedactOptions {
@@ -16,6 +19,19 @@ export interface RedactOptions {
   readonly all?: boolean
   readonly by?: string
   readonly reason: string
+}
+
+/** Declares what `redact` takes. */
+export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb, 'take away what events of a run said; who did it and why stays on record')
+    .argument('<run>', 'id of the run')
+    .option('--events <seqs>', 'these events, such as 4 or 4,7-9', eventNumbers)
+    .option('--all', 'every event of the run')
+    .option('--by <name>', 'who takes it away; your account where not given', filledText)
+    .requiredOption('--reason <text>', 'why; it stays on record, so it must not say what is taken away')
+    .action(async (ledger: string, run: string, options: Omit<RedactOptions, 'ledger' | 'run'>) => {
+      done(await redactEvents(context, { ledger, run, ...options }))
+    })
 }
 
 /** `redact`: takes away what events of a run said. Their facts stay, and so does who took the rest away, and why. */

@@ -5,6 +5,9 @@ import { exitCodes } from '../../command/exit-code.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 import { withProgress } from '../../view/text/progress.ts'
 import { counted } from '../../view/text/run-ending.ts'
+import type { Command } from 'commander'
+import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { ageMs, filledText } from '../../command/parse-args.ts'
 
 /** What `retain` was given; ages in milliseconds. */
 export interface RetainOptions {
@@ -15,6 +18,24 @@ export interface RetainOptions {
   readonly by: string
   readonly reason?: string
   readonly dryRun?: boolean
+}
+
+/** Declares what `retain` takes. */
+export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb, 'take away what is older than given, from runs that have ended')
+    .option(
+      '--deltas <age>',
+      'pieces of what was streamed, such as 1d; what they say stands again whole',
+      ageMs,
+    )
+    .option('--content <age>', 'what was said, such as 90d; facts stay', ageMs)
+    .option('--facts <age>', 'whole runs, such as 2y', ageMs)
+    .option('--by <name>', 'on record as who took it away', filledText, 'retention')
+    .option('--reason <text>', 'on record as why')
+    .option('--dry-run', 'only count')
+    .action(async (ledger: string, options: Omit<RetainOptions, 'ledger'>) => {
+      done(await retain(context, { ledger, ...options }))
+    })
 }
 
 /** `retain`: takes away what is older than the ages allow, and says how much that was. */

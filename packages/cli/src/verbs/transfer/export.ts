@@ -8,12 +8,23 @@ import { findRun } from '../../attend/find-run.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 import { readEachRun, runsFromTheFirst } from '../../ledger/read-each-run.ts'
 import { withProgress } from '../../view/text/progress.ts'
+import type { Command } from 'commander'
+import { onLedger, type Done } from '../../command/declare-verb.ts'
 
 /** What `export` was given. */
 export interface ExportOptions {
   readonly ledger: string
   /** The one run to export; every run where none is named. */
   readonly run?: string
+}
+
+/** Declares what `export` takes. */
+export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb, 'print the events, one JSON object a line')
+    .option('--run <run>', 'of this run only')
+    .action(async (ledger: string, options: { run?: string }) => {
+      done(await exportLedger(context, { ledger, ...options }))
+    })
 }
 
 /**

@@ -6,6 +6,8 @@ import { CommandError, exitCodes } from '../../command/exit-code.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 import { bytesText, withProgress } from '../../view/text/progress.ts'
 import { counted } from '../../view/text/run-ending.ts'
+import type { Command } from 'commander'
+import { onLedger, type Done } from '../../command/declare-verb.ts'
 
 /** What `import` was given. */
 export interface ImportOptions {
@@ -13,6 +15,15 @@ export interface ImportOptions {
   readonly ledger: string
   /** What `export` printed; `-` for standard input. */
   readonly file: string
+}
+
+/** Declares what `import` takes. */
+export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb, 'read what export printed into a ledger, which is made where there is none')
+    .argument('<file>', 'what export printed; - for standard input')
+    .action(async (ledger: string, file: string) => {
+      done(await importLedger(context, { ledger, file }))
+    })
 }
 
 /** `import`: reads what `export` printed into a ledger, every event checked before it is written. A line a run. */

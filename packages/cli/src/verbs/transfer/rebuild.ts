@@ -6,6 +6,17 @@ import { exitCodes } from '../../command/exit-code.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 import { withProgress } from '../../view/text/progress.ts'
 import { counted } from '../../view/text/run-ending.ts'
+import type { Command } from 'commander'
+import { onLedger, type Done } from '../../command/declare-verb.ts'
+
+/** Declares what `rebuild` takes. */
+export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb, 'make anew what follows from the events: projections for list and stats, snapshots').action(
+    async (ledger: string) => {
+      done(await rebuild(context, ledger))
+    },
+  )
+}
 
 /**
  * `rebuild`: drops what a ledger keeps beside its events, snapshots and projections, and makes the projections of runs,

@@ -4,6 +4,18 @@ import { exitCodes, type ExitCode } from '../../command/exit-code.ts'
 import { shownLedger } from '../../command/ledger-place.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 import { counted } from '../../view/text/run-ending.ts'
+import type { Command } from 'commander'
+import { onLedger, type Done } from '../../command/declare-verb.ts'
+
+/** Declares what `upgrade` takes. */
+export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(
+    verb,
+    'bring a ledger of an older release up to date, whose releases can use it no more then',
+  ).action(async (ledger: string) => {
+    done(await upgrade(context, ledger))
+  })
+}
 
 /** `upgrade`: brings a ledger that an older release made to the schema of this one. One that is there already stays as it is. */
 export function upgrade({ json, print }: CommandContext, place: string): Promise<ExitCode> {

@@ -13,6 +13,8 @@ import { counted, spentText } from '../../view/text/run-ending.ts'
 import { table } from '../../view/text/table.ts'
 import { fitted, wrapped } from '../../terminal/text-width.ts'
 import { visibleText } from '../../terminal/visible-text.ts'
+import type { Command } from 'commander'
+import { onLedger, type Done } from '../../command/declare-verb.ts'
 
 /** What `diff` was given. */
 export interface DiffOptions {
@@ -24,6 +26,16 @@ export interface DiffOptions {
 const cellCharactersMax = 60
 /** Below, what the two did stands one under the other. */
 const sideBySideColumns = 2 * cellCharactersMax + 20
+
+/** Declares what `diff` takes. */
+export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb, 'show where two runs part, such as a run and its fork, side by side')
+    .argument('<run>', 'id of the one run')
+    .argument('<other>', 'id of the other')
+    .action(async (ledger: string, left: string, right: string) => {
+      done(await diff(context, { ledger, left, right }))
+    })
+}
 
 /** `diff`: where two runs part, and what each did from there on, side by side. */
 export function diff(

@@ -17,9 +17,12 @@ import {
   sessionsText,
   spendingText,
 } from '../../view/list/spending-table.ts'
-import type { statsParts } from '../../view/list/stats-parts.ts'
+import { statsParts } from '../../view/list/stats-parts.ts'
 import { table } from '../../view/text/table.ts'
 import { timeText } from '../../view/text/time-text.ts'
+import { Option, type Command } from 'commander'
+import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { positiveNumber } from '../../command/parse-args.ts'
 
 /** What `stats` was given. */
 export interface StatsOptions {
@@ -44,6 +47,18 @@ interface StatsRows {
   readonly suspended: readonly RunRow[]
   readonly unfinished: readonly RunRow[]
   readonly failed: readonly RunRow[]
+}
+
+/** Declares what `stats` takes. */
+export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb, 'tell what waits, what went wrong and why, and what the last days cost')
+    .option('--days <n>', 'how many days back, ends and costs (default: 7)', positiveNumber)
+    .addOption(
+      new Option('--by <part>', 'tell costs by day, or what sessions come to, as well').choices(statsParts),
+    )
+    .action(async (ledger: string, options: Omit<StatsOptions, 'ledger'>) => {
+      done(await stats(context, { ledger, ...options }))
+    })
 }
 
 /** `stats`: which runs wait and for what, which ended badly and why, and what the last days cost by agent and model. */

@@ -4,13 +4,16 @@ import { evolve, isSuspended } from '@tallystick/core'
 import { watch } from '@tallystick/ledger'
 import type { CommandContext } from '../../command/command-context.ts'
 import type { ExitCode } from '../../command/exit-code.ts'
-import { exitCodes } from '../../command/exit-code.ts'
+import { CommandError, exitCodes } from '../../command/exit-code.ts'
 import { findRun } from '../../attend/find-run.ts'
 import { completed, handleAll, untilStopped } from '../../terminal/until-stopped.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 import { waitsOf } from '../../runs/waits.ts'
 import { runPrinter } from '../../view/run/run-printer.ts'
 import { runStatusView, statusText } from '../../runs/run-status.ts'
+import type { Command } from 'commander'
+import { onLedger, type Done } from '../../command/declare-verb.ts'
+import { wholeNumber } from '../../command/parse-args.ts'
 
 /** What `tail` of a run was given. */
 export interface TailOptions {
@@ -20,6 +23,48 @@ export interface TailOptions {
   readonly from?: number
   /** Ends where the run is suspended, too. */
   readonly untilRest?: boolean
+}
+
+/** The options of `tail`. */
+interface TailVerbOptions {
+  readonly from?: number
+  readonly untilRest?: boolean
+  readonly after?: string
+}
+
+/** Declares what `tail` takes. */
+export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
+  onLedger(verb, 'follow a run live, or all of them, whichever process drives them')
+    .argument('[run]', 'id of the run (default: every run)')
+    .option('--from <seq>', 'of a run: from this event on (default: from the first)', wholeNumber)
+    .option('--until-rest', 'of a run: end where it is suspended, too')
+    .option('--after <cursor>', 'of every run: behind this cursor, as --json prints it')
+    .action(async (ledger: string, run: string | undefined, options: TailVerbOptions) => {
+      done(await tailGiven(context, ledger, run, options))
+    })
+}
+
+/** Follows a run, or all of them where none is named. */
+async function tailGiven(
+  context: CommandContext,
+  ledger: string,
+  run: string | undefined,
+  { after, ...ofRun }: TailVerbOptions,
+): Promise<ExitCode> {
+  if (run === undefined && (ofRun.from !== undefined || ofRun.untilRest === true)) {
+    throw new CommandError('usage', '--from and --until-rest belong to one run. Name it, or leave them out.')
+  }
+  if (run !== undefined && after !== undefined) {
+    throw new CommandError(
+      'usage',
+      '--after belongs to every run. Leave the run out, or give --from SEQ for it.',
+    )
+  }
+  if (run === undefined) {
+    const { tailAll } = await import('./tail-all.ts')
+    return tailAll(context, { ledger, ...(after !== undefined && { after }) })
+  }
+  return tail(context, { ledger, run, ...ofRun })
 }
 
 /**
