@@ -28,7 +28,7 @@ export const projectionMutations: readonly Mutation[] = [
     ],
   }),
   ...mutationsOf('projection/refresh/projection-lag.ts', {
-    'goes by projections of other code': ['if (version !== projectorDigest) return undefined', ''],
+    'goes by projections of other code': ['if (version !== projectionVersion) return undefined', ''],
   }),
   ...mutationsOf('projection/refresh/projected-runs.ts', {
     'counts a run again with each change': ['if (before) totals.remove(before)', ''],
