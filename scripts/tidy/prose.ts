@@ -17,7 +17,7 @@ const riddles: readonly (readonly [pattern: RegExp, advice: string])[] = [
 export const docstringsAllowed: Readonly<Record<string, number>> = {
   core: 0,
   ledger: 0,
-  replay: 11,
+  replay: 0,
   providers: 65,
   tools: 15,
   cli: 56,

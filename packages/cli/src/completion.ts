@@ -14,7 +14,7 @@ export function completionScript(program: Command, shell: Shell): string {
   }
 }
 
-/** What may stand at a place: one of some words, a file, a run of the ledger, or what nobody can guess. */
+/** A value on the command line: one of some words, a file, a run of the ledger, or a value that cannot be completed. */
 interface Place {
   readonly name: string
   readonly choices: readonly string[]

@@ -47,7 +47,7 @@ async function askForMore(person: Output, seen: string): Promise<ApprovalChoice 
   return await choiceOf(person, answer)
 }
 
-/** Resolves with `undefined` where the answer is none of those that were offered. */
+/** Resolves with `undefined` for an answer that is not one of the choices. */
 async function askForDecision(person: Output, name: string): Promise<ApprovalChoice | undefined> {
   const answer = await person.ask(
     `Run ${oneLine(name, nameCharactersMax)} with this input? [y]es, [n]o, [l]ater: `,

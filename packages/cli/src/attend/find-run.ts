@@ -50,7 +50,7 @@ async function thoseAtTop(ledger: Ledger, runIds: readonly RunId[]): Promise<rea
   return found.length === 0 ? runIds : found
 }
 
-/** A run whose first event cannot be read says of nobody that it works for them. */
+/** Returns true for a run without a parent, and for one whose first event cannot be read. */
 async function isAtTop(ledger: Ledger, runId: RunId): Promise<boolean> {
   try {
     return (await parentOf(ledger, runId))?.relation !== 'child'

@@ -24,7 +24,7 @@ export interface InteractiveRunOptions {
   readonly by?: string | undefined
   /** Brings the run to rest: nothing more is started, and what is in flight may end. Called on Ctrl-C. */
   readonly drain: () => Promise<unknown>
-  /** Ends the run. Called on Ctrl-C in the place of `drain`, which a process that is told to end calls all the same. */
+  /** Ends the run. Ctrl-C calls it in the place of `drain`; SIGTERM calls `drain` all the same. */
   readonly cancel?: () => Promise<unknown>
   /** Prints the events, one JSON object a line, as far as JSON is printed: the result is then the last line. */
   readonly eventLines?: boolean
@@ -37,9 +37,8 @@ export interface InteractiveRunOptions {
 }
 
 /**
- * Shows a run while it goes on, and has its approvals decided: by the options, by the person at the terminal, or, where
- * there is neither, by nobody, which leaves the run suspended. Ends with the tally and the commands that come next, or
- * with one JSON object on stdout.
+ * Shows a run as it proceeds, and has its approvals decided by the options or by the person at the terminal. Without
+ * either, the run stays suspended. Ends with the tally and the next commands, or with one JSON object on stdout.
  */
 export async function interactiveRun(
   context: CommandContext,
@@ -123,7 +122,7 @@ function chooserFor(
   return person ? (approval) => askForApproval(person, approval) : () => ({ kind: 'later' })
 }
 
-/** A result for programs: what there is none of is null. */
+/** A result for programs: missing values are null. */
 function resultData(result: RunResult, ledger: string): object {
   const { runId, agent, status, reason = null, detail = null, text, output = null } = result
   const { turns, toolCalls, children, usage, cost = null, pendingApprovals, deferredCalls, seq } = result

@@ -37,7 +37,10 @@ export function shownLedger(ledger: string): string {
   return url.href
 }
 
-/** Where a ledger is, for code that is told: the absolute path of its file, or its connection string as it may be shown. */
+/**
+ * Returns where a ledger is, for code of the configuration: the absolute path of its file, or its connection string
+ * without secrets.
+ */
 export function ledgerSource(ledger: string, workingDirectory: string): string {
   return isAddress(ledger) ? shownLedger(ledger) : resolve(workingDirectory, ledger)
 }

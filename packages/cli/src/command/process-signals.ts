@@ -3,15 +3,15 @@ import { exitCodes } from './exit-code.ts'
 
 const signals = ['SIGINT', 'SIGTERM'] as const
 
-/** What is done when somebody wants a run to stop. */
+/** What a stop signal calls. */
 export interface StopActions {
   /** Brings it to rest, so that it can go on later. */
   readonly drain: () => Promise<unknown>
-  /** Ends it: what Ctrl-C does where this is given. */
+  /** Ends the run. Ctrl-C calls it, if it is given. */
   readonly cancel?: () => Promise<unknown>
 }
 
-/** Whether somebody wants the run to stop; `off` hears no more signals. */
+/** Whether the process got a stop signal; `off` stops listening for signals. */
 export interface StopRequest {
   readonly asked: boolean
   readonly off: () => void

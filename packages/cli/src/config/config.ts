@@ -83,7 +83,10 @@ export function requireConfig(subject: string, source: unknown): asserts source 
   requireOptions(subject, config, source)
 }
 
-/** The default export of `tallystick.config.ts`. Throws a `ConfigurationError` for what is none. */
+/**
+ * Returns the default export of `tallystick.config.ts`. Throws a `ConfigurationError` for a value that is no
+ * configuration.
+ */
 export function defineConfig(source: ConfigSource): ConfigSource {
   if (typeof source !== 'function') requireConfig('defineConfig', source)
   return source

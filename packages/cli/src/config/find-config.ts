@@ -12,8 +12,8 @@ export interface WantedConfig {
 }
 
 /**
- * Returns the path of the configuration. One that is found, and not named, has to belong to the user and be writable by
- * nobody else, since loading it runs its code. Throws a `ConfigurationError` that says what is wrong.
+ * Returns the path of the configuration. A file that is found, and not named, has to belong to the user, and no other
+ * user may be able to write it, since loading it runs its code. Throws a `ConfigurationError` that says what is wrong.
  */
 export function configPath({ workingDirectory, file }: WantedConfig): string {
   const root = searchRoot(workingDirectory)
@@ -93,15 +93,15 @@ const othersWrite = 0o002
 const isSticky = 0o1000
 
 /**
- * Why somebody other than the user and root can decide what stands in a file, or in a folder; `undefined` where nobody
- * can. A group with the user's own number is the user's alone, as most systems make it.
+ * Returns why a user other than this one and root can change a file or a folder; `undefined` if no other user can. A
+ * group with the user's own number is the user's alone, as most systems make it.
  */
 export function accessFault(
   stats: Pick<Stats, 'uid' | 'gid' | 'mode' | 'isSymbolicLink' | 'isDirectory'>,
   { userId, groupId }: ProcessUser,
 ): string | undefined {
   if (stats.uid !== userId && stats.uid !== 0) return `belongs to another user (id ${stats.uid})`
-  // The mode of a link says nothing; in a sticky folder nobody replaces the files of others.
+  // The mode of a link says nothing; in a sticky folder no user replaces the files of others.
   if (stats.isSymbolicLink() || (stats.isDirectory() && (stats.mode & isSticky) !== 0)) return undefined
   if ((stats.mode & othersWrite) !== 0) return 'can be written by every user'
   const isOwnGroup = stats.gid === 0 || (stats.gid === groupId && groupId === userId)

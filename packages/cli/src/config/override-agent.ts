@@ -3,7 +3,7 @@ import { CommandError } from '../command/exit-code.ts'
 import { readGiven } from '../command/read-given.ts'
 import type { Configured } from './open-agents.ts'
 
-/** What one command has an agent do otherwise than its configuration says. */
+/** What one command changes in the configuration of an agent. */
 export interface AgentOverrides {
   /** File of other instructions. */
   readonly instructions?: string
@@ -13,12 +13,12 @@ export interface AgentOverrides {
   readonly withoutTool?: readonly string[]
 }
 
-/** Whether anything is to be otherwise. */
+/** Returns whether the command changes anything in the agent. */
 export function hasOverrides({ instructions, model, withoutTool }: AgentOverrides): boolean {
   return instructions !== undefined || model !== undefined || withoutTool !== undefined
 }
 
-/** The options that say the same again, for the command that goes on. */
+/** Returns these overrides as options of the command that continues the run. */
 export function overrideArguments({
   instructions,
   model,
@@ -31,7 +31,7 @@ export function overrideArguments({
   ]
 }
 
-/** An agent with other instructions, another model or fewer tools; the same one where nothing is to be otherwise. */
+/** Returns an agent with other instructions, another model or fewer tools; the same agent if there are no overrides. */
 export function overrideAgent(
   agent: Agent<unknown>,
   overrides: AgentOverrides,

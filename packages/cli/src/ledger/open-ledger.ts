@@ -8,13 +8,13 @@ import { openKeys } from './open-keys.ts'
 import { commandLine } from '../command/command-context.ts'
 import { isAddress, isPostgres, postgresPlace, shownLedger } from '../command/ledger-place.ts'
 
-/** What a ledger is opened for: to look; to command and drive runs that are there; or to be made where there is none. */
+/** Why a ledger is opened: to read it; to command and drive its runs; or to create it if it does not exist. */
 export type LedgerAccess = 'read' | 'write' | 'make'
 
 /**
- * Whether a process may be driving runs of the ledger. Whoever drives runs of a file says so beside it, and the system
- * knows when that process is gone. Where nobody has said anything, it may be one of those that write beside others, and
- * have SQLite keep its log there. Of a database nobody here can tell.
+ * Returns whether a process may be driving runs of the ledger. A process that drives runs of a file holds a lock beside
+ * it, which the system releases when that process ends. Without such a lock file, SQLite's log beside the file says
+ * that a process may have it open. For a database it always returns true, since that cannot be known.
  */
 export function isDrivenSomewhere(ledger: string): boolean {
   return isPostgres(ledger) || (existsSync(ledger) && isFileDriven(realpathSync(ledger)))
@@ -25,7 +25,7 @@ function isFileDriven(path: string): boolean {
     const said = hasWriter(path)
     if (said !== undefined) return said
   } catch {
-    // Who may not ask sees no more than what stands beside the file.
+    // A user who may not read the lock can still see the files beside the ledger.
   }
   return existsSync(`${path}-shm`) || existsSync(`${path}-wal`)
 }
@@ -33,8 +33,8 @@ function isFileDriven(path: string): boolean {
 type GivenKeys = { readonly keys?: Keyring }
 
 /**
- * Opens a ledger, a file of SQLite or a schema in Postgres, and closes it behind `use`. Rejects with a `CommandError`
- * (`not_found`) where there is none, and none is to be made.
+ * Opens a ledger, a file of SQLite or a schema in Postgres, and closes it after `use`. Rejects with a `CommandError`
+ * (`not_found`) if it does not exist and `access` is not `make`.
  */
 export async function withLedger<Result>(
   place: string,
@@ -99,21 +99,24 @@ async function openPostgres(
   return open({ ...place, readOnly: access === 'read', ...keys })
 }
 
-/** Looked at in a ledger of its own, which it closes: whoever opens one to write would make it. */
+/**
+ * Rejects if the ledger does not exist. It checks a ledger opened to read, and closes it: opening one to write would
+ * create it.
+ */
 async function requireThere(ledger: Ledger): Promise<void> {
   try {
     await ledger.runs({ limit: 1 })[Symbol.asyncIterator]().next()
   } catch (error) {
     const isAbsent =
       error instanceof LedgerUnavailableError && error.message.startsWith('There is no ledger at ')
-    // Anything else the command itself is told, in its place.
+    // The command itself meets any other error when it opens the ledger.
     if (isAbsent) throw new CommandError('not_found', error.message, { cause: error })
   } finally {
     await ledger.close()
   }
 }
 
-/** The driver is there only where somebody has installed it. */
+/** The driver is an optional package that the user installs. */
 async function importPostgres(): Promise<typeof postgresLedger> {
   try {
     return (await import('@tallystick/ledger/postgres')).postgresLedger

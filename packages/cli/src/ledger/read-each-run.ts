@@ -13,8 +13,8 @@ const ofOneRun: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Reads runs of a ledger, one after the other. One that cannot be read is named on stderr and keeps nobody from the
- * others; the exit code is that of the first such run.
+ * Reads runs of a ledger, one after the other. A run that cannot be read is named on stderr, and the others are still
+ * read; the exit code is that of the first such run.
  */
 export async function readEachRun(
   { json, say }: CommandContext,

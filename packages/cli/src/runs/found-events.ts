@@ -12,7 +12,7 @@ import {
 import { holds, type CallQuery } from './call-query.ts'
 import { contentText } from '../view/text/content-text.ts'
 
-/** What is looked for in a ledger. All of it has to be true of what is found. */
+/** What to find in a ledger. All filters must match. */
 export interface EventFinder {
   readonly call: CallQuery
   /** Part of what was said, in letters of either case. */

@@ -1,4 +1,4 @@
 import { runStatuses } from './run-status.ts'
 
-/** Where runs can stand that are asked for; those that failed are done too, otherwise than was wanted. */
+/** Statuses to filter runs by. A failed run is done too, but did not end as wanted. */
 export const listStatuses: readonly ((typeof runStatuses)[number] | 'failed')[] = [...runStatuses, 'failed']

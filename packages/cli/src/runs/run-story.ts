@@ -23,7 +23,7 @@ export type StoryPart =
   | (Placed & { readonly kind: 'calls'; readonly calls: readonly CallStory[] })
   | (Placed & { readonly kind: 'note'; readonly event: RuntimeEvent })
 
-/** A model call that failed, and what of it was withdrawn. */
+/** A model call that failed, with the text and calls that were withdrawn. */
 interface FailedAttempt {
   readonly attempt: number
   readonly failure: ModelFailure

@@ -32,7 +32,7 @@ export interface Output {
   readonly printData: (text: string) => Promise<void>
   /** Writes a line in the place of the one that it wrote before; an empty text takes that away. */
   readonly rewriteLine: (text: string) => void
-  /** Opens a pager on the terminal; `undefined` where it is none, or where none is wanted or found. */
+  /** Opens a pager on the terminal. Returns `undefined` if stdout is no terminal, or if no pager is wanted or found. */
   readonly openPager: () => Pager | undefined
   /** Takes back what was written to the terminal and still holds: styles, hidden text, an unfinished sequence. */
   readonly reset: () => void

@@ -12,7 +12,7 @@ export type Paint = (style: PaintStyle, text: string) => string
 const secret = `\u0000${randomUUID()}:`
 const marks = new RegExp(`${secret}(\\d+)\u0000`, 'g')
 
-/** Styles for a stream: only where it is a terminal, and nobody has set `NO_COLOR`. */
+/** Returns styles for a stream: only if it is a terminal, and `NO_COLOR` is not set. */
 export function paintFor(stream: { readonly isTTY?: boolean }, environment: NodeJS.ProcessEnv): Paint {
   if (stream.isTTY !== true || (environment['NO_COLOR'] ?? '') !== '') return (_style, text) => text
   return (style, text) => {

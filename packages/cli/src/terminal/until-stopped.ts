@@ -4,8 +4,8 @@ import { fromEvent, lastValueFrom, merge, ReplaySubject, type Observable } from 
 const longMs = 2 ** 31 - 1
 
 /**
- * Works until it is done, and hands it what says that somebody wants an end: Ctrl-C, from the first moment on, so that
- * whoever ends it leaves no ledger open.
+ * Runs `work`, and passes it an observable that emits on Ctrl-C or SIGTERM. It listens from the start, so that no stop
+ * leaves a ledger open.
  */
 export async function untilStopped<Result>(
   work: (stop$: Observable<unknown>) => Promise<Result>,
@@ -38,7 +38,7 @@ export async function handleAll<Item>(
   }
 }
 
-/** Waits for what looking for changes keeps no process alive for by itself. */
+/** Keeps the process alive until the feed completes. */
 export async function completed(events$: Observable<unknown>): Promise<void> {
   const awake = setInterval(() => {}, longMs)
   try {

@@ -32,7 +32,7 @@ export interface RunTail extends RunSpending {
   readonly reason?: string
   /** The text of its last message. */
   readonly text: string
-  /** What the run took by itself, from its first event on: of a fork, nothing of what it shares with the other run. */
+  /** What the run used since its first event. For a fork, the part that it shares with the other run is left out. */
   readonly own: RunSpending
   /** Its events from there on, but for deltas. */
   readonly events: readonly RuntimeEvent[]

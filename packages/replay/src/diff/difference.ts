@@ -24,8 +24,8 @@ export function differencesOf(recorded: unknown, happened: unknown, path = ''): 
 }
 
 /**
- * Differences as people are told of them: without digests where it is said what they are digests of, and of texts of
- * several lines those only that are not the same at both ends, from the line that the path then names.
+ * Returns the differences to show to people: without digests, unless only digests differ, and for texts of several
+ * lines only the lines between the first and the last change. The path then names the first of these lines.
  */
 export function reportedDifferences(differences: readonly Difference[]): readonly Difference[] {
   const reported = differences.filter(({ path }) => !/(^|\.)(d|\w+D)igest$/.test(path))

@@ -3,7 +3,10 @@ import { runIdOfCall, type EventType, type Json, type RuntimeEvent } from '@tall
 /** Events that say how something went, and nothing that a run of the same task would have to say again. */
 const silent: ReadonlySet<EventType> = new Set<EventType>(['assistant_started', 'usage_updated'])
 
-/** Whether an event says something of its own; that a process took a run over does where it brings other words. */
+/**
+ * Returns whether an event matters to a comparison. A take-over by another process does only if it brings another
+ * definition.
+ */
 export function isSignificant(event: RuntimeEvent): boolean {
   if (event.type === 'run_resumed') return event.definition !== undefined
   return !silent.has(event.type)

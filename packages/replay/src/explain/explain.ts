@@ -94,7 +94,7 @@ function explanationOf({ started, state, ...from }: Asked, ofTurn: readonly Runt
   }
 }
 
-/** What the model is told beside the history. */
+/** Returns the parts of a request apart from the history. */
 function explainedItems(
   definition: AgentDefinition,
   request: ModelRequest,

@@ -92,7 +92,10 @@ function fixtureName(file: string): string {
   )
 }
 
-/** A test that somebody has changed since is not written over. Folders that are not there are made. */
+/**
+ * Writes a new file, and creates missing folders. Rejects with a `ConfigurationError` if the file exists, since the
+ * test may have been changed by hand.
+ */
 async function writeNew(file: string, text: string): Promise<void> {
   const refuse = (what: string, cause: unknown): never => {
     throw new ConfigurationError(

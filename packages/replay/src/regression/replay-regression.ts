@@ -22,7 +22,10 @@ import { redactedAgent } from './redacted-definition.ts'
 import { replayDefinitions, replayRun, type ReplayOptions, type ReplayReport } from '../replay/replay.ts'
 import { ownSecretPatterns, SecretMask } from './secret-mask.ts'
 
-/** What a regression test tells whoever sets its agents up: nothing is driven for real, so nothing real is needed. */
+/**
+ * What a regression test passes to the setup of its agents: nothing is driven for real, so the agents need no real
+ * services.
+ */
 export interface RegressionContext {
   readonly verb: 'replay'
   /** The fixture's path. */

@@ -1,9 +1,9 @@
 import { ConfigurationError } from '@tallystick/core'
 
 /**
- * Characters that stand in source code as they are: letters, marks, numbers, punctuation and symbols of any script, and
+ * Characters that source code may hold unescaped: letters, marks, numbers, punctuation and symbols of any script, and
  * the space. Line ends, controls, direction marks and invisible characters are written as escapes, so that no text can
- * leave its place, and code reads as it runs.
+ * break out of its literal, and code reads as it runs.
  */
 const asItIs = /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]$/u
 

@@ -13,7 +13,7 @@ function isCallTrip(event: RuntimeEvent): event is Trip {
   return event.type === 'guardrail_tripped' && event.on === 'tool_input'
 }
 
-/** Guardrails that say of each call again what those of then said: a replay asks nobody. */
+/** Returns guardrails that repeat the recorded verdict on each call: a replay runs no guardrail again. */
 export function recordedCallGuardrails(
   recorded: readonly RuntimeEvent[],
   from: RuntimeEvent,

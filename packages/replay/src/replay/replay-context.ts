@@ -9,7 +9,7 @@ import {
   type TurnChange,
 } from '@tallystick/core'
 
-/** Where a replay stands in what is on record. */
+/** The position of a replay in the record. */
 interface Place {
   readonly recorded: readonly RuntimeEvent[]
   readonly from: number

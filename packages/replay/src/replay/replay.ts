@@ -180,9 +180,9 @@ interface Place {
 }
 
 /**
- * What the controller owes in front of the next event: the event itself where it is the controller's, and nothing where
- * the run rested before somebody said something. It is not asked between things that were said one behind the other,
- * which may be of one page, nor of a process that was being drained.
+ * Returns the events that the controller writes before the next event: the next event itself if the controller caused
+ * it, and nothing if the run rested before an input. The controller is not asked between inputs that follow each other,
+ * since they may be of one append, nor for a process that was draining.
  */
 function owedBefore(
   { recorded, agentNamed, fields, application }: Driven,

@@ -1,6 +1,6 @@
 import { ConfigurationError, type RuntimeEvent } from '@tallystick/core'
 
-/** What nobody knows any more cannot happen again. Throws a `ConfigurationError` where content of a run is missing. */
+/** A run with missing content cannot be replayed. Throws a `ConfigurationError` if content of a run is missing. */
 export function requireContent(events: readonly RuntimeEvent[]): void {
   const gone = events.find(({ removed }) => removed !== undefined)
   if (gone?.removed === undefined) return

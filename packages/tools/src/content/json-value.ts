@@ -44,7 +44,9 @@ function copyObject(value: object, path: string, ancestors: readonly object[]): 
   return Object.fromEntries(entries)
 }
 
-/** Objects whose content is not in their own enumerable keys would come out empty, and nobody would notice. */
+/**
+ * Throws for objects whose content is not in their own enumerable keys: their JSON would be empty without any error.
+ */
 function assertPlain(value: object, path: string): void {
   const prototype: unknown = Object.getPrototypeOf(value)
   if (prototype === null || prototype === Object.prototype) return

@@ -8,7 +8,7 @@ export interface ReconcileContext<Context = unknown> {
   readonly runId: RunId
   readonly turn: number
   readonly toolCallId: ToolCallId
-  /** The start of the call that nobody knows the ending of. */
+  /** The start of the call whose ending is unknown. */
   readonly attempt: number
   /** The key that `execute` was given, to look the effect up by. */
   readonly idempotencyKey: string

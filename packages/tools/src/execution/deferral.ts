@@ -4,7 +4,7 @@ const made = Symbol.for('@tallystick/tools/deferral')
 
 /** That a call goes on outside. Made by `settledLater`. */
 export interface Deferral {
-  /** What names the call outside: a job's id, a ticket's number. It stands in the ledger. */
+  /** The name of the call outside: a job's id, a ticket's number. The ledger holds it. */
   readonly receipt: string
   /** Milliseconds from now after which the call counts as timed out; for ever where not given. */
   readonly deadlineMs?: number
@@ -28,8 +28,9 @@ const deferralFields = fields<Deferral>(
 )
 
 /**
- * What a tool returns when its work goes on after it: the run parks, with no process alive for it, until
- * `runtime.settle(runId, toolCallId, result)`. Hand `context.runId` and `context.toolCallId` to whoever will settle it.
+ * Returns the result of a tool whose work continues after it returns: the run is suspended, with no process alive for
+ * it, until `runtime.settle(runId, toolCallId, result)`. Hand `context.runId` and `context.toolCallId` to the code that
+ * will settle it.
  */
 export function settledLater(options: Deferral): Deferral {
   requireOptions('settledLater', deferralFields, options)

@@ -17,7 +17,7 @@ import {
 export interface ToolContext<Context = unknown> {
   /** Aborts when the tool should stop: the run was cancelled, or the call's time is over. Hand it to what you call. */
   readonly signal: AbortSignal
-  /** Reports to whoever watches the run; the model does not see it. Does nothing once the call has ended. */
+  /** Reports progress to observers of the run; the model does not see it. Does nothing once the call has ended. */
   readonly progress: (data: Json) => void
   /** The same at every attempt of this call, and of no other call. Hand it to what you change things with. */
   readonly idempotencyKey: string

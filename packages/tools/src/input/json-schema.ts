@@ -84,7 +84,7 @@ function issuesOf(errors: readonly OutputUnit[]): readonly InputIssue[] {
   return issues
 }
 
-/** The place of what is wrong; of a missing key, the place where it should be. */
+/** Returns the path of the invalid value; for a missing key, the path where it should be. */
 function pathOf(keyword: string, instanceLocation: string, error: string): readonly string[] {
   const path = keysOf(instanceLocation)
   if (keyword !== 'required') return path

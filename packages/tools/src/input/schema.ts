@@ -12,7 +12,7 @@ export type InputOf<Schema extends InputSchema> = Schema extends StandardSchemaV
   ? StandardSchemaV1.InferOutput<Schema>
   : JsonObject
 
-/** A schema's two uses: what the model is told, and how an input is checked. */
+/** The two uses of a schema: the JSON Schema for the model, and the check of an input. */
 export interface ReadSchema<Input> {
   readonly jsonSchema: JsonObject
   readonly parse: Parse<Input>

@@ -41,8 +41,8 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
 }
 
 /**
- * `replay`: drives a run again with what it was told from outside, by today's agent, without any model call or tool.
- * Exit code 3 where an event comes out otherwise than it was recorded.
+ * `replay`: drives a run again from its recorded inputs and results, with today's agent, without any model call or
+ * tool. Exit code 3 if an event differs from the recorded one.
  */
 export function replay(context: CommandContext, options: ReplayVerbOptions): Promise<ExitCode> {
   return openAgents(context, { ...options, verb: 'replay' }, async (found) => {
@@ -94,7 +94,7 @@ function divergenceText({ seq, recorded, happened, differences }: Divergence, pa
   return `${paint('bold', `event ${seq}, ${turn}`)}\n  recorded ${before}\n  happened ${after}\n`
 }
 
-/** Whoever has changed what an agent says sees that first, and may want to see what its code does. */
+/** If the words of the agent changed, prints the command that compares only what its code does. */
 function printNextCommands(
   { json, programName, say }: CommandContext,
   { recorded, differences }: Divergence,

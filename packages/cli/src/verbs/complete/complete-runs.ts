@@ -1,7 +1,7 @@
 import type { CommandContext } from '../../command/command-context.ts'
 import { withLedger } from '../../ledger/open-ledger.ts'
 
-/** More than anybody looks over. */
+/** More than a person reads through. */
 const runsMax = 50
 
 /** What may stand for a run of a ledger, a word a line: `latest`, and the newest runs. Reads no event of them. */

@@ -175,7 +175,7 @@ async function heldBackText(
   return `Not performed, since this is a fork: ${names.join(', ')}. With --run-writes a fork performs its writes again.`
 }
 
-/** What is said to everything that waits for an approval: it stands in the fork from its beginning. */
+/** Returns a decision for every call that waits for an approval. The fork holds it from its beginning. */
 function decisions(state: RunState, { by, yes, deny }: ForkRequest): readonly ForkApproval[] {
   return pendingApprovals(state).flatMap(({ toolCallId }): readonly ForkApproval[] => {
     if (yes === true) return [{ toolCallId, by, approved: true }]

@@ -38,8 +38,8 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
 }
 
 /**
- * `resume`: drives a run on until it is done, or suspended with nobody to ask. Where it has worked for another run, that
- * one goes on behind it; what `yes` and `deny` say holds for the run that was named.
+ * `resume`: drives a run until it is done, or suspended without a person to ask. The parent of a child run continues
+ * after it; `yes` and `deny` apply to the run that was named.
  */
 export function resume(context: CommandContext, options: ResumeOptions): Promise<ExitCode> {
   return openAgents(context, { ...options, verb: 'resume' }, async (found) => {

@@ -24,7 +24,7 @@ import { withLimit } from '../../command/given-limits.ts'
 
 /** What `run` was given. */
 export interface RunVerbOptions extends AgentOverrides {
-  /** Made where there is none. */
+  /** Created if it does not exist. */
   readonly ledger: string
   /** What stands behind it: the agent's name and the input, or the input alone. */
   readonly words: readonly string[]
@@ -68,8 +68,8 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
 }
 
 /**
- * `run`: starts a run of an agent of the configuration, and drives it until it is done, or suspended with nobody to ask.
- * With `--json` its events, one a line, and the result as the last one. Ctrl-C ends the run.
+ * `run`: starts a run of an agent of the configuration, and drives it until it is done, or suspended without a person
+ * to ask. With `--json` it prints the events, one per line, and the result as the last line. Ctrl-C ends the run.
  */
 export async function run(context: CommandContext, options: RunVerbOptions): Promise<ExitCode> {
   const { ledger: ledgerPath, words, config: file } = options

@@ -28,7 +28,7 @@ export interface FindOptions {
 }
 
 const textColumnsMax = 200
-/** So much stands in front of the text that was looked for. */
+/** So many characters are shown before the text that was found. */
 const charactersBefore = 30
 
 /** Declares what `find` takes. */

@@ -204,7 +204,7 @@ function asData(shown: ShownRun, story: RunStory, turn: number | undefined): obj
   }
 }
 
-/** Without what would stand in for calls that have no result yet. */
+/** Returns the messages without the placeholders for calls that have no result yet. */
 function recordedMessages(state: RunState): readonly Message[] {
   const open = new Set(openCallsOf(state).map(({ toolCallId }) => toolCallId))
   return transcript(state).flatMap((message): readonly Message[] => {

@@ -11,7 +11,7 @@ import { onLedger, type Done } from '../../command/declare-verb.ts'
 
 /** What `import` was given. */
 export interface ImportOptions {
-  /** Made where there is none. */
+  /** Created if it does not exist. */
   readonly ledger: string
   /** What `export` printed; `-` for standard input. */
   readonly file: string
@@ -60,7 +60,7 @@ async function printRun({ json, print }: CommandContext, run: ImportedRun): Prom
   await print(`${line}\n`)
 }
 
-/** The bytes of a stream, counted. One that somebody has set an encoding of gives texts. */
+/** Yields the bytes of a stream, counted. A stream with an encoding yields texts. */
 async function* bytesOf(
   chunks: AsyncIterable<string | Uint8Array>,
   count: (bytes: number) => void,

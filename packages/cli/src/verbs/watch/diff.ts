@@ -73,12 +73,15 @@ function diffText(
   return `${parting}${visibleText(differencesText(reported, ['left ', 'right']))}\n${facts}\n${isStacked ? stackedEvents(left, right, columns) : table(eventRows(left.events, right.events))}`
 }
 
-/** Where a run goes its way: that another process drives it on is none. */
+/**
+ * Returns whether an event shows a decision of the run. A take-over by another process does not, unless it brings
+ * another definition.
+ */
 function isTurn(event: RuntimeEvent): boolean {
   return isOfInterest(event) && (event.type !== 'run_resumed' || event.definition !== undefined)
 }
 
-/** What a run came to, and what it took from there on and by itself, by name. */
+/** Returns how a run ended, and its spending after the parting and in total, by name. */
 function factsOf(tail: RunTail): readonly (readonly [name: string, value: string])[] {
   const { reason, text, own } = tail
   return [

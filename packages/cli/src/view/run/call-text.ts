@@ -28,7 +28,7 @@ export function resultText(call: CallStory, paint: Paint, waits: string | undefi
   return `${head}\n${decisionText(call)}${indented(contentText(content), 4)}\n`
 }
 
-/** Nothing, where nobody decided and nothing was changed. */
+/** Returns an empty text if there was no decision and no change. */
 function decisionText({ requested, guarded, guardedSeq, decision, executed }: CallStory): string {
   if (guarded === undefined && decision === undefined) return ''
   const rows: string[][] = [['asked for', canonicalJson(requested)]]

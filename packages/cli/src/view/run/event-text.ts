@@ -19,7 +19,7 @@ const inBetween: ReadonlySet<EventType> = new Set<EventType>([
   ...(['usage_updated', 'tool_progress', 'tool_results_injected', 'guardrails_checked'] as const),
 ])
 
-/** Whether somebody who looks over what a run did wants to see this event. */
+/** Returns whether an event matters to a person who reads through a run. */
 export function isOfInterest({ type }: Pick<RuntimeEvent, 'type'>): boolean {
   return !inBetween.has(type)
 }

@@ -21,7 +21,7 @@ export interface ShownRun extends RunReading {
   readonly calls: readonly CallStory[]
   /** The runs that work for it, as they stand now. */
   readonly childRuns: readonly ChildRun[]
-  /** Commands that nobody has taken up yet. */
+  /** Commands that no process has taken up yet. */
   readonly inbox: readonly InboxEntry[]
 }
 

@@ -8,7 +8,7 @@ import type { Paint } from '../../terminal/paint.ts'
 /** How a transcript is shown. */
 export interface TranscriptView {
   readonly paint: Paint
-  /** Calls that have no result yet; a transcript has stand-ins for them, which nobody has seen. */
+  /** Calls that have no result yet; a transcript has placeholders for them, which no model has read. */
   readonly open: readonly OpenCall[]
 }
 

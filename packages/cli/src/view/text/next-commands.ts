@@ -14,7 +14,7 @@ export interface Place {
   readonly resumeArguments?: readonly string[]
 }
 
-/** A limit that a run has met, and is suspended at until somebody raises it. */
+/** A limit that a run has met, and is suspended at until a caller raises it. */
 export type MetLimit = Pick<EventOf<'limit_reached'>, 'limit' | 'max'>
 
 /** A run that was driven to its rest. */
@@ -64,7 +64,10 @@ function decisionText(
   )
 }
 
-/** A call whose work a child run does is settled by that run's end, and by nobody else. */
+/**
+ * Returns the command that settles a deferred call. For the call of a child run the list is empty: only the end of the
+ * child settles that call.
+ */
 function settlingText(
   { name, toolCallId, receipt, runId }: DeferredCall,
   result: RunResult,

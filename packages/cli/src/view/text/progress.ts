@@ -9,7 +9,7 @@ export interface Progress {
   readonly context: CommandContext
 }
 
-/** How far it is, in words: what is done, and the whole where somebody knows it. */
+/** Says how far the work is: what is done, and the total if it is known. */
 type ProgressText = (done: number, all: number | undefined) => string
 
 const eventsText: ProgressText = (done, all) =>
@@ -27,8 +27,7 @@ function megabytes(bytes: number): string {
 const pauseMs = 100
 
 /**
- * Shows progress while `work` is at it, where stderr is a terminal; elsewhere nothing is shown, and nobody counts the
- * whole.
+ * Shows progress while `work` runs, if stderr is a terminal; elsewhere it shows nothing, and does not count the total.
  */
 export async function withProgress<Result>(
   context: CommandContext,

@@ -129,8 +129,8 @@ async function follow(
 const redirectStatuses = new Set([301, 302, 303, 307, 308])
 
 /**
- * Where a redirect leads; `undefined` when the answer is none, or is to be shown. As browsers do: 303 turns all but
- * HEAD into GET, 301 and 302 turn POST into GET, and such a GET loses the body.
+ * Returns where a redirect leads; `undefined` if the answer is no redirect, or is to be shown. As browsers do: 303
+ * turns all but HEAD into GET, 301 and 302 turn POST into GET, and such a GET loses the body.
  */
 function nextHop(hop: Hop, { status, headers }: Response, reach: ReachPolicy): Hop | undefined {
   const location = headers.get('location')

@@ -15,7 +15,7 @@ import { undiciPackage } from './undici-package.ts'
 export interface HttpFetchOptions {
   /** Default `http_fetch`. */
   readonly name?: string | undefined
-  /** What the model is told instead of the default. */
+  /** The description that the model reads instead of the default. */
   readonly description?: string | undefined
   /** Default `['GET']`. With any but GET and HEAD the tool is a write. */
   readonly methods?: readonly Method[] | undefined

@@ -4,7 +4,7 @@ import { readOrigin } from './reach.ts'
 /** Headers by the origin that they are for. */
 export type OriginHeaders = Readonly<Record<string, Readonly<Record<string, string>>>>
 
-/** What is sent to whom, and what of it must not be shown. */
+/** The headers for each origin, and the secrets in them that must not be shown. */
 export interface HeaderPolicy {
   readonly byOrigin: ReadonlyMap<string, Readonly<Record<string, string>>>
   readonly secrets: KnownSecrets
@@ -51,13 +51,19 @@ export function masked(text: string, { secrets }: HeaderPolicy): string {
   return secrets.struckFrom(text, (secret) => '*'.repeat(Buffer.byteLength(secret)))
 }
 
-/** A value and what of it a server may repeat alone: the token, name and password of Basic, what a cookie holds. */
+/**
+ * Returns a value and the parts of it that a server may repeat alone: the token, name and password of Basic, the values
+ * of a cookie.
+ */
 function formsOf(value: string): readonly string[] {
   const basic = basicOf(value)
   return [value, tokenOf(value), coreOf(value), ...(basic ? [basic] : []), ...value.split(/[\s;,=]/)]
 }
 
-/** What of a value is the secret itself: without the scheme, and of Basic the password, or the name where it has none. */
+/**
+ * Returns the part of a value that is the secret: without the scheme, and of Basic the password, or the name if there
+ * is no password.
+ */
 function coreOf(value: string): string {
   const basic = basicOf(value)
   if (basic === undefined) return tokenOf(value)

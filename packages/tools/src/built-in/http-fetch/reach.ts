@@ -71,8 +71,8 @@ export function readUrl(text: string, { origins }: ReachPolicy, base?: URL): URL
 }
 
 /**
- * Finds the addresses to connect to for a host and port, and makes sure that each may be reached. Throws `ToolError`
- * where one may not; rejects as `resolve` does where the name has none.
+ * Returns the addresses to connect to for a host and port. Throws a `ToolError` if one of them may not be reached;
+ * rejects as `resolve` does for a name without an address.
  */
 export async function targetOf(asked: Place, policy: ReachPolicy): Promise<Target> {
   const instead = policy.connectTo.get(keyOf(asked))

@@ -22,7 +22,7 @@ export interface SqlQueryOptions {
   readonly path: string
   /** Default `sql_query`. */
   readonly name?: string | undefined
-  /** What the model is told instead of the default: say what the data is about. */
+  /** The description that the model reads instead of the default: say what the data is about. */
   readonly description?: string | undefined
   /** Rows shown of one result. Default 200. */
   readonly rowsMax?: number | undefined

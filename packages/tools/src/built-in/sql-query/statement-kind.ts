@@ -1,4 +1,4 @@
-/** What a statement that may change something, or is none, is refused with. */
+/** The refusal of a text that may change something, or that is no statement. */
 export const onlyReads: string =
   'Only one statement that reads can be run: SELECT, WITH … SELECT, VALUES, or EXPLAIN QUERY PLAN of these. ' +
   'Nothing was run.'
