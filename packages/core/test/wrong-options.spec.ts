@@ -128,8 +128,8 @@ describe('code of an agent that is asked for an answer at once', () => {
   })
 
   it.each([
-    ['prepareTurn', 'prepareTurn of the agent agent answered a promise'],
-    ['stopWhen', 'stopWhen of the agent agent answered a promise'],
+    ['prepareTurn', 'prepareTurn of the agent agent returned a promise'],
+    ['stopWhen', 'stopWhen of the agent agent returned a promise'],
   ])('stops the run where %s answers a promise: nothing is masked in vain', async (rule, message) => {
     const steps = [{ toolCalls: [{ name: 'look', input: {} }] }, { text: 'Done.' }]
     const tools = [testTool({ name: 'look' })]
@@ -152,7 +152,7 @@ describe('code of an agent that is asked for an answer at once', () => {
     }
     const steps = [{ toolCalls: [{ name: 'look', input: {} }] }, { text: 'Done.' }]
     const set = stage({ steps, compaction, tools: [testTool({ name: 'look' })] })
-    await expect(set.play()).rejects.toThrow('compaction.summarize of the agent agent answered a promise')
+    await expect(set.play()).rejects.toThrow('compaction.summarize of the agent agent returned a promise')
   })
 })
 

@@ -128,7 +128,7 @@ describe('importEvents refuses, at the line where it stands,', () => {
   it('a file of one line that is cut off, and garbage behind a whole run', async () => {
     const [line = ''] = (await linesFrom(1)).map((each) => JSON.stringify(each))
     await expect(importEvents(memoryLedger(), [line.slice(0, -9)])).rejects.toThrow(
-      'Line 1 cannot be imported: it is cut off, and no whole event stands before it.',
+      'Line 1 cannot be imported: it is cut off, and there is no whole event before it.',
     )
     const whole = (await linesFrom(1)).map((each) => JSON.stringify(each))
     for (const garbage of ['garbage', '{}}', '{"seq":1', 'null x']) {

@@ -76,6 +76,6 @@ describe('genaiPrices', () => {
       ).id
     }
     expect(start('claude-opus-4-8')).not.toThrow()
-    expect(start('nobody-made-this')).toThrow('nobody knows what nobody-made-this costs')
+    expect(start('nobody-made-this')).toThrow('nobody-made-this has no price')
   })
 })

@@ -98,7 +98,7 @@ export function requireForkable(state: RunState | undefined, runId: string, atSe
   }
   if (state.phase === 'done') {
     return refuse(
-      'the run ends there. Name an earlier event; to go on behind its end, start a run with from.',
+      'the run ends there. Name an earlier event; to continue after its end, start a run with from.',
     )
   }
   const awaitsChild =

@@ -42,7 +42,7 @@ export function placeTaken(runId: RunId, { sessionId, sessionPlace }: SessionPla
   return new LedgerConflictError(
     'unique',
     `Run ${runId} cannot be run ${sessionPlace} of session ${sessionId}: another run is, and two runs that both ` +
-      'follow the same one would be two histories. Nothing was written. Start the run again, behind the one that stands.',
+      'follow the same one would be two histories. Nothing was written. Start the run again: it then follows the recorded one.',
   )
 }
 
@@ -148,7 +148,7 @@ export function unreadInbox(runId: RunId): LedgerConflictError {
 export function endedBefore(runId: RunId): LedgerConflictError {
   return new LedgerConflictError(
     'ended',
-    `Run ${runId} has ended and takes no command any more. Nothing was written, since nobody would read it. Input ` +
+    `Run ${runId} has ended and takes no command any more. Nothing was written, since no run would read it. Input ` +
       'belongs to the next run of the session.',
   )
 }

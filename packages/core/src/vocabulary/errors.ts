@@ -91,7 +91,7 @@ export class UnknownEventError extends TallystickError {
   constructor(runId: string, seq: number, what: string) {
     super(
       'unknown_event',
-      `Event ${seq} of run ${runId} is ${what}, which this release does not know, so nobody here can tell what ` +
+      `Event ${seq} of run ${runId} is ${what}, which this release does not know, so it cannot tell what ` +
         `follows from it. A newer release wrote it: read the run with that one. Exporting it is possible all the same.`,
     )
   }

@@ -152,7 +152,7 @@ function lost(runId: RunId, what: string): LedgerDamagedError {
 
 function writtenMeanwhile(file: string): ConfigurationError {
   return new ConfigurationError(
-    `Somebody else has written ${file} meanwhile, and two checkpoints side by side would damage it. Nothing was written. ` +
+    `Another process has written ${file} meanwhile, and two checkpoints side by side would damage it. Nothing was written. ` +
       'Let one process make the checkpoints of a file, and make this one again.',
   )
 }

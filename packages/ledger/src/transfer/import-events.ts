@@ -114,6 +114,6 @@ export async function importEvents(
 /** What a report says of a last line that is cut off. Where it is all that there is, nothing was imported. */
 function tornAt(line: number, runs: number): Pick<ImportReport, 'torn'> {
   if (line === 0) return {}
-  if (runs === 0) throw damagedLine(line, 'it is cut off, and no whole event stands before it.')
+  if (runs === 0) throw damagedLine(line, 'it is cut off, and there is no whole event before it.')
   return { torn: { line } }
 }

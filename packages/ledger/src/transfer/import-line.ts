@@ -82,8 +82,8 @@ function isVersioned(value: unknown): value is RuntimeEvent {
 /** The refusal of a line. */
 export function damagedLine(line: number, what: string, cause?: unknown): LedgerDamagedError {
   return new LedgerDamagedError(
-    `Line ${line} cannot be imported: ${what} What stands before it was imported, and importing a sound export of the ` +
-      'same ledger goes on from there.',
+    `Line ${line} cannot be imported: ${what} The lines before it were imported, and importing a sound export of the ` +
+      'same ledger continues from there.',
     { cause },
   )
 }

@@ -92,7 +92,7 @@ function requireLetRun(state: RunState, event: EventOf<'tool_started'>, call: Ca
   throw new LawBrokenError(
     8,
     event.seq,
-    `call ${event.toolCallId} is a write of a fork, and nobody has let it run`,
+    `call ${event.toolCallId} is a write of a fork, and no approval lets it run`,
   )
 }
 

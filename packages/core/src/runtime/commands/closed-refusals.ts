@@ -8,19 +8,19 @@ export function refusedAtEnd(runId: RunId): Refusal {
   return { code: 'run_finished', message }
 }
 
-/** Why a handle of a runtime that was drained takes no command. */
+/** The refusal of a command by a handle of a drained runtime. */
 export function refusedByDrain(runId: RunId): Refusal {
-  const message = `The runtime that holds this handle of run ${runId} was drained and takes no run further. Send the command from another process; one that is in the inbox already, whoever drives the run next decides about.`
+  const message = `The runtime that holds this handle of run ${runId} was drained and drives no run any more. Send the command from another process. A command that is in the inbox already is decided by the next process that drives the run.`
   return { code: 'drained', message }
 }
 
 /** How long a drain waits for the ledger after the grace time, in milliseconds. */
 export const answerTimeoutMs = 5_000
 
-/** The end of a drain that waits for an append whose answer does not come. */
+/** The end of a drain that waits in vain for the result of an append. */
 export function ledgerSilent(runId: RunId): LedgerUnavailableError {
   return new LedgerUnavailableError(
-    `The ledger has not answered for ${answerTimeoutMs} ms behind the grace time of a drain, so run ${runId} was left where it ` +
+    `The ledger has not answered for ${answerTimeoutMs} ms after the grace time of a drain, so run ${runId} was left where it ` +
       'is. Whether its last append was carried out is not known; what was acknowledged is not lost. Resume it when the ledger answers.',
   )
 }

@@ -312,7 +312,7 @@ export class RunLoop {
   /** Any process can put anything into an inbox: what is no command is taken out, and stops no run. */
   #refuseMalformed(key: string, { path, what }: { readonly path: string; readonly what: string }): void {
     this.#consumed.push(key)
-    const message = `The command ${key} for run ${this.#drive.runId} is wrong at ${path}: ${what}. Nobody can obey it; send it again as the run's handle does.`
+    const message = `The command ${key} for run ${this.#drive.runId} is wrong at ${path}: ${what}. No process can carry it out; send it again with the run's handle.`
     this.#drive.acknowledgements.acknowledge(key, { code: 'malformed', message })
   }
 

@@ -69,7 +69,7 @@ function resultFacts({ results = [] }: ForkEdit, forked: Forked): readonly Fact[
     const call = callAt(forked, given, ['started', 'deferred'])
     if (call === undefined) {
       throw new ConfigurationError(
-        `Tool call ${given} was not started and without a result at event ${state.seq}, so it cannot be given another one there. Fork right behind its tool_started.`,
+        `Tool call ${given} is not a started call without a result at event ${state.seq}, so the fork cannot give it a result there. Fork right after its tool_started.`,
       )
     }
     const { toolCallId, name } = call
@@ -84,7 +84,7 @@ function approvalFacts({ approvals = [] }: ForkEdit, forked: Forked): readonly F
     const call = callAt(forked, given, ['awaiting_approval'])
     if (call === undefined) {
       throw new ConfigurationError(
-        `Tool call ${given} waits for no approval at event ${state.seq}, so nothing can be decided about it there. Fork right behind its approval_requested.`,
+        `Tool call ${given} waits for no approval at event ${state.seq}, so the fork cannot decide about it there. Fork right after its approval_requested.`,
       )
     }
     const here = { toolCallId: call.toolCallId, by, attempt: call.attempts + 1 }
@@ -109,7 +109,7 @@ function historyFacts({ input, history = [], by, reason }: ForkEdit, state: RunS
     (state.phase === 'collecting' && state.calls.length > 0)
   ) {
     throw new ConfigurationError(
-      `Event ${state.seq} stands in the middle of a turn (${state.phase}), where the history cannot be edited. Fork where the turn begins or ends.`,
+      `Event ${state.seq} is in the middle of a turn (${state.phase}), where the history cannot be edited. Fork where the turn begins or ends.`,
     )
   }
   requireSoundEdits(state.runId, edits, messages)

@@ -21,7 +21,7 @@ export function busySession(state: RunState, isDriven: boolean | undefined): Led
     suspended: `Decide what it waits for (runtime.suspended() lists it), cancel it, or ${wait}.`,
     under_way: `Wait for its end, cancel it, or ${wait}.`,
     unknown: `Wait for its end, cancel it, or ${wait}. If its process is gone, ${resumeText(state)}.`,
-    interrupted: `Nothing goes on by itself: ${resumeText(state)}; or cancel it. Then start this run again.`,
+    interrupted: `No process drives it: ${resumeText(state)}; or cancel it. Then start this run again.`,
   }
   return conflict(
     state,
@@ -33,7 +33,7 @@ export function busySession(state: RunState, isDriven: boolean | undefined): Led
 /** The end of waiting for a run that no process drives. */
 export function interruptedMeanwhile(state: RunState): LedgerConflictError {
   const what = `${statusText(state, 'interrupted')}, so waiting for it would never end`
-  return conflict(state, 'interrupted', `${what}. To go on, ${resumeText(state)}; or cancel it.`)
+  return conflict(state, 'interrupted', `${what}. To continue, ${resumeText(state)}; or cancel it.`)
 }
 
 /** The end of waiting for a run of which nothing has been recorded for so long. */

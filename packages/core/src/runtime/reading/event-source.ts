@@ -75,7 +75,7 @@ export function eventsOf(
 
 function noSuchEvent(runId: RunId, seq: number, lastSeq: number): ConfigurationError {
   return new ConfigurationError(
-    `Run ${runId} has no event ${seq} to go on behind: its last is ${lastSeq}. The number may be of another run, or of another ledger; read the run from 0.`,
+    `Run ${runId} has no event ${seq} to continue after: its last is ${lastSeq}. The number may be of another run, or of another ledger; read the run from 0.`,
   )
 }
 

@@ -55,7 +55,7 @@ function requirePrices(
     const unknown = models.find(({ price }) => price === undefined)
     if (unknown !== undefined) {
       throw new ConfigurationError(
-        `The run is limited to ${costMaxUsd} US dollars, but nobody knows what ${unknown.model.modelId} costs, so the limit could not hold. Give createRuntime a price for it in prices.`,
+        `The run is limited to ${costMaxUsd} US dollars, but ${unknown.model.modelId} has no price, so the limit could not hold. Give createRuntime a price for it in prices.`,
       )
     }
     requireBoundedSearches([definition, ...fallbacks], costMaxUsd)

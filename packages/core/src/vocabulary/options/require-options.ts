@@ -18,6 +18,6 @@ export function requireNoPromise(subject: string, answer: unknown): void {
   // What becomes of it is of no interest any more, and must not end the process.
   answer.then(undefined, () => {})
   throw new ConfigurationError(
-    `${subject} answered a promise, and what it answers is used at once. Make it a function that is not async: load what it needs before the run, and hand it in.`,
+    `${subject} returned a promise, but its result is used at once. Make it a function that is not async: load what it needs before the run, and pass it in.`,
   )
 }

@@ -34,7 +34,7 @@ type OldestRow = {
 /** Looks at the horizon of a schema, whose name is quoted already. */
 export async function tailHorizon(connections: Connections, schema: string): Promise<TailHorizon> {
   const [row] = await connections.rows<OldestRow>({ text: horizonText(schema), values: [] })
-  if (row === undefined) throw new Error('A statement that answers one row answered none.')
+  if (row === undefined) throw new Error('A statement that returns one row returned none.')
   const { waitingEvents, pid, database, applicationName, state, ageMs } = row
   if (database === null) return { waitingEvents }
   const seen = {

@@ -47,7 +47,7 @@ export class PostgresTail {
       // What Postgres cannot hold is no run that is here.
       values: [xid, pos, isStorable(runId) ? runId : ''],
     })
-    if (begun === undefined) throw new Error('A statement that answers one row answered none.')
+    if (begun === undefined) throw new Error('A statement that returns one row returned none.')
     if (begun.is_foreign) throw this.#foreign()
     // Whoever has seen an event goes on behind it; so no crash of the server may take it away any more.
     if (begun.is_more && !begun.is_durable) await this.#connections.rows({ text: this.#harden, values: [] })
@@ -83,7 +83,7 @@ export class PostgresTail {
   #foreign(): LedgerUnavailableError {
     return new LedgerUnavailableError(
       `The ledger at ${this.#place.description} came from another server, as by a restored dump: its events name ` +
-        'transactions that this server has not reached, so nobody can tell which were committed first, and a tail ' +
+        'transactions that this server has not reached, so their order of commit is unknown, and a tail ' +
         'would leave events out. Everything else works. Let the owner number them anew, as src/postgres/README.md of ' +
         '@tallystick/ledger says under "The order of a tail", and begin the tail without a cursor.',
     )

@@ -125,8 +125,8 @@ export class Appender {
       requireHead(runId, (await this.#head(runId)) ?? emptyHead, expected)
     }
     throw new LedgerDamagedError(
-      `Run ${runId} ends where an append expects it, and yet its row refuses the append. It is damaged, or somebody ` +
-        'changes it back and forth. Run verify on the ledger, and restore a copy.',
+      `Run ${runId} ends where an append expects it, and yet its row refuses the append. It is damaged, or a client ` +
+        'of the database changes it back and forth. Run verify on the ledger, and restore a copy.',
     )
   }
 
