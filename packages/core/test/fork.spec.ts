@@ -142,7 +142,7 @@ describe('a fork', () => {
     expect(set.tools[0]?.runs).toHaveLength(0)
     checkedRun(await set.eventsOf(fork))
     const late = set.runtime.fork(runId, { atSeq: behind('tool_results_injected'), edit })
-    await expect(set.untilSettled(late.result)).rejects.toThrow(/cannot be given another one there/)
+    await expect(set.untilSettled(late.result)).rejects.toThrow(/cannot give it a result there/)
   })
 
   it('is refused where it could not begin, and leaves nothing behind', async () => {

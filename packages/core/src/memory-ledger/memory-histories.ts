@@ -3,7 +3,7 @@ import type { Message } from '../vocabulary/model/content.ts'
 import { canonicalJson, type Json } from '../vocabulary/values/json.ts'
 import { deepFreezeOnce } from '../vocabulary/values/deep-freeze.ts'
 
-/** Messages that stand behind others. */
+/** Messages that come after others. */
 interface Piece {
   /** The digest of what stands before them. */
   readonly before: string | undefined

@@ -118,7 +118,7 @@ export class MemoryRun {
     return [...this.#inbox.values()].map((text) => JSON.parse(text) as InboxEntry)
   }
 
-  /** Whether these very events stand behind `seq`: then they were written, and their acknowledgement was lost. */
+  /** Whether these very events come after `seq`: then they were written, and their acknowledgement was lost. */
   #stands(seq: number, kept: readonly KeptEvent[]): boolean {
     return kept.length > 0 && kept.every((event, index) => isSame(event, this.#events[seq + index]))
   }

@@ -51,7 +51,7 @@ export async function* checkpointsIn(file: string, size: number): AsyncGenerator
   const lines = new FileLines(file, size)
   for (;;) {
     const first = await lines.next()
-    // What is cut off has to be the beginning of a checkpoint: nobody's other file is written over.
+    // The cut-off text has to be the beginning of a checkpoint: a file of another kind is never overwritten.
     if (first === undefined && !/^(?:|h|he|hea|head|heads|heads \d*)$/.test(lines.rest)) {
       throw lines.damaged('a number of heads')
     }
@@ -95,7 +95,7 @@ async function noteFrom(lines: FileLines): Promise<Pick<CheckpointBlock, 'text' 
   return { text, signatures }
 }
 
-/** The lines of a file that end with a line feed: what stands behind the last one was cut off. */
+/** The lines of a file that end with a line feed: what comes after the last one was cut off. */
 class FileLines {
   readonly #file: string
   readonly #size: number
@@ -103,7 +103,7 @@ class FileLines {
   #number = 0
   /** Bytes that were read so far. */
   bytes = 0
-  /** What stands behind the last line feed, once it was read. */
+  /** What comes after the last line feed, once it was read. */
   rest = ''
 
   constructor(file: string, size: number) {

@@ -33,7 +33,7 @@ export function wordOf(payload: string): Word {
     const [from, ...runIds] = Array.isArray(parsed) ? (parsed as readonly unknown[]) : []
     if (typeof from === 'string') return { from, runIds: runIds as readonly RunId[] }
   } catch {
-    // Anybody may write to a channel.
+    // Any client of the database may write to a channel.
   }
   return { from: '', runIds: [] }
 }
@@ -71,7 +71,7 @@ export class ChangeListener {
       await client.end().catch(() => undefined)
       return
     }
-    // What changed before it listened, nobody told it.
+    // It got no notification of changes before it listened.
     if (this.#client === client) this.#onChange({ from: '', runIds: [] })
     else await client.end().catch(() => undefined)
   }

@@ -40,7 +40,7 @@ export class ChangeNotifier {
     if (this.#changed.size === 0) return
     const payload = payloadOf({ from: this.#from, runIds: [...this.#changed] })
     this.#changed.clear()
-    // A hint that is lost is made up for by whoever looks now and then.
+    // Polling makes up for a lost hint.
     await this.#send(payload).catch(() => undefined)
   }
 }

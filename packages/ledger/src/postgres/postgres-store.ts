@@ -160,7 +160,7 @@ export class PostgresStore {
         throw isAfterEnd(error) ? endedBefore(runId) : error
       })
     if (rows[0]?.runs !== 1) throw new RunNotFoundError(runId)
-    // Where the answer to the first try was lost, this very entry may be what stands in the way of the second.
+    // If the answer to the first try was lost, its own entry may refuse the second.
     return rows[0].entries === 1 || (wasResent && (await this.#holds(runId, key, body, at)))
   }
 
@@ -190,7 +190,7 @@ export class PostgresStore {
     return row !== undefined && row.at === at && Buffer.compare(row.body, body) === 0
   }
 
-  /** Where in its list a batch begins: at the run that it is to come behind. */
+  /** The place in its list after which a batch begins: that of a run. */
   async #startOf(filter: RunFilter): Promise<number> {
     if (filter.before === undefined) return Number.MAX_SAFE_INTEGER
     const named = this.#listed().where('run_id', '=', filter.before)

@@ -22,7 +22,7 @@ export async function* readEvents(
     for (const stored of batch) {
       const event = eventAfter(previous, stored)
       if (event === undefined) throw missingEvent(runId, previous.seq + 1)
-      // Whoever closed the ledger meanwhile gets no more of it.
+      // A ledger that was closed meanwhile yields no more events.
       access.requireOpen()
       yield event
       previous = stored
@@ -53,7 +53,7 @@ async function* eventBatches(access: StoreAccess, range: EventRange): AsyncGener
     const batch: readonly StoredEvent[] = await coming
     const left = rangeAfter(batch, range)
     coming = left && ask(left)
-    // Who wants the batch hears of it, and nobody may.
+    // A reader of the batch gets the error; there may be no reader.
     coming?.catch(() => undefined)
     yield batch
   }

@@ -49,7 +49,7 @@ export interface FoundRow extends EventRow {
 /** Some events of a source. It may be empty and yet not the last. */
 export interface FoundBatch {
   readonly rows: readonly FoundRow[]
-  /** Where the next batch begins; absent behind the last. */
+  /** Where the next batch begins; absent after the last. */
   readonly next?: Cursor
 }
 
@@ -62,7 +62,7 @@ export interface SearchedStore {
   batch(asked: AskedEvents, source: SearchSource, after: Cursor): Promise<FoundBatch>
 }
 
-/** Where a batch that holds `rows` ends: behind the last where it is full, else behind all that was looked at. */
+/** Where a batch that holds `rows` ends: after the last row if it is full, else after every event that was searched. */
 export function batchOf(
   rows: readonly FoundRow[],
   isFull: boolean,

@@ -94,7 +94,7 @@ class SourceReader {
   }
 }
 
-/** The next batch that holds anything; an empty one behind the last. */
+/** The next batch that holds anything; an empty one after the last. */
 async function nextBatch(
   store: SearchedStore,
   asked: AskedEvents,

@@ -44,7 +44,7 @@ type CallOptions = Pick<EventOf<'model_call_started'>, 'model' | 'toolChoice' | 
 
 /** Returns the options of the next model call, if one is due; else those of an unhindered call. */
 function callToCome(state: RunState): CallOptions {
-  // Whoever takes over is in the code only.
+  // Only the code knows the agent that takes over.
   const isHandedOver = state.phase === 'injecting' && state.handoff !== undefined
   const next = isHandedOver ? undefined : nextAction(state, state.at)
   const due = next?.kind === 'call_model' ? next.facts : []

@@ -62,7 +62,7 @@ export class ImportedHistories {
     if (!Number.isSafeInteger(seq) || !Number.isSafeInteger(count) || count < 0) {
       throw new LedgerDamagedError('it does not say which event it shares messages with.')
     }
-    // A file that somebody else made must not take in what another run of this ledger says.
+    // A file from elsewhere must not take in messages of another run of this ledger.
     const events = this.#read.has(runId) ? this.#ledger.read(runId, { fromSeq: seq, toSeq: seq }) : []
     for await (const event of events) {
       if (event.type === 'history_carried' && event.messages.length >= count)

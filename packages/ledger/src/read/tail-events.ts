@@ -19,11 +19,11 @@ export interface TailRow extends FoundRow {
 /** Some events of a tail, in its order. */
 export interface TailBatch {
   readonly rows: readonly TailRow[]
-  /** Whether nothing comes behind them that was settled when the tail began. */
+  /** Whether nothing comes after them that was settled when the tail began. */
   readonly isLast: boolean
 }
 
-/** The event behind which a tail is to begin. */
+/** The event after which a tail is to begin. */
 export interface TailStart extends TailPlace {
   /** Empty before the first event of all. */
   readonly runId: string
@@ -31,11 +31,11 @@ export interface TailStart extends TailPlace {
 
 /** A tail at its beginning: where it begins is known, and where it ends. */
 export interface BegunTail {
-  /** What stands at the place behind which it begins; absent where nothing does. */
+  /** The event at the place after which it begins; absent if there is none. */
   readonly eventAtCursor?: { readonly runId: string; readonly hash: Uint8Array } | undefined
   /** Whether the run of that event was dropped, on record, and the event with it. */
   readonly isDropped: boolean
-  /** The next batch behind a place. */
+  /** The next batch after a place. */
   batch(after: TailPlace): Promise<TailBatch>
 }
 
@@ -45,7 +45,7 @@ export interface TailedStore {
   begin(after: TailStart): Promise<BegunTail>
 }
 
-/** What every event stands behind. */
+/** The place before every event. */
 const start: TailStart = { xid: '0', pos: 0, runId: '' }
 
 /**

@@ -32,7 +32,7 @@ export function watch(ledger: Ledger, runId: RunId, fromSeq = 1): Observable<Run
       const head = await ledger.head(runId)
       if (head === undefined) throw new RunNotFoundError(runId)
       await readOn()
-      // Behind the end of a run nothing comes any more.
+      // No event follows the end of a run.
       if (next > head.seq && (await hasEnded(ledger, runId, head.seq))) subscriber.complete()
     }
     const fail = (error: unknown): void => subscriber.error(error)

@@ -73,7 +73,7 @@ export function storedRemoval(row: RemovalRow): StoredRemoval {
   }
 }
 
-/** The rows of removals that are to stand behind the last one. */
+/** The rows of removals that are to come after the last one. */
 export function removalRows(
   last: { readonly pos: number; readonly hash: Uint8Array },
   removals: readonly Removal[],

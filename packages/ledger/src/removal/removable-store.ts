@@ -26,11 +26,11 @@ export interface EndedRun {
 /** Some of what a search for payloads finds. It may be empty and yet not the last. */
 export interface Batch<Item> {
   readonly items: readonly Item[]
-  /** The place behind which the next batch begins; absent behind the last. */
+  /** The place after which the next batch begins; absent after the last. */
   readonly next?: number
 }
 
-/** A batch that looked from behind one place up to another, where nothing stands behind `lastPos`. */
+/** A batch of the places after one up to another, without a place after `lastPos`. */
 export function batchOf<Item extends { readonly pos: number }>(
   items: readonly Item[],
   { limit, toPos, lastPos }: { readonly limit: number; readonly toPos: number; readonly lastPos: number },

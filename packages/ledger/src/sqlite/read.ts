@@ -23,7 +23,7 @@ export async function* readEvents(
     for (const stored of batch) {
       const event = eventAfter(previous, stored)
       if (event === undefined) throw missingEvent(runId, previous.seq + 1)
-      // Whoever closed the ledger meanwhile gets no more of it.
+      // A ledger that was closed meanwhile yields no more events.
       access.requireOpen()
       yield event
       previous = stored

@@ -53,7 +53,7 @@ export class StoreAccess {
         this.#log.committed()
       },
     })
-    // Whoever uses the ledger hears of it; nobody may.
+    // Every use of the ledger gets the error; there may be no use.
     this.#store.catch(() => undefined)
   }
 

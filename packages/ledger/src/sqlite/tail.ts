@@ -25,7 +25,7 @@ export function sqliteTail(access: StoreAccess): TailedStore {
   }
 }
 
-/** The next batch that holds anything; an empty one behind the last. */
+/** The next batch that holds anything; an empty one after the last. */
 function batchAfter(search: SqliteSearch, fromPos: number, toPos: number): FoundBatch {
   const source = { by: 'place', fromPos, toPos } as const
   let batch = search.batch(everyEvent, source, { pos: fromPos, seq: 0 })

@@ -28,7 +28,7 @@ export interface ImportReport {
 
 /** Who hears how an import goes. */
 export interface ImportOptions {
-  /** Called behind each run, and waited for. */
+  /** Called after each run, and waited for. */
   readonly onRun?: (run: ImportedRun) => void | Promise<void>
 }
 
@@ -102,7 +102,7 @@ export async function importEvents(
     }
     await endRun()
   } catch (error) {
-    // What was sound is kept; the error that is told is the first one.
+    // Keeps the sound runs, and reports the first error.
     await run?.end().catch(() => undefined)
     await writer.finish().catch(() => undefined)
     throw error

@@ -43,7 +43,7 @@ export class RunImport {
   }
 
   static async begin(ledger: Ledger, writer: ImportWriter, runId: RunId): Promise<RunImport> {
-    // Lines of the same run may stand in the file before: they have to be there when its head is asked for.
+    // Earlier lines of the file may be of the same run: they have to be written before its head is read.
     await writer.flush()
     return new RunImport(ledger, writer, runId, (await ledger.head(runId)) ?? emptyHead)
   }

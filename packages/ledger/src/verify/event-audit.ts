@@ -23,7 +23,7 @@ export class EventAudit {
   #carried: readonly Message[] = []
   readonly #onceKeys = new Set<string>()
 
-  /** What is known of the run behind the last sound event; `undefined` before the first. */
+  /** What is known of the run after the last sound event; `undefined` before the first. */
   get record(): SummaryRecord | undefined {
     return this.#state && recordOf(this.#state, this.#accumulator.run)
   }

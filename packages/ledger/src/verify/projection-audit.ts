@@ -17,7 +17,7 @@ interface RunProjections {
   readonly cursor: string | undefined
   readonly row: StoredRunRow | undefined
   readonly agents: readonly string[]
-  /** The events behind which there are snapshots of this code. */
+  /** The events after which there are snapshots of this code. */
   readonly snapshots: readonly number[]
 }
 
@@ -34,20 +34,20 @@ export class ProjectionAudit {
     this.#projections = projections
   }
 
-  /** Whether anything was projected behind an event. */
+  /** Whether anything was projected after an event. */
   concerns(seq: number): boolean {
     const { row, snapshots } = this.#projections
     return row?.seq === seq || snapshots.includes(seq)
   }
 
-  /** Compares what was projected behind an event, to which the audit has come. */
+  /** Compares what was projected after an event, to which the audit has come. */
   async check(stored: StoredEvent, audit: EventAudit): Promise<void> {
     const { row, snapshots } = this.#projections
     if (row?.seq === stored.seq) this.#note(await this.#rowFault(row, stored, audit))
     if (snapshots.includes(stored.seq)) this.#note(await this.#snapshotFault(stored, audit))
   }
 
-  /** What is there is to be behind an event of the run, and what is not is to be still to come. */
+  /** Each projection has to be after an event of the run; a missing one may still come. */
   async end(lastSeq: number): Promise<void> {
     const { row, cursor, snapshots } = this.#projections
     const late = snapshots.find((seq) => seq > lastSeq)

@@ -133,7 +133,7 @@ async function verifyListed(
   runId: string,
 ): Promise<RunVerdict> {
   if (!isRunId(runId)) {
-    // The verdict is of a run that has no id: what stands in its place is told as what was found.
+    // The run has no valid id: the verdict reports the found text.
     const broken = { runId: runId as RunId, seq: 1, ...fault('run_id', 'a run id', quotedId(runId)) }
     return { scope: 'run', runId: runId as RunId, ok: false, events: 0, broken }
   }

@@ -27,7 +27,7 @@ export function applyGuardrailTripped(state: RunState, event: EventOf<'guardrail
       return action === 'block' ? { ...next, blocked } : next
     }
     case 'tool_input':
-      // What becomes of the call stands in `tool_requests_collected`.
+      // `tool_requests_collected` records what happens to the call.
       return state
     case 'tool_output':
       return action === 'record' ? state : replaceResult(state, event)
@@ -51,10 +51,10 @@ function replaceAnswer(state: RunState, event: EventOf<'guardrail_tripped'>): Co
     part.type === 'text' && part.text !== '' ? [part] : [],
   )
   const message: AssistantMessage = { ...state.reply.message, parts }
-  // A message without any content is none: neither the answer nor what stands in its place need be in the history.
+  // The history holds no empty message: neither an empty answer nor an empty replacement.
   const before = messagesOf(state.history).slice(0, state.reply.message.parts.length > 0 ? -1 : undefined)
   const history = historyOf(parts.length > 0 ? [...before, message] : before)
-  // Whether what stands there now fits the schema, nobody knows yet.
+  // The new text has not been checked against the schema yet.
   const { fit: _unknown, ...reply } = state.reply
   return { ...state, history, lastText: textOf(parts), reply: { ...reply, message } }
 }

@@ -101,7 +101,7 @@ export function applyContextCompacted(state: RunState, event: EventOf<'context_c
   }
   const kept = withSummary(state, event)
   const totals = withSpent(state.totals, usage, costUsd)
-  // The summary stands in the first place, the task behind it.
+  // The summary comes first, then the task.
   const exchangeFrom = 1 + Math.max(0, state.exchangeFrom - replacedMessages)
   // Of what is unchecked and summed up, guardrails look at the summary.
   const moved = kept.length - state.history.length

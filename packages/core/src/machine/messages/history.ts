@@ -32,7 +32,7 @@ export function historyOf(messages: readonly Message[]): History {
 /** Returns the history with one more message. The given history does not change. */
 export function appendMessage(history: History, message: Message): History {
   const { length, store } = history
-  // A view that is not the newest of its store has siblings behind it: it grows in a store of its own.
+  // A view that is not the newest of its store has later siblings: it grows in a store of its own.
   const own = store.messages.length === length ? store : copyStore(history)
   own.messages.push(message)
   return { length: length + 1, store: own }

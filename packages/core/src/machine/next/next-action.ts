@@ -203,7 +203,7 @@ function pendingForReply(
   rules: Rules,
 ): Action | undefined {
   if (state.phase === 'injecting') return state.handoff && nextHandoff(state, state.handoff, rules)
-  // What came since is looked at beside the next reply.
+  // Newer input is checked in parallel with the next model call.
   const beside = state.inputCheck !== undefined && !state.inputSinceReply && !state.reply.message.partial
   return beside || dueAnswerCheck(state) ? waitForCheck(state, now) : undefined
 }
@@ -227,7 +227,7 @@ function nextFromReply(state: CollectingState | InjectingState, now: number, rul
   if (reason !== 'answered') return finish(state, reason, failureText(state.reply))
   const unfit = state.inputSinceReply ? undefined : invalidOutputEnd(state)
   if (unfit) return unfit
-  // Whoever asked while the run was at it gets an answer too: the run goes on behind its own.
+  // Input that arrived during the run gets an answer too: the run continues after its own.
   const more =
     deliverInput(state, 'steer', now) ??
     (state.inputSinceReply ? continueRun() : deliverInput(state, 'queue', now))

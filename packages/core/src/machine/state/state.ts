@@ -83,7 +83,7 @@ export interface RunBase {
   /** What the model is shown at the next call: messages whose calls all have their results. */
   readonly history: History
   readonly totals: Totals
-  /** Where the present exchange begins in the history: at what the user said first behind the last answer. */
+  /** Where the present exchange begins in the history: at the user's first message after the last answer. */
   readonly exchangeFrom: number
   /** About how many input tokens the next request has: what was billed last, and an estimate of what came since. */
   readonly contextTokens: number
@@ -98,7 +98,7 @@ export interface RunBase {
   readonly errorStreaks: { readonly [tool: string]: ErrorStreak }
   /** Input that came while the run was at work, and has not entered the history yet. */
   readonly pendingInputs: readonly PendingInput[]
-  /** Whether a user's message stands behind the last reply. */
+  /** Whether a user's message comes after the last reply. */
   readonly inputSinceReply: boolean
   /** The turn in which the history was last shortened. */
   readonly compactedTurn?: number

@@ -79,7 +79,7 @@ async function followUntilDecided(
       state = audit(state, event)
       onEvent(event)
     }
-    // Behind the events: what the run obeyed last is answered though the run has ended by it.
+    // After the events: the command that ended the run is acknowledged, too.
     await acknowledgeTaken(commands)
     const stops = state.phase === 'done' || (!acknowledgements.hasPending && isSuspended(state))
     if (stops || isDrained()) return state

@@ -149,7 +149,7 @@ export async function reconcileCall({ tool, call, context, host }: ToolStart, po
     const found = await Promise.race([tool?.reconcile?.(run), timeout])
     if (found !== undefined && faultOf(reconciliationSchema, found) === undefined) finding = found
   } catch {
-    // Whoever cannot be asked leaves the call in doubt: the finding stays unknown.
+    // A failed reconcile leaves the call in doubt: the finding stays unknown.
   } finally {
     stopTimer?.()
   }

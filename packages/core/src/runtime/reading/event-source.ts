@@ -20,14 +20,14 @@ export interface EventSource {
 
 /** Which events of a run a stream has. */
 export interface EventRange {
-  /** The event behind which a reader goes on; 0 for all. It has to be on record. */
+  /** The event after which a reader continues; 0 for all. It has to be on record. */
   readonly after: number
-  /** The event behind which the stream begins, where a reader needs more than it gets: the state, say. */
+  /** The event after which the stream begins, where a reader needs more than it gets: the state, say. */
   readonly from?: number
 }
 
 /**
- * The events of a run behind one of them, then live: no gap, no repeat, for every subscriber, however late. Completes
+ * The events of a run after one of them, then live: no gap, no repeat, for every subscriber, however late. Completes
  * behind `run_finished`; stays open while the run is suspended.
  */
 export function eventsOf(
@@ -59,7 +59,7 @@ export function eventsOf(
     const catchUp = async (): Promise<void> => {
       const lastSeq = (await ledger.head(runId))?.seq ?? 0
       if (after > lastSeq) throw noSuchEvent(runId, after, lastSeq)
-      // The event that was seen last is read again: behind the end of a run nothing comes.
+      // Reads the last seen event again: no event follows the end of a run.
       for await (const event of ledger.read(runId, { fromSeq: Math.max(1, from) })) {
         if (subscriber.closed) return
         emit(event)
@@ -79,7 +79,7 @@ function noSuchEvent(runId: RunId, seq: number, lastSeq: number): ConfigurationE
   )
 }
 
-/** Each event with the state behind it. */
+/** Each event with the state after it. */
 export function foldedOf(events$: Observable<RuntimeEvent>): Observable<FoldedEvent> {
   return events$.pipe(
     scan(
@@ -90,7 +90,7 @@ export function foldedOf(events$: Observable<RuntimeEvent>): Observable<FoldedEv
   )
 }
 
-/** A run's events one by one, behind the event `after`, until the run stops. */
+/** A run's events one by one, after the event `after`, until the run stops. */
 export async function* iterateEvents(
   events$: Observable<RuntimeEvent>,
   stopped: Promise<{ readonly seq: number }>,

@@ -6,7 +6,7 @@ import { finalTextsOf, textUpdatesOf, type TextUpdate } from './text-updates.ts'
 
 /**
  * What a run did and does, in several views of its ledger. Every subscriber gets all of a view, however late it comes;
- * each completes behind `run_finished`, and stays open while the run is suspended.
+ * each completes after `run_finished`, and stays open while the run is suspended.
  */
 export interface RunStreams extends AsyncIterable<RuntimeEvent> {
   /** Every event, once it is in the ledger. */
@@ -27,7 +27,7 @@ export interface RunStreams extends AsyncIterable<RuntimeEvent> {
   [Symbol.asyncIterator](): AsyncGenerator<RuntimeEvent, void, undefined>
 }
 
-/** The views of a run behind one of its events; all of it behind 0. `onEvent` gets each event before its reader. */
+/** The views of a run after one of its events; of the whole run after 0. `onEvent` gets each event before its reader. */
 export function streamsOf(
   source: EventSource,
   stopped: () => Promise<{ readonly seq: number }>,

@@ -5,7 +5,7 @@ import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 
 /** What becomes of the model's text while it is written. */
 export interface TextUpdate {
-  /** `text` comes behind what was shown; `withdrawn` is taken back: it is the end of what was shown. */
+  /** `text` is added to the shown text; `withdrawn` is taken back from its end. */
   readonly type: 'text' | 'withdrawn'
   readonly text: string
   readonly turn: number
@@ -19,7 +19,7 @@ export interface FinalText {
   readonly seq: number
 }
 
-/** An event, and the state behind it. */
+/** An event, and the state after it. */
 export interface FoldedEvent {
   readonly event: RuntimeEvent
   readonly state: RunState
@@ -60,7 +60,7 @@ function nextShown(before: Shown, { event, state }: FoldedEvent): Shown {
     return { ...before, text: before.text + event.text, updates: change('text', event.text) }
   }
   if (type === 'model_call_started') {
-    // The next attempt says it all anew; the next turn comes behind what stands.
+    // The next attempt replaces the text; the next turn adds to it.
     return event.attempt > 1 ? show('', false) : { text: '', isMessage: false, updates: [] }
   }
   if (type === 'output_checked' && event.repair) return show('', true)
@@ -69,7 +69,7 @@ function nextShown(before: Shown, { event, state }: FoldedEvent): Shown {
   return type === 'run_finished' && !before.isMessage ? show('', false) : { ...before, updates: [] }
 }
 
-/** Whether what a reader reads of a reply may be another one behind the event. */
+/** Whether the text of a reply that a reader sees may change with the event. */
 function changesReply(event: RuntimeEvent): boolean {
   const isRead = event.type === 'assistant_message_finished' || event.type === 'output_checked'
   return isRead || (event.type === 'guardrail_tripped' && event.on === 'output')

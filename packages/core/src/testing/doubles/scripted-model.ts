@@ -111,7 +111,7 @@ const scriptedReply = fields<ScriptedReply>(
 const scriptedStep: OptionCheck = (value, path) =>
   typeof value === 'function' ? undefined : scriptedReply(value, path)
 
-/** Makes a model that plays `steps`, one a call; a call behind the last step fails with `invalid_request`. */
+/** Makes a model that plays `steps`, one a call; a call after the last step fails with `invalid_request`. */
 export function scriptedModel(steps: readonly ScriptedStep[], modelId = 'scripted-1'): ScriptedModel {
   requireOptions('scriptedModel', listOf(scriptedStep), steps, 'steps')
   requireOptions('scriptedModel', filledText, modelId, 'the model id')

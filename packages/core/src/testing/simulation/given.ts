@@ -16,7 +16,7 @@ export interface Given {
   readonly state: RunState | undefined
   /** Lets the machine decide about a message. `stamp` is what it may use of the world: the last event's time, and 0. */
   when(message: Command | Signal, stamp?: Partial<Stamp>): When
-  /** What the controller decides next, `afterMs` behind the last event. */
+  /** What the controller decides next, `afterMs` after the last event. */
   pending(afterMs?: number): Action
 }
 

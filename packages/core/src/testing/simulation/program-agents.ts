@@ -58,7 +58,7 @@ export function agentOf(plan: AgentPlan, stage: Stage): Agent<unknown> {
     const turn = repliesIn(request.messages)
     const attempt = (attempts.get(turn) ?? 0) + 1
     attempts.set(turn, attempt)
-    // Where nobody sums up, the place in the script is lost with what was left out: it must not go on for ever.
+    // Without a summary the place in the script is lost with the left-out messages: the script must still end.
     const total = [...attempts.values()].reduce((sum, times) => sum + times, 0)
     return replyOf(total > CALLS_MAX ? undefined : plan.steps[turn], attempt, request)
   }

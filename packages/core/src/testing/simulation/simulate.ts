@@ -114,7 +114,7 @@ export async function simulate(simulation: Simulation): Promise<Simulated> {
       return { result, events, others, processes, lastStates }
     } catch (error) {
       if (!(error instanceof SimulatedCrash)) throw error
-      // A run that never came to be is started again by whoever wanted it.
+      // The caller starts a run again that was never recorded.
       if (runId && (await ledger.head(runId)) === undefined) runId = undefined
     }
   }

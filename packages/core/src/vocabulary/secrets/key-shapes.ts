@@ -4,7 +4,7 @@ export interface TextSpan {
   readonly end: number
 }
 
-/** How the keys of services begin, and how many characters of a key stand behind that at least. */
+/** How the keys of services begin, and how many characters of a key come after that at least. */
 const prefixes: readonly (readonly [prefix: string, least: number])[] = [
   // OpenAI, Anthropic, OpenRouter, DeepSeek, Stripe.
   ['sk-', 12],

@@ -38,7 +38,7 @@ export class PieceReader {
     this.#bytes = 0
   }
 
-  /** Most often one piece is new, and it stands behind those that are known. */
+  /** Most often one piece is new, and it comes after those that are known. */
   async #follow(name: string, found: Map<string, HistoryPiece>): Promise<void> {
     let isFirst = true
     for (let next: string | null = name; next !== null && !found.has(next);) {

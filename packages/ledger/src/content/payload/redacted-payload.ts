@@ -80,7 +80,7 @@ const runMasks = {
     definition: redactedDefinition(event.definition),
     ...(event.modelSettings && { modelSettings: redactedSettings(event.modelSettings) }),
   }),
-  // A marker for each message would have a session's runs grow with what lies behind them.
+  // With a marker for each message, the runs of a session would grow with its past.
   history_carried: ({ messages, missing = 0, uncheckedFrom }) => ({
     ...{ messages: [], missing: missing + messages.length },
     ...omitUndefined({ uncheckedFrom }),

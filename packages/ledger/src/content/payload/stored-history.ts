@@ -40,7 +40,7 @@ export interface StoredHistory {
   readonly length: number
   /** The name of its first messages, as many as `length` says; from 1. */
   nameOf(length: number): string
-  /** What stands behind its first messages, as many as `from` says. */
+  /** What comes after its first messages, as many as `from` says. */
   piece(from: number): HistoryPiece
 }
 

@@ -65,12 +65,12 @@ export class Connections {
     this.#pool = new Pool({
       ...connectionConfig(options),
       max: connectionsMax,
-      // Behind a pooler it would be the connection of others.
+      // With a pooler it would be the connection of other clients.
       ...(!pooled && { onConnect: settle(settings(statementTimeoutMs)) }),
       query_timeout: statementTimeoutMs + graceMs,
       allowExitOnIdle: true,
     })
-    // Whoever uses a lost connection hears of it there; without listeners the process would end.
+    // The next use of a lost connection rejects; without listeners the process would end.
     this.#pool.on('error', () => undefined)
     this.#pool.on('connect', (client) => void client.on('error', () => undefined))
   }

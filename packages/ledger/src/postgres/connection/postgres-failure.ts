@@ -20,7 +20,7 @@ export function isMissingReference(error: unknown): boolean {
 
 /** What the triggers of the schema raise. */
 export const refusalCode = 'TL001'
-/** What they raise where a run was to end with entries in its inbox, and where an entry comes behind a run's end. */
+/** What they raise if a run was to end with entries in its inbox, or if an entry comes after a run's end. */
 export const unreadCode = 'TL002'
 export const endedCode = 'TL003'
 

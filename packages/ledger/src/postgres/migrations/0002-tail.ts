@@ -18,7 +18,7 @@ export async function addTail(database: Kysely<unknown>, schema: string): Promis
 }
 
 /**
- * The trigger of the first schema, and that events carry the transaction which writes them, and stand behind those of
+ * The trigger of the first schema, and that events carry the transaction which writes them, and come after those of
  * their run in the order of transactions too: what has a number below all that are under way is all there is. Numbers
  * that the server has not reached came with a copy from another one, and order nothing.
  */

@@ -1,6 +1,6 @@
 import { sql, type Compilable, type Kysely, type RawBuilder } from 'kysely'
 
-/** What the runs of a session begin with, each message kept once: pieces that stand behind each other. */
+/** What the runs of a session begin with, each message kept once: pieces that come after each other. */
 export async function addHistories(database: Kysely<unknown>, schema: string): Promise<void> {
   const builder = database.withSchema(schema)
   const built = [...tables(builder), ...indexes(builder)].map((statement) => statement.compile().sql)

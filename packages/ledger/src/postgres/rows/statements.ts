@@ -5,7 +5,7 @@ import { durabilityText, rowDigestColumns, rowDigestText } from './statement-par
 
 /** The statements of a ledger, by name. Each is a transaction of its own. */
 export interface StatementTexts {
-  /** Events behind the heads of their runs, by the shape of the append. */
+  /** Events after the heads of their runs, by the shape of the append. */
   append(shape: AppendShape): Omit<Statement, 'values'>
   /** Takes inbox entries for commands that were refused, where the head is as expected. */
   readonly settle: Readonly<Record<'barrier' | 'lazy', string>>

@@ -3,7 +3,7 @@ import { bytesPerBatch, eventsPerBatch } from './statements.ts'
 
 /** The statements of a tail. */
 export interface TailTexts {
-  /** How things stand behind ($1, $2), the xid and the pos of an event of the run $3. */
+  /** The condition for rows after ($1, $2), the xid and the pos of an event of the run $3. */
   readonly begin: string
   /** Events behind ($1, $2) and below the horizon $3. */
   readonly batch: string

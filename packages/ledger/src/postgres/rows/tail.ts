@@ -49,7 +49,7 @@ export class PostgresTail {
     })
     if (begun === undefined) throw new Error('A statement that returns one row returned none.')
     if (begun.is_foreign) throw this.#foreign()
-    // Whoever has seen an event goes on behind it; so no crash of the server may take it away any more.
+    // A reader continues after the last event it saw, so a crash of the server must not lose that event.
     if (begun.is_more && !begun.is_durable) await this.#connections.rows({ text: this.#harden, values: [] })
     const nothing = { rows: [], isLast: true }
     return {

@@ -8,7 +8,7 @@ import type { BegunHistory } from './histories.ts'
 import type { Queued } from './group-commit.ts'
 import type { StatementTexts } from '../rows/statements.ts'
 
-/** Events that are to stand behind a head, chained to it. */
+/** Events that are to come after a head, chained to it. */
 export interface AppendItem extends Queued {
   readonly runId: RunId
   readonly expectedSeq: number

@@ -58,7 +58,7 @@ export class Appender {
   readonly #histories: PostgresHistories
   readonly #known = new KnownHeads()
   readonly #group: GroupCommit<AppendItem, boolean>
-  /** Lazy appends that were acknowledged, and how many of them a barrier stands behind. */
+  /** Lazy appends that were acknowledged, and how many of them a barrier comes after. */
   #lazy = 0
   #hardened = 0
 
@@ -161,7 +161,7 @@ export class Appender {
     return swapped ? linked.at(-1)?.hash : undefined
   }
 
-  /** What an append stands behind may be taken away while it is under way: then it looks again. */
+  /** The events before an append may be removed while it is under way: then it reads them again. */
   async #submit(item: AppendItem): Promise<boolean> {
     try {
       return await this.#group.submit(item)

@@ -77,7 +77,7 @@ export class PostgresHistories {
     const { deleteUses, deleteUnused } = this.#texts
     const { rows } = await client.query<{ name: string }>(deleteUses, [...range])
     let names: readonly (string | null)[] = rows.map(({ name }) => name)
-    // What stood only before them is used by nobody now.
+    // Pieces that came only before them are unused now.
     while (names.length > 0) {
       const gone = await client.query<{ before: string | null }>(deleteUnused, [names])
       names = gone.rows.flatMap(({ before }) => before ?? [])

@@ -82,7 +82,7 @@ export class PostgresRemovals {
     )
   }
 
-  /** A batch of removals behind a place, of one run where it is named. */
+  /** A batch of removals after a place, of one run where it is named. */
   async batch(afterPos: number, runId?: RunId): Promise<readonly StoredRemoval[]> {
     const values = [afterPos, runId ?? null]
     return (await this.#connections.rows<RemovalRow>({ text: this.#texts.page, values })).map(storedRemoval)

@@ -15,7 +15,7 @@ import {
 import { hexOf } from '../../record/chain.ts'
 import { snapshotVersion } from '../tables/projection-version.ts'
 
-/** A snapshot as a store keeps it: the state of a run behind one of its events. */
+/** A snapshot as a store keeps it: the state of a run after one of its events. */
 export interface StoredSnapshot {
   readonly seq: number
   /** Canonical JSON. */

@@ -31,7 +31,7 @@ const charactersFar = 1024 * 1024
 const settledEventsFar = 50
 
 /**
- * The state of a run behind an event, from the nearest snapshot on; `undefined` where the run has no events. Throws what
+ * The state of a run after an event, from the nearest snapshot on; `undefined` where the run has no events. Throws what
  * `evolve` throws where an event is not legal.
  */
 export async function foldRun(ledger: Ledger, runId: RunId, plan: FoldPlan): Promise<RunState | undefined> {
@@ -47,7 +47,7 @@ export async function foldRun(ledger: Ledger, runId: RunId, plan: FoldPlan): Pro
       fold.take(event)
     }
   } catch (error) {
-    // Whoever forges a snapshot costs time, and no more.
+    // A forged snapshot costs only time.
     if (begun === undefined || plan.onEvent) throw error
     return await foldRun(ledger, runId, { ...plan, usesSnapshots: false })
   }

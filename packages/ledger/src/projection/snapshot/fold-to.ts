@@ -21,7 +21,7 @@ const foldOptions = option.fields<FoldOptions>({ snapshots: option.maybe(option.
  * The state of a run right after its event `seq`, or after its last one: time travel, without any call. It is the
  * state that the live run had there.
  *
- * Where the store keeps snapshots, only what stands behind the nearest one is read, and a fold that came far leaves one,
+ * Where the store keeps snapshots, only what comes after the nearest one is read, and a fold that came far leaves one,
  * if the ledger was opened to write. A snapshot is bound to the history that it is of and to the code that made it; what
  * is not as it was written is left aside.
  *

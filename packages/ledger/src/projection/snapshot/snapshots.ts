@@ -36,7 +36,7 @@ export class Snapshots {
     if (this.#database.isWritable) this.#forgotten = await orNothing(() => this.#timesForgotten())
   }
 
-  /** The state at the last snapshot that is sound and not behind an event. */
+  /** The state at the last snapshot that is sound and not after an event. */
   async nearest(toSeq: number): Promise<RunState | undefined> {
     return await orNothing(async () => {
       for (let upTo = toSeq; ;) {
@@ -103,7 +103,7 @@ export class Snapshots {
   }
 }
 
-/** The last snapshot of this code that is not behind an event, and of the history that the run has. */
+/** The last snapshot of this code that is not after an event, and of the history that the run has. */
 export async function snapshotNear(
   database: ProjectionDatabase,
   runId: RunId,
@@ -120,7 +120,7 @@ export async function snapshotNear(
   return row && { seq: row.seq, state: row.state, headHash: row.head_hash, seal: row.seal }
 }
 
-/** The events behind which a run has snapshots of this code, in order. */
+/** The events after which a run has snapshots of this code, in order. */
 export async function snapshotPlaces(database: ProjectionDatabase, runId: RunId): Promise<readonly number[]> {
   const rows = await database.ask<{ readonly seq: number }>(
     `select seq from ${database.dialect.table('snapshot')} where run_id = $1 and reducer = $2 order by seq`,

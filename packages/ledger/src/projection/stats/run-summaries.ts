@@ -41,7 +41,7 @@ export interface SummaryFilter {
   readonly since?: number
   /** Runs of one session; the last place comes first. */
   readonly sessionId?: string
-  /** Only what comes behind this run: the last run of a batch begins the next one. */
+  /** Only what comes after this run: the last run of a batch begins the next one. */
   readonly before?: RunId
   /** At most so many. */
   readonly limit?: number

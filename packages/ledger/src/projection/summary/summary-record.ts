@@ -29,7 +29,7 @@ export interface Shares {
   readonly session?: SessionShare
 }
 
-/** What a projection holds of one run, behind one of its events. */
+/** What a projection holds of one run, after one of its events. */
 export interface SummaryRecord {
   readonly summary: ListedRun
   readonly shares: Shares

@@ -8,7 +8,7 @@ import type { ProjectionDialect } from './projection-database.ts'
  */
 export function forgetTexts({ table }: Pick<ProjectionDialect, 'table'>, runId: string): readonly string[] {
   return [
-    // First, as whoever writes there begins with this row too: so nobody waits for each other.
+    // First, since every writer of projections begins with this row too: so no two wait for each other.
     `update ${table('projection')} set revision = revision + 1 where cast(${runId} as text) is not null`,
     `delete from ${table('snapshot')} where run_id = ${runId}`,
     `update ${table('run_summary')} set summary = null, notes = null where run_id = ${runId}`,

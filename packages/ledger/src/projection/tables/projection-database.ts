@@ -27,12 +27,12 @@ export interface ChangePart {
   readonly text: (when: string) => string
 }
 
-/** Runs that may have changed behind a place. */
+/** Runs that may have changed after a place. */
 export interface ChangedRuns {
   readonly runIds: readonly string[]
   /** Where to go on; the place that was given, where nothing has settled behind it. */
   readonly cursor: string
-  /** Whether nothing more stands behind it now. */
+  /** Whether nothing more comes after it now. */
   readonly isLast: boolean
   /** Whether the events after the place are unknown, because the ledger has no event at the place any more. */
   readonly isLost?: true
@@ -51,11 +51,11 @@ export interface ProjectionDatabase {
    * it changes no row, nothing is done, and the answer is `false`.
    */
   change(parts: readonly ChangePart[], values: readonly unknown[]): Promise<boolean>
-  /** Runs with events behind a place; from the first event on, where it is `''`. */
+  /** Runs with events after a place; from the first event on, where it is `''`. */
   changedRuns(after: string): Promise<ChangedRuns>
-  /** Whether an event stands behind a place. */
+  /** Whether an event comes after a place. */
   isAfter(place: string, runId: string, seq: number): Promise<boolean>
-  /** About how many events stand behind a place. */
+  /** About how many events come after a place. */
   eventsAfter(after: string): Promise<number>
 }
 

@@ -22,7 +22,7 @@ export function networkFileSystem(folder: string): string | undefined {
   try {
     return networkTypeName(statfsSync(folder).type)
   } catch {
-    // Whoever cannot ask finds out when opening.
+    // If this check fails, opening reports the error.
     return undefined
   }
 }

@@ -58,7 +58,7 @@ export class WalCheckpointer {
     this.#clock = clock
   }
 
-  /** Called behind each commit. */
+  /** Called after each commit. */
   committed(): void {
     this.#writtenAt = this.#clock.now()
     this.#cancel ??= this.#clock.schedule(idleMs, () => this.#whenIdle())

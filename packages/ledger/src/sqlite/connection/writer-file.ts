@@ -81,7 +81,7 @@ export class WriterFile {
     try {
       if (existsSync(this.#path) && this.#lockCurrent()) unlinkSync(this.#path)
     } catch {
-      // A file that stays does no harm: it is nobody's.
+      // A file that stays does no harm: no process holds its lock.
     } finally {
       this.close()
     }
@@ -103,7 +103,7 @@ export class WriterFile {
         this.close()
         throw this.#failure(error)
       }
-      // Somebody may have taken the file away in between: a lock on what is no longer there keeps nobody out.
+      // Another process may have removed the file meanwhile: a lock on a removed file locks nothing.
       if (identityOf(this.#path) === identity) return database
       this.close()
     }
@@ -118,7 +118,7 @@ export class WriterFile {
       }
       try {
         const database = new BetterSqlite3(this.#path, { fileMustExist: true, timeout: 0 })
-        // What it says is of no use behind a loss of power, so nothing of it is synced.
+        // Its content is of no use after a loss of power, so it is not synced.
         database.pragma('synchronous = off')
         return { database, identity }
       } catch (error) {
@@ -158,7 +158,7 @@ export class WriterFile {
       if (pid === self.pid && since === self.since) return true
     } catch (error) {
       if (sqliteCode(error) !== 'SQLITE_BUSY') throw this.#failure(error)
-      // Somebody who was stopped while looking keeps us from signing, and not from writing.
+      // A process that was stopped while reading prevents signing, but not writing.
       if (database.inTransaction) return true
     }
     this.close()

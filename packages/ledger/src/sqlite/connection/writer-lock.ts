@@ -132,14 +132,14 @@ class ProcessLock {
   }
 
   async #takeLock(patience: number): Promise<void> {
-    // Once more at least: somebody may only have looked whether anybody writes.
+    // Once more at least: the other process may only have checked for a writer.
     const givenUpAt = performance.now() + Math.max(patience, retryMs)
     while (!this.#file.lock()) {
       if (performance.now() >= givenUpAt) throw occupied(this.#path, this.#file.writer())
       await wait(retryMs)
     }
     this.#isHeld = true
-    // Whoever waited for it may have gone meanwhile.
+    // The ledger that waited for it may be closed by now.
     this.giveBack()
   }
 }

@@ -1,7 +1,7 @@
 import { sql, type Kysely } from 'kysely'
 import type { Migration } from 'kysely/migration'
 
-/** What the runs of a session begin with, each message kept once: pieces that stand behind each other. */
+/** What the runs of a session begin with, each message kept once: pieces that come after each other. */
 export const historyMigration: Migration = {
   async up(database: Kysely<unknown>): Promise<void> {
     await createTables(database)

@@ -35,7 +35,7 @@ export function* listRuns(reads: ReadQueries, filter: RunFilter = {}): Generator
   }
 }
 
-/** Where in its list a batch begins: at the run that it is to come behind. */
+/** The place in its list after which a batch begins: that of a run. */
 function startOf(reads: ReadQueries, filter: RunFilter): number {
   if (filter.before === undefined) return Number.MAX_SAFE_INTEGER
   const row = runRow(reads, filter.before)

@@ -8,7 +8,7 @@ export const sqliteDialect: ProjectionDialect = {
   textsWithin: (item, field, alias) => `json_each(${item}.value, '$.${field}') as ${alias}`,
   blob: (parameter) => parameter,
   bytes: (hex) => `unhex(${hex})`,
-  // Nobody else writes meanwhile.
+  // No other connection writes meanwhile.
   held: '',
   unindexed: (column) => `+${column}`,
 }

@@ -43,7 +43,7 @@ export class SqliteHistories {
     const names = new Set(used.all(JSON.stringify(places)))
     for (const pos of places) deleteUse.run(pos)
     for (const name of names) {
-      // What stood only before this one is used by nobody now.
+      // Pieces that came only before this one are unused now.
       for (let next: string | null | undefined = name; next != null;) next = deleteUnused.get({ name: next })
     }
   }

@@ -64,7 +64,7 @@ export class SqliteRemovals {
     return found
   }
 
-  /** The next content behind a place of the table. */
+  /** The next content after a place of the table. */
   contentAfter(place: number): { place: number; digest: string; body: Uint8Array } | undefined {
     return this.#statements.contentAfter.get(place)
   }
@@ -79,7 +79,7 @@ export class SqliteRemovals {
     return this.#statements.covering.all(range).map(storedRemoval)
   }
 
-  /** A batch of removals behind a place, of one run where it is named. */
+  /** A batch of removals after a place, of one run where it is named. */
   batch(afterPos: number, runId?: RunId): readonly StoredRemoval[] {
     const rows =
       runId === undefined
