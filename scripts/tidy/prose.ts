@@ -18,7 +18,7 @@ export const docstringsAllowed: Readonly<Record<string, number>> = {
   core: 0,
   ledger: 1,
   replay: 0,
-  providers: 65,
+  providers: 0,
   tools: 0,
   cli: 3,
 }

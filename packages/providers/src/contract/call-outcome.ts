@@ -81,7 +81,7 @@ export async function onStage<T>(
   }
 }
 
-/** Waits until a condition holds that nobody tells of, a turn of the event loop at a time. */
+/** Waits until a condition holds, and checks it once per turn of the event loop. */
 export async function until(holds: () => boolean, what: string): Promise<void> {
   for (let turns = 0; turns < turnsMax; turns++) {
     if (holds()) return
@@ -97,7 +97,7 @@ export function turnOfTheLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
 
-/** The end of a reply; throws where there is none. */
+/** Returns the end of a reply. Throws if the call failed, or if its last signal is another one. */
 export function endOf({
   signals,
   failure,

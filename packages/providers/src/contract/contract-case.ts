@@ -30,7 +30,7 @@ export type Scene =
   | { readonly type: 'page' }
   /** Nothing comes, not even the beginning of an answer. */
   | { readonly type: 'mute' }
-  /** Nobody is there to be called. */
+  /** No server listens at the address. */
   | { readonly type: 'nobody' }
 
 /** A model whose next calls are decided. */

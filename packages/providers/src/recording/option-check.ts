@@ -11,7 +11,7 @@ export const playedOptions: OptionCheck = fields<PlayedFetchOptions>({
   match: maybe(oneOf(['request', 'order'])),
 })
 
-/** Refuses a file that has no name, and options that are none. `maker` is the function that was called. */
+/** Throws for a file without a name, and for options that are not valid. `maker` is the function that was called. */
 export function requireRecordingOptions(
   maker: string,
   check: OptionCheck,

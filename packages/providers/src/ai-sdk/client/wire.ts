@@ -10,7 +10,7 @@ export interface AiSdkModel {
   readonly specificationVersion: string
   readonly provider: string
   readonly modelId: string
-  /** By media type, the addresses that the provider fetches by itself. */
+  /** By media type, the addresses that the provider fetches without our help. */
   readonly supportedUrls?:
     | PromiseLike<Readonly<Record<string, readonly RegExp[]>>>
     | Readonly<Record<string, readonly RegExp[]>>
@@ -36,7 +36,7 @@ export interface ProviderState extends JsonObject {
   readonly part?: JsonObject
 }
 
-/** What of a part's `Opaque` came from this provider. */
+/** Returns the state in a part's `Opaque` that came from this provider; `undefined` for that of another one. */
 export function providerStateOf(opaque: Opaque | undefined, provider: string): ProviderState | undefined {
   if (opaque === undefined || opaque.provider !== provider || opaque.api !== api) return undefined
   return isJsonObject(opaque.data) ? opaque.data : undefined
@@ -52,7 +52,7 @@ export function asJson(value: unknown): Json {
   return text === undefined ? null : (JSON.parse(text) as Json)
 }
 
-/** An object as JSON has it; none where it is none, or is empty. */
+/** Returns an object as JSON; `undefined` for a value that is no object, or is empty. */
 export function asJsonObject(value: unknown): JsonObject | undefined {
   const json = asJson(value)
   return isJsonObject(json) && Object.keys(json).length > 0 ? json : undefined

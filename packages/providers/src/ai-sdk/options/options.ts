@@ -22,8 +22,8 @@ export interface AiSdkOptions {
    */
   readonly endOfStreamIsEnd?: boolean | undefined
   /**
-   * Whether the schema of an answer is told in the instructions as well, for providers that do not pass it on to the
-   * model. Where nothing is said, the provider's own word decides, or its warning, from the call behind it on.
+   * Whether the schema of an answer also goes into the instructions, for providers that do not pass it on to the model.
+   * If not given, `supportsStructuredOutputs` of the provider decides, or its warning, from the next call on.
    */
   readonly answerInInstructions?: boolean | undefined
   /** Hears what the provider could not do of a request, each thing once for a model. Must not throw. */

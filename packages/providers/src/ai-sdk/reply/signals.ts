@@ -33,7 +33,7 @@ export interface Reply {
   finished: boolean
 }
 
-/** What of the request a reply is read by. */
+/** The parts of the request that reading a reply needs. */
 export type ReplyContext = Pick<Reply, 'provider' | 'names' | 'endOfStreamIsEnd' | 'now' | 'warn'>
 
 /** A reply of which nothing has come yet. */

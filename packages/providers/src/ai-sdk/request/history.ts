@@ -147,7 +147,7 @@ function carried(part: ImagePart | FilePart, reader: Reader): CarriedFile | unde
   return { mediaType, data: version === 'v3' ? data : { type: 'data', data } }
 }
 
-/** A file of text is read out; anything else that cannot be carried is told of by its name. */
+/** Returns the content of a text file; for anything else that the wire cannot carry, a sentence that names it. */
 function wordsFor(part: ImagePart | FilePart): string {
   const name = part.type === 'file' && part.name ? part.name : undefined
   if (part.type === 'file' && part.data && textTypes.test(part.mediaType) && base64.test(part.data)) {

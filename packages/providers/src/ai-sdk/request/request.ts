@@ -17,14 +17,14 @@ const nameRules: ReadonlyMap<string, ToolNameRules> = new Map([
   ['google', { lengthMax: 128, pattern: /^[a-zA-Z_][a-zA-Z0-9_.:-]*$/ }],
 ])
 
-/** What of a call the options decide. */
+/** The settings of a call that come from the options. */
 export interface CallSettings {
   readonly maxOutputTokens?: number | undefined
   /** Settings of the AI SDK for this call, such as `temperature`, `seed`, `reasoning`, `stopSequences`. */
   readonly settings?: JsonObject | undefined
   readonly providerOptions?: JsonObject | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Whether the schema of an answer is told in the instructions too. */
+  /** Whether the schema of an answer also goes into the instructions. */
   readonly answerInWords?: boolean
 }
 

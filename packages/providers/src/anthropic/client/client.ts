@@ -33,7 +33,7 @@ export interface AnthropicClientOptions {
   readonly apiKey?: string | (() => Promise<string>) | undefined
   /** Where the service is, without `/v1`. Without it: `ANTHROPIC_BASE_URL`, or Anthropic itself. */
   readonly baseURL?: string | undefined
-  /** Stands in for the host's own `fetch`: a proxy, a recorder. */
+  /** Replaces the `fetch` of the host: a proxy, a recorder. */
   readonly fetch?: typeof globalThis.fetch | undefined
 }
 

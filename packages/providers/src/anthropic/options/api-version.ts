@@ -1,7 +1,7 @@
 import type { AnthropicOptions } from './options.ts'
 
 const header = 'anthropic-version'
-/** What the official client says by itself. */
+/** The version that the official client sends. */
 const clientVersion = '2026-10-21'
 /** From this version on, the service refuses `temperature`, `top_p` and `top_k`. */
 const withoutSampling = '2026-10-21'

@@ -68,7 +68,7 @@ export interface AnthropicOptions extends AnthropicClientOptions {
   readonly providerTools?: readonly JsonObject[] | undefined
   /** MCP servers whose tools Anthropic calls itself. */
   readonly mcpServers?: readonly AnthropicMcpServer[] | undefined
-  /** What Anthropic leaves out of a long history by itself, in its own words, such as `{ type: 'compact_20260112' }`. */
+  /** What Anthropic removes from a long history, in Anthropic's words, such as `{ type: 'compact_20260112' }`. */
   readonly contextEdits?: readonly JsonObject[] | undefined
   /** Values of the `anthropic-beta` header, beside those that the other options need. */
   readonly betas?: readonly string[] | undefined

@@ -39,7 +39,7 @@ export function openingSignals(block: Block): ModelSignal[] {
   return block.text === '' ? [] : shownText(block, block.text)
 }
 
-/** Folds one delta into the block, and says what of it can be shown. */
+/** Adds one delta to the block. Returns signals for the part of it that can be shown. */
 export function extendBlock(block: Block, delta: JsonObject, names: ToolNames): ModelSignal[] {
   // Fields of deltas are read by their names: by a variable name it costs more than all the rest.
   switch (delta['type'] as string) {

@@ -4,8 +4,8 @@ import type { WireBlock } from '../client/wire.ts'
 import { serverHalfOf } from '../request/rendered-message.ts'
 
 /**
- * What a closed block shows of a tool that the vendor ran. `useOf` finds the block of this reply that asked, by its id: a
- * result names only that, and after a pause it stands in another reply.
+ * Returns what a closed block shows of a tool that the vendor ran. `useOf` finds the block of this reply that requested
+ * it, by its id: a result names only that, and after a pause the request is in another reply.
  */
 export function executedCall(
   block: WireBlock,

@@ -5,7 +5,7 @@ import type { WireRequest } from '../client/wire.ts'
 const mcpClient = 'mcp-client-2025-11-20'
 const compaction = 'compact-2026-01-12'
 
-/** Blocks that only a request with such a header may hold, whoever made them. */
+/** Blocks that need such a header in the request, from any source. */
 const byBlock: { readonly [type: string]: (block: JsonObject) => string } = {
   mcp_tool_use: () => mcpClient,
   mcp_tool_result: () => mcpClient,

@@ -49,8 +49,8 @@ export function serverHalfOf(block: WireBlock): ServerHalf | undefined {
 }
 
 /**
- * Renders a message for the model of this id. What the whole request decides stands in it as a first guess. With
- * `citations` its documents may be cited.
+ * Renders a message for the model of this id. Fields that depend on the whole request get a first guess here. With
+ * `citations` the model may cite its documents.
  */
 export function renderMessage(message: Message, modelId: string, citations: boolean): RenderedMessage {
   switch (message.role) {

@@ -4,7 +4,7 @@ import type { WireThinking } from '../client/wire.ts'
 import type { AnthropicMcpServer, AnthropicWarning } from '../options/options.ts'
 import type { CachePolicy } from './prompt-cache.ts'
 
-/** What of a request the model's options decide. */
+/** The settings of a request that come from the options of the model. */
 export interface RequestSettings {
   readonly modelId: string
   readonly maxOutputTokens: number

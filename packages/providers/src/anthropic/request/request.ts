@@ -123,7 +123,7 @@ function outputConfig(
   return { output_config: { ...(effort !== undefined && { effort }), ...(format && { format }) } }
 }
 
-/** What concerns the vendor's side only: its sandbox, its connections, what it leaves out by itself. */
+/** The fields for the vendor's side: its sandbox, its MCP servers, its edits of the history. */
 function serverFields(
   { mcpServers = [], contextEdits = [] }: RenderSettings,
   renderedMessages: readonly RenderedMessage[],

@@ -4,7 +4,7 @@ import { isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.t
 /** A schema as the vendor can hold a model to it. */
 export interface FittedSchema {
   readonly schema: JsonObject
-  /** What of it is now told in descriptions, or said in another way: keywords and places, each a few words. */
+  /** Keywords and places that moved into descriptions, or are expressed in another way; a few words each. */
   readonly notes: readonly string[]
   /** Of what the vendor takes only so many in one request. */
   readonly size: SchemaSize
@@ -45,9 +45,9 @@ interface Fitting {
 }
 
 /**
- * The schema in the subset that the vendor compiles, when it can be put there without refusing what it allows: objects
- * are closed; what only narrows (bounds, patterns) is told in the description, and the runtime checks it. Throws
- * `NotStrictError` where that is not possible.
+ * Returns the schema in the subset that the vendor compiles, if that refuses nothing that the schema allows: objects
+ * are closed; keywords that only narrow (bounds, patterns) go into the description, and the runtime checks them. Throws
+ * `NotStrictError` if that is not possible.
  */
 export function fitSchema(given: JsonObject): FittedSchema {
   const root: JsonObject = { type: 'object', ...given }
@@ -141,7 +141,7 @@ function toldAs(told: JsonObject): string {
   return Object.keys(told).length === 0 ? '' : `Rules: ${JSON.stringify(told)}`
 }
 
-/** What a schema says of what is inside: its choices, items or properties. */
+/** Returns the keywords for the content of a node: its choices, items or properties. */
 function shape(node: JsonObject, path: string, fitting: Fitting): JsonObject {
   const choices = node['anyOf'] ?? node['oneOf']
   const types = [node['type'] ?? []].flat()

@@ -12,8 +12,8 @@ export interface ToolSchema {
 }
 
 /**
- * A tool's schema with a plain object at its root. A choice of objects there becomes one object with the properties of
- * all, of which those are required that each of them requires; the choice itself is told in the description.
+ * Returns a tool's schema with a plain object at its root. A choice of objects there becomes one object with all their
+ * properties; required are those that each of them requires. The description states the choice.
  */
 export function toolSchema(given: JsonObject): ToolSchema {
   const used = refused.filter((keyword) => keyword in given)

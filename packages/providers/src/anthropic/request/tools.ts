@@ -16,7 +16,7 @@ const bounds = { tools: 20, optional: 24, unions: 16 }
 
 type Warn = RenderSettings['warn']
 
-/** What of a request its tools depend on, beside the request itself. */
+/** The settings, apart from the request, that its tools depend on. */
 export interface ToolContext {
   readonly settings: RenderSettings
   readonly names: ToolNames

@@ -11,7 +11,7 @@ export interface OllamaClientOptions {
   readonly apiKey?: string | undefined
   /** Headers added to every call. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Stands in for the host's own `fetch`: a proxy, a longer patience for slow models, a recorder. */
+  /** Replaces the `fetch` of the host: a proxy, longer timeouts for slow models, a recorder. */
   readonly fetch?: typeof globalThis.fetch | undefined
 }
 

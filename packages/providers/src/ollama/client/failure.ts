@@ -112,7 +112,7 @@ export function wordlessReply(): ProviderError {
   return failed(final('protocol'), 'No line of the stream holds a message, so it is no reply of a chat')
 }
 
-/** A line that cannot be read. What stands in it is not told. */
+/** Returns the error for a line that cannot be read. It does not quote the line. */
 export function unreadableLine(): ProviderError {
   return failed(retryable('protocol'), 'The stream holds a line that is no JSON object')
 }

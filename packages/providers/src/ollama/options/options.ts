@@ -17,9 +17,9 @@ export interface OllamaWarning extends Warning {
 /** How `ollama()` calls its model. Everything may be left out. */
 export interface OllamaOptions extends OllamaClientOptions {
   /**
-   * The context window to ask for, in tokens: prompt and reply together. 16 384. The server's own choice is small and a
-   * matter of the machine's memory; a prompt that does not fit ends in a failure of class `context_overflow` here, while
-   * the server by itself would drop the oldest messages and say nothing. Another size loads the model again.
+   * The context window to ask for, in tokens: prompt and reply together. Default 16 384. The server's own default is
+   * small and depends on the memory of the machine; a prompt that does not fit fails here as `context_overflow`, while
+   * the server's default is to drop the oldest messages silently. Another size loads the model again.
    */
   readonly contextTokens?: number | undefined
   /** Output tokens of one reply at most, where the request does not say. None: up to the end of the context. */

@@ -6,9 +6,9 @@ const keptTokens = 4
 const bytesPerTokenMin = 2.5
 
 /**
- * Whether the server answered a prompt that it had cut to fit. Servers since 2025 refuse instead, as the request tells
- * them to; the ones before do not know how, and leave only the count to tell: it is the window to the token, or the half
- * of it that some cut to, which also happens by itself, so that a long prompt must stand beside it.
+ * Returns whether the server answered a prompt that it had cut to fit. Servers since 2025 refuse instead, as the
+ * request asks. Older ones leave only the token count as a sign: a cut prompt fills the window exactly, or exactly half
+ * of it. Half a window also occurs without a cut, so then the prompt must be long too.
  */
 export function promptWasCut(body: WireRequest, promptTokens: number | undefined): boolean {
   const window = contextTokensOf(body)

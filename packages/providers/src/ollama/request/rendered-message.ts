@@ -40,7 +40,7 @@ function userMessage(parts: readonly (UserPart | ResultPart)[], otherwise: strin
   return { role: 'user', content, ...(images.length > 0 && { images }) }
 }
 
-/** A part as words: text itself, a file of text by what stands in it, anything that cannot be carried by its name. */
+/** Returns a part as words: a text, the content of a text file, or the name of anything that the wire cannot carry. */
 function wordsOf(part: UserPart | ResultPart): readonly string[] {
   switch (part.type) {
     case 'text':

@@ -3,7 +3,7 @@ import type { Warn } from '../../shared/options/warning.ts'
 import type { WireThinking } from '../client/wire.ts'
 import type { OllamaWarning } from '../options/options.ts'
 
-/** What of a request the model's options decide. */
+/** The settings of a request that come from the options of the model. */
 export interface RequestSettings {
   readonly modelId: string
   readonly contextTokens: number

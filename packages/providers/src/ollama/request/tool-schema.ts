@@ -21,7 +21,7 @@ const unfoldingsMax = 3
 /** A schema as it goes over the wire. */
 export interface RenderedSchema {
   readonly schema: JsonObject
-  /** The keywords that the server has no word for, and that are told in descriptions instead. */
+  /** The keywords that the server does not know, and that go into descriptions instead. */
   readonly told: readonly string[]
 }
 

@@ -14,8 +14,8 @@ export interface WireCallDelta extends JsonObject {
 }
 
 /**
- * One chunk of the stream. Servers leave out, or set to null, what they please: nothing but the shape of what is there
- * may be relied on.
+ * One chunk of the stream. Servers leave out fields or set them to null, so code may rely only on the shape of the
+ * fields that are there.
  */
 export interface WireChunk {
   readonly id?: string

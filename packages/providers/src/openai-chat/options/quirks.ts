@@ -81,7 +81,7 @@ export const quirksOf: { readonly [server in OpenAIChatServer]: OpenAIChatQuirks
   xai: {},
 }
 
-/** The ways of a server, whole: what is told of it wins over what is known of it. */
+/** Returns all quirks of a server: given ones override those known for it. */
 export function allQuirks(
   server: OpenAIChatServer,
   quirks: OpenAIChatQuirks | undefined,

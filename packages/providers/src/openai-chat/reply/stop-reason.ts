@@ -19,8 +19,8 @@ const known: { readonly [raw: string]: StopReason } = {
 const broken = new Set(['error', 'abort', 'cancelled', 'insufficient_system_resource'])
 
 /**
- * A server's finish reason in our words. Whether tools are wanted is told by the calls: many servers say `stop` behind
- * calls, and some say `tool_calls` without any.
+ * Returns a server's finish reason in our words. The calls decide whether the model wants tools: many servers say
+ * `stop` after calls, and some say `tool_calls` without any.
  */
 export function stopReasonOf(raw: string, calls: boolean, refused: boolean): StopReason {
   const reason = Object.hasOwn(known, raw) ? known[raw]! : 'other'

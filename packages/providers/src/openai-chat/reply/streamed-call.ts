@@ -37,7 +37,7 @@ export function streamedCallFor(
   return byIndex?.id === '' ? byIndex : undefined
 }
 
-/** Folds a piece into its call, and answers what of the input is new. */
+/** Adds a piece to its call. Returns the new text of the input. */
 export function extendCall(streamed: StreamedCall, delta: WireCallDelta): string {
   streamed.custom ||= delta.type === 'custom' || isJsonObject(delta.custom)
   const body = (streamed.custom ? delta.custom : delta.function) ?? {}

@@ -22,7 +22,7 @@ export function chatCallIds(
   return ids
 }
 
-/** Nine letters and digits that stand for an id: the same ones as long as nobody before has taken them. */
+/** Returns nine letters and digits in place of an id: always the same ones, unless another id has taken them. */
 function freeNine(text: string, taken: ReadonlySet<string>): string {
   for (let salt = 0; ; salt++) {
     const candidate = `${hashOf(`${salt} a ${text}`)}${hashOf(`${salt} b ${text}`)}`.slice(0, 9)

@@ -3,7 +3,7 @@ import type { OpenAICustomTool, OpenAIWarning } from '../../openai/options/optio
 import type { Warn } from '../../shared/options/warning.ts'
 import type { OpenAIChatQuirks } from '../options/quirks.ts'
 
-/** What of a request the model's options decide. */
+/** The settings of a request that come from the options of the model. */
 export interface RequestSettings {
   readonly modelId: string
   readonly provider: string

@@ -19,7 +19,7 @@ function statedItems(reply: Reply, response: WireResponse): ModelSignal[] {
   })
 }
 
-/** A call that is told to be whole, by a server that never ends its items. */
+/** Closes the calls whose input is whole, for a server that never ends its items. */
 function unendedCalls(reply: Reply): ModelSignal[] {
   return reply.items.flatMap((item) => {
     if (item.closed || kindOf(item) !== 'call' || !item.inputWhole) return []
@@ -63,7 +63,7 @@ function openEnds(reply: Reply, response: WireResponse): ModelSignal[] {
   ]
 }
 
-/** A reply that was cut keeps its words; of its last call nobody knows whether it was meant so. */
+/** A reply that was cut keeps its text. Its last call is dropped, since it may be incomplete. */
 function cutItems(reply: Reply, response: WireResponse): ModelSignal[] {
   if (reply.unread) delete reply.unread.call
   reply.unread = undefined
@@ -84,7 +84,7 @@ function completedReason(reply: Reply, parts: readonly ReplyPart[]): StopReason 
   return refused ? 'refused' : 'end'
 }
 
-/** The response failed: what it cost, if that is told. */
+/** Marks the response as failed. Returns its usage, if the server states it. */
 export function fail(reply: Reply, response: WireResponse): ModelSignal[] {
   reply.failure = failureInStream(response.error ?? {})
   return usageOf(reply, response)
@@ -96,7 +96,7 @@ function usageOf(reply: Reply, { usage, tool_usage: tools }: WireResponse): Mode
   return [usageSignal(usage, 'responses', told ?? searchesSeen(reply))]
 }
 
-/** Searches on the web, for servers that do not count them; opening a page that was found is none. */
+/** Returns the number of web searches, for servers that do not count them; opening a page does not count. */
 function searchesSeen({ items }: Reply): number | undefined {
   const searches = items.filter(({ fields }) => {
     const action = textAt(objectAt(fields, 'action'), 'type') ?? 'search'

@@ -15,8 +15,8 @@ const aside = [
 ]
 
 /**
- * What a closed item shows of a tool that the vendor ran: it holds asking and ending in one. Calls that wait for the caller
- * are none.
+ * Returns what a closed item shows of a tool that the vendor ran; the item holds both the request and its ending.
+ * `undefined` for a call that the caller has to answer.
  */
 export function executedCall(item: JsonObject): ProviderExecuted | undefined {
   const type = textAt(item, 'type') ?? ''

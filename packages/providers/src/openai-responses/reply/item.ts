@@ -41,7 +41,7 @@ export interface Item {
   call?: RequestedCall
 }
 
-/** The kind of an item, by what of it is shown. */
+/** Returns the kind of an item, by the way it is shown. */
 export function kindOf(item: Item): 'message' | 'reasoning' | 'call' | 'provider' {
   const type = textAt(item.fields, 'type')
   if (type === 'message' || type === 'reasoning') return type

@@ -259,7 +259,10 @@ function withoutNulls(item: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(item).filter(([, value]) => value !== null))
 }
 
-/** Items that the caller has to answer in ways of their own, and that nobody here answers. Left open they are refused. */
+/**
+ * Returns whether an item needs an answer of the caller in a special form, which this adapter never gives. The vendor
+ * refuses a request that leaves it open.
+ */
 export function awaitsCaller(item: JsonObject): boolean {
   const type = textAt(item, 'type')
   if (type === 'tool_search_call') return textAt(item, 'execution') === 'client'

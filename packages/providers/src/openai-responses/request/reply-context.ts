@@ -1,7 +1,7 @@
 import type { CallContext } from '../../openai/request/call-context.ts'
 import type { KeptResponse } from '../client/wire.ts'
 
-/** What of the request a reply is read by. */
+/** The parts of the request that reading a reply needs. */
 export interface ReplyContext extends CallContext {
   /** The tool that stands for the vendor's question whether a call to an MCP server may be made. */
   readonly approvalTool: string

@@ -2,7 +2,7 @@ import type { JsonObject } from '@tallystick/core'
 import type { OpenAICustomTool, OpenAIWarning } from '../../openai/options/options.ts'
 import type { Warn } from '../../shared/options/warning.ts'
 
-/** What of a request the model's options decide. */
+/** The settings of a request that come from the options of the model. */
 export interface RequestSettings {
   readonly modelId: string
   readonly provider: string

@@ -31,7 +31,7 @@ export interface OpenAIClientOptions {
   readonly apiKey?: string | (() => Promise<string>) | undefined
   /** Where the service is, `/v1` included. Without it: `OPENAI_BASE_URL`, or OpenAI itself. */
   readonly baseURL?: string | undefined
-  /** Stands in for the host's own `fetch`: a proxy, a recorder. */
+  /** Replaces the `fetch` of the host: a proxy, a recorder. */
   readonly fetch?: typeof globalThis.fetch | undefined
 }
 

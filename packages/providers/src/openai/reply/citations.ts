@@ -2,7 +2,9 @@ import type { Citation, Json, JsonObject, Source } from '@tallystick/core'
 import { isJsonObject, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import { known } from '../../shared/reply/known-citations.ts'
 
-/** What annotations of a text cite. On the wire of chats their fields stand in an object of their own. */
+/**
+ * Returns the citations in the annotations of a text. On the wire of chats their fields are in an object of their own.
+ */
 export function citationsIn(annotations: Json | undefined): readonly Citation[] {
   return listOf(annotations).flatMap((one) => {
     const fields = objectAt(one, textAt(one, 'type') ?? '') ?? one

@@ -2,7 +2,7 @@ import { type JsonObject, type ModelRequest, withoutAddedNulls } from '@tallysti
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import type { OpenAICustomTool } from '../options/options.ts'
 
-/** What of the request a call is read by. */
+/** The parts of the request that reading a call needs. */
 export interface CallContext {
   readonly provider: string
   /** The tool's own name, for the name that the wire knows it by. */
@@ -13,7 +13,7 @@ export interface CallContext {
   readonly cleaned: (toolName: string, input: JsonObject) => JsonObject
 }
 
-/** What of the options decides how calls are read. */
+/** The options that decide how calls are read. */
 interface CallOptions {
   readonly provider: string
   readonly customTools: Readonly<Record<string, OpenAICustomTool>>

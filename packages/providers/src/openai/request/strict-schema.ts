@@ -8,7 +8,7 @@ export interface FittedSchema {
   readonly schema: JsonObject
   /** Whether it is in the vendor's strict subset. If not, the schema is what was given. */
   readonly strict: boolean
-  /** Why it is not strict, or what of it had to go so that it is: keywords and places, each a few words. */
+  /** Why it is not strict, or which keywords and places were removed to make it strict; a few words each. */
   readonly notes: readonly string[]
 }
 
@@ -75,7 +75,7 @@ export function isAnswerSchema(schema: JsonObject): boolean {
   return !chooses && (schema['type'] === undefined || schema['type'] === 'object')
 }
 
-/** What is told of an answer's schema that the vendor does not take. */
+/** The warning for an answer's schema that the vendor does not take. */
 export const noAnswerSchema: string = toldInWords(
   'it is not one of an object, which is all that the vendor takes',
 )
@@ -121,7 +121,7 @@ function keywords(node: JsonObject, { path }: Place, { notes }: Fitting): JsonOb
   return result
 }
 
-/** What a schema says of what is inside: its choices, items or properties. */
+/** Returns the keywords for the content of a node: its choices, items or properties. */
 function shape(node: JsonObject, place: Place, fitting: Fitting): JsonObject {
   const { path, depth } = place
   const choices = node['anyOf'] ?? node['oneOf']

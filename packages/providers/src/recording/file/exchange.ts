@@ -8,14 +8,14 @@ export interface RecordedRequest {
   readonly method: string
   /** Without user, query and fragment. */
   readonly url: string
-  /** JSON where it is JSON, else the text, `null` where there is none, or none that can be read twice. */
+  /** JSON if the body is JSON, else the text; `null` if there is no body, or one that cannot be read twice. */
   readonly body: Json
 }
 
 /** A piece of a body as it came: text where its bytes are UTF-8, else base64. */
 export type RecordedPiece = { readonly text: string } | { readonly base64: string }
 
-/** How an exchange ended: by itself; with a broken connection; or given up by who had asked. */
+/** How an exchange ended: normally; with a broken connection; or abandoned by the caller. */
 export type ExchangeEnding =
   | { readonly type: 'end' }
   | { readonly type: 'broken'; readonly message: string; readonly code?: string }

@@ -65,7 +65,7 @@ export function callLine({ number, model, request, signals, ending }: RecordedCa
   }
 }
 
-/** A line of a recording as a call; `undefined` where it is none. */
+/** Returns a line of a recording as a call; `undefined` for any other line. */
 export function callOf(line: JsonObject): RecordedCall | undefined {
   const [model, request, ending] = ['model', 'request', 'ending'].map((key) => objectAt(line, key))
   const signals = listAt(line, 'signals')

@@ -16,12 +16,12 @@ export function failureText(text: string): string {
   return line.length <= lengthMax ? line : `${line.slice(0, lengthMax - 1).toWellFormed()}…`
 }
 
-/** A word of the provider's in brackets, behind a sentence; nothing where there is none. */
+/** Returns a word of the provider in brackets, to follow a sentence; an empty text if there is no word. */
 export function named(word: string | null | undefined): string {
   return word ? ` (${failureText(word)})` : ''
 }
 
-/** The provider's own words behind a sentence; nothing where there are none. */
+/** Returns the provider's own words, to follow a sentence; an empty text if there are no words. */
 export function quoted(words: string): string {
   return words.trim() === '' ? '' : `: ${failureText(words).replace(/\.$/, '')}`
 }

@@ -4,8 +4,8 @@ export interface HeaderReader {
 }
 
 /**
- * How long a provider asks to wait, in whole milliseconds: `retry-after-ms`, else `retry-after` in seconds or as a date,
- * which is read against `now`. A wait that is not positive, or that cannot be read, is none.
+ * Returns how long a provider asks to wait, in whole milliseconds: `retry-after-ms`, else `retry-after` in seconds or
+ * as a date, which is relative to `now`. `undefined` for a wait that is not positive, or that cannot be read.
  */
 export function retryAfterMs(headers: HeaderReader, now: number): number | undefined {
   const asked = millisecondsAsked(headers, now)

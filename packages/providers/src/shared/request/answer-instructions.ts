@@ -6,7 +6,7 @@ export function withAnswerSchema(instructions: string, schema: JsonObject): stri
   return instructions.trim() === '' ? told : `${instructions}\n\n${told}`
 }
 
-/** What is told of a schema that went into the instructions, and why. */
+/** Returns the warning for a schema that went into the instructions, with the reason. */
 export function toldInWords(why: string): string {
   return `The schema of the answer was put into the instructions, and the runtime alone checks the answer: ${why}.`
 }

@@ -6,9 +6,9 @@ export function isIdentifier(text: string, lengthMax: number): boolean {
 }
 
 /**
- * An identifier that stands for a text which is none: its readable part, then 8 hex digits of a hash of all of it.
- * A function of the text alone, so that it stays the same from turn to turn. `salt` gives others, for the case that
- * one is taken.
+ * Returns an identifier for a text that is no identifier: its readable part, then 8 hex digits of a hash of all of it.
+ * It depends on the text alone, so that it stays the same from turn to turn. Another `salt` gives another identifier,
+ * for the case that one is taken.
  */
 export function fitIdentifier(text: string, lengthMax: number, salt: number): string {
   const digest = hashOf(salt === 0 ? text : `${text}\0${salt}`)

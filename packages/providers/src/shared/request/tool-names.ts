@@ -48,7 +48,7 @@ export function toolNames(names: Iterable<string>, rules: ToolNameRules): ToolNa
   }
 }
 
-/** Tells of the tools that a request offers by other names than their own: the model sees, and is told, nothing else. */
+/** Warns about each tool that a request offers under another name than its own: the model sees only that other name. */
 export function warnOfNames(
   { tools }: Pick<ModelRequest, 'tools'>,
   { toWire }: ToolNames,
