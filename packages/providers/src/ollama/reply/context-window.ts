@@ -7,8 +7,8 @@ const bytesPerTokenMin = 2.5
 
 /**
  * Returns whether the server answered a prompt that it had cut to fit. Servers since 2025 refuse instead, as the
- * request asks. Older ones leave only the token count as a sign: a cut prompt fills the window exactly, or exactly half
- * of it. Half a window also occurs without a cut, so then the prompt must be long too.
+ * request asks. Older ones leave only the token count as a sign: it equals the window, or the half of it that some
+ * servers cut to. A prompt that was not cut may also have that half, so then its text must be long too.
  */
 export function promptWasCut(body: WireRequest, promptTokens: number | undefined): boolean {
   const window = contextTokensOf(body)
