@@ -29,7 +29,7 @@ export function isToolSignal(message: Command | Signal): message is AnyToolSigna
   return toolSignals.has(message.type)
 }
 
-/** What follows from a report about tool calls. A call that has ended hears nothing more. */
+/** What follows from a report about tool calls. Reports about an ended call are ignored. */
 export function decideToolSignal(state: RunState, signal: AnyToolSignal, at: number): Decision {
   if (signal.type === 'calls_checked') return decideCallsChecked(state, signal)
   const call = findCall(state, signal.toolCallId)

@@ -242,7 +242,7 @@ function changeCall(
   return { ...state, attempt: { ...state.attempt, calls: changed } }
 }
 
-/** Law 1: nothing goes on while a tool request is without its result. */
+/** Law 1: no turn continues while a tool request is without its result. */
 export function requireClosed(state: RunState, event: RuntimeEvent): void {
   const open = openTurnCalls(state).find((call) => call.status !== 'settled')
   if (open) throw illegal(state, event, `call ${open.toolCallId} has no result`)

@@ -86,7 +86,7 @@ export function withInputCheck(state: RunState, remains: (name: string) => boole
   return { ...state, inputCheck: { ...inputCheck, guardrails } }
 }
 
-/** Guardrails have looked: what waited for them may go on. */
+/** Guardrails have checked: what waited for them may continue. */
 export function applyGuardrailsChecked(state: RunState, event: EventOf<'guardrails_checked'>): RunState {
   switch (event.on) {
     case 'input':

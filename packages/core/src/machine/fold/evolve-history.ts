@@ -135,7 +135,7 @@ function requireCut(
   throw illegal(state, event, 'it would part a message from its results')
 }
 
-/** Another agent goes on, with its own model, instructions and tools. */
+/** Another agent continues, with its own model, instructions and tools. */
 export function applyAgentHandedOff(state: RunState, event: EventOf<'agent_handed_off'>): RunState {
   if (state.phase !== 'injecting' || state.handoff?.to !== event.to || state.handoff.back) {
     throw illegal(state, event, `no call asked for ${event.to}`)

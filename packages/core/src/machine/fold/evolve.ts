@@ -215,7 +215,7 @@ function isAnswered({ history }: RunState): boolean {
   return !asks && !last.partial && ['end', 'tool_use', 'other'].includes(last.stopReason)
 }
 
-/** A user's message enters the history, and the agent's guardrails have to look at it. */
+/** A user's message enters the history, and the agent's guardrails have to check it. */
 function withUserMessage(state: RunState, message: UserMessage): RunState {
   const exchangeFrom = isAnswered(state) ? state.history.length : state.exchangeFrom
   const next = { ...withMessage(state, message), exchangeFrom, inputSinceReply: true }

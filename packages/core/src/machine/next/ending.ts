@@ -4,7 +4,7 @@ import type { Action } from '../state/action.ts'
 import { undeliveredInputs } from './next-inputs.ts'
 import type { Reply, RunState } from '../state/state.ts'
 
-/** Why the run ends with this reply; `undefined` when it goes on. */
+/** Why the run ends with this reply; `undefined` when it continues. */
 export function finishReasonOf({ message, failure }: Reply, hadCalls: boolean): FinishReason | undefined {
   switch (message.stopReason) {
     case 'refused':

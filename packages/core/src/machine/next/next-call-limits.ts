@@ -58,7 +58,7 @@ function toBeStarted(state: ExecutingState, calls: readonly Call[]): readonly Ca
   return calls.filter((call) => !waiting.has(call) && !served.has(call.toolCallId))
 }
 
-/** Limits that turn away a call and let the run go on. */
+/** Limits that refuse a call and let the run continue. */
 function overTurnOrToolLimit(state: ExecutingState, call: Call): readonly Fact[] {
   const { toolCallsPerTurnMax = Infinity, callsMaxByTool = {} } = state.limits
   if (state.calls.indexOf(call) >= toolCallsPerTurnMax) {

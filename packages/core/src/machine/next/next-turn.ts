@@ -26,7 +26,7 @@ export function nextTurn(state: RunState, reply: Reply | undefined, now: number,
   )
 }
 
-/** Law 8, for guardrails: what they have to look at first, no model is shown. */
+/** Law 8, for guardrails: no model sees input that they have not checked. */
 function nextWhileGuarded(state: RunState, now: number): Action | undefined {
   const isDue = dueInputChecks(state).before.length > 0 && state.metLimit?.policy !== 'ask'
   if (!isDue) return undefined

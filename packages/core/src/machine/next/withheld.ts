@@ -5,7 +5,7 @@ import type { CollectingState, ExecutingState } from '../state/state.ts'
 
 const outOfTime = 'the time of the run was up before it had answered'
 
-/** Withholds an answer that a guardrail did not pass in time. Empty where no guardrail had to look at it. */
+/** Withholds an answer that a guardrail did not pass in time. Empty if no guardrail had to check it. */
 export function withheldAnswer(state: CollectingState): readonly FactOf<'guardrail_tripped'>[] {
   const [guardrail] = guardrailsOn(state, 'output')
   if (guardrail === undefined || state.reply.guarded) return []

@@ -56,7 +56,7 @@ export function requestDigest(state: RunState, options: CallOptions): string {
   })
 }
 
-/** Whether two references mean the same model behind the same wire. */
+/** Whether two references mean the same model of the same provider and API. */
 export function sameModel(a: ModelRef, b: ModelRef): boolean {
   return a.provider === b.provider && a.api === b.api && a.modelId === b.modelId
 }

@@ -2,7 +2,7 @@ import type { Outcome } from '../../vocabulary/model/content.ts'
 import type { GuardedThing } from '../../vocabulary/events/event.ts'
 import type { Call, CollectingState, ExecutingState, RunState } from './state.ts'
 
-/** The guardrails of the active agent that look at one kind of thing, by name. */
+/** The guardrails of the active agent for one kind of thing, by name. */
 export function guardrailsOn(state: RunState, on: GuardedThing): readonly string[] {
   return (state.definition.guardrails ?? []).flatMap((guardrail) =>
     guardrail.on === on ? [guardrail.name] : [],

@@ -250,7 +250,7 @@ export interface Call {
   /** What the model reads in front of the result, where an approver changed the input. */
   readonly changeNote?: string
   readonly refusal?: CallRefusal
-  /** Of a call that goes on outside. */
+  /** Of a call that continues outside. */
   readonly deferred?: { readonly receipt: string; readonly deadlineAt?: number }
   /** Starts so far. */
   readonly attempts: number

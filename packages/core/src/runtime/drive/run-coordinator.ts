@@ -31,7 +31,7 @@ export class RunCoordinator {
   readonly runId: RunId
   readonly live: Subject<RuntimeEvent> = new Subject<RuntimeEvent>()
   readonly notice: FailureNotice
-  /** How the run goes on in other processes after it stopped here. */
+  /** How the run continues in other processes after it stopped here. */
   readonly elsewhere: StoppedElsewhere
   readonly #options: CoordinatorOptions
   readonly #acknowledgements = new CommandAcknowledgements()

@@ -31,7 +31,7 @@ export interface Looking {
   readonly context: unknown
 }
 
-/** Lets guardrails look at what the user said since the last reply, each at what the one before it made of it. */
+/** Runs the guardrails of the user's messages since the last reply; each checks the result of the one before it. */
 export async function findsInInput(
   guardrails: readonly InputGuardrail[],
   { state, inputCheck }: { readonly state: RunState; readonly inputCheck: InputCheck },
@@ -60,7 +60,7 @@ export async function findsInInput(
   return finds
 }
 
-/** Lets guardrails look at the answer. */
+/** Runs the guardrails of the answer. */
 export async function findsInOutput(
   guardrails: readonly OutputGuardrail[],
   state: CollectingState,
@@ -85,7 +85,7 @@ export async function findsInOutput(
   return finds
 }
 
-/** Lets guardrails look at what the tools of a turn answered. */
+/** Runs the guardrails of the tool results of a turn. */
 export async function findsInResults(
   guardrails: readonly ToolOutputGuardrail[],
   state: ExecutingState,
@@ -128,7 +128,7 @@ export interface GuardedCheck {
   readonly blocked?: string
 }
 
-/** Lets guardrails look at what a tool is called with. */
+/** Runs the guardrails of a tool call's input. */
 export async function findsInCall(
   guardrails: readonly ToolInputGuardrail[],
   call: GuardedCall,

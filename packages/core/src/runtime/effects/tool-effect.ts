@@ -16,7 +16,7 @@ import { isolated } from '../reading/isolated.ts'
 
 type Post = (signal: Signal) => void
 
-/** A tool that runs: it can be asked to stop, and it can be left behind. */
+/** A running tool: the runtime can ask it to stop, and can give it up. */
 export interface RunningTool {
   cancel(reason: string): void
   abandon(): void
@@ -29,7 +29,7 @@ export interface ToolStart {
   readonly call: Call
   readonly context: CallContext<AnyContext>
   readonly host: Pick<Host, 'clock' | 'report'>
-  /** How long a write that took too long may go on after it was asked to stop, in milliseconds. */
+  /** How long an overdue write may continue after it was asked to stop, in milliseconds. */
   readonly graceMs?: number
 }
 

@@ -5,7 +5,7 @@ import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import { untilStopped, type Waiting } from './follow-run.ts'
 
-/** Follows how a run goes on in other processes after it stopped here. */
+/** Follows how a run continues in other processes after it stopped here. */
 export class StoppedElsewhere {
   readonly #runId: RunId
   readonly #waiting: Waiting

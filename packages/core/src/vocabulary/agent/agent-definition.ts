@@ -65,7 +65,7 @@ export interface AgentDefinition {
   readonly price?: Price
   /** Models that take over when the one before them is given up, in order. */
   readonly fallbacks?: readonly FallbackModel[]
-  /** Guardrails that look at what goes in and out; their code is not part of it. */
+  /** Guardrails of input and output; their code is not part of it. */
   readonly guardrails?: readonly GuardrailDefinition[]
   /** What becomes of a refusal, where not what the vendor advises. */
   readonly onRefusal?: RefusalPolicy

@@ -6,7 +6,7 @@ import type { ToolChoice, ToolDefinition } from './tool-definition.ts'
 /** What one model call carries. A fold of the ledger up to `model_call_started` gives it again, to the letter. */
 export interface ModelRequest {
   readonly instructions: string
-  /** The history. Every tool call in it has its result, in the message right behind. Never mutated: cache by identity. */
+  /** The history. Every tool call in it has its result, in the next message. Never mutated: cache by identity. */
   readonly messages: readonly Message[]
   readonly tools: readonly ToolDefinition[]
   readonly toolChoice: ToolChoice

@@ -1,4 +1,4 @@
-/** What a vendor says of a reply that its model refused to write, or to go on with. */
+/** A vendor's reason for a reply that its model refused to write, or to continue. */
 export interface ModelRefusal {
   /** Why, in the vendor's words. */
   readonly reason?: string

@@ -23,7 +23,7 @@ export interface NamedCall {
 export interface RunWaits {
   /** Calls that a person has to decide about. */
   readonly approvals: readonly NamedCall[]
-  /** Calls that go on outside, in no run. */
+  /** Calls that continue outside, in no run. */
   readonly deferred: readonly (NamedCall & { readonly receipt: string })[]
   /** Calls whose work another run does, under `runId`. */
   readonly children: readonly (NamedCall & { readonly runId: RunId })[]
