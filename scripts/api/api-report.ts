@@ -29,7 +29,12 @@ export function apiReport(folder: string): string {
   const sections = entries.map(({ entry, file }) => {
     const exported = exportsOf(file).toSorted((a, b) => (a.name < b.name ? -1 : 1))
     const lines = exported.map(({ name, declaration }) => `${name}: ${declaration}`)
-    return [`## ${manifest.name}${entry.slice(1)} (${exported.length} names)`, '', ...lines, ''].join('\n')
+    return [
+      `## ${manifest.name}${entry.slice(1)} (${new Set(exported.map(({ name }) => name)).size} names)`,
+      '',
+      ...lines,
+      '',
+    ].join('\n')
   })
   return [
     `Written by \`pnpm api\`: what ${manifest.name} exports. A change here is a change for its users.`,

@@ -1,7 +1,7 @@
 // One line of meaning for each way to end or to wait. Each record is exhaustive: a new word in the vocabulary does not
 // compile until it has its line here.
+import type { CallStatus, Refusal } from '@tallystick/core/machine'
 import type {
-  CallStatus,
   FailureClass,
   FinishReason,
   GuardedThing,
@@ -9,10 +9,9 @@ import type {
   OnLimit,
   Outcome,
   Recovery,
-  Refusal,
   ResumeReason,
   StopReason,
-} from '@tallystick/core'
+} from '@tallystick/core/vocabulary'
 
 /** A line for each word of a vocabulary. */
 export type Meanings<Word extends string> = { readonly [W in Word]: string }

@@ -1,17 +1,16 @@
+import { legalEvents, phases } from '@tallystick/core/machine'
 import {
   failureClasses,
   finishReasons,
   guardedThings,
   guardrailActions,
-  legalEvents,
   limitNames,
   onLimits,
   outcomes,
-  phases,
   recoveries,
   resumeReasons,
   stopReasons,
-} from '@tallystick/core'
+} from '@tallystick/core/vocabulary'
 import * as meanings from './meanings.ts'
 import { afterChild, afterFind } from './probes-around.ts'
 import { afterFailure, afterReply, atLimit } from './probes.ts'

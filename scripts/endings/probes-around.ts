@@ -1,15 +1,11 @@
 // What guardrails and child runs lead to, found out by letting them.
+import { agentTool, defineAgent, handBack, type AgentOptions, type Guardrail } from '@tallystick/core'
 import {
-  agentTool,
-  defineAgent,
-  handBack,
-  type AgentOptions,
   type FinishReason,
   type GuardedThing,
-  type Guardrail,
   type GuardrailAction,
   type Outcome,
-} from '@tallystick/core'
+} from '@tallystick/core/vocabulary'
 import { scriptedModel, testTool, type ScriptedReply, type ScriptedStep } from '@tallystick/core/testing'
 import { play } from './play.ts'
 

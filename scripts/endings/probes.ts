@@ -1,5 +1,6 @@
 // What limits, replies and failures lead to, found out by letting them.
-import type { FailureClass, LimitName, Limits, OnLimit, RunResult, StopReason } from '@tallystick/core'
+import type { Limits, RunResult } from '@tallystick/core'
+import type { FailureClass, LimitName, OnLimit, StopReason } from '@tallystick/core/vocabulary'
 import { scriptedModel, type ScriptedReply, type ScriptedStep } from '@tallystick/core/testing'
 import { play, type Probe } from './play.ts'
 

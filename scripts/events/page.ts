@@ -1,13 +1,11 @@
+import { legalEvents, phases, transitionTable } from '@tallystick/core/machine'
 import {
   callEventTypes,
   eventCatalogue,
   eventSchemas,
   eventTypes,
-  legalEvents,
-  phases,
-  transitionTable,
   type EventType,
-} from '@tallystick/core'
+} from '@tallystick/core/vocabulary'
 import { code, table } from '../endings/table.ts'
 import { commonFields } from './common-fields.ts'
 import { type Declaration, type Field, vocabularyTypes } from './declarations.ts'

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
-import { transitionDiagram } from '@tallystick/core'
+import { transitionDiagram } from '@tallystick/core/machine'
 
 describe('ARCHITECTURE.md', () => {
   const page = new URL('../../ARCHITECTURE.md', import.meta.url)

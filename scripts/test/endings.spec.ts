@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
-import { failureClasses, finishReasons, limitNames, outcomes, stopReasons } from '@tallystick/core'
+import { failureClasses, finishReasons, limitNames, outcomes, stopReasons } from '@tallystick/core/vocabulary'
 import { endingsPage } from '../endings/page.ts'
 import { afterChild, afterFind } from '../endings/probes-around.ts'
 import { afterFailure, afterReply, atLimit } from '../endings/probes.ts'

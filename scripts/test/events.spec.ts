@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { eventTypes } from '@tallystick/core'
+import { eventTypes } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { declarationsIn } from '../events/declarations.ts'
 import { eventsPage } from '../events/page.ts'

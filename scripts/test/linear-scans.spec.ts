@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { keysIn, knownSecrets } from '@tallystick/core'
+import { keysIn, knownSecrets } from '@tallystick/core/vocabulary'
 import { repeatedTexts } from '@tallystick/core/testing'
 import { asPlainText } from '../../packages/core/src/machine/messages/plain-text.ts'
 import { jsonOfAnswer } from '../../packages/core/src/runtime/agent/output-schema.ts'

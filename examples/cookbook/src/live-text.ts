@@ -1,6 +1,7 @@
 // Text as it is written: what a broken call said is taken back, and behind an approval nothing is repeated.
 import assert from 'node:assert/strict'
-import { createRuntime, defineAgent, memoryLedger, type RunStreams } from '@tallystick/core'
+import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
+import { type RunStreams } from '@tallystick/core/kit'
 import { scriptedModel } from '@tallystick/core/testing'
 import { defineTool } from '@tallystick/tools'
 import { z } from 'zod'

@@ -1,6 +1,7 @@
 import { closeSync, fsyncSync, ftruncateSync, openSync, readSync, rmSync, writeSync } from 'node:fs'
 import { setTimeout } from 'node:timers/promises'
-import type { AppendOptions, ExpectedHead, InboxEntry, RunId, RuntimeEvent } from '@tallystick/core'
+import type { RunId, RuntimeEvent } from '@tallystick/core'
+import type { AppendOptions, ExpectedHead, InboxEntry } from '@tallystick/core/vocabulary'
 
 /** One change of the ledger, as a line of the file holds it. */
 export type Operation =

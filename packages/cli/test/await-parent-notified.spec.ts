@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import { createRuntime, memoryLedger, openTurnCalls, type RunId } from '@tallystick/core'
+import { createRuntime, memoryLedger, type RunId } from '@tallystick/core'
+import { openTurnCalls } from '@tallystick/core/machine'
 import { foldTo } from '@tallystick/ledger'
 import { awaitParentNotified } from '../src/runs/await-parent-notified.ts'
 import { boss } from './kit/office.ts'

@@ -1,7 +1,8 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import type { EventType, RunResult, RuntimeEvent } from '@tallystick/core'
+import type { RunResult, RuntimeEvent } from '@tallystick/core'
+import type { EventType } from '@tallystick/core/vocabulary'
 import { callOf, openShop, shopAgent, shopConfig, type Shop } from './kit/shop.ts'
 import { json, tallystickHere, type Ending } from './kit/tallystick.ts'
 

@@ -3,10 +3,10 @@ import {
   type Agent,
   type Ledger,
   type Model,
-  type ModelSignal,
   type RunId,
   type RuntimeEvent,
 } from '@tallystick/core'
+import { type ModelSignal } from '@tallystick/core/vocabulary'
 import { scriptedModel, testTool, type ScriptedReply } from '@tallystick/core/testing'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { of } from 'rxjs'

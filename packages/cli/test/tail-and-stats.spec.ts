@@ -1,13 +1,7 @@
 import { readdir } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
-import {
-  createRuntime,
-  defineAgent,
-  runIdOfCall,
-  type Agent,
-  type RunResult,
-  type RuntimeEvent,
-} from '@tallystick/core'
+import { createRuntime, defineAgent, type Agent, type RunResult, type RuntimeEvent } from '@tallystick/core'
+import { runIdOfCall } from '@tallystick/core/vocabulary'
 import { manualClock, scriptedModel } from '@tallystick/core/testing'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { boss, officeConfig } from './kit/office.ts'

@@ -1,12 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import * as z from 'zod'
-import {
-  createRuntime,
-  defineAgent,
-  memoryLedger,
-  type JsonObject,
-  type OutputSchema,
-} from '@tallystick/core'
+import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
+import { type OutputSchema } from '@tallystick/core/kit'
+import { type JsonObject } from '@tallystick/core/vocabulary'
 import { manualClock, scriptedModel, untilSettled } from '@tallystick/core/testing'
 import { checkedRun, ofType, recorded } from './stage.ts'
 

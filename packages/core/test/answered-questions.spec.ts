@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { digestOf, memoryLedger } from '@tallystick/core'
+import { memoryLedger } from '@tallystick/core'
+import { digestOf } from '@tallystick/core/vocabulary'
 import { seededRandom, testTool } from '@tallystick/core/testing'
 import { mortalLedger } from '@tallystick/core/testing'
 import { checkedRun, ofType, stage } from './stage.ts'

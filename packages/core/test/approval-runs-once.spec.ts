@@ -1,16 +1,15 @@
 // What users of agent runtimes have run into with approvals, lost sessions and subscribers; see cut-replies-and-stops.spec.ts.
 import { describe, expect, it } from 'vitest'
 import {
-  evolve,
   textOf,
-  transcript,
-  type CommandAcknowledgement,
   type Ledger,
   type LedgerConflictError,
   type RunResult,
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
+import { type CommandAcknowledgement } from '@tallystick/core/kit'
+import { evolve, transcript } from '@tallystick/core/machine'
 import {
   checkTranscript,
   mortalLedger,

@@ -1,12 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import {
-  memoryLedger,
-  type Ledger,
-  type OutsideCommand,
-  type RunId,
-  type RunResult,
-  type RuntimeEvent,
-} from '@tallystick/core'
+import { memoryLedger, type Ledger, type RunId, type RunResult, type RuntimeEvent } from '@tallystick/core'
+import { type OutsideCommand } from '@tallystick/core/vocabulary'
 import { testTool, type TestTool } from '@tallystick/core/testing'
 import { checkedRun, ofType, stage, typesOf, type Stage } from './stage.ts'
 

@@ -1,5 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { auditAll, LawBrokenError, type EventType, type RuntimeEvent } from '@tallystick/core'
+import { LawBrokenError, type RuntimeEvent } from '@tallystick/core'
+import { auditAll } from '@tallystick/core/machine'
+import { type EventType } from '@tallystick/core/vocabulary'
 import { testTool } from '@tallystick/core/testing'
 import { recorded, stage } from './stage.ts'
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { costOf, createRuntime, defineAgent, memoryLedger, type Usage } from '@tallystick/core'
+import { createRuntime, defineAgent, memoryLedger, type Usage } from '@tallystick/core'
+import { costOf } from '@tallystick/core/vocabulary'
 import {
   manualClock,
   scriptedModel,

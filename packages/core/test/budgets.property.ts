@@ -2,15 +2,15 @@ import * as fc from 'fast-check'
 import { expect, it } from 'vitest'
 import {
   agentTool,
-  auditAll,
   defineAgent,
   memoryLedger,
   type Agent,
   type Limits,
-  type Price,
   type Prices,
   type Usage,
 } from '@tallystick/core'
+import { auditAll } from '@tallystick/core/machine'
+import { type Price } from '@tallystick/core/vocabulary'
 import {
   checkBudgets,
   checkLaws,

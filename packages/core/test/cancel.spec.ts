@@ -1,7 +1,8 @@
 import { Observable, type Subscriber } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { checkedRun, ofType, stage, typesOf, type Stage, type StageOptions } from './stage.ts'
-import type { EventType, Run, RunResult, RuntimeEvent, Tool, ToolSignal } from '@tallystick/core'
+import type { Run, RunResult, RuntimeEvent, Tool } from '@tallystick/core'
+import type { EventType, ToolSignal } from '@tallystick/core/vocabulary'
 import { testTool } from '@tallystick/core/testing'
 
 interface Cancelled extends Stage {

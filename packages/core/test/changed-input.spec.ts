@@ -1,13 +1,6 @@
-import {
-  changedInputText,
-  inputFaultOf,
-  textOf,
-  type AgentOptions,
-  type GuardedCall,
-  type PolicyCall,
-  type PolicyVerdict,
-  type RunResult,
-} from '@tallystick/core'
+import { textOf, type AgentOptions, type RunResult } from '@tallystick/core'
+import { inputFaultOf, type GuardedCall, type PolicyCall, type PolicyVerdict } from '@tallystick/core/kit'
+import { changedInputText } from '@tallystick/core/machine'
 import { hostileTexts, testTool, type TestTool, type TestToolOptions } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
 import { checkedRun, ofType, stage, type Stage } from './stage.ts'

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import {
   agentTool,
-  childRunIdOf,
   createRuntime,
   defineAgent,
   memoryLedger,
@@ -9,6 +8,7 @@ import {
   type AgentOptions,
   type Tool,
 } from '@tallystick/core'
+import { childRunIdOf } from '@tallystick/core/vocabulary'
 import {
   manualClock,
   scriptedModel,

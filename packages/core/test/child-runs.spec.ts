@@ -1,16 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import {
   agentTool,
-  childRunIdOf,
   createRuntime,
   defineAgent,
   memoryLedger,
-  parseRunId,
   type Agent,
   type AgentOptions,
   type Limits,
-  type OutsideCommand,
 } from '@tallystick/core'
+import { childRunIdOf, parseRunId, type OutsideCommand } from '@tallystick/core/vocabulary'
 import {
   manualClock,
   mortalLedger,

@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { CommandAcknowledgement, Run, RunResult, RuntimeEvent } from '@tallystick/core'
+import type { Run, RunResult, RuntimeEvent } from '@tallystick/core'
+import type { CommandAcknowledgement } from '@tallystick/core/kit'
 import { testTool, type ScriptedStep } from '@tallystick/core/testing'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { checkedRun, ofType, stage } from './stage.ts'

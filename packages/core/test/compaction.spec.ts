@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { textOf, type Compaction, type Message } from '@tallystick/core'
+import { textOf, type Message } from '@tallystick/core'
+import { type Compaction } from '@tallystick/core/machine'
 import { checkTranscript, testTool, type ScriptedStep } from '@tallystick/core/testing'
 import { ofType, stage } from './stage.ts'
 

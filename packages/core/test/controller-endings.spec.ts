@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { requiredEffects, toolCallIdOf, type Action, type Fact } from '@tallystick/core'
+import { requiredEffects, type Action } from '@tallystick/core/machine'
+import { toolCallIdOf, type Fact } from '@tallystick/core/vocabulary'
 import { given } from '@tallystick/core/testing'
 import {
   begun,

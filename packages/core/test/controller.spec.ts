@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { requiredEffects, type Action, type Fact, type StopReason } from '@tallystick/core'
+import { requiredEffects, type Action } from '@tallystick/core/machine'
+import { type Fact, type StopReason } from '@tallystick/core/vocabulary'
 import { given } from '@tallystick/core/testing'
 import {
   begun,

@@ -1,6 +1,7 @@
 import { Observable } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import type { Json, JsonObject, Model, ModelSignal, ToolSignal } from '@tallystick/core'
+import type { Model } from '@tallystick/core'
+import type { Json, JsonObject, ModelSignal, ToolSignal } from '@tallystick/core/vocabulary'
 import { testTool } from '@tallystick/core/testing'
 import { ofType, stage } from './stage.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Fact, StartCommand } from '@tallystick/core'
+import type { Fact, StartCommand } from '@tallystick/core/vocabulary'
 import { everyFact, given, sampleMessage, stamped } from '@tallystick/core/testing'
 import { begun, called, callId, executing, runId, startedCall } from './pages.ts'
 

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
+import { decide } from '@tallystick/core/machine'
 import {
-  decide,
   type Fact,
   type ModelSignal,
   type RequestedCall,
   type Signal,
   type StopReason,
-} from '@tallystick/core'
+} from '@tallystick/core/vocabulary'
 import { given, stamped } from '@tallystick/core/testing'
 import {
   begun,

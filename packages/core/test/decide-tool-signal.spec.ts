@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { digestOf, type Fact, type Signal } from '@tallystick/core'
+import { digestOf, type Fact, type Signal } from '@tallystick/core/vocabulary'
 import { given, stamped } from '@tallystick/core/testing'
 import {
   begun,

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { createRuntime, deferredCalls, evolve, type RunState } from '@tallystick/core'
+import { createRuntime, type RunState } from '@tallystick/core'
+import { deferredCalls, evolve } from '@tallystick/core/machine'
 import { testTool } from '@tallystick/core/testing'
 import { ofType, stage } from './stage.ts'
 

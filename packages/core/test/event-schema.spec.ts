@@ -1,15 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  eventSchemas,
-  eventTypes,
-  LedgerDamagedError,
-  parseEvent,
-  UnknownEventError,
-  type EventType,
-  type Json,
-  type RuntimeEvent,
-} from '@tallystick/core'
+import { LedgerDamagedError, UnknownEventError, type RuntimeEvent } from '@tallystick/core'
+import { eventSchemas, eventTypes, parseEvent, type EventType, type Json } from '@tallystick/core/vocabulary'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { play, program } from './program.ts'
 

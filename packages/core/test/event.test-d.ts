@@ -1,5 +1,6 @@
 // Checked by the compiler and never run: each `@ts-expect-error` fails the build once its line compiles.
-import type { CallEventType, EventType, Fact, FactOf, RuntimeEvent, ToolCallId } from '@tallystick/core'
+import type { RuntimeEvent } from '@tallystick/core'
+import type { CallEventType, EventType, Fact, FactOf, ToolCallId } from '@tallystick/core/vocabulary'
 import { expectTypeOf } from 'vitest'
 
 declare const toolCallId: ToolCallId

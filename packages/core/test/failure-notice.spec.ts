@@ -1,14 +1,7 @@
 import { Observable } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import {
-  createRuntime,
-  defineAgent,
-  memoryLedger,
-  type Ledger,
-  type Model,
-  type ModelSignal,
-  type Run,
-} from '@tallystick/core'
+import { createRuntime, defineAgent, memoryLedger, type Ledger, type Model, type Run } from '@tallystick/core'
+import { type ModelSignal } from '@tallystick/core/vocabulary'
 import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/core/testing'
 
 /** A runtime whose ledger cannot append from its append of this number on, and all that its host is told. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Fact, Handoff } from '@tallystick/core'
+import type { Fact, Handoff } from '@tallystick/core/vocabulary'
 import { everyFact, given } from '@tallystick/core/testing'
 import {
   begun,

@@ -1,13 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import {
-  ConfigurationError,
-  defineAgent,
-  type CallVerdict,
-  type ForkEdit,
-  type JsonObject,
-  type RunResult,
-  type RuntimeEvent,
-} from '@tallystick/core'
+import { ConfigurationError, defineAgent, type RunResult, type RuntimeEvent } from '@tallystick/core'
+import { type ForkEdit } from '@tallystick/core/kit'
+import { type CallVerdict, type JsonObject } from '@tallystick/core/vocabulary'
 import {
   scriptedModel,
   seededRandom,

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { agentTool, auditAll, defineAgent, LawBrokenError, type RuntimeEvent } from '@tallystick/core'
+import { agentTool, defineAgent, LawBrokenError, type RuntimeEvent } from '@tallystick/core'
+import { auditAll } from '@tallystick/core/machine'
 import { scriptedModel, seededRandom, testTool, type ScriptedStep } from '@tallystick/core/testing'
 import { checkedRun, ofType, stage as stageOf, type StageOptions } from './stage.ts'
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { defineAgent, evolve, messagesOf, textOf, type RunState, type RuntimeEvent } from '@tallystick/core'
+import { defineAgent, textOf, type RunState, type RuntimeEvent } from '@tallystick/core'
+import { evolve, messagesOf } from '@tallystick/core/machine'
 import {
   checkTranscript,
   seededRandom,

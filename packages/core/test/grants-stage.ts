@@ -9,8 +9,8 @@ import {
   type RunResult,
   type RuntimeEvent,
   type Tool,
-  type UserPart,
 } from '@tallystick/core'
+import { type UserPart } from '@tallystick/core/vocabulary'
 import {
   checkBudgets,
   manualClock,

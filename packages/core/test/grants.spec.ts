@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { createRuntime, defineAgent, memoryLedger, type Limits, type UserPart } from '@tallystick/core'
+import { createRuntime, defineAgent, memoryLedger, type Limits } from '@tallystick/core'
+import { type UserPart } from '@tallystick/core/vocabulary'
 import {
   manualClock,
   scriptedModel,

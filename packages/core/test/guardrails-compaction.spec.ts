@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import { defineGuardrail, evolve, messagesOf, type RunState } from '@tallystick/core'
+import { defineGuardrail, type RunState } from '@tallystick/core'
+import { evolve, messagesOf } from '@tallystick/core/machine'
 import { scriptedModel, testTool } from '@tallystick/core/testing'
 import { checkedRun, ofType, stage } from './stage.ts'
 

@@ -1,13 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import {
-  evolve,
-  IllegalTransitionError,
-  type CallStatus,
-  type Fact,
-  type Outcome,
-  type RunState,
-  type RuntimeEvent,
-} from '@tallystick/core'
+import { IllegalTransitionError, type RunState, type RuntimeEvent } from '@tallystick/core'
+import { evolve, type CallStatus } from '@tallystick/core/machine'
+import { type Fact, type Outcome } from '@tallystick/core/vocabulary'
 import { given, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
 import {
   begun,

@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest'
 import {
   createRuntime,
   defineAgent,
-  evolve,
   foldedHistory,
   handBack,
   handoff,
@@ -11,6 +10,7 @@ import {
   type Agent,
   type RunState,
 } from '@tallystick/core'
+import { evolve } from '@tallystick/core/machine'
 import { checkTranscript, manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/core/testing'
 import { checkedRun, ofType, recorded, stage } from './stage.ts'
 

@@ -1,5 +1,6 @@
 // Checked by the compiler and never run: each `@ts-expect-error` fails the build once its line compiles.
-import { parseRunId, parseToolCallId, type RunId, type ToolCallId } from '@tallystick/core'
+import { type RunId } from '@tallystick/core'
+import { parseRunId, parseToolCallId, type ToolCallId } from '@tallystick/core/vocabulary'
 
 declare const runId: RunId
 declare const toolCallId: ToolCallId

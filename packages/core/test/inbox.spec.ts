@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { InboxEntry, OutsideCommand } from '@tallystick/core'
+import type { InboxEntry, OutsideCommand } from '@tallystick/core/vocabulary'
 import { testTool } from '@tallystick/core/testing'
 import { ofType, stage, typesOf } from './stage.ts'
 

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { auditAll, LawBrokenError, type Limits, type RuntimeEvent } from '@tallystick/core'
+import { LawBrokenError, type Limits, type RuntimeEvent } from '@tallystick/core'
+import { auditAll } from '@tallystick/core/machine'
 import { testTool } from '@tallystick/core/testing'
 import { stage } from './stage.ts'
 

@@ -1,7 +1,7 @@
 import canonicalize from 'canonicalize'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { canonicalJson, digestOf, type Json } from '@tallystick/core'
+import { canonicalJson, digestOf, type Json } from '@tallystick/core/vocabulary'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { isJson } from '../src/vocabulary/values/schema.ts'
 

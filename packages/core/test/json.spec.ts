@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { canonicalJson } from '@tallystick/core'
+import { canonicalJson } from '@tallystick/core/vocabulary'
 
 describe('canonicalJson', () => {
   it('orders keys by code unit and leaves out undefined', () => {

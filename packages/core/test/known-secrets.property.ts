@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { knownSecrets, secretLengthMin } from '@tallystick/core'
+import { knownSecrets, secretLengthMin } from '@tallystick/core/vocabulary'
 import { hostileTexts } from '@tallystick/core/testing'
 
 const struck = '[struck out]'

@@ -1,19 +1,21 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
-  auditAll,
-  callsOf,
   ConfigurationError,
-  evolve,
-  forkedEvents,
   LawBrokenError,
   memoryLedger,
-  messagesOf,
-  requireForkable,
-  transcript,
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
+import {
+  auditAll,
+  callsOf,
+  evolve,
+  forkedEvents,
+  messagesOf,
+  requireForkable,
+  transcript,
+} from '@tallystick/core/machine'
 import { checkBudgets, checkLaws, checkTranscript, copyPrefix, sampleRunId } from '@tallystick/core/testing'
 import { newTask, tries } from '../../../scripts/testing/effort.ts'
 import { outcomesOf, play, program, type Played, type Program } from './program.ts'

@@ -1,12 +1,7 @@
 import { Observable, of, throwError } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import {
-  ProviderError,
-  type Model,
-  type ModelSignal,
-  type RunResult,
-  type RuntimeEvent,
-} from '@tallystick/core'
+import { ProviderError, type Model, type RunResult, type RuntimeEvent } from '@tallystick/core'
+import { type ModelSignal } from '@tallystick/core/vocabulary'
 import { ofType, stage, type Stage } from './stage.ts'
 
 function modelOf(stream: Model['stream']): Model {

@@ -4,9 +4,9 @@ import {
   defineAgent,
   memoryLedger,
   type AgentOptions,
-  type ModelSettings,
   type RunOptions,
 } from '@tallystick/core'
+import { type ModelSettings } from '@tallystick/core/vocabulary'
 import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/core/testing'
 import { checkedRun, ofType, recorded } from './stage.ts'
 

@@ -1,6 +1,7 @@
 import { Observable } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import type { Model, ModelSignal } from '@tallystick/core'
+import type { Model } from '@tallystick/core'
+import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { scriptedModel, testTool } from '@tallystick/core/testing'
 import { checkedRun, ofType, stage } from './stage.ts'
 

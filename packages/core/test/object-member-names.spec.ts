@@ -1,12 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import {
-  createRuntime,
-  defineAgent,
-  evolve,
-  memoryLedger,
-  type Limits,
-  type RunState,
-} from '@tallystick/core'
+import { createRuntime, defineAgent, memoryLedger, type Limits, type RunState } from '@tallystick/core'
+import { evolve } from '@tallystick/core/machine'
 import {
   manualClock,
   scriptedModel,

@@ -5,25 +5,26 @@ import {
   handoff,
   type Agent,
   type AgentOptions,
-  type AgentToolOptions,
-  type CompactionOptions,
-  type ForkEdit,
-  type ForkOptions,
-  type GivenLimits,
-  type HandoffOptions,
-  type InContext,
-  type Json,
-  type ModelTimeouts,
-  type PastOptions,
   type Run,
   type RunOptions,
   type RunResult,
   type Runtime,
   type RuntimeOptions,
-  type SessionRunOptions,
   type Tool,
-  type TurnChange,
 } from '@tallystick/core'
+import {
+  type AgentToolOptions,
+  type CompactionOptions,
+  type ForkEdit,
+  type ForkOptions,
+  type HandoffOptions,
+  type InContext,
+  type ModelTimeouts,
+  type PastOptions,
+  type SessionRunOptions,
+} from '@tallystick/core/kit'
+import { type TurnChange } from '@tallystick/core/machine'
+import { type GivenLimits, type Json } from '@tallystick/core/vocabulary'
 import { scriptedModel, type ScriptedReply } from '@tallystick/core/testing'
 import { expectTypeOf } from 'vitest'
 import * as z from 'zod'

@@ -1,3 +1,4 @@
+import { type Limits } from '@tallystick/core'
 import {
   defaultRetryPolicy,
   digestOf,
@@ -6,12 +7,11 @@ import {
   type Fact,
   type FactOf,
   type JsonObject,
-  type Limits,
   type ModelFailure,
   type RetryPolicy,
   type StopReason,
   type ToolCallId,
-} from '@tallystick/core'
+} from '@tallystick/core/vocabulary'
 import { everyFact, given, sampleMessage, sampleRunId } from '@tallystick/core/testing'
 
 /** The run that the pages of these tests are about. */

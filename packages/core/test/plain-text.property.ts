@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { AssistantMessage, Message, ToolCallId } from '@tallystick/core'
+import type { Message } from '@tallystick/core'
+import type { AssistantMessage, ToolCallId } from '@tallystick/core/vocabulary'
 import { hostileTexts } from '@tallystick/core/testing'
 import { asPlainText } from '../src/machine/messages/plain-text.ts'
 

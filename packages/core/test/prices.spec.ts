@@ -2,15 +2,13 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   ConfigurationError,
-  costOf,
   createRuntime,
   defineAgent,
-  eventSchemas,
   memoryLedger,
-  type Price,
   type Prices,
   type Usage,
 } from '@tallystick/core'
+import { costOf, eventSchemas, type Price } from '@tallystick/core/vocabulary'
 import { manualClock, scriptedModel, untilSettled, type ScriptedStep } from '@tallystick/core/testing'
 import { checkedRun, ofType, recorded } from './stage.ts'
 

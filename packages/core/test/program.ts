@@ -1,4 +1,5 @@
-import type { Outcome, RuntimeEvent } from '@tallystick/core'
+import type { RuntimeEvent } from '@tallystick/core'
+import type { Outcome } from '@tallystick/core/vocabulary'
 
 export { playProgram as play, type Played, type Program } from '@tallystick/core/testing'
 export { randomProgram as program } from '@tallystick/core/testing/random'

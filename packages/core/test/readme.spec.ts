@@ -2,7 +2,8 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
-import { limitNames, type AgentOptions } from '@tallystick/core'
+import { type AgentOptions } from '@tallystick/core'
+import { limitNames } from '@tallystick/core/vocabulary'
 
 const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
 

@@ -5,9 +5,9 @@ import {
   memoryLedger,
   type AgentOptions,
   type Message,
-  type RefusalPolicy,
   type RunResult,
 } from '@tallystick/core'
+import { type RefusalPolicy } from '@tallystick/core/vocabulary'
 import {
   manualClock,
   scriptedModel,

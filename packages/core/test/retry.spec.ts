@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Fact, ModelFailure, RetryPolicy } from '@tallystick/core'
+import type { Fact, ModelFailure, RetryPolicy } from '@tallystick/core/vocabulary'
 import { given, stamped } from '@tallystick/core/testing'
 import { begun, called, failure, runId } from './pages.ts'
 import { ofType, stage } from './stage.ts'

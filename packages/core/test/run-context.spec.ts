@@ -8,8 +8,8 @@ import {
   type Agent,
   type Ledger,
   type RuntimeEvent,
-  type ToolRun,
 } from '@tallystick/core'
+import { type ToolRun } from '@tallystick/core/vocabulary'
 import {
   manualClock,
   scriptedModel,

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { parseRunId, parseToolCallId, toolCallIdOf } from '@tallystick/core'
+import { parseRunId, parseToolCallId, toolCallIdOf } from '@tallystick/core/vocabulary'
 import { sampleRunId, seededRandom } from '@tallystick/core/testing'
 import { runIdMaker } from '../src/runtime/run/run-ids.ts'
 

@@ -5,8 +5,8 @@ import {
   memoryLedger,
   type Agent,
   type ApprovalPolicy,
-  type PolicyCall,
 } from '@tallystick/core'
+import { type PolicyCall } from '@tallystick/core/kit'
 import {
   manualClock,
   scriptedModel,

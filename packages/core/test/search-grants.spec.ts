@@ -1,13 +1,13 @@
 // Web searches that a provider runs within a model call, and bills beside its tokens.
 import { describe, expect, it } from 'vitest'
 import {
-  auditAll,
   ConfigurationError,
   LawBrokenError,
   type Limits,
   type Model,
   type RuntimeEvent,
 } from '@tallystick/core'
+import { auditAll } from '@tallystick/core/machine'
 import { checkBudgets, type ScriptedReply } from '@tallystick/core/testing'
 import { billing, counting, look, modelCalls, play, type Played } from './grants-stage.ts'
 import { ofType } from './stage.ts'

@@ -1,6 +1,7 @@
 import { NEVER, Observable, type Subscriber } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import { agentTool, defineAgent, memoryLedger, type Ledger, type ToolSignal } from '@tallystick/core'
+import { agentTool, defineAgent, memoryLedger, type Ledger } from '@tallystick/core'
+import { type ToolSignal } from '@tallystick/core/vocabulary'
 import { scriptedModel, testTool } from '@tallystick/core/testing'
 import { checkedRun, ofType, stage } from './stage.ts'
 

@@ -1,6 +1,5 @@
 import { expect } from 'vitest'
 import {
-  auditAll,
   createRuntime,
   defineAgent,
   memoryLedger,
@@ -12,6 +11,7 @@ import {
   type Runtime,
   type RuntimeEvent,
 } from '@tallystick/core'
+import { auditAll } from '@tallystick/core/machine'
 import {
   checkLaws,
   manualClock,

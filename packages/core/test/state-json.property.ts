@@ -1,15 +1,8 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  audit,
-  canonicalJson,
-  evolve,
-  stateFromJson,
-  stateToJson,
-  type JsonObject,
-  type RunState,
-  type RuntimeEvent,
-} from '@tallystick/core'
+import { type RunState, type RuntimeEvent } from '@tallystick/core'
+import { audit, evolve, stateFromJson, stateToJson } from '@tallystick/core/machine'
+import { canonicalJson, type JsonObject } from '@tallystick/core/vocabulary'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { play, program } from './program.ts'
 

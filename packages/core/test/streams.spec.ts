@@ -1,13 +1,7 @@
 import { firstValueFrom, map, merge, tap, toArray } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import {
-  evolve,
-  memoryLedger,
-  messagesOf,
-  type Ledger,
-  type RunState,
-  type RuntimeEvent,
-} from '@tallystick/core'
+import { memoryLedger, type Ledger, type RunState, type RuntimeEvent } from '@tallystick/core'
+import { evolve, messagesOf } from '@tallystick/core/machine'
 import { testTool } from '@tallystick/core/testing'
 import { stage, typesOf, type Stage } from './stage.ts'
 

@@ -4,11 +4,11 @@ import {
   createRuntime,
   defineAgent,
   memoryLedger,
-  summaryInstructions,
   type AgentOptions,
   type Run,
   type RuntimeEvent,
 } from '@tallystick/core'
+import { summaryInstructions } from '@tallystick/core/machine'
 import {
   checkTranscript,
   manualClock,
@@ -17,7 +17,8 @@ import {
   untilSettled,
   type ScriptedStep,
 } from '@tallystick/core/testing'
-import { evolve, messagesOf, type RunState } from '@tallystick/core'
+import { type RunState } from '@tallystick/core'
+import { evolve, messagesOf } from '@tallystick/core/machine'
 import { checkedRun, ofType, recorded, stage, typesOf } from './stage.ts'
 
 const long = 'word '.repeat(400)

@@ -1,17 +1,8 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  createRuntime,
-  requiredEffects,
-  evolve,
-  isSuspended,
-  memoryLedger,
-  nextAction,
-  type Rules,
-  type RunState,
-  type RuntimeEvent,
-  rulesIn,
-} from '@tallystick/core'
+import { createRuntime, memoryLedger, type RunState, type RuntimeEvent } from '@tallystick/core'
+import { rulesIn } from '@tallystick/core/kit'
+import { requiredEffects, evolve, isSuspended, nextAction, type Rules } from '@tallystick/core/machine'
 import { copyPrefix, idleAgentOf, manualClock, untilSettled } from '@tallystick/core/testing'
 import { tries } from '../../../scripts/testing/effort.ts'
 import { play, program, type Program } from './program.ts'

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { isSuspended, type Guardrail, type RunResult, type RunState } from '@tallystick/core'
+import { type Guardrail, type RunResult, type RunState } from '@tallystick/core'
+import { isSuspended } from '@tallystick/core/machine'
 import { testTool } from '@tallystick/core/testing'
 import { checkedRun, ofType, stage, typesOf, type Stage } from './stage.ts'
 

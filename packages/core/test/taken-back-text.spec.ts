@@ -1,6 +1,7 @@
 import { firstValueFrom, Observable, toArray } from 'rxjs'
 import { describe, expect, it } from 'vitest'
-import type { Model, ModelSignal, ReplyPart } from '@tallystick/core'
+import type { Model } from '@tallystick/core'
+import type { ModelSignal, ReplyPart } from '@tallystick/core/vocabulary'
 import { checkLaws } from '@tallystick/core/testing'
 import { ofType, stage } from './stage.ts'
 

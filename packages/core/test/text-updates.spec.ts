@@ -1,7 +1,8 @@
 import { firstValueFrom, toArray } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { createRuntime, defineAgent, memoryLedger, type Guardrail, type RunStreams } from '@tallystick/core'
+import { createRuntime, defineAgent, memoryLedger, type Guardrail } from '@tallystick/core'
+import { type RunStreams } from '@tallystick/core/kit'
 import {
   manualClock,
   scriptedModel,

@@ -1,24 +1,22 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import {
   defineAgent,
-  eventTypes,
-  evolve,
   IllegalTransitionError,
-  legalEvents,
-  openTurnCalls,
-  phases,
-  toolCallIdOf,
-  transitionDiagram,
-  transitionTable,
   UnknownEventError,
-  type Call,
-  type EventType,
-  type Fact,
-  type FactOf,
-  type Phase,
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
+import {
+  evolve,
+  legalEvents,
+  openTurnCalls,
+  phases,
+  transitionDiagram,
+  transitionTable,
+  type Call,
+  type Phase,
+} from '@tallystick/core/machine'
+import { eventTypes, toolCallIdOf, type EventType, type Fact, type FactOf } from '@tallystick/core/vocabulary'
 import { everyFact, scriptedModel, stamped, testTool } from '@tallystick/core/testing'
 import { stage } from './stage.ts'
 

@@ -9,11 +9,10 @@ import {
   handBack,
   handoff,
   memoryLedger,
-  option,
-  requireOptions,
   type AgentOptions,
   type Runtime,
 } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
 import { manualClock, scriptedModel, untilSettled, testTool } from '@tallystick/core/testing'
 import { stage } from './stage.ts'
 

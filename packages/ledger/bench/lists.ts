@@ -7,12 +7,12 @@ import { join } from 'node:path'
 import {
   createRuntime,
   defineAgent,
-  forkedEvents,
   memoryLedger,
   type Ledger,
   type RunId,
   type RuntimeEvent,
 } from '@tallystick/core'
+import { forkedEvents } from '@tallystick/core/machine'
 import {
   manualClock,
   sampleRunId,

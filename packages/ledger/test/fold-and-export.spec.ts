@@ -1,11 +1,11 @@
 import {
   ConfigurationError,
-  evolve,
   memoryLedger,
   RunNotFoundError,
   type Ledger,
   type RunState,
 } from '@tallystick/core'
+import { evolve } from '@tallystick/core/machine'
 import { sampleRunId, stamped } from '@tallystick/core/testing'
 import { exportEvents, foldTo } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'

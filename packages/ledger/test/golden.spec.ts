@@ -1,5 +1,6 @@
 import { copyFileSync, createReadStream, readFileSync } from 'node:fs'
-import { eventTypes, memoryLedger, type Ledger, type RuntimeEvent } from '@tallystick/core'
+import { memoryLedger, type Ledger, type RuntimeEvent } from '@tallystick/core'
+import { eventTypes } from '@tallystick/core/vocabulary'
 import { exportEvents, importEvents, linesOf, verifyLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished } from 'vitest'

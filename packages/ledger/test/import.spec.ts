@@ -4,11 +4,11 @@ import {
   LedgerDamagedError,
   memoryLedger,
   UnknownEventError,
-  type Head,
   type Ledger,
   type RunId,
   type RuntimeEvent,
 } from '@tallystick/core'
+import { type Head } from '@tallystick/core/vocabulary'
 import { copyPrefix, everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { foldTo, importEvents, linesOf, verifyLedger, type ImportedRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'

@@ -1,4 +1,5 @@
-import type { Fact, RunId } from '@tallystick/core'
+import type { RunId } from '@tallystick/core'
+import type { Fact } from '@tallystick/core/vocabulary'
 import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
 import { genesisHash } from '../src/record/chain.ts'

@@ -1,10 +1,5 @@
-import {
-  LedgerUnavailableError,
-  type AppendOptions,
-  type Head,
-  type Ledger,
-  type RunId,
-} from '@tallystick/core'
+import { LedgerUnavailableError, type Ledger, type RunId } from '@tallystick/core'
+import { type AppendOptions, type Head } from '@tallystick/core/vocabulary'
 import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
 import { postgresLedger, type PostgresLedgerOptions } from '@tallystick/ledger/postgres'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'

@@ -1,4 +1,5 @@
-import { toolCallIdOf, type RuntimeEvent } from '@tallystick/core'
+import { type RuntimeEvent } from '@tallystick/core'
+import { toolCallIdOf } from '@tallystick/core/vocabulary'
 import { everyFact, sampleCallId, sampleRunId, stamped } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
 import { searchTexts } from '../src/postgres/rows/search-texts.ts'

@@ -1,4 +1,5 @@
-import { LedgerUnavailableError, type Fact, type Ledger, type RunId } from '@tallystick/core'
+import { LedgerUnavailableError, type Ledger, type RunId } from '@tallystick/core'
+import { type Fact } from '@tallystick/core/vocabulary'
 import { everyFact, sampleRunId } from '@tallystick/core/testing'
 import { watchLedger } from '@tallystick/ledger'
 import { firstValueFrom, take, toArray } from 'rxjs'

@@ -1,4 +1,4 @@
-import type { Head } from '@tallystick/core'
+import type { Head } from '@tallystick/core/vocabulary'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { verifyLedger } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'

@@ -1,4 +1,5 @@
-import { reachableAgents, type Ledger } from '@tallystick/core'
+import { type Ledger } from '@tallystick/core'
+import { reachableAgents } from '@tallystick/core/kit'
 import { checkLaws, idleAgentOf, playProgram } from '@tallystick/core/testing'
 import { randomProgram } from '@tallystick/core/testing/random'
 import { foldTo, verifyLedger } from '@tallystick/ledger'

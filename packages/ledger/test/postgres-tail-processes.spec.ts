@@ -1,4 +1,5 @@
-import type { RunId, TailCursor } from '@tallystick/core'
+import type { RunId } from '@tallystick/core'
+import type { TailCursor } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { postgresChild } from './support/postgres-children.ts'
 import { connectionString, freshSchema, hasPostgres, openLedger } from './support/postgres-database.ts'

@@ -1,4 +1,5 @@
-import { LedgerUnavailableError, type Ledger, type RunId, type TailedEvent } from '@tallystick/core'
+import { LedgerUnavailableError, type Ledger, type RunId } from '@tallystick/core'
+import { type TailedEvent } from '@tallystick/core/vocabulary'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { watchLedger } from '@tallystick/ledger'
 import { firstValueFrom, take, toArray } from 'rxjs'

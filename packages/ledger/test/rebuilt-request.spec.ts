@@ -2,14 +2,13 @@ import { isDeepStrictEqual } from 'node:util'
 import {
   createRuntime,
   defineAgent,
-  evolve,
   memoryLedger,
-  transcript,
   type AgentOptions,
   type RunOptions,
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
+import { evolve, transcript } from '@tallystick/core/machine'
 import {
   manualClock,
   playProgram,

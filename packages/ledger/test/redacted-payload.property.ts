@@ -1,5 +1,7 @@
 import * as fc from 'fast-check'
-import { audit, parseEvent, transcript, type RunState, type RuntimeEvent } from '@tallystick/core'
+import { type RunState, type RuntimeEvent } from '@tallystick/core'
+import { audit, transcript } from '@tallystick/core/machine'
+import { parseEvent } from '@tallystick/core/vocabulary'
 import { checkTranscript, playProgram } from '@tallystick/core/testing'
 import { randomProgram } from '@tallystick/core/testing/random'
 import { describe, expect, it } from 'vitest'

@@ -1,4 +1,5 @@
-import type { Json, JsonObject, RuntimeEvent } from '@tallystick/core'
+import type { RuntimeEvent } from '@tallystick/core'
+import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { expect, it } from 'vitest'
 import { redactedPayload } from '../src/content/payload/redacted-payload.ts'

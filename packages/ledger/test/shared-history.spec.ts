@@ -1,4 +1,5 @@
-import { LedgerDamagedError, memoryLedger, type JsonObject } from '@tallystick/core'
+import { LedgerDamagedError, memoryLedger } from '@tallystick/core'
+import { type JsonObject } from '@tallystick/core/vocabulary'
 import { exportEvents, importEvents } from '@tallystick/ledger'
 import { describe, expect, it } from 'vitest'
 import { eventsOf } from './support/removal-bed.ts'

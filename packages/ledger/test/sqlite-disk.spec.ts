@@ -1,12 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { renameSync, rmSync, statSync, truncateSync } from 'node:fs'
-import {
-  LedgerDamagedError,
-  LedgerUnavailableError,
-  type Head,
-  type Ledger,
-  type RuntimeEvent,
-} from '@tallystick/core'
+import { LedgerDamagedError, LedgerUnavailableError, type Ledger, type RuntimeEvent } from '@tallystick/core'
+import { type Head } from '@tallystick/core/vocabulary'
 import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3 from 'better-sqlite3'

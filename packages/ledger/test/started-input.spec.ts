@@ -1,5 +1,6 @@
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
-import { digestOf, type JsonObject, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { type RunId, type RuntimeEvent } from '@tallystick/core'
+import { digestOf, type JsonObject } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { forgeRun } from './support/forged-ledger.ts'
 import { recorded, verified } from './support/recorded.ts'

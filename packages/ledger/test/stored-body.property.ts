@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import * as fc from 'fast-check'
-import { LedgerDamagedError, type Json, type RuntimeEvent } from '@tallystick/core'
+import { LedgerDamagedError, type RuntimeEvent } from '@tallystick/core'
+import { type Json } from '@tallystick/core/vocabulary'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'

@@ -1,11 +1,5 @@
-import {
-  evolve,
-  memoryLedger,
-  messagesOf,
-  type Ledger,
-  type RunId,
-  type RuntimeEvent,
-} from '@tallystick/core'
+import { memoryLedger, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { evolve, messagesOf } from '@tallystick/core/machine'
 import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
 import { foldTo, importEvents, verifyRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'

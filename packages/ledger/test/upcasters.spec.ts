@@ -1,4 +1,4 @@
-import { eventCatalogue, eventTypes } from '@tallystick/core'
+import { eventCatalogue, eventTypes } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { upcasters } from '../src/read/upcasters.ts'
 

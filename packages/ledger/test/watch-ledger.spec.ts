@@ -1,5 +1,6 @@
 import { copyFileSync } from 'node:fs'
-import { ConfigurationError, memoryLedger, type Ledger, type RunId, type TailedEvent } from '@tallystick/core'
+import { ConfigurationError, memoryLedger, type Ledger, type RunId } from '@tallystick/core'
+import { type TailedEvent } from '@tallystick/core/vocabulary'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { watchLedger } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'

@@ -1,5 +1,5 @@
 import { createAnthropic } from '@ai-sdk/anthropic'
-import { evolve, transcript } from '@tallystick/core'
+import { evolve, transcript } from '@tallystick/core/machine'
 import type { RunState } from '@tallystick/core'
 import { checkLaws } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'

@@ -1,5 +1,6 @@
 import type { LanguageModelV4StreamPart } from '@ai-sdk/provider'
-import type { ModelSignal, ProviderError } from '@tallystick/core'
+import type { ProviderError } from '@tallystick/core'
+import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { readPart, startReply } from '../src/ai-sdk/reply/signals.ts'
 import { toolNames } from '../src/shared/request/tool-names.ts'

@@ -1,12 +1,7 @@
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible'
-import {
-  createRuntime,
-  defineAgent,
-  memoryLedger,
-  type JsonObject,
-  type Model,
-  type OutputSchema,
-} from '@tallystick/core'
+import { createRuntime, defineAgent, memoryLedger, type Model } from '@tallystick/core'
+import { type OutputSchema } from '@tallystick/core/kit'
+import { type JsonObject } from '@tallystick/core/vocabulary'
 import { testTool } from '@tallystick/core/testing'
 import { expect, it } from 'vitest'
 import { fromAiSdk } from '../src/ai-sdk.ts'

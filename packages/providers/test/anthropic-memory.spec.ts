@@ -1,4 +1,5 @@
-import type { AssistantMessage, AssistantPart, Message, ModelRequest } from '@tallystick/core'
+import type { Message, ModelRequest } from '@tallystick/core'
+import type { AssistantMessage, AssistantPart } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { anthropic } from '../src/anthropic.ts'
 import { sseBytes } from './kit/bytes.ts'

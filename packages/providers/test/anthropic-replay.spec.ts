@@ -1,4 +1,5 @@
-import type { AssistantPart, Message, ToolCallId } from '@tallystick/core'
+import type { Message } from '@tallystick/core'
+import type { AssistantPart, ToolCallId } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { anthropic } from '../src/anthropic.ts'
 import { contentOf } from './kit/anthropic-content.ts'

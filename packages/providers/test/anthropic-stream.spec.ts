@@ -1,5 +1,6 @@
 import Anthropic from '@anthropic-ai/sdk'
-import { ConfigurationError, type ModelSignal } from '@tallystick/core'
+import { ConfigurationError } from '@tallystick/core'
+import { type ModelSignal } from '@tallystick/core/vocabulary'
 import { take } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { anthropic, type AnthropicClient } from '../src/anthropic.ts'

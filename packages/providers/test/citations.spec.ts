@@ -1,5 +1,6 @@
-import type { Citation, ModelSignal, Source } from '@tallystick/core'
-import { citationsOf, createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
+import type { Citation, ModelSignal, Source } from '@tallystick/core/vocabulary'
+import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
+import { citationsOf } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { startReply, readPart } from '../src/ai-sdk/reply/signals.ts'
 import { openai } from '../src/openai.ts'

@@ -1,10 +1,5 @@
-import {
-  ConfigurationError,
-  ProviderError,
-  type Model,
-  type ModelRequest,
-  type ModelSignal,
-} from '@tallystick/core'
+import { ConfigurationError, ProviderError, type Model, type ModelRequest } from '@tallystick/core'
+import { type ModelSignal } from '@tallystick/core/vocabulary'
 import { catchError, mergeMap, Observable, of, retry, share, throwError } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { httpHarness, modelContract, type ModelHarness } from '../src/contract.ts'

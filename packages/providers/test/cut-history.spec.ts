@@ -1,4 +1,5 @@
-import type { AssistantPart, JsonObject, Message } from '@tallystick/core'
+import type { Message } from '@tallystick/core'
+import type { AssistantPart, JsonObject } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { assistant, body, call, result, results, user } from './kit/history.ts'
 import { kept, replyOver, responsesBody } from './kit/openai-requests.ts'

@@ -1,6 +1,7 @@
 import { createAnthropic } from '@ai-sdk/anthropic'
 import { createOpenAI } from '@ai-sdk/openai'
-import { createRuntime, defineAgent, memoryLedger, type Model, type UserPart } from '@tallystick/core'
+import { createRuntime, defineAgent, memoryLedger, type Model } from '@tallystick/core'
+import { type UserPart } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { fromAiSdk } from '../src/ai-sdk.ts'
 import { anthropic } from '../src/anthropic.ts'

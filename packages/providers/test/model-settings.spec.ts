@@ -1,13 +1,7 @@
 import Anthropic from '@anthropic-ai/sdk'
 import { createOpenAI } from '@ai-sdk/openai'
-import {
-  createRuntime,
-  defineAgent,
-  memoryLedger,
-  type Model,
-  type ModelSettings,
-  type RunResult,
-} from '@tallystick/core'
+import { createRuntime, defineAgent, memoryLedger, type Model, type RunResult } from '@tallystick/core'
+import { type ModelSettings } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { fromAiSdk } from '../src/ai-sdk.ts'
 import { anthropic, type AnthropicOptions } from '../src/anthropic.ts'

@@ -1,4 +1,5 @@
-import type { Message, ModelRequest, ToolDefinition } from '@tallystick/core'
+import type { Message, ModelRequest } from '@tallystick/core'
+import type { ToolDefinition } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { requestRenderer } from '../src/ollama/request/request.ts'
 import { toolSchema } from '../src/ollama/request/tool-schema.ts'

@@ -1,4 +1,4 @@
-import type { ModelSignal } from '@tallystick/core'
+import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { take } from 'rxjs'
 import { describe, expect, it } from 'vitest'
 import { uncounted } from './kit/answered.ts'

@@ -1,4 +1,5 @@
-import type { AssistantPart, ModelRequest } from '@tallystick/core'
+import type { ModelRequest } from '@tallystick/core'
+import type { AssistantPart } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import type { OpenAIWarning } from '../src/openai.ts'
 import { brokenChatRules } from './kit/chat-rules.ts'

@@ -1,4 +1,4 @@
-import type { AssistantPart } from '@tallystick/core'
+import type { AssistantPart } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import { user } from './kit/history.ts'
 import { carriedAs } from './kit/openai-fold.ts'

@@ -1,4 +1,5 @@
-import type { AssistantPart, Message, ModelRequest } from '@tallystick/core'
+import type { Message, ModelRequest } from '@tallystick/core'
+import type { AssistantPart } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
 import type { OpenAIWarning } from '../src/openai.ts'
 import { requestRenderer } from '../src/openai-responses/request/request.ts'

@@ -1,4 +1,4 @@
-import { evolve, transcript } from '@tallystick/core'
+import { evolve, transcript } from '@tallystick/core/machine'
 import type { RunState } from '@tallystick/core'
 import { checkLaws } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'

@@ -1,4 +1,5 @@
-import { ConfigurationError, type ModelSignal } from '@tallystick/core'
+import { ConfigurationError } from '@tallystick/core'
+import { type ModelSignal } from '@tallystick/core/vocabulary'
 import OpenAI, { AzureOpenAI } from 'openai'
 import { describe, expect, it } from 'vitest'
 import { openai, openaiChat, type OpenAIClient } from '../src/openai.ts'

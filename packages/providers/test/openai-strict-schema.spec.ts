@@ -1,4 +1,4 @@
-import { type JsonObject, withoutAddedNulls } from '@tallystick/core'
+import { type JsonObject, withoutAddedNulls } from '@tallystick/core/vocabulary'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { tries } from '../../../scripts/testing/effort.ts'

@@ -1,7 +1,8 @@
 import { calcPrice } from '@pydantic/genai-prices'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { costOf, createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
+import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
+import { costOf } from '@tallystick/core/vocabulary'
 import { genaiPrices } from '@tallystick/providers/prices'
 import { anthropic } from '@tallystick/providers/anthropic'
 

@@ -1,11 +1,5 @@
-import {
-  createRuntime,
-  defineAgent,
-  memoryLedger,
-  type Limits,
-  type RetryPolicy,
-  type RuntimeEvent,
-} from '@tallystick/core'
+import { createRuntime, defineAgent, memoryLedger, type Limits, type RuntimeEvent } from '@tallystick/core'
+import { type RetryPolicy } from '@tallystick/core/vocabulary'
 import { manualClock, seededRandom, untilSettled, testTool } from '@tallystick/core/testing'
 import { replayRun } from '@tallystick/replay'
 import { describe, expect, it } from 'vitest'

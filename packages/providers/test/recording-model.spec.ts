@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ConfigurationError, type Model, type ModelSignal } from '@tallystick/core'
+import { ConfigurationError, type Model } from '@tallystick/core'
+import { type ModelSignal } from '@tallystick/core/vocabulary'
 import { scriptedModel } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
 import { anthropic } from '../src/anthropic.ts'

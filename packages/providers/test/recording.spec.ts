@@ -1,12 +1,6 @@
 import { readFileSync } from 'node:fs'
-import {
-  createRuntime,
-  defineAgent,
-  memoryLedger,
-  type Model,
-  type ModelSignal,
-  type ProviderError,
-} from '@tallystick/core'
+import { createRuntime, defineAgent, memoryLedger, type Model, type ProviderError } from '@tallystick/core'
+import { type ModelSignal } from '@tallystick/core/vocabulary'
 import { testTool } from '@tallystick/core/testing'
 import * as fc from 'fast-check'
 import { take } from 'rxjs'

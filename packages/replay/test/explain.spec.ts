@@ -4,16 +4,15 @@ import {
   defineAgent,
   handoff,
   memoryLedger,
-  messagesOf,
-  modelRequest,
   RunNotFoundError,
   type AgentOptions,
-  type EventType,
   type Ledger,
   type RunId,
   type RunOptions,
   type RuntimeEvent,
 } from '@tallystick/core'
+import { messagesOf, modelRequest } from '@tallystick/core/machine'
+import { type EventType } from '@tallystick/core/vocabulary'
 import {
   manualClock,
   playProgram,

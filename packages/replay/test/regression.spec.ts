@@ -4,7 +4,6 @@ import { basename, dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import {
-  auditAll,
   ConfigurationError,
   createRuntime,
   memoryLedger,
@@ -15,6 +14,7 @@ import {
   type RunId,
   type RuntimeEvent,
 } from '@tallystick/core'
+import { auditAll } from '@tallystick/core/machine'
 import { copyPrefix, playProgram, idleAgentOf, sampleRunId } from '@tallystick/core/testing'
 import { randomProgram } from '@tallystick/core/testing/random'
 import { importEvents, linesOf } from '@tallystick/ledger'

@@ -1,11 +1,5 @@
-import {
-  createRuntime,
-  defineAgent,
-  memoryLedger,
-  type Model,
-  type ModelSignal,
-  type RuntimeEvent,
-} from '@tallystick/core'
+import { createRuntime, defineAgent, memoryLedger, type Model, type RuntimeEvent } from '@tallystick/core'
+import { type ModelSignal } from '@tallystick/core/vocabulary'
 import { manualClock, seededRandom } from '@tallystick/core/testing'
 import { replayRun } from '@tallystick/replay'
 import { Observable } from 'rxjs'

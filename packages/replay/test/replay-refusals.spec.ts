@@ -1,14 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import {
-  createRuntime,
-  defineAgent,
-  evolve,
-  invertDecide,
-  memoryLedger,
-  type RefusalPolicy,
-  type RunState,
-  type RuntimeEvent,
-} from '@tallystick/core'
+import { createRuntime, defineAgent, memoryLedger, type RunState, type RuntimeEvent } from '@tallystick/core'
+import { evolve, invertDecide } from '@tallystick/core/machine'
+import { type RefusalPolicy } from '@tallystick/core/vocabulary'
 import {
   manualClock,
   scriptedModel,

@@ -2,15 +2,13 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   ConfigurationError,
-  evolve,
-  forkedEvents,
   memoryLedger,
-  reachableAgents,
-  requireForkable,
   type Ledger,
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
+import { reachableAgents } from '@tallystick/core/kit'
+import { evolve, forkedEvents, requireForkable } from '@tallystick/core/machine'
 import { copyPrefix, idleAgentOf, playProgram, sampleRunId, type Program } from '@tallystick/core/testing'
 import { randomProgram as stillProgram } from '@tallystick/core/testing/random'
 import { replayRun } from '@tallystick/replay'

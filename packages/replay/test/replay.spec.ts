@@ -3,13 +3,13 @@ import {
   createRuntime,
   defineAgent,
   memoryLedger,
-  reachableAgents,
   type Agent,
   type AgentOptions,
   type Ledger,
   type RunId,
   type RunOptions,
 } from '@tallystick/core'
+import { reachableAgents } from '@tallystick/core/kit'
 import {
   manualClock,
   scriptedModel,

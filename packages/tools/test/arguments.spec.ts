@@ -1,4 +1,5 @@
-import type { JsonObject, Tool } from '@tallystick/core'
+import type { Tool } from '@tallystick/core'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { InputSchema } from '@tallystick/tools'
 import { defineTool } from '@tallystick/tools'
 import { toStandardJsonSchema } from '@valibot/to-json-schema'

@@ -1,4 +1,4 @@
-import type { ToolSignal } from '@tallystick/core'
+import type { ToolSignal } from '@tallystick/core/vocabulary'
 import { defineTool, ToolError } from '@tallystick/tools'
 import type { ToolContext } from '@tallystick/tools'
 import { concat, EMPTY, NEVER, Observable, of, Subject, throwError } from 'rxjs'

@@ -1,4 +1,4 @@
-import type { JsonObject } from '@tallystick/core'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 import { defineTool } from '@tallystick/tools'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'

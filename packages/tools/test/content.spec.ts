@@ -1,5 +1,5 @@
 import { ConfigurationError } from '@tallystick/core'
-import type { ToolSignal } from '@tallystick/core'
+import type { ToolSignal } from '@tallystick/core/vocabulary'
 import { defineTool, file, image, json, text } from '@tallystick/tools'
 import { describe, expect, it } from 'vitest'
 import { signalsOf } from './one-call.ts'

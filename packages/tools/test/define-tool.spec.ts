@@ -1,5 +1,5 @@
 import { ConfigurationError } from '@tallystick/core'
-import type { JsonObject } from '@tallystick/core'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 import { defineTool, whenInput } from '@tallystick/tools'
 import type { ToolContext } from '@tallystick/tools'
 import { toStandardJsonSchema } from '@valibot/to-json-schema'

@@ -1,4 +1,4 @@
-import type { ToolSignal } from '@tallystick/core'
+import type { ToolSignal } from '@tallystick/core/vocabulary'
 import { defineTool, ToolError } from '@tallystick/tools'
 import * as fc from 'fast-check'
 import { Subject } from 'rxjs'

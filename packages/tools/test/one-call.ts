@@ -1,5 +1,7 @@
-import type { CallContext, JsonObject, Tool, ToolRun, ToolSignal } from '@tallystick/core'
-import { textOf, toolCallIdOf } from '@tallystick/core'
+import type { Tool } from '@tallystick/core'
+import type { CallContext, JsonObject, ToolRun, ToolSignal } from '@tallystick/core/vocabulary'
+import { textOf } from '@tallystick/core'
+import { toolCallIdOf } from '@tallystick/core/vocabulary'
 import type { RunId } from '@tallystick/core'
 import { firstValueFrom, NEVER, toArray } from 'rxjs'
 

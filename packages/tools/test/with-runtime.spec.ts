@@ -1,5 +1,6 @@
 import { createRuntime, defineAgent, memoryLedger, textOf } from '@tallystick/core'
-import type { JsonObject, Run, Tool } from '@tallystick/core'
+import type { Run, Tool } from '@tallystick/core'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { ScriptedStep } from '@tallystick/core/testing'
 import { checkLaws, manualClock, scriptedModel } from '@tallystick/core/testing'
 import { defineTool, whenInput } from '@tallystick/tools'

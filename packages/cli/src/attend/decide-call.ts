@@ -1,13 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
-import {
-  inputFaultOf,
-  type JsonObject,
-  type Ledger,
-  type OutsideCommand,
-  type PendingApproval,
-  type RunId,
-  type ToolCallId,
-} from '@tallystick/core'
+import { type Ledger, type PendingApproval, type RunId } from '@tallystick/core'
+import { inputFaultOf } from '@tallystick/core/kit'
+import { type JsonObject, type OutsideCommand, type ToolCallId } from '@tallystick/core/vocabulary'
 import { foldTo } from '@tallystick/ledger'
 import type { CommandContext } from '../command/command-context.ts'
 import { commandLine } from '../command/command-context.ts'

@@ -1,5 +1,6 @@
-import type { Ledger, RunId, ToolCallId } from '@tallystick/core'
-import { openTurnCalls, transcript } from '@tallystick/core'
+import type { Ledger, RunId } from '@tallystick/core'
+import type { ToolCallId } from '@tallystick/core/vocabulary'
+import { openTurnCalls, transcript } from '@tallystick/core/machine'
 import { foldTo } from '@tallystick/ledger'
 import { CommandError } from '../command/exit-code.ts'
 

@@ -1,5 +1,6 @@
 import type { Ledger, RunId } from '@tallystick/core'
-import { parseRunId, TallystickError } from '@tallystick/core'
+import { TallystickError } from '@tallystick/core'
+import { parseRunId } from '@tallystick/core/vocabulary'
 import { commandLine } from '../command/command-context.ts'
 import type { Place } from '../view/text/next-commands.ts'
 import { CommandError } from '../command/exit-code.ts'

@@ -1,4 +1,5 @@
-import type { Ledger, RunId, RuntimeEvent, ToolCallId } from '@tallystick/core'
+import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
+import type { ToolCallId } from '@tallystick/core/vocabulary'
 import { commandLine } from '../command/command-context.ts'
 import { CommandError } from '../command/exit-code.ts'
 import type { Place } from '../view/text/next-commands.ts'

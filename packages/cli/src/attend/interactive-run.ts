@@ -1,5 +1,5 @@
 import type { Run, RunResult, RuntimeEvent } from '@tallystick/core'
-import { tallyOf } from '@tallystick/core'
+import { tallyOf } from '@tallystick/core/machine'
 import { askForApproval } from './approval-prompt.ts'
 import type { CommandContext, View } from '../command/command-context.ts'
 import type { DriveRunOptions } from './drive-run.ts'

@@ -1,4 +1,5 @@
-import type { Ledger, ParentRef, RunId } from '@tallystick/core'
+import type { Ledger, RunId } from '@tallystick/core'
+import type { ParentRef } from '@tallystick/core/vocabulary'
 
 /** Where a run came from, as its first event says; `undefined` where it came from nothing. */
 export async function parentOf(ledger: Ledger, runId: RunId): Promise<ParentRef | undefined> {

@@ -1,4 +1,5 @@
-import type { FinishReason, RunResult } from '@tallystick/core'
+import type { RunResult } from '@tallystick/core'
+import type { FinishReason } from '@tallystick/core/vocabulary'
 import { exitCodes, type ExitCode } from './exit-code.ts'
 
 /** Reasons of a run that ended as wanted, or that a caller stopped. */

@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from 'commander'
-import { limitNames, onLimits, type Limits, type OnLimit } from '@tallystick/core'
+import { type Limits } from '@tallystick/core'
+import { limitNames, onLimits, type OnLimit } from '@tallystick/core/vocabulary'
 
 /** Limits that are a number: those that can be met, and those that shape a run. */
 const numbers: readonly string[] = [...limitNames, 'concurrencyMax', 'approvalMaxMs', 'graceMs']

@@ -1,5 +1,5 @@
 import { InvalidArgumentError } from 'commander'
-import type { JsonObject } from '@tallystick/core'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 
 /** A word of the command line as a text that is not empty. */
 export function filledText(text: string): string {

@@ -1,13 +1,6 @@
-import {
-  option,
-  requireOptions,
-  type Agent,
-  type ApprovalPolicy,
-  type Model,
-  type ModelRef,
-  type Prices,
-  type RunId,
-} from '@tallystick/core'
+import { type Agent, type ApprovalPolicy, type Model, type Prices, type RunId } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
+import { type ModelRef } from '@tallystick/core/vocabulary'
 
 /** What a command that starts a run knows before the run is there. */
 export interface NewRunContext {

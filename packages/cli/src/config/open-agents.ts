@@ -1,6 +1,4 @@
 import {
-  omitUndefined,
-  reachableAgents,
   type Agent,
   type ApprovalPolicy,
   type Ledger,
@@ -8,6 +6,7 @@ import {
   type Prices,
   type RunState,
 } from '@tallystick/core'
+import { omitUndefined, reachableAgents } from '@tallystick/core/kit'
 import { foldTo } from '@tallystick/ledger'
 import type { CommandContext } from '../command/command-context.ts'
 import type { ConfigContext, RecordedRunContext } from './config.ts'

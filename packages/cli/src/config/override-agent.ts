@@ -1,4 +1,5 @@
-import { digestOf, type Agent, type AgentDefinition, type Json, type Model } from '@tallystick/core'
+import { type Agent, type Model } from '@tallystick/core'
+import { digestOf, type AgentDefinition, type Json } from '@tallystick/core/vocabulary'
 import { CommandError } from '../command/exit-code.ts'
 import { readGiven } from '../command/read-given.ts'
 import type { Configured } from './open-agents.ts'

@@ -1,4 +1,4 @@
-import type { JsonObject, Json, Outcome } from '@tallystick/core'
+import type { JsonObject, Json, Outcome } from '@tallystick/core/vocabulary'
 import { InvalidArgumentError } from 'commander'
 
 /** A value that the input of a call is to hold: at a path, or anywhere. */

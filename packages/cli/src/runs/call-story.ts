@@ -1,5 +1,6 @@
-import type { EventOf, JsonObject, Outcome, ResultPart, RuntimeEvent, ToolCallId } from '@tallystick/core'
-import { omitUndefined } from '@tallystick/core'
+import type { RuntimeEvent } from '@tallystick/core'
+import type { EventOf, JsonObject, Outcome, ResultPart, ToolCallId } from '@tallystick/core/vocabulary'
+import { omitUndefined } from '@tallystick/core/kit'
 
 /** A decision about a call, with the event that holds it. */
 export type CallDecision = Pick<

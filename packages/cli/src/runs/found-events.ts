@@ -1,14 +1,11 @@
+import { textOf, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
 import {
   canonicalJson,
-  textOf,
   type EventOf,
   type EventType,
   type JsonObject,
-  type Ledger,
   type Outcome,
-  type RunId,
-  type RuntimeEvent,
-} from '@tallystick/core'
+} from '@tallystick/core/vocabulary'
 import { holds, type CallQuery } from './call-query.ts'
 import { contentText } from '../view/text/content-text.ts'
 

@@ -1,5 +1,7 @@
-import type { EventType, Ledger, RunId, RunState, RuntimeEvent, Tally } from '@tallystick/core'
-import { tallyOf } from '@tallystick/core'
+import type { Ledger, RunId, RunState, RuntimeEvent } from '@tallystick/core'
+import type { Tally } from '@tallystick/core/machine'
+import type { EventType } from '@tallystick/core/vocabulary'
+import { tallyOf } from '@tallystick/core/machine'
 import { foldTo } from '@tallystick/ledger'
 
 /** A run at one of its events. */

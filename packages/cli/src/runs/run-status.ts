@@ -1,5 +1,6 @@
-import type { LimitName, PendingApproval, RunId, RunState } from '@tallystick/core'
-import { isSuspended, openTurnCalls } from '@tallystick/core'
+import type { PendingApproval, RunId, RunState } from '@tallystick/core'
+import type { LimitName } from '@tallystick/core/vocabulary'
+import { isSuspended, openTurnCalls } from '@tallystick/core/machine'
 import type { NamedCall, RunSummary } from '@tallystick/ledger'
 import type { ChildWait } from './waits.ts'
 import { oneLine } from '../view/text/content-text.ts'

@@ -1,4 +1,5 @@
-import type { EventOf, Ledger, ModelFailure, RunId, RuntimeEvent, ToolCallId } from '@tallystick/core'
+import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
+import type { EventOf, ModelFailure, ToolCallId } from '@tallystick/core/vocabulary'
 import { CallStories, type CallStory } from './call-story.ts'
 
 /** The events that a part of a story is made of, and when the last of them was. */

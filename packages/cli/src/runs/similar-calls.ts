@@ -1,4 +1,4 @@
-import { canonicalJson, type JsonObject, type Outcome, type ResultPart } from '@tallystick/core'
+import { canonicalJson, type JsonObject, type Outcome, type ResultPart } from '@tallystick/core/vocabulary'
 import type { CallStory } from './call-story.ts'
 import { contentText, oneLine } from '../view/text/content-text.ts'
 

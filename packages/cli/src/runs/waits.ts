@@ -1,5 +1,8 @@
-import type { DeferredCall, Ledger, PendingApproval, RunId, RunState, ToolCallId } from '@tallystick/core'
-import { childRunIdOf, deferredCalls, isSuspended, openTurnCalls, pendingApprovals } from '@tallystick/core'
+import type { Ledger, PendingApproval, RunId, RunState } from '@tallystick/core'
+import type { DeferredCall } from '@tallystick/core/machine'
+import type { ToolCallId } from '@tallystick/core/vocabulary'
+import { deferredCalls, isSuspended, openTurnCalls, pendingApprovals } from '@tallystick/core/machine'
+import { childRunIdOf } from '@tallystick/core/vocabulary'
 import { foldTo } from '@tallystick/ledger'
 
 /** A call of a run whose work another run does, and that waits for that run. */

@@ -1,12 +1,6 @@
 import { createPublicKey, type KeyLike, type KeyObject } from 'node:crypto'
-import {
-  ConfigurationError,
-  LedgerDamagedError,
-  option,
-  requireOptions,
-  type Ledger,
-  type RunId,
-} from '@tallystick/core'
+import { ConfigurationError, LedgerDamagedError, type Ledger, type RunId } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
 import { auditSourceOf, type AuditSource } from '../record/audit-source.ts'
 import { hexOf, rowDigest } from '../record/chain.ts'
 import {

@@ -1,12 +1,6 @@
 import type { KeyLike } from 'node:crypto'
-import {
-  ConfigurationError,
-  LedgerDamagedError,
-  option,
-  requireOptions,
-  type Ledger,
-  type RunId,
-} from '@tallystick/core'
+import { ConfigurationError, LedgerDamagedError, type Ledger, type RunId } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
 import { checkpointsIn, sizeOf, type CheckpointBlock } from './checkpoint-file.ts'
 import { CheckpointLog } from './checkpoint-log.ts'
 import { keyLike, verifyingKey } from './checkpoint-note.ts'

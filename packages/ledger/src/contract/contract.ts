@@ -1,4 +1,5 @@
-import { option, requireOptions, type Ledger } from '@tallystick/core'
+import { type Ledger } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
 import { ledgerContract, type LedgerContractCase } from '@tallystick/core/testing'
 import { StrayFaults } from './stray-faults.ts'
 

@@ -1,14 +1,6 @@
-import {
-  endedBefore,
-  requireInboxKey,
-  RunNotFoundError,
-  storableText,
-  type Head,
-  type InboxEntry,
-  type RunFilter,
-  type RunId,
-  type RunRecord,
-} from '@tallystick/core'
+import { RunNotFoundError, type RunId } from '@tallystick/core'
+import { endedBefore, requireInboxKey, storableText } from '@tallystick/core/store-kit'
+import { type Head, type InboxEntry, type RunFilter, type RunRecord } from '@tallystick/core/vocabulary'
 import {
   DummyDriver,
   Kysely,

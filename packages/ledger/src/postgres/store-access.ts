@@ -1,4 +1,5 @@
-import { LedgerUnavailableError, requireOptions } from '@tallystick/core'
+import { LedgerUnavailableError } from '@tallystick/core'
+import { requireOptions } from '@tallystick/core/kit'
 import { Connections, type Statement } from './connection/connections.ts'
 import { postgresLedgerOptions } from './connection/option-check.ts'
 import { databasePlace, type DatabasePlace } from './connection/database-place.ts'

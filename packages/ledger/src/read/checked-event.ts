@@ -1,4 +1,5 @@
-import { idFaultOf, LedgerDamagedError, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { LedgerDamagedError, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { idFaultOf } from '@tallystick/core/vocabulary'
 import { linkFault, type Link } from '../record/link-check.ts'
 import { decodedEvent } from '../content/event/decoded-event.ts'
 import { namedRun } from '../record/stored-ids.ts'

@@ -1,4 +1,5 @@
-import type { EventQuery, EventType, RunId } from '@tallystick/core'
+import type { RunId } from '@tallystick/core'
+import type { EventQuery, EventType } from '@tallystick/core/vocabulary'
 import type { EventRow } from '../record/event-row.ts'
 
 /** A query with its bounds made whole: what a store compares with the columns of an event. */

@@ -1,4 +1,5 @@
-import type { EventQuery, RuntimeEvent } from '@tallystick/core'
+import type { RuntimeEvent } from '@tallystick/core'
+import type { EventQuery } from '@tallystick/core/vocabulary'
 import { eventAfter, missingEvent } from './checked-event.ts'
 import { outOfOrder, storedEvent } from '../record/event-row.ts'
 import {

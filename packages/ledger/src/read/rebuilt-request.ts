@@ -1,15 +1,7 @@
-import {
-  currentModel,
-  modelRequest,
-  nextAction,
-  omitUndefined,
-  settingsOf,
-  transcript,
-  type EventOf,
-  type ModelRef,
-  type ModelRequest,
-  type RunState,
-} from '@tallystick/core'
+import { type ModelRequest, type RunState } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/kit'
+import { currentModel, modelRequest, nextAction, settingsOf, transcript } from '@tallystick/core/machine'
+import { type EventOf, type ModelRef } from '@tallystick/core/vocabulary'
 
 /** What a model was sent, or would be sent, in a state of a run. */
 export interface RebuiltRequest {

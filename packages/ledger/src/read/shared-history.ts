@@ -1,15 +1,12 @@
 import {
-  digestOf,
-  emptyHistoryDigest,
-  historyDigests,
   LedgerDamagedError,
-  type Json,
   type Ledger,
   type Message,
   type RunId,
   type RuntimeEvent,
-  withDigests,
 } from '@tallystick/core'
+import { emptyHistoryDigest, historyDigests, withDigests } from '@tallystick/core/machine'
+import { digestOf, type Json } from '@tallystick/core/vocabulary'
 
 /** The first messages that a run begins with, as many as an event before it in the same export holds. */
 interface SharedHistory {

@@ -1,4 +1,5 @@
-import { unknownCursor, type TailCursor, type TailedEvent } from '@tallystick/core'
+import { unknownCursor } from '@tallystick/core/store-kit'
+import { type TailCursor, type TailedEvent } from '@tallystick/core/vocabulary'
 import { hexOf } from '../record/chain.ts'
 import { outOfOrder } from '../record/event-row.ts'
 import type { FoundRow } from './event-search.ts'
@@ -31,7 +32,7 @@ export interface TailStart extends TailPlace {
 
 /** A tail at its beginning: where it begins is known, and where it ends. */
 export interface BegunTail {
-  /** The event at the place after which it begins; absent if there is none. */
+  /** The event at the place after which it begins; absent without one. */
   readonly eventAtCursor?: { readonly runId: string; readonly hash: Uint8Array } | undefined
   /** Whether the run of that event was dropped, on record, and the event with it. */
   readonly isDropped: boolean

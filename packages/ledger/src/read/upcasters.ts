@@ -1,4 +1,4 @@
-import type { EventType, JsonObject } from '@tallystick/core'
+import type { EventType, JsonObject } from '@tallystick/core/vocabulary'
 
 /**
  * Brings what an event says, beside its envelope, from one version of its type to the next. Pure: the same body gives

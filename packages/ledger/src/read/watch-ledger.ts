@@ -1,4 +1,5 @@
-import type { Ledger, TailCursor, TailedEvent } from '@tallystick/core'
+import type { Ledger } from '@tallystick/core'
+import type { TailCursor, TailedEvent } from '@tallystick/core/vocabulary'
 import { Observable } from 'rxjs'
 
 /**

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
-import { canonicalJson, type SessionPlace } from '@tallystick/core'
+import { type SessionPlace } from '@tallystick/core/store-kit'
+import { canonicalJson } from '@tallystick/core/vocabulary'
 import { envelopeText, type Envelope } from './envelope.ts'
 
 /** What the first event of a run is chained to: 32 zero bytes. */

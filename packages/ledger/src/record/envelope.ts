@@ -1,4 +1,5 @@
-import type { EventEnvelope, RuntimeEvent } from '@tallystick/core'
+import type { RuntimeEvent } from '@tallystick/core'
+import type { EventEnvelope } from '@tallystick/core/vocabulary'
 
 /** What stands on every event beside its body: what the chain of hashes covers in the clear. */
 export type Envelope = Omit<EventEnvelope, 'removed' | 'cause' | 'inboxKey' | 'draining'> & {

@@ -1,4 +1,5 @@
-import { LedgerDamagedError, type RunId, type RuntimeEvent, type ToolCallId } from '@tallystick/core'
+import { LedgerDamagedError, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { type ToolCallId } from '@tallystick/core/vocabulary'
 import type { DecodingContext } from '../content/payload/decoding-context.ts'
 import type { StoredRemoval } from './removal.ts'
 import type { StoredEvent } from './stored-event.ts'

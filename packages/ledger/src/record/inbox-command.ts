@@ -1,4 +1,5 @@
-import { LedgerDamagedError, type InboxEntry, type RunId } from '@tallystick/core'
+import { LedgerDamagedError, type RunId } from '@tallystick/core'
+import { type InboxEntry } from '@tallystick/core/vocabulary'
 
 /** Returns the command in the bytes of an inbox row. Throws `LedgerDamagedError` if the bytes are no command. */
 export function commandOf(runId: RunId, key: string, body: Uint8Array): InboxEntry['command'] {

@@ -1,4 +1,6 @@
-import { onceKeyOf, parseToolCallId, type RuntimeEvent } from '@tallystick/core'
+import { type RuntimeEvent } from '@tallystick/core'
+import { onceKeyOf } from '@tallystick/core/store-kit'
+import { parseToolCallId } from '@tallystick/core/vocabulary'
 import { commitmentOf, genesisHash, hexOf, linkHash } from './chain.ts'
 import { isRunId, quotedId } from './stored-ids.ts'
 import type { StoredEvent } from './stored-event.ts'

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { onceKeyOf, type RuntimeEvent } from '@tallystick/core'
+import { type RuntimeEvent } from '@tallystick/core'
+import { onceKeyOf } from '@tallystick/core/store-kit'
 import { commitmentOf, linkHash } from './chain.ts'
 import { type StoredEvent } from './stored-event.ts'
 import { envelopeNames } from './envelope.ts'

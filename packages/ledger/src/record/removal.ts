@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
-import { canonicalJson, type RunId } from '@tallystick/core'
+import { type RunId } from '@tallystick/core'
+import { canonicalJson } from '@tallystick/core/vocabulary'
 import { hexOf } from './chain.ts'
 
 /** Why content was removed: on request, under a rule of retention, or because a whole run was dropped. */

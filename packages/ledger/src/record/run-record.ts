@@ -1,4 +1,6 @@
-import type { RunId, RunRecord, SessionPlace } from '@tallystick/core'
+import type { RunId } from '@tallystick/core'
+import type { SessionPlace } from '@tallystick/core/store-kit'
+import type { RunRecord } from '@tallystick/core/vocabulary'
 
 /** The columns of a run's row that a list shows, under the names that they have in every store of this package. */
 export interface ListedRow {

@@ -1,4 +1,5 @@
-import { storableText, type RuntimeEvent } from '@tallystick/core'
+import { type RuntimeEvent } from '@tallystick/core'
+import { storableText } from '@tallystick/core/store-kit'
 import type { DecodingContext } from '../content/payload/decoding-context.ts'
 import { envelopeOf, type Envelope } from './envelope.ts'
 import type { StoredRemoval } from './removal.ts'

@@ -1,4 +1,5 @@
-import { LedgerDamagedError, parseRunId, type RunId } from '@tallystick/core'
+import { LedgerDamagedError, type RunId } from '@tallystick/core'
+import { parseRunId } from '@tallystick/core/vocabulary'
 
 /** A message names so many bad ids, each cut after so many characters. */
 const idsNamedMax = 20

@@ -1,4 +1,4 @@
-import { eventCatalogue, eventTypes, type EventType } from '@tallystick/core'
+import { eventCatalogue, eventTypes, type EventType } from '@tallystick/core/vocabulary'
 
 /** Types that say nothing but facts: numbers, names, reasons of the runtime's own. */
 const factual: ReadonlySet<EventType> = new Set([

@@ -1,4 +1,5 @@
-import type { Removed, RuntimeEvent } from '@tallystick/core'
+import type { RuntimeEvent } from '@tallystick/core'
+import type { Removed } from '@tallystick/core/vocabulary'
 
 /** Content that is not there, or not readable, and why. */
 export interface MissingContent extends Removed {

@@ -1,11 +1,5 @@
-import {
-  ConfigurationError,
-  option,
-  requireOptions,
-  RunNotFoundError,
-  type Ledger,
-  type RunId,
-} from '@tallystick/core'
+import { ConfigurationError, RunNotFoundError, type Ledger, type RunId } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
 import { removableStoreOf, type RemovableStore } from './removable-store.ts'
 import { removalsOf } from './removals-of.ts'
 

@@ -1,4 +1,5 @@
-import type { EventType, Ledger, RunId } from '@tallystick/core'
+import type { Ledger, RunId } from '@tallystick/core'
+import type { EventType } from '@tallystick/core/vocabulary'
 import type { StoredEvent } from '../record/stored-event.ts'
 import type { Removal, StoredRemoval } from '../record/removal.ts'
 

@@ -1,4 +1,5 @@
-import { canonicalJson, type Json, type RuntimeEvent } from '@tallystick/core'
+import { type RuntimeEvent } from '@tallystick/core'
+import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
 import { decodedEvent } from '../content/event/decoded-event.ts'
 import type { StoredEvent } from '../record/stored-event.ts'
 import { redactedPayload } from '../content/payload/redacted-payload.ts'

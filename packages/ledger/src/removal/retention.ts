@@ -1,4 +1,5 @@
-import { ConfigurationError, option, requireOptions, type Ledger } from '@tallystick/core'
+import { ConfigurationError, type Ledger } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
 import { hexOf } from '../record/chain.ts'
 import { contentTypes, deltaTypes } from './content-types.ts'
 import { requireRemovable } from './redact.ts'

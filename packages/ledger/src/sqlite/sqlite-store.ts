@@ -1,16 +1,12 @@
+import { RunNotFoundError, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { endedBefore, requireInboxKey, storableText } from '@tallystick/core/store-kit'
 import {
-  endedBefore,
-  requireInboxKey,
-  RunNotFoundError,
-  storableText,
   type ExpectedHead,
   type Head,
   type InboxEntry,
   type RunFilter,
-  type RunId,
   type RunRecord,
-  type RuntimeEvent,
-} from '@tallystick/core'
+} from '@tallystick/core/vocabulary'
 import type { Database } from 'better-sqlite3'
 import type { Kysely } from 'kysely'
 import { commandOf } from '../record/inbox-command.ts'

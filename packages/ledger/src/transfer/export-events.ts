@@ -1,11 +1,5 @@
-import {
-  canonicalJson,
-  RunNotFoundError,
-  type Json,
-  type Ledger,
-  type RunId,
-  type RuntimeEvent,
-} from '@tallystick/core'
+import { RunNotFoundError, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
 import { recordedEvents } from '../read/recorded-events.ts'
 import { untilBadIds } from '../record/stored-ids.ts'
 import { ExportedHistories } from '../read/shared-history.ts'

@@ -1,4 +1,5 @@
-import { option, requireOptions, type Ledger, type RunId } from '@tallystick/core'
+import { type Ledger, type RunId } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
 import { damagedLine, importedLine, isBlank } from './import-line.ts'
 import { ImportedOrigins } from './imported-origins.ts'
 import { RunImport } from './import-run.ts'

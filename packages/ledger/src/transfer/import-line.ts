@@ -1,4 +1,5 @@
-import { LedgerDamagedError, parseEvent, type RuntimeEvent } from '@tallystick/core'
+import { LedgerDamagedError, type RuntimeEvent } from '@tallystick/core'
+import { parseEvent } from '@tallystick/core/vocabulary'
 import type { ImportedHistories } from '../read/shared-history.ts'
 import { upcast } from '../read/upcast.ts'
 

@@ -1,11 +1,6 @@
-import {
-  emptyHead,
-  LedgerConflictError,
-  type Head,
-  type Ledger,
-  type RunId,
-  type RuntimeEvent,
-} from '@tallystick/core'
+import { LedgerConflictError, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { emptyHead } from '@tallystick/core/store-kit'
+import { type Head } from '@tallystick/core/vocabulary'
 import { EventAudit } from '../verify/event-audit.ts'
 import { exportedLine } from './export-events.ts'
 import { damagedLine, type ImportedLine } from './import-line.ts'

@@ -1,4 +1,5 @@
-import type { Head, Ledger, RunId, RuntimeEvent } from '@tallystick/core'
+import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
+import type { Head } from '@tallystick/core/vocabulary'
 
 /** A group holds at most this many events, and ends with the first that takes its lines over this many characters. */
 const groupEventsMax = 256

@@ -1,16 +1,14 @@
 import {
-  audit,
-  idFaultOf,
   IllegalTransitionError,
   LawBrokenError,
-  onceKeyOf,
-  shapeFaultOf,
   TallystickError,
   type Message,
   type RunState,
   type RuntimeEvent,
-  type SessionPlace,
 } from '@tallystick/core'
+import { audit } from '@tallystick/core/machine'
+import { onceKeyOf, type SessionPlace } from '@tallystick/core/store-kit'
+import { idFaultOf, shapeFaultOf } from '@tallystick/core/vocabulary'
 import { fault, type Fault } from '../record/link-check.ts'
 import { quotedId } from '../record/stored-ids.ts'
 import { RunAccumulator } from '../projection/summary/run-accumulator.ts'

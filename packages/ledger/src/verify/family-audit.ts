@@ -1,14 +1,11 @@
+import { LedgerDamagedError, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
 import {
   canonicalJson,
   grantFields,
-  LedgerDamagedError,
   limitOfField,
   type EventOf,
   type Grant,
-  type Ledger,
-  type RunId,
-  type RuntimeEvent,
-} from '@tallystick/core'
+} from '@tallystick/core/vocabulary'
 import { fault, type Fault } from '../record/link-check.ts'
 
 /** Sums of dollars are rounded. */

@@ -1,4 +1,5 @@
-import { canonicalJson, type Json, type Ledger, type RunId } from '@tallystick/core'
+import { type Ledger, type RunId } from '@tallystick/core'
+import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
 import type { EventAudit } from './event-audit.ts'
 import { fault, type Fault } from '../record/link-check.ts'
 import { AuditedProjections } from './audited-projections.ts'

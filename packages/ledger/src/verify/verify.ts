@@ -1,10 +1,5 @@
-import {
-  LedgerDamagedError,
-  RunNotFoundError,
-  type Ledger,
-  type RunId,
-  type SessionPlace,
-} from '@tallystick/core'
+import { LedgerDamagedError, RunNotFoundError, type Ledger, type RunId } from '@tallystick/core'
+import { type SessionPlace } from '@tallystick/core/store-kit'
 import { auditSourceOf, type AuditSource, type StoredRun } from '../record/audit-source.ts'
 import { hexOf, rowDigest } from '../record/chain.ts'
 import { projectionAuditOf, type ProjectionAudit } from './projection-audit.ts'

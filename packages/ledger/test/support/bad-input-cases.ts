@@ -1,18 +1,16 @@
 import {
-  canonicalJson,
   createRuntime,
   defineAgent,
   type Agent,
-  type JsonObject,
   type Ledger,
   type Model,
-  type ModelSignal,
   type Run,
   type RunId,
   type RuntimeEvent,
   TallystickError,
   type Tool,
 } from '@tallystick/core'
+import { canonicalJson, type JsonObject, type ModelSignal } from '@tallystick/core/vocabulary'
 import { scriptedModel, testTool, type ScriptedStep } from '@tallystick/core/testing'
 import { exportEvents, foldTo, importEvents, verifyLedger } from '@tallystick/ledger'
 import { of } from 'rxjs'

@@ -4,15 +4,8 @@
 // Usage: chaos-child.ts write|follow <connection string> <schema> <argument>
 import { EventEmitter, once } from 'node:events'
 import { createInterface } from 'node:readline'
-import {
-  ConfigurationError,
-  LedgerConflictError,
-  LedgerUnavailableError,
-  type Fact,
-  type Head,
-  type RunId,
-  type TailCursor,
-} from '@tallystick/core'
+import { ConfigurationError, LedgerConflictError, LedgerUnavailableError, type RunId } from '@tallystick/core'
+import { type Fact, type Head, type TailCursor } from '@tallystick/core/vocabulary'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { watchLedger } from '@tallystick/ledger'
 import { postgresLedger } from '@tallystick/ledger/postgres'

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { appendFileSync, existsSync, readFileSync } from 'node:fs'
-import { canonicalJson, type Json, type Ledger, type RuntimeEvent } from '@tallystick/core'
+import { type Ledger, type RuntimeEvent } from '@tallystick/core'
+import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
 import type { Cross } from './crash-boundaries.ts'
 
 /** What a ledger has acknowledged to a process. */

@@ -1,12 +1,6 @@
-import {
-  childRunIdOf,
-  reachableAgents,
-  type Agent,
-  type InboxEntry,
-  type Ledger,
-  type RunId,
-  type RuntimeEvent,
-} from '@tallystick/core'
+import { type Agent, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { reachableAgents } from '@tallystick/core/kit'
+import { childRunIdOf, type InboxEntry } from '@tallystick/core/vocabulary'
 import { verifyLedger, verifyRun, type RunVerdict, type StoreVerdict } from '@tallystick/ledger'
 import { replayRun } from '@tallystick/replay'
 import { acknowledgedIn, type Acknowledged } from './crash-acknowledged.ts'

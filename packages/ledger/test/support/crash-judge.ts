@@ -1,4 +1,5 @@
-import { auditAll, evolve, transcript, type RunId, type RunState, type RuntimeEvent } from '@tallystick/core'
+import { type RunId, type RunState, type RuntimeEvent } from '@tallystick/core'
+import { auditAll, evolve, transcript } from '@tallystick/core/machine'
 import { checkBudgets, checkLaws, checkTranscript } from '@tallystick/core/testing'
 import { eventsDigest, type Acknowledged } from './crash-acknowledged.ts'
 import type { Evidence } from './crash-evidence.ts'

@@ -1,7 +1,6 @@
 import {
   createRuntime,
   type Agent,
-  type FinishReason,
   type Ledger,
   type Run,
   type RunId,
@@ -9,6 +8,7 @@ import {
   type Runtime,
   type RuntimeEvent,
 } from '@tallystick/core'
+import { type FinishReason } from '@tallystick/core/vocabulary'
 import type { Stage } from './crash-effects.ts'
 import type { World } from './crash-world.ts'
 

@@ -1,4 +1,5 @@
-import type { EventOf, EventType, RuntimeEvent } from '@tallystick/core'
+import type { RuntimeEvent } from '@tallystick/core'
+import type { EventOf, EventType } from '@tallystick/core/vocabulary'
 import type { Evidence } from './crash-evidence.ts'
 import type { Deed } from './crash-world.ts'
 

@@ -1,5 +1,5 @@
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs'
-import type { ToolRun } from '@tallystick/core'
+import type { ToolRun } from '@tallystick/core/vocabulary'
 
 /** Something that really happened outside: of a tool that began or finished its work, or a model that was asked. */
 export interface Deed {

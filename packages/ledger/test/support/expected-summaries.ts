@@ -1,12 +1,6 @@
-import {
-  addUsage,
-  evolve,
-  isSuspended,
-  type ModelRef,
-  type RunState,
-  type RuntimeEvent,
-  type Usage,
-} from '@tallystick/core'
+import { type RunState, type RuntimeEvent, type Usage } from '@tallystick/core'
+import { evolve, isSuspended } from '@tallystick/core/machine'
+import { addUsage, type ModelRef } from '@tallystick/core/vocabulary'
 import type { LedgerStats } from '@tallystick/ledger'
 
 const hourMs = 60 * 60 * 1000

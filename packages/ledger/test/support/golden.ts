@@ -2,18 +2,9 @@ import { hash } from 'node:crypto'
 import { join } from 'node:path'
 import { ledgerStats, runSummaries } from '@tallystick/ledger'
 import { projectionVersion } from '../../src/projection/tables/projection-version.ts'
-import {
-  callsOf,
-  canonicalJson,
-  evolve,
-  foldVersion,
-  messagesOf,
-  stateToJson,
-  type Json,
-  type Ledger,
-  type RunId,
-  type RunState,
-} from '@tallystick/core'
+import { type Ledger, type RunId, type RunState } from '@tallystick/core'
+import { callsOf, evolve, foldVersion, messagesOf, stateToJson } from '@tallystick/core/machine'
+import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
 
 /** The files of one released format: a ledger, its export, and what its runs fold to. */
 export interface GoldenFiles {

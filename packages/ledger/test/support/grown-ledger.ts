@@ -1,4 +1,5 @@
-import { forkedEvents, type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { type Ledger, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { forkedEvents } from '@tallystick/core/machine'
 import { playProgram, sampleRunId, type Program } from '@tallystick/core/testing'
 import { randomProgram } from '@tallystick/core/testing/random'
 import * as fc from 'fast-check'

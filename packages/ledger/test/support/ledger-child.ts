@@ -2,7 +2,8 @@
 // acknowledged. Usage: ledger-child.ts <task> <path> [argument], with LEDGER_CHILD_USER as that user.
 import { readdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import type { Fact, Ledger } from '@tallystick/core'
+import type { Ledger } from '@tallystick/core'
+import type { Fact } from '@tallystick/core/vocabulary'
 import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core/testing'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import BetterSqlite3 from 'better-sqlite3'

@@ -1,7 +1,8 @@
 // A process of its own for tests of crashes and of many processes on one Postgres ledger. It says on stdout, a JSON line
 // each, what was acknowledged. Usage: postgres-child.ts <task> <connection string> <schema> [argument]
 import { createInterface } from 'node:readline'
-import { LedgerConflictError, type Fact, type Head, type RunId } from '@tallystick/core'
+import { LedgerConflictError, type RunId } from '@tallystick/core'
+import { type Fact, type Head } from '@tallystick/core/vocabulary'
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { watchLedger } from '@tallystick/ledger'
 import { postgresLedger } from '@tallystick/ledger/postgres'

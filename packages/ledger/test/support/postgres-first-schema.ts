@@ -1,4 +1,5 @@
-import type { Fact, RunId } from '@tallystick/core'
+import type { RunId } from '@tallystick/core'
+import type { Fact } from '@tallystick/core/vocabulary'
 import { stamped } from '@tallystick/core/testing'
 import { Kysely, PostgresDialect } from 'kysely'
 import { Client, Pool } from 'pg'

@@ -1,4 +1,5 @@
-import type { Fact, RunId } from '@tallystick/core'
+import type { RunId } from '@tallystick/core'
+import type { Fact } from '@tallystick/core/vocabulary'
 import { stamped } from '@tallystick/core/testing'
 import { Client } from 'pg'
 import { onTestFinished } from 'vitest'

@@ -5,8 +5,8 @@ import {
   type Ledger,
   type RunId,
   type RuntimeEvent,
-  type SessionRunOptions,
 } from '@tallystick/core'
+import { type SessionRunOptions } from '@tallystick/core/kit'
 import { manualClock, scriptedModel, testTool } from '@tallystick/core/testing'
 import type { RemovalBed } from './removal-bed.ts'
 

@@ -1,11 +1,5 @@
-import {
-  createRuntime,
-  LedgerDamagedError,
-  memoryLedger,
-  messagesOf,
-  type Ledger,
-  type RunId,
-} from '@tallystick/core'
+import { createRuntime, LedgerDamagedError, memoryLedger, type Ledger, type RunId } from '@tallystick/core'
+import { messagesOf } from '@tallystick/core/machine'
 import { manualClock } from '@tallystick/core/testing'
 import {
   applyRetention,

@@ -1,4 +1,5 @@
-import type { Model, ModelContext, ModelRequest } from '@tallystick/core'
+import type { Model, ModelRequest } from '@tallystick/core'
+import type { ModelContext } from '@tallystick/core/vocabulary'
 import { Observable } from 'rxjs'
 import { collectWarnings, type Warn, warnOnce } from '../shared/options/warning.ts'
 import { toldInWords } from '../shared/request/answer-instructions.ts'

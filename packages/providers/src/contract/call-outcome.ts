@@ -1,4 +1,5 @@
-import { type Model, type ModelRequest, type ModelSignal, ProviderError } from '@tallystick/core'
+import { type Model, type ModelRequest, ProviderError } from '@tallystick/core'
+import { type ModelSignal } from '@tallystick/core/vocabulary'
 import { type Observable, take } from 'rxjs'
 import type { ModelHarness, Scene, Stage } from './contract-case.ts'
 import { require } from './expectation.ts'

@@ -1,4 +1,5 @@
-import type { JsonObject, Model } from '@tallystick/core'
+import type { Model } from '@tallystick/core'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 
 /** A reply that a model is to give, in words that every wire can say. */
 export interface ContractReply {

@@ -1,4 +1,4 @@
-import { canonicalJson, type Json } from '@tallystick/core'
+import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
 
 /** Throws unless it holds. `what` is the claim. */
 export function require(holds: boolean, what: string): asserts holds {

@@ -1,4 +1,5 @@
-import type { ModelFailure, ProviderError } from '@tallystick/core'
+import type { ProviderError } from '@tallystick/core'
+import type { ModelFailure } from '@tallystick/core/vocabulary'
 import { callModel, onStage } from './call-outcome.ts'
 import type { ModelContractCase, ModelHarness, Scene } from './contract-case.ts'
 import { require, requireEqual } from './expectation.ts'

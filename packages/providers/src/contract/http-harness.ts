@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { type Model, option, requireOptions } from '@tallystick/core'
+import { type Model } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
 import { turnOfTheLoop } from './call-outcome.ts'
 import {
   type ContractReply,

@@ -1,4 +1,4 @@
-import type { ModelSignal } from '@tallystick/core'
+import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { callModel, type CallOutcome, endOf, onStage } from './call-outcome.ts'
 import type { ContractReply, ModelContractCase, ModelHarness } from './contract-case.ts'
 import { require, requireEqual } from './expectation.ts'

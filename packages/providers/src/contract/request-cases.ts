@@ -1,4 +1,5 @@
-import type { AssistantPart, JsonObject, Message, ModelRequest } from '@tallystick/core'
+import type { Message, ModelRequest } from '@tallystick/core'
+import type { AssistantPart, JsonObject } from '@tallystick/core/vocabulary'
 import { callModel, endOf, onStage } from './call-outcome.ts'
 import type { ModelContractCase, ModelHarness } from './contract-case.ts'
 import { require, requireEqual } from './expectation.ts'

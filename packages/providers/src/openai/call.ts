@@ -1,4 +1,5 @@
-import type { ModelContext, ModelSignal, ProviderError } from '@tallystick/core'
+import type { ProviderError } from '@tallystick/core'
+import type { ModelContext, ModelSignal } from '@tallystick/core/vocabulary'
 import type { Subscriber } from 'rxjs'
 import { type Connection, longestTimerMs } from '../shared/stream/connection.ts'
 import { type Connect, forwardEvents } from '../shared/stream/forward-events.ts'

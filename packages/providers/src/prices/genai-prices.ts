@@ -1,11 +1,6 @@
-import {
-  ConfigurationError,
-  type ModelRef,
-  option,
-  type Price,
-  type Rates,
-  requireOptions,
-} from '@tallystick/core'
+import { ConfigurationError } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
+import { type ModelRef, type Price, type Rates } from '@tallystick/core/vocabulary'
 import { type CalcPrice, loadCalcPrice, type ModelPrice, type UnitPrice } from './calc-price.ts'
 
 /** The version of the package whose data is used: it has no number of its own for them. */

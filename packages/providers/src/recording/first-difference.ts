@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '@tallystick/core'
+import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 
 /**
  * Where two values first differ, as a path such as `messages.2.content`; `undefined` where they do not. Says where and

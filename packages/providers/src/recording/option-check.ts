@@ -1,4 +1,4 @@
-import { option, type OptionCheck, requireOptions } from '@tallystick/core'
+import { option, type OptionCheck, requireOptions } from '@tallystick/core/kit'
 import type { PlayedFetchOptions, RecordingFetchOptions } from './options.ts'
 
 const { anyFunction, fields, filledText, maybe, oneOf } = option

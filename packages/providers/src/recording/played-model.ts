@@ -1,10 +1,5 @@
-import {
-  ConfigurationError,
-  type Model,
-  type ModelRequest,
-  type ModelSignal,
-  ProviderError,
-} from '@tallystick/core'
+import { ConfigurationError, type Model, type ModelRequest, ProviderError } from '@tallystick/core'
+import { type ModelSignal } from '@tallystick/core/vocabulary'
 import { Observable, type Subscriber } from 'rxjs'
 import { callKey, callOf, digestsOf, type RecordedCall, type RequestDigests } from './file/recorded-call.ts'
 import { readRecording } from './file/recording-file.ts'

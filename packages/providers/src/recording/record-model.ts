@@ -1,4 +1,5 @@
-import { type Model, type ModelSignal, ProviderError } from '@tallystick/core'
+import { type Model, ProviderError } from '@tallystick/core'
+import { type ModelSignal } from '@tallystick/core/vocabulary'
 import { Observable } from 'rxjs'
 import { type CallEnding, callLine, digestsOf } from './file/recorded-call.ts'
 import { recordingWriter } from './file/recording-file.ts'

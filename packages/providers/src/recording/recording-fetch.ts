@@ -1,4 +1,4 @@
-import type { JsonObject } from '@tallystick/core'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 import { type ExchangeEnding, type ExchangeLine, pieceOf, requestOf } from './file/exchange.ts'
 import { recordingWriter } from './file/recording-file.ts'
 import { withoutSecretsAcross } from './file/secrets.ts'

@@ -1,4 +1,5 @@
-import type { JsonObject, ModelRequest, ToolDefinition } from '@tallystick/core'
+import type { ModelRequest } from '@tallystick/core'
+import type { JsonObject, ToolDefinition } from '@tallystick/core/vocabulary'
 import { expect } from 'vitest'
 import { anthropic, type AnthropicOptions, type AnthropicWarning } from '../../src/anthropic.ts'
 import { sseBytes } from './bytes.ts'

@@ -1,4 +1,5 @@
-import { ProviderError, type Model, type ModelRequest, type ModelSignal } from '@tallystick/core'
+import { ProviderError, type Model, type ModelRequest } from '@tallystick/core'
+import { type ModelSignal } from '@tallystick/core/vocabulary'
 import { ManualClock } from './manual-clock.ts'
 
 /** What one call of a model came to. Exactly one of `completed` and `failure`. */

@@ -1,4 +1,4 @@
-import type { ModelSignal } from '@tallystick/core'
+import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { readEvent, startReply } from '../../src/anthropic/reply/signals.ts'
 import type { WireEvent } from '../../src/anthropic/client/wire.ts'
 import { toolNames } from '../../src/shared/request/tool-names.ts'

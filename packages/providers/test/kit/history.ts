@@ -1,12 +1,5 @@
-import type {
-  AssistantMessage,
-  AssistantPart,
-  Message,
-  ModelRequest,
-  ToolCallId,
-  ToolCallPart,
-  ToolResult,
-} from '@tallystick/core'
+import type { Message, ModelRequest, ToolResult } from '@tallystick/core'
+import type { AssistantMessage, AssistantPart, ToolCallId, ToolCallPart } from '@tallystick/core/vocabulary'
 import { requestRenderer } from '../../src/anthropic/request/request.ts'
 import { request } from './collect.ts'
 import type { Loose } from './loose.ts'

@@ -1,4 +1,5 @@
-import type { Cancel, Clock } from '@tallystick/core'
+import type { Clock } from '@tallystick/core'
+import type { Cancel } from '@tallystick/core/vocabulary'
 
 /** A clock that stands still until a test moves it. */
 export class ManualClock implements Clock {

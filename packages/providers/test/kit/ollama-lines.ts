@@ -1,7 +1,7 @@
 import { requestRenderer } from '../../src/ollama/request/request.ts'
 import { readLine, startReply } from '../../src/ollama/reply/signals.ts'
 import type { WireLine } from '../../src/ollama/client/wire.ts'
-import type { ModelSignal } from '@tallystick/core'
+import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { request } from './collect.ts'
 import type { Answer } from './loopback.ts'
 import type { RenderSettings } from '../../src/ollama/request/request-settings.ts'

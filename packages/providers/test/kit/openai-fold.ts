@@ -1,4 +1,4 @@
-import type { ModelSignal } from '@tallystick/core'
+import type { ModelSignal } from '@tallystick/core/vocabulary'
 import type { ReplyReader } from '../../src/shared/stream/reply-reader.ts'
 import { replyReader as chatReader } from '../../src/openai-chat/reply/signals.ts'
 import type { StreamEnding } from '../../src/shared/stream/stream-tail.ts'

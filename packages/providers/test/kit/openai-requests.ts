@@ -1,4 +1,5 @@
-import type { AssistantPart, JsonObject, Message, ModelRequest, Opaque } from '@tallystick/core'
+import type { Message, ModelRequest } from '@tallystick/core'
+import type { AssistantPart, JsonObject, Opaque } from '@tallystick/core/vocabulary'
 import { allQuirks } from '../../src/openai-chat/options/quirks.ts'
 import { requestRenderer as chatRenderer } from '../../src/openai-chat/request/request.ts'
 import { requestRenderer } from '../../src/openai-responses/request/request.ts'

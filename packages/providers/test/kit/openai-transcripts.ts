@@ -1,4 +1,5 @@
-import type { AssistantMessage, AssistantPart, Message, ModelRef, ModelRequest } from '@tallystick/core'
+import type { Message, ModelRequest } from '@tallystick/core'
+import type { AssistantMessage, AssistantPart, ModelRef } from '@tallystick/core/vocabulary'
 import * as fc from 'fast-check'
 import { carriedAs } from './openai-fold.ts'
 import { own as elsewhere, requests } from './transcripts.ts'

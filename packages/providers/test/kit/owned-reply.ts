@@ -1,4 +1,5 @@
-import type { AssistantPart, Message, Model, ModelSignal, ToolCallId } from '@tallystick/core'
+import type { Message, Model } from '@tallystick/core'
+import type { AssistantPart, ModelSignal, ToolCallId } from '@tallystick/core/vocabulary'
 import { finished, request } from './collect.ts'
 
 /** The history that a reply leads to: its calls under ids of ours, and answered; or else another word of the user. */

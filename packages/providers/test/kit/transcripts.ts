@@ -1,17 +1,15 @@
+import type { Message, ModelRequest, ToolResult } from '@tallystick/core'
 import type {
   AssistantMessage,
   AssistantPart,
-  Message,
   ModelRef,
-  ModelRequest,
   Outcome,
   ResultPart,
   StopReason,
   ToolCallId,
   ToolCallPart,
-  ToolResult,
   UserPart,
-} from '@tallystick/core'
+} from '@tallystick/core/vocabulary'
 import * as fc from 'fast-check'
 import type { Loose } from './loose.ts'
 

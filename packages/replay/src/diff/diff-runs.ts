@@ -1,15 +1,13 @@
 import {
-  addUsage,
-  omitUndefined,
   RunNotFoundError,
   textOf,
-  type AgentDefinition,
-  type Json,
   type Ledger,
   type RunId,
   type RuntimeEvent,
   type Usage,
 } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/kit'
+import { addUsage, type AgentDefinition, type Json } from '@tallystick/core/vocabulary'
 import { differencesOf, type Difference } from './difference.ts'
 import { isSignificant, normalizedEvent } from './normalized-event.ts'
 

@@ -1,4 +1,5 @@
-import { runIdOfCall, type EventType, type Json, type RuntimeEvent } from '@tallystick/core'
+import { type RuntimeEvent } from '@tallystick/core'
+import { runIdOfCall, type EventType, type Json } from '@tallystick/core/vocabulary'
 
 /** Events that say how something went, and nothing that a run of the same task would have to say again. */
 const silent: ReadonlySet<EventType> = new Set<EventType>(['assistant_started', 'usage_updated'])

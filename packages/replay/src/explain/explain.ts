@@ -1,22 +1,22 @@
 import {
   ConfigurationError,
-  costOf,
-  definitionTokens,
-  evolve,
-  messagesOf,
-  messageTokens,
-  modelRequest,
-  omitUndefined,
   RunNotFoundError,
-  type AgentDefinition,
-  type EventOf,
   type Ledger,
   type ModelRequest,
   type RunId,
   type RunState,
   type RuntimeEvent,
-  type StreamingState,
 } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/kit'
+import {
+  definitionTokens,
+  evolve,
+  messagesOf,
+  messageTokens,
+  modelRequest,
+  type StreamingState,
+} from '@tallystick/core/machine'
+import { costOf, type AgentDefinition, type EventOf } from '@tallystick/core/vocabulary'
 import { explainedAttempts } from './explained-attempts.ts'
 import type { ExplainedItem, Explanation, MessageOrigin, ReplacedMessage } from './explanation.ts'
 import { HistoryOrigins, matched } from './history-origins.ts'

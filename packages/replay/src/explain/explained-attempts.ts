@@ -1,4 +1,5 @@
-import { omitUndefined, type RuntimeEvent } from '@tallystick/core'
+import { type RuntimeEvent } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/kit'
 import type { ExplainedAttempt } from './explanation.ts'
 
 /** The attempts of a turn's model call, as the turn's events tell of them. */

@@ -1,4 +1,5 @@
-import type { FailureClass, Message, ModelRef, RunId, ToolChoice, Usage } from '@tallystick/core'
+import type { Message, RunId, Usage } from '@tallystick/core'
+import type { FailureClass, ModelRef, ToolChoice } from '@tallystick/core/vocabulary'
 
 /** A message, and the events that made it. */
 export interface MessageOrigin {

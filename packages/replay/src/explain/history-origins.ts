@@ -1,4 +1,5 @@
-import { canonicalJson, type EventType, type Json, type Message, type RuntimeEvent } from '@tallystick/core'
+import { type Message, type RuntimeEvent } from '@tallystick/core'
+import { canonicalJson, type EventType, type Json } from '@tallystick/core/vocabulary'
 import type { MessageOrigin } from './explanation.ts'
 
 /**

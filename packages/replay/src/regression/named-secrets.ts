@@ -1,4 +1,4 @@
-import type { TextSpan } from '@tallystick/core'
+import type { TextSpan } from '@tallystick/core/vocabulary'
 import { isPlainlySecret, isSecretName } from './secret-name.ts'
 
 /** A secret in a text, and whether it is a number of JSON, whose digits alone may be masked. */

@@ -1,11 +1,6 @@
-import {
-  canonicalJson,
-  digested,
-  type Agent,
-  type AgentDefinition,
-  type Json,
-  type TurnChange,
-} from '@tallystick/core'
+import { type Agent } from '@tallystick/core'
+import { type TurnChange } from '@tallystick/core/machine'
+import { canonicalJson, digested, type AgentDefinition, type Json } from '@tallystick/core/vocabulary'
 import type { SecretMask } from './secret-mask.ts'
 
 /** What an agent tells its model, without secrets, under a digest of its own. Without any it is the same. */

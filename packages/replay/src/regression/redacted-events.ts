@@ -1,15 +1,6 @@
-import {
-  audit,
-  changedInputText,
-  digestOf,
-  findCall,
-  requestDigest,
-  summaryDigest,
-  type CollectedCall,
-  type EventOf,
-  type RunState,
-  type RuntimeEvent,
-} from '@tallystick/core'
+import { type RunState, type RuntimeEvent } from '@tallystick/core'
+import { audit, changedInputText, findCall, requestDigest, summaryDigest } from '@tallystick/core/machine'
+import { digestOf, type CollectedCall, type EventOf } from '@tallystick/core/vocabulary'
 import { redactedDefinition } from './redacted-definition.ts'
 import type { SecretMask } from './secret-mask.ts'
 

@@ -2,13 +2,12 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import {
   ConfigurationError,
-  option,
-  requireOptions,
   RunNotFoundError,
   type Ledger,
   type RunId,
   type RuntimeEvent,
 } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
 import { exportedLine } from '@tallystick/ledger'
 import { requireContent } from '../replay/required-content.ts'
 import { redactedEvents } from './redacted-events.ts'

@@ -4,17 +4,12 @@ import {
   ConfigurationError,
   LedgerDamagedError,
   memoryLedger,
-  option,
-  omitUndefined,
-  reachableAgents,
-  requireOptions,
-  withApproval,
   type Agent,
   type ApprovalPolicy,
-  type EventType,
-  type ModelRef,
   type RunId,
 } from '@tallystick/core'
+import { option, omitUndefined, reachableAgents, requireOptions, withApproval } from '@tallystick/core/kit'
+import { type EventType, type ModelRef } from '@tallystick/core/vocabulary'
 import { reportedDifferences, type Difference } from '../diff/difference.ts'
 import { importEvents } from '@tallystick/ledger'
 import { linesOf } from '@tallystick/ledger'

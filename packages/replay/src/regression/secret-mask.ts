@@ -1,5 +1,6 @@
 import { isRegExp } from 'node:util/types'
-import { keysIn, option, type Json, type OptionalCheck } from '@tallystick/core'
+import { option, type OptionalCheck } from '@tallystick/core/kit'
+import { keysIn, type Json } from '@tallystick/core/vocabulary'
 import { type NamedSecret, namedSecretsIn } from './named-secrets.ts'
 import { isSecretName } from './secret-name.ts'
 

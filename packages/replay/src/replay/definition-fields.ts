@@ -1,11 +1,7 @@
-import {
-  definitionNow,
-  omitUndefined,
-  type Agent,
-  type AgentDefinition,
-  type Rules,
-  type RuntimeEvent,
-} from '@tallystick/core'
+import { type Agent, type RuntimeEvent } from '@tallystick/core'
+import { definitionNow, omitUndefined } from '@tallystick/core/kit'
+import { type Rules } from '@tallystick/core/machine'
+import { type AgentDefinition } from '@tallystick/core/vocabulary'
 
 /** What an agent tells its models in a replay, of what its code says today and what is on record. */
 export type DefinitionFields = (

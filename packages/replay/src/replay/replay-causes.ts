@@ -1,18 +1,7 @@
-import {
-  causeOf,
-  chanceOf,
-  checkCalls,
-  definitionNow,
-  invertDecide,
-  messagesOf,
-  type Agent,
-  type Clock,
-  type Command,
-  type RunState,
-  type RuntimeEvent,
-  type Signal,
-  type Stamp,
-} from '@tallystick/core'
+import { type Agent, type Clock, type RunState, type RuntimeEvent } from '@tallystick/core'
+import { checkCalls, definitionNow } from '@tallystick/core/kit'
+import { chanceOf, invertDecide, messagesOf, type Stamp } from '@tallystick/core/machine'
+import { causeOf, type Command, type Signal } from '@tallystick/core/vocabulary'
 
 import { recordedAnswers, recordedCallGuardrails } from './replay-checks.ts'
 import { replayedChecks, type ReplayContext } from './replay-context.ts'

@@ -1,10 +1,6 @@
-import {
-  type EventOf,
-  type JsonObject,
-  type RuntimeEvent,
-  type ToolCallId,
-  type ToolInputGuardrail,
-} from '@tallystick/core'
+import { type RuntimeEvent } from '@tallystick/core'
+import { type ToolInputGuardrail } from '@tallystick/core/kit'
+import { type EventOf, type JsonObject, type ToolCallId } from '@tallystick/core/vocabulary'
 
 type Trip = EventOf<'guardrail_tripped'>
 

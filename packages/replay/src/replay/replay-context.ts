@@ -1,13 +1,7 @@
-import {
-  omitUndefined,
-  rulesIn,
-  type Agent,
-  type CallVerdict,
-  type RuntimeEvent,
-  type Rules,
-  type Tool,
-  type TurnChange,
-} from '@tallystick/core'
+import { type Agent, type RuntimeEvent, type Tool } from '@tallystick/core'
+import { omitUndefined, rulesIn } from '@tallystick/core/kit'
+import { type Rules, type TurnChange } from '@tallystick/core/machine'
+import { type CallVerdict } from '@tallystick/core/vocabulary'
 
 /** The position of a replay in the record. */
 interface Place {

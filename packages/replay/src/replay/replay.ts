@@ -1,22 +1,14 @@
 import {
-  causeOf,
-  decide,
-  eventOf,
-  evolve,
-  nextAction,
-  option,
-  requireOptions,
   RunNotFoundError,
   type Agent,
-  type EventOf,
-  type EventType,
-  type Fact,
   type Ledger,
-  type OptionalCheck,
   type RunId,
   type RunState,
   type RuntimeEvent,
 } from '@tallystick/core'
+import { option, requireOptions, type OptionalCheck } from '@tallystick/core/kit'
+import { decide, eventOf, evolve, nextAction } from '@tallystick/core/machine'
+import { causeOf, type EventOf, type EventType, type Fact } from '@tallystick/core/vocabulary'
 import { differencesOf, type Difference } from '../diff/difference.ts'
 import { requireContent } from './required-content.ts'
 import { messageAt, stampAt } from './replay-causes.ts'

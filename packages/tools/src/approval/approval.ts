@@ -1,10 +1,5 @@
-import {
-  type CallContext,
-  type CallVerdict,
-  option,
-  type OptionCheck,
-  type ToolEffect,
-} from '@tallystick/core'
+import { option, type OptionCheck } from '@tallystick/core/kit'
+import { type CallContext, type CallVerdict, type ToolEffect } from '@tallystick/core/vocabulary'
 
 /** Which call a policy judges, and of which tool. */
 export interface ApprovalContext<Context = unknown> extends CallContext<Context> {

@@ -1,15 +1,14 @@
+import { ConfigurationError } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
 import {
-  ConfigurationError,
   type FilePart,
   type ImageDetail,
   imageDetails,
   type ImagePart,
-  option,
   type ProviderFile,
-  requireOptions,
   type ResultPart,
   type TextPart,
-} from '@tallystick/core'
+} from '@tallystick/core/vocabulary'
 import { jsonOf } from './json-value.ts'
 
 /**

@@ -1,4 +1,4 @@
-import type { Json } from '@tallystick/core'
+import type { Json } from '@tallystick/core/vocabulary'
 
 const depthMax = 200
 

@@ -1,4 +1,5 @@
-import type { Reconciliation, Recovery, Tool, ToolEffect } from '@tallystick/core'
+import type { Tool } from '@tallystick/core'
+import type { Reconciliation, Recovery, ToolEffect } from '@tallystick/core/vocabulary'
 import { judge } from '../approval/approval.ts'
 import { runTool } from '../execution/executor.ts'
 import { endingOf } from '../execution/outcome.ts'

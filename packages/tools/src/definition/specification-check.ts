@@ -1,11 +1,6 @@
-import {
-  ConfigurationError,
-  type JsonObject,
-  option,
-  recoveries,
-  requireOptions,
-  toolEffects,
-} from '@tallystick/core'
+import { ConfigurationError } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
+import { type JsonObject, recoveries, toolEffects } from '@tallystick/core/vocabulary'
 import { approvalPolicy } from '../approval/approval.ts'
 import type { InputSchema } from '../input/schema.ts'
 import type { ToolSpecification } from './tool-specification.ts'

@@ -1,4 +1,5 @@
-import type { Recovery, RunId, ToolCallId, ToolEffect } from '@tallystick/core'
+import type { RunId } from '@tallystick/core'
+import type { Recovery, ToolCallId, ToolEffect } from '@tallystick/core/vocabulary'
 import type { ApprovalPolicy } from '../approval/approval.ts'
 import type { ToolContext } from '../execution/executor.ts'
 import type { InputOf, InputSchema } from '../input/schema.ts'

@@ -1,4 +1,4 @@
-import { option, requireOptions } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
 
 const made = Symbol.for('@tallystick/tools/deferral')
 

@@ -1,4 +1,5 @@
-import type { Json, RunId, ToolCallId, ToolEffect, ToolRun, ToolSignal } from '@tallystick/core'
+import type { RunId } from '@tallystick/core'
+import type { Json, ToolCallId, ToolEffect, ToolRun, ToolSignal } from '@tallystick/core/vocabulary'
 import { Observable, take } from 'rxjs'
 import { jsonOf } from '../content/json-value.ts'
 import { explainIssues } from '../input/arguments.ts'

@@ -1,4 +1,4 @@
-import type { Outcome, ResultPart, ToolEffect } from '@tallystick/core'
+import type { Outcome, ResultPart, ToolEffect } from '@tallystick/core/vocabulary'
 import { boundedText } from '../content/bounded-text.ts'
 import { contentOf } from '../content/content.ts'
 import { ToolError } from './tool-error.ts'

@@ -1,4 +1,4 @@
-import type { JsonObject } from '@tallystick/core'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 import { boundedText } from '../content/bounded-text.ts'
 import { expectationAt, isOfTypes, kindOf } from './expectation.ts'
 import type { InputIssue } from './input-issue.ts'

@@ -1,4 +1,4 @@
-import type { JsonObject } from '@tallystick/core'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 
 /** One thing that is wrong with an input, as any validator reports it. */
 export interface InputIssue {

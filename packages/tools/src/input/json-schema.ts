@@ -1,5 +1,6 @@
 import { dereference, type OutputUnit, type Schema, type SchemaDraft, Validator } from '@cfworker/json-schema'
-import { ConfigurationError, type Json, type JsonObject } from '@tallystick/core'
+import { ConfigurationError } from '@tallystick/core'
+import { type Json, type JsonObject } from '@tallystick/core/vocabulary'
 import type { InputIssue, Parse } from './input-issue.ts'
 
 /** Keywords whose error only says that something below is wrong; the errors below say what. */

@@ -1,5 +1,6 @@
 import type { StandardSchemaV1 } from '@standard-schema/spec'
-import { ConfigurationError, type JsonObject } from '@tallystick/core'
+import { ConfigurationError } from '@tallystick/core'
+import { type JsonObject } from '@tallystick/core/vocabulary'
 import { jsonOf } from '../content/json-value.ts'
 import type { InputIssue, Parse, Parsed } from './input-issue.ts'
 import { jsonSchemaParse } from './json-schema.ts'

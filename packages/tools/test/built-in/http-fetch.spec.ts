@@ -1,7 +1,7 @@
 import type { RequestListener, ServerResponse } from 'node:http'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { ConfigurationError } from '@tallystick/core'
-import type { JsonObject } from '@tallystick/core'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 import { httpFetch } from '@tallystick/tools/http-fetch'
 import type { HttpFetchOptions } from '@tallystick/tools/http-fetch'
 import { afterEach, describe, expect, it } from 'vitest'

@@ -1,7 +1,7 @@
 import { execFileSync, fork } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { ToolSignal } from '@tallystick/core'
+import type { ToolSignal } from '@tallystick/core/vocabulary'
 import { sqlQuery } from '@tallystick/tools/sql-query'
 import { Subject } from 'rxjs'
 import { afterAll, describe, expect, it, vi } from 'vitest'

@@ -29,7 +29,7 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
     })
 }
 
-/** `checkpoint`: signs where every run ends now. Prints the signed note, to be kept where nobody can change it. */
+/** `checkpoint`: signs where every run ends now. Prints the signed note; keep it in a place that cannot be changed. */
 export function checkpoint(
   { json, print, say }: CommandContext,
   { ledger: ledgerPath, out, key, origin }: CheckpointVerbOptions,

@@ -1,4 +1,5 @@
-import { ConfigurationError, withApproval, type Agent } from '@tallystick/core'
+import { ConfigurationError, type Agent } from '@tallystick/core'
+import { withApproval } from '@tallystick/core/kit'
 import type { Divergence, ReplayReport } from '@tallystick/replay'
 import { replayRun } from '@tallystick/replay'
 import type { CommandContext } from '../../command/command-context.ts'

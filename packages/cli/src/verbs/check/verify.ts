@@ -1,4 +1,5 @@
-import { omitUndefined, type Ledger, type RunId } from '@tallystick/core'
+import { type Ledger, type RunId } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/kit'
 import type {
   BrokenPlace,
   CheckpointFault,

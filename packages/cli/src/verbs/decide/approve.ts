@@ -1,4 +1,4 @@
-import type { JsonObject } from '@tallystick/core'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { CommandContext } from '../../command/command-context.ts'
 import { decideCall } from '../../attend/decide-call.ts'
 import type { ExitCode } from '../../command/exit-code.ts'
@@ -27,7 +27,7 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
     )
 }
 
-/** `approve`: leaves an approval in the run's inbox, for whoever drives the run. */
+/** `approve`: leaves an approval in the run's inbox, for the process that drives the run. */
 export function approve(context: CommandContext, { input, ...decision }: ApproveOptions): Promise<ExitCode> {
   return decideCall(context, {
     ...decision,

@@ -23,7 +23,7 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
     })
 }
 
-/** `deny`: leaves a denial in the run's inbox, for whoever drives the run. */
+/** `deny`: leaves a denial in the run's inbox, for the process that drives the run. */
 export function deny(context: CommandContext, { reason, ...decision }: DenyOptions): Promise<ExitCode> {
   return decideCall(context, {
     ...decision,

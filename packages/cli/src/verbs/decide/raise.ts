@@ -1,4 +1,4 @@
-import { limitNames, type LimitName } from '@tallystick/core'
+import { limitNames, type LimitName } from '@tallystick/core/vocabulary'
 import { foldTo } from '@tallystick/ledger'
 import type { CommandContext } from '../../command/command-context.ts'
 import type { ExitCode } from '../../command/exit-code.ts'

@@ -1,16 +1,7 @@
-import {
-  createRuntime,
-  isStubbed,
-  pendingApprovals,
-  omitUndefined,
-  type ForkApproval,
-  type ForkEdit,
-  type ForkOptions,
-  type ForkWrites,
-  type Ledger,
-  type RunId,
-  type RunState,
-} from '@tallystick/core'
+import { createRuntime, type Ledger, type RunId, type RunState } from '@tallystick/core'
+import { omitUndefined, type ForkApproval, type ForkEdit, type ForkOptions } from '@tallystick/core/kit'
+import { isStubbed, pendingApprovals } from '@tallystick/core/machine'
+import { type ForkWrites } from '@tallystick/core/vocabulary'
 import { foldTo } from '@tallystick/ledger'
 import { diffRuns } from '@tallystick/replay'
 import { interactiveRun } from '../../attend/interactive-run.ts'

@@ -1,5 +1,7 @@
 import type { Runtime, RunState } from '@tallystick/core'
-import { createRuntime, isSuspended, omitUndefined } from '@tallystick/core'
+import { createRuntime } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/kit'
+import { isSuspended } from '@tallystick/core/machine'
 import { foldTo } from '@tallystick/ledger'
 import { reportStopped, viewOf, watchRun, type InteractiveRunOptions } from '../../attend/interactive-run.ts'
 import type { CommandContext } from '../../command/command-context.ts'

@@ -3,11 +3,11 @@ import {
   ConfigurationError,
   createRuntime,
   LedgerConflictError,
-  omitUndefined,
   type Agent,
   type Ledger,
   type Limits,
 } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/kit'
 import { interactiveRun } from '../../attend/interactive-run.ts'
 import type { CommandContext } from '../../command/command-context.ts'
 import { commandLine } from '../../command/command-context.ts'

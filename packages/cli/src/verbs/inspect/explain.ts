@@ -1,4 +1,5 @@
-import { canonicalJson, type EventType, type Ledger, type Message, type RunId } from '@tallystick/core'
+import { type Ledger, type Message, type RunId } from '@tallystick/core'
+import { canonicalJson, type EventType } from '@tallystick/core/vocabulary'
 import {
   explain,
   type ExplainedAttempt,

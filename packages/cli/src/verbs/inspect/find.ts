@@ -1,4 +1,5 @@
-import { canonicalJson, omitUndefined, outcomes, type Outcome } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/kit'
+import { canonicalJson, outcomes, type Outcome } from '@tallystick/core/vocabulary'
 import { inputQuery, type InputQuery } from '../../runs/call-query.ts'
 import type { CommandContext } from '../../command/command-context.ts'
 import { commandLine } from '../../command/command-context.ts'

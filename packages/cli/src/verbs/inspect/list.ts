@@ -1,4 +1,6 @@
-import { omitUndefined, type Ledger, outcomes, type Outcome, type RunId } from '@tallystick/core'
+import { type Ledger, type RunId } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/kit'
+import { outcomes, type Outcome } from '@tallystick/core/vocabulary'
 import type { ListedRun, RunSummary, RunStatus, SummaryFilter } from '@tallystick/ledger'
 import { fitsFilter, runSummaries, runSummary } from '@tallystick/ledger'
 import type { CommandContext } from '../../command/command-context.ts'

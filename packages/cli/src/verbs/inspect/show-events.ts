@@ -1,4 +1,5 @@
-import { eventTypes, type EventOf, type Ledger, type RunState } from '@tallystick/core'
+import { type Ledger, type RunState } from '@tallystick/core'
+import { eventTypes, type EventOf } from '@tallystick/core/vocabulary'
 import type { CommandContext } from '../../command/command-context.ts'
 import { eventsOf } from '../../runs/read-run.ts'
 import { durationText } from '../../view/text/duration-text.ts'

@@ -1,11 +1,6 @@
-import {
-  eventTypes,
-  transcript,
-  type Ledger,
-  type Message,
-  type RunId,
-  type RunState,
-} from '@tallystick/core'
+import { type Ledger, type Message, type RunId, type RunState } from '@tallystick/core'
+import { transcript } from '@tallystick/core/machine'
+import { eventTypes } from '@tallystick/core/vocabulary'
 import { foldTo, rebuiltRequest } from '@tallystick/ledger'
 import type { CommandContext } from '../../command/command-context.ts'
 import { commandLine } from '../../command/command-context.ts'

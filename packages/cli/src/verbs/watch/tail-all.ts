@@ -1,5 +1,5 @@
 import { concatMap, takeUntil } from 'rxjs'
-import type { TailCursor, TailedEvent } from '@tallystick/core'
+import type { TailCursor, TailedEvent } from '@tallystick/core/vocabulary'
 import { watchLedger } from '@tallystick/ledger'
 import type { CommandContext } from '../../command/command-context.ts'
 import type { ExitCode } from '../../command/exit-code.ts'

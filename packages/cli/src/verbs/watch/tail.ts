@@ -1,6 +1,6 @@
 import { concatMap, takeUntil, takeWhile, type Observable } from 'rxjs'
 import type { Ledger, RunState, RuntimeEvent } from '@tallystick/core'
-import { evolve, isSuspended } from '@tallystick/core'
+import { evolve, isSuspended } from '@tallystick/core/machine'
 import { watch } from '@tallystick/ledger'
 import type { CommandContext } from '../../command/command-context.ts'
 import type { ExitCode } from '../../command/exit-code.ts'

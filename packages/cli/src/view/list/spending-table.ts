@@ -1,5 +1,6 @@
-import type { ModelRef, Usage } from '@tallystick/core'
-import { addUsage } from '@tallystick/core'
+import type { Usage } from '@tallystick/core'
+import type { ModelRef } from '@tallystick/core/vocabulary'
+import { addUsage } from '@tallystick/core/vocabulary'
 import type { DaySpending, SessionTotals } from '@tallystick/ledger'
 import { counted } from '../text/run-ending.ts'
 import { table } from '../text/table.ts'

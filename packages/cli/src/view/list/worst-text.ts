@@ -1,4 +1,4 @@
-import type { Outcome } from '@tallystick/core'
+import type { Outcome } from '@tallystick/core/vocabulary'
 import type { RunSummary } from '@tallystick/ledger'
 
 /** Endings of a call other than success, the worst first. */

@@ -1,4 +1,4 @@
-import { canonicalJson, type Json } from '@tallystick/core'
+import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
 import type { CallStory } from '../../runs/call-story.ts'
 import { contentText } from '../text/content-text.ts'
 import { durationText } from '../text/duration-text.ts'

@@ -1,5 +1,6 @@
-import type { EventOf, EventType, RuntimeEvent } from '@tallystick/core'
-import { canonicalJson, childRunIdOf } from '@tallystick/core'
+import type { RuntimeEvent } from '@tallystick/core'
+import type { EventOf, EventType } from '@tallystick/core/vocabulary'
+import { canonicalJson, childRunIdOf } from '@tallystick/core/vocabulary'
 import { contentText, oneLine } from '../text/content-text.ts'
 import { relationText } from './origin-text.ts'
 import { runEnding } from '../text/run-ending.ts'

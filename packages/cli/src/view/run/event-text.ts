@@ -1,5 +1,7 @@
-import type { EventOf, EventType, RuntimeEvent } from '@tallystick/core'
-import { canonicalJson, textOf } from '@tallystick/core'
+import type { RuntimeEvent } from '@tallystick/core'
+import type { EventOf, EventType } from '@tallystick/core/vocabulary'
+import { textOf } from '@tallystick/core'
+import { canonicalJson } from '@tallystick/core/vocabulary'
 import { contentText, oneLine } from '../text/content-text.ts'
 import { counted } from '../text/run-ending.ts'
 

@@ -1,5 +1,8 @@
-import type { Call, RunState, ToolCallId } from '@tallystick/core'
-import { childRunIdOf, openTurnCalls } from '@tallystick/core'
+import type { RunState } from '@tallystick/core'
+import type { Call } from '@tallystick/core/machine'
+import type { ToolCallId } from '@tallystick/core/vocabulary'
+import { openTurnCalls } from '@tallystick/core/machine'
+import { childRunIdOf } from '@tallystick/core/vocabulary'
 
 /** A call that has no result yet. */
 export interface OpenCall {

@@ -1,4 +1,5 @@
-import type { ParentRef, RunState } from '@tallystick/core'
+import type { RunState } from '@tallystick/core'
+import type { ParentRef } from '@tallystick/core/vocabulary'
 
 /** What tells of what a run is a part. */
 export type Origin = Pick<RunState, 'sessionId' | 'sessionPlace' | 'parent'>

@@ -1,4 +1,5 @@
-import { canonicalJson, type InboxEntry, type RunId } from '@tallystick/core'
+import { type RunId } from '@tallystick/core'
+import { canonicalJson, type InboxEntry } from '@tallystick/core/vocabulary'
 import type { CallStory } from '../../runs/call-story.ts'
 import type { RunReading } from '../../runs/read-run.ts'
 import type { Waits } from '../../runs/waits.ts'

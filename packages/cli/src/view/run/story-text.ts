@@ -1,4 +1,5 @@
-import type { AssistantPart, Message, RunState } from '@tallystick/core'
+import type { Message, RunState } from '@tallystick/core'
+import type { AssistantPart } from '@tallystick/core/vocabulary'
 import type { CallStory } from '../../runs/call-story.ts'
 import type { RunStory, StoryPart } from '../../runs/run-story.ts'
 import { inputText, resultText } from './call-text.ts'

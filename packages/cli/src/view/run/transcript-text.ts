@@ -1,4 +1,5 @@
-import type { AssistantPart, Message, ProviderPart } from '@tallystick/core'
+import type { Message } from '@tallystick/core'
+import type { AssistantPart, ProviderPart } from '@tallystick/core/vocabulary'
 import { citationLines } from '../text/citation-text.ts'
 import { contentText } from '../text/content-text.ts'
 import { indented } from '../text/indented.ts'

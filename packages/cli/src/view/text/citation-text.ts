@@ -1,4 +1,4 @@
-import type { Citation, Source } from '@tallystick/core'
+import type { Citation, Source } from '@tallystick/core/vocabulary'
 import { oneLine } from './content-text.ts'
 import type { Paint } from '../../terminal/paint.ts'
 

@@ -1,4 +1,4 @@
-import type { ResultPart, UserPart } from '@tallystick/core'
+import type { ResultPart, UserPart } from '@tallystick/core/vocabulary'
 import { fitted } from '../../terminal/text-width.ts'
 import { visibleText } from '../../terminal/visible-text.ts'
 

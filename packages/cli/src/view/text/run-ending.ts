@@ -1,4 +1,6 @@
-import type { EventOf, Tally, Usage } from '@tallystick/core'
+import type { Usage } from '@tallystick/core'
+import type { Tally } from '@tallystick/core/machine'
+import type { EventOf } from '@tallystick/core/vocabulary'
 import type { RunSpending } from '@tallystick/replay'
 
 /** How a run ended, on one line. */

@@ -1,4 +1,5 @@
-import { LedgerUnavailableError, type EventOf, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { LedgerUnavailableError, type RunId, type RuntimeEvent } from '@tallystick/core'
+import { type EventOf } from '@tallystick/core/vocabulary'
 import type { EventRow } from '../../record/event-row.ts'
 import type { Keyring } from '../payload/keyring.ts'
 import { Sealer } from '../payload/encrypted-bytes.ts'

@@ -1,13 +1,7 @@
 import { createHash } from 'node:crypto'
-import {
-  canonicalJson,
-  storableText,
-  type EventOf,
-  type Json,
-  type JsonObject,
-  type Message,
-  type RuntimeEvent,
-} from '@tallystick/core'
+import { type Message, type RuntimeEvent } from '@tallystick/core'
+import { storableText } from '@tallystick/core/store-kit'
+import { canonicalJson, type EventOf, type Json, type JsonObject } from '@tallystick/core/vocabulary'
 import { redactedPayload } from '../payload/redacted-payload.ts'
 import { envelopeText, type Envelope } from '../../record/envelope.ts'
 import {

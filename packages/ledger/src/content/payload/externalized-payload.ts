@@ -1,4 +1,5 @@
-import { canonicalJson, omitUndefined, type Json, type JsonObject } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/kit'
+import { canonicalJson, type Json, type JsonObject } from '@tallystick/core/vocabulary'
 
 /** A text of this many bytes, in UTF-8, or more is kept once, by its digest, beside the body that holds it. */
 export const largeBytesMin: number = 16 * 1024

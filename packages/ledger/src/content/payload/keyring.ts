@@ -1,4 +1,4 @@
-import { option, type OptionCheck } from '@tallystick/core'
+import { option, type OptionCheck } from '@tallystick/core/kit'
 
 /** The key that content about one subject is sealed with. */
 export interface SubjectKey {

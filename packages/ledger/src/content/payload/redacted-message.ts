@@ -1,15 +1,15 @@
+import { type Message } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/kit'
 import {
-  omitUndefined,
   removedText,
   type AgentDefinition,
   type AssistantPart,
-  type Message,
   type ModelFailure,
   type ModelSettings,
   type ResultPart,
   type UserMessage,
   type UserPart,
-} from '@tallystick/core'
+} from '@tallystick/core/vocabulary'
 
 /** A text that is gone. What was empty said nothing. */
 export function redactedText(text: string): string {

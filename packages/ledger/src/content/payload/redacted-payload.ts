@@ -1,13 +1,13 @@
+import { type RuntimeEvent } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/kit'
 import {
-  omitUndefined,
   removedText,
   type CollectedCall,
   type EventBodies,
   type EventOf,
   type EventType,
   type ModelRefusal,
-  type RuntimeEvent,
-} from '@tallystick/core'
+} from '@tallystick/core/vocabulary'
 import {
   redactedDefinition,
   redactedSettings,

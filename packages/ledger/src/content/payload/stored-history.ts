@@ -1,12 +1,8 @@
 import { hash } from 'node:crypto'
-import {
-  canonicalJson,
-  emptyHistoryDigest,
-  storableDigests,
-  withDigests,
-  type Json,
-  type Message,
-} from '@tallystick/core'
+import { type Message } from '@tallystick/core'
+import { emptyHistoryDigest, withDigests } from '@tallystick/core/machine'
+import { storableDigests } from '@tallystick/core/store-kit'
+import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
 import type { Sealer } from './encrypted-bytes.ts'
 
 /**

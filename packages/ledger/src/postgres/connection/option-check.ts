@@ -1,4 +1,4 @@
-import { option, type OptionCheck } from '@tallystick/core'
+import { option, type OptionCheck } from '@tallystick/core/kit'
 import { keyring } from '../../content/payload/keyring.ts'
 import type { PostgresLedgerOptions } from './postgres-ledger-options.ts'
 

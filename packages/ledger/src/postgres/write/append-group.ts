@@ -1,4 +1,5 @@
-import { sessionPlaceOf, type RunId } from '@tallystick/core'
+import { type RunId } from '@tallystick/core'
+import { sessionPlaceOf } from '@tallystick/core/store-kit'
 import type { StoredContent } from '../../content/event/stored-body.ts'
 import type { LinkedEvent } from '../../record/linked-event.ts'
 import { appendParameters, type AppendParameter, type AppendShape } from '../rows/append-parameters.ts'

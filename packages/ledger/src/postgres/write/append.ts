@@ -1,19 +1,14 @@
+import { LedgerDamagedError, RunNotFoundError, type RunId, type RuntimeEvent } from '@tallystick/core'
 import {
   emptyHead,
-  LedgerDamagedError,
   placeTaken,
   requireHead,
   requireWellFormed,
-  RunNotFoundError,
   secondFact,
   sessionPlaceOf,
   unreadInbox,
-  type AppendOptions,
-  type ExpectedHead,
-  type Head,
-  type RunId,
-  type RuntimeEvent,
-} from '@tallystick/core'
+} from '@tallystick/core/store-kit'
+import { type AppendOptions, type ExpectedHead, type Head } from '@tallystick/core/vocabulary'
 import { genesisHash } from '../../record/chain.ts'
 import { droppedRunConflict } from '../../removal/dropped-run.ts'
 import { isStoredAs, linkEvents } from '../../record/linked-event.ts'

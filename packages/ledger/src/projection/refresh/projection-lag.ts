@@ -1,4 +1,5 @@
-import { option, TallystickError, type Ledger, type OptionCheck } from '@tallystick/core'
+import { TallystickError, type Ledger } from '@tallystick/core'
+import { option, type OptionCheck } from '@tallystick/core/kit'
 import { projectionVersion } from '../tables/projection-version.ts'
 import { projectionDatabaseOf } from '../tables/projection-database.ts'
 import { CorruptRowError, projectLagging, type ProjectedRun } from './projected-runs.ts'

@@ -1,10 +1,5 @@
-import {
-  ConfigurationError,
-  LedgerUnavailableError,
-  option,
-  requireOptions,
-  type Ledger,
-} from '@tallystick/core'
+import { ConfigurationError, LedgerUnavailableError, type Ledger } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
 import { projectionDatabaseOf, type ProjectionDatabase } from '../tables/projection-database.ts'
 import { dropProjections, dropSnapshots } from './drop-projections.ts'
 import { refreshProjections, type OnProgress } from './refresh-projections.ts'

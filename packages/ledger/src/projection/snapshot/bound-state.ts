@@ -1,17 +1,7 @@
 import { hash } from 'node:crypto'
-import {
-  canonicalJson,
-  messagesOf,
-  openTurnCalls,
-  parseToolCallId,
-  stateFromJson,
-  stateToJson,
-  type Json,
-  type JsonObject,
-  type Message,
-  type RunId,
-  type RunState,
-} from '@tallystick/core'
+import { type Message, type RunId, type RunState } from '@tallystick/core'
+import { messagesOf, openTurnCalls, stateFromJson, stateToJson } from '@tallystick/core/machine'
+import { canonicalJson, parseToolCallId, type Json, type JsonObject } from '@tallystick/core/vocabulary'
 import { hexOf } from '../../record/chain.ts'
 import { snapshotVersion } from '../tables/projection-version.ts'
 

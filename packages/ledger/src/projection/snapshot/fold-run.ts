@@ -1,11 +1,5 @@
-import {
-  evolve,
-  isSuspended,
-  type Ledger,
-  type RunId,
-  type RunState,
-  type RuntimeEvent,
-} from '@tallystick/core'
+import { type Ledger, type RunId, type RunState, type RuntimeEvent } from '@tallystick/core'
+import { evolve, isSuspended } from '@tallystick/core/machine'
 import { projectionDatabaseOf } from '../tables/projection-database.ts'
 import { Snapshots } from './snapshots.ts'
 

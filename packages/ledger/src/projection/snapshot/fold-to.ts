@@ -1,12 +1,11 @@
 import {
   ConfigurationError,
-  option,
-  requireOptions,
   RunNotFoundError,
   type Ledger,
   type RunId,
   type RunState,
 } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
 import { foldRun } from './fold-run.ts'
 
 /** How a fold goes. */

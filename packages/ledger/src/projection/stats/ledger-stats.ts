@@ -1,4 +1,5 @@
-import { option, requireOptions, type Ledger } from '@tallystick/core'
+import { type Ledger } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
 import { currentProjections, projectionOptions, type ProjectionOptions } from '../refresh/projection-lag.ts'
 import { beginningOf, hourOf } from '../summary/run-accumulator.ts'
 import type { LedgerStats, StatsQuery } from './stats.ts'

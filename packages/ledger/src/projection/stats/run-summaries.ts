@@ -1,13 +1,6 @@
-import {
-  option,
-  outcomes,
-  requireOptions,
-  RunNotFoundError,
-  type Ledger,
-  type Outcome,
-  type RunId,
-  type RunRecord,
-} from '@tallystick/core'
+import { RunNotFoundError, type Ledger, type RunId } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
+import { outcomes, type Outcome, type RunRecord } from '@tallystick/core/vocabulary'
 import { projectionDatabaseOf } from '../tables/projection-database.ts'
 import { storableKey } from '../tables/storable-key.ts'
 import {

@@ -1,4 +1,4 @@
-import type { ModelRef } from '@tallystick/core'
+import type { ModelRef } from '@tallystick/core/vocabulary'
 import { addAmounts, costUsdOf, noAmounts, usageOf, type Amounts } from '../tables/amounts.ts'
 import { nameOfKey } from '../tables/storable-key.ts'
 import type { DaySpending, LedgerStats, SessionTotals, StatsQuery } from './stats.ts'

@@ -1,4 +1,5 @@
-import type { ModelRef, Usage } from '@tallystick/core'
+import type { Usage } from '@tallystick/core'
+import type { ModelRef } from '@tallystick/core/vocabulary'
 import type { RunSummary, RunStatus, UnreadableRun } from '../summary/run-summary.ts'
 
 /** Model calls of one agent and model on one day. */

@@ -1,4 +1,5 @@
-import type { Outcome, RuntimeEvent } from '@tallystick/core'
+import type { RuntimeEvent } from '@tallystick/core'
+import type { Outcome } from '@tallystick/core/vocabulary'
 
 /** How often the calls of one tool ended in one way. */
 export interface CallCount {

@@ -1,4 +1,5 @@
-import type { ModelRef, RunId, RuntimeEvent, Usage } from '@tallystick/core'
+import type { RunId, RuntimeEvent, Usage } from '@tallystick/core'
+import type { ModelRef } from '@tallystick/core/vocabulary'
 import { countedCalls, type CallCount } from './call-counts.ts'
 import { addAmounts, amountsOf, type Amounts } from '../tables/amounts.ts'
 

@@ -1,4 +1,6 @@
-import type { FinishReason, LimitName, ParentRef, RunId, ToolCallId, Totals, Usage } from '@tallystick/core'
+import type { RunId, Usage } from '@tallystick/core'
+import type { Totals } from '@tallystick/core/machine'
+import type { FinishReason, LimitName, ParentRef, ToolCallId } from '@tallystick/core/vocabulary'
 
 import type { CallCount } from './call-counts.ts'
 

@@ -1,4 +1,5 @@
-import { limitNames, parseToolCallId, type RunId } from '@tallystick/core'
+import { type RunId } from '@tallystick/core'
+import { limitNames, parseToolCallId } from '@tallystick/core/vocabulary'
 import { hexOf } from '../../record/chain.ts'
 import { storableKey } from '../tables/storable-key.ts'
 import { isRunId } from '../../record/stored-ids.ts'

@@ -1,16 +1,13 @@
+import { type RunId, type RunState } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/kit'
 import {
-  childRunIdOf,
   deferredCalls,
   isSuspended,
   openTurnCalls,
   pendingApprovals,
-  omitUndefined,
   type Call,
-  type FinishReason,
-  type LimitName,
-  type RunId,
-  type RunState,
-} from '@tallystick/core'
+} from '@tallystick/core/machine'
+import { childRunIdOf, type FinishReason, type LimitName } from '@tallystick/core/vocabulary'
 import { amountsOf, type Amounts } from '../tables/amounts.ts'
 import { spendingOf, type AccumulatedRun, type SpendingLine } from './run-accumulator.ts'
 import type { ListedRun, NamedCall, RunSummary, RunWaits, RunStatus } from './run-summary.ts'

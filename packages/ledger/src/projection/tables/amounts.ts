@@ -1,4 +1,5 @@
-import { usageFields, type Usage } from '@tallystick/core'
+import { type Usage } from '@tallystick/core'
+import { usageFields } from '@tallystick/core/vocabulary'
 
 /** The sums that totals keep, under the names of their columns; whole numbers, so that their order does not matter. */
 export const amountColumns = [

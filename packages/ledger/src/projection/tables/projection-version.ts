@@ -1,4 +1,4 @@
-import { foldVersion } from '@tallystick/core'
+import { foldVersion } from '@tallystick/core/machine'
 
 /** The fold that snapshots are of, as a column holds it. */
 export const snapshotVersion: string = `fold ${foldVersion}`

@@ -1,6 +1,7 @@
 import { dirname, resolve } from 'node:path'
 import BetterSqlite3, { type Database } from 'better-sqlite3'
-import { LedgerUnavailableError, requireOptions } from '@tallystick/core'
+import { LedgerUnavailableError } from '@tallystick/core'
+import { requireOptions } from '@tallystick/core/kit'
 import { inspectFile, requireFilePath, type Found } from '../schema/inspect-file.ts'
 import { walBytesMaxUnlessGiven } from './wal-checkpointer.ts'
 import { schemaVersion } from '../schema/migrate.ts'

@@ -1,4 +1,6 @@
-import { isStorableName, RunNotFoundError, type RunFilter, type RunRecord } from '@tallystick/core'
+import { RunNotFoundError } from '@tallystick/core'
+import { isStorableName } from '@tallystick/core/store-kit'
+import { type RunFilter, type RunRecord } from '@tallystick/core/vocabulary'
 import type { Selectable } from 'kysely'
 import { outOfOrder } from '../../record/event-row.ts'
 import { recordOf } from '../../record/run-record.ts'

@@ -1,4 +1,5 @@
-import { isStorableName, type RunId } from '@tallystick/core'
+import { type RunId } from '@tallystick/core'
+import { isStorableName } from '@tallystick/core/store-kit'
 import type { Database } from 'better-sqlite3'
 import type { Kysely, Selectable } from 'kysely'
 import {

@@ -1,20 +1,16 @@
+import { RunNotFoundError, type RunId, type RuntimeEvent } from '@tallystick/core'
 import {
   emptyHead,
   endsRun,
   placeTaken,
   requireHead,
   requireWellFormed,
-  RunNotFoundError,
   secondFact,
   sessionPlaceOf,
   unreadInbox,
-  type AppendOptions,
-  type ExpectedHead,
-  type Head,
-  type RunId,
-  type RuntimeEvent,
   type SessionPlace,
-} from '@tallystick/core'
+} from '@tallystick/core/store-kit'
+import { type AppendOptions, type ExpectedHead, type Head } from '@tallystick/core/vocabulary'
 import type { Selectable } from 'kysely'
 import { genesisHash, rowDigest, type RunCell } from '../../record/chain.ts'
 import { storedEvent } from '../../record/event-row.ts'

@@ -1,5 +1,5 @@
 import type { Database, Statement } from 'better-sqlite3'
-import type { AppendOptions } from '@tallystick/core'
+import type { AppendOptions } from '@tallystick/core/vocabulary'
 
 /** How a commit is to be kept. */
 export type Durability = AppendOptions['durability']

@@ -1,4 +1,5 @@
-import { type ModelFailure, ProviderError } from '@tallystick/core'
+import { ProviderError } from '@tallystick/core'
+import { type ModelFailure } from '@tallystick/core/vocabulary'
 import { named, quoted } from '../../shared/failure/failure-text.ts'
 import { networkFailure } from '../../shared/failure/network-failure.ts'
 import { retryAfterMs } from '../../shared/failure/retry-after.ts'

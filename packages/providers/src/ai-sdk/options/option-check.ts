@@ -1,4 +1,5 @@
-import { ConfigurationError, option, type OptionCheck, requireOptions } from '@tallystick/core'
+import { ConfigurationError } from '@tallystick/core'
+import { option, type OptionCheck, requireOptions } from '@tallystick/core/kit'
 import { commonChecks, otherNames } from '../../shared/options/model-options.ts'
 import type { AiSdkModel } from '../client/wire.ts'
 import type { AiSdkOptions } from './options.ts'

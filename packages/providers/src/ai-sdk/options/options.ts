@@ -1,4 +1,4 @@
-import type { JsonObject } from '@tallystick/core'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { AiSdkWarning } from './warning.ts'
 
 /** How `fromAiSdk()` calls the model. Everything may be left out. */

@@ -1,4 +1,4 @@
-import type { Json, JsonObject, Opaque, ReplyPart, RequestedCall } from '@tallystick/core'
+import type { Json, JsonObject, Opaque, ReplyPart, RequestedCall } from '@tallystick/core/vocabulary'
 import { api, type ProviderState } from '../client/wire.ts'
 import { citationsIn, sourcesIn } from './citations.ts'
 

@@ -1,4 +1,4 @@
-import type { Json, ModelSignal, RequestedCall } from '@tallystick/core'
+import type { Json, ModelSignal, RequestedCall } from '@tallystick/core/vocabulary'
 import { isJsonObject } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import type { ReplyReader } from '../../shared/stream/reply-reader.ts'

@@ -1,4 +1,4 @@
-import type { StopReason } from '@tallystick/core'
+import type { StopReason } from '@tallystick/core/vocabulary'
 import { erroneousReply, failures } from '../client/failure.ts'
 
 /** Providers' own words for which the AI SDK has only a coarser one. */

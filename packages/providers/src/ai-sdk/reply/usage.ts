@@ -1,4 +1,5 @@
-import type { Json, ModelSignal, Usage } from '@tallystick/core'
+import type { Usage } from '@tallystick/core'
+import type { Json, ModelSignal } from '@tallystick/core/vocabulary'
 import { usageSignal as anthropicUsage } from '../../anthropic/reply/usage.ts'
 import { isJsonObject } from '../../shared/json/json-reading.ts'
 import { coherentUsage } from '../../shared/reply/coherent-usage.ts'

@@ -1,15 +1,14 @@
+import type { Message, ToolResult } from '@tallystick/core'
 import type {
   AssistantMessage,
   AssistantPart,
   FilePart,
   ImagePart,
-  Message,
   Opaque,
   ResultPart,
   ToolCallId,
-  ToolResult,
   UserPart,
-} from '@tallystick/core'
+} from '@tallystick/core/vocabulary'
 import { isJsonObject, textAt } from '../../shared/json/json-reading.ts'
 import { wellFormed } from '../../shared/json/well-formed.ts'
 import type { IdentifiedCall } from '../../shared/request/call-ids.ts'

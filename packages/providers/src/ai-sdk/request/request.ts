@@ -1,4 +1,5 @@
-import type { JsonObject, ModelRequest, ModelSettings } from '@tallystick/core'
+import type { ModelRequest } from '@tallystick/core'
+import type { JsonObject, ModelSettings } from '@tallystick/core/vocabulary'
 import { isJsonObject } from '../../shared/json/json-reading.ts'
 import { withAnswerSchema } from '../../shared/request/answer-instructions.ts'
 import { callIds } from '../../shared/request/call-ids.ts'

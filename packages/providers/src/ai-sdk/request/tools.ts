@@ -1,4 +1,5 @@
-import type { ModelRequest, ToolChoice } from '@tallystick/core'
+import type { ModelRequest } from '@tallystick/core'
+import type { ToolChoice } from '@tallystick/core/vocabulary'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import type { WireCall } from '../client/wire.ts'
 

@@ -1,4 +1,5 @@
-import { ConfigurationError, option, type OptionCheck } from '@tallystick/core'
+import { ConfigurationError } from '@tallystick/core'
+import { option, type OptionCheck } from '@tallystick/core/kit'
 import {
   apiKey,
   commonChecks,

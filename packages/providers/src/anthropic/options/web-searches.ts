@@ -1,4 +1,4 @@
-import type { WebSearchesMax } from '@tallystick/core'
+import type { WebSearchesMax } from '@tallystick/core/vocabulary'
 import { countAt, textAt } from '../../shared/json/json-reading.ts'
 import type { AnthropicOptions } from './options.ts'
 

@@ -1,4 +1,11 @@
-import type { Json, JsonObject, ModelSignal, Opaque, ReplyPart, RequestedCall } from '@tallystick/core'
+import type {
+  Json,
+  JsonObject,
+  ModelSignal,
+  Opaque,
+  ReplyPart,
+  RequestedCall,
+} from '@tallystick/core/vocabulary'
 import { isJsonObject, restOf, textAt } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import { api, provider, type ProviderState, type WireBlock } from '../client/wire.ts'

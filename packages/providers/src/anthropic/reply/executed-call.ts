@@ -1,4 +1,4 @@
-import type { JsonObject, ProviderExecuted } from '@tallystick/core'
+import type { JsonObject, ProviderExecuted } from '@tallystick/core/vocabulary'
 import { isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import type { WireBlock } from '../client/wire.ts'
 import { serverHalfOf } from '../request/rendered-message.ts'

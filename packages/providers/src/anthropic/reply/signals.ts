@@ -1,10 +1,10 @@
+import { ProviderError } from '@tallystick/core'
 import {
   type JsonObject,
   type ModelRefusal,
   type ModelSignal,
-  ProviderError,
   type ReplyPart,
-} from '@tallystick/core'
+} from '@tallystick/core/vocabulary'
 import { failureText } from '../../shared/failure/failure-text.ts'
 import { isJsonObject, objectAt, restOf, textAt } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'

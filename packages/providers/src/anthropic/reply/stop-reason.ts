@@ -1,4 +1,4 @@
-import type { StopReason } from '@tallystick/core'
+import type { StopReason } from '@tallystick/core/vocabulary'
 
 const known: { readonly [raw: string]: StopReason } = {
   end_turn: 'end',

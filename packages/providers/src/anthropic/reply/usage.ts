@@ -1,4 +1,5 @@
-import type { Json, JsonObject, ModelSignal, Usage } from '@tallystick/core'
+import type { Usage } from '@tallystick/core'
+import type { Json, JsonObject, ModelSignal } from '@tallystick/core/vocabulary'
 import { countAt, isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
 
 /**

@@ -1,4 +1,4 @@
-import type { JsonObject } from '@tallystick/core'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 import { textAt } from '../../shared/json/json-reading.ts'
 import type { WireRequest } from '../client/wire.ts'
 

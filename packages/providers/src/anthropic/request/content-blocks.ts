@@ -1,4 +1,5 @@
-import type { FilePart, ImagePart, Outcome, ResultPart, ToolResult, UserPart } from '@tallystick/core'
+import type { ToolResult } from '@tallystick/core'
+import type { FilePart, ImagePart, Outcome, ResultPart, UserPart } from '@tallystick/core/vocabulary'
 import { keptFileId, leftOutText } from '../../shared/request/left-out.ts'
 import { provider, type WireBlock } from '../client/wire.ts'
 

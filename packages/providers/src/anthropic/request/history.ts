@@ -1,4 +1,4 @@
-import type { ToolCallId } from '@tallystick/core'
+import type { ToolCallId } from '@tallystick/core/vocabulary'
 import { textAt } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import type { WireBlock, WireTurn } from '../client/wire.ts'

@@ -1,4 +1,4 @@
-import type { JsonObject } from '@tallystick/core'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { WireBlock, WireTurn } from '../client/wire.ts'
 
 /** How long the vendor keeps the beginning of a prompt. */

@@ -1,4 +1,5 @@
-import type { AssistantMessage, AssistantPart, JsonObject, Message, ToolCallPart } from '@tallystick/core'
+import type { Message } from '@tallystick/core'
+import type { AssistantMessage, AssistantPart, JsonObject, ToolCallPart } from '@tallystick/core/vocabulary'
 import { isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import { wellFormed } from '../../shared/json/well-formed.ts'
 import { api, provider, providerStateOf, type WireBlock } from '../client/wire.ts'

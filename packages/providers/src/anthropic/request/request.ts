@@ -1,4 +1,5 @@
-import type { JsonObject, Message, ModelRequest } from '@tallystick/core'
+import type { Message, ModelRequest } from '@tallystick/core'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 import { textAt } from '../../shared/json/json-reading.ts'
 import { withAnswerSchema } from '../../shared/request/answer-instructions.ts'
 import { callIds } from '../../shared/request/call-ids.ts'

@@ -1,4 +1,4 @@
-import type { JsonObject, ModelSettings } from '@tallystick/core'
+import type { JsonObject, ModelSettings } from '@tallystick/core/vocabulary'
 import type { AnthropicWarning } from '../options/options.ts'
 
 /** What decides which settings this request may hold. */

@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '@tallystick/core'
+import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 import { isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
 
 /** A schema as the vendor can hold a model to it. */

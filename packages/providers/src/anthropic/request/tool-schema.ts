@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '@tallystick/core'
+import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 import { isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
 
 /** The keywords that the vendor refuses at the root of a tool's schema. */

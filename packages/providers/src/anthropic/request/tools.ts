@@ -1,4 +1,5 @@
-import type { JsonObject, ModelRequest, ToolChoice, ToolDefinition } from '@tallystick/core'
+import type { ModelRequest } from '@tallystick/core'
+import type { JsonObject, ToolChoice, ToolDefinition } from '@tallystick/core/vocabulary'
 import { toldInWords } from '../../shared/request/answer-instructions.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import type { RenderSettings } from './request-settings.ts'

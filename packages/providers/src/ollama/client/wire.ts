@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '@tallystick/core'
+import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 
 /** This wire, as `ModelRef` names it. */
 export const provider = 'ollama'

@@ -1,4 +1,5 @@
-import { ConfigurationError, option, type OptionCheck } from '@tallystick/core'
+import { ConfigurationError } from '@tallystick/core'
+import { option, type OptionCheck } from '@tallystick/core/kit'
 import { commonChecks, otherNames, requireModelOptions } from '../../shared/options/model-options.ts'
 import { hostOf, isAddress, type OllamaClientOptions } from '../client/client.ts'
 import { sdk } from '../client/sdk.ts'

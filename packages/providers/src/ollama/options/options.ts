@@ -1,4 +1,4 @@
-import type { JsonObject } from '@tallystick/core'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { Warning } from '../../shared/options/warning.ts'
 import type { OllamaClientOptions } from '../client/client.ts'
 import type { WireThinking } from '../client/wire.ts'

@@ -1,4 +1,4 @@
-import type { ModelSignal, ReplyPart, RequestedCall } from '@tallystick/core'
+import type { ModelSignal, ReplyPart, RequestedCall } from '@tallystick/core/vocabulary'
 import { countAt, isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import type { ReplyReader } from '../../shared/stream/reply-reader.ts'

@@ -1,4 +1,4 @@
-import type { StopReason } from '@tallystick/core'
+import type { StopReason } from '@tallystick/core/vocabulary'
 
 /** What the end of a reply is judged by. */
 export interface Ending {

@@ -1,4 +1,5 @@
-import type { JsonObject, Usage } from '@tallystick/core'
+import type { Usage } from '@tallystick/core'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { WireLine } from '../client/wire.ts'
 
 /** Tokens of the prompt and of the reply, where the server counted them. */

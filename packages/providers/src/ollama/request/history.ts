@@ -1,4 +1,4 @@
-import type { ToolCallId } from '@tallystick/core'
+import type { ToolCallId } from '@tallystick/core/vocabulary'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import type { WireMessage } from '../client/wire.ts'
 import type { RenderedMessage } from './rendered-message.ts'

@@ -1,13 +1,11 @@
+import { type Message, textOf, type ToolResult } from '@tallystick/core'
 import {
   type AssistantMessage,
   type FilePart,
   type ImagePart,
-  type Message,
   type ResultPart,
-  textOf,
-  type ToolResult,
   type UserPart,
-} from '@tallystick/core'
+} from '@tallystick/core/vocabulary'
 import { wellFormed } from '../../shared/json/well-formed.ts'
 import type { IdentifiedCall } from '../../shared/request/call-ids.ts'
 import { leftOutText } from '../../shared/request/left-out.ts'

@@ -1,4 +1,4 @@
-import type { JsonObject } from '@tallystick/core'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { Warn } from '../../shared/options/warning.ts'
 import type { WireThinking } from '../client/wire.ts'
 import type { OllamaWarning } from '../options/options.ts'

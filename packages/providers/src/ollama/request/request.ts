@@ -1,4 +1,5 @@
-import type { JsonObject, Message, ModelRequest, ModelSettings } from '@tallystick/core'
+import type { Message, ModelRequest } from '@tallystick/core'
+import type { JsonObject, ModelSettings } from '@tallystick/core/vocabulary'
 import { toldInWords, withAnswerSchema } from '../../shared/request/answer-instructions.ts'
 import { callIds } from '../../shared/request/call-ids.ts'
 import { memoized } from '../../shared/request/memoized.ts'

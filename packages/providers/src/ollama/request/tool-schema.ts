@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '@tallystick/core'
+import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 import { isJsonObject, textAt } from '../../shared/json/json-reading.ts'
 
 /** What the server's own structures hold of a schema. Anything else it drops without a word. */

@@ -1,4 +1,5 @@
-import type { JsonObject, ModelRequest, ToolDefinition } from '@tallystick/core'
+import type { ModelRequest } from '@tallystick/core'
+import type { JsonObject, ToolDefinition } from '@tallystick/core/vocabulary'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import type { RenderSettings } from './request-settings.ts'
 import type { RenderedSchema } from './tool-schema.ts'

@@ -1,4 +1,4 @@
-import type { Json, JsonObject, Opaque } from '@tallystick/core'
+import type { Json, JsonObject, Opaque } from '@tallystick/core/vocabulary'
 import { isJsonObject } from '../../shared/json/json-reading.ts'
 
 /** This wire, as `ModelRef` and `Opaque` name it. Whose service it is, an option says. */

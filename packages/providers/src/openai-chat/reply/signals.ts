@@ -1,12 +1,5 @@
-import type {
-  Citation,
-  Json,
-  JsonObject,
-  ModelSignal,
-  ProviderError,
-  ReplyPart,
-  Source,
-} from '@tallystick/core'
+import type { ProviderError } from '@tallystick/core'
+import type { Citation, Json, JsonObject, ModelSignal, ReplyPart, Source } from '@tallystick/core/vocabulary'
 import { contradiction, failureInStream } from '../../openai/client/failure.ts'
 import { citationsIn, sourcesOf } from '../../openai/reply/citations.ts'
 import { usageSignal } from '../../openai/reply/usage.ts'

@@ -1,4 +1,4 @@
-import type { Json, JsonObject, RequestedCall } from '@tallystick/core'
+import type { Json, JsonObject, RequestedCall } from '@tallystick/core/vocabulary'
 import { readCallInput } from '../../openai/reply/call-input.ts'
 import type { CallContext } from '../../openai/request/call-context.ts'
 import { isJsonObject, restOf, textAt } from '../../shared/json/json-reading.ts'

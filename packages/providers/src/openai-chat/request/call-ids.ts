@@ -1,4 +1,4 @@
-import type { ToolCallId } from '@tallystick/core'
+import type { ToolCallId } from '@tallystick/core/vocabulary'
 import { callIds, type IdentifiedCall } from '../../shared/request/call-ids.ts'
 
 const identifierLengthMax = 64

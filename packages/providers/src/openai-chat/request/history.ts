@@ -1,4 +1,5 @@
-import { type JsonObject, omitUndefined, type ToolCallId } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/kit'
+import { type JsonObject, type ToolCallId } from '@tallystick/core/vocabulary'
 import type { Carried } from '../../openai/request/media.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import type { OpenAIChatQuirks } from '../options/quirks.ts'

@@ -1,12 +1,12 @@
+import type { Message } from '@tallystick/core'
 import type {
   AssistantMessage,
   AssistantPart,
   Json,
   JsonObject,
-  Message,
   ToolCallPart,
   ToolResultsMessage,
-} from '@tallystick/core'
+} from '@tallystick/core/vocabulary'
 import { type Carried, carried, carriedResult, type Carrier } from '../../openai/request/media.ts'
 import { textAt } from '../../shared/json/json-reading.ts'
 import { wellFormed } from '../../shared/json/well-formed.ts'

@@ -1,4 +1,6 @@
-import { type JsonObject, type Message, type ModelRequest, omitUndefined } from '@tallystick/core'
+import { type Message, type ModelRequest } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/kit'
+import { type JsonObject } from '@tallystick/core/vocabulary'
 import { callContext } from '../../openai/request/call-context.ts'
 import { samplingFields } from '../../openai/request/sampling.ts'
 import { fitSchema, isAnswerSchema, noAnswerSchema } from '../../openai/request/strict-schema.ts'

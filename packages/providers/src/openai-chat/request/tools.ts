@@ -1,4 +1,5 @@
-import type { JsonObject, ModelRequest, ToolDefinition } from '@tallystick/core'
+import type { ModelRequest } from '@tallystick/core'
+import type { JsonObject, ToolDefinition } from '@tallystick/core/vocabulary'
 import { customToolOf } from '../../openai/request/call-context.ts'
 import { fitSchema } from '../../openai/request/strict-schema.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'

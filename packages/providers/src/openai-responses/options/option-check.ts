@@ -1,4 +1,5 @@
-import { ConfigurationError, option } from '@tallystick/core'
+import { ConfigurationError } from '@tallystick/core'
+import { option } from '@tallystick/core/kit'
 import { bothChecks, checkBothOptions } from '../../openai/options/option-check.ts'
 import { objects, otherNames } from '../../shared/options/model-options.ts'
 import type { OpenAIOptions } from './options.ts'

@@ -1,4 +1,4 @@
-import type { JsonObject } from '@tallystick/core'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { OpenAIClient } from '../../openai/client/client.ts'
 import type { OpenAICommonOptions } from '../../openai/options/options.ts'
 

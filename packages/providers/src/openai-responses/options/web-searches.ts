@@ -1,4 +1,4 @@
-import type { JsonObject, WebSearchesMax } from '@tallystick/core'
+import type { JsonObject, WebSearchesMax } from '@tallystick/core/vocabulary'
 import { countAt, textAt } from '../../shared/json/json-reading.ts'
 
 /**

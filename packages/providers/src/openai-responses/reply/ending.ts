@@ -1,4 +1,4 @@
-import type { JsonObject, ModelSignal, ReplyPart, StopReason } from '@tallystick/core'
+import type { JsonObject, ModelSignal, ReplyPart, StopReason } from '@tallystick/core/vocabulary'
 import { failureInStream } from '../../openai/client/failure.ts'
 import { usageSignal } from '../../openai/reply/usage.ts'
 import { isJsonObject, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'

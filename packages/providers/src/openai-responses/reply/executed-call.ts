@@ -1,4 +1,4 @@
-import type { JsonObject, ProviderExecuted } from '@tallystick/core'
+import type { JsonObject, ProviderExecuted } from '@tallystick/core/vocabulary'
 import { readCallInput } from '../../openai/reply/call-input.ts'
 import { isJsonObject, objectAt, restOf, textAt } from '../../shared/json/json-reading.ts'
 import { awaitsCaller } from '../request/rendered-message.ts'

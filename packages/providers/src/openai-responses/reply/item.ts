@@ -6,7 +6,7 @@ import type {
   ReplyPart,
   RequestedCall,
   TextPart,
-} from '@tallystick/core'
+} from '@tallystick/core/vocabulary'
 import { readCallInput } from '../../openai/reply/call-input.ts'
 import { citationsIn, sourcesIn } from '../../openai/reply/citations.ts'
 import { isJsonObject, restOf, textAt } from '../../shared/json/json-reading.ts'

@@ -1,4 +1,5 @@
-import type { JsonObject, ModelSignal, ProviderError } from '@tallystick/core'
+import type { ProviderError } from '@tallystick/core'
+import type { JsonObject, ModelSignal } from '@tallystick/core/vocabulary'
 import { contradiction } from '../../openai/client/failure.ts'
 import { isJsonObject, textAt } from '../../shared/json/json-reading.ts'
 import type { KeptResponse } from '../client/wire.ts'

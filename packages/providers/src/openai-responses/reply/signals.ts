@@ -1,4 +1,4 @@
-import type { JsonObject, ModelSignal } from '@tallystick/core'
+import type { JsonObject, ModelSignal } from '@tallystick/core/vocabulary'
 import { contradiction, failureInStream } from '../../openai/client/failure.ts'
 import { isJsonObject, textAt } from '../../shared/json/json-reading.ts'
 import type { ReplyReader } from '../../shared/stream/reply-reader.ts'

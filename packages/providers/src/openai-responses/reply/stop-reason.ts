@@ -1,4 +1,4 @@
-import type { StopReason } from '@tallystick/core'
+import type { StopReason } from '@tallystick/core/vocabulary'
 
 const incomplete: { readonly [reason: string]: StopReason } = {
   max_output_tokens: 'max_tokens',

@@ -1,4 +1,4 @@
-import { digestOf, type JsonObject, type ToolCallId } from '@tallystick/core'
+import { digestOf, type JsonObject, type ToolCallId } from '@tallystick/core/vocabulary'
 import { objectAt, textAt } from '../../shared/json/json-reading.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import type { KeptResponse } from '../client/wire.ts'

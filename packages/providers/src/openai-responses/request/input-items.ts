@@ -1,4 +1,5 @@
-import type { JsonObject, ToolResult, UserMessage } from '@tallystick/core'
+import type { ToolResult } from '@tallystick/core'
+import type { JsonObject, UserMessage } from '@tallystick/core/vocabulary'
 import { type Carried, carried, carriedResult, type Carrier } from '../../openai/request/media.ts'
 
 /** What this wire takes of a service. */

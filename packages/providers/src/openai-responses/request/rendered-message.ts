@@ -1,12 +1,12 @@
+import { type Message } from '@tallystick/core'
 import {
   type AssistantMessage,
   type AssistantPart,
   digestOf,
   type Json,
   type JsonObject,
-  type Message,
   type ToolCallPart,
-} from '@tallystick/core'
+} from '@tallystick/core/vocabulary'
 import { isJsonObject, textAt } from '../../shared/json/json-reading.ts'
 import { wellFormed } from '../../shared/json/well-formed.ts'
 import { isIdentifier } from '../../shared/request/identifier.ts'

@@ -1,4 +1,4 @@
-import type { JsonObject } from '@tallystick/core'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { OpenAICustomTool, OpenAIWarning } from '../../openai/options/options.ts'
 import type { Warn } from '../../shared/options/warning.ts'
 

@@ -1,4 +1,5 @@
-import type { JsonObject, Message, ModelRequest } from '@tallystick/core'
+import type { Message, ModelRequest } from '@tallystick/core'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { OpenAIWarning } from '../../openai/options/options.ts'
 import { callContext } from '../../openai/request/call-context.ts'
 import { fitSchema, isAnswerSchema, noAnswerSchema } from '../../openai/request/strict-schema.ts'

@@ -1,4 +1,6 @@
-import { type JsonObject, type ModelRequest, omitUndefined } from '@tallystick/core'
+import { type ModelRequest } from '@tallystick/core'
+import { omitUndefined } from '@tallystick/core/kit'
+import { type JsonObject } from '@tallystick/core/vocabulary'
 import { samplingFields } from '../../openai/request/sampling.ts'
 import type { FallbackChanges, RenderSettings } from './request-settings.ts'
 

@@ -1,4 +1,5 @@
-import { type JsonObject, ProviderError } from '@tallystick/core'
+import { ProviderError } from '@tallystick/core'
+import { type JsonObject } from '@tallystick/core/vocabulary'
 import {
   type ApiError,
   clientFailure,

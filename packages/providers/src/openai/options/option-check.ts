@@ -1,4 +1,5 @@
-import { ConfigurationError, option, type OptionalCheck, type OptionCheck } from '@tallystick/core'
+import { ConfigurationError } from '@tallystick/core'
+import { option, type OptionalCheck, type OptionCheck } from '@tallystick/core/kit'
 import { apiKey, commonChecks, requireModelOptions } from '../../shared/options/model-options.ts'
 import type { OpenAICommonOptions, OpenAICustomTool } from './options.ts'
 

@@ -1,4 +1,4 @@
-import type { JsonObject } from '@tallystick/core'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { OpenAIClientOptions } from '../client/client.ts'
 
 /** Something that a request asked for and that this wire, or this server, cannot be told. The call goes out without it. */

@@ -1,4 +1,4 @@
-import type { RequestedCall } from '@tallystick/core'
+import type { RequestedCall } from '@tallystick/core/vocabulary'
 import { isJsonObject } from '../../shared/json/json-reading.ts'
 
 /** The input of a call as it was understood. */

@@ -1,4 +1,4 @@
-import type { Citation, Json, JsonObject, Source } from '@tallystick/core'
+import type { Citation, Json, JsonObject, Source } from '@tallystick/core/vocabulary'
 import { isJsonObject, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import { known } from '../../shared/reply/known-citations.ts'
 

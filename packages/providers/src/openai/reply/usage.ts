@@ -1,4 +1,4 @@
-import type { JsonObject, ModelSignal } from '@tallystick/core'
+import type { JsonObject, ModelSignal } from '@tallystick/core/vocabulary'
 import { countAt, objectAt } from '../../shared/json/json-reading.ts'
 import { coherentUsage } from '../../shared/reply/coherent-usage.ts'
 

@@ -1,4 +1,5 @@
-import { type JsonObject, type ModelRequest, withoutAddedNulls } from '@tallystick/core'
+import { type ModelRequest } from '@tallystick/core'
+import { type JsonObject, withoutAddedNulls } from '@tallystick/core/vocabulary'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import type { OpenAICustomTool } from '../options/options.ts'
 

@@ -1,4 +1,11 @@
-import type { FilePart, ImageDetail, ImagePart, Outcome, ResultPart, UserPart } from '@tallystick/core'
+import type {
+  FilePart,
+  ImageDetail,
+  ImagePart,
+  Outcome,
+  ResultPart,
+  UserPart,
+} from '@tallystick/core/vocabulary'
 import { keptFileId, leftOutText } from '../../shared/request/left-out.ts'
 
 /** What a part comes to on these wires, before each says it in its own words. */

@@ -1,4 +1,5 @@
-import type { JsonObject, ModelSettings, ProviderError } from '@tallystick/core'
+import type { ProviderError } from '@tallystick/core'
+import type { JsonObject, ModelSettings } from '@tallystick/core/vocabulary'
 import type { OpenAIWarning } from '../options/options.ts'
 
 /** What a wire of OpenAI's kind takes of how a model is to write. */

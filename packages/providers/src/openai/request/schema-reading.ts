@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '@tallystick/core'
+import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 import { isJsonObject } from '../../shared/json/json-reading.ts'
 
 /** The types that a schema names. */

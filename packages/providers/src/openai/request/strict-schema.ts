@@ -1,4 +1,4 @@
-import { acceptsNull, type Json, type JsonObject } from '@tallystick/core'
+import { acceptsNull, type Json, type JsonObject } from '@tallystick/core/vocabulary'
 import { isJsonObject, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import { toldInWords } from '../../shared/request/answer-instructions.ts'
 import { isObjectSchema, requiredOf, typesOf } from './schema-reading.ts'

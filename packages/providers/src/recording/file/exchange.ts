@@ -1,4 +1,4 @@
-import { canonicalJson, digestOf, type Json, type JsonObject } from '@tallystick/core'
+import { canonicalJson, digestOf, type Json, type JsonObject } from '@tallystick/core/vocabulary'
 import { numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import { withoutRunIds } from './replay-order.ts'
 import { bodyWithoutSecrets, secretsIn } from './secrets.ts'

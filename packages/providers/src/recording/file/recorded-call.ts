@@ -1,3 +1,4 @@
+import { type ModelRequest } from '@tallystick/core'
 import {
   canonicalJson,
   digestOf,
@@ -5,9 +6,8 @@ import {
   type JsonObject,
   type ModelFailure,
   type ModelRef,
-  type ModelRequest,
   type ModelSignal,
-} from '@tallystick/core'
+} from '@tallystick/core/vocabulary'
 import { isJsonObject, numberAt, objectAt, textAt } from '../../shared/json/json-reading.ts'
 import { listAt } from './recording-file.ts'
 import { withoutRunIds } from './replay-order.ts'

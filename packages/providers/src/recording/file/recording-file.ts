@@ -1,6 +1,7 @@
 import { accessSync, appendFileSync, constants, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { ConfigurationError, type Json, type JsonObject } from '@tallystick/core'
+import { ConfigurationError } from '@tallystick/core'
+import { type Json, type JsonObject } from '@tallystick/core/vocabulary'
 import { isJsonObject, numberAt, textAt } from '../../shared/json/json-reading.ts'
 
 /** What a recording holds: exchanges over HTTP with their bytes, or calls of a model with their signals. */

@@ -1,4 +1,4 @@
-import type { Json } from '@tallystick/core'
+import type { Json } from '@tallystick/core/vocabulary'
 import { isJsonObject } from '../../shared/json/json-reading.ts'
 import { struckOut, withoutKeyShapes } from '../../shared/secrets/struck-keys.ts'
 

@@ -1,4 +1,5 @@
-import type { ModelSignal, ProviderError } from '@tallystick/core'
+import type { ProviderError } from '@tallystick/core'
+import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { catchError, from, type Observable, switchMap, throwError } from 'rxjs'
 
 /** How a model comes to its client. */

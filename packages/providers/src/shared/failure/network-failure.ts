@@ -1,4 +1,4 @@
-import type { FailureClass } from '@tallystick/core'
+import type { FailureClass } from '@tallystick/core/vocabulary'
 import { textAt } from '../json/json-reading.ts'
 
 const timeoutCodes = new Set([

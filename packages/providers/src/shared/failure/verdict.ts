@@ -1,4 +1,4 @@
-import type { FailureClass, ModelFailure } from '@tallystick/core'
+import type { FailureClass, ModelFailure } from '@tallystick/core/vocabulary'
 
 /** What a failure is, and whether the same request may succeed later. */
 export type Verdict = Pick<ModelFailure, 'class' | 'retryable'>

@@ -1,4 +1,5 @@
-import { type FailureClass, type ModelFailure, ProviderError } from '@tallystick/core'
+import { ProviderError } from '@tallystick/core'
+import { type FailureClass, type ModelFailure } from '@tallystick/core/vocabulary'
 import { failureText, named } from './failure-text.ts'
 import { networkFailure } from './network-failure.ts'
 import { final, retryable, type Verdict } from './verdict.ts'

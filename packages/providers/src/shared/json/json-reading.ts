@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '@tallystick/core'
+import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 
 /** Whether a value that came off a wire is a JSON object (not null, not an array). */
 export function isJsonObject(value: unknown): value is JsonObject {

@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '@tallystick/core'
+import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 
 /**
  * The same value with every lone surrogate replaced by U+FFFD. Vendors refuse a body that holds one, and since it

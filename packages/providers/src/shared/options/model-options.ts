@@ -1,4 +1,4 @@
-import { option, type OptionalCheck, type OptionCheck, requireOptions } from '@tallystick/core'
+import { option, type OptionalCheck, type OptionCheck, requireOptions } from '@tallystick/core/kit'
 
 const { anyFunction, anyObject, anyText, filledText, listOf, maybe, milliseconds, numberFrom, recordOf } =
   option

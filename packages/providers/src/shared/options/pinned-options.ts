@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from '@tallystick/core'
+import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 
 /**
  * Those of a model's options that the ledger keeps with its agent, so that a resume by others is found: what is named

@@ -1,4 +1,4 @@
-import type { ModelSignal } from '@tallystick/core'
+import type { ModelSignal } from '@tallystick/core/vocabulary'
 import { defer, map, type Observable } from 'rxjs'
 
 /** Something that a request asked for and that a wire cannot be told. The call goes out without it. */

@@ -1,4 +1,4 @@
-import type { JsonObject } from '@tallystick/core'
+import type { JsonObject } from '@tallystick/core/vocabulary'
 
 /** Instructions that also say what the answer has to be, for a wire that cannot hold a model to this schema. */
 export function withAnswerSchema(instructions: string, schema: JsonObject): string {

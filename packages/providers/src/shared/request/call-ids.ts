@@ -1,4 +1,4 @@
-import type { ToolCallId } from '@tallystick/core'
+import type { ToolCallId } from '@tallystick/core/vocabulary'
 import { freeIdentifier, isIdentifier } from './identifier.ts'
 
 /** A call in the history. `ownId` is there when the vendor that will read the request gave the id itself. */

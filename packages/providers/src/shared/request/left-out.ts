@@ -1,4 +1,4 @@
-import type { FilePart, ImagePart } from '@tallystick/core'
+import type { FilePart, ImagePart } from '@tallystick/core/vocabulary'
 
 /** A thing that a wire cannot carry stays visible to the model by its name. */
 export function leftOutText(part: ImagePart | FilePart): string {

@@ -1,4 +1,5 @@
-import type { Json, JsonObject, ModelRequest } from '@tallystick/core'
+import type { ModelRequest } from '@tallystick/core'
+import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 import { isJsonObject } from '../json/json-reading.ts'
 
 /** What decides which of a request's provider options go into a body. */

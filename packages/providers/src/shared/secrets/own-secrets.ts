@@ -1,10 +1,10 @@
+import { ProviderError } from '@tallystick/core'
 import {
   type KnownSecrets,
   knownSecrets,
   type ModelSignal,
-  ProviderError,
   secretLengthMin,
-} from '@tallystick/core'
+} from '@tallystick/core/vocabulary'
 import { catchError, type Observable, throwError } from 'rxjs'
 import { struckOut } from './struck-keys.ts'
 

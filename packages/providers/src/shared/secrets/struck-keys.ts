@@ -1,4 +1,4 @@
-import { withoutKeys } from '@tallystick/core'
+import { withoutKeys } from '@tallystick/core/vocabulary'
 
 /** Stands where a secret stood. */
 export const struckOut = '[struck out]'

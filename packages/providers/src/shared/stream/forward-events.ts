@@ -1,4 +1,5 @@
-import type { Cancel, ModelContext, ModelSignal, ProviderError } from '@tallystick/core'
+import type { ProviderError } from '@tallystick/core'
+import type { Cancel, ModelContext, ModelSignal } from '@tallystick/core/vocabulary'
 import type { Subscriber } from 'rxjs'
 import type { WireFailures } from '../failure/wire-failures.ts'
 import {

@@ -1,4 +1,5 @@
-import type { ModelSignal, ProviderError } from '@tallystick/core'
+import type { ProviderError } from '@tallystick/core'
+import type { ModelSignal } from '@tallystick/core/vocabulary'
 import type { StreamEnding } from './stream-tail.ts'
 
 /** Reads the events of one reply. */

@@ -1,4 +1,5 @@
-import type { Cancel, Clock } from '@tallystick/core'
+import type { Clock } from '@tallystick/core'
+import type { Cancel } from '@tallystick/core/vocabulary'
 
 /** Notices when no sign of life came for too long. */
 export interface SilenceWatch {

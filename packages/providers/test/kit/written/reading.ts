@@ -1,4 +1,5 @@
-import type { Citation, FailureClass, StopReason, Usage } from '@tallystick/core'
+import type { Usage } from '@tallystick/core'
+import type { Citation, FailureClass, StopReason } from '@tallystick/core/vocabulary'
 import type { Loose } from '../loose.ts'
 
 /** Which wire a stream is of, and for Chat Completions whether OpenAI's own server speaks. */

@@ -1,4 +1,6 @@
-import { type JsonObject, option, requireOptions, type Tool } from '@tallystick/core'
+import { type Tool } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
+import { type JsonObject } from '@tallystick/core/vocabulary'
 import { defineTool } from '../../definition/define-tool.ts'
 import { ToolError } from '../../execution/tool-error.ts'
 import { lengthMax } from './bounds.ts'

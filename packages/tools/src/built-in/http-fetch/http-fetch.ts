@@ -1,4 +1,6 @@
-import { type JsonObject, option, requireOptions, type Tool } from '@tallystick/core'
+import { type Tool } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
+import { type JsonObject } from '@tallystick/core/vocabulary'
 import { approvalPolicy, type ApprovalPolicy } from '../../approval/approval.ts'
 import { defineTool } from '../../definition/define-tool.ts'
 import type { ToolContext } from '../../execution/executor.ts'

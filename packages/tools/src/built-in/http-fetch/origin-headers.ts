@@ -1,4 +1,5 @@
-import { ConfigurationError, type KnownSecrets, knownSecrets, secretLengthMin } from '@tallystick/core'
+import { ConfigurationError } from '@tallystick/core'
+import { type KnownSecrets, knownSecrets, secretLengthMin } from '@tallystick/core/vocabulary'
 import { readOrigin } from './reach.ts'
 
 /** Headers by the origin that they are for. */

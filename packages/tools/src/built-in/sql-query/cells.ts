@@ -1,4 +1,4 @@
-import type { Json } from '@tallystick/core'
+import type { Json } from '@tallystick/core/vocabulary'
 import type { StatementRequest } from './protocol.ts'
 
 /** A value as SQLite gives it out; integers are bigints. */

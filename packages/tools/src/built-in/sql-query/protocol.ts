@@ -1,4 +1,4 @@
-import type { Json } from '@tallystick/core'
+import type { Json } from '@tallystick/core/vocabulary'
 
 /** A value that a statement's parameter can have. */
 export type ParameterValue = string | number | boolean | null

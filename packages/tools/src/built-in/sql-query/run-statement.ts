@@ -1,4 +1,4 @@
-import type { Json } from '@tallystick/core'
+import type { Json } from '@tallystick/core/vocabulary'
 import { bindingsOf, bytesAtLeast, type Cell, cellJson } from './cells.ts'
 import type { Cut, StatementEnding, StatementRequest } from './protocol.ts'
 import { type Database, openReadOnly, type Statement } from './sqlite.ts'

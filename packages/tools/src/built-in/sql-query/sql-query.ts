@@ -1,12 +1,7 @@
 import { resolve } from 'node:path'
-import {
-  ConfigurationError,
-  type Json,
-  type JsonObject,
-  option,
-  requireOptions,
-  type Tool,
-} from '@tallystick/core'
+import { ConfigurationError, type Tool } from '@tallystick/core'
+import { option, requireOptions } from '@tallystick/core/kit'
+import { type Json, type JsonObject } from '@tallystick/core/vocabulary'
 import { defineTool } from '../../definition/define-tool.ts'
 import type { ToolContext } from '../../execution/executor.ts'
 import { ToolError } from '../../execution/tool-error.ts'

@@ -1,0 +1,50 @@
+// What the other packages of Tallystick build on: the checks of options, the rules of agents, the details of runs.
+export type {
+  AgentRules,
+  CompactionOptions,
+  HandoffTarget,
+  Handoffs,
+  ModelTimeouts,
+} from './runtime/agent/agent.ts'
+export type { PolicyCall, PolicyVerdict } from './runtime/agent/approval-policy.ts'
+export {
+  type GuardedCall,
+  type GuardedInput,
+  type GuardedOutput,
+  type GuardedResult,
+  type GuardrailContext,
+  type GuardrailVerdict,
+  type InputGuardrail,
+  type OutputGuardrail,
+  type ToolInputGuardrail,
+  type ToolOutputGuardrail,
+  guardrail,
+  requireGuardrailNames,
+} from './runtime/agent/guardrail.ts'
+export type { OutputReader, OutputSchema } from './runtime/agent/output-schema.ts'
+export type { CommandAcknowledgement } from './runtime/commands/command-acknowledgement.ts'
+export type { ShownApproval } from './runtime/commands/shown-approvals.ts'
+export type { AgentTool, AgentToolOptions } from './runtime/definition/agent-tool.ts'
+export type { HandoffOptions } from './runtime/definition/handoff.ts'
+export { reachableAgents, withApproval } from './runtime/definition/registered-agents.ts'
+export { type ContextOption, definitionIn, definitionNow, rulesIn } from './runtime/definition/run-context.ts'
+export { type CallChecker, type CheckContext, checkCalls } from './runtime/effects/call-check.ts'
+export { inputFaultOf } from './runtime/effects/recorded-schema.ts'
+export type { ForkApproval, ForkEdit } from './runtime/fork/fork-edit.ts'
+export type { ForkOptions } from './runtime/fork/fork.ts'
+export type { InterruptedOptions } from './runtime/reading/listed-runs.ts'
+export type {
+  AnsweredRun,
+  EndedRun,
+  InterruptedRun,
+  StoppedRun,
+  SuspendedRun,
+} from './runtime/reading/run-result.ts'
+export type { RunStreams } from './runtime/reading/run-streams.ts'
+export type { TextUpdate } from './runtime/reading/text-updates.ts'
+export type { Given, InContext, SessionRunOptions, SettledResult } from './runtime/run/runtime.ts'
+export type { PastEdits, PastOptions, Session } from './runtime/session/session.ts'
+export * as option from './vocabulary/options/option.ts'
+export type { OptionCheck, OptionChecks, OptionFault, OptionalCheck } from './vocabulary/options/option.ts'
+export { requireOptions } from './vocabulary/options/require-options.ts'
+export { omitUndefined } from './vocabulary/values/omit-undefined.ts'

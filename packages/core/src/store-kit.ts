@@ -1,0 +1,19 @@
+// For authors of stores: what every ledger refuses, and which facts it holds once.
+export {
+  type SessionPlace,
+  emptyHead,
+  endedBefore,
+  endsRun,
+  isStorableName,
+  onceKeyOf,
+  placeTaken,
+  requireHead,
+  requireInboxKey,
+  requireWellFormed,
+  secondFact,
+  sessionPlaceOf,
+  storableDigests,
+  storableText,
+  unreadInbox,
+} from './memory-ledger/append-rules.ts'
+export { unknownCursor } from './memory-ledger/unknown-cursor.ts'
