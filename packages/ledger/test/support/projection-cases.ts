@@ -10,7 +10,7 @@ import {
   verifyLedger,
   type LedgerStats,
 } from '@tallystick/ledger'
-import { expect, vi } from 'vitest'
+import { expect } from 'vitest'
 import { expectTold, refreshed } from './compare-projections.ts'
 import { projectionDatabaseOf } from '../../src/projection/tables/projection-database.ts'
 import { ProjectionTables } from '../../src/projection/refresh/projection-tables.ts'
@@ -47,12 +47,20 @@ async function readsDuring(
   ledger: Ledger,
   work: () => Promise<unknown>,
 ): Promise<{ readonly reads: readonly (readonly [RunId, number | undefined])[]; readonly lists: number }> {
-  const [read, runs] = [vi.spyOn(ledger, 'read'), vi.spyOn(ledger, 'runs')]
+  // No spies of vitest: it restores them whenever another test of the file starts, and these run at the same time.
+  const [read, runs] = [ledger.read.bind(ledger), ledger.runs.bind(ledger)]
+  const reads: (readonly [RunId, number | undefined])[] = []
+  let lists = 0
+  ledger.read = (runId, range) => {
+    reads.push([runId, range?.fromSeq])
+    return read(runId, range)
+  }
+  ledger.runs = (filter) => {
+    lists++
+    return runs(filter)
+  }
   await work()
-  const reads = read.mock.calls.map(([runId, range]) => [runId, range?.fromSeq] as const)
-  const lists = runs.mock.calls.length
-  read.mockRestore()
-  runs.mockRestore()
+  Object.assign(ledger, { read, runs })
   return { reads, lists }
 }
 
