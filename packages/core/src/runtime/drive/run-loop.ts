@@ -29,6 +29,7 @@ import {
   drivingRules,
   isBareTakeOver,
   overtaken,
+  requireLast,
   requireDrivable,
   takeOverOf,
   type Driver,
@@ -329,7 +330,9 @@ export class RunLoop {
         next: () => this.#mailbox.next(),
       })
     }
-    return !isAsked()
+    if (isAsked()) return false
+    await requireLast(this.#drive.ledger, this.#drive.runId, this.#state?.seq ?? 0)
+    return true
   }
 
   async #awaitArrival(wakeAt: number | undefined): Promise<void> {

@@ -4,6 +4,7 @@ import { isSuspended } from '../../machine/next/next-action.ts'
 import { requiredEffects } from '../../machine/state/required-effects.ts'
 import type { Rules } from '../../machine/state/rules.ts'
 import type { RunState } from '../../machine/state/state.ts'
+import type { Ledger } from '../../ports/ledger.ts'
 import type { ResumeCommand } from '../../vocabulary/events/command.ts'
 import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
@@ -100,4 +101,13 @@ export function takenElsewhere(runId: RunId, keys: readonly string[]): LedgerCon
     `Command ${keys.join(', ')} for run ${runId} was taken out of its inbox by another process, which drove the run ` +
       `in between. What became of it is on record: load the run with resume() and look before you ask again.`,
   )
+}
+
+/**
+ * Refuses to stop where another writer has recorded more: it may have consumed the inbox that this one found empty, so
+ * the state after `seq` is not the last. Throws a `LedgerConflictError` of kind `epoch`.
+ */
+export async function requireLast(ledger: Ledger, runId: RunId, seq: number): Promise<void> {
+  const head = await ledger.head(runId)
+  if (head && head.seq > seq) throw overtaken(runId, head.epoch)
 }
