@@ -1,4 +1,4 @@
-// A run that may spend two cents, stops when they are used up, and goes on when somebody raises the limit.
+// A run that may spend two cents, stops when they are used up, and continues when a person raises the limit.
 import assert from 'node:assert/strict'
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/core/testing'

@@ -126,7 +126,7 @@ describe('the configuration', () => {
   })
 
   const notRoot = process.getuid?.() === 0 ? '' : ' (skipped: only root can give a file away)'
-  // Only root can give a file to somebody else.
+  // Only root can give a file to another user.
   it.skipIf(notRoot)(`is not loaded where it belongs to somebody else${notRoot}`, async () => {
     await using repository = await openRepository()
     const { shop, inner, runId } = repository

@@ -71,7 +71,7 @@ function processUser(): ProcessUser | undefined {
 function requireOwn(path: string): void {
   const user = processUser()
   if (user === undefined) return
-  // A link in a folder of somebody else's leads wherever that one likes.
+  // The owner of a folder decides where a link in it leads.
   const real = realpathSync(path)
   for (const each of new Set([path, real])) {
     for (const [place, stats] of [

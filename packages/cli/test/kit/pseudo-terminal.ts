@@ -43,7 +43,7 @@ export function atTerminal(
   let look = (): void => {}
   child.onData((data) => terminal.write(data, () => look()))
   terminal.onData((answer) => child.write(answer))
-  // The terminal takes what it is sent in its own time: all of it stands there before the end is told.
+  // The terminal shows output in its own time: wait until all of it is there before the end is reported.
   const ended = new Promise<number>((resolve) =>
     child.onExit(({ exitCode }) => terminal.write('', () => resolve(exitCode))),
   )

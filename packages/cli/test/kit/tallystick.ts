@@ -99,7 +99,7 @@ export function tallystickOnTerminal(...words: readonly string[]): Promise<Endin
   return runHere(words, { now: () => (time += 1000), terminals: ['stderr'] })
 }
 
-/** Somebody at the terminal. */
+/** A person at the terminal. */
 interface Typist {
   /** What they type before the command has asked anything. */
   readonly ahead?: string
@@ -108,7 +108,7 @@ interface Typist {
   readonly rows?: number
 }
 
-/** Runs the command in this process, where somebody sits at the terminal. */
+/** Runs the command in this process, with a person at the terminal. */
 export function tallystickAttended(typist: Typist, ...words: readonly string[]): Promise<Ending> {
   return runHere(words, { typist, terminals: ['stdin', 'stdout', 'stderr'] })
 }

@@ -50,7 +50,7 @@ export function resume(context: CommandContext, options: ResumeOptions): Promise
       agent.name === state.agent ? overrideAgent(agent, options, found) : agent,
     )
     const faults = Promise.withResolvers<never>()
-    // Whoever waits for what the runtime does behind a result hears of it; for the others it is said.
+    // A failure after the result rejects for a caller that waits; for any other caller it is reported.
     faults.promise.catch(() => {})
     const report = (error: unknown): void => {
       context.say(`error: ${error instanceof Error ? error.message : String(error)}`)

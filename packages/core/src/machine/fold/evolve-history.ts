@@ -103,7 +103,7 @@ export function applyContextCompacted(state: RunState, event: EventOf<'context_c
   const totals = withSpent(state.totals, usage, costUsd)
   // The summary comes first, then the task.
   const exchangeFrom = 1 + Math.max(0, state.exchangeFrom - replacedMessages)
-  // Of what is unchecked and summed up, guardrails look at the summary.
+  // Where unchecked input was summed up, guardrails check the summary.
   const moved = kept.length - state.history.length
   const from =
     state.inputCheck && state.inputCheck.from >= replacedMessages ? state.inputCheck.from + moved : 0
