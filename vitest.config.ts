@@ -39,9 +39,6 @@ const thorough = (): TestProjectInlineConfiguration[] => [
   project('postgres', onPostgres, withServer),
 ]
 
-/** A run of more tries than usual, or of a given seed, tells its seeds. */
-const tellsSeeds = 'TALLYSTICK_RUNS' in process.env || 'TALLYSTICK_SEED' in process.env
-
 export default defineConfig(({ mode }) => ({
   test: {
     // Only a hang takes this long: no test is judged by how busy its machine is. Full numbers take a multiple of it.
@@ -54,7 +51,6 @@ export default defineConfig(({ mode }) => ({
       // Processes that tests start load the same sources again and again: Node compiles them once.
       NODE_COMPILE_CACHE: join(tmpdir(), 'tallystick-compile-cache'),
     },
-    setupFiles: tellsSeeds ? [join(import.meta.dirname, 'packages/core/test/printed-seeds.ts')] : [],
     projects: mode === 'thorough' ? thorough() : quick(),
   },
 }))

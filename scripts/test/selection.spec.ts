@@ -42,6 +42,15 @@ describe('the selection of tests', () => {
     expect(asking.length).toBeGreaterThan(20)
   })
 
+  it('gives every property the seed of the run', () => {
+    const text = (path: string): string => readFileSync(join(root, path), 'utf8')
+    const unseeded = written.filter(
+      (path) =>
+        /\bfc\.(?:assert|check)\(/.test(text(path)) && !/\/testing\/(?:seed|effort)\.ts'/.test(text(path)),
+    )
+    expect(unseeded).toEqual([])
+  })
+
   it('lets no test read the environment for its numbers', () => {
     const own = written.filter((path) =>
       /process\.env\[?\.?'?TALLYSTICK_(?:RUNS|EFFORT)/.test(readFileSync(join(root, path), 'utf8')),

@@ -1,3 +1,5 @@
+import './seed.ts'
+
 /** How far a test run looks: `pnpm test` looks quickly, `pnpm test:thorough` with full numbers. */
 export type Effort = 'quick' | 'thorough'
 

@@ -1,4 +1,5 @@
 import * as fc from 'fast-check'
+import '../../../scripts/testing/seed.ts'
 import { describe, expect, it } from 'vitest'
 import { LedgerDamagedError, UnknownEventError, type RuntimeEvent } from '@tallystick/core'
 import { eventSchemas, eventTypes, parseEvent, type EventType, type Json } from '@tallystick/core/vocabulary'

@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
 import * as fc from 'fast-check'
+import '../../../scripts/testing/seed.ts'
 import { describe, expect, it } from 'vitest'
 import { knownSecrets, secretLengthMin } from '@tallystick/core/vocabulary'
 import { hostileTexts } from '@tallystick/core/testing'

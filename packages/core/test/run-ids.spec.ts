@@ -1,4 +1,5 @@
 import * as fc from 'fast-check'
+import '../../../scripts/testing/seed.ts'
 import { describe, expect, it } from 'vitest'
 import { parseRunId, parseToolCallId, toolCallIdOf } from '@tallystick/core/vocabulary'
 import { sampleRunId, seededRandom } from '@tallystick/core/testing'

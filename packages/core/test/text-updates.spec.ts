@@ -81,6 +81,14 @@ describe('the text of an answer', () => {
     expect(blocked).toMatchObject({ texts: [withheld], screen: withheld })
   })
 
+  it('is withheld where the time of the run is up before its guardrail has answered', async () => {
+    const slow: Guardrail = { name: 'manners', on: 'output', check: () => new Promise(() => {}) }
+    const limits = { durationMaxMs: 50 }
+    const { texts, screen } = await played({ steps: [{ text: 'Rude.' }], guardrails: [slow], limits })
+    expect(texts).toEqual([expect.stringContaining('This was withheld: the time of the run was up')])
+    expect(screen).toBe(texts.join(''))
+  })
+
   it('is taken back where the model has to write it again', async () => {
     const clock = manualClock()
     const model = scriptedModel([{ text: '{"euros":"many"}' }, { text: '{"euros":99}' }])

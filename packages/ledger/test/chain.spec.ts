@@ -1,5 +1,6 @@
 import { createHash, createHmac } from 'node:crypto'
 import * as fc from 'fast-check'
+import '../../../scripts/testing/seed.ts'
 import { describe, expect, it } from 'vitest'
 import { type RunId } from '@tallystick/core'
 import { canonicalJson } from '@tallystick/core/vocabulary'

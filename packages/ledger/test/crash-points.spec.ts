@@ -1,14 +1,14 @@
-import { randomInt } from 'node:crypto'
 import { seededRandom } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
 import { effort } from '../../../scripts/testing/effort.ts'
+import { testSeed } from '../../../scripts/testing/seed.ts'
 import { courseOf } from './support/crash-course.ts'
 import { play } from './support/crash-play.ts'
 import { choosePoints, parsePoint, pointText, type Point } from './support/crash-point.ts'
 import { scenarios } from './support/crash-scenarios.ts'
 
 /** Printed with every failure, as part of the place: `pnpm crashes --point` goes there again. */
-const random = seededRandom(randomInt(2 ** 31))
+const random = seededRandom(testSeed)
 
 async function placeIn(scenario: string, kind: Point['kind']): Promise<Point> {
   const course = await courseOf('sqlite', scenario)

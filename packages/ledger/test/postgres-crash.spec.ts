@@ -1,6 +1,6 @@
-import { randomInt } from 'node:crypto'
 import { seededRandom } from '@tallystick/core/testing'
 import { describe, expect, it } from 'vitest'
+import { testSeed } from '../../../scripts/testing/seed.ts'
 import { courseOf } from './support/crash-course.ts'
 import { surviveDeath } from './support/crash-deaths.ts'
 import { play } from './support/crash-play.ts'
@@ -10,7 +10,7 @@ import type { Ground } from './support/crash-site.ts'
 import { connectionString, freshSchema, hasPostgres } from './support/postgres-database.ts'
 
 /** Printed with every failure, as part of the place: `pnpm crashes --point` goes there again. */
-const random = seededRandom(randomInt(2 ** 31))
+const random = seededRandom(testSeed)
 
 // Only a platform without Postgres leaves them out, and the run says so.
 describe.skipIf(!hasPostgres)('a process that is cut off at some boundary of a run in Postgres', () => {

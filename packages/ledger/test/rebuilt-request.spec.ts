@@ -19,6 +19,7 @@ import {
 import { randomProgram } from '@tallystick/core/testing/random'
 import { foldTo, rebuiltRequest } from '@tallystick/ledger'
 import * as fc from 'fast-check'
+import '../../../scripts/testing/seed.ts'
 import { describe, expect, it } from 'vitest'
 
 const usage = { inputTokens: 100, outputTokens: 10 }

@@ -1,5 +1,6 @@
 import { calcPrice } from '@pydantic/genai-prices'
 import * as fc from 'fast-check'
+import '../../../scripts/testing/seed.ts'
 import { describe, expect, it } from 'vitest'
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
 import { costOf } from '@tallystick/core/vocabulary'

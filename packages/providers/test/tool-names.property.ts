@@ -1,4 +1,5 @@
 import * as fc from 'fast-check'
+import '../../../scripts/testing/seed.ts'
 import { describe, expect, it } from 'vitest'
 import { fitIdentifier } from '../src/shared/request/identifier.ts'
 import { toolNames } from '../src/shared/request/tool-names.ts'

@@ -1,4 +1,5 @@
 import * as fc from 'fast-check'
+import '../../../scripts/testing/seed.ts'
 import { isDeepStrictEqual } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { differencesOf, reportedDifferences } from '../src/diff/difference.ts'

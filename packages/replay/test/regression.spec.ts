@@ -21,6 +21,7 @@ import { importEvents, linesOf } from '@tallystick/ledger'
 import { exportRegression, replayRegression, type RegressionReport } from '@tallystick/replay'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import * as fc from 'fast-check'
+import '../../../scripts/testing/seed.ts'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { temporaryFolder } from './support/temporary-folder.ts'
 

@@ -102,9 +102,15 @@ export function finalTextsOf(folded$: Observable<FoldedEvent>): Observable<Final
 }
 
 function readReply(turn: number, { event, state }: FoldedEvent): Read {
-  if (state.phase !== 'collecting' || state.turn === turn || dueAnswerCheck(state)) return { turn }
+  if (state.phase !== 'collecting' || state.turn === turn) return { turn }
+  if (dueAnswerCheck(state) && !isWithheld(event)) return { turn }
   const text = replyText(state)
   // An answer that the model is to write again is withdrawn.
   const isWithdrawn = event.type === 'output_checked' && event.repair !== undefined
   return { turn: event.turn, ...(text !== '' && !isWithdrawn && { finalText: { text, seq: event.seq } }) }
+}
+
+/** Whether the run ends with a replacement of its answer: the time was up before a guardrail had checked it. */
+function isWithheld(event: RuntimeEvent): boolean {
+  return event.type === 'guardrail_tripped' && event.on === 'output' && event.cause === 'controller'
 }
