@@ -29,7 +29,10 @@ export async function play(steps: readonly ScriptedStep[], more: Partial<AgentOp
   const clock = manualClock()
   const ledger = memoryLedger()
   const agent = defineAgent({
-    ...{ name: 'probe', instructions: '', model: scriptedModel(steps), retry: { attemptsMax: 2 } },
+    name: 'probe',
+    instructions: '',
+    model: scriptedModel(steps),
+    retry: { attemptsMax: 2 },
     tools: [testTool({ name: 'look', run: () => 'seen' })],
     ...more,
   })

@@ -45,11 +45,13 @@ const childProbes: readonly ChildProbe[] = [
   { what: 'answered', steps: [done] },
   {
     what: 'met a limit, and wrote down what it had',
-    ...{ steps: [looking, done], options: { limits: { turnsMax: 2 } } },
+    steps: [looking, done],
+    options: { limits: { turnsMax: 2 } },
   },
   {
     what: 'met a limit, and had written nothing',
-    ...{ steps: [looking], options: { limits: { turnsMax: 1, onLimit: 'stop' } } },
+    steps: [looking],
+    options: { limits: { turnsMax: 1, onLimit: 'stop' } },
   },
   { what: 'could not reach its model', steps: [{ fail: 'authentication' }] },
   { what: 'was refused by its model', steps: [{ text: 'No.', stopReason: 'refused' }] },
@@ -57,11 +59,13 @@ const childProbes: readonly ChildProbe[] = [
   { what: 'was blocked', steps: [done], options: { guardrails: [finder('output', 'block')] } },
   {
     what: 'did not answer by its schema',
-    ...{ steps: [done], options: { output: { type: 'object' }, outputRepairsMax: 0 } },
+    steps: [done],
+    options: { output: { type: 'object' }, outputRepairsMax: 0 },
   },
   {
     what: 'handed the conversation back',
-    ...{ steps: [never], options: { handoffs: [handBack('desk', { description: 'Use it always.' })] } },
+    steps: [never],
+    options: { handoffs: [handBack('desk', { description: 'Use it always.' })] },
   },
 ]
 
@@ -72,7 +76,10 @@ export async function afterChild(): Promise<
   return await Promise.all(
     childProbes.map(async ({ what, steps, options }) => {
       const child = defineAgent({
-        ...{ name: 'child', description: 'Works.', instructions: '', model: scriptedModel(steps) },
+        name: 'child',
+        description: 'Works.',
+        instructions: '',
+        model: scriptedModel(steps),
         tools: [testTool({ name: 'look', run: () => 'seen' })],
         ...(options as Partial<AgentOptions<unknown>>),
       })

@@ -48,6 +48,7 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
 
 interface WireEvent {
   readonly type: string
+  readonly [field: string]: unknown
 }
 
 function replyTo({ tools = [], messages }: WireRequest): readonly WireEvent[] {
@@ -66,11 +67,11 @@ function message(content_block: object, delta: object, stop_reason: string): rea
   const usage = { input_tokens: 410, output_tokens: 1 }
   const start = { id: 'msg_1', role: 'assistant', content: [], model: 'claude-opus-4-8', usage }
   return [
-    { type: 'message_start', ...{ message: start } },
-    { type: 'content_block_start', ...{ index: 0, content_block } },
-    { type: 'content_block_delta', ...{ index: 0, delta } },
-    { type: 'content_block_stop', ...{ index: 0 } },
-    { type: 'message_delta', ...{ delta: { stop_reason }, usage: { output_tokens: 41 } } },
+    { type: 'message_start', message: start },
+    { type: 'content_block_start', index: 0, content_block },
+    { type: 'content_block_delta', index: 0, delta },
+    { type: 'content_block_stop', index: 0 },
+    { type: 'message_delta', delta: { stop_reason }, usage: { output_tokens: 41 } },
     { type: 'message_stop' },
   ]
 }

@@ -63,8 +63,15 @@ describe.each(withCode)('$path', ({ text }) => {
       if (step.kind === 'program') writeFileSync(join(folder, `program-${index + 1}.ts`), step.text)
     }
     const compilerOptions = {
-      ...{ target: 'es2024', lib: ['esnext'], types: ['node'], module: 'nodenext', strict: true },
-      ...{ noEmit: true, skipLibCheck: true, allowImportingTsExtensions: true, moduleDetection: 'force' },
+      target: 'es2024',
+      lib: ['esnext'],
+      types: ['node'],
+      module: 'nodenext',
+      strict: true,
+      noEmit: true,
+      skipLibCheck: true,
+      allowImportingTsExtensions: true,
+      moduleDetection: 'force',
     }
     writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.ts'] }))
     const tsc = join(repository, 'node_modules/.bin/tsc')

@@ -51,10 +51,14 @@ describe('probes', () => {
 
   it('tell failures that another model is asked about from those that end the run', async () => {
     expect(await afterFailure('overloaded')).toEqual({
-      ...{ triedAgain: true, fallbackAsked: true, end: '`model_failed`' },
+      triedAgain: true,
+      fallbackAsked: true,
+      end: '`model_failed`',
     })
     expect(await afterFailure('content_filtered')).toEqual({
-      ...{ triedAgain: false, fallbackAsked: false, end: '`refused`' },
+      triedAgain: false,
+      fallbackAsked: false,
+      end: '`refused`',
     })
   })
 

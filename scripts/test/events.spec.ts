@@ -44,7 +44,11 @@ describe('declarationsIn', () => {
         fields: [
           { name: 'reasons', type: 'Reason[]', optional: true, doc: 'Its reasons.', refers: ['Reason'] },
           {
-            ...{ name: 'at', type: '{ from: number }', optional: false, doc: '', refers: [] },
+            name: 'at',
+            type: '{ from: number }',
+            optional: false,
+            doc: '',
+            refers: [],
             fields: [{ name: 'from', type: 'number', optional: false, doc: '', refers: [] }],
           },
         ],

@@ -24,7 +24,10 @@ const model = scriptedModel([
   { text: 'The script says: sales rose in both chapters.', usage },
 ])
 const agent = defineAgent({
-  ...{ name: 'reader', instructions: 'Read, then sum up.', model, tools: [read] },
+  name: 'reader',
+  instructions: 'Read, then sum up.',
+  model,
+  tools: [read],
   limits: { costMaxUsd: 0.02, onLimit: 'ask' },
 })
 const prices = { 'scripted-1': { inputUsd: 1, outputUsd: 10, source: 'made up' } }

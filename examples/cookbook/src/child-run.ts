@@ -16,8 +16,11 @@ const restart = defineTool({
 // Scripts play both models here, and say what they would have used; put anthropic('…') in their place.
 const usage = { inputTokens: 500, outputTokens: 40 }
 const operator = defineAgent({
-  ...{ name: 'operator', description: 'Acts on production. Tell it what to do and why.' },
-  ...{ instructions: 'Do what you are told, and check it.', tools: [restart], limits: { turnsMax: 4 } },
+  name: 'operator',
+  description: 'Acts on production. Tell it what to do and why.',
+  instructions: 'Do what you are told, and check it.',
+  tools: [restart],
+  limits: { turnsMax: 4 },
   model: scriptedModel([
     { toolCalls: [{ name: 'restart_service', input: { service: 'checkout' } }], usage },
     { text: 'The script says: checkout is healthy again.', usage },
@@ -28,12 +31,10 @@ const onCallModel = scriptedModel([
   { text: 'The script says: the incident is over.', usage },
 ])
 const onCall = defineAgent({
-  ...{
-    name: 'on call',
-    instructions: 'Resolve incidents.',
-    model: onCallModel,
-    tools: [agentTool(operator)],
-  },
+  name: 'on call',
+  instructions: 'Resolve incidents.',
+  model: onCallModel,
+  tools: [agentTool(operator)],
   limits: { tokensMax: 10_000 },
 })
 const ledger = memoryLedger()

@@ -27,7 +27,9 @@ const model = scriptedModel([
   (request) => ({ text: `The script was shown:\n${linesIn(request, /budget|allergic/)}` }),
 ])
 const agent = defineAgent({
-  ...{ name: 'planner', instructions: 'Plan the renovation.', model },
+  name: 'planner',
+  instructions: 'Plan the renovation.',
+  model,
   // In tokens, estimated. `summarize` may be a pure function, too; without it older messages are left out.
   compaction: { contextTokensMax: 600, keepMessages: 2, summarize: summarizer },
 })

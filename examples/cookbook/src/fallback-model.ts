@@ -21,7 +21,10 @@ const first = anthropic('claude-opus-4-8', { apiKey: 'none', baseURL: `http://12
 // A script plays the second model here; put any other adapter in its place.
 const second = scriptedModel([{ text: 'The script answers: Seoul has 9 million people.' }], 'stand-in')
 const agent = defineAgent({
-  ...{ name: 'assistant', instructions: 'Answer briefly.', model: first, fallbacks: [second] },
+  name: 'assistant',
+  instructions: 'Answer briefly.',
+  model: first,
+  fallbacks: [second],
   retry: { attemptsMax: 2, baseMs: 20 },
 })
 const run = createRuntime({ ledger: memoryLedger(), agents: [agent] }).run(agent, 'How big is Seoul?')

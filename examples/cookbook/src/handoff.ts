@@ -18,15 +18,20 @@ const billingModel = scriptedModel([
   { text: "The script says: in May an engineer's visit was added, 40 euros." },
 ])
 const billing = defineAgent({
-  ...{ name: 'billing', description: 'Knows every invoice. Use it for questions about money.' },
-  ...{ instructions: 'Explain invoices.', model: billingModel, tools: [readInvoice] },
+  name: 'billing',
+  description: 'Knows every invoice. Use it for questions about money.',
+  instructions: 'Explain invoices.',
+  model: billingModel,
+  tools: [readInvoice],
 })
 const frontDeskModel = scriptedModel([
   { toolCalls: [{ name: 'transfer_to_billing', input: { reason: 'It is about an invoice.' } }] },
   { toolCalls: [{ name: 'transfer_to_support_team', input: { reason: 'The customer asks for a person.' } }] },
 ])
 const frontDesk = defineAgent({
-  ...{ name: 'front desk', instructions: 'Find out who can help.', model: frontDeskModel },
+  name: 'front desk',
+  instructions: 'Find out who can help.',
+  model: frontDeskModel,
   handoffs: [
     // Billing reads what was said so far as a report; without a filter it would see the messages as they are.
     handoff(billing, { filter: foldedHistory }),

@@ -41,7 +41,10 @@ assert.match(JSON.stringify(model.requests[1]?.messages.at(-1)), /damage: Invali
 // A model that never gets it right ends the run, after `outputRepairsMax` more tries. Nothing half right gets out.
 const prose = scriptedModel([{ text: 'Two glasses broke.' }, { text: 'As I said: they broke.' }])
 const hopeless = defineAgent({
-  ...{ name: 'hopeless reader', instructions: 'Read the claim.', model: prose, output: claim },
+  name: 'hopeless reader',
+  instructions: 'Read the claim.',
+  model: prose,
+  output: claim,
   outputRepairsMax: 1,
 })
 const failed = await runtime.run(hopeless, email).result

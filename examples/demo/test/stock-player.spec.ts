@@ -57,7 +57,9 @@ function play(world: World): {
       {
         role: 'user',
         content: turn.map(({ id, answer = '' }) => ({
-          ...{ type: 'tool_result', tool_use_id: id, is_error: typeof answer !== 'string' },
+          type: 'tool_result',
+          tool_use_id: id,
+          is_error: typeof answer !== 'string',
           content: [{ type: 'text', text: typeof answer === 'string' ? answer : answer.failed }],
         })),
       },

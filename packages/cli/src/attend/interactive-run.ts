@@ -127,7 +127,21 @@ function resultData(result: RunResult, ledger: string): object {
   const { runId, agent, status, reason = null, detail = null, text, output = null } = result
   const { turns, toolCalls, children, usage, cost = null, pendingApprovals, deferredCalls, seq } = result
   return {
-    ...{ runId, agent, status, reason, detail, text, output, turns, toolCalls, children, usage, cost, seq },
-    ...{ ledger: shownLedger(ledger), pendingApprovals, deferredCalls },
+    runId,
+    agent,
+    status,
+    reason,
+    detail,
+    text,
+    output,
+    turns,
+    toolCalls,
+    children,
+    usage,
+    cost,
+    seq,
+    ledger: shownLedger(ledger),
+    pendingApprovals,
+    deferredCalls,
   }
 }

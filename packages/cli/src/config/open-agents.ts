@@ -74,8 +74,11 @@ export function openAgents<Result>(
     const state = await foldTo(ledger, runId)
     const { agent, definition } = state
     const context: ConfigContext = {
-      ...{ verb, ledgerPath: ledgerSource(ledgerPath, workingDirectory) },
-      ...{ runId, agent, model: definition.model },
+      verb,
+      ledgerPath: ledgerSource(ledgerPath, workingDirectory),
+      runId,
+      agent,
+      model: definition.model,
     }
     return await withConfig(given, { file, context }, (configured) => use({ ...configured, ledger, state }))
   })

@@ -53,17 +53,17 @@ export function overrideAgent(
   const { handoffs, policy } = recorded
   const now: Omit<AgentDefinition, 'digest'> = {
     ...recorded,
-    ...{
-      model: { provider, api, modelId },
-      instructions: given ?? recorded.instructions,
-      tools: recorded.tools.filter(kept),
-    },
+    model: { provider, api, modelId },
+    instructions: given ?? recorded.instructions,
+    tools: recorded.tools.filter(kept),
     ...(handoffs && { handoffs: handoffs.filter(({ tool }) => kept({ name: tool })) }),
     ...(policy && { policy: { ...policy, ...(policy.tools && { tools: policy.tools.filter(kept) }) } }),
   }
   return {
     ...agent,
-    ...{ model, instructions: given ?? agent.instructions, tools: agent.tools.filter(kept) },
+    model,
+    instructions: given ?? agent.instructions,
+    tools: agent.tools.filter(kept),
     handoffs: agent.handoffs.filter(({ tool }) => kept(tool)),
     definition: { ...now, digest: digestOf(now as unknown as Json) },
   }

@@ -76,7 +76,12 @@ export class CallStories {
 
   #begin({ toolCallId, name, turn, attempt, input, malformed, seq }: EventOf<'tool_request_ready'>): void {
     this.#stories.set(toolCallId, {
-      ...{ toolCallId, name, turn, attempt, requested: input, requestedSeq: seq },
+      toolCallId,
+      name,
+      turn,
+      attempt,
+      requested: input,
+      requestedSeq: seq,
       ...(malformed && { malformed: malformed.text }),
     })
   }

@@ -112,7 +112,11 @@ export class StoryBuilder {
       ? []
       : this.#calls.all.filter((call) => call.turn === turn && call.attempt === attempt)
     return {
-      ...{ ...draft, attempt, failure, withdrawnCalls, ...(retryAt !== undefined && { retryAt }) },
+      ...draft,
+      attempt,
+      failure,
+      withdrawnCalls,
+      ...(retryAt !== undefined && { retryAt }),
       withdrawn: isKept ? '' : await attemptText(ledger, { runId, turn, attempt }),
     }
   }

@@ -23,11 +23,9 @@ const assistant = (): Agent => ({ ...shopAgent(), name: 'assistant' })
 /** Has a job done outside, and goes on when it is told what came of it. */
 const exporter = (): Agent =>
   defineAgent({
-    ...{
-      name: 'exporter',
-      instructions: '',
-      model: scriptedModel([{ toolCalls: [{ name: 'export', input: {} }] }]),
-    },
+    name: 'exporter',
+    instructions: '',
+    model: scriptedModel([{ toolCalls: [{ name: 'export', input: {} }] }]),
     tools: [
       testTool({
         name: 'export',

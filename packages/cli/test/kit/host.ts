@@ -22,7 +22,9 @@ export function hostAgents(): readonly Agent[] {
   const usage = { inputTokens: 1_000_000, outputTokens: 500_000 }
   const named = (name: string, steps: Parameters<typeof scriptedModel>[0]): Agent =>
     defineAgent({
-      ...{ name, instructions: '', model: scriptedModel(steps, 'host-model') },
+      name,
+      instructions: '',
+      model: scriptedModel(steps, 'host-model'),
       tools: [testTool({ name: 'look', run: ({ input }) => JSON.stringify(input) }), untilSignalled],
       retry: { attemptsMax: 1 },
     })

@@ -22,7 +22,9 @@ const usage = { inputTokens: 10, outputTokens: 1 }
 /** Pays what it is told to, which somebody has to approve. */
 export function clerk(): Agent {
   return defineAgent({
-    ...{ name: 'clerk', description: 'Pays.', instructions: '' },
+    name: 'clerk',
+    description: 'Pays.',
+    instructions: '',
     model: askingOnce('clerk-model', { toolCalls: [{ name: 'pay', input: { usd: 5 } }], usage }, 'Paid.'),
     tools: [testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }), run: () => 'paid' })],
   })
@@ -39,7 +41,9 @@ export function teller(): Agent {
     },
   })
   return defineAgent({
-    ...{ name: 'teller', description: 'Transfers.', instructions: '' },
+    name: 'teller',
+    description: 'Transfers.',
+    instructions: '',
     model: askingOnce(
       'teller-model',
       { toolCalls: [{ name: 'transfer', input: {} }], usage },
@@ -52,7 +56,8 @@ export function teller(): Agent {
 /** Has the boss do it, in a run of its own. */
 export function owner(): Agent {
   return defineAgent({
-    ...{ name: 'owner', instructions: '' },
+    name: 'owner',
+    instructions: '',
     model: askingOnce(
       'owner-model',
       { toolCalls: [{ name: 'boss', input: { task: 'Pay.' } }], usage },
@@ -65,7 +70,8 @@ export function owner(): Agent {
 /** Has the teller transfer, in a run of its own. */
 export function banker(): Agent {
   return defineAgent({
-    ...{ name: 'banker', instructions: '' },
+    name: 'banker',
+    instructions: '',
     model: askingOnce(
       'banker-model',
       { toolCalls: [{ name: 'teller', input: { task: 'Go.' } }], usage },
@@ -78,7 +84,8 @@ export function banker(): Agent {
 /** Has the clerk pay, in a run of its own. */
 export function boss(): Agent {
   return defineAgent({
-    ...{ name: 'boss', instructions: '' },
+    name: 'boss',
+    instructions: '',
     model: askingOnce(
       'boss-model',
       { toolCalls: [{ name: 'clerk', input: { task: 'Pay.' } }], usage },

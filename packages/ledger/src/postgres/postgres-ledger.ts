@@ -54,7 +54,8 @@ export function postgresLedger(options: PostgresLedgerOptions): PostgresLedger {
       const begun = await access.read(({ tail }) => tail.begin(after))
       if (begun.isHeldBack) feed.pollSoon()
       return {
-        ...{ eventAtCursor: begun.eventAtCursor, isDropped: begun.isDropped },
+        eventAtCursor: begun.eventAtCursor,
+        isDropped: begun.isDropped,
         batch: (place) =>
           access.read(async (store) => {
             const batch = await begun.batch(place)

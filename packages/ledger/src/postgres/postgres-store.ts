@@ -143,7 +143,8 @@ export class PostgresStore {
     const body = Buffer.from(storableText(command, `The command under ${key} for run ${runId}`))
     if (!isRunId(runId)) throw new RunNotFoundError(runId)
     const statement = {
-      ...{ name: 'tallystick put', text: this.texts.put },
+      name: 'tallystick put',
+      text: this.texts.put,
       values: [runId, key, command.type, body, at],
     }
     const { rows, wasResent } = await this.connections

@@ -16,8 +16,11 @@ export interface AskedEvents {
 
 /** Asks for every event. */
 export const everyEvent: AskedEvents = {
-  ...{ turn: null, toolCallId: null, types: null },
-  ...{ fromAt: Number.MIN_SAFE_INTEGER, toAt: Number.MAX_SAFE_INTEGER },
+  turn: null,
+  toolCallId: null,
+  types: null,
+  fromAt: Number.MIN_SAFE_INTEGER,
+  toAt: Number.MAX_SAFE_INTEGER,
 }
 
 /** A run that may hold what is asked for, as it stood when the search began. */
@@ -83,7 +86,9 @@ export function askedEvents(query: EventQuery): AskedEvents | undefined {
   const asked: AskedEvents = {
     ...(sessionId !== undefined && { sessionId }),
     ...(runId !== undefined && { runId }),
-    ...{ turn, toolCallId, types: types ? [...new Set(types)] : null },
+    turn,
+    toolCallId,
+    types: types ? [...new Set(types)] : null,
     fromAt: Math.max(Math.ceil(fromAt), Number.MIN_SAFE_INTEGER),
     toAt: Math.min(Math.floor(toAt), Number.MAX_SAFE_INTEGER),
   }

@@ -26,7 +26,11 @@ export function rebuiltRequest(state: RunState): RebuiltRequest {
   return {
     model,
     request: {
-      ...{ instructions, messages: transcript(state), tools, toolChoice, parallelToolCalls },
+      instructions,
+      messages: transcript(state),
+      tools,
+      toolChoice,
+      parallelToolCalls,
       ...omitUndefined({ maxOutputTokens, outputSchema: output?.schema, modelSettings: settingsOf(state) }),
     },
   }

@@ -40,7 +40,13 @@ const removalTag = Uint8Array.of(3)
 function removalHash(previousHash: Uint8Array, removal: Removal & { readonly pos: number }): Uint8Array {
   const { pos, runId, fromSeq, toSeq, kind, at, by, reason, kept, headHash } = removal
   const text = canonicalJson({
-    ...{ pos, runId, fromSeq, toSeq, kind, at, by },
+    pos,
+    runId,
+    fromSeq,
+    toSeq,
+    kind,
+    at,
+    by,
     ...(reason !== undefined && { reason }),
     ...(kept !== undefined && { kept }),
     ...(headHash !== undefined && { headHash }),
@@ -67,7 +73,14 @@ export interface RemovalRow {
 export function storedRemoval(row: RemovalRow): StoredRemoval {
   const { pos, run_id, from_seq: fromSeq, to_seq: toSeq, kind, at, by, reason, kept, head_hash, hash } = row
   return {
-    ...{ pos, runId: run_id as RunId, fromSeq, toSeq, kind: kind as RemovalKind, at, by, hash },
+    pos,
+    runId: run_id as RunId,
+    fromSeq,
+    toSeq,
+    kind: kind as RemovalKind,
+    at,
+    by,
+    hash,
     ...(reason !== null && { reason }),
     ...(kept !== null && { kept }),
     ...(head_hash !== null && { headHash: head_hash }),
@@ -85,8 +98,17 @@ export function removalRows(
     previous = removalHash(previous, { ...removal, pos })
     const { runId, fromSeq, toSeq, kind, at, by, reason = null, kept = null, headHash = null } = removal
     return {
-      ...{ pos, run_id: runId, from_seq: fromSeq, to_seq: toSeq, kind, at, by, reason, kept },
-      ...{ head_hash: headHash, hash: previous },
+      pos,
+      run_id: runId,
+      from_seq: fromSeq,
+      to_seq: toSeq,
+      kind,
+      at,
+      by,
+      reason,
+      kept,
+      head_hash: headHash,
+      hash: previous,
     }
   })
 }

@@ -102,7 +102,9 @@ export async function projectionAuditOf(ledger: Ledger, runId: RunId): Promise<P
     const [row] = cursor === undefined ? [] : await tables.rows([runId])
     const agents = row ? await new AuditedProjections(database).agentsAt(row.pos) : []
     return new ProjectionAudit(database, runId, {
-      ...{ cursor, row, agents },
+      cursor,
+      row,
+      agents,
       snapshots: await snapshotPlaces(database, runId),
     })
   })

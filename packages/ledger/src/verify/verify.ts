@@ -42,7 +42,10 @@ export async function verifyRun(ledger: Ledger, runId: RunId): Promise<RunVerdic
 
 async function verdictOn(ledger: Ledger, source: AuditSource | undefined, runId: RunId): Promise<RunVerdict> {
   const progress: Progress = {
-    ...{ events: 0, hasEnded: false, missing: new MissingContents(), family: new FamilyAudit() },
+    events: 0,
+    hasEnded: false,
+    missing: new MissingContents(),
+    family: new FamilyAudit(),
   }
   const projections = await projectionAuditOf(ledger, runId)
   try {

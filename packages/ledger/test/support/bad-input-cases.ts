@@ -106,7 +106,8 @@ export const badInputCases: Readonly<Record<string, (bed: BadInputBed) => Promis
     )
     expect(Object.fromEntries(outcomes)).toEqual({
       ...Object.fromEntries(names.map((name) => [name, 'success'])),
-      ...{ constructor: 'unknown_tool', '\udc00': 'unknown_tool' },
+      constructor: 'unknown_tool',
+      '\udc00': 'unknown_tool',
     })
     await requireKept(bed, ledger, found)
   },
@@ -229,7 +230,9 @@ export const badInputCases: Readonly<Record<string, (bed: BadInputBed) => Promis
 function asking(input: JsonObject): Model {
   const call = { type: 'tool_call', providerCallId: 'c1', name: 'deep', input } as const
   return {
-    ...{ provider: 'scripted', api: 'script', modelId: 'scripted-1' },
+    provider: 'scripted',
+    api: 'script',
+    modelId: 'scripted-1',
     stream: () =>
       of<ModelSignal[]>(
         { type: 'model_started' },

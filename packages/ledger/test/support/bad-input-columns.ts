@@ -18,12 +18,23 @@ export type Guard =
 
 /** Every table of a ledger, in either store. One that is not here has to be given a place. */
 export const guards: Readonly<Record<string, Guard>> = {
-  ...{ run: 'chain', event: 'chain', payload: 'chain' },
-  ...{ content: 'content', content_use: 'content', history: 'content', history_use: 'content' },
+  run: 'chain',
+  event: 'chain',
+  payload: 'chain',
+  content: 'content',
+  content_use: 'content',
+  history: 'content',
+  history_use: 'content',
   removal: 'removal',
-  ...{ snapshot: 'derived', projection: 'derived', run_summary: 'derived', run_agent: 'derived' },
-  ...{ session_summary: 'derived', spending: 'derived' },
-  ...{ schema_migration: 'bookkeeping', schema_migration_lock: 'bookkeeping', barrier: 'bookkeeping' },
+  snapshot: 'derived',
+  projection: 'derived',
+  run_summary: 'derived',
+  run_agent: 'derived',
+  session_summary: 'derived',
+  spending: 'derived',
+  schema_migration: 'bookkeeping',
+  schema_migration_lock: 'bookkeeping',
+  barrier: 'bookkeeping',
   ledger: 'bookkeeping',
   inbox: 'inbox',
 }

@@ -144,10 +144,13 @@ async function judge(
     const acknowledged = lines.filter((line) => line.kind === 'acknowledged')
     const conflicts = lines.filter(({ kind }) => kind === 'conflict').length
     return {
-      ...{ acknowledged: acknowledged.length, conflicts },
+      acknowledged: acknowledged.length,
+      conflicts,
       barriers: acknowledged.filter(({ durability }) => durability === 'barrier').length,
       inDoubt: acknowledged.filter(({ failures }) => failures > 0).length,
-      ...{ events: status.length, seen: seen.length, faults },
+      events: status.length,
+      seen: seen.length,
+      faults,
       ...lossesOf(histories, texts),
       ...differenceOf(status, seen),
     }

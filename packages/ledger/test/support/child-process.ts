@@ -28,7 +28,9 @@ export function ledgerChild(args: readonly string[], { user, fileMaxKiB }: Child
   const limited = ['sh', '-c', `ulimit -f ${fileMaxKiB}; exec "$0" "$@"`]
   const [program = '', ...words] = [
     ...(fileMaxKiB === undefined ? [] : limited),
-    ...[process.execPath, script, ...args],
+    process.execPath,
+    script,
+    ...args,
   ]
   const child: ChildProcessByStdio<null, Readable, null> = spawn(program, words, {
     stdio: ['ignore', 'pipe', 'inherit'],

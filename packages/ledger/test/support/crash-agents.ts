@@ -29,7 +29,10 @@ export function undeclared(stage: Stage, name: string): TestTool {
 /** An agent that does no more than pay. */
 export function helper(stage: Stage, pay: TestTool): Agent<unknown> {
   return defineAgent({
-    ...{ name: 'helper', description: 'Pays.', instructions: 'Pay.', tools: [pay] },
+    name: 'helper',
+    description: 'Pays.',
+    instructions: 'Pay.',
+    tools: [pay],
     model: stagedModel(stage, byTurn([calling('pay'), saying('Paid.')]), 'scripted-2'),
   })
 }
@@ -44,7 +47,8 @@ export function employer(stage: Stage, worker: Agent<unknown>): Agent<unknown> {
     usage,
   }
   return defineAgent({
-    ...{ name: 'employer', instructions: 'Delegate.' },
+    name: 'employer',
+    instructions: 'Delegate.',
     tools: [agentTool(worker), undeclared(stage, 'ship')],
     model: stagedModel(stage, byTurn([delegating, saying('I was helped.')])),
   })
@@ -62,7 +66,8 @@ export function manager(stage: Stage, worker: Agent<unknown>): Agent<unknown> {
     usage,
   }
   return defineAgent({
-    ...{ name: 'manager', instructions: 'Delegate.' },
+    name: 'manager',
+    instructions: 'Delegate.',
     tools: [
       agentTool(worker, { name: 'first', effect: 'read' }),
       agentTool(worker, { name: 'second' }),

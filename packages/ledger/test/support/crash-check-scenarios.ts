@@ -7,7 +7,9 @@ const retry: Scenario = {
   name: 'retry',
   agent: (stage) =>
     defineAgent({
-      ...{ name: 'insister', instructions: 'Insist.', tools: [undeclared(stage, 'pay')] },
+      name: 'insister',
+      instructions: 'Insist.',
+      tools: [undeclared(stage, 'pay')],
       retry: { baseMs: 1, capMs: 2 },
       model: stagedModel(stage, (request) => {
         const reply = byTurn([{ text: 'One moment.', ...calling('pay') }, saying('Paid at last.')])(request)
@@ -32,7 +34,8 @@ function guardrails({ cross }: Stage): readonly Guardrail[] {
     { name: 'of what is asked', on: 'input', check: () => looked('input', { record: 'seen' }) },
     { name: 'of calls', on: 'tool_input', check: () => looked('calls', 'pass' as const) },
     {
-      ...{ name: 'of results', on: 'tool_output' as const },
+      name: 'of results',
+      on: 'tool_output' as const,
       check: () => looked('results', { replace: 'What the tool said is a secret.', why: 'secrecy' }),
     },
     { name: 'of answers', on: 'output', check: () => looked('answers', 'pass' as const) },
@@ -43,9 +46,13 @@ const guarded: Scenario = {
   name: 'guarded',
   agent: (stage) =>
     defineAgent({
-      ...{ name: 'guarded', instructions: 'Answer in JSON.', guardrails: guardrails(stage) },
+      name: 'guarded',
+      instructions: 'Answer in JSON.',
+      guardrails: guardrails(stage),
       output: {
-        ...{ type: 'object', required: ['paid'], additionalProperties: false },
+        type: 'object',
+        required: ['paid'],
+        additionalProperties: false,
         properties: { paid: { type: 'boolean' } },
       },
       tools: [look(stage), undeclared(stage, 'pay')],
@@ -62,9 +69,12 @@ const summedUp: Scenario = {
   name: 'summed up',
   agent: (stage) =>
     defineAgent({
-      ...{ name: 'rambler', instructions: 'Look again and again.', tools: [look(stage)] },
+      name: 'rambler',
+      instructions: 'Look again and again.',
+      tools: [look(stage)],
       compaction: {
-        ...{ contextTokensMax: 90, keepMessages: 2 },
+        contextTokensMax: 90,
+        keepMessages: 2,
         summarize: stagedModel(
           stage,
           ({ messages: [told] }) => saying(`${repliesTold(told)} replies before.`),

@@ -51,7 +51,10 @@ async function live(server: MortalServer, death: Death, cross: Cross): Promise<S
   const violations = [...faults, ...judge(evidence)]
   if (violations.length === 0) clear(site)
   return {
-    ...{ death, violations, events: eventsIn(evidence.after), replays: evidence.replays },
+    death,
+    violations,
+    events: eventsIn(evidence.after),
+    replays: evidence.replays,
     lost: lostWithTheServer(evidence),
     ...(told[0] !== undefined && { told: told[0].slice(0, told[0].indexOf(':')) }),
     ...(violations.length > 0 && { folder: site.folder }),

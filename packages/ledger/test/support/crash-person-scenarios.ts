@@ -24,7 +24,8 @@ const approval: Scenario = {
   name: 'approval',
   agent: (stage) =>
     defineAgent({
-      ...{ name: 'clerk', instructions: 'Ask first.' },
+      name: 'clerk',
+      instructions: 'Ask first.',
       tools: [
         look(stage),
         stagedTool(stage, { name: 'refund', effect: 'write', check: () => ({ kind: 'ask' }) }),
@@ -51,7 +52,8 @@ const askedAgain: Scenario = {
   name: 'ask',
   agent: (stage) =>
     defineAgent({
-      ...{ name: 'banker', instructions: 'Wire.' },
+      name: 'banker',
+      instructions: 'Wire.',
       tools: [stagedTool(stage, { name: 'wire', effect: 'write', recovery: 'ask' })],
       model: stagedModel(stage, byTurn([calling('wire', 'wire'), saying('Wired.')])),
     }),
@@ -83,7 +85,9 @@ const steering: Scenario = {
   name: 'steer',
   agent: (stage) =>
     defineAgent({
-      ...{ name: 'scout', instructions: 'Look.', tools: [look(stage), undeclared(stage, 'mark')] },
+      name: 'scout',
+      instructions: 'Look.',
+      tools: [look(stage), undeclared(stage, 'mark')],
       model: stagedModel(
         stage,
         // Each of the two things said may come in time for the first answer, or ask for one more.
@@ -109,7 +113,8 @@ const deferred: Scenario = {
   name: 'deferred',
   agent(stage) {
     const send = testTool({
-      ...{ name: 'send', effect: 'write' },
+      name: 'send',
+      effect: 'write',
       run(call, report) {
         stage.cross('send: before it executes')
         stage.world.noteCall('begun', 'send', call)
@@ -120,7 +125,9 @@ const deferred: Scenario = {
       },
     })
     return defineAgent({
-      ...{ name: 'sender', instructions: 'Send.', tools: [send, look(stage)] },
+      name: 'sender',
+      instructions: 'Send.',
+      tools: [send, look(stage)],
       model: stagedModel(stage, byTurn([calling('send', 'look'), saying('Sent.')])),
     })
   },
@@ -140,7 +147,9 @@ const cancelled: Scenario = {
   name: 'cancel',
   agent(stage) {
     const dawdle = testTool({
-      ...{ name: 'dawdle', effect: 'write', recovery: 'rerun' },
+      name: 'dawdle',
+      effect: 'write',
+      recovery: 'rerun',
       run(call) {
         stage.cross('dawdle: before it executes')
         stage.world.noteCall('begun', 'dawdle', call, true)
@@ -149,7 +158,9 @@ const cancelled: Scenario = {
       },
     })
     return defineAgent({
-      ...{ name: 'dawdler', instructions: 'Dawdle.', tools: [dawdle, look(stage)] },
+      name: 'dawdler',
+      instructions: 'Dawdle.',
+      tools: [dawdle, look(stage)],
       model: stagedModel(stage, byTurn([{ text: 'At once.', ...calling('look', 'dawdle', 'look') }])),
     })
   },
@@ -165,6 +176,10 @@ const cancelled: Scenario = {
 
 /** Runs that somebody outside decides about, adds to, or stops. */
 export const personScenarios: readonly Scenario[] = [
-  ...[approval, approvalBelow, askedAgain],
-  ...[steering, deferred, cancelled],
+  approval,
+  approvalBelow,
+  askedAgain,
+  steering,
+  deferred,
+  cancelled,
 ]

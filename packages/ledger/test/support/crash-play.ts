@@ -58,8 +58,12 @@ export async function play(point: Point, ground: Ground): Promise<Played> {
   const violations = [...ends.flatMap(brokenProcess), ...taken.faults, ...judge(evidence)]
   if (violations.length === 0) clear(site)
   return {
-    ...{ point, violations, events: eventsIn(evidence.after), replays: evidence.replays },
-    ...{ repetitions: repetitions(evidence), doubleStarts: doubleStarts(evidence) },
+    point,
+    violations,
+    events: eventsIn(evidence.after),
+    replays: evidence.replays,
+    repetitions: repetitions(evidence),
+    doubleStarts: doubleStarts(evidence),
     kills: ends.filter(({ kind }) => kind === 'killed').length,
     ...(stoppedAt !== undefined && { stoppedAt, thawed: metBy(ends.at(-1)) ?? 'nothing' }),
     ...(violations.length > 0 && { folder: site.folder }),

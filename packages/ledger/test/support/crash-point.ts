@@ -24,8 +24,11 @@ export function parsePoint(text: string): Point {
     /^(sqlite|postgres):(kill|stop):([a-z ]+):(\d+):(\d+)(?::(\d+))?$/.exec(text) ?? []
   if (store === undefined) throw new Error(`${text} names no point. One is called sqlite:kill:writes:0:17.`)
   return {
-    ...{ store: store as Point['store'], kind: kind as Point['kind'], scenario },
-    ...{ fromStep: Number(fromStep), at: Number(at) },
+    store: store as Point['store'],
+    kind: kind as Point['kind'],
+    scenario,
+    fromStep: Number(fromStep),
+    at: Number(at),
     ...(thenAt !== undefined && { thenAt: Number(thenAt) }),
   }
 }

@@ -18,8 +18,11 @@ export interface MortalServer {
  * handed to the operating system outlives the server.
  */
 const settings = [
-  ...['wal_writer_delay=10s', 'wal_writer_flush_after=1GB', 'autovacuum=off'],
-  ...['fsync=off', 'full_page_writes=off'],
+  'wal_writer_delay=10s',
+  'wal_writer_flush_after=1GB',
+  'autovacuum=off',
+  'fsync=off',
+  'full_page_writes=off',
 ]
 
 /** Starts a server; says why where this machine has none. */

@@ -42,9 +42,12 @@ const endsWithinMs = 60_000
 export function siteOf(ground: Ground, scenario: string): Site {
   const folder = mkdtempSync(join(tmpdir(), 'tallystick-crash-'))
   return {
-    ...{ folder, scenario: scenarioNamed(scenario), session: `session ${randomUUID()}` },
+    folder,
+    scenario: scenarioNamed(scenario),
+    session: `session ${randomUUID()}`,
     store: ground === 'sqlite' ? { kind: 'sqlite', path: join(folder, 'runs.db') } : ground,
-    ...{ world: join(folder, 'world'), acknowledged: join(folder, 'acknowledged') },
+    world: join(folder, 'world'),
+    acknowledged: join(folder, 'acknowledged'),
   }
 }
 

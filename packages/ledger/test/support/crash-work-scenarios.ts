@@ -9,7 +9,8 @@ const answer: Scenario = {
   name: 'answer',
   agent: (stage) =>
     defineAgent({
-      ...{ name: 'speaker', instructions: 'Answer.' },
+      name: 'speaker',
+      instructions: 'Answer.',
       model: stagedModel(stage, byTurn([{ reasoning: 'Let me think.', ...saying('All is well here.') }])),
     }),
   steps: [asking('How are you?')],
@@ -20,7 +21,9 @@ const reads: Scenario = {
   name: 'reads',
   agent: (stage) =>
     defineAgent({
-      ...{ name: 'reader', instructions: 'Look.', tools: [look(stage)] },
+      name: 'reader',
+      instructions: 'Look.',
+      tools: [look(stage)],
       model: stagedModel(stage, byTurn([calling('look', 'look', 'look'), saying('I have looked.')])),
     }),
   steps: [asking('Look three times.')],
@@ -31,7 +34,8 @@ const writes: Scenario = {
   name: 'writes',
   agent: (stage) =>
     defineAgent({
-      ...{ name: 'payer', instructions: 'Pay.' },
+      name: 'payer',
+      instructions: 'Pay.',
       tools: [look(stage), undeclared(stage, 'pay'), undeclared(stage, 'ship')],
       model: stagedModel(
         stage,
@@ -46,7 +50,8 @@ const rerun: Scenario = {
   name: 'rerun',
   agent: (stage) =>
     defineAgent({
-      ...{ name: 'publisher', instructions: 'Publish.' },
+      name: 'publisher',
+      instructions: 'Publish.',
       tools: [stagedTool(stage, { name: 'publish', effect: 'write', recovery: 'rerun' })],
       model: stagedModel(stage, byTurn([calling('publish', 'publish'), saying('Published.')])),
     }),
@@ -58,14 +63,18 @@ const reconcile: Scenario = {
   name: 'reconcile',
   agent(stage) {
     const charge = stagedTool(stage, {
-      ...{ name: 'charge', effect: 'write', recovery: 'reconcile' },
+      name: 'charge',
+      effect: 'write',
+      recovery: 'reconcile',
       reconcile: async ({ idempotencyKey }) =>
         stage.world.hasDone(idempotencyKey)
           ? { state: 'done', outcome: 'success', content: [{ type: 'text', text: 'It was charged.' }] }
           : { state: 'not_done' },
     })
     return defineAgent({
-      ...{ name: 'cashier', instructions: 'Charge.', tools: [charge] },
+      name: 'cashier',
+      instructions: 'Charge.',
+      tools: [charge],
       model: stagedModel(stage, byTurn([calling('charge', 'charge'), saying('Charged.')])),
     })
   },
@@ -77,7 +86,9 @@ const session: Scenario = {
   name: 'session',
   agent: (stage) =>
     defineAgent({
-      ...{ name: 'companion', instructions: 'Talk.', tools: [undeclared(stage, 'pay')] },
+      name: 'companion',
+      instructions: 'Talk.',
+      tools: [undeclared(stage, 'pay')],
       model: stagedModel(stage, byTurn([saying('Good morning.'), calling('pay'), saying('It is paid.')])),
     }),
   steps: [asking('Good morning!'), asking('Now pay.', 1)],
@@ -93,11 +104,16 @@ const handedOver: Scenario = {
   name: 'handoff',
   agent(stage) {
     const second = defineAgent({
-      ...{ name: 'second', description: 'Pays.', instructions: 'Pay.', tools: [undeclared(stage, 'pay')] },
+      name: 'second',
+      description: 'Pays.',
+      instructions: 'Pay.',
+      tools: [undeclared(stage, 'pay')],
       model: stagedModel(stage, byTurn([{}, calling('pay'), saying('Paid by the second.')])),
     })
     return defineAgent({
-      ...{ name: 'first', instructions: 'Hand over.', handoffs: [handoff(second)] },
+      name: 'first',
+      instructions: 'Hand over.',
+      handoffs: [handoff(second)],
       model: stagedModel(stage, byTurn([{ toolCalls: [{ name: 'transfer_to_second', input: {} }] }])),
     })
   },
@@ -123,7 +139,9 @@ const limit: Scenario = {
   name: 'limit',
   agent: (stage) =>
     defineAgent({
-      ...{ name: 'digger', instructions: 'Dig.', tools: [undeclared(stage, 'dig')] },
+      name: 'digger',
+      instructions: 'Dig.',
+      tools: [undeclared(stage, 'dig')],
       limits: { turnsMax: 3, onLimit: 'finalize' },
       model: stagedModel(stage, ({ toolChoice, messages }) =>
         toolChoice.type === 'none'
@@ -157,7 +175,8 @@ const fork: Scenario = {
   name: 'fork',
   agent: (stage) =>
     defineAgent({
-      ...{ name: 'walker', instructions: 'Walk.' },
+      name: 'walker',
+      instructions: 'Walk.',
       tools: [look(stage), undeclared(stage, 'pay'), undeclared(stage, 'ship')],
       model: stagedModel(stage, (request) => {
         const [first] = request.messages
@@ -175,6 +194,15 @@ const fork: Scenario = {
 
 /** Runs that nobody interferes with. */
 export const workScenarios: readonly Scenario[] = [
-  ...[answer, reads, writes, rerun, reconcile],
-  ...[session, handedOver, child, shared, limit, fork],
+  answer,
+  reads,
+  writes,
+  rerun,
+  reconcile,
+  session,
+  handedOver,
+  child,
+  shared,
+  limit,
+  fork,
 ]

@@ -65,7 +65,10 @@ export function toldStats(
       const [{ agent, model, at }] = of as [Attempt]
       const priced = of.flatMap(({ costUsd }) => costUsd ?? [])
       return {
-        ...{ day: Math.floor(at / (24 * hourMs)), agent, model, calls: of.length },
+        day: Math.floor(at / (24 * hourMs)),
+        agent,
+        model,
+        calls: of.length,
         usage: of.reduce<Usage>((sum, { usage = {} }) => addUsage(sum, usage), {}),
         ...(priced.length > 0 && { costUsd: sumOf(priced) }),
         unpriced: of.length - priced.length,
@@ -84,7 +87,9 @@ function toldSessions(runs: readonly (readonly RuntimeEvent[])[], since: number)
     const priced = totals.flatMap(({ costUsd }) => costUsd ?? [])
     return [
       {
-        ...{ sessionId, runs: states.length, lastAt },
+        sessionId,
+        runs: states.length,
+        lastAt,
         startedAt: Math.min(...states.map(({ startedAt }) => startedAt)),
         turns: sumOf(totals.map(({ turns, children }) => turns + children.turns)),
         toolCalls: sumOf(totals.map(({ toolCalls, children }) => toolCalls + children.toolCalls)),

@@ -42,7 +42,9 @@ export function forgeRun(path: string, runId: RunId, change: (event: ForgedEvent
     let forgedId: string = runId
     for (const { pos, seq, epoch, type, v, turn, tool_call_id: call, at, body } of rows) {
       const forged = change({
-        ...{ runId, type, body: JSON.parse(body.toString()) as Record<string, unknown> },
+        runId,
+        type,
+        body: JSON.parse(body.toString()) as Record<string, unknown>,
         ...(call !== null && { toolCallId: call }),
       })
       forgedId = forged.runId

@@ -115,7 +115,8 @@ const scenes: readonly ((stage: GoldenStage) => Promise<unknown>)[] = [
   (stage) =>
     stage.rest(
       agentOf('finalizes', [calling('look', { at: 'a' }), said('In short.')], {
-        ...{ tools: [look], limits: { turnsMax: 1 } },
+        tools: [look],
+        limits: { turnsMax: 1 },
       }),
       'Be long.',
     ),
@@ -127,7 +128,8 @@ const scenes: readonly ((stage: GoldenStage) => Promise<unknown>)[] = [
   },
   async (stage) => {
     const job = testTool({
-      ...{ name: 'job', effect: 'write' },
+      name: 'job',
+      effect: 'write',
       run: (_run, report) => {
         report.defer('job-7')
         return ''

@@ -46,7 +46,10 @@ export const story: fc.Arbitrary<Story> = fc.record({
       {
         weight: 5,
         arbitrary: fc.record({
-          ...{ do: fc.constant('grow' as const), run: fc.nat(), events: fc.integer({ min: 1, max: 30 }), by },
+          do: fc.constant('grow' as const),
+          run: fc.nat(),
+          events: fc.integer({ min: 1, max: 30 }),
+          by,
         }),
       },
       { weight: 1, arbitrary: fc.record({ do: fc.constant('refresh' as const), by }) },

@@ -39,7 +39,9 @@ export async function kept(): Promise<Kept> {
     }
   }
   return {
-    ...{ path, file, ...runs },
+    path,
+    file,
+    ...runs,
     sign: () => during((ledger) => writeCheckpoint(ledger, { file, key: privateKey, origin })),
     compared: () => during((ledger) => verifyCheckpoints(ledger, { file, publicKey })),
   }

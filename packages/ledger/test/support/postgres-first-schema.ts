@@ -60,7 +60,8 @@ export async function oldWriter(schema: string): Promise<OldWriter> {
       const item = { ...expected, ...kept, linked, takes: [], events: events.length, bytes: 1 }
       const { name, text, values } = appendStatement(texts, [item])
       const { rows } = await client.query<{ places: unknown[] }>({
-        ...{ text, values: [...values] },
+        text,
+        values: [...values],
         ...(name !== undefined && { name }),
       })
       if (rows[0]?.places[0] == null) throw new Error(`The append to ${runId} behind ${seq} was refused.`)

@@ -227,7 +227,10 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
       expect(counts).toMatchObject({ done: 2, unreadable: 1 })
       expect(unreadable).toEqual([
         {
-          ...{ runId: damaged, status: 'unreadable', seq: 34, code: 'ledger_damaged' },
+          runId: damaged,
+          status: 'unreadable',
+          seq: 34,
+          code: 'ledger_damaged',
           message: expect.stringContaining(`Run ${damaged} is damaged at seq 5`) as string,
         },
       ])

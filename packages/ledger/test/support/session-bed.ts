@@ -22,7 +22,14 @@ export interface SessionBed extends RemovalBed {
 
 /** The tables that hold what cannot be made again. */
 export const keptTables = [
-  ...['run', 'event', 'payload', 'inbox', 'content', 'content_use', 'history', 'history_use'],
+  'run',
+  'event',
+  'payload',
+  'inbox',
+  'content',
+  'content_use',
+  'history',
+  'history_use',
 ] as const
 
 const usage = { inputTokens: 120, outputTokens: 17 }
@@ -37,7 +44,10 @@ export function chatAgent(runs: number): Agent<unknown> {
   ])
   const look = testTool({ name: 'look', run: () => `seen ${words}` })
   return defineAgent<unknown>({
-    ...{ name: 'chat', instructions: 'Chat.', model: scriptedModel(steps.flat()), tools: [look] },
+    name: 'chat',
+    instructions: 'Chat.',
+    model: scriptedModel(steps.flat()),
+    tools: [look],
   })
 }
 

@@ -150,7 +150,9 @@ export const sessionCases: Readonly<Record<string, (bed: SessionBed) => Promise<
 
     const without = open()
     expect(await carriedBy(without, ids[11] as RunId)).toMatchObject({
-      ...{ messages: [], missing: 11 * 4, removed: { kind: 'sealed' } },
+      messages: [],
+      missing: 11 * 4,
+      removed: { kind: 'sealed' },
     })
     expect(await storeVerdict(without)).toMatchObject({ ok: true })
     await without.close()
@@ -200,8 +202,11 @@ type Cost = Readonly<Record<'rows' | 'bytes' | 'events' | 'runs' | 'pieces', num
 function difference(after: Cost, before: Cost): Cost {
   const each = (name: keyof Cost): number => after[name] - before[name]
   return {
-    ...{ rows: each('rows'), bytes: each('bytes'), events: each('events') },
-    ...{ runs: each('runs'), pieces: each('pieces') },
+    rows: each('rows'),
+    bytes: each('bytes'),
+    events: each('events'),
+    runs: each('runs'),
+    pieces: each('pieces'),
   }
 }
 

@@ -41,7 +41,9 @@ export function fromAiSdk(model: AiSdkModel, options: AiSdkOptions = {}): Model 
           (warn) =>
             new Observable((subscriber) =>
               forwardEvents({
-                ...{ context, subscriber, failures },
+                context,
+                subscriber,
+                failures,
                 responseTimeoutMs: options.responseTimeoutMs,
                 idleTimeoutMs: options.idleTimeoutMs,
                 connect: (connection) =>
@@ -89,7 +91,9 @@ async function openStream(call: Call, { abort }: Connection): Promise<Opened<Wir
   secrets.note({ headers: await headersOf(model) })
   const { stream } = await model.doStream({ ...asked, abortSignal: abort.signal } as never)
   const reader = replyReader({
-    ...{ provider, names, warn },
+    provider,
+    names,
+    warn,
     endOfStreamIsEnd: options.endOfStreamIsEnd ?? false,
     now: () => context.clock.now(),
   })

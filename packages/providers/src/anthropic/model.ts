@@ -54,7 +54,9 @@ export function anthropic(modelId: string, options: AnthropicOptions = {}): Mode
   const secrets = ownSecrets(options)
   const late = lateClient({ given: options.client, connect: () => officialClient(options, secrets) })
   return {
-    ...{ provider, api, modelId },
+    provider,
+    api,
+    modelId,
     ...pinnedOptions(options, pinnedNames),
     ...webSearchesOf(options),
     stream: (request, context) =>
@@ -65,7 +67,9 @@ export function anthropic(modelId: string, options: AnthropicOptions = {}): Mode
             over: (client) =>
               new Observable((subscriber) =>
                 forwardEvents({
-                  ...{ context, subscriber, failures },
+                  context,
+                  subscriber,
+                  failures,
                   responseTimeoutMs: options.responseTimeoutMs,
                   idleTimeoutMs: options.idleTimeoutMs,
                   connect: async (connection) => {

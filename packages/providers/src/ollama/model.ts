@@ -35,7 +35,9 @@ export function ollama(modelId: string, options: OllamaOptions = {}): Model {
   const report = warnOnce(options.onWarning)
   const secrets = ownSecrets(options)
   return {
-    ...{ provider, api, modelId },
+    provider,
+    api,
+    modelId,
     ...pinnedOptions(options, pinnedNames),
     stream: (request, context) =>
       secrets.struckFrom(
@@ -44,7 +46,9 @@ export function ollama(modelId: string, options: OllamaOptions = {}): Model {
           (warn) =>
             new Observable((subscriber) =>
               forwardEvents({
-                ...{ context, subscriber, failures },
+                context,
+                subscriber,
+                failures,
                 responseTimeoutMs: options.responseTimeoutMs,
                 idleTimeoutMs: options.idleTimeoutMs,
                 connect: async (connection) => {

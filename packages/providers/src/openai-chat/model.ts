@@ -34,7 +34,9 @@ export function openaiChat(modelId: string, options: OpenAIChatOptions = {}): Mo
   const { server = 'openai' } = options
   const provider = options.provider ?? server
   const render = requestRenderer({
-    ...{ modelId, provider, quirks: allQuirks(server, options.quirks) },
+    modelId,
+    provider,
+    quirks: allQuirks(server, options.quirks),
     maxOutputTokens: options.maxOutputTokens,
     reasoningEffort: options.reasoningEffort,
     verbosity: options.verbosity,
@@ -53,7 +55,9 @@ export function openaiChat(modelId: string, options: OpenAIChatOptions = {}): Mo
   // What the model refused once, it refuses in every later call.
   let refused: readonly string[] = []
   return {
-    ...{ provider, api, modelId },
+    provider,
+    api,
+    modelId,
     ...pinnedOptions(options, pinnedNames),
     stream: (request, context) =>
       secrets.struckFrom(
@@ -74,7 +78,13 @@ export function openaiChat(modelId: string, options: OpenAIChatOptions = {}): Mo
                   return prepare()
                 }
                 return startCall({
-                  ...{ maker: 'openaiChat', client, options, context, subscriber, prepare, fallbackRequest },
+                  maker: 'openaiChat',
+                  client,
+                  options,
+                  context,
+                  subscriber,
+                  prepare,
+                  fallbackRequest,
                   create: (body, given) => completions.create(body, given),
                 })
               }),

@@ -35,7 +35,9 @@ export function openai(modelId: string, options: OpenAIOptions = {}): Model {
   // What the service taught once holds for every later call of this model.
   let learnt: FallbackChanges = {}
   return {
-    ...{ provider: settings.provider, api, modelId },
+    provider: settings.provider,
+    api,
+    modelId,
     ...pinnedOptions(options, pinnedNames),
     ...webSearchesOf(options),
     stream: (request, context) =>
@@ -61,7 +63,13 @@ export function openai(modelId: string, options: OpenAIOptions = {}): Model {
                   return prepare()
                 }
                 return startCall({
-                  ...{ maker: 'openai', client, options, context, subscriber, prepare, fallbackRequest },
+                  maker: 'openai',
+                  client,
+                  options,
+                  context,
+                  subscriber,
+                  prepare,
+                  fallbackRequest,
                   create: (body, given) => responses.create(body, given),
                 })
               }),

@@ -42,7 +42,9 @@ export function startCall(call: Call): () => void {
     }
   }
   return forwardEvents({
-    ...{ context, subscriber, failures },
+    context,
+    subscriber,
+    failures,
     responseTimeoutMs: options.responseTimeoutMs,
     idleTimeoutMs: options.idleTimeoutMs,
     connect: connectWith(prepare),

@@ -30,7 +30,9 @@ export function answersTo(reply: AssistantMessage, text: (providerCallId: string
     part.type === 'tool_call'
       ? [
           {
-            ...{ toolCallId: part.toolCallId, name: part.name, outcome: 'success' as const },
+            toolCallId: part.toolCallId,
+            name: part.name,
+            outcome: 'success' as const,
             content: [{ type: 'text' as const, text: text(part.providerCallId) }],
           },
         ]

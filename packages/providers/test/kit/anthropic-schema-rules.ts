@@ -1,13 +1,24 @@
 import type { Loose } from './loose.ts'
 
 const known = [
-  ...['type', 'title', 'description', 'enum', 'const', 'format', 'minItems', 'items', 'properties'],
-  ...['required', 'additionalProperties', 'anyOf', '$ref', '$defs', 'definitions'],
+  'type',
+  'title',
+  'description',
+  'enum',
+  'const',
+  'format',
+  'minItems',
+  'items',
+  'properties',
+  'required',
+  'additionalProperties',
+  'anyOf',
+  '$ref',
+  '$defs',
+  'definitions',
 ]
 const types = ['object', 'array', 'string', 'integer', 'number', 'boolean', 'null']
-const formats = [
-  ...['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'uri', 'ipv4', 'ipv6', 'uuid'],
-]
+const formats = ['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'uri', 'ipv4', 'ipv6', 'uuid']
 
 /** What Anthropic refuses in a schema that it has to compile, and what it counts, written from its documentation. */
 export function brokenSchema(schema: Loose): { broken: string[]; optional: number; unions: number } {

@@ -17,7 +17,10 @@ export async function sent(options: AnthropicOptions, asked: Partial<ModelReques
   const warnings: AnthropicWarning[] = []
   const onWarning = (warning: AnthropicWarning) => void warnings.push(warning)
   const model = anthropic('claude-test-1', {
-    ...{ apiKey: 'k', baseURL: server.url, promptCache: 'off', onWarning },
+    apiKey: 'k',
+    baseURL: server.url,
+    promptCache: 'off',
+    onWarning,
     ...options,
   })
   const { signals, failure } = await collect(model, { ...request, ...asked })
@@ -29,7 +32,9 @@ export async function sent(options: AnthropicOptions, asked: Partial<ModelReques
 
 /** A schema of an object, all of whose properties are required where nothing else is said. */
 export const object = (properties: JsonObject, required = Object.keys(properties)): JsonObject => ({
-  ...{ type: 'object', properties, required },
+  type: 'object',
+  properties,
+  required,
 })
 export const tool = (name: string, inputSchema: JsonObject): ToolDefinition => ({
   name,

@@ -12,14 +12,20 @@ import type { RenderSettings } from '../../src/openai-responses/request/request-
 import type { RenderSettings as ChatSettings } from '../../src/openai-chat/request/request-settings.ts'
 
 const common = {
-  ...{ modelId: 'gpt-test', provider: 'openai', strictTools: false, customTools: {}, toolFields: {} },
+  modelId: 'gpt-test',
+  provider: 'openai',
+  strictTools: false,
+  customTools: {},
+  toolFields: {},
   warn: () => {},
 }
 
 /** How requests are made over either wire where a test says nothing else. */
 export const responsesSettings: RenderSettings = {
   ...common,
-  ...{ state: 'none', providerTools: [], approvalTool: 'mcp_approval' },
+  state: 'none',
+  providerTools: [],
+  approvalTool: 'mcp_approval',
 }
 export const chatSettings: ChatSettings = { ...common, quirks: allQuirks('openai', undefined) }
 
@@ -54,7 +60,11 @@ export function chatBody(
 export const replyOver =
   (wire: keyof typeof ownModels) =>
   (parts: readonly AssistantPart[], more: object = {}): Message => ({
-    ...{ role: 'assistant', parts, model: ownModels[wire], stopReason: 'end', partial: false },
+    role: 'assistant',
+    parts,
+    model: ownModels[wire],
+    stopReason: 'end',
+    partial: false,
     ...more,
   })
 
@@ -70,9 +80,12 @@ export function kept(item: object, at: number, more: object = {}): { readonly op
 
 /** The tool that recordings ask for a capital. */
 export const capital = {
-  ...{ name: 'get_capital', description: '' },
+  name: 'get_capital',
+  description: '',
   inputSchema: {
-    ...{ type: 'object', properties: { country: { type: 'string' } } },
-    ...{ required: ['country'], additionalProperties: false },
+    type: 'object',
+    properties: { country: { type: 'string' } },
+    required: ['country'],
+    additionalProperties: false,
   } as JsonObject,
 }

@@ -13,7 +13,9 @@ export const completed = (more: Fields = {}) =>
   lifecycle('completed', { id: 'resp_1', status: 'completed', usage: usageOf(12, 20), ...more })
 export const incomplete = (reason: string | undefined, more: Fields = {}) =>
   lifecycle('incomplete', {
-    ...{ id: 'resp_1', status: 'incomplete', usage: usageOf(12, 20) },
+    id: 'resp_1',
+    status: 'incomplete',
+    usage: usageOf(12, 20),
     ...(reason && { incomplete_details: { reason } }),
     ...more,
   })
@@ -21,13 +23,19 @@ export const failedResponse = (code: string, message: string, more: Fields = {})
   lifecycle('failed', { id: 'resp_1', status: 'failed', error: { code, message }, ...more })
 
 export const added = (output_index: number, item: Fields) => ({
-  ...{ type: 'response.output_item.added', output_index, item },
+  type: 'response.output_item.added',
+  output_index,
+  item,
 })
 export const itemDone = (output_index: number, item: Fields) => ({
-  ...{ type: 'response.output_item.done', output_index, item },
+  type: 'response.output_item.done',
+  output_index,
+  item,
 })
 export const delta = (kind: string, output_index: number, text: string, more: Fields = {}) => ({
-  ...{ type: `response.${kind}.delta`, output_index, delta: text },
+  type: `response.${kind}.delta`,
+  output_index,
+  delta: text,
   ...more,
 })
 export const said = (output_index: number, text: string, content_index = 0) =>
@@ -36,14 +44,19 @@ export const args = (output_index: number, text: string) =>
   delta('function_call_arguments', output_index, text)
 
 const messageItem = (at: number, text: string, more: Fields = {}) => ({
-  ...{ type: 'message', id: `msg_${at}`, role: 'assistant', status: 'completed' },
+  type: 'message',
+  id: `msg_${at}`,
+  role: 'assistant',
+  status: 'completed',
   content: [{ type: 'output_text', text, annotations: [] }],
   ...more,
 })
 export const message = (at: number, ...texts: string[]) => [
   added(at, { type: 'message', id: `msg_${at}`, role: 'assistant', status: 'in_progress', content: [] }),
   {
-    ...{ type: 'response.content_part.added', output_index: at, content_index: 0 },
+    type: 'response.content_part.added',
+    output_index: at,
+    content_index: 0,
     part: { type: 'output_text', text: '', annotations: [] },
   },
   ...texts.map((text) => said(at, text)),
@@ -54,7 +67,9 @@ export const reasoning = (at: number, encrypted_content: string | undefined, ...
   added(at, { type: 'reasoning', id: `rs_${at}`, summary: [] }),
   ...summary.map((text, summary_index) => delta('reasoning_summary_text', at, text, { summary_index })),
   itemDone(at, {
-    ...{ type: 'reasoning', id: `rs_${at}`, ...(encrypted_content && { encrypted_content }) },
+    type: 'reasoning',
+    id: `rs_${at}`,
+    ...(encrypted_content && { encrypted_content }),
     summary: summary.map((text) => ({ type: 'summary_text', text })),
   }),
 ]
@@ -62,8 +77,12 @@ export const functionCall = (at: number, call_id: string, name: string, ...piece
   added(at, { type: 'function_call', id: `fc_${at}`, call_id, name, arguments: '', status: 'in_progress' }),
   ...pieces.map((piece) => args(at, piece)),
   itemDone(at, {
-    ...{ type: 'function_call', id: `fc_${at}`, call_id, name },
-    ...{ arguments: pieces.join(''), status: 'completed' },
+    type: 'function_call',
+    id: `fc_${at}`,
+    call_id,
+    name,
+    arguments: pieces.join(''),
+    status: 'completed',
   }),
 ]
 export const webSearch = (at: number) => [
@@ -89,14 +108,20 @@ export const richResponse: readonly object[] = counted(
   functionCall(5, 'call_2', 'get_time'),
   completed({
     usage: {
-      ...{ input_tokens: 120, input_tokens_details: { cached_tokens: 100, cache_write_tokens: 8 } },
-      ...{ output_tokens: 64, output_tokens_details: { reasoning_tokens: 32 }, total_tokens: 184 },
+      input_tokens: 120,
+      input_tokens_details: { cached_tokens: 100, cache_write_tokens: 8 },
+      output_tokens: 64,
+      output_tokens_details: { reasoning_tokens: 32 },
+      total_tokens: 184,
     },
   }),
 )
 
 const chunk = (choices: unknown, more: Fields = {}) => ({
-  ...{ id: 'chatcmpl-1', object: 'chat.completion.chunk', model: 'gpt-test-1', choices },
+  id: 'chatcmpl-1',
+  object: 'chat.completion.chunk',
+  model: 'gpt-test-1',
+  choices,
   ...more,
 })
 export { chunk }
@@ -125,8 +150,10 @@ export const richChat: readonly object[] = [
   finish('tool_calls'),
   chunk([], {
     usage: {
-      ...{ prompt_tokens: 120, prompt_tokens_details: { cached_tokens: 100 } },
-      ...{ completion_tokens: 64, completion_tokens_details: { reasoning_tokens: 32 } },
+      prompt_tokens: 120,
+      prompt_tokens_details: { cached_tokens: 100 },
+      completion_tokens: 64,
+      completion_tokens_details: { reasoning_tokens: 32 },
     },
   }),
 ]

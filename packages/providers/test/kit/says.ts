@@ -5,7 +5,10 @@ import { completed, counted, created, message } from './openai-streams.ts'
 import { done, start, stop, textBlock } from './streams.ts'
 
 const chatChunk = (delta: object, finish_reason: string | null = null) => ({
-  ...{ id: 'chatcmpl_1', model: 'm', object: 'chat.completion.chunk', created: 1 },
+  id: 'chatcmpl_1',
+  model: 'm',
+  object: 'chat.completion.chunk',
+  created: 1,
   choices: [{ index: 0, delta, finish_reason }],
 })
 

@@ -1,17 +1,30 @@
 import type { Loose } from './loose.ts'
 
 const refused = [
-  ...['allOf', 'oneOf', 'not', 'if', 'then', 'else', 'contains', 'dependentRequired', 'dependentSchemas'],
-  ...['patternProperties', 'propertyNames', 'prefixItems', 'minProperties', 'maxProperties', 'uniqueItems'],
-  ...[
-    'unevaluatedItems',
-    'unevaluatedProperties',
-    'contentEncoding',
-    'contentMediaType',
-    '$anchor',
-    '$dynamicRef',
-  ],
-  ...['default', 'examples', '$schema'],
+  'allOf',
+  'oneOf',
+  'not',
+  'if',
+  'then',
+  'else',
+  'contains',
+  'dependentRequired',
+  'dependentSchemas',
+  'patternProperties',
+  'propertyNames',
+  'prefixItems',
+  'minProperties',
+  'maxProperties',
+  'uniqueItems',
+  'unevaluatedItems',
+  'unevaluatedProperties',
+  'contentEncoding',
+  'contentMediaType',
+  '$anchor',
+  '$dynamicRef',
+  'default',
+  'examples',
+  '$schema',
 ]
 const formats = ['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'ipv4', 'ipv6', 'uuid']
 

@@ -15,15 +15,43 @@ export function isSignificant(event: RuntimeEvent): boolean {
 
 /** What depends on the run, on the hour, on what is counted, or on how others call what they do. */
 const incidental: ReadonlySet<string> = new Set([
-  ...['cause', 'inboxKey', 'draining', 'places'],
-  ...['runId', 'seq', 'epoch', 'at', 'parent', 'sessionId', 'sessionPlace'],
-  ...['durationMs', 'expiresAt', 'deadlineAt', 'retryAt', 'idempotencyKey', 'receipt', 'child', 'reused'],
-  ...['costUsd', 'usage', 'contextTokens', 'tokensBefore', 'tokensAfter'],
+  'cause',
+  'inboxKey',
+  'draining',
+  'places',
+  'runId',
+  'seq',
+  'epoch',
+  'at',
+  'parent',
+  'sessionId',
+  'sessionPlace',
+  'durationMs',
+  'expiresAt',
+  'deadlineAt',
+  'retryAt',
+  'idempotencyKey',
+  'receipt',
+  'child',
+  'reused',
+  'costUsd',
+  'usage',
+  'contextTokens',
+  'tokensBefore',
+  'tokensAfter',
 ])
 /** The same, wherever in an event it stands. */
 const incidentalAnywhere: ReadonlySet<string> = new Set([
-  ...['digest', 'requestDigest', 'inputDigest', 'price'],
-  ...['providerMessageId', 'providerCallId', 'requestId', 'opaque', 'raw', 'recorded'],
+  'digest',
+  'requestDigest',
+  'inputDigest',
+  'price',
+  'providerMessageId',
+  'providerCallId',
+  'requestId',
+  'opaque',
+  'raw',
+  'recorded',
 ])
 /** What models, tools and their makers wrote: whatever is in it counts. */
 const verbatim: ReadonlySet<string> = new Set(['input', 'inputSchema', 'output', 'schema', 'data'])

@@ -81,8 +81,13 @@ function explanationOf({ started, state, ...from }: Asked, ofTurn: readonly Runt
   const { usage } = attempts.at(-1) ?? {}
   const inputUsd = inputCost(ofTurn, started)
   return {
-    ...{ runId, turn: started.turn, agent, model: attempt.model },
-    ...{ requestDigest: started.requestDigest, toolChoice: started.toolChoice, attempts },
+    runId,
+    turn: started.turn,
+    agent,
+    model: attempt.model,
+    requestDigest: started.requestDigest,
+    toolChoice: started.toolChoice,
+    attempts,
     items: items.map((item) => ({
       ...item,
       ...omitUndefined({
@@ -124,14 +129,20 @@ function explainedItems(
 
 function messageItem({ message, seqs, replaced }: MessageOrigin, index: number): ExplainedItem {
   return {
-    ...{ kind: 'message', message, index, seqs, tokens: messageTokens(message) },
+    kind: 'message',
+    message,
+    index,
+    seqs,
+    tokens: messageTokens(message),
     ...(replaced.length > 0 && { replaced: replaced.map(replacedMessage) }),
   }
 }
 
 function replacedMessage({ message, seqs, replaced }: MessageOrigin): ReplacedMessage {
   return {
-    ...{ role: message.role, seqs, tokens: messageTokens(message) },
+    role: message.role,
+    seqs,
+    tokens: messageTokens(message),
     ...(replaced.length > 0 && { replaced: replaced.map(replacedMessage) }),
   }
 }

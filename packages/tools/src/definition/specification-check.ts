@@ -25,9 +25,18 @@ const toolOptions = fields<ToolSpecification<JsonObject>>(
     reconcile: maybe(anyFunction),
   },
   {
-    ...{ parameters: 'input', schema: 'input', inputSchema: 'input', args: 'input' },
-    ...{ run: 'execute', handler: 'execute', func: 'execute', invoke: 'execute', call: 'execute' },
-    ...{ needsApproval: 'approval', requireApproval: 'approval', requiresApproval: 'approval' },
+    parameters: 'input',
+    schema: 'input',
+    inputSchema: 'input',
+    args: 'input',
+    run: 'execute',
+    handler: 'execute',
+    func: 'execute',
+    invoke: 'execute',
+    call: 'execute',
+    needsApproval: 'approval',
+    requireApproval: 'approval',
+    requiresApproval: 'approval',
   },
 )
 

@@ -55,7 +55,9 @@ export function replay(context: CommandContext, options: ReplayVerbOptions): Pro
       async () => state.seq,
       ({ add }) =>
         replayRun(ledger, state.runId, (name) => agentNamed(agents, name), {
-          ...{ definitions, onEvents: add, context: own },
+          definitions,
+          onEvents: add,
+          context: own,
         }),
     )
     const { divergence } = report

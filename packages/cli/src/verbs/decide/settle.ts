@@ -53,7 +53,8 @@ export function settle(context: CommandContext, options: SettleOptions): Promise
         : await findCall(given, { ledger, named, waiting, awaited: 'its result', show })
     const { runId } = call
     const command = {
-      ...{ type: 'settle' as const, toolCallId: call.toolCallId },
+      type: 'settle' as const,
+      toolCallId: call.toolCallId,
       outcome: failed === undefined ? ('success' as const) : ('failed' as const),
       content: [{ type: 'text' as const, text }],
     }

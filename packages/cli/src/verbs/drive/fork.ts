@@ -83,7 +83,13 @@ export function fork(context: CommandContext, options: ForkVerbOptions): Promise
     const runtime = createRuntime({ ledger, agents, ...omitUndefined({ prices, approval }) })
     const run = runtime.fork(runId, { ...forked, ...omitUndefined({ context: given }) })
     const result = await interactiveRun(context, run, {
-      ...{ ledgerPath, yes, deny, by, answer, drain: () => runtime.drain(), shownSeq: atSeq },
+      ledgerPath,
+      yes,
+      deny,
+      by,
+      answer,
+      drain: () => runtime.drain(),
+      shownSeq: atSeq,
       resumeArguments: overrideArguments(options),
     })
     const writes = await heldBackText(ledger, run.id, forked.writes)
@@ -133,10 +139,14 @@ async function forkOptions(
   // A place that is not there is refused by the runtime, in its words.
   const there = atSeq >= 1 && atSeq <= last ? await foldTo(ledger, runId, atSeq) : undefined
   const results = edited.map(({ content, outcome }, index) => ({
-    ...{ toolCallId: toolCallIds[index] ?? '', content, outcome },
+    toolCallId: toolCallIds[index] ?? '',
+    content,
+    outcome,
   }))
   const edit: ForkEdit = {
-    ...{ by, results, approvals: there === undefined ? [] : decisions(there, request) },
+    by,
+    results,
+    approvals: there === undefined ? [] : decisions(there, request),
     ...omitUndefined({ input, reason }),
   }
   const active = agents.find(({ name }) => name === there?.agent)

@@ -71,7 +71,9 @@ export function resume(context: CommandContext, options: ResumeOptions): Promise
     const stopped = await driven.drive(state, options)
     const above = await Promise.race([driven.driveParents({ ...found, stopped, parents }), faults.promise])
     await reportStopped(context, [stopped, ...above], {
-      ...{ ledgerPath: options.ledger, answer: options.answer, resumeArguments: overrideArguments(options) },
+      ledgerPath: options.ledger,
+      answer: options.answer,
+      resumeArguments: overrideArguments(options),
     })
     return endingCode(stopped.result)
   })
@@ -113,7 +115,13 @@ class DrivenRuns {
       return this.#runtime.drain()
     }
     return watchRun(this.#context, this.#runtime.resume(runId, given), {
-      ...{ ledgerPath, by, yes, deny, drain, answer, shownSeq: seq },
+      ledgerPath,
+      by,
+      yes,
+      deny,
+      drain,
+      answer,
+      shownSeq: seq,
     })
   }
 

@@ -259,10 +259,26 @@ function dataOf({ summary, statusView, waits, input }: ListedRunRow): object {
   const { runId, agent, agents, sessionId, sessionPlace, parent, seq, startedAt, lastAt } = summary
   const { turns, toolCalls, children, usage, costUsd, calls, failedAttempts } = summary
   return {
-    ...{ runId, agent, agents, sessionId, sessionPlace, parent, ...statusView },
+    runId,
+    agent,
+    agents,
+    sessionId,
+    sessionPlace,
+    parent,
+    ...statusView,
     ...(statusView.status === 'suspended' && { waits: { ...waits, limit: summary.waits.limit } }),
-    ...{ input, turns, toolCalls, children, usage, costUsd, calls, failedAttempts },
-    ...{ durationMs: lastAt - startedAt, worst: worstText(summary) || undefined },
-    ...{ startedAt: timeText(startedAt), lastEventAt: timeText(lastAt), seq },
+    input,
+    turns,
+    toolCalls,
+    children,
+    usage,
+    costUsd,
+    calls,
+    failedAttempts,
+    durationMs: lastAt - startedAt,
+    worst: worstText(summary) || undefined,
+    startedAt: timeText(startedAt),
+    lastEventAt: timeText(lastAt),
+    seq,
   }
 }

@@ -51,7 +51,10 @@ export function retain(given: CommandContext, options: RetainOptions): Promise<E
     withProgress(given, unknown, async ({ add, context }) => {
       let seen = 0
       const report = await applyRetention(ledger, ages, {
-        ...{ now: given.now(), by, dryRun, ...(reason !== undefined && { reason }) },
+        now: given.now(),
+        by,
+        dryRun,
+        ...(reason !== undefined && { reason }),
         onProgress(soFar) {
           add(total(soFar) - seen)
           seen = total(soFar)

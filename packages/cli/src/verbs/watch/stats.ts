@@ -109,7 +109,12 @@ function dataOf({ runs, stats: found, ...named }: StatsRows, { days, by }: Asked
     rows.map(notedData),
   )
   return {
-    ...{ days, since: timeText(found.since), runs, suspended, unfinished, failed },
+    days,
+    since: timeText(found.since),
+    runs,
+    suspended,
+    unfinished,
+    failed,
     spending: byAgentAndModel(found.spending),
     ...(by === 'day' && { byDay: byDay(found.spending) }),
     ...(by === 'session' && { bySession: found.sessions.map(sessionData) }),
@@ -157,7 +162,10 @@ function section(title: string, text: string): string {
 function runsText(runs: readonly RunRow[], { programName }: CommandContext, ledgerPath: string): string {
   const lines = table(
     runs.map(({ summary: { runId, agent, lastAt }, statusView }) => [
-      ...[runId, agent, timeText(lastAt), statusText(statusView, statusCharactersMax)],
+      runId,
+      agent,
+      timeText(lastAt),
+      statusText(statusView, statusCharactersMax),
     ]),
   ).split('\n')
   return runs

@@ -99,9 +99,15 @@ function wideCells(row: ListedRunRow | undefined): readonly string[] {
   const tokens = (usage.inputTokens ?? 0) + (usage.outputTokens ?? 0)
   const used = [turns + children.turns, toolCalls + children.toolCalls, tokens].map(String)
   return [
-    ...[agents.join(' → '), originText(summary), ...used, costText(summary.costUsd)],
-    ...[durationText(lastAt - startedAt), timeText(startedAt), oneLine(input, inputColumnsMax)],
-    ...[worstText(summary), statusText(statusView, statusColumnsMax)],
+    agents.join(' → '),
+    originText(summary),
+    ...used,
+    costText(summary.costUsd),
+    durationText(lastAt - startedAt),
+    timeText(startedAt),
+    oneLine(input, inputColumnsMax),
+    worstText(summary),
+    statusText(statusView, statusColumnsMax),
   ]
 }
 
@@ -121,9 +127,13 @@ function narrowTable(rows: PlacedRows, columns: number): string {
     if (row === undefined) return [id, '?', '?', '?', ...(isRoomy ? ['?'] : []), 'unreadable', '']
     const { startedAt, lastAt, agents, costUsd } = row.summary
     return [
-      ...[id, timeText(startedAt).slice(5, 16).replace('T', ' '), shortDurationText(lastAt - startedAt)],
-      ...[costText(costUsd), ...(isRoomy ? [fitted(agents.join(' → '), agentColumns)] : [])],
-      ...[oneLine(shortStatus(row), status), oneLine(row.input, Math.max(inputColumnsMin, columns))],
+      id,
+      timeText(startedAt).slice(5, 16).replace('T', ' '),
+      shortDurationText(lastAt - startedAt),
+      costText(costUsd),
+      ...(isRoomy ? [fitted(agents.join(' → '), agentColumns)] : []),
+      oneLine(shortStatus(row), status),
+      oneLine(row.input, Math.max(inputColumnsMin, columns)),
     ]
   })
   const heads = ['RUN', 'STARTED', 'TOOK', 'COST', ...(isRoomy ? ['AGENT'] : []), 'STATUS', 'INPUT']

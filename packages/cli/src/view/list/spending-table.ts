@@ -74,8 +74,13 @@ export function sessionsText(sessions: readonly SessionTotals[]): string {
   return table([
     heads,
     ...sessions.map(({ sessionId, runs, turns, toolCalls, usage, lastAt, costUsd }) => [
-      ...[sessionId, `${runs}`, `${turns}`, `${toolCalls}`],
-      ...[`${usage.inputTokens ?? 0}`, `${usage.outputTokens ?? 0}`, timeText(lastAt)],
+      sessionId,
+      `${runs}`,
+      `${turns}`,
+      `${toolCalls}`,
+      `${usage.inputTokens ?? 0}`,
+      `${usage.outputTokens ?? 0}`,
+      timeText(lastAt),
       costUsd === undefined ? '' : `$${costUsd.toFixed(4)}`,
     ]),
   ])
@@ -92,7 +97,9 @@ function spentCells({ calls, usage, ...cost }: Omit<AgentSpending, 'agent' | 'mo
 function added(left: AgentSpending, right: AgentSpending): AgentSpending {
   const costs = [left.costUsd, right.costUsd].filter((cost) => cost !== undefined)
   return {
-    ...{ agent: left.agent, model: left.model, calls: left.calls + right.calls },
+    agent: left.agent,
+    model: left.model,
+    calls: left.calls + right.calls,
     usage: addUsage(left.usage, right.usage),
     ...(costs.length > 0 && { costUsd: costs.reduce((sum, cost) => sum + cost, 0) }),
     unpriced: left.unpriced + right.unpriced,

@@ -46,14 +46,18 @@ const texts: { readonly [T in EventType]?: (event: EventOf<T>) => readonly strin
     const who = via === undefined ? by : `${by} via ${via}`
     const why = reason === undefined ? who : `${who}: ${reason}`
     return [
-      ...[approved ? 'approved' : 'denied', 'by', why],
+      approved ? 'approved' : 'denied',
+      'by',
+      why,
       ...(input === undefined ? [] : ['to run with', canonicalJson(input)]),
     ]
   },
   tool_started: ({ name, attempt }) => [name, ...again(attempt)],
   tool_deferred: ({ receipt }) => [receipt],
   tool_result: ({ name, outcome, content, reused }) => [
-    ...[name, outcome, ...(reused === undefined ? [] : ['(from the record)'])],
+    name,
+    outcome,
+    ...(reused === undefined ? [] : ['(from the record)']),
     contentText(content),
   ],
   compaction_started: ({ model, replacedMessages }) => [model.modelId, counted(replacedMessages, 'message')],

@@ -74,7 +74,11 @@ export function tripFact(
 ): Fact {
   const late = on === 'input' && action === 'replace' && state.phase !== 'idle' && !state.inputSinceReply
   return {
-    ...{ type: 'guardrail_tripped', turn: state.turn, guardrail, on, action: late ? 'block' : action },
+    type: 'guardrail_tripped',
+    turn: state.turn,
+    guardrail,
+    on,
+    action: late ? 'block' : action,
     ...omitUndefined({ toolCallId, detail, index }),
     ...(late ? {} : omitUndefined({ replacement })),
   }

@@ -71,7 +71,12 @@ function decideStart(state: RunState | undefined, command: StartCommand): Decisi
   return {
     facts: [
       {
-        ...{ type: 'run_started', turn: 0, agent, definition, limits, retry },
+        type: 'run_started',
+        turn: 0,
+        agent,
+        definition,
+        limits,
+        retry,
         ...omitUndefined({ modelSettings, sessionId, sessionPlace, parent, subject, withContext }),
       },
       ...(history.length > 0
@@ -86,7 +91,10 @@ function decideStart(state: RunState | undefined, command: StartCommand): Decisi
         : []),
       ...(edits && edits.edits.length > 0 ? [{ type: 'history_edited' as const, turn: 0, ...edits }] : []),
       {
-        ...{ type: 'input_received', turn: 0, message: input, delivery: 'start' },
+        type: 'input_received',
+        turn: 0,
+        message: input,
+        delivery: 'start',
         ...omitUndefined({ receipt: command.receipt }),
       },
     ],

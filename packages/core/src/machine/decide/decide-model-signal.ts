@@ -68,7 +68,10 @@ function decideModelUsage(
   const usage = largerUsage(state.totals.latestUsage, tokenCounts(report))
   const { turn, attempt } = state
   return one({
-    ...{ type: 'usage_updated', turn, attempt: attempt.number, usage },
+    type: 'usage_updated',
+    turn,
+    attempt: attempt.number,
+    usage,
     ...costFields(priceOf(state, attempt.model), usage),
     ...omitUndefined({
       contextTokens: isTokenCount(contextTokens) ? contextTokens : undefined,
@@ -87,7 +90,8 @@ function decideModelStarted(
   { providerMessageId, servedModel, warnings }: Extract<AnyModelSignal, { type: 'model_started' }>,
 ): Decision {
   return one({
-    ...{ type: 'assistant_started', ...here },
+    type: 'assistant_started',
+    ...here,
     ...omitUndefined({ providerMessageId, servedModel, warnings }),
   })
 }
@@ -102,8 +106,14 @@ function decideToolRequest(
   }
   const { providerCallId, name, input, malformed, opaque } = call
   return one({
-    ...{ type: 'tool_request_ready', turn: state.turn, attempt: state.attempt.number },
-    ...{ toolCallId: callIdAt(state, part), part, providerCallId, name, input },
+    type: 'tool_request_ready',
+    turn: state.turn,
+    attempt: state.attempt.number,
+    toolCallId: callIdAt(state, part),
+    part,
+    providerCallId,
+    name,
+    input,
     ...(malformed !== undefined && { malformed }),
     ...(opaque !== undefined && { opaque }),
   })
@@ -131,7 +141,10 @@ function decideModelFailed(
   refusal?: ModelRefusal,
 ): Decision {
   const fact: FactOf<'model_stream_failed'> = {
-    ...{ type: 'model_stream_failed', turn: state.turn, attempt: state.attempt.number, failure },
+    type: 'model_stream_failed',
+    turn: state.turn,
+    attempt: state.attempt.number,
+    failure,
     ...omitUndefined({ retryAt: retryAt(state, failure, stamp), refusal }),
   }
   return { facts: [...settledUsage(state, failure.class), fact] }
@@ -184,7 +197,11 @@ function decideModelFinished(
   }
   const { stopReason, rawStopReason, providerMessageId, refusal } = signal
   facts.push({
-    ...{ type: 'assistant_message_finished', ...here, stopReason, partial: false, parts },
+    type: 'assistant_message_finished',
+    ...here,
+    stopReason,
+    partial: false,
+    parts,
     ...partPositions(signal.parts),
     ...(rawStopReason !== undefined && { rawStopReason }),
     ...omitUndefined({ providerMessageId, refusal }),

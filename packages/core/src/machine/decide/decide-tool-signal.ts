@@ -86,7 +86,9 @@ function collectedCall(state: RunState, call: Call, checked: readonly CheckedCal
   const { effect, recovery, child, handoff, input: replaced, recorded } = check ?? {}
   const base = {
     // What a person is asked about, and what runs, is what the guardrails made of the input.
-    ...{ toolCallId, name, inputDigest: digestOf(replaced ?? input) },
+    toolCallId,
+    name,
+    inputDigest: digestOf(replaced ?? input),
     ...omitUndefined({ effect, recovery, child, handoff, input: replaced, recorded }),
   }
   const verdict = check?.verdict ?? {

@@ -76,7 +76,13 @@ function startOf(event: EventOf<'run_started'>, place: RecordedPosition): Comman
   const { messages: history, uncheckedFrom } = besideStart('history_carried', place) ?? {}
   const { edits, by, reason } = besideStart('history_edited', place) ?? {}
   return {
-    ...{ type: 'start', runId, agent, definition, limits, retry, input: message },
+    type: 'start',
+    runId,
+    agent,
+    definition,
+    limits,
+    retry,
+    input: message,
     ...omitUndefined({
       receipt,
       modelSettings,

@@ -78,14 +78,20 @@ function endOfCall(here: Here, { recorded, index }: RecordedPosition, attempt: A
       const { failure, refusal } = event
       if (refusal === undefined) return { type: 'model_failed', ...here, failure }
       return {
-        ...{ type: 'model_finished', ...here, stopReason: 'refused', parts: streamedParts(attempt) },
+        type: 'model_finished',
+        ...here,
+        stopReason: 'refused',
+        parts: streamedParts(attempt),
         refusal,
       }
     }
     if (event?.type !== 'assistant_message_finished') continue
     const { stopReason, rawStopReason, providerMessageId, refusal } = event
     return {
-      ...{ type: 'model_finished', ...here, stopReason, parts: replyParts(event) },
+      type: 'model_finished',
+      ...here,
+      stopReason,
+      parts: replyParts(event),
       ...omitUndefined({ rawStopReason, providerMessageId, refusal }),
     }
   }

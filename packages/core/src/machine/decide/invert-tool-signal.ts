@@ -39,7 +39,12 @@ export function invertToolSignal(state: RunState, cause: ToolCause, event: Runti
       // Only the attempt that is under way is heard.
       const attempt = findCall(state, toolCallId)?.attempts ?? 0
       return {
-        ...{ type: cause, toolCallId, attempt, outcome, content, durationMs },
+        type: cause,
+        toolCallId,
+        attempt,
+        outcome,
+        content,
+        durationMs,
         ...omitUndefined({ child, reused }),
       }
     }

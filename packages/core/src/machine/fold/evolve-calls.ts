@@ -40,7 +40,8 @@ export function evolveCalls(state: RunState, event: CallsEvent): RunState {
         if (call.status === 'ready' && !isHeldBack(state, call)) throw illegal(state, event, 'it may run')
         const { expiresAt, reason } = event
         return {
-          ...{ ...call, status: 'awaiting_approval' },
+          ...call,
+          status: 'awaiting_approval',
           ...(expiresAt !== undefined && { expiresAt }),
           ...(reason !== undefined && { askReason: reason }),
         }
@@ -300,7 +301,13 @@ export function withRequest(
     throw illegal(state, event, `call ${toolCallId} or part ${part} was requested before`)
   }
   const call: Call = {
-    ...{ toolCallId, part, providerCallId, name, input, status: 'requested', attempts: 0 },
+    toolCallId,
+    part,
+    providerCallId,
+    name,
+    input,
+    status: 'requested',
+    attempts: 0,
     ...(malformed !== undefined && { malformed }),
     ...(opaque !== undefined && { opaque }),
   }

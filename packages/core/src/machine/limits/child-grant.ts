@@ -76,7 +76,9 @@ export function wholeGrant({ runId }: ExecutingState, { toolCallId, grant = {} }
   const { turns = 0, toolCalls = 0, costUsd } = grant
   const { tokens = 0, outputTokens = 0, inputTokens = Math.max(0, tokens - outputTokens) } = grant
   return {
-    ...{ runId: childRunIdOf(runId, toolCallId), turns, toolCalls },
+    runId: childRunIdOf(runId, toolCallId),
+    turns,
+    toolCalls,
     usage: { inputTokens, outputTokens },
     ...(costUsd !== undefined && { costUsd }),
   }

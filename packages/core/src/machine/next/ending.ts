@@ -50,7 +50,12 @@ export function finish(
 ): Extract<Action, { readonly facts: readonly Fact[] }> {
   const { turns, toolCalls, usage, costUsd } = state.totals
   const end: Fact = {
-    ...{ type: 'run_finished', turn: state.turn, reason, turns, toolCalls, usage },
+    type: 'run_finished',
+    turn: state.turn,
+    reason,
+    turns,
+    toolCalls,
+    usage,
     ...omitUndefined({ costUsd, detail }),
   }
   return { kind: 'finish', facts: [...undeliveredInputs(state, reason), end] }

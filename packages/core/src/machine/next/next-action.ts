@@ -137,8 +137,12 @@ function keepPartial(state: StreamingState, stopReason: StopReason & ('cancelled
     facts: [
       ...(attempt.failed ? [] : settledUsage(state, 'cancelled')),
       {
-        ...{ type: 'assistant_message_finished', turn: state.turn, attempt: attempt.number },
-        ...{ stopReason, partial: true, parts: drafted.map(({ content }) => content) },
+        type: 'assistant_message_finished',
+        turn: state.turn,
+        attempt: attempt.number,
+        stopReason,
+        partial: true,
+        parts: drafted.map(({ content }) => content),
         ...partPositions(drafted),
         ...(attempt.providerMessageId !== undefined && { providerMessageId: attempt.providerMessageId }),
       },
@@ -163,7 +167,11 @@ function draftedParts(
   const calls = attempt.calls.map(({ part, toolCallId, providerCallId, name, input, malformed, opaque }) => ({
     part,
     content: {
-      ...{ type: 'tool_call' as const, toolCallId, providerCallId, name, input },
+      type: 'tool_call' as const,
+      toolCallId,
+      providerCallId,
+      name,
+      input,
       ...(malformed !== undefined && { malformed }),
       ...(opaque !== undefined && { opaque }),
     },

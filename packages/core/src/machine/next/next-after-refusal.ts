@@ -10,7 +10,9 @@ export function withoutRefused(state: CollectingState | InjectingState, action: 
   const edits = editsOf(messagesOf(state.history), state.exchangeFrom)
   if (edits.length === 0) return action
   const fact: FactOf<'history_edited'> = {
-    ...{ type: 'history_edited', turn: state.turn, edits },
+    type: 'history_edited',
+    turn: state.turn,
+    edits,
     reason: 'The model refused this exchange, and would refuse what is asked behind it.',
   }
   return { kind: 'finish', facts: [fact, ...action.facts] }

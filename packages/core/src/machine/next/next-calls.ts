@@ -124,8 +124,14 @@ function denyExpired(state: ExecutingState, now: number): Action | undefined {
   )
   if (late.length === 0) return undefined
   const facts = late.map(({ toolCallId, attempts, inputDigest = '' }): FactOf<'approval_decided'> => ({
-    ...{ type: 'approval_decided', turn: state.turn, toolCallId, attempt: attempts + 1, inputDigest },
-    ...{ approved: false, by: 'expiry', reason: 'nobody decided in time' },
+    type: 'approval_decided',
+    turn: state.turn,
+    toolCallId,
+    attempt: attempts + 1,
+    inputDigest,
+    approved: false,
+    by: 'expiry',
+    reason: 'nobody decided in time',
   }))
   return { kind: 'ask_approval', facts }
 }
@@ -145,8 +151,12 @@ function askApprovals(state: ExecutingState, now: number): Action | undefined {
         ? 'It was started before, and nobody knows whether it took effect. Approve to start it again.'
         : (call.askReason ?? (held.includes(call) ? heldBackReason : undefined))
     return {
-      ...{ type: 'approval_requested', turn: state.turn, toolCallId: call.toolCallId, name: call.name },
-      ...{ attempt: call.attempts + 1, inputDigest: call.inputDigest ?? digestOf(call.input) },
+      type: 'approval_requested',
+      turn: state.turn,
+      toolCallId: call.toolCallId,
+      name: call.name,
+      attempt: call.attempts + 1,
+      inputDigest: call.inputDigest ?? digestOf(call.input),
       ...(reason !== undefined && { reason }),
       ...(approvalMaxMs !== undefined && { expiresAt: now + Math.ceil(approvalMaxMs) }),
     }
@@ -230,13 +240,11 @@ export function settleCalls(
   if (state.phase !== 'collecting') return open.map((call) => resultFact(state, call, outcome))
   const text = textContent(outcome)[0]?.text ?? ''
   const collected = open.map(({ toolCallId, name, input }) => ({
-    ...{
-      toolCallId,
-      name,
-      plan: 'settle' as const,
-      inputDigest: digestOf(input),
-      refusal: { outcome, text },
-    },
+    toolCallId,
+    name,
+    plan: 'settle' as const,
+    inputDigest: digestOf(input),
+    refusal: { outcome, text },
   }))
   return [{ type: 'tool_requests_collected', turn: state.turn, calls: collected }]
 }

@@ -151,7 +151,10 @@ function summaryCall(
   const grant = grantCall(state, now, {
     price: summarizer.price,
     inputTokens: summaryTokens(state, replacedMessages),
-    ...{ startsTurn: false, closes: false, keepsClosing: true, maxOutputTokens: SUMMARY_TOKENS_MAX },
+    startsTurn: false,
+    closes: false,
+    keepsClosing: true,
+    maxOutputTokens: SUMMARY_TOKENS_MAX,
   })
   if (isLimitFinding(grant)) return undefined
   const { outputTokens: maxOutputTokens = SUMMARY_TOKENS_MAX } = grant

@@ -27,7 +27,11 @@ export function nextHandoff(
     kind: 'hand_off',
     facts: [
       {
-        ...{ type: 'agent_handed_off', turn: state.turn, from: state.agent, to, definition },
+        type: 'agent_handed_off',
+        turn: state.turn,
+        from: state.agent,
+        to,
+        definition,
         ...omitUndefined({ messages }),
       },
     ],

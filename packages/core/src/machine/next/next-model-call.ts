@@ -46,18 +46,21 @@ export function nextModelCall(state: RunState, now: number, planning: CallPlanni
   })
   if (isLimitFinding(grant)) return grant
   const options = {
-    ...{ model, toolChoice },
+    model,
+    toolChoice,
     ...omitUndefined({
       maxOutputTokens: grant.outputTokens,
       change: Object.keys(shown).length > 0 ? shown : undefined,
     }),
   }
   return {
-    ...{ type: 'model_call_started', turn: state.turn + (again ? 0 : 1) },
+    type: 'model_call_started',
+    turn: state.turn + (again ? 0 : 1),
     attempt: again ? state.attempt.number + 1 : 1,
     requestDigest: requestDigest(state, options),
     ...options,
-    ...{ finalizing, grant },
+    finalizing,
+    grant,
   }
 }
 

@@ -40,7 +40,9 @@ export function summaryRequest(
   return {
     instructions: state.definition.summarizer?.instructions ?? summaryInstructions,
     messages: [{ role: 'user', parts: [{ type: 'text', text }] }],
-    ...{ tools: [], toolChoice: { type: 'none' }, parallelToolCalls: false },
+    tools: [],
+    toolChoice: { type: 'none' },
+    parallelToolCalls: false,
     ...omitUndefined({ maxOutputTokens }),
   }
 }
@@ -85,8 +87,11 @@ export function compactedFact(
   }
   const kept = withSummary(state, replacement)
   return {
-    ...{ type: 'context_compacted', turn: state.turn, ...replacement },
-    ...{ tokensBefore: state.contextTokens, tokensAfter: requestTokens(state.definition, kept) },
+    type: 'context_compacted',
+    turn: state.turn,
+    ...replacement,
+    tokensBefore: state.contextTokens,
+    tokensAfter: requestTokens(state.definition, kept),
   }
 }
 

@@ -33,7 +33,11 @@ export function modelRequest(state: StreamingState): ModelRequest {
     ? state.definition.tools.filter(({ name }) => offered.includes(name))
     : state.definition.tools
   return {
-    ...{ instructions, messages, tools, toolChoice, parallelToolCalls },
+    instructions,
+    messages,
+    tools,
+    toolChoice,
+    parallelToolCalls,
     ...omitUndefined({ maxOutputTokens, outputSchema: state.definition.output?.schema }),
     ...omitUndefined({ modelSettings: settingsOf(state) }),
   }

@@ -5,8 +5,15 @@ import type { RunBase, RunState, Totals } from './state.ts'
 import { messageTokens, requestTokens } from '../messages/token-estimate.ts'
 
 const phaseFields = [
-  ...['attempt', 'failures', 'turnStartedAt', 'reply', 'calls', 'resultsChecked'],
-  ...['handoff', 'reason', 'detail'],
+  'attempt',
+  'failures',
+  'turnStartedAt',
+  'reply',
+  'calls',
+  'resultsChecked',
+  'handoff',
+  'reason',
+  'detail',
 ]
 
 /** The state without what belongs to its phase. */

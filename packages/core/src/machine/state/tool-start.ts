@@ -15,8 +15,12 @@ export function startOf(
   here: { readonly turn: number; readonly toolCallId: Call['toolCallId'] },
 ): FactOf<'tool_started'> {
   return {
-    ...{ type: 'tool_started', ...here, name: call.name, attempt: call.attempts + 1 },
-    ...{ idempotencyKey: idempotencyKeyOf(runId, call.toolCallId), effect: call.effect ?? 'write' },
+    type: 'tool_started',
+    ...here,
+    name: call.name,
+    attempt: call.attempts + 1,
+    idempotencyKey: idempotencyKeyOf(runId, call.toolCallId),
+    effect: call.effect ?? 'write',
     inputDigest: digestOf(call.input),
     ...(call.child !== undefined && { child: childRunIdOf(runId, call.toolCallId) }),
     ...omitUndefined({ grant: call.grant }),

@@ -33,8 +33,14 @@ export const someSettings: OptionCheck = fields<ModelSettings>(
     providerOptions: maybe(recordOf(optionsOfProvider)),
   },
   {
-    ...{ top_p: 'topP', nucleus: 'topP', stopSequences: 'stop', stop_sequences: 'stop', randomSeed: 'seed' },
-    ...{ providerMetadata: 'providerOptions', extraBody: 'providerOptions', topK: 'providerOptions' },
+    top_p: 'topP',
+    nucleus: 'topP',
+    stopSequences: 'stop',
+    stop_sequences: 'stop',
+    randomSeed: 'seed',
+    providerMetadata: 'providerOptions',
+    extraBody: 'providerOptions',
+    topK: 'providerOptions',
   },
 )
 

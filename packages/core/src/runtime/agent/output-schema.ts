@@ -59,8 +59,23 @@ function fromJsonSchema<Output>(agent: string, schema: JsonObject): StandardSche
 
 /** Keywords at the root of a JSON Schema that restrict a value. */
 const keywords: ReadonlySet<string> = new Set([
-  ...['type', 'enum', 'const', 'properties', 'required', 'additionalProperties', 'patternProperties'],
-  ...['items', 'prefixItems', 'anyOf', 'oneOf', 'allOf', 'not', 'if', '$ref', '$defs', 'definitions'],
+  'type',
+  'enum',
+  'const',
+  'properties',
+  'required',
+  'additionalProperties',
+  'patternProperties',
+  'items',
+  'prefixItems',
+  'anyOf',
+  'oneOf',
+  'allOf',
+  'not',
+  'if',
+  '$ref',
+  '$defs',
+  'definitions',
 ])
 
 /** Refuses an object without any JSON Schema keyword: it would let every answer pass. */

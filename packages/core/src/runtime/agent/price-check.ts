@@ -23,17 +23,32 @@ const rate = valueThat(
 )
 
 const rates = {
-  ...{ inputUsd: rate, outputUsd: rate },
-  ...{ cacheReadUsd: maybe(rate), cacheWriteUsd: maybe(rate), cacheWriteLongUsd: maybe(rate) },
+  inputUsd: rate,
+  outputUsd: rate,
+  cacheReadUsd: maybe(rate),
+  cacheWriteUsd: maybe(rate),
+  cacheWriteLongUsd: maybe(rate),
 } as const
 
 /** Names that other libraries and price lists have for the same. */
 const otherNames = {
-  ...{ prompt: 'inputUsd', inputPrice: 'inputUsd', inputCost: 'inputUsd', input_mtok: 'inputUsd' },
-  ...{ completion: 'outputUsd', outputPrice: 'outputUsd', outputCost: 'outputUsd', output_mtok: 'outputUsd' },
-  ...{ inputPerMillion: 'inputUsd', outputPerMillion: 'outputUsd', webSearch: 'webSearchUsd' },
-  ...{ cached: 'cacheReadUsd', cachedInput: 'cacheReadUsd', cache_read_mtok: 'cacheReadUsd' },
-  ...{ cacheCreation: 'cacheWriteUsd', cache_write_mtok: 'cacheWriteUsd', tiers: 'longInput' },
+  prompt: 'inputUsd',
+  inputPrice: 'inputUsd',
+  inputCost: 'inputUsd',
+  input_mtok: 'inputUsd',
+  completion: 'outputUsd',
+  outputPrice: 'outputUsd',
+  outputCost: 'outputUsd',
+  output_mtok: 'outputUsd',
+  inputPerMillion: 'inputUsd',
+  outputPerMillion: 'outputUsd',
+  webSearch: 'webSearchUsd',
+  cached: 'cacheReadUsd',
+  cachedInput: 'cacheReadUsd',
+  cache_read_mtok: 'cacheReadUsd',
+  cacheCreation: 'cacheWriteUsd',
+  cache_write_mtok: 'cacheWriteUsd',
+  tiers: 'longInput',
 }
 
 const longRates = listOf(fields<LongInputRates>({ ...rates, aboveInputTokens: numberFrom(0) }, otherNames))

@@ -64,7 +64,10 @@ export function childStopOf(result: RunResult): ChildStop {
 export function totalsOf(result: RunResult): ChildTotals {
   const { runId, usage, cost, turns, toolCalls, children } = result
   return {
-    ...{ runId, usage, turns: turns + children.turns, toolCalls: toolCalls + children.toolCalls },
+    runId,
+    usage,
+    turns: turns + children.turns,
+    toolCalls: toolCalls + children.toolCalls,
     ...(cost !== undefined && { costUsd: cost }),
   }
 }

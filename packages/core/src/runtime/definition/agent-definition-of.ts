@@ -32,10 +32,15 @@ export function definitionOf(
 ): AgentDefinition {
   const { parallelToolCalls = true, maxOutputTokens, fallbacks = [], guardrails = [] } = options
   const tools = (options.tools ?? []).map(({ name, description, inputSchema }) => ({
-    ...{ name, description, inputSchema },
+    name,
+    description,
+    inputSchema,
   }))
   const said = {
-    ...{ model: refOf(options.model), instructions: textOf(options.instructions), tools, parallelToolCalls },
+    model: refOf(options.model),
+    instructions: textOf(options.instructions),
+    tools,
+    parallelToolCalls,
     ...omitUndefined({
       maxOutputTokens,
       modelSettings: recordedSettings(options.modelSettings),
@@ -54,7 +59,8 @@ export function definitionOf(
       },
       handoffs: some(
         handoffs.map(({ to, agent, tool }) => ({
-          ...{ tool: tool.name, to },
+          tool: tool.name,
+          to,
           ...(agent === undefined && { back: true as const }),
         })),
       ),

@@ -50,7 +50,12 @@ export function agentTool<Context>(
     )
   }
   return {
-    ...{ name, description, effect, recovery: 'rerun', agent, child: agent.name },
+    name,
+    description,
+    effect,
+    recovery: 'rerun',
+    agent,
+    child: agent.name,
     inputSchema: {
       type: 'object',
       properties: {

@@ -37,7 +37,13 @@ export function defineAgent(options: AgentOptions<unknown>): Agent<unknown> {
     return { handoffs, tools: all, definition }
   })
   return {
-    ...{ name, instructions, model, parallelToolCalls, timeouts, fallbacks, guardrails },
+    name,
+    instructions,
+    model,
+    parallelToolCalls,
+    timeouts,
+    fallbacks,
+    guardrails,
     retry: omitUndefined({ ...retry }),
     limits: { ...defaultLimits, ...omitUndefined({ ...limits }) },
     ...omitUndefined({ description, approval, output, summarizer }),

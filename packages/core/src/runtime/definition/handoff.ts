@@ -92,7 +92,11 @@ function handoffTool(name: string, description: string, handedTo: Handoff): Tool
     ? `The conversation goes to ${handedTo.to}.`
     : `The conversation is handed over to ${handedTo.to}, who goes on from here.`
   return {
-    ...{ name, description, effect: 'read', recovery: 'rerun', handoff: handedTo },
+    name,
+    description,
+    effect: 'read',
+    recovery: 'rerun',
+    handoff: handedTo,
     inputSchema: {
       type: 'object',
       properties: { reason: { type: 'string', description: 'Why you hand over, in one sentence.' } },

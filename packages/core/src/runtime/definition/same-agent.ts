@@ -17,7 +17,12 @@ function codeOf(agent: Agent<unknown>): readonly unknown[] {
   const { model, summarizer, fallbacks, approval, guardrails, tools, rules } = agent
   const bodies = tools.filter(({ handoff }) => handoff === undefined)
   return [
-    ...[model, summarizer, approval, rules.stopWhen, rules.prepareTurn, rules.compaction?.summarize],
+    model,
+    summarizer,
+    approval,
+    rules.stopWhen,
+    rules.prepareTurn,
+    rules.compaction?.summarize,
     ...fallbacks,
     ...guardrails.map(({ check }) => check),
     ...bodies.map((tool) => (isAgentTool(tool) ? tool.agent : tool)),

@@ -127,7 +127,9 @@ export class Effects {
         const { offered } = state.reply
         const { results } = this.#options
         const context = {
-          ...{ ...contextOf(state, own), clock, ...(offered && { offered }) },
+          ...contextOf(state, own),
+          clock,
+          ...(offered && { offered }),
           ...(results && { answering: (calls: readonly AskedCall[]) => results.answering(state, calls) }),
         }
         void checkCalls(state.calls, agent, context, post)
@@ -182,7 +184,11 @@ function lostRecord({ toolCallId, attempts: attempt }: Call): Signal {
   const text =
     'The recorded result that was to answer this call is not there any more. Nothing was run; ask for the call again.'
   return {
-    ...{ type: 'tool_ended', toolCallId, attempt, outcome: 'failed', durationMs: 0 },
+    type: 'tool_ended',
+    toolCallId,
+    attempt,
+    outcome: 'failed',
+    durationMs: 0,
     content: textContent('failed', text),
   }
 }

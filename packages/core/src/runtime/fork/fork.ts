@@ -51,7 +51,8 @@ export async function forkOf(
   const last = sessionId === undefined ? undefined : await lastOf(ledger, sessionId)
   const events = [
     ...forkedEvents(shared, {
-      ...{ runId, writes },
+      runId,
+      writes,
       ...(sessionId !== undefined && { sessionId, sessionPlace: (last?.sessionPlace ?? 0) + 1 }),
     }),
   ]

@@ -99,7 +99,11 @@ export function resultOf(state: RunState): RunResult<Json> {
   const { turns, toolCalls, children, usage, costUsd } = state.totals
   const output = state.output ? state.output.value : state.definition.output ? undefined : text
   const resting = {
-    ...{ runId: state.runId, agent: state.agent, text, turns, toolCalls },
+    runId: state.runId,
+    agent: state.agent,
+    text,
+    turns,
+    toolCalls,
     ...deepFreeze({ usage, children }),
     ...omitUndefined({ cost: costUsd }),
     pendingApprovals: pendingApprovals(state),

@@ -111,11 +111,21 @@ class RuntimeRuns {
     this.#newId = runIdMaker(host)
     const isDrained = (): boolean => this.#draining
     const parents: ParentOptions = {
-      ...{ ledger, host, register, find, isDrained, awaitedChildren: new Set() },
+      ledger,
+      host,
+      register,
+      find,
+      isDrained,
+      awaitedChildren: new Set(),
       coordinators: () => this.coordinators,
     }
     this.coordinators = new CoordinatorRegistry({
-      ...{ ledger, host, onDrift, newKey: this.#newId, findAgent: find, isDrained },
+      ledger,
+      host,
+      onDrift,
+      newKey: this.#newId,
+      findAgent: find,
+      isDrained,
       children: (context) => childRuns(parents, context),
       isDescendantOf: (runId, root) => isDescendantOf(ledger, runId, root),
       onEnd: (state, context) => reportToParent(state, parents, context),
@@ -125,7 +135,9 @@ class RuntimeRuns {
   /** What waiting for a run needs. */
   get waiting(): Waiting {
     return {
-      ...{ ledger: this.#ledger, host: this.#host, isDrained: () => this.#draining },
+      ledger: this.#ledger,
+      host: this.#host,
+      isDrained: () => this.#draining,
       isDriven: (runId: RunId) => this.coordinators.isDriven(runId),
     }
   }
@@ -189,7 +201,9 @@ class RuntimeRuns {
 
   handle<Output>(coordinator: RunCoordinator, agent?: Agent<Output>): Run<Output> {
     return runOf<Output>(coordinator, agent, {
-      ...{ runId: coordinator.runId, ledger: this.#ledger, live: coordinator.live },
+      runId: coordinator.runId,
+      ledger: this.#ledger,
+      live: coordinator.live,
       errorListener: {
         onThrow: (error) => this.#host.report(error, `A subscriber of run ${coordinator.runId} threw`),
         onObserved: () => coordinator.notice.markObserved(),

@@ -18,15 +18,22 @@ interface DecisionGiven {
   readonly inputDigest?: string
 }
 const decision = {
-  ...{ by: filledText, via: maybe(filledText) },
-  ...{ attempt: maybe(numberFrom(1, { whole: true })), inputDigest: maybe(filledText) },
+  by: filledText,
+  via: maybe(filledText),
+  attempt: maybe(numberFrom(1, { whole: true })),
+  inputDigest: maybe(filledText),
 }
 const approval = fields<DecisionGiven & { readonly input?: object }>({ ...decision, input: maybe(anyObject) })
 const denial = fields<DecisionGiven & { readonly reason: string }>({ ...decision, reason: anyText })
 
 const shownApproval = fields<ShownApproval & Partial<PendingApproval>>({
-  ...{ toolCallId: filledText, attempt: numberFrom(1, { whole: true }), inputDigest: filledText },
-  ...{ runId: maybe(anyText), name: maybe(anyText), input: maybe(anyObject), reason: maybe(anyText) },
+  toolCallId: filledText,
+  attempt: numberFrom(1, { whole: true }),
+  inputDigest: filledText,
+  runId: maybe(anyText),
+  name: maybe(anyText),
+  input: maybe(anyObject),
+  reason: maybe(anyText),
 })
 
 /** Returns what is wrong with a decision that a caller gave; `undefined` where nothing is. */

@@ -118,7 +118,9 @@ function childStartCommand(
   const { writes } = state.parent ?? {}
   const { grant } = call
   const parent = {
-    ...{ runId: state.runId, seq: state.seq, relation: 'child' as const },
+    runId: state.runId,
+    seq: state.seq,
+    relation: 'child' as const,
     ...omitUndefined({ writes, grant }),
   }
   return { ...command, limits, parent, ...omitUndefined({ subject: state.subject }) }

@@ -117,7 +117,9 @@ export function runOf<Output>(
       if (fault) return malformed('approve', fault)
       const { by, via, input } = decision
       return await coordinator.send({
-        ...{ type: 'approve', ...shown.answered(call, decision), by },
+        type: 'approve',
+        ...shown.answered(call, decision),
+        by,
         ...omitUndefined({ via, input }),
       })
     },

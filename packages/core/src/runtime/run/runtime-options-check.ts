@@ -77,17 +77,20 @@ const ownOptions = {
 } as const
 
 const runNames = {
-  ...{
-    ctx: 'context',
-    deps: 'context',
-    session: 'sessionId',
-    conversationId: 'sessionId',
-    threadId: 'sessionId',
-    thread: 'sessionId',
-  },
-  ...{ maxTurns: 'limits.turnsMax', maxSteps: 'limits.turnsMax', userId: 'subject' },
-  ...{ temperature: 'modelSettings.temperature', topP: 'modelSettings.topP', seed: 'modelSettings.seed' },
-  ...{ stop: 'modelSettings.stop', providerOptions: 'modelSettings.providerOptions' },
+  ctx: 'context',
+  deps: 'context',
+  session: 'sessionId',
+  conversationId: 'sessionId',
+  threadId: 'sessionId',
+  thread: 'sessionId',
+  maxTurns: 'limits.turnsMax',
+  maxSteps: 'limits.turnsMax',
+  userId: 'subject',
+  temperature: 'modelSettings.temperature',
+  topP: 'modelSettings.topP',
+  seed: 'modelSettings.seed',
+  stop: 'modelSettings.stop',
+  providerOptions: 'modelSettings.providerOptions',
 }
 
 const runOptions = fields<InContext<RunOptions>>(

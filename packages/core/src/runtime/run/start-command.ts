@@ -35,7 +35,11 @@ export function startCommand(
   const limits = { ...agent.limits, ...omitUndefined({ ...own }) }
   if (limits.costMaxUsd !== undefined) requirePrices(agent, limits.costMaxUsd, register)
   return {
-    ...{ type: 'start', runId, agent: agent.name, definition: definitionIn(agent, context), limits },
+    type: 'start',
+    runId,
+    agent: agent.name,
+    definition: definitionIn(agent, context),
+    limits,
     retry: { ...defaultRetryPolicy, ...agent.retry },
     ...omitUndefined({ modelSettings: recordedSettings(modelSettings) }),
     input: messageOf(input),

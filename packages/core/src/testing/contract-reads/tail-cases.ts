@@ -96,8 +96,19 @@ export const tailCases: readonly LedgerContractCase[] = [
       const [first] = await tailUntil(ledger, 1)
       const known = first?.cursor ?? ''
       const strangers: readonly TailCursor[] = [
-        ...['', 'nonsense', '0', '1', '-1', '99999999999999999999', `${known} `, ` ${known}`],
-        ...[`${known}0`, known.slice(1), known.slice(0, -1), known.replaceAll(/\d/g, '9'), 'x'.repeat(9999)],
+        '',
+        'nonsense',
+        '0',
+        '1',
+        '-1',
+        '99999999999999999999',
+        `${known} `,
+        ` ${known}`,
+        `${known}0`,
+        known.slice(1),
+        known.slice(0, -1),
+        known.replaceAll(/\d/g, '9'),
+        'x'.repeat(9999),
       ]
       for (const stranger of strangers) await requireRefusal(collect(ledger.tail(stranger)), 'configuration')
     },

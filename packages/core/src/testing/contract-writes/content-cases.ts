@@ -59,7 +59,7 @@ const oddObject: JsonObject = {
   nested: [[[[{ deep: [null, true, false, [], {}] }]]]],
   numbers: [0, -1, 1.5, 1e21, 1e-7, 5e-324, 1.7976931348623157e308, Number.MAX_SAFE_INTEGER, 0.1 + 0.2],
   // An own key, as JSON.parse makes it; an object literal would set the prototype.
-  ...{ holder: JSON.parse('{"__proto__":{"polluted":true}}') as JsonObject },
+  holder: JSON.parse('{"__proto__":{"polluted":true}}') as JsonObject,
 }
 
 /** Events come back deep-equal, whatever a model or a tool said. */

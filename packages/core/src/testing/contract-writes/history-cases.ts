@@ -80,7 +80,15 @@ export const historyCases: readonly LedgerContractCase[] = [
     async run(open) {
       const ledger = await open()
       await requireHistories(ledger, [
-        ...[[a, b, c, d], [a, b, e], [a, b, c, e], [a, b], [e], [b, c, d], [d, c, b, a], [a, a], [a, a, a]],
+        [a, b, c, d],
+        [a, b, e],
+        [a, b, c, e],
+        [a, b],
+        [e],
+        [b, c, d],
+        [d, c, b, a],
+        [a, a],
+        [a, a, a],
         [a, b, e, c, d],
       ])
     },
@@ -90,8 +98,13 @@ export const historyCases: readonly LedgerContractCase[] = [
     async run(open) {
       const ledger = await open()
       const odd = pair({
-        ...{ '': 0, '10': 1, '9': 2, constructor: {}, text: 'before\0after', large: '語'.repeat(20_000) },
-        ...{ holder: JSON.parse('{"__proto__":{"polluted":true}}') as JsonObject },
+        '': 0,
+        '10': 1,
+        '9': 2,
+        constructor: {},
+        text: 'before\0after',
+        large: '語'.repeat(20_000),
+        holder: JSON.parse('{"__proto__":{"polluted":true}}') as JsonObject,
       })
       await requireHistories(ledger, [odd, [...odd, a], [...odd, a, ...pair({})], [...pair({}), ...odd]])
     },

@@ -118,7 +118,10 @@ export function scriptedModel(steps: readonly ScriptedStep[], modelId = 'scripte
   const requests: ModelRequest[] = []
   let abandoned = 0
   return {
-    ...{ provider: 'scripted', api: 'script', modelId, requests },
+    provider: 'scripted',
+    api: 'script',
+    modelId,
+    requests,
     get abandoned() {
       return abandoned
     },

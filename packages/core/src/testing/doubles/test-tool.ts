@@ -35,7 +35,11 @@ export function testTool(options: TestToolOptions): TestTool {
   const runs: ToolRun[] = []
   const body = options.run ?? (({ input }) => JSON.stringify(input))
   return {
-    ...{ name, effect, runs, description: `The test tool ${name}.`, inputSchema: { type: 'object' } },
+    name,
+    effect,
+    runs,
+    description: `The test tool ${name}.`,
+    inputSchema: { type: 'object' },
     recovery: options.recovery ?? (effect === 'read' ? 'rerun' : 'report'),
     ...(timeoutMs !== undefined && { timeoutMs }),
     ...(reconcile && { reconcile }),

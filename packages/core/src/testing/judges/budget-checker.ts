@@ -204,7 +204,10 @@ function familyFaults(parent: Book, books: ReadonlyMap<RunId, Book>): readonly B
     const child = books.get(event.child)
     if (child === undefined) return []
     const fault = (what: string): BudgetViolation => ({
-      ...{ runId: child.runId, law: 9, seq: 1, what: `${what}, by event ${event.seq} of ${parent.runId}` },
+      runId: child.runId,
+      law: 9,
+      seq: 1,
+      what: `${what}, by event ${event.seq} of ${parent.runId}`,
     })
     const totals = results.get(event.toolCallId)?.child
     return [...limitFaults(child, event.grant ?? {}).map(fault), ...totalFaults(child, totals).map(fault)]

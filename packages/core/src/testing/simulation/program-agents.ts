@@ -64,25 +64,34 @@ export function agentOf(plan: AgentPlan, stage: Stage): Agent<unknown> {
   }
   const tools = toolsOf(world, durable)
   const helper = defineAgent({
-    ...{ name: 'helper', description: 'Helps.', instructions: 'Help.', tools },
+    name: 'helper',
+    description: 'Helps.',
+    instructions: 'Help.',
+    tools,
     model: endless((request) => {
       announced()
       return helpOf(request)
     }),
   })
   const shared: Omit<AgentOptions<unknown>, 'name' | 'instructions' | 'handoffs'> = {
-    ...{ model: endless(reply), tools: [...tools, agentTool(helper)], limits: plan.limits },
+    model: endless(reply),
+    tools: [...tools, agentTool(helper)],
+    limits: plan.limits,
     guardrails: guardrailsOf(plan.guardrails),
     ...(plan.fallback && { fallbacks: [endless(reply, 'scripted-2')] }),
     ...(plan.compaction && { compaction: compactionOf(plan.compaction) }),
     ...(plan.structured && { output: z.object({ guarded: z.boolean() }) }),
   }
   const second: Agent<unknown> = defineAgent({
-    ...{ ...shared, name: 'second', instructions: 'Play on.' },
+    ...shared,
+    name: 'second',
+    instructions: 'Play on.',
     handoffs: () => [handoff(first, { filter: shortened })],
   })
   const first: Agent<unknown> = defineAgent({
-    ...{ ...shared, name: 'program', instructions: plan.instructions ?? 'Play.' },
+    ...shared,
+    name: 'program',
+    instructions: plan.instructions ?? 'Play.',
     handoffs: [second, handBack('user', { description: 'Gives up.' })],
   })
   return first
@@ -149,7 +158,9 @@ function replyOf(step: Step | undefined, attempt: number, request: ModelRequest)
   const toolCalls = request.toolChoice.type === 'none' ? [] : step.calls.map(scripted)
   const fail = step.failures[attempt - 1]
   return {
-    ...{ text, reasoning, toolCalls },
+    text,
+    reasoning,
+    toolCalls,
     ...(!step.unreported && { usage: { inputTokens: 250, outputTokens: 40 * attempt } }),
     ...(stopReason && { stopReason }),
     // As some vendors advise; of others an agent hears nothing.

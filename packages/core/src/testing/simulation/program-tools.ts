@@ -60,20 +60,21 @@ export function toolsOf(
       run: body('rerunnable', true),
     }),
     testTool({
-      ...{
-        ...shared,
-        name: 'reconciled',
-        effect: 'write',
-        recovery: 'reconcile',
-        run: body('reconciled', true),
-      },
+      ...shared,
+      name: 'reconciled',
+      effect: 'write',
+      recovery: 'reconcile',
+      run: body('reconciled', true),
       reconcile: async ({ idempotencyKey }) =>
         world.keys.has(idempotencyKey)
           ? { state: 'done', outcome: 'success', content: [{ type: 'text', text: 'it was done' }] }
           : { state: 'not_done' },
     }),
     testTool({
-      ...{ ...shared, name: 'asking', effect: 'write', run: body('asking', true) },
+      ...shared,
+      name: 'asking',
+      effect: 'write',
+      run: body('asking', true),
       check: (input) => (input['do'] === 'invalid' ? check(input) : { kind: 'ask' }),
     }),
   ]

@@ -38,7 +38,12 @@ export async function playProgram(
   let decided = 0
   const simulated = await simulate({
     prices,
-    ...{ ledger, clock, random: seededRandom(randomness), input: 'Go.', crashes, inputs },
+    ledger,
+    clock,
+    random: seededRandom(randomness),
+    input: 'Go.',
+    crashes,
+    inputs,
     ...(start.resume && { resume: start.resume }),
     ...(start.outside && { outside: start.outside }),
     ...omitUndefined({ sessionId: start.sessionId, subject, cancelAtSeq, drainAtSeq }),

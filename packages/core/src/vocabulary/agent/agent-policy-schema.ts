@@ -6,23 +6,35 @@ import { amount, jsonObject, objectOf, optional, text } from '../values/schema.t
 import { recoveries, toolEffects } from '../model/tool-definition.ts'
 
 const retry = objectOf<NonNullable<AgentPolicy['retry']>>({
-  ...{ attemptsMax: optional(amount), baseMs: optional(amount), capMs: optional(amount) },
-  ...{ retryAfterMaxMs: optional(amount), totalMaxMs: optional(amount) },
+  attemptsMax: optional(amount),
+  baseMs: optional(amount),
+  capMs: optional(amount),
+  retryAfterMaxMs: optional(amount),
+  totalMaxMs: optional(amount),
 })
 const tool = objectOf<ToolPolicy>({
-  ...{ name: text, effect: z.enum(toolEffects), recovery: z.enum(recoveries) },
-  ...{ timeoutMs: optional(amount), approval: optional(text) },
+  name: text,
+  effect: z.enum(toolEffects),
+  recovery: z.enum(recoveries),
+  timeoutMs: optional(amount),
+  approval: optional(text),
 })
 const timeouts = objectOf<NonNullable<AgentPolicy['timeouts']>>({
-  ...{ idleMs: optional(amount), totalMs: optional(amount) },
+  idleMs: optional(amount),
+  totalMs: optional(amount),
 })
 const compaction = objectOf<NonNullable<AgentPolicy['compaction']>>({
-  ...{ contextTokensMax: amount, keepMessages: amount },
+  contextTokensMax: amount,
+  keepMessages: amount,
 })
 
 /** Checks how an agent's runs are driven. */
 export const agentPolicy: z.ZodType<AgentPolicy> = objectOf<AgentPolicy>({
-  ...{ limits, retry: optional(retry), timeouts: optional(timeouts), compaction: optional(compaction) },
-  ...{ tools: optional(z.array(tool)), approval: optional(z.literal(true)) },
+  limits,
+  retry: optional(retry),
+  timeouts: optional(timeouts),
+  compaction: optional(compaction),
+  tools: optional(z.array(tool)),
+  approval: optional(z.literal(true)),
   models: optional(z.array(objectOf<PinnedModel>({ model: modelRef, options: jsonObject }))),
 })

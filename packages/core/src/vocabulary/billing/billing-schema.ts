@@ -11,14 +11,18 @@ const rate = z.number().nonnegative().max(priceMaxUsd)
 export const counted: z.ZodType<number> = z.number().nonnegative().max(Number.MAX_SAFE_INTEGER)
 
 const rates = {
-  ...{ inputUsd: rate, outputUsd: rate },
-  ...{ cacheReadUsd: optional(rate), cacheWriteUsd: optional(rate), cacheWriteLongUsd: optional(rate) },
+  inputUsd: rate,
+  outputUsd: rate,
+  cacheReadUsd: optional(rate),
+  cacheWriteUsd: optional(rate),
+  cacheWriteLongUsd: optional(rate),
 }
 /** What a model costs. */
 export const price: z.ZodType<Price> = objectOf<Price>({
   ...rates,
   longInput: optional(z.array(objectOf<LongInputRates>({ ...rates, aboveInputTokens: counted }))),
-  ...{ webSearchUsd: optional(rate), source: optional(text) },
+  webSearchUsd: optional(rate),
+  source: optional(text),
 })
 
 /** Web searches within one call. */

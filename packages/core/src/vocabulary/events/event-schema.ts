@@ -1,14 +1,6 @@
 import * as z from 'zod'
-import type {
-  AgentDefinition,
-  FallbackModel,
-  GuardrailDefinition,
-  HandoffDefinition,
-  OutputDefinition,
-  SummarizerDefinition,
-} from '../agent/agent-definition.ts'
 import { causes } from './cause.ts'
-import { counted, money, price, usage, webSearchesMax } from '../billing/billing-schema.ts'
+import { counted, money, price, usage } from '../billing/billing-schema.ts'
 import {
   assistantPart,
   message,
@@ -21,70 +13,57 @@ import {
   userMessage,
 } from '../model/content-schema.ts'
 import {
-  callPlans,
   deliveries,
-  forkWrites,
   finishReasons,
   guardedThings,
   guardrailActions,
   resumeReasons,
-  type CallRefusal,
-  type ChildTotals,
-  type CollectedCall,
   type EventBodies,
   type EventEnvelope,
   type EventType,
-  type Handoff,
   type HistoryEdit,
-  type ParentRef,
   type Removed,
-  type ReplyDelta,
   type ShownChange,
-  type Spending,
 } from './event.ts'
-import { failureClasses, type ModelFailure } from '../model/failure.ts'
-import { parseRunId, type RunId } from '../values/ids.ts'
-import { isMoment } from '../values/moment.ts'
 import { limitNames, onLimits } from '../limits/limits.ts'
-import {
-  amount,
-  count,
-  flag,
-  json,
-  jsonObject,
-  objectOf,
-  optional,
-  ordinal,
-  text,
-  variantOf,
-} from '../values/schema.ts'
-import { agentPolicy } from '../agent/agent-policy-schema.ts'
+import { amount, count, flag, json, jsonObject, objectOf, optional, ordinal, text } from '../values/schema.ts'
 import { limits, retry } from '../limits/limits-schema.ts'
 import { modelSettings } from '../model/model-settings-schema.ts'
-import { refusal, refusalPolicy } from '../model/refusal-schema.ts'
-import type { Grant } from '../limits/grant.ts'
-import { recoveries, toolEffects, type ToolChoice, type ToolDefinition } from '../model/tool-definition.ts'
-import { usageFields } from '../billing/usage.ts'
-
-const runId = z.custom<RunId>(
-  (value) => typeof value === 'string' && parseRunId(value) !== undefined,
-  'Invalid input: expected a run id',
-)
-const moment = z.custom<number>(isMoment, 'Invalid input: expected milliseconds of the years 0 to 9999')
+import { refusal } from '../model/refusal-schema.ts'
+import { toolEffects } from '../model/tool-definition.ts'
+import { agentDefinition } from '../agent/agent-definition-schema.ts'
+import {
+  runId,
+  moment,
+  grant,
+  parent,
+  spending,
+  usageFieldNames,
+  toolChoice,
+  collectedCall,
+  replyDelta,
+  failure,
+  childTotals,
+} from './event-parts-schema.ts'
 
 /** What stands on every event, whatever its type. */
 export const envelopeSchema: z.ZodType<EventEnvelope> = objectOf<EventEnvelope>({
-  ...{ runId, seq: ordinal, epoch: ordinal, turn: count, at: moment, v: ordinal },
-  ...{
-    toolCallId: optional(toolCallId),
-    cause: optional(z.enum(causes)),
-    inboxKey: optional(text),
-    draining: optional(z.literal(true)),
-  },
+  runId,
+  seq: ordinal,
+  epoch: ordinal,
+  turn: count,
+  at: moment,
+  v: ordinal,
+  toolCallId: optional(toolCallId),
+  cause: optional(z.enum(causes)),
+  inboxKey: optional(text),
+  draining: optional(z.literal(true)),
   removed: optional(
     objectOf<Removed>({
       kind: z.enum(['redacted', 'expired', 'erased', 'sealed']),
-      ...{ at: optional(moment), by: optional(text), reason: optional(text) },
+      at: optional(moment),
+      by: optional(text),
+      reason: optional(text),
     }),
   ),
 })
@@ -92,164 +71,163 @@ export const envelopeSchema: z.ZodType<EventEnvelope> = objectOf<EventEnvelope>(
 /** What stands on every event that always concerns one tool call. */
 export const callEnvelopeSchema: z.ZodType<{ readonly toolCallId: string }> = z.looseObject({ toolCallId })
 
-const toolDefinition = objectOf<ToolDefinition>({ name: text, description: text, inputSchema: jsonObject })
-const guarded = z.enum(guardedThings)
-const isTrue = z.literal(true)
-const pricedModel = {
-  ...{ model: modelRef, price: optional(price), webSearchesMax: optional(webSearchesMax) },
-}
-const definition = objectOf<AgentDefinition>({
-  ...{ model: modelRef, instructions: text, tools: z.array(toolDefinition) },
-  ...{ parallelToolCalls: flag, digest: text, maxOutputTokens: optional(amount), price: optional(price) },
-  webSearchesMax: optional(webSearchesMax),
-  modelSettings: optional(modelSettings),
-  onRefusal: optional(refusalPolicy),
-  fallbacks: optional(z.array(objectOf<FallbackModel>(pricedModel))),
-  guardrails: optional(
-    z.array(objectOf<GuardrailDefinition>({ name: text, on: guarded, beside: optional(isTrue) })),
-  ),
-  output: optional(
-    objectOf<OutputDefinition>({ schema: jsonObject, wrapped: optional(isTrue), repairsMax: count }),
-  ),
-  handoffs: optional(z.array(objectOf<HandoffDefinition>({ tool: text, to: text, back: optional(isTrue) }))),
-  summarizer: optional(objectOf<SummarizerDefinition>({ ...pricedModel, instructions: text })),
-  policy: optional(agentPolicy),
-})
-/** An amount that was used or granted. */
-const spent = z.number().nonnegative()
-const grant = objectOf<Grant>({
-  ...{ turns: optional(spent), toolCalls: optional(spent), tokens: optional(spent) },
-  ...{ inputTokens: optional(spent), outputTokens: optional(spent), costUsd: optional(spent) },
-  ...{ webSearches: optional(spent), durationMs: optional(spent) },
-})
-const parent = objectOf<ParentRef>({
-  runId,
-  seq: count,
-  relation: z.enum(['fork', 'child', 'session', 'branch']),
-  ...{ writes: optional(z.enum(forkWrites)), grant: optional(grant) },
-})
-const spending = objectOf<Spending>({ usage, costUsd: optional(money) })
-const usageFieldNames = z.array(z.enum(usageFields))
-/** A failed model call, as data. */
-export const failure: z.ZodType<ModelFailure> = objectOf<ModelFailure>({
-  ...{ class: z.enum(failureClasses), message: text, retryable: flag },
-  ...{ retryAfterMs: optional(amount), status: optional(amount), requestId: optional(text) },
-})
-const toolChoice = variantOf<ToolChoice>({
-  auto: objectOf<{ readonly type: 'auto' }>({ type: z.literal('auto') }),
-  any: objectOf<{ readonly type: 'any' }>({ type: z.literal('any') }),
-  none: objectOf<{ readonly type: 'none' }>({ type: z.literal('none') }),
-  tool: objectOf<{ readonly type: 'tool'; readonly name: string }>({ type: z.literal('tool'), name: text }),
-})
-const effect = z.enum(toolEffects)
-const collectedCall = objectOf<CollectedCall>({
-  ...{ toolCallId, name: text, plan: z.enum(callPlans), inputDigest: text },
-  ...{ effect: optional(effect), recovery: optional(z.enum(recoveries)), reason: optional(text) },
-  ...{ child: optional(text), input: optional(jsonObject), recorded: optional(toolCallId) },
-  handoff: optional(objectOf<Handoff>({ to: text, back: optional(isTrue) })),
-  refusal: optional(objectOf<CallRefusal>({ outcome, text })),
-})
-const limitName = z.enum(limitNames)
-const delta = { attempt: ordinal, part: count, text }
-const replyDelta = objectOf<ReplyDelta>({ ...delta, replaces: optional(isTrue) })
-
 const runSchemas = {
   run_started: objectOf<EventBodies['run_started']>({
     modelSettings: optional(modelSettings),
-    ...{ agent: text, definition, limits, retry },
-    ...{ sessionId: optional(text), sessionPlace: optional(ordinal), parent: optional(parent) },
-    ...{ subject: optional(text), withContext: optional(z.literal(true)) },
+    agent: text,
+    definition: agentDefinition,
+    limits,
+    retry,
+    sessionId: optional(text),
+    sessionPlace: optional(ordinal),
+    parent: optional(parent),
+    subject: optional(text),
+    withContext: optional(z.literal(true)),
   }),
   history_carried: objectOf<EventBodies['history_carried']>({
-    ...{ messages: z.array(message), uncheckedFrom: optional(count), missing: optional(count) },
+    messages: z.array(message),
+    uncheckedFrom: optional(count),
+    missing: optional(count),
   }),
   history_edited: objectOf<EventBodies['history_edited']>({
     edits: z.array(objectOf<HistoryEdit>({ index: count, message: optional(message) })),
-    ...{ by: optional(text), reason: optional(text) },
+    by: optional(text),
+    reason: optional(text),
   }),
   run_resumed: objectOf<EventBodies['run_resumed']>({
-    ...{ why: z.enum(resumeReasons), inDoubt: z.array(toolCallId), definition: optional(definition) },
+    why: z.enum(resumeReasons),
+    inDoubt: z.array(toolCallId),
+    definition: optional(agentDefinition),
   }),
   run_finished: objectOf<EventBodies['run_finished']>({
-    ...{ reason: z.enum(finishReasons), turns: count, toolCalls: count, usage },
-    ...{ costUsd: optional(money), detail: optional(text) },
+    reason: z.enum(finishReasons),
+    turns: count,
+    toolCalls: count,
+    usage,
+    costUsd: optional(money),
+    detail: optional(text),
   }),
   input_received: objectOf<EventBodies['input_received']>({
-    ...{ message: userMessage, delivery: z.enum(deliveries), receipt: optional(text) },
+    message: userMessage,
+    delivery: z.enum(deliveries),
+    receipt: optional(text),
   }),
   input_settled: objectOf<EventBodies['input_settled']>({
-    ...{ receipt: text, delivered: flag, why: optional(text) },
+    receipt: text,
+    delivered: flag,
+    why: optional(text),
   }),
 }
 
 const modelSchemas = {
   model_call_started: objectOf<EventBodies['model_call_started']>({
-    ...{ attempt: ordinal, model: modelRef, requestDigest: text, toolChoice, finalizing: flag, grant },
+    attempt: ordinal,
+    model: modelRef,
+    requestDigest: text,
+    toolChoice,
+    finalizing: flag,
+    grant,
     maxOutputTokens: optional(amount),
     change: optional(
       objectOf<ShownChange>({
-        ...{
-          instructions: optional(text),
-          tools: optional(z.array(text)),
-          messages: optional(z.array(message)),
-          maxOutputTokens: optional(amount),
-        },
+        instructions: optional(text),
+        tools: optional(z.array(text)),
+        messages: optional(z.array(message)),
+        maxOutputTokens: optional(amount),
       }),
     ),
   }),
   assistant_started: objectOf<EventBodies['assistant_started']>({
-    ...{ attempt: ordinal, providerMessageId: optional(text), servedModel: optional(text) },
+    attempt: ordinal,
+    providerMessageId: optional(text),
+    servedModel: optional(text),
     warnings: optional(z.array(text)),
   }),
   assistant_text_delta: replyDelta,
   assistant_reasoning_delta: replyDelta,
-  tool_input_delta: objectOf<EventBodies['tool_input_delta']>({ ...delta, name: text }),
+  tool_input_delta: objectOf<EventBodies['tool_input_delta']>({
+    attempt: ordinal,
+    part: count,
+    text,
+    name: text,
+  }),
   tool_request_ready: objectOf<EventBodies['tool_request_ready']>({
-    ...{ attempt: ordinal, part: count, ...requestedFields },
+    attempt: ordinal,
+    part: count,
+    ...requestedFields,
   }),
   usage_updated: objectOf<EventBodies['usage_updated']>({
-    ...{ attempt: ordinal, usage, contextTokens: optional(counted) },
-    ...{ costUsd: optional(money), price: optional(price), raw: optional(json) },
-    ...{ estimated: optional(usageFieldNames), refused: optional(usageFieldNames) },
+    attempt: ordinal,
+    usage,
+    contextTokens: optional(counted),
+    costUsd: optional(money),
+    price: optional(price),
+    raw: optional(json),
+    estimated: optional(usageFieldNames),
+    refused: optional(usageFieldNames),
   }),
   assistant_message_finished: objectOf<EventBodies['assistant_message_finished']>({
-    ...{ attempt: ordinal, stopReason, rawStopReason: optional(text), partial: flag },
-    ...{ parts: z.array(assistantPart), places: optional(z.array(count)) },
-    ...{ providerMessageId: optional(text), refusal: optional(refusal) },
+    attempt: ordinal,
+    stopReason,
+    rawStopReason: optional(text),
+    partial: flag,
+    parts: z.array(assistantPart),
+    places: optional(z.array(count)),
+    providerMessageId: optional(text),
+    refusal: optional(refusal),
   }),
   model_stream_failed: objectOf<EventBodies['model_stream_failed']>({
-    ...{ attempt: ordinal, failure, retryAt: optional(moment), refusal: optional(refusal) },
+    attempt: ordinal,
+    failure,
+    retryAt: optional(moment),
+    refusal: optional(refusal),
   }),
 }
-
-/** The totals of a child run. Amounts below 0 are invalid: no provider pays back. */
-export const childTotals: z.ZodType<ChildTotals> = objectOf<ChildTotals>({
-  ...{ runId, turns: count, toolCalls: count, usage, costUsd: optional(money) },
-})
 
 const toolSchemas = {
   tool_requests_collected: objectOf<EventBodies['tool_requests_collected']>({
     calls: z.array(collectedCall),
   }),
   approval_requested: objectOf<EventBodies['approval_requested']>({
-    ...{ name: text, attempt: ordinal, inputDigest: text },
-    ...{ expiresAt: optional(moment), reason: optional(text) },
+    name: text,
+    attempt: ordinal,
+    inputDigest: text,
+    expiresAt: optional(moment),
+    reason: optional(text),
   }),
   approval_decided: objectOf<EventBodies['approval_decided']>({
-    ...{ attempt: ordinal, approved: flag, by: text, inputDigest: text },
-    ...{ via: optional(text), input: optional(jsonObject), note: optional(text), reason: optional(text) },
+    attempt: ordinal,
+    approved: flag,
+    by: text,
+    inputDigest: text,
+    via: optional(text),
+    input: optional(jsonObject),
+    note: optional(text),
+    reason: optional(text),
   }),
   tool_started: objectOf<EventBodies['tool_started']>({
-    ...{ name: text, attempt: ordinal, idempotencyKey: text, effect, child: optional(runId) },
-    ...{ inputDigest: optional(text), recorded: optional(toolCallId), grant: optional(grant) },
+    name: text,
+    attempt: ordinal,
+    idempotencyKey: text,
+    effect: z.enum(toolEffects),
+    child: optional(runId),
+    inputDigest: optional(text),
+    recorded: optional(toolCallId),
+    grant: optional(grant),
   }),
   tool_deferred: objectOf<EventBodies['tool_deferred']>({
-    ...{ attempt: ordinal, receipt: text, deadlineAt: optional(moment) },
+    attempt: ordinal,
+    receipt: text,
+    deadlineAt: optional(moment),
   }),
   tool_progress: objectOf<EventBodies['tool_progress']>({ attempt: ordinal, data: json }),
   tool_result: objectOf<EventBodies['tool_result']>({
-    ...{ name: text, outcome, content: z.array(resultPart), durationMs: optional(amount) },
-    ...{ child: optional(childTotals), reused: optional(toolCallId) },
+    name: text,
+    outcome,
+    content: z.array(resultPart),
+    durationMs: optional(amount),
+    child: optional(childTotals),
+    reused: optional(toolCallId),
   }),
   tool_results_injected: objectOf<EventBodies['tool_results_injected']>({
     toolCallIds: z.array(toolCallId),
@@ -258,35 +236,57 @@ const toolSchemas = {
 
 const steeringSchemas = {
   compaction_started: objectOf<EventBodies['compaction_started']>({
-    ...{ model: modelRef, replacedMessages: count, requestDigest: text, maxOutputTokens: optional(amount) },
-    ...{ grant, interrupted: optional(spending) },
+    model: modelRef,
+    replacedMessages: count,
+    requestDigest: text,
+    maxOutputTokens: optional(amount),
+    grant,
+    interrupted: optional(spending),
   }),
   context_compacted: objectOf<EventBodies['context_compacted']>({
-    ...{ summary: userMessage, replacedMessages: count, taskAt: optional(count) },
-    ...{ tokensBefore: optional(amount), tokensAfter: optional(amount) },
-    ...{
-      usage: optional(usage),
-      costUsd: optional(money),
-      price: optional(price),
-      failure: optional(failure),
-      abandoned: optional(isTrue),
-    },
+    summary: userMessage,
+    replacedMessages: count,
+    taskAt: optional(count),
+    tokensBefore: optional(amount),
+    tokensAfter: optional(amount),
+    usage: optional(usage),
+    costUsd: optional(money),
+    price: optional(price),
+    failure: optional(failure),
+    abandoned: optional(z.literal(true)),
   }),
   agent_handed_off: objectOf<EventBodies['agent_handed_off']>({
-    ...{ from: text, to: text, definition, messages: optional(z.array(message)) },
+    from: text,
+    to: text,
+    definition: agentDefinition,
+    messages: optional(z.array(message)),
   }),
   guardrail_tripped: objectOf<EventBodies['guardrail_tripped']>({
-    ...{ guardrail: text, on: guarded, action: z.enum(guardrailActions), detail: optional(text) },
-    ...{ index: optional(count), replacement: optional(z.array(resultPart)) },
+    guardrail: text,
+    on: z.enum(guardedThings),
+    action: z.enum(guardrailActions),
+    detail: optional(text),
+    index: optional(count),
+    replacement: optional(z.array(resultPart)),
   }),
-  guardrails_checked: objectOf<EventBodies['guardrails_checked']>({ on: guarded, guardrails: z.array(text) }),
+  guardrails_checked: objectOf<EventBodies['guardrails_checked']>({
+    on: z.enum(guardedThings),
+    guardrails: z.array(text),
+  }),
   output_checked: objectOf<EventBodies['output_checked']>({
-    ...{ valid: flag, output: optional(json), error: optional(text), repair: optional(userMessage) },
+    valid: flag,
+    output: optional(json),
+    error: optional(text),
+    repair: optional(userMessage),
   }),
   limit_reached: objectOf<EventBodies['limit_reached']>({
-    ...{ limit: limitName, max: amount, used: amount, held: optional(amount), policy: z.enum(onLimits) },
+    limit: z.enum(limitNames),
+    max: amount,
+    used: amount,
+    held: optional(amount),
+    policy: z.enum(onLimits),
   }),
-  limit_raised: objectOf<EventBodies['limit_raised']>({ limit: limitName, max: amount, by: text }),
+  limit_raised: objectOf<EventBodies['limit_raised']>({ limit: z.enum(limitNames), max: amount, by: text }),
   cancel_requested: objectOf<EventBodies['cancel_requested']>({ by: optional(text), reason: optional(text) }),
 }
 

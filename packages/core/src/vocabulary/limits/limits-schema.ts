@@ -22,6 +22,9 @@ export const limits: z.ZodType<Limits> = objectOf<Limits>({
 
 /** Checks how failed model calls are tried again. */
 export const retry: z.ZodType<RetryPolicy> = objectOf<RetryPolicy>({
-  ...{ attemptsMax: amount, baseMs: amount, capMs: amount, retryAfterMaxMs: amount },
+  attemptsMax: amount,
+  baseMs: amount,
+  capMs: amount,
+  retryAfterMaxMs: amount,
   totalMaxMs: optional(amount),
 })

@@ -48,29 +48,50 @@ const sourceFields = { url: optional(text), title: optional(text), fileId: optio
 const range = objectOf<{ readonly from: number; readonly to: number }>({ from: count, to: count })
 const source = objectOf<Source>(sourceFields)
 const citation = objectOf<Citation>({
-  ...{ ...sourceFields, quote: optional(text), pages: optional(range), place: optional(range) },
+  ...sourceFields,
+  quote: optional(text),
+  pages: optional(range),
+  place: optional(range),
 })
 const textPart = objectOf<TextPart>({
-  ...{ type: z.literal('text'), text, citations: optional(z.array(citation)), opaque: optional(opaque) },
+  type: z.literal('text'),
+  text,
+  citations: optional(z.array(citation)),
+  opaque: optional(opaque),
 })
 const providerFile: z.ZodType<ProviderFile> = objectOf<ProviderFile>({ provider: text, id: text })
 const imagePart = objectOf<ImagePart>({
-  ...{ type: z.literal('image'), mediaType: text, data: optional(text), url: optional(text) },
-  ...{ providerFile: optional(providerFile), detail: optional(z.enum(imageDetails)) },
+  type: z.literal('image'),
+  mediaType: text,
+  data: optional(text),
+  url: optional(text),
+  providerFile: optional(providerFile),
+  detail: optional(z.enum(imageDetails)),
 })
 const filePart = objectOf<FilePart>({
-  ...{ type: z.literal('file'), mediaType: text, name: optional(text) },
-  ...{ data: optional(text), url: optional(text), providerFile: optional(providerFile) },
+  type: z.literal('file'),
+  mediaType: text,
+  name: optional(text),
+  data: optional(text),
+  url: optional(text),
+  providerFile: optional(providerFile),
 })
 const reasoningPart = objectOf<ReasoningPart>({
-  ...{ type: z.literal('reasoning'), text, opaque: optional(opaque) },
+  type: z.literal('reasoning'),
+  text,
+  opaque: optional(opaque),
 })
 const executed: z.ZodType<ProviderExecuted> = objectOf<ProviderExecuted>({
-  ...{ id: text, name: text, input: optional(jsonObject) },
+  id: text,
+  name: text,
+  input: optional(jsonObject),
   outcome: optional(z.enum(['success', 'failed'])),
 })
 const providerPart = objectOf<ProviderPart>({
-  ...{ type: z.literal('provider'), kind: text, opaque, executed: optional(executed) },
+  type: z.literal('provider'),
+  kind: text,
+  opaque,
+  executed: optional(executed),
   sources: optional(z.array(source)),
 })
 
@@ -82,13 +103,17 @@ export const requestedFields: {
   readonly malformed: z.ZodExactOptional<typeof malformed>
   readonly opaque: z.ZodExactOptional<typeof opaque>
 } = {
-  ...{ providerCallId: text, name: text, input: jsonObject },
-  ...{ malformed: optional(malformed), opaque: optional(opaque) },
+  providerCallId: text,
+  name: text,
+  input: jsonObject,
+  malformed: optional(malformed),
+  opaque: optional(opaque),
 }
 
 /** A call as the model wrote it. */
 export const requestedCall: z.ZodType<RequestedCall> = objectOf<RequestedCall>({
-  ...{ type: z.literal('tool_call'), ...requestedFields },
+  type: z.literal('tool_call'),
+  ...requestedFields,
 })
 const toolCallPart = objectOf<ToolCallPart>({ type: z.literal('tool_call'), ...requestedFields, toolCallId })
 
@@ -96,29 +121,44 @@ type ReplyContent = TextPart | ReasoningPart | RequestedCall | ProviderPart
 
 /** What replies, messages and results are made of. */
 export const replyContent: z.ZodType<ReplyContent> = variantOf<ReplyContent>({
-  ...{ text: textPart, reasoning: reasoningPart, tool_call: requestedCall, provider: providerPart },
+  text: textPart,
+  reasoning: reasoningPart,
+  tool_call: requestedCall,
+  provider: providerPart,
 })
 export const assistantPart: z.ZodType<AssistantPart> = variantOf<AssistantPart>({
-  ...{ text: textPart, reasoning: reasoningPart, tool_call: toolCallPart, provider: providerPart },
+  text: textPart,
+  reasoning: reasoningPart,
+  tool_call: toolCallPart,
+  provider: providerPart,
 })
 export const resultPart: z.ZodType<ResultPart> = variantOf<ResultPart>({
-  ...{ text: textPart, image: imagePart, file: filePart },
+  text: textPart,
+  image: imagePart,
+  file: filePart,
 })
 const userPart = variantOf<UserPart>({
-  ...{ text: textPart, image: imagePart, file: filePart },
+  text: textPart,
+  image: imagePart,
+  file: filePart,
 })
 /** A message of the user. */
 export const userMessage: z.ZodType<UserMessage> = objectOf<UserMessage>({
-  ...{ role: z.literal('user'), parts: z.array(userPart) },
+  role: z.literal('user'),
+  parts: z.array(userPart),
 })
 
 const assistantMessage = objectOf<AssistantMessage>({
-  ...{ role: z.literal('assistant'), parts: z.array(assistantPart), model: modelRef },
-  ...{ stopReason, partial: z.boolean() },
+  role: z.literal('assistant'),
+  parts: z.array(assistantPart),
+  model: modelRef,
+  stopReason,
+  partial: z.boolean(),
 })
 const toolResult = objectOf<ToolResult>({ toolCallId, name: text, outcome, content: z.array(resultPart) })
 const toolResultsMessage = objectOf<ToolResultsMessage>({
-  ...{ role: z.literal('tool'), results: z.array(toolResult) },
+  role: z.literal('tool'),
+  results: z.array(toolResult),
 })
 /** Any message that a model may be shown. */
 export const message: z.ZodType<Message> = z.discriminatedUnion('role', [

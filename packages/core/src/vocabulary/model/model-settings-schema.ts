@@ -4,9 +4,9 @@ import { amount, jsonObject, objectOf, optional, text } from '../values/schema.t
 
 /** Settings of a model, as events hold them. */
 export const modelSettings: z.ZodType<ModelSettings> = objectOf<ModelSettings>({
-  ...{ temperature: optional(amount), topP: optional(amount), seed: optional(z.int()) },
-  ...{
-    stop: optional(z.array(text)),
-    providerOptions: optional(z.record(text, jsonObject) as z.ZodType<ProviderOptions>),
-  },
+  temperature: optional(amount),
+  topP: optional(amount),
+  seed: optional(z.int()),
+  stop: optional(z.array(text)),
+  providerOptions: optional(z.record(text, jsonObject) as z.ZodType<ProviderOptions>),
 })

@@ -27,43 +27,58 @@ const moreText = { part: count, text, replaces: optional(z.literal(true)) } as c
 /** What a model adapter may report. */
 export const modelSignalSchema: z.ZodType<ModelSignal> = variantOf<ModelSignal>({
   model_started: objectOf<ModelSignalOf<'model_started'>>({
-    ...{ type: z.literal('model_started'), providerMessageId: optional(text), servedModel: optional(text) },
+    type: z.literal('model_started'),
+    providerMessageId: optional(text),
+    servedModel: optional(text),
     warnings: optional(z.array(text)),
   }),
   model_text: objectOf<ModelSignalOf<'model_text'>>({ type: z.literal('model_text'), ...moreText }),
   model_reasoning: objectOf<ModelSignalOf<'model_reasoning'>>({
-    ...{ type: z.literal('model_reasoning'), ...moreText },
+    type: z.literal('model_reasoning'),
+    ...moreText,
   }),
   model_tool_input: objectOf<ModelSignalOf<'model_tool_input'>>({
-    ...{ type: z.literal('model_tool_input'), part: count, name: text, text },
+    type: z.literal('model_tool_input'),
+    part: count,
+    name: text,
+    text,
   }),
   model_tool_request: objectOf<ModelSignalOf<'model_tool_request'>>({
-    ...{ type: z.literal('model_tool_request'), part: count, call: storable(requestedCall) },
+    type: z.literal('model_tool_request'),
+    part: count,
+    call: storable(requestedCall),
   }),
   model_usage: objectOf<ModelSignalOf<'model_usage'>>({
-    ...{
-      type: z.literal('model_usage'),
-      usage: reportedUsage,
-      contextTokens: optional(amount),
-      raw: optional(json),
-    },
+    type: z.literal('model_usage'),
+    usage: reportedUsage,
+    contextTokens: optional(amount),
+    raw: optional(json),
   }),
   model_finished: objectOf<ModelSignalOf<'model_finished'>>({
-    ...{ type: z.literal('model_finished'), stopReason, rawStopReason: optional(text) },
-    ...{ parts: storable(z.array(replyPart)), providerMessageId: optional(text), refusal: optional(refusal) },
+    type: z.literal('model_finished'),
+    stopReason,
+    rawStopReason: optional(text),
+    parts: storable(z.array(replyPart)),
+    providerMessageId: optional(text),
+    refusal: optional(refusal),
   }),
 })
 
 /** What a running tool may report. */
 export const toolSignalSchema: z.ZodType<ToolSignal> = variantOf<ToolSignal>({
   tool_progressed: objectOf<ToolSignalOf<'tool_progressed'>>({
-    ...{ type: z.literal('tool_progressed'), data: json },
+    type: z.literal('tool_progressed'),
+    data: json,
   }),
   tool_deferred: objectOf<ToolSignalOf<'tool_deferred'>>({
-    ...{ type: z.literal('tool_deferred'), receipt: text, deadlineMs: optional(amount) },
+    type: z.literal('tool_deferred'),
+    receipt: text,
+    deadlineMs: optional(amount),
   }),
   tool_ended: objectOf<ToolSignalOf<'tool_ended'>>({
-    ...{ type: z.literal('tool_ended'), outcome, content },
+    type: z.literal('tool_ended'),
+    outcome,
+    content,
   }),
 })
 
@@ -72,11 +87,9 @@ export const verdictSchema: z.ZodType<CallVerdict> = z.union([
   objectOf<VerdictOf<'run'>>({ kind: z.literal('run') }),
   objectOf<VerdictOf<'ask'>>({ kind: z.literal('ask'), reason: optional(text) }),
   objectOf<VerdictOf<'refuse'>>({
-    ...{
-      kind: z.literal('refuse'),
-      outcome: z.enum(['invalid_input', 'unknown_tool', 'denied', 'skipped']),
-      text,
-    },
+    kind: z.literal('refuse'),
+    outcome: z.enum(['invalid_input', 'unknown_tool', 'denied', 'skipped']),
+    text,
   }),
 ])
 
@@ -84,7 +97,9 @@ export const verdictSchema: z.ZodType<CallVerdict> = z.union([
 export const reconciliationSchema: z.ZodType<Reconciliation> = z.union([
   objectOf<FindingOf<'done'>>({
     // What an outcome of another kind says, a call that may have run cannot have ended in.
-    ...{ state: z.literal('done'), outcome: z.enum(['success', 'failed', 'cancelled']), content },
+    state: z.literal('done'),
+    outcome: z.enum(['success', 'failed', 'cancelled']),
+    content,
   }),
   objectOf<FindingOf<'not_done'>>({ state: z.literal('not_done') }),
   objectOf<FindingOf<'unknown'>>({ state: z.literal('unknown') }),

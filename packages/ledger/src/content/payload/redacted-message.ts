@@ -63,7 +63,10 @@ export function redactedDefinition(definition: AgentDefinition): AgentDefinition
   const { model, instructions, tools, parallelToolCalls, digest, output, summarizer } = definition
   const { maxOutputTokens, modelSettings, onRefusal, price, fallbacks, guardrails, handoffs } = definition
   return {
-    ...{ model, instructions: redactedText(instructions), parallelToolCalls, digest },
+    model,
+    instructions: redactedText(instructions),
+    parallelToolCalls,
+    digest,
     tools: tools.map(({ name }) => ({ name, description: removedText, inputSchema: { type: 'object' } })),
     ...(maxOutputTokens !== undefined && { maxOutputTokens }),
     ...(modelSettings && { modelSettings: redactedSettings(modelSettings) }),

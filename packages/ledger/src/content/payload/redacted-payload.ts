@@ -59,7 +59,10 @@ function redactedRefusal(refusal: ModelRefusal | undefined): { readonly refusal?
 function redactedCall(call: CollectedCall): CollectedCall {
   const { toolCallId, name, plan, effect, recovery, child, handoff, input, reason, refusal } = call
   return {
-    ...{ toolCallId, name, plan, inputDigest: redactedDigest(toolCallId) },
+    toolCallId,
+    name,
+    plan,
+    inputDigest: redactedDigest(toolCallId),
     ...omitUndefined({ effect, recovery, child, handoff, reason: textWhere(reason) }),
     ...(input && { input: {} }),
     ...(refusal && { refusal: { outcome: refusal.outcome, text: redactedText(refusal.text) } }),
@@ -82,7 +85,8 @@ const runMasks = {
   }),
   // With a marker for each message, the runs of a session would grow with its past.
   history_carried: ({ messages, missing = 0, uncheckedFrom }) => ({
-    ...{ messages: [], missing: missing + messages.length },
+    messages: [],
+    missing: missing + messages.length,
     ...omitUndefined({ uncheckedFrom }),
   }),
   history_edited: ({ edits, by, reason }) => ({
@@ -93,7 +97,8 @@ const runMasks = {
     ...omitUndefined({ by, reason: textWhere(reason) }),
   }),
   run_resumed: ({ why, inDoubt, definition }) => ({
-    ...{ why, inDoubt },
+    why,
+    inDoubt,
     ...(definition && { definition: redactedDefinition(definition) }),
   }),
   run_finished: (event) => ({
@@ -101,7 +106,8 @@ const runMasks = {
     ...omitUndefined({ detail: textWhere(event.detail) }),
   }),
   input_received: ({ message, delivery, receipt }) => ({
-    ...{ message: redactedUserMessage(message), delivery },
+    message: redactedUserMessage(message),
+    delivery,
     ...omitUndefined({ receipt }),
   }),
   input_settled: ({ receipt, delivered, why }) => ({
@@ -131,7 +137,8 @@ const modelMasks = {
     }),
   }),
   assistant_started: ({ attempt, providerMessageId, servedModel, warnings }) => ({
-    ...{ attempt, ...omitUndefined({ providerMessageId, servedModel }) },
+    attempt,
+    ...omitUndefined({ providerMessageId, servedModel }),
     ...(warnings && { warnings: warnings.map(redactedText) }),
   }),
   assistant_text_delta: ({ attempt, part, replaces }) => ({
@@ -141,11 +148,18 @@ const modelMasks = {
     ...omitUndefined({ replaces }),
   }),
   assistant_reasoning_delta: ({ attempt, part, replaces }) => ({
-    ...{ attempt, part, text: '', ...omitUndefined({ replaces }) },
+    attempt,
+    part,
+    text: '',
+    ...omitUndefined({ replaces }),
   }),
   tool_input_delta: ({ attempt, part, name }) => ({ attempt, part, name, text: '' }),
   tool_request_ready: ({ attempt, part, providerCallId, name }) => ({
-    ...{ attempt, part, providerCallId, name, input: {} },
+    attempt,
+    part,
+    providerCallId,
+    name,
+    input: {},
   }),
   usage_updated: only<'usage_updated'>(
     ...(['attempt', 'usage', 'contextTokens', 'costUsd', 'price', 'estimated', 'refused', 'raw'] as const),
@@ -158,31 +172,34 @@ const modelMasks = {
       'partial',
       'places',
     )({ parts, ...event }),
-    ...{ parts: redactedReply(parts), ...omitUndefined({ providerMessageId: event.providerMessageId }) },
+    parts: redactedReply(parts),
+    ...omitUndefined({ providerMessageId: event.providerMessageId }),
     ...redactedRefusal(event.refusal),
   }),
   model_stream_failed: ({ attempt, failure, retryAt, refusal }) => ({
-    ...{
-      attempt,
-      failure: redactedFailure(failure),
-      ...omitUndefined({ retryAt }),
-      ...redactedRefusal(refusal),
-    },
+    attempt,
+    failure: redactedFailure(failure),
+    ...omitUndefined({ retryAt }),
+    ...redactedRefusal(refusal),
   }),
 } satisfies Partial<Masks>
 
 const toolMasks = {
   tool_requests_collected: ({ calls }) => ({ calls: calls.map(redactedCall) }),
   approval_requested: ({ name, attempt, toolCallId, expiresAt, reason }) => ({
-    ...{ name, attempt, inputDigest: redactedDigest(toolCallId) },
+    name,
+    attempt,
+    inputDigest: redactedDigest(toolCallId),
     ...omitUndefined({ expiresAt, reason: textWhere(reason) }),
   }),
   approval_decided: ({ attempt, approved, by, via, toolCallId, input, note, reason }) => ({
-    ...{ attempt, approved, by, inputDigest: redactedDigest(toolCallId), ...omitUndefined({ via }) },
-    ...{
-      ...(input && { input: {} }),
-      ...omitUndefined({ note: textWhere(note), reason: textWhere(reason) }),
-    },
+    attempt,
+    approved,
+    by,
+    inputDigest: redactedDigest(toolCallId),
+    ...omitUndefined({ via }),
+    ...(input && { input: {} }),
+    ...omitUndefined({ note: textWhere(note), reason: textWhere(reason) }),
   }),
   tool_started: (event) => ({
     ...only<'tool_started'>('name', 'attempt', 'idempotencyKey', 'effect', 'child', 'grant')(event),
@@ -219,25 +236,31 @@ const steeringMasks = {
       'price',
       'abandoned',
     )({
-      ...{ summary, ...event },
+      summary,
+      ...event,
     }),
-    ...{ summary: redactedUserMessage(summary), ...(failure && { failure: redactedFailure(failure) }) },
+    summary: redactedUserMessage(summary),
+    ...(failure && { failure: redactedFailure(failure) }),
   }),
   agent_handed_off: ({ from, to, definition, messages }) => ({
-    ...{ from, to, definition: redactedDefinition(definition) },
+    from,
+    to,
+    definition: redactedDefinition(definition),
     ...(messages && { messages: messages.map(redactedMessage) }),
   }),
   guardrail_tripped: ({ guardrail, on, action, index, detail, replacement }) => ({
-    ...{ guardrail, on, action, ...omitUndefined({ index, detail: textWhere(detail) }) },
+    guardrail,
+    on,
+    action,
+    ...omitUndefined({ index, detail: textWhere(detail) }),
     ...(replacement && { replacement: redactedParts(replacement) }),
   }),
   guardrails_checked: only<'guardrails_checked'>('on', 'guardrails'),
   output_checked: ({ valid, output, error, repair }) => ({
-    ...{ valid, ...(output !== undefined && { output: null }) },
-    ...{
-      ...omitUndefined({ error: textWhere(error) }),
-      ...(repair && { repair: redactedUserMessage(repair) }),
-    },
+    valid,
+    ...(output !== undefined && { output: null }),
+    ...omitUndefined({ error: textWhere(error) }),
+    ...(repair && { repair: redactedUserMessage(repair) }),
   }),
   limit_reached: only<'limit_reached'>('limit', 'max', 'used', 'held', 'policy'),
   limit_raised: only<'limit_raised'>('limit', 'max', 'by'),

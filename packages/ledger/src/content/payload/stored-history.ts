@@ -50,7 +50,9 @@ export function storedHistory(
   const nameOf = (upTo: number): string => named(digests[upTo - 1] ?? emptyHistoryDigest, sealer)
   const name = nameOf(length)
   return {
-    ...{ name, length, nameOf },
+    name,
+    length,
+    nameOf,
     piece(from) {
       const before = from === 0 ? null : nameOf(from)
       const lines = messages.slice(from).map((message) => canonicalJson(message as unknown as Json))

@@ -25,7 +25,12 @@ export const postgresLedgerOptions: OptionCheck = fields<PostgresLedgerOptions>(
     pollIntervalMs: maybe(wholeTo(0x7fffffff)),
   },
   {
-    ...{ url: 'connectionString', connection: 'connectionString', host: 'connectionString' },
-    ...{ max: 'connectionsMax', poolSize: 'connectionsMax', keyring: 'keys', readonly: 'readOnly' },
+    url: 'connectionString',
+    connection: 'connectionString',
+    host: 'connectionString',
+    max: 'connectionsMax',
+    poolSize: 'connectionsMax',
+    keyring: 'keys',
+    readonly: 'readOnly',
   },
 )

@@ -36,10 +36,22 @@ function tables(place: string): readonly string[] {
 }
 
 const amounts = [
-  ...['unpriced', 'cost_nano'],
-  ...['input_tokens', 'output_tokens', 'cache_read_tokens', 'cache_write_tokens', 'reasoning_tokens'],
-  ...['cache_write_long_tokens', 'web_searches', 'cache_write_long_told', 'web_searches_told'],
-  ...['input_told', 'output_told', 'cache_read_told', 'cache_write_told', 'reasoning_told'],
+  'unpriced',
+  'cost_nano',
+  'input_tokens',
+  'output_tokens',
+  'cache_read_tokens',
+  'cache_write_tokens',
+  'reasoning_tokens',
+  'cache_write_long_tokens',
+  'web_searches',
+  'cache_write_long_told',
+  'web_searches_told',
+  'input_told',
+  'output_told',
+  'cache_read_told',
+  'cache_write_told',
+  'reasoning_told',
 ]
   .map((column) => `${column} int8 not null`)
   .join(', ')

@@ -39,8 +39,13 @@ function nextPos(schema: string): string {
 function aloneParts(schema: string, { begins }: AppendShape, given: Spelled): Parts {
   const next = nextPos(schema)
   const movedRowDigest = rowDigestText({
-    ...{ run_id: 'run.run_id', pos: 'run.pos', head_seq: given('headSeq'), head_hash: given('headHash') },
-    ...{ epoch: 'run.epoch', session_id: 'run.session_id', session_place: 'run.session_place' },
+    run_id: 'run.run_id',
+    pos: 'run.pos',
+    head_seq: given('headSeq'),
+    head_hash: given('headHash'),
+    epoch: 'run.epoch',
+    session_id: 'run.session_id',
+    session_place: 'run.session_place',
   })
   const moved = `update ${schema}.run set head_seq = ${given('headSeq')}, head_hash = ${given('headHash')}, seal = ${movedRowDigest}
     where run_id = ${given('runId')} and head_seq = ${given('expectedSeq')}
@@ -79,8 +84,13 @@ function groupParts(schema: string, { begins }: AppendShape, given: Spelled): Pa
   const runs = ['runId', 'expectedSeq', 'epoch', 'headSeq', 'headHash', 'previousHash'] as const
   const sessions = begins ? (['sessionId', 'sessionPlace'] as const) : []
   const movedRowDigest = rowDigestText({
-    ...{ run_id: 'run.run_id', pos: 'run.pos', head_seq: 'head.head_seq', head_hash: 'head.head_hash' },
-    ...{ epoch: 'head.epoch', session_id: 'run.session_id', session_place: 'run.session_place' },
+    run_id: 'run.run_id',
+    pos: 'run.pos',
+    head_seq: 'head.head_seq',
+    head_hash: 'head.head_hash',
+    epoch: 'head.epoch',
+    session_id: 'run.session_id',
+    session_place: 'run.session_place',
   })
   const made = (): string => `, made as (
     insert into ${schema}.run (run_id, pos, head_seq, head_hash, epoch, seal, session_id, session_place)

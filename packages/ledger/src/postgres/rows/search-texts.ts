@@ -19,8 +19,18 @@ export interface SearchTexts {
 
 /** The columns of an event that a search or a tail hands on. */
 export const eventColumns: readonly string[] = [
-  ...['pos', 'run_id', 'seq', 'epoch', 'type', 'v', 'turn', 'tool_call_id', 'at'],
-  ...['once_key', 'body_commit', 'hash'],
+  'pos',
+  'run_id',
+  'seq',
+  'epoch',
+  'type',
+  'v',
+  'turn',
+  'tool_call_id',
+  'at',
+  'once_key',
+  'body_commit',
+  'hash',
 ].map((column) => `event.${column}`)
 
 /** The index of each source. Either order is that of places. */

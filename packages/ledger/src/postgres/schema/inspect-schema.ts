@@ -9,19 +9,22 @@ export type Found = { readonly kind: 'nothing' } | { readonly kind: 'ledger'; re
 export type Ask = <Row>(statement: Statement) => Promise<readonly Row[]>
 
 const tableNames = [
-  ...[
-    'ledger',
-    'run',
-    'event',
-    'payload',
-    'inbox',
-    'content',
-    'content_use',
-    'removal',
-    'history',
-    'history_use',
-  ],
-  ...['snapshot', 'projection', 'run_summary', 'run_agent', 'session_summary', 'spending'],
+  'ledger',
+  'run',
+  'event',
+  'payload',
+  'inbox',
+  'content',
+  'content_use',
+  'removal',
+  'history',
+  'history_use',
+  'snapshot',
+  'projection',
+  'run_summary',
+  'run_agent',
+  'session_summary',
+  'spending',
 ]
 
 /**

@@ -229,7 +229,8 @@ export class Appender {
     const range = { runId, fromSeq: expected.expectedSeq + 1, toSeq: expected.expectedSeq + events.length }
     let index = 0
     const source = {
-      ...{ connections: this.#connections, texts: this.#texts },
+      connections: this.#connections,
+      texts: this.#texts,
       // Bytes are compared with bytes.
       withDecoding: <Row>(rows: readonly Row[]): Promise<readonly Row[]> => Promise.resolve(rows),
     }

@@ -21,7 +21,8 @@ export function changeProjections(
   { runs, gone, totals, cursor }: ProjectionChange,
 ): Promise<boolean> {
   return database.change(changeParts(database.dialect), [
-    ...[revision, cursor],
+    revision,
+    cursor,
     ...[runs, gone, totals.sessions, totals.spending].map((items) => JSON.stringify(items)),
   ])
 }

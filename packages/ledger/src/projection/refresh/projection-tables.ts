@@ -200,6 +200,11 @@ export class ProjectionTables {
 
 /** The columns of a session's totals. */
 export const sessionColumns: readonly string[] = [
-  ...['session_id', 'runs', 'started_at', 'last_at', 'turns', 'tool_calls'],
+  'session_id',
+  'runs',
+  'started_at',
+  'last_at',
+  'turns',
+  'tool_calls',
   ...amountColumns,
 ]

@@ -68,7 +68,8 @@ async function refreshFrom(
       const change = {
         runs: projected.flatMap(({ now }) => (now ? [writtenRun(now.place, now.record)] : [])),
         gone: projected.flatMap(({ runId, now }) => (now ? [] : [runId])),
-        ...{ totals: await totalsOf(tables, projected), cursor },
+        totals: await totalsOf(tables, projected),
+        cursor,
       }
       if (!(await changeProjections(database, state, change))) return false
       state = { ...state, revision: state.revision + 1, cursor }

@@ -63,7 +63,14 @@ export class Snapshots {
       const replaced = replacedBy(state.seq, await snapshotPlaces(this.#database, this.#runId))
       const dropped = JSON.stringify(replaced.map(String))
       await this.#database.change(keepParts(this.#database.dialect), [
-        ...[this.#runId, snapshotVersion, state.seq, bytes, headHash, seal, dropped, forgotten],
+        this.#runId,
+        snapshotVersion,
+        state.seq,
+        bytes,
+        headHash,
+        seal,
+        dropped,
+        forgotten,
       ])
     })
   }

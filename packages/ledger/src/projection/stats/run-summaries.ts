@@ -235,7 +235,8 @@ async function batchOf(
   beforePos: number,
 ): Promise<readonly StoredRunRow[]> {
   const query: RowQuery = {
-    ...{ beforePos, limit: runsPerBatch },
+    beforePos,
+    limit: runsPerBatch,
     ...(agent !== undefined && { agent: storableKey(agent) }),
     ...(since !== undefined && { since }),
   }

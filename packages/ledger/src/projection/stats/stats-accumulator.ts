@@ -87,7 +87,8 @@ export class StatsAccumulator {
   get stats(): LedgerStats {
     const { since, listedMax } = this.#query
     return {
-      ...{ since, counts: this.#counts },
+      since,
+      counts: this.#counts,
       suspended: this.#named('suspended') as readonly RunSummary[],
       unfinished: this.#named('unfinished') as readonly RunSummary[],
       failed: this.#named('failed') as readonly RunSummary[],
@@ -139,7 +140,11 @@ function nameOf({ agent, model }: DaySpending): string {
 function spendingOf({ day, agent, model, calls, ...sum }: DaySum): DaySpending {
   const costUsd = costUsdOf(sum, calls)
   return {
-    ...{ day, agent, model, calls, usage: usageOf(sum) },
+    day,
+    agent,
+    model,
+    calls,
+    usage: usageOf(sum),
     ...(costUsd !== undefined && { costUsd }),
     unpriced: sum.unpriced,
   }
@@ -149,8 +154,13 @@ function totalsOf(session: SessionChange): SessionTotals {
   const { session_id, runs, started_at, last_at, turns, tool_calls } = session
   const costUsd = costUsdOf(session, runs)
   return {
-    ...{ sessionId: nameOfKey(session_id), runs, startedAt: started_at, lastAt: last_at },
-    ...{ turns, toolCalls: tool_calls, usage: usageOf(session) },
+    sessionId: nameOfKey(session_id),
+    runs,
+    startedAt: started_at,
+    lastAt: last_at,
+    turns,
+    toolCalls: tool_calls,
+    usage: usageOf(session),
     ...(costUsd !== undefined && { costUsd }),
     unpriced: session.unpriced,
   }

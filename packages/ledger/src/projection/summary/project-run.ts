@@ -35,7 +35,9 @@ export async function projectRun(
   const accumulator = new RunAccumulator(known?.accumulated)
   try {
     const state = await foldRun(ledger, runId, {
-      ...{ toSeq, usesSnapshots: true, onEventAfter: known?.seq ?? 0 },
+      toSeq,
+      usesSnapshots: true,
+      onEventAfter: known?.seq ?? 0,
       onEvent: (event) => accumulator.add(event),
     })
     return state && recordOf(state, accumulator.run)

@@ -53,16 +53,14 @@ export interface AccumulatedRun {
 }
 
 const nothingAccumulated: AccumulatedRun = {
-  ...{
-    agents: [],
-    childRunIds: [],
-    calls: [],
-    failedAttempts: 0,
-    sharedSeq: 0,
-    summaries: 0,
-    open: [],
-    settled: [],
-  },
+  agents: [],
+  childRunIds: [],
+  calls: [],
+  failedAttempts: 0,
+  sharedSeq: 0,
+  summaries: 0,
+  open: [],
+  settled: [],
 }
 
 /**

@@ -57,10 +57,15 @@ export function storedRun(row: StoredRunRow): StoredRun | undefined {
     const summary = row.summary === null ? undefined : (JSON.parse(row.summary) as ListedRun)
     if (!isRunId(row.run_id) || (summary && !hasIds(summary, row.run_id))) return undefined
     return {
-      ...{ runId: row.run_id, pos: row.pos, seq: row.seq, headHash: row.head_hash },
+      runId: row.run_id,
+      pos: row.pos,
+      seq: row.seq,
+      headHash: row.head_hash,
       status: row.standing as RunStatus,
       ...(row.session_id !== null && { session: row.session_id }),
-      ...{ startedAt: row.started_at, lastAt: row.last_at, shares: JSON.parse(row.shares) as Shares },
+      startedAt: row.started_at,
+      lastAt: row.last_at,
+      shares: JSON.parse(row.shares) as Shares,
       ...(summary && { summary }),
       ...(row.notes !== null && { accumulated: JSON.parse(row.notes) as AccumulatedRun }),
     }
@@ -103,10 +108,16 @@ export function writtenRun({ runId, pos, headHash }: RunPlace, record: SummaryRe
   const { summary, shares, accumulated } = record
   const times = 'startedAt' in summary ? summary : { startedAt: 0, lastAt: 0, agents: [] }
   return {
-    ...{ run_id: runId, pos, seq: summary.seq, head_hash: hexOf(headHash), standing: summary.status },
+    run_id: runId,
+    pos,
+    seq: summary.seq,
+    head_hash: hexOf(headHash),
+    standing: summary.status,
     session_id: shares.session ? storableKey(shares.session.sessionId) : null,
-    ...{ started_at: times.startedAt, last_at: times.lastAt },
-    ...{ shares: JSON.stringify(shares), summary: JSON.stringify(summary) },
+    started_at: times.startedAt,
+    last_at: times.lastAt,
+    shares: JSON.stringify(shares),
+    summary: JSON.stringify(summary),
     notes: accumulated ? JSON.stringify(accumulated) : null,
     agents: [...new Set(times.agents.map(storableKey))],
   }

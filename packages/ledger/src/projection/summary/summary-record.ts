@@ -62,7 +62,14 @@ function summaryOf(
   const { runId, seq, turn, startedAt, at, agent, sessionId, sessionPlace, parent, totals } = state
   const { turns, toolCalls, children, usage, costUsd } = totals
   return {
-    ...{ runId, status: statusOf(state), seq, turn, startedAt, lastAt: at, agent, agents },
+    runId,
+    status: statusOf(state),
+    seq,
+    turn,
+    startedAt,
+    lastAt: at,
+    agent,
+    agents,
     ...omitUndefined({ sessionId, sessionPlace, parent }),
     ...(state.phase === 'done' && { reason: state.reason }),
     ...(state.phase === 'done' && state.detail !== undefined && { hasDetail: true as const }),
@@ -70,17 +77,15 @@ function summaryOf(
     started: openTurnCalls(state)
       .filter(({ status }) => status === 'started' || status === 'in_doubt')
       .map(named),
-    ...{
-      waits: waitsOf(state),
-      calls,
-      failedAttempts,
-      childRunIds,
-      turns,
-      toolCalls,
-      children,
-      usage,
-      ...omitUndefined({ costUsd }),
-    },
+    waits: waitsOf(state),
+    calls,
+    failedAttempts,
+    childRunIds,
+    turns,
+    toolCalls,
+    children,
+    usage,
+    ...omitUndefined({ costUsd }),
   }
 }
 

@@ -117,8 +117,13 @@ function emptySession(session_id: string): SessionChange {
 function emptySpending({ hour, agent, model }: SpendingLine): SpendingChange {
   const [key, provider, api, model_id] = [agent, model.provider, model.api, model.modelId].map(storableKey)
   return {
-    ...{ ...noAmounts, hour, calls: 0 },
-    ...{ agent: key ?? '', provider: provider ?? '', api: api ?? '', model_id: model_id ?? '' },
+    ...noAmounts,
+    hour,
+    calls: 0,
+    agent: key ?? '',
+    provider: provider ?? '',
+    api: api ?? '',
+    model_id: model_id ?? '',
   }
 }
 

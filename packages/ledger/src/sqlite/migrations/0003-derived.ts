@@ -114,10 +114,22 @@ async function createTotals({ schema }: Kysely<unknown>): Promise<void> {
 }
 
 const amounts = [
-  ...['unpriced', 'cost_nano'],
-  ...['input_tokens', 'output_tokens', 'cache_read_tokens', 'cache_write_tokens', 'reasoning_tokens'],
-  ...['cache_write_long_tokens', 'web_searches', 'cache_write_long_told', 'web_searches_told'],
-  ...['input_told', 'output_told', 'cache_read_told', 'cache_write_told', 'reasoning_told'],
+  'unpriced',
+  'cost_nano',
+  'input_tokens',
+  'output_tokens',
+  'cache_read_tokens',
+  'cache_write_tokens',
+  'reasoning_tokens',
+  'cache_write_long_tokens',
+  'web_searches',
+  'cache_write_long_told',
+  'web_searches_told',
+  'input_told',
+  'output_told',
+  'cache_read_told',
+  'cache_write_told',
+  'reasoning_told',
 ]
 
 function withAmounts<Table extends string, Column extends string>(

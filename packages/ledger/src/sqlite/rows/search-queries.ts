@@ -49,13 +49,11 @@ export function searchQueries(database: Database, tables: Kysely<LedgerTables>):
   const batch = (by: SearchSource['by']): PreparedQuery<SearchInput, FoundRow> =>
     prepare((parameter) => ({ compile: () => batchQuery(by, parameter).compile(tables) }))
   return {
-    ...{
-      run: batch('run'),
-      turn: batch('turn'),
-      type: batch('type'),
-      call: batch('call'),
-      place: batch('place'),
-    },
+    run: batch('run'),
+    turn: batch('turn'),
+    type: batch('type'),
+    call: batch('call'),
+    place: batch('place'),
     ...beginnings(database, tables),
   }
 }

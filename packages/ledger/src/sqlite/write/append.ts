@@ -135,7 +135,9 @@ function writeEvents(
   insertEvents(writes, linked, firstPos)
   keepElsewhere(removals, bodies, firstPos)
   const cell = {
-    ...{ runId, pos: run?.pos ?? firstPos, epoch: expected.epoch },
+    runId,
+    pos: run?.pos ?? firstPos,
+    epoch: expected.epoch,
     headSeq: expected.expectedSeq + events.length,
     headHash: linked.at(-1)?.hash ?? genesisHash,
   }

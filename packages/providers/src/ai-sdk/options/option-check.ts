@@ -10,14 +10,18 @@ const { headers, idleTimeoutMs, maxOutputTokens, onWarning, responseTimeoutMs } 
 /** What `fromAiSdk()` takes beside the model. */
 const aiSdkOptions: OptionCheck = fields<AiSdkOptions>(
   {
-    ...{ headers, idleTimeoutMs, maxOutputTokens, onWarning, responseTimeoutMs },
+    headers,
+    idleTimeoutMs,
+    maxOutputTokens,
+    onWarning,
+    responseTimeoutMs,
     provider: maybe(filledText),
     settings: maybe(anyObject),
     providerOptions: maybe(anyObject),
     endOfStreamIsEnd: maybe(trueOrFalse),
     answerInInstructions: maybe(trueOrFalse),
   },
-  { ...otherNames, ...{ temperature: 'settings.temperature', seed: 'settings.seed', topP: 'settings.topP' } },
+  { ...otherNames, temperature: 'settings.temperature', seed: 'settings.seed', topP: 'settings.topP' },
 )
 
 /** Throws `ConfigurationError` for a model, or for options, with which no call could work. */

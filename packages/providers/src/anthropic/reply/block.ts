@@ -171,7 +171,10 @@ export function partOf(block: Block, useOf: (id: string) => JsonObject | undefin
       const executed = executedCall(whole, useOf)
       const sources = sourcesIn(whole)
       return {
-        ...{ type: 'provider', kind: whole.type, opaque: opaqueOf({ block: whole }), part },
+        type: 'provider',
+        kind: whole.type,
+        opaque: opaqueOf({ block: whole }),
+        part,
         ...(executed && { executed }),
         ...(sources.length > 0 && { sources }),
       }

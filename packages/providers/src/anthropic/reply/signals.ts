@@ -219,7 +219,8 @@ function refusalOf(details: JsonObject | undefined): ModelRefusal {
   )
   return {
     ...(told.length > 0 && { reason: failureText(told.join(': ')) }),
-    ...{ leaveOut: true, askAnother: true },
+    leaveOut: true,
+    askAnother: true,
   }
 }
 

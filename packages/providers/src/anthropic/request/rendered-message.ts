@@ -81,7 +81,8 @@ export function renderMessage(message: Message, modelId: string, citations: bool
 
 const emptyMessage = '(The message is empty.)'
 const plain = {
-  ...{ serverHalves: [], callers: [] },
+  serverHalves: [],
+  callers: [],
   fromUser: false,
   awaitsServer: false,
   placeholders: [],

@@ -82,7 +82,9 @@ function renderRequest(
   const thinking = thinkingOf(settings, offered.tool_choice, turns, maxTokens)
   const system = textBlock(instructionsOf(request, answer))
   const body: WireRequest = {
-    ...{ model: settings.modelId, max_tokens: maxTokens, stream: true },
+    model: settings.modelId,
+    max_tokens: maxTokens,
+    stream: true,
     ...cached(
       {
         ...(system.length > 0 && { system }),
@@ -132,7 +134,9 @@ function serverFields(
 ): object {
   const container = liveContainer(renderedMessages, now)
   const servers = mcpServers.map(({ name, url, authorizationToken: token }) => ({
-    ...{ type: 'url', name, url },
+    type: 'url',
+    name,
+    url,
     ...(token !== undefined && { authorization_token: token }),
   }))
   return {

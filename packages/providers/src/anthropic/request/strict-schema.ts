@@ -21,17 +21,46 @@ export class NotStrictError extends Error {}
 
 /** Keywords that are handled by name. */
 const handled = new Set([
-  ...['type', 'title', 'description', 'enum', 'const', 'format', 'minItems', 'items', 'properties'],
-  ...['required', 'additionalProperties', 'anyOf', 'oneOf', 'allOf', '$ref', '$defs', 'definitions'],
+  'type',
+  'title',
+  'description',
+  'enum',
+  'const',
+  'format',
+  'minItems',
+  'items',
+  'properties',
+  'required',
+  'additionalProperties',
+  'anyOf',
+  'oneOf',
+  'allOf',
+  '$ref',
+  '$defs',
+  'definitions',
 ])
 /** Keywords that constrain nothing. */
 const silent = new Set(['$schema', '$id', '$comment', 'examples', 'deprecated', 'readOnly', 'writeOnly'])
 /** Without these a schema would mean something else, not just more. */
 const essential = [
-  ...['patternProperties', 'prefixItems', '$dynamicRef', '$recursiveRef', '$anchor', '$dynamicAnchor'],
+  'patternProperties',
+  'prefixItems',
+  '$dynamicRef',
+  '$recursiveRef',
+  '$anchor',
+  '$dynamicAnchor',
 ]
 const formats = new Set([
-  ...['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'uri', 'ipv4', 'ipv6', 'uuid'],
+  'date-time',
+  'time',
+  'date',
+  'duration',
+  'email',
+  'hostname',
+  'uri',
+  'ipv4',
+  'ipv6',
+  'uuid',
 ])
 
 interface Fitting {
@@ -55,7 +84,11 @@ export function fitSchema(given: JsonObject): FittedSchema {
     throw new NotStrictError('its root is not a plain object')
   }
   const fitting: Fitting = {
-    ...{ root, notes: [], size: { optional: 0, unions: 0 }, references: new Map(), inside: '' },
+    root,
+    notes: [],
+    size: { optional: 0, unions: 0 },
+    references: new Map(),
+    inside: '',
   }
   const schema = fitted(root, '#', fitting)
   return { schema: { ...schema, ...definitions(fitting) }, notes: fitting.notes, size: fitting.size }

@@ -32,7 +32,9 @@ export function toolSchema(given: JsonObject): ToolSchema {
   return {
     schema: {
       ...rest,
-      ...{ type: 'object', properties: propertiesOf([...every, ...choices.flat()]), description },
+      type: 'object',
+      properties: propertiesOf([...every, ...choices.flat()]),
+      description,
       ...(required.size > 0 && { required: [...required] }),
     },
     notes: used.map((keyword) => `${keyword} at # was put into the description`),

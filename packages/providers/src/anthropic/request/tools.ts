@@ -42,7 +42,8 @@ export function toolFields(
     ...own.map((fields, place) => wireTool(request.tools[place]!, fields, names, settings)),
     ...(settings.providerTools ?? []),
     ...(settings.mcpServers ?? []).map(({ name, toolset }) => ({
-      ...{ type: 'mcp_toolset', mcp_server_name: name },
+      type: 'mcp_toolset',
+      mcp_server_name: name,
       ...toolset,
     })),
   ]

@@ -23,8 +23,13 @@ const ollamaOptions: OptionCheck = fields<OllamaOptions>(
   },
   {
     ...otherNames,
-    ...{ options: 'parameters', num_ctx: 'contextTokens', think: 'thinking', keep_alive: 'keepAlive' },
-    ...{ temperature: 'parameters.temperature', seed: 'parameters.seed', stop: 'parameters.stop' },
+    options: 'parameters',
+    num_ctx: 'contextTokens',
+    think: 'thinking',
+    keep_alive: 'keepAlive',
+    temperature: 'parameters.temperature',
+    seed: 'parameters.seed',
+    stop: 'parameters.stop',
   },
 )
 

@@ -118,7 +118,8 @@ function renderReply({ parts, model }: AssistantMessage, modelId: string): Rende
   return {
     messages: [message],
     calls: calls.map(({ toolCallId, name, providerCallId }) => ({
-      ...{ toolCallId, name },
+      toolCallId,
+      name,
       ...(own && { ownId: providerCallId }),
     })),
   }

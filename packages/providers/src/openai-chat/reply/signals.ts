@@ -45,8 +45,16 @@ interface Reply {
 /** A reply of which nothing has come yet. */
 function startReply(context: ReplyContext): Reply {
   return {
-    ...{ context, pieces: [], streamedCalls: [], parts: 0, started: false, sameId: 0, listed: [] },
-    ...{ messageId: undefined, rawStopReason: undefined, failure: undefined },
+    context,
+    pieces: [],
+    streamedCalls: [],
+    parts: 0,
+    started: false,
+    sameId: 0,
+    listed: [],
+    messageId: undefined,
+    rawStopReason: undefined,
+    failure: undefined,
   }
 }
 
@@ -227,7 +235,8 @@ function finish(reply: Reply, ending: StreamEnding): readonly ModelSignal[] | un
       { type: 'model_tool_request', part: streamed.part, call },
     ]),
     {
-      ...{ type: 'model_finished', stopReason },
+      type: 'model_finished',
+      stopReason,
       ...(raw !== undefined && { rawStopReason: raw }),
       parts: [
         ...reply.pieces.map((piece) => partOf(piece, reply.context.provider)),

@@ -68,7 +68,10 @@ export function callOf(streamed: StreamedCall, context: CallContext): RequestedC
     ...(Object.keys(streamed.fields).length > 0 && { call: streamed.fields }),
   }
   return {
-    ...{ type: 'tool_call', providerCallId: streamed.id, name, ...read },
+    type: 'tool_call',
+    providerCallId: streamed.id,
+    name,
+    ...read,
     ...(Object.keys(data).length > 0 && { opaque: opaqueOf(context.provider, data) }),
   }
 }

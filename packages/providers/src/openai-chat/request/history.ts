@@ -32,7 +32,8 @@ export function messagesOf(
         return assistantMessage(rendered, binding, thinksAloud(binding, place > openTurn))
       case 'tool': {
         const answers = rendered.answers.map((answer): JsonObject => ({
-          ...{ role: 'tool', tool_call_id: idOf(answer.toolCallId, binding) },
+          role: 'tool',
+          tool_call_id: idOf(answer.toolCallId, binding),
           content: answer.text,
         }))
         return rendered.shown.length > 0 ? [...answers, userMessage(rendered.shown)] : answers
@@ -83,7 +84,8 @@ function assistantMessage(rendered: RenderedReply, binding: Binding, aloud: bool
   })
   return [
     {
-      ...{ role: 'assistant', content: contentOf(rendered, aloud) },
+      role: 'assistant',
+      content: contentOf(rendered, aloud),
       ...(aloud && rendered.reasoning),
       ...(calling.length > 0 && { tool_calls: calling }),
     },

@@ -42,11 +42,9 @@ export function finish(reply: Reply, response: WireResponse, completed: boolean)
     ...late,
     ...usageOf(reply, response),
     {
-      ...{
-        type: 'model_finished',
-        stopReason,
-        rawStopReason: completed ? 'completed' : (raw ?? 'incomplete'),
-      },
+      type: 'model_finished',
+      stopReason,
+      rawStopReason: completed ? 'completed' : (raw ?? 'incomplete'),
       parts,
       ...(responseId !== undefined && { providerMessageId: responseId }),
     },

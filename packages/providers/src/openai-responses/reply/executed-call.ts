@@ -5,13 +5,32 @@ import { awaitsCaller } from '../request/rendered-message.ts'
 
 /** Items of tools that the vendor runs itself, some of them only where the caller does not. */
 const kinds = new Set([
-  ...['web_search_call', 'file_search_call', 'code_interpreter_call', 'image_generation_call', 'mcp_call'],
-  ...['tool_search_call', 'shell_call'],
+  'web_search_call',
+  'file_search_call',
+  'code_interpreter_call',
+  'image_generation_call',
+  'mcp_call',
+  'tool_search_call',
+  'shell_call',
 ])
 /** Fields of an item that say nothing of what was asked. */
 const aside = [
-  ...['id', 'type', 'status', 'name', 'server_label', 'arguments', 'action', 'output', 'outputs', 'results'],
-  ...['result', 'error', 'approval_request_id', 'container_id', 'caller', 'namespace'],
+  'id',
+  'type',
+  'status',
+  'name',
+  'server_label',
+  'arguments',
+  'action',
+  'output',
+  'outputs',
+  'results',
+  'result',
+  'error',
+  'approval_request_id',
+  'container_id',
+  'caller',
+  'namespace',
 ]
 
 /**
@@ -27,7 +46,9 @@ export function executedCall(item: JsonObject): ProviderExecuted | undefined {
   const name = textAt(item, 'name') ?? type.replace(/_call$/, '')
   const failed = (status ?? 'completed') !== 'completed' || (item['error'] ?? null) !== null
   return {
-    ...{ id, name: server === undefined ? name : `${server}/${name}`, input: inputOf(item) },
+    id,
+    name: server === undefined ? name : `${server}/${name}`,
+    input: inputOf(item),
     outcome: failed ? 'failed' : 'success',
   }
 }

@@ -86,7 +86,8 @@ export function callOf(item: Item, context: ReplyContext, kept: KeptResponse | u
   const read = callReaders[textAt(fields, 'type') as CallKind] ?? callReaders.function_call
   const { providerState, ...call } = read(item, context)
   return {
-    ...{ type: 'tool_call', ...call },
+    type: 'tool_call',
+    ...call,
     opaque: opaqueOf(context.provider, { ...providerState, at, ...(kept && { kept }) }),
   }
 }
@@ -104,7 +105,10 @@ const callReaders: { readonly [kind in CallKind]: CallReader } = {
     const input = read.malformed === undefined ? context.cleaned(name, read.input) : read.input
     const rest = restOf(fields, ['arguments', 'call_id', 'name'])
     return {
-      ...{ providerCallId: textAt(fields, 'call_id') ?? '', name, ...read, input },
+      providerCallId: textAt(fields, 'call_id') ?? '',
+      name,
+      ...read,
+      input,
       providerState: { item: rest },
     }
   },
@@ -159,7 +163,9 @@ export function partsOf(item: Item, context: ReplyContext, kept: KeptResponse | 
     case 'message': {
       const rest = restOf(fields, ['content'])
       return [...item.pieces].sort(byPlace).map(([index, piece]) => ({
-        ...{ type: 'text', text: piece.text, part: piece.part },
+        type: 'text',
+        text: piece.text,
+        part: piece.part,
         ...citedBy(fields, index),
         // A message that never ended is only its words.
         ...(item.closed && { opaque: carry(rest, contentAt(fields, index, piece)) }),
@@ -170,7 +176,9 @@ export function partsOf(item: Item, context: ReplyContext, kept: KeptResponse | 
       if (piece === undefined) return []
       return [
         {
-          ...{ type: 'reasoning', text: piece.text, part: piece.part },
+          type: 'reasoning',
+          text: piece.text,
+          part: piece.part,
           ...(item.closed && { opaque: carry(withStreamedContent(fields, piece)) }),
         },
       ]
@@ -184,7 +192,10 @@ export function partsOf(item: Item, context: ReplyContext, kept: KeptResponse | 
       const sources = sourcesIn(fields)
       return [
         {
-          ...{ type: 'provider', kind, opaque: carry(fields), part },
+          type: 'provider',
+          kind,
+          opaque: carry(fields),
+          part,
           ...(executed && { executed }),
           ...(sources.length > 0 && { sources }),
         },

@@ -27,8 +27,17 @@ export interface Reply {
 /** A reply of which nothing has come yet. */
 export function startReply(context: ReplyContext): Reply {
   return {
-    ...{ context, items: [], byIndex: new Map(), parts: 0, unread: undefined, started: false },
-    ...{ responseId: undefined, kept: undefined, sequence: undefined, finished: false, failure: undefined },
+    context,
+    items: [],
+    byIndex: new Map(),
+    parts: 0,
+    unread: undefined,
+    started: false,
+    responseId: undefined,
+    kept: undefined,
+    sequence: undefined,
+    finished: false,
+    failure: undefined,
   }
 }
 
@@ -37,8 +46,13 @@ export function openItem(reply: Reply, index: number, fields: JsonObject): Item 
   const type = textAt(fields, 'type')
   const whole = type !== 'message' && type !== 'reasoning'
   const item: Item = {
-    ...{ at: index, fields, pieces: new Map(), part: whole ? reply.parts++ : undefined },
-    ...{ inputText: '', inputWhole: false, closed: false },
+    at: index,
+    fields,
+    pieces: new Map(),
+    part: whole ? reply.parts++ : undefined,
+    inputText: '',
+    inputWhole: false,
+    closed: false,
   }
   // A reasoning item has one place in the reply from its start on, shown or not: it goes back in either case.
   if (type === 'reasoning') addPiece(reply, item, 0, 'reasoning')

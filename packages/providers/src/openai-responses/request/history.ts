@@ -103,7 +103,8 @@ function answer(
     case 'mcp_approval_request': {
       const reason = textAt(item, 'output')
       return {
-        ...{ type: 'mcp_approval_response', approval_request_id: call.ownId ?? id },
+        type: 'mcp_approval_response',
+        approval_request_id: call.ownId ?? id,
         approve: placeholder.approved === true,
         ...(placeholder.approved !== true && reason && { reason }),
       }

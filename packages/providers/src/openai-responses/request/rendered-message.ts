@@ -56,7 +56,11 @@ function renderedMessage(message: Message, provider: string, modelId: string): R
       return {
         items: message.results.map((result) => resultItem(result, provider)),
         placeholders: message.results.map(({ toolCallId, name, outcome }, at): Placeholder => ({
-          ...{ at, role: 'result', toolCallId, name, approved: outcome === 'success' },
+          at,
+          role: 'result',
+          toolCallId,
+          name,
+          approved: outcome === 'success',
         })),
         kept: undefined,
       }
@@ -234,7 +238,10 @@ function callPlaceholder(
       : 'function_call'
   const caller = genuine ? providerState?.item['caller'] : undefined
   return {
-    ...{ role: 'call', toolCallId, name, kind },
+    role: 'call',
+    toolCallId,
+    name,
+    kind,
     ...(own && { ownId: providerCallId }),
     ...(caller !== undefined && { caller }),
   }

@@ -44,7 +44,14 @@ export function requestRenderer(given: RequestSettings): RequestRenderer {
 
 const identifierLengthMax = 64
 const heldFields = [
-  ...['model', 'input', 'stream', 'tools', 'store', 'previous_response_id', 'conversation', 'include'],
+  'model',
+  'input',
+  'stream',
+  'tools',
+  'store',
+  'previous_response_id',
+  'conversation',
+  'include',
 ]
 
 function renderRequest(

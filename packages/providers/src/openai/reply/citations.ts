@@ -18,9 +18,12 @@ export function citationsIn(annotations: Json | undefined): readonly Citation[] 
 function citationOf(fields: JsonObject, url: string | undefined, fileId: string | undefined): Citation {
   const [from, to] = [numberAt(fields, 'start_index'), numberAt(fields, 'end_index')]
   return known<Citation>({
-    ...{ url, fileId, title: textAt(fields, 'title') ?? textAt(fields, 'filename') },
+    url,
+    fileId,
+    title: textAt(fields, 'title') ?? textAt(fields, 'filename'),
     quote: textAt(fields, 'quote') ?? textAt(fields, 'content'),
-    ...{ pages: undefined, place: placeOf(from, to) },
+    pages: undefined,
+    place: placeOf(from, to),
   })
 }
 

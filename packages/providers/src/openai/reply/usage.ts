@@ -12,12 +12,16 @@ interface UsageNames {
 
 const names: { readonly [wire in 'responses' | 'chat']: UsageNames } = {
   responses: {
-    ...{ input: 'input_tokens', inputDetails: 'input_tokens_details' },
-    ...{ output: 'output_tokens', outputDetails: 'output_tokens_details' },
+    input: 'input_tokens',
+    inputDetails: 'input_tokens_details',
+    output: 'output_tokens',
+    outputDetails: 'output_tokens_details',
   },
   chat: {
-    ...{ input: 'prompt_tokens', inputDetails: 'prompt_tokens_details' },
-    ...{ output: 'completion_tokens', outputDetails: 'completion_tokens_details' },
+    input: 'prompt_tokens',
+    inputDetails: 'prompt_tokens_details',
+    output: 'completion_tokens',
+    outputDetails: 'completion_tokens_details',
   },
 }
 

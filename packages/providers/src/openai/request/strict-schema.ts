@@ -16,19 +16,56 @@ const depthMax = 10
 const propertiesMax = 5000
 
 const kept = new Set([
-  ...['type', 'title', 'description', 'enum', 'const', 'pattern', 'minLength', 'maxLength'],
-  ...['multipleOf', 'minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'minItems', 'maxItems'],
+  'type',
+  'title',
+  'description',
+  'enum',
+  'const',
+  'pattern',
+  'minLength',
+  'maxLength',
+  'multipleOf',
+  'minimum',
+  'maximum',
+  'exclusiveMinimum',
+  'exclusiveMaximum',
+  'minItems',
+  'maxItems',
 ])
 /** Keywords that are handled by name, or that constrain nothing. */
 const silent = new Set([
-  ...['$ref', '$defs', 'definitions', 'properties', 'required', 'additionalProperties', 'items', 'anyOf'],
-  ...['oneOf', 'allOf', 'format', '$schema', '$id', '$comment', 'default', 'examples', 'deprecated'],
-  ...['readOnly', 'writeOnly'],
+  '$ref',
+  '$defs',
+  'definitions',
+  'properties',
+  'required',
+  'additionalProperties',
+  'items',
+  'anyOf',
+  'oneOf',
+  'allOf',
+  'format',
+  '$schema',
+  '$id',
+  '$comment',
+  'default',
+  'examples',
+  'deprecated',
+  'readOnly',
+  'writeOnly',
 ])
 /** Without these a schema would mean something else, not just more. */
 const essential = ['patternProperties', '$dynamicRef', '$recursiveRef', '$anchor', '$dynamicAnchor']
 const formats = new Set([
-  ...['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'ipv4', 'ipv6', 'uuid'],
+  'date-time',
+  'time',
+  'date',
+  'duration',
+  'email',
+  'hostname',
+  'ipv4',
+  'ipv6',
+  'uuid',
 ])
 
 class NotStrict extends Error {}

@@ -38,13 +38,14 @@ export const objects: OptionCheck = listOf(anyObject)
 
 /** Names by which users of other libraries look for an option. */
 export const otherNames: { readonly [name: string]: string } = {
-  ...{ baseUrl: 'baseURL', url: 'baseURL', host: 'baseURL', endpoint: 'baseURL' },
-  ...{
-    maxTokens: 'maxOutputTokens',
-    max_tokens: 'maxOutputTokens',
-    key: 'apiKey',
-    timeout: 'responseTimeoutMs',
-  },
+  baseUrl: 'baseURL',
+  url: 'baseURL',
+  host: 'baseURL',
+  endpoint: 'baseURL',
+  maxTokens: 'maxOutputTokens',
+  max_tokens: 'maxOutputTokens',
+  key: 'apiKey',
+  timeout: 'responseTimeoutMs',
 }
 
 /** Refuses a model id or options with which no call could succeed. `maker` is the function that was called. */

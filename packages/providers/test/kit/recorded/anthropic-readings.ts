@@ -12,7 +12,10 @@ const usage = (inputTokens: number, outputTokens: number, more: Usage = {}): Usa
 })
 /** Of a reply from before the vendor told how long it keeps what it wrote into its cache. */
 const oldUsage = (inputTokens: number, outputTokens: number): Usage => ({
-  ...{ inputTokens, outputTokens, cacheReadTokens: 0, cacheWriteTokens: 0 },
+  inputTokens,
+  outputTokens,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
 })
 const end = ['end', 'end_turn'] as const
 const toolUse = ['tool_use', 'tool_use'] as const

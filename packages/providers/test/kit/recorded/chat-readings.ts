@@ -3,7 +3,9 @@ import type { Expected, Reading } from '../written/reading.ts'
 import { memories } from './memories.ts'
 
 const usage = (inputTokens: number, outputTokens: number, more: Usage = {}): Usage => ({
-  ...{ inputTokens, outputTokens, reasoningTokens: 0 },
+  inputTokens,
+  outputTokens,
+  reasoningTokens: 0,
   ...more,
 })
 const uncached = { cacheReadTokens: 0 }

@@ -99,7 +99,8 @@ export const memories: { readonly [path: string]: Memory } = {
     carried: {
       0: {
         item: {
-          ...{ type: 'reasoning', summary: [] },
+          type: 'reasoning',
+          summary: [],
           encrypted_content: expect.stringMatching(/^gAAAAABoyXvxI6jwG5j6rvTGC7PD6JN5758K/),
         },
       },
@@ -107,7 +108,8 @@ export const memories: { readonly [path: string]: Memory } = {
   },
   'openai-responses/code-interpreter.sse': {
     executed: ['n = pow(123456, 123)\nlen(str(n))', 'str(n)[:100], str(n)[-100:]', 'n'].map((code) => ({
-      ...{ name: 'code_interpreter', input: { code } },
+      name: 'code_interpreter',
+      input: { code },
     })),
   },
   'openai-responses/reasoning-web-search.sse': {
@@ -115,7 +117,8 @@ export const memories: { readonly [path: string]: Memory } = {
       1: {
         item: {
           action: {
-            ...{ type: 'search', query: 'weather: San Francisco, CA' },
+            type: 'search',
+            query: 'weather: San Francisco, CA',
             sources: [{ type: 'api', name: 'oai-weather' }],
           },
         },
@@ -127,7 +130,9 @@ export const memories: { readonly [path: string]: Memory } = {
     carried: {
       2: {
         item: {
-          ...{ name: 'ask_question', server_label: 'deepwiki', error: null },
+          name: 'ask_question',
+          server_label: 'deepwiki',
+          error: null,
           output: expect.stringMatching(/^The `pydantic\/pydantic-ai` repository is a Python agent/),
         },
       },

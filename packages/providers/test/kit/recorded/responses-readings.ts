@@ -3,7 +3,10 @@ import type { Expected, Reading } from '../written/reading.ts'
 import { memories } from './memories.ts'
 
 const usage = (inputTokens: number, outputTokens: number, more: Usage = {}): Usage => ({
-  ...{ inputTokens, outputTokens, cacheReadTokens: 0, reasoningTokens: 0 },
+  inputTokens,
+  outputTokens,
+  cacheReadTokens: 0,
+  reasoningTokens: 0,
   ...more,
 })
 const end = ['end', 'completed'] as const
@@ -122,8 +125,11 @@ const responses: readonly (Expected & { readonly file: string })[] = [
           server: 'zip1',
           tool: 'create_short_url',
           input: {
-            ...{ alias: '', description: 'Shortened link for ai-sdk.dev', max_clicks: 100 },
-            ...{ password: '', url: 'https://ai-sdk.dev/' },
+            alias: '',
+            description: 'Shortened link for ai-sdk.dev',
+            max_clicks: 100,
+            password: '',
+            url: 'https://ai-sdk.dev/',
           },
         },
       ],

@@ -13,7 +13,15 @@ import { responsesReplies } from './responses-replies.ts'
 
 /** Every stream that was written by hand, one a trouble. */
 export const written: readonly Written[] = [
-  ...[...anthropicReplies, ...anthropicLines, ...anthropicServerTools, ...anthropicEndings],
-  ...[...responsesReplies, ...responsesItems, ...responsesEndings],
-  ...[...chatReplies, ...compatibleReplies, ...gatewayReplies, ...ollamaReplies],
+  ...anthropicReplies,
+  ...anthropicLines,
+  ...anthropicServerTools,
+  ...anthropicEndings,
+  ...responsesReplies,
+  ...responsesItems,
+  ...responsesEndings,
+  ...chatReplies,
+  ...compatibleReplies,
+  ...gatewayReplies,
+  ...ollamaReplies,
 ]

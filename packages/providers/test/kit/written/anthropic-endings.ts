@@ -4,7 +4,11 @@ import { cutWithin, said, type Written } from './reading.ts'
 
 const end = ['end', 'end_turn'] as const
 const iteration = (type: string, input_tokens: number, output_tokens: number, more: object = {}) => ({
-  ...{ type, input_tokens, output_tokens, cache_read_input_tokens: 0, cache_creation_input_tokens: 0 },
+  type,
+  input_tokens,
+  output_tokens,
+  cache_read_input_tokens: 0,
+  cache_creation_input_tokens: 0,
   ...more,
 })
 const half = said('text', 'The light blinks')
@@ -26,7 +30,9 @@ export const anthropicEndings: readonly Written[] = [
       begin(
         {},
         {
-          ...{ input_tokens: 5, cache_creation_input_tokens: 300, cache_read_input_tokens: 2000 },
+          input_tokens: 5,
+          cache_creation_input_tokens: 300,
+          cache_read_input_tokens: 2000,
           cache_creation: { ephemeral_5m_input_tokens: 100, ephemeral_1h_input_tokens: 200 },
         },
       ),
@@ -37,8 +43,11 @@ export const anthropicEndings: readonly Written[] = [
     {
       parts: [said('text', 'Aye.')],
       usage: {
-        ...{ inputTokens: 2305, outputTokens: 3, cacheReadTokens: 2000 },
-        ...{ cacheWriteTokens: 300, cacheWriteLongTokens: 200 },
+        inputTokens: 2305,
+        outputTokens: 3,
+        cacheReadTokens: 2000,
+        cacheWriteTokens: 300,
+        cacheWriteLongTokens: 200,
       },
       stop: end,
     },
@@ -58,22 +67,23 @@ export const anthropicEndings: readonly Written[] = [
     [
       begin(),
       ...textBlock(0, 'I ask.'),
-      ...[open(1, { type: 'server_tool_use', id: 'srvtoolu_01', name: 'advisor', input: {} }), close(1)],
+      open(1, { type: 'server_tool_use', id: 'srvtoolu_01', name: 'advisor', input: {} }),
+      close(1),
       open(2, {
-        ...{ type: 'advisor_tool_result', tool_use_id: 'srvtoolu_01' },
+        type: 'advisor_tool_result',
+        tool_use_id: 'srvtoolu_01',
         content: { type: 'advisor_result', text: 'Sail at six.' },
       }),
       close(2),
       ...textBlock(3, 'At six.'),
       reason('end_turn', {
-        ...{
-          input_tokens: 70,
-          output_tokens: 12,
-          cache_read_input_tokens: 0,
-          cache_creation_input_tokens: 0,
-        },
+        input_tokens: 70,
+        output_tokens: 12,
+        cache_read_input_tokens: 0,
+        cache_creation_input_tokens: 0,
         iterations: [
-          ...[iteration('message', 30, 8), iteration('advisor_message', 200, 5, { model: 'claude-other-1' })],
+          iteration('message', 30, 8),
+          iteration('advisor_message', 200, 5, { model: 'claude-other-1' }),
           iteration('message', 40, 4),
         ],
       }),
@@ -97,7 +107,10 @@ export const anthropicEndings: readonly Written[] = [
       close(0),
       ...textBlock(1, 'On we go.'),
       reason('end_turn', {
-        ...{ input_tokens: 60, output_tokens: 4, cache_read_input_tokens: 0, cache_creation_input_tokens: 0 },
+        input_tokens: 60,
+        output_tokens: 4,
+        cache_read_input_tokens: 0,
+        cache_creation_input_tokens: 0,
         iterations: [
           iteration('compaction', 10, 25, { cache_read_input_tokens: 900 }),
           iteration('message', 60, 4),
@@ -122,9 +135,11 @@ export const anthropicEndings: readonly Written[] = [
       stop,
     ],
     {
-      ...{ served: 'claude-second-1', parts: [said('text', 'Aye.')] },
+      served: 'claude-second-1',
+      parts: [said('text', 'Aye.')],
       usage: { inputTokens: 33, outputTokens: 12, cacheReadTokens: 0, cacheWriteTokens: 0 },
-      ...{ context: 45, stop: end },
+      context: 45,
+      stop: end,
     },
   ),
   stream(
@@ -183,8 +198,9 @@ export const anthropicEndings: readonly Written[] = [
     'pause-of-a-long-turn',
     [
       begin(),
-      ...[open(0, { type: 'server_tool_use', id: 'srvtoolu_01', name: 'web_search', input: {} })],
-      ...[json(0, '{"query":"tides"}'), close(0)],
+      open(0, { type: 'server_tool_use', id: 'srvtoolu_01', name: 'web_search', input: {} }),
+      json(0, '{"query":"tides"}'),
+      close(0),
       reason('pause_turn'),
       stop,
     ],
@@ -239,8 +255,10 @@ export const anthropicEndings: readonly Written[] = [
     'error-of-the-server-in-a-call',
     [...callBegun, { type: 'error', error: { type: 'api_error', message: 'A rope broke.' } }],
     {
-      ...{ parts: [note, ['tool_call']], usage: begun.usage },
-      ...{ failure: ['server', true], failureWords: 'A rope broke' },
+      parts: [note, ['tool_call']],
+      usage: begun.usage,
+      failure: ['server', true],
+      failureWords: 'A rope broke',
     },
   ),
   ofBody('cut-in-an-event', cutWithin(bodyOf([...halfWritten, text(0, ' twice')]), ' twice'), {
@@ -267,10 +285,13 @@ export const anthropicEndings: readonly Written[] = [
   }),
   refusal('refused-429-with-a-wait', 429, ['rate_limit_error', 'Slow down, sailor.'], {
     headers: { 'retry-after': '7' },
-    ...{ failure: ['rate_limited', true], failureWords: 'Slow down, sailor', retryAfterMs: 7000 },
+    failure: ['rate_limited', true],
+    failureWords: 'Slow down, sailor',
+    retryAfterMs: 7000,
   }),
   refusal('refused-529', 529, ['overloaded_error', 'The port is full.'], {
-    ...{ failure: ['overloaded', true], failureWords: 'The port is full' },
+    failure: ['overloaded', true],
+    failureWords: 'The port is full',
   }),
   refusal(
     'refused-400-too-long',

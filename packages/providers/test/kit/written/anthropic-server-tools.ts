@@ -42,10 +42,14 @@ export const anthropicServerTools: readonly Written[] = [
       ...textBlock(2, 'Of gulls, '),
       open(3, { type: 'text', text: '', citations: [] }),
       delta(3, { type: 'citations_delta', citation: { ...cited, cited_text: 'Six kinds breed here.' } }),
-      ...[text(3, 'six kinds '), text(3, 'breed here'), close(3)],
+      text(3, 'six kinds '),
+      text(3, 'breed here'),
+      close(3),
       ...textBlock(4, '.'),
       reason('end_turn', {
-        ...{ input_tokens: 90, cache_creation_input_tokens: 0, cache_read_input_tokens: 0 },
+        input_tokens: 90,
+        cache_creation_input_tokens: 0,
+        cache_read_input_tokens: 0,
         server_tool_use: { web_search_requests: 1 },
       }),
       stop,
@@ -53,7 +57,9 @@ export const anthropicServerTools: readonly Written[] = [
     {
       parts: [
         ...([['server_tool_use'], ['web_search_tool_result']] as const),
-        ...[said('text', 'Of gulls, '), said('text', 'six kinds breed here'), said('text', '.')],
+        said('text', 'Of gulls, '),
+        said('text', 'six kinds breed here'),
+        said('text', '.'),
       ],
       usage: { inputTokens: 90, outputTokens: 12, cacheReadTokens: 0, cacheWriteTokens: 0, webSearches: 1 },
       // Two prompts of 30 and 60 tokens are billed, so that the second one and the reply are the conversation.
@@ -101,7 +107,9 @@ export const anthropicServerTools: readonly Written[] = [
         type: 'web_fetch_tool_result',
         tool_use_id: 'srvtoolu_01',
         content: {
-          ...{ type: 'web_fetch_result', url: gullPage, retrieved_at: '2030-05-01T05:00:00Z' },
+          type: 'web_fetch_result',
+          url: gullPage,
+          retrieved_at: '2030-05-01T05:00:00Z',
           content: {
             type: 'document',
             title: 'Gulls',
@@ -139,23 +147,29 @@ export const anthropicServerTools: readonly Written[] = [
       delta(0, {
         type: 'citations_delta',
         citation: {
-          ...{
-            type: 'page_location',
-            cited_text: 'Pier: closed.',
-            document_index: 0,
-            document_title: 'Notice',
-          },
-          ...{ start_page_number: 2, end_page_number: 4 },
+          type: 'page_location',
+          cited_text: 'Pier: closed.',
+          document_index: 0,
+          document_title: 'Notice',
+          start_page_number: 2,
+          end_page_number: 4,
         },
       }),
       delta(0, {
         type: 'citations_delta',
         citation: {
-          ...{ type: 'char_location', cited_text: 'until May', document_index: 1, document_title: null },
-          ...{ file_id: 'file_w1', start_char_index: 10, end_char_index: 19 },
+          type: 'char_location',
+          cited_text: 'until May',
+          document_index: 1,
+          document_title: null,
+          file_id: 'file_w1',
+          start_char_index: 10,
+          end_char_index: 19,
         },
       }),
-      ...[close(0), reason('end_turn'), stop],
+      close(0),
+      reason('end_turn'),
+      stop,
     ],
     {
       parts: [said('text', 'The pier is closed')],
@@ -206,10 +220,8 @@ export const anthropicServerTools: readonly Written[] = [
     [
       begin(),
       ...use(0, 'srvtoolu_01', 'code_execution', '{"code":"await get_tide(6)"}'),
-      ...[
-        open(1, { type: 'tool_use', id: 'toolu_01', name: 'get_tide', input: {}, caller }),
-        json(1, '{"hour":6}'),
-      ],
+      open(1, { type: 'tool_use', id: 'toolu_01', name: 'get_tide', input: {}, caller }),
+      json(1, '{"hour":6}'),
       close(1),
       reason('tool_use', {}, { container }),
       stop,
@@ -229,7 +241,8 @@ export const anthropicServerTools: readonly Written[] = [
       begin(
         {
           content: [{ type: 'tool_use', id: 'toolu_02', name: 'get_tide', input: { hour: 7 }, caller }],
-          ...{ stop_reason: 'tool_use', container },
+          stop_reason: 'tool_use',
+          container,
         },
         { input_tokens: 0, output_tokens: 0 },
       ),
@@ -249,9 +262,14 @@ export const anthropicServerTools: readonly Written[] = [
     [
       begin(),
       open(0, { type: 'mcp_tool_use', id: 'mcptoolu_01', name: 'berths', server_name: 'port', input: {} }),
-      ...[json(0, ''), json(0, '{"pier":'), json(0, '3}'), close(0)],
+      json(0, ''),
+      json(0, '{"pier":'),
+      json(0, '3}'),
+      close(0),
       ...whole(1, {
-        ...{ type: 'mcp_tool_result', tool_use_id: 'mcptoolu_01', is_error: false },
+        type: 'mcp_tool_result',
+        tool_use_id: 'mcptoolu_01',
+        is_error: false,
         content: [{ type: 'text', text: 'Two are free.' }],
       }),
       ...textBlock(2, 'Two.'),

@@ -13,8 +13,14 @@ export function stream(file: string, events: readonly (object | string)[], given
 
 export function ofBody(file: string, body: string, given: Given): Written {
   return {
-    ...{ folder: 'anthropic', file, body, id: 'msg_1', served: 'claude-test-1' },
-    ...{ parts: [], calls: [], ...given },
+    folder: 'anthropic',
+    file,
+    body,
+    id: 'msg_1',
+    served: 'claude-test-1',
+    parts: [],
+    calls: [],
+    ...given,
   }
 }
 

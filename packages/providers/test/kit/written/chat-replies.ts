@@ -48,7 +48,8 @@ export const chatReplies: readonly Written[] = [
       choice({ role: 'assistant', content: null }),
       ...call(0, 'call_w1', 'get_tide', '', '{"port":"L\\u00', 'fcbeck \\', '"Old\\" \\ud83d', '\\udea2"}'),
       ...call(1, 'call_w2', 'get_wind', '{"at":[54', '.1,10.8e', '0],"unit":null}'),
-      ...[finish('tool_calls'), counts()],
+      finish('tool_calls'),
+      counts(),
     ],
     {
       parts: [['tool_call'], ['tool_call']],
@@ -73,7 +74,8 @@ export const chatReplies: readonly Written[] = [
           { index: 0, function: { arguments: '6}' } },
         ],
       }),
-      ...[finish('tool_calls'), counts()],
+      finish('tool_calls'),
+      counts(),
     ],
     {
       parts: [['tool_call'], ['tool_call']],
@@ -113,8 +115,11 @@ export const chatReplies: readonly Written[] = [
       ...words('Aye.'),
       finish('stop'),
       counts({
-        ...{ prompt_tokens: 900, prompt_tokens_details: { cached_tokens: 600, audio_tokens: 0 } },
-        ...{ completion_tokens: 50, completion_tokens_details: { reasoning_tokens: 44 }, total_tokens: 950 },
+        prompt_tokens: 900,
+        prompt_tokens_details: { cached_tokens: 600, audio_tokens: 0 },
+        completion_tokens: 50,
+        completion_tokens_details: { reasoning_tokens: 44 },
+        total_tokens: 950,
       }),
     ],
     {
@@ -141,7 +146,8 @@ export const chatReplies: readonly Written[] = [
           },
         ],
       }),
-      ...[finish('stop'), counts()],
+      finish('stop'),
+      counts(),
     ],
     {
       parts: [said('text', 'Six kinds.')],
@@ -154,13 +160,17 @@ export const chatReplies: readonly Written[] = [
     'refusal',
     [
       choice({ role: 'assistant', content: null, refusal: null }),
-      ...[choice({ refusal: 'That I ' }), choice({ refusal: 'will not do.' })],
-      ...[finish('stop'), counts()],
+      choice({ refusal: 'That I ' }),
+      choice({ refusal: 'will not do.' }),
+      finish('stop'),
+      counts(),
     ],
     { parts: [said('text', 'That I will not do.')], usage: tokens, stop: ['refused', 'stop'] },
   ),
   stream('max-tokens-in-text', [...half, finish('length'), counts()], {
-    ...{ ...seen, usage: tokens, stop: ['max_tokens', 'length'] },
+    ...seen,
+    usage: tokens,
+    stop: ['max_tokens', 'length'],
   }),
   stream(
     'max-tokens-in-a-call',
@@ -174,7 +184,9 @@ export const chatReplies: readonly Written[] = [
     { parts: [said('text', 'I note it.')], usage: tokens, stop: ['max_tokens', 'length'] },
   ),
   stream('content-filter', [...half, finish('content_filter'), counts()], {
-    ...{ ...seen, usage: tokens, stop: ['content_filtered', 'content_filter'] },
+    ...seen,
+    usage: tokens,
+    stop: ['content_filtered', 'content_filter'],
   }),
   stream(
     'several-choices',
@@ -183,12 +195,10 @@ export const chatReplies: readonly Written[] = [
       chunk([{ index: 1, delta: { content: 'Never ' }, finish_reason: null }]),
       ...words('Slack '),
       chunk([{ index: 1, delta: { content: 'shown.' }, finish_reason: null }]),
-      ...[
-        ...words('water.'),
-        finish('stop'),
-        chunk([{ index: 1, delta: {}, finish_reason: 'length' }]),
-        counts(),
-      ],
+      ...words('water.'),
+      finish('stop'),
+      chunk([{ index: 1, delta: {}, finish_reason: 'length' }]),
+      counts(),
     ],
     given,
   ),
@@ -206,11 +216,14 @@ export const chatReplies: readonly Written[] = [
     'error-in-the-middle',
     [...half, { error: { type: 'server_error', message: 'A rope broke.', code: null } }],
     {
-      ...{ ...seen, failure: ['server', true], failureWords: 'A rope broke' },
+      ...seen,
+      failure: ['server', true],
+      failureWords: 'A rope broke',
     },
   ),
   ofBody('cut-in-an-event', cutWithin(bodyOf([...half, ...words(' twice')]), ' twice'), {
-    ...{ ...seen, failure: ['truncated', true] },
+    ...seen,
+    failure: ['truncated', true],
   }),
   ofBody('cut-without-a-terminator', bodyOf(half), { ...seen, failure: ['truncated', true] }),
   ofBody('cut-in-a-call', bodyOf([role, ...call(0, 'call_w1', 'get_tide', '{"hour":6}')]), {
@@ -233,8 +246,10 @@ export const chatReplies: readonly Written[] = [
     400,
     {
       error: {
-        ...{ message: "This model's maximum context length is 6 tokens.", type: 'invalid_request_error' },
-        ...{ param: 'messages', code: 'context_length_exceeded' },
+        message: "This model's maximum context length is 6 tokens.",
+        type: 'invalid_request_error',
+        param: 'messages',
+        code: 'context_length_exceeded',
       },
     },
     { failure: ['context_overflow', false] },

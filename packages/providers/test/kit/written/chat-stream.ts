@@ -27,14 +27,24 @@ export function ofBody(file: string, body: string, given: Given, folder: Folder 
 export function refusal(file: string, status: number, body: unknown, given: Given): Written {
   const headers = { 'content-type': 'application/json', ...given.headers }
   return {
-    ...{ folder: 'openai-chat', file, body: JSON.stringify(body), status, parts: [], calls: [] },
-    ...{ ...given, headers },
+    folder: 'openai-chat',
+    file,
+    body: JSON.stringify(body),
+    status,
+    parts: [],
+    calls: [],
+    ...given,
+    headers,
   }
 }
 
 export const chunk = (choices: readonly object[], more: Fields = {}) => ({
-  ...{ id: 'chatcmpl-w1', object: 'chat.completion.chunk', created: 1_900_000_000, model: 'gpt-test-1' },
-  ...{ choices, ...more },
+  id: 'chatcmpl-w1',
+  object: 'chat.completion.chunk',
+  created: 1_900_000_000,
+  model: 'gpt-test-1',
+  choices,
+  ...more,
 })
 export const choice = (delta: Fields, more: Fields = {}, beside: Fields = {}) =>
   chunk([{ index: 0, delta, finish_reason: null, ...more }], beside)
@@ -49,7 +59,9 @@ export const call = (index: number, id: string, name: string, ...pieces: string[
 ]
 /** Tokens of a prompt of 30 and a reply of 12. */
 export const usage = (more: Fields = {}) => ({
-  ...{ prompt_tokens: 30, completion_tokens: 12, total_tokens: 42 },
+  prompt_tokens: 30,
+  completion_tokens: 12,
+  total_tokens: 42,
   ...more,
 })
 export const counts = (more: Fields = {}) => chunk([], { usage: usage(more) })

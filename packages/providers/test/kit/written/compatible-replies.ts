@@ -35,15 +35,15 @@ export const compatibleReplies: readonly Written[] = [
     'deepseek-reasoning-then-call',
     [
       ofDeepSeek({ role: 'assistant', reasoning_content: '' }),
-      ...[ofDeepSeek({ reasoning_content: 'Low at six,' }), ofDeepSeek({ reasoning_content: ' I think.' })],
+      ofDeepSeek({ reasoning_content: 'Low at six,' }),
+      ofDeepSeek({ reasoning_content: ' I think.' }),
       ...call(0, 'call_w1', 'get_tide', '{"hour"', ':6}'),
       finish('tool_calls', {
         usage: usage({
-          ...{
-            prompt_tokens_details: { cached_tokens: 20 },
-            completion_tokens_details: { reasoning_tokens: 8 },
-          },
-          ...{ prompt_cache_hit_tokens: 20, prompt_cache_miss_tokens: 10 },
+          prompt_tokens_details: { cached_tokens: 20 },
+          completion_tokens_details: { reasoning_tokens: 8 },
+          prompt_cache_hit_tokens: 20,
+          prompt_cache_miss_tokens: 10,
         }),
       }),
     ],
@@ -86,7 +86,8 @@ export const compatibleReplies: readonly Written[] = [
       // xAI counts 40 tokens of thinking beside the 12 of the reply, as its total says.
       chunk([], {
         usage: usage({
-          ...{ prompt_tokens_details: { cached_tokens: 4, text_tokens: 30 }, total_tokens: 82 },
+          prompt_tokens_details: { cached_tokens: 4, text_tokens: 30 },
+          total_tokens: 82,
           completion_tokens_details: { reasoning_tokens: 40 },
         }),
         citations: ['https://birds.example/gulls'],

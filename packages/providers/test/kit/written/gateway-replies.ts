@@ -35,19 +35,25 @@ export const gatewayReplies: readonly Written[] = [
   stream(
     'openrouter-signed-reasoning',
     [
-      ...[processing, processing],
+      processing,
+      processing,
       choice({
-        ...{ role: 'assistant', content: '', reasoning: 'Low at six, ' },
+        role: 'assistant',
+        content: '',
+        reasoning: 'Low at six, ',
         reasoning_details: [
           { type: 'reasoning.text', text: 'Low at six, ', index: 0, format: 'anthropic-claude-v1' },
         ],
       }),
       processing,
       choice({
-        ...{ content: '', reasoning: 'I think.' },
+        content: '',
+        reasoning: 'I think.',
         reasoning_details: [{ type: 'reasoning.text', text: 'I think.', index: 0, signature: 'c2lnbmVk' }],
       }),
-      ...[...words('Six.'), finish('stop', { provider: 'Lighthouse' }), counts({ cost: 0.001 })],
+      ...words('Six.'),
+      finish('stop', { provider: 'Lighthouse' }),
+      counts({ cost: 0.001 }),
     ],
     {
       parts: [thought, six],
@@ -59,7 +65,8 @@ export const gatewayReplies: readonly Written[] = [
   stream(
     'openrouter-error-in-the-middle',
     [
-      ...[processing, choice({ role: 'assistant', content: '', reasoning: 'Low at six, I think.' })],
+      processing,
+      choice({ role: 'assistant', content: '', reasoning: 'Low at six, I think.' }),
       choice(
         { content: '' },
         { finish_reason: 'error' },
@@ -83,12 +90,11 @@ export const gatewayReplies: readonly Written[] = [
   stream(
     'ollama-v1-reasoning-then-call',
     [
-      ...[
-        choice({ role: 'assistant', content: '', reasoning: 'Low at six, ' }),
-        choice({ content: '', reasoning: 'I think.' }),
-      ],
+      choice({ role: 'assistant', content: '', reasoning: 'Low at six, ' }),
+      choice({ content: '', reasoning: 'I think.' }),
       choice({ content: '', tool_calls: [{ ...wholeCall, index: 0 }] }),
-      ...[finish('tool_calls'), counts()],
+      finish('tool_calls'),
+      counts(),
     ],
     { ...called, parts: [thought, ['tool_call']], carried: { 0: { reasoning: 'reasoning' } } },
   ),
@@ -100,7 +106,10 @@ export const gatewayReplies: readonly Written[] = [
     'azure-filter-results-first',
     [
       chunk([], { id: '', model: '', created: 0, prompt_filter_results: [{ prompt_index: 0 }] }),
-      ...[role, ...words('Six.'), finish('stop'), counts()],
+      role,
+      ...words('Six.'),
+      finish('stop'),
+      counts(),
     ],
     { parts: [six], usage: tokens, stop },
   ),
@@ -113,11 +122,14 @@ export const gatewayReplies: readonly Written[] = [
     'call-behind-the-reason-stop',
     [role, choice({ tool_calls: [{ ...wholeCall, index: 0 }] }), finish('stop'), counts()],
     {
-      ...{ ...called, stop: ['tool_use', 'stop'] },
+      ...called,
+      stop: ['tool_use', 'stop'],
     },
   ),
   stream('reason-of-calls-without-a-call', [role, ...words('Six.'), finish('tool_calls'), counts()], {
-    ...{ parts: [six], usage: tokens, stop: ['end', 'tool_calls'] },
+    parts: [six],
+    usage: tokens,
+    stop: ['end', 'tool_calls'],
   }),
   stream(
     'a-new-id-in-every-chunk',
@@ -149,11 +161,10 @@ export const gatewayReplies: readonly Written[] = [
     'call-of-the-first-kind',
     [
       choice({ role: 'assistant', content: null, function_call: { name: 'get_tide', arguments: '' } }),
-      ...[
-        choice({ function_call: { arguments: '{"hour"' } }),
-        choice({ function_call: { arguments: ':6}' } }),
-      ],
-      ...[finish('function_call'), counts()],
+      choice({ function_call: { arguments: '{"hour"' } }),
+      choice({ function_call: { arguments: ':6}' } }),
+      finish('function_call'),
+      counts(),
     ],
     { ...called, calls: [['', 'get_tide', { hour: 6 }]], stop: ['tool_use', 'function_call'] },
   ),
@@ -163,7 +174,8 @@ export const gatewayReplies: readonly Written[] = [
       role,
       piece({ id: 'call_w1', type: 'function', function: { name: 'get_tide', arguments: '{"hour"' } }),
       piece({ function: { arguments: ':6}' } }),
-      ...[finish('tool_calls'), counts()],
+      finish('tool_calls'),
+      counts(),
     ],
     called,
   ),
@@ -172,7 +184,9 @@ export const gatewayReplies: readonly Written[] = [
     429,
     { object: 'error', message: 'Slow down, sailor.', type: 'rate_limited', code: '1300' },
     {
-      ...{ headers: { 'retry-after': '3' }, failure: ['rate_limited', true], retryAfterMs: 3000 },
+      headers: { 'retry-after': '3' },
+      failure: ['rate_limited', true],
+      retryAfterMs: 3000,
     },
   ),
   refusal(

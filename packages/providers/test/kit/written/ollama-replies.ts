@@ -6,11 +6,23 @@ const bodyOf = (lines: readonly (object | string)[]): string =>
 const stream = (file: string, lines: readonly (object | string)[], given: Given): Written =>
   ofBody(file, bodyOf(lines), given)
 const ofBody = (file: string, body: string, given: Given): Written => ({
-  ...{ folder: 'ollama', file, body, served: 'qwen-test', parts: [], calls: [], ...given },
+  folder: 'ollama',
+  file,
+  body,
+  served: 'qwen-test',
+  parts: [],
+  calls: [],
+  ...given,
   headers: { 'content-type': 'application/x-ndjson', ...given.headers },
 })
 const refusal = (file: string, status: number, error: unknown, given: Given): Written => ({
-  ...{ folder: 'ollama', file, body: JSON.stringify({ error }), status, parts: [], calls: [], ...given },
+  folder: 'ollama',
+  file,
+  body: JSON.stringify({ error }),
+  status,
+  parts: [],
+  calls: [],
+  ...given,
   headers: { 'content-type': 'application/json', ...given.headers },
 })
 
@@ -37,7 +49,8 @@ export const ollamaReplies: readonly Written[] = [
   stream(
     'thinking-then-parallel-calls',
     [
-      ...[thinking('Low at six,'), thinking(' I think.')],
+      thinking('Low at six,'),
+      thinking(' I think.'),
       calls(
         call('get_tide', { port: 'Lübeck "Old" 🚢' }, 'call_w1'),
         call('get_wind', { at: [54.1], unit: null }, 'call_w2'),
@@ -85,7 +98,7 @@ export const ollamaReplies: readonly Written[] = [
   ),
   stream(
     'everything-on-the-last-line',
-    [{ ...done(), ...line({ content: 'Six.', thinking: 'Low.' }), ...{ done: true } }],
+    [{ ...done(), ...line({ content: 'Six.', thinking: 'Low.' }), done: true }],
     {
       parts: [said('reasoning', 'Low.'), said('text', 'Six.')],
       usage: tokens,
@@ -102,7 +115,9 @@ export const ollamaReplies: readonly Written[] = [
   ),
   stream('length', [...half, done('length')], { ...seen, usage: tokens, stop: ['max_tokens', 'length'] }),
   stream('context-full', [...half, done('length', { prompt_eval_count: 4000, eval_count: 96 })], {
-    ...{ ...seen, usage: { inputTokens: 4000, outputTokens: 96 }, stop: ['context_exceeded', 'length'] },
+    ...seen,
+    usage: { inputTokens: 4000, outputTokens: 96 },
+    stop: ['context_exceeded', 'length'],
   }),
   stream('a-new-reason', [...half, done('moonrise')], {
     ...seen,
@@ -114,19 +129,25 @@ export const ollamaReplies: readonly Written[] = [
   ofBody('last-line-without-its-end', bodyOf(slack).trimEnd(), given),
   stream('behind-its-end-other-words', [...slack, text('Not said.'), done()], given),
   stream('error-in-the-middle', [...half, { error: 'A rope broke.' }], {
-    ...{ ...seen, failure: ['server', true], failureWords: 'A rope broke' },
+    ...seen,
+    failure: ['server', true],
+    failureWords: 'A rope broke',
   }),
   stream('error-of-an-overflow-in-the-middle', [...half, { error: 'the input exceeds the context length' }], {
-    ...{ ...seen, failure: ['context_overflow', false] },
+    ...seen,
+    failure: ['context_overflow', false],
   }),
   ofBody('cut-in-a-line', cutWithin(bodyOf([...half, text(' twice')]), ' twice'), {
-    ...{ ...seen, failure: ['truncated', true] },
+    ...seen,
+    failure: ['truncated', true],
   }),
   stream('cut-without-a-last-line', half, { ...seen, failure: ['truncated', true] }),
   stream('cut-by-a-reset', half, { ...seen, failure: ['network', true], ending: 'break' }),
   stream('a-page-among-the-lines', [...half, '<html>\n', ...slack], { ...seen, failure: ['protocol', true] }),
   refusal('refused-429-with-a-wait', 429, 'too many requests, sailor', {
-    ...{ headers: { 'retry-after': '4' }, failure: ['rate_limited', true], retryAfterMs: 4000 },
+    headers: { 'retry-after': '4' },
+    failure: ['rate_limited', true],
+    retryAfterMs: 4000,
   }),
   refusal('refused-503', 503, 'server busy, please try again. maximum pending requests exceeded', {
     failure: ['overloaded', true],

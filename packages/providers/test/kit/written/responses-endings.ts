@@ -23,7 +23,11 @@ import {
 const half = [created(), ...messageBegins(0), saying(0, 'The light '), saying(0, 'blinks')]
 const seen = { parts: [said('text', 'The light blinks')] }
 const refusing = (delta: string) => ({
-  ...{ type: 'response.refusal.delta', item_id: 'msg_0', output_index: 0, content_index: 0, delta },
+  type: 'response.refusal.delta',
+  item_id: 'msg_0',
+  output_index: 0,
+  content_index: 0,
+  delta,
 })
 const declined = 'That I will not do.'
 const refusalPart = (text: string) => ({ type: 'refusal', refusal: text })
@@ -38,15 +42,21 @@ export const responsesEndings: readonly Written[] = [
       message(0, 'Aye.'),
       completed({
         usage: usage({
-          ...{ input_tokens: 900, input_tokens_details: { cached_tokens: 600, cache_write_tokens: 200 } },
-          ...{ output_tokens: 50, output_tokens_details: { reasoning_tokens: 44 }, total_tokens: 950 },
+          input_tokens: 900,
+          input_tokens_details: { cached_tokens: 600, cache_write_tokens: 200 },
+          output_tokens: 50,
+          output_tokens_details: { reasoning_tokens: 44 },
+          total_tokens: 950,
         }),
       }),
     ],
     {
       parts: [said('text', 'Aye.')],
       usage: {
-        ...{ inputTokens: 900, outputTokens: 50, cacheReadTokens: 600, cacheWriteTokens: 200 },
+        inputTokens: 900,
+        outputTokens: 50,
+        cacheReadTokens: 600,
+        cacheWriteTokens: 200,
         reasoningTokens: 44,
       },
       stop: ['end', 'completed'],
@@ -62,12 +72,19 @@ export const responsesEndings: readonly Written[] = [
       created(),
       added(0, { ...messageFields, status: 'in_progress', content: [] }),
       {
-        ...{ type: 'response.content_part.added', item_id: 'msg_0', output_index: 0, content_index: 0 },
+        type: 'response.content_part.added',
+        item_id: 'msg_0',
+        output_index: 0,
+        content_index: 0,
         part: refusalPart(''),
       },
-      ...[refusing('That I '), refusing('will not do.')],
+      refusing('That I '),
+      refusing('will not do.'),
       {
-        ...{ type: 'response.refusal.done', item_id: 'msg_0', output_index: 0, content_index: 0 },
+        type: 'response.refusal.done',
+        item_id: 'msg_0',
+        output_index: 0,
+        content_index: 0,
         refusal: declined,
       },
       done(0, { ...messageFields, status: 'completed', content: [refusalPart(declined)] }),
@@ -80,7 +97,8 @@ export const responsesEndings: readonly Written[] = [
     [
       ...half,
       done(0, {
-        ...{ ...messageFields, status: 'incomplete' },
+        ...messageFields,
+        status: 'incomplete',
         content: [{ type: 'output_text', text: 'The light blinks', annotations: [], logprobs: [] }],
       }),
       incomplete('max_output_tokens'),
@@ -94,7 +112,11 @@ export const responsesEndings: readonly Written[] = [
       message(0, 'I note it.'),
       [callBegins(1, 'call_w1', 'write_log'), argument(1, '{"line":"Wi')],
       done(1, {
-        ...{ type: 'function_call', id: 'fc_1', call_id: 'call_w1', name: 'write_log', status: 'incomplete' },
+        type: 'function_call',
+        id: 'fc_1',
+        call_id: 'call_w1',
+        name: 'write_log',
+        status: 'incomplete',
         arguments: '{"line":"Wi',
       }),
       incomplete('max_output_tokens'),
@@ -102,7 +124,9 @@ export const responsesEndings: readonly Written[] = [
     { parts: [said('text', 'I note it.')], usage: tokens, stop: ['max_tokens', 'max_output_tokens'] },
   ),
   stream('content-filter', [...half, incomplete('content_filter')], {
-    ...{ ...seen, usage: tokens, stop: ['content_filtered', 'content_filter'] },
+    ...seen,
+    usage: tokens,
+    stop: ['content_filtered', 'content_filter'],
   }),
   stream('failed-for-lack-of-credit', [created(), failed('insufficient_quota', 'The purse is empty.')], {
     failure: ['rate_limited', false],
@@ -112,7 +136,9 @@ export const responsesEndings: readonly Written[] = [
     failure: ['context_overflow', false],
   }),
   stream('failed-on-the-other-side', [...half, failed('server_error', 'A rope broke.')], {
-    ...{ ...seen, failure: ['server', true], failureWords: 'A rope broke' },
+    ...seen,
+    failure: ['server', true],
+    failureWords: 'A rope broke',
   }),
   stream(
     'error-in-the-middle',
@@ -128,10 +154,12 @@ export const responsesEndings: readonly Written[] = [
     { ...seen, failure: ['overloaded', true] },
   ),
   ofBody('cut-in-an-event', cutWithin([...half, saying(0, ' twice')].map(sseRecord).join(''), ' twice'), {
-    ...{ ...seen, failure: ['truncated', true] },
+    ...seen,
+    failure: ['truncated', true],
   }),
   stream('cut-without-a-terminator', [created(), ...message(0, 'The light blinks')], {
-    ...{ ...seen, failure: ['truncated', true] },
+    ...seen,
+    failure: ['truncated', true],
   }),
   stream('cut-by-a-reset', half, { ...seen, failure: ['network', true], ending: 'break' }),
   stream('two-replies-spliced', [...half, created({ id: 'resp_w2' })], {
@@ -149,7 +177,9 @@ export const responsesEndings: readonly Written[] = [
     { type: 'requests', code: 'rate_limit_exceeded', message: 'Slow down, sailor.' },
     {
       headers: { 'retry-after-ms': '1500', 'retry-after': '2' },
-      ...{ failure: ['rate_limited', true], failureWords: 'Slow down, sailor', retryAfterMs: 1500 },
+      failure: ['rate_limited', true],
+      failureWords: 'Slow down, sailor',
+      retryAfterMs: 1500,
     },
   ),
   refusal(

@@ -19,15 +19,24 @@ const end = ['end', 'completed'] as const
 const toolUse = ['tool_use', 'completed'] as const
 const gulls = 'https://birds.example/gulls'
 const codeCall = (code: string) => ({
-  ...{ type: 'code_interpreter_call', id: 'ci_0', container_id: 'cntr_w1', code },
+  type: 'code_interpreter_call',
+  id: 'ci_0',
+  container_id: 'cntr_w1',
+  code,
 })
 const codeDelta = (delta: string) => ({
-  ...{ type: 'response.code_interpreter_call_code.delta', item_id: 'ci_0', output_index: 0, delta },
+  type: 'response.code_interpreter_call_code.delta',
+  item_id: 'ci_0',
+  output_index: 0,
+  delta,
 })
 const mcpTool = { name: 'berths', description: 'Counts.', input_schema: { type: 'object' }, annotations: {} }
 const mcpList = { type: 'mcp_list_tools', id: 'mcpl_0', server_label: 'port', tools: [mcpTool] }
 const mcpArguments = (delta: string) => ({
-  ...{ type: 'response.mcp_call_arguments.delta', item_id: 'mcp_1', output_index: 1, delta },
+  type: 'response.mcp_call_arguments.delta',
+  item_id: 'mcp_1',
+  output_index: 1,
+  delta,
 })
 const mcpCall = { type: 'mcp_call', id: 'mcp_1', server_label: 'port', name: 'berths', status: 'completed' }
 const mcpAsked = { approval_request_id: null, error: null, output: null }
@@ -48,13 +57,19 @@ export const responsesItems: readonly Written[] = [
       { type: 'response.web_search_call.searching', item_id: 'ws_0', output_index: 0 },
       { type: 'response.web_search_call.completed', item_id: 'ws_0', output_index: 0 },
       done(0, {
-        ...{ type: 'web_search_call', id: 'ws_0', status: 'completed' },
+        type: 'web_search_call',
+        id: 'ws_0',
+        status: 'completed',
         action: { type: 'search', query: 'gulls', sources: [{ type: 'url', url: gulls }] },
       }),
       [...messageBegins(1), saying(1, 'Six kinds.')],
       {
-        ...{ type: 'response.output_text.annotation.added', item_id: 'msg_1', output_index: 1 },
-        ...{ content_index: 0, annotation_index: 0, annotation: urlCitation },
+        type: 'response.output_text.annotation.added',
+        item_id: 'msg_1',
+        output_index: 1,
+        content_index: 0,
+        annotation_index: 0,
+        annotation: urlCitation,
       },
       messageEnds(1, 'Six kinds.', {}, [urlCitation]),
       completed(),
@@ -153,9 +168,13 @@ export const responsesItems: readonly Written[] = [
       created(),
       [added(0, { ...mcpList, tools: [] }), done(0, mcpList)],
       ...['added', 'done'].map((moment) => ({
-        ...{ type: `response.output_item.${moment}`, output_index: 1 },
+        type: `response.output_item.${moment}`,
+        output_index: 1,
         item: {
-          ...{ type: 'mcp_approval_request', id: 'mcpr_1', server_label: 'port', name: 'berths' },
+          type: 'mcp_approval_request',
+          id: 'mcpr_1',
+          server_label: 'port',
+          name: 'berths',
           arguments: '{"pier":3}',
         },
       })),
@@ -180,7 +199,10 @@ export const responsesItems: readonly Written[] = [
         arguments: { paths: ['tide'] },
       }),
       item(1, {
-        ...{ type: 'tool_search_output', id: 'tso_1', execution: 'server', call_id: null },
+        type: 'tool_search_output',
+        id: 'tso_1',
+        execution: 'server',
+        call_id: null,
         tools: [{ type: 'function', name: 'get_tide', parameters: { type: 'object' }, strict: true }],
       }),
       [callBegins(2, 'call_w1', 'get_tide')],

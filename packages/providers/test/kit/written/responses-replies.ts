@@ -25,7 +25,11 @@ const hello = [created(), inProgress, message(0, 'Slack ', 'water.'), completed(
 const slack = { parts: [said('text', 'Slack water.')], usage: tokens, stop: end }
 const dressed = (change: (body: string) => string) => change(hello.flat().map(sseRecord).join(''))
 const plainReasoning = (delta: string) => ({
-  ...{ type: 'response.reasoning_text.delta', item_id: 'rs_0', output_index: 0, content_index: 0, delta },
+  type: 'response.reasoning_text.delta',
+  item_id: 'rs_0',
+  output_index: 0,
+  content_index: 0,
+  delta,
 })
 const plainItem = { type: 'reasoning', id: 'rs_0', summary: [], content: [] as object[] }
 
@@ -83,7 +87,8 @@ export const responsesReplies: readonly Written[] = [
       carried: {
         0: {
           item: {
-            ...{ id: 'rs_0', encrypted_content: 'ZW5jcnlwdGVkLW9uZQ==' },
+            id: 'rs_0',
+            encrypted_content: 'ZW5jcnlwdGVkLW9uZQ==',
             summary: [
               { type: 'summary_text', text: '**Tides**' },
               { type: 'summary_text', text: 'Low at six.' },
@@ -151,20 +156,23 @@ export const responsesReplies: readonly Written[] = [
       created(),
       added(0, { type: 'custom_tool_call', id: 'ctc_0', call_id: 'call_w1', name: 'write_log', input: '' }),
       ...['Wind "west"', '\nForce 6'].map((delta) => ({
-        ...{ type: 'response.custom_tool_call_input.delta', item_id: 'ctc_0', output_index: 0, delta },
+        type: 'response.custom_tool_call_input.delta',
+        item_id: 'ctc_0',
+        output_index: 0,
+        delta,
       })),
       {
-        ...{ type: 'response.custom_tool_call_input.done', item_id: 'ctc_0', output_index: 0 },
+        type: 'response.custom_tool_call_input.done',
+        item_id: 'ctc_0',
+        output_index: 0,
         input: 'Wind "west"\nForce 6',
       },
       done(0, {
-        ...{
-          type: 'custom_tool_call',
-          id: 'ctc_0',
-          call_id: 'call_w1',
-          name: 'write_log',
-          status: 'completed',
-        },
+        type: 'custom_tool_call',
+        id: 'ctc_0',
+        call_id: 'call_w1',
+        name: 'write_log',
+        status: 'completed',
         input: 'Wind "west"\nForce 6',
       }),
       completed(),

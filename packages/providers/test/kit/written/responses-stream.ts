@@ -20,8 +20,14 @@ export function stream(
 
 export function ofBody(file: string, body: string, given: Given): Written {
   return {
-    ...{ folder: 'openai-responses', file, body, id: 'resp_w1', served: 'gpt-test-1' },
-    ...{ parts: [], calls: [], ...given },
+    folder: 'openai-responses',
+    file,
+    body,
+    id: 'resp_w1',
+    served: 'gpt-test-1',
+    parts: [],
+    calls: [],
+    ...given,
   }
 }
 
@@ -33,8 +39,17 @@ export function refusal(file: string, status: number, error: Fields, given: Give
 }
 
 const response = (status: string, more: Fields) => ({
-  ...{ id: 'resp_w1', object: 'response', created_at: 1_900_000_000, model: 'gpt-test-1', status },
-  ...{ error: null, incomplete_details: null, output: [], usage: null, service_tier: 'default', ...more },
+  id: 'resp_w1',
+  object: 'response',
+  created_at: 1_900_000_000,
+  model: 'gpt-test-1',
+  status,
+  error: null,
+  incomplete_details: null,
+  output: [],
+  usage: null,
+  service_tier: 'default',
+  ...more,
 })
 export const created = (more: Fields = {}) => ({
   type: 'response.created',
@@ -44,8 +59,12 @@ export const inProgress = { type: 'response.in_progress', response: response('in
 
 /** Tokens of a prompt of 30 and a reply of 12. */
 export const usage = (more: Fields = {}) => ({
-  ...{ input_tokens: 30, input_tokens_details: { cached_tokens: 0 } },
-  ...{ output_tokens: 12, output_tokens_details: { reasoning_tokens: 0 }, total_tokens: 42, ...more },
+  input_tokens: 30,
+  input_tokens_details: { cached_tokens: 0 },
+  output_tokens: 12,
+  output_tokens_details: { reasoning_tokens: 0 },
+  total_tokens: 42,
+  ...more,
 })
 export const tokens = { inputTokens: 30, outputTokens: 12, cacheReadTokens: 0, reasoningTokens: 0 }
 export const completed = (more: Fields = {}) => ({
@@ -62,10 +81,14 @@ export const failed = (code: string, message: string) => ({
 })
 
 export const added = (output_index: number, item: Fields) => ({
-  ...{ type: 'response.output_item.added', output_index, item },
+  type: 'response.output_item.added',
+  output_index,
+  item,
 })
 export const done = (output_index: number, item: Fields) => ({
-  ...{ type: 'response.output_item.done', output_index, item },
+  type: 'response.output_item.done',
+  output_index,
+  item,
 })
 /** An item that says nothing while it is made. */
 export const item = (output_index: number, fields: Fields) => [
@@ -75,21 +98,24 @@ export const item = (output_index: number, fields: Fields) => [
 
 const place = (output_index: number, item_id: string) => ({ item_id, output_index, content_index: 0 })
 export const saying = (at: number, delta: string) => ({
-  ...{
-    type: 'response.output_text.delta',
-    ...place(at, `msg_${at}`),
-    delta,
-    logprobs: [],
-    obfuscation: 'x7',
-  },
+  type: 'response.output_text.delta',
+  ...place(at, `msg_${at}`),
+  delta,
+  logprobs: [],
+  obfuscation: 'x7',
 })
 export const messageBegins = (at: number, more: Fields = {}) => [
   added(at, {
-    ...{ type: 'message', id: `msg_${at}`, role: 'assistant', status: 'in_progress', content: [] },
+    type: 'message',
+    id: `msg_${at}`,
+    role: 'assistant',
+    status: 'in_progress',
+    content: [],
     ...more,
   }),
   {
-    ...{ type: 'response.content_part.added', ...place(at, `msg_${at}`) },
+    type: 'response.content_part.added',
+    ...place(at, `msg_${at}`),
     part: { type: 'output_text', text: '', annotations: [], logprobs: [] },
   },
 ]
@@ -104,7 +130,11 @@ export const messageEnds = (
     { type: 'response.output_text.done', ...place(at, `msg_${at}`), text, logprobs: [] },
     { type: 'response.content_part.done', ...place(at, `msg_${at}`), part },
     done(at, {
-      ...{ type: 'message', id: `msg_${at}`, role: 'assistant', status: 'completed', content: [part] },
+      type: 'message',
+      id: `msg_${at}`,
+      role: 'assistant',
+      status: 'completed',
+      content: [part],
       ...more,
     }),
   ]
@@ -117,7 +147,10 @@ export const message = (at: number, ...pieces: string[]) => [
 ]
 
 export const argument = (at: number, delta: string) => ({
-  ...{ type: 'response.function_call_arguments.delta', item_id: `fc_${at}`, output_index: at, delta },
+  type: 'response.function_call_arguments.delta',
+  item_id: `fc_${at}`,
+  output_index: at,
+  delta,
 })
 export const callBegins = (at: number, call_id: string, name: string) =>
   added(at, { type: 'function_call', id: `fc_${at}`, call_id, name, arguments: '', status: 'in_progress' })
@@ -128,11 +161,19 @@ export const callEnds = (
   more: Fields = {},
 ) => [
   {
-    ...{ type: 'response.function_call_arguments.done', item_id: `fc_${at}`, output_index: at },
-    ...{ name, arguments: written },
+    type: 'response.function_call_arguments.done',
+    item_id: `fc_${at}`,
+    output_index: at,
+    name,
+    arguments: written,
   },
   done(at, {
-    ...{ type: 'function_call', id: `fc_${at}`, call_id, name, arguments: written, status: 'completed' },
+    type: 'function_call',
+    id: `fc_${at}`,
+    call_id,
+    name,
+    arguments: written,
+    status: 'completed',
     ...more,
   }),
 ]

@@ -1,0 +1,116 @@
+import * as z from 'zod'
+import { money, usage } from '../billing/billing-schema.ts'
+import { outcome, toolCallId } from '../model/content-schema.ts'
+import {
+  callPlans,
+  forkWrites,
+  type CallRefusal,
+  type ChildTotals,
+  type CollectedCall,
+  type Handoff,
+  type ParentRef,
+  type ReplyDelta,
+  type Spending,
+} from './event.ts'
+import { failureClasses, type ModelFailure } from '../model/failure.ts'
+import { parseRunId, type RunId } from '../values/ids.ts'
+import { isMoment } from '../values/moment.ts'
+import {
+  amount,
+  count,
+  flag,
+  jsonObject,
+  objectOf,
+  optional,
+  ordinal,
+  text,
+  variantOf,
+} from '../values/schema.ts'
+
+import type { Grant } from '../limits/grant.ts'
+import { recoveries, toolEffects, type ToolChoice } from '../model/tool-definition.ts'
+import { usageFields, type UsageField } from '../billing/usage.ts'
+
+/** The id of a run. */
+export const runId: z.ZodType<RunId> = z.custom<RunId>(
+  (value) => typeof value === 'string' && parseRunId(value) !== undefined,
+  'Invalid input: expected a run id',
+)
+/** Milliseconds since 1970. */
+export const moment: z.ZodType<number> = z.custom<number>(
+  isMoment,
+  'Invalid input: expected milliseconds of the years 0 to 9999',
+)
+
+/** An amount that was used or granted. */
+const spent = z.number().nonnegative()
+/** What a model call or a child run may use. */
+export const grant: z.ZodType<Grant> = objectOf<Grant>({
+  turns: optional(spent),
+  toolCalls: optional(spent),
+  tokens: optional(spent),
+  inputTokens: optional(spent),
+  outputTokens: optional(spent),
+  costUsd: optional(spent),
+  webSearches: optional(spent),
+  durationMs: optional(spent),
+})
+/** The run that a run was made from. */
+export const parent: z.ZodType<ParentRef> = objectOf<ParentRef>({
+  runId,
+  seq: count,
+  relation: z.enum(['fork', 'child', 'session', 'branch']),
+  writes: optional(z.enum(forkWrites)),
+  grant: optional(grant),
+})
+/** What an attempt used. */
+export const spending: z.ZodType<Spending> = objectOf<Spending>({ usage, costUsd: optional(money) })
+/** Names of amounts of a usage. */
+export const usageFieldNames: z.ZodType<readonly UsageField[]> = z.array(z.enum(usageFields))
+/** A failed model call, as data. */
+export const failure: z.ZodType<ModelFailure> = objectOf<ModelFailure>({
+  class: z.enum(failureClasses),
+  message: text,
+  retryable: flag,
+  retryAfterMs: optional(amount),
+  status: optional(amount),
+  requestId: optional(text),
+})
+/** Which tools a model may ask for. */
+export const toolChoice: z.ZodType<ToolChoice> = variantOf<ToolChoice>({
+  auto: objectOf<{ readonly type: 'auto' }>({ type: z.literal('auto') }),
+  any: objectOf<{ readonly type: 'any' }>({ type: z.literal('any') }),
+  none: objectOf<{ readonly type: 'none' }>({ type: z.literal('none') }),
+  tool: objectOf<{ readonly type: 'tool'; readonly name: string }>({ type: z.literal('tool'), name: text }),
+})
+/** A call that a reply asks for, and what happens to it. */
+export const collectedCall: z.ZodType<CollectedCall> = objectOf<CollectedCall>({
+  toolCallId,
+  name: text,
+  plan: z.enum(callPlans),
+  inputDigest: text,
+  effect: optional(z.enum(toolEffects)),
+  recovery: optional(z.enum(recoveries)),
+  reason: optional(text),
+  child: optional(text),
+  input: optional(jsonObject),
+  recorded: optional(toolCallId),
+  handoff: optional(objectOf<Handoff>({ to: text, back: optional(z.literal(true)) })),
+  refusal: optional(objectOf<CallRefusal>({ outcome, text })),
+})
+/** A piece of a reply. */
+export const replyDelta: z.ZodType<ReplyDelta> = objectOf<ReplyDelta>({
+  attempt: ordinal,
+  part: count,
+  text,
+  replaces: optional(z.literal(true)),
+})
+
+/** The totals of a child run. Amounts below 0 are invalid: no provider pays back. */
+export const childTotals: z.ZodType<ChildTotals> = objectOf<ChildTotals>({
+  runId,
+  turns: count,
+  toolCalls: count,
+  usage,
+  costUsd: optional(money),
+})
