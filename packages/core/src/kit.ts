@@ -32,6 +32,14 @@ export { type CallChecker, type CheckContext, checkCalls } from './runtime/effec
 export { inputFaultOf } from './runtime/effects/recorded-schema.ts'
 export type { ForkApproval, ForkEdit } from './runtime/fork/fork-edit.ts'
 export type { ForkOptions } from './runtime/fork/fork.ts'
+export {
+  type ChangeOptions,
+  type Changes,
+  type Poll,
+  caughtUp,
+  changesOf,
+  changesOfEveryRun,
+} from './runtime/reading/changes-of.ts'
 export type { InterruptedOptions } from './runtime/reading/listed-runs.ts'
 export type {
   AnsweredRun,

@@ -2,7 +2,7 @@ import { memoryLedger, type Ledger, type RunId, type RuntimeEvent } from '@tally
 import { everyFact, sampleRunId, stamped } from '@tallystick/core/testing'
 import { watch } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
-import { firstValueFrom, take, toArray } from 'rxjs'
+import { firstValueFrom, lastValueFrom, take, toArray } from 'rxjs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { temporaryFile } from './support/temporary-folder.ts'
 
@@ -58,6 +58,15 @@ describe.each(pairs)('watching a ledger %s', (_where, open) => {
       expect(seqsOf(seen)).toEqual(seqsOf(events.slice(fromSeq - 1)))
     }
     expect(await firstValueFrom(watch(reader, run, 99).pipe(toArray()))).toEqual([])
+  })
+
+  it('completes when its ledger is closed, whatever it is doing', async () => {
+    const [writer, reader] = open()
+    await append(writer, 0, 2)
+    const all = lastValueFrom(watch(reader, run).pipe(toArray()))
+    await firstValueFrom(watch(reader, run).pipe(take(2), toArray()))
+    await reader.close()
+    expect(seqsOf(await all)).toEqual([1, 2])
   })
 
   it('says that a run is not there', async () => {

@@ -1,4 +1,6 @@
-import type { Ledger, RunId } from '@tallystick/core'
+import type { Ledger, RunId, RunState } from '@tallystick/core'
+import { caughtUp, changesOf } from '@tallystick/core/kit'
+import { evolve } from '@tallystick/core/machine'
 import { foldTo } from '@tallystick/ledger'
 import { ownWaits } from './waits.ts'
 
@@ -7,29 +9,16 @@ import { ownWaits } from './waits.ts'
  * the child, so closing the ledger earlier would lose it.
  */
 export async function awaitParentNotified(ledger: Ledger, parent: RunId, child: RunId): Promise<void> {
-  let wake = (): void => {}
-  let changed = Promise.resolve()
-  const listen = (): void => {
-    changed = new Promise((resolve) => {
-      wake = resolve
-    })
-  }
-  const hints = ledger.changes(parent).subscribe(() => wake())
-  try {
-    for (;;) {
-      listen()
-      if (await isParentNotified(ledger, parent, child)) return
-      await changed
-    }
-  } finally {
-    hints.unsubscribe()
+  let state = await foldTo(ledger, parent)
+  for await (const event of changesOf(ledger, parent, { after: state.seq })) {
+    if (event !== caughtUp) state = evolve(state, event)
+    else if (await isParentNotified(ledger, state, child)) return
   }
 }
 
-async function isParentNotified(ledger: Ledger, parent: RunId, child: RunId): Promise<boolean> {
-  for (const { command } of await ledger.inbox(parent)) {
+async function isParentNotified(ledger: Ledger, parent: RunState, child: RunId): Promise<boolean> {
+  for (const { command } of await ledger.inbox(parent.runId)) {
     if (command.type === 'settle' && command.child?.runId === child) return true
   }
-  const { children } = ownWaits(await foldTo(ledger, parent))
-  return children.every(({ runId }) => runId !== child)
+  return ownWaits(parent).children.every(({ runId }) => runId !== child)
 }

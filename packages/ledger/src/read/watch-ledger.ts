@@ -1,4 +1,5 @@
 import type { Ledger } from '@tallystick/core'
+import { caughtUp, changesOfEveryRun } from '@tallystick/core/kit'
 import type { TailCursor, TailedEvent } from '@tallystick/core/vocabulary'
 import { Observable } from 'rxjs'
 
@@ -12,35 +13,12 @@ import { Observable } from 'rxjs'
  */
 export function watchLedger(ledger: Ledger, after?: TailCursor): Observable<TailedEvent> {
   return new Observable((subscriber) => {
-    let cursor = after
-    let [isReading, isChanged, isClosed] = [false, false, false]
-    const readOn = async (): Promise<void> => {
-      isChanged = true
-      if (isReading) return
-      isReading = true
-      while (isChanged && !subscriber.closed) {
-        isChanged = false
-        for await (const tailed of ledger.tail(cursor)) {
-          if (subscriber.closed) return
-          cursor = tailed.cursor
-          subscriber.next(tailed)
-        }
-      }
-      isReading = false
+    const changes = changesOfEveryRun(ledger, after)
+    const follow = async (): Promise<void> => {
+      for await (const tailed of changes) if (tailed !== caughtUp) subscriber.next(tailed)
+      subscriber.complete()
     }
-    const readAgain = (): void => {
-      readOn().catch((error: unknown) => (isClosed ? subscriber.complete() : subscriber.error(error)))
-    }
-    // Listening begins before the first look: what is appended in between is looked for again.
-    const hints = ledger.changes().subscribe({
-      next: readAgain,
-      error: (error) => subscriber.error(error),
-      complete() {
-        isClosed = true
-        if (!isReading) subscriber.complete()
-      },
-    })
-    if (!subscriber.closed) readAgain()
-    return hints
+    follow().catch((error: unknown) => subscriber.error(error))
+    return () => void changes.return()
   })
 }

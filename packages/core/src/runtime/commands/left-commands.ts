@@ -2,11 +2,12 @@ import { audit } from '../../machine/laws/invariants.ts'
 import { isSuspended } from '../../machine/next/next-action.ts'
 import type { Refusal } from '../../machine/state/decision.ts'
 import type { RunState } from '../../machine/state/state.ts'
-import type { Cancel, Clock } from '../../ports/clock.ts'
+import type { Clock } from '../../ports/clock.ts'
 import type { Ledger } from '../../ports/ledger.ts'
 import type { OutsideCommand } from '../../vocabulary/events/command.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
+import { caughtUp, changesOf } from '../reading/changes-of.ts'
 import { stateOf } from '../reading/load-state.ts'
 import type { CommandAcknowledgements } from './command-acknowledgement.ts'
 
@@ -41,62 +42,32 @@ export interface LeftCommands {
  * which the run stopped; `undefined` where no process seems to drive the run, so that this one has to.
  */
 export async function awaitDecisionElsewhere(commands: LeftCommands): Promise<RunState | undefined> {
-  const { runId, ledger, clock } = commands
+  const { runId, ledger } = commands
   const state = await stateOf(ledger, runId)
   if (state === undefined || !(await isDrivenElsewhere(state, ledger))) return undefined
-  const poll: Poll = { changed: true, wake: () => {} }
-  const hints = ledger.changes(runId).subscribe({
-    next: () => {
-      poll.changed = true
-      poll.wake()
-    },
-    // Without hints the timer looks.
-    error: () => {},
-  })
-  try {
-    return await followUntilDecided(state, poll, commands, clock.now())
-  } finally {
-    hints.unsubscribe()
-  }
+  return await followUntilDecided(state, commands)
 }
 
-/** Whether something has changed since the last poll, and what ends the pause before the next. */
-interface Poll {
-  changed: boolean
-  wake: () => void
-}
-
-async function followUntilDecided(
-  from: RunState,
-  poll: Poll,
-  commands: LeftCommands,
-  begunAt: number,
-): Promise<RunState | undefined> {
+async function followUntilDecided(from: RunState, commands: LeftCommands): Promise<RunState | undefined> {
   const { runId, ledger, clock, acknowledgements, onEvent, isDrained } = commands
-  for (let state = from; ;) {
-    poll.changed = false
-    for await (const event of ledger.read(runId, { fromSeq: state.seq + 1 })) {
+  const begunAt = clock.now()
+  const poll = { clock, delayMs: () => pollIntervalMs }
+  const changes = changesOf(ledger, runId, { after: from.seq, poll })
+  let state = from
+  for await (const event of changes) {
+    if (event !== caughtUp) {
       state = audit(state, event)
       onEvent(event)
+      continue
     }
     // After the events: the command that ended the run is acknowledged, too.
     await acknowledgeTaken(commands)
     const stops = state.phase === 'done' || (!acknowledgements.hasPending && isSuspended(state))
     if (stops || isDrained()) return state
     const isLeft = await isLeftAlone(state, ledger, acknowledgements.hasPending ? clock.now() - begunAt : 0)
-    if (poll.changed) continue
-    if (isLeft) return undefined
-    await pause(poll, clock)
+    if (isLeft && !changes.isWoken) return undefined
   }
-}
-
-async function pause(poll: Poll, clock: Clock): Promise<void> {
-  let stopTimer: Cancel = () => {}
-  await new Promise<void>((resolve) => {
-    poll.wake = resolve
-    stopTimer = clock.schedule(pollIntervalMs, resolve)
-  })
-  stopTimer()
+  return state
 }
 
 /** Whether no process reads the commands in the inbox. */

@@ -1,11 +1,12 @@
+import { Wakeup } from '../reading/wakeup.ts'
+
 /**
  * What has arrived for a run and was not looked at yet. Posting never blocks and never runs the code of a tool or adapter; the run's
  * writer takes all of it at once, when it is ready.
  */
 export class Mailbox<Item> {
   #items: Item[] = []
-  #awake = false
-  #wake: (() => void) | undefined
+  readonly #wakeup = new Wakeup()
   #listeners: (() => void)[] = []
 
   post(item: Item): void {
@@ -15,8 +16,7 @@ export class Mailbox<Item> {
 
   /** Wakes the writer, though nothing was posted. */
   wake(): void {
-    this.#awake = true
-    this.#wake?.()
+    this.#wakeup.wake()
     for (const notify of this.#listeners.splice(0)) notify()
   }
 
@@ -33,14 +33,8 @@ export class Mailbox<Item> {
   }
 
   /** Resolves when something was posted or the writer was woken since the last time. */
-  async arrival(): Promise<void> {
-    if (!this.#awake) {
-      await new Promise<void>((resolve) => {
-        this.#wake = resolve
-      })
-      this.#wake = undefined
-    }
-    this.#awake = false
+  arrival(): Promise<void> {
+    return this.#wakeup.wait()
   }
 
   /** Resolves when the next thing is posted or the writer is woken, which `arrival` still returns for. */

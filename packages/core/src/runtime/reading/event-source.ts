@@ -6,6 +6,7 @@ import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import { IsolatedObservable, type ErrorListener } from './isolated.ts'
 import type { FoldedEvent } from './text-updates.ts'
+import { Wakeup } from './wakeup.ts'
 
 /** Where a run's events come from: those that are in the ledger, and those that are appended from now on. */
 export interface EventSource {
@@ -97,23 +98,23 @@ export async function* iterateEvents(
   after: number,
 ): AsyncGenerator<RuntimeEvent, void, undefined> {
   let arrived: RuntimeEvent[] = []
-  let wake: () => void = () => {}
+  const wakeup = new Wakeup()
   let stoppedSeq = Infinity
   let failure: { readonly error: unknown } | undefined
   const fail = (error: unknown): void => {
     failure ??= { error }
-    wake()
+    wakeup.wake()
   }
   const subscription = events$.subscribe({
     next: (event) => {
       arrived.push(event)
-      wake()
+      wakeup.wake()
     },
     error: fail,
   })
   stopped.then(({ seq }) => {
     stoppedSeq = seq
-    wake()
+    wakeup.wake()
   }, fail)
   try {
     for (let seq = after; seq < stoppedSeq;) {
@@ -127,9 +128,7 @@ export async function* iterateEvents(
       }
       if (arrived.length > 0 || seq >= stoppedSeq) continue
       if (failure) throw failure.error
-      await new Promise<void>((resolve) => {
-        wake = resolve
-      })
+      await wakeup.wait()
     }
   } finally {
     subscription.unsubscribe()

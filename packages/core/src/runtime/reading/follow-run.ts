@@ -1,11 +1,12 @@
 import { audit } from '../../machine/laws/invariants.ts'
 import { isSuspended } from '../../machine/next/next-action.ts'
 import type { RunState } from '../../machine/state/state.ts'
-import type { Cancel, Clock } from '../../ports/clock.ts'
+import type { Clock } from '../../ports/clock.ts'
 import type { Ledger } from '../../ports/ledger.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import { drainedMeanwhile, interruptedMeanwhile, quietForLong } from './busy-run.ts'
+import { caughtUp, changesOf } from './changes-of.ts'
 
 /** How long a run that is waited for may record nothing, by default. */
 const defaultQuietMs = 10 * 60_000
@@ -72,9 +73,8 @@ class FollowedRun {
   readonly #onEvent: (event: RuntimeEvent) => void
   #state: RunState
   #lastEventAt: number
-  #changed = true
-  #failure: { readonly error: unknown } | undefined
-  #wake: () => void = () => {}
+  /** The event after which no process drove the run, and it had not stopped: what came since is to be read first. */
+  #undrivenAt: number | undefined
 
   constructor(from: RunState, waiting: Waiting, onEvent: (event: RuntimeEvent) => void = () => {}) {
     this.#state = from
@@ -84,64 +84,46 @@ class FollowedRun {
   }
 
   async until(isOver: (state: RunState) => boolean): Promise<RunState> {
-    const hints = this.#waiting.ledger.changes(this.#state.runId).subscribe({
-      next: () => {
-        this.#changed = true
-        this.#wake()
-      },
-      error: (error: unknown) => {
-        this.#failure = { error }
-        this.#wake()
-      },
-    })
-    try {
-      for (;;) {
-        if (this.#failure) throw this.#failure.error
-        if (this.#changed) await this.#read()
-        if (isOver(this.#state)) return this.#state
-        if (!this.#changed && !(await this.#isWorthWaiting())) continue
-        if (!this.#changed) await this.#awaitHint()
+    const { ledger, host } = this.#waiting
+    const { runId, seq } = this.#state
+    const poll = { clock: host.clock, delayMs: () => this.#pollDelayMs() }
+    const changes = changesOf(ledger, runId, { after: seq, poll })
+    for await (const event of changes) {
+      if (event !== caughtUp) {
+        this.#take(event)
+        continue
       }
-    } finally {
-      hints.unsubscribe()
+      if (isOver(this.#state)) return this.#state
+      if (!changes.isWoken && (await this.#mayHaveStopped())) changes.wake()
     }
+    return this.#state
   }
 
-  /** Takes in what was recorded since; answers whether anything was. */
-  async #read(): Promise<boolean> {
-    const { seq, runId } = this.#state
-    this.#changed = false
-    for await (const event of this.#waiting.ledger.read(runId, { fromSeq: seq + 1 })) {
-      this.#state = audit(this.#state, event)
-      this.#onEvent(event)
-    }
-    if (this.#state.seq === seq) return false
+  #take(event: RuntimeEvent): void {
+    this.#state = audit(this.#state, event)
     this.#lastEventAt = this.#waiting.host.clock.now()
-    return true
+    this.#onEvent(event)
   }
 
-  /** Throws where it is not; `false` where the run has moved meanwhile. */
-  async #isWorthWaiting(): Promise<boolean> {
+  /** Throws where waiting is in vain; returns whether to look again at once, since the run seems to have stopped. */
+  async #mayHaveStopped(): Promise<boolean> {
     const { isDrained, isDriven, host, quietMs = defaultQuietMs } = this.#waiting
     if (isDrained()) throw drainedMeanwhile(this.#state)
     const driven = await isDriven(this.#state.runId)
     if (driven === false && !isSuspended(this.#state)) {
       // Its driver may have come to the end between the look at the run and the look at the driver.
-      if (await this.#read()) return false
-      throw interruptedMeanwhile(this.#state)
+      if (this.#undrivenAt === this.#state.seq) throw interruptedMeanwhile(this.#state)
+      this.#undrivenAt = this.#state.seq
+      return true
     }
+    this.#undrivenAt = undefined
     if (host.clock.now() - this.#lastEventAt >= quietMs) throw quietForLong(this.#state, driven, quietMs)
-    return true
+    return false
   }
 
-  async #awaitHint(): Promise<void> {
+  #pollDelayMs(): number {
     const { host, quietMs = defaultQuietMs } = this.#waiting
     const leftMs = this.#lastEventAt + quietMs - host.clock.now()
-    let stopTimer: Cancel = () => {}
-    await new Promise<void>((resolve) => {
-      this.#wake = resolve
-      stopTimer = host.clock.schedule(Math.max(1, Math.min(pollIntervalMs, leftMs)), resolve)
-    })
-    stopTimer()
+    return Math.max(1, Math.min(pollIntervalMs, leftMs))
   }
 }

@@ -1,4 +1,5 @@
 import type { Ledger, TailCursor, TailedEvent } from '../../ports/ledger.ts'
+import { caughtUp, changesOfEveryRun } from '../../runtime/reading/changes-of.ts'
 
 /**
  * What tails yield behind a cursor, one after the other, once they have yielded so many events: what others do in the
@@ -11,27 +12,9 @@ export async function tailUntil(
   after?: TailCursor,
 ): Promise<readonly TailedEvent[]> {
   const seen: TailedEvent[] = []
-  let [isLooking, isChanged] = [false, false]
-  const look = async (): Promise<void> => {
-    isChanged = true
-    if (isLooking) return
-    isLooking = true
-    while (isChanged) {
-      isChanged = false
-      for await (const tailed of ledger.tail(seen.at(-1)?.cursor ?? after)) seen.push(tailed)
-    }
-    isLooking = false
+  for await (const tailed of changesOfEveryRun(ledger, after)) {
+    if (tailed !== caughtUp) seen.push(tailed)
+    else if (seen.length >= count) break
   }
-  await new Promise<void>((resolve, reject) => {
-    const lookOn = (): void => {
-      look().then(() => {
-        if (seen.length < count) return
-        hints.unsubscribe()
-        resolve()
-      }, reject)
-    }
-    const hints = ledger.changes().subscribe({ next: lookOn, error: reject })
-    lookOn()
-  })
   return seen
 }
