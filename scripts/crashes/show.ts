@@ -16,7 +16,7 @@ export function showFailure(place: string, violations: readonly string[], again:
   console.log(`          again: pnpm crashes ${again}`)
 }
 
-/** Figures on one line, behind what they are of. */
+/** Figures on one line, after what they are of. */
 export function showFigures(of: string, figures: readonly (readonly [number | string, string])[]): void {
   clearProgress()
   const text = figures.map(([count, what]) => `${count.toLocaleString('en')} ${what}`).join(', ')

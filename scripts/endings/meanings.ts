@@ -159,7 +159,7 @@ export const ofRefusals: Meanings<Refusal['code']> = {
   cancelled: 'The run is being cancelled, and takes no more input.',
   not_supported: 'The run does not exist yet.',
   malformed: 'It is no command.',
-  invalid_input: 'The input that the approver gave does not fit the tool; the call goes on waiting.',
+  invalid_input: 'The input that the approver gave does not fit the tool; the call still waits.',
   run_exists: 'A run of that id exists.',
   drained:
     'The process takes no run further. The process that drives the run next decides about commands that are in the inbox already.',

@@ -71,7 +71,7 @@ ${table(['`onLimit`', 'what follows'], words(onLimits, meanings.ofPolicies))}
 
 ${table(['limit', 'counts', ...onLimits.map(code)], rows)}
 
-Where the run goes on, the calls past the limit get \`limit_reached\` and nothing else happens; \`callsMaxByTool\` does the
+Where the run continues, the calls past the limit get \`limit_reached\` and nothing else happens; \`callsMaxByTool\` does the
 same for one tool.`
 }
 
@@ -81,7 +81,7 @@ async function replies(): Promise<string> {
     const { alone, withCall } = await afterReply(stop)
     rows.push([code(stop), meanings.ofStopReasons[stop], alone, withCall])
   }
-  return `## Behind a reply
+  return `## After a reply
 
 By the reply's \`stopReason\`: what follows where the reply asks for no tool, and what becomes of its calls where it does.
 
@@ -156,7 +156,7 @@ something of it was under way is \`interrupted\`, and not in that list: it needs
 Resuming a run that still waits for the same changes nothing, and appends nothing.
 
 A run of a session does not begin beside another one of it that is under way, or waits: its result rejects with a
-\`LedgerConflictError\` of kind \`session\`. With \`whenBusy: 'wait'\` it begins behind the end of that run; with
+\`LedgerConflictError\` of kind \`session\`. With \`whenBusy: 'wait'\` it begins after the end of that run; with
 \`session(id).run(…, { whenBusy: 'join' })\` its input goes into that run, and that run is the answer;
 where it ends without taking the input, the input begins the next run.
 

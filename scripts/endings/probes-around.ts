@@ -30,7 +30,7 @@ export async function afterFind(on: GuardedThing, action: GuardrailAction): Prom
     throw new Error(`A guardrail on ${on} that answers ${action} did not: it is not probed.`)
   if (result.reason !== 'answered' || on === 'output') return `\`${result.reason}\``
   const called = events.find((event) => event.type === 'tool_result')
-  return called?.outcome === 'success' ? 'the run goes on' : `\`${called?.outcome}\`, the run goes on`
+  return called?.outcome === 'success' ? 'the run continues' : `\`${called?.outcome}\`, the run continues`
 }
 
 interface ChildProbe {

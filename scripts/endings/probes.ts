@@ -16,7 +16,7 @@ function standing({ status, reason }: RunResult): string {
 export async function afterReply(stopReason: StopReason): Promise<{ alone: string; withCall: string }> {
   const alone = await play([{ text: 'So.', stopReason }, behind])
   const withCall = await play([{ text: 'So.', toolCalls: [look], stopReason }, behind])
-  const next = ({ result }: Probe): string => (result.turns > 1 ? 'the run goes on' : standing(result))
+  const next = ({ result }: Probe): string => (result.turns > 1 ? 'the run continues' : standing(result))
   const settled = withCall.events.find((event) => event.type === 'tool_result')
   const fate = settled?.outcome === 'success' ? 'they run' : `\`${settled?.outcome}\``
   return { alone: next(alone), withCall: `${fate}, ${next(withCall)}` }
@@ -66,6 +66,6 @@ export async function atLimit(limit: LimitName, onLimit: OnLimit): Promise<strin
   const patience = limit === 'toolCallsPerTurnMax' ? [reply, behind] : Array.from({ length: 9 }, () => step)
   const { result, events } = await play(patience, { limits: { repeatsMax: 99, ...limits, onLimit } })
   const met = events.find((event) => event.type === 'limit_reached')
-  if (met?.limit !== limit) return 'the run goes on'
+  if (met?.limit !== limit) return 'the run continues'
   return result.text === behind.text ? `${standing(result)}, with an answer` : standing(result)
 }

@@ -3,7 +3,7 @@ import { type Mutation, mutationsOf } from './mutation.ts'
 /** Faults of the fold: what a damaged ledger, or a writer at fault, could then put past it. */
 export const foldMutations: readonly Mutation[] = [
   ...mutationsOf('machine/fold/evolve-calls.ts', {
-    'a run goes on while a call has no result': [
+    'a run continues while a call has no result': [
       '  if (open) throw illegal(state, event, `call ${open.toolCallId} has no result`)\n',
       '',
     ],

@@ -51,7 +51,7 @@ export const projectionInPostgresMutations: readonly Mutation[] = [
   ...mutationsOf('postgres/projection-database.ts', {
     'does not wait for whoever takes something away': [`held: 'for share'`, `held: ''`],
     'leaves out events that have not settled': ['...(isLast ? unsettled : [])', ''],
-    'goes on behind a place where no event is': [
+    'continues after a place where no event is': [
       `if (after !== '' && !is_there)`,
       `if (after === 'nowhere')`,
     ],

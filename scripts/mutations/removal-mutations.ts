@@ -23,7 +23,7 @@ const sealing = {
 } as const
 
 const keys = {
-  'who goes on with a sealed run without its key writes in the clear': [
+  'who continues with a sealed run without its key writes in the clear': [
     'if (bytes === undefined) throw this.#unavailable(runId)',
     'if (bytes === undefined) return undefined',
   ],

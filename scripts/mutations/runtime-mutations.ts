@@ -61,7 +61,7 @@ export const runtimeMutations: readonly Mutation[] = [
   }),
   ...mutationsOf('runtime/effects/effects.ts', {
     'an effect is started twice': ['if (!draining && !this.#started.has(effect.key)) {', 'if (!draining) {'],
-    'what nobody wants any more goes on': [
+    'what nobody wants any more continues': [
       '      this.#inFlight.delete(key)\n      effect.stop()\n',
       '      this.#inFlight.delete(key)\n',
     ],
@@ -81,14 +81,14 @@ export const runtimeMutations: readonly Mutation[] = [
       '    if (false) {\n',
     ],
     'a tool is asked to stop again and again': ['    if (asked) return\n', ''],
-    'an error behind the result counts': [
+    'an error after the result counts': [
       'outcome: Outcome, content: readonly ResultPart[]): void => {\n    if (ended) return\n',
       'outcome: Outcome, content: readonly ResultPart[]): void => {\n',
     ],
     'a tool that takes too long is not given up': ["      end('timed_out', textContent('timed_out'))\n", ''],
   }),
   ...mutationsOf('runtime/effects/model-effect.ts', {
-    'a model is heard behind its end': [
+    'a model is heard after its end': [
       '      next: (signal) => {\n        if (ended) return\n',
       '      next: (signal) => {\n',
     ],

@@ -96,7 +96,7 @@ const search = {
 } as const
 
 const found = {
-  'runs of a search are laid behind each other': [
+  'runs of a search are laid after each other': [
     'source.head.pos < first.head.pos) first = source',
     'false) first = source',
   ],
@@ -108,11 +108,11 @@ const found = {
 } as const
 
 const tail = {
-  'a tail goes on behind whatever stands at the place of its cursor': [
+  'a tail continues after whatever stands at the place of its cursor': [
     'eventAtCursor.runId === named?.runId && digestOf(eventAtCursor.hash) === named.digest',
     'eventAtCursor.runId === named?.runId',
   ],
-  'a tail goes on with the event of its cursor': [
+  'a tail continues with the event of its cursor': [
     'let place: TailPlace = named ?? start',
     'let place: TailPlace = named ? { ...named, pos: named.pos - 1 } : start',
   ],

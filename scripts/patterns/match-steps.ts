@@ -1,6 +1,6 @@
 import { type AST, RegExpParser } from '@eslint-community/regexpp'
 
-/** Called with the place behind what was matched; answers whether the rest matches from there. */
+/** Called with the place after what was matched; answers whether the rest matches from there. */
 type Rest = (place: number) => boolean
 
 /**
@@ -45,7 +45,7 @@ class BacktrackingMatcher {
     return this.#steps
   }
 
-  /** Looks from each place on, as `exec` does; of a global pattern, behind each match again. */
+  /** Looks from each place on, as `exec` does; of a global pattern, after each match again. */
   #findAll(): void {
     let from = 0
     while (from <= this.#text.length) {

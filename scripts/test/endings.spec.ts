@@ -27,8 +27,8 @@ describe('docs/endings.md', () => {
 describe('probes', () => {
   it('tell a find that ends the run from one that turns a call away, and from one that is noted', async () => {
     expect(await afterFind('output', 'block')).toBe('`guardrail`')
-    expect(await afterFind('tool_input', 'block')).toBe('`denied`, the run goes on')
-    expect(await afterFind('input', 'record')).toBe('the run goes on')
+    expect(await afterFind('tool_input', 'block')).toBe('`denied`, the run continues')
+    expect(await afterFind('input', 'record')).toBe('the run continues')
   })
 
   it('tell a child run that has something to say from one that has not', async () => {
@@ -45,7 +45,7 @@ describe('probes', () => {
     })
     expect(await afterReply('tool_use')).toEqual({
       alone: '`answered`',
-      withCall: 'they run, the run goes on',
+      withCall: 'they run, the run continues',
     })
   })
 
@@ -66,7 +66,7 @@ describe('probes', () => {
     expect(await atLimit('turnsMax', 'finalize')).toBe('`turn_limit`, with an answer')
     expect(await atLimit('turnsMax', 'stop')).toBe('`turn_limit`')
     expect(await atLimit('turnsMax', 'ask')).toBe('suspended')
-    expect(await atLimit('toolCallsPerTurnMax', 'stop')).toBe('the run goes on')
+    expect(await atLimit('toolCallsPerTurnMax', 'stop')).toBe('the run continues')
   })
 })
 

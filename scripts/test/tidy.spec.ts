@@ -37,7 +37,7 @@ describe('arrows', () => {
       "const later = () => import('../../testing/simulation/simulate.ts')",
       'testing/simulation',
     ],
-    ['what stands behind', "import { decide } from '../decide/decide.ts'", 'machine/decide'],
+    ['what stands after', "import { decide } from '../decide/decide.ts'", 'machine/decide'],
   ])('finds %s against them', (_, line, folder) => {
     const [found, ...more] = said(arrows, machine, `const above = 1\n${line}`)
     expect(more).toEqual([])

@@ -55,7 +55,7 @@ assert.deepEqual(
 )
 assert.match(JSON.stringify(billingModel.requests[0]?.messages), /User: Why is my bill so high\?/)
 
-// The next run of the session knows what billing said. It ends at once: whoever started it goes on.
+// The next run of the session knows what billing said. It ends at once: whoever started it continues.
 const next = await runtime.run(frontDesk, 'Get me a person.', { sessionId: 'customer 2207' }).result
 assert.equal(`${next.reason}: ${next.detail}`, 'handed_back: Support team')
 assert.match(JSON.stringify(frontDeskModel.requests[1]?.messages), /40 euros/)

@@ -1,4 +1,4 @@
-// Text as it is written: what a broken call said is taken back, and behind an approval nothing is repeated.
+// Text as it is written: what a broken call said is taken back, and after an approval nothing is repeated.
 import assert from 'node:assert/strict'
 import { createRuntime, defineAgent, memoryLedger } from '@tallystick/core'
 import { type RunStreams } from '@tallystick/core/kit'

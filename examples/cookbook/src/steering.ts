@@ -1,4 +1,4 @@
-// Somebody changes their mind while a tool runs, and asks for more behind the answer. Each leaves a receipt.
+// Somebody changes their mind while a tool runs, and asks for more after the answer. Each leaves a receipt.
 import assert from 'node:assert/strict'
 import { createRuntime, defineAgent, memoryLedger, textOf, type ModelRequest } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/core/testing'
@@ -44,7 +44,7 @@ for await (const event of run) {
     receipts.push(`${event.delivered ? 'delivered' : 'lost'} in turn ${event.turn}`)
 }
 console.log(answers.filter(Boolean).join('\n'))
-// What steers stands right behind the tool's result, in the same turn; what was queued is answered behind the answer.
+// What steers stands right after the tool's result, in the same turn; what was queued is answered after the answer.
 assert.deepEqual(
   model.requests[1]?.messages.map(({ role }) => role),
   ['user', 'assistant', 'tool', 'user'],

@@ -13,7 +13,7 @@ export interface Options {
   readonly model?: string
 }
 
-/** Reads the words behind the program's name; answers an exit code where help or an error was printed instead. */
+/** Reads the words after the program's name; answers an exit code where help or an error was printed instead. */
 export function readOptions(words: readonly string[]): Options | ExitCode {
   const program = new Command('demo')
     .description(

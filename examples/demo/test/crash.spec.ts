@@ -24,7 +24,7 @@ async function countOf(counted: Promise<Ending>): Promise<number> {
   return Number(/counted: (\d+)\n$/.exec(stderr)?.[1])
 }
 
-/** `steps` places spread over 1 to `count`, by turns before and behind the write. */
+/** `steps` places spread over 1 to `count`, by turns before and after the write. */
 function placesIn(count: number, steps: number): readonly Pick<DeathAtWrite, 'at' | 'when'>[] {
   return Array.from({ length: steps }, (_, step) => ({
     at: Math.max(1, Math.round(((step + 0.5) * count) / steps)),
@@ -56,7 +56,7 @@ async function expectSound(bench: Bench, runs: number): Promise<void> {
 }
 
 describe.concurrent('a run of the demo that is killed with SIGKILL', () => {
-  it('goes on from wherever it stood, and ends as it would have', async () => {
+  it('continues from wherever it stood, and ends as it would have', async () => {
     await using bench = await openBench()
     // Its first transaction makes the sales database, the second the run: before that there is nothing to resume.
     const count = await countOf(bench.demo(['--yes'], dying({ on: commits })))
@@ -85,7 +85,7 @@ describe.concurrent('a run of the demo that is killed with SIGKILL', () => {
     expect(stdout.match(/"type":"tool_started".*"name":"place_order"/g)).toHaveLength(starts)
   })
 
-  it('goes on when the process that took it over is killed as well, again and again', async () => {
+  it('continues when the process that took it over is killed as well, again and again', async () => {
     await using bench = await openBench()
     await bench.demo([])
     const resume = ['latest', '--yes']

@@ -9,7 +9,7 @@ interface Statement {
   run: (...values: unknown[]) => unknown
 }
 
-/** At which statement to die: the `at`-th (from 1) of those that match `on`, before it is done or behind it. */
+/** At which statement to die: the `at`-th (from 1) of those that match `on`, before it is done or after it. */
 export interface DeathAtWrite {
   readonly on: string
   readonly at: number

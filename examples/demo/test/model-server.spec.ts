@@ -178,7 +178,7 @@ describe('a request that breaks the rules of the wire', () => {
       /single result, found more for a$/,
     ],
     [
-      'a result behind text',
+      'a result after text',
       { messages: [start, assistant(use('a')), user(text('Here:'), answer('a'))] },
       /`tool_result` blocks must come before/,
     ],
@@ -241,7 +241,7 @@ describe('a request that breaks the rules of the wire', () => {
 
   it('is accepted once the same history has its results in place', async () => {
     reply = { text: 'Seen.', calls: [] }
-    const messages = [start, assistant(use('a'), use('b')), user(answer('a'), answer('b'), text('Go on.'))]
+    const messages = [start, assistant(use('a'), use('b')), user(answer('a'), answer('b'), text('Continue.'))]
     const events = await records({ ...asked, messages })
     expect(events.at(-1)?.type).toBe('message_stop')
   })

@@ -48,9 +48,9 @@ export class OperationLog {
       .flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Operation]))
   }
 
-  /** Writes an operation behind all that `news` has returned. With `sync`, the disk holds it when this returns. */
+  /** Writes an operation after all that `news` has returned. With `sync`, the disk holds it when this returns. */
   write(operation: Operation, sync: boolean): void {
-    // What stands behind the last whole line was cut off by a crash.
+    // What stands after the last whole line was cut off by a crash.
     ftruncateSync(this.#file, this.#readTo)
     const line = Buffer.from(`${JSON.stringify(operation)}\n`)
     for (let written = 0; written < line.length;) {
@@ -81,7 +81,9 @@ export class OperationLog {
   }
 }
 
-/** Makes the lock file; `false` where another writer has it. A crash leaves it behind: then a person removes it. */
+/**
+ * Makes the lock file; `false` where another writer has it. After a crash it is still there: then a person removes it.
+ */
 function isTaken(lock: string): boolean {
   try {
     closeSync(openSync(lock, 'wx'))

@@ -25,10 +25,10 @@ beginning or end of it, or "latest". tallystick <verb> --help shows what a verb 
 Words:
 - suspended: the run waits for a decision, a result, a higher limit or an input
 - in flight: work of the run is under way, and a process may be driving it
-- interrupted: work of it was under way, and no process drives it; resume goes on
+- interrupted: work of it was under way, and no process drives it; resume continues it
 - writer: the process that drives a run; "writer 3" is the third that took it over
 - tally: the model's tool requests beside their results; a request without one is open
-- settle: give the result of a tool call that goes on outside, such as a transfer
+- settle: give the result of a tool call that an outside system carries out, such as a transfer
 
 Exit codes: 0 ok, 1 failed, 2 wrong use, 3 replay diverged, 4 ledger damaged, 5 not found,
 130 ended by Ctrl-C.`

@@ -84,7 +84,7 @@ _${program}_runs() {
     [[ -f $word ]] && ${program} ${runsVerb} "$word" 2>/dev/null && return
   done
 }
-# Words a line, taken as they stand: compgen -W would run what is written in them.
+# One word a line, taken literally: compgen -W would run what is written in them.
 _${program}_reply() {
   local word
   while IFS= read -r word; do

@@ -2,8 +2,8 @@
 const nodeMin = [22, 14] as const
 
 /**
- * Why this host cannot run the command; `undefined` where it can. Read before anything else is: what an older Node cannot
- * load stands behind it. Hosts that are not Node (Deno, Bun) answer for themselves.
+ * Returns why this host cannot run the command; `undefined` if it can. Loaded before everything else, since an older
+ * Node cannot load the rest. Hosts that are not Node (Deno, Bun) are not checked.
  */
 export function versionFault(versions: {
   readonly node?: string

@@ -152,7 +152,7 @@ describe.concurrent('resume', () => {
     expect(no.stdout).toContain('done: answered')
   })
 
-  it('leaves a run suspended where nobody can be asked, and says what continues it', async () => {
+  it('leaves a run suspended where there is no person to ask, and says what continues it', async () => {
     await using shop = await openShop()
     const waiting = await shop.start()
     const { code, stdout } = await tallystickHere('resume', shop.ledgerPath, waiting.runId, ...config)

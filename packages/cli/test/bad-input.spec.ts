@@ -26,7 +26,7 @@ async function cut(path: string, length: (bytes: Buffer) => number): Promise<voi
   await writeFile(path, bytes.subarray(0, length(bytes)))
 }
 
-/** Adds an event that nobody knows yet, as a newer release would. */
+/** Adds an event of an unknown type, as a newer release would. */
 async function addLater(path: string, runId: RunId, change: object): Promise<void> {
   const ledger = sqliteLedger(path)
   const { seq = 0, epoch = 1 } = (await ledger.head(runId)) ?? {}

@@ -51,7 +51,7 @@ describe('checkpoint and verify --checkpoints', () => {
     expect((await tallystickHere(...compare, '--origin', 'example.com/other')).code).toBe(4)
   })
 
-  it('find a ledger that was made anew, though it verifies by itself, with a 4 that names the run', async () => {
+  it('find a ledger that was made anew, though it verifies without them, with a 4 that names the run', async () => {
     await using shop = await openShop()
     const { sign, compare } = await signer(shop)
     const { runId, seq } = await shop.start()

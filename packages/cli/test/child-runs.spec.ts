@@ -19,7 +19,7 @@ async function waitingBoss(shop: Shop): Promise<{ parent: RunId; child: RunId; c
 }
 
 describe.concurrent('a call of a run that works for another', () => {
-  it('is decided by the command that resume prints, and the run at the top goes on in another process', async () => {
+  it('is decided by the command that resume prints, and the run at the top continues in another process', async () => {
     await using shop = await openShop()
     const { parent, child, call } = await waitingBoss(shop)
     const waiting = await tallystickHere('resume', shop.ledgerPath, parent, ...config)
@@ -32,7 +32,9 @@ describe.concurrent('a call of a run that works for another', () => {
     expect(approved).toMatchObject({ code: 0, stdout: `tallystick resume ${shop.ledgerPath} ${parent}\n` })
     expect(approved.stderr).toContain(`approve for run ${child}, which works for run ${parent}.`)
     const shown = await tallystickHere('show', shop.ledgerPath, child)
-    expect(shown.stdout).toContain(`inbox    approve ${call} by you, for whoever drives the run next\n`)
+    expect(shown.stdout).toContain(
+      `inbox    approve ${call} by you, for the process that drives the run next\n`,
+    )
 
     const resumed = await tallystickHere('resume', shop.ledgerPath, parent, ...config)
     expect(resumed).toMatchObject({ code: 0, stderr: '' })
@@ -92,20 +94,20 @@ describe.concurrent('a call of a run that works for another', () => {
   })
 })
 
-describe.concurrent('a call that goes on outside, of a run that works for another', () => {
-  it('is settled by the command that resume prints, under either name, and the whole goes on', async () => {
+describe.concurrent('a call that an outside system carries out, in a child run', () => {
+  it('is settled by the command that resume prints, under either name, and both runs continue', async () => {
     await using shop = await openShop()
     const { runId: parent, deferredCalls } = await shop.start(banker())
     const [deferred] = deferredCalls
     const { runId: child, toolCallId: call } = deferred!
     const waiting = await tallystickHere('resume', shop.ledgerPath, parent, ...config)
     expect(waiting.stdout).toContain(
-      `until transfer, which goes on outside as transfer-7, has come to an end, which run ${child} asks for:\n` +
+      `until transfer, which continues outside as transfer-7, has come to an end, which run ${child} asks for:\n` +
         `  tallystick settle ${shop.ledgerPath} ${child} ${call} --result 'what it came to'\n`,
     )
     expect(waiting.stdout).not.toContain('settle later')
     expect((await tallystickHere('show', shop.ledgerPath, parent)).stdout).toContain(
-      `waiting  transfer ${call} goes on outside as transfer-7, in run ${child}\n`,
+      `waiting  transfer ${call} continues outside as transfer-7, in run ${child}\n`,
     )
     const settled = await tallystickHere(
       'settle',
@@ -126,14 +128,14 @@ describe.concurrent('a call that goes on outside, of a run that works for anothe
 })
 
 describe.concurrent('resume of a run that works for another', () => {
-  it('takes that one further behind it, and closes the ledger when both rest', async () => {
+  it('continues the parent after it, and closes the ledger when both have stopped', async () => {
     await using shop = await openShop()
     const { parent, child, call } = await waitingBoss(shop)
     await tallystickHere('approve', shop.ledgerPath, child, call, '--by', 'ann')
     const resumed = await tallystickHere('resume', shop.ledgerPath, child, ...config)
     expect(resumed).toMatchObject({ code: 0, stderr: '' })
-    expect(resumed.stdout).toContain(`Run ${child} worked for run ${parent}, which goes on:\n`)
-    expect(resumed.stdout).toMatch(/Paid\.[^]*which goes on:[^]*All paid\./)
+    expect(resumed.stdout).toContain(`Run ${child} worked for run ${parent}, which continues:\n`)
+    expect(resumed.stdout).toMatch(/Paid\.[^]*which continues:[^]*All paid\./)
     expect(resumed.stdout.match(/tallystick show .*/g)).toEqual([
       `tallystick show ${shop.ledgerPath} ${parent}`,
     ])
@@ -148,7 +150,7 @@ describe.concurrent('resume of a run that works for another', () => {
     expect(resumed.code).toBe(0)
     expect(json(resumed.stdout)).toMatchObject({
       ...{ runId: child, agent: 'clerk', status: 'done', text: 'Paid.' },
-      worksFor: { runId: parent, agent: 'boss', status: 'done', text: 'All paid.' },
+      parent: { runId: parent, agent: 'boss', status: 'done', text: 'All paid.' },
     })
   })
 
@@ -161,7 +163,7 @@ describe.concurrent('resume of a run that works for another', () => {
     const resumed = await tallystickHere('resume', shop.ledgerPath, child, '--yes', '--config', clerkOnly)
     expect(resumed.code).toBe(0)
     expect(resumed.stderr).toBe(
-      `It worked for run ${parent}, which goes on with its result. Where no process drives that one, this does:\n` +
+      `Its parent is run ${parent}, which continues with its result. If no process drives the parent, this does:\n` +
         `  tallystick resume ${shop.ledgerPath} ${parent}\n`,
     )
     const later = await tallystickHere('resume', shop.ledgerPath, parent, '--json', ...config)
@@ -183,10 +185,10 @@ describe.concurrent('resume of a run that works for another', () => {
     expect(resumed.stderr).not.toMatch(/error|threw/)
     expect(json(resumed.stdout)).toMatchObject({
       ...{ agent: 'clerk', text: 'Paid.' },
-      worksFor: {
+      parent: {
         agent: 'boss',
         text: 'All paid.',
-        worksFor: { runId: top, agent: 'owner', text: 'All well.' },
+        parent: { runId: top, agent: 'owner', text: 'All well.' },
       },
     })
   })
@@ -220,9 +222,9 @@ describe.concurrent('resume of a run that works for another', () => {
     const { child, call } = await waitingBoss(shop)
     const { code, stdout } = await tallystickHere('resume', shop.ledgerPath, child, '--json', ...config)
     expect(code).toBe(0)
-    const result = json(stdout) as RunResult & { readonly worksFor?: unknown }
+    const result = json(stdout) as RunResult & { readonly parent?: unknown }
     expect(result).toMatchObject({ status: 'suspended', pendingApprovals: [{ toolCallId: call }] })
-    expect(result.worksFor).toBeUndefined()
+    expect(result.parent).toBeUndefined()
   })
 })
 
@@ -250,7 +252,7 @@ describe('a ledger with a run that works for another', () => {
     const { parent, child, call } = await waitingBoss(shop)
     const { stdout } = await tallystickHere('show', shop.ledgerPath, parent)
     expect(stdout).toContain(`waiting  pay ${call} {"usd":5}, in run ${child}\n`)
-    expect(stdout).toContain(`worker   ${child} clerk, suspended on pay ${call}\n`)
+    expect(stdout).toContain(`child    ${child} clerk, suspended on pay ${call}\n`)
     expect(stdout).toMatch(new RegExp(`╎ open +clerk call_\\w+ waits for run ${child}\n`))
     const below = await tallystickHere('show', shop.ledgerPath, child)
     expect(below.stdout).toContain(`part of  works for run ${parent}\n`)
@@ -261,7 +263,7 @@ describe('a ledger with a run that works for another', () => {
       pendingApprovals: [{ runId: child, toolCallId: call, name: 'pay' }],
       deferredCalls: [],
       openCalls: [{ name: 'clerk', status: 'deferred', waits: `waits for run ${child}` }],
-      workers: [{ runId: child, agent: 'clerk', status: 'suspended' }],
+      childRuns: [{ runId: child, agent: 'clerk', status: 'suspended' }],
       messages: [{ role: 'user' }, { role: 'assistant' }],
     })
     const { parent: named } = json(

@@ -104,7 +104,7 @@ describe('completion', () => {
 
   // Not every machine has this shell.
   describe.skipIf(!isThere('zsh'))(`in zsh${lacking('zsh')}`, () => {
-    /** What Tab makes of lines in a terminal: a key behind it has zsh print what stands on its line then. */
+    /** What Tab makes of lines in a terminal: a key after it has zsh print its line. */
     const complete = (...lines: readonly string[]): readonly string[] =>
       run(
         'zsh',

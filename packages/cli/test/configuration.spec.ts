@@ -127,7 +127,7 @@ describe('the configuration', () => {
 
   const notRoot = process.getuid?.() === 0 ? '' : ' (skipped: only root can give a file away)'
   // Only root can give a file to another user.
-  it.skipIf(notRoot)(`is not loaded where it belongs to somebody else${notRoot}`, async () => {
+  it.skipIf(notRoot)(`is not loaded where it belongs to another user${notRoot}`, async () => {
     await using repository = await openRepository()
     const { shop, inner, runId } = repository
     const path = await writeConfig(inner)

@@ -65,7 +65,7 @@ describe('contract', () => {
     expect(stdout).toContain('its store cannot be removed: Error: the folder is busy')
   })
 
-  it('takes what a store leaves behind for its fault, and goes on with the next promise', async () => {
+  it('counts what a store leaves unhandled as its fault, and continues with the next promise', async () => {
     const { code, stdout, stderr } = await tallystick('contract', join(stores, 'littering.ts'), '--json')
     expect({ code, stderr }).toEqual({ code: 1, stderr: '' })
     const verdicts = stdout.trimEnd().split('\n').slice(0, -1).map(json) as readonly Verdict[]

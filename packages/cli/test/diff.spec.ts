@@ -27,7 +27,7 @@ describe('diff', () => {
     expect(stdout).toMatch(
       /^from there on +1 turn, 1 tool call, 20 tokens in, 4 out +1 turn, 0 tool calls, 20 tokens in, 4 out$/m,
     )
-    expect(stdout).toMatch(/^by itself +3 turns, 2 tool calls, .* +3 turns, 1 tool call, /m)
+    expect(stdout).toMatch(/^own work +3 turns, 2 tool calls, .* +3 turns, 1 tool call, /m)
     expect(stdout).toMatch(/^text +Payment: 5 USD paid +Payment: .*too dear/m)
     expect(stdout).toMatch(
       /^turn 2 +\d+ run_resumed +\d+ run_resumed\n +\d+ approval_decided .*\n +\d+ tool_started pay +\d+ tool_result pay denied /m,

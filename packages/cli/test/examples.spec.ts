@@ -12,12 +12,12 @@ const verbs = [...help.matchAll(/^ {2}([a-z]+) {2,}/gm)].flatMap(([, name = ''])
 )
 
 interface Expectation {
-  /** Where it is typed: behind a run that is done, unless said. */
+  /** Where it is typed: after a run that is done, unless said. */
   readonly at?: ExampleStanding
   /** What has been typed before. */
   readonly before?: string
-  /** What is typed behind it, to see what it has done. */
-  readonly behind?: string
+  /** What is typed after it, to see what it has done. */
+  readonly after?: string
   /** What all of it shows. */
   readonly shows: RegExp
 }
@@ -46,17 +46,17 @@ const expected: Readonly<Record<string, Expectation>> = {
   replay: { shows: /^\S+ {2}\d+ events happened again as recorded$/m },
   regression: { shows: /refund\.spec\.ts\n.*refund\.jsonl$/m },
   checkpoint: { shows: /^example\.com\/agents$/m },
-  export: { behind: 'head -n 1 run.jsonl', shows: /^\{"runId":".*"type":"run_started"/m },
+  export: { after: 'head -n 1 run.jsonl', shows: /^\{"runId":".*"type":"run_started"/m },
   import: { before: 'tallystick export runs.db > run.jsonl', shows: /^imported {2}2 runs, \d+ events$/m },
   upgrade: { shows: /^runs\.db is up to date: \d+ events$/m },
   redact: {
-    behind: 'tallystick verify runs.db',
+    after: 'tallystick verify runs.db',
     shows: /the content of 4 events is redacted by \S+ \(ticket 4711\)$/m,
   },
-  retain: { behind: 'tallystick verify runs.db', shows: /^ledger {2}ok {2}2 runs/m },
+  retain: { after: 'tallystick verify runs.db', shows: /^ledger {2}ok {2}2 runs/m },
   erase: { shows: /^Destroyed 1 key of customer-7\./m },
   contract: { shows: /^\d+ promises: \d+ kept, 0 broken, \d+ skipped$/m },
-  completion: { behind: 'complete -p tallystick', shows: /^complete .*_tallystick tallystick$/m },
+  completion: { after: 'complete -p tallystick', shows: /^complete .*_tallystick tallystick$/m },
 }
 
 /** All of them in a thorough run; one of four in a quick one, since each takes a shell and up to three processes. */
@@ -73,9 +73,9 @@ describe.concurrent('what the help shows as an example, typed as it is printed',
     const { stdout: helped } = await tallystickHere(verb, '--help')
     const [, example = ''] = /\nExample:\n {2}(.+)\n$/.exec(helped) ?? []
     expect(example).toContain(`tallystick ${verb} `)
-    const { at = 'done', before, behind, shows }: Expectation = expected[verb] ?? { shows: /./ }
+    const { at = 'done', before, after, shows }: Expectation = expected[verb] ?? { shows: /./ }
     const { folder, environment } = await folders.open(at)
-    const script = [before, example, behind].filter((line) => line !== undefined).join(' && ')
+    const script = [before, example, after].filter((line) => line !== undefined).join(' && ')
     const shell = spawn('bash', ['-c', script], {
       cwd: folder,
       env: environment,

@@ -65,7 +65,7 @@ describe('what is on record of many runs', { timeout: 30_000 }, () => {
     expect(open).not.toHaveProperty('outcome')
   })
 
-  it('is found by what stands at a path of the input', async () => {
+  it('is found by the value at a path of the input', async () => {
     expect(await found('--input', 'item.sku=tea')).toHaveLength(1)
     expect(await found('--input', 'item.count=1')).toMatchObject([{ outcome: 'failed' }])
     expect(await found('--input', 'item.sku=tea', '--input', 'item.count=1')).toEqual([])

@@ -52,7 +52,7 @@ describe('a fork from the command line', () => {
     expect(result.runId).not.toBe(runId)
     const diff = `tallystick diff ${shop.ledgerPath} ${runId} ${result.runId}`
     expect(forked.stderr).toContain(
-      `shares 2 events with run ${runId}, and took by itself: 3 turns, 2 tool calls, 1 result from the record, `,
+      `shares 2 events with run ${runId}, and took from its own work: 3 turns, 2 tool calls, 1 result from the record, `,
     )
     expect(forked.stderr).toContain(`Compare them with: ${diff}\n`)
 
@@ -66,7 +66,7 @@ describe('a fork from the command line', () => {
     })
   })
 
-  it('at an event that is not there is refused, and nothing is left behind', async () => {
+  it('at an event that is not there is refused, and leaves nothing in the ledger', async () => {
     await using shop = await openShop()
     const { runId } = await shop.start()
     const refused = await tallystickHere('fork', shop.ledgerPath, runId, '--at', '999', ...config)
@@ -145,7 +145,7 @@ describe('a fork from the command line', () => {
     expect((await tallystickHere('replay', shop.ledgerPath, stubbed.runId, ...config)).code).toBe(0)
   })
 
-  it('goes on with other instructions, another model or a tool less, and its resume with the same', async () => {
+  it('continues with other instructions, another model or a tool less, and its resume with the same', async () => {
     await using shop = await openShop()
     const { runId, fork } = await bought(shop)
     const file = join(shop.folder, 'polite.txt')

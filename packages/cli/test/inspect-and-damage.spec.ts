@@ -176,7 +176,7 @@ describe.concurrent('a ledger with two runs that wait', () => {
   })
 })
 
-describe('a ledger that somebody changed', () => {
+describe('a ledger that was tampered with', () => {
   it('is a 4, with the place of the damage', async () => {
     await using shop = await openShop()
     const [sound, damaged] = [await shop.start(), await shop.start()]
@@ -204,7 +204,7 @@ describe('a ledger that somebody changed', () => {
     ])
   })
 
-  it('still shows and exports the runs that nobody touched, and what stands before the damage', async () => {
+  it('still shows and exports the untouched runs, and what comes before the damage', async () => {
     await using shop = await openShop()
     const [sound, damaged] = [await shop.start(), await shop.start()]
     const changed = tamper(shop.ledgerPath, damaged.runId)

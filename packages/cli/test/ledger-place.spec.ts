@@ -34,7 +34,7 @@ describe('a connection string', () => {
     expect(['postgres.db', './postgres:/runs', 'runs.db'].map(isPostgres)).toEqual([false, false, false])
   })
 
-  it('says which schema and whether a pooler stands between, and leaves the rest to the driver', () => {
+  it('names the schema and whether there is a pooler between, and leaves the rest to the driver', () => {
     expect(postgresPlace('postgres://db/app?schema=agents&sslmode=require&pooled=true')).toEqual({
       ...{ connectionString: 'postgres://db/app?sslmode=require', schema: 'agents', pooled: true },
     })

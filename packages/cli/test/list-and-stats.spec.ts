@@ -50,7 +50,7 @@ async function listed(shop: Shop, ...words: readonly string[]): Promise<readonly
   return lines.map((line) => (json(line) as { runId: string }).runId)
 }
 
-/** Works on the file as somebody would who wants to change what it tells. */
+/** Changes the file as an attacker would who wants to falsify it. */
 function tamper(shop: Shop, statement: string): void {
   const database = new Database(shop.ledgerPath)
   const { changes } = database.prepare(statement).run()
@@ -120,7 +120,7 @@ describe('list', () => {
     })
   })
 
-  it('says on a terminal what to type for those that wait, which works as it stands', async () => {
+  it('says on a terminal what to type for runs that wait, which works unchanged', async () => {
     await using shop = await openShop()
     const [waiting] = await startAll(shop, [{ agent: boss() }])
     const { stderr } = await tallystickAttended({}, 'list', shop.ledgerPath)
@@ -141,7 +141,7 @@ describe('list', () => {
     )
     expect(json(stdout)).toMatchObject({
       status: 'suspended',
-      waits: { approvals: [{ runId: approval?.runId, name: 'pay' }], children: [{ stands: 'suspended' }] },
+      waits: { approvals: [{ runId: approval?.runId, name: 'pay' }], children: [{ status: 'suspended' }] },
     })
   })
 
@@ -217,9 +217,9 @@ describe('stats', () => {
     await using shop = await openShop()
     const lag = async (): Promise<number | undefined> => {
       const ledger = sqliteLedger(shop.ledgerPath, { readOnly: true })
-      const behind = await projectionLag(ledger)
+      const lag = await projectionLag(ledger)
       await ledger.close()
-      return behind
+      return lag
     }
     await startAll(
       shop,

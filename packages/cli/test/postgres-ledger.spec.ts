@@ -36,7 +36,9 @@ describe.skipIf(url === '')('a ledger in Postgres', () => {
     const approved = await discreetly('approve', ledger, 'latest', call, '--by', 'ann')
     expect(approved).toMatchObject({ code: 0, stdout: `tallystick resume '${shown}' ${run}\n` })
     const inbox = await discreetly('show', ledger, run)
-    expect(inbox.stdout).toContain(`inbox    approve ${call} by ann, for whoever drives the run next\n`)
+    expect(inbox.stdout).toContain(
+      `inbox    approve ${call} by ann, for the process that drives the run next\n`,
+    )
     const resumed = await discreetly('resume', ledger, run, '--json', ...shopping)
     expect(json(resumed.stdout)).toMatchObject({ runId: run, text: 'Payment: 5 USD paid', ledger: shown })
 
@@ -107,7 +109,7 @@ describe.skipIf(url === '')('a ledger in Postgres', () => {
     expect(await discreetly('list', ledger)).toMatchObject({ code: 0 })
   })
 
-  it('is a 1 where nobody is let in, and a 2 where the connection string means nothing', async () => {
+  it('is a 1 where the server refuses the user, and a 2 where the connection string means nothing', async () => {
     const wrong = freshLedger().replace(password, 'sesame')
     const refused = await discreetly('list', wrong)
     expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('does not let this user in') })

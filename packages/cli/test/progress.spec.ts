@@ -5,7 +5,7 @@ import { openShop } from './kit/shop.ts'
 import { tallystickHere, tallystickOnTerminal } from './kit/tallystick.ts'
 
 /** What verbs that work long say at their end, all of it, however far they were meanwhile. */
-const said = { verify: /^Of events that no checkpoint signs[^\r]*\n$/, export: /^$/, stats: /^$/ }
+const said = { verify: /^Events that no checkpoint signs[^\r]*\n$/, export: /^$/, stats: /^$/ }
 const verbs = ['verify', 'export', 'stats'] as const
 
 describe('long work', () => {

@@ -27,7 +27,7 @@ describe('regression', () => {
       ...{ code: 2, stdout: '', stderr: expect.stringContaining('is there already') },
     })
     const other = join(shop.folder, 'test', 'same.spec.ts')
-    await tallystickHere(...words.with(4, other), '--same-words')
+    await tallystickHere(...words.with(4, other), '--recorded-definitions')
     expect(await readFile(other, 'utf8')).toContain("(fixture, agents, { definitions: 'recorded' })")
     const same = join(shop.folder, 'test', 'same.jsonl')
     const coffee = shopAgent('Buy coffee.')

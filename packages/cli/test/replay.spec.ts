@@ -37,8 +37,10 @@ describe('replay', () => {
         '  definition.instructions, from line 2\n    recorded Look first.\n    happened Look twice.\n             Sit.\n',
     })
     const [hint = '', command = ''] = differs.stderr.split('\n')
-    expect(hint).toMatch(/^Today's agent tells its model something else than what is on record/)
-    expect(command).toBe(`  tallystick replay ${shop.ledgerPath} ${runId} --same-words ${other.join(' ')}`)
+    expect(hint).toMatch(/^Today's definition of the agent differs from the recorded one/)
+    expect(command).toBe(
+      `  tallystick replay ${shop.ledgerPath} ${runId} --recorded-definitions ${other.join(' ')}`,
+    )
     const again = await tallystickHere(...command.trim().split(' ').slice(1))
     expect(again).toMatchObject({
       code: 0,
@@ -58,7 +60,7 @@ describe('replay', () => {
     )
   })
 
-  it('names the commands that replay the runs that worked for it', async () => {
+  it('names the commands that replay its child runs', async () => {
     await using shop = await openShop()
     const { runId, pendingApprovals } = await shop.start(boss())
     const office = ['--config', officeConfig]
@@ -68,7 +70,7 @@ describe('replay', () => {
     expect({ code, stderr }).toEqual({
       code: 0,
       stderr:
-        'What runs did that worked for it was taken from the record. They are driven again by:\n' +
+        'The results of its child runs were taken from the record. These commands replay the child runs:\n' +
         `  tallystick replay ${shop.ledgerPath} ${child} ${office.join(' ')}\n`,
     })
     expect(await tallystickHere('replay', shop.ledgerPath, child!, ...office)).toMatchObject({

@@ -95,7 +95,7 @@ describe('retain', () => {
 })
 
 describe('erase', () => {
-  it('destroys the keys of a subject; until then whoever has them reads its runs', async () => {
+  it('destroys the keys of a subject; until then a reader with the keys reads its runs', async () => {
     await using shop = await openShop()
     const path = join(shop.folder, 'keys.db')
     const keys = sqliteKeyring(path)

@@ -40,7 +40,7 @@ describe('list and show', () => {
       { runId: first.runId, sessionId: 'chat', sessionPlace: 1 },
     ])
     const shown = await tallystickHere('show', shop.ledgerPath, second.runId)
-    expect(shown.stdout).toContain(`part of  run 2 of session chat, goes on from run ${first.runId}\n`)
+    expect(shown.stdout).toContain(`part of  run 2 of session chat, continues run ${first.runId}\n`)
     expect(await tallystickHere('list', shop.ledgerPath, '--session', 'none')).toEqual({
       ...{ code: 0, stdout: '' },
       stderr: 'This ledger holds no runs of session none.\n',

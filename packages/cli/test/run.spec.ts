@@ -107,7 +107,7 @@ describe('run', () => {
     expect(events).toEqual(objects(exported.stdout))
   })
 
-  it('goes on with a conversation, and says what to do where its last run has not ended', async () => {
+  it('continues with a conversation, and says what to do where its last run has not ended', async () => {
     await using shop = await openShop()
     const chat = [shop.ledgerPath, 'host', '--session', 'chat', ...hosts]
     await tallystickHere('run', ...chat, 'One.')
@@ -130,7 +130,7 @@ describe('run', () => {
     const runId = shownRun(ended)
     const raise = ['raise', shop.ledgerPath, runId, 'turnsMax', '4', '--by', 'you']
     expect(ended.stdout).toContain(
-      'The run is suspended at its limit turnsMax of 2, until somebody raises it:\n',
+      'The run is suspended at its limit turnsMax of 2, until a command raises it:\n',
     )
     expect(ended.stdout).toContain(`  tallystick ${raise.join(' ')}\n`)
     expect((await tallystickHere(...raise)).code).toBe(0)
@@ -162,7 +162,7 @@ describe('run', () => {
     expect(shown.stdout).toContain('Told: Hello there.')
   })
 
-  it('is a 1 where the run ended otherwise than somebody wanted', async () => {
+  it('is a 1 where the run ended without an answer', async () => {
     await using shop = await openShop()
     const failed = await tallystickHere('run', shop.ledgerPath, 'stranger', 'Hi.', ...hosts)
     expect(failed).toMatchObject({ code: 1, stdout: expect.stringContaining('done: model_failed') })
@@ -263,7 +263,7 @@ describe('run, when it is told to stop', () => {
     expect((await tallystickHere('verify', shop.ledgerPath)).code).toBe(0)
   })
 
-  it('brings it to rest where its process is told to end, so that resume goes on', async () => {
+  it('stops the run when its process gets SIGTERM, so that resume continues it', async () => {
     await using shop = await openShop()
     const run = await started(shop, 'waiter', 'waiting to be told\n')
     await run.prints((stdout) => stdout.includes('"type":"tool_started"'))

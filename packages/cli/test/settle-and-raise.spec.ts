@@ -40,7 +40,7 @@ describe('a run that waits for something other than an approval', () => {
   })
   afterAll(() => rm(folder, { recursive: true }))
 
-  it('is settled and raised from the command line, each once, and goes on', async () => {
+  it('is settled and raised from the command line, each once, and continues', async () => {
     const path = join(folder, 'runs.db')
     const { runId, deferredCalls } = await drive(path)
     const call = deferredCalls[0]!.toolCallId
@@ -67,7 +67,7 @@ describe('a run that waits for something other than an approval', () => {
     })
     expect(await drive(path, runId)).toMatchObject({ reason: 'answered', text: 'Exported.', turns: 2 })
     expect(await tallystickHere('raise', path, runId, 'turnsMax', '9')).toMatchObject({
-      ...{ code: 1, stderr: expect.stringContaining('is done (answered), so no limit holds it') },
+      ...{ code: 1, stderr: expect.stringContaining('is done (answered), so no limit applies') },
     })
     expect(await tallystickHere('verify', path)).toMatchObject({ code: 0 })
   })

@@ -43,7 +43,7 @@ describe('hostile text in what a shell reads', () => {
   )
 
   // Not every machine has this shell.
-  it.skipIf(missing)(`is completed in bash as it stands, and runs nothing${missing}`, async () => {
+  it.skipIf(missing)(`is completed in bash literally, and runs nothing${missing}`, async () => {
     const lines = texts.flatMap((text) => text.split('\n')).filter((line) => line !== '')
     const { stdout: script } = await tallystickHere('completion', 'bash')
     const bin = await mkdtemp(join(tmpdir(), 'tallystick-bin-'))

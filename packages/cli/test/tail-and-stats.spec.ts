@@ -57,7 +57,13 @@ describe.concurrent('tail', () => {
   it('ends where the run is suspended, where that is asked for', async () => {
     await using shop = await openShop()
     const waiting = await shop.start()
-    const { code, stdout } = await tallystickHere('tail', shop.ledgerPath, 'latest', '--json', '--until-rest')
+    const { code, stdout } = await tallystickHere(
+      'tail',
+      shop.ledgerPath,
+      'latest',
+      '--json',
+      '--until-suspended',
+    )
     expect(code).toBe(0)
     expect(objects(stdout)).toHaveLength(waiting.seq)
   })
@@ -72,7 +78,7 @@ describe.concurrent('tail', () => {
     expect(await readdir(shop.folder)).toEqual(['runs.db'])
   })
 
-  it('says that a call waits for a run, not that somebody settles it', async () => {
+  it('says that a call waits for a run, not that a person settles it', async () => {
     await using shop = await openShop()
     const { runId, pendingApprovals } = await shop.start(boss())
     const [approval] = pendingApprovals
@@ -88,7 +94,7 @@ describe.concurrent('tail', () => {
     )
     expect(resumed.stderr).toContain('All paid.')
     const { stdout } = await tallystickHere('tail', shop.ledgerPath, runId)
-    expect(stdout).toMatch(new RegExp(`! call_\\w+ waits for run ${child}, whose end it goes on with\n`))
+    expect(stdout).toMatch(new RegExp(`! call_\\w+ waits for run ${child}, whose end continues it\n`))
     expect(stdout + resumed.stderr).not.toContain('is settled later')
   })
 })
@@ -124,12 +130,12 @@ describe.concurrent('tail without a run', () => {
     expect(ofOne).toEqual(ofOne.map((_, index) => index + 1))
     expect(all.filter(({ event }) => event.runId === other.runId)).toHaveLength(other.seq)
     expect(all.at(-1)?.event).toMatchObject({ runId: one.runId, type: 'run_finished' })
-    // What comes behind a cursor is the rest, each once.
-    const behind = await lines(all.length - 5, shop.ledgerPath, '--after', all[4]?.cursor ?? '')
-    expect(behind.map(placeOf)).toEqual(all.slice(5).map(placeOf))
+    // What comes after a cursor is the rest, each once.
+    const rest = await lines(all.length - 5, shop.ledgerPath, '--after', all[4]?.cursor ?? '')
+    expect(rest.map(placeOf)).toEqual(all.slice(5).map(placeOf))
   })
 
-  it('shows a person which run goes on where', async () => {
+  it('shows a person which run continues where', async () => {
     await using shop = await openShop()
     const [one, other] = [await shop.start(), await shop.start()]
     const tail = startTallystick('tail', shop.ledgerPath)
@@ -153,7 +159,7 @@ describe.concurrent('tail without a run', () => {
     const wrong = [
       [['--after', first?.cursor ?? ''], 'names no event of this ledger'],
       [['--from', '3'], 'belong to one run'],
-      [['--until-rest'], 'belong to one run'],
+      [['--until-suspended'], 'belong to one run'],
       [[runId, '--after', 'x'], 'belongs to every run'],
     ] as const
     for (const [words, why] of wrong) {

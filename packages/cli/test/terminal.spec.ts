@@ -35,7 +35,7 @@ describe('a run whose every text does something to a terminal', () => {
       ['show', ledger, runId],
       ['show', ledger, runId, '--events'],
       ['show', ledger, runId, '--request'],
-      ['tail', ledger, runId, '--until-rest'],
+      ['tail', ledger, runId, '--until-suspended'],
       ['explain', ledger, runId, '2'],
       ['stats', ledger],
       ['verify', ledger],
@@ -76,7 +76,7 @@ describe('a run whose every text does something to a terminal', () => {
     const commands: readonly (readonly string[])[] = [
       ['list', ledger],
       ['show', ledger, runId],
-      ['tail', ledger, runId, '--until-rest'],
+      ['tail', ledger, runId, '--until-suspended'],
       ['explain', ledger, runId, '2'],
       ['stats', ledger],
       ['verify', ledger],
@@ -89,13 +89,13 @@ describe('a run whose every text does something to a terminal', () => {
       const lines = (ending.stdout || ending.stderr).trimEnd().split('\n')
       expect({ words, data: lines.map(json) }).not.toEqual({ words, data: [] })
     }
-    const { stdout } = await tallystickHere('tail', ledger, runId, '--until-rest', '--json')
+    const { stdout } = await tallystickHere('tail', ledger, runId, '--until-suspended', '--json')
     const events = stdout.trimEnd().split('\n').map(json) as RuntimeEvent[]
     const said = events.flatMap((event) => (event.type === 'tool_result' ? [event.content] : []))
     expect(said).toContainEqual([{ type: 'text', text: hostile }])
   })
 
-  it('does nothing to a terminal where somebody is asked, and styles nothing by itself', async () => {
+  it('does nothing to a terminal where a person is asked, and adds no styles', async () => {
     await using shop = await openShop()
     const ending = await tallystickAttended(
       { answers: ['\n', '\n', '\n', 'y\n'], rows: 24 },

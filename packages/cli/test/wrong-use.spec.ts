@@ -62,7 +62,7 @@ describe('what is asked wrongly', () => {
     expect(json(stderr)).toEqual({ error: { code: 'usage', exitCode: 2, message } })
   })
 
-  it('is a 2 with the help, and nothing behind it, where no verb is named', async () => {
+  it('is a 2 with the help, and nothing after it, where no verb is named', async () => {
     const { stdout: help } = await tallystickHere('--help')
     expect(await tallystickHere()).toEqual({ code: 2, stdout: '', stderr: help })
   })

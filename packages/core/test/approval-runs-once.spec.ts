@@ -37,7 +37,7 @@ const payInto = (log: string[]): TestTool =>
     },
   })
 
-/** One more process on the same ledger, which plays the script from behind the call. */
+/** One more process on the same ledger, which plays the script from after the call. */
 const another = (ledger: Ledger, log: string[], options: StageOptions = {}): Stage =>
   newProcess({ ledger, steps: steps.slice(1), tools: [payInto(log)], ...options })
 
@@ -154,7 +154,7 @@ describe('one approval', () => {
     ])
   })
 
-  it('that is given again behind the end, or twice in one process, is refused, and nothing runs', async () => {
+  it('that is given again after the end, or twice in one process, is refused, and nothing runs', async () => {
     const { first, rest, log, toolCallId } = await waiting()
     const handles = [first.runtime.resume(rest.runId), first.runtime.resume(rest.runId)]
     const receipts = handles.map((run) => fateOf(run.approve(toolCallId, { by: 'ada' })))
@@ -180,7 +180,7 @@ describe('one approval', () => {
     expect(log).toEqual(['paid 5'])
   })
 
-  it('that a branch begins before stays with its run: the branch runs nothing, the run goes on', async () => {
+  it('that a branch begins before stays with its run: the branch runs nothing, the run continues', async () => {
     const { first, rest, log, toolCallId } = await waiting()
     const { runtime, agent, model, untilSettled: settle } = another(first.ledger, log, { clock: first.clock })
     const from = { runId: rest.runId, atSeq: rest.seq }
@@ -218,7 +218,7 @@ describe('one approval', () => {
 })
 
 describe('an approved tool that has run while its result could not be stored', () => {
-  it('is not run again wherever the process died, and the conversation goes on with what is known', async () => {
+  it('is not run again wherever the process died, and the conversation continues with what is known', async () => {
     const outcomes = new Set<string>()
     let died = true
     for (let append = 1; died; append++) {

@@ -252,7 +252,7 @@ describe('several calls that wait for a person', () => {
     expect(look.runs).toHaveLength(1)
   })
 
-  it('hold back every write behind them', async () => {
+  it('hold back every write after them', async () => {
     const write = testTool({ name: 'write', effect: 'write' })
     const set = stage({
       steps: [{ toolCalls: ['pay', 'write'].map((name) => ({ name, input: {} })) }, { text: 'Done.' }],

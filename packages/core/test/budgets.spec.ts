@@ -249,7 +249,7 @@ describe('no progress', () => {
 })
 
 describe('a limit of one tool', () => {
-  it('turns away further calls of that tool and lets the run go on', async () => {
+  it('turns away further calls of that tool and lets the run continue', async () => {
     const tools = [changing(), testTool({ name: 'other' })]
     const steps: ScriptedStep[] = [look(), look(), { toolCalls: [{ name: 'other', input: {} }] }, answer]
     const { result, events } = await runWith({ callsMaxByTool: { look: 1 } }, steps, tools)

@@ -75,7 +75,7 @@ describe('a cancel while the model answers', () => {
     expect(result).toMatchObject({ toolCalls: 0, text: 'Hm.' })
   })
 
-  it('leaves no empty message behind when nothing came', async () => {
+  it('leaves no empty message when nothing came', async () => {
     const { events, result } = await cancelAt('assistant_started', { steps: [{ hang: true }] })
     expect(typesOf(events).slice(-2)).toEqual(['cancel_requested', 'run_finished'])
     expect(result.text).toBe('')
@@ -157,7 +157,7 @@ describe('a cancel while tools run', () => {
     expect(reasons).toEqual(['enough'])
   })
 
-  it('leaves such a tool behind after the grace time, and its late ending changes nothing', async () => {
+  it('abandons such a tool after the grace time, and its late ending changes nothing', async () => {
     const { tool, end } = deafTool()
     const {
       clock,

@@ -111,7 +111,7 @@ describe('a call that ran with a changed input', () => {
 })
 
 describe('a changed input that does not fit', () => {
-  it('is refused to the approver, and the call goes on waiting; the model hears nothing', async () => {
+  it('is refused to the approver, and the call still waits; the model reads nothing of it', async () => {
     const pay = paying()
     const { set, rest, toolCallId } = await waiting(pay)
     const run = set.runtime.resume(rest.runId)

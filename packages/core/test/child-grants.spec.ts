@@ -161,7 +161,7 @@ describe('the grant of a child run', () => {
       },
       model: scriptedModel([{ toolCalls: [ask] }, { text: 'Done.' }], 'cheap'),
     })
-    // The clock on the wall is set back by three hours behind the first model call.
+    // The clock on the wall is set back by three hours after the first model call.
     let back = 0
     const wall = { ...clock, now: () => clock.now() - back }
     const ledger = memoryLedger()

@@ -149,7 +149,7 @@ describe('an approval below', () => {
   const pay = () => testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
   const paying: readonly ScriptedStep[] = [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Paid.' }]
 
-  it('shows at the top, is decided at the top, and the whole goes on', async () => {
+  it('shows at the top, is decided at the top, and the whole continues', async () => {
     const tool = pay()
     const {
       start,

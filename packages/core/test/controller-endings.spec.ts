@@ -50,7 +50,7 @@ describe('calls in doubt', () => {
     expect(pending(page)).toEqual(['run_tools', 'interrupted 1'])
   })
 
-  it('hold back every write behind them', () => {
+  it('hold back every write after them', () => {
     const page = [
       ...executing(['a', 'b'], { effect: 'write', recovery: 'reconcile' }),
       ...[startedCall(1, 1, 'a'), resumed([1])],
@@ -142,7 +142,7 @@ describe('a cancel', () => {
     ]
     expect(pending(page)).toEqual(['settle_calls', 'cancelled 2'])
     const rest = [...page, endedCall(2, { name: 'b', outcome: 'cancelled' })]
-    // The last event stands a millisecond behind the cancel.
+    // The last event stands a millisecond after the cancel.
     expect(given(rest).pending()).toMatchObject({ kind: 'wait' })
     expect(pending(rest, 498)).toEqual(['wait'])
     expect(pending(rest, 499)).toEqual(['settle_calls', 'cancelled 1'])

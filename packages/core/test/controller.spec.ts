@@ -53,7 +53,7 @@ describe('a reply without calls', () => {
     expect(pending(answered(stopReason))).toEqual(['finish', end])
   })
 
-  it.each(['paused', 'compacted'] as const)('that is %s goes on with another turn', (stopReason) => {
+  it.each(['paused', 'compacted'] as const)('that is %s continues with another turn', (stopReason) => {
     expect(pending(answered(stopReason))).toEqual(['call_model', 'call turn 2 attempt 1 auto'])
     expect(pending(answered(stopReason, { turnsMax: 2 }))).toEqual([
       'meet_limit',

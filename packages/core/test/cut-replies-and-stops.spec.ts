@@ -31,7 +31,7 @@ async function stopHalfWay(): Promise<{ set: Stage; result: RunResult; events: r
 }
 
 describe('a reply that was cut', () => {
-  it('at its length behind a whole tool call leaves no call without a result, and the next turn is accepted', async () => {
+  it('at its length after a whole tool call leaves no call without a result, and the next turn is accepted', async () => {
     const look = testTool({ name: 'look' })
     const set = newProcess({
       steps: [{ text: 'Let me', ...calls('look'), stopReason: 'max_tokens' }],
@@ -173,7 +173,7 @@ describe('a limit on turns', () => {
   })
 })
 
-describe('a provider that fails behind an executed tool', () => {
+describe('a provider that fails after an executed tool', () => {
   it('loses neither the input nor the result', async () => {
     const pay = testTool({ name: 'pay', effect: 'write', run: () => 'paid' })
     const set = newProcess({ steps: [calls('pay'), { fail: 'authentication' }], tools: [pay] })

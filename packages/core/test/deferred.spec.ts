@@ -72,7 +72,7 @@ describe('a tool that settles later', () => {
     expect(ofType(await eventsOf(run), 'tool_result')).toMatchObject([{ outcome: 'timed_out' }])
   })
 
-  it('is in doubt no more than it was before: a crash behind the receipt starts nothing again', async () => {
+  it('is in doubt no more than it was before: a crash after the receipt starts nothing again', async () => {
     const tool = exporting()
     const { start, untilSettled: settle, runtime, eventsOf } = stage({ steps, tools: [tool] })
     const run = start()

@@ -23,7 +23,7 @@ describe('a runtime that has been drained', () => {
     expect(receipt).toMatchObject({ accepted: false, code: 'drained' })
     expect(await set.ledger.head(run.id)).toEqual(before)
     expect(await set.ledger.inbox(run.id)).toEqual([])
-    // Another process hears of it, and goes on.
+    // Another process hears of it, and continues.
     const other = stage({ ledger: set.ledger, clock: set.clock, model: set.model, tools: set.agent.tools })
     const handle = other.runtime.resume(run.id)
     await other.untilSettled(handle.result)

@@ -74,7 +74,7 @@ describe('code that changed while a run waited', () => {
     expect(ofType(events, 'run_resumed')).toEqual([])
   })
 
-  it.each(changes)('is found by %s, and put on record where the run goes on', async (_what, change) => {
+  it.each(changes)('is found by %s, and put on record where the run continues', async (_what, change) => {
     const agent = agentOf(change)
     const { failure, events } = await resumedBy(agent, 'continue')
     expect(failure).toBeUndefined()

@@ -57,7 +57,7 @@ describe('a tool that runs', () => {
     expect(stream.observed).toBe(false)
   })
 
-  it('is heard once when all of it comes at once, whatever comes behind the ending', () => {
+  it('is heard once when all of it comes at once, whatever comes after the ending', () => {
     const all = new Observable<ToolSignal>((subscriber) => {
       for (const signal of [ended, progressed, ended, deferred]) subscriber.next(signal)
       subscriber.error(new Error('late'))
@@ -65,7 +65,7 @@ describe('a tool that runs', () => {
     expect(typesOf(running(all).posted)).toEqual(['tool_ended'])
   })
 
-  it('is heard once when it throws behind its ending', () => {
+  it('is heard once when it throws after its ending', () => {
     const stream = new Subject<ToolSignal>()
     const run = (): Observable<ToolSignal> => {
       const late = new Observable<ToolSignal>((subscriber) => subscriber.next(ended))

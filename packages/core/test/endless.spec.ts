@@ -34,7 +34,7 @@ describe('what goes round and round under a manual clock is an error, not a hang
 })
 
 describe('what takes many turns of the promise queue, and does not look at the clock', () => {
-  it('is waited for, as long as it goes on', async () => {
+  it('is waited for, as long as it continues', async () => {
     const reads = async (): Promise<string> => {
       for (let turn = 0; turn < 100_000; turn++) await Promise.resolve()
       return 'read'
@@ -42,7 +42,7 @@ describe('what takes many turns of the promise queue, and does not look at the c
     expect(await untilSettled(manualClock(), reads())).toBe('read')
   })
 
-  it('is an error where nothing goes on', async () => {
+  it('is an error where nothing continues', async () => {
     const stuck = untilSettled(manualClock(), new Promise(() => {}))
     await expect(stuck).rejects.toThrow('Nothing moves any more')
   })

@@ -75,7 +75,7 @@ describe('a runtime', () => {
     expect(found).toMatchObject([{ runId: run.id, pendingApprovals: [{ name: 'pay', input: { usd: 3 } }] }])
   })
 
-  it('drains: lets a running tool end, begins nothing more, and another runtime goes on', async () => {
+  it('drains: lets a running tool end, begins nothing more, and another runtime continues', async () => {
     const clock = manualClock()
     const ledger = memoryLedger()
     const draining = Promise.withResolvers<void>()
@@ -142,7 +142,7 @@ describe('a runtime', () => {
     expect(seen[0]?.instructions).toBe('New.')
   })
 
-  it('suspends at a limit when a person is to be asked, and goes on when it is raised', async () => {
+  it('suspends at a limit when a person is to be asked, and continues when it is raised', async () => {
     const clock = manualClock()
     const model = scriptedModel([{ toolCalls: [{ name: 'look', input: {} }] }, { text: 'Done.' }])
     const limits = { turnsMax: 1, onLimit: 'ask' as const }

@@ -257,7 +257,7 @@ describe('a fork where a call waits for an approval', () => {
 })
 
 describe('a fork by another agent', () => {
-  it('costs its changed tail only: the model is asked for what comes behind, and what it says is another’s', async () => {
+  it('costs its changed tail only: the model is asked for what comes after, and what it says is another’s', async () => {
     const run = await record()
     const { ledger, clock, runId } = run
     const model = scriptedModel([{ text: 'I am another.', usage }], 'other')

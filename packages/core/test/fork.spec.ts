@@ -27,7 +27,7 @@ function shop(options: StageOptions = {}) {
   return { ...stageOf({ steps: script, tools, random: seededRandom(1), ...options }), tools }
 }
 
-/** A run to be forked, and its seq right behind an event of a type. */
+/** A run to be forked, and its seq right after an event of a type. */
 async function recorded() {
   const set = shop()
   const { runId } = await set.play('Buy one.')
@@ -146,7 +146,7 @@ describe('a fork', () => {
     await expect(set.untilSettled(late.result)).rejects.toThrow(/cannot give it a result there/)
   })
 
-  it('is refused where it could not begin, and leaves nothing behind', async () => {
+  it('is refused where it could not begin, and records nothing', async () => {
     const { runtime, untilSettled: settle, runId, events, eventsOf } = await recorded()
     for (const atSeq of [0, 1, events.length, 999]) {
       const fork = runtime.fork(runId, { atSeq })
@@ -158,7 +158,7 @@ describe('a fork', () => {
     )
   })
 
-  it('can be taken up by another process, and goes on being served', async () => {
+  it('can be taken up by another process, which still serves recorded results', async () => {
     const { ledger, runId, behind, clock } = await recorded()
     const asking = testTool({
       name: 'pay',

@@ -41,7 +41,7 @@ describe('a guardrail on the input', () => {
     expect(ofType(events, 'guardrails_checked')[0]?.guardrails).toEqual(['no-swearing', 'no-secrets'])
   })
 
-  it('records and lets the run go on', async () => {
+  it('records and lets the run continue', async () => {
     const counted = defineGuardrail({
       name: 'counted',
       on: 'input',

@@ -39,7 +39,7 @@ const injection = (...ordinals: readonly number[]): Fact => ({
   ...{ type: 'tool_results_injected', turn: 1, toolCallIds: ordinals.map((ordinal) => callId(ordinal)) },
 })
 
-describe('law 1: a run does not go on while a call has no result', () => {
+describe('law 1: a run does not continue while a call has no result', () => {
   const asked = [...streaming, requested(1)]
   const open = `call ${callId(1)} has no result`
 
@@ -226,7 +226,7 @@ describe('attempts are never spliced', () => {
     expect(refusal([...begun()], called(1, 2))).toBe('turn 1 follows 0')
   })
 
-  it('what is of another attempt, or comes behind a failure, is refused', () => {
+  it('what is of another attempt, or comes after a failure, is refused', () => {
     const gone = 'it is of attempt 1, which is not under way'
     expect(refusal([...streaming, failed], wrote('late'))).toBe(gone)
     expect(refusal([...streaming, failed, called(1, 2)], wrote('late'))).toBe(gone)

@@ -32,7 +32,7 @@ function expert(
 }
 
 describe('a handoff', () => {
-  it('is a tool call, after which the other agent goes on with its own model, instructions and tools', async () => {
+  it('is a tool call, after which the other agent continues with its own model, instructions and tools', async () => {
     const billing = expert('billing')
     const { play, eventsOf, model } = stage({
       steps: [{ toolCalls: [transfer('billing')] as never }],
@@ -149,7 +149,7 @@ describe('a handoff', () => {
     expect(await first.untilSettled(resumed.result)).toMatchObject({ agent: 'billing', text: 'Paid.' })
   })
 
-  it('back to whoever started the run ends it as handed_back, and the history can go on', async () => {
+  it('back to whoever started the run ends it as handed_back, and the history can continue', async () => {
     const { play, eventsOf } = stage({
       steps: [{ text: 'I get somebody.', toolCalls: [transfer('support_desk')] as never }],
       handoffs: [handBack('Support desk', { description: 'Use it when the user asks for a person.' })],

@@ -152,7 +152,7 @@ const faults: Readonly<Record<string, Fault>> = {
       return sound.append(runId, expected, events, options)
     },
   }),
-  'takes any append behind the head for a lost acknowledgement': (sound) => ({
+  'takes any append after the head for a lost acknowledgement': (sound) => ({
     async append(runId, expected, events, options) {
       const head = await sound.head(runId)
       if (head && events.length > 0 && head.seq >= expected.expectedSeq + events.length) return head

@@ -46,7 +46,7 @@ describe('the timeouts of a model call', () => {
     ])
   })
 
-  it('let a call go on that reports, up to the total time', async () => {
+  it('let a call continue that reports, up to the total time', async () => {
     const model = slowModel(400)
     const { play, eventsOf } = stage({
       ...{ model, timeouts: { idleMs: 1_000, totalMs: 3_000 }, retry: { attemptsMax: 1 } },

@@ -115,7 +115,7 @@ runtime.run(both, 'Go.', { context: { user: 'Ada', rows: 3 } })
 runtime.run(both, 'Go.')
 // @ts-expect-error all of it
 runtime.run(both, 'Go.', { context: { user: 'Ada' } })
-// @ts-expect-error to go on as well
+// @ts-expect-error to continue as well
 runtime.resume('r', { agent: both })
 runtime.run(weather, 'Go.')
 runtime.run(weather, 'Go.', { context: { user: 'Ada' } })

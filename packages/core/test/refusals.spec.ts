@@ -55,7 +55,7 @@ const wordsOf = (messages: readonly Message[] = []): readonly string[] =>
   )
 
 describe('a refused turn', () => {
-  it('leaves the history where the vendor asks for it, on record, and the session goes on without', async () => {
+  it('leaves the history where the vendor asks for it, on record, and the session continues without', async () => {
     const { model, results, eventsOf } = await session(
       [{ text: 'Hello.' }, advised, { text: 'Sunny.' }],
       ['Hi.', 'Break in.', 'Weather?'],

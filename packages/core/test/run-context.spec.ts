@@ -139,7 +139,7 @@ describe('the context of a run', () => {
     expect(handed).toMatchObject({ definition: { instructions: 'You help Ada Lovelace.' } })
   })
 
-  it('has to be given again to go on, and is refused by name where it is not', async () => {
+  it('has to be given again to continue, and is refused by name where it is not', async () => {
     const seen: Seen = []
     const asking = lookTool(seen, { check: () => ({ kind: 'ask' }) })
     const make = (steps: readonly ScriptedStep[]) =>
@@ -225,7 +225,7 @@ describe('instructions that are made for a run', () => {
   const make = (instructions: unknown) =>
     defineAgent({ name: 'a', model: scriptedModel([]), instructions: instructions as () => string })
 
-  it('are asked for once, recorded, and hold when the run goes on, whatever is given then', async () => {
+  it('are asked for once, recorded, and hold when the run continues, whatever is given then', async () => {
     const asking = testTool({ name: 'look', check: () => ({ kind: 'ask' }) })
     const model = scriptedModel([call('look'), { text: 'Done.' }])
     const make = () =>

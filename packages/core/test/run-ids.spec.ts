@@ -36,7 +36,7 @@ describe('a run id', () => {
     expect(idsAt([0x017f22e279b0], () => 0.999_999_999)).toEqual(['017f22e2-79b0-73ff-bfff-ffffffffffff'])
   })
 
-  it('sorts behind every id before it, within a millisecond and when the clock falls', () => {
+  it('sorts after every id before it, within a millisecond and when the clock falls', () => {
     fc.assert(
       fc.property(
         fc.array(fc.integer({ min: 1_000, max: 1_003 }), { maxLength: 50 }),

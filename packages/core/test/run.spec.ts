@@ -55,7 +55,7 @@ describe('a run', () => {
     })
   })
 
-  it('suspends for an approval and goes on by the same handle', async () => {
+  it('suspends for an approval and continues by the same handle', async () => {
     const clock = manualClock()
     const model = scriptedModel([{ toolCalls: [{ name: 'pay', input: { usd: 5 } }] }, { text: 'Paid.' }])
     const pay = testTool({

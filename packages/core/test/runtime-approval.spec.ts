@@ -60,7 +60,7 @@ describe('the approval policy of a runtime', () => {
       approval: asksAboutWrites,
     })
     steps[0]!.toolCalls[0]!.name = desk.definition.handoffs![0]!.tool
-    // What the first agent's own policy would have asked about is not asked about behind a handoff.
+    // What the first agent's own policy would have asked about is not asked about after a handoff.
     expect((await driven(desk, undefined)).result.status).toBe('done')
     expect(clerk.tool.runs).toHaveLength(1)
   })

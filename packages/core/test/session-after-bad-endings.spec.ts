@@ -52,7 +52,7 @@ describe('a session whose run', () => {
   ]
 
   it.each(endings)(
-    '$what behind executed tools was empty: it has the input, the calls and the results',
+    '$what after executed tools was empty: it has the input, the calls and the results',
     async ({ ends, what: _what, ...options }) => {
       const log: string[] = []
       const set = newProcess({ tools: [booking(log)], ...options })
@@ -67,7 +67,7 @@ describe('a session whose run', () => {
     },
   )
 
-  it('is aborted behind executed tools had the user message alone: it has all of it, whenever that is', async () => {
+  it('is aborted after executed tools had the user message alone: it has all of it, whenever that is', async () => {
     const seen = new Set<string>()
     for (let at = 1, reached = true; reached; at++) {
       const log: string[] = []
@@ -84,7 +84,7 @@ describe('a session whose run', () => {
       expect([lines[0], lines.at(-1)]).toEqual(['user: Book two seats.', 'user: And now?'])
       const answers = lines.filter((line) => line.startsWith('book '))
       expect(answers).toHaveLength(lines.filter((line) => line === 'asks book').length)
-      // What was done is known, behind the message that asked for it.
+      // What was done is known, after the message that asked for it.
       expect(answers.filter((line) => line.includes('seat'))).toEqual(
         log.map((_, index) => `book success: seat ${index + 1}`),
       )
@@ -99,7 +99,7 @@ describe('a session whose run', () => {
     ])
   })
 
-  it('dies with its process was lost, or went on twice: it goes on where it was, and the next run has all of it', async () => {
+  it('dies with its process was lost, or continued twice: it continues where it was, and the next run has all of it', async () => {
     const seen = new Set<string>()
     for (let append = 1, died = true; died; append++) {
       for (const stored of [true, false]) {

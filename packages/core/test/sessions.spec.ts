@@ -117,7 +117,7 @@ describe('a session', () => {
     expect(refused).toBeInstanceOf(LedgerConflictError)
   })
 
-  it('queues a run behind the one that is under way, in this process or another', async () => {
+  it('queues a run after the one that is under way, in this process or another', async () => {
     let end: (() => void) | undefined
     const until = new Promise<void>((resolve) => {
       end = resolve
@@ -137,7 +137,7 @@ describe('a session', () => {
     expect(said(two.model.requests[0]?.messages)).toEqual(['user: 1', 'assistant: One.', 'user: 2'])
   })
 
-  it('queues many at once, each behind the one before it', async () => {
+  it('queues many at once, each after the one before it', async () => {
     const set = stage({ steps: Array.from({ length: 5 }, (_, index) => ({ text: `Answer ${index + 1}.` })) })
     const options = { sessionId: 'chat', whenBusy: 'wait' } as const
     const runs = [1, 2, 3, 4, 5].map((n) => set.runtime.run(set.agent, `Question ${n}.`, options))
@@ -190,7 +190,7 @@ describe('a branch', () => {
     for (const { seq } of events) {
       const branch = stage({ ledger: set.ledger, clock: set.clock, steps: answers('Branch.'), tools: [look] })
       const from = { runId: first.runId, atSeq: seq }
-      const { runId } = await playIn(branch, 'Go on.', { sessionId: `branch at ${seq}`, from })
+      const { runId } = await playIn(branch, 'Continue.', { sessionId: `branch at ${seq}`, from })
       expect(checkTranscript(branch.model.requests[0]?.messages ?? [])).toEqual([])
       const [started] = ofType(checkedRun(await branch.eventsOf(runId)), 'run_started')
       expect(started).toMatchObject({

@@ -33,7 +33,7 @@ describe('the state of a run as JSON', () => {
     )
   })
 
-  it('goes on as the run did: what follows keeps the laws, with the same digests, and folds to the same', async () => {
+  it('continues as the run did: what follows keeps the laws, with the same digests, and folds to the same', async () => {
     await fc.assert(
       fc.asyncProperty(program, fc.nat(), async (random, somewhere) => {
         const { events } = await play(random)
@@ -46,7 +46,7 @@ describe('the state of a run as JSON', () => {
     )
   })
 
-  it('stays what it was when the run goes on', async () => {
+  it('stays what it was when the run continues', async () => {
     await fc.assert(
       fc.asyncProperty(program, async (random) => {
         const { events } = await play(random)

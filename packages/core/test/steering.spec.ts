@@ -36,7 +36,7 @@ describe('input while a run is at work', () => {
     expect(others).toEqual([])
   })
 
-  it('answers what steers too late for an injection behind the answer', async () => {
+  it('answers what steers too late for an injection after the answer', async () => {
     const sent = Promise.withResolvers<unknown>()
     const {
       start,
@@ -53,7 +53,7 @@ describe('input while a run is at work', () => {
     expect(shown(model.requests[1]!.messages)).toEqual(['user: Go.', 'assistant: One.', 'user: And?'])
   })
 
-  it('queues one by one, each behind the answer before it', async () => {
+  it('queues one by one, each after the answer before it', async () => {
     const sent = Promise.withResolvers<unknown>()
     const {
       start,

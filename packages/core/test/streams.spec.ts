@@ -98,7 +98,7 @@ describe('events$', () => {
     expect(seen).toEqual([...upTo(recorded.length), -1])
   })
 
-  it('stays open while the run is suspended, and completes behind its end', async () => {
+  it('stays open while the run is suspended, and completes after its end', async () => {
     const { start, untilSettled: settle } = asking()
     const run = start()
     const seen: string[] = []
@@ -126,7 +126,7 @@ describe('events$', () => {
 })
 
 describe('a subscriber that throws', () => {
-  it('hurts nobody: it is let go, its error is reported, the run and the others go on', async () => {
+  it('hurts nobody: it is let go, its error is reported, the run and the others continue', async () => {
     const { start, untilSettled: settle, reported, eventsOf } = looking()
     const run = start()
     const others: number[] = []
@@ -142,7 +142,7 @@ describe('a subscriber that throws', () => {
     expect(others).toEqual(seqs(await eventsOf(run)))
   })
 
-  it('hurts nobody behind an operator either', async () => {
+  it('hurts nobody after an operator either', async () => {
     const { start, untilSettled: settle, reported } = looking()
     const run = start()
     const throwing = (): never => {
@@ -225,7 +225,7 @@ describe('for await over a run', () => {
     return events
   }
 
-  it('gives all events and ends behind the last', async () => {
+  it('gives all events and ends after the last', async () => {
     const { start, untilSettled: settle, eventsOf } = looking()
     const run = start()
     const live = await settle(collect(run))
@@ -262,7 +262,7 @@ describe('for await over a run', () => {
     expect(await settle(run.result)).toMatchObject({ reason: 'answered' })
   })
 
-  it('throws what the run fails with, behind the events that are on record', async () => {
+  it('throws what the run fails with, after the events that are on record', async () => {
     const ledger = memoryLedger()
     let appends = 0
     const dying: Ledger = {

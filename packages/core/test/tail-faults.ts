@@ -7,7 +7,7 @@ export type Fault = (sound: Ledger) => Partial<Ledger>
 /** Cursors that lead elsewhere, and tails that know no order, no start or no end. */
 export const tailFaults: Readonly<Record<string, Fault>> = {
   'begins every tail with the first event': (sound) => ({ tail: () => sound.tail() }),
-  'goes on with the event of the cursor': (sound) => ({
+  'continues with the event of the cursor': (sound) => ({
     async *tail(after) {
       const all = await Array.fromAsync(sound.tail())
       yield* all.slice(

@@ -43,7 +43,7 @@ function toolsOf(effects: Effects): readonly TestTool[] {
   ]
 }
 
-/** The script of a model that any process can go on with: the history says how far it is. */
+/** The script of a model that any process can continue with: the history says how far it is. */
 function stepsOf(script: readonly (readonly string[])[]): readonly ScriptedStep[] {
   const step: ScriptedStep = ({ messages }) => {
     const calls = script[messages.filter(({ role }) => role === 'assistant').length]

@@ -55,7 +55,7 @@ describe('text that its provider takes back in the end', () => {
     ])
   })
 
-  it('may be one of several parts, may go on, and may be nothing', async () => {
+  it('may be one of several parts, may continue, and may be nothing', async () => {
     const { result, events } = await played(
       [
         text(0, 'One. '),

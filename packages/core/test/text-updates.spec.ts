@@ -106,11 +106,11 @@ describe('the text of an answer', () => {
   })
 })
 
-describe('a run read behind an event', () => {
+describe('a run read after an event', () => {
   const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
   const steps = [{ text: 'I pay.', toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Paid.' }]
 
-  it('repeats nothing after an approval: events, texts and iteration go on where they were', async () => {
+  it('repeats nothing after an approval: events, texts and iteration continue where they were', async () => {
     const set = stage({ steps, tools: [pay] })
     const run = set.start()
     const rest = await set.untilSettled(run.result)
@@ -148,7 +148,7 @@ describe('a run read behind an event', () => {
     expect(await read(run.after(rest.seq))).toMatchObject({ texts: ['Paid.'] })
   })
 
-  it('ends at once behind its end, and says so where it has no such event', async () => {
+  it('ends at once after its end, and says so where it has no such event', async () => {
     const set = stage()
     const run = set.start()
     const { seq } = await set.untilSettled(run.result)

@@ -109,7 +109,7 @@ describe('the limit on time', () => {
 const silent = { subscribe: () => ({ unsubscribe: () => {} }) }
 
 describe('a limit that is raised while the closing call is unfinished', () => {
-  it('lets the run go on with ordinary calls, here and after a resume', async () => {
+  it('lets the run continue with ordinary calls, here and after a resume', async () => {
     const steps: ScriptedStep[] = [
       look,
       { text: 'So', fail: 'overloaded', retryAfterMs: 5_000 },

@@ -86,7 +86,7 @@ describe('a tool that breaks its contract', () => {
   }
 
   it.each(Object.entries(breaches))(
-    'fails its call when it %s, and the run goes on',
+    'fails its call when it %s, and the run continues',
     async (_name, breach) => {
       const { result, run, set } = await callTool(toolOf(breach.run))
       expect(result.outcome).toBe('failed')
@@ -125,7 +125,7 @@ describe('a tool that breaks its contract', () => {
     expect([result.outcome, said(result)]).toEqual(['success', 'It did.'])
   })
 
-  it('does not lose its result by an error behind it', async () => {
+  it('does not lose its result by an error after it', async () => {
     const run = (): Observable<unknown> =>
       new Observable((subscriber) => {
         subscriber.next(success)

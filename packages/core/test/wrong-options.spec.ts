@@ -80,7 +80,7 @@ const misshaped: readonly (readonly [string, () => unknown, string])[] = [
   [
     'nobody to hand back to',
     () => handBack('', { description: 'x' }),
-    'handBack: the name of the one who goes on',
+    'handBack: the name of the agent that continues',
   ],
   ['no description', () => handBack('desk', undefined as never), 'handBack: what it was given is missing'],
   ['options that are none', run('s1' as never), 'run: what it was given is a text; expected an object'],

@@ -160,7 +160,7 @@ ledger = await timed('open again', open)
 const middle = sampleRunId(Math.ceil(runsOfLedger / 2))
 const since = end - 7 * dayMs
 await timed('list', () => pageOf(ledger, {}), listed)
-await timed('list, behind the run in the middle', () => pageOf(ledger, { before: middle }), listed)
+await timed('list, after the run in the middle', () => pageOf(ledger, { before: middle }), listed)
 await timed('list, those that wait', () => pageOf(ledger, { statuses: ['suspended'] }), listed)
 await timed('list, those that failed lately', () => pageOf(ledger, { statuses: ['failed'], since }), listed)
 await timed(
@@ -178,7 +178,7 @@ for (let index = 0; index < 10; index++) {
   // None of these is of a session, whose places are taken.
   await append(ledger, asRun(templateOf(kinds, index), runsOfLedger * 5 + 1, sampleRunId(fresh + index)))
 }
-const lag = (behind: number | undefined): string => `${behind} events behind`
+const lag = (behind: number | undefined): string => `${behind} events of lag`
 await timed('how far behind, with ten runs more', () => projectionLag(ledger), lag)
 await timed('stats, reading only', () => stats(false))
 await timed('stats, keeping what it folds', () => stats())

@@ -1,4 +1,4 @@
-// What the next run of a session costs, when more and more runs lie behind it: its time, and the bytes that the store
+// What the next run of a session costs, when more and more runs come before it: its time, and the bytes that the store
 // grows by. Each run says as much as the others. Usage: sessions.ts [RUNS] [CHARACTERS] [LEDGER], where LEDGER is
 // `memory`, a file, or the connection string of a database; a file of its own where not given.
 import { mkdtempSync, rmSync, statSync } from 'node:fs'

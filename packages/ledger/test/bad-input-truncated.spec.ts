@@ -155,7 +155,7 @@ describe('the log of a ledger file that is cut off or changed', () => {
 
   const frameBytes = pageBytes + 24
 
-  it('loses what stood behind the place, never half an append, and a checkpoint finds which run', async () => {
+  it('loses what stood after the place, never half an append, and a checkpoint finds which run', async () => {
     const frames = (left.log.length - 32) / frameBytes
     expect(frames).toBeGreaterThan(50)
     const borders = Array.from(

@@ -43,7 +43,7 @@ describe('checkpoints', () => {
     })
   })
 
-  it('add only the runs that are new or went on, and stand for all before', async () => {
+  it('add only the runs that are new or continued, and stand for all before', async () => {
     const { file, sign, compared, path, runId } = await kept()
     const first = await sign()
     const unchanged = readFileSync(file, 'utf8')
@@ -58,7 +58,7 @@ describe('checkpoints', () => {
     expect(await compared()).toMatchObject({ ok: true, checkpoints: 2, runs: 3 })
   })
 
-  it('cover a run that goes on at every checkpoint, and a ledger without runs', async () => {
+  it('cover a run that continues at every checkpoint, and a ledger without runs', async () => {
     const { path, file, sign, compared, runId } = await kept()
     await sign()
     const before = `${path}.before`
@@ -155,7 +155,7 @@ describe('checkpoints', () => {
     expect(existsSync(file)).toBe(false)
   })
 
-  it('leave the claim of a ledger that went on behind them open', async () => {
+  it('leave the claim of a ledger with later events open', async () => {
     const { path, sign, compared } = await kept()
     await sign()
     const third = await another(path)

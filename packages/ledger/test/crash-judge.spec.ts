@@ -60,7 +60,7 @@ const doctorings: readonly (readonly [string, (evidence: Evidence) => Evidence, 
     /is at epoch 1, and 2 was acknowledged/,
   ],
   [
-    'an event of the writer before stands behind a take-over',
+    'an event of the writer before stands after a take-over',
     (found) => ({
       ...found,
       after: { ...found.after, epochs: new Map([[runIdOf(found), 2]]) },
@@ -203,7 +203,7 @@ describe('the judge of crashes', () => {
     expect(judge(left).join('\n')).toMatch(/waited in run \S+, and nobody has decided about it/)
   })
 
-  it('lets a server that died take along what was lazy and had no barrier behind it, and nothing else', () => {
+  it('lets a server that died take along what was lazy and had no barrier after it, and nothing else', () => {
     const runId = runIdOf(sound)
     const lazy = (seq: number, behind: number): Acknowledged => ({
       ...{ kind: 'append', runId, durability: 'lazy', seq, events: 1, digest: 'of what is gone', behind },

@@ -123,7 +123,7 @@ describe('a ledger file whose bytes have changed', () => {
   it.each([
     ['removed', 'delete from event where run_id = ? and seq = ?'],
     ['cut off with all that followed', 'delete from event where run_id = ? and seq >= ?'],
-  ])('hands out nothing behind an event that was %s', async (_how, statement) => {
+  ])('hands out nothing after an event that was %s', async (_how, statement) => {
     const sound = await soundLedger()
     const [runId, events] = [sound.runIds[0] as RunId, sound.events[0] ?? []]
     tamper(sound.path, (database) => database.prepare(statement).run(runId, 9))

@@ -109,7 +109,7 @@ describe('a search in SQLite', () => {
     await expect(Array.fromAsync(openFile(path).find(query))).rejects.toThrow(LedgerDamagedError)
   })
 
-  it('finds what is rare behind thousands that are not asked for', async () => {
+  it('finds what is rare after thousands that are not asked for', async () => {
     const ledger = openFile(temporaryFile())
     const events = await fill(ledger, first, 20_000)
     const [last] = events.slice(-1)
@@ -142,7 +142,7 @@ function storeOf(batches: readonly FoundBatch[]): SearchedStore {
 }
 
 describe('a search over any store', () => {
-  it('goes on behind pages in which nothing was found', async () => {
+  it('continues after pages in which nothing was found', async () => {
     const next = { pos: 9, seq: 0 }
     expect(
       await Array.fromAsync(

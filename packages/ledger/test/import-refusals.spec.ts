@@ -125,7 +125,7 @@ describe('importEvents refuses, at the line where it stands,', () => {
     expect(taken).toEqual(['nothing', 'one newline', 'only white space', 'very many empty lines'])
   })
 
-  it('a file of one line that is cut off, and garbage behind a whole run', async () => {
+  it('a file of one line that is cut off, and garbage after a whole run', async () => {
     const [line = ''] = (await linesFrom(1)).map((each) => JSON.stringify(each))
     await expect(importEvents(memoryLedger(), [line.slice(0, -9)])).rejects.toThrow(
       'Line 1 cannot be imported: it is cut off, and there is no whole event before it.',

@@ -111,7 +111,7 @@ describe('importEvents', () => {
     expect(await linesOfLedger(openFile(path))).toEqual(lines)
   })
 
-  it('keeps the epochs of the writers, and goes on with the next one', async () => {
+  it('keeps the epochs of the writers, and continues with the next one', async () => {
     const { ledger, runIds } = await exported()
     const runId = runIds[0] as RunId
     const before = (await Array.fromAsync(ledger.read(runId))).slice(0, 3)
@@ -165,7 +165,7 @@ describe('importEvents', () => {
     expect(await linesOfLedger(file)).toEqual(lines)
   })
 
-  it('refuses to go on with a run that another writer has taken over', async () => {
+  it('refuses to continue with a run that another writer has taken over', async () => {
     const { lines, runIds } = await exported()
     const file = openFile()
     await importEvents(file, lines.slice(0, 4))

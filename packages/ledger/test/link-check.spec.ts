@@ -50,7 +50,7 @@ describe('a stored event', () => {
     ['hash', {}, { hash: Buffer.alloc(32, 1) }],
     ['epoch', {}, { epoch: 2 }],
     ['pos', {}, { pos: 1 }],
-  ])('is at fault in its %s behind a link that does not fit', (what, change, link) => {
+  ])('is at fault in its %s after a link that does not fit', (what, change, link) => {
     const before: Link = { ...genesis, ...link }
     expect(linkFault(before, stored(change))).toMatchObject({ what })
   })

@@ -17,7 +17,7 @@ const text = (length: number): Fact => ({
   text: 'x'.repeat(length),
 })
 
-/** Facts behind a head, as an append of them is handed to the database. */
+/** Facts after a head, as an append of them is handed to the database. */
 function item(
   runId: RunId,
   { seq, epoch = 1, hash = genesisHash }: { seq: number; epoch?: number; hash?: Uint8Array },

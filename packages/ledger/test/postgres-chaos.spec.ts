@@ -8,7 +8,7 @@ import { hasPostgres } from './support/postgres-database.ts'
 // Only a platform without Postgres leaves them out, and the run says so.
 describe.skipIf(!hasPostgres)('several processes on a Postgres server that is killed again and again', () => {
   // `node packages/ledger/bench/chaos.ts` goes on for as long as it is told.
-  it('lose nothing that a barrier stands behind, see every event once, and go on by themselves', async () => {
+  it('lose nothing that a barrier follows, see every event once, and continue without help', async () => {
     const server = await mortalServer()
     if ('unavailable' in server) throw new Error(server.unavailable)
     try {

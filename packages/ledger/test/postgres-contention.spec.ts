@@ -34,7 +34,7 @@ function address(change: (url: URL) => void): string {
 
 // Only a platform without Postgres leaves them out, and the run says so.
 describe.skipIf(!hasPostgres)(
-  'a ledger whose connection is lost behind a statement that was carried out',
+  'a ledger whose connection is lost after a statement that was carried out',
   () => {
     async function cuttable(): Promise<Awaited<ReturnType<typeof cutter>> & { readonly ledger: Ledger }> {
       const line = await cutter(connectionString)

@@ -134,7 +134,7 @@ describe.skipIf(!hasPostgres)('on a server that writes its log only when it is a
       await expect(refused).rejects.toThrow(LedgerUnavailableError)
       await expect(refused).rejects.toThrow(/cannot be reached|connection|Connection/)
       await server.start()
-      // The same ledger goes on: its connections were lost, and it makes new ones.
+      // The same ledger continues: its connections were lost, and it makes new ones.
       const found = await ledger.head(run)
       expect(found?.seq).toBeGreaterThanOrEqual(durable)
       expect(found?.seq).toBeLessThanOrEqual(acknowledged.seq)

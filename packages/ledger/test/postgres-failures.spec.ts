@@ -143,7 +143,7 @@ describe.skipIf(!hasPostgres)('ids that Postgres cannot hold', () => {
 
 // Only a platform without Postgres leaves them out, and the run says so.
 describe.skipIf(!hasPostgres)('closing', () => {
-  it('waits for what is under way, and leaves no connection behind', async () => {
+  it('waits for what is under way, and leaves no connection open', async () => {
     const schema = freshSchema()
     const mine = address((url) => url.searchParams.set('application_name', schema))
     const ledger = openLedger(schema, { connectionString: mine })

@@ -29,7 +29,7 @@ describe.skipIf(!hasPostgres)('runs that move from a SQLite file to Postgres and
       await back.close()
     })
     await recordRun(origin, 1)
-    // Random runs bring crashes, and so writers behind the first.
+    // Random runs bring crashes, and so writers after the first.
     for (const [index, program] of fc.sample(randomProgram, { numRuns: 5, seed: 4 }).entries()) {
       const memory = memoryLedger()
       await playProgram({ ...program, randomness: 100 + index }, { ledger: memory })

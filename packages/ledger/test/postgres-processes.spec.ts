@@ -79,7 +79,7 @@ describe.skipIf(!hasPostgres)('several processes on one Postgres ledger', () => 
     }
   })
 
-  // Windows knows no way to stop a process and let it go on.
+  // Windows knows no way to stop a process and let it continue.
   it.skipIf(process.platform === 'win32')(
     'shut each other out: a writer that was stopped, overtaken and continued appends nothing more',
     async () => {
@@ -103,7 +103,7 @@ describe.skipIf(!hasPostgres)('several processes on one Postgres ledger', () => 
         }
         expect(said).toEqual({ conflict: 'epoch' })
         expect(await ledger.head(run)).toEqual(after)
-        child.tell('go on')
+        child.tell('continue')
       }
       await child.kill()
       expect(await chainFaults(ledger, run)).toEqual([])

@@ -70,7 +70,7 @@ describe.skipIf(!hasPostgres)('projections in Postgres', () => {
     for (const ledger of opened) await ledger.close()
   })
 
-  it('are made anew where the events were numbered anew, since nobody knows then what came behind which', async () => {
+  it('are made anew where the events were numbered anew, since nobody knows then what came after which', async () => {
     const schema = freshSchema()
     const ledger = openLedger(schema)
     await recordRun(ledger, 1)

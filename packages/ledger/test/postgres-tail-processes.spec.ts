@@ -32,7 +32,7 @@ async function holdBack(schema: string, isOver: () => boolean): Promise<number> 
 
 // Only a platform without Postgres leaves them out, and the run says so.
 describe.skipIf(!hasPostgres)('a tail that follows several processes in Postgres', () => {
-  it('misses nothing and repeats nothing, also where its own process is killed and another goes on', async () => {
+  it('misses nothing and repeats nothing, also where its own process is killed and another continues', async () => {
     const schema = freshSchema()
     await openLedger(schema).head('' as RunId)
     const children = Array.from({ length: writers }, (_, index) =>

@@ -45,7 +45,7 @@ describe.skipIf(!hasPostgres)('a tail in Postgres', () => {
     const held = await openTransaction(schema)
     await held.start(schema, first, [everyFact(first).run_started])
     await start(ledger, second)
-    // The second stands, with the greater pos and xid. Whoever saw it now would go on behind it, and miss the first.
+    // The second stands, with the greater pos and xid. Whoever saw it now would continue after it, and miss the first.
     const seen = await Array.fromAsync(ledger.tail())
     expect(await Array.fromAsync(ledger.read(second))).toHaveLength(1)
     expect(seen.map(({ event }) => event.runId)).toEqual([third])
@@ -82,7 +82,7 @@ describe.skipIf(!hasPostgres)('a tail in Postgres', () => {
     await expect(late).rejects.toThrow(/carries its own transaction, behind that of the event before it/)
   })
 
-  it('goes on by itself when the transaction that it waited for is undone, of which nobody tells', async () => {
+  it('continues by itself when the transaction that it waited for is undone, of which nobody tells', async () => {
     const schema = freshSchema()
     const ledger = openLedger(schema, { pollIntervalMs: never })
     await ledger.head(first)
@@ -99,7 +99,7 @@ describe.skipIf(!hasPostgres)('a tail in Postgres', () => {
     expect(seen).toEqual([second])
   })
 
-  it('goes on behind the cursors of a run that was dropped, on record', async () => {
+  it('continues after the cursors of a run that was dropped, on record', async () => {
     await expect(goesOnBehindDropped(openLedger(freshSchema()))).resolves.toBeUndefined()
   })
 
@@ -143,7 +143,7 @@ describe.skipIf(!hasPostgres)('a tail in Postgres', () => {
     const refused = Array.fromAsync(ledger.tail())
     await expect(refused).rejects.toThrow(LedgerUnavailableError)
     await expect(refused).rejects.toThrow(/came from another server.*number them anew/)
-    // Everything else works: what is appended stands behind, although its transaction is the lower one.
+    // Everything else works: what is appended stands after, although its transaction is the lower one.
     const next = stamped(first, [everyFact(first).cancel_requested], { afterSeq: 1 })
     await ledger.append(first, { expectedSeq: 1, epoch: 1 }, next, { durability: 'barrier' })
     await withClient(async (client) => {
@@ -188,7 +188,7 @@ describe.skipIf(!hasPostgres)('a tail in Postgres', () => {
           expect(plan).toMatch(/event_tail/)
           expect(plan).not.toMatch(/Seq Scan/)
         }
-        // Bodies are joined to what a page holds, never to all that comes behind.
+        // Bodies are joined to what a page holds, never to all that comes after.
         expect(plans.page.indexOf('payload_pkey')).toBeGreaterThan(plans.page.indexOf('Limit'))
       }
     })

@@ -28,7 +28,7 @@ const answers: ScriptedStep = { text: 'It is tea.', usage }
 
 interface Recorded {
   readonly model: ReturnType<typeof scriptedModel>
-  /** The state behind each event. */
+  /** The state after each event. */
   readonly moments: readonly { readonly event: RuntimeEvent; readonly state: RunState }[]
 }
 

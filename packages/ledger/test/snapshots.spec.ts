@@ -80,7 +80,7 @@ async function foldingFrom(
 }
 
 describe('a fold that comes far', () => {
-  it('leaves the state behind, and the next one reads only what follows it', async () => {
+  it('keeps the state, and the next one reads only what follows it', async () => {
     const { path, runId } = longLedger()
     const ledger = open(path)
     const { seq } = (await ledger.head(runId))!

@@ -19,7 +19,7 @@ const run = sampleRunId(1)
 const facts = everyFact(run)
 const barrier = { durability: 'barrier' } as const
 
-/** The event of the run behind this many. */
+/** The event of the run after this many. */
 function eventAt(seq: number, text = 'x'): readonly RuntimeEvent[] {
   const fact = seq === 0 ? facts.run_started : { ...facts.cancel_requested, reason: text }
   return stamped(run, [fact], { afterSeq: seq })
@@ -118,7 +118,7 @@ describe.skipIf(process.platform === 'win32')('a file that is taken away while t
     const tables = new Kysely<LedgerTables>({ dialect: new SqliteDialect({ database }) })
     await migrate(database, tables)
     const files = new OpenFiles(database, path)
-    // It goes behind the look before the transaction.
+    // It goes after the look before the transaction.
     const admit = (): void => {
       files.requireSame()
       if (goes) renameSync(path, elsewhere)

@@ -141,7 +141,7 @@ describe('a second process that drives runs of a file', () => {
 describe('a process that is stopped while it writes', () => {
   // Windows has no such signals.
   it.skipIf(process.platform === 'win32')(
-    'keeps the role; with oneWriter: false it is overtaken, and what it appends when it goes on is refused',
+    'keeps the role; with oneWriter: false it is overtaken, and what it appends when it continues is refused',
     async () => {
       const path = temporaryFile()
       const writer = await writerProcess(path)

@@ -150,7 +150,7 @@ describe('verify on a ledger that somebody has changed', () => {
     ['an event that was removed', `delete from event ${ofEvent}`, 'seq', (seq) => seq],
     ['a payload that was removed', `delete from payload ${ofPayload}`, 'payload', (seq) => seq],
     ['a row that was added before the first', addedRow(0), 'event rows', atTheHead],
-    ['a row that was added behind the last', addedRow(9999), 'seq', (_seq, last) => last + 1],
+    ['a row that was added after the last', addedRow(9999), 'seq', (_seq, last) => last + 1],
   ]
   it.each(cuts)('finds %s', async (_name, sql, what, foundAt) => {
     const record = await recorded()

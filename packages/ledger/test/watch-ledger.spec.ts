@@ -59,7 +59,7 @@ describe.each(pairs)('watching every run of a ledger %s', (_where, open) => {
     expect(places(await seen)).toEqual(order)
   })
 
-  it('goes on behind a cursor that was kept', async () => {
+  it('continues after a cursor that was kept', async () => {
     const [writer, reader] = open()
     for (const seq of [1, 2, 3]) await append(writer, run, seq)
     const seen = await firstValueFrom(watchLedger(reader).pipe(take(2), toArray()))

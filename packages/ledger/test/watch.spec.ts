@@ -50,7 +50,7 @@ describe.each(pairs)('watching a ledger %s', (_where, open) => {
     expect(await seen).toEqual(events)
   })
 
-  it('goes on from a cursor, also behind the end', async () => {
+  it('continues from a cursor, also after the end', async () => {
     const [writer, reader] = open()
     await append(writer, 0, events.length)
     for (const fromSeq of [1, 3, events.length]) {

@@ -81,7 +81,7 @@ describe.each(Object.entries(stories))('a run %s', (_, tell) => {
     )
   })
 
-  it('could go on from any of its events', async () => {
+  it('could continue from any of its events', async () => {
     const { events } = await tell()
     const reader = {
       provider: 'anthropic',
@@ -106,7 +106,7 @@ describe.each(Object.entries(stories))('a run %s', (_, tell) => {
 })
 
 describe('a run over the AI SDK', () => {
-  it('sends the reply back as it came, with the results behind it, and answers', async () => {
+  it('sends the reply back as it came, with the results after it, and answers', async () => {
     const { server, result } = await stories['that calls tools and answers']!()
     expect(result).toMatchObject({ status: 'done', reason: 'answered', text: 'It rains.' })
     expect(result.usage).toMatchObject({ inputTokens: 120 + 12, outputTokens: 64 + 20, cacheReadTokens: 100 })

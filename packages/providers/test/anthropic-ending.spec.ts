@@ -181,7 +181,7 @@ describe('a stream that two replies share', () => {
     expect(callsOf(signals)).toEqual([])
   })
 
-  it('goes on when only the start of the same message is repeated', () => {
+  it('continues when only the start of the same message is repeated', () => {
     const { signals, error } = fold([
       start(),
       open(0, { type: 'text', text: '' }),
@@ -202,8 +202,8 @@ describe('a stream that two replies share', () => {
       'a block begins again before it ended',
       [open(0, { type: 'text', text: '' }), open(0, { type: 'text', text: '' })],
     ],
-    ['a block goes on that never began', [text(3, 'x')]],
-    ['a block goes on behind its end', [...textBlock(0, 'x'), text(0, 'y')]],
+    ['a block continues that never began', [text(3, 'x')]],
+    ['a block continues after its end', [...textBlock(0, 'x'), text(0, 'y')]],
     ['a block begins without a type', [open(0, {})]],
   ])('fails where %s', (_, events) => {
     expect(fold([start(), ...events]).error).toMatchObject({ class: 'protocol', retryable: true })

@@ -53,7 +53,7 @@ describe('a call that Anthropic ran itself', () => {
     ])
   })
 
-  it('behind a pause goes by the kind of its result', () => {
+  it('after a pause goes by the kind of its result', () => {
     expect(executed(...whole(0, found))).toEqual([
       { id: 'srvtoolu_1', name: 'web_search', outcome: 'success' },
     ])

@@ -35,7 +35,7 @@ describe.skipIf(skipped)(`Anthropic itself${skipped}`, () => {
     ['as it is told', {}],
     ['strictly', { strictTools: true }],
     ['eagerly', { eagerToolInputs: true }],
-    ['behind thinking', { thinking: { type: 'enabled', budgetTokens: 1024 } as const }],
+    ['after thinking', { thinking: { type: 'enabled', budgetTokens: 1024 } as const }],
   ])('calls a tool %s under its own name, and takes the result', async (_, options) => {
     const model = anthropic(modelId, options)
     const question = user('What is the weather in Seoul?')

@@ -226,7 +226,7 @@ describe('thinking with a budget', () => {
     expect(asked([user('x'), assistant([thought, call(1, 'toolu_1')]), results(result(1))])).toEqual(thinking)
   })
 
-  it('that is off shows none in a reply that is to go on', () => {
+  it('that is off shows none in a reply that is to continue', () => {
     const messages = [user('x'), assistant([thought, { type: 'text', text: 'So' }], { stopReason: 'paused' })]
     expect(body(messages, { thinking: { type: 'disabled' } }).messages.at(-1).content).toEqual([text('So')])
     expect(body(messages).messages.at(-1).content).toHaveLength(2)

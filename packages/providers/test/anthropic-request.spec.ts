@@ -50,7 +50,10 @@ describe('a conversation', () => {
   })
 
   it('that ends with the assistant does not end in white space', () => {
-    const messages = [user('Go on'), assistant([{ type: 'text', text: 'Once upon \n' }], { partial: true })]
+    const messages = [
+      user('Continue'),
+      assistant([{ type: 'text', text: 'Once upon \n' }], { partial: true }),
+    ]
     expect(body(messages).messages.at(-1)).toEqual({ role: 'assistant', content: [text('Once upon')] })
     expect(body([...messages, user('And?')]).messages[1].content).toEqual([text('Once upon \n')])
   })
@@ -80,7 +83,7 @@ describe('a conversation', () => {
 })
 
 describe('calls and their results', () => {
-  it('stand one behind the other, results first, with the user’s next words behind them', () => {
+  it('stand one after the other, results first, with the user’s next words after them', () => {
     const messages = [
       user('Weather?'),
       assistant([{ type: 'text', text: 'Looking' }, call(1, 'toolu_1'), call(2, 'toolu_2')]),
@@ -279,7 +282,7 @@ describe('tools', () => {
     expect(body([user('x')])).not.toHaveProperty('tool_choice')
   })
 
-  it('of the vendor stand behind ours, and ours give way where names meet', () => {
+  it('of the vendor stand after ours, and ours give way where names meet', () => {
     const search = { type: 'web_search_20260318', name: 'get_weather' }
     const sent = body([user('x')], { providerTools: [search] }, { tools })
     expect(sent.tools[1]).toEqual(search)
@@ -297,7 +300,7 @@ describe('the prompt cache', () => {
     user('Five'),
   ]
 
-  it('is marked behind the instructions and behind the last two messages of the user', () => {
+  it('is marked after the instructions and after the last two messages of the user', () => {
     const sent = body(messages, { promptCache: '5m' })
     expect(sent.system).toEqual([{ ...text('Be brief.'), cache_control: mark }])
     expect(sent.messages.map(({ content }: Loose) => content.at(-1).cache_control)).toEqual([
@@ -309,7 +312,7 @@ describe('the prompt cache', () => {
     ])
   })
 
-  it('is marked behind the tools where there are no instructions', () => {
+  it('is marked after the tools where there are no instructions', () => {
     const tools = ['a', 'b'].map((name) => ({ name, description: 'x', inputSchema: { type: 'object' } }))
     const sent = body(messages, { promptCache: '1h' }, { tools, instructions: '' })
     expect(sent.tools.map((tool: Loose) => tool.cache_control)).toEqual([

@@ -67,7 +67,7 @@ const stories: { readonly [title: string]: () => Promise<Told> } = {
       ],
       (event, started) => void (event.type === 'assistant_text_delta' && started.cancel('enough')),
     ),
-  'that pauses in a server tool, and goes on': () =>
+  'that pauses in a server tool, and continues': () =>
     run([
       {
         pieces: [
@@ -111,7 +111,7 @@ describe.each(Object.entries(stories))('a run %s', (_, tell) => {
     expect(server.arrivals.map(({ body }) => brokenRules(body))).toEqual(server.arrivals.map(() => []))
   })
 
-  it('could go on from any of its events with a request that the vendor takes', async () => {
+  it('could continue from any of its events with a request that the vendor takes', async () => {
     const { events } = await tell()
     const render = requestRenderer({ ...settings, promptCache: '5m' })
     let state: RunState | undefined
@@ -125,7 +125,7 @@ describe.each(Object.entries(stories))('a run %s', (_, tell) => {
 })
 
 describe('a run over this wire', () => {
-  it('sends the reply back as it came, with the results behind it, and answers', async () => {
+  it('sends the reply back as it came, with the results after it, and answers', async () => {
     const { server, result } = await stories['that calls tools and answers']!()
     expect(result).toMatchObject({ status: 'done', reason: 'answered', text: 'It rains.' })
     expect(result.usage).toMatchObject({ inputTokens: 120 + 12, outputTokens: 64 + 20, cacheReadTokens: 100 })
@@ -171,13 +171,13 @@ describe('a run over this wire', () => {
     ['that is cancelled in the middle of a word', 'cancelled'],
     ['that is refused', 'refused'],
     ['that meets a full context', 'context_overflow'],
-    ['that pauses in a server tool, and goes on', 'answered'],
+    ['that pauses in a server tool, and continues', 'answered'],
   ])('%s ends as %s', async (title, reason) => {
     expect((await stories[title]!()).result).toMatchObject({ status: 'done', reason })
   })
 
   it('sends a paused reply back unchanged, as the last message', async () => {
-    const { server } = await stories['that pauses in a server tool, and goes on']!()
+    const { server } = await stories['that pauses in a server tool, and continues']!()
     expect(server.arrivals[1]!.body['messages'].at(-1)).toEqual({
       role: 'assistant',
       content: [{ type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { query: 'x' } }],

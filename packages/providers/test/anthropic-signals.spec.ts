@@ -380,7 +380,7 @@ describe('what only the vendor understands', () => {
     ])
   })
 
-  it('rides on: a container that is named behind the only call gets a part of its own', () => {
+  it('rides on: a container that is named after the only call gets a part of its own', () => {
     const container = { id: 'container_2' }
     const { signals } = fold([
       start(),

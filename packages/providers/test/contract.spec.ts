@@ -121,7 +121,7 @@ const mistakes: readonly (readonly [mistake: string, promise: string, spoil: Spo
   ],
   [
     'gives two calls one reply',
-    'apart that go on at the same time',
+    'apart that stream at the same time',
     (model) => {
       let shared: Observable<ModelSignal> | undefined
       return (request, context) => (shared ??= model.stream(request, context).pipe(share()))
@@ -157,7 +157,7 @@ const mistakes: readonly (readonly [mistake: string, promise: string, spoil: Spo
   ],
   [
     'leaves a timer',
-    'no timer behind',
+    'no timer running',
     (model) => (request, context) => {
       context.clock.schedule(1000, () => {})
       return model.stream(request, context)
@@ -165,7 +165,7 @@ const mistakes: readonly (readonly [mistake: string, promise: string, spoil: Spo
   ],
   ...(['given up before the answer', 'given up at any signal'] as const).map(
     (promise): readonly [string, string, Spoil] => [
-      'goes on when nobody listens',
+      'continues when nobody listens',
       promise,
       (model) => (request, context) =>
         new Observable((subscriber) => {

@@ -10,7 +10,7 @@ import type { Loose } from './kit/loose.ts'
 
 const summary = user('What was said before: the player rolls dice.')
 
-describe('a history of Anthropic that a compaction cut behind running code', () => {
+describe('a history of Anthropic that a compaction cut after running code', () => {
   const caller = { type: 'code_execution_20250825', tool_id: 'srvtoolu_1' }
   const block = (fields: JsonObject & { readonly type: string }): AssistantPart => ({
     ...{ type: 'provider', kind: fields.type, opaque: ownOpaque(fields) },
@@ -45,7 +45,7 @@ describe('a history of Anthropic that a compaction cut behind running code', () 
   })
 })
 
-describe('a history of OpenAI that a compaction cut behind a program', () => {
+describe('a history of OpenAI that a compaction cut after a program', () => {
   const reply = replyOver('responses')
   const caller = { type: 'program', caller_id: 'prog_1' }
   const item = (fields: JsonObject & { readonly type: string }, at: number): AssistantPart => ({

@@ -66,7 +66,7 @@ describe('a server that is known to give no finish reason', () => {
     ['words', [role, content('It is')]],
     ['a call without input yet', call('')],
     ['a call whose input reads as a whole', call('{}')],
-  ])('has not ended where the connection is reset behind %s', async (_, chunks) => {
+  ])('has not ended where the connection is reset after %s', async (_, chunks) => {
     const server = await serve({ pieces: records(chunks), ending: 'break' })
     const { failure, signals } = await collect(model(server.url))
     expect(failure).toMatchObject({ class: 'network', retryable: true })
@@ -104,7 +104,7 @@ describe('a server that is known to give no finish reason', () => {
     ['words', records([role, content('It is')]), 0],
     ['a call with all of its input', records(call('{"amount":1}')), 1],
     ['a call without input, and the last word of the wire', [chatBytes(call(''))], 1],
-  ])('has ended where the stream comes to its proper end behind %s', async (_, pieces, calls) => {
+  ])('has ended where the stream comes to its proper end after %s', async (_, pieces, calls) => {
     const server = await serve({ pieces })
     const { failure, signals } = await collect(model(server.url))
     expect(failure).toBeUndefined()
@@ -120,7 +120,7 @@ describe('a server that is known to give no finish reason', () => {
     expect((await collect(model(saying.url))).failure).toMatchObject({ class: 'truncated' })
   })
 
-  it('has not ended under the AI SDK either, behind a reset or behind half a call', async () => {
+  it('has not ended under the AI SDK either, after a reset or after half a call', async () => {
     const lenient = (baseURL: string) =>
       fromAiSdk(createOpenAICompatible({ name: 'local', apiKey: 'k', baseURL })('kimi'), {
         endOfStreamIsEnd: true,

@@ -71,7 +71,7 @@ describe('two readings of one stream', () => {
 /** Recordings are files, and written streams have names. */
 const isRecorded = (name: string): boolean => /\.(sse|jsonl)$/.test(name)
 
-describe('the request behind a reply', () => {
+describe('the request after a reply', () => {
   /** What the AI SDK does not hand on, or not whole: the last piece of a signature only, no block of a new kind. */
   const notWhole = new Set([
     ...[
@@ -82,7 +82,7 @@ describe('the request behind a reply', () => {
     ],
     'events-and-blocks-of-new-kinds',
   ])
-  /** The AI SDK leaves the input of a call over MCP out, which streams behind the beginning of its block. */
+  /** The AI SDK leaves the input of a call over MCP out, which streams after the beginning of its block. */
   const overMcp = (file: string) => file.startsWith('mcp-connector')
   const whole = readingsIn('anthropic')
     .filter(({ file, stop }) => stop && stop[0] !== 'max_tokens' && !notWhole.has(file))

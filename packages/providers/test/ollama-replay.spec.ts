@@ -76,7 +76,7 @@ describe('the next request', () => {
     expect(brokenRules(body)).toEqual([])
   }
 
-  it('holds a reply as it came, with its results behind it', async () => {
+  it('holds a reply as it came, with its results after it', async () => {
     await check(lineBytes(rich))
     expect.hasAssertions()
   })

@@ -186,7 +186,7 @@ describe('the request that is made of any history', () => {
           const before = upTo(place + 1)
           const last = before.pop()
           expect(whole.slice(0, before.length)).toEqual(before)
-          // Another word of the user goes behind the last one, in its message.
+          // Another word of the user goes after the last one, in its message.
           expect(whole[before.length].content.startsWith(last.content)).toBe(true)
         }
       }),

@@ -145,7 +145,7 @@ describe('what the wire cannot be told', () => {
 describe('a history', () => {
   const sent = (messages: readonly Message[]) => body(messages, { instructions: '' }).messages
 
-  it('shows a reply with its thinking and its calls, and the results behind it', () => {
+  it('shows a reply with its thinking and its calls, and the results after it', () => {
     const reply = assistant(
       [
         { type: 'reasoning', text: 'hm' },
@@ -287,7 +287,7 @@ describe('what is no text', () => {
     expect(parts({ type: 'file', mediaType: 'text/plain; charset=utf-8', data: '7Iuc' }).content).toBe('시')
   })
 
-  it('and came from a tool is shown behind the results, which hold text only', () => {
+  it('and came from a tool is shown after the results, which hold text only', () => {
     const picture = { type: 'image' as const, mediaType: 'image/png', data: 'aGk=' }
     const messages = [
       user('x'),

@@ -19,9 +19,9 @@ const cut = [thinking('hm'), text('It '), calls(call('get_weather', { city: 'Seo
 
 const stories: { readonly [title: string]: () => Promise<Told> } = {
   'that calls tools and answers': () => run([answer([lineBytes(rich)]), rains]),
-  'whose reply is cut at its length, behind a call': () =>
+  'whose reply is cut at its length, after a call': () =>
     run([answer([lineBytes([...cut, done('length')])]), rains]),
-  'whose reply breaks off behind a call, and is asked for again': () =>
+  'whose reply breaks off after a call, and is asked for again': () =>
     run([
       answer([lineBytes([...cut, { error: 'the runner has stopped' }])]),
       answer([lineBytes(rich)]),
@@ -46,7 +46,7 @@ describe.each(Object.entries(stories))('a run %s', (_, tell) => {
     expect(server.arrivals.map(({ body }) => brokenRules(body))).toEqual(server.arrivals.map(() => []))
   })
 
-  it('could go on from any of its events with a request that the server takes', async () => {
+  it('could continue from any of its events with a request that the server takes', async () => {
     const { events } = await tell()
     const render = requestRenderer({ modelId: 'qwen-test', contextTokens: 4096 })
     let state: RunState | undefined
@@ -60,7 +60,7 @@ describe.each(Object.entries(stories))('a run %s', (_, tell) => {
 })
 
 describe('a run over this wire', () => {
-  it('sends the reply back with its thinking, the results behind it, and answers', async () => {
+  it('sends the reply back with its thinking, the results after it, and answers', async () => {
     const { server, result } = await stories['that calls tools and answers']!()
     expect(result).toMatchObject({ status: 'done', reason: 'answered', text: 'It rains.' })
     expect(result.usage).toEqual({ inputTokens: 120 + 12, outputTokens: 64 + 20 })
@@ -80,7 +80,7 @@ describe('a run over this wire', () => {
   })
 
   it('runs no call of a reply that was cut', async () => {
-    const { events } = await stories['whose reply is cut at its length, behind a call']!()
+    const { events } = await stories['whose reply is cut at its length, after a call']!()
     const types = events.map(({ type }) => type)
     expect(types).toContain('tool_request_ready')
     expect(types).not.toContain('tool_started')
@@ -88,7 +88,7 @@ describe('a run over this wire', () => {
 
   it('tries a broken reply again, and never splices the two', async () => {
     const { events, result, server } =
-      await stories['whose reply breaks off behind a call, and is asked for again']!()
+      await stories['whose reply breaks off after a call, and is asked for again']!()
     expect(events.filter(({ type }) => type === 'model_stream_failed')).toMatchObject([
       { failure: { class: 'server', retryable: true } },
     ])
@@ -98,7 +98,7 @@ describe('a run over this wire', () => {
 
   it.each([
     ['whose every reply breaks off', 'model_failed'],
-    ['whose reply is cut at its length, behind a call', 'output_truncated'],
+    ['whose reply is cut at its length, after a call', 'output_truncated'],
     ['that is cancelled in the middle of a word', 'cancelled'],
     ['whose prompt the server refuses as too long', 'context_overflow'],
     ['whose prompt the server cuts', 'context_overflow'],

@@ -46,7 +46,7 @@ describe('a line', () => {
     expect(signals[0]).toEqual({ type: 'model_started', servedModel: 'm' })
   })
 
-  it('behind the last one says nothing', () => {
+  it('after the last one says nothing', () => {
     const { signals } = fold([text('a'), done(), text('b'), done('length')])
     expect(textShown(signals)).toBe('a')
     expect(signals.filter((signal) => signal.type === 'model_finished')).toHaveLength(1)
@@ -54,7 +54,7 @@ describe('a line', () => {
 })
 
 describe('words', () => {
-  it('go on in one part, and begin another behind a call or behind thinking', () => {
+  it('continue in one part, and begin another after a call or after thinking', () => {
     const { signals } = fold([
       thinking('a'),
       thinking('b'),
@@ -149,7 +149,7 @@ describe('the end', () => {
     ['load', [], 'other'],
     ['unload', [], 'other'],
     ['weary', [], 'other'],
-  ])('%s behind %j is %s, and the word itself is kept', (raw, before, stopReason) => {
+  ])('%s after %j is %s, and the word itself is kept', (raw, before, stopReason) => {
     expect(finished(fold([...before, done(raw)]).signals)).toMatchObject({ stopReason, rawStopReason: raw })
   })
 

@@ -13,7 +13,7 @@ import type { Loose } from './kit/loose.ts'
 // The client writes lines that it cannot read to the console.
 forbidConsole()
 
-/** Streams that say something on every line, and nothing behind their last one. */
+/** Streams that say something on every line, and nothing after their last one. */
 const streams: readonly (readonly [string, Uint8Array])[] = [
   ['a reply with everything', lineBytes(rich)],
   ...readingsIn('ollama')
@@ -89,7 +89,7 @@ it('line ends of all kinds, and blank lines, change nothing and get on no consol
   expect((await read(answer([dressed]))).signals).toEqual(whole.signals)
 })
 
-it('garbage among the lines ends the reply as one that cannot be trusted, behind what came before it', async () => {
+it('garbage among the lines ends the reply as one that cannot be trusted, after what came before it', async () => {
   const lines = rich.map((one) => JSON.stringify(one))
   const garbage = fc.constantFrom(
     '<html>',

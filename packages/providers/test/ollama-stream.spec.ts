@@ -106,7 +106,7 @@ describe('a call over HTTP', () => {
     expect(server.arrivals[1]?.socket === server.arrivals[0]?.socket).toBe(true)
   })
 
-  it('completes at the last line, and closes a connection that stays open behind it a second later', async () => {
+  it('completes at the last line, and closes a connection that stays open after it a second later', async () => {
     const server = await serve(answer([lineBytes(hello)], { ending: 'stall' }))
     const clock = new ManualClock()
     const { completed } = await collect(ollama('qwen-test', { baseURL: server.url }), request, clock)
@@ -116,7 +116,7 @@ describe('a call over HTTP', () => {
     await server.arrivals[0]?.closed
   })
 
-  it('leaves no timer behind', async () => {
+  it('leaves no timer running', async () => {
     const server = await serve(
       whole,
       { status: 500, pieces: ['{"error": "x"}'] },

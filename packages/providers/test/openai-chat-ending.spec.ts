@@ -19,12 +19,12 @@ describe('the end', () => {
     ['content_filter', [], 'content_filtered'],
     ['tired', [], 'other'],
     ['toString', [], 'other'],
-  ])('%s behind %j is %s', (raw, chunks, stopReason) => {
+  ])('%s after %j is %s', (raw, chunks, stopReason) => {
     const { signals } = foldChat([role, content('x'), ...chunks, finish(raw)])
     expect(finished(signals)).toMatchObject({ stopReason, rawStopReason: raw })
   })
 
-  it('that is told twice is the last one, and usage may come with it, behind it or not at all', () => {
+  it('that is told twice is the last one, and usage may come with it, after it or not at all', () => {
     const late = foldChat([role, content('x'), choice({ content: '' }, 'stop'), finish('stop')])
     expect(finished(late.signals)?.stopReason).toBe('end')
     expect(lastUsage(late.signals)).toBeUndefined()

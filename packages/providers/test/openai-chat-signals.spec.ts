@@ -118,7 +118,7 @@ describe('reasoning', () => {
     })
   })
 
-  it('that returns behind text is another part', () => {
+  it('that returns after text is another part', () => {
     const { signals } = foldChat([
       role,
       choice({ reasoning: 'a' }),
@@ -190,7 +190,7 @@ describe('calls', () => {
     ])
   })
 
-  it('that share an index go on by it, or by the id, or as the last one', () => {
+  it('that share an index continue by it, or by the id, or as the last one', () => {
     expect(
       calls(
         ...[whole(0, 'c1', 'a', '{"x"'), piece({ index: 0, function: { arguments: ':1}' } })],

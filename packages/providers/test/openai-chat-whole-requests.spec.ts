@@ -44,7 +44,7 @@ const whole: { readonly [what: string]: readonly [Parameters<typeof body>, Loose
       tools: [{ ...wireTide, function: { ...wireTide.function, strict: true } }],
     },
   ],
-  'a conversation behind a call': [
+  'a conversation after a call': [
     [
       [
         user('When is the tide?'),

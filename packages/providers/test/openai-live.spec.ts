@@ -17,7 +17,7 @@ const tools = [
   },
 ]
 
-/** The history behind a reply that called tools, each answered with the sun. */
+/** The history after a reply that called tools, each answered with the sun. */
 function sunny(model: Model, question: Message, reply: NonNullable<ReturnType<typeof finished>>): Message[] {
   const recorded = recordedReply(model, reply)
   return [question, recorded, { role: 'tool', results: answersTo(recorded, () => 'Sunny, 21 degrees.') }]

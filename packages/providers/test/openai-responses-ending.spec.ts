@@ -174,13 +174,13 @@ describe('a stream that two replies share', () => {
     expect(callsOf(signals)).toEqual([])
   })
 
-  it('goes on when only the start of the same response is repeated', () => {
+  it('continues when only the start of the same response is repeated', () => {
     const { signals, error } = foldResponse([created(), created(), ...message(0, 'ok'), completed()])
     expect(error).toBeUndefined()
     expect(signals.filter((signal) => signal.type === 'model_started')).toHaveLength(1)
   })
 
-  it('goes on when a gateway gives the response another id in every event', () => {
+  it('continues when a gateway gives the response another id in every event', () => {
     const events = [created(), ...message(0, 'ok'), completed({ id: 'resp_9' })]
     expect(
       foldResponse([events[0]!, { type: 'response.in_progress', response: { id: 'x' } }, ...events.slice(1)]),
@@ -194,7 +194,7 @@ describe('a stream that two replies share', () => {
       'an item begins again, as another thing',
       [added(0, { type: 'message' }), added(0, { type: 'function_call' })],
     ],
-    ['an item goes on behind its end', [...message(0, 'x'), said(0, 'y')]],
+    ['an item continues after its end', [...message(0, 'x'), said(0, 'y')]],
     ['an item begins without a type', [added(0, {})]],
     ['an item ends without a type', [itemDone(0, {})]],
   ])('fails where %s', (_, events) => {

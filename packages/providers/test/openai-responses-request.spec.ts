@@ -108,7 +108,7 @@ describe('a conversation', () => {
 describe('calls and their results', () => {
   const asked = (...parts: AssistantPart[]) => [user('x'), assistant(parts, { stopReason: 'tool_use' })]
 
-  it('stand behind one another, with what tools showed in them', () => {
+  it('stand after one another, with what tools showed in them', () => {
     const image = { type: 'image' as const, mediaType: 'image/png', data: 'aGk=' }
     const sent = body([
       ...asked(call(1, 'call_1'), call(2, 'call_2')),

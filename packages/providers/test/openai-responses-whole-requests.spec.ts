@@ -41,7 +41,7 @@ const whole: { readonly [what: string]: readonly [Parameters<typeof body>, Loose
       ...{ tools: [{ ...wireTide, strict: true }], tool_choice: 'required' },
     },
   ],
-  'a conversation behind a call': [
+  'a conversation after a call': [
     [
       [
         user('When is the tide?'),

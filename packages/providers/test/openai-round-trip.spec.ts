@@ -21,7 +21,7 @@ const goodbye = {
 function answered(model: Model, reply: NonNullable<ReturnType<typeof finished>>, turn: number): Message[] {
   const recorded = recordedReply(model, reply, turn * 10)
   const results = answersTo(recorded, (id) => `answer of ${id}`)
-  const next: Message = { role: 'user', parts: [{ type: 'text', text: 'Go on.' }] }
+  const next: Message = { role: 'user', parts: [{ type: 'text', text: 'Continue.' }] }
   return [recorded, results.length > 0 ? { role: 'tool', results } : next]
 }
 
@@ -38,9 +38,9 @@ async function conversation(api: 'responses' | 'chat', readings: readonly Readin
   return server.arrivals.map(({ body }: Arrival): Loose => body)
 }
 
-describe('a conversation that goes on', () => {
+describe('a conversation that continues', () => {
   it.each(readingsIn('openai-responses').filter(({ stop }) => stop))(
-    'behind openai-responses/$file sends what the vendor takes, with every call answered',
+    'after openai-responses/$file sends what the vendor takes, with every call answered',
     async (reading) => {
       const [, second] = await conversation('responses', [reading])
       expect(brokenResponsesRules(second)).toEqual([])
@@ -55,7 +55,7 @@ describe('a conversation that goes on', () => {
   // A call of the first kind has no id of its own, and goes by one of ours.
   const named = ({ stop, calls }: Reading) => stop && calls.every(([id]) => id !== '')
   it.each(readingsIn('openai-chat', 'openai-compatible').filter(named))(
-    'behind $folder/$file sends what the server takes, with every call answered',
+    'after $folder/$file sends what the server takes, with every call answered',
     async (reading) => {
       const [, second] = await conversation('chat', [reading])
       expect(brokenChatRules(second)).toEqual([])

@@ -37,7 +37,7 @@ interface Pieces {
   readonly atItsLimit: readonly object[]
   readonly begun: readonly object[]
   readonly rules: (body: Loose) => string[]
-  /** The body that a run would send if it went on from here. */
+  /** The body that a run would send if it continued from here. */
   readonly next: (state: RunState) => Loose
 }
 
@@ -112,7 +112,7 @@ describe.each(wires)('a run over $name', (wire) => {
   )
 
   it.each(Object.keys(stories))(
-    '%s could go on from any of its events with a request that the vendor takes',
+    '%s could continue from any of its events with a request that the vendor takes',
     async (title) => {
       const { events } = await stories[title]!()
       let state: RunState | undefined
@@ -124,7 +124,7 @@ describe.each(wires)('a run over $name', (wire) => {
     },
   )
 
-  it('sends the reply back with the results behind it, and answers', async () => {
+  it('sends the reply back with the results after it, and answers', async () => {
     const { server, result } = await stories['that calls tools and answers']!()
     expect(result).toMatchObject({ status: 'done', reason: 'answered', text: 'Hello' })
     expect(result.usage).toMatchObject({ inputTokens: 120 + 12, outputTokens: 64 + 20, cacheReadTokens: 100 })

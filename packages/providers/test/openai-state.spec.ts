@@ -113,7 +113,7 @@ describe('chained responses', () => {
   it.each([
     ['was cut', [counted(created(), message(0, 'Hm'), incomplete('max_output_tokens'))]],
     ['was withheld', [counted(created(), message(0, 'Hm'), incomplete('content_filter'))]],
-  ])('are not gone on from behind a reply that %s', async (_, [events]) => {
+  ])('are not continued after a reply that %s', async (_, [events]) => {
     const { ask, body } = await talk(chain, { pieces: [sseBytes(events!)] }, says('resp_2', 'Bye'))
     await ask(user('One'))
     await ask(user('Two'))
@@ -141,7 +141,7 @@ describe('chained responses', () => {
     expect(body(2)).toMatchObject({ previous_response_id: 'resp_2', input: [{ content: 'Three' }] })
   })
 
-  it('go on after a restart, for their state rides in the messages', async () => {
+  it('continue after a restart, for their state rides in the messages', async () => {
     const { ask, body, history, server } = await talk(chain, says('resp_1', 'Hi'), says('resp_2', 'Bye'))
     await ask(user('One'))
     const restored: Message[] = JSON.parse(JSON.stringify([...history, user('Two')]))
@@ -178,7 +178,7 @@ describe('chained responses', () => {
     },
   )
 
-  it('that are lost behind the first word fail like any other reply', async () => {
+  it('that are lost after the first word fail like any other reply', async () => {
     const error = { type: 'invalid_request_error', code: 'previous_response_not_found', message: 'Gone' }
     const broken = counted(created({ id: 'resp_2' }), { type: 'error', error })
     const { ask, server } = await talk(chain, says('resp_1', 'Hi'), { pieces: [sseBytes(broken)] })
@@ -198,7 +198,7 @@ describe('chained responses', () => {
     expect(server.arrivals).toHaveLength(2)
   })
 
-  it('are not gone on from behind a call whose id the service gave before, for it would know another one', async () => {
+  it('are not continued after a call whose id the service gave before, for it would know another one', async () => {
     const calling = (id: string) => reply(id, functionCall(0, 'call_1', 'get_weather', '{}'))
     const { ask, body } = await talk(chain, calling('resp_1'), calling('resp_2'), says('resp_3', 'Sunny.'))
     await ask(user('Weather?'))
@@ -301,7 +301,7 @@ it('what the caller insists on, though the service refuses it, fails after one m
   expect(server.arrivals).toHaveLength(2)
 })
 
-it('a request with nothing new behind the last reply carries everything', async () => {
+it('a request with nothing new after the last reply carries everything', async () => {
   const { ask, body } = await talk(chain, says('resp_1', 'Hi'), says('resp_2', 'Bye'))
   await ask(user('One'))
   await ask()

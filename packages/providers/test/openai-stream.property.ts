@@ -117,7 +117,7 @@ it.each(wires)('line ends, comments and ids in a stream of $name change nothing'
 })
 
 it.each(wires)(
-  'whatever order the events of $name come in, the stream ends once, and says nothing behind its end',
+  'whatever order the events of $name come in, the stream ends once, and says nothing after its end',
   async (wire) => {
     await fc.assert(
       fc.asyncProperty(fc.shuffledSubarray([...wire.rich]), async (events) => {

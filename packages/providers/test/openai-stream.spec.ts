@@ -48,7 +48,7 @@ describe.each(wires)('a call over HTTP to $name', ({ make, path, bytes, hello, r
     }
   })
 
-  it('leaves no timer behind', async () => {
+  it('leaves no timer running', async () => {
     const server = await serve(
       { pieces: [bytes(hello)] },
       { status: 500 },
@@ -121,7 +121,7 @@ describe('the end of an answer', () => {
     expect(server.arrivals[1]?.socket === server.arrivals[0]?.socket).toBe(true)
   })
 
-  it('is the terminal event, and a connection that stays open behind it is closed a second later', async () => {
+  it('is the terminal event, and a connection that stays open after it is closed a second later', async () => {
     const server = await serve({ pieces: [responses!.bytes(responses!.hello)], ending: 'stall' })
     const clock = new ManualClock()
     const { completed } = await collect(
@@ -135,7 +135,7 @@ describe('the end of an answer', () => {
     await server.arrivals[0]?.closed
   })
 
-  it('of a chat is its last record, and a connection that stays open behind it is closed', async () => {
+  it('of a chat is its last record, and a connection that stays open after it is closed', async () => {
     const server = await serve({ pieces: [chat!.bytes(chat!.hello)], ending: 'stall' })
     const { completed } = await collect(openaiChat('gpt-test', { apiKey: 'k', baseURL: server.url }))
     expect(completed).toBe(true)
@@ -149,7 +149,7 @@ describe('the end of an answer', () => {
     expect(finished(signals)?.stopReason).toBe('end')
   })
 
-  it('of a chat that gave its reason is whole, though the connection breaks behind it', async () => {
+  it('of a chat that gave its reason is whole, though the connection breaks after it', async () => {
     const records = chat!.hello.map((event) => chat!.record(event))
     const server = await serve({ pieces: records, ending: 'stall' })
     const signals: ModelSignal[] = []

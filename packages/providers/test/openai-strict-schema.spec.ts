@@ -135,7 +135,7 @@ describe('properties that may be left out', () => {
     })
   })
 
-  it('behind references are found too', () => {
+  it('after references are found too', () => {
     const schema = object({ first: { $ref: '#/$defs/node' } }, undefined, {
       $defs: { node: object({ a: text, next: { $ref: '#/$defs/node' } }, ['a']) },
     })

@@ -58,7 +58,7 @@ describe.each(adapters)('the bytes of $name', ({ rich: bytes, answer, model }) =
           )
         const clock = new ManualClock()
         await collect(model(nowhere, recordingFetch(file, { fetch: source })), request, clock)
-        // The rest behind the last event is read when nobody waits for it any more.
+        // The rest after the last event is read when nobody waits for it any more.
         await clock.idle()
         const sent = linesOf(file)[0]!.request
         const played = await playedFetch(file)(sent.url, {
@@ -84,7 +84,7 @@ describe.each(adapters)('the bytes of $name', ({ rich: bytes, answer, model }) =
     expect(readFileSync(file, 'utf8')).not.toContain('session=1')
   })
 
-  it('that a connection broke behind break again there', async () => {
+  it('that end with a broken connection break there again', async () => {
     const file = newFile()
     const server = await serve(answer(inPiecesOf(64, bytes).slice(0, 9), { ending: 'stall' }))
     const signals: ModelSignal[] = []

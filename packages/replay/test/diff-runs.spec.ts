@@ -35,7 +35,7 @@ let runs = 0
 interface Desk {
   readonly ledger: Ledger
   readonly play: (agent: Agent, input?: string) => Promise<RunResult>
-  /** Forks a run behind its first results. */
+  /** Forks a run after its first results. */
   readonly fork: (
     agent: Agent,
     runId: RunId,
@@ -59,7 +59,7 @@ function desk(): Desk {
 }
 
 describe('a run and its fork', () => {
-  it('part where the fork goes on with other words, and each cost what it did by itself', async () => {
+  it('part where the fork continues with other words, and each cost what its own work cost', async () => {
     const { ledger, play, fork } = desk()
     const { runId } = await play(clerk([look('tea'), says('Sold out.')]))
     const { result, atSeq } = await fork(clerk([says('Politely: sold out.')], 'Help politely.'), runId)

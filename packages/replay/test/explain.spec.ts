@@ -137,7 +137,7 @@ describe('explain', () => {
         { role: 'tool', seqs: seqs(1, 'tool_result', 'tool_results_injected') },
       ],
     })
-    // What the user asked for stays behind the summary, and is the message that it was.
+    // What the user asked for stays after the summary, and is the message that it was.
     expect(first.items.find(({ index }) => index === 1)).toMatchObject({
       message: { role: 'user' },
       seqs: [2],

@@ -31,7 +31,7 @@ const goldenLines = join(import.meta.dirname, '../../ledger/test/golden/format-1
 // Put together here, so that no scanner takes this file for one that leaks.
 const key = ['sk-', 'proj-0123456789abcdefghij'].join('')
 
-/** The code of an agent, as somebody has it in a file; with secrets in its words, its calls, and what comes back. */
+/** The code of an agent in a file, with secrets in its words, its calls, and what comes back. */
 const agentCode = `import { defineAgent } from '@tallystick/core'
 import { scriptedModel, testTool } from '@tallystick/core/testing'
 
@@ -58,7 +58,7 @@ export default defineAgent({
 `
 const secrets = [key, key.slice(3, 20), 'hunter2', 'open sesame', 'abcdef', '0123456789']
 
-/** A folder as a user's project is: an agent, and the packages that it stands on. */
+/** A folder as a user's project is: an agent, and the packages that it needs. */
 async function project(): Promise<{ folder: string; agent: Agent; ledger: Ledger; runId: RunId }> {
   const folder = temporaryFolder()
   mkdirSync(join(folder, 'node_modules', '@tallystick'), { recursive: true })
@@ -138,7 +138,7 @@ describe('a regression test of a run', () => {
     const { fixture } = await write("it's", agentCode, { secrets: [/\btea\b/i] })
     expect(readFileSync(fixture, 'utf8')).not.toMatch(/\btea\b/i)
     await write('coffee', agentCode.replace('Buy tea', 'Buy coffee'))
-    // A check of today that asks nobody is found at the event in which a person was asked.
+    // A check of today that asks no person is found at the event in which a person was asked.
     await write('unasked', agentCode.replace("kind: 'ask'", "kind: 'run'"))
 
     const { files, output } = await vitest(folder)

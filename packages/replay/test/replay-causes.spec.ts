@@ -43,7 +43,7 @@ interface Recording {
   readonly replays: (runId: RunId) => Promise<readonly RuntimeEvent[]>
 }
 
-/** A runtime with one agent. With `ticking` its clock goes on whenever somebody looks at it. */
+/** A runtime with one agent. With `ticking` its clock advances at every reading. */
 function recording(
   options: Partial<AgentOptions<unknown>> & { readonly steps?: readonly ScriptedStep[] },
   { ticking = false, seed = 1 } = {},
@@ -81,7 +81,7 @@ describe('a run replays to itself', () => {
     expect((await replays(runId))[0]).toMatchObject({ subject: 'customer-7' })
   })
 
-  it('whose approval nobody gave in time, and one that a person called expiry denied', async () => {
+  it('whose approval came too late, and one that a person called expiry denied', async () => {
     const options = { tools: [pay], limits: { approvalMaxMs: 1_000 }, steps: [calls('pay'), { text: 'No.' }] }
     const late = recording(options, { ticking: true })
     const lateRun = late.start()
@@ -115,7 +115,7 @@ describe('a run replays to itself', () => {
     }
   })
 
-  it('that went on behind a history that guardrails had not passed', async () => {
+  it('that continued after a history that guardrails had not passed', async () => {
     const guardrails = [{ name: 'look', on: 'input', check: () => 'pass' as const }] as const
     const set = recording({ steps: [{ fail: 'authentication' }, { text: 'Yes.' }], guardrails })
     const runtime = createRuntime({ ledger: set.ledger, agents: [set.agent], host: { clock: set.clock } })

@@ -25,7 +25,7 @@ function isForkable(events: readonly RuntimeEvent[]): boolean {
   }
 }
 
-/** Any program, also under a clock that goes on between a message and what follows from it. */
+/** Any program, also under a clock that advances between a message and what follows from it. */
 const randomProgram = fc
   .tuple(stillProgram, fc.boolean())
   .map(([program, ticking]): Program => ({ ...program, ticking }))

@@ -34,7 +34,7 @@ const weigh = testTool({ name: 'weigh' })
 const payAs = (verdict: 'ask' | 'run'): ReturnType<typeof testTool> =>
   testTool({ name: 'pay', effect: 'write', check: () => ({ kind: verdict }), run: () => 'paid' })
 
-/** Looks and weighs, then pays, which somebody has to approve, then says so. */
+/** Looks and weighs, then pays, which a person has to approve, then says so. */
 function buyer(own: Partial<AgentOptions<unknown>> = {}): Agent<unknown> {
   const replies: readonly ScriptedReply[] = [
     { toolCalls: ['look', 'weigh'].map((name) => ({ name, input: { at: 'tea' } })) },
@@ -217,7 +217,7 @@ describe('a run driven again by code that has changed since', () => {
 })
 
 describe('runs that are bound to others, driven again', () => {
-  it('come out the same, each by itself: a parent, and the run that worked for it', async () => {
+  it('come out the same, each alone: a parent and its child run', async () => {
     const ledger = memoryLedger()
     const clerk = (instructions: string): Agent<unknown> =>
       buyer({ name: 'clerk', description: 'Buys.', instructions })

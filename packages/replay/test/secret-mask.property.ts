@@ -18,7 +18,7 @@ const fields = fc.dictionary(name, fc.oneof(leaf, fc.constant(null), fc.array(le
 const input = fc.dictionary(name, fc.oneof(leaf, fields, fc.array(leaf)))
 
 describe('an input of a tool', () => {
-  it('is masked alike where it streams as text and where it stands as a value', () => {
+  it('is masked alike in streamed text and as a value', () => {
     fc.assert(
       fc.property(input, (given) => {
         const value = JSON.parse(JSON.stringify(given)) as object

@@ -59,7 +59,7 @@ describe('what looks like a secret', () => {
     expect(mask.text(masked)).toBe(masked)
   })
 
-  it('is masked alone, with what stands around it as it was', () => {
+  it('is masked alone, and the text around it stays the same', () => {
     expect(mask.text(`use ${key}, please`)).toBe(`use [redacted]${'*'.repeat(key.length - 10)}, please`)
     expect(mask.text('GET /x?api_key=0123abc&page=2')).toBe('GET /x?api_key=[redact&page=2')
     expect(mask.text('postgres://app:s3cr3t@db/x')).toBe('postgres://app:[redac@db/x')
@@ -128,7 +128,7 @@ describe('what looks like a secret', () => {
     }
   })
 
-  it('is found wherever it stands, and leaves the length of the text', () => {
+  it('is found at every position, and leaves the length of the text', () => {
     fc.assert(
       fc.property(
         fc.array(

@@ -72,7 +72,7 @@ describe('cancelling', () => {
     expect(ran).toBe(false)
   })
 
-  it('counts an error as failed where nobody cancelled, whatever its name', async () => {
+  it('counts an error as failed without a cancel, whatever its name', async () => {
     const tool = toolOf(() => Promise.reject(new DOMException('gone', 'AbortError')))
     expect(await endingOf(tool, {}, { cancelled$: concat(EMPTY, NEVER) })).toEqual({
       outcome: 'failed',

@@ -101,11 +101,7 @@ describe('what a tool returns', () => {
     ['a hole in a list', Object.assign([], { length: 1 }), '$[0] is undefined, which JSON cannot carry'],
     ['a Map', { m: new Map([[1, 2]]) }, '$.m is an instance of Map, which JSON cannot carry'],
     ['bytes', new Uint8Array([1]), '$ is an instance of Uint8Array, which JSON cannot carry'],
-    [
-      'a Response that nobody read',
-      new Response('x'),
-      '$ is an instance of Response, which JSON cannot carry',
-    ],
+    ['an unread Response', new Response('x'), '$ is an instance of Response, which JSON cannot carry'],
     [
       'an Error that was returned',
       Object.assign(new Error('x'), { code: 1 }),

@@ -25,7 +25,7 @@ const asking = defineTool({
 })
 expectTypeOf(asking).toEqualTypeOf<Tool<App>>()
 expectTypeOf(defineTool({ ...about, execute: ({ city }) => city })).toEqualTypeOf<Tool<unknown>>()
-// @ts-expect-error nobody has said what the context is
+// @ts-expect-error the context is missing
 defineTool({ ...about, execute: (_given, { context }) => context.user })
 
 const agent = defineAgent({ name: 'a', instructions: '', model: scriptedModel([]), tools: [mine] })

@@ -74,7 +74,7 @@ async function play({ steps, end, value }: Behaviour, interferences: readonly In
 }
 
 describe('one start of any tool, whatever the runtime does meanwhile', () => {
-  it('has one ending, last, which JSON can carry; or none, where nobody waits or it never settles', async () => {
+  it('has one ending, last, which JSON can carry; or none, where no caller waits or it never settles', async () => {
     const interference = fc.constantFrom<Interference>(
       'nothing',
       'nothing',

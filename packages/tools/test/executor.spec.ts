@@ -52,7 +52,7 @@ describe('running a call', () => {
     ])
   })
 
-  it('names progress that JSON cannot carry in its place, and goes on', async () => {
+  it('names progress that JSON cannot carry in its place, and continues', async () => {
     const tool = toolOf((_input, { progress }) => {
       progress({ size: 1n } as never)
       return 'ok'

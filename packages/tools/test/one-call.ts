@@ -13,7 +13,7 @@ export const callContext: CallContext = {
   context: { user: 'ada' },
 }
 
-/** One start of that call, which nobody cancels. */
+/** One start of that call, which is never cancelled. */
 export function toolRun(input: JsonObject, changes: Partial<ToolRun> = {}): ToolRun {
   return { ...callContext, input, attempt: 1, idempotencyKey: 'key-1', cancelled$: NEVER, ...changes }
 }

@@ -7,7 +7,7 @@ const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
 const folder = fileURLToPath(new URL('..', import.meta.url))
 
 describe('the example in the README', () => {
-  it('runs as it stands and prints what the README says', () => {
+  it('runs unchanged and prints what the README says', () => {
     const [, example = ''] = /```ts\n(.*?)```/s.exec(readme) ?? []
     const [, first = '', second = ''] = /It prints `(.+?)`, then `(.+?)`/.exec(readme) ?? []
     const printed = execFileSync(

@@ -100,7 +100,7 @@ describe('tools in a run', () => {
     expect(calls).toEqual([])
   })
 
-  it('are told to stop at their time, and the run goes on', async () => {
+  it('get the signal to stop at their time, and the run continues', async () => {
     const clock = manualClock()
     let reason: unknown
     const slow = defineTool({

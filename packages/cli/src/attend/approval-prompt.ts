@@ -15,9 +15,9 @@ const nameCharactersMax = 30
 const via = 'prompt'
 
 /**
- * Asks the person at the terminal about a call that waits, by its whole canonical input: page by page where it is longer
- * than the screen. Only an answer behind the last page approves it, and nothing that was typed before. Who leaves by
- * Ctrl-C or Ctrl-D decides later.
+ * Asks the person at the terminal about a call that waits, by its whole canonical input: page by page where it is
+ * longer than the screen. Only an answer after the last page approves it, and nothing that was typed before. Ctrl-C
+ * and Ctrl-D leave the call undecided.
  */
 export async function askForApproval(person: Output, approval: PendingApproval): Promise<ApprovalChoice> {
   const { columns, rows } = person.size()
@@ -35,7 +35,7 @@ export async function askForApproval(person: Output, approval: PendingApproval):
   }
 }
 
-/** The input stands last, and nothing in front of it takes more than one line: no reason can look like an input. */
+/** The input is printed last, and nothing before it takes more than one line: no reason can look like an input. */
 function callText({ name, toolCallId, input, reason }: PendingApproval): string {
   const because = reason === undefined ? '' : `Reason: ${oneLine(reason, Infinity)}\n`
   return `Approval of ${oneLine(name, Infinity)}\nCall: ${toolCallId}\n${because}Input: ${prettyJson(input)}`

@@ -82,6 +82,6 @@ async function assertFits(
   if (fault === undefined) return
   throw new CommandError(
     'usage',
-    `The input does not fit the schema of ${name}, so nothing was recorded: ${fault}. Correct --input; call ${toolCallId} goes on waiting.`,
+    `The input does not fit the schema of ${name}, so nothing was recorded: ${fault}. Correct --input; call ${toolCallId} still waits.`,
   )
 }

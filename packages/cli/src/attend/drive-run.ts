@@ -36,7 +36,7 @@ export async function driveRun(run: Run, options: DriveRunOptions): Promise<RunR
   }
 }
 
-/** Has each call that waits decided; answers whether the run can go on by any of it. */
+/** Asks for a decision on each pending call, and returns whether any decision lets the run continue. */
 async function decide(
   run: Run,
   pending: readonly PendingApproval[],

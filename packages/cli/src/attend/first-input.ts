@@ -8,7 +8,7 @@ export async function firstInput(ledger: Ledger, runId: RunId): Promise<string> 
       return event.type === 'input_received' ? contentText(event.message?.parts ?? []) : ''
     }
   } catch (error) {
-    // Damage that came behind the summary: verify finds it.
+    // Damage that came after the summary: verify finds it.
     if (!(error instanceof TallystickError)) throw error
   }
   return ''

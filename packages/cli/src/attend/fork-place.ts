@@ -21,8 +21,8 @@ export interface ForkPlace {
 }
 
 /**
- * Finds where a fork begins: at the event that is named; or as late as its edit can still be made: in front of the
- * results that are to be others, behind the last approval that was asked for, behind the last input.
+ * Returns the event at which a fork begins: the named one, or the latest one that allows the edit: before the
+ * edited results, after the last requested approval, or after the last input.
  */
 export async function forkPlace(
   ledger: Ledger,

@@ -48,7 +48,7 @@ export async function acknowledge(context: CommandContext, put: Acknowledgement)
   )
   if (call) context.say(decisionText(call, command))
   context.say(
-    'A process that drives the run takes it up by itself. If there is none, this continues the run:',
+    'A process that drives the run takes the command up. Without such a process, this continues the run:',
   )
   await context.print(`${next}\n`)
 }

@@ -50,7 +50,7 @@ export async function interactiveRun(
   return stopped.result
 }
 
-/** What is said of runs behind the last of them: the commands that come next, and the results as they are asked for. */
+/** Prints, after the last of the runs, the next commands and the results in the requested form. */
 export async function reportStopped(
   context: CommandContext,
   runs: readonly [StoppedRun, ...StoppedRun[]],
@@ -69,7 +69,7 @@ export async function reportStopped(
   )
   if (json) {
     const data = runs.map((each) => resultData(each.result, ledgerPath))
-    const nested = data.reduceRight((parent, each) => ({ ...each, worksFor: parent }))
+    const nested = data.reduceRight((parent, each) => ({ ...each, parent: parent }))
     await print(`${JSON.stringify(nested)}\n`)
   } else if (answer === true && result.status === 'done') await printData(`${result.text}\n`)
 }

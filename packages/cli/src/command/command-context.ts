@@ -25,11 +25,11 @@ export interface CommandContext {
   readonly columns?: number
   /** Colours of stdout. */
   readonly paint: Paint
-  /** Where a run is shown while it goes on: stdout, or stderr where stdout is for JSON. */
+  /** Where a run is shown while it is driven: stdout, or stderr when stdout is for JSON. */
   readonly view: View
   /** stderr, for a run of which only the answer goes to stdout. */
   readonly aside: View
-  /** Writes to stdout, where the data go. Waits while the reader is behind. */
+  /** Writes data to stdout. Waits while the reader of the stream is slower. */
   readonly print: (text: string) => Promise<void>
   /** Writes text that is data itself: as it is where stdout is no terminal. */
   readonly printData: (text: string) => Promise<void>

@@ -8,7 +8,7 @@ export interface PostgresPlace {
   readonly pooled?: boolean
 }
 
-/** Whether what stands for a ledger on the command line is a connection string, and no file. */
+/** Returns whether the ledger argument of the command line is a connection string, not a file. */
 export function isPostgres(ledger: string): boolean {
   return /^\s*postgres(ql)?:\/\//i.test(ledger)
 }
@@ -58,7 +58,7 @@ export function postgresPlace(given: string): PostgresPlace {
   if (schema === null && pooled === null) return { connectionString }
   if (pooled !== null && pooled !== 'true' && pooled !== 'false') {
     throw new ConfigurationError(
-      `The parameter pooled of the connection string is ${pooled}, which is neither true nor false. Write ?pooled=true behind a pooler in transaction mode, such as PgBouncer.`,
+      `The parameter pooled of the connection string is ${pooled}, which is neither true nor false. Write ?pooled=true for a pooler in transaction mode, such as PgBouncer.`,
     )
   }
   searchParams.delete('schema')

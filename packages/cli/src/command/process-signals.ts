@@ -5,7 +5,7 @@ const signals = ['SIGINT', 'SIGTERM'] as const
 
 /** What a stop signal calls. */
 export interface StopActions {
-  /** Brings it to rest, so that it can go on later. */
+  /** Stops the run, so that a later command can continue it. */
   readonly drain: () => Promise<unknown>
   /** Ends the run. Ctrl-C calls it, if it is given. */
   readonly cancel?: () => Promise<unknown>

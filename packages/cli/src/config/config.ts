@@ -16,7 +16,7 @@ export interface NewRunContext {
 
 /** The run that a command needs the agent of, and what for. */
 export interface RecordedRunContext {
-  /** `resume` and `fork` ask the model and run tools; `replay` does neither, and needs what they stand on no more. */
+  /** `resume` and `fork` ask the model and run tools; `replay` does neither, so it needs no keys and no connections. */
   readonly verb: 'resume' | 'fork' | 'replay'
   /** Absolute path of the ledger's file, or the connection string of its database without the password. */
   readonly ledgerPath: string

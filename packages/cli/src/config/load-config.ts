@@ -44,7 +44,7 @@ async function importConfig(path: string): Promise<unknown> {
   }
 }
 
-const typeScriptRemedy = `it is TypeScript, which Node ${process.versions.node} does not read by itself. Use Node 22.18 or newer, set NODE_OPTIONS=--experimental-strip-types, or write it as tallystick.config.mjs.`
+const typeScriptRemedy = `it is TypeScript, which Node ${process.versions.node} does not read. Use Node 22.18 or newer, set NODE_OPTIONS=--experimental-strip-types, or write it as tallystick.config.mjs.`
 
 /** A file of a kind that this Node does not know: from 22.18 on it takes the types out of TypeScript. */
 function isUnreadable(cause: unknown): boolean {

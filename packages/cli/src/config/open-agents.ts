@@ -30,7 +30,7 @@ export interface Configured {
   readonly context?: unknown
 }
 
-/** Sets up the configuration for a command, and closes it behind `use`. */
+/** Sets up the configuration for a command, and closes it after `use`. */
 export async function withConfig<Result>(
   { json, say, workingDirectory }: CommandContext,
   { file, context }: { readonly file: string | undefined; readonly context: ConfigContext },
@@ -62,7 +62,7 @@ export interface RunWithAgents extends Configured {
   readonly state: RunState
 }
 
-/** Opens the ledger, finds the run, sets up the configuration for it, and closes both behind `use`. */
+/** Opens the ledger, finds the run, sets up the configuration for it, and closes both after `use`. */
 export function openAgents<Result>(
   given: CommandContext,
   { verb, ledger: ledgerPath, run, config: file }: OpenAgentsOptions,

@@ -18,8 +18,8 @@ export interface SummarizedLedger {
 }
 
 /**
- * Opens a ledger to read summaries of all its runs. Where its projections are far behind they are brought up to date on the way, if
- * the ledger can be written; else the summaries are read without writing anything.
+ * Opens a ledger to read summaries of all its runs. When its projections lag far, they are updated first, if the
+ * ledger can be written; else the summaries are read without writing anything.
  */
 export async function withSummaries<Result>(
   context: CommandContext,

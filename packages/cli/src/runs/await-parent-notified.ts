@@ -5,8 +5,8 @@ import { foldTo } from '@tallystick/ledger'
 import { ownWaits } from './waits.ts'
 
 /**
- * Waits until the parent of a child run has the command that settles its call. The runtime puts it behind the result of
- * the child, so closing the ledger earlier would lose it.
+ * Waits until the parent of a child run has the command that settles its call. The runtime puts it after the child run
+ * has its result, so closing the ledger earlier would lose it.
  */
 export async function awaitParentNotified(ledger: Ledger, parent: RunId, child: RunId): Promise<void> {
   let state = await foldTo(ledger, parent)

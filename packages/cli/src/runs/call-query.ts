@@ -15,7 +15,7 @@ export interface CallQuery {
   readonly inputs: readonly InputQuery[]
 }
 
-/** A word such as `order.id=17` or `items.0.sku=tea`: behind others that were given before. */
+/** Appends a query such as `order.id=17` or `items.0.sku=tea` to the earlier ones. */
 export function inputQuery(text: string, before: readonly InputQuery[] = []): readonly InputQuery[] {
   const at = text.indexOf('=')
   if (at < 1) throw new InvalidArgumentError('It has to be a path and a value, such as order.id=17.')

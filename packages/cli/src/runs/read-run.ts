@@ -53,7 +53,7 @@ export async function readRun(
   return { state, tally: tallyOf(halves), agents, children: [...children] }
 }
 
-/** The events of some types, in order. What stands behind `toSeq` is not looked at, so that damage there is no matter. */
+/** Reads the events of some types, in order. Events after `toSeq` are not checked, so damage there does not matter. */
 export async function* eventsOf(
   ledger: Ledger,
   runId: RunId,

@@ -6,7 +6,7 @@ import { exitCodeOf, exitCodes, type ExitCode } from '../command/exit-code.ts'
 import { summaryWaits } from './summary-waits.ts'
 import { summaryStatusView, type RunStatusView, type WaitedFor } from './run-status.ts'
 
-/** A run of a list, where it stands, and what it waits for. */
+/** A run of a list, with its status and what it waits for. */
 export interface RunRow {
   readonly summary: RunSummary
   readonly statusView: RunStatusView
@@ -15,7 +15,7 @@ export interface RunRow {
 
 const nothing: WaitedFor = { approvals: [], deferred: [], children: [] }
 
-/** Finds out where a run stands, with the runs that work for it and with what was said about its end. */
+/** Returns the row of a run: its status, the waits of its child runs, and the recorded detail of its end. */
 export async function runRow(ledger: Ledger, summary: RunSummary, isDriven: boolean): Promise<RunRow> {
   const waits = summary.status === 'suspended' ? await summaryWaits(ledger, summary) : nothing
   const detail = summary.hasDetail ? await endDetail(ledger, summary) : undefined
@@ -29,7 +29,7 @@ async function endDetail(ledger: Ledger, { runId, seq }: RunSummary): Promise<st
       if (event.type === 'run_finished') return event.detail
     }
   } catch (error) {
-    // Damage that came behind the summary: verify finds it.
+    // Damage that came after the summary: verify finds it.
     if (!(error instanceof TallystickError)) throw error
   }
   return undefined

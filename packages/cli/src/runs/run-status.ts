@@ -5,19 +5,19 @@ import type { NamedCall, RunSummary } from '@tallystick/ledger'
 import type { ChildWait } from './waits.ts'
 import { oneLine } from '../view/text/content-text.ts'
 
-/** Where a run can stand, and a run that cannot be read. */
+/** Each status of a run; `unreadable` is that of a run that cannot be read. */
 export const runStatuses = ['done', 'suspended', 'in_flight', 'interrupted', 'unreadable'] as const
 
 /**
- * Where a run stands, for people and programs.
+ * The status of a run, for people and programs.
  * - `done`: with the reason, and what was said about it
  * - `suspended`: waits for a command
- * - `in_flight`: something of it is under way, or was when it was left, and a process drives runs of the ledger
- * - `interrupted`: something of it was under way, and no process drives runs of the ledger
- * - `went_on`: looked at as it was at an earlier event, something of it was under way
+ * - `in_flight`: work of it is under way, or was at its last event, and a process drives runs of the ledger
+ * - `interrupted`: work of it was under way, and no process drives runs of the ledger
+ * - `continued`: shown at an earlier event, at which work of it was under way
  */
 export interface RunStatusView {
-  readonly status: Exclude<(typeof runStatuses)[number], 'unreadable'> | 'went_on'
+  readonly status: Exclude<(typeof runStatuses)[number], 'unreadable'> | 'continued'
   /** Why it is done. */
   readonly reason?: string
   /** What was said about its end, what it is suspended on, or what is or was under way. */
@@ -34,16 +34,16 @@ export interface WaitedFor {
   readonly children: readonly ChildWait[]
 }
 
-/** What has to be known to tell where a run stands, beside what its own events tell. */
+/** What the status of a run depends on beside its own events. */
 export interface Surroundings {
   readonly waits: WaitedFor
   /** Whether a process may be driving runs of the ledger. */
   readonly isDriven: boolean
-  /** Whether the run went on behind the event that it is looked at. */
+  /** Whether the run has events after the one that it is shown at. */
   readonly isPast?: boolean
 }
 
-/** Reads where a run stands. */
+/** Returns the status of a run. */
 export function runStatusView(
   state: RunState,
   { waits, isDriven, isPast = false }: Surroundings,
@@ -58,10 +58,10 @@ export function runStatusView(
   }
   const started = openTurnCalls(state).filter(({ status }) => status === 'started' || status === 'in_doubt')
   const work = workText({ isStreaming: state.phase === 'streaming', turn, started })
-  return { status: isPast ? 'went_on' : isDriven ? 'in_flight' : 'interrupted', detail: work }
+  return { status: isPast ? 'continued' : isDriven ? 'in_flight' : 'interrupted', detail: work }
 }
 
-/** Reads where a run stands from its summary. `detail` is what was said about its end. */
+/** Returns the status of a run from its summary. `detail` is the recorded detail of its end. */
 export function summaryStatusView(
   summary: RunSummary,
   { waits, isDriven, detail }: Surroundings & { readonly detail?: string | undefined },
@@ -91,7 +91,7 @@ export function statusText(
       return `in flight: ${more}`
     case 'interrupted':
       return `interrupted in ${more}`
-    case 'went_on':
+    case 'continued':
       return `under way: ${more}`
   }
 }
@@ -104,8 +104,8 @@ function waitText(
   const calls = [...approvals, ...deferred].map((call) =>
     call.runId === runId ? callText(call) : `${callText(call)} of run ${call.runId}`,
   )
-  const runs = children.filter(({ stands }) => stands !== 'suspended')
-  const waiting = [...calls, ...runs.map((child) => `run ${child.runId}, which is ${child.stands}`)]
+  const runs = children.filter(({ status }) => status !== 'suspended')
+  const waiting = [...calls, ...runs.map((child) => `run ${child.runId}, which is ${child.status}`)]
   // A child run can also wait for an input, or at a limit of its own.
   if (waiting.length === 0) waiting.push(...children.map((child) => `run ${child.runId}`))
   if (waiting.length > 0) return waiting.join(', ')

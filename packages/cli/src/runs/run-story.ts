@@ -14,7 +14,7 @@ interface Placed {
 /** A part of what happened in a run, in order. */
 export type StoryPart =
   | (Placed & { readonly kind: 'input'; readonly event: EventOf<'input_received'> })
-  | (Placed & { readonly kind: 'carried'; readonly messages: number })
+  | (Placed & { readonly kind: 'history'; readonly messages: number })
   | (Placed & {
       readonly kind: 'reply'
       readonly event: EventOf<'assistant_message_finished'>
@@ -63,7 +63,7 @@ export class StoryBuilder {
     if (event.type === 'model_call_started') this.#called = event
     if (event.type === 'input_received') this.#drafts.push({ ...here, kind: 'input', event })
     if (event.type === 'history_carried') {
-      this.#drafts.push({ ...here, kind: 'carried', messages: event.messages.length })
+      this.#drafts.push({ ...here, kind: 'history', messages: event.messages.length })
     }
     if (event.type === 'assistant_message_finished') {
       this.#drafts.push({ ...here, ...this.#sinceCall(event), kind: 'reply', event })

@@ -12,13 +12,13 @@ export interface ChildWait {
   /** The run that does the work. */
   readonly runId: RunId
   /** `unfinished`: something of it is in flight, or was when its process ended. `absent`: it was never begun. */
-  readonly stands: 'done' | 'suspended' | 'unfinished' | 'absent' | 'unreadable'
+  readonly status: 'done' | 'suspended' | 'unfinished' | 'absent' | 'unreadable'
 }
 
 /** What a run waits for: in itself, and in the runs that work for it, at whatever depth. */
 export interface Waits {
   readonly approvals: readonly PendingApproval[]
-  /** Calls that go on outside, in no run. */
+  /** Calls that outside systems carry out, not child runs. */
   readonly deferred: readonly DeferredCall[]
   readonly children: readonly ChildWait[]
 }
@@ -27,7 +27,7 @@ export interface Waits {
 export function ownWaits(state: RunState): Waits {
   const children = openTurnCalls(state).flatMap(({ toolCallId, name, status, child }) =>
     status === 'deferred' && child !== undefined
-      ? [{ toolCallId, name, runId: childRunIdOf(state.runId, toolCallId), stands: 'unfinished' as const }]
+      ? [{ toolCallId, name, runId: childRunIdOf(state.runId, toolCallId), status: 'unfinished' as const }]
       : [],
   )
   const working = new Set(children.map(({ toolCallId }) => toolCallId))
@@ -45,7 +45,7 @@ export async function waitsOf(ledger: Ledger, state: RunState): Promise<Waits> {
   const children: ChildWait[] = []
   for (const wait of own.children) {
     const child = (await ledger.head(wait.runId)) && (await foldTo(ledger, wait.runId))
-    children.push({ ...wait, stands: childStatus(child) })
+    children.push({ ...wait, status: childStatus(child) })
     if (child === undefined || child.phase === 'done') continue
     const below = await waitsOf(ledger, child)
     approvals = [...approvals, ...below.approvals]
@@ -55,7 +55,7 @@ export async function waitsOf(ledger: Ledger, state: RunState): Promise<Waits> {
   return { approvals, deferred, children }
 }
 
-function childStatus(child: RunState | undefined): ChildWait['stands'] {
+function childStatus(child: RunState | undefined): ChildWait['status'] {
   if (child === undefined) return 'absent'
   if (child.phase === 'done') return 'done'
   return isSuspended(child) ? 'suspended' : 'unfinished'

@@ -26,7 +26,7 @@ export interface Output {
   readonly paint: Paint
   /** Writes text, with what a terminal would obey or hide made visible. */
   readonly write: (text: string) => void
-  /** Does the same, and waits while the reader is behind. */
+  /** Does the same, and waits while the reader is slower. */
   readonly print: (text: string) => Promise<void>
   /** Writes text as it is where the stream is no terminal: data, for a file or a program. */
   readonly printData: (text: string) => Promise<void>

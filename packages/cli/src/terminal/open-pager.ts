@@ -5,7 +5,7 @@ import { delimiter, join } from 'node:path'
 
 /** A program that shows text page by page on the terminal of this process. */
 export interface Pager {
-  /** Waits while its reader is behind. Does nothing once they have seen enough. */
+  /** Waits while the pager is slower. Does nothing after the reader has left the pager. */
   readonly print: (text: string) => Promise<void>
   /** Resolves when its reader has seen enough. */
   readonly close: () => Promise<void>

@@ -23,7 +23,7 @@ export function paintFor(stream: { readonly isTTY?: boolean }, environment: Node
 
 /** Returns text as a terminal is to get it: styles only where a `Paint` has put them, everything else visible. */
 export function terminalText(text: string): string {
-  // Pieces between marks stand at even places, the codes of styles at odd ones.
+  // Even indices hold the pieces between marks, odd ones the codes of styles.
   return text
     .split(marks)
     .map((piece, index) => (index % 2 === 1 ? `\u001B[${piece}m` : visibleText(piece)))

@@ -1,4 +1,4 @@
-/** Stands for itself in every shell. */
+/** Characters that need no quotes in any shell. */
 const plain = /^[\w@%+=:,./-]+$/
 
 /** Controls, line ends, direction marks and invisible characters: what a terminal would act on when it prints or pastes. */

@@ -2,7 +2,7 @@ import stringWidth from 'string-width'
 
 /** The columns that a text takes on a terminal: two for wide letters and most emoji, none for marks over letters. */
 export function textWidth(text: string): number {
-  // Nothing of it is an escape sequence: those stand as text.
+  // The text holds no escape sequences: they are written out as visible text.
   return stringWidth(text, { countAnsiEscapeCodes: true })
 }
 
@@ -21,14 +21,14 @@ export function fitted(text: string, columns: number): string {
   return `${kept}…`
 }
 
-/** A text with spaces behind it, so that it takes so many columns. */
+/** Returns a text with spaces after it, so that it takes so many columns. */
 export function padded(text: string, columns: number): string {
   return text + ' '.repeat(Math.max(0, columns - textWidth(text)))
 }
 
 /**
- * A text in which no line takes more than so many columns: what is longer goes on in the next line, a little further in
- * than the line began.
+ * A text in which no line takes more than so many columns: what is longer continues in the next line, indented a little
+ * further than the line.
  */
 export function wrapped(text: string, columns: number): string {
   return text

@@ -7,12 +7,12 @@ import { scriptedModel, testTool } from '@tallystick/core/testing'
 import { sqliteKeyring, sqliteLedger } from '@tallystick/ledger/sqlite'
 import { shopAgent } from './shop.ts'
 
-/** How the last run of an example's ledger stands. */
+/** The status of the last run of an example's ledger. */
 export type ExampleStanding = 'done' | 'waiting' | 'deferred'
 
 /** Folders in which what the help shows is typed. */
 export interface ExampleFolders extends AsyncDisposable {
-  /** A folder of its own, with a ledger whose last run stands so, and all files that an example names. */
+  /** A folder of its own, with a ledger whose last run has that status, and all files that an example names. */
   open(
     standing: ExampleStanding,
   ): Promise<{ readonly folder: string; readonly environment: NodeJS.ProcessEnv }>
@@ -20,7 +20,7 @@ export interface ExampleFolders extends AsyncDisposable {
 
 const assistant = (): Agent => ({ ...shopAgent(), name: 'assistant' })
 
-/** Has a job done outside, and goes on when it is told what came of it. */
+/** Has a job done outside, and continues when it gets the result. */
 const exporter = (): Agent =>
   defineAgent({
     name: 'exporter',

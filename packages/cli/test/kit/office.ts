@@ -19,7 +19,7 @@ const askingOnce = (modelId: string, call: ScriptedReply, answer: string): Retur
 
 const usage = { inputTokens: 10, outputTokens: 1 }
 
-/** Pays what it is told to, which somebody has to approve. */
+/** Pays what it is asked for, after a person's approval. */
 export function clerk(): Agent {
   return defineAgent({
     name: 'clerk',

@@ -6,11 +6,11 @@ const main = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
 
 /** The command in a pseudo-terminal, before a terminal that obeys what it is sent. */
 export interface AtTerminal extends Disposable {
-  /** Resolves with what stands on the screen, as soon as it holds this. */
+  /** Resolves with the content of the screen as soon as it holds this. */
   shows(part: string): Promise<string>
   /** Types keys. */
   type(keys: string): void
-  /** Whether the terminal hides the first letter of this, where it stands on the screen. */
+  /** Whether the terminal hides the first letter of this, where the screen shows it. */
   hides(part: string): boolean
   /** Resolves with the exit code. */
   readonly ended: Promise<number>

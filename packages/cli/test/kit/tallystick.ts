@@ -140,7 +140,7 @@ async function runHere(
     stdout: Object.assign(stdout, screen),
     stderr: Object.assign(stderr, screen),
   }
-  // Read while it is written: a command waits for a reader that is behind.
+  // Read while it is written: a command waits for a slow reader.
   const said = Promise.all([text(stdout), text(stderr)])
   const code = await runCommandLine(words, { ...host, ...own })
   stdout.end()
@@ -152,7 +152,7 @@ async function runHere(
 /** What every question ends with. */
 const questionEnd = /\[l\]ater: |reads it: /g
 
-/** Types an answer whenever a question stands on the screen. */
+/** Types an answer whenever the screen shows a question. */
 function answer(typing: PassThrough, screen: PassThrough, answers: readonly string[]): void {
   let said = ''
   let answered = 0

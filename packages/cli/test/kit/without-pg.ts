@@ -1,4 +1,4 @@
-// Loaded before the command: from here on nobody finds the package pg, as where it was not installed.
+// Loaded before the command: from here on the package pg cannot be found, as if it were not installed.
 import { registerHooks } from 'node:module'
 
 registerHooks({

@@ -9,7 +9,7 @@ import { evolve } from './fold/evolve.ts'
 import { requestDigest } from './prompt/model-request.ts'
 import type { RunState } from './state/state.ts'
 
-/** Who forks, and the conversation that the fork begins or goes on with. */
+/** Who forks, and the conversation that the fork begins or continues with. */
 export interface ForkIdentity {
   readonly runId: RunId
   readonly sessionId?: string

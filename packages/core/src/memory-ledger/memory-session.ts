@@ -20,7 +20,7 @@ export class MemorySession {
     return this
   }
 
-  /** The last place first, behind a run where it is named. `RunNotFoundError` where that one is not in the session. */
+  /** The last place first, after a run where it is named. `RunNotFoundError` where that one is not in the session. */
   listed(before: RunId | undefined, limit: number): readonly MemoryRun[] {
     const end =
       before === undefined ? this.#runs.length : this.#runs.findIndex(({ runId }) => runId === before)

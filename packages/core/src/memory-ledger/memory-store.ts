@@ -52,7 +52,7 @@ export class MemoryStore {
     return head
   }
 
-  /** Runs as a list shows them. `RunNotFoundError` where it is to begin behind one that is not in it. */
+  /** Runs as a list shows them. `RunNotFoundError` where it is to begin after one that is not in it. */
   listed({ sessionId, before, limit = Infinity }: RunFilter): readonly MemoryRun[] {
     if (sessionId !== undefined) return this.#session(sessionId).listed(before, limit)
     const all = [...this.#runs.values()].toReversed()

@@ -133,7 +133,7 @@ class FileLines {
   }
 }
 
-/** Adds a checkpoint behind the others, durably. What was cut off behind `end` makes room for it. */
+/** Adds a checkpoint after the others, durably. What was cut off after `end` makes room for it. */
 export async function appendBlock(file: string, end: number, text: string): Promise<void> {
   const handle = await open(file, end === 0 ? 'w' : 'r+')
   try {

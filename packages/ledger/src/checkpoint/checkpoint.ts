@@ -31,7 +31,7 @@ const checkpointOptions = option.fields<CheckpointOptions>(
 
 /** A checkpoint that was made. */
 export interface Checkpoint extends CheckpointHeader {
-  /** Runs whose heads were added: those that are new, or went on since the checkpoint before. */
+  /** Runs whose heads were added: those that are new, or continued since the checkpoint before. */
   readonly added: number
   /** The signed text, with its signature, in the form of a C2SP checkpoint. Keep a copy where it cannot be changed. */
   readonly note: string
@@ -105,7 +105,7 @@ async function readBefore(
   return { log, heads, end }
 }
 
-/** Where runs end that are new, or went on; in the order in which they were made. */
+/** Where runs end that are new, or continued; in the order in which they were made. */
 async function movedHeads(
   ledger: Ledger,
   source: AuditSource,

@@ -77,7 +77,7 @@ interface DigestedMessages {
   readonly digests: readonly string[]
 }
 
-/** Messages with others behind them. Only the digests of those are computed. */
+/** Messages with others after them. Only the digests of those are computed. */
 function followed({ messages, digests }: DigestedMessages, others: readonly Message[]): readonly Message[] {
   const known = digests.slice(0, messages.length)
   let digest = known.at(-1) ?? emptyHistoryDigest

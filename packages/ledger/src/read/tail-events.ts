@@ -50,7 +50,7 @@ export interface TailedStore {
 const start: TailStart = { xid: '0', pos: 0, runId: '' }
 
 /**
- * The events of a store behind a cursor, in the order of its tail. Each is checked against the event before it in its
+ * The events of a store after a cursor, in the order of its tail. Each is checked against the event before it in its
  * run. Throws a `ConfigurationError` for a cursor that names no event of the store, and `LedgerDamagedError` at the
  * first event that is not as it was written. Holds one batch.
  */
@@ -70,7 +70,7 @@ export async function* tailEvents(store: TailedStore, after?: TailCursor): Async
   }
 }
 
-/** Places are given out once, so behind one whose event was dropped everything is as it was. */
+/** Places are given out once, so after one whose event was dropped everything is as it was. */
 function isKnown({ eventAtCursor, isDropped }: BegunTail, named: NamedPlace | undefined): boolean {
   if (eventAtCursor === undefined) return isDropped
   return eventAtCursor.runId === named?.runId && digestOf(eventAtCursor.hash) === named.digest

@@ -113,7 +113,7 @@ export function removalRows(
   })
 }
 
-/** Whether a removal is as it was written, behind the one before it. */
+/** Whether a removal is as it was written, after the one before it. */
 export function isAsWritten(
   previous: { readonly pos: number; readonly hash: Uint8Array },
   removal: StoredRemoval,

@@ -23,7 +23,7 @@ const redactedSeqs = valueThat(
 
 /**
  * Takes away what events of a run said, for good: of each its facts stay, and who took the rest away and why. The chain
- * of hashes still verifies. A run that is resumed goes on without what is gone. Answers how many events lost their
+ * of hashes still verifies. A run that is resumed continues without what is gone. Answers how many events lost their
  * content; those that had lost it before are not counted.
  *
  * What stands again elsewhere has to be named as well: a text in the message that it was put together to, a tool's input

@@ -9,7 +9,7 @@ export interface RemovableQuery {
   readonly types: readonly EventType[]
   /** Earlier than this, in milliseconds since 1970 UTC. */
   readonly before: number
-  /** Behind this place in the store; 0 at first. */
+  /** After this place in the store; 0 at first. */
   readonly afterPos: number
   /** At most so many. */
   readonly limit: number

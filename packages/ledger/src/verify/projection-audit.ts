@@ -53,7 +53,7 @@ export class ProjectionAudit {
     const { row, cursor, snapshots } = this.#projections
     const late = snapshots.find((seq) => seq > lastSeq)
     if (late !== undefined)
-      this.#note(fault('snapshot', `behind one of ${lastSeq} events`, `behind event ${late}`))
+      this.#note(fault('snapshot', `after one of ${lastSeq} events`, `after event ${late}`))
     if (row && row.seq > lastSeq) this.#note(fault('projection', `of ${lastSeq} events`, `of ${row.seq}`))
     const told = row?.seq ?? 0
     if (cursor === undefined || cursor === '' || told >= lastSeq || row?.summary === null) return

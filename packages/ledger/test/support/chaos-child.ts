@@ -1,6 +1,6 @@
 // A process that works on a Postgres ledger whose server is killed again and again, for `chaos.ts`. It says on stdout, a
 // JSON line each, what was acknowledged or seen. On stdin it is told that the server has `died`, which a writer says again,
-// so that everybody knows what it did before and behind; and that it is `back`. It ends when stdin does.
+// so that everybody knows what it did before and after; and that it is `back`. It ends when stdin does.
 // Usage: chaos-child.ts write|follow <connection string> <schema> <argument>
 import { EventEmitter, once } from 'node:events'
 import { createInterface } from 'node:readline'
@@ -95,7 +95,7 @@ async function write(): Promise<void> {
   }
 }
 
-/** Follows every run behind a cursor; when the server is back it goes on where it was. */
+/** Follows every run after a cursor; when the server is back it continues where it was. */
 async function follow(): Promise<void> {
   let cursor: TailCursor | undefined = argument === '' ? undefined : argument
   while (!stop.signal.aborted) {

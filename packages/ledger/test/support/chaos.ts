@@ -59,7 +59,7 @@ export interface ChaosReport {
   readonly conflicts: number
   readonly events: number
   readonly seen: number
-  /** Acknowledged lazily behind the last barrier, and gone with the server. */
+  /** Acknowledged lazily after the last barrier, and gone with the server. */
   readonly lostLazily: number
   /** Acknowledged at a barrier, or before one, and not there. */
   readonly lost: readonly string[]
@@ -74,7 +74,7 @@ const marker = sampleRunId(99)
 
 /**
  * Several processes append to shared runs, one follows all of them, and the server is killed again and again, and now and
- * then one of the processes too. Nobody opens a ledger anew: whoever lives on goes on by itself.
+ * then one of the processes too. Nobody opens a ledger anew: whoever lives on continues by itself.
  */
 export async function runChaos(server: MortalServer, options: ChaosOptions): Promise<ChaosReport> {
   const { writers, runs, random, goesOn } = options

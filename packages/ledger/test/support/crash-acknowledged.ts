@@ -18,7 +18,7 @@ export type Acknowledged =
     }
   | { readonly kind: 'acquire'; readonly runId: string; readonly seq: number; readonly epoch: number }
   | { readonly kind: 'put'; readonly runId: string; readonly key: string; readonly receipt?: string }
-  /** The server is started again here; with it died what was acknowledged as lazy behind the last barrier. */
+  /** The server is started again here; with it died what was acknowledged as lazy after the last barrier. */
   | { readonly kind: 'death' }
 
 /** What says whether the events that were acknowledged are those that are there. */

@@ -68,7 +68,7 @@ interface Lives {
   readonly faults: readonly string[]
 }
 
-/** The same ledger goes on, over new connections; each time a fresh runtime takes up what there is. */
+/** The same ledger continues, over new connections; each time a fresh runtime takes up what there is. */
 async function lives({
   server,
   site,

@@ -19,7 +19,7 @@ export interface Stage {
 /** More calls than one process makes of one model. */
 const callsMax = 60
 
-/** A model whose every reply follows from the request alone, so that any process can go on with it. */
+/** A model whose every reply follows from the request alone, so that any process can continue with it. */
 export function stagedModel(
   { world, cross }: Stage,
   reply: (request: ModelRequest) => ScriptedReply,

@@ -52,7 +52,7 @@ export async function holdingsOf(ledger: Ledger, scenario: Scenario, session: st
   return { sessions, events, inboxes, epochs }
 }
 
-/** A run, and behind it those that work for it. */
+/** A run, and after it those that work for it. */
 async function readRun(
   ledger: Ledger,
   runId: RunId,

@@ -45,7 +45,7 @@ function lostAcknowledgements({ acknowledged, after }: Evidence): readonly strin
   })
 }
 
-/** Everything, as long as no server dies: what was lazy then, and that no barrier stood behind, may go with it. */
+/** Everything, as long as no server dies: what was lazy then, with no barrier after it, may go with it. */
 function keptForEver(acknowledged: readonly Acknowledged[]): ReadonlySet<Acknowledged> {
   const kept = new Set<Acknowledged>()
   let bornAt = 0
@@ -104,7 +104,7 @@ function rewritten({ before, after }: Evidence): readonly string[] {
   })
 }
 
-/** Behind a take-over stands nothing of the writers before it. */
+/** After a take-over there is no event of the writers before it. */
 function heardOfRelieved({ acknowledged, after }: Evidence): readonly string[] {
   return acknowledged.flatMap((each) => {
     if (each.kind !== 'acquire') return []
@@ -142,7 +142,7 @@ function auditFaults(events: readonly RuntimeEvent[]): readonly string[] {
   }
 }
 
-/** The states of a run behind each of its events, up to where one is not legal. */
+/** The states of a run after each of its events, up to where one is not legal. */
 function statesOf(events: readonly RuntimeEvent[]): readonly RunState[] {
   const states: RunState[] = []
   try {

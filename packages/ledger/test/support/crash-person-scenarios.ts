@@ -75,7 +75,7 @@ const interrupting: Step = async (user) => {
     () =>
       Promise.all([
         say('steer', () => run.steer('Look to the left.')),
-        say('queue', () => run.queue('And behind you?')),
+        say('queue', () => run.queue('And after you?')),
       ]),
   )
   await run.result

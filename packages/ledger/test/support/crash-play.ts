@@ -22,7 +22,7 @@ export interface Played {
   readonly point: Point
   /** Processes that were killed. */
   readonly kills: number
-  /** Where a process stood still that was stopped, and what it met when it went on. */
+  /** Where a process stood still that was stopped, and what it met when it continued. */
   readonly stoppedAt?: string
   readonly thawed?: string
   readonly events: number

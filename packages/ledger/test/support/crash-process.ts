@@ -33,7 +33,7 @@ export interface ChildEnd {
 export interface CrashProcess {
   /** Resolves when it has stopped itself, with the place; with how it went, where it ended or was killed instead. */
   readonly stopped: Promise<string | Ended>
-  /** Lets a process that was stopped go on. */
+  /** Lets a process that was stopped continue. */
   readonly thaw: () => void
   readonly ended: Promise<Ended>
 }

@@ -89,7 +89,7 @@ export async function prepare(site: Site, toStep: number): Promise<void> {
   await ledger.close()
 }
 
-/** Goes on with a fresh runtime where others were cut off, to the end. */
+/** Continues with a fresh runtime where others were cut off, to the end. */
 export async function takeOver(site: Site, opening: Opening = {}): Promise<Taken> {
   const ledger = openStore(site.store, opening)
   // Where the file is held in the middle of being made, not even this is seen.

@@ -28,7 +28,7 @@ export interface User {
 /** One thing that the user sees to, by looking at what is there first. */
 export type Step = (user: User) => Promise<unknown>
 
-/** Runs that any process can go on with, and how they have to end. */
+/** Runs that any process can continue with, and how they have to end. */
 export interface Scenario {
   readonly name: string
   /** The agent that the user asks; those that it works with are reached from it. */

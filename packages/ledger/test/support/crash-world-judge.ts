@@ -87,7 +87,7 @@ function isForked({ after }: Evidence, toolCallId: string | undefined): boolean 
 
 /**
  * No model was asked more often than is on record. A model that sums up is asked again by whoever takes over before it
- * has answered: its start is on record once, and behind it each take-over.
+ * has answered: its start is on record once, and after it each take-over.
  */
 function unannouncedModelCalls(evidence: Evidence): readonly string[] {
   const announced = new Map<string, number>()

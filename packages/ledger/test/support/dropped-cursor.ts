@@ -5,7 +5,7 @@ import { firstValueFrom, take, toArray } from 'rxjs'
 import { expect } from 'vitest'
 
 /**
- * A tail goes on behind the cursors of a run that was dropped, on record, and yields what is left: nobody who follows a
+ * A tail continues after the cursors of a run that was dropped, on record, and yields what is left: nobody who follows a
  * ledger is stopped by its rules of retention.
  */
 export async function goesOnBehindDropped(ledger: Ledger): Promise<void> {

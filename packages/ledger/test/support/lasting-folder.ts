@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll } from 'vitest'
 
-/** A path in a folder of its own that is there for all tests of a file, and removed behind the last. */
+/** A path in a folder of its own that is there for all tests of a file, and removed after the last. */
 export function makeFolder(name: string): string {
   const folder = mkdtempSync(join(tmpdir(), 'tallystick-ledger-'))
   afterAll(() => rmSync(folder, { recursive: true, force: true }))

@@ -12,7 +12,7 @@ export function payingAgent(pay: (runId: RunId) => void): Agent {
       return 'paid'
     },
   })
-  // Each run is at its first step or behind it, whichever process it is in.
+  // Each run is at its first step or after it, whichever process it is in.
   const steps = Array.from(
     { length: 100 },
     () => (request: { readonly messages: readonly unknown[] }) =>

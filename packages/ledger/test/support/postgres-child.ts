@@ -34,7 +34,7 @@ async function takeOver(): Promise<Head> {
   return await append(run, { seq: 0, epoch: 1 }, [everyFact(run).run_started], 'barrier')
 }
 
-/** Appends to shared runs what nobody else says, each time behind the head that it last saw. */
+/** Appends to shared runs what nobody else says, each time after the head that it last saw. */
 async function contend(): Promise<void> {
   const [name, runs, appends] = JSON.parse(argument) as [string, number, number]
   const heads = new Map<RunId, Head>()
@@ -83,7 +83,7 @@ const tasks: Readonly<Record<string, () => Promise<void>>> = {
       }
     }
   },
-  /** Says what it sees of all runs behind a cursor, for ever. */
+  /** Says what it sees of all runs after a cursor, for ever. */
   async follow() {
     // Waiting for others keeps no process alive by itself; an open stdin does.
     process.stdin.resume()

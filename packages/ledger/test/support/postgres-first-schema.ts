@@ -14,7 +14,7 @@ import { connectionString } from './postgres-database.ts'
 
 /** A writer that knows the first schema only, as a process does that an older release drives. */
 export interface OldWriter {
-  /** Appends behind what it appended before. */
+  /** Appends after what it appended before. */
   readonly append: (runId: RunId, facts: readonly Fact[]) => Promise<number>
 }
 
@@ -64,7 +64,7 @@ export async function oldWriter(schema: string): Promise<OldWriter> {
         values: [...values],
         ...(name !== undefined && { name }),
       })
-      if (rows[0]?.places[0] == null) throw new Error(`The append to ${runId} behind ${seq} was refused.`)
+      if (rows[0]?.places[0] == null) throw new Error(`The append to ${runId} after ${seq} was refused.`)
       heads.set(runId, { seq: seq + events.length, hash: linked.at(-1)?.hash ?? hash })
       return seq + events.length
     },

@@ -125,7 +125,7 @@ export const projectionCases: Readonly<Record<string, (bed: ProjectionBed) => Pr
     await expectTold(ledger, await everyRun(ledger), false)
   },
 
-  async 'of a long run go on from its last snapshot, and from what is known of it'(bed) {
+  async 'of a long run continue from its last snapshot, and from what is known of it'(bed) {
     const ledger = bed.open()
     const elsewhere = memoryLedger()
     const events = await Array.fromAsync(elsewhere.read(await longRun(elsewhere, 30)))

@@ -77,7 +77,7 @@ export const removalCases: Readonly<Record<string, (bed: RemovalBed) => Promise<
     expect(await holds('Seoul')).toBe(false)
   },
 
-  async 'a suspended run whose past was redacted goes on, and verifies to its end'({ open }) {
+  async 'a suspended run whose past was redacted continues, and verifies to its end'({ open }) {
     const ledger = open()
     const runId = await play(ledger, { approve: false })
     const { pendingCall, runtime, run } = await suspended(ledger, runId)

@@ -14,7 +14,7 @@ export const sealingCases: Readonly<Record<string, (bed: RemovalBed) => Promise<
     const keys = sqliteKeyring(temporaryFile('keys.db'))
     const ledger = open({ keys })
     const runId = await play(ledger, { subject: 'customer 7', sessionId: 's' })
-    // The session goes on under the same key.
+    // The session continues under the same key.
     const next = await play(ledger, { sessionId: 's' })
     const other = await play(ledger)
     expect(JSON.stringify(await eventsOf(ledger, runId))).toContain(secret)
@@ -44,7 +44,7 @@ export const sealingCases: Readonly<Record<string, (bed: RemovalBed) => Promise<
     keys.close()
   },
 
-  async 'a subject whose key is destroyed is erased: the facts verify and fold, and nobody can go on with a run of theirs'({
+  async 'a subject whose key is destroyed is erased: the facts verify and fold, and nobody can continue with a run of theirs'({
     open,
   }) {
     const keys = sqliteKeyring(temporaryFile('keys.db'))

@@ -91,7 +91,7 @@ export const sessionCases: Readonly<Record<string, (bed: SessionBed) => Promise<
     await ledger.close()
   },
 
-  async 'a run that is dropped, or redacted whole, takes nothing from the runs behind it, and what nobody begins with goes'({
+  async 'a run that is dropped, or redacted whole, takes nothing from the runs after it, and what nobody begins with goes'({
     open,
     pieces,
     holds,
@@ -115,7 +115,7 @@ export const sessionCases: Readonly<Record<string, (bed: SessionBed) => Promise<
     expect(await holds('said again and again')).toBe(false)
   },
 
-  async 'a run that began with what is gone shows the gap, folds, and the session goes on'({ open }) {
+  async 'a run that began with what is gone shows the gap, folds, and the session continues'({ open }) {
     const ledger = open()
     const ids = await chat(ledger, 3)
     await redact(ledger, ids[2] as RunId, 'all', by)

@@ -81,7 +81,7 @@ async function checkGivenUpEarly(harness: ModelHarness): Promise<void> {
     subscription.unsubscribe()
     requireEqual(clock.waiting, 0, 'The number of timers that still wait')
     await stage.closed(0)
-    requireEqual(reports, 0, 'The number of reports behind that')
+    requireEqual(reports, 0, 'The number of reports after that')
   })
 }
 
@@ -127,7 +127,7 @@ export const endingCases: readonly ModelContractCase[] = [
     needs: 'connection',
     run: checkStall,
   },
-  { promise: 'leaves no timer behind', run: checkTimers },
+  { promise: 'leaves no timer running', run: checkTimers },
   {
     promise: 'closes the connection when it is given up before the answer',
     needs: 'connection',

@@ -168,5 +168,5 @@ export const replyCases: readonly ModelContractCase[] = [
     run: checkPieces,
   },
   { promise: 'makes one request a subscription, and the same one for the same', run: checkLaziness },
-  { promise: 'keeps calls apart that go on at the same time', run: checkParallel },
+  { promise: 'keeps calls apart that stream at the same time', run: checkParallel },
 ]

@@ -23,7 +23,7 @@ async function checkFrozen(harness: ModelHarness): Promise<void> {
   await onStage(harness, [replying(spokenReply)], async (stage) => {
     const request = frozen(structuredClone(toolRequest))
     endOf(await callModel(stage.model, request))
-    requireEqual(request, toolRequest, 'The request behind the call')
+    requireEqual(request, toolRequest, 'The request after the call')
   })
 }
 
@@ -128,7 +128,7 @@ async function checkAnswerSchema(harness: ModelHarness): Promise<void> {
 export const requestCases: readonly ModelContractCase[] = [
   { promise: 'changes nothing of the request that it is given', run: checkFrozen },
   { promise: 'sends any history that a run can come to, by the rules of its vendor', run: checkHistories },
-  { promise: 'sends a reply back with its calls, and their results behind it', run: checkRoundTrip },
+  { promise: 'sends a reply back with its calls, and their results after it', run: checkRoundTrip },
   {
     promise: 'offers tools of any name, and reports calls under the names that they have here',
     needs: 'names',

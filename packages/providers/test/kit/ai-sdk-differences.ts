@@ -57,7 +57,7 @@ const written: { readonly [file: string]: Difference } = {
   'anthropic/cut-without-a-terminator': uncounted({}),
   'anthropic/no-reason-at-the-end': uncounted({ inputTokens: 30 }),
   'anthropic/block-continued-behind-its-end': {
-    because: 'The AI SDK goes on with a block that has ended, and misses the end of the reply.',
+    because: 'The AI SDK continues with a block that has ended, and misses the end of the reply.',
     theirs: { text: 'The light blinkstwice', usage: {}, failure: ['truncated', true] },
   },
   'openai-responses/reasoning-with-a-summary': {
@@ -151,7 +151,7 @@ const recorded: { readonly [file: string]: Difference } = {
     theirs: { usage: {} },
   },
   'anthropic/error-overloaded-mid-stream.sse': {
-    because: 'As above: behind an error in the stream nothing is counted.',
+    because: 'As above: after an error in the stream nothing is counted.',
     theirs: { usage: undefined },
   },
   'anthropic/gateway-spliced-message-start.jsonl': {

@@ -65,7 +65,7 @@ function checkTurns(spoken: Loose[], rule: Rule): void {
   })
 }
 
-/** Each call has its result right behind its message, in the order of the calls, by id and by name. */
+/** Each call has its result right after its message, in the order of the calls, by id and by name. */
 function checkCalls(spoken: Loose[], rule: Rule): void {
   const ids = new Set<string>()
   spoken.forEach((message, place) => {
@@ -84,7 +84,7 @@ function checkCalls(spoken: Loose[], rule: Rule): void {
     rule(
       JSON.stringify(results.map((result) => [result.tool_call_id, result.tool_name])) ===
         JSON.stringify(calls.map((call) => [call.id, call.function.name])),
-      `messages.${place}: each call has its result right behind`,
+      `messages.${place}: each call has its result right after`,
     )
   })
 }

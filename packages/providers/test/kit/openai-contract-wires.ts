@@ -30,7 +30,7 @@ export const chatWire: HttpWire = {
       wire.finish({ end: 'stop', tool_use: 'tool_calls', max_tokens: 'length' }[stop]),
     ]
     const counts = wire.chatUsage(usage.inputTokens, usage.outputTokens)
-    // The reply is proved by its reason; the counts and the end come behind it.
+    // The reply is proved by its reason; the counts and the end come after it.
     return { events: [...events, counts].map(dataRecord).concat('data: [DONE]\n\n'), proof: events.length }
   },
   refusal,

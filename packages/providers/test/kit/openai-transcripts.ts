@@ -12,7 +12,7 @@ export const ownModels: { readonly [api in 'responses' | 'chat']: ModelRef } = {
 
 /**
  * Whole requests around histories that the machine can reach, each reply by one of the two wires of OpenAI, or by
- * another vendor. What a reply carries is as the wire would have left it there: `msg_3_1` is the item behind part 1 of
+ * another vendor. What a reply carries is as the wire would have left it there: `msg_3_1` is the item after part 1 of
  * message 3.
  */
 export function openaiRequests(api: 'responses' | 'chat'): fc.Arbitrary<ModelRequest> {

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, vi, type MockInstance } from 'vitest'
 
-// Files share a process: what is watched here is left alone again behind the last test of the file.
+// Files share a process: what is watched here is left alone again after the last test of the file.
 
 /** Fails each test of the file in which something was written to the console: clients write payloads there. */
 export function forbidConsole(): void {
@@ -15,7 +15,7 @@ export function forbidConsole(): void {
   afterAll(() => spies.forEach((spy) => spy.mockRestore()))
 }
 
-/** Fails each test of the file behind which a rejection was left that nobody handled. */
+/** Fails each test of the file after which a rejection was left that nobody handled. */
 export function forbidUnhandledRejections(): void {
   const reasons: unknown[] = []
   const keep = (reason: unknown): void => void reasons.push(reason)

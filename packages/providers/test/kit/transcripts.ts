@@ -130,7 +130,7 @@ const exchange: fc.Arbitrary<Exchange> = fc.record({
   partial: fc.boolean(),
 })
 
-/** Histories as the runtime makes them: whatever a reply held, each of its calls has its result right behind. */
+/** Histories as the runtime makes them: whatever a reply held, each of its calls has its result right after. */
 const histories: fc.Arbitrary<readonly Message[]> = fc
   .record({
     exchanges: fc.array(exchange, { maxLength: 6 }),

@@ -23,7 +23,7 @@ export interface RunSpending {
   readonly costUsd?: number
 }
 
-/** What a run did behind the place where two runs part, and what it took from there on. */
+/** What a run did after the event at which two runs part, and what it used from there on. */
 export interface RunTail extends RunSpending {
   readonly runId: RunId
   /** Why it ended; absent where it has not. */
@@ -78,7 +78,7 @@ function betweenEvents(
   definition: AgentDefinition | undefined,
 ): readonly Difference[] {
   if (one.type === two.type) return differencesOf(normalizedEvent(one), normalizedEvent(two))
-  // Whoever goes on with other words does so where the other just goes on.
+  // A run that continues with another text differs where the other run only continues.
   if (one.type === 'run_resumed' || two.type === 'run_resumed') {
     const inForce = (event: RuntimeEvent): Json =>
       normalizedEvent(

@@ -40,7 +40,7 @@ const incidental: ReadonlySet<string> = new Set([
   'tokensBefore',
   'tokensAfter',
 ])
-/** The same, wherever in an event it stands. */
+/** The same, at any depth of an event. */
 const incidentalAnywhere: ReadonlySet<string> = new Set([
   'digest',
   'requestDigest',

@@ -21,7 +21,7 @@ import { explainedAttempts } from './explained-attempts.ts'
 import type { ExplainedItem, Explanation, MessageOrigin, ReplacedMessage } from './explanation.ts'
 import { HistoryOrigins, matched } from './history-origins.ts'
 
-/** What is known right behind the `model_call_started` of an attempt. */
+/** What is known right after the `model_call_started` of an attempt. */
 interface Asked {
   readonly started: EventOf<'model_call_started'>
   readonly state: StreamingState

@@ -6,7 +6,7 @@ export interface MessageOrigin {
   readonly message: Message
   /** Numbers of the events that its content came from or passed through, ascending. */
   readonly seqs: readonly number[]
-  /** Messages that were in the history before and that this one stands for: a summary for what it sums up. */
+  /** Earlier messages of the history that this one replaces: a summary replaces what it sums up. */
   readonly replaced: readonly MessageOrigin[]
 }
 

@@ -3,7 +3,7 @@ import { canonicalJson, type EventType, type Json } from '@tallystick/core/vocab
 import type { MessageOrigin } from './explanation.ts'
 
 /**
- * Follows where the messages of a history come from, event by event. It compares the history before and behind an
+ * Follows where the messages of a history come from, event by event. It compares the history before and after an
  * event instead of knowing what each event does: what stays keeps its origin, what is new comes from the event.
  */
 export class HistoryOrigins {
@@ -25,7 +25,7 @@ export class HistoryOrigins {
     return [...this.#dropped]
   }
 
-  /** Takes an event in; `messages` is the history behind it, `undefined` where it is the one before. */
+  /** Takes an event in; `messages` is the history after it, `undefined` if the event did not change it. */
   follow(event: RuntimeEvent, messages: readonly Message[] | undefined): void {
     this.#note(event)
     if (messages === undefined) return
@@ -65,8 +65,8 @@ const replyTypes: ReadonlySet<EventType> = new Set<EventType>([
 ])
 
 /**
- * Where messages come from: those that stood there before from where they came, one that was changed from there and the
- * event, and the rest from `seqs`; the first of these stands for all that is gone.
+ * Returns where messages come from: earlier ones keep their origin, a changed one has its origin and the event, and the
+ * rest come from `seqs`; the first of these replaces all that are gone.
  */
 function originsAfter(
   before: readonly MessageOrigin[],

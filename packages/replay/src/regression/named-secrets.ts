@@ -4,19 +4,19 @@ import { isPlainlySecret, isSecretName } from './secret-name.ts'
 /** A secret in a text, and whether it is a number of JSON, whose digits alone may be masked. */
 export interface NamedSecret extends TextSpan {
   readonly isNumber?: true
-  /** Of a text between quotes: the backslashes before each quote, which say how deep in JSON texts it stands. */
+  /** Of a text between quotes: the backslashes before each quote, which say how deep it is nested in JSON texts. */
   readonly nested?: number
 }
 
 /** Names whose value is the rest of the line. */
 const headerName = /^(?:(?:proxy-)?authorization|(?:set-)?cookie)$/i
-/** A bare value behind `name: ` may be a word of a sentence; passwords that are shorter are few. */
+/** A bare value after `name: ` may be a word of a sentence; passwords that are shorter are few. */
 const bareLengthMin = 4
 
 /**
- * The values of a text that stand under the name of a secret: in JSON, also within a JSON text, in assignments, parameters,
- * settings and headers. Takes time in proportion to the length of the text: what is looked at behind a separator is not
- * looked at again, and what stands before one ends at the separator before.
+ * The values of a text under the name of a secret: in JSON, also within a JSON text, in assignments, parameters,
+ * settings and headers. Takes time in proportion to the length of the text: no text after a separator is read twice,
+ * and a name ends at the separator before it.
  */
 export function namedSecretsIn(text: string): readonly NamedSecret[] {
   const separator = /[:=]/g
@@ -34,7 +34,7 @@ export function namedSecretsIn(text: string): readonly NamedSecret[] {
 interface Name {
   readonly text: string
   readonly quoted: boolean
-  /** Whether white space stands between the name and the separator. */
+  /** Whether white space separates the name and the separator. */
   readonly apart: boolean
 }
 
@@ -46,7 +46,7 @@ function nameBefore(text: string, separator: number): Name | undefined {
   const end = quoted ? startOfRun(text, beforeSpace - 1, isBackslash) : beforeSpace
   const start = startOfRun(text, end, isNameCharacter)
   if (start === end) return undefined
-  // In a JSON text a line break is a backslash and a letter, which is none of the name.
+  // In a JSON text a line break is a backslash and a letter, which does not belong to the name.
   const escaped = !quoted && isBackslash(text[start - 1])
   return { text: text.slice(escaped ? start + 1 : start, end), quoted, apart: beforeSpace < before }
 }
@@ -72,7 +72,7 @@ function valuesOfList(text: string, from: number): readonly NamedSecret[] {
     if (text[place] === '[') depth++
     if (text[place] === ']') depth--
     if (value) values.push(value)
-    // Behind the quote that ends a text.
+    // After the quote that ends a text.
     if (value) place = value.isNumber ? value.end : value.end + 1 + opening - place
     else if (isBetweenItems(text[place] ?? '')) place++
     else return values
@@ -96,14 +96,14 @@ function bareValue(
     : lineValue(text, start, name, after)
 }
 
-/** A bare value behind `=`. */
+/** A bare value after `=`. */
 function assignedValue(text: string, start: number, apart: boolean): NamedSecret | undefined {
   const end = endOfRun(text, start, isBare)
   // `token = read()` is code, and no secret.
   return apart && text.slice(start, end).includes('(') ? undefined : { start, end }
 }
 
-/** A bare value behind `:`: the rest of a header's line, a word of a setting's. */
+/** A bare value after `:`: the rest of a header's line, a word of a setting's. */
 function lineValue(text: string, start: number, name: Name, after: number): NamedSecret | undefined {
   if (headerName.test(name.text)) return { start, end: endOfRun(text, start, isOfLine) }
   // Nothing is read to its end that may turn out to be no secret, or texts of many names would be read again and again.
@@ -112,7 +112,10 @@ function lineValue(text: string, start: number, name: Name, after: number): Name
   return end - start >= bareLengthMin ? { start, end } : undefined
 }
 
-/** The text between quotes; `opening` is the place of the first quote, behind as many backslashes as it is nested. */
+/**
+ * The text between quotes; `opening` is the index of the first quote, which follows as many backslashes as it is
+ * nested deep.
+ */
 function quotedValue(text: string, start: number, opening: number): NamedSecret {
   const nested = opening - start
   const quote = text[opening]

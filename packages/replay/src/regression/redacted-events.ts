@@ -6,7 +6,7 @@ import type { SecretMask } from './secret-mask.ts'
 
 /**
  * The events of a run without secrets. What was streamed is masked as a whole, since a secret may come in pieces; the
- * digests that stand on record are computed anew from what is left, so that the laws hold over the result too.
+ * recorded digests are computed anew from what is left, so that the laws hold over the result too.
  *
  * Throws what `audit` throws where the run breaks a law, as it was recorded or without its secrets.
  */

@@ -51,13 +51,13 @@ export interface Regression {
  * again by today's code of its agents (`replayRegression`), offline, and fails at the first event that comes out
  * otherwise.
  *
- * What looks like a secret is masked by a text of the same length in everything that was said: keys that show by
- * themselves whose they are, JSON web tokens, private keys, headers such as `Authorization` and `Cookie`, passwords in
+ * What looks like a secret is masked by a text of the same length in everything that was said: keys with the
+ * prefix of a vendor, JSON web tokens, private keys, headers such as `Authorization` and `Cookie`, passwords in
  * URLs, and values under names such as `password` or `api_key`, in JSON as in texts, also where they were streamed in
  * pieces. Digests on record are computed anew over what is left. What a pattern cannot know stays: look at the fixture
  * before it is committed. Two secrets of one length become the same text.
  *
- * Rejects with `RunNotFoundError` for an unknown run, with `ConfigurationError` where a file stands there already, and
+ * Rejects with `RunNotFoundError` for an unknown run, with `ConfigurationError` if the file exists already, and
  * with what `audit` throws where the run breaks a law. Nothing is written then.
  */
 export async function exportRegression(

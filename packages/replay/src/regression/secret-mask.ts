@@ -70,8 +70,9 @@ export class SecretMask {
 const unit = /(\\+)(u[0-9a-fA-F]{4}|[nrtbf"])?|[^\\]/g
 
 /**
- * The characters of a secret within quotes, masked so that its escapes stay escapes of as many characters: read as JSON, it
- * is what `masked` makes of the secret itself. `nested` is how many backslashes stand before a quote that is not escaped.
+ * The characters of a secret within quotes, masked so that its escapes stay escapes of as many characters: read as
+ * JSON, it is what `masked` makes of the secret itself. `nested` is the number of backslashes before a quote that is
+ * not escaped.
  */
 function maskedEscaped(secret: string, nested: number): string {
   let written = 0

@@ -33,7 +33,7 @@ const endings: readonly string[] = [
 
 /** Tokens that are places in a list. */
 const placeTokens = /(?:page|next|previous|continuation|cursor|sync)token$/
-/** Short words that are secrets where another stands before them: `PWD` alone is a folder. */
+/** Short words that name a secret only after another word: `PWD` alone is a folder. */
 const shortWords: ReadonlySet<string> = new Set(['pwd', 'pass', 'pw'])
 /** Keys of databases and of cryptography that are no secrets. */
 const openKeys: ReadonlySet<string> = new Set([
@@ -45,7 +45,7 @@ const openKeys: ReadonlySet<string> = new Set([
   'IDEMPOTENCY',
 ])
 
-/** Whether what stands under a name is a secret: of a field, a header, a parameter or a variable of the environment. */
+/** Whether a name is that of a secret: of a field, a header, a parameter or a variable of the environment. */
 export function isSecretName(name: string): boolean {
   const fields = name.split(/[^A-Za-z0-9]/).filter((word) => word !== '')
   const joined = fields.join('').toLowerCase()

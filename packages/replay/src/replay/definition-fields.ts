@@ -30,7 +30,7 @@ export const currentFields: DefinitionFields = (now, recorded) => {
 /** What is on record, whatever the agent's code says now. */
 export const recordedFields: DefinitionFields = (now, recorded) => recorded ?? now
 
-/** Where a replay stands, and whose words hold. */
+/** The progress of a replay, and whose definitions apply. */
 export interface FieldsPosition {
   readonly fields: DefinitionFields
   readonly recorded: readonly RuntimeEvent[]

@@ -7,7 +7,7 @@ import { recordedAnswers, recordedCallGuardrails } from './replay-checks.ts'
 import { replayedChecks, type ReplayContext } from './replay-context.ts'
 import type { DefinitionFields } from './definition-fields.ts'
 
-/** Where a replay stands, and what by. */
+/** The progress of a replay, and the events that it follows. */
 export interface ReplayPlace {
   readonly before: RunState | undefined
   readonly recorded: readonly RuntimeEvent[]

@@ -89,7 +89,7 @@ export async function replayRun(
   return { runId, events: recorded.length }
 }
 
-/** Drives a run again behind the events that are given; answers the first place where it differs. */
+/** Drives a run again after the given events; returns the first event at which it differs. */
 async function drivenAgain(
   driven: Driven,
   given: number,
@@ -105,7 +105,7 @@ async function drivenAgain(
     const decided = recorded.slice(done, unfinished ? undefined : done + Math.max(1, happened.length))
     const divergence = unfinished ? undefined : firstDifference(decided, happened, state)
     if (divergence) return divergence
-    // Times and waits are the recording's: the state goes on from what was recorded.
+    // Times and waits are the recording's: the state continues from what was recorded.
     for (const event of decided) state = evolve(state, event)
     done += decided.length
     onEvents(decided.length)
@@ -134,8 +134,8 @@ interface Decided {
 }
 
 /**
- * What the next events on record follow from, decided again: what was said to the machine, or what the controller finds
- * owed, at the time that stands on them.
+ * Decides the next recorded events again: from the command or signal, or from what the controller finds pending, at
+ * their recorded time.
  */
 async function decidedNext(driven: Driven, state: RunState | undefined, place: Place): Promise<Decided> {
   const { recorded, agentNamed, fields, application } = driven
@@ -164,7 +164,7 @@ function isUnfinished(recorded: readonly RuntimeEvent[], index: number): boolean
   return recorded.slice(index).every((event) => opening.has(event.type) && causeOf(event) === cause)
 }
 
-/** Where a replay stands. */
+/** The progress of a replay. */
 interface Place {
   readonly index: number
   /** How many events were given, and not decided again. */

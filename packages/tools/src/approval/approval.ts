@@ -43,8 +43,8 @@ export async function judge<Input, Context>(
     // Refused below. What the policy threw is the caller's own affair, and may hold what a model must not see.
   }
   const text =
-    `Nothing was run: the approval policy of ${context.tool} failed, so nobody could say whether this call is allowed. ` +
-    'The same call will be refused again until the policy is mended. Go on without it, or say that it is not possible.'
+    `Nothing was run: the approval policy of ${context.tool} failed, so it is unknown whether this call is allowed. ` +
+    'The same call will be refused again until the policy is repaired. Continue without it, or say that it is not possible.'
   return { kind: 'refuse', outcome: 'denied', text }
 }
 

@@ -2,7 +2,7 @@ import { option, requireOptions } from '@tallystick/core/kit'
 
 const made = Symbol.for('@tallystick/tools/deferral')
 
-/** That a call goes on outside. Made by `settledLater`. */
+/** Says that an outside system carries out a call. Made by `settledLater`. */
 export interface Deferral {
   /** The name of the call outside: a job's id, a ticket's number. The ledger holds it. */
   readonly receipt: string
@@ -40,7 +40,7 @@ export function settledLater(options: Deferral): Deferral {
   return deferral
 }
 
-/** Whether a tool returned that its call goes on outside. */
+/** Whether a tool returned a deferral. */
 export function isDeferral(value: unknown): value is Deferral {
   return typeof value === 'object' && value !== null && Reflect.get(value, made) === true
 }

@@ -58,7 +58,7 @@ export function runTool<Input, Context>(
     }
     const cancellation = call.cancelled$.pipe(take(1)).subscribe({
       next: (reason) => cancel(reason),
-      // Whoever could say stop is gone: better to stop than to run unattended.
+      // The caller that could stop the call is gone: better to stop than to run unattended.
       error: () => cancel('its cancellation failed'),
     })
     const progress = (data: Json): void => {
@@ -102,7 +102,7 @@ export function runTool<Input, Context>(
     void start()
     return () => {
       cancellation.unsubscribe()
-      if (!ended && !abort.signal.aborted) cancel('nobody waits for this call any more')
+      if (!ended && !abort.signal.aborted) cancel('no caller waits for this call any more')
     }
   })
 }

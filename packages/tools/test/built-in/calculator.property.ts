@@ -77,7 +77,7 @@ const { sample } = fc.letrec<{ sample: Sample }>((tie) => ({
   ),
 }))
 
-/** What a printed number stands for, and by how much it may be off: half a unit of its thirtieth digit. */
+/** The value of a printed number, and by how much it may be off: half a unit of its thirtieth digit. */
 function readBack(printed: string): { readonly value: Fraction; readonly tolerance: Fraction } {
   const [, mantissa = '', exponent = '0'] = /^(-?[\d.]+)(?:e([+-]\d+))?/.exec(printed) ?? []
   const scale = tenTo(Number(exponent))

@@ -71,11 +71,7 @@ describe('httpFetch', () => {
       Buffer.from('grün', 'latin1'),
       { 'content-type': 'text/plain; charset=ISO-8859-1' },
     ],
-    [
-      'a character set that nobody knows',
-      Buffer.from('grün'),
-      { 'content-type': 'text/plain; charset=klingon' },
-    ],
+    ['an unknown character set', Buffer.from('grün'), { 'content-type': 'text/plain; charset=klingon' }],
     ['no content type', Buffer.from('grün'), {}],
   ])('reads a body in %s', async (_what, body, headers) => {
     const { origin, place } = await serve(say(body, headers))
@@ -126,7 +122,7 @@ describe('httpFetch', () => {
     expect(received[0]?.headers.host).toBe(`api.test:${port}`)
   })
 
-  it('connects a name to the place that it stands for', async () => {
+  it('connects a name to the address that it resolves to', async () => {
     const { place, received } = await serve(say('rates'))
     const connectTo = { 'rates.internal:80': place }
     expect(await answer('http://rates.internal/v1', { connectTo })).toMatchObject({

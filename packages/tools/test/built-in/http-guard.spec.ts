@@ -147,7 +147,7 @@ describe('a name', () => {
   it('is looked up once a connection, and the addresses that were checked are connected to', async () => {
     const tried = triedConnections()
     let lookups = 0
-    // Answers with a public address to whoever checks, and with another to whoever connects.
+    // Answers the check with a public address, and the connection with another.
     const resolve = async () => [{ address: ++lookups === 1 ? '93.184.215.14' : '127.0.0.1', family: 4 }]
     expect(await said('http://rebind.example/', { resolve })).toContain('(ECONNREFUSED)')
     expect([lookups, tried.length]).toEqual([1, 1])

@@ -69,7 +69,7 @@ describe('a statement that does not end', () => {
     const ending = endingOf(sqlQuery({ path, timers }), { sql: endless }, { cancelled$ })
     await timers.isSet(5_000)
     const [child] = childrenOf(process.pid)
-    // `ps` shows the variables of a process behind its command.
+    // `ps` shows the variables of a process after its command.
     const shown = execFileSync('ps', ['eww', '-o', 'command=', '-p', String(child)]).toString()
     cancelled$.next('enough')
     await ending
@@ -78,7 +78,7 @@ describe('a statement that does not end', () => {
     expect(shown.match(/\b[A-Z_]+(?==)/g)?.filter((name) => !name.startsWith('NODE_CHANNEL'))).toEqual([])
   })
 
-  it('is stopped when nobody waits for it any more', async () => {
+  it('is stopped when no caller waits for it any more', async () => {
     const timers = new HeldTimers()
     const heard: ToolSignal[] = []
     const subscription = sqlQuery({ path, timers })

@@ -219,14 +219,14 @@ describe('the database', () => {
     ['lines of comments', `${'--\n'.repeat(6_000)}x`],
     ['a comment that does not end', '/* SELECT 1'],
     ['a word that begins like one that reads', 'SELECTED'],
-    ['a word that goes on beyond ASCII', 'SELECTé 1'],
+    ['a word that continues beyond ASCII', 'SELECTé 1'],
     ['words of an explanation in another order', 'EXPLAIN PLAN SELECT 1'],
     ['a NUL character', 'SELECT 1\0; DROP TABLE many'],
   ])('is not read by %s, which is refused at once', async (_what, sql) => {
     expect(await answer(sql)).toMatch(/^failed: Only one statement that reads can be run/)
   })
 
-  it('is read behind as many comments as fit', async () => {
+  it('is read after as many comments as fit', async () => {
     expect(await answer(`${'/**/--\n'.repeat(2_000)}explain/**/query--\nplan select 1`)).toMatchObject({
       columns: ['id', 'parent', 'notused', 'detail'],
     })

@@ -21,9 +21,12 @@ export interface CheckpointVerbOptions {
 /** Declares what `checkpoint` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
   onLedger(verb, 'sign where every run ends now, so that a rewritten history is found out')
-    .requiredOption('--out <file>', 'where the checkpoints are kept, behind each other')
+    .requiredOption('--out <file>', 'the file that the checkpoint is appended to')
     .requiredOption('--key <file>', 'private Ed25519 key, as PEM')
-    .requiredOption('--origin <name>', 'names the ledger to whoever verifies, such as example.com/agents')
+    .requiredOption(
+      '--origin <name>',
+      'name of the ledger for those who verify it, such as example.com/agents',
+    )
     .action(async (ledger: string, options: { out: string; key: string; origin: string }) => {
       done(await checkpoint(context, { ledger, ...options }))
     })
@@ -44,7 +47,7 @@ export function checkpoint(
           ? 'Nothing has changed since the last checkpoint'
           : `Signed ${counted(made.added, 'head')} more`
       say(
-        `${news}; ${out} covers ${counted(made.size, 'head')}. Keep a copy of this where nobody can change it:`,
+        `${news}; ${out} covers ${counted(made.size, 'head')}. Keep a copy of this where no writer of the ledger can change it:`,
       )
       await print(made.note)
     }

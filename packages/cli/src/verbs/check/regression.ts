@@ -17,8 +17,8 @@ export interface RegressionVerbOptions {
   /** The test file to write. */
   readonly out: string
   readonly config?: string
-  /** Takes what the agents tell their models from the record. */
-  readonly sameWords?: boolean
+  /** Lets the test take the definitions of the agents from the record. */
+  readonly recordedDefinitions?: boolean
   /** Patterns of what else is a secret. */
   readonly redact?: readonly string[]
 }
@@ -30,7 +30,7 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
     .requiredOption('--out <file>', 'the test file to write; what the run said goes beside it')
     .option('--config <file>', 'where the agents are (default: the nearest tallystick.config.ts)')
     .option('--redact <patterns...>', 'regular expressions of what else is a secret')
-    .option('--same-words', 'let the test take what the agents tell their models from the record')
+    .option('--recorded-definitions', 'let the test take the definitions of the agents from the record')
     .action(async (ledger: string, run: string, options: Omit<RegressionVerbOptions, 'ledger' | 'run'>) => {
       done(await regression(context, { ledger, run, ...options }))
     })
@@ -39,14 +39,14 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
 /** `regression`: writes a run as a test that vitest runs offline against today's agents, with its secrets masked. */
 export function regression(context: CommandContext, options: RegressionVerbOptions): Promise<ExitCode> {
   const { json, print, programName, say, workingDirectory } = context
-  const { ledger: ledgerPath, run, out, config, sameWords, redact = [] } = options
+  const { ledger: ledgerPath, run, out, config, recordedDefinitions, redact = [] } = options
   const secrets = redact.map(patternOf)
   return withLedger(ledgerPath, 'read', async (ledger) => {
     const runId = await findRun(ledger, run, { programName, ledgerPath })
     const source = configPath({ workingDirectory, ...(config !== undefined && { file: config }) })
     const file = resolve(workingDirectory, out)
     const from = importFrom(file, source)
-    const definitions = sameWords === true ? 'recorded' : 'today'
+    const definitions = recordedDefinitions === true ? 'recorded' : 'today'
     const written = await exportRegression(ledger, runId, { file, agents: { from }, secrets, definitions })
     if (json) await print(`${JSON.stringify(written)}\n`)
     else {
@@ -73,7 +73,7 @@ function patternOf(text: string): RegExp {
   } catch (cause) {
     throw new CommandError(
       'usage',
-      `--redact ${text} is no regular expression. Escape what is meant as it stands.`,
+      `--redact ${text} is no regular expression. Escape the characters that are meant literally.`,
       {
         cause,
       },

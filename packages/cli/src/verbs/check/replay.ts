@@ -20,8 +20,8 @@ import { onLedger, type Done } from '../../command/declare-verb.ts'
 export interface ReplayVerbOptions {
   readonly ledger: string
   readonly run: string
-  /** Takes what the agents tell their models from the record. */
-  readonly sameWords?: boolean
+  /** Takes the definitions of the agents from the record: instructions, tools, schemas. */
+  readonly recordedDefinitions?: boolean
   readonly config?: string
 }
 
@@ -32,8 +32,8 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
   onLedger(verb, 'drive a run again with its recorded streams and results, and report where it differs')
     .argument('<run>', 'id of the run')
     .option(
-      '--same-words',
-      'take what the agents tell their models from the record: compare what the code does',
+      '--recorded-definitions',
+      'take the definitions of the agents from the record, so that only what the code does is compared',
     )
     .option('--config <file>', 'where the agents are (default: the nearest tallystick.config.ts)')
     .action(async (ledger: string, run: string, options: Omit<ReplayVerbOptions, 'ledger' | 'run'>) => {
@@ -49,7 +49,7 @@ export function replay(context: CommandContext, options: ReplayVerbOptions): Pro
   return openAgents(context, { ...options, verb: 'replay' }, async (found) => {
     const { ledger, state, approval, context: own } = found
     const agents = found.agents.map((agent) => withApproval(agent, approval))
-    const definitions = options.sameWords === true ? 'recorded' : 'today'
+    const definitions = options.recordedDefinitions === true ? 'recorded' : 'today'
     const report = await withProgress(
       context,
       async () => state.seq,
@@ -101,14 +101,14 @@ function divergenceText({ seq, recorded, happened, differences }: Divergence, pa
 function printNextCommands(
   { json, programName, say }: CommandContext,
   { recorded, differences }: Divergence,
-  { ledger, run, config, sameWords }: ReplayVerbOptions,
+  { ledger, run, config, recordedDefinitions }: ReplayVerbOptions,
 ): void {
   const isWords = differences.some(({ path }) => /^definition(\.|$)/.test(path))
-  if (json || recorded === undefined || !isWords || sameWords === true) return
+  if (json || recorded === undefined || !isWords || recordedDefinitions === true) return
   const own = config === undefined ? [] : ['--config', config]
-  const again = commandLine(programName, 'replay', ledger, run, '--same-words', ...own)
+  const again = commandLine(programName, 'replay', ledger, run, '--recorded-definitions', ...own)
   say(
-    `Today's agent tells its model something else than what is on record, so the model may answer otherwise. This compares only what the code does:\n  ${again}`,
+    `Today's definition of the agent differs from the recorded one, so the model may answer differently. This compares only what the code does:\n  ${again}`,
   )
 }
 
@@ -125,6 +125,6 @@ async function printOtherRuns(
     (runId) => `  ${commandLine(programName, 'replay', ledgerPath, runId, ...own)}`,
   )
   say(
-    `What runs did that worked for it was taken from the record. They are driven again by:\n${commands.join('\n')}`,
+    `The results of its child runs were taken from the record. These commands replay the child runs:\n${commands.join('\n')}`,
   )
 }

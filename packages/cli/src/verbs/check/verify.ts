@@ -42,7 +42,7 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
   onLedger(verb, 'check the chain and the laws of every run')
     .addOption(new Option('--run <run>', 'this run only').conflicts('checkpoints'))
     .option('--checkpoints <file>', 'compare it with these signed checkpoints too')
-    .option('--public-key <file>', 'key of whoever signed them: PEM, or the one-line form of signed notes')
+    .option('--public-key <file>', 'public key of the signer: PEM, or the one-line form of signed notes')
     .option('--origin <name>', 'whose checkpoints they have to be')
     .action(async (ledger: string, options: Omit<VerifyOptions, 'ledger'>) => {
       done(await verify(context, { ledger, ...options }))
@@ -79,7 +79,7 @@ async function eventsOf(ledger: Ledger, runId: RunId | undefined): Promise<numbe
   return runId === undefined ? await countEvents(ledger) : ((await ledger.head(runId))?.seq ?? 0)
 }
 
-/** How many events stand under a signature that verifies. */
+/** How many events a valid signature covers. */
 function signedBy(verdict: CheckpointsVerdict | undefined): number {
   return verdict?.ok === true ? verdict.events : 0
 }
@@ -101,8 +101,9 @@ interface Found {
 
 /** What no chain of hashes can find. */
 const unsignedText =
-  'Of events that no checkpoint signs, whoever may write the file can have cut off the last, or written all anew under a ' +
-  'chain and a seal of their own. Only signed checkpoints, kept elsewhere, find that: see tallystick checkpoint --help.'
+  'Events that no checkpoint signs are not protected: a process that may write the file can have cut off the last ' +
+  'ones, or written all anew under a chain and a seal of their own. Only signed checkpoints, kept elsewhere, find ' +
+  'that: see tallystick checkpoint --help.'
 
 /** Prints a verdict a line. */
 async function printVerdicts(
@@ -155,10 +156,8 @@ function printNextCommands(
     broken === undefined || seq < 1 ? [] : [command('show', ledgerPath, broken.runId, '--at', `${seq}`)]
   const file = 'sound.jsonl'
   say(
-    'This ledger is not what was written. Keep it as it is, so that it can be looked into, and go on with a copy from before.\n' +
-      (before.length > 0
-        ? `The damaged run as it was behind its last sound event:\n${before.join('')}`
-        : '') +
+    'This ledger is not what was written. Keep it as it is, so that it can be examined, and continue with an earlier copy.\n' +
+      (before.length > 0 ? `The damaged run as it was after its last sound event:\n${before.join('')}` : '') +
       'What can still be read, into a ledger of its own:\n' +
       `  ${commandLine(programName, 'export', ledgerPath)} > ${file}\n` +
       command('import', 'sound.db', file).trimEnd(),
@@ -174,7 +173,7 @@ function checkpointsOf({
   if (file === undefined || publicKey === undefined) {
     throw new CommandError(
       'usage',
-      'Checkpoints are verified with the key of whoever signed them: give both --checkpoints FILE and --public-key FILE.',
+      'Checkpoints are verified with the public key of the signer: give both --checkpoints FILE and --public-key FILE.',
     )
   }
   return { file, publicKey: readGiven(publicKey), ...(origin !== undefined && { origin }) }

@@ -4,7 +4,7 @@ import { withLedger } from '../../ledger/open-ledger.ts'
 /** More than a person reads through. */
 const runsMax = 50
 
-/** What may stand for a run of a ledger, a word a line: `latest`, and the newest runs. Reads no event of them. */
+/** Prints what completes the argument RUN, one word a line: `latest`, and the newest runs. Reads no event of them. */
 export function completeRuns({ print }: CommandContext, ledgerPath: string): Promise<void> {
   return withLedger(ledgerPath, 'read', async (ledger) => {
     await print('latest\n')

@@ -6,7 +6,7 @@ export const decideVerbs: readonly ListedVerb[] = [
   { name: 'deny', summary: 'deny a tool call that waits for an approval', load: () => import('./deny.ts') },
   {
     name: 'settle',
-    summary: 'give the result of a tool call that goes on outside',
+    summary: 'give the result of a tool call that an outside system carries out',
     load: () => import('./settle.ts'),
   },
   {

@@ -32,7 +32,7 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
     })
 }
 
-/** `raise`: leaves a higher limit in the run's inbox. A run that is suspended at it goes on with `resume`. */
+/** `raise`: leaves a higher limit in the run's inbox. `resume` continues a run that is suspended at it. */
 export function raise(context: CommandContext, options: RaiseOptions): Promise<ExitCode> {
   const { ledger: ledgerPath, run, limit, max, by = accountName() } = options
   if (!isLimit(limit)) {
@@ -44,7 +44,7 @@ export function raise(context: CommandContext, options: RaiseOptions): Promise<E
     if (state.phase === 'done') {
       throw new CommandError(
         'refused',
-        `Run ${runId} is done (${state.reason}), so no limit holds it any more. To go on behind its end, start a run of its session, or fork it.`,
+        `Run ${runId} is done (${state.reason}), so no limit applies any more. To continue after its end, start a run of its session, or fork it.`,
       )
     }
     const present = limits[limit]

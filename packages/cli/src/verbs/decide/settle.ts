@@ -22,7 +22,7 @@ export interface SettleOptions {
 
 /** Declares what `settle` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, 'give the result of a tool call that goes on outside')
+  onLedger(verb, 'give the result of a tool call that an outside system carries out')
     .argument('<run>', 'id of the run')
     .argument('<call>', 'id of the tool call, an unambiguous end of it, or its receipt')
     .option('--result <text>', 'what it came to')
@@ -34,7 +34,9 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
     )
 }
 
-/** `settle`: leaves the result of a call that goes on outside in the inbox of the run that waits for it. */
+/**
+ * `settle`: leaves the result of a call that an outside system carries out in the inbox of the run that waits for it.
+ */
 export function settle(context: CommandContext, options: SettleOptions): Promise<ExitCode> {
   const { ledger: ledgerPath, run, call: given, result, failed } = options
   const { programName } = context

@@ -4,7 +4,7 @@ import type { ListedVerb } from '../../command/declare-verb.ts'
 export const driveVerbs: readonly ListedVerb[] = [
   {
     name: 'run',
-    summary: 'start a run of one of your agents, and show it while it goes on',
+    summary: 'start a run of one of your agents, and show it live',
     load: () => import('./run.ts'),
   },
   {

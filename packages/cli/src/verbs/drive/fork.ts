@@ -97,7 +97,7 @@ export function fork(context: CommandContext, options: ForkVerbOptions): Promise
     const { own } = (await diffRuns(ledger, runId, run.id)).right
     const compare = commandLine(context.programName, 'diff', ledgerPath, runId, run.id)
     context.say(
-      `Run ${run.id} shares ${atSeq} events with run ${runId}, and took by itself: ${spentText(own)}.\nCompare them with: ${compare}`,
+      `Run ${run.id} shares ${atSeq} events with run ${runId}, and took from its own work: ${spentText(own)}.\nCompare them with: ${compare}`,
     )
     return endingCode(result)
   })

@@ -140,7 +140,7 @@ class DrivenRuns {
         break
       }
       const view = viewOf(this.#context, this.#options.answer)
-      view.write(`\nRun ${runId} worked for run ${parent.runId}, which goes on:\n`)
+      view.write(`\nRun ${runId} worked for run ${parent.runId}, which continues:\n`)
       last = await this.drive(parent, {})
       above.push(last)
     }
@@ -150,7 +150,7 @@ class DrivenRuns {
   #printNextCommand({ runId }: RunState): void {
     const { programName, say } = this.#context
     say(
-      `It worked for run ${runId}, which goes on with its result. Where no process drives that one, this does:`,
+      `Its parent is run ${runId}, which continues with its result. If no process drives the parent, this does:`,
     )
     say(`  ${commandLine(programName, 'resume', this.#options.ledger, runId)}`)
   }

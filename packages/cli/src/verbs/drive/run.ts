@@ -26,7 +26,7 @@ import { withLimit } from '../../command/given-limits.ts'
 export interface RunVerbOptions extends AgentOverrides {
   /** Created if it does not exist. */
   readonly ledger: string
-  /** What stands behind it: the agent's name and the input, or the input alone. */
+  /** The arguments after the ledger: the agent's name and the input, or the input alone. */
   readonly words: readonly string[]
   readonly session?: string
   /** Whose data it is: what is said is sealed under a key of theirs. */
@@ -43,16 +43,16 @@ export interface RunVerbOptions extends AgentOverrides {
 
 /** Declares what `run` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, 'start a run of one of your agents, and show it while it goes on')
+  onLedger(verb, 'start a run of one of your agents, and show it live')
     .usage('[options] <ledger> [agent] <text>')
     .argument('[agent]', 'its name; may be left out where the configuration has one agent')
     .argument('[text]', 'what it is to do; - reads it from standard input')
-    .option('--session <id>', 'the conversation that the run goes on with, or begins')
+    .option('--session <id>', 'the conversation that the run continues, or begins')
     .option(
       '--subject <id>',
       'whose data it is: it is sealed under a key of theirs, in the keyring of TALLYSTICK_KEYS',
     )
-    .option('--wait', 'begin behind the end of the run of the session that is under way')
+    .option('--wait', 'wait for the end of the run of the session that is under way')
     .option('--limit <name=value>', 'a limit of this run, such as turnsMax=5; may be repeated', withLimit)
   withDriveOptions(verb).action(
     async (
@@ -148,7 +148,7 @@ function onlyAgent({ named, agents }: Configured, input: string): Agent<unknown>
   if (agents.some(({ name }) => name === input)) {
     throw new CommandError(
       'usage',
-      `${input} is an agent. Say what it is to do, behind its name; - reads that from standard input.`,
+      `${input} is an agent. Give its input after its name; - reads the input from standard input.`,
     )
   }
   if (agent !== undefined && named.length === 1) return agent
@@ -159,7 +159,7 @@ function agentNamed({ named, agents }: Configured, given: string): Agent<unknown
   const agent = agents.find(({ name }) => name === given)
   if (agent !== undefined) return agent
   throw new ConfigurationError(
-    `There is no agent ${given}, so nothing was started. ${agentsText(named)} A text of several words stands in quotes.`,
+    `There is no agent ${given}, so nothing was started. ${agentsText(named)} Put an input of several words in quotes.`,
   )
 }
 
@@ -190,7 +190,7 @@ function busySession(
   return new CommandError(
     'refused',
     `Session ${session} has a run that has not ended, and a second one beside it would be a second history. See it: ${list}\n` +
-      'Take it further with resume, end it with cancel, or say --wait to begin behind its end; waiting ends where nothing is recorded of it for ten minutes.',
+      'Take it further with resume, end it with cancel, or say --wait to begin after its end; waiting ends if the run records nothing for ten minutes.',
     { cause: error },
   )
 }

@@ -25,7 +25,7 @@ export interface ListOptions {
   readonly ledger: string
   /** The runs of this session only, with those that work for them. */
   readonly session?: string
-  /** The runs that stand so only. */
+  /** Only runs of these statuses. */
   readonly status?: (typeof listStatuses)[number]
   /** The runs in which this agent has, or had, the conversation only. */
   readonly agent?: string
@@ -34,7 +34,7 @@ export interface ListOptions {
   readonly outcome?: Outcome
   /** The runs with an event since then only. */
   readonly since?: GivenMoment
-  /** Only what comes behind this run in the list. */
+  /** Only runs that come after this one in the list. */
   readonly before?: string
   /** At most so many; on a terminal a page unless given, elsewhere all. */
   readonly limit?: number
@@ -50,12 +50,12 @@ const nextShownMax = 3
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
   onLedger(verb, 'list the runs, the newest first, and under each those that work for it')
     .option('--session <id>', 'those of this session only')
-    .addOption(new Option('--status <status>', 'those that stand so only').choices(listStatuses))
+    .addOption(new Option('--status <status>', 'only runs of this status').choices(listStatuses))
     .option('--agent <name>', 'those in which this agent has, or had, the conversation only')
     .option('--tool <name>', 'those with a call of this tool only')
     .addOption(new Option('--outcome <outcome>', 'those with a call that ended so only').choices(outcomes))
     .option('--since <when>', 'those with an event since then only: 12h, 3d, 2026-06-30', moment)
-    .option('--before <run>', 'only what comes behind this run in the list')
+    .option('--before <run>', 'only runs that come after this one in the list')
     .option('--limit <n>', 'at most so many (default: 50 on a terminal, elsewhere all)', wholeNumber)
     .action(async (ledger: string, options: Omit<ListOptions, 'ledger'>) => {
       done(await list(context, { ledger, ...options }))
@@ -131,7 +131,7 @@ class JsonLines implements Output {
   }
 
   async end(): Promise<void> {
-    // Every line stands by itself.
+    // Each line is complete.
   }
 }
 
@@ -215,7 +215,7 @@ function statusesOf(status: ListOptions['status'], isDriven: boolean): readonly 
   }
 }
 
-/** A run of a session, and behind it those that work for it. A call may have been started without that its run was. */
+/** A run of a session, and after it its child runs. A call can have been started without its child run. */
 async function* withChildren(ledger: Ledger, run: ListedRun): AsyncGenerator<ListedRun> {
   yield run
   if (!isReadable(run)) return
@@ -235,7 +235,7 @@ function noneText({ session, status, agent, tool, outcome, since, before }: List
           `with a call${tool === undefined ? '' : ` of ${tool}`}${outcome === undefined ? '' : ` that ended as ${outcome}`}`,
         ]),
     ...(since === undefined ? [] : [`with an event since ${since.text}`]),
-    ...(before === undefined ? [] : [`behind ${before}`]),
+    ...(before === undefined ? [] : [`after ${before}`]),
   ]
   return ['This ledger holds no runs', ...which].join(' ') + '.'
 }

@@ -48,7 +48,7 @@ export interface ShowOptions {
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
   onLedger(verb, 'show the state of a run, and what happened in it')
     .argument('<run>', 'id of the run')
-    .option('--at <seq>', 'as it was right behind this event', wholeNumber)
+    .option('--at <seq>', 'the run as it was right after this event', wholeNumber)
     .option('--turn <n>', 'of what happened, this turn only', wholeNumber)
     .addOption(
       new Option('--event <seq>', 'this event only, whole; with --json on one line')
@@ -96,9 +96,9 @@ export function show(given: CommandContext, options: ShowOptions): Promise<ExitC
       if (request) return await print(requestText(shown.state, paint))
       if (events) return await showEvents(context, ledger, { state: shown.state, toSeq: at, turn })
       const parts = story.parts.filter((part) => turn === undefined || part.turn === turn)
-      const carried = await carriedMessages(ledger, runId, story)
+      const history = await historyMessages(ledger, runId, story)
       const whole = options.whole === true || turn !== undefined
-      await print(storyText({ ...story, parts }, { paint, state: shown.state, carried, whole }))
+      await print(storyText({ ...story, parts }, { paint, state: shown.state, history, whole }))
     })
     return exitCodes.ok
   })
@@ -150,7 +150,7 @@ async function shownRun(
   return { shown, story }
 }
 
-/** An older event of a run that is damaged behind it can be looked at all the same. */
+/** Damage in later events does not keep an earlier event of the run from being shown. */
 async function statusNow(ledger: Ledger, runId: RunId, isDriven: boolean): Promise<ShownRun['now']> {
   try {
     const state = await foldTo(ledger, runId)
@@ -177,13 +177,13 @@ async function childRunsOf(
 }
 
 /** What was said before the run, as its model was shown it at first. */
-async function carriedMessages(
+async function historyMessages(
   ledger: Ledger,
   runId: RunId,
   { parts }: RunStory,
 ): Promise<readonly Message[]> {
-  const carried = parts.find(({ kind }) => kind === 'carried')
-  return carried ? transcript(await foldTo(ledger, runId, carried.toSeq)) : []
+  const history = parts.find(({ kind }) => kind === 'history')
+  return history ? transcript(await foldTo(ledger, runId, history.toSeq)) : []
 }
 
 function asData(shown: ShownRun, story: RunStory, turn: number | undefined): object {
@@ -222,7 +222,7 @@ function asData(shown: ShownRun, story: RunStory, turn: number | undefined): obj
     pendingApprovals: waits.approvals,
     deferredCalls: waits.deferred,
     openCalls: openCallsOf(state),
-    workers: childRuns,
+    childRuns,
     inbox,
     messages: recordedMessages(state),
     request: rebuiltRequest(state),

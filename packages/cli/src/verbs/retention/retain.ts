@@ -25,7 +25,7 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
   onLedger(verb, 'take away what is older than given, from runs that have ended')
     .option(
       '--deltas <age>',
-      'pieces of what was streamed, such as 1d; what they say stands again whole',
+      'pieces of what was streamed, such as 1d; the finished messages keep their text',
       ageMs,
     )
     .option('--content <age>', 'what was said, such as 90d; facts stay', ageMs)
@@ -46,7 +46,8 @@ export function retain(given: CommandContext, options: RetainOptions): Promise<E
     ...(content !== undefined && { contentMs: content }),
     ...(facts !== undefined && { factsMs: facts }),
   }
-  const unknown = (): Promise<number> => Promise.reject(new Error('Nobody knows before it is done.'))
+  const unknown = (): Promise<number> =>
+    Promise.reject(new Error('The number of events is not known before the end.'))
   return withLedger(ledgerPath, dryRun ? 'read' : 'write', (ledger) =>
     withProgress(given, unknown, async ({ add, context }) => {
       let seen = 0

@@ -19,7 +19,7 @@ export interface ImportOptions {
 
 /** Declares what `import` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
-  onLedger(verb, 'read what export printed into a ledger, which is made where there is none')
+  onLedger(verb, 'read what export printed into a ledger, which is created if it does not exist')
     .argument('<file>', 'what export printed; - for standard input')
     .action(async (ledger: string, file: string) => {
       done(await importLedger(context, { ledger, file }))

@@ -20,7 +20,7 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
 
 /**
  * `rebuild`: drops what a ledger keeps beside its events, snapshots and projections, and makes the projections of runs,
- * sessions and totals anew. Runs that are under way go on meanwhile.
+ * sessions and totals anew. Runs that are under way continue meanwhile.
  */
 export function rebuild(context: CommandContext, ledgerPath: string): Promise<ExitCode> {
   return withLedger(ledgerPath, 'write', async (ledger) => {

@@ -24,7 +24,7 @@ export interface DiffOptions {
 }
 
 const cellCharactersMax = 60
-/** Below, what the two did stands one under the other. */
+/** On a narrower terminal, what the two runs did is printed one under the other. */
 const sideBySideColumns = 2 * cellCharactersMax + 20
 
 /** Declares what `diff` takes. */
@@ -87,7 +87,7 @@ function factsOf(tail: RunTail): readonly (readonly [name: string, value: string
   return [
     ['ended', reason ?? 'not yet'],
     ['from there on', spentText(tail)],
-    ['by itself', spentText(own)],
+    ['own work', spentText(own)],
     ['text', oneLine(text, cellCharactersMax)],
   ]
 }
@@ -121,7 +121,7 @@ function stackedEvents(left: RunTail, right: RunTail, columns: number): string {
     .join('')
 }
 
-/** The events of a turn stand beside those of the same turn. */
+/** The events of a turn are printed beside those of the same turn. */
 function eventRows(left: readonly RuntimeEvent[], right: readonly RuntimeEvent[]): readonly string[][] {
   const [one, two] = [left, right].map((events) =>
     Map.groupBy(events.filter(isOfInterest), ({ turn }) => turn),

@@ -40,7 +40,7 @@ const statusCharactersMax = 200
 /** So many runs of a kind, and so many sessions, are named: to people, and to programs. */
 const listedMax = { people: 20, programs: 1_000 }
 
-/** What a ledger says of its runs, with where each of those that are named stands. */
+/** The totals of a ledger, with the status of each run that they name. */
 interface StatsRows {
   readonly runs: Readonly<Record<(typeof runStatuses)[number], number>>
   readonly stats: LedgerStats

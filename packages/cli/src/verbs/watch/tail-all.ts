@@ -11,7 +11,7 @@ import { ledgerPrinter } from '../../view/list/ledger-printer.ts'
 /** What `tail` of a ledger was given. */
 export interface TailAllOptions {
   readonly ledger: string
-  /** A cursor that it printed; what is shown begins behind it. Default: with the first event. */
+  /** A cursor that it printed; the first event shown is the next one. Default: the first event. */
   readonly after?: TailCursor
 }
 

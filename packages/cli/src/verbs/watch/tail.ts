@@ -21,14 +21,14 @@ export interface TailOptions {
   readonly run: string
   /** The first event that is shown. Default: the run's first. */
   readonly from?: number
-  /** Ends where the run is suspended, too. */
-  readonly untilRest?: boolean
+  /** Ends when the run is suspended, too. */
+  readonly untilSuspended?: boolean
 }
 
 /** The options of `tail`. */
 interface TailVerbOptions {
   readonly from?: number
-  readonly untilRest?: boolean
+  readonly untilSuspended?: boolean
   readonly after?: string
 }
 
@@ -37,8 +37,8 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
   onLedger(verb, 'follow a run live, or all of them, whichever process drives them')
     .argument('[run]', 'id of the run (default: every run)')
     .option('--from <seq>', 'of a run: from this event on (default: from the first)', wholeNumber)
-    .option('--until-rest', 'of a run: end where it is suspended, too')
-    .option('--after <cursor>', 'of every run: behind this cursor, as --json prints it')
+    .option('--until-suspended', 'of a run: also end when it is suspended')
+    .option('--after <cursor>', 'of every run: after this cursor, as --json prints it')
     .action(async (ledger: string, run: string | undefined, options: TailVerbOptions) => {
       done(await tailGiven(context, ledger, run, options))
     })
@@ -51,8 +51,11 @@ async function tailGiven(
   run: string | undefined,
   { after, ...ofRun }: TailVerbOptions,
 ): Promise<ExitCode> {
-  if (run === undefined && (ofRun.from !== undefined || ofRun.untilRest === true)) {
-    throw new CommandError('usage', '--from and --until-rest belong to one run. Name it, or leave them out.')
+  if (run === undefined && (ofRun.from !== undefined || ofRun.untilSuspended === true)) {
+    throw new CommandError(
+      'usage',
+      '--from and --until-suspended belong to one run. Name it, or leave them out.',
+    )
   }
   if (run !== undefined && after !== undefined) {
     throw new CommandError(
@@ -83,28 +86,28 @@ async function tailOf(
   options: TailOptions,
   stop$: Observable<unknown>,
 ): Promise<ExitCode> {
-  const { ledger: ledgerPath, run, untilRest = false } = options
+  const { ledger: ledgerPath, run, untilSuspended = false } = options
   const runId = await findRun(ledger, run, { programName: context.programName, ledgerPath })
   const handle = eventHandler(context, ledger, options)
-  const goesOn = (status: TailStatus): boolean =>
-    status === 'going on' || (status === 'suspended' && !untilRest)
+  const isContinuing = (status: TailStatus): boolean =>
+    status === 'continuing' || (status === 'suspended' && !untilSuspended)
   let seen = 0
-  let status: TailStatus = 'going on'
+  let status: TailStatus = 'continuing'
   const handleRecorded = async (event: RuntimeEvent): Promise<void> => {
     status = await handle(event)
     seen = event.seq
   }
   // Only what comes is pushed.
   const isWanted = await handleAll(ledger.read(runId), handleRecorded, stop$)
-  if (isWanted && goesOn(status)) {
+  if (isWanted && isContinuing(status)) {
     const events$ = watch(ledger, runId, seen + 1)
-    await completed(events$.pipe(concatMap(handle), takeWhile(goesOn), takeUntil(stop$)))
+    await completed(events$.pipe(concatMap(handle), takeWhile(isContinuing), takeUntil(stop$)))
   }
   return exitCodes.ok
 }
 
-/** Where a run stands behind an event, as far as that is the last one. */
-type TailStatus = 'going on' | 'suspended' | 'done'
+/** The status of a run after an event. */
+type TailStatus = 'continuing' | 'suspended' | 'done'
 type EventHandler = (event: RuntimeEvent) => Promise<TailStatus>
 
 function eventHandler(context: CommandContext, ledger: Ledger, { from = 1 }: TailOptions): EventHandler {
@@ -119,7 +122,7 @@ function eventHandler(context: CommandContext, ledger: Ledger, { from = 1 }: Tai
     }
     if (state.phase === 'done') return 'done'
     // What follows at once may show that the run does not wait, or waits for more.
-    if (!isSuspended(state) || (await ledger.head(state.runId))?.seq !== state.seq) return 'going on'
+    if (!isSuspended(state) || (await ledger.head(state.runId))?.seq !== state.seq) return 'continuing'
     const waits = await waitsOf(ledger, state)
     if (!json) say(`The run is ${statusText(runStatusView(state, { waits, isDriven: true }))}.`)
     return 'suspended'

@@ -8,8 +8,8 @@ export interface Placed {
 }
 
 /**
- * The same entries with each child run under its parent, the first that was begun first, and how deep it
- * stands there. One whose parent is not in the list stays where it is, and so do runs that are parents of one another in a
+ * The same entries with each child run under its parent, the first that was begun first, and its depth
+ * there. One whose parent is not in the list stays where it is, and so do runs that are parents of one another in a
  * circle, which only a forged ledger holds: none is left out.
  */
 export function underParents<Entry extends Placed>(

@@ -3,7 +3,7 @@ import { printEvent } from '../run/event-lines.ts'
 import type { RunPrinterOptions } from '../run/run-printer.ts'
 import { screenOn } from '../../terminal/screen.ts'
 
-/** Prints many runs for a person as they come between each other: a line says which run goes on. */
+/** Prints many runs for a person, interleaved: a line names the run whose events follow. */
 export function ledgerPrinter({
   write,
   paint,

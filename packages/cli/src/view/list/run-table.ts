@@ -145,7 +145,7 @@ function narrowTable(rows: PlacedRows, columns: number): string {
     .join('')
 }
 
-/** How a run stands, and what went wrong in it. */
+/** The status of a run, and what went wrong in it. */
 function shortStatus({ summary, statusView }: ListedRunRow): string {
   const worst = worstText(summary)
   return worst === '' ? shortStatusText(statusView) : `${shortStatusText(statusView)}; ${worst}`

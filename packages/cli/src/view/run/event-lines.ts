@@ -29,9 +29,9 @@ const printed: { readonly [T in EventType]: (event: EventOf<T>, screen: Screen) 
     line(`${paint('bold', 'done:')} ${runEnding(event)}`)
   },
   history_carried: ({ messages, missing = 0 }, { note }) =>
-    note(`${missing + messages.length} messages of before are carried over`),
+    note(`${missing + messages.length} earlier messages are carried over`),
   history_edited: ({ edits, by, reason }, { note }) =>
-    note(`${edits.length} messages of before were changed or removed${byText(by)}${why(reason)}`),
+    note(`${edits.length} earlier messages were changed or removed${byText(by)}${why(reason)}`),
   input_received: ({ message }, { block, paint }) => block(paint('bold', `> ${contentText(message.parts)}`)),
   input_settled: (event, { note }) => {
     if (!event.delivered) note(`an input was not taken${why(event.why)}`)
@@ -76,8 +76,8 @@ const printed: { readonly [T in EventType]: (event: EventOf<T>, screen: Screen) 
   tool_deferred: ({ runId, toolCallId, receipt }, { note }) =>
     note(
       receipt === childRunIdOf(runId, toolCallId)
-        ? `${toolCallId} waits for run ${receipt}, whose end it goes on with`
-        : `${toolCallId} goes on outside as ${receipt}, and is settled later`,
+        ? `${toolCallId} waits for run ${receipt}, whose end continues it`
+        : `${toolCallId} continues outside as ${receipt}, and is settled later`,
     ),
   tool_result: (event, { line, paint, cutAt }) => {
     const { name, toolCallId, outcome, durationMs, content, reused } = event

@@ -5,7 +5,7 @@ import { canonicalJson } from '@tallystick/core/vocabulary'
 import { contentText, oneLine } from '../text/content-text.ts'
 import { counted } from '../text/run-ending.ts'
 
-/** What an event says, in a few words behind its type. */
+/** The content of an event, in a few words after its type. */
 export function eventText(event: RuntimeEvent, charactersMax: number): string {
   return oneLine([event.type, ...textsOf(event)].join(' '), charactersMax)
 }

@@ -29,9 +29,9 @@ function waitText({ runId }: RunState, { toolCallId, status, child, deferred }: 
     case 'started':
       return childId === undefined ? 'was started' : `is the work of run ${childId}`
     case 'in_doubt':
-      return 'was started, and nobody recorded how it ended'
+      return 'was started, and no result was recorded'
     case 'deferred':
-      return childId === undefined ? `goes on outside as ${deferred?.receipt}` : `waits for run ${childId}`
+      return childId === undefined ? `continues outside as ${deferred?.receipt}` : `waits for run ${childId}`
     case 'requested':
     case 'to_settle':
     case 'to_ask':

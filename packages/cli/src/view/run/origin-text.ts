@@ -12,7 +12,7 @@ export function originText({ sessionId, sessionPlace = 1, parent }: Origin): str
   return [...session, ...origin].join(', ')
 }
 
-/** How a run stands to the one that it came from. */
+/** Says how a run relates to the one that it came from. */
 export function relationText({ runId, seq, relation }: ParentRef): string {
   switch (relation) {
     case 'child':
@@ -22,6 +22,6 @@ export function relationText({ runId, seq, relation }: ParentRef): string {
     case 'branch':
       return `a branch of run ${runId} at event ${seq}`
     case 'session':
-      return `goes on from run ${runId}`
+      return `continues run ${runId}`
   }
 }

@@ -17,10 +17,10 @@ export interface ShownRun extends RunReading {
   readonly seqMax: number
   readonly waits: Waits
   readonly statusView: RunStatusView
-  /** Where the run stands now, where it is shown at an earlier event. */
+  /** The status of the run today, when it is shown at an earlier event. */
   readonly now?: RunStatusView | undefined
   readonly calls: readonly CallStory[]
-  /** The runs that work for it, as they stand now. */
+  /** Its child runs, with their status today. */
   readonly childRuns: readonly ChildRun[]
   /** Commands that no process has taken up yet. */
   readonly inbox: readonly InboxEntry[]
@@ -57,13 +57,16 @@ export function factsText(shown: ShownRun): string {
     ]),
     ...waits.deferred.map(({ name, toolCallId, receipt, runId }) => [
       'waiting',
-      `${name} ${toolCallId} goes on outside as ${receipt}${ofRun(runId, state.runId)}`,
+      `${name} ${toolCallId} continues outside as ${receipt}${ofRun(runId, state.runId)}`,
     ]),
     ...childRuns.map(({ runId, agent, ...childStatus }) => [
-      'worker',
+      'child',
       `${runId} ${agent}, ${statusText(childStatus)}`,
     ]),
-    ...inbox.map(({ command }) => ['inbox', `${commandText(command)}, for whoever drives the run next`]),
+    ...inbox.map(({ command }) => [
+      'inbox',
+      `${commandText(command)}, for the process that drives the run next`,
+    ]),
   ]
   return table(rows)
 }

@@ -24,7 +24,7 @@ export interface StoryView {
   /** The run where the story ends. */
   readonly state: RunState
   /** What was said before the run began. */
-  readonly carried: readonly Message[]
+  readonly history: readonly Message[]
   /** Turns that do the same are shown one by one. */
   readonly whole: boolean
 }
@@ -80,8 +80,8 @@ function partText(part: StoryPart, view: StoryView): string {
   switch (part.kind) {
     case 'input':
       return `${headText('user', part, view)}\n${indented(contentText(part.event.message.parts), 4)}\n`
-    case 'carried':
-      return `${headText(`${part.messages} messages of before`, part, view)}\n${transcriptText(view.carried, { paint, open: [] })}`
+    case 'history':
+      return `${headText(`${part.messages} earlier messages`, part, view)}\n${transcriptText(view.history, { paint, open: [] })}`
     case 'reply': {
       const { stopReason, partial, parts } = part.event
       const took = `took ${durationText(part.tookMs)}, ${stopReason}${partial ? ', cut off' : ''}`
@@ -124,7 +124,7 @@ function headText(
   return `${view.paint('bold', name)} ${view.paint('dim', `(${facts.join(', ')})`)}`
 }
 
-/** Text stands further in than what tells of calls, so that none can look like a call. */
+/** Text is indented further than the lines about calls, so that no text can look like a call. */
 function replyPartText(part: AssistantPart, paint: Paint): string {
   switch (part.type) {
     case 'text':

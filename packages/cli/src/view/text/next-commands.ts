@@ -49,7 +49,7 @@ export function continuation({ result, metLimit }: StoppedRun, place: Place): st
 
 function raisingText({ limit, max }: MetLimit, runId: RunId, { programName, ledgerPath }: Place): string {
   const raise = commandLine(programName, 'raise', ledgerPath, runId, limit, `${max * 2}`, '--by', 'you')
-  return `The run is suspended at its limit ${limit} of ${max}, until somebody raises it:\n  ${raise}\n`
+  return `The run is suspended at its limit ${limit} of ${max}, until a command raises it:\n  ${raise}\n`
 }
 
 function decisionText(
@@ -60,7 +60,7 @@ function decisionText(
   const call = [ledgerPath, runId, toolCallId, '--by', 'you']
   const shown = oneLine(JSON.stringify(input), inputCharactersMax)
   return (
-    `The run is suspended until someone decides about ${name} ${shown}${whose(runId, result)}:\n` +
+    `The run is suspended until a person decides about ${name} ${shown}${whose(runId, result)}:\n` +
     `  ${commandLine(programName, 'approve', ...call)}\n` +
     `  ${commandLine(programName, 'deny', ...call, '--reason', 'too many')}\n`
   )
@@ -86,7 +86,7 @@ function settlingText(
     'what it came to',
   )
   return [
-    `The run is suspended until ${name}, which goes on outside as ${receipt}, has come to an end${whose(runId, result)}:\n` +
+    `The run is suspended until ${name}, which continues outside as ${receipt}, has come to an end${whose(runId, result)}:\n` +
       `  ${settle}\n`,
   ]
 }

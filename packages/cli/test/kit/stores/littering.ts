@@ -1,7 +1,7 @@
 import { memoryLedger, type Ledger } from '@tallystick/core'
 import type { MakeStore } from '@tallystick/ledger/contract'
 
-/** A store that keeps its promises, leaves a rejection behind at every append, and throws from a timer. */
+/** A store that keeps its promises, leaves an unhandled rejection at every append, and throws from a timer. */
 const makeStore: MakeStore = () => {
   const sound = memoryLedger()
   return {

@@ -98,7 +98,7 @@ function startOf(event: EventOf<'run_started'>, place: RecordedPosition): Comman
   }
 }
 
-/** One of the facts that a start puts behind `run_started`: at most three, the input last. */
+/** One of the facts that a start puts after `run_started`: at most three, the input last. */
 function besideStart<T extends EventType>(
   type: T,
   { recorded, index }: RecordedPosition,

@@ -259,7 +259,7 @@ function requireAttempt(
   if (event.attempt !== due) throw illegal(state, event, `attempt ${event.attempt} where ${due} is due`)
 }
 
-/** Text or reasoning that came: put behind what the same part holds, or in its place. */
+/** Applies arrived text or reasoning: appended to the same part, or replacing it. */
 export function withDelta(
   attempt: Attempt,
   event: EventOf<'assistant_text_delta'> | EventOf<'assistant_reasoning_delta'>,

@@ -47,7 +47,7 @@ export function messagesOf(history: History): readonly Message[] {
   return history.store.messages.slice(0, history.length)
 }
 
-/** The message at a place from 0; `undefined` behind the end. */
+/** The message at a place from 0; `undefined` after the end. */
 export function messageAt(history: History, index: number): Message | undefined {
   return index < history.length ? history.store.messages[index] : undefined
 }

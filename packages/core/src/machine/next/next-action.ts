@@ -29,7 +29,7 @@ import type {
 } from '../state/state.ts'
 
 /**
- * THE LOOP CONTROLLER: the one place that decides whether a run goes on, waits or stops. Pure: state and time in, what
+ * THE LOOP CONTROLLER: the one place that decides whether a run continues, waits or stops. Pure: state and time in, what
  * the next action out. It starts nothing; what must be in flight follows from the state (`requiredEffects`).
  */
 export function nextAction(state: RunState, now: number, rules: Rules = {}): Action {
@@ -39,8 +39,8 @@ export function nextAction(state: RunState, now: number, rules: Rules = {}): Act
 }
 
 /**
- * Whether nothing is in flight, nothing is pending, and only a command can go on: the controller's own answer at the time
- * of the last event. Results, lists and a resume ask nothing else.
+ * Whether nothing is in flight, nothing is pending, and only a command can continue the run: the controller's own
+ * answer at the time of the last event. Results, lists and a resume ask nothing else.
  */
 export function isSuspended(state: RunState): boolean {
   return mayBeSuspended(state) && pendingAction(state, state.at, {}).kind === 'suspend'

@@ -213,7 +213,7 @@ function waitForResultsCheck(state: ExecutingState, now: number): Action {
   return { kind: 'settle_calls', facts: withheldResults(state) }
 }
 
-/** Nothing to record: something runs, or only a person can go on. */
+/** Nothing to record: something runs, or only a person can continue the run. */
 function waitOrSuspend(state: ExecutingState): Action {
   if (requiredEffects(state).length === 0) return { kind: 'suspend' }
   const wakeAt = graceEnd(state) ?? (state.metLimit ? undefined : workDeadline(state))

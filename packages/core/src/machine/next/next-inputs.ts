@@ -6,7 +6,7 @@ import type { RunState } from '../state/state.ts'
 
 /**
  * Lets input that was given while the run was at work enter the history: everything that steers at once, what was
- * queued one by one, each behind the answer before it.
+ * queued one by one, each after the answer before it.
  */
 export function deliverInput(state: RunState, delivery: 'steer' | 'queue', now: number): Action | undefined {
   const waiting = state.pendingInputs.filter((input) => input.delivery === delivery)

@@ -87,7 +87,7 @@ function leavesClosingCall(
   return (tools ?? state.definition.tools).length > 0
 }
 
-/** The same call once more. A closing call whose limit was raised since goes on as an ordinary one. */
+/** The same call once more. A closing call whose limit was raised since continues as an ordinary one. */
 export function repeatModelCall(
   state: StreamingState,
   now: number,

@@ -20,7 +20,9 @@ export function changedInputText(by: string, asked: JsonObject, ran: JsonObject)
   )
 }
 
-/** The result of a call as the model reads it: behind what was changed in its input, where it ran with another one. */
+/**
+ * The result of a call as the model reads it: preceded by what was changed in its input, if it ran with another one.
+ */
 export function shownResult({ result, changeNote, attempts }: Call): ToolResult | undefined {
   if (result === undefined || changeNote === undefined || attempts === 0) return result
   return { ...result, content: [...textContent(result.outcome, changeNote), ...result.content] }

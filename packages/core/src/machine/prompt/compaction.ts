@@ -59,7 +59,7 @@ export function taskAmong({ history, exchangeFrom }: RunState, replacedMessages:
   return isTask ? exchangeFrom : undefined
 }
 
-/** The history with its oldest messages replaced by a summary. The task among them stays, behind it. */
+/** The history with its oldest messages replaced by a summary. The task among them stays, after it. */
 export function withSummary(
   { history }: RunState,
   {

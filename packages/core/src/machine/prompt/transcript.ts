@@ -6,7 +6,7 @@ import type { Call, RunState } from '../state/state.ts'
 import { openTurnCalls } from '../state/state-views.ts'
 
 /**
- * What a model could be shown in this state, whatever the state: the history, and behind a message whose calls are
+ * What a model could be shown in this state, whatever the state: the history, and after a message whose calls are
  * still open their results so far, with `interrupted` or `skipped` standing in for those that are missing. So any
  * prefix of any ledger gives messages that every provider accepts. An allow-list: nothing but messages gets in.
  */

@@ -4,7 +4,7 @@ import type { Fact } from '../../vocabulary/events/event.ts'
  * The next action of a run. `facts` are recorded first, in one append; then the controller is asked again, until it answers
  * with an action that has none:
  * - `wait`: something is in flight (`requiredEffects` says what), or a time has to come (`wakeAt`, milliseconds since 1970)
- * - `suspend`: nothing is in flight, and only a command can go on
+ * - `suspend`: nothing is in flight, and only a command can continue the run
  * - `finished`: the run is done
  */
 export type Action =

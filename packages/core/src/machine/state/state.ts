@@ -182,7 +182,7 @@ export interface Attempt {
   /** Places of the reply that hold calls, in the order in which they were first seen. */
   readonly callParts: readonly number[]
   readonly calls: readonly Call[]
-  /** Tokens of the conversation behind the reply, where the provider says them beside what it bills. */
+  /** Tokens of the conversation after the reply, where the provider says them beside what it bills. */
   readonly contextTokens?: number
   readonly providerMessageId?: string
   /** Present once the attempt has failed. */

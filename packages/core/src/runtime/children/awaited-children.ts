@@ -17,8 +17,8 @@ interface AwaitingParent {
 }
 
 /**
- * Posts the endings of child runs that ended while their calls were being deferred, or while no process drove the run. A
- * child run that goes on may take long: a command for the run itself ends the wait.
+ * Posts the endings of child runs that ended while their calls were being deferred, or while no process drove the run.
+ * A child run may take long: a command for the run itself ends the wait.
  */
 export async function postEndedChildren(
   state: RunState,

@@ -57,7 +57,7 @@ export function handBack(
   to: string,
   options: { readonly toolName?: string; readonly description: string },
 ): HandoffTarget {
-  requireOptions('handBack', filledText, to, 'the name of the one who goes on')
+  requireOptions('handBack', filledText, to, 'the name of the agent that continues')
   requireOptions('handBack', handBackOptions, options)
   const tool = handoffTool(options.toolName ?? toolNameOf(to), options.description, { to, back: true })
   return { to, tool }

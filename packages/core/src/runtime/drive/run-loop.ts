@@ -113,7 +113,7 @@ export class RunLoop {
 
   /**
    * Takes a run over. It is read first: a run that is done, or that this process cannot drive, is left as it is.
-   * Then the epoch is raised, so that no other writer can append, and what came in between is read behind it. With
+   * Then the epoch is raised, so that no other writer can append, and what came in between is read after it. With
    * `takeOver`, its child runs are taken over with it.
    */
   async resume(takeOver: boolean): Promise<RunState> {

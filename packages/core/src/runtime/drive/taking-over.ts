@@ -75,7 +75,7 @@ export function takeOverOf(state: RunState, driver: Driver): ResumeCommand {
 
 /**
  * Whether a batch only takes over a suspended run as it is: however often a process resumes a run
- * that waits, its ledger does not grow. The take-over is recorded with the first event behind it.
+ * that waits, its ledger does not grow. The take-over is recorded with the first event after it.
  */
 export function isBareTakeOver(
   state: RunState | undefined,
@@ -90,7 +90,7 @@ export function overtaken(runId: RunId, epoch: number): LedgerConflictError {
   return new LedgerConflictError(
     'epoch',
     `Another process took run ${runId} over (epoch ${epoch}) while this one did, and drives it now. Nothing was ` +
-      `written here; load the run with resume() and look before you go on.`,
+      `written here; load the run with resume() and look before you continue.`,
   )
 }
 

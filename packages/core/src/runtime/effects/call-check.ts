@@ -40,7 +40,7 @@ export async function checkCalls(
 ): Promise<void> {
   const { turn, offered } = context
   const tools = checker.tools.filter(({ name }) => offered === undefined || offered.includes(name))
-  // Who is to go on cannot be two: the first to be asked for is.
+  // Only one agent can continue: the first handoff that was asked for.
   const handoff = calls.find(({ name }) => tools.some((tool) => tool.name === name && tool.handoff))
   const checked = await Promise.all(
     calls.map(async (call): Promise<CheckedCall> => {

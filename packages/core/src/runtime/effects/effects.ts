@@ -85,7 +85,7 @@ export class Effects {
     let stopped = false
     const { host } = this.#options
     const post = (signal: Signal): void => {
-      // Its giver may go on using what it gave: what is on record is a copy.
+      // The caller may continue using the value it gave: what is recorded is a copy.
       if (!stopped) this.#options.post(deepFreeze(signal))
     }
     const { stop, cancel } = this.#begin(effect, post)

@@ -46,7 +46,7 @@ export async function resultsUnderWay(ledger: Ledger, { state, source }: Forked)
   const inputs = new Map(source.calls.map(({ toolCallId, input }) => [toolCallId, input]))
   const facts: Fact[] = []
   for await (const event of ledger.read(source.runId, { fromSeq: source.seq + 1 })) {
-    // Every call has its result before the turn goes on.
+    // Every call has its result before the turn continues.
     if (event.type === 'tool_results_injected') break
     if (event.type === 'approval_decided' && event.input) inputs.set(event.toolCallId, event.input)
     if (event.type !== 'tool_result' || !isFromOutside(event)) continue
@@ -82,7 +82,7 @@ const noResults: RecordedResults = {
   serve: () => undefined,
 }
 
-/** What a fork can be served: the results that the tools of the other run have given behind the shared events. */
+/** What a fork can be served: the results that the tools of the other run have given after the shared events. */
 export async function recordedResults(ledger: Ledger, state: RunState): Promise<RecordedResults> {
   const { parent } = state
   if (parent?.relation !== 'fork') return noResults

@@ -29,7 +29,7 @@ export interface EventRange {
 
 /**
  * The events of a run after one of them, then live: no gap, no repeat, for every subscriber, however late. Completes
- * behind `run_finished`; stays open while the run is suspended.
+ * after `run_finished`; stays open while the run is suspended.
  */
 export function eventsOf(
   { runId, ledger, live, errorListener: listener, retain }: EventSource,

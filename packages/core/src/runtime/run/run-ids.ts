@@ -3,7 +3,7 @@ import type { RunId } from '../../vocabulary/values/ids.ts'
 
 /**
  * Makes UUIDv7 run ids (RFC 9562, section 5.7) from the host's clock and randomness: 48 bits of milliseconds, then
- * random bits. Ids of one maker ascend, also within a millisecond: the 12 bits behind the time count up there.
+ * random bits. Ids of one maker ascend, also within a millisecond: the 12 bits after the time count up there.
  */
 export function runIdMaker({ clock, random }: Pick<Host, 'clock' | 'random'>): () => RunId {
   let lastMs = -1

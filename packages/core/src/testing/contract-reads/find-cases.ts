@@ -17,7 +17,7 @@ const sessions = new Map([
   [third, { sessionId: 'b', sessionPlace: 1 }],
 ])
 
-/** What each run goes on with, one append after the other, runs in turns. */
+/** What each run continues with, one append after the other, runs in turns. */
 function roundsOf(runId: RunId, toolCallId = sampleCallId(runId)): readonly Fact[][] {
   const facts = everyFact(runId)
   return [

@@ -38,7 +38,7 @@ export const listCases: readonly LedgerContractCase[] = [
       await startRun(ledger, sampleRunId(9))
       requireEqual(await listed(ledger, { before: sampleRunId(8), limit: 1 }), [3], 'the second page')
       requireEqual(await listed(ledger, { before: sampleRunId(3) }), [5], 'the rest')
-      requireEqual(await listed(ledger, { before: sampleRunId(5), limit: 2 }), [], 'behind the last')
+      requireEqual(await listed(ledger, { before: sampleRunId(5), limit: 2 }), [], 'after the last')
     },
   },
   {
@@ -66,7 +66,7 @@ export const listCases: readonly LedgerContractCase[] = [
     },
   },
   {
-    promise: 'a page that is to begin behind a run that is not in the list is refused',
+    promise: 'a page that is to begin after a run that is not in the list is refused',
     async run(open) {
       const ledger = await open()
       await startInSession(ledger, sampleRunId(1), 'a', 1)

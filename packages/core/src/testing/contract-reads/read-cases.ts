@@ -57,7 +57,7 @@ export const readCases: readonly LedgerContractCase[] = [
         ten.slice(8),
         'from 9 up to 99',
       )
-      requireEqual(await collect(ledger.read(run, { fromSeq: 11 })), [], 'from behind the end')
+      requireEqual(await collect(ledger.read(run, { fromSeq: 11 })), [], 'from after the end')
       requireEqual(await collect(ledger.read(run, { fromSeq: 6, toSeq: 5 })), [], 'from 6 up to 5')
       requireEqual(await collect(ledger.read(run, { toSeq: 0 })), [], 'up to 0')
       requireEqual(

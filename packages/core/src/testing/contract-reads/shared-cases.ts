@@ -97,7 +97,7 @@ export const sharedCases: readonly LedgerContractCase[] = [
     },
   },
   {
-    promise: 'what one ledger appended the tail of the other yields, also behind a cursor of the first',
+    promise: 'what one ledger appended the tail of the other yields, also after a cursor of the first',
     needs: 'shared',
     async run(open) {
       const [one, other] = [await open(), await open()]

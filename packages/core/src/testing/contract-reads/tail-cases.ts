@@ -55,14 +55,14 @@ export const tailCases: readonly LedgerContractCase[] = [
     },
   },
   {
-    promise: 'a tail goes on behind each of its cursors with all that comes behind it',
+    promise: 'a tail continues after each of its cursors with all that comes after it',
     async run(open) {
       const ledger = await open()
       const written = await inTurns(ledger)
       const all = await tailUntil(ledger, written.length)
       for (const [index, { cursor }] of all.entries()) {
         const rest = await collect(ledger.tail(cursor))
-        requireEqual(rest, all.slice(index + 1), `the tail behind event ${index + 1}`)
+        requireEqual(rest, all.slice(index + 1), `the tail after event ${index + 1}`)
       }
     },
   },
@@ -79,13 +79,13 @@ export const tailCases: readonly LedgerContractCase[] = [
     },
   },
   {
-    promise: 'a tail of nothing is empty, and so is one behind the last event',
+    promise: 'a tail of nothing is empty, and so is one after the last event',
     async run(open) {
       const ledger = await open()
       requireEqual(await collect(ledger.tail()), [], 'the tail of an empty ledger')
       await startRun(ledger)
       const [only] = await tailUntil(ledger, 1)
-      requireEqual(await collect(ledger.tail(only?.cursor)), [], 'the tail behind the last event')
+      requireEqual(await collect(ledger.tail(only?.cursor)), [], 'the tail after the last event')
     },
   },
   {
@@ -114,7 +114,8 @@ export const tailCases: readonly LedgerContractCase[] = [
     },
   },
   {
-    promise: 'a tail that is stopped half-way leaves the ledger free to append, and its last cursor goes on',
+    promise:
+      'a tail that is stopped half-way leaves the ledger free to append, and its last cursor continues',
     async run(open) {
       const ledger = await open()
       const written = await inTurns(ledger)
@@ -153,7 +154,7 @@ export const tailCases: readonly LedgerContractCase[] = [
   },
   {
     promise:
-      'tails that go on from each other miss nothing and repeat nothing while runs are appended to at once',
+      'tails that continue from each other miss nothing and repeat nothing while runs are appended to at once',
     async run(open) {
       const ledger = await open()
       await Promise.all([startRun(ledger, run), startRun(ledger, otherRun)])
@@ -211,7 +212,7 @@ export const tailCases: readonly LedgerContractCase[] = [
       const tails = [ledger.tail(), ledger.tail(all[4]?.cursor), ledger.tail()]
       const [left, middle, right] = await Promise.all(tails.map(collect))
       requireEqual(left, all, 'the one')
-      requireEqual(middle, all.slice(5), 'the one behind the fifth event')
+      requireEqual(middle, all.slice(5), 'the one after the fifth event')
       requireEqual(right, all, 'the other')
     },
   },

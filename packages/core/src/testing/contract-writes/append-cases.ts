@@ -55,7 +55,7 @@ export const appendCases: readonly LedgerContractCase[] = [
     },
   },
   {
-    promise: 'an append behind the head is a seq conflict and writes nothing',
+    promise: 'an append after the head is a seq conflict and writes nothing',
     async run(open) {
       const ledger = await open()
       const head = await startRun(ledger, run, [saying('a'), saying('b')])

@@ -110,7 +110,7 @@ export const closeCases: readonly LedgerContractCase[] = [
       const all = await tailUntil(ledger, 3)
       await ledger.close()
       const again = await open()
-      requireEqual(await collect(again.tail(all[0]?.cursor)), all.slice(1), 'the tail behind the first event')
+      requireEqual(await collect(again.tail(all[0]?.cursor)), all.slice(1), 'the tail after the first event')
       await appendAt(again, head, [saying('c')], barrier)
       const [next] = await tailUntil(again, 1, all.at(-1)?.cursor)
       requireEqual(next?.event, stamped(run, [saying('c')], { afterSeq: 3 })[0], 'what was appended then')

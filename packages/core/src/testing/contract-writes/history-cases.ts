@@ -76,7 +76,7 @@ export const historyCases: readonly LedgerContractCase[] = [
     },
   },
   {
-    promise: 'runs that share the first messages, and differ behind them, are each read with their own',
+    promise: 'runs that share the first messages, and differ after them, are each read with their own',
     async run(open) {
       const ledger = await open()
       await requireHistories(ledger, [

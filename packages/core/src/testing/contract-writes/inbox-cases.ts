@@ -151,7 +151,7 @@ export const inboxCases: readonly LedgerContractCase[] = [
     },
   },
   {
-    promise: 'a put to a run that is not there is refused, and leaves nothing behind',
+    promise: 'a put to a run that is not there is refused, and leaves no entry',
     async run(open) {
       const ledger = await open()
       await startRun(ledger)

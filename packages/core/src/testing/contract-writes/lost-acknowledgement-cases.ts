@@ -36,13 +36,13 @@ export const lostAcknowledgementCases: readonly LedgerContractCase[] = [
     },
   },
   {
-    promise: 'an append that lies behind the head is recognised by its content',
+    promise: 'an append that lies after the head is recognised by its content',
     async run(open) {
       const ledger = await open()
       await startRun(ledger)
       await sendAgain(ledger)
       await appendAt(ledger, { seq: 3, epoch: 1 }, [saying('c')])
-      requireEqual(await sendAgain(ledger), { seq: 3, epoch: 1 }, 'the head behind the events that were sent')
+      requireEqual(await sendAgain(ledger), { seq: 3, epoch: 1 }, 'the head after the events that were sent')
       await requireRecord(ledger, [...start, ...batch, ...stamped(run, [saying('c')], { afterSeq: 3 })])
     },
   },

@@ -56,7 +56,7 @@ export const malformedCases: readonly LedgerContractCase[] = [
   refuses('a number that JSON cannot carry is refused', { part: Number.NaN }, 'NaN'),
   refuses('a value that JSON cannot carry is refused', { text: () => 'late' }, 'function'),
   {
-    promise: 'a batch that begins elsewhere than behind the expected head is refused',
+    promise: 'a batch that begins elsewhere than after the expected head is refused',
     async run(open) {
       const ledger = await open()
       await startRun(ledger)

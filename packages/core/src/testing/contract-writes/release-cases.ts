@@ -11,7 +11,7 @@ const facts = everyFact(run)
 /** Releasing a run changes nothing, and refuses no writer. */
 export const restCases: readonly LedgerContractCase[] = [
   {
-    promise: 'a run that is released is as it was: its writer goes on, and others may take it over',
+    promise: 'a run that is released is as it was: its writer continues, and others may take it over',
     async run(open) {
       const ledger = await open()
       const head = await startRun(ledger)

@@ -28,7 +28,7 @@ export async function startRun(
   return ledger.append(runId, { expectedSeq: 0, epoch: 1 }, events, barrier)
 }
 
-/** Appends behind a head that the case knows. */
+/** Appends after a head that the case knows. */
 export function appendAt(
   ledger: Ledger,
   head: Head,

@@ -2,7 +2,7 @@ import type { Ledger, TailCursor, TailedEvent } from '../../ports/ledger.ts'
 import { caughtUp, changesOfEveryRun } from '../../runtime/reading/changes-of.ts'
 
 /**
- * What tails yield behind a cursor, one after the other, once they have yielded so many events: what others do in the
+ * What tails yield after a cursor, one after the other, once they have yielded so many events: what others do in the
  * same database may keep back for a while what was acknowledged. Looks again at each hint, and so hangs for the
  * runner's time limit where the events never come.
  */

@@ -16,7 +16,7 @@ const files: Readonly<Record<string, string | readonly number[]>> = {
   'one newline': '\n',
   'only white space': ' \t\r\n \n',
   'one line of garbage': 'garbage',
-  'garbage behind an object': '{} garbage\n',
+  'garbage after an object': '{} garbage\n',
   'an object that is cut': '{"runId":"',
   'a value that is no object': 'null\n1\n"text"\n[]\ntrue\n',
   'an empty object': '{}\n',
@@ -51,7 +51,7 @@ const files: Readonly<Record<string, string | readonly number[]>> = {
 
 const eventStreams: Readonly<Record<string, readonly string[]>> = {
   'ends without a byte': [],
-  'ends behind an empty piece': [''],
+  'ends after an empty piece': [''],
   'ends within an event': ['data: {"type":"mess'],
   'ends before the blank line': ['data: {"type":"message_start"}\n'],
   'ends without the event of the end': ['event: ping\ndata: {}\n\n'],
@@ -69,7 +69,7 @@ const eventStreams: Readonly<Record<string, readonly string[]>> = {
   'a byte order mark first': ['\u00ef\u00bb\u00bfdata: {"type":"ping"}\n\n'],
   'NUL within an event': ['data: {"type":"pi\u0000ng"}\n\n'],
   'a line without an end': [`data: ${'a'.repeat(200_000)}`],
-  'the end, and more behind it': ['data: [DONE]\n\ndata: {"choices":[{"delta":{"content":"more"}}]}\n\n'],
+  'the end, and more after it': ['data: [DONE]\n\ndata: {"choices":[{"delta":{"content":"more"}}]}\n\n'],
   'lines of JSON that are cut': ['{"message":{"content":"hi"},"done":fal'],
   'lines of JSON without a message': ['{"done":true}\n'],
   'lines of JSON that are none': ['\n\n<html>\n'],

@@ -222,7 +222,7 @@ function startsAreApproved(events: readonly RuntimeEvent[]): readonly Violation[
 }
 
 /**
- * Judges messages by what every provider demands (law 3): the results of a message stand right behind it, all of them,
+ * Judges messages by what every provider demands (law 3): the results of a message stand right after it, all of them,
  * in request order; no result stands anywhere else; no call id twice. Empty means: acceptable.
  */
 export function checkTranscript(messages: readonly Message[]): readonly string[] {
@@ -239,10 +239,10 @@ export function checkTranscript(messages: readonly Message[]): readonly string[]
       const next = messages[index + 1]
       const results = next?.role === 'tool' ? next.results.map(({ toolCallId }) => toolCallId) : []
       if (calls.join() !== results.join())
-        found.push(`results behind message ${index} are not those it asked for`)
+        found.push(`results after message ${index} are not those it asked for`)
     }
     if (message.role === 'tool' && messages[index - 1]?.role !== 'assistant') {
-      found.push(`results at ${index} stand behind no reply`)
+      found.push(`results at ${index} stand after no reply`)
     }
   })
   return found

@@ -18,7 +18,7 @@ export function sampleMessage(text: string): UserMessage {
   return { role: 'user', parts: [{ type: 'text', text }] }
 }
 
-/** Facts as events: numbered behind `afterSeq`, signed with `epoch`, one millisecond apart. */
+/** Facts as events: numbered after `afterSeq`, signed with `epoch`, one millisecond apart. */
 export function stamped(
   runId: RunId,
   facts: readonly Fact[],

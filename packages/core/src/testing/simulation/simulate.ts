@@ -142,7 +142,7 @@ interface Outside {
   readonly settleCall: (toolCallId: string) => Promise<unknown>
 }
 
-/** How long a drained process may go on, in milliseconds. */
+/** How long a drained process may take, in milliseconds. */
 const GRACE_MS = 50
 
 /**

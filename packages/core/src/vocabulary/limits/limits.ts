@@ -6,7 +6,7 @@ export interface Limits {
   readonly toolCallsMax?: number
   /** Tool calls that are run for one reply of the model. */
   readonly toolCallsPerTurnMax?: number
-  /** Tool calls that are run, by the name of the tool. Calls past one get `limit_reached`; the run goes on. */
+  /** Tool calls that are run, by the name of the tool. Calls past one get `limit_reached`; the run continues. */
   readonly callsMaxByTool?: { readonly [tool: string]: number }
   /** Input and output tokens together. A call is not made when too few are left for it; its output is held to them. */
   readonly tokensMax?: number

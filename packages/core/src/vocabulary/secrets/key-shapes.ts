@@ -87,7 +87,7 @@ export function withoutKeys(text: string, instead: (key: string) => string): str
   return result + text.slice(from)
 }
 
-/** Whether a key begins there, and where to go on looking. */
+/** Whether a key begins there, and where the search continues. */
 interface Look {
   readonly isKey: boolean
   readonly place: number
@@ -104,7 +104,7 @@ function endOfKey(text: string, start: number): Look {
   return { isKey, place: isKey ? endOfRun(text, start, dots) : start + 1 }
 }
 
-/** Goes on behind what was looked at, where no token can begin: else `eyJeyJ…` would be read again and again. */
+/** Continues after the checked text, in which no token can begin: else `eyJeyJ…` would be read again and again. */
 function endOfWebToken(text: string, start: number): Look {
   const first = endOfRun(text, start, false)
   if (text[first] !== '.') return { isKey: false, place: first }
@@ -113,13 +113,13 @@ function endOfWebToken(text: string, start: number): Look {
   return isToken ? { isKey: true, place: endOfRun(text, second + 1, false) } : { isKey: false, place: first }
 }
 
-/** Whether what looks like a beginning is the end of a word, as in `task-`, and not behind a line break that is escaped. */
+/** Whether what looks like a beginning is the end of a word, as in `task-`, and not after a line break that is escaped. */
 function endsWord(text: string, start: number): boolean {
   const before = text[start - 1]
   return before !== undefined && /[a-z]/.test(before) && text[start - 2] !== '\\'
 }
 
-/** The place behind the characters that a key can have, of which no more than `most` are looked at. */
+/** The place after the characters that a key can have, of which no more than `most` are looked at. */
 function endOfRun(text: string, from: number, dots: boolean, most = Infinity): number {
   let place = from
   while (place - from < most) {

@@ -10,7 +10,7 @@ const runsMax = 4096
 
 /**
  * The keys that runs are sealed with: of its subject, as its first event was, or none. A run that has begun without a
- * key goes on without.
+ * key continues without.
  */
 export class RunKeys {
   readonly #keyring: Keyring | undefined
@@ -72,7 +72,7 @@ export class RunKeys {
     const way =
       this.#keyring === undefined
         ? 'and this ledger was opened without keys. Open it with the keyring that the run was started with.'
-        : 'and that key was destroyed, so the run was erased and cannot go on. Start another run.'
+        : 'and that key was destroyed, so the run was erased and cannot be continued. Start another run.'
     return new LedgerUnavailableError(
       `What is said in run ${runId} is sealed with the key of its subject, ${way} Nothing was written.`,
     )

@@ -6,14 +6,14 @@ import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
 import type { Sealer } from './encrypted-bytes.ts'
 
 /**
- * Messages that a run begins with, behind those that a store has already. `name` and `before` are the running digests of
+ * Messages that a run begins with, after those that a store has already. `name` and `before` are the running digests of
  * all messages up to the end of the piece and up to its beginning; of a sealed piece, names made of them with its key.
  */
 export interface HistoryPiece {
   readonly name: string
   /** Null where nothing stands before it. */
   readonly before: string | null
-  /** Canonical JSON of each message, on a line of its own; sealed, behind a byte 1, where the run is. */
+  /** Canonical JSON of each message, on a line of its own; sealed, after a byte 1, where the run is. */
   readonly body: Uint8Array
 }
 
@@ -78,7 +78,7 @@ function placeOf(before: string | null): Uint8Array {
   return Buffer.from(`history ${before ?? ''}`)
 }
 
-/** The messages of a piece, and the running digest behind each. */
+/** The messages of a piece, and the running digest after each. */
 interface DecodedPiece {
   readonly messages: readonly Message[]
   readonly digests: readonly string[]

@@ -29,7 +29,7 @@ export function isUnread(error: unknown): boolean {
   return failureCode(error) === unreadCode
 }
 
-/** Whether an entry came behind the end of its run. */
+/** Whether an entry came after the end of its run. */
 export function isAfterEnd(error: unknown): boolean {
   return failureCode(error) === endedCode
 }

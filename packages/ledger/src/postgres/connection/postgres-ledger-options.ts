@@ -7,8 +7,8 @@ export interface PostgresLedgerOptions {
   /** Schema of the ledger's tables; created if missing. `tallystick` if not given. */
   readonly schema?: string | undefined
   /**
-   * Keys that what is said in runs with a subject is sealed with. Without them such runs are written in the clear; those
-   * that are sealed are read as far as that goes without a key, and cannot go on.
+   * Keys that what is said in runs with a subject is sealed with. Without them such runs are written in the clear;
+   * those that are sealed are read without the content that needs a key, and cannot be continued.
    */
   readonly keys?: Keyring | undefined
   /** Only reads: the ledger has to be there, and a role that may only read is enough. */

@@ -1,4 +1,4 @@
-/** What an append does beside writing events behind heads. Its statement has no part for what it does not do. */
+/** What an append does beside writing events after heads. Its statement has no part for what it does not do. */
 export interface AppendShape {
   readonly durability: 'barrier' | 'lazy'
   /** Whether it is of one run. */

@@ -40,7 +40,7 @@ export async function* eventRange(source: BatchSource, range: EventRange): Async
   }
 }
 
-/** What is left of a range behind a batch; `undefined` where nothing is. */
+/** What is left of a range after a batch; `undefined` where nothing is. */
 export function rangeAfter(batch: readonly StoredEvent[], range: EventRange): EventRange | undefined {
   const last = batch.at(-1)
   if (last === undefined || last.seq >= range.toSeq) return undefined

@@ -11,7 +11,7 @@ export interface SearchTexts {
   /** Of events from $1 to $2. */
   readonly placesAt: string
   /**
-   * $1 and $2 bound the time; $3 and $4 are turn and types, of which null lets every event pass; behind $5, up to and
+   * $1 and $2 bound the time; $3 and $4 are turn and types, of which null lets every event pass; after $5, up to and
    * with $6; $7 and $8 are the run and the type or the call of the source, where it has them.
    */
   readonly batch: Readonly<Record<SearchSource['by'], string>>

@@ -5,7 +5,7 @@ import { bytesPerBatch, eventsPerBatch } from './statements.ts'
 export interface TailTexts {
   /** The condition for rows after ($1, $2), the xid and the pos of an event of the run $3. */
   readonly begin: string
-  /** Events behind ($1, $2) and below the horizon $3. */
+  /** Events after ($1, $2) and below the horizon $3. */
   readonly batch: string
   readonly mark: string
 }

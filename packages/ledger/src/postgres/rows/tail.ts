@@ -24,7 +24,7 @@ export interface BegunPostgresTail extends BegunTail {
 
 /**
  * What a tail asks of the schema. Transactions get their numbers when they first write, and end in any order; so events
- * are ordered by (xid, pos), and a tail goes up to the lowest number that is under way. Behind that everything is as it
+ * are ordered by (xid, pos), and a tail goes up to the lowest number that is under way. After that everything is as it
  * will ever be.
  */
 export class PostgresTail {

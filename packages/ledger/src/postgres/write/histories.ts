@@ -69,7 +69,7 @@ export class PostgresHistories {
     return piece
   }
 
-  /** Within the transaction that takes payloads of a run away, behind it. */
+  /** Within the transaction that takes payloads of a run away, after it. */
   async release(
     client: Client,
     range: readonly [runId: string, fromSeq: number, toSeq: number],
@@ -98,7 +98,7 @@ function textsOf(schema: string) {
   const places = `select pos from ${schema}.event where run_id = $1 and seq >= $2 and seq <= $3`
   const history = `${schema}.history`
   const isUsed = `exists (select from ${schema}.history_use where history_use.name = history.name)
-      or exists (select from ${history} as behind where behind.before = history.name)`
+      or exists (select from ${history} as later where later.before = history.name)`
   return {
     there: `select name from ${history} where name = any ($1::text[])`,
     piece: `select name, before, body from ${history} where name = $1`,

@@ -67,7 +67,7 @@ function isCurrent({ summary, seq, headHash }: StoredRun, place: RunPlace): bool
   return summary !== undefined && seq === place.headSeq && Buffer.compare(headHash, place.headHash) === 0
 }
 
-/** Tells of a run up to its end, going on from its row where that is sound. */
+/** Tells of a run up to its end, continuing from its row where that is sound. */
 function projectPlace(
   ledger: Ledger,
   { runId, headSeq }: RunPlace,

@@ -177,7 +177,7 @@ export class ProjectionTables {
     )
   }
 
-  /** When the runs of a session began and went on, without some of them; `undefined` where there are no others. */
+  /** When the runs of a session began and continued, without some of them; `undefined` where there are no others. */
   async timesOf(key: string, without: readonly string[]): Promise<SessionTimes | undefined> {
     const { texts } = this.#dialect
     const [row] = await this.database.ask<{ [Name in keyof SessionTimes]: number | null }>(

@@ -9,7 +9,7 @@ export interface FoldPlan {
   readonly toSeq: number
   /** Whether it goes by the snapshots that the store has. */
   readonly usesSnapshots: boolean
-  /** Hears every event behind this one too, whatever the fold itself can leave out. */
+  /** Hears every event after this one too, whatever the fold itself can leave out. */
   readonly onEventAfter?: number
   readonly onEvent?: (event: RuntimeEvent) => void
 }

@@ -143,7 +143,7 @@ interface SnapshotRow {
   readonly seal: Uint8Array
 }
 
-/** The start of a run says what it began with right behind `run_started`, where it does. */
+/** The start of a run says what it began with right after `run_started`, where it does. */
 async function carriedBy(ledger: Ledger, runId: RunId): Promise<readonly Message[]> {
   for await (const event of ledger.read(runId, { toSeq: 2 })) {
     if (event.type === 'history_carried') return event.messages

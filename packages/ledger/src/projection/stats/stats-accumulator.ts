@@ -72,7 +72,7 @@ export class StatsAccumulator {
     this.#spending.set(key, { ...before, ...addAmounts(before, sum), calls: before.calls + sum.calls })
   }
 
-  /** Times are those that hold behind the change. */
+  /** Times are those that hold after the change. */
   session(change: SessionChange): void {
     const before = this.#sessions.get(change.session_id)
     this.#sessions.set(change.session_id, before ? sumOf(before, change) : change)

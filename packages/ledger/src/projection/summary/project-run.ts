@@ -16,7 +16,7 @@ function isOfOneRun(error: unknown): error is TallystickError {
   return error instanceof TallystickError && ofOneRun.has(error.code)
 }
 
-/** What is known of a run behind an earlier event of it. */
+/** What is known of a run after an earlier event of it. */
 export interface NotedSeq {
   readonly seq: number
   readonly accumulated: AccumulatedRun

@@ -30,7 +30,7 @@ export interface Shares {
 export interface SummaryRecord {
   readonly summary: ListedRun
   readonly shares: Shares
-  /** What is needed to go on from here; absent of a run that cannot be read. */
+  /** What the projection needs to continue from here; absent for a run that cannot be read. */
   readonly accumulated?: AccumulatedRun
 }
 

@@ -3,7 +3,7 @@ import { storableKey } from '../tables/storable-key.ts'
 import { spendingKey, type SpendingLine } from './run-accumulator.ts'
 import type { Shares, SummaryRecord } from './summary-record.ts'
 
-/** What a session's totals gain or lose, and when its runs began and went on then. */
+/** What a session's totals gain or lose, and when its runs began and continued then. */
 export interface SessionChange extends Amounts {
   readonly session_id: string
   readonly runs: number
@@ -29,7 +29,7 @@ export interface TotalsChange {
   readonly spending: readonly SpendingChange[]
 }
 
-/** What one run adds to totals, and when it began and went on. */
+/** What one run adds to totals, and when it began and continued. */
 export interface TimedShares {
   readonly shares: Shares
   readonly startedAt: number
@@ -42,7 +42,7 @@ export function timedShares({ shares, summary }: SummaryRecord): TimedShares {
   return { shares, startedAt, lastAt }
 }
 
-/** When the runs of a session began and went on. */
+/** When the runs of a session began and continued. */
 export interface SessionTimes {
   readonly started_at: number
   readonly last_at: number
@@ -69,7 +69,7 @@ export class TotalsAccumulator {
     return [...this.#sessions.keys()]
   }
 
-  /** Some of a session's runs began and went on then. */
+  /** Some of a session's runs began and continued then. */
   within(key: string, { started_at, last_at }: SessionTimes): void {
     const line = this.#sessions.get(key) ?? emptySession(key)
     const earlier = line.last_at === 0 ? started_at : Math.min(line.started_at, started_at)

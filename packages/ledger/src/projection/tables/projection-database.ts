@@ -14,7 +14,7 @@ export interface ProjectionDialect {
   readonly blob: (parameter: string) => string
   /** The bytes that a text spells in hex. */
   readonly bytes: (hex: string) => string
-  /** Stands behind a query whose rows are to stay as they are until its transaction ends. */
+  /** Stands after a query whose rows are to stay as they are until its transaction ends. */
   readonly held: string
   /** A column as a term that no index is chosen by. */
   readonly unindexed: (column: string) => string
@@ -30,7 +30,7 @@ export interface ChangePart {
 /** Runs that may have changed after a place. */
 export interface ChangedRuns {
   readonly runIds: readonly string[]
-  /** Where to go on; the place that was given, where nothing has settled behind it. */
+  /** Where to continue; the place that was given, where nothing has settled after it. */
   readonly cursor: string
   /** Whether nothing more comes after it now. */
   readonly isLast: boolean

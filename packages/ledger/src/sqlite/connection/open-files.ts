@@ -3,8 +3,8 @@ import { LedgerUnavailableError } from '@tallystick/core'
 import type { Database } from 'better-sqlite3'
 
 /**
- * The files of a ledger, as they were when it was opened. SQLite goes on with files that stand at their paths no more,
- * and what it writes there goes with the process.
+ * The files of a ledger, as they were when it was opened. SQLite continues with files that are no longer at their
+ * paths, and what it writes there goes with the process.
  */
 export class OpenFiles {
   readonly #database: Database
@@ -20,7 +20,7 @@ export class OpenFiles {
   }
 
   /**
-   * Called before a transaction, and behind it before it is acknowledged. Throws `LedgerUnavailableError` where the file or its log was
+   * Called before a transaction, and after it before it is acknowledged. Throws `LedgerUnavailableError` where the file or its log was
    * removed, moved or replaced since it was opened.
    */
   requireSame(): void {

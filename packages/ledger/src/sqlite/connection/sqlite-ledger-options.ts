@@ -5,8 +5,8 @@ export interface SqliteLedgerOptions {
   /** Only reads. The file has to be there, and may be one that cannot be written. */
   readonly readOnly?: boolean | undefined
   /**
-   * Keys that what is said in runs with a subject is sealed with. Without them such runs are written in the clear; those
-   * that are sealed are read as far as that goes without a key, and cannot go on.
+   * Keys that what is said in runs with a subject is sealed with. Without them such runs are written in the clear;
+   * those that are sealed are read without the content that needs a key, and cannot be continued.
    */
   readonly keys?: Keyring | undefined
   /**

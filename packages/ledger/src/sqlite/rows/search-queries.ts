@@ -15,7 +15,7 @@ export interface SearchInput {
   readonly types: string | null
   readonly fromAt: number
   readonly toAt: number
-  /** Behind `after`, up to and with `to`. */
+  /** After `after`, up to and with `to`. */
   readonly afterSeq: number
   readonly toSeq: number
   readonly afterPos: number

@@ -18,7 +18,7 @@ const remedies: readonly (readonly [RegExp, string])[] = [
   [
     /^SQLITE_READONLY_DIRECTORY/,
     'It was left in the middle of work and its folder cannot be written. Copy the file and those with its name and ' +
-      '-wal or -shm behind it to a folder that can, and open the copy.',
+      '-wal or -shm beside it to a folder that can, and open the copy.',
   ],
   [/^SQLITE_READONLY/, 'It cannot be written. Open it with readOnly, or allow writing.'],
   [/^SQLITE_(CANTOPEN|PERM|AUTH)/, 'It cannot be opened. Look at its path and permissions.'],

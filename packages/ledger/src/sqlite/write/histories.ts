@@ -37,7 +37,7 @@ export class SqliteHistories {
     return this.#statements.pieceAfter.get(name)
   }
 
-  /** To be called within the transaction that takes the payloads at these places away, behind it. */
+  /** To be called within the transaction that takes the payloads at these places away, after it. */
   release(places: readonly number[]): void {
     const { used, deleteUse, deleteUnused } = this.#statements
     const names = new Set(used.all(JSON.stringify(places)))
@@ -80,7 +80,7 @@ function statementsOf(database: Database) {
     deleteUse: prepare('delete from history_use where pos = ?'),
     deleteUnused: pluck<string | null>(
       `delete from history where name = $name and not exists (select 1 from history_use where name = $name)
-         and not exists (select 1 from history as behind where behind.before = $name) returning before`,
+         and not exists (select 1 from history as later where later.before = $name) returning before`,
     ),
     strays: pluck<number>(
       `select (select count(*) from history where name not in (select name from history_use)

@@ -173,7 +173,7 @@ function statementsOf(database: Database) {
        values ($pos, $run_id, $from_seq, $to_seq, $kind, $at, $by, $reason, $kept, $head_hash, $hash)`,
     ),
     lastPayload: pluck<number | null>('select max(pos) from payload'),
-    // The plus keeps the index by time out of it: places are what the search goes on by.
+    // The plus keeps the index by time out of it: places are what the search continues by.
     payloads: prepare<EventRow>(
       `select event.*, payload.salt, payload.body from payload join event using (pos)
        where pos > $afterPos and pos <= $toPos and +at < $before and type in (select value from json_each($types))

@@ -103,7 +103,7 @@ function userContent(part: UserPart | ResultPart, reader: Reader): UserContent[]
   return [{ type: 'file', mediaType: file.mediaType, data: file.data as never, ...name, ...options }]
 }
 
-// What the vendors behind most providers take. An image of another kind would fail this request and all that follow.
+// What most providers' vendors take. An image of another kind would fail this request and all that follow.
 const imageTypes = new Set(['image/jpeg', 'image/png', 'image/gif', 'image/webp'])
 const base64 = /^[A-Za-z0-9+/]+={0,2}$/
 const textTypes = /^(text\/|application\/(json|xml|yaml|x-yaml|javascript|typescript|toml|x-ndjson|sql)\b)/i

@@ -9,7 +9,7 @@ import type { WireCall } from '../client/wire.ts'
 import { callsOf, promptOf, type Reader } from './history.ts'
 import { toolsOf } from './tools.ts'
 
-// What every vendor behind a provider takes.
+// What every provider's vendor takes.
 const identifierLengthMax = 64
 
 /** What vendors take for the names of tools, where that is more, or other. */

@@ -140,7 +140,7 @@ function startBlock(reply: Reply, index: number, start: WireBlock | undefined): 
 
 function openBlockAt(reply: Reply, index: number): Block {
   const block = reply.byIndex.get(index)
-  if (block === undefined || block.closed) throw contradiction(`block ${index} went on without being open`)
+  if (block === undefined || block.closed) throw contradiction(`block ${index} continued without being open`)
   return block
 }
 
@@ -179,7 +179,7 @@ function updateUsage(reply: Reply, usage: JsonObject | null | undefined): readon
   return [usageSignal(reply.usage, { count: stepsOf(reply), firstPrompt: reply.firstPrompt })]
 }
 
-/** How many times the model was asked: behind each batch of results of the vendor's own tools it goes on. */
+/** How many times the model was asked: after each batch of results of the vendor's own tools it continues. */
 function stepsOf({ blocks }: Reply): number {
   const isResult = (block: Block | undefined): boolean =>
     block?.kind === 'provider' && (textAt(block.fields, 'type') ?? '').endsWith('_tool_result')
@@ -235,7 +235,7 @@ function partsOf(reply: Reply): readonly ReplyPart[] {
   )
 }
 
-/** The call stands: something came behind it, or the reply ended of itself. It is malformed, and is answered as such. */
+/** The call stands: something came after it, or the reply ended of itself. It is malformed, and is answered as such. */
 function releaseUnread(reply: Reply): ModelSignal[] {
   const block = reply.unread
   reply.unread = undefined

@@ -12,7 +12,7 @@ export function laterUsage(earlier: JsonObject, later: JsonObject): JsonObject {
 
 /** Where the vendor ran tools of its own inside the reply, so that the model read several prompts for it. */
 export interface Steps {
-  /** How many times the model was asked: once, and again behind each batch of results. */
+  /** How many times the model was asked: once, and again after each batch of results. */
   readonly count: number
   /** Tokens of the first prompt, which the message's start says. */
   readonly firstPrompt: number | undefined

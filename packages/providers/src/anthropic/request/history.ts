@@ -16,7 +16,7 @@ const opening = '(The conversation begins here.)'
 
 /**
  * The history as the vendor accepts it: it begins with the user, roles alternate, each message's results stand first in
- * the message behind it, no message and no text is empty, and the vendor's own tools are left in pairs.
+ * the message after it, no message and no text is empty, and the vendor's own tools are left in pairs.
  */
 export function turnsOf(renderedMessages: readonly RenderedMessage[], binding: Binding): readonly WireTurn[] {
   const unpaired = unpairedServerTools(renderedMessages)
@@ -74,7 +74,7 @@ export function isThinking(block: WireBlock | undefined): boolean {
   return block?.type === 'thinking' || block?.type === 'redacted_thinking'
 }
 
-/** Where the reply is to go on behind an assistant's words, these may not end in white space. */
+/** Where the reply is to continue after an assistant's words, these may not end in white space. */
 function trimEnd(turn: WireTurn | undefined): void {
   if (turn?.role !== 'assistant') return
   const content = turn.content as WireBlock[]

@@ -15,7 +15,7 @@ export interface Markable {
 }
 
 /**
- * Marks where the unchanging beginning ends, behind the instructions or else behind the tools, and the end of the last
+ * Marks where the unchanging beginning ends, after the instructions or else after the tools, and the end of the last
  * two user messages: up to the first one the last request is in the cache, up to the second one the next request will
  * find this one. Marks that the caller has set on tools stay, and count.
  */

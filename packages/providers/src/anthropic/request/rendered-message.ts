@@ -20,7 +20,7 @@ export interface RenderedMessage {
   readonly role: 'user' | 'assistant'
   /** Whether a person's words are in it; tool results alone are no such words. */
   readonly fromUser: boolean
-  /** Whether the reply may still get the results of the vendor's own tools, behind what answers it. */
+  /** Whether the reply may still get the results of the vendor's own tools, after what answers it. */
   readonly awaitsServer: boolean
   readonly blocks: readonly WireBlock[]
   readonly placeholders: readonly Placeholder[]

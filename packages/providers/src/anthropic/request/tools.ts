@@ -79,7 +79,7 @@ function plainTool({ name, inputSchema }: ToolDefinition, warn: Warn): JsonObjec
 }
 
 /**
- * The tools, as many of them strict as the vendor takes, from the front: so a tool that is added behind others changes
+ * The tools, as many of them strict as the vendor takes, from the front: so a tool that is added after others changes
  * nothing before it.
  */
 function strictTools(

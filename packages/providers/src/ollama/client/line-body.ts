@@ -85,7 +85,7 @@ function joined(rest: Uint8Array, value: Uint8Array | undefined): Uint8Array {
   return bytes
 }
 
-/** How much of what stands behind the last line feed is a line: all, or nothing where it was cut. */
+/** How much of what stands after the last line feed is a line: all, or nothing where it was cut. */
 function wholeLength(bytes: Uint8Array, decoder: { decode(bytes: Uint8Array): string }): number {
   return parsed(decoder.decode(bytes)) === undefined ? 0 : bytes.length
 }

@@ -63,7 +63,7 @@ function startOf(reply: Reply, line: WireLine): ModelSignal {
   return { type: 'model_started', ...(servedModel !== undefined && { servedModel }) }
 }
 
-/** Words go on in the last part as long as that is of their kind: behind a call, or other words, a new part begins. */
+/** Words continue in the last part as long as that is of their kind: after a call, or other words, a new part begins. */
 function addWords(reply: Reply, type: Spoken['type'], text: string | undefined): readonly ModelSignal[] {
   if (text === undefined || text === '') return []
   let open = reply.parts.at(-1)

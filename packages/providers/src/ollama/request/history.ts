@@ -13,7 +13,7 @@ const opening = '(The conversation begins here.)'
 
 /**
  * The history as every model's template can render it: it begins with the user, and the user and the assistant take
- * turns, results standing right behind the message that asked for them.
+ * turns, results standing right after the message that asked for them.
  */
 export function messagesOf(
   renderedMessages: readonly RenderedMessage[],

@@ -81,7 +81,7 @@ function resultMessage({ toolCallId, name, outcome, content }: ToolResult): Wire
   return { role: 'tool', content: told, tool_name: name, tool_call_id: toolCallId }
 }
 
-/** The images of all results of a message, in a message of the user behind them. */
+/** The images of all results of a message, in a message of the user after them. */
 function picturesOf(results: readonly ToolResult[]): readonly WireMessage[] {
   const images = results.flatMap(({ content }) =>
     content.filter((part) => part.type === 'image').filter(isCarried),

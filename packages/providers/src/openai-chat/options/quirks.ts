@@ -27,7 +27,7 @@ export interface OpenAIChatQuirks {
   readonly toolNames?: 'identifier' | 'any'
   /**
    * Whether messages of the user and of the assistant have to take turns, beginning with the user, and none of the user
-   * may stand behind a tool's. `false`.
+   * may stand after a tool's. `false`.
    */
   readonly alternatingRoles?: boolean
   /**

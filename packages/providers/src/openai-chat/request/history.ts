@@ -16,8 +16,8 @@ const opening = '(The conversation begins here.)'
 const bridge = '(The results are in.)'
 
 /**
- * The history as these servers accept it: every call is answered right behind the message that asked, results hold text
- * only, what they showed comes behind all of them, and no reply is empty.
+ * The history as these servers accept it: every call is answered right after the message that asked, results hold text
+ * only, what they showed comes after all of them, and no reply is empty.
  */
 export function messagesOf(
   renderedMessages: readonly RenderedMessage[],

@@ -67,7 +67,7 @@ function text(words: string): Carried {
   return { kind: 'text', text: words }
 }
 
-/** Results: what is no text is shown by the user, behind all of them. */
+/** Results: what is no text is shown by the user, after all of them. */
 function renderResults({ results }: ToolResultsMessage, provider: string): RenderedMessage {
   const shown: Carried[] = []
   const answers = results.map(({ toolCallId, name, outcome, content }): RenderedAnswer => {

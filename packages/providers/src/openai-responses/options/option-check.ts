@@ -35,7 +35,7 @@ function checkState({ chain, conversation }: OpenAIOptions): void {
   if (conversation === undefined) return
   if (chain || conversation.trim() === '') {
     throw new ConfigurationError(
-      'openai() got a conversation that is empty, or together with chain; the service goes on from one of the two. Pass the id of a conversation, or chain.',
+      'openai() got a conversation that is empty, or together with chain; the service continues from one of the two. Pass the id of a conversation, or chain.',
     )
   }
 }

@@ -30,7 +30,7 @@ export interface OpenAIOptions extends OpenAICommonOptions {
    */
   readonly approvalTool?: string | undefined
   /**
-   * Lets OpenAI keep each response, and sends only what is new behind the last of them (`previous_response_id`).
+   * Lets OpenAI keep each response, and sends only what is new after the last of them (`previous_response_id`).
    * Without it OpenAI keeps nothing, and every request carries the whole history.
    */
   readonly chain?: boolean | undefined

@@ -126,7 +126,7 @@ export function readCall(reply: Reply, item: Item): ModelSignal[] {
   return [{ type: 'model_tool_request', part: item.part!, call: item.call }]
 }
 
-/** The call stands: something came behind it, or the reply ended of itself. It is malformed, and is answered as such. */
+/** The call stands: something came after it, or the reply ended of itself. It is malformed, and is answered as such. */
 export function releaseUnread(reply: Reply): ModelSignal[] {
   const { unread } = reply
   reply.unread = undefined

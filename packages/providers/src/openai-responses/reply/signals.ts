@@ -126,16 +126,16 @@ function addItem(reply: Reply, index: number, given: JsonObject | undefined): Mo
   return before
 }
 
-/** The signals, behind the start of the reply where its server left that out. */
+/** The signals, after the start of the reply where its server left that out. */
 function begun(reply: Reply, signals: ModelSignal[]): ModelSignal[] {
   return reply.started ? signals : [...start(reply), ...signals]
 }
 
-/** The item that goes on. Some servers leave out that it began. */
+/** The item that continues. Some servers leave out that it began. */
 function itemAt(reply: Reply, index: number, type: string): Item {
   const item = reply.byIndex.get(index)
   if (item === undefined) return openItem(reply, index, { type })
-  if (item.closed) throw contradiction(`item ${index} went on behind its end`)
+  if (item.closed) throw contradiction(`item ${index} continued after its end`)
   return item
 }
 

@@ -10,7 +10,7 @@ export interface Binding {
   readonly names: ToolNames
 }
 
-/** The history from the place `from` on as input items: every call has its output behind it, in its own kind. */
+/** The history from the place `from` on as input items: every call has its output after it, in its own kind. */
 export function inputOf(
   renderedMessages: readonly RenderedMessage[],
   from: number,
@@ -157,7 +157,7 @@ export function lastKept(
   for (let place = renderedMessages.length - 1; place >= 0; place--) {
     const rendered = renderedMessages[place]!
     const { kept } = rendered
-    // A reply that was shown to nobody again has nothing behind it that could be new.
+    // A reply that no later request contained has nothing new after it.
     if (kept === undefined || !fits(kept, rendered) || kept.seen !== seen(place)) continue
     return place + 1 < renderedMessages.length ? { kept, from: place + 1 } : undefined
   }

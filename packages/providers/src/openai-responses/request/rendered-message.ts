@@ -279,7 +279,7 @@ export function awaitsCaller(item: JsonObject): boolean {
   return type === 'computer_call' || type === 'local_shell_call' || type === 'apply_patch_call'
 }
 
-/** Reasoning has to be followed by what it led to: a reply that was cut behind it loses it too. */
+/** Reasoning has to be followed by what it led to: a reply that was cut after it loses it too. */
 function withoutLooseReasoning(items: readonly JsonObject[]): readonly JsonObject[] {
   const last = items.findLastIndex((item) => item['type'] !== 'reasoning')
   return last === items.length - 1 ? items : items.slice(0, last + 1)

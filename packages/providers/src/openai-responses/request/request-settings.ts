@@ -7,7 +7,7 @@ export interface RequestSettings {
   readonly modelId: string
   readonly provider: string
   readonly maxOutputTokens?: number | undefined
-  /** Where the conversation is kept: nowhere, behind each response, or in a conversation that has an id. */
+  /** Where the conversation is kept: nowhere, after each response, or in a conversation that has an id. */
   readonly state: 'none' | 'responses' | { readonly conversation: string }
   readonly reasoning?: JsonObject | undefined
   readonly include?: readonly string[] | undefined

@@ -73,7 +73,7 @@ export type ExchangeLine =
   | { readonly ending: ExchangeEnding }
 
 /**
- * The exchanges that these lines tell of, in the order in which they began. One without an ending was still going on when
+ * The exchanges that these lines tell of, in the order in which they began. One without an ending was still open when
  * the recording stopped: as if it had been given up. `undefined` where a line belongs to none.
  */
 export function exchangesOf(lines: readonly JsonObject[]): readonly Exchange[] | undefined {

@@ -11,7 +11,7 @@ const version = 1
 
 /** Writes JSON Lines. What was written is in the file, whatever becomes of the process. */
 export interface RecordingWriter {
-  /** The number of the next exchange or call, from 1: several may go on at once, so each line says to which it belongs. */
+  /** The number of the next exchange or call, from 1: several may be open at once, so each line names its own. */
   next(): number
   write(line: JsonObject): void
 }
@@ -45,7 +45,7 @@ export function recordingWriter(file: string, kind: RecordingKind): RecordingWri
 }
 
 /**
- * The lines of a recording, behind its first one, which says what it is.
+ * The lines of a recording, after its first one, which says what it is.
  *
  * Throws `ConfigurationError` where the file is not there, is no recording of this kind, or is damaged.
  */

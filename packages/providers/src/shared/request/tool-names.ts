@@ -22,7 +22,7 @@ const identifier = /^[a-zA-Z0-9_-]+$/
 export const anyWord: RegExp = /^[^\s\p{C}"'`<>{}()[\],;]+$/u
 
 /**
- * One wire name for each name: unchanged where it fits and is free, else readable with a hash behind it. No two names
+ * One wire name for each name: unchanged where it fits and is free, else readable with a hash after it. No two names
  * share one. The order of `names` does not matter, so a request's prefix stays the same while tools come and go.
  */
 export function toolNames(names: Iterable<string>, rules: ToolNameRules): ToolNames {

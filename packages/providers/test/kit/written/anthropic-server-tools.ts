@@ -177,7 +177,7 @@ export const anthropicServerTools: readonly Written[] = [
       stop: end,
       citations: {
         0: [
-          // The vendor names the page behind the last one.
+          // The vendor names the page after the last one.
           { title: 'Notice', quote: 'Pier: closed.', pages: { from: 2, to: 3 } },
           { fileId: 'file_w1', quote: 'until May' },
         ],

@@ -24,7 +24,7 @@ export type Expression =
     }
 
 /**
- * How strongly an operator binds what stands left and right of it. A power binds its right side more loosely than
+ * How strongly an operator binds its left and right operand. A power binds its right side more loosely than
  * its left, so 2^3^2 is 2^(3^2), and more tightly than a sign in front, so -2^2 is -(2^2).
  */
 const binding: Readonly<Record<Operator, { readonly left: number; readonly right: number }>> = {

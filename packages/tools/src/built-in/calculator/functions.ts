@@ -50,7 +50,7 @@ function absolute(value: Rational): Rational {
   return { ...value, numerator: magnitude(value.numerator) }
 }
 
-/** To so many places behind the point (before it, where negative); halves go away from 0. */
+/** Rounds to so many places after the point (before it, if negative); halves go away from 0. */
 function round(value: Rational, places: Rational, at: number): Rational {
   if (places.denominator !== 1n || magnitude(places.numerator) > digitsMax) {
     throw new CalculationError(at, `round takes whole places from -${digitsMax} to ${digitsMax}`)

@@ -1,6 +1,6 @@
 import { digitsOf, magnitude, type Rational } from './rational.ts'
 
-/** Places behind the point up to which an exact decimal is written out. */
+/** Places after the point up to which an exact decimal is written out. */
 const placesMax = 100
 /** Digits of a rounded number. */
 const roundedDigits = 30
@@ -24,7 +24,7 @@ export function numberText(value: Rational): string {
   return `${sign}${rounded(magnitude(numerator), denominator)} (rounded${exactly})`
 }
 
-/** How many places a fraction with this denominator has behind the point; `undefined` when it never ends. */
+/** How many places a fraction with this denominator has after the point; `undefined` when it never ends. */
 function placesOf(denominator: bigint): number | undefined {
   let rest = denominator
   let [twos, fives] = [0, 0]

@@ -47,7 +47,7 @@ function match(pattern: RegExp, expression: string, at: number): string {
   return pattern.exec(expression)?.[0] ?? ''
 }
 
-/** Leading zeros are refused because they are what "1,000" leaves behind its comma. */
+/** Leading zeros are refused because they are what "1,000" leaves after its comma. */
 function numberText(digits: string, at: number): string {
   if (!/^0[\d_]/.test(digits)) return digits
   throw new CalculationError(at, `${digits} starts with 0; write thousands without a comma, as 1000 or 1_000`)

@@ -138,7 +138,7 @@ function nextHop(hop: Hop, { status, headers }: Response, reach: ReachPolicy): H
   const url = readUrl(location, reach, hop.url)
   const becomesGet = status === 303 ? hop.method !== 'HEAD' : status < 303 && hop.method === 'POST'
   if (becomesGet) return { url, method: 'GET', headers: {} }
-  // Whoever allowed a change at one origin has not allowed it at another: where it leads is shown instead.
+  // A change allowed at one origin is not allowed at another: the result shows where the redirect leads instead.
   const reads = hop.method === 'GET' || hop.method === 'HEAD'
   return reads || url.origin === hop.url.origin ? { ...hop, url } : undefined
 }

@@ -32,7 +32,7 @@ function* wordsOf(sql: string): Generator<string, undefined> {
   return undefined
 }
 
-/** The place behind white space and comments, as SQLite skips them: a comment that is not ended goes to the end. */
+/** The index after white space and comments, as SQLite skips them: a comment that is not ended goes to the end. */
 function skipped(sql: string, from: number): number {
   let place = from
   for (;;) {
