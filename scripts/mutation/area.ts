@@ -1,0 +1,42 @@
+/** A part of the sources whose mutants are counted together. */
+export interface Area {
+  readonly name: string
+  /** The folders of its files, from the root of the repository. */
+  readonly folders: readonly string[]
+}
+
+const areaOf = (name: string, ...folders: readonly string[]): Area => ({
+  name,
+  folders: folders.map((folder) => `packages/${folder}/`),
+})
+
+/**
+ * Every part that is tried; the first area with a folder of a file has it. What only tests use is no subject, and what
+ * is on Postgres has the same promises as SQLite in one contract, at a price of seconds for each mutant.
+ */
+export const areas: readonly Area[] = [
+  areaOf('machine', 'core/src/machine'),
+  areaOf('runtime', 'core/src/runtime'),
+  areaOf('memory-ledger', 'core/src/memory-ledger'),
+  areaOf('vocabulary', 'core/src/vocabulary'),
+  areaOf('sqlite', 'ledger/src/sqlite'),
+  areaOf(
+    'ledger',
+    ...['checkpoint', 'content', 'projection', 'read', 'record', 'removal', 'transfer', 'verify'].map(
+      (folder) => `ledger/src/${folder}`,
+    ),
+  ),
+  areaOf('tools', 'tools/src'),
+  areaOf('anthropic', 'providers/src/anthropic'),
+  areaOf('openai', 'providers/src/openai', 'providers/src/openai-chat', 'providers/src/openai-responses'),
+  areaOf('ollama', 'providers/src/ollama'),
+  areaOf('ai-sdk', 'providers/src/ai-sdk'),
+  areaOf('shared', 'providers/src/shared'),
+  areaOf('replay', 'replay/src'),
+  areaOf('cli', 'cli/src'),
+]
+
+/** The name of the area that a file is in. */
+export function areaNameOf(path: string): string | undefined {
+  return areas.find(({ folders }) => folders.some((folder) => path.startsWith(folder)))?.name
+}

@@ -1,0 +1,94 @@
+// Runs the test files of one package, and writes down which functions of its sources each of them calls:
+// `node survey-process.ts PACKAGE FILE`.
+import { globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, matchesGlob, relative } from 'node:path'
+import { createVitest, type Vitest } from 'vitest/node'
+import { allTests, inOneProcess, onPostgres, thoroughOnly } from '../../testing/selection.ts'
+import { digestOf, functionsIn } from '../survey.ts'
+
+const root = join(import.meta.dirname, '../../..')
+const [, , name = '', file = ''] = process.argv
+const lines = `${file}.lines`
+
+/** Adds what counts calls to a source file, and to a test file what writes them down. */
+function counted(path: string, text: string): string | undefined {
+  if (path.startsWith(`packages/${name}/src/`)) {
+    const inserted = functionsIn(path, text).flatMap(({ index, start, end, isExpression }) => {
+      const count = `(globalThis.__called ??= new Set()).add(${JSON.stringify(`${path}#${index}`)})`
+      return isExpression
+        ? [
+            { at: start, what: `(${count}, ` },
+            { at: end, what: ')' },
+          ]
+        : [{ at: start + 1, what: ` ${count}; ` }]
+    })
+    return inserted
+      .sort((a, b) => b.at - a.at)
+      .reduce((whole, { at, what }) => whole.slice(0, at) + what + whole.slice(at), text)
+  }
+  if (!allTests.some((pattern) => matchesGlob(path, pattern))) return undefined
+  // What was called since the test file before was called when modules were loaded.
+  return `import { appendFileSync as writeCalls } from 'node:fs'
+import { afterAll as afterAllTests } from 'vitest'
+const calledAtLoad = [...(globalThis.__called ?? [])]
+globalThis.__called = new Set()
+afterAllTests(() => {
+  const calls = { test: ${JSON.stringify(path)}, calledAtLoad, called: [...globalThis.__called] }
+  writeCalls(${JSON.stringify(lines)}, JSON.stringify(calls) + '\\n')
+  globalThis.__called = new Set()
+})
+${text}`
+}
+
+const isShared = inOneProcess.some((pattern) => matchesGlob(`packages/${name}/test/any.spec.ts`, pattern))
+
+function startVitest(): Promise<Vitest> {
+  return createVitest(
+    'test',
+    {
+      config: false,
+      root,
+      watch: false,
+      include: [...allTests],
+      exclude: ['**/node_modules/**', ...onPostgres, ...thoroughOnly],
+      isolate: !isShared,
+      maxWorkers: 2,
+      fsModuleCache: false,
+      testTimeout: 60_000,
+      silent: true,
+      reporters: [{}],
+      env: { TALLYSTICK_EFFORT: 'quick', NODE_COMPILE_CACHE: join(tmpdir(), 'tallystick-compile-cache') },
+    },
+    {
+      server: { watch: null },
+      plugins: [
+        {
+          name: 'counted-calls',
+          enforce: 'pre',
+          load: (id) =>
+            id.startsWith(root) ? counted(relative(root, id), readFileSync(id, 'utf8')) : undefined,
+        },
+      ],
+    },
+  )
+}
+
+writeFileSync(lines, '')
+const vitest = await startVitest()
+await vitest.start([`packages/${name}/test/`])
+await vitest.close()
+const digest = (path: string): string => digestOf(readFileSync(join(root, path), 'utf8'))
+const records = readFileSync(lines, 'utf8')
+  .split('\n')
+  .filter((line) => line !== '')
+  .map((line) => JSON.parse(line) as { test: string; calledAtLoad: string[]; called: string[] })
+const tests = Object.fromEntries(
+  records.map(({ test, called }) => [test, { digest: digest(test), called: called.sort() }]),
+)
+const atLoad = [...new Set(records.flatMap(({ calledAtLoad }) => calledAtLoad))].sort()
+const files = Object.fromEntries(
+  globSync(`packages/${name}/src/**/*.ts`, { cwd: root }).map((path) => [path, digest(path)]),
+)
+writeFileSync(file, JSON.stringify({ files, atLoad, tests }))
+rmSync(lines)
