@@ -7,7 +7,7 @@ import { docstrings } from './tidy/docstrings.ts'
 import type { Finding, Rule, SourceFile } from './tidy/finding.ts'
 import { names } from './tidy/names.ts'
 import { patternCache, patterns } from './tidy/patterns.ts'
-import { docstringProse, prose } from './tidy/prose.ts'
+import { prose } from './tidy/prose.ts'
 import { sizes } from './tidy/sizes.ts'
 import { tests } from './tidy/tests.ts'
 import { words } from './tidy/words.ts'
@@ -37,7 +37,6 @@ const findings: readonly Finding[] = [
   ...files.flatMap((file) => rules.flatMap((rule) => rule(file))),
   ...circles(files),
   ...crowdedFolders(files),
-  ...docstringProse(files),
   ...(await patterns(files, patternCache(root))),
 ]
 for (const { rule, level, path, line, message } of findings) {

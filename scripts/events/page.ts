@@ -83,8 +83,8 @@ function whereLegal(): string {
   ])
   return `## Where they are legal
 
-The transition table: in which phase an event may stand, and the phase that it leads to. An event that is not legal where it
-stands is an [\`illegal_transition\`](troubleshooting.md#illegal_transition). \`run_started\` is the first event of each run,
+The transition table: in which phase an event is legal, and the phase that it leads to. An event that is not legal in its
+phase is an [\`illegal_transition\`](troubleshooting.md#illegal_transition). \`run_started\` is the first event of each run,
 legal nowhere else, and leads to \`idle\`.
 
 ${table(['event', ...phases], rows)}`

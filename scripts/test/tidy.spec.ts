@@ -4,7 +4,7 @@ import { docstrings } from '../tidy/docstrings.ts'
 import { lineAt, type Rule } from '../tidy/finding.ts'
 import { filesMax } from '../tidy/layout.ts'
 import { names } from '../tidy/names.ts'
-import { docstringProse, docstringsAllowed, prose } from '../tidy/prose.ts'
+import { prose } from '../tidy/prose.ts'
 import { sizes } from '../tidy/sizes.ts'
 import { tests } from '../tidy/tests.ts'
 import { words } from '../tidy/words.ts'
@@ -272,15 +272,23 @@ describe('prose', () => {
     expect(said(prose, 'packages/core/test/page.md', text)).toEqual([])
   })
 
-  it('lets a package have as many such docstrings as it had, and not one more or fewer', () => {
-    const allowed = docstringsAllowed['replay'] ?? 0
-    const file = (count: number) => ({
-      path: 'packages/replay/src/replay/words.ts',
-      text: '/** What nobody\n * reads. */\nexport const one = 1\n'.repeat(count),
-    })
-    const found = (count: number) =>
-      docstringProse([file(count)]).filter(({ path }) => path === 'packages/replay/src')
-    expect(found(allowed)).toEqual([])
-    expect(found(allowed + 1)[0]?.message).toContain(`${allowed + 1} docstrings take a second reading`)
+  it('finds them in the comments and the texts of sources, also across lines, and not in names', () => {
+    const text = [
+      '/** A text that nobody reads. */',
+      '/* It is',
+      ' * told later. */',
+      "const nobody = 'nobody'",
+      'throw new Error(`${nobody} goes on`)',
+    ].join('\n')
+    expect(
+      said(prose, 'packages/replay/src/replay/words.ts', text).map((each) => each.split(' takes')[0]),
+    ).toEqual(['1 error "nobody"', '2 error "is told"', '5 error "goes on"'])
+    expect(said(prose, 'packages/replay/test/words.spec.ts', text)).toEqual([])
+  })
+
+  it('leaves the texts alone that ledgers hold, and the history of schemas', () => {
+    const text = "/** What stands. */\nexport const text = 'nobody decided in time'"
+    expect(said(prose, 'packages/core/src/machine/next/words.ts', text)).toHaveLength(1)
+    expect(said(prose, 'packages/ledger/src/sqlite/migrations/0001-ledger.ts', text)).toEqual([])
   })
 })

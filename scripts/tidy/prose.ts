@@ -1,77 +1,76 @@
+import { parseSync, Visitor } from 'oxc-parser'
 import { type Finding, lineAt, type SourceFile } from './finding.ts'
 
 /** Words that a reader has to read twice, each with what to write in its place. */
 const riddles: readonly (readonly [pattern: RegExp, advice: string])[] = [
-  [/\b(?:whoever|whomever|somebody|someone|anybody|nobody|no one)\b/gi, 'name the actor'],
-  [/\bwhat of\b/gi, 'name the thing: "which part of"'],
-  [/\b(?:is|are) told\b/gi, 'say who reports what to whom: "receives", "gets"'],
-  [/\bdoes where\b/gi, 'use one clause'],
-  [/\b(?:is|are) none\b/gi, 'say "there is no …", or return `undefined`'],
-  [/\bof what is\b/gi, 'name the thing'],
-  [/\bby itself\b/gi, 'name the actor, or leave it out'],
-  [/\bstands? in\b/gi, 'say "is in", "holds", "replaces"'],
-  [/\botherwise than\b/gi, 'say "differently from"'],
+  [/\b(?:whoever|whomever|somebody|someone|anybody|nobody|no +one)\b/gi, 'name the actor'],
+  [/\bwhat +of\b/gi, 'name the thing: "which part of"'],
+  [/\b(?:is|are) +told\b/gi, 'say who reports what to whom: "receives", "gets"'],
+  [/\bdoes +where\b/gi, 'use one clause'],
+  [/\b(?:is|are) +none\b/gi, 'say "there is no …", or return `undefined`'],
+  [/\bof +what +is\b/gi, 'name the thing'],
+  [/\bby +itself\b/gi, 'name the actor, or leave it out'],
+  [/\bstands?\b(?! +(?:for|still)\b)/gi, 'say "is", "is recorded", "comes before"'],
+  [/\b(?:goes|go|went|going) +on\b/gi, 'say "continues"'],
+  [
+    /(?<!\b(?:is|are|be|far|how|left|leaves?|stays?) +)\bbehind\b(?! +(?:a|its) +(?:pooler|proxy)\b)/gi,
+    'say "after"',
+  ],
+  [/\botherwise +than\b/gi, 'say "differently from"'],
 ]
 
-/** How many docstrings with such words each package may still have. The numbers only fall. */
-export const docstringsAllowed: Readonly<Record<string, number>> = {
-  core: 0,
-  ledger: 0,
-  replay: 0,
-  providers: 0,
-  tools: 0,
-  cli: 0,
-}
+/**
+ * Sources whose texts ledgers hold: they say what a machine records and what a model reads, so a changed word would be a
+ * difference to every run on record; or they are history.
+ */
+const recordedTexts =
+  /^packages\/(?:core\/src\/machine\/|core\/src\/runtime\/definition\/handoff\.ts|core\/src\/runtime\/run\/parent-runs\.ts|ledger\/src\/(?:sqlite|postgres)\/(?:migrations|schema)\/|providers\/src\/shared\/request\/answer-instructions\.ts)/
 
-/** Pages that people read say what they say in one reading: they hold no word of the list. */
+/** What people read says what it says in one reading: pages, and the comments and texts of a package's sources. */
 export function prose(file: SourceFile): readonly Finding[] {
-  if (!isPage(file.path)) return []
-  return riddlesIn(withoutCode(file.text)).map(({ index, word, advice }) => ({
-    rule: 'prose',
-    level: 'error',
-    path: file.path,
-    line: lineAt(file.text, index),
-    message: `"${word}" takes a second reading: ${advice}.`,
-  }))
-}
-
-/** The docstrings of each package hold no more such words than they are allowed to. */
-export function docstringProse(files: readonly SourceFile[]): readonly Finding[] {
-  return Object.entries(docstringsAllowed).flatMap(([name, allowed]) => {
-    const found = files.flatMap((file) =>
-      file.path.startsWith(`packages/${name}/src/`) && file.path.endsWith('.ts')
-        ? riddlesInDocstrings(file)
-        : [],
-    )
-    if (found.length === allowed) return []
-    const path = `packages/${name}/src`
-    const sum = `${found.length} docstrings take a second reading, ${allowed} may`
-    const message =
-      found.length > allowed
-        ? `${sum}; for example ${found.at(-1)?.at}: "${found.at(-1)?.word}", ${found.at(-1)?.advice}.`
-        : `${sum}: write ${found.length} in scripts/tidy/prose.ts, so that it stays so.`
-    return [{ rule: 'prose', level: 'error', path, line: 1, message } as const]
-  })
-}
-
-interface Riddle {
-  readonly index: number
-  readonly word: string
-  readonly advice: string
-}
-
-function riddlesIn(text: string): readonly Riddle[] {
-  return riddles.flatMap(([pattern, advice]) =>
-    [...text.matchAll(pattern)].map(({ index, 0: word }) => ({ index, word, advice })),
+  return textsOf(file).flatMap(({ start, text }) =>
+    riddles.flatMap(([pattern, advice]) =>
+      [...text.matchAll(pattern)].map(({ index, 0: word }): Finding => {
+        const line = lineAt(file.text, start + index)
+        const message = `"${word.replaceAll(/ +/g, ' ')}" takes a second reading: ${advice}.`
+        return { rule: 'prose', level: 'error', path: file.path, line, message }
+      }),
+    ),
   )
 }
 
-/** The first riddle of each docstring that has one. */
-function riddlesInDocstrings(file: SourceFile): readonly (Riddle & { readonly at: string })[] {
-  return [...file.text.matchAll(/\/\*\*[\s\S]*?\*\//g)].flatMap((docstring) => {
-    const [riddle] = riddlesIn(docstring[0].replaceAll(/\n\s*\*/g, ' '))
-    return riddle ? [{ ...riddle, at: `${file.path}:${lineAt(file.text, docstring.index)}` }] : []
-  })
+/** A text that people read, and its place in the file. */
+interface ReadText {
+  readonly start: number
+  readonly text: string
+}
+
+function textsOf(file: SourceFile): readonly ReadText[] {
+  if (isPage(file.path)) return [{ start: 0, text: withoutCode(file.text) }]
+  if (!/^packages\/[^/]+\/src\/.*\.ts$/.test(file.path)) return []
+  const isHistory = /\/migrations\//.test(file.path)
+  const { program, comments } = parseSync(file.path, file.text)
+  const found: ReadText[] = isHistory
+    ? []
+    : comments.map(({ start, end }) => ({ start, text: flowing(file.text.slice(start, end)) }))
+  if (recordedTexts.test(file.path)) return found
+  const add = ({ start, end }: { readonly start: number; readonly end: number }): void => {
+    const text = file.text.slice(start, end)
+    // A text without a space is a name or an identifier.
+    if (text.trim().includes(' ')) found.push({ start, text })
+  }
+  new Visitor({
+    Literal(node) {
+      if (typeof node.value === 'string') add(node)
+    },
+    TemplateElement: add,
+  }).visit(program)
+  return found
+}
+
+/** A comment with spaces in the place of what begins its lines, so that places stay the same. */
+function flowing(comment: string): string {
+  return comment.replaceAll(/\n\s*(?:\*|\/\/)?/g, (start) => ' '.repeat(start.length))
 }
 
 function isPage(path: string): boolean {

@@ -40,7 +40,7 @@ describe('contract', () => {
     const { code, stdout } = await tallystickHere('contract', forgetful, '--only', 'outlive')
     expect(code).toBe(0)
     expect(stdout).toContain(
-      'skipped  facts that stand once outlive closing\n         the store is not durable\n',
+      'skipped  facts that are recorded once outlive closing\n         the store is not durable\n',
     )
     expect(stdout).toMatch(/(\d+) promises: 0 kept, 0 broken, \1 skipped\n$/)
   })

@@ -94,7 +94,7 @@ describe('a turn that prepareTurn changes', () => {
     const set = stage({ steps, tools, prepareTurn: ({ turn }) => (turn === 1 ? { model } : {}) })
     const run = set.start()
     await expect(set.untilSettled(run.result)).rejects.toThrow(
-      'names the model other wire dearest-1, which is none',
+      'names the model other wire dearest-1, which the agent does not have',
     )
     expect(set.model.requests).toHaveLength(1)
     const fixed = stage({ ledger: set.ledger, clock: set.clock, tools })

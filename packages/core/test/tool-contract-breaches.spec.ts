@@ -195,17 +195,17 @@ describe('the check of a call', () => {
     'answers nothing': {
       check: () => undefined,
       outcome: 'denied',
-      says: 'The check of this call failed, so it was not run: its verdict is none',
+      says: 'The check of this call failed, so it was not run: its verdict is not',
     },
     'answers what nobody knows': {
       check: () => ({ kind: 'perhaps' }),
       outcome: 'denied',
-      says: 'The check of this call failed, so it was not run: its verdict is none',
+      says: 'The check of this call failed, so it was not run: its verdict is not',
     },
     'refuses with an outcome that would say that it ran': {
       check: () => ({ kind: 'refuse', outcome: 'success', text: 'It did.' }),
       outcome: 'denied',
-      says: 'The check of this call failed, so it was not run: its verdict is none',
+      says: 'The check of this call failed, so it was not run: its verdict is not',
     },
   }
 

@@ -195,7 +195,7 @@ const mistakes: readonly (readonly [mistake: string, promise: string, spoil: Spo
       ),
   ],
   ['calls a page a broken line', 'takes no page for a reply', onErrors(() => ({ class: 'network' }))],
-  ['calls an absence a page', 'nobody could be reached', onErrors(() => ({ class: 'protocol' }))],
+  ['calls an absence a page', 'no server could be reached', onErrors(() => ({ class: 'protocol' }))],
   [
     'tells the key',
     'without the key',

@@ -15,7 +15,7 @@ import type { Rules } from './state/rules.ts'
 import type { RunState } from './state/state.ts'
 import { usualCause } from '../vocabulary/events/usual-cause.ts'
 
-/** Who writes: stands on every event. */
+/** The writer's epoch, recorded in every event. */
 export interface Writer {
   readonly runId: RunId
   readonly epoch: number
@@ -98,7 +98,7 @@ export interface Recording extends Writer {
   readonly inboxKey?: string
 }
 
-/** A fact as it stands on record. */
+/** A fact as it is recorded. */
 export function eventOf(
   fact: Fact,
   { runId, seq, epoch, at, cause, inboxKey, draining = false }: Recording,

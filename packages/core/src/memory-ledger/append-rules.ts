@@ -8,12 +8,12 @@ import { historyDigests } from '../machine/messages/history.ts'
 import type { Message } from '../vocabulary/model/content.ts'
 import { canonicalJson, type Json } from '../vocabulary/values/json.ts'
 
-/** Where a run stands before its first event: the head that its first append expects. */
+/** The head of a run before its first event, which its first append expects. */
 export const emptyHead: { readonly seq: 0; readonly epoch: 1 } = { seq: 0, epoch: 1 }
 
 /**
- * The name of the fact that an event states, where that fact may stand only once in a run: its end, a call's result,
- * one start and one decision of a call and attempt. `undefined` for events that may stand any number of times.
+ * The name of the fact that an event states, where that fact may occur only once in a run: its end, a call's result,
+ * one start and one decision of a call and attempt. `undefined` for events that may occur any number of times.
  */
 export function onceKeyOf(event: RuntimeEvent): string | undefined {
   if (event.type === 'run_finished') return event.type
@@ -92,7 +92,7 @@ function faultOf(event: RuntimeEvent, runId: RunId, seq: number, epoch: number):
   return undefined
 }
 
-/** What stands where an id should, as JSON, so that no text can leave its place. */
+/** Returns the value given as an id, as JSON, so that no text can leave its place. */
 function quoted(value: unknown): string {
   return (JSON.stringify(value) ?? 'nothing').slice(0, 80)
 }
@@ -126,12 +126,12 @@ export function requireHead(runId: RunId, head: Head, expected: ExpectedHead): v
   }
 }
 
-/** The refusal of a fact that stands already, though it may stand only once. */
+/** The refusal of a fact that is recorded already, though it may be recorded only once. */
 export function secondFact(runId: RunId, onceKey: string): LedgerConflictError {
   return new LedgerConflictError(
     'unique',
-    `Run ${runId} has ${onceKey} on record already, and it may stand there only once. Nothing was written, since two ` +
-      `answers to one question would be no record. Load the run again with resume(), which goes by the one that stands.`,
+    `Run ${runId} has ${onceKey} on record already, and it may be recorded only once. Nothing was written, since two ` +
+      `answers to one question would be no record. Load the run again with resume(), which follows the recorded one.`,
   )
 }
 

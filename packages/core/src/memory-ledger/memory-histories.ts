@@ -5,7 +5,7 @@ import { deepFreezeOnce } from '../vocabulary/values/deep-freeze.ts'
 
 /** Messages that come after others. */
 interface Piece {
-  /** The digest of what stands before them. */
+  /** The digest of the messages before them. */
   readonly before: string | undefined
   readonly messages: readonly Message[]
   readonly digests: readonly string[]

@@ -84,7 +84,7 @@ export class MemoryStore {
     }
   }
 
-  /** How many events stand up to a cursor. */
+  /** Returns the number of events up to a cursor. */
   #placeOf(cursor: TailCursor): number {
     const index = Number.parseInt(cursor) - 1
     const place = this.#places[index]

@@ -57,7 +57,7 @@ function rawPublicKey(key: KeyObject): Uint8Array {
   return Buffer.from(x, 'base64url')
 }
 
-/** The 12 bytes that stand before a raw Ed25519 key in its SPKI form. */
+/** The 12 bytes before a raw Ed25519 key in its SPKI form. */
 const spkiHead = Buffer.from('302a300506032b6570032100', 'hex')
 
 /** A key in one of the forms that Node reads. */

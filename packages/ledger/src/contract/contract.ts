@@ -38,10 +38,10 @@ const { anyFunction, anyText, fields, maybe, milliseconds } = option
 const contractOptions = fields<ContractOptions>({ only: maybe(anyText), limitMs: maybe(milliseconds) })
 
 /**
- * Finds out which promises of the `Ledger` port a store keeps, each on an empty store of its own. What goes wrong is
- * told in the verdict, also what the store leaves behind: rejections that nothing handles, and errors thrown from its
- * timers, which end no process meanwhile. Rejects only where no store can be made at all, and with `ConfigurationError` for
- * wrong options.
+ * Finds out which promises of the `Ledger` port a store keeps, each on an empty store of its own. The verdict says
+ * what goes wrong, also what the store leaves unhandled: rejections that nothing handles, and errors thrown from
+ * its timers, which end no process meanwhile. Rejects only where no store can be made at all, and with
+ * `ConfigurationError` for wrong options.
  */
 export async function* checkContract(
   makeStore: MakeStore,

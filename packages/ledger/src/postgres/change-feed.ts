@@ -78,7 +78,7 @@ export class ChangeFeed {
     })
   }
 
-  /** To be called where a tail ended in front of events that stand. */
+  /** To be called where a tail ended before committed events. */
   pollSoon(): void {
     this.#tailPoller.soon()
   }

@@ -18,7 +18,7 @@ import { tailHorizon, type TailHorizon } from './rows/tail-horizon.ts'
 /** A ledger in Postgres, and what can be asked of it beyond the port. */
 export interface PostgresLedger extends Ledger {
   /**
-   * How far tails over all runs are behind. Worth an alarm: one forgotten transaction, in any database of the server,
+   * How far tails over all runs lag. Worth an alarm: one forgotten transaction, in any database of the server,
    * keeps them where they are as long as it is open. Nothing else waits for it.
    */
   horizon(): Promise<TailHorizon>

@@ -167,7 +167,10 @@ export class PostgresStore {
     return rows.map(({ key, body, at }) => ({ key, command: commandOf(runId, key, body), at }))
   }
 
-  /** How runs stand: what differs from one look to the next has changed. Runs that are not there have no mark. */
+  /**
+   * The marks of runs: a run whose mark differs from one poll to the next has changed. Runs that are not there have no
+   * mark.
+   */
   async marks(runIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
     const rows = await this.connections.rows<{ run_id: string; mark: string }>({
       name: 'tallystick marks',

@@ -100,7 +100,7 @@ interface SettledEvents {
   readonly settled: string
   /** Runs with events that have not. */
   readonly unsettled: readonly string[]
-  /** Whether the event stands at the place that was given: a copy on another server may number them anew. */
+  /** Whether the event is at the given place: a copy on another server may number them anew. */
   readonly is_there: boolean
 }
 

@@ -104,7 +104,7 @@ export function isTimed({ fromAt, toAt }: AskedEvents): boolean {
   return fromAt > Number.MIN_SAFE_INTEGER || toAt < Number.MAX_SAFE_INTEGER
 }
 
-/** The sources whose events, laid together by place, are what is asked for; those that begin first stand first. */
+/** The sources whose events, laid together by place, are what is asked for; those that begin first come first. */
 export async function sourcesOf(store: SearchedStore, asked: AskedEvents): Promise<readonly SearchSource[]> {
   const { runId, sessionId, toolCallId, turn, types } = asked
   if (runId === undefined && sessionId === undefined && toolCallId === null) {

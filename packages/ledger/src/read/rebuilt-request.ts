@@ -10,7 +10,7 @@ export interface RebuiltRequest {
   /**
    * Of the call that is in flight in this state: the digest that its `model_call_started` recorded, which this request
    * has. Absent where none is: then it is what a call would carry here, as far as a ledger can tell. What an agent's
-   * `prepareTurn` would change is its code's to say, and calls without a result have stand-ins.
+   * `prepareTurn` would change is its code's to say, and calls without a result have placeholders.
    */
   readonly requestDigest?: string
 }

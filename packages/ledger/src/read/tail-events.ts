@@ -82,8 +82,8 @@ function isAfter(row: TailPlace, before: TailPlace): boolean {
 }
 
 /**
- * A place, and what stands there: the run, and the beginning of the hash. Where a store has gone back in time, as with a
- * copy that was restored, another event may stand at the place, and what was written in front of it would be left out.
+ * A place, and the event there: its run, and the beginning of its hash. Where a store has gone back in time, as with a
+ * copy that was restored, another event may be at the place, and what was written in front of it would be left out.
  */
 function cursorOf({ xid, pos, hash, run_id }: TailRow): TailCursor {
   return `${xid}-${pos}-${digestOf(hash)}-${run_id}`

@@ -6,7 +6,7 @@ import type { EventType, JsonObject } from '@tallystick/core/vocabulary'
  */
 export type Upcaster = (body: JsonObject) => JsonObject
 
-/** For each event type, by the version that it leads away from: at 1 stands what makes version 2 of version 1. */
+/** For each event type, by the version that it leads away from: the one at 1 makes version 2 of version 1. */
 export type Upcasters = { readonly [T in EventType]?: { readonly [fromVersion: number]: Upcaster } }
 
 /**

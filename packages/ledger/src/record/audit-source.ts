@@ -24,7 +24,7 @@ export interface AuditSource {
   run(runId: RunId): Promise<StoredRun | undefined>
   /** From seq 1 on, in the order of seq, with whatever gaps there are. */
   events(runId: RunId, toSeq: number): AsyncIterable<StoredEvent>
-  /** Runs that have events and no row, by whatever stands as their ids. */
+  /** Runs that have events and no row, by the value in the column of ids. */
   orphans(): Promise<readonly string[]>
   /** Everything that was ever taken away, in order; from one run where it is named. */
   removals(runId?: RunId): AsyncIterable<StoredRemoval>

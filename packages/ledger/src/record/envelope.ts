@@ -1,7 +1,7 @@
 import type { RuntimeEvent } from '@tallystick/core'
 import type { EventEnvelope } from '@tallystick/core/vocabulary'
 
-/** What stands on every event beside its body: what the chain of hashes covers in the clear. */
+/** What every event has beside its body: what the chain of hashes covers in the clear. */
 export type Envelope = Omit<EventEnvelope, 'removed' | 'cause' | 'inboxKey' | 'draining'> & {
   readonly type: RuntimeEvent['type']
 }

@@ -21,7 +21,7 @@ export const genesis: Link = { seq: 0, pos: 0, epoch: 1, hash: genesisHash }
 
 /**
  * The first fault of a stored event, given the link before it; `undefined` where the event is as it was written.
- * The fact that may stand once is projected from the event, and so is checked by `contentFault`.
+ * The fact that may be recorded once is projected from the event, and so is checked by `contentFault`.
  */
 export function linkFault(previous: Link, stored: StoredEvent): Fault | undefined {
   if (stored.seq !== previous.seq + 1) return fault('seq', previous.seq + 1, stored.seq)

@@ -8,7 +8,7 @@ import type { StoredRemoval } from './removal.ts'
 export interface StoredEvent extends Envelope {
   /** Place among all events of the store, from 1, in the order of commits. */
   readonly pos: number
-  /** The fact that may stand once, where the event states one. */
+  /** The fact that may be recorded once, if the event states one. */
   readonly onceKey?: string
   /** HMAC-SHA256 of `body` under `salt`. */
   readonly bodyCommit: Uint8Array

@@ -13,7 +13,7 @@ export function isRunId(text: unknown): text is RunId {
   return typeof text === 'string' && parseRunId(text) !== undefined
 }
 
-/** A text that stands where an id should, as JSON of printable ASCII: no text can leave its place in a message. */
+/** A value stored as an id, as JSON of printable ASCII: no text can leave its place in a message. */
 export function quotedId(text: unknown): string {
   const json = JSON.stringify(String(text).slice(0, idCharactersMax))
   return json.replaceAll(

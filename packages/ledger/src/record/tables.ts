@@ -30,7 +30,7 @@ export interface EventColumns {
   readonly tool_call_id: string | null
   /** Milliseconds since 1970 UTC. */
   readonly at: number
-  /** Unique within the run: the facts that may stand once. */
+  /** Unique within the run: the facts that may be recorded once. */
   readonly once_key: string | null
   readonly body_commit: Uint8Array
   readonly hash: Uint8Array

@@ -10,7 +10,7 @@ const factual: ReadonlySet<EventType> = new Set([
   'limit_raised',
 ])
 
-/** Types that only show progress: what they say stands again in what follows them. */
+/** Types that only show progress: a later event holds their content again. */
 export const deltaTypes: readonly EventType[] = eventTypes.filter(
   (type) => eventCatalogue[type].retention === 'deltas',
 )

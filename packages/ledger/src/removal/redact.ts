@@ -26,8 +26,8 @@ const redactedSeqs = valueThat(
  * of hashes still verifies. A run that is resumed continues without what is gone. Answers how many events lost their
  * content; those that had lost it before are not counted.
  *
- * What stands again elsewhere has to be named as well: a text in the message that it was put together to, a tool's input
- * in the request and in the message, what was carried into later runs of the session. `find` helps to find it.
+ * Events that repeat the content have to be named as well: a text in the message that it was put together to, a tool's
+ * input in the request and in the message, what was carried into later runs of the session. `find` helps to find it.
  *
  * Rejects with `RunNotFoundError` for an unknown run, and with `ConfigurationError` for an event that the run does not
  * have, wrong options, or a ledger that nothing can be taken away from.

@@ -10,7 +10,10 @@ import { removalsOf, type Taking } from './removals-of.ts'
 
 /** How long what is kept, by class, in milliseconds from when it was recorded. A class that is not named stays for ever. */
 export interface RetentionAges {
-  /** Pieces of texts and of tool inputs as they were streamed, and progress of tools: what they say stands again whole. */
+  /**
+   * Pieces of texts and of tool inputs as they were streamed, and progress of tools: later events hold their content
+   * whole.
+   */
   readonly deltasMs?: number
   /** What was said, asked for and answered. Of each event its facts stay: who, which, when, how much, how it ended. */
   readonly contentMs?: number

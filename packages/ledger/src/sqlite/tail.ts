@@ -3,7 +3,9 @@ import type { BegunTail, TailedStore } from '../read/tail-events.ts'
 import type { SqliteSearch } from './rows/search.ts'
 import type { StoreAccess } from './store-access.ts'
 
-/** One writer at a time holds the file, so the order of `pos` is that of commits, and what stands is settled. */
+/**
+ * One writer at a time holds the file, so the order of `pos` is that of commits, and committed events do not change.
+ */
 const xid = '0'
 
 /** A file as its tail sees it. */

@@ -17,7 +17,7 @@ export interface ImportedRun {
 
 /** What an import came to. */
 export interface ImportReport {
-  /** Runs that were read; one that stands twice among the lines counts twice. */
+  /** Runs that were read; one that occurs twice among the lines counts twice. */
   readonly runs: number
   /** Events that were appended, of all runs. */
   readonly events: number

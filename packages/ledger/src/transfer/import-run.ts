@@ -103,7 +103,7 @@ export class RunImport {
       throw new LedgerConflictError(
         'epoch',
         `Run ${this.runId} ends at event ${this.#seq} in this ledger, and was taken over since, by writer ` +
-          `${this.#epoch}: event ${seq} of what is imported, by writer ${epoch}, can follow no more. Import into another ledger.`,
+          `${this.#epoch}: event ${seq} of the imported lines, by writer ${epoch}, can follow no more. Import into another ledger.`,
       )
     }
     if (epoch === this.#epoch) return

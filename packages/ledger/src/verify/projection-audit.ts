@@ -97,7 +97,7 @@ export async function projectionAuditOf(ledger: Ledger, runId: RunId): Promise<P
   if (database === undefined) return undefined
   return await orElse(undefined, async () => {
     const tables = new ProjectionTables(database)
-    // First, so that no row can be behind it that was written meanwhile.
+    // First, so that no row that is written meanwhile can be older than it.
     const cursor = await tables.cursorOfThisCode()
     const [row] = cursor === undefined ? [] : await tables.rows([runId])
     const agents = row ? await new AuditedProjections(database).agentsAt(row.pos) : []

@@ -5,7 +5,7 @@ import type { MissingContent } from '../removal/missing-content.ts'
 /** The first place where a run is not what was written, or breaks a law. */
 export interface BrokenPlace extends Fault {
   readonly runId: RunId
-  /** The event, or where it should stand; the last event's where the run's row is at fault. */
+  /** The event, or where it should be; the last event's where the run's row is at fault. */
   readonly seq: number
 }
 

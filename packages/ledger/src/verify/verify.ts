@@ -230,7 +230,7 @@ function bodyFault(stored: StoredEvent, laws: EventAudit, progress: Progress): F
     family.handle(event)
     return contentFault(stored, event) ?? laws.faultOf(event)
   } catch (error) {
-    const found = error instanceof LedgerDamagedError ? error.message : 'bytes that are none'
+    const found = error instanceof LedgerDamagedError ? error.message : 'bytes that are not JSON'
     return fault('body', 'canonical JSON', found)
   }
 }

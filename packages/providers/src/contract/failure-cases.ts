@@ -82,7 +82,7 @@ export const failureCases: readonly ModelContractCase[] = [
   },
   { promise: 'says how long it was asked to wait', needs: 'connection', run: checkWait },
   { promise: 'takes no page for a reply', needs: 'connection', run: checkPage },
-  { promise: 'says that nobody could be reached', needs: 'connection', run: checkNobody },
+  { promise: 'says that no server could be reached', needs: 'connection', run: checkNobody },
   {
     promise: 'tells of a refusal in one bounded line, without the key',
     needs: 'connection',

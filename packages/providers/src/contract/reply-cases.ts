@@ -81,7 +81,7 @@ async function checkParts(harness: ModelHarness): Promise<void> {
   const places = endOf(outcome).parts.map(({ part }) => part)
   require(places.every(
     (place, at) => at === 0 || place > places[at - 1]!,
-  ), 'parts stand in the order of their places, each at one of its own')
+  ), 'parts are in the order of their places, each at one of its own')
 }
 
 async function checkStops(harness: ModelHarness): Promise<void> {

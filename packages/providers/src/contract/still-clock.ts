@@ -9,7 +9,7 @@ export interface StillClock extends Clock {
   advance(byMs: number): void
 }
 
-/** Makes a clock that stands at the beginning of 2026. */
+/** Makes a clock at the beginning of 2026. */
 export function stillClock(): StillClock {
   let now = Date.UTC(2026, 0, 1)
   const timers = new Set<{ readonly at: number; readonly callback: () => void }>()

@@ -22,9 +22,10 @@ export interface PlayedFetch {
 }
 
 /**
- * A `fetch` that answers from a recording of `recordingFetch`, to the byte and in the recorded pieces, each exchange once.
- * A request that has no recorded answer gets an answer of status 400 that says where it differs from what was recorded. A
- * connection that broke, breaks again; an answer that was given up goes on to where it was, and then waits.
+ * A `fetch` that answers from a recording of `recordingFetch`, to the byte and in the recorded pieces, each exchange
+ * once. A request that has no recorded answer gets an answer of status 400 that says where it differs from what was
+ * recorded. A connection that broke, breaks again; an answer that was given up continues to where it was, and then
+ * waits.
  *
  * Throws `ConfigurationError` where the file is not there, or is no such recording.
  */

@@ -17,8 +17,8 @@ export interface PlayedModel extends Model {
 
 /**
  * A model that reports what the recording of `recordModel` in `file` holds, each call once. A request that has no
- * recorded reply fails with `invalid_request`, which says where it differs from what was recorded. A call that was given
- * up goes on to where it was, and then waits.
+ * recorded reply fails with `invalid_request`, which says where it differs from what was recorded. A call that was
+ * given up continues to where it was, and then waits.
  *
  * Throws `ConfigurationError` where the file is not there, or is no such recording.
  */

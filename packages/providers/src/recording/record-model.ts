@@ -6,7 +6,7 @@ import { recordingWriter } from './file/recording-file.ts'
 
 /**
  * The same model, which keeps what it reports to each call in `file`, with the digests of what it was asked, for
- * `playedModel`. For any model, whatever it stands on; the bytes of its wire are kept by `recordingFetch`. The recording
+ * `playedModel`. For any model; the bytes of its wire are kept by `recordingFetch`. The recording
  * that was there is replaced when the first call has ended.
  *
  * Throws `ConfigurationError` where the file cannot be written.

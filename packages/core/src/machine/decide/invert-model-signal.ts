@@ -58,7 +58,7 @@ interface Here {
   readonly attempt: number
 }
 
-/** A field that the provider reported and that is no count stands for itself as -1. */
+/** A field that the provider reported and that is not a count is represented by -1. */
 function usageReport(here: Here, event: EventOf<'usage_updated'>): Signal {
   const { usage, refused = [], contextTokens, raw } = event
   const lies = Object.fromEntries(refused.map((field) => [field, -1]))

@@ -5,7 +5,7 @@ import type { Attempt, Call, PartDraft } from '../state/state.ts'
 
 /**
  * What an adapter's finished reply contradicts: the order of its own parts, the text that was streamed, or the calls
- * that were reported. `undefined` where it contradicts nothing. Law 12 stands on it.
+ * that were reported. `undefined` if it contradicts nothing. Law 12 depends on it.
  */
 export function replyFault(attempt: Attempt, parts: readonly ReplyPart[]): string | undefined {
   if (parts.some(({ part }, index) => index > 0 && part <= (parts[index - 1] as ReplyPart).part)) {

@@ -124,7 +124,7 @@ function withAnswer(state: RunState, event: EventOf<'tool_result'>): RunState {
 const unstarted: readonly CallStatus[] = ['requested', 'to_settle', 'to_ask', 'awaiting_approval', 'ready']
 const begun: readonly CallStatus[] = ['started', 'in_doubt']
 
-/** Law 2: which outcome may end a call that stands where. Nothing ends twice: `settled` is in no list. */
+/** Law 2: which outcomes may end a call of each status. No call ends twice: `settled` is in no list. */
 const endable: { readonly [O in Outcome]: readonly CallStatus[] } = {
   success: [...begun, 'deferred'],
   failed: [...begun, 'deferred'],
@@ -221,7 +221,7 @@ function applyResultsInjected(state: RunState, event: EventOf<'tool_results_inje
   return { ...rest, phase: 'injecting', ...omitUndefined({ handoff }) }
 }
 
-/** Changes one call, if it stands where the event may find it. */
+/** Changes one call, if its status allows the event. */
 function changeCall(
   state: RunState,
   event: CallsEvent & { readonly toolCallId: string },

@@ -39,7 +39,7 @@ import { transitionTable } from './transition-table.ts'
 
 /**
  * The fold: the state before an event, and the event, to the state after it. `undefined` is the state before the
- * first event. Pure and total: an event that is not legal where it stands throws `IllegalTransitionError`, and one that
+ * first event. Pure and total: an event that is not legal in the phase throws `IllegalTransitionError`, and one that
  * this release does not know an `UnknownEventError`.
  */
 export function evolve(state: RunState | undefined, event: RuntimeEvent): RunState {

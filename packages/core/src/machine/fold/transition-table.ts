@@ -19,7 +19,7 @@ function anywhere(phase: Phase): Row {
 }
 
 /**
- * THE TRANSITION TABLE: which event is legal in which phase, and the phase that it leads to. `run_started` stands
+ * THE TRANSITION TABLE: which event is legal in which phase, and the phase that it leads to. `run_started` comes
  * before every phase: it is the only legal first event and leads to `idle`. The runtime, the diagram in
  * ARCHITECTURE.md and the tests all read this table.
  */

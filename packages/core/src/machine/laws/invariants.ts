@@ -155,7 +155,7 @@ function wholeText(parts: readonly AssistantPart[], kind: 'text' | 'reasoning'):
   return parts.map((part) => (part.type === 'reasoning' ? part.text : '')).join('')
 }
 
-/** Law 4, for the time that stands on events. */
+/** Law 4, for the time of events. */
 function requireTime(state: RunState, { at, seq }: RuntimeEvent): void {
   if (at >= state.at) return
   throw new LawBrokenError(4, seq, `time falls from ${state.at} to ${at}`)

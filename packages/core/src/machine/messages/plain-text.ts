@@ -1,9 +1,9 @@
 import { textOf, type Message, type UserMessage } from '../../vocabulary/model/content.ts'
 
 /**
- * A conversation as one text that any model can read: who said what, which tools were called, what they answered. Only what
- * a speaker says first stands at the beginning of a line; the further lines of what was said are indented, so that no text
- * (such as a tool's result with a line `User: …` in it) reads like another speaker.
+ * A conversation as one text that any model can read: who said what, which tools were called, what they answered. Only
+ * the first line of a speaker begins at the beginning of a line; the further lines of what was said are indented, so
+ * that no text (such as a tool's result with a line `User: …` in it) reads like another speaker.
  */
 export function asPlainText(messages: readonly Message[]): string {
   return messages.flatMap(linesOf).map(indented).join('\n')

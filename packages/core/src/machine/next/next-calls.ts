@@ -220,7 +220,7 @@ function waitOrSuspend(state: ExecutingState): Action {
   return wakeAt === undefined || state.reply.finalizing ? { kind: 'wait' } : { kind: 'wait', wakeAt }
 }
 
-/** When tools that were asked to stop are left behind; `undefined` where none was. */
+/** When the run stops waiting for tools that were asked to stop; `undefined` if no tool was. */
 function graceEnd(state: ExecutingState): number | undefined {
   if (state.cancel) return graceEndOf(state, state.cancel.at)
   return stopReason(state) === undefined || !state.metLimit ? undefined : graceEndOf(state, state.metLimit.at)

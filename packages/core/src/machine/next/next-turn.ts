@@ -68,7 +68,7 @@ function requireOwnModel({ agent, definition }: RunState, model: ModelRef | unde
     .map(({ provider, api, modelId }) => `${provider} ${api} ${modelId}`)
     .join(', ')
   throw new ConfigurationError(
-    `prepareTurn of the agent ${agent} names the model ${model.provider} ${model.api} ${model.modelId}, which is none of the agent's (${names}). Put it among its fallbacks; a run that is on record continues from there with resume.`,
+    `prepareTurn of the agent ${agent} names the model ${model.provider} ${model.api} ${model.modelId}, which the agent does not have (${names}). Put it among its fallbacks; a run that is on record continues from there with resume.`,
   )
 }
 

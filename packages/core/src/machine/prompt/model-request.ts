@@ -18,7 +18,7 @@ export interface CallOptions {
   readonly change?: ShownChange
 }
 
-/** How models write in this run, as things stand. */
+/** The model settings that apply in this state. */
 export function settingsOf({ definition, modelSettings }: RunState): ModelSettings | undefined {
   return mergedSettings(definition.modelSettings, modelSettings)
 }

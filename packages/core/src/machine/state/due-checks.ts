@@ -35,7 +35,7 @@ export function dueAnswerCheck(state: CollectingState): 'schema' | 'guardrails' 
   if (state.cancel || state.blocked || !isAnswer(state)) return undefined
   const { fit, guarded } = state.reply
   if (state.definition.output && fit === undefined) return 'schema'
-  // An answer that is to be written again is none yet.
+  // An answer that is to be written again does not count yet.
   if (fit?.valid === false && state.inputSinceReply) return undefined
   return guarded || guardrailsOn(state, 'output').length === 0 ? undefined : 'guardrails'
 }

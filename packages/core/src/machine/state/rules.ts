@@ -4,7 +4,7 @@ import type { ToolChoice } from '../../vocabulary/model/tool-definition.ts'
 import type { RunState } from './state.ts'
 
 /**
- * What a turn does differently from its agent's definition. All of it goes on record with the model call.
+ * What a turn does differently from its agent's definition. All of it is recorded with the model call.
  */
 export interface TurnChange {
   readonly instructions?: string | undefined

@@ -268,7 +268,7 @@ export class RunLoop {
     const targetRunId = 'toolCallId' in command ? runIdOfCall(command.toolCallId) : undefined
     if (targetRunId !== undefined && targetRunId !== this.#drive.runId)
       return await this.#forward(entry, targetRunId)
-    // Only what has to be asked about consumed a turn of the queue: a cancel stops the run where it stands.
+    // Only what has to be asked about consumed a turn of the queue: a cancel stops the run at once.
     if (command.type === 'approve' && command.input && (await this.#refusesInput(entry))) return
     const message = command.type === 'settle' && command.child ? await this.#settlementOf(command) : command
     if (message) return this.#mailbox.post({ message, key })

@@ -20,7 +20,7 @@ export interface CallChecker {
   readonly guardrails?: readonly Guardrail[]
 }
 
-/** Where the calls stand, and what their check may use. */
+/** The turn of the calls, and what their check may use. */
 export interface CheckContext extends GuardrailContext<AnyContext> {
   readonly clock: Clock
   /** Names of the tools that the turn offered, where not all of them. */
@@ -146,7 +146,7 @@ function failedCheck(error: unknown): CallVerdict {
 
 /** Tools and policies may be written without a compiler. */
 function requireVerdict(verdict: CallVerdict): CallVerdict {
-  if (faultOf(verdictSchema, verdict)) throw new TypeError('its verdict is none of run, ask and refuse')
+  if (faultOf(verdictSchema, verdict)) throw new TypeError('its verdict is not run, ask or refuse')
   return verdict
 }
 

@@ -14,7 +14,7 @@ export interface RunStreams extends AsyncIterable<RuntimeEvent> {
   /** The state after each event. */
   readonly state$: Observable<RunState>
   /**
-   * The model's text, message by message: each once it stands, that is, when it is whole and every check of it has
+   * The model's text, message by message: each when it is whole and every check of it has
    * passed. Nothing of it is ever taken back. `textUpdates$` has it earlier.
    */
   readonly text$: Observable<string>

@@ -68,7 +68,7 @@ export const changeCases: readonly LedgerContractCase[] = [
     },
   },
   {
-    promise: 'whoever follows every run is hinted at appends and commands of each, new ones too',
+    promise: 'a follower of every run is hinted at appends and commands of each, new ones too',
     async run(open) {
       const ledger = await open()
       await startRun(ledger)
@@ -96,7 +96,7 @@ export const changeCases: readonly LedgerContractCase[] = [
     promise: 'hints carry no content',
     async run(open) {
       const ledger = await open()
-      // Together, so that no rejection is left behind where the append fails.
+      // Together, so that no rejection stays unhandled if the append fails.
       const [hint] = await Promise.all([firstValueFrom(ledger.changes(run)), startRun(ledger)])
       requireEqual(hint ?? null, null, 'the hint')
     },

@@ -129,7 +129,7 @@ export const sharedCases: readonly LedgerContractCase[] = [
     },
   },
   {
-    promise: 'whoever follows every run is hinted at what another ledger appended',
+    promise: 'a follower of every run is hinted at what another ledger appended',
     needs: 'shared',
     async run(open) {
       const [one, other] = [await open(), await open()]

@@ -189,7 +189,7 @@ export const tailCases: readonly LedgerContractCase[] = [
     },
   },
   {
-    promise: 'a refused append leaves nothing in the tail, and take-overs stand in no way',
+    promise: 'a refused append leaves nothing in the tail, and take-overs do not block it',
     async run(open) {
       const ledger = await open()
       const old = await startRun(ledger)

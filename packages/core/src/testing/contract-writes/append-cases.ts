@@ -151,7 +151,7 @@ export const appendCases: readonly LedgerContractCase[] = [
     },
   },
   {
-    promise: 'a batch of a thousand events stands in its order',
+    promise: 'a batch of a thousand events keeps its order',
     async run(open) {
       const ledger = await open()
       const facts = Array.from({ length: 1000 }, (_, index) => saying(`delta ${index}`))

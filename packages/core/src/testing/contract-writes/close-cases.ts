@@ -79,7 +79,7 @@ export const closeCases: readonly LedgerContractCase[] = [
     },
   },
   {
-    promise: 'facts that stand once outlive closing',
+    promise: 'facts that are recorded once outlive closing',
     needs: 'durable',
     async run(open) {
       const ledger = await open()

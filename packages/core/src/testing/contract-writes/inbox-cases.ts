@@ -46,7 +46,7 @@ export const inboxCases: readonly LedgerContractCase[] = [
     },
   },
   {
-    promise: 'entries stand in the order they were put, whatever their keys and times',
+    promise: 'entries keep the order in which they were put, whatever their keys and times',
     async run(open) {
       const ledger = await open()
       await startRun(ledger)

@@ -76,7 +76,7 @@ export const lostAcknowledgementCases: readonly LedgerContractCase[] = [
     },
   },
   {
-    promise: 'an append that stands only in part is a conflict',
+    promise: 'an append that is recorded only in part is a conflict',
     async run(open) {
       const ledger = await open()
       await startRun(ledger)

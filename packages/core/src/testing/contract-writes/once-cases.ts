@@ -17,7 +17,7 @@ import {
 const facts = everyFact(run)
 const otherCall = sampleCallId(run, 2)
 
-/** Refused whatever the head, also when it differs from what stands there, and also within one batch. */
+/** Refused at every head, also when it differs from the recorded fact, and also within one batch. */
 function standsOnce(promise: string, first: Fact, second: Fact): LedgerContractCase {
   return {
     promise,
@@ -37,7 +37,7 @@ function standsOnce(promise: string, first: Fact, second: Fact): LedgerContractC
   }
 }
 
-/** The facts that may stand once, which a right head does not protect. */
+/** The facts that may be recorded once, which a right head does not protect. */
 export const onceCases: readonly LedgerContractCase[] = [
   standsOnce('a run ends once', facts.run_finished, { ...facts.run_finished, reason: 'cancelled' }),
   standsOnce('a call has one result', facts.tool_result, {
@@ -95,7 +95,7 @@ export const onceCases: readonly LedgerContractCase[] = [
     },
   },
   {
-    promise: 'what may be said again is no fact that stands once',
+    promise: 'events that may repeat are not facts that are recorded once',
     async run(open) {
       const ledger = await open()
       const head = await startRun(ledger)
@@ -109,7 +109,7 @@ export const onceCases: readonly LedgerContractCase[] = [
     },
   },
   {
-    promise: 'a fact that stands keeps out its second under a later epoch',
+    promise: 'a recorded fact keeps out its second under a later epoch',
     async run(open) {
       const ledger = await open()
       await startRun(ledger, run, [facts.tool_started, facts.tool_result])

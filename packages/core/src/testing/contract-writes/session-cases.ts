@@ -38,7 +38,7 @@ export const sessionCases: readonly LedgerContractCase[] = [
     },
   },
   {
-    promise: 'a session that nobody has begun has no runs',
+    promise: 'a session that no run has begun has no runs',
     async run(open) {
       const ledger = await open()
       await startAt(ledger, first, 'a', 1)

@@ -13,7 +13,7 @@ export const otherRun: RunId = sampleRunId(2)
 export const lazy: AppendOptions = { durability: 'lazy' }
 export const barrier: AppendOptions = { durability: 'barrier' }
 
-/** A fact that may stand any number of times. */
+/** A fact that may be recorded any number of times. */
 export function saying(text: string): FactOf<'assistant_text_delta'> {
   return { type: 'assistant_text_delta', turn: 1, attempt: 1, part: 0, text }
 }

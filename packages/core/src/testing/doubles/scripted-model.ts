@@ -84,7 +84,7 @@ const call = fields<ScriptedCall>(
     id: maybe(anyText),
     name: anyText,
     input: valueThat(
-      'an object, or a text that is none',
+      'an object, or a text that is not JSON of one',
       (value) => typeof value === 'string' || (typeof value === 'object' && value !== null),
     ),
   },

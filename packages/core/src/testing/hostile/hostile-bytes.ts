@@ -72,7 +72,7 @@ const eventStreams: Readonly<Record<string, readonly string[]>> = {
   'the end, and more after it': ['data: [DONE]\n\ndata: {"choices":[{"delta":{"content":"more"}}]}\n\n'],
   'lines of JSON that are cut': ['{"message":{"content":"hi"},"done":fal'],
   'lines of JSON without a message': ['{"done":true}\n'],
-  'lines of JSON that are none': ['\n\n<html>\n'],
+  'lines that are not JSON': ['\n\n<html>\n'],
 }
 
 /** Files and bodies that are not what a reader expects: empty, cut, of another kind, too deep, too long. */

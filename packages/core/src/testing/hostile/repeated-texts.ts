@@ -1,6 +1,6 @@
 /** A text made of one piece, again and again. */
 export interface RepeatedText {
-  /** The piece, and what stands before and after it, as JSON. */
+  /** The piece, and the texts before and after it, as JSON. */
   readonly name: string
   readonly text: string
 }

@@ -222,8 +222,8 @@ function startsAreApproved(events: readonly RuntimeEvent[]): readonly Violation[
 }
 
 /**
- * Judges messages by what every provider demands (law 3): the results of a message stand right after it, all of them,
- * in request order; no result stands anywhere else; no call id twice. Empty means: acceptable.
+ * Judges messages by what every provider demands (law 3): the results of a message follow right after it, all of
+ * them, in request order; no result is anywhere else; no call id twice. Empty means: acceptable.
  */
 export function checkTranscript(messages: readonly Message[]): readonly string[] {
   const found: string[] = []
@@ -232,7 +232,7 @@ export function checkTranscript(messages: readonly Message[]): readonly string[]
     if (message.role === 'assistant') {
       const calls = message.parts.flatMap((part) => (part.type === 'tool_call' ? [part.toolCallId] : []))
       for (const id of calls) {
-        if (seen.has(id)) found.push(`call ${id} stands twice`)
+        if (seen.has(id)) found.push(`call ${id} occurs twice`)
         seen.add(id)
       }
       if (message.parts.length === 0) found.push(`message ${index} is empty`)
@@ -242,7 +242,7 @@ export function checkTranscript(messages: readonly Message[]): readonly string[]
         found.push(`results after message ${index} are not those it asked for`)
     }
     if (message.role === 'tool' && messages[index - 1]?.role !== 'assistant') {
-      found.push(`results at ${index} stand after no reply`)
+      found.push(`results at ${index} follow no reply`)
     }
   })
   return found

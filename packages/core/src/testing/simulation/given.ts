@@ -57,7 +57,7 @@ export function given(past: readonly (Fact | RuntimeEvent)[]): Given {
 function whenDecided(decision: Decision): When {
   return {
     decision,
-    // oxlint-disable-next-line unicorn/no-thenable -- it reads as given, when, then; nobody awaits it
+    // oxlint-disable-next-line unicorn/no-thenable -- it reads as given, when, then; no test awaits it
     then: (facts) => requireSame('facts' in decision ? decision.facts : decision, facts),
     thenRefused: (code) => requireSame('refused' in decision ? decision.refused.code : decision, code),
   }

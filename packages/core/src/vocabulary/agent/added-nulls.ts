@@ -1,8 +1,8 @@
 import type { Json, JsonObject } from '../values/json.ts'
 
 /**
- * Whether a schema, of the document `root`, lets `null` stand. `undefined` is a place that the document says nothing of:
- * anything may stand there.
+ * Whether a schema, of the document `root`, allows `null`. `undefined` is a place that the document does not describe:
+ * it allows any value.
  */
 export function acceptsNull(schema: Json | undefined, root: JsonObject): boolean {
   const node = isObject(schema) && '$ref' in schema ? resolved(schema, root) : schema

@@ -8,7 +8,7 @@ import { amount, jsonObject, objectOf, optional, ordinal, text, variantOf } from
 type CommandOf<T extends OutsideCommand['type']> = Extract<OutsideCommand, { readonly type: T }>
 
 /** Who decides, for the record: never empty. */
-const name: z.ZodType<string> = z.string().regex(/\S/, 'names nobody')
+const name: z.ZodType<string> = z.string().regex(/\S/, 'names no person')
 
 /** What may lie in a run's inbox, where any process can put it. */
 export const outsideCommandSchema: z.ZodType<OutsideCommand> = variantOf<OutsideCommand>({

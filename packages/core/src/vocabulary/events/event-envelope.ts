@@ -2,7 +2,7 @@ import type { Cause } from './cause.ts'
 import type { Removed } from '../signals/event-parts.ts'
 import type { RunId, ToolCallId } from '../values/ids.ts'
 
-/** What stands on every event. `seq` counts 1, 2, 3 … within the run; `at` is milliseconds since 1970 UTC. */
+/** What every event has. `seq` counts 1, 2, 3 … within the run; `at` is milliseconds since 1970 UTC. */
 export interface EventEnvelope {
   readonly runId: RunId
   readonly seq: number

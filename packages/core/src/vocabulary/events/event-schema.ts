@@ -46,7 +46,7 @@ import {
   childTotals,
 } from './event-parts-schema.ts'
 
-/** What stands on every event, whatever its type. */
+/** The fields of every event, of any type. */
 export const envelopeSchema: z.ZodType<EventEnvelope> = objectOf<EventEnvelope>({
   runId,
   seq: ordinal,
@@ -68,7 +68,7 @@ export const envelopeSchema: z.ZodType<EventEnvelope> = objectOf<EventEnvelope>(
   ),
 })
 
-/** What stands on every event that always concerns one tool call. */
+/** The fields of every event that always concerns one tool call. */
 export const callEnvelopeSchema: z.ZodType<{ readonly toolCallId: string }> = z.looseObject({ toolCallId })
 
 const runSchemas = {

@@ -36,7 +36,7 @@ export function endOfWords(words: string, text: string, from: number): number | 
   return places.length === 0 ? undefined : Math.max(...places)
 }
 
-/** Whether a character can stand at a place: cheap, and never wrong where it says no. */
+/** Returns whether a character can be at an index: cheap, and never wrong when `false`. */
 export function mayStandAt(character: string, text: string, place: number): boolean {
   const found = text[place] ?? ''
   return inSmallLetters(found) === character || found in escapes

@@ -58,9 +58,9 @@ const beginning =
   /[srp]k[-_]|gsk_|xai-|AIza|ya29\.|pplx-|r8_|tgp_v1_|fw_|csk-|nvapi-|hf_|gh[pousr]_|github_pat_|glpat-|npm_|xox[abeprs]-|A[KS]IA|SG\.|dop_v1_|shpat_|pypi-|eyJ/g
 
 /**
- * The places of a text where a key stands, recognised by how keys of known services begin; JSON web tokens among them. In
- * order, none within another. A key of a service that marks its keys by nothing is not found. Takes time in proportion to
- * the length of the text, whatever it holds.
+ * The ranges of keys in a text, recognised by how keys of known services begin; JSON web tokens among them. In order,
+ * none within another. A key of a service that marks its keys by nothing is not found. Takes time in proportion to the
+ * length of the text, whatever it holds.
  */
 export function keysIn(text: string): readonly TextSpan[] {
   const spans: TextSpan[] = []

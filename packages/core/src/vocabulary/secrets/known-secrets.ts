@@ -7,7 +7,7 @@ export const secretLengthMin = 8
 /** Secrets that are known word for word, such as the keys that a program sends itself. */
 export interface KnownSecrets {
   /**
-   * The places of a text where one of them stands, in order, none overlapping another: as it is, in any case, in Base64
+   * The ranges of a text that hold one of them, in order, none overlapping another: as it is, in any case, in Base64
    * (also within a longer value) and in hexadecimal, each also escaped as in URLs, JSON, JavaScript or HTML, and broken
    * into lines. Not found: what is compressed, encrypted, spelt backwards, or encoded twice over.
    */

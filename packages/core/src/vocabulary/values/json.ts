@@ -61,7 +61,7 @@ function sortedKeys(object: JsonObject): readonly string[] {
   return keys
 }
 
-/** What JSON cannot carry, and where it stands. */
+/** A value that JSON cannot carry, and its path. */
 function faultOf(value: unknown, path: string): string {
   if (Array.isArray(value)) {
     const index = value.findIndex((item) => !isCarried(item))

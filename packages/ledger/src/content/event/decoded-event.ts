@@ -15,7 +15,7 @@ import { restoredHistory, type HistoryPiece } from '../payload/stored-history.ts
 export interface DecodingSource {
   readonly keyring: Keyring | undefined
   contents(digests: readonly string[]): Promise<ReadonlyMap<string, Uint8Array>>
-  /** The pieces under these names, and all that stand before them. */
+  /** The pieces under these names, and all pieces before them. */
   histories(names: readonly string[]): Promise<ReadonlyMap<string, HistoryPiece>>
   /** The removals that cover events of a run, both ends included. */
   removals(runId: string, fromSeq: number, toSeq: number): Promise<readonly StoredRemoval[]>

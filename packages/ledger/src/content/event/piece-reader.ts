@@ -7,7 +7,7 @@ const bytesMax = 16 * 1024 * 1024
 export interface PieceSource {
   /** The piece under a name. */
   piece(name: string): Promise<HistoryPiece | undefined>
-  /** The piece under a name, and all that stand before it. */
+  /** The piece under a name, and all pieces before it. */
   chain(name: string): Promise<readonly HistoryPiece[]>
 }
 
@@ -17,7 +17,7 @@ export interface PieceSource {
  */
 export class PieceReader {
   readonly #source: PieceSource
-  /** The one that was read last stands last. */
+  /** The most recently read one is last. */
   readonly #known = new Map<string, HistoryPiece>()
   #bytes = 0
 
@@ -25,7 +25,7 @@ export class PieceReader {
     this.#source = source
   }
 
-  /** The pieces under these names, and all that stand before them. */
+  /** The pieces under these names, and all pieces before them. */
   async pieces(names: readonly string[]): Promise<ReadonlyMap<string, HistoryPiece>> {
     const found = new Map<string, HistoryPiece>()
     for (const name of names) await this.#follow(name, found)

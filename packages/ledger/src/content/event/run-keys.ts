@@ -15,7 +15,7 @@ const runsMax = 4096
 export class RunKeys {
   readonly #keyring: Keyring | undefined
   readonly #firstRow: (runId: RunId) => Promise<EventRow | undefined>
-  /** Ids of keys; null where nothing is sealed. The run that was used last stands last. */
+  /** Ids of keys; null where nothing is sealed. The most recently used run is last. */
   readonly #known = new Map<RunId, string | null>()
 
   /** `firstRow` answers the first event of a run that still has its payload. */

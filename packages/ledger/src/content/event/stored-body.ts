@@ -137,8 +137,8 @@ export type DecodedBody =
   | { readonly kept: JsonObject }
 
 /**
- * Opens a body; its large texts may still stand elsewhere. Throws where the bytes are not what they were sealed as, or
- * in none of the known forms.
+ * Opens a body; its large texts may still be stored elsewhere. Throws where the bytes are not what they were sealed
+ * as, or in none of the known forms.
  */
 export function decodedBody(envelope: Envelope, body: Uint8Array, sealer: Sealer | undefined): DecodedBody {
   if (body[0] === openBrace || body[0] === openBracket) return { text: textOf(body), sealed: false }
@@ -153,7 +153,7 @@ export function referredIn(text: string): Referred {
   return text.startsWith('[') ? parseReferring(text) : { references: [] }
 }
 
-/** Where the parts of bodies stand that stand elsewhere. */
+/** Where the externalized parts of bodies are stored. */
 export interface Elsewhere {
   /** The bytes under a digest, as they are stored. */
   content(digest: string): Uint8Array | undefined

@@ -54,7 +54,7 @@ function derived(key: Uint8Array, purpose: string): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', key, new Uint8Array(), purpose, 32))
 }
 
-/** The length stands before the place, so that no two pairs of place and bytes are named alike. */
+/** The length comes before the place, so that no two pairs of place and bytes have the same name. */
 function lengthOf(place: Uint8Array): Uint8Array {
   const length = Buffer.alloc(4)
   length.writeUInt32BE(place.length)

@@ -46,13 +46,13 @@ function externalized(value: Json, path: Path, large: LargeText[]): Json {
   return copy
 }
 
-/** What stands beside a body: large texts, and the messages that a run begins with, by the name of the history. */
+/** What is stored beside a body: large texts, and the messages that a run begins with, by the name of the history. */
 export interface Referred {
   readonly references: readonly Reference[]
   readonly history?: string
 }
 
-/** A body of which a part stands elsewhere, as bytes: a JSON array, which no body is. */
+/** A body of which a part is stored elsewhere, as bytes: a JSON array, which no body is. */
 export function referringText(body: JsonObject, { references, history }: Referred): string {
   const places = references.map(({ path, digest }) => [path, digest])
   return canonicalJson(history === undefined ? [body, places] : [body, places, history])

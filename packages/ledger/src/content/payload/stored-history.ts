@@ -11,7 +11,7 @@ import type { Sealer } from './encrypted-bytes.ts'
  */
 export interface HistoryPiece {
   readonly name: string
-  /** Null where nothing stands before it. */
+  /** Null where nothing comes before it. */
   readonly before: string | null
   /** Canonical JSON of each message, on a line of its own; sealed, after a byte 1, where the run is. */
   readonly body: Uint8Array
@@ -133,7 +133,7 @@ function linesOf(plain: Uint8Array): readonly string[] {
   return Buffer.from(plain.buffer, plain.byteOffset, plain.byteLength).toString().split('\n')
 }
 
-/** The running digests of messages, given what stands before them: see `historyDigests`. */
+/** The running digests of messages, given the digest before them: see `historyDigests`. */
 function digestsAfter(before: string, lines: readonly string[]): readonly string[] {
   let digest = before
   return lines.map((line) => (digest = hash('sha256', `["${digest}",${line}]`)))

@@ -118,7 +118,7 @@ function remedyOf(error: unknown, code: string | undefined): string {
   if (isConnectionLost(error) || isUnanswered(error)) {
     return (
       'Whether the last statement was carried out is not known; what was acknowledged is not lost. ' +
-      'Resume the run when the server answers: an append that stands already is recognised.'
+      'Resume the run when the server answers: an append that was committed already is recognised.'
     )
   }
   if (/timeout/.test(reasonOf(error)) && code === undefined) {

@@ -58,7 +58,7 @@ const types = {
 /** A value that the statement of an append is given. */
 export type AppendParameter = keyof typeof types
 
-/** What stands for each event, in the order of its columns. */
+/** The values of each event, in the order of its columns. */
 export const eventParameters = [
   'type',
   'v',

@@ -44,7 +44,7 @@ const bounds: Readonly<
   place: { where: 'true', order: 'pos' },
 }
 
-/** The filters that no source stands for, in a form that tempts no planner to another index. */
+/** The filters that no source applies, in a form that tempts no planner to another index. */
 const passes = `event.at + 0 >= $1 and event.at + 0 <= $2
   and ($3::int8 is null or event.turn + 0 = $3)
   and ($4::text[] is null or event.type || '' = any ($4))`

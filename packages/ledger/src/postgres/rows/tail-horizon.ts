@@ -19,7 +19,7 @@ export interface OpenTransaction {
 
 /** How far tails over all runs are delayed, and by which transaction. */
 export interface TailHorizon {
-  /** Events that stand and that no tail yields yet, since the oldest transaction may put others in front of them. */
+  /** Committed events that no tail yields yet, since the oldest transaction may put others in front of them. */
   readonly waitingEvents: number
   /** The oldest transaction that has written; absent where none has. */
   readonly oldest?: OpenTransaction

@@ -1,4 +1,4 @@
-/** How a tail over all runs stands: what differs from one look to the next has changed. */
+/** The mark of a tail over all runs: it differs from one poll to the next when events were added. */
 export interface TailMark {
   readonly mark: string
   /** Whether events wait for transactions that are under way. */
@@ -42,7 +42,7 @@ export class TailPoller {
     clearTimeout(this.#timer)
   }
 
-  /** To be called where a tail ended in front of events that stand. */
+  /** To be called where a tail ended before committed events. */
   soon(): void {
     if (this.#isPolling) this.#isWanted = true
     else if (this.#isOn) this.#pollIn(this.#soonMs)

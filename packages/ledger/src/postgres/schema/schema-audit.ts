@@ -56,7 +56,7 @@ export function schemaStatement(schema: string): Statement {
   }
 }
 
-/** The rules of a schema as any ledger has them: where the schema is named stands `@`. */
+/** The rules of a schema as any ledger has them: `@` replaces the name of the schema. */
 export function withoutSchema(
   { schema, quotedSchema }: Pick<DatabasePlace, 'schema' | 'quotedSchema'>,
   rows: readonly SchemaObject[],

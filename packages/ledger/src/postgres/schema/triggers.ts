@@ -2,7 +2,7 @@ import { historyTriggers } from './history-triggers.ts'
 import { inboxTriggers } from './inbox-triggers.ts'
 
 /**
- * What the migrations make, by name, as the catalogue tells it; where the schema is named stands `@`. A test holds the
+ * What the migrations make, by name, as the catalogue tells it; `@` replaces the name of the schema. A test holds the
  * two together.
  */
 export const schemaObjects: ReadonlyMap<string, string> = new Map([

@@ -112,7 +112,7 @@ export class Appender {
       }
       this.#known.forget(runId)
       if (await this.#isAppendedAlready(batch)) {
-        // What stands may have been lazy.
+        // The recorded append may have been lazy.
         if (options.durability === 'barrier')
           await this.#connections.rows({ text: this.#texts.harden, values: [] })
         return after
@@ -184,7 +184,7 @@ export class Appender {
     }
   }
 
-  /** Why an append whose head was right was refused: for a fact that stands already, where it is one. */
+  /** Why an append whose head was right was refused: for a fact that is recorded already, if that is the reason. */
   async #refusal({ runId, linked }: AppendItem, error: unknown): Promise<unknown> {
     if (isUnread(error)) return unreadInbox(runId)
     const constraint = refusingConstraint(error)

@@ -7,7 +7,7 @@ import {
 } from '../../content/payload/stored-history.ts'
 import type { Connections } from '../connection/connections.ts'
 
-/** How many names are asked for at first; a run adds little to what stands there. */
+/** How many names are asked for at first; a run adds little to what is stored. */
 const namesAtFirst = 16
 
 /** What an event begins a run with: a name, and the piece that the store has not got yet. */
@@ -55,7 +55,7 @@ export class PostgresHistories {
     return piece
   }
 
-  /** The piece under a name, and all that stand before it. */
+  /** The piece under a name, and all pieces before it. */
   chain(name: string): Promise<readonly HistoryPiece[]> {
     return this.#connections.rows<HistoryPiece>({ text: this.#texts.chain, values: [name] })
   }

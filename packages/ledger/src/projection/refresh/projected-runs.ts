@@ -6,7 +6,7 @@ import { storedRun, type RunPlace, type StoredRun } from '../summary/stored-run.
 import type { SummaryRecord } from '../summary/summary-record.ts'
 import { timedShares, TotalsAccumulator, type TotalsChange } from '../summary/totals-change.ts'
 
-/** A run whose projection is behind, and what is to come in its place. */
+/** A run whose projection lags, and its new projection. */
 export interface ProjectedRun {
   readonly runId: RunId
   /** What the store has. */
@@ -23,8 +23,8 @@ export class CorruptRowError extends Error {
 }
 
 /**
- * Tells anew of those among some runs whose rows are behind. `folded` hears of each how many events that took. Throws a
- * `GarbledRowError`.
+ * Returns new projections of those of the runs whose rows lag. `folded` gets the number of events read for each. Throws
+ * a `CorruptRowError`.
  */
 export async function projectLagging(
   ledger: Ledger,

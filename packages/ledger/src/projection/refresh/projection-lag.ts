@@ -9,7 +9,7 @@ import { refreshProjections, runsPerChange, type OnProgress } from './refresh-pr
 /** At most so many lagging runs are projected in memory. If more lag, the whole ledger is folded. */
 const runsInMemoryMax = 2_000
 
-/** Projections that hold, and what comes in the place of those that are behind and could not be written. */
+/** Current projections, and the replacements of those that lag and could not be written. */
 export interface CurrentProjections {
   readonly tables: ProjectionTables
   readonly lagging: ReadonlyMap<string, ProjectedRun>
@@ -67,7 +67,7 @@ async function inMemory(
   return { tables, lagging }
 }
 
-/** The runs that may be behind; `undefined` where they are too many. */
+/** The runs whose projections may lag; `undefined` where they are too many. */
 async function laggingRuns(tables: ProjectionTables, from: string): Promise<readonly string[] | undefined> {
   const runIds = new Set(await tables.stale(runsInMemoryMax + 1))
   for (let cursor = from; runIds.size <= runsInMemoryMax;) {

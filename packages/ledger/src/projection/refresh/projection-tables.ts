@@ -138,7 +138,7 @@ export class ProjectionTables {
     )
   }
 
-  /** How many runs stand how. */
+  /** The number of runs of each status. */
   async counts(): Promise<ReadonlyMap<RunStatus, number>> {
     const rows = await this.database.ask<{ readonly standing: RunStatus; readonly runs: number }>(
       `select standing, count(*) as runs from ${this.#runs} group by standing`,

@@ -190,7 +190,7 @@ interface PlacedRun {
   readonly run: ListedRun
 }
 
-/** The runs that the indexes of the projections find, with those that are behind in their places. */
+/** The runs that the indexes of the projections find, with the replacements of lagging ones in their places. */
 async function* indexedRuns(
   ledger: Ledger,
   { tables, lagging }: CurrentProjections,
@@ -211,7 +211,7 @@ async function* indexedRuns(
     const last = batch.at(-1)
     for (const row of batch) {
       while (late[0] && late[0].pos > row.pos) yield (late.shift() as PlacedRun).run
-      // A row under a text that is no run id is none of a run; verify names it.
+      // A row under a text that is no run id belongs to no run; verify names it.
       if (!lagging.has(row.run_id) && isRunId(row.run_id)) yield await summaryOfRow(ledger, row)
     }
     if (batch.length < runsPerBatch || last === undefined) break

@@ -12,7 +12,7 @@ const rowsPerBatch = 256
 const noted = ['suspended', 'unfinished', 'failed', 'unreadable'] as const
 
 /**
- * The same from the projections, and from what comes in the place of those that are behind; `undefined` where they cannot
+ * The same from the projections, and from the replacements of those that lag; `undefined` where they cannot
  * be read.
  */
 export function statsOfTables(
@@ -54,7 +54,7 @@ async function addNoted(
   }
 }
 
-/** What comes in the place of rows that are behind, in each of the sums that they are in. */
+/** The replacements of lagging rows, in each of the sums that include them. */
 async function addLagging(
   accumulator: StatsAccumulator,
   { tables, lagging }: CurrentProjections,

@@ -36,7 +36,7 @@ export interface SessionTotals {
 export interface LedgerStats {
   /** Beginning of the hour from which model calls are counted, and from which ends and sessions are named. */
   readonly since: number
-  /** How many runs stand how. */
+  /** The number of runs of each status. */
   readonly counts: Readonly<Record<RunStatus, number>>
   /** Runs that only a command takes further, the newest first; of runs that work for others, the one at the top. */
   readonly suspended: readonly RunSummary[]

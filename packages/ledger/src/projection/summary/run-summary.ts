@@ -5,7 +5,7 @@ import type { FinishReason, LimitName, ParentRef, ToolCallId } from '@tallystick
 import type { CallCount } from './call-counts.ts'
 
 /**
- * Where a run stands, as far as its own events tell.
+ * The status of a run by its own events.
  * - `done`: it came to what was wanted, or was cancelled
  * - `failed`: it ended otherwise
  * - `suspended`: only a command takes it further

@@ -14,7 +14,7 @@ export interface ProjectionDialect {
   readonly blob: (parameter: string) => string
   /** The bytes that a text spells in hex. */
   readonly bytes: (hex: string) => string
-  /** Stands after a query whose rows are to stay as they are until its transaction ends. */
+  /** Appended to a query whose rows are to stay unchanged until its transaction ends. */
   readonly held: string
   /** A column as a term that no index is chosen by. */
   readonly unindexed: (column: string) => string

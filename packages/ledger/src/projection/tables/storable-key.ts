@@ -1,5 +1,5 @@
 /**
- * A name as the key of a row: most stand as they are, and one that a database could not hold, or that looks like the
+ * A name as the key of a row: most are used unchanged, and one that a database could not hold, or that looks like the
  * other kind, as JSON. No two names have the same key.
  */
 export function storableKey(name: string): string {

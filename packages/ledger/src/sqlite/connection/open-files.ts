@@ -50,7 +50,7 @@ export class OpenFiles {
   }
 }
 
-/** Which file stands at a path. As long as we have it open, no other one gets its number. */
+/** The identity of the file at a path. As long as we have it open, no other one gets its number. */
 function identityOf(path: string): string | undefined {
   const stats = statSync(path, { throwIfNoEntry: false })
   return stats && `${stats.dev} ${stats.ino}`

@@ -177,7 +177,7 @@ export class WriterFile {
   }
 }
 
-/** Which file stands at a path; another one that takes its place is another. */
+/** The identity of the file at a path; a file that replaces it has another. */
 function identityOf(path: string): string | undefined {
   const stats = statSync(path, { bigint: true, throwIfNoEntry: false })
   return stats && `${stats.dev} ${stats.ino} ${stats.birthtimeNs}`

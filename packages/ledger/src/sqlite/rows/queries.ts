@@ -27,7 +27,7 @@ export interface WriteQueries extends InboxQueries {
   readonly lastPlace: PreparedQuery<object, { readonly seq: number }>
   readonly insertEvents: RowsInsert
   readonly insertPayloads: RowsInsert
-  /** An event of the run that states the fact which may stand once. */
+  /** An event of the run that states the fact that may be recorded once. */
   readonly existing: PreparedQuery<OfRun & { readonly onceKey: string }, { readonly seq: number }>
   readonly insertRun: PreparedQuery<RunTable, unknown>
   readonly moveHead: PreparedQuery<MovedHead, unknown>
@@ -132,7 +132,7 @@ export interface ReadQueries {
   readonly events: PreparedQuery<EventRange, EventRow>
   /** The first event of a run that still has its payload. */
   readonly firstPayload: PreparedQuery<OfRun, EventRow>
-  /** Up to `limit` runs that were made before the one whose first event stands at `beforePos`. */
+  /** Up to `limit` runs that were made before the one whose first event is at `beforePos`. */
   readonly runs: PreparedQuery<{ readonly beforePos: number; readonly limit: number }, Selectable<RunTable>>
   readonly sessionRuns: PreparedQuery<SessionBatch, Selectable<RunTable>>
   /** Entries that were not taken. */

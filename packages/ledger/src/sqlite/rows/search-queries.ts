@@ -91,7 +91,7 @@ function batchQuery(by: SearchSource['by'], parameter: Parameter<SearchInput>): 
     where ${where} and ${order} > ${after} and ${order} <= ${to} and ${passes(parameter)} order by ${order}`
 }
 
-/** The filters that no source stands for, in a form that tempts no planner to another index. */
+/** The filters that no source applies, in a form that tempts no planner to another index. */
 function passes(parameter: Parameter<SearchInput>): RawBuilder<unknown> {
   const [turn, types] = [parameter('turn'), parameter('types')]
   return sql`+event.at >= ${parameter('fromAt')} and +event.at <= ${parameter('toAt')}
@@ -121,7 +121,7 @@ function beginnings(
         .where('run_id', '=', parameter('runId'))
         .where('kind', '=', 'dropped'),
     ),
-    // Each by itself, so that each is one look at an end of the table.
+    // One query each, so that each reads one end of the table.
     places: prepareFor<object>(database)(() =>
       tables.selectNoFrom([
         tables

@@ -10,14 +10,14 @@ export const applicationId: number = 0x544c534b
 /** The smallest page that SQLite knows. */
 const pageBytesMin = 512
 
-/** What stands at a path: nothing yet, a file without content, or a ledger of some schema version. */
+/** What is at a path: nothing yet, a file without content, or a ledger of some schema version. */
 export type Found =
   | { readonly kind: 'nothing' }
   | { readonly kind: 'blank' }
   | { readonly kind: 'ledger'; readonly version: number }
 
 /**
- * Looks at what stands at the path without changing it, and refuses what can be no ledger: a folder, a folder that is
+ * Reads the file at the path without changing it, and refuses what can be no ledger: a folder, a folder that is
  * not there, a file that is no database, a database of something else. Throws `LedgerUnavailableError`.
  */
 export function inspectFile(path: string): Found {
@@ -54,7 +54,7 @@ function requireFolder(path: string): Found {
 /**
  * Reads what the file says about itself through SQLite, since opening it in any other way would drop the locks of
  * this process. A connection that may write takes away the files it puts beside a database in WAL mode; where such
- * files stand already, only one that cannot write is sure to leave them as they are.
+ * files exist already, only one that cannot write is sure to leave them as they are.
  */
 function identify(path: string): Found {
   let database: Database | undefined

@@ -71,7 +71,7 @@ function appendWithin(store: AppendStore, batch: Batch, options: SealedOptions):
   const after = { seq: expected.expectedSeq + events.length, epoch: expected.epoch }
   const isLostAcknowledgement = isAppendedAlready(store, batch, head)
   if (events.length === 0 || isLostAcknowledgement) {
-    // A commit that writes nothing syncs nothing, and what stands may have been lazy.
+    // A commit that writes nothing syncs nothing, and the recorded append may have been lazy.
     if (durability === 'barrier') store.writes.raiseBarrier.run({})
   }
   if (isLostAcknowledgement) return after
@@ -188,7 +188,7 @@ function insertEvents(writes: WriteQueries, linked: readonly LinkedEvent[], firs
   writes.insertPayloads.run(payloads)
 }
 
-/** The first fact among those that may stand once which stands already, or is stated twice. */
+/** The first fact among those that may be recorded once that is recorded already, or is stated twice. */
 function secondOf(
   { existing }: WriteQueries,
   linked: readonly LinkedEvent[],

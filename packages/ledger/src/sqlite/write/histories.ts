@@ -27,7 +27,7 @@ export class SqliteHistories {
     return this.#statements.piece.get(name)
   }
 
-  /** The piece under a name, and all that stand before it. */
+  /** The piece under a name, and all pieces before it. */
   chain(name: string): readonly HistoryPiece[] {
     return this.#statements.chain.all(name)
   }

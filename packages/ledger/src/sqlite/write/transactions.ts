@@ -75,8 +75,8 @@ export class Transactions {
   }
 
   /**
-   * Runs works in one transaction, in their order. What one that throws did is undone, and the others stand. Throws
-   * where the commit fails: then none of them stands.
+   * Runs works in one transaction, in their order. The writes of one that throws are undone, and the others are
+   * committed. Throws if the commit fails: then none is committed.
    */
   transactAll<T>(durability: Durability, works: readonly (() => T)[]): readonly Outcome<T>[] {
     const fatal = new Map<number, Outcome<T>>()

@@ -266,7 +266,7 @@ function* finish(
     ...(raw !== undefined && { rawStopReason: raw }),
     parts: reply.blocks.map((block) => partOf(reply.provider, block)).filter((one) => one !== undefined),
     ...(messageId !== undefined && { providerMessageId: messageId }),
-    // The word is Anthropic's, whoever hosts the model; so is the advice.
+    // The word is Anthropic's, for every host of the model; so is the advice.
     ...(raw === 'refusal' && { refusal: { leaveOut: true as const, askAnother: true as const } }),
   }
 }

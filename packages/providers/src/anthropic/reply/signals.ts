@@ -162,7 +162,7 @@ function updateMessage(
   reply.rawStopReason = textAt(delta, 'stop_reason') ?? reply.rawStopReason
   reply.container = objectAt(delta, 'container') ?? reply.container
   const details = objectAt(delta, 'stop_details')
-  // A token in it is worth money, and is nobody's to keep.
+  // A token in it is worth money, and is not kept.
   if (details) reply.notes.set('stop_details', restOf(details, ['fallback_credit_token']))
   return updateUsage(reply, usage)
 }
@@ -235,7 +235,9 @@ function partsOf(reply: Reply): readonly ReplyPart[] {
   )
 }
 
-/** The call stands: something came after it, or the reply ended of itself. It is malformed, and is answered as such. */
+/**
+ * The call is whole: something came after it, or the reply ended normally. It is malformed, and is answered as such.
+ */
 function releaseUnread(reply: Reply): ModelSignal[] {
   const block = reply.unread
   reply.unread = undefined

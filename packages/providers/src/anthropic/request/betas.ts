@@ -10,7 +10,7 @@ const byBlock: { readonly [type: string]: (block: JsonObject) => string } = {
   mcp_tool_use: () => mcpClient,
   mcp_tool_result: () => mcpClient,
   mcp_tool_listing: () => 'mcp-client-2026-09-15',
-  // A signed one answers a request for it, any other came with the reply that it stands before.
+  // A signed one answers a request for it, any other came with the reply after it.
   compaction: (block) => (textAt(block, 'signature') === undefined ? compaction : 'compact-2026-09-04'),
 }
 

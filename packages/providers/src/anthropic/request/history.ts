@@ -11,11 +11,11 @@ export interface Binding {
   readonly names: ToolNames
 }
 
-/** Stands where the vendor wants a user's word and the history has none. */
+/** Sent where the vendor demands a message of the user and the history has none. */
 const opening = '(The conversation begins here.)'
 
 /**
- * The history as the vendor accepts it: it begins with the user, roles alternate, each message's results stand first in
+ * The history as the vendor accepts it: it begins with the user, roles alternate, each message's results come first in
  * the message after it, no message and no text is empty, and the vendor's own tools are left in pairs.
  */
 export function turnsOf(renderedMessages: readonly RenderedMessage[], binding: Binding): readonly WireTurn[] {

@@ -25,7 +25,7 @@ export interface OllamaCall {
   readonly onBytes: () => void
 }
 
-// What a server says about a refusal is short; a page that stands in its place need not be read to its end.
+// What a server says about a refusal is short; a page sent in its place need not be read to its end.
 const refusalLengthMax = 64 * 1024
 
 /**

@@ -97,7 +97,7 @@ function verdictOf(words: string, status: number | undefined): Verdict {
 }
 
 function quotedWithoutReply(words: string): string {
-  // What the model wrote stands after this; it belongs into no error.
+  // The model's text follows after this; it belongs into no error.
   const told = words.replace(/^(error parsing tool call).*$/s, '$1')
   return quoted(told)
 }

@@ -16,10 +16,10 @@ const lineFeed = 0x0a
 const lastToken = '{"done":true}\n'
 
 /**
- * Reads the lines of a body before the official client does, which writes those that it cannot read to the console, goes
- * on without them, and knows an error only as a text. So the client carries tokens, and no line is parsed twice. The first
- * line that is no JSON object, or that reports an error, ends the body with a `ProviderError`, when what came before it
- * has been read. Half a line at the end is left out: the reply was cut there.
+ * Reads the lines of a body before the official client does, which writes those that it cannot read to the console,
+ * continues without them, and knows an error only as a text. So the client carries tokens, and no line is parsed
+ * twice. The first line that is no JSON object, or that reports an error, ends the body with a `ProviderError`, when
+ * what came before it has been read. Half a line at the end is left out: the reply was cut there.
  */
 export function lineBody(source: ReadableStream<Uint8Array>, onBytes: () => void): LineBody {
   const reader = source.getReader()
@@ -85,7 +85,7 @@ function joined(rest: Uint8Array, value: Uint8Array | undefined): Uint8Array {
   return bytes
 }
 
-/** How much of what stands after the last line feed is a line: all, or nothing where it was cut. */
+/** How much of the text after the last line feed is a line: all, or nothing if it was cut. */
 function wholeLength(bytes: Uint8Array, decoder: { decode(bytes: Uint8Array): string }): number {
   return parsed(decoder.decode(bytes)) === undefined ? 0 : bytes.length
 }

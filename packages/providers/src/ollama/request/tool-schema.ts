@@ -15,7 +15,7 @@ const silent = new Set([
   'default',
   'examples',
 ])
-// A schema that refers to itself is unfolded so many times; what lies deeper is told of by its name only.
+// A schema that refers to itself is unfolded so many times; what lies deeper is described by its name only.
 const unfoldingsMax = 3
 
 /** A schema as it goes over the wire. */
@@ -28,7 +28,7 @@ export interface RenderedSchema {
 /**
  * A tool's schema in the words that the server knows: references are put in place, `const` becomes an `enum` of one,
  * `oneOf` becomes `anyOf`, parts of `allOf` become one. Bounds, patterns and the like, for which it has no words, are
- * told in the description, so that the model still reads them.
+ * written into the description, so that the model still reads them.
  */
 export function toolSchema(given: JsonObject): RenderedSchema {
   const told = new Set<string>()

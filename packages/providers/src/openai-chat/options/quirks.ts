@@ -11,8 +11,8 @@ export interface OpenAIChatQuirks {
   /** Whether it obeys `tool_choice`: all its values, or none, so that forcing a tool is left out with a warning. `all`. */
   readonly toolChoice?: 'all' | 'none'
   /**
-   * Whether it can hold an answer to a schema, to JSON of any kind, or to nothing. Where not to a schema, the schema is
-   * told in the instructions. `json_schema`.
+   * Whether it can hold an answer to a schema, to JSON of any kind, or to nothing. Where not to a schema, the
+   * instructions contain the schema. `json_schema`.
    */
   readonly structuredOutput?: 'json_schema' | 'json_object' | 'none'
   /** Whether it knows `strict` on tools and schemas. `true`. */
@@ -27,7 +27,7 @@ export interface OpenAIChatQuirks {
   readonly toolNames?: 'identifier' | 'any'
   /**
    * Whether messages of the user and of the assistant have to take turns, beginning with the user, and none of the user
-   * may stand after a tool's. `false`.
+   * may follow a tool's. `false`.
    */
   readonly alternatingRoles?: boolean
   /**

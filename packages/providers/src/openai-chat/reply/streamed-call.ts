@@ -41,7 +41,7 @@ export function streamedCallFor(
 export function extendCall(streamed: StreamedCall, delta: WireCallDelta): string {
   streamed.custom ||= delta.type === 'custom' || isJsonObject(delta.custom)
   const body = (streamed.custom ? delta.custom : delta.function) ?? {}
-  // Said again and again by some, empty by others: the first one stands.
+  // Some servers repeat it, others send it empty: the first one counts.
   streamed.id ||= textAt(delta, 'id') ?? ''
   streamed.name ||= textAt(body, 'name') ?? ''
   const rest = restOf(delta, ['index', 'id', 'type', 'function', 'custom'])

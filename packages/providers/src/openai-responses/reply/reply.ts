@@ -116,7 +116,7 @@ function restOfTexts(item: Item, reply: Reply): ModelSignal[] {
 
 /** Reads a call that is whole, and reports it when it can be read. */
 export function readCall(reply: Reply, item: Item): ModelSignal[] {
-  // The reply was cut inside the call: nobody finished asking.
+  // The reply was cut inside the call: the request is not whole.
   if (textAt(item.fields, 'status') === 'incomplete') return []
   item.call = callOf(item, reply.context, reply.kept)
   if (item.call.malformed !== undefined) {
@@ -126,7 +126,9 @@ export function readCall(reply: Reply, item: Item): ModelSignal[] {
   return [{ type: 'model_tool_request', part: item.part!, call: item.call }]
 }
 
-/** The call stands: something came after it, or the reply ended of itself. It is malformed, and is answered as such. */
+/**
+ * The call is whole: something came after it, or the reply ended normally. It is malformed, and is answered as such.
+ */
 export function releaseUnread(reply: Reply): ModelSignal[] {
   const { unread } = reply
   reply.unread = undefined

@@ -130,7 +130,7 @@ export function seenUpTo(renderedMessages: readonly RenderedMessage[]): (place: 
 
 const links = new WeakMap<RenderedMessage, { readonly before: string; readonly after: string }>()
 
-/** One link, made once for a message as long as what stands before it stays the same. */
+/** One link, made once for a message as long as the messages before it stay the same. */
 function chained(before: string, rendered: RenderedMessage): string {
   const known = links.get(rendered)
   if (known?.before === before) return known.after

@@ -100,7 +100,7 @@ function answerOf(error: unknown, status?: number): Answer {
   }
 }
 
-/** An HTTP status that stands where a code belongs. */
+/** An HTTP status in the field of a code. */
 function statusIn(body: JsonObject): number | undefined {
   const code = numberAt(body, 'code') ?? Number(textAt(body, 'code') ?? NaN)
   return Number.isInteger(code) && code >= 400 && code < 600 ? code : undefined

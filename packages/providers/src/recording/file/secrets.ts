@@ -6,7 +6,7 @@ const secretHeaders = /^(proxy-)?authorization$|cookie|key|token|secret/i
 const secretFields =
   /^(authorization|authorization_token|(x-)?api[-_]?key|password|(client_)?secret|(access|refresh)_token)$/i
 
-// A shorter one is a word that servers without keys are given, such as "ollama", and may stand in any text.
+// A shorter one is a word that servers without keys are given, such as "ollama", and may be in any text.
 const secretLengthMin = 16
 
 /** The secrets that a request's headers hold: whole values, and what they are made of. */
@@ -36,7 +36,7 @@ export function bodyWithoutSecrets(value: Json, secrets: readonly string[]): Jso
   )
 }
 
-/** Takes pieces of bytes and hands them on as they came, but for secrets, which may stand across their borders. */
+/** Takes pieces of bytes and hands them on as they came, but for secrets, which may cross their borders. */
 export interface SecretFilter {
   push(bytes: Uint8Array): void
   /** Hands on what was held back. */

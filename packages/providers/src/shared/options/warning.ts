@@ -23,8 +23,8 @@ export function warnOnce<Reported extends Warning>(onWarning: Warn<Reported> | u
 }
 
 /**
- * Makes a call with a `warn` of its own. The call's `model_started` carries every warning that the call reported before,
- * so that the warnings go on record; `report` receives each warning as well.
+ * Makes a call with a `warn` of its own. The call's `model_started` carries every warning that the call reported
+ * before, so that the warnings are recorded; `report` receives each warning as well.
  */
 export function collectWarnings<Reported extends Warning>(
   report: Warn<Reported>,

@@ -35,7 +35,7 @@ export function ownSecrets(options: unknown): OwnSecrets {
   let known: KnownSecrets | undefined
   const add = (value: string): void => {
     const size = noted.size
-    // What stands after a scheme, such as `Bearer`, and what a cookie or a list holds.
+    // The text after a scheme, such as `Bearer`, and what a cookie or a list holds.
     for (const piece of [value, ...value.split(/[\s;,=]/), ...basicParts(value)]) noted.add(piece)
     if (noted.size > size) known = undefined
   }

@@ -1,6 +1,6 @@
 import { withoutKeys } from '@tallystick/core/vocabulary'
 
-/** Stands where a secret stood. */
+/** Replaces a secret. */
 export const struckOut = '[struck out]'
 
 /** A text without what looks like a key. What says whose key it was stays, as in `sk-`. */
