@@ -15,9 +15,9 @@ const { values } = parseArgs({
 const bytes = Number(values.bytes)
 if (bytes > 0) console.log(`A tool result of ${bytes.toLocaleString('en')} bytes:`)
 if (bytes > 0) {
-  await takeLargeResult(bytes, ({ step, ms, mebibytesMax }) => {
+  await takeLargeResult(bytes, ({ step, ms, maxMebibytes }) => {
     const time = `${ms.toLocaleString('en')} ms`.padStart(11)
-    console.log(`${step.padEnd(32)} ${time}   at most ${mebibytesMax.toLocaleString('en')} MiB`)
+    console.log(`${step.padEnd(32)} ${time}   at most ${maxMebibytes.toLocaleString('en')} MiB`)
   })
 }
 

@@ -19,11 +19,11 @@ export type Meanings<Word extends string> = { readonly [W in Word]: string }
 /** Why the run ended. */
 export const ofFinishReasons: Meanings<FinishReason> = {
   answered: 'The model answered and asked for no tool, and no queued input was left to answer.',
-  turn_limit: '`turnsMax` was met.',
-  tool_call_limit: '`toolCallsMax` was met.',
+  turn_limit: '`maxTurns` was met.',
+  tool_call_limit: '`maxToolCalls` was met.',
   token_limit: 'Too few tokens were left for another model call.',
   cost_limit: 'Too little money was left for another model call.',
-  time_limit: '`durationMaxMs` of work were over; time in which the run waited for a person does not count.',
+  time_limit: '`maxDurationMs` of work were over; time in which the run waited for a person does not count.',
   repeat_limit: 'The run made no progress: the same calls gave the same answers again and again.',
   cancelled: 'A person or a program cancelled it.',
   refused: 'The model refused, or the provider withheld the reply.',
@@ -40,15 +40,15 @@ export const ofFinishReasons: Meanings<FinishReason> = {
 
 /** Where a limit is met, and what it counts. */
 export const ofLimits: Meanings<LimitName> = {
-  turnsMax: 'model calls, retries not counted',
-  toolCallsMax: 'tool calls that were started, over the whole run',
-  toolCallsPerTurnMax: 'tool calls of one reply',
-  tokensMax: 'input and output tokens, those of failed attempts included',
-  inputTokensMax: 'input tokens',
-  outputTokensMax: 'output tokens',
-  costMaxUsd: 'US dollars, by the price on record',
-  durationMaxMs: 'milliseconds of work',
-  repeatsMax: 'equal answers of one call, equal errors of one tool',
+  maxTurns: 'model calls, retries not counted',
+  maxToolCalls: 'tool calls that were started, over the whole run',
+  maxToolCallsPerTurn: 'tool calls of one reply',
+  maxTotalTokens: 'input and output tokens, those of failed attempts included',
+  maxTotalInputTokens: 'input tokens',
+  maxTotalOutputTokens: 'output tokens',
+  maxCostUsd: 'US dollars, by the price on record',
+  maxDurationMs: 'milliseconds of work',
+  maxRepeats: 'equal answers of one call, equal errors of one tool',
 }
 
 /** What a guardrail looks at. */

@@ -71,7 +71,7 @@ ${table(['`onLimit`', 'what follows'], words(onLimits, meanings.ofPolicies))}
 
 ${table(['limit', 'counts', ...onLimits.map(code)], rows)}
 
-Where the run continues, the calls past the limit get \`limit_reached\` and nothing else happens; \`callsMaxByTool\` does the
+Where the run continues, the calls past the limit get \`limit_reached\` and nothing else happens; \`maxCallsByTool\` does the
 same for one tool.`
 }
 
@@ -121,7 +121,7 @@ in time, could not tell: that blocks.
 ${table(['on', 'looks at', ...guardrailActions.map(code)], rows)}
 
 What was replaced or withheld stays in the ledger as it was; the model and the result of the run have the replacement. An answer that does not fit the agent's \`output\` schema goes back to the model first, as often as
-\`outputRepairsMax\` says (2); \`output_checked\` says what did not fit.`
+\`maxOutputRepairs\` says (2); \`output_checked\` says what did not fit.`
 }
 
 async function childRuns(): Promise<string> {
@@ -149,7 +149,7 @@ function waits(): string {
   return `## What a run waits for
 
 \`runtime.suspended()\` lists the runs that only a command takes further. They wait for a decision about a call
-(\`approve\`, \`deny\`; with \`approvalMaxMs\` it counts as denied when the time is over and the run is resumed), or for a
+(\`approve\`, \`deny\`; with \`maxApprovalMs\` it counts as denied when the time is over and the run is resumed), or for a
 limit to be raised (\`onLimit: 'ask'\`), or for a call to be settled. What a child run waits for, the run at the top of
 it waits for: only that one is in the list, with the calls of both. A run that was drained while
 something of it was under way is \`interrupted\`, and not in that list: it needs no decision, and \`resume\` is enough.

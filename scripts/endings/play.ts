@@ -32,7 +32,7 @@ export async function play(steps: readonly ScriptedStep[], more: Partial<AgentOp
     name: 'probe',
     instructions: '',
     model: scriptedModel(steps),
-    retry: { attemptsMax: 2 },
+    retry: { maxAttempts: 2 },
     tools: [testTool({ name: 'look', run: () => 'seen' })],
     ...more,
   })

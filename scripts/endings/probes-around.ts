@@ -46,12 +46,12 @@ const childProbes: readonly ChildProbe[] = [
   {
     what: 'met a limit, and wrote down what it had',
     steps: [looking, done],
-    options: { limits: { turnsMax: 2 } },
+    options: { limits: { maxTurns: 2 } },
   },
   {
     what: 'met a limit, and had written nothing',
     steps: [looking],
-    options: { limits: { turnsMax: 1, onLimit: 'stop' } },
+    options: { limits: { maxTurns: 1, onLimit: 'stop' } },
   },
   { what: 'could not reach its model', steps: [{ fail: 'authentication' }] },
   { what: 'was refused by its model', steps: [{ text: 'No.', stopReason: 'refused' }] },
@@ -60,7 +60,7 @@ const childProbes: readonly ChildProbe[] = [
   {
     what: 'did not answer by its schema',
     steps: [done],
-    options: { output: { type: 'object' }, outputRepairsMax: 0 },
+    options: { output: { type: 'object' }, maxOutputRepairs: 0 },
   },
   {
     what: 'handed the conversation back',

@@ -44,15 +44,15 @@ interface LimitProbe {
 }
 
 const limitProbes: { readonly [L in LimitName]: LimitProbe } = {
-  turnsMax: { limits: { turnsMax: 2 }, reply: { toolCalls: [look] } },
-  toolCallsMax: { limits: { toolCallsMax: 1 }, reply: { toolCalls: [look] } },
-  toolCallsPerTurnMax: { limits: { toolCallsPerTurnMax: 1 }, reply: { toolCalls: [look, look] } },
-  tokensMax: spending({ tokensMax: 1_800 }),
-  inputTokensMax: spending({ inputTokensMax: 1_200 }),
-  outputTokensMax: spending({ outputTokensMax: 300 }),
-  costMaxUsd: spending({ costMaxUsd: 0.003 }),
-  durationMaxMs: { limits: { durationMaxMs: 1_000 }, reply: { text: 'Thinking', hang: true } },
-  repeatsMax: { limits: { repeatsMax: 1 }, reply: { toolCalls: [look] } },
+  maxTurns: { limits: { maxTurns: 2 }, reply: { toolCalls: [look] } },
+  maxToolCalls: { limits: { maxToolCalls: 1 }, reply: { toolCalls: [look] } },
+  maxToolCallsPerTurn: { limits: { maxToolCallsPerTurn: 1 }, reply: { toolCalls: [look, look] } },
+  maxTotalTokens: spending({ maxTotalTokens: 1_800 }),
+  maxTotalInputTokens: spending({ maxTotalInputTokens: 1_200 }),
+  maxTotalOutputTokens: spending({ maxTotalOutputTokens: 300 }),
+  maxCostUsd: spending({ maxCostUsd: 0.003 }),
+  maxDurationMs: { limits: { maxDurationMs: 1_000 }, reply: { text: 'Thinking', hang: true } },
+  maxRepeats: { limits: { maxRepeats: 1 }, reply: { toolCalls: [look] } },
 }
 
 function spending(limits: Limits): LimitProbe {
@@ -63,8 +63,8 @@ function spending(limits: Limits): LimitProbe {
 export async function atLimit(limit: LimitName, onLimit: OnLimit): Promise<string> {
   const { limits, reply } = limitProbes[limit]
   const step: ScriptedStep = ({ toolChoice }) => (toolChoice.type === 'none' ? behind : reply)
-  const patience = limit === 'toolCallsPerTurnMax' ? [reply, behind] : Array.from({ length: 9 }, () => step)
-  const { result, events } = await play(patience, { limits: { repeatsMax: 99, ...limits, onLimit } })
+  const patience = limit === 'maxToolCallsPerTurn' ? [reply, behind] : Array.from({ length: 9 }, () => step)
+  const { result, events } = await play(patience, { limits: { maxRepeats: 99, ...limits, onLimit } })
   const met = events.find((event) => event.type === 'limit_reached')
   if (met?.limit !== limit) return 'the run continues'
   return result.text === behind.text ? `${standing(result)}, with an answer` : standing(result)

@@ -5,18 +5,18 @@ type Rest = (place: number) => boolean
 
 /**
  * Counts the steps that an engine which backtracks, as every JavaScript engine does, takes to find all matches of a pattern
- * in a text: one for each look at a character, up to `stepsMax`. Unlike time, the count is the same on every machine.
+ * in a text: one for each look at a character, up to `maxSteps`. Unlike time, the count is the same on every machine.
  */
-export function stepCounter(source: string, flags: string): (text: string, stepsMax: number) => number {
+export function stepCounter(source: string, flags: string): (text: string, maxSteps: number) => number {
   const matcher = new BacktrackingMatcher(source, flags)
-  return (text, stepsMax) => matcher.stepsOn(text, stepsMax)
+  return (text, maxSteps) => matcher.stepsOn(text, maxSteps)
 }
 
 class TooManySteps extends Error {}
 
 class BacktrackingMatcher {
   #steps = 0
-  #stepsMax = 0
+  #maxSteps = 0
   #text = ''
   readonly #alternatives: readonly AST.Alternative[]
   readonly #flags: string
@@ -33,9 +33,9 @@ class BacktrackingMatcher {
     this.#sticky = flags.includes('y')
   }
 
-  stepsOn(text: string, stepsMax: number): number {
+  stepsOn(text: string, maxSteps: number): number {
     this.#text = text
-    this.#stepsMax = stepsMax
+    this.#maxSteps = maxSteps
     this.#steps = 0
     try {
       this.#findAll()
@@ -61,7 +61,7 @@ class BacktrackingMatcher {
 
   #step(): void {
     this.#steps++
-    if (this.#steps >= this.#stepsMax) throw new TooManySteps()
+    if (this.#steps >= this.#maxSteps) throw new TooManySteps()
   }
 
   #any(alternatives: readonly AST.Alternative[], place: number, rest: Rest): boolean {

@@ -63,10 +63,10 @@ describe('probes', () => {
   })
 
   it('tell the policies of a limit apart, and a limit that only turns calls away', async () => {
-    expect(await atLimit('turnsMax', 'finalize')).toBe('`turn_limit`, with an answer')
-    expect(await atLimit('turnsMax', 'stop')).toBe('`turn_limit`')
-    expect(await atLimit('turnsMax', 'ask')).toBe('suspended')
-    expect(await atLimit('toolCallsPerTurnMax', 'stop')).toBe('the run continues')
+    expect(await atLimit('maxTurns', 'finalize')).toBe('`turn_limit`, with an answer')
+    expect(await atLimit('maxTurns', 'stop')).toBe('`turn_limit`')
+    expect(await atLimit('maxTurns', 'ask')).toBe('suspended')
+    expect(await atLimit('maxToolCallsPerTurn', 'stop')).toBe('the run continues')
   })
 })
 

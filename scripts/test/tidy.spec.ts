@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { arrows, circles, crowdedFolders } from '../tidy/arrows.ts'
 import { docstrings } from '../tidy/docstrings.ts'
 import { lineAt, type Rule } from '../tidy/finding.ts'
-import { filesMax } from '../tidy/layout.ts'
+import { maxFiles } from '../tidy/layout.ts'
 import { names } from '../tidy/names.ts'
 import { prose } from '../tidy/prose.ts'
 import { sizes } from '../tidy/sizes.ts'
@@ -90,7 +90,7 @@ describe('arrows', () => {
   })
 
   it('finds a folder with more files than a reader takes in', () => {
-    const files = Array.from({ length: filesMax + 1 }, (_, index) => ({
+    const files = Array.from({ length: maxFiles + 1 }, (_, index) => ({
       path: `packages/core/src/ports/port-${index}.ts`,
       text: '',
     }))

@@ -1,7 +1,7 @@
 import { posix } from 'node:path'
 import { parseSync } from 'oxc-parser'
 import { type Finding, lineAt, type SourceFile } from './finding.ts'
-import { filesMax, foldersOf, keptApart, packageArrows } from './layout.ts'
+import { maxFiles, foldersOf, keptApart, packageArrows } from './layout.ts'
 
 interface Import {
   readonly specifier: string
@@ -83,7 +83,7 @@ export function crowdedFolders(files: readonly SourceFile[]): readonly Finding[]
   const sources = files.filter(isSource)
   const folders = Map.groupBy(sources, ({ path }) => posix.dirname(path))
   return [...folders].flatMap(([path, { length }]) =>
-    length <= filesMax
+    length <= maxFiles
       ? []
       : [
           {
@@ -91,7 +91,7 @@ export function crowdedFolders(files: readonly SourceFile[]): readonly Finding[]
             level: 'error',
             path,
             line: 1,
-            message: `${length} files; at most ${filesMax}.`,
+            message: `${length} files; at most ${maxFiles}.`,
           },
         ],
   )

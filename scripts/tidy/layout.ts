@@ -60,6 +60,7 @@ export const foldersOf: Readonly<Record<string, readonly string[]>> = {
     'content/payload',
     'record',
     'content/event',
+    'versions',
     'read',
     'removal',
     'checkpoint',
@@ -169,7 +170,10 @@ export const keptApart: Readonly<Record<string, Readonly<Record<string, readonly
     'testing/judges': ['vocabulary'],
     'testing/hostile': [],
   },
-  ledger: { sqlite: ['content', 'record', 'read', 'removal', 'projection', 'sqlite'], contract: [] },
+  ledger: {
+    sqlite: ['content', 'record', 'versions', 'read', 'removal', 'projection', 'sqlite'],
+    contract: [],
+  },
   providers: {
     anthropic: ['shared', 'anthropic'],
     ollama: ['shared', 'ollama'],
@@ -185,4 +189,4 @@ export const keptApart: Readonly<Record<string, Readonly<Record<string, readonly
 }
 
 /** The most files of a folder, tests and generated migrations aside. */
-export const filesMax = 12
+export const maxFiles = 12

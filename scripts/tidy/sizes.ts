@@ -1,8 +1,8 @@
 import { type Finding, isCode, type SourceFile } from './finding.ts'
 
 const codeLinesWanted = 300
-const codeLinesMax = 400
-const readmeLinesMax = 150
+const maxCodeLines = 400
+const maxReadmeLines = 150
 
 /** A file that fits a reader's head: code of at most 400 lines, with a warning from 300 on; a README of at most 150. */
 export function sizes(file: SourceFile): readonly Finding[] {
@@ -10,8 +10,8 @@ export function sizes(file: SourceFile): readonly Finding[] {
   const finding = (level: Finding['level'], max: number): readonly Finding[] => [
     { rule: 'sizes', level, path: file.path, line: max + 1, message: `${lines} lines; at most ${max}.` },
   ]
-  if (/(^|\/)README\.md$/.test(file.path) && lines > readmeLinesMax) return finding('error', readmeLinesMax)
+  if (/(^|\/)README\.md$/.test(file.path) && lines > maxReadmeLines) return finding('error', maxReadmeLines)
   if (!isCode(file.path)) return []
-  if (lines > codeLinesMax) return finding('error', codeLinesMax)
+  if (lines > maxCodeLines) return finding('error', maxCodeLines)
   return lines > codeLinesWanted ? finding('warning', codeLinesWanted) : []
 }

@@ -8,10 +8,10 @@ export interface Step {
   readonly countsTests?: boolean
 }
 
-const minutesMax = 20
+const maxMinutes = 20
 
 /** The time after which a step counts as failed, in milliseconds: a hung check is a broken one. */
-export const stepTimeoutMs: number = minutesMax * 60_000
+export const stepTimeoutMs: number = maxMinutes * 60_000
 
 /** All steps, the quick ones first, so that most mistakes show within seconds. */
 export const steps: readonly Step[] = [

@@ -28,7 +28,7 @@ const agent = defineAgent({
   instructions: 'Read, then sum up.',
   model,
   tools: [read],
-  limits: { costMaxUsd: 0.02, onLimit: 'ask' },
+  limits: { maxCostUsd: 0.02, onLimit: 'ask' },
 })
 const prices = { 'scripted-1': { inputUsd: 1, outputUsd: 10, source: 'made up' } }
 const runtime = createRuntime({ ledger: memoryLedger(), agents: [agent], prices })
@@ -45,7 +45,7 @@ assert.equal(rest.cost, 0.016)
 assert.equal(model.requests.length, 2)
 
 // Any process may do this, any time later: the run is in the ledger, and nobody has to keep it alive.
-const receipt = await run.raiseLimit('costMaxUsd', 0.05, 'ada')
+const receipt = await run.raiseLimit('maxCostUsd', 0.05, 'ada')
 assert.deepEqual(receipt, { accepted: true })
 // What was read already is not read again.
 for await (const { type, seq } of run.after(rest.seq)) console.log(`${seq} ${type}`)

@@ -20,7 +20,7 @@ const operator = defineAgent({
   description: 'Acts on production. Tell it what to do and why.',
   instructions: 'Do what you are told, and check it.',
   tools: [restart],
-  limits: { turnsMax: 4 },
+  limits: { maxTurns: 4 },
   model: scriptedModel([
     { toolCalls: [{ name: 'restart_service', input: { service: 'checkout' } }], usage },
     { text: 'The script says: checkout is healthy again.', usage },
@@ -35,15 +35,13 @@ const onCall = defineAgent({
   instructions: 'Resolve incidents.',
   model: onCallModel,
   tools: [agentTool(operator)],
-  limits: { tokensMax: 10_000 },
+  limits: { maxTotalTokens: 10_000 },
 })
 const ledger = memoryLedger()
 const run = createRuntime({ ledger, agents: [onCall] }).run(onCall, 'Checkout answers no more.')
 
 // The operator waits for a person, so the whole waits: the call shows at the top, with the run that it belongs to.
-const rest = await run.result
-const [pending] = rest.pendingApprovals
-assert.equal(rest.status, 'suspended')
+const [pending] = (await run.result).pendingApprovals
 assert.notEqual(pending!.runId, run.id)
 await run.approve(pending!, { by: 'maria' })
 
@@ -57,4 +55,4 @@ const [started] = await Array.fromAsync(ledger.read(pending!.runId))
 assert(started?.type === 'run_started')
 assert.equal(started.parent?.runId, run.id)
 // Its limits lie within what the parent had left when it asked, beside what the parent's own answer may take.
-assert((started.limits.tokensMax ?? Infinity) < 9_460 - 500)
+assert((started.limits.maxTotalTokens ?? Infinity) < 9_460 - 500)

@@ -31,7 +31,7 @@ const agent = defineAgent({
   instructions: 'Plan the renovation.',
   model,
   // In tokens, estimated. `summarize` may be a pure function, too; without it older messages are left out.
-  compaction: { contextTokensMax: 600, keepMessages: 2, summarize: summarizer },
+  compaction: { maxContextTokens: 600, keepMessages: 2, summarize: summarizer },
 })
 const ledger = memoryLedger()
 let answer = ''
@@ -55,7 +55,5 @@ for await (const { runId } of ledger.runs({ sessionId: 'kitchen' })) {
     if (event.type === 'input_received') kept.unshift(event.message.parts)
   }
 }
-assert.deepEqual(
-  kept,
-  days.map((text) => [{ type: 'text', text }]),
-)
+const said = days.map((text) => [{ type: 'text', text }])
+assert.deepEqual(kept, said)

@@ -25,7 +25,7 @@ const agent = defineAgent({
   instructions: 'Answer briefly.',
   model: first,
   fallbacks: [second],
-  retry: { attemptsMax: 2, baseMs: 20 },
+  retry: { maxAttempts: 2, baseMs: 20 },
 })
 const run = createRuntime({ ledger: memoryLedger(), agents: [agent] }).run(agent, 'How big is Seoul?')
 const asked: string[] = []

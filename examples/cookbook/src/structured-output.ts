@@ -38,14 +38,14 @@ console.log(`${result.output.order} was ${result.output.damage} ${days} days ago
 assert.deepEqual(model.requests[0]?.outputSchema?.['required'], ['order', 'damage', 'deliveredOn'])
 assert.match(JSON.stringify(model.requests[1]?.messages.at(-1)), /damage: Invalid option/)
 
-// A model that never gets it right ends the run, after `outputRepairsMax` more tries. Nothing half right gets out.
+// A model that never gets it right ends the run, after `maxOutputRepairs` more tries. Nothing half right gets out.
 const prose = scriptedModel([{ text: 'Two glasses broke.' }, { text: 'As I said: they broke.' }])
 const hopeless = defineAgent({
   name: 'hopeless reader',
   instructions: 'Read the claim.',
   model: prose,
   output: claim,
-  outputRepairsMax: 1,
+  maxOutputRepairs: 1,
 })
 const failed = await runtime.run(hopeless, email).result
 console.log(`${failed.reason}: ${failed.detail}`)

@@ -195,7 +195,7 @@ describe('the agent of the demo', () => {
     const demo = await openDemo({ ledgerPath: bench.ledgerPath, modelId: loopbackModelId })
     try {
       const runtime = createRuntime({ ledger: memoryLedger() })
-      const result = await runtime.run(demo.agent, question, { limits: { turnsMax: 3 } }).result
+      const result = await runtime.run(demo.agent, question, { limits: { maxTurns: 3 } }).result
       const { units, revenue } = bench.facts()
       expect(result).toMatchObject({ status: 'done', reason: 'turn_limit', toolCalls: 2 })
       expect(result.text).toContain(`${units} units for ${revenue.toFixed(2)} EUR`)

@@ -90,7 +90,7 @@ describe.concurrent('a ledger with two runs that wait', () => {
   it('shows a run as it was at an earlier event', async () => {
     const { stdout } = await tallystickHere('show', shop.ledgerPath, older.runId, '--at', '2', '--json')
     expect(json(stdout)).toMatchObject({
-      ...{ runId: older.runId, phase: 'idle', seq: 2, seqMax: older.seq, turns: 0 },
+      ...{ runId: older.runId, phase: 'idle', seq: 2, maxSeq: older.seq, turns: 0 },
       tally: { requests: 0, results: 0, open: [] },
       messages: [{ role: 'user', parts: [{ type: 'text', text: 'Buy tea.' }] }],
     })

@@ -149,16 +149,16 @@ describe('list', () => {
     await using shop = await openShop()
     const asking = defineAgent({
       ...{ name: 'asking', instructions: '', model: scriptedModel([{ text: 'No.' }]) },
-      limits: { turnsMax: 0, onLimit: 'ask' },
+      limits: { maxTurns: 0, onLimit: 'ask' },
     })
     const [{ runId } = { runId: '' }] = await startAll(shop, [{ agent: asking }])
     const { stdout } = await tallystickHere('list', shop.ledgerPath, '--json')
     expect(json(stdout)).toMatchObject({
-      detail: 'the limit turnsMax',
-      waits: { limit: { limit: 'turnsMax', max: 0 } },
+      detail: 'the limit maxTurns',
+      waits: { limit: { limit: 'maxTurns', max: 0 } },
     })
     const stats = await tallystickHere('stats', shop.ledgerPath)
-    expect(stats.stdout).toContain(`    tallystick raise ${shop.ledgerPath} ${runId} turnsMax 1 --by you\n`)
+    expect(stats.stdout).toContain(`    tallystick raise ${shop.ledgerPath} ${runId} maxTurns 1 --by you\n`)
   })
 })
 

@@ -124,19 +124,19 @@ describe('run', () => {
 
   it('holds the run to the limits that it is given, and says how to raise one that suspends it', async () => {
     await using shop = await openShop()
-    const limits = ['--limit', 'turnsMax=2', '--limit', 'onLimit=ask']
+    const limits = ['--limit', 'maxTurns=2', '--limit', 'onLimit=ask']
     const ended = await tallystickHere('run', shop.ledgerPath, 'looker', 'Look.', ...limits, ...hosts)
     expect(ended.code).toBe(0)
     const runId = shownRun(ended)
-    const raise = ['raise', shop.ledgerPath, runId, 'turnsMax', '4', '--by', 'you']
+    const raise = ['raise', shop.ledgerPath, runId, 'maxTurns', '4', '--by', 'you']
     expect(ended.stdout).toContain(
-      'The run is suspended at its limit turnsMax of 2, until a command raises it:\n',
+      'The run is suspended at its limit maxTurns of 2, until a command raises it:\n',
     )
     expect(ended.stdout).toContain(`  tallystick ${raise.join(' ')}\n`)
     expect((await tallystickHere(...raise)).code).toBe(0)
     const resumed = await tallystickHere('resume', shop.ledgerPath, runId, '--answer', ...hosts)
     expect(resumed).toMatchObject({ code: 0, stdout: 'Seen.\n' })
-    const priced = ['--limit', 'costMaxUsd=0.5', '--limit', 'onLimit=stop']
+    const priced = ['--limit', 'maxCostUsd=0.5', '--limit', 'onLimit=stop']
     const dear = await tallystickHere('run', shop.ledgerPath, 'host', 'Hi.', ...priced, '--json', ...hosts)
     expect(objects(dear.stdout).at(-1)).toMatchObject({ status: 'done', cost: 2 })
   })
@@ -166,7 +166,7 @@ describe('run', () => {
     await using shop = await openShop()
     const failed = await tallystickHere('run', shop.ledgerPath, 'stranger', 'Hi.', ...hosts)
     expect(failed).toMatchObject({ code: 1, stdout: expect.stringContaining('done: model_failed') })
-    const words = ['--limit', 'turnsMax=1', '--limit', 'onLimit=stop', ...hosts]
+    const words = ['--limit', 'maxTurns=1', '--limit', 'onLimit=stop', ...hosts]
     const limited = await tallystickHere('run', shop.ledgerPath, 'looker', 'Look.', ...words)
     expect(limited).toMatchObject({ code: 1, stdout: expect.stringContaining('done: turn_limit') })
   })

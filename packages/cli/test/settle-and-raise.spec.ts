@@ -21,7 +21,7 @@ const agent = defineAgent({
       },
     }),
   ],
-  limits: { turnsMax: 1, onLimit: 'ask' },
+  limits: { maxTurns: 1, onLimit: 'ask' },
 })
 
 /** Drives the run to its next rest, in a runtime of its own. */
@@ -59,14 +59,14 @@ describe('a run that waits for something other than an approval', () => {
     })
 
     expect(await drive(path, runId)).toMatchObject({ status: 'suspended', turns: 1 })
-    expect((await tallystickHere('list', path)).stdout).toContain('suspended on the limit turnsMax')
-    expect(await tallystickHere('raise', path, runId, 'turnsMax', '1')).toMatchObject({ code: 1 })
-    expect(await tallystickHere('raise', path, runId, 'wishesMax', '9')).toMatchObject({ code: 2 })
-    expect(await tallystickHere('raise', path, runId, 'turnsMax', '2', '--by', 'ann')).toMatchObject({
+    expect((await tallystickHere('list', path)).stdout).toContain('suspended on the limit maxTurns')
+    expect(await tallystickHere('raise', path, runId, 'maxTurns', '1')).toMatchObject({ code: 1 })
+    expect(await tallystickHere('raise', path, runId, 'maxWishes', '9')).toMatchObject({ code: 2 })
+    expect(await tallystickHere('raise', path, runId, 'maxTurns', '2', '--by', 'ann')).toMatchObject({
       code: 0,
     })
     expect(await drive(path, runId)).toMatchObject({ reason: 'answered', text: 'Exported.', turns: 2 })
-    expect(await tallystickHere('raise', path, runId, 'turnsMax', '9')).toMatchObject({
+    expect(await tallystickHere('raise', path, runId, 'maxTurns', '9')).toMatchObject({
       ...{ code: 1, stderr: expect.stringContaining('is done (answered), so no limit applies') },
     })
     expect(await tallystickHere('verify', path)).toMatchObject({ code: 0 })

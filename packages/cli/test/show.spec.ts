@@ -31,8 +31,8 @@ function seeker(searches = turnsAlike): Agent {
   }
   return defineAgent({
     ...{ name: 'seeker', instructions: '', tools: [search] },
-    retry: { attemptsMax: 2, baseMs: 1 },
-    limits: { turnsMax: 100, toolCallsMax: 100 },
+    retry: { maxAttempts: 2, baseMs: 1 },
+    limits: { maxTurns: 100, maxToolCalls: 100 },
     model: scriptedModel([
       broken,
       { ...looking[0], text: 'I look.' },

@@ -30,9 +30,9 @@ export {
   type LongInputRates,
   type Price,
   type Rates,
-  type WebSearchesMax,
+  type MaxWebSearches,
   costOf,
-  priceMaxUsd,
+  maxPriceUsd,
   ratesFor,
   searchesCost,
 } from './vocabulary/billing/price.ts'

@@ -30,7 +30,7 @@ async function soundRun(): Promise<readonly RuntimeEvent[]> {
       { text: 'Done.' },
     ],
     tools,
-    limits: { toolCallsMax: 3 },
+    limits: { maxToolCalls: 3 },
   })
   const run = start()
   const { pendingApprovals } = await settle(run.result)
@@ -99,9 +99,9 @@ describe('the audit', () => {
     it(`finds ${what} (law ${law})`, () => expect(brokenLaw(forge(events, type, change))).toBe(law))
   }
 
-  it('finds a start past toolCallsMax (law 9)', () => {
+  it('finds a start past maxToolCalls (law 9)', () => {
     const first = forge(events, 'run_started', (event) => ({
-      limits: { ...('limits' in event ? event.limits : {}), toolCallsMax: 1 },
+      limits: { ...('limits' in event ? event.limits : {}), maxToolCalls: 1 },
     }))
     expect(brokenLaw(first)).toBe(9)
   })
@@ -203,7 +203,7 @@ describe('limits', () => {
       model,
     } = stage({
       steps: [{ fail: 'overloaded' }, { text: 'Done.' }],
-      limits: { turnsMax: 1 },
+      limits: { maxTurns: 1 },
     })
     expect(await settle(start().result)).toMatchObject({ reason: 'answered', text: 'Done.', turns: 1 })
     expect(model.requests.map(({ toolChoice }) => toolChoice.type)).toEqual(['auto', 'auto'])
@@ -214,7 +214,7 @@ describe('limits', () => {
       steps: [{ toolCalls: [{ name: 'look', input: {} }] }, { text: 'Out of time.' }],
       tools: [testTool({ name: 'look' })],
       approval: () => new Promise(() => {}),
-      limits: { durationMaxMs: 1_000 },
+      limits: { maxDurationMs: 1_000 },
     })
     expect(await settle(start().result)).toMatchObject({ reason: 'time_limit', text: 'Out of time.' })
   })
@@ -223,15 +223,15 @@ describe('limits', () => {
     const { start, untilSettled: settle } = stage({
       steps: [{ toolCalls: [{ name: 'look', input: {} }] }, { text: 'Done.' }],
       tools: [testTool({ name: 'look' })],
-      limits: { turnsMax: 1, onLimit: 'ask' },
+      limits: { maxTurns: 1, onLimit: 'ask' },
     })
     const run = start()
     await settle(run.result)
-    expect(await settle(run.raiseLimit('turnsMax', 1, 'ada'))).toMatchObject({
+    expect(await settle(run.raiseLimit('maxTurns', 1, 'ada'))).toMatchObject({
       accepted: false,
       code: 'not_raised',
     })
-    expect(await settle(run.raiseLimit('turnsMax', 2, 'ada'))).toEqual({ accepted: true })
+    expect(await settle(run.raiseLimit('maxTurns', 2, 'ada'))).toEqual({ accepted: true })
     expect(await settle(run.result)).toMatchObject({ reason: 'answered' })
   })
 

@@ -47,7 +47,7 @@ describe('what a call is billed for', () => {
 
 describe('how long the conversation is', () => {
   const look = testTool({ name: 'look' })
-  const compaction = { contextTokensMax: 10_000, keepMessages: 1, summarize: () => 'Summed up.' }
+  const compaction = { maxContextTokens: 10_000, keepMessages: 1, summarize: () => 'Summed up.' }
   const usage = { inputTokens: 60_000, outputTokens: 900 }
   const steps = (contextTokens?: number): ScriptedStep[] => [
     ...[1, 2].map((at) => ({

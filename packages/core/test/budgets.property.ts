@@ -28,13 +28,13 @@ const numRuns = tries(150)
 
 const limits: fc.Arbitrary<Limits> = fc.record(
   {
-    turnsMax: fc.integer({ min: 0, max: 14 }),
-    toolCallsMax: fc.integer({ min: 0, max: 12 }),
-    tokensMax: fc.integer({ min: 0, max: 9_000 }),
-    inputTokensMax: fc.integer({ min: 0, max: 6_000 }),
-    outputTokensMax: fc.integer({ min: 0, max: 3_000 }),
-    costMaxUsd: fc.double({ min: 0, max: 0.2, noNaN: true }),
-    durationMaxMs: fc.integer({ min: 0, max: 6_000 }),
+    maxTurns: fc.integer({ min: 0, max: 14 }),
+    maxToolCalls: fc.integer({ min: 0, max: 12 }),
+    maxTotalTokens: fc.integer({ min: 0, max: 9_000 }),
+    maxTotalInputTokens: fc.integer({ min: 0, max: 6_000 }),
+    maxTotalOutputTokens: fc.integer({ min: 0, max: 3_000 }),
+    maxCostUsd: fc.double({ min: 0, max: 0.2, noNaN: true }),
+    maxDurationMs: fc.integer({ min: 0, max: 6_000 }),
     onLimit: fc.constantFrom('finalize', 'stop'),
   },
   { requiredKeys: [] },
@@ -111,7 +111,7 @@ function agentAt(plan: Tree, random: () => number, level: number): Agent<unknown
     model: modelOf(plan, random, `cheap-${level % 2}`, names),
     fallbacks: [modelOf(plan, random, `dear-${level % 2}`, names)],
     timeouts: { idleMs: 500 },
-    limits: { repeatsMax: 50, graceMs: 200, ...plan.limits[level] },
+    limits: { maxRepeats: 50, graceMs: 200, ...plan.limits[level] },
   })
 }
 

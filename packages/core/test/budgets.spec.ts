@@ -55,7 +55,7 @@ const changing = (): Tool => {
 describe('a token budget', () => {
   it('holds the output of each call to what is left', async () => {
     const { model, result } = await runWith(
-      { tokensMax: 3_000 },
+      { maxTotalTokens: 3_000 },
       [look({ inputTokens: 400, outputTokens: 100 }), answer],
       [changing()],
     )
@@ -69,14 +69,14 @@ describe('a token budget', () => {
 
   it('makes no call that too little is left for, and lets one last call write the answer', async () => {
     const { events, result, model } = await runWith(
-      { tokensMax: 1_500 },
+      { maxTotalTokens: 1_500 },
       [look({ inputTokens: 400, outputTokens: 100 }), answer],
       [changing()],
     )
     expect(result).toMatchObject({ reason: 'token_limit', text: 'That is all I know.' })
     expect(model.requests.map(({ toolChoice }) => toolChoice.type)).toEqual(['auto', 'none'])
     expect(events.find(({ type }) => type === 'limit_reached')).toMatchObject({
-      ...{ limit: 'tokensMax', max: 1_500, used: 500, policy: 'finalize' },
+      ...{ limit: 'maxTotalTokens', max: 1_500, used: 500, policy: 'finalize' },
     })
     // The closing call has what was held back for it, and no more.
     expect(model.requests[1]?.maxOutputTokens).toBeLessThan(500)
@@ -88,12 +88,12 @@ describe('a token budget', () => {
       usage: { inputTokens: 400, outputTokens: 100 },
       fail: 'overloaded',
     }
-    const { result, model } = await runWith({ tokensMax: 510 }, [failing, answer])
+    const { result, model } = await runWith({ maxTotalTokens: 510 }, [failing, answer])
     expect(result.usage).toEqual({ inputTokens: 400, outputTokens: 100 })
     expect(model.requests).toHaveLength(1)
     expect(result).toMatchObject({
       ...{ reason: 'token_limit', text: 'x' },
-      detail: 'No closing call was made: what is left of tokensMax (510) does not pay for one.',
+      detail: 'No closing call was made: what is left of maxTotalTokens (510) does not pay for one.',
     })
   })
 
@@ -124,7 +124,7 @@ describe('a cost budget', () => {
       name: 'a',
       instructions: '',
       model: scriptedModel([], 'dear'),
-      limits: { costMaxUsd: 1 },
+      limits: { maxCostUsd: 1 },
     })
     const runtime = createRuntime({ ledger: memoryLedger(), agents: [agent], prices })
     expect(() => runtime.run(agent, 'Go.')).toThrow(ConfigurationError)
@@ -133,7 +133,7 @@ describe('a cost budget', () => {
 
   it('writes the cost and the price with its version into the event, and lowers the output to what money is left', async () => {
     const { events, result, model } = await runWith(
-      { costMaxUsd: 0.02 },
+      { maxCostUsd: 0.02 },
       [look({ inputTokens: 1_000, outputTokens: 300 }), answer],
       [changing()],
     )
@@ -151,7 +151,7 @@ describe('a cost budget', () => {
 
   it('stops the run when the policy says so', async () => {
     const steps = [look({ inputTokens: 1_000, outputTokens: 950 })]
-    const { result, model } = await runWith({ costMaxUsd: 0.01, onLimit: 'stop' }, steps, [changing()])
+    const { result, model } = await runWith({ maxCostUsd: 0.01, onLimit: 'stop' }, steps, [changing()])
     expect(result).toMatchObject({ status: 'done', reason: 'cost_limit', text: '' })
     expect(model.requests).toHaveLength(1)
   })
@@ -160,7 +160,7 @@ describe('a cost budget', () => {
 describe('a time budget', () => {
   it('gives a hanging model up, keeps its text, and lets one last call write the answer', async () => {
     const steps: ScriptedStep[] = [{ text: 'Thinking', hang: true }, answer]
-    const { result, model, events } = await runWith({ durationMaxMs: 5_000 }, steps)
+    const { result, model, events } = await runWith({ maxDurationMs: 5_000 }, steps)
     expect(result).toMatchObject({ reason: 'time_limit', text: 'That is all I know.' })
     expect(model.abandoned).toBe(1)
     expect(events.find(({ type }) => type === 'assistant_message_finished')).toMatchObject({
@@ -171,7 +171,7 @@ describe('a time budget', () => {
   it('asks running tools to stop, and leaves behind those that do not', async () => {
     const deaf = testTool({ name: 'look', effect: 'write', run: () => new Promise(() => {}) })
     const stubborn: Tool = { ...deaf, run: (call) => deaf.run({ ...call, cancelled$: new Never() as never }) }
-    const limits = { durationMaxMs: 5_000, graceMs: 100 }
+    const limits = { maxDurationMs: 5_000, graceMs: 100 }
     const { result, events } = await runWith(limits, [look(), answer], [stubborn])
     expect(result.reason).toBe('time_limit')
     expect(events.find(({ type }) => type === 'tool_result')).toMatchObject({ outcome: 'timed_out' })
@@ -186,7 +186,7 @@ describe('a time budget', () => {
       check: () => ({ kind: 'ask' }),
       run: () => 'seen',
     })
-    const limits = { durationMaxMs: 60_000 }
+    const limits = { maxDurationMs: 60_000 }
     const agent = defineAgent({ name: 'a', instructions: '', model, tools: [asking], limits })
     const run = createRuntime({ ledger: memoryLedger(), agents: [agent], host: { clock } }).run(agent, 'Go.')
     const rest = await untilSettled(clock, run.result)
@@ -207,7 +207,7 @@ describe('no progress', () => {
   it('serves the recorded answer of a call that keeps giving it, then ends', async () => {
     const tool = testTool({ name: 'look', run: () => 'nothing new' })
     const steps = [...Array.from({ length: 5 }, () => look()), answer]
-    const { result, events } = await runWith({ repeatsMax: 2 }, steps, [tool])
+    const { result, events } = await runWith({ maxRepeats: 2 }, steps, [tool])
     const outcomes = events.flatMap((event) => (event.type === 'tool_result' ? [event.outcome] : []))
     expect(outcomes).toEqual(['success', 'success', 'repeated', 'repeated', 'limit_reached'])
     expect(tool.runs).toHaveLength(2)
@@ -219,7 +219,7 @@ describe('no progress', () => {
 
   it('takes a different answer for progress', async () => {
     const steps = [...Array.from({ length: 6 }, () => look()), answer]
-    const { result } = await runWith({ repeatsMax: 2 }, steps, [changing()])
+    const { result } = await runWith({ maxRepeats: 2 }, steps, [changing()])
     expect(result).toMatchObject({ reason: 'answered', toolCalls: 6 })
   })
 
@@ -228,7 +228,7 @@ describe('no progress', () => {
     const steps: ScriptedStep[] = Array.from({ length: 10 }, (_, index) => ({
       toolCalls: [{ name: index % 2 === 0 ? 'a' : 'b', input: {} }],
     }))
-    const { result } = await runWith({ repeatsMax: 2, onLimit: 'stop' }, steps, tools)
+    const { result } = await runWith({ maxRepeats: 2, onLimit: 'stop' }, steps, tools)
     expect(result).toMatchObject({ reason: 'repeat_limit', toolCalls: 4 })
   })
 
@@ -243,7 +243,7 @@ describe('no progress', () => {
       ...Array.from({ length: 8 }, (_, index) => ({ toolCalls: [{ name: 'look', input: { index } }] })),
       answer,
     ]
-    const { result } = await runWith({ repeatsMax: 2, onLimit: 'stop' }, steps, [broken])
+    const { result } = await runWith({ maxRepeats: 2, onLimit: 'stop' }, steps, [broken])
     expect(result).toMatchObject({ reason: 'repeat_limit', toolCalls: 4 })
   })
 })
@@ -252,7 +252,7 @@ describe('a limit of one tool', () => {
   it('turns away further calls of that tool and lets the run continue', async () => {
     const tools = [changing(), testTool({ name: 'other' })]
     const steps: ScriptedStep[] = [look(), look(), { toolCalls: [{ name: 'other', input: {} }] }, answer]
-    const { result, events } = await runWith({ callsMaxByTool: { look: 1 } }, steps, tools)
+    const { result, events } = await runWith({ maxCallsByTool: { look: 1 } }, steps, tools)
     const outcomes = events.flatMap((event) => (event.type === 'tool_result' ? [event.outcome] : []))
     expect(outcomes).toEqual(['success', 'limit_reached', 'success'])
     expect(result.reason).toBe('answered')

@@ -31,12 +31,12 @@ describe('the grant of a child run', () => {
       'cheap',
       100,
     )
-    const worker = helper(model, { tools: [counting()], limits: { turnsMax: 50, repeatsMax: 99 } })
+    const worker = helper(model, { tools: [counting()], limits: { maxTurns: 50, maxRepeats: 99 } })
     const reading = { ...agentTool(worker, { effect: 'read' }) }
     const writing = { ...agentTool(worker, { effect: 'write' }), name: 'second' }
     const { result } = await play({
       model: billing([{ toolCalls: [ask, { ...ask, name: 'second' }] }, { text: 'Done.' }], 'cheap', 100),
-      ...{ tools: [reading, writing], limits: { turnsMax: 11, tokensMax: 20_000 } },
+      ...{ tools: [reading, writing], limits: { maxTurns: 11, maxTotalTokens: 20_000 } },
     })
     expect(result.turns + result.children.turns).toBeLessThanOrEqual(11)
     expect(result.children.runs).toBe(2)
@@ -48,12 +48,12 @@ describe('the grant of a child run', () => {
       'cheap',
       50,
     )
-    const worker = helper(model, { tools: [counting()], limits: { repeatsMax: 99 } })
+    const worker = helper(model, { tools: [counting()], limits: { maxRepeats: 99 } })
     const calls = [ask, ...Array.from({ length: 3 }, () => ({ name: 'save', input: {} }))]
     const { result, events } = await play({
       model: billing([{ toolCalls: calls }, { text: 'Done.' }], 'cheap', 50),
       tools: [agentTool(worker, { effect: 'write' }), counting('save', 'write')],
-      limits: { toolCallsMax: 6, repeatsMax: 99 },
+      limits: { maxToolCalls: 6, maxRepeats: 99 },
     })
     expect(result.toolCalls + result.children.toolCalls).toBeLessThanOrEqual(6)
     const saved = ofType(events, 'tool_result').filter(({ name }) => name === 'save')
@@ -86,7 +86,7 @@ describe('the grant of a child run', () => {
         'cheap',
       ),
       tools: [agentTool(slow, { effect: 'read' }), agentTool(quick, { effect: 'write' })],
-      limits: { tokensMax: 6_000, costMaxUsd: 1, turnsMax: 14, toolCallsMax: 14 },
+      limits: { maxTotalTokens: 6_000, maxCostUsd: 1, maxTurns: 14, maxToolCalls: 14 },
     })
     const grants = ofType(events, 'tool_started').map(({ grant }) => grant)
     expect(grants).toHaveLength(3)
@@ -105,7 +105,7 @@ describe('the grant of a child run', () => {
     )
     const { result, events } = await play({
       model: billing([{ toolCalls: Array.from({ length: 40 }, () => ask) }, { text: 'Done.' }], 'cheap', 60),
-      ...{ tools: [agentTool(worker)], limits: { costMaxUsd: 0.008, repeatsMax: 99 } },
+      ...{ tools: [agentTool(worker)], limits: { maxCostUsd: 0.008, maxRepeats: 99 } },
     })
     expect(result.cost).toBeLessThanOrEqual(0.008)
     const outcomes = ofType(events, 'tool_result').map(({ outcome }) => outcome)
@@ -128,7 +128,7 @@ describe('the grant of a child run', () => {
         instructions: 'Go.',
         model: scriptedModel([{ toolCalls: [ask], usage }], 'cheap'),
       },
-      ...{ tools: [agentTool(worker), deaf], limits: { costMaxUsd: 1, graceMs: 0 } },
+      ...{ tools: [agentTool(worker), deaf], limits: { maxCostUsd: 1, graceMs: 0 } },
     })
     const ledger = memoryLedger()
     const runtime = createRuntime({ ledger, agents: [parent, worker], prices, host: { clock } })
@@ -157,7 +157,7 @@ describe('the grant of a child run', () => {
         name: 'parent',
         instructions: 'Go.',
         tools: [agentTool(worker)],
-        limits: { durationMaxMs: 60_000 },
+        limits: { maxDurationMs: 60_000 },
       },
       model: scriptedModel([{ toolCalls: [ask] }, { text: 'Done.' }], 'cheap'),
     })
@@ -174,6 +174,6 @@ describe('the grant of a child run', () => {
     const [started] = ofType(await recorded(ledger, run.id), 'tool_started')
     expect(started?.grant?.durationMs).toBeLessThanOrEqual(60_000)
     const below = await recorded(ledger, childRunIdOf(run.id, started!.toolCallId))
-    expect(ofType(below, 'run_started')[0]?.limits.durationMaxMs).toBeLessThanOrEqual(60_000)
+    expect(ofType(below, 'run_started')[0]?.limits.maxDurationMs).toBeLessThanOrEqual(60_000)
   })
 })

@@ -85,24 +85,24 @@ describe('a child run', () => {
   })
 
   it('has its limits within what its parent has left, and counts for it', async () => {
-    const child = worker([{ text: 'One.', usage }], { limits: { tokensMax: 100_000, turnsMax: 3 } })
+    const child = worker([{ text: 'One.', usage }], { limits: { maxTotalTokens: 100_000, maxTurns: 3 } })
     const { play, eventsOf, ledger } = boss(child, [asks(), { text: 'Done.' }], {
-      limits: { tokensMax: 1_000, turnsMax: 3, toolCallsMax: 4 },
+      limits: { maxTotalTokens: 1_000, maxTurns: 3, maxToolCalls: 4 },
     })
     const { runId } = await play()
     const [started] = ofType(await eventsOf(runId), 'tool_started')
     const [below] = ofType(await recorded(ledger, started!.child!), 'run_started')
-    expect(below?.limits).toMatchObject({ turnsMax: 1, toolCallsMax: 3 })
+    expect(below?.limits).toMatchObject({ maxTurns: 1, maxToolCalls: 3 })
     // Of 890 that are left, the parent keeps what its closing call needs.
-    expect(below?.limits.tokensMax).toBeLessThan(890 - 256)
-    expect(below?.limits.tokensMax).toBeGreaterThan(450)
+    expect(below?.limits.maxTotalTokens).toBeLessThan(890 - 256)
+    expect(below?.limits.maxTotalTokens).toBeGreaterThan(450)
   })
 
   it('that uses up the budget ends its parent at the limit, past which no model is called', async () => {
     const big = { inputTokens: 900, outputTokens: 50 }
     const child = worker([{ text: 'Expensive.', usage: big }])
     const { play, eventsOf, model } = boss(child, [asks(), { text: 'Never said.' }], {
-      limits: { tokensMax: 1_000, onLimit: 'stop' },
+      limits: { maxTotalTokens: 1_000, onLimit: 'stop' },
     })
     const result = await play()
     expect(result).toMatchObject({ reason: 'token_limit', usage: { inputTokens: 1_000, outputTokens: 60 } })
@@ -114,7 +114,7 @@ describe('a child run', () => {
     const calls = [1, 2].map((n) => ({ name: 'worker', input: { task: `Part ${n}.` } }))
     const child = worker([{ text: 'One.' }, { text: 'Two.' }])
     const { play, ledger, eventsOf } = stage({
-      ...{ steps: [{ toolCalls: calls, usage }, { text: 'Done.' }], limits: { tokensMax: 1_110 } },
+      ...{ steps: [{ toolCalls: calls, usage }, { text: 'Done.' }], limits: { maxTotalTokens: 1_110 } },
       tools: [agentTool(child, { effect: 'read' })],
     })
     const { runId } = await play()
@@ -122,7 +122,7 @@ describe('a child run', () => {
     for (const { child: id } of ofType(await eventsOf(runId), 'tool_started')) {
       limits.push(ofType(await recorded(ledger, id!), 'run_started')[0]?.limits)
     }
-    const [first = 0, second = 0] = limits.map((each) => each?.tokensMax ?? 0)
+    const [first = 0, second = 0] = limits.map((each) => each?.maxTotalTokens ?? 0)
     expect(first).toBe(second)
     // 1,000 are left, and the closing call keeps its part.
     expect(first + second).toBeLessThan(1_000 - 256)
@@ -195,17 +195,17 @@ describe('an approval below', () => {
   })
 
   it('takes no higher limit than its parent granted', async () => {
-    const child = worker(paying, { tools: [pay()], limits: { turnsMax: 9 } })
-    const first = boss(child, [asks(), { text: 'All paid.' }], { limits: { turnsMax: 6 } })
+    const child = worker(paying, { tools: [pay()], limits: { maxTurns: 9 } })
+    const first = boss(child, [asks(), { text: 'All paid.' }], { limits: { maxTurns: 6 } })
     const run = first.start()
     const [pending] = (await first.untilSettled(run.result)).pendingApprovals
     const below = first.runtime.resume(pending!.runId)
     const [started] = ofType(await first.eventsOf(run), 'tool_started')
     const granted = started?.grant?.turns ?? 0
     expect(granted).toBeLessThan(6)
-    expect(await first.untilSettled(below.raiseLimit('turnsMax', granted + 1, 'ada'))).toMatchObject({
+    expect(await first.untilSettled(below.raiseLimit('maxTurns', granted + 1, 'ada'))).toMatchObject({
       ...{ accepted: false, code: 'not_raised' },
-      message: expect.stringContaining(`has granted it ${granted} of turnsMax`) as string,
+      message: expect.stringContaining(`has granted it ${granted} of maxTurns`) as string,
     })
   })
 

@@ -35,7 +35,7 @@ describe('a host whose clock is set ahead', () => {
       if (!isEven) Reflect.deleteProperty(clock, 'even')
       const set = stage({
         steps: [{ fail: 'overloaded' }, { text: 'Done.' }],
-        limits: { durationMaxMs: 60_000 },
+        limits: { maxDurationMs: 60_000 },
         clock,
       })
       const run = set.start()

@@ -45,7 +45,7 @@ async function play(script: readonly ScriptedStep[], asks: readonly Asked[]): Pr
       testTool({ name: 'look' }),
       testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) }),
     ],
-    limits: { turnsMax: 2, repeatsMax: 99, onLimit: 'ask' },
+    limits: { maxTurns: 2, maxRepeats: 99, onLimit: 'ask' },
   })
   const run = set.start()
   const sent: Promise<Played['receipts'][number]>[] = []
@@ -88,7 +88,7 @@ function send(
     case 'cancel':
       return run.cancel()
     case 'raise':
-      return run.raiseLimit('turnsMax', 50, 'ada')
+      return run.raiseLimit('maxTurns', 50, 'ada')
     case 'nonsense':
       return run.approve(toolCallId, { by: 7 as never })
     case 'resume':

@@ -18,7 +18,7 @@ const looking = (count: number): ScriptedReply[] =>
     usage: { inputTokens: 3, outputTokens: 1 },
   }))
 const overflow: ScriptedStep = { fail: 'context_overflow' }
-const window: Compaction = { contextTokensMax: 1e9, keepMessages: 4 }
+const window: Compaction = { maxContextTokens: 1e9, keepMessages: 4 }
 const said = (messages: readonly Message[]): readonly string[] =>
   messages.map((message) => (message.role === 'user' ? `user: ${textOf(message.parts)}` : message.role))
 const leftOut = (count: number): string =>
@@ -74,7 +74,7 @@ describe('a history that is shortened in time', () => {
     const usage = { inputTokens: 500, outputTokens: 1 }
     const set = stage({
       steps: steps.map((step) => ({ ...step, usage })),
-      ...{ tools: [look], compaction: { contextTokensMax: 600, keepMessages: 2 } },
+      ...{ tools: [look], compaction: { maxContextTokens: 600, keepMessages: 2 } },
     })
     await set.untilSettled(set.runtime.run(set.agent, 'Hello!', { sessionId: 'chat' }).result)
     const run = set.runtime.run(set.agent, 'How warm is it?', { sessionId: 'chat' })
@@ -93,7 +93,7 @@ describe('a history that is shortened in time', () => {
       steps: [...looking(4), { text: 'Done.' }].map((step) => ({ ...step, usage })),
       tools: [look],
       compaction: {
-        contextTokensMax: 600,
+        maxContextTokens: 600,
         keepMessages: 2,
         summarize: scriptedModel(
           Array.from({ length: 9 }, () => ({ text: 'They looked.' })),

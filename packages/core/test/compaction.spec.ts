@@ -13,7 +13,7 @@ const looking = (count: number): ScriptedStep[] => [
   { text: 'Done.' },
 ]
 const compaction: Compaction = {
-  contextTokensMax: 1_500,
+  maxContextTokens: 1_500,
   keepMessages: 2,
   summarize: (messages) => `Before: ${messages.map(({ role }) => role).join(', ')}.`,
 }
@@ -32,7 +32,7 @@ describe('a history that grows too long', () => {
     for (const { messages } of model.requests) expect(checkTranscript(messages)).toEqual([])
     const [first] = ofType(await eventsOf(run), 'context_compacted')
     expect(first?.tokensAfter).toBeLessThan(first?.tokensBefore ?? 0)
-    expect(first?.tokensBefore).toBeGreaterThan(compaction.contextTokensMax)
+    expect(first?.tokensBefore).toBeGreaterThan(compaction.maxContextTokens)
     const shortened = model.requests.find(
       ({ messages }) => messages[0]?.role === 'user' && textOf(messages[0].parts).startsWith('Before'),
     )
@@ -64,7 +64,7 @@ describe('a history that grows too long', () => {
     } = stage({
       steps: [...steps.slice(0, 2), { fail: 'context_overflow' }, { text: 'Done.' }],
       tools: [look],
-      compaction: { ...compaction, contextTokensMax: 1e9 },
+      compaction: { ...compaction, maxContextTokens: 1e9 },
     })
     const run = start()
     expect(await settle(run.result)).toMatchObject({ reason: 'answered', text: 'Done.' })
@@ -82,7 +82,7 @@ describe('a history that grows too long', () => {
     } = stage({
       steps: [...looking(2).slice(0, 2), { fail: 'context_overflow' }, { fail: 'context_overflow' }],
       tools: [look],
-      compaction: { ...compaction, contextTokensMax: 1e9 },
+      compaction: { ...compaction, maxContextTokens: 1e9 },
     })
     const run = start()
     expect(await settle(run.result)).toMatchObject({ status: 'done', reason: 'context_overflow' })

@@ -63,28 +63,28 @@ describe('defineAgent', () => {
       'Agent agent has two tools named look',
     ],
     'with a limit below nothing': [
-      { limits: { turnsMax: -1 } },
-      'defineAgent (agent): limits.turnsMax is -1; expected a finite number of at least 0',
+      { limits: { maxTurns: -1 } },
+      'defineAgent (agent): limits.maxTurns is -1; expected a finite number of at least 0',
     ],
     'with a limit that is no number': [
-      { limits: { tokensMax: '9' } },
-      'limits.tokensMax is a text; expected a finite number',
+      { limits: { maxTotalTokens: '9' } },
+      'limits.maxTotalTokens is a text; expected a finite number',
     ],
-    'with a limit that is none': [{ limits: { toolCallsMax: Number.NaN } }, 'is NaN'],
-    'with a limit without end': [{ limits: { turnsMax: Infinity } }, 'is Infinity'],
+    'with a limit that is none': [{ limits: { maxToolCalls: Number.NaN } }, 'is NaN'],
+    'with a limit without end': [{ limits: { maxTurns: Infinity } }, 'is Infinity'],
     'with room for no tool at all': [
-      { limits: { concurrencyMax: 0 } },
-      'limits.concurrencyMax is 0; expected a finite number of at least 1',
+      { limits: { maxConcurrency: 0 } },
+      'limits.maxConcurrency is 0; expected a finite number of at least 1',
     ],
     'with a wrong limit for one tool': [
-      { limits: { callsMaxByTool: { look: -1 } } },
-      'limits.callsMaxByTool.look is -1',
+      { limits: { maxCallsByTool: { look: -1 } } },
+      'limits.maxCallsByTool.look is -1',
     ],
     'with a policy nobody knows': [
       { limits: { onLimit: 'pray' } },
       "limits.onLimit is 'pray'; use one of 'finalize', 'stop', 'ask'",
     ],
-    'with a retry policy without end': [{ retry: { attemptsMax: Number.NaN } }, 'retry.attemptsMax is NaN'],
+    'with a retry policy without end': [{ retry: { maxAttempts: Number.NaN } }, 'retry.maxAttempts is NaN'],
     'with a wait that is none': [{ retry: { baseMs: -1 } }, 'retry.baseMs is -1'],
     'with no room for an answer': [{ maxOutputTokens: 0 }, 'maxOutputTokens is 0'],
   }
@@ -108,7 +108,7 @@ describe('defineAgent', () => {
     })
     const digests = [
       defineAgent({ ...sound, tools: [look] }),
-      defineAgent({ ...sound, tools: [testTool({ name: 'look' })], limits: { turnsMax: 3 } }),
+      defineAgent({ ...sound, tools: [testTool({ name: 'look' })], limits: { maxTurns: 3 } }),
       defineAgent({ ...sound, tools: [] }),
       defineAgent({ ...sound, tools: [look], instructions: 'Act!' }),
       defineAgent({ ...sound, tools: [look], parallelToolCalls: false }),
@@ -161,7 +161,7 @@ describe('createRuntime', () => {
   it('refuses what is no agent, and limits that are none', () => {
     expect(() => runtime().run(undefined as never, 'Go.')).toThrow(ConfigurationError)
     expect(() => runtime().run({ name: 'agent' } as never, 'Go.')).toThrow('defineAgent')
-    expect(() => runtime().run(defineAgent(sound), 'Go.', { limits: { turnsMax: -1 } })).toThrow(
+    expect(() => runtime().run(defineAgent(sound), 'Go.', { limits: { maxTurns: -1 } })).toThrow(
       ConfigurationError,
     )
     expect(() => createRuntime({ ledger: memoryLedger(), agents: [{} as never] })).toThrow('defineAgent')
@@ -170,7 +170,7 @@ describe('createRuntime', () => {
   it('takes message parts, and limits of the run over those of the agent', async () => {
     const clock = manualClock()
     const model = scriptedModel([{ text: 'A cat.' }])
-    const agent = defineAgent({ ...sound, model, limits: { turnsMax: 5, toolCallsMax: 5 } })
+    const agent = defineAgent({ ...sound, model, limits: { maxTurns: 5, maxToolCalls: 5 } })
     const ledger = memoryLedger()
     const parts = [
       { type: 'text', text: 'What is it?' },
@@ -178,7 +178,7 @@ describe('createRuntime', () => {
     ] as const
     const run = createRuntime({ ledger, host: { clock } }).run(agent, parts, {
       sessionId: 's1',
-      limits: { turnsMax: 2 },
+      limits: { maxTurns: 2 },
     })
     await untilSettled(clock, run.result)
     expect(model.requests[0]?.messages).toEqual([{ role: 'user', parts }])
@@ -186,7 +186,7 @@ describe('createRuntime', () => {
       expect(event).toMatchObject({
         type: 'run_started',
         sessionId: 's1',
-        limits: { turnsMax: 2, toolCallsMax: 5 },
+        limits: { maxTurns: 2, maxToolCalls: 5 },
       })
     }
     expect.assertions(2)

@@ -65,7 +65,7 @@ describe('calls in doubt', () => {
   })
 
   it('do not count against the limit of calls a second time', () => {
-    const page = executing(['a'], { recovery: 'rerun' }, { toolCallsMax: 1 })
+    const page = executing(['a'], { recovery: 'rerun' }, { maxToolCalls: 1 })
     expect(pending([...page, startedCall(1, 1, 'a'), resumed([1])])).toEqual([
       'run_tools',
       'start 1 attempt 2',
@@ -75,9 +75,9 @@ describe('calls in doubt', () => {
 
 describe('a limit of turns', () => {
   const met = (policy: 'finalize' | 'stop' | 'ask'): Fact => ({
-    ...{ type: 'limit_reached', turn: 1, limit: 'turnsMax', max: 2, used: 1, policy },
+    ...{ type: 'limit_reached', turn: 1, limit: 'maxTurns', max: 2, used: 1, policy },
   })
-  const page = answered('paused', { turnsMax: 2 })
+  const page = answered('paused', { maxTurns: 2 })
 
   it('lets one last call write the answer, without tools, and whatever it asks for is turned away', () => {
     expect(pending([...page, met('finalize')])).toEqual([
@@ -100,9 +100,9 @@ describe('a limit of turns', () => {
   it('ends the run at once, or waits until somebody raises it', () => {
     expect(pending([...page, met('stop')])).toEqual(['finish', 'finish turn_limit'])
     expect(pending([...page, met('ask')])).toEqual(['suspend'])
-    const raised: Fact = { type: 'limit_raised', turn: 1, limit: 'turnsMax', max: 3, by: 'ada' }
+    const raised: Fact = { type: 'limit_raised', turn: 1, limit: 'maxTurns', max: 3, by: 'ada' }
     expect(pending([...page, met('ask'), raised])).toEqual(['call_model', 'call turn 2 attempt 1 auto'])
-    const another: Fact = { ...raised, limit: 'toolCallsMax' }
+    const another: Fact = { ...raised, limit: 'maxToolCalls' }
     expect(pending([...page, met('ask'), another])).toEqual(['suspend'])
   })
 })
@@ -136,7 +136,7 @@ describe('a cancel', () => {
 
   it('gives what runs its grace time, and ends the rest at once', () => {
     const page = [
-      ...executing(['a', 'b'], {}, { graceMs: 500, concurrencyMax: 1 }),
+      ...executing(['a', 'b'], {}, { graceMs: 500, maxConcurrency: 1 }),
       startedCall(1, 1, 'a'),
       cancelRequested,
     ]

@@ -24,15 +24,15 @@ const injected = (ordinals: readonly number[]): Fact => ({
 describe('a run that has begun', () => {
   it('calls its model first, or what a limit or a cancel says instead', () => {
     expect(pending(begun())).toEqual(['call_model', 'call turn 1 attempt 1 auto'])
-    expect(pending(begun({ limits: { turnsMax: 0 } }))).toEqual([
+    expect(pending(begun({ limits: { maxTurns: 0 } }))).toEqual([
       'meet_limit',
-      'met turnsMax 0 of 0 finalize',
+      'met maxTurns 0 of 0 finalize',
     ])
-    expect(pending(begun({ limits: { turnsMax: 1 } }))).toEqual([
+    expect(pending(begun({ limits: { maxTurns: 1 } }))).toEqual([
       'meet_limit',
-      'met turnsMax 0 of 1 finalize',
+      'met maxTurns 0 of 1 finalize',
     ])
-    expect(pending(begun({ limits: { turnsMax: 1, onLimit: 'stop' } }))).toEqual([
+    expect(pending(begun({ limits: { maxTurns: 1, onLimit: 'stop' } }))).toEqual([
       ...['call_model', 'call turn 1 attempt 1 auto'],
     ])
     expect(pending([...begun(), { ...cancelRequested, turn: 0 }])).toEqual(['finish', 'finish cancelled'])
@@ -55,9 +55,9 @@ describe('a reply without calls', () => {
 
   it.each(['paused', 'compacted'] as const)('that is %s continues with another turn', (stopReason) => {
     expect(pending(answered(stopReason))).toEqual(['call_model', 'call turn 2 attempt 1 auto'])
-    expect(pending(answered(stopReason, { turnsMax: 2 }))).toEqual([
+    expect(pending(answered(stopReason, { maxTurns: 2 }))).toEqual([
       'meet_limit',
-      'met turnsMax 1 of 2 finalize',
+      'met maxTurns 1 of 2 finalize',
     ])
   })
 
@@ -127,7 +127,7 @@ describe('calls that may run', () => {
   const write = { effect: 'write', recovery: 'report' } as const
 
   it('start together when they read, up to the limit', () => {
-    const page = executing(['a', 'b', 'c'], {}, { concurrencyMax: 2 })
+    const page = executing(['a', 'b', 'c'], {}, { maxConcurrency: 2 })
     expect(pending(page)).toEqual(['run_tools', 'start 1 attempt 1', 'start 2 attempt 1'])
     const running = [...page, startedCall(1, 1, 'a'), startedCall(2, 1, 'b')]
     expect(pending(running)).toEqual(['wait'])
@@ -187,7 +187,7 @@ describe('calls that may run', () => {
   })
 
   it('are asked about for as long as the limits say, to a whole millisecond', () => {
-    const page = executing(['a'], { effect: 'write', plan: 'ask' }, { approvalMaxMs: 0.5 })
+    const page = executing(['a'], { effect: 'write', plan: 'ask' }, { maxApprovalMs: 0.5 })
     const { at } = given(page).state!
     expect(given(page).pending()).toMatchObject({
       facts: [{ type: 'approval_requested', expiresAt: at + 1 }],
@@ -201,22 +201,22 @@ describe('calls that may run', () => {
   })
 
   it('past the limit of a reply are turned away, and the rest run', () => {
-    const page = executing(['a', 'b', 'c'], {}, { toolCallsPerTurnMax: 1 })
+    const page = executing(['a', 'b', 'c'], {}, { maxToolCallsPerTurn: 1 })
     expect(pending(page)).toEqual(['settle_calls', 'limit_reached 2', 'limit_reached 3'])
   })
 
   it.each(['finalize', 'stop'] as const)('past the limit of the run are turned away: %s', (onLimit) => {
-    const limits = { toolCallsMax: 1, onLimit }
+    const limits = { maxToolCalls: 1, onLimit }
     const met: Fact = {
       type: 'limit_reached',
       turn: 1,
-      limit: 'toolCallsMax',
+      limit: 'maxToolCalls',
       max: 1,
       used: 0,
       policy: onLimit,
     }
     const page = executing(['a', 'b'], {}, limits)
-    expect(pending(page)).toEqual(['meet_limit', `met toolCallsMax 0 of 1 ${onLimit}`])
+    expect(pending(page)).toEqual(['meet_limit', `met maxToolCalls 0 of 1 ${onLimit}`])
     expect(pending([...page, met])).toEqual(['settle_calls', 'limit_reached 2'])
     const rest = [...page, met, endedCall(2, { name: 'b', outcome: 'limit_reached' })]
     expect(pending(rest)).toEqual(['run_tools', 'start 1 attempt 1'])
@@ -229,11 +229,11 @@ describe('calls that may run', () => {
   })
 
   it('past the limit of the run wait for a person, where one is to be asked', () => {
-    const page = executing(['a', 'b'], {}, { toolCallsMax: 1, onLimit: 'ask' })
+    const page = executing(['a', 'b'], {}, { maxToolCalls: 1, onLimit: 'ask' })
     const met: Fact = {
       type: 'limit_reached',
       turn: 1,
-      limit: 'toolCallsMax',
+      limit: 'maxToolCalls',
       max: 1,
       used: 0,
       policy: 'ask',
@@ -241,10 +241,10 @@ describe('calls that may run', () => {
     expect(pending([...page, met])).toEqual(['run_tools', 'start 1 attempt 1'])
     const ended = [...page, met, startedCall(1, 1, 'a'), endedCall(1, { name: 'a' })]
     expect(pending(ended)).toEqual(['suspend'])
-    const raised: Fact = { type: 'limit_raised', turn: 1, limit: 'toolCallsMax', max: 2, by: 'ada' }
+    const raised: Fact = { type: 'limit_raised', turn: 1, limit: 'maxToolCalls', max: 2, by: 'ada' }
     expect(pending([...ended, raised])).toEqual(['run_tools', 'start 2 attempt 1'])
-    const tooLittle: Fact = { type: 'limit_raised', turn: 1, limit: 'toolCallsMax', max: 1, by: 'ada' }
-    expect(pending([...ended, tooLittle])).toEqual(['meet_limit', 'met toolCallsMax 1 of 1 ask'])
+    const tooLittle: Fact = { type: 'limit_raised', turn: 1, limit: 'maxToolCalls', max: 1, by: 'ada' }
+    expect(pending([...ended, tooLittle])).toEqual(['meet_limit', 'met maxToolCalls 1 of 1 ask'])
   })
 })
 

@@ -147,7 +147,7 @@ describe('a limit on turns', () => {
   it('ends with an answer of the model, where users got an empty text or a canned one', async () => {
     let count = 0
     const look = testTool({ name: 'look', run: () => `look ${++count}` })
-    const set = newProcess({ steps: eager(), tools: [look], limits: { turnsMax: 3 } })
+    const set = newProcess({ steps: eager(), tools: [look], limits: { maxTurns: 3 } })
     const result = await converse(set)
     expect(result).toMatchObject({ reason: 'turn_limit', text: 'This far I came.', toolCalls: 2 })
     // It answers what it has seen: both results stand before it.
@@ -163,7 +163,7 @@ describe('a limit on turns', () => {
   it('that stops at once loses no executed tool call: the conversation has the input, both calls and both results', async () => {
     let count = 0
     const look = testTool({ name: 'look', run: () => `look ${++count}` })
-    const set = newProcess({ steps: eager(), tools: [look], limits: { turnsMax: 2, onLimit: 'stop' } })
+    const set = newProcess({ steps: eager(), tools: [look], limits: { maxTurns: 2, onLimit: 'stop' } })
     const result = await converse(set, 'Look twice.')
     expect(result).toMatchObject({ status: 'done', reason: 'turn_limit', toolCalls: 2 })
     expect(readable(await nextRequest(set))).toEqual([

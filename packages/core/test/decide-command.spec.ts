@@ -10,7 +10,7 @@ const at = stamped(runId, streaming).at(-1)!.at
 describe('given a run, when somebody asks', () => {
   const { definition, retry } = everyFact(runId).run_started
   const start: StartCommand = {
-    ...{ type: 'start', runId, agent: 'agent', definition, retry, limits: { turnsMax: 3 } },
+    ...{ type: 'start', runId, agent: 'agent', definition, retry, limits: { maxTurns: 3 } },
     input: sampleMessage('Go.'),
   }
 
@@ -19,7 +19,7 @@ describe('given a run, when somebody asks', () => {
       .when({ ...start, sessionId: 's1', parent: { runId, seq: 3, relation: 'fork' } })
       .then([
         {
-          ...{ type: 'run_started', turn: 0, agent: 'agent', definition, limits: { turnsMax: 3 }, retry },
+          ...{ type: 'run_started', turn: 0, agent: 'agent', definition, limits: { maxTurns: 3 }, retry },
           ...{ sessionId: 's1', parent: { runId, seq: 3, relation: 'fork' } },
         },
         { type: 'input_received', turn: 0, message: sampleMessage('Go.'), delivery: 'start' },
@@ -39,12 +39,12 @@ describe('given a run, when somebody asks', () => {
 
   it('to raise a limit, it is raised, and never lowered', () => {
     const limited = streaming.map((event) =>
-      event.type === 'run_started' ? { ...event, limits: { turnsMax: 3 } } : event,
+      event.type === 'run_started' ? { ...event, limits: { maxTurns: 3 } } : event,
     )
-    const raise = { type: 'raise_limit', limit: 'turnsMax', by: 'ada' } as const
+    const raise = { type: 'raise_limit', limit: 'maxTurns', by: 'ada' } as const
     given(limited)
       .when({ ...raise, max: 9 })
-      .then([{ type: 'limit_raised', turn: 1, limit: 'turnsMax', max: 9, by: 'ada' }])
+      .then([{ type: 'limit_raised', turn: 1, limit: 'maxTurns', max: 9, by: 'ada' }])
     given(limited)
       .when({ ...raise, max: 3 })
       .thenRefused('not_raised')
@@ -87,7 +87,7 @@ describe('given a run, when somebody asks', () => {
       { type: 'cancel' },
       { type: 'approve', toolCallId: callId(1), by: 'ada' },
       { type: 'deny', toolCallId: callId(1), by: 'ada', reason: 'no' },
-      { type: 'raise_limit', limit: 'turnsMax', max: 9, by: 'ada' },
+      { type: 'raise_limit', limit: 'maxTurns', max: 9, by: 'ada' },
       { type: 'steer', message, receipt: 'r1' },
       { type: 'queue', message, receipt: 'r1' },
       { type: 'resume', why: 'command', definition },

@@ -74,7 +74,7 @@ describe('two equal commands from a second process', () => {
     'are answered each by its own inbox key: one is obeyed, one refused (%s)',
     async (verb) => {
       const { one, other, run, theirs, slow, pay, end } = await twoProcesses(memoryLedger(), {
-        limits: { turnsMax: 5 },
+        limits: { maxTurns: 5 },
       })
       await one.untilSettled(run.approve(slow, { by: 'ada' }))
       while ((await started(one, run.id)) === 0) await Promise.resolve()
@@ -83,7 +83,7 @@ describe('two equal commands from a second process', () => {
           ? theirs.cancel('enough')
           : verb === 'approve'
             ? theirs.approve(pay, { by: 'bob' })
-            : theirs.raiseLimit('turnsMax', 9, 'bob')
+            : theirs.raiseLimit('maxTurns', 9, 'bob')
       const receipts = await one.untilSettled(Promise.all([send(), send()]))
       expect(receipts.map(({ accepted }) => accepted)).toEqual([true, false])
       end()

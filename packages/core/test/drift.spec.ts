@@ -54,12 +54,12 @@ async function resumedBy(
 describe('code that changed while a run waited', () => {
   const changes: readonly (readonly [string, Partial<AgentOptions>, string])[] = [
     ['the conversation that a service keeps', { model: keeping('conv_2') }, 'policy.models'],
-    ['its limits', { limits: { turnsMax: 3 } }, 'policy.limits'],
-    ['how failed calls are tried again', { retry: { attemptsMax: 9 } }, 'policy.retry'],
+    ['its limits', { limits: { maxTurns: 3 } }, 'policy.limits'],
+    ['how failed calls are tried again', { retry: { maxAttempts: 9 } }, 'policy.retry'],
     ['how long a call may take', { timeouts: { idleMs: 9 } }, 'policy.timeouts'],
     [
       'when its history is shortened',
-      { compaction: { contextTokensMax: 9, keepMessages: 2 } },
+      { compaction: { maxContextTokens: 9, keepMessages: 2 } },
       'policy.compaction',
     ],
     ['what a tool does', { tools: [paying('read')] }, 'policy.tools'],

@@ -22,12 +22,12 @@ describe('equal calls in one reply', () => {
     async (effect) => {
       const look = testTool({ name: 'look', effect, run: () => 'rain' })
       const calls = Array.from({ length: 4 }, () => call('look'))
-      expect(await outcomes(asking(look, calls, { repeatsMax: 1 }))).toEqual([
+      expect(await outcomes(asking(look, calls, { maxRepeats: 1 }))).toEqual([
         ...['success', 'repeated', 'repeated', 'repeated'],
       ])
       expect(look.runs).toHaveLength(1)
       const twice = testTool({ name: 'look', effect, run: () => 'rain' })
-      await outcomes(asking(twice, calls, { repeatsMax: 2 }))
+      await outcomes(asking(twice, calls, { maxRepeats: 2 }))
       expect(twice.runs).toHaveLength(2)
     },
   )
@@ -36,13 +36,13 @@ describe('equal calls in one reply', () => {
     let answers = 0
     const look = testTool({ name: 'look', run: () => `answer ${++answers}` })
     const calls = Array.from({ length: 3 }, () => call('look'))
-    expect(await outcomes(asking(look, calls, { repeatsMax: 2 }))).toEqual(['success', 'success', 'success'])
+    expect(await outcomes(asking(look, calls, { maxRepeats: 2 }))).toEqual(['success', 'success', 'success'])
   })
 
   it('leave calls of other input alone, which run beside them', async () => {
     const release = Promise.withResolvers<string>()
     const look = testTool({ name: 'look', run: () => release.promise })
-    const set = asking(look, [call('look'), call('look', 'tomorrow'), call('look')], { repeatsMax: 1 })
+    const set = asking(look, [call('look'), call('look', 'tomorrow'), call('look')], { maxRepeats: 1 })
     const run = set.start()
     set.clock.schedule(10, () => release.resolve('rain'))
     await set.untilSettled(run.result)
@@ -54,7 +54,7 @@ describe('equal calls in one reply', () => {
 
   it('ask a person once, and are served what came of it', async () => {
     const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }), run: () => 'paid' })
-    const set = asking(pay, [call('pay'), call('pay')], { repeatsMax: 1 })
+    const set = asking(pay, [call('pay'), call('pay')], { maxRepeats: 1 })
     const run = set.start()
     const rest = await set.untilSettled(run.result)
     expect(rest.pendingApprovals).toHaveLength(1)
@@ -66,7 +66,7 @@ describe('equal calls in one reply', () => {
   it('take nothing of the limit on calls where they are served', async () => {
     const look = testTool({ name: 'look', run: () => 'rain' })
     const calls = [call('look'), call('look'), call('look', 'tomorrow')]
-    const limits = { repeatsMax: 1, toolCallsMax: 2 }
+    const limits = { maxRepeats: 1, maxToolCalls: 2 }
     expect(await outcomes(asking(look, calls, limits))).toEqual(['success', 'repeated', 'success'])
   })
 })

@@ -51,7 +51,7 @@ describe('fallback models', () => {
         id,
       )
     const [first, second] = [failing('first'), failing('second')]
-    const retry = { attemptsMax: 3, baseMs: 1_000, capMs: 1_000 }
+    const retry = { maxAttempts: 3, baseMs: 1_000, capMs: 1_000 }
     const agent = defineAgent({ name: 'a', instructions: '', model: first, fallbacks: [second], retry })
     const run = createRuntime({ ledger: memoryLedger(), agents: [agent], host: { clock } }).run(agent, 'Go.')
     await untilSettled(clock, run.result)
@@ -145,7 +145,7 @@ describe('a runtime', () => {
   it('suspends at a limit when a person is to be asked, and continues when it is raised', async () => {
     const clock = manualClock()
     const model = scriptedModel([{ toolCalls: [{ name: 'look', input: {} }] }, { text: 'Done.' }])
-    const limits = { turnsMax: 1, onLimit: 'ask' as const }
+    const limits = { maxTurns: 1, onLimit: 'ask' as const }
     const agent = defineAgent({
       name: 'a',
       instructions: '',
@@ -158,9 +158,9 @@ describe('a runtime', () => {
     expect(await untilSettled(clock, run.result)).toMatchObject({
       status: 'suspended',
       turns: 1,
-      limit: 'turnsMax',
+      limit: 'maxTurns',
     })
-    void run.raiseLimit('turnsMax', 2, 'ada')
+    void run.raiseLimit('maxTurns', 2, 'ada')
     const ended = await untilSettled(clock, run.result)
     expect(ended).toMatchObject({ reason: 'answered', text: 'Done.', turns: 2 })
     expect(ended).not.toHaveProperty('limit')

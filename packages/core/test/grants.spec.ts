@@ -16,7 +16,7 @@ describe('a grant', () => {
   it('stands on record before each model call, with the price of the model that is called', async () => {
     const { events } = await play({
       ...{ model: billing([look, { text: 'Done.' }]), tools: [counting()] },
-      limits: { costMaxUsd: 1 },
+      limits: { maxCostUsd: 1 },
     })
     for (const { grant, maxOutputTokens } of ofType(events, 'model_call_started')) {
       expect(grant.outputTokens).toBe(maxOutputTokens)
@@ -29,7 +29,7 @@ describe('a grant', () => {
       const { result, events } = await play({
         model: billing([look, { text: 'Done.' }], 'half'),
         tools: [counting()],
-        limits: { costMaxUsd: 0.1, onLimit },
+        limits: { maxCostUsd: 0.1, onLimit },
       })
       expect(result.status).toBe('done')
       for (const { grant } of ofType(events, 'model_call_started')) {
@@ -42,7 +42,7 @@ describe('a grant', () => {
   it('holds the closing call to what is left of the money', async () => {
     const steps = [...Array.from({ length: 9 }, () => look), { text: 'Done.' }]
     const { result } = await play({
-      ...{ model: billing(steps), tools: [counting()], limits: { costMaxUsd: 0.01 } },
+      ...{ model: billing(steps), tools: [counting()], limits: { maxCostUsd: 0.01 } },
     })
     expect(result.reason).toBe('cost_limit')
     expect(result.cost).toBeLessThanOrEqual(0.01)
@@ -51,7 +51,7 @@ describe('a grant', () => {
   it('holds every attempt of the closing call, on every model that takes over', async () => {
     const failing = Array.from({ length: 4 }, (): ScriptedReply => ({ text: 'x', fail: 'overloaded' }))
     const { result, events } = await play({
-      ...{ model: billing([look, ...failing]), tools: [counting()], limits: { tokensMax: 4_000 } },
+      ...{ model: billing([look, ...failing]), tools: [counting()], limits: { maxTotalTokens: 4_000 } },
       fallbacks: [billing(failing, 'second'), billing(failing, 'third')],
     })
     expect(result.reason).toBe('token_limit')
@@ -66,7 +66,7 @@ describe('a grant', () => {
         [...Array.from({ length: 4 }, (): ScriptedStep => ({ fail: 'overloaded' })), { text: 'Cheap.' }],
         'cheap',
       ),
-      ...{ fallbacks: [billing([{ text: 'Dear.' }], 'dear')], limits: { costMaxUsd: 0.01 } },
+      ...{ fallbacks: [billing([{ text: 'Dear.' }], 'dear')], limits: { maxCostUsd: 0.01 } },
     })
     expect(result.cost ?? 0).toBeLessThanOrEqual(0.01)
     expect(ofType(events, 'model_call_started').some(({ model }) => model.modelId === 'dear')).toBe(false)
@@ -76,7 +76,7 @@ describe('a grant', () => {
   it('of a model that prepareTurn names is at its own price', async () => {
     const dear = billing([{ text: 'Dear.' }], 'dear')
     const { result, events } = await play({
-      ...{ model: billing([{ text: 'Cheap.' }]), fallbacks: [dear], limits: { costMaxUsd: 0.01 } },
+      ...{ model: billing([{ text: 'Cheap.' }]), fallbacks: [dear], limits: { maxCostUsd: 0.01 } },
       prepareTurn: () => ({ model: { provider: 'scripted', api: 'script', modelId: 'dear' } }),
     })
     expect(result.cost ?? 0).toBeLessThanOrEqual(0.01)
@@ -91,7 +91,7 @@ describe('a grant', () => {
     const ledger = memoryLedger()
     const caching = { inputUsd: 1, outputUsd: 1, cacheWriteUsd: 100 }
     const runtime = createRuntime({ ledger, agents: [agent], prices: { caching }, host: { clock } })
-    const run = runtime.run(agent, 'Go.', { limits: { costMaxUsd: 0.01 } })
+    const run = runtime.run(agent, 'Go.', { limits: { maxCostUsd: 0.01 } })
     expect(await untilSettled(clock, run.result)).toMatchObject({ reason: 'cost_limit', text: '' })
     expect(model.requests).toHaveLength(0)
   })
@@ -99,12 +99,12 @@ describe('a grant', () => {
   it('estimates ideographs and documents by what they are', async () => {
     const dense = scriptedModel([{ text: 'Done.', usage: { inputTokens: 9_000, outputTokens: 10 } }], 'cheap')
     const text = '語'.repeat(9_000)
-    const cjk = await play({ model: dense, limits: { costMaxUsd: 0.01 } }, text)
+    const cjk = await play({ model: dense, limits: { maxCostUsd: 0.01 } }, text)
     expect(cjk.result).toMatchObject({ reason: 'cost_limit', text: '' })
     const paid = { inputTokens: 120_000, outputTokens: 10 }
     const reading = scriptedModel([{ text: 'Done.', usage: paid }], 'cheap')
     const pdf: UserPart = { type: 'file', mediaType: 'application/pdf', data: 'A'.repeat(1_000_000) }
-    const document = await play({ model: reading, limits: { costMaxUsd: 0.05 } }, [pdf])
+    const document = await play({ model: reading, limits: { maxCostUsd: 0.05 } }, [pdf])
     expect(document.result).toMatchObject({ reason: 'cost_limit', text: '' })
     expect([...dense.requests, ...reading.requests]).toEqual([])
   })
@@ -120,7 +120,7 @@ describe('a grant', () => {
         [dense(60), dense(4_100), { text: 'Done.', usage: { inputTokens: 8_300 } }],
         'cheap',
       ),
-      ...{ tools: [wordy], limits: { tokensMax: 1_000_000, repeatsMax: 9 } },
+      ...{ tools: [wordy], limits: { maxTotalTokens: 1_000_000, maxRepeats: 9 } },
     })
     const inputs = ofType(events, 'model_call_started').map(({ grant }) => grant.inputTokens ?? 0)
     // The second result is as long as the first, of which the provider made four times as many tokens.
@@ -130,10 +130,10 @@ describe('a grant', () => {
 })
 
 describe('what a provider reports', () => {
-  const bounded = (reply: ScriptedReply, limits: Limits = { tokensMax: 2_000 }): Promise<Played> =>
+  const bounded = (reply: ScriptedReply, limits: Limits = { maxTotalTokens: 2_000 }): Promise<Played> =>
     play({
       model: scriptedModel([...Array.from({ length: 13 }, () => ({ ...reply, ...look })), { text: 'Done.' }]),
-      ...{ tools: [counting()], limits: { turnsMax: 30, ...limits } },
+      ...{ tools: [counting()], limits: { maxTurns: 30, ...limits } },
     })
 
   it('is estimated where it reports nothing, and marked so', async () => {
@@ -156,7 +156,7 @@ describe('what a provider reports', () => {
   it('never bricks a run: a cost without end is refused, and the run ends', async () => {
     const { result } = await play({
       model: scriptedModel([{ text: 'Done.', usage: { inputTokens: 1e308, outputTokens: 1e308 } }], 'dear'),
-      limits: { costMaxUsd: 1_000 },
+      limits: { maxCostUsd: 1_000 },
     })
     expect(result).toMatchObject({ status: 'done', reason: 'answered' })
     expect(Number.isFinite(result.cost)).toBe(true)
@@ -175,7 +175,7 @@ describe('what a provider reports', () => {
         [cut, cut, cut, { text: 'Done.', usage: { inputTokens: 9, outputTokens: 2 } }],
         'cheap',
       ),
-      limits: { costMaxUsd: 1 },
+      limits: { maxCostUsd: 1 },
     })
     expect(result.reason).toBe('answered')
     expect(ofType(events, 'usage_updated').filter(({ estimated }) => estimated)).toHaveLength(3)

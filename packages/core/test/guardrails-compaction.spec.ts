@@ -16,7 +16,7 @@ it('a guardrail that looks while a model sums up looks again at the places that 
     ],
     tools: [testTool({ name: 'look' })],
     compaction: {
-      ...{ contextTokensMax: 600, keepMessages: 1 },
+      ...{ maxContextTokens: 600, keepMessages: 1 },
       summarize: scriptedModel(
         Array.from({ length: 9 }, () => ({ text: 'They looked.', until: summing.promise })),
         'sums-up',

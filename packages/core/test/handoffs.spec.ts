@@ -85,7 +85,7 @@ describe('a handoff', () => {
     const pong = Array.from({ length: 9 }, () => ({ toolCalls: [transfer('a')] as never }))
     const a: Agent = defineAgent({
       ...{ name: 'a', instructions: 'A.', model: scriptedModel([...ping.slice(0, 3), { text: 'Enough.' }]) },
-      ...{ handoffs: () => [b], limits: { turnsMax: 6 } },
+      ...{ handoffs: () => [b], limits: { maxTurns: 6 } },
     })
     const b: Agent = defineAgent({
       ...{

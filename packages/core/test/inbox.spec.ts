@@ -29,7 +29,7 @@ describe('the inbox', () => {
     'that edits the input to no object': { type: 'approve', toolCallId: 'ID', by: 'ada', input: [1] },
     'that denies without a reason': { type: 'deny', toolCallId: 'ID', by: 'ada' },
     'that raises a limit nobody knows': { type: 'raise_limit', limit: 'sky', max: 1, by: 'ada' },
-    'that raises a limit to nothing': { type: 'raise_limit', limit: 'turnsMax', max: null, by: 'ada' },
+    'that raises a limit to nothing': { type: 'raise_limit', limit: 'maxTurns', max: null, by: 'ada' },
     'that steers without a message': { type: 'steer', receipt: 'r' },
     'that only a runtime may send': { type: 'resume', why: 'crash', definition: {} },
     'that names what every object has': { type: 'constructor' },

@@ -12,7 +12,7 @@ async function record(): Promise<readonly RuntimeEvent[]> {
       { text: 'It is blue.', usage: { inputTokens: 10, outputTokens: 3 } },
     ],
     tools: [testTool({ name: 'look' })],
-    limits: { turnsMax: 2 },
+    limits: { maxTurns: 2 },
   })
   const result = await set.play()
   expect(result).toMatchObject({ reason: 'turn_limit', text: 'It is blue.', turns: 2 })
@@ -72,10 +72,10 @@ describe('an audit of a ledger', () => {
     const seq = seqOf('model_call_started', 1)
     const limitedTo = (limits: Limits) => (event: RuntimeEvent) =>
       event.type === 'run_started' ? { limits } : undefined
-    for (const limits of [{ turnsMax: 1 }, { tokensMax: 20 }, { durationMaxMs: 0 }]) {
+    for (const limits of [{ maxTurns: 1 }, { maxTotalTokens: 20 }, { maxDurationMs: 0 }]) {
       expect(brokenBy(events, limitedTo(limits))?.[0]).toBe(9)
     }
-    expect(brokenBy(events, limitedTo({ turnsMax: 1 }))).toEqual([9, seq])
+    expect(brokenBy(events, limitedTo({ maxTurns: 1 }))).toEqual([9, seq])
     const grants = [{}, { turns: 1, outputTokens: 7 }, { turns: 0 }]
     for (const grant of grants) {
       expect(brokenBy(events, (event) => (started(event) ? { grant } : undefined))).toEqual([9, seq])

@@ -42,7 +42,7 @@ describe('input that joins a run', () => {
     'of %s, which ends without showing it, begins the next run of the session',
     async (from) => {
       const { set, first, open } = await underWay({
-        limits: { turnsMax: 1, onLimit: 'stop' },
+        limits: { maxTurns: 1, onLimit: 'stop' },
         steps: [{ text: 'Two.' }],
       })
       const other = stage({

@@ -33,7 +33,7 @@ describe('the timeouts of a model call', () => {
   it('give up a call that reports nothing, which counts as a failed attempt and closes the connection', async () => {
     const model = slowModel(60_000)
     const { play, eventsOf } = stage({
-      ...{ model, timeouts: { idleMs: 1_000 }, retry: { attemptsMax: 2 } },
+      ...{ model, timeouts: { idleMs: 1_000 }, retry: { maxAttempts: 2 } },
     })
     const { runId, reason } = await play()
     expect(reason).toBe('model_failed')
@@ -49,7 +49,7 @@ describe('the timeouts of a model call', () => {
   it('let a call continue that reports, up to the total time', async () => {
     const model = slowModel(400)
     const { play, eventsOf } = stage({
-      ...{ model, timeouts: { idleMs: 1_000, totalMs: 3_000 }, retry: { attemptsMax: 1 } },
+      ...{ model, timeouts: { idleMs: 1_000, totalMs: 3_000 }, retry: { maxAttempts: 1 } },
     })
     const { runId, text } = await play()
     expect(text).toBe('.......')

@@ -37,15 +37,15 @@ describe('a tool whose name is that of something which every object has', () => 
   })
 
   it.each(names)('is held to its own limit: %s', async (name) => {
-    const callsMaxByTool = JSON.parse(`{${JSON.stringify(name)}:2}`) as Record<string, number>
-    expect(await outcomesOf(name, { callsMaxByTool })).toEqual(['success', 'success', 'limit_reached'])
+    const maxCallsByTool = JSON.parse(`{${JSON.stringify(name)}:2}`) as Record<string, number>
+    expect(await outcomesOf(name, { maxCallsByTool })).toEqual(['success', 'success', 'limit_reached'])
   })
 
   it.each(names)('has its failures counted: %s', async (name) => {
     const failing = (): string => {
       throw new Error('broken')
     }
-    const limits = { repeatsMax: 1, onLimit: 'finalize' } as const
+    const limits = { maxRepeats: 1, onLimit: 'finalize' } as const
     const tool = testTool({ name, run: failing })
     const { play, eventsOf } = stage({ steps: steps(name, 3), tools: [tool], limits })
     const result = await play()

@@ -169,7 +169,7 @@ describe('a fallback', () => {
       ['Break in.', 'Weather?'],
       {
         fallbacks: [last],
-        retry: { attemptsMax: 1 },
+        retry: { maxAttempts: 1 },
       },
     )
     expect(results.map(({ reason }) => reason)).toEqual(['refused', 'answered'])

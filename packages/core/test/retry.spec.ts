@@ -30,7 +30,7 @@ function waitAfter(
 
 describe('a failed model call', () => {
   it('is tried again after a wait that doubles, up to the cap', () => {
-    const retry = { baseMs: 100, capMs: 1_000, attemptsMax: 9 }
+    const retry = { baseMs: 100, capMs: 1_000, maxAttempts: 9 }
     const waits = [1, 2, 3, 4, 5, 6].map((attempts) => waitAfter({}, { retry, attempts }))
     expect(waits).toEqual([100, 200, 400, 800, 1_000, 1_000])
   })
@@ -48,7 +48,7 @@ describe('a failed model call', () => {
   })
 
   it('is given up when the provider asks for more patience than there is', () => {
-    const retry = { retryAfterMaxMs: 60_000 }
+    const retry = { maxRetryAfterMs: 60_000 }
     expect(waitAfter({ retryAfterMs: 60_000 }, { retry })).toBe(60_000)
     expect(waitAfter({ retryAfterMs: 60_001 }, { retry })).toBeUndefined()
   })
@@ -58,13 +58,13 @@ describe('a failed model call', () => {
   })
 
   it('is given up after as many attempts as there may be', () => {
-    const retry = { attemptsMax: 3 }
+    const retry = { maxAttempts: 3 }
     expect([1, 2, 3].map((attempts) => waitAfter({}, { retry, attempts }) !== undefined)).toEqual([
       true,
       true,
       false,
     ])
-    expect(waitAfter({}, { retry: { attemptsMax: 1 } })).toBeUndefined()
+    expect(waitAfter({}, { retry: { maxAttempts: 1 } })).toBeUndefined()
   })
 
   it('never waits for a time that is no time', () => {
@@ -111,7 +111,7 @@ describe('a run whose model fails', () => {
   })
 
   it('keeps what came of the last attempt when it gives up, and says why', async () => {
-    const set = stage({ steps: [overloaded, { text: 'Hel', ...overloaded }], retry: { attemptsMax: 2 } })
+    const set = stage({ steps: [overloaded, { text: 'Hel', ...overloaded }], retry: { maxAttempts: 2 } })
     const result = await set.play()
     expect(result).toMatchObject({
       reason: 'model_failed',
@@ -143,7 +143,7 @@ describe('a run whose model fails', () => {
   it('has as many attempts again in its next turn', async () => {
     const set = stage({
       steps: [overloaded, { toolCalls: [{ name: 'look', input: {} }] }, overloaded, { text: 'Done.' }],
-      retry: { attemptsMax: 2 },
+      retry: { maxAttempts: 2 },
     })
     expect(await set.play()).toMatchObject({ reason: 'answered', text: 'Done.', turns: 2 })
   })

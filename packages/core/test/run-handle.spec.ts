@@ -63,7 +63,7 @@ describe('the result of a run', () => {
   })
 
   it('has no text where the model said nothing', async () => {
-    const { play } = stage({ limits: { turnsMax: 0, onLimit: 'stop' } })
+    const { play } = stage({ limits: { maxTurns: 0, onLimit: 'stop' } })
     expect(await play()).toMatchObject({
       status: 'done',
       reason: 'turn_limit',
@@ -107,7 +107,7 @@ describe('a command to a run that is done', () => {
         run.deny('call_1', { by: 'ada', reason: 'no' }),
         run.steer('And?'),
         run.queue('And?'),
-        run.raiseLimit('turnsMax', 99, 'ada'),
+        run.raiseLimit('maxTurns', 99, 'ada'),
         run.cancel(),
         // Another process, which has yet to find out.
         runtime.resume(run.id).cancel(),

@@ -22,10 +22,10 @@ const searched = (webSearches: number, more: ScriptedReply = look): ScriptedRepl
 /** Plays a model that may search so often in each call. */
 function search(
   steps: readonly ScriptedReply[],
-  { webSearchesMax, limits }: { webSearchesMax?: number | 'unbounded'; limits: Limits },
+  { maxWebSearches, limits }: { maxWebSearches?: number | 'unbounded'; limits: Limits },
 ): Promise<Played> {
-  const model = { ...billing(steps, 'searching'), ...(webSearchesMax !== undefined && { webSearchesMax }) }
-  return play({ model, tools: [counting()], limits: { repeatsMax: 99, ...limits } })
+  const model = { ...billing(steps, 'searching'), ...(maxWebSearches !== undefined && { maxWebSearches }) }
+  return play({ model, tools: [counting()], limits: { maxRepeats: 99, ...limits } })
 }
 
 const grantsOf = (events: readonly RuntimeEvent[]) => ofType(events, 'model_call_started')
@@ -33,7 +33,7 @@ const grantsOf = (events: readonly RuntimeEvent[]) => ofType(events, 'model_call
 describe('web searches of a provider', () => {
   it('are held in money by the grant of each call that may search', async () => {
     const { result, events } = await search([searched(2), searched(1, { text: 'Done.' })], {
-      ...{ webSearchesMax: 3, limits: { costMaxUsd: 1 } },
+      ...{ maxWebSearches: 3, limits: { maxCostUsd: 1 } },
     })
     for (const { grant } of grantsOf(events)) {
       const { inputTokens = 0, outputTokens = 0, costUsd = 0 } = grant
@@ -50,7 +50,7 @@ describe('web searches of a provider', () => {
     [0.06, 2],
     [0.11, 3],
     [0.2, 4],
-  ])('never pass %f dollars, where each call uses all five that it may', async (costMaxUsd, calls) => {
+  ])('never pass %f dollars, where each call uses all five that it may', async (maxCostUsd, calls) => {
     const searching = billing(
       Array.from({ length: 12 }, () => searched(5)),
       'searching',
@@ -58,22 +58,22 @@ describe('web searches of a provider', () => {
     const closing = billing([{ text: 'Closed.', usage: tokens }], 'searching')
     const model: Model = {
       ...searching,
-      webSearchesMax: 5,
+      maxWebSearches: 5,
       // The closing call allows no tool, so the provider searches nothing in it.
       stream: (request, context) =>
         (request.toolChoice.type === 'none' ? closing : searching).stream(request, context),
     }
     const { result, events } = await play({
-      ...{ model, tools: [counting()], limits: { costMaxUsd, repeatsMax: 99 } },
+      ...{ model, tools: [counting()], limits: { maxCostUsd, maxRepeats: 99 } },
     })
     expect(result).toMatchObject({ reason: 'cost_limit', text: 'Closed.' })
-    expect(result.cost).toBeLessThanOrEqual(costMaxUsd)
+    expect(result.cost).toBeLessThanOrEqual(maxCostUsd)
     expect(modelCalls(events)).toBe(calls)
   })
 
   it('hold nothing in a call that allows no tool', async () => {
     const { events } = await search([searched(1), { text: 'Done.', usage: tokens }], {
-      ...{ webSearchesMax: 2, limits: { costMaxUsd: 0.5, turnsMax: 2 } },
+      ...{ maxWebSearches: 2, limits: { maxCostUsd: 0.5, maxTurns: 2 } },
     })
     expect(grantsOf(events).map(({ toolChoice, grant }) => [toolChoice.type, grant.webSearches])).toEqual([
       ['auto', 2],
@@ -82,14 +82,14 @@ describe('web searches of a provider', () => {
   })
 
   it('that nothing bounds are refused under a limit of money, and name the bound to set', async () => {
-    const start = search([searched(9)], { webSearchesMax: 'unbounded', limits: { costMaxUsd: 1 } })
+    const start = search([searched(9)], { maxWebSearches: 'unbounded', limits: { maxCostUsd: 1 } })
     await expect(start).rejects.toThrow(ConfigurationError)
     await expect(start).rejects.toThrow(/search the web any number of times.*max_uses.*max_tool_calls/)
   })
 
   it('that nothing bounds run where no limit counts money, with a grant that names none', async () => {
     const { result, events } = await search([searched(9, { text: 'Done.' })], {
-      ...{ webSearchesMax: 'unbounded', limits: { tokensMax: 100_000 } },
+      ...{ maxWebSearches: 'unbounded', limits: { maxTotalTokens: 100_000 } },
     })
     expect(result.cost).toBeCloseTo((50 + 10 * 5) / 1e6 + 9 * usd, 9)
     expect(grantsOf(events)[0]?.grant).not.toHaveProperty('costUsd')
@@ -97,7 +97,7 @@ describe('web searches of a provider', () => {
 
   it('that were announced by no bound are settled truthfully, and nothing is granted after them', async () => {
     const { result, events } = await search([searched(30), { text: 'More.' }], {
-      limits: { costMaxUsd: 0.1 },
+      limits: { maxCostUsd: 0.1 },
     })
     expect(result.cost).toBeCloseTo((50 + 10 * 5) / 1e6 + 30 * usd, 9)
     expect(result.reason).toBe('cost_limit')
@@ -111,7 +111,7 @@ describe('web searches of a provider', () => {
       fail: 'truncated',
     }
     const { result, events } = await search([cut, { text: 'Done.', usage: tokens }], {
-      ...{ webSearchesMax: 4, limits: { costMaxUsd: 1 } },
+      ...{ maxWebSearches: 4, limits: { maxCostUsd: 1 } },
     })
     expect(ofType(events, 'usage_updated').find(({ estimated }) => estimated)).toMatchObject({
       ...{ usage: { webSearches: 4 }, estimated: ['webSearches'] },
@@ -126,14 +126,14 @@ describe('web searches of a provider', () => {
       fail: 'truncated',
     }
     const { result } = await search([cut, { text: 'Done.', usage: tokens }], {
-      ...{ webSearchesMax: 4, limits: { tokensMax: 100_000 } },
+      ...{ maxWebSearches: 4, limits: { maxTotalTokens: 100_000 } },
     })
     expect(result.usage.webSearches).toBe(1)
   })
 
   it('that a grant leaves out are found by the audit and by the independent judge', async () => {
     const { events } = await search([searched(1, { text: 'Done.' })], {
-      ...{ webSearchesMax: 3, limits: { costMaxUsd: 1 } },
+      ...{ maxWebSearches: 3, limits: { maxCostUsd: 1 } },
     })
     const without = events.map((event): RuntimeEvent => {
       if (event.type !== 'model_call_started') return event

@@ -35,7 +35,7 @@ describe('a session whose run', () => {
   const endings: readonly (StageOptions & { readonly what: string; readonly ends: object })[] = [
     {
       what: 'hits its turn limit',
-      ...{ steps: [reply, reply], limits: { turnsMax: 2, onLimit: 'stop' as const } },
+      ...{ steps: [reply, reply], limits: { maxTurns: 2, onLimit: 'stop' as const } },
       ends: { reason: 'turn_limit', toolCalls: 2 },
     },
     {
@@ -46,7 +46,7 @@ describe('a session whose run', () => {
     {
       what: 'runs out of money',
       ...{ steps: [reply, { ...reply, usage: { inputTokens: 900, outputTokens: 90 } }] },
-      ...{ limits: { tokensMax: 1_000, onLimit: 'stop' as const } },
+      ...{ limits: { maxTotalTokens: 1_000, onLimit: 'stop' as const } },
       ends: { reason: 'token_limit', toolCalls: 2 },
     },
   ]
@@ -148,7 +148,7 @@ describe('a session whose run', () => {
   it('ends badly kept what the last good one had: it keeps every run, however many end badly one after the other', async () => {
     const log: string[] = []
     const tools = [booking(log)]
-    const first = newProcess({ tools, steps: [reply], limits: { turnsMax: 1, onLimit: 'stop' } })
+    const first = newProcess({ tools, steps: [reply], limits: { maxTurns: 1, onLimit: 'stop' } })
     expect(await converse(first, 'A seat.')).toMatchObject({ reason: 'turn_limit' })
     const shared = { ledger: first.ledger, clock: first.clock, tools }
     const second = newProcess({ ...shared, steps: [reply, { fail: 'invalid_request' }] })

@@ -68,7 +68,7 @@ describe('a session', () => {
       [calling, { text: 'Never.' }],
     ]
     for (const [index, steps] of endings.entries()) {
-      const set = stage({ steps, tools: [look], limits: index === 2 ? { turnsMax: 1, onLimit: 'stop' } : {} })
+      const set = stage({ steps, tools: [look], limits: index === 2 ? { maxTurns: 1, onLimit: 'stop' } : {} })
       const run = set.runtime.run(set.agent, 'Look.', { sessionId: 'chat' })
       run.textUpdates$.subscribe(({ text }) => {
         if (text.startsWith('So')) run.cancel().catch(() => {})

@@ -193,7 +193,7 @@ describe('rules of the agent', () => {
     } = stage({
       steps: [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Nobody came.' }],
       tools: [testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })],
-      limits: { approvalMaxMs: 60_000 },
+      limits: { maxApprovalMs: 60_000 },
     })
     const run = start()
     const { pendingApprovals } = await settle(run.result)

@@ -67,7 +67,7 @@ describe('structured output', () => {
     const { result } = await play([{ text: 'No.' }, { text: 'No!' }, { text: 'NO' }], { output: weather })
     expect(result).toMatchObject({ reason: 'output_invalid', text: 'NO', detail: 'it is no JSON' })
     expect(result.output).toBeUndefined()
-    const strict = await play([{ text: 'No.' }], { output: weather, outputRepairsMax: 0 })
+    const strict = await play([{ text: 'No.' }], { output: weather, maxOutputRepairs: 0 })
     expect(strict.result).toMatchObject({ reason: 'output_invalid', turns: 1 })
   })
 
@@ -89,7 +89,7 @@ describe('structured output', () => {
   it('is not looked for in a reply that asks for tools, nor repaired past a limit', async () => {
     const limited = await play(
       [{ toolCalls: [{ name: 'nothing', input: {} }], text: 'Looking.' }, { text: 'Not JSON.' }],
-      { output: weather, limits: { turnsMax: 2 }, tools: [testTool({ name: 'look' })] },
+      { output: weather, limits: { maxTurns: 2 }, tools: [testTool({ name: 'look' })] },
     )
     expect(limited.result).toMatchObject({ reason: 'turn_limit', turns: 2 })
     expect(limited.result.output).toBeUndefined()

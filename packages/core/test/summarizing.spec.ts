@@ -23,7 +23,7 @@ import { checkedRun, ofType, recorded, stage, typesOf } from './stage.ts'
 
 const long = 'word '.repeat(400)
 const paused = (text: string): ScriptedStep => ({ text, stopReason: 'paused' })
-const compaction = { contextTokensMax: 1_000, keepMessages: 1 }
+const compaction = { maxContextTokens: 1_000, keepMessages: 1 }
 
 function talk(summarizer: ReturnType<typeof scriptedModel>, more: Partial<AgentOptions> = {}) {
   const steps = [paused(long), paused(long), { text: 'Done.' }]
@@ -85,7 +85,7 @@ describe('compaction by a model', () => {
 
   it('counts as a model call for the budget: past it, it is not made', async () => {
     const summarizer = scriptedModel([{ text: 'Summary.' }], 'small')
-    const { play } = talk(summarizer, { limits: { tokensMax: 1_100, onLimit: 'stop' } })
+    const { play } = talk(summarizer, { limits: { maxTotalTokens: 1_100, onLimit: 'stop' } })
     expect(await play('Talk.')).toMatchObject({ reason: 'token_limit' })
     expect(summarizer.requests).toHaveLength(0)
   })
@@ -94,7 +94,7 @@ describe('compaction by a model', () => {
     const summarizer = scriptedModel([{ text: 'Summary.' }], 'small')
     const { play, eventsOf } = stage({
       steps: [paused(long), paused(long), { fail: 'context_overflow' }, { text: 'Fits.' }],
-      compaction: { contextTokensMax: 1_000_000, keepMessages: 1, summarize: summarizer },
+      compaction: { maxContextTokens: 1_000_000, keepMessages: 1, summarize: summarizer },
     })
     const result = await play('Talk.')
     expect(result).toMatchObject({ reason: 'answered', text: 'Fits.', turns: 3 })

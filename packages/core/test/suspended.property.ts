@@ -12,8 +12,8 @@ const numRuns = tries(150)
 /** Programs that rest more often than others: limits are asked about, and guardrails look beside the model. */
 const restful: fc.Arbitrary<Program> = fc
   .tuple(program, fc.boolean(), fc.integer({ min: 0, max: 2 }))
-  .map(([random, asks, turnsMax]) =>
-    asks ? { ...random, limits: { ...random.limits, turnsMax, onLimit: 'ask' as const } } : random,
+  .map(([random, asks, maxTurns]) =>
+    asks ? { ...random, limits: { ...random.limits, maxTurns, onLimit: 'ask' as const } } : random,
   )
 
 function statesOf(events: readonly RuntimeEvent[]): readonly RunState[] {

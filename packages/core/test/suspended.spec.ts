@@ -19,7 +19,7 @@ function another({ ledger, clock, agent }: Stage): Stage {
 async function asking(): Promise<{ readonly set: Stage; readonly rest: RunResult }> {
   const pay = testTool({ name: 'pay', effect: 'write', check: () => ({ kind: 'ask' }) })
   const steps = [{ toolCalls: [{ name: 'pay', input: {} }] }]
-  const set = stage({ steps, tools: [pay], limits: { durationMaxMs: 60_000, approvalMaxMs: 3_600_000 } })
+  const set = stage({ steps, tools: [pay], limits: { maxDurationMs: 60_000, maxApprovalMs: 3_600_000 } })
   return { set, rest: await set.play() }
 }
 
@@ -27,17 +27,17 @@ describe('a run that rests at a limit while a guardrail looks', () => {
   it('is suspended once the guardrail has looked, for its result, the list and a resume alike', async () => {
     const verdict = Promise.withResolvers<'pass'>()
     const beside: Guardrail = { name: 'slow', on: 'input', beside: true, check: () => verdict.promise }
-    const set = stage({ guardrails: [beside], limits: { turnsMax: 0, onLimit: 'ask' } })
+    const set = stage({ guardrails: [beside], limits: { maxTurns: 0, onLimit: 'ask' } })
     const run = set.start()
     let last: RunState | undefined
     run.state$.subscribe((state) => (last = state))
     set.clock.schedule(500, () => verdict.resolve('pass'))
     const result = await set.untilSettled(run.result)
-    expect(result).toMatchObject({ status: 'suspended', limit: 'turnsMax' })
+    expect(result).toMatchObject({ status: 'suspended', limit: 'maxTurns' })
     expect(last && isSuspended(last)).toBe(true)
     expect((await listed(set)).map(({ runId }) => runId)).toEqual([run.id])
     const resumed = another(set)
-    await resumed.untilSettled(resumed.runtime.resume(run.id).raiseLimit('turnsMax', 5, 'ada'))
+    await resumed.untilSettled(resumed.runtime.resume(run.id).raiseLimit('maxTurns', 5, 'ada'))
     const events = await set.eventsOf(run)
     expect(typesOf(events)).toContain('guardrails_checked')
     expect(events.find(({ type }) => type === 'run_resumed')).toMatchObject({ why: 'command' })
@@ -90,18 +90,18 @@ describe('a run that waits for an approval and at a limit', () => {
     const set = stage({
       steps: [{ toolCalls: ['look', 'pay'].map((name) => ({ name, input: {} })) }, { text: 'Not paid.' }],
       tools: [testTool({ name: 'look', run: () => looked.promise }), pay],
-      limits: { durationMaxMs: 50, approvalMaxMs: 100, onLimit: 'ask' },
+      limits: { maxDurationMs: 50, maxApprovalMs: 100, onLimit: 'ask' },
     })
     const run = set.start()
     set.clock.schedule(60, () => looked.resolve('seen'))
     const { limit, pendingApprovals } = await set.untilSettled(run.result)
-    expect([limit, pendingApprovals.length]).toEqual(['durationMaxMs', 1])
+    expect([limit, pendingApprovals.length]).toEqual(['maxDurationMs', 1])
     set.clock.advance(100)
     const late = await set.untilSettled(run.approve(pendingApprovals[0]!, { by: 'ada' }))
     expect(late).toMatchObject({ accepted: false, code: 'approval_expired' })
-    const rest = { status: 'suspended', limit: 'durationMaxMs', pendingApprovals: [] }
+    const rest = { status: 'suspended', limit: 'maxDurationMs', pendingApprovals: [] }
     expect(await set.untilSettled(run.result)).toMatchObject(rest)
-    await set.untilSettled(run.raiseLimit('durationMaxMs', 1_000, 'ada'))
+    await set.untilSettled(run.raiseLimit('maxDurationMs', 1_000, 'ada'))
     expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'answered', text: 'Not paid.' })
     const events = checkedRun(await set.eventsOf(run))
     expect(ofType(events, 'approval_decided')).toMatchObject([{ approved: false, by: 'expiry' }])

@@ -68,7 +68,7 @@ async function play(
       clock,
       steps: stepsOf(script),
       tools: toolsOf(effects),
-      limits: { repeatsMax: 99 },
+      limits: { maxRepeats: 99 },
     })
   })
   const results: Promise<RunResult>[] = []

@@ -52,11 +52,11 @@ describe('the text of a call that failed and was made again', () => {
   })
 
   it('stands where no other attempt follows: it is kept as far as it came', async () => {
-    const { texts, screen } = await played({ steps: [cut], retry: { attemptsMax: 1 } })
+    const { texts, screen } = await played({ steps: [cut], retry: { maxAttempts: 1 } })
     expect([texts, screen]).toEqual([['The balance is 12'], 'The balance is 12'])
     const kept = await played({
       steps: [{ text: 'So far', hang: true }],
-      limits: { durationMaxMs: 50, onLimit: 'stop' },
+      limits: { maxDurationMs: 50, onLimit: 'stop' },
     })
     expect(kept).toMatchObject({ texts: ['So far'], screen: 'So far' })
   })
@@ -83,7 +83,7 @@ describe('the text of an answer', () => {
 
   it('is withheld where the time of the run is up before its guardrail has answered', async () => {
     const slow: Guardrail = { name: 'manners', on: 'output', check: () => new Promise(() => {}) }
-    const limits = { durationMaxMs: 50 }
+    const limits = { maxDurationMs: 50 }
     const { texts, screen } = await played({ steps: [{ text: 'Rude.' }], guardrails: [slow], limits })
     expect(texts).toEqual([expect.stringContaining('This was withheld: the time of the run was up')])
     expect(screen).toBe(texts.join(''))

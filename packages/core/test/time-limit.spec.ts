@@ -6,7 +6,7 @@ import { checkedRun, ofType, stage } from './stage.ts'
 
 const never = (): Promise<never> => new Promise(() => {})
 const look = { toolCalls: [{ name: 'look', input: {} }] } as const
-const limits = { durationMaxMs: 4_000, graceMs: 100 }
+const limits = { maxDurationMs: 4_000, graceMs: 100 }
 
 interface Timed {
   readonly result: RunResult
@@ -31,7 +31,7 @@ describe('the limit on time', () => {
     })
     expect(result).toMatchObject({ reason: 'time_limit', text: 'Enough.' })
     expect(ofType(events, 'limit_reached')).toMatchObject([
-      { limit: 'durationMaxMs', used: 3_000, held: 1_000 },
+      { limit: 'maxDurationMs', used: 3_000, held: 1_000 },
     ])
     expect(tookMs).toBeLessThanOrEqual(4_000)
   })
@@ -53,7 +53,7 @@ describe('the limit on time', () => {
       steps,
       tools: [testTool({ name: 'look', run: () => 'x'.repeat(900) })],
       compaction: {
-        ...{ contextTokensMax: 300, keepMessages: 1 },
+        ...{ maxContextTokens: 300, keepMessages: 1 },
         summarize: scriptedModel([{ text: 'So', hang: true }], 'summing'),
       },
     })
@@ -98,7 +98,7 @@ describe('the limit on time', () => {
     }
     const { result, events, tookMs } = await timed({
       ...{ steps: [look, { text: 'Never said.' }], tools: [stubborn] },
-      limits: { durationMaxMs: 4_000, graceMs: 60_000 },
+      limits: { maxDurationMs: 4_000, graceMs: 60_000 },
     })
     expect(result.reason).toBe('time_limit')
     expect(ofType(events, 'tool_result')).toMatchObject([{ outcome: 'timed_out' }])
@@ -116,11 +116,11 @@ describe('a limit that is raised while the closing call is unfinished', () => {
       look,
       { text: 'Done.' },
     ]
-    const set = stage({ steps, tools: [testTool({ name: 'look' })], limits: { turnsMax: 2 } })
+    const set = stage({ steps, tools: [testTool({ name: 'look' })], limits: { maxTurns: 2 } })
     const run = set.start()
     let raised: Promise<unknown> | undefined
     run.events$.subscribe(({ type }) => {
-      if (type === 'model_stream_failed') raised = run.raiseLimit('turnsMax', 9, 'ada')
+      if (type === 'model_stream_failed') raised = run.raiseLimit('maxTurns', 9, 'ada')
     })
     const result = await set.untilSettled(run.result)
     expect(await raised).toEqual({ accepted: true })
@@ -138,11 +138,11 @@ describe('a limit that is raised while the closing call is unfinished', () => {
     let finish = (): void => {}
     const until = new Promise<void>((resolve) => (finish = resolve))
     const steps: ScriptedStep[] = [look, { text: 'That is it.', until }]
-    const set = stage({ steps, tools: [testTool({ name: 'look' })], limits: { turnsMax: 2 } })
+    const set = stage({ steps, tools: [testTool({ name: 'look' })], limits: { maxTurns: 2 } })
     const run = set.start()
     run.events$.subscribe((event) => {
       if (event.type === 'assistant_started' && event.turn === 2) {
-        void run.raiseLimit('turnsMax', 9, 'ada').then(finish)
+        void run.raiseLimit('maxTurns', 9, 'ada').then(finish)
       }
     })
     expect(await set.untilSettled(run.result)).toMatchObject({ reason: 'answered', text: 'That is it.' })

@@ -24,15 +24,15 @@ const runtime = (options: object = {}): Runtime =>
 const run = (options: object) => () => runtime().run(agent, 'Go.', options)
 
 const misspelt: readonly (readonly [string, () => unknown, string])[] = [
-  ['a limit by another name', define({ limits: { maxTurns: 3 } }), 'Did you mean limits.turnsMax?'],
-  ['a limit with a slip', define({ limits: { turnMax: 3 } }), 'Did you mean limits.turnsMax?'],
+  ['a limit by another name', define({ limits: { maxSteps: 3 } }), 'Did you mean limits.maxTurns?'],
+  ['a limit with a slip', define({ limits: { maxTurn: 3 } }), 'Did you mean limits.maxTurns?'],
   ['instructions by another name', define({ system: 'Act.' }), 'Did you mean instructions?'],
-  ['a maximum in the wrong place', define({ maxTurns: 3 }), 'Did you mean limits.turnsMax?'],
+  ['a maximum in the wrong place', define({ maxTurns: 3 }), 'Did you mean limits.maxTurns?'],
   ['a word that is near one', define({ guardrail: [] }), 'Did you mean guardrails?'],
   ['a wait by half its name', define({ timeouts: { idle: 5 } }), 'Did you mean timeouts.idleMs?'],
-  ['a compaction', define({ compaction: { contextTokenMax: 5, keepMessages: 1 } }), 'contextTokensMax?'],
+  ['a compaction', define({ compaction: { maxContextToken: 5, keepMessages: 1 } }), 'maxContextTokens?'],
   ['a session', run({ session: 's1' }), 'run: session is no option. Did you mean sessionId?'],
-  ['limits of a run', run({ limits: { maxTokens: 5 } }), 'Did you mean limits.tokensMax?'],
+  ['limits of a run', run({ limits: { maxTokens: 5 } }), 'Did you mean limits.maxTotalTokens?'],
   ['a branch', run({ from: { runId: 'r', seq: 3 } }), 'from.seq is no option. Did you mean from.atSeq?'],
   ['agents', () => runtime({ agent }), 'createRuntime: agent is no option. Did you mean agents?'],
   ['a fork', () => runtime().fork('r', { at: 3 } as never), 'fork: at is no option. Did you mean atSeq?'],
@@ -107,9 +107,9 @@ describe('what no option can be', () => {
     const optional: { readonly [K in keyof AgentOptions]?: undefined } = {
       ...{ tools: undefined, limits: undefined, output: undefined, prepareTurn: undefined },
     }
-    const quiet = defineAgent({ ...sound, ...(optional as object), limits: { turnsMax: undefined } })
+    const quiet = defineAgent({ ...sound, ...(optional as object), limits: { maxTurns: undefined } })
     // A default is not taken away by saying nothing.
-    expect(quiet.limits.turnsMax).toBe(20)
+    expect(quiet.limits.maxTurns).toBe(20)
     const clock = manualClock()
     const handle = createRuntime({ ledger: memoryLedger(), host: { clock } }).run(quiet, 'Go.', {
       sessionId: undefined,
@@ -145,7 +145,7 @@ describe('code of an agent that is asked for an answer at once', () => {
 
   it('stops the run where a function sums up with a promise', async () => {
     const compaction = {
-      contextTokensMax: 1,
+      maxContextTokens: 1,
       keepMessages: 0,
       summarize: (() => Promise.resolve('s')) as never,
     }
@@ -172,7 +172,7 @@ describe('commands', () => {
     expect(await why(handle.approve('c', { by: '' }))).toMatch('approve: by is an empty text')
     expect(await why(handle.approve('c', { by: 'm', inputs: {} } as never))).toMatch('Did you mean input?')
     expect(await why(handle.deny(undefined as never, { by: 'm', reason: '' }))).toMatch('the tool call id')
-    expect(await why(handle.raiseLimit('maxTurns' as never, 3, 'm'))).toMatch("Did you mean 'turnsMax'?")
+    expect(await why(handle.raiseLimit('maxTurn' as never, 3, 'm'))).toMatch("Did you mean 'maxTurns'?")
     // Nothing of it reached the ledger.
     expect(await set.ledger.inbox(handle.id)).toEqual([])
     await expect(set.runtime.drain('now' as never)).rejects.toThrow('drain: graceMs is a text')

@@ -145,7 +145,7 @@ const smallHeap = ['--max-old-space-size=64', '--max-semi-space-size=1']
 /** The most memory that going through ledgers of two sizes takes. */
 async function measureMemory(): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'tallystick-bench-'))
-  const found: { events: number; bytesMax: number }[] = []
+  const found: { events: number; maxBytes: number }[] = []
   for (const runsOfLedger of [2, 16, 64]) {
     const path = join(folder, `${runsOfLedger}.db`)
     const ledger = sqliteLedger(path)
@@ -169,9 +169,9 @@ async function measureMemory(): Promise<void> {
     found.push(JSON.parse(stdout) as (typeof found)[number])
   }
   rmSync(folder, { recursive: true })
-  for (const { events, bytesMax } of found) {
+  for (const { events, maxBytes } of found) {
     const shown = `${events.toLocaleString('en')} events`.padStart(16)
-    console.log(`SQLite: find and verify ${shown} in at most ${Math.round(bytesMax / 2 ** 20)} MiB`)
+    console.log(`SQLite: find and verify ${shown} in at most ${Math.round(maxBytes / 2 ** 20)} MiB`)
   }
 }
 

@@ -117,12 +117,12 @@ try {
     { encoding: 'utf8' },
   )
   if (status !== 0) throw new Error(`The ledger could not be opened: ${stderr}`)
-  const { openMs, foldMs, events, readBytes, bytesMax } = JSON.parse(stdout) as Opened
+  const { openMs, foldMs, events, readBytes, maxBytes } = JSON.parse(stdout) as Opened
   const mebibytes = (bytes: number): string => `${(bytes / 2 ** 20).toFixed(1)} MiB`
   console.log(`opened in ${openMs.toFixed(1)} ms, up to the head of a run`)
   console.log(`a run of ${events.toLocaleString('en')} events folded in ${foldMs.toFixed(1)} ms`)
   console.log(`${readBytes === undefined ? 'unknown' : mebibytes(readBytes)} read for both`)
-  console.log(`at most ${mebibytes(bytesMax)} of memory`)
+  console.log(`at most ${mebibytes(maxBytes)} of memory`)
 } finally {
   rmSync(folder, { recursive: true })
 }

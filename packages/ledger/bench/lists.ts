@@ -170,7 +170,7 @@ await timed(
 )
 await timed('list, of the last hour', () => pageOf(ledger, { since: end - dayMs / 24 }), listed)
 const stats = (refresh = true): ReturnType<typeof ledgerStats> =>
-  ledgerStats(ledger, { since, listedMax: 20 }, { refresh })
+  ledgerStats(ledger, { since, maxListed: 20 }, { refresh })
 await timed('stats of seven days', stats, ({ counts }) => JSON.stringify(counts))
 // Ids of their own each time, so that a file can be used again.
 const fresh = 0x1000_0000_0000 + Math.floor(performance.timeOrigin)

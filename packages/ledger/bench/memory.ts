@@ -8,4 +8,4 @@ let events = 0
 for await (const { seq } of ledger.find()) if (seq > 0) events++
 for await (const verdict of verifyLedger(ledger)) if (!verdict.ok) throw new Error('The ledger is not sound.')
 await ledger.close()
-console.log(JSON.stringify({ events, bytesMax: process.resourceUsage().maxRSS * 1024 }))
+console.log(JSON.stringify({ events, maxBytes: process.resourceUsage().maxRSS * 1024 }))

@@ -11,7 +11,7 @@ export interface Opened {
   readonly events: number
   /** By system calls, from wherever; absent where the system does not count them. */
   readonly readBytes?: number
-  readonly bytesMax: number
+  readonly maxBytes: number
 }
 
 function readSoFar(): number | undefined {
@@ -35,6 +35,6 @@ await ledger.close()
 const said: Opened = {
   ...{ openMs: opened - begun, foldMs: folded - opened, events },
   ...(before !== undefined && after !== undefined && { readBytes: after - before }),
-  bytesMax: process.resourceUsage().maxRSS * 1024,
+  maxBytes: process.resourceUsage().maxRSS * 1024,
 }
 console.log(JSON.stringify(said))

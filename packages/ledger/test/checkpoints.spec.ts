@@ -66,7 +66,7 @@ describe('checkpoints', () => {
     const ledger = sqliteLedger(path)
     const { seq, epoch } = await ledger.acquire(runId)
     const last = (await Array.fromAsync(ledger.read(runId))).at(-1)
-    const event = { ...last, type: 'limit_raised', seq: seq + 1, epoch, limit: 'turnsMax', max: 9, by: 'ada' }
+    const event = { ...last, type: 'limit_raised', seq: seq + 1, epoch, limit: 'maxTurns', max: 9, by: 'ada' }
     await ledger.append(runId, { expectedSeq: seq, epoch }, [event as never], { durability: 'barrier' })
     await ledger.close()
     expect(await sign()).toMatchObject({ size: 3, added: 1 })

@@ -25,7 +25,7 @@ async function family(): Promise<Family> {
     model: scriptedModel([{ text: 'Worked.', usage }]),
   })
   const boss = defineAgent({
-    ...{ name: 'boss', instructions: 'Lead.', tools: [agentTool(worker)], limits: { tokensMax: 5_000 } },
+    ...{ name: 'boss', instructions: 'Lead.', tools: [agentTool(worker)], limits: { maxTotalTokens: 5_000 } },
     model: scriptedModel([
       { toolCalls: [{ name: 'worker', input: { task: 'Work.' } }], usage },
       { text: 'Done.', usage },
@@ -72,11 +72,11 @@ describe('verify, of a run and the runs that worked for it', () => {
   it('finds a child run whose limits are beyond its grant', async () => {
     const { parent, child } = await family()
     const greedy = child.map((event) =>
-      event.type === 'run_started' ? { ...event, limits: { ...event.limits, tokensMax: 4_900 } } : event,
+      event.type === 'run_started' ? { ...event, limits: { ...event.limits, maxTotalTokens: 4_900 } } : event,
     )
     expect(await brokenLaw([parent, greedy])).toEqual([
       'law 9',
-      expect.stringMatching(/tokensMax of child run .* within its grant/),
+      expect.stringMatching(/maxTotalTokens of child run .* within its grant/),
     ])
   })
 

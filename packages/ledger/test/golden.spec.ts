@@ -8,6 +8,7 @@ import {
   goldenFiles,
   goldenStates,
   goldenVersions,
+  newestFormat,
   staleVersions,
   type GoldenState,
   type GoldenVersions,
@@ -15,7 +16,6 @@ import {
 import { recordGoldenRuns } from './support/golden-runs.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
-const newestFormat = 1
 const formats = Array.from({ length: newestFormat }, (_, index) => index + 1)
 
 /**

@@ -84,7 +84,7 @@ describe('importEvents', () => {
     const runId = sampleRunId(1)
     const { run_started: start, input_received: input } = everyFact(runId)
     const many = Array.from({ length: 9_000 }, (_, index) => ({
-      ...{ type: 'limit_raised' as const, turn: 0, limit: 'turnsMax' as const, max: index, by: 'ada' },
+      ...{ type: 'limit_raised' as const, turn: 0, limit: 'maxTurns' as const, max: index, by: 'ada' },
     }))
     const events = stamped(runId, [start, input, ...many])
     const source = memoryLedger()

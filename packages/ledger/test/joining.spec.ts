@@ -13,7 +13,7 @@ function open(path: string): Ledger {
 
 const sessionId = 'chat'
 const agentOf = (model: ReturnType<typeof scriptedModel>): Agent =>
-  defineAgent({ name: 'clerk', instructions: 'Answer.', model, limits: { turnsMax: 1, onLimit: 'stop' } })
+  defineAgent({ name: 'clerk', instructions: 'Answer.', model, limits: { maxTurns: 1, onLimit: 'stop' } })
 
 it('input of one process that the run of another ends without showing begins the next run of the session', async () => {
   const path = temporaryFile()

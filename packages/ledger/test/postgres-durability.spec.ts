@@ -110,7 +110,7 @@ describe.skipIf(!hasPostgres)('on a server that writes its log only when it is a
     const schema = freshSchema()
     let durable = 0
     let acknowledged: Head = none
-    const ledger = openLedger(schema, { connectionsMax: 3 })
+    const ledger = openLedger(schema, { maxConnections: 3 })
     for (let round = 0; round < 3; round++) {
       let head = round === 0 ? await append(ledger, none, barrier) : await ledger.acquire(run)
       const first = head.seq

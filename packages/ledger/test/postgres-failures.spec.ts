@@ -69,7 +69,7 @@ describe.skipIf(!hasPostgres)('a ledger that cannot be had', () => {
       url.password = 'secret'
     })
     expect(String(await refusal({ connectionString: crowd }))).toMatch(
-      /no connection left. Lower connectionsMax/,
+      /no connection left. Lower maxConnections/,
     )
   })
 
@@ -110,7 +110,7 @@ describe('options that cannot work', () => {
     ['an empty schema', { schema: '' }, /schema name/],
     ['a schema that Postgres would cut short', { schema: 'x'.repeat(64) }, /1 to 63 bytes/],
     ['a schema of Postgres itself', { schema: 'pg_mine' }, /does not begin with pg_/],
-    ['half a connection', { connectionsMax: 0.5 }, /connectionsMax is 0.5.*whole number from 1/],
+    ['half a connection', { maxConnections: 0.5 }, /maxConnections is 0.5.*whole number from 1/],
     ['no time at all', { statementTimeoutMs: 0 }, /statementTimeoutMs is 0/],
     ['an endless wait', { pollIntervalMs: Number.POSITIVE_INFINITY }, /pollIntervalMs is Infinity/],
   ])('are refused before anything is connected: %s', (_name, options, said) => {

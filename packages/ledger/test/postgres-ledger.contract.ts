@@ -31,7 +31,7 @@ describe.skipIf(!hasPostgres).each(effort({ quick: ways.slice(0, 1), thorough: w
     // oxlint-disable-next-line vitest/expect-expect -- a case rejects when its promise is broken
     it.concurrent.each(ledgerContract)('$promise', async ({ run }) => {
       const schema = emptied.pop() ?? freshSchema()
-      const opening = { ...options(), schema, connectionsMax: 4 }
+      const opening = { ...options(), schema, maxConnections: 4 }
       const opened: Ledger[] = []
       await run(async () => {
         const ledger = postgresLedger(opening)

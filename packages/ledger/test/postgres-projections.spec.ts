@@ -24,7 +24,7 @@ function bed(opened: Ledger[]): ProjectionBed {
   return {
     isQuick: false,
     open(options) {
-      const ledger = postgresLedger({ connectionString, schema, connectionsMax: 4, ...options })
+      const ledger = postgresLedger({ connectionString, schema, maxConnections: 4, ...options })
       opened.push(ledger)
       return ledger
     },
@@ -79,7 +79,7 @@ describe.skipIf(!hasPostgres)('projections in Postgres', () => {
     await tamperIn(schema, async (client) => void (await client.query(`update event set xid = '3'`)))
     const reader = openLedger(schema, { readOnly: true })
     for (const each of [reader, ledger]) {
-      expect((await ledgerStats(each, { since: 0, listedMax: 1 })).counts.done).toBe(2)
+      expect((await ledgerStats(each, { since: 0, maxListed: 1 })).counts.done).toBe(2)
       expect(await Array.fromAsync(runSummaries(each, { statuses: ['done'] }))).toHaveLength(2)
     }
     await refreshed(ledger)
@@ -92,12 +92,12 @@ describe.skipIf(!hasPostgres)('projections in Postgres', () => {
     await withClient(async (client) => {
       await client.query(`begin; create table ${schema}.held ()`)
       await recordRun(ledger, 2)
-      expect((await ledgerStats(ledger, { since: 0, listedMax: 1 })).counts.done).toBe(2)
+      expect((await ledgerStats(ledger, { since: 0, maxListed: 1 })).counts.done).toBe(2)
       expect((await ledger.horizon()).waitingEvents).toBeGreaterThan(0)
       await client.query('rollback')
     })
     await refreshed(ledger)
-    expect((await ledgerStats(ledger, { since: 0, listedMax: 1 })).counts.done).toBe(2)
+    expect((await ledgerStats(ledger, { since: 0, maxListed: 1 })).counts.done).toBe(2)
   })
 
   it('leave no snapshot of what somebody takes away at the same moment', async () => {

@@ -69,7 +69,7 @@ describe('the request of a state', () => {
   })
 
   it('is, before a call, the one that the call then carries: also the last one at a limit, without tools', async () => {
-    const limits = { turnsMax: 3, tokensMax: 2_000 }
+    const limits = { maxTurns: 3, maxTotalTokens: 2_000 }
     const { model, moments } = await record([looks, looks, answers], {}, { limits })
     const before = moments.flatMap((moment, index) => (isCall(moment) ? [moments[index - 1]!.state] : []))
     const due = before.map((state) => rebuiltRequest(state))

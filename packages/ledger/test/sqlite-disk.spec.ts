@@ -59,7 +59,7 @@ describe('a disk that is full', () => {
     'refuses what does not fit, keeps what was acknowledged, and takes the rest when there is room',
     async () => {
       const path = temporaryFile()
-      const said = await ledgerChild(['fill', path], { fileMaxKiB: 4_096 }).ended()
+      const said = await ledgerChild(['fill', path], { maxFileKiB: 4_096 }).ended()
       const refusals = said.filter((line) => typeof line === 'string')
       expect(refusals.length).toBeGreaterThan(0)
       for (const refusal of refusals) {

@@ -38,7 +38,7 @@ describe.each(olderVersions)('a ledger file of schema version %d', (version) => 
     const runId = await recordRun(ledger, 3)
     const verdicts = await Array.fromAsync(verifyLedger(ledger), ({ ok }) => ok)
     expect(verdicts).toEqual([true, true, true, true])
-    expect((await ledgerStats(ledger, { since: 0, listedMax: 3 })).counts).toMatchObject({ done: 3 })
+    expect((await ledgerStats(ledger, { since: 0, maxListed: 3 })).counts).toMatchObject({ done: 3 })
     await ledger.close()
     const [after, before] = [await lines(path), await lines(newest)]
     expect(after.filter((line) => !line.includes(runId))).toEqual(before)

@@ -4,14 +4,14 @@ import { everyFact, sampleMessage, sampleRunId, stamped } from '@tallystick/core
 import { foldTo, importEvents, verifyRun } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { upcast } from '../src/read/upcast.ts'
+import { upcast } from '../src/versions/upcast.ts'
 import { withRaw } from './support/raw-database.ts'
 import { linesOfLedger } from './support/exported.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
 
-// No type has a second version yet. So this test makes up what came before the first: version -1 said `words`, version
+// This test makes up what came before the first version of a type: version -1 said `words`, version
 // 0 said `text`, and version 1 is today's.
-vi.mock('../src/read/upcasters.ts', () => ({
+vi.mock('../src/versions/upcasters.ts', () => ({
   upcasters: {
     input_received: {
       [-1]: ({ words, ...body }: { words: string[] }) => ({ ...body, text: words.join(' ') }),

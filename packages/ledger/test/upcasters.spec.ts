@@ -1,6 +1,6 @@
 import { eventCatalogue, eventTypes } from '@tallystick/core/vocabulary'
 import { describe, expect, it } from 'vitest'
-import { upcasters } from '../src/read/upcasters.ts'
+import { upcasters } from '../src/versions/upcasters.ts'
 
 describe('the upcasters of this release', () => {
   it.each(eventTypes)('lead from every older version of %s to the newest, and no further', (type) => {

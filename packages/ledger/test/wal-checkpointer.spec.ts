@@ -13,7 +13,7 @@ import { temporaryFile } from './support/temporary-folder.ts'
 
 const run = sampleRunId(1)
 const facts = everyFact(run)
-const bytesMax = 256 * 1024
+const maxBytes = 256 * 1024
 
 const logBytes = (path: string): number => statSync(`${path}-wal`).size
 
@@ -29,7 +29,7 @@ async function kept() {
   const database = connection(path)
   database.pragma('journal_mode = wal')
   const clock = manualClock()
-  const keeper = new WalCheckpointer(database, { path, bytesMax, clock })
+  const keeper = new WalCheckpointer(database, { path, maxBytes, clock })
   onTestFinished(() => keeper.close())
   const tables = new Kysely<LedgerTables>({ dialect: new SqliteDialect({ database }) })
   await migrate(database, tables)
@@ -97,8 +97,8 @@ describe('the log of a ledger', () => {
       await append(1)
       longest = Math.max(longest, logBytes(path))
     }
-    expect(longest).toBeGreaterThan(bytesMax / 2)
-    expect(longest).toBeLessThan(bytesMax + 65_536)
+    expect(longest).toBeGreaterThan(maxBytes / 2)
+    expect(longest).toBeLessThan(maxBytes + 65_536)
   })
 
   it('stays bounded while readers come and go', async () => {
@@ -113,8 +113,8 @@ describe('the log of a ledger', () => {
       await append(1)
       longest = Math.max(longest, logBytes(path))
     }
-    expect(written() * 16_384).toBeGreaterThan(6 * bytesMax)
-    expect(longest).toBeLessThan(3 * bytesMax)
+    expect(written() * 16_384).toBeGreaterThan(6 * maxBytes)
+    expect(longest).toBeLessThan(3 * maxBytes)
     expect(store.head(run)?.seq).toBe(written())
   })
 
@@ -125,10 +125,10 @@ describe('the log of a ledger', () => {
     const waits = waitsForCuts(database)
     await append(30)
     const longest = logBytes(path)
-    expect(longest).toBeGreaterThan(3 * bytesMax)
+    expect(longest).toBeGreaterThan(3 * maxBytes)
     const endured = waits().filter((ms) => ms > 0)
     expect(new Set(endured)).toEqual(new Set([100]))
-    expect(endured.length).toBeLessThanOrEqual(longest / (bytesMax / 4))
+    expect(endured.length).toBeLessThanOrEqual(longest / (maxBytes / 4))
     vi.restoreAllMocks()
     // A moment of rest keeps nobody waiting, and comes again.
     clock.advance(3_000)
@@ -166,10 +166,10 @@ describe('the log of a ledger', () => {
 })
 
 describe('sqliteLedger', () => {
-  it('keeps its log within walBytesMax, and cuts it when it rests', async () => {
+  it('keeps its log within maxWalBytes, and cuts it when it rests', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
     const path = temporaryFile()
-    const ledger = sqliteLedger(path, { walBytesMax: bytesMax })
+    const ledger = sqliteLedger(path, { maxWalBytes: maxBytes })
     onTestFinished(() => ledger.close())
     await ledger.append(run, { expectedSeq: 0, epoch: 1 }, stamped(run, [facts.run_started]), {
       durability: 'barrier',
@@ -181,7 +181,7 @@ describe('sqliteLedger', () => {
       await ledger.append(run, { expectedSeq: seq, epoch: 1 }, events, { durability: 'lazy' })
       longest = Math.max(longest, logBytes(path))
     }
-    expect(longest).toBeLessThan(bytesMax + 131_072)
+    expect(longest).toBeLessThan(maxBytes + 131_072)
     expect(logBytes(path)).toBeGreaterThan(0)
     vi.advanceTimersByTime(1_000)
     expect(logBytes(path)).toBe(0)
@@ -190,7 +190,7 @@ describe('sqliteLedger', () => {
     expect(verdict?.events).toBeGreaterThan(0)
   })
 
-  it.each([0, -1, 0.5, Number.NaN])('refuses walBytesMax: %d', (walBytesMax) => {
-    expect(() => sqliteLedger(temporaryFile(), { walBytesMax })).toThrow(/walBytesMax.*whole number of bytes/)
+  it.each([0, -1, 0.5, Number.NaN])('refuses maxWalBytes: %d', (maxWalBytes) => {
+    expect(() => sqliteLedger(temporaryFile(), { maxWalBytes })).toThrow(/maxWalBytes.*whole number of bytes/)
   })
 })

@@ -33,12 +33,12 @@ it.each<readonly [string, () => unknown, string]>([
   ['a slip', sqlite({ readonly: true }), 'sqliteLedger: readonly is no option. Did you mean readOnly?'],
   ['a wait by half its name', sqlite({ busyTimeout: 5 }), 'Did you mean busyTimeoutMs?'],
   ['keys that are none', sqlite({ keys: 'keys.db' }), 'keys is a text; expected a keyring'],
-  ['half a byte', sqlite({ walBytesMax: 0.5 }), 'walBytesMax is 0.5; expected a whole number'],
+  ['half a byte', sqlite({ maxWalBytes: 0.5 }), 'maxWalBytes is 0.5; expected a whole number'],
   ['yes for true', sqlite({ oneWriter: 'yes' }), 'oneWriter is a text; expected true or false'],
   ['a connection by another name', postgres({ url: connectionString }), 'Did you mean connectionString?'],
   ['a string for options', postgres(connectionString), 'what it was given is a text; expected an object'],
-  ['a size by another name', postgres({ connectionString, max: 5 }), 'Did you mean connectionsMax?'],
-  ['too many connections', postgres({ connectionString, connectionsMax: 1e6 }), 'from 1 to 10000'],
+  ['a size by another name', postgres({ connectionString, max: 5 }), 'Did you mean maxConnections?'],
+  ['too many connections', postgres({ connectionString, maxConnections: 1e6 }), 'from 1 to 10000'],
 ])('a store refuses %s, and says nothing of its password', (_name, open, message) => {
   expect(open).toThrow(ConfigurationError)
   expect(open).toThrow(message)
@@ -71,7 +71,7 @@ const publicKey = 'a key'
 const agents = { from: './agents.ts' }
 const test = join(folder, 'refund.spec.ts')
 const by = { by: 'ada', reason: 'asked for' }
-const week = { since: 0, listedMax: 5 }
+const week = { since: 0, maxListed: 5 }
 
 const sign = (options: unknown) => writeCheckpoint(ledger, options as never)
 const compare = (options: unknown) => verifyCheckpoints(ledger, options as never)
@@ -136,10 +136,10 @@ it.each<readonly [string, () => Promise<unknown>, string]>([
   ['a reason by a slip', () => take([1], { by: 'ada', raeson: 'x' }), 'Did you mean reason?'],
   ['a date for a time', () => take([1], { ...by, at: new Date(0) }), 'at is an object'],
   ['one number for a list', () => take(1, by), 'the third argument is 1; expected a list of event numbers'],
-  ['stats from nowhere', () => count({ listedMax: 5 }), 'ledgerStats: since is missing'],
-  ['stats from no number', () => count({ since: Number.NaN, listedMax: 5 }), 'since is NaN'],
-  ['half a run', () => count({ since: 0, listedMax: 0.5 }), 'listedMax is 0.5; expected a whole number'],
-  ['a count by another name', () => count({ since: 0, limit: 5 }), 'Did you mean listedMax?'],
+  ['stats from nowhere', () => count({ maxListed: 5 }), 'ledgerStats: since is missing'],
+  ['stats from no number', () => count({ since: Number.NaN, maxListed: 5 }), 'since is NaN'],
+  ['half a run', () => count({ since: 0, maxListed: 0.5 }), 'maxListed is 0.5; expected a whole number'],
+  ['a count by another name', () => count({ since: 0, limit: 5 }), 'Did you mean maxListed?'],
   ['a refresh by a slip', () => count(week, { refesh: false }), 'Did you mean refresh?'],
   ['a refresh that is none', () => count(week, { refresh: 0 }), 'refresh is 0; expected true or false'],
   ['a status alone', () => tell({ status: 'done' }), 'runSummaries: status is no option. Did you mean'],

@@ -12,7 +12,7 @@ function fold(
   parts: readonly Loose[],
   { endOfStreamIsEnd = false, tools = [] as readonly string[] } = {},
 ): { signals: ModelSignal[]; error?: ProviderError } {
-  const names = toolNames(tools, { lengthMax: 64 })
+  const names = toolNames(tools, { maxLength: 64 })
   const reply = startReply({ provider: 'test.chat', names, endOfStreamIsEnd, now: () => 0, warn: () => {} })
   const signals: ModelSignal[] = []
   try {
@@ -110,7 +110,7 @@ describe('text and reasoning', () => {
 
 describe('a call', () => {
   it('streams its input, and is requested when the reply has proved whole, under its name here', () => {
-    const wireName = toolNames(['files/read'], { lengthMax: 64 }).toWire('files/read')
+    const wireName = toolNames(['files/read'], { maxLength: 64 }).toWire('files/read')
     const { signals } = fold(
       [
         { type: 'tool-input-start', id: 'c1', toolName: wireName },

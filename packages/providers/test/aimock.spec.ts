@@ -54,7 +54,7 @@ async function runOf(model: Model, input: string) {
     instructions: 'Be brief.',
     model,
     tools,
-    limits: { turnsMax: 3 },
+    limits: { maxTurns: 3 },
   })
   const ledger = memoryLedger()
   const run = createRuntime({ ledger, agents: [agent] }).run(agent, input)

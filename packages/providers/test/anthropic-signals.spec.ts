@@ -274,7 +274,7 @@ describe('a tool call', () => {
   })
 
   it('goes by the name that we gave the tool', () => {
-    const names = toolNames(['files/read.all'], { lengthMax: 64 })
+    const names = toolNames(['files/read.all'], { maxLength: 64 })
     const wireName = names.toWire('files/read.all')
     const { signals } = fold(
       [start(), ...toolBlock(0, 'toolu_1', wireName, '{}'), done('tool_use'), stop],

@@ -198,7 +198,7 @@ describe('what a reply through the AI SDK cites', () => {
   } as const
 
   it('is data of its text, and each source is one of its part', () => {
-    const names = toolNames([], { lengthMax: 64 })
+    const names = toolNames([], { maxLength: 64 })
     const reply = startReply({
       provider: 'google',
       names,

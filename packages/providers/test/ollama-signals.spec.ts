@@ -133,7 +133,7 @@ describe('a call', () => {
   })
 
   it('bears the name that its tool has here', () => {
-    const wireName = toolNames(['read files'], { lengthMax: 64 }).toWire('read files')
+    const wireName = toolNames(['read files'], { maxLength: 64 }).toWire('read files')
     const { signals } = fold([calls(call(wireName, {})), done()], { tools: ['read files'] })
     expect(wireName).toMatch(/^read_files_[0-9a-f]{8}$/)
     expect(callsOf(signals).map(({ name }) => name)).toEqual(['read files'])

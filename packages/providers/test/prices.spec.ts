@@ -69,7 +69,7 @@ describe('genaiPrices', () => {
   it('lets a cost budget start, and refuses it for a model without a price', () => {
     const start = (modelId: string) => () => {
       const agent = defineAgent({
-        ...{ name: 'a', instructions: '', limits: { costMaxUsd: 1, turnsMax: 0, onLimit: 'stop' } },
+        ...{ name: 'a', instructions: '', limits: { maxCostUsd: 1, maxTurns: 0, onLimit: 'stop' } },
         model: anthropic(modelId, { apiKey: 'none', baseURL: 'http://127.0.0.1:1' }),
       })
       return createRuntime({ ledger: memoryLedger(), agents: [agent], prices: genaiPrices() }).run(

@@ -18,10 +18,10 @@ interface Given {
 
 /** What a run may be given that its own events do not ask for. */
 const programs: Readonly<Record<string, Given>> = {
-  'with one attempt': { retry: { attemptsMax: 1 } },
+  'with one attempt': { retry: { maxAttempts: 1 } },
   'about a subject, within limits that count tokens': {
     subject: 'customer-7',
-    limits: { tokensMax: 500_000, durationMaxMs: 600_000 },
+    limits: { maxTotalTokens: 500_000, maxDurationMs: 600_000 },
   },
   'over connections that break off twice': { breaksOff: 2 },
 }
@@ -53,7 +53,7 @@ describe('a run of a stream that a person has read', () => {
         const { url } = await serve(...answersOf(reading, breaksOff))
         const agent = defineAgent({
           ...{ name: 'recorded', instructions: 'Answer.', model: modelOver[reading.folder](url) },
-          ...{ tools: [testTool({ name: 'get_weather' })], limits: { turnsMax: 3, ...limits }, retry },
+          ...{ tools: [testTool({ name: 'get_weather' })], limits: { maxTurns: 3, ...limits }, retry },
         })
         const [clock, ledger] = [manualClock(), memoryLedger()]
         const host = { clock, random: seededRandom(1), report: () => {} }
@@ -72,7 +72,7 @@ describe('a run of a stream that a person has read', () => {
         const failures = events.filter(({ type }) => type === 'model_stream_failed')
         const retried = failures.filter(waitsForAttempt).length
         expect(retried).toBeGreaterThanOrEqual(breaksOff)
-        expect(retried).toBeLessThanOrEqual(retry.attemptsMax === 1 ? 0 : Infinity)
+        expect(retried).toBeLessThanOrEqual(retry.maxAttempts === 1 ? 0 : Infinity)
         expect(await replayRun(ledger, runId, () => agent)).toEqual({ runId, events: events.length })
       })
     },

@@ -90,7 +90,7 @@ describe('names of tools', () => {
   })
 
   it('that a wire wants to begin with a letter do, whatever they were', () => {
-    const rules = { lengthMax: 20, pattern: /^[a-z_][a-z0-9_.]*$/ }
+    const rules = { maxLength: 20, pattern: /^[a-z_][a-z0-9_.]*$/ }
     const names = ['9 lives', '9lives', 'a.b', '', '天'.repeat(40), '_a b']
     const { toWire, fromWire } = toolNames(names, rules)
     for (const name of names) {

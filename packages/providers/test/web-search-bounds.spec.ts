@@ -12,7 +12,7 @@ import { responsesBody as body } from './kit/openai-requests.ts'
 
 const search = { type: 'web_search_20260318', name: 'web_search' }
 
-describe('webSearchesMax', () => {
+describe('maxWebSearches', () => {
   it.each<[string, AnthropicOptions, number | 'unbounded' | undefined]>([
     ['no tools', {}, undefined],
     ['a tool that searches nothing', { providerTools: [{ type: 'web_fetch_20260318' }] }, undefined],
@@ -33,7 +33,7 @@ describe('webSearchesMax', () => {
     ['tools in the body', { extraBody: { tools: [{ ...search, max_uses: 2 }] } }, 2],
     ['tools that others replace', { providerTools: [search], extraBody: { tools: [] } }, undefined],
   ])('of anthropic with %s', (_what, options, bound) => {
-    expect(anthropic('claude-sonnet-5', options).webSearchesMax).toBe(bound)
+    expect(anthropic('claude-sonnet-5', options).maxWebSearches).toBe(bound)
   })
 
   const bounded = { max_tool_calls: 4 }
@@ -44,16 +44,16 @@ describe('webSearchesMax', () => {
     ['a bounded search', { providerTools: [{ type: 'web_search_preview' }], extraBody: bounded }, 4],
     ['tools in the body', { extraBody: { ...bounded, tools: [{ type: 'web_search' }] } }, 4],
   ])('of openai with %s', (_what, options, bound) => {
-    expect(openai('gpt-6', options).webSearchesMax).toBe(bound)
+    expect(openai('gpt-6', options).maxWebSearches).toBe(bound)
   })
 
   it('stays on a model that is recorded', () => {
     const folder = mkdtempSync(join(tmpdir(), 'bounds-'))
     try {
       const model = anthropic('claude-sonnet-5', { providerTools: [{ ...search, max_uses: 3 }] })
-      expect(recordModel(model, join(folder, 'calls.jsonl')).webSearchesMax).toBe(3)
+      expect(recordModel(model, join(folder, 'calls.jsonl')).maxWebSearches).toBe(3)
       expect(recordModel(anthropic('claude-sonnet-5'), join(folder, 'calls.jsonl'))).not.toHaveProperty(
-        'webSearchesMax',
+        'maxWebSearches',
       )
     } finally {
       rmSync(folder, { recursive: true })

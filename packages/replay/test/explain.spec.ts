@@ -118,7 +118,7 @@ describe('explain', () => {
 
   it('says what a summary replaced, and what a summary of summaries did', async () => {
     const compaction = {
-      contextTokensMax: 30,
+      maxContextTokens: 30,
       keepMessages: 1,
       summarize: (all: readonly unknown[]) => `${all.length} before.`,
     }

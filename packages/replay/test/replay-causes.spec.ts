@@ -82,7 +82,7 @@ describe('a run replays to itself', () => {
   })
 
   it('whose approval came too late, and one that a person called expiry denied', async () => {
-    const options = { tools: [pay], limits: { approvalMaxMs: 1_000 }, steps: [calls('pay'), { text: 'No.' }] }
+    const options = { tools: [pay], limits: { maxApprovalMs: 1_000 }, steps: [calls('pay'), { text: 'No.' }] }
     const late = recording(options, { ticking: true })
     const lateRun = late.start()
     await lateRun.result
@@ -103,11 +103,11 @@ describe('a run replays to itself', () => {
   })
 
   it('with a deadline that comes between a reply and what follows from it', async () => {
-    for (let durationMaxMs = 1; durationMaxMs <= 60; durationMaxMs++) {
+    for (let maxDurationMs = 1; maxDurationMs <= 60; maxDurationMs++) {
       const look = testTool({ name: 'look' })
       const steps = [calls('look'), calls('look'), { text: 'Done.', usage }]
       const { start, replays } = recording(
-        { steps, tools: [look], limits: { durationMaxMs } },
+        { steps, tools: [look], limits: { maxDurationMs } },
         { ticking: true },
       )
       const { runId } = await start().result
@@ -162,7 +162,7 @@ describe('a run replays to itself', () => {
   it('that waited by chance before it tried again, or by chance not long enough to give up', async () => {
     for (let seed = 1; seed <= 40; seed++) {
       const steps = [...Array.from({ length: 3 }, () => ({ fail: 'overloaded' as const })), { text: 'Done.' }]
-      const retry = { attemptsMax: 4, baseMs: 100, capMs: 1_000, totalMaxMs: 450 }
+      const retry = { maxAttempts: 4, baseMs: 100, capMs: 1_000, maxTotalMs: 450 }
       const { start, replays, clock } = recording({ steps, retry }, { seed })
       const { runId } = await untilSettled(clock, start().result)
       expect((await replays(runId)).at(-1)?.type).toBe('run_finished')
@@ -171,7 +171,7 @@ describe('a run replays to itself', () => {
 
   it('whose provider told nothing of what it used, where a limit counts it', async () => {
     const steps = [{ text: 'Hm.', fail: 'truncated' as const }, { text: 'Done.' }]
-    const { start, replays, clock } = recording({ steps, limits: { tokensMax: 9_000 } })
+    const { start, replays, clock } = recording({ steps, limits: { maxTotalTokens: 9_000 } })
     const { runId } = await untilSettled(clock, start().result)
     const events = await replays(runId)
     expect(ofType(events, 'usage_updated').map(({ cause }) => cause)).toEqual([
@@ -199,7 +199,7 @@ describe('a run replays to itself', () => {
           subscriber.complete()
         }),
     }
-    const { start, replays } = recording({ model, limits: { tokensMax: 9_000 } })
+    const { start, replays } = recording({ model, limits: { maxTotalTokens: 9_000 } })
     const { runId, text } = await start().result
     expect(text).toBe('Hello there')
     const [finished] = ofType(await replays(runId), 'assistant_message_finished')
@@ -220,7 +220,7 @@ describe('a model that fails as interrupted', () => {
           )
         }),
     }
-    const { start, replays, clock } = recording({ model, retry: { attemptsMax: 2, baseMs: 10 } })
+    const { start, replays, clock } = recording({ model, retry: { maxAttempts: 2, baseMs: 10 } })
     const { runId, reason } = await untilSettled(clock, start().result)
     expect([reason, asked]).toEqual(['model_failed', 2])
     await replays(runId)

@@ -100,12 +100,12 @@ it('a run that stopped only once its limit was raised replays without its contex
   const agent = defineAgent<unknown, App>({
     ...{ name: 'looker', instructions: 'Look.', tools: [testTool({ name: 'look' })] },
     model: scriptedModel([{ toolCalls: [{ name: 'look', input: {} }] }]),
-    limits: { turnsMax: 1, onLimit: 'ask' },
-    stopWhen: ({ limits }, { trusted }) => !trusted && (limits.turnsMax ?? 0) > 1,
+    limits: { maxTurns: 1, onLimit: 'ask' },
+    stopWhen: ({ limits }, { trusted }) => !trusted && (limits.maxTurns ?? 0) > 1,
   })
   const run = createRuntime({ ledger, host: { clock } }).run(agent, 'Go.', { context })
-  expect(await untilSettled(clock, run.result)).toMatchObject({ status: 'suspended', limit: 'turnsMax' })
-  await untilSettled(clock, run.raiseLimit('turnsMax', 9, 'ada'))
+  expect(await untilSettled(clock, run.result)).toMatchObject({ status: 'suspended', limit: 'maxTurns' })
+  await untilSettled(clock, run.raiseLimit('maxTurns', 9, 'ada'))
   expect(await untilSettled(clock, run.result)).toMatchObject({ reason: 'stopped' })
   expect((await replayRun(ledger, run.id, () => agent as Agent)).divergence).toBeUndefined()
 })

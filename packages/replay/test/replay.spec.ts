@@ -274,7 +274,7 @@ describe('runs that are bound to others, driven again', () => {
 
   it('come out the same as the second of a session, with a summary that a model wrote', async () => {
     const ledger = memoryLedger()
-    const talker = (contextTokensMax: number): Agent<unknown> =>
+    const talker = (maxContextTokens: number): Agent<unknown> =>
       defineAgent<unknown>({
         ...{
           name: 'talker',
@@ -282,7 +282,7 @@ describe('runs that are bound to others, driven again', () => {
           model: always((said) => ({ text: `${said} ${'word '.repeat(60)}` })),
         },
         compaction: {
-          contextTokensMax,
+          maxContextTokens,
           keepMessages: 1,
           summarize: always(() => ({ text: 'They talked.' }), 'sums-up'),
         },

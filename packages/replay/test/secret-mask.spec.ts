@@ -91,7 +91,7 @@ describe('what looks like a secret', () => {
   it('is not the schema of a secret, a number of tokens, a digest, an id or plain words', () => {
     const value = {
       properties: { password: { type: 'string', description: 'The password to use.' } },
-      usage: { inputTokens: 120, tokensMax: 7 },
+      usage: { inputTokens: 120, maxTotalTokens: 7 },
       requestDigest: 'b2'.repeat(32),
       runId: '01932f00-0000-7000-8000-000000000001',
       idempotencyKey: '01932f00-0000-7000-8000-000000000001_1_1_1',

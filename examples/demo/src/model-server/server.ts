@@ -10,7 +10,7 @@ import { Refusal } from './refusal.ts'
 import type { MessagesRequest } from './wire.ts'
 import { parseRequest } from './request.ts'
 
-const bodyBytesMax = 32 * 1024 * 1024
+const maxBodyBytes = 32 * 1024 * 1024
 
 export interface ModelServerOptions {
   /** The one model id that this server answers to. */
@@ -80,7 +80,7 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
   let bytes = 0
   for await (const chunk of request as AsyncIterable<Buffer>) {
     bytes += chunk.length
-    if (bytes > bodyBytesMax) throw new Refusal('request_too_large', 'Request exceeds the maximum size')
+    if (bytes > maxBodyBytes) throw new Refusal('request_too_large', 'Request exceeds the maximum size')
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString('utf8')

@@ -9,7 +9,7 @@ import { wrappedLines } from '../view/text/wrapped-lines.ts'
 const rowsKept = 4
 
 /** The question takes one line of the terminal. */
-const nameCharactersMax = 30
+const maxNameCharacters = 30
 
 /** How a decision that is taken here came in. */
 const via = 'prompt'
@@ -50,7 +50,7 @@ async function askForMore(person: Output, seen: string): Promise<ApprovalChoice 
 /** Resolves with `undefined` for an answer that is not one of the choices. */
 async function askForDecision(person: Output, name: string): Promise<ApprovalChoice | undefined> {
   const answer = await person.ask(
-    `Run ${oneLine(name, nameCharactersMax)} with this input? [y]es, [n]o, [l]ater: `,
+    `Run ${oneLine(name, maxNameCharacters)} with this input? [y]es, [n]o, [l]ater: `,
   )
   if (answer !== undefined && /^y(es)?$/i.test(answer)) return { kind: 'approve', via }
   return await choiceOf(person, answer)

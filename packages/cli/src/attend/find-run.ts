@@ -6,7 +6,7 @@ import type { Place } from '../view/text/next-commands.ts'
 import { CommandError } from '../command/exit-code.ts'
 import { parentOf } from './parent-of.ts'
 
-const namedMax = 5
+const maxNamed = 5
 
 /**
  * Finds a run by its id, by an unambiguous beginning or end of it, or by `latest`, which is the last run that works for
@@ -38,7 +38,7 @@ function notOneRun(
       `No run of this ledger is called ${given}. See which there are: ${list}`,
     )
   }
-  const named = fitting.slice(0, namedMax).join(', ') + (fitting.length > namedMax ? ', …' : '')
+  const named = fitting.slice(0, maxNamed).join(', ') + (fitting.length > maxNamed ? ', …' : '')
   return new CommandError(
     'usage',
     `${given} fits ${fitting.length} runs (${named}). Give more of the id. See all: ${list}`,

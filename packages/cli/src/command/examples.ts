@@ -18,7 +18,7 @@ export const examples: Readonly<Record<string, string>> = {
   approve: `tallystick approve runs.db latest 2_1_1 --by ann --input '{"quantity":12}'`,
   deny: `tallystick deny runs.db latest 2_1_1 --by ann --reason 'twelve are enough'`,
   cancel: `tallystick cancel runs.db latest --reason 'the shop is closed'`,
-  raise: 'tallystick raise runs.db latest turnsMax 40 --by ann',
+  raise: 'tallystick raise runs.db latest maxTurns 40 --by ann',
   settle: `tallystick settle runs.db latest job-7 --result '12 rows'`,
   resume: 'tallystick resume runs.db latest --yes --by ann',
   fork: `tallystick fork runs.db latest --input 'Order two.' --reason 'what if'`,

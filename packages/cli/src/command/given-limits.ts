@@ -3,7 +3,7 @@ import { type Limits } from '@tallystick/core'
 import { limitNames, onLimits, type OnLimit } from '@tallystick/core/vocabulary'
 
 /** Limits that are a number: those that can be met, and those that shape a run. */
-const numbers: readonly string[] = [...limitNames, 'concurrencyMax', 'approvalMaxMs', 'graceMs']
+const numbers: readonly string[] = [...limitNames, 'maxConcurrency', 'maxApprovalMs', 'graceMs']
 
 /** One more `name=value` of the command line, beside those before it. */
 export function withLimit(text: string, before: Limits = {}): Limits {
@@ -15,7 +15,7 @@ export function withLimit(text: string, before: Limits = {}): Limits {
   }
   if (!numbers.includes(name)) {
     throw new InvalidArgumentError(
-      `Write name=value, such as turnsMax=5, with one of ${numbers.join(', ')}, onLimit.`,
+      `Write name=value, such as maxTurns=5, with one of ${numbers.join(', ')}, onLimit.`,
     )
   }
   const max = value.trim() === '' ? Number.NaN : Number(value)

@@ -70,14 +70,14 @@ export function momentAt({ at, agoMs = 0 }: GivenMoment, now: number): number {
   return at ?? now - agoMs
 }
 
-const eventsMax = 100_000
+const maxEvents = 100_000
 
 /** Numbers of events such as `4,7-9`. */
 export function eventNumbers(text: string): readonly number[] {
   const numbers = text.split(',').flatMap((part) => {
     const [, from = '', to = from] = /^(\d+)(?:-(\d+))?$/.exec(part) ?? []
     const [first, last] = [Number(from), Number(to)]
-    if (from === '' || first < 1 || last < first || last - first >= eventsMax) {
+    if (from === '' || first < 1 || last < first || last - first >= maxEvents) {
       throw new InvalidArgumentError('They have to be numbers of events such as 4 or 4,7-9.')
     }
     return Array.from({ length: last - first + 1 }, (_, index) => first + index)

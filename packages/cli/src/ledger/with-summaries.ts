@@ -7,7 +7,7 @@ import { withLedger } from './open-ledger.ts'
 import { withProgress } from '../view/text/progress.ts'
 
 /** So many events are folded sooner than the ledger is opened to keep what they come to. */
-const eventsInMemoryMax = 2_000
+const maxEventsInMemory = 2_000
 
 /** An open ledger, with what reading summaries of its runs needs. */
 export interface SummarizedLedger {
@@ -28,7 +28,7 @@ export async function withSummaries<Result>(
 ): Promise<Result> {
   const opened = await withLedger(ledgerPath, 'read', async (ledger) => {
     const lag = (await projectionLag(ledger)) ?? 0
-    return lag > eventsInMemoryMax ? { lag } : { result: await summarizing(context, ledger, { lag, use }) }
+    return lag > maxEventsInMemory ? { lag } : { result: await summarizing(context, ledger, { lag, use }) }
   })
   if ('result' in opened) return opened.result
   const { lag } = opened

@@ -79,9 +79,9 @@ export function summaryStatusView(
 /** The status in words: `done: answered`, `suspended on place_order call_…`, `interrupted in the model call of turn 2`. */
 export function statusText(
   { status, reason, detail }: RunStatusView,
-  charactersMax: number = Infinity,
+  maxCharacters: number = Infinity,
 ): string {
-  const more = detail === undefined ? '' : oneLine(detail, charactersMax)
+  const more = detail === undefined ? '' : oneLine(detail, maxCharacters)
   switch (status) {
     case 'done':
       return `done: ${reason}${more === '' ? '' : ` (${more})`}`

@@ -2,11 +2,11 @@ import { canonicalJson, type JsonObject, type Outcome, type ResultPart } from '@
 import type { CallStory } from './call-story.ts'
 import { contentText, oneLine } from '../view/text/content-text.ts'
 
-const valuesMax = 5
-const keysMax = 3
-const nameCharactersMax = 60
-const valueCharactersMax = 30
-const resultCharactersMax = 40
+const maxValues = 5
+const maxKeys = 3
+const maxNameCharacters = 60
+const maxValueCharacters = 30
+const maxResultCharacters = 40
 
 /** A call that has ended. */
 interface EndedCall extends CallStory {
@@ -18,7 +18,7 @@ interface EndedCall extends CallStory {
 export function similarText(calls: readonly CallStory[]): string {
   const [first] = calls
   if (first === undefined) return ''
-  const tool = oneLine(first.name, nameCharactersMax)
+  const tool = oneLine(first.name, maxNameCharacters)
   const name = calls.length === 1 ? tool : `${tool} × ${calls.length}`
   return [name, ...[endingsText(calls), varyingText(calls)].filter((text) => text !== '')].join('; ')
 }
@@ -62,23 +62,23 @@ function varyingText(calls: readonly CallStory[]): string {
   const varying = keys.flatMap((key) => {
     const values = [...new Set(inputs.map((input) => valueText(input, key)))]
     if (values.length < 2) return []
-    const more = values.length - valuesMax
+    const more = values.length - maxValues
     return [
-      `${oneLine(key, nameCharactersMax)}: ${values.slice(0, valuesMax).join(', ')}${more > 0 ? `, … ${more} more` : ''}`,
+      `${oneLine(key, maxNameCharacters)}: ${values.slice(0, maxValues).join(', ')}${more > 0 ? `, … ${more} more` : ''}`,
     ]
   })
   if (varying.length === 0) return 'always with the same input'
-  const left = varying.length - keysMax
-  return [...varying.slice(0, keysMax), ...(left > 0 ? [`${left} more differ`] : [])].join('; ')
+  const left = varying.length - maxKeys
+  return [...varying.slice(0, maxKeys), ...(left > 0 ? [`${left} more differ`] : [])].join('; ')
 }
 
 function valueText(input: JsonObject, key: string): string {
   const value = Object.hasOwn(input, key) ? input[key] : undefined
-  return value === undefined ? 'nothing' : oneLine(canonicalJson(value), valueCharactersMax)
+  return value === undefined ? 'nothing' : oneLine(canonicalJson(value), maxValueCharacters)
 }
 
 /** Calls that ended alike, with what they ended with. */
 export function alikeText(calls: readonly CallStory[]): string {
-  const result = oneLine(contentText(calls[0]?.content ?? []), resultCharactersMax)
+  const result = oneLine(contentText(calls[0]?.content ?? []), maxResultCharacters)
   return `${similarText(calls)}\nresult each time: ${result === '' ? 'nothing' : result}`
 }

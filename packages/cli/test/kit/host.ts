@@ -26,7 +26,7 @@ export function hostAgents(): readonly Agent[] {
       instructions: '',
       model: scriptedModel(steps, 'host-model'),
       tools: [testTool({ name: 'look', run: ({ input }) => JSON.stringify(input) }), untilSignalled],
-      retry: { attemptsMax: 1 },
+      retry: { maxAttempts: 1 },
     })
   const looking = ({ messages }: ModelRequest): ScriptedReply => {
     const seen = messages.filter(({ role }) => role === 'tool').length

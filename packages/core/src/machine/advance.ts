@@ -47,7 +47,7 @@ export interface AdvanceOptions {
 }
 
 /** Loop guard: a controller that takes more rounds contradicts itself. */
-const ROUNDS_MAX = 10_000
+const MAX_ROUNDS = 10_000
 
 /**
  * Decides about messages in order, then asks the controller until nothing is left to record. Pure: nothing of the
@@ -75,7 +75,7 @@ export function advance(
     record(decision.facts, now.at, message.type, keys[index])
     return undefined
   })
-  for (let round = 0; round < ROUNDS_MAX; round++) {
+  for (let round = 0; round < MAX_ROUNDS; round++) {
     if (state === undefined) break
     if (draining) return { events, state, action: { kind: 'suspend' }, refusals }
     const { at } = stamp()
@@ -84,7 +84,7 @@ export function advance(
     record(action.facts, at, 'controller')
   }
   throw new Error(
-    `The loop controller of run ${writer.runId} did not come to an end in ${ROUNDS_MAX} rounds.`,
+    `The loop controller of run ${writer.runId} did not come to an end in ${MAX_ROUNDS} rounds.`,
   )
 }
 

@@ -1,11 +1,11 @@
 import { ConfigurationError } from '../vocabulary/errors.ts'
 import type { TailCursor } from '../ports/ledger.ts'
 
-const shownMax = 120
+const maxShown = 120
 
 /** The refusal of a cursor that names no event of the ledger that a tail was to continue after. */
 export function unknownCursor(cursor: TailCursor): ConfigurationError {
-  const shown = cursor.length > shownMax ? `${cursor.slice(0, shownMax)}…` : cursor
+  const shown = cursor.length > maxShown ? `${cursor.slice(0, maxShown)}…` : cursor
   return new ConfigurationError(
     `The cursor ${JSON.stringify(shown)} names no event of this ledger, so the events after it are not known, and continuing ` +
       'from another place would leave events out. It is of another ledger, or of events that were lost when a disk failed or ' +

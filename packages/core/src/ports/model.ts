@@ -1,7 +1,7 @@
 import type { Observable } from 'rxjs'
 import type { ModelRef } from '../vocabulary/model/content.ts'
 import type { JsonObject } from '../vocabulary/values/json.ts'
-import type { WebSearchesMax } from '../vocabulary/billing/price.ts'
+import type { MaxWebSearches } from '../vocabulary/billing/price.ts'
 import type { ModelRequest } from '../vocabulary/model/model-request.ts'
 import type { ModelSignal } from '../vocabulary/signals/signal.ts'
 import type { Clock } from './clock.ts'
@@ -31,8 +31,8 @@ export interface Model extends ModelRef {
   /**
    * The most web searches that the provider runs within one call that allows tools, as the adapter's settings limit
    * them. Absent if the provider runs none, or bills none. With a price for them (`webSearchUsd`), every grant
-   * reserves their cost, and a run with `costMaxUsd` whose model returns `unbounded` is refused.
+   * reserves their cost, and a run with `maxCostUsd` whose model returns `unbounded` is refused.
    */
-  readonly webSearchesMax?: WebSearchesMax
+  readonly maxWebSearches?: MaxWebSearches
   stream(request: ModelRequest, context: ModelContext): Observable<ModelSignal>
 }

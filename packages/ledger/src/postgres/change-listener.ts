@@ -10,7 +10,7 @@ export function channelOf(schema: string): string {
 }
 
 /** Postgres takes payloads of fewer bytes than 8000. */
-const payloadBytesMax = 7_900
+const maxPayloadBytes = 7_900
 
 /** What one ledger tells the others. */
 export interface Word {
@@ -23,7 +23,7 @@ export interface Word {
 /** A word as a payload. */
 export function payloadOf({ from, runIds }: Word): string {
   const payload = JSON.stringify([from, ...runIds])
-  return Buffer.byteLength(payload) <= payloadBytesMax ? payload : JSON.stringify([from])
+  return Buffer.byteLength(payload) <= maxPayloadBytes ? payload : JSON.stringify([from])
 }
 
 /** The word of a payload; one that is no word says that anything may have changed. */

@@ -13,7 +13,7 @@ import { isRunId } from '../record/stored-ids.ts'
 import type { StoreAccess } from './store-access.ts'
 
 /** Runs without a row that one audit names; more are as bad as that. */
-const orphansMax = 1000
+const maxOrphans = 1000
 
 /** Lends the rows of a ledger to `verify`. */
 export function postgresAudit(access: StoreAccess): AuditSource {
@@ -83,7 +83,7 @@ async function orphans(store: PostgresStore): Promise<readonly string[]> {
       .where((is) =>
         is.not(is.exists(is.selectFrom('run').select('run.pos').whereRef('run.run_id', '=', 'event.run_id'))),
       )
-      .limit(orphansMax),
+      .limit(maxOrphans),
   )
   return rows.map(({ run_id }) => run_id)
 }

@@ -12,7 +12,7 @@ import {
 import { withDecodingContext, type DecodingSource } from '../content/event/decoded-event.ts'
 import { PieceReader } from '../content/event/piece-reader.ts'
 import { outOfOrder, type EventRow } from '../record/event-row.ts'
-import { commandOf } from '../record/inbox-command.ts'
+import { commandOf } from '../read/inbox-command.ts'
 import { recordOf, type ListedRow } from '../record/run-record.ts'
 import { Appender } from './write/append.ts'
 import type { Connections } from './connection/connections.ts'

@@ -12,7 +12,7 @@ import { horizon } from './rows/tail-texts.ts'
 const eventsPerRead = 4096
 
 /** Runs with unsettled events are reported again and again; more of them than this are a fault. */
-const unsettledMax = 2_000
+const maxUnsettled = 2_000
 
 /** The SQL of Postgres, for a schema whose name is quoted already. */
 function postgresDialect(schema: string): ProjectionDialect {
@@ -73,13 +73,13 @@ async function changedRuns(
   const place = placeOf(after)
   const [now] = await ask<SettledEvents>(
     `select ${horizon}::text as settled, array(
-      select distinct run_id from ${schema}.event where xid >= ${horizon} limit ${unsettledMax + 1}
+      select distinct run_id from ${schema}.event where xid >= ${horizon} limit ${maxUnsettled + 1}
     ) as unsettled, exists (select from ${schema}.event where xid = $1::xid8 and pos = $2::int8) as is_there`,
     [place.xid, place.pos],
   )
   const { settled = '0', unsettled = [], is_there = false } = now ?? {}
   if (after !== '' && !is_there) return { runIds: [], cursor: after, isLast: true, isLost: true }
-  if (unsettled.length > unsettledMax) throw tooManyUnsettled()
+  if (unsettled.length > maxUnsettled) throw tooManyUnsettled()
   const rows = await ask<{ readonly xid: string; readonly pos: number; readonly run_id: string }>(
     `select xid::text as xid, pos, run_id from ${schema}.event as event
       where (xid, pos) > ($1::xid8, $2::int8) and xid < $3::xid8

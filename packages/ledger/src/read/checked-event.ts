@@ -4,7 +4,7 @@ import { linkFault, type Link } from '../record/link-check.ts'
 import { decodedEvent } from '../content/event/decoded-event.ts'
 import { namedRun } from '../record/stored-ids.ts'
 import type { StoredEvent } from '../record/stored-event.ts'
-import { upcast } from './upcast.ts'
+import { upcast } from '../versions/upcast.ts'
 
 /** Events of one run with `seq` in a range, both ends included. */
 export interface EventRange {

@@ -2,8 +2,8 @@ import { LedgerDamagedError, type RunId } from '@tallystick/core'
 import { parseRunId } from '@tallystick/core/vocabulary'
 
 /** A message names so many bad ids, each cut after so many characters. */
-const idsNamedMax = 20
-const idCharactersMax = 80
+const maxIdsNamed = 20
+const maxIdCharacters = 80
 
 /**
  * Whether a text from a store is a run id. Ids become part of commands, file names and generated code, so a text of
@@ -15,7 +15,7 @@ export function isRunId(text: unknown): text is RunId {
 
 /** A value stored as an id, as JSON of printable ASCII: no text can leave its place in a message. */
 export function quotedId(text: unknown): string {
-  const json = JSON.stringify(String(text).slice(0, idCharactersMax))
+  const json = JSON.stringify(String(text).slice(0, maxIdCharacters))
   return json.replaceAll(
     /[^ -~]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
@@ -33,8 +33,8 @@ export class BadRunIdsError extends LedgerDamagedError {
   readonly found: readonly string[]
 
   constructor(found: readonly string[]) {
-    const named = found.slice(0, idsNamedMax).map(quotedId).join(', ')
-    const more = found.length > idsNamedMax ? ` and ${found.length - idsNamedMax} more` : ''
+    const named = found.slice(0, maxIdsNamed).map(quotedId).join(', ')
+    const more = found.length > maxIdsNamed ? ` and ${found.length - maxIdsNamed} more` : ''
     super(
       `The ledger holds rows of runs under ids that are no run ids: ${named}${more}. The runtime writes no such rows, and ` +
         'they were left out of the list. Run verify for the whole picture, and restore a copy.',

@@ -9,7 +9,7 @@ import type { StoreAccess } from './store-access.ts'
 const eventsPerRead = 4096
 
 /** How often, and after which pauses, a change is tried again that another process was in the way of. */
-const triesMax = 40
+const maxTries = 40
 const pauseMs = 25
 
 /** The tables of a ledger file that follow from its events. */
@@ -68,7 +68,7 @@ async function changeSoon(
         ),
       )
     } catch (error) {
-      if (tries === triesMax || !isBusy(error)) throw error
+      if (tries === maxTries || !isBusy(error)) throw error
       await setTimeout(pauseMs)
     }
   }

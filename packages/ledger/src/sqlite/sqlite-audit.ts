@@ -15,7 +15,7 @@ import type { StoreAccess } from './store-access.ts'
 import type { LedgerTables } from './schema/tables.ts'
 
 /** Runs without a row that one audit names; more are as bad as that. */
-const orphansMax = 1000
+const maxOrphans = 1000
 
 /** Lends the rows of an open ledger file to `verify`. */
 export function sqliteAudit(access: StoreAccess): AuditSource {
@@ -30,7 +30,7 @@ export function sqliteAudit(access: StoreAccess): AuditSource {
     },
     orphans: () =>
       access.read((store) => {
-        return store.audits.orphans.all({ limit: orphansMax }).map(({ run_id }) => run_id)
+        return store.audits.orphans.all({ limit: maxOrphans }).map(({ run_id }) => run_id)
       }),
     fault: async () => {
       const rules = await schemaAsMade()

@@ -9,7 +9,7 @@ import {
 } from '@tallystick/core/vocabulary'
 import type { Database } from 'better-sqlite3'
 import type { Kysely } from 'kysely'
-import { commandOf } from '../record/inbox-command.ts'
+import { commandOf } from '../read/inbox-command.ts'
 import type { EventRow } from '../record/event-row.ts'
 import { fault, type Fault } from '../record/link-check.ts'
 import { acquire, append, type SealedOptions } from './write/append.ts'

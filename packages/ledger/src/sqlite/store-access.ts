@@ -5,7 +5,7 @@ import { withDecodingContext, type DecodingSource } from '../content/event/decod
 import { PieceReader } from '../content/event/piece-reader.ts'
 import type { EventRow } from '../record/event-row.ts'
 import type { AroundCommits } from './write/transactions.ts'
-import { WalCheckpointer, processTime, walBytesMaxUnlessGiven } from './connection/wal-checkpointer.ts'
+import { WalCheckpointer, processTime, maxWalBytesUnlessGiven } from './connection/wal-checkpointer.ts'
 import { migrate } from './schema/migrate.ts'
 import type { OpenedDatabase } from './connection/open-database.ts'
 import { OpenFiles } from './connection/open-files.ts'
@@ -25,13 +25,13 @@ export class StoreAccess {
   readonly #log: WalCheckpointer
   #isClosed = false
 
-  constructor(opened: OpenedDatabase, { readOnly = false, keys, walBytesMax }: SqliteLedgerOptions) {
+  constructor(opened: OpenedDatabase, { readOnly = false, keys, maxWalBytes }: SqliteLedgerOptions) {
     const { database, path } = opened
     this.#opened = opened
     this.#readOnly = readOnly
     this.#log = new WalCheckpointer(database, {
       path,
-      bytesMax: walBytesMax ?? walBytesMaxUnlessGiven,
+      maxBytes: maxWalBytes ?? maxWalBytesUnlessGiven,
       clock: processTime,
     })
     this.pieces = new PieceReader({

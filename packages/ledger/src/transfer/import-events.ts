@@ -50,7 +50,7 @@ const lineSource = option.valueThat(
  *
  * Every event is checked before it is written: its fields, its number, the laws, and that the runs which it comes from
  * lead to no circle. Events are stored as they were
- * recorded, byte for byte, with the epochs of their writers; salts and hashes are this ledger's own. What is there
+ * recorded, byte for byte (in a ledger that keeps no older versions, such as `memoryLedger`, in the newest version), with the epochs of their writers; salts and hashes are this ledger's own. What is there
  * already is left as it is: the same events count as `present`, and a run that ends early is carried on. When the
  * promise resolves, all of it is durable.
  *

@@ -6,9 +6,10 @@ import { exportedLine } from './export-events.ts'
 import { damagedLine, type ImportedLine } from './import-line.ts'
 import type { ImportWriter } from './import-writer.ts'
 import { recordedEvents } from '../read/recorded-events.ts'
+import { auditSourceOf } from '../record/audit-source.ts'
 
 /** A run with more take-overs that wrote no event is no real run. */
-const emptyEpochsMax = 10_000
+const maxEmptyEpochs = 10_000
 
 /** So many take-overs are made at once: they share a commit. */
 const takeOversAtOnce = 250
@@ -21,6 +22,7 @@ export class RunImport {
   /** What the ledger holds of the run already. */
   readonly #present: AsyncGenerator<RuntimeEvent>
   readonly #head: Head
+  readonly #keepsVersions: boolean
   readonly #laws = new EventAudit()
   #epoch: number
   /** Writers that took over and wrote nothing. */
@@ -35,6 +37,7 @@ export class RunImport {
     this.#head = head
     this.#epoch = head.epoch
     this.#present = recordedEvents(ledger, runId)
+    this.#keepsVersions = auditSourceOf(ledger) !== undefined
   }
 
   static async begin(ledger: Ledger, writer: ImportWriter, runId: RunId): Promise<RunImport> {
@@ -58,15 +61,16 @@ export class RunImport {
    * where the ledger holds another one in its place.
    */
   async add(line: ImportedLine): Promise<void> {
-    const { recorded } = line
+    // A ledger that brings no event to its newest version when it is read gets it in that version.
+    const event = this.#keepsVersions ? line.recorded : line.event
     this.#requireSound(line)
-    if (recorded.seq <= this.#head.seq) await this.#requireSame(recorded)
+    if (event.seq <= this.#head.seq) await this.#requireSame(event)
     else {
       await this.#takeOver(line)
-      await this.#writer.add(recorded, line.length)
+      await this.#writer.add(event, line.length)
       this.#added += 1
     }
-    this.#seq = recorded.seq
+    this.#seq = event.seq
   }
 
   /** Lets go of what the ledger lent. */
@@ -108,7 +112,7 @@ export class RunImport {
     }
     if (epoch === this.#epoch) return
     this.#emptyEpochs += epoch - this.#epoch - 1
-    if (this.#emptyEpochs > emptyEpochsMax) {
+    if (this.#emptyEpochs > maxEmptyEpochs) {
       throw damagedLine(
         line,
         `the epoch rises from ${this.#epoch} to ${epoch} at event ${seq}, and no run is taken over so often.`,

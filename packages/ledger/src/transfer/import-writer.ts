@@ -2,11 +2,11 @@ import type { Ledger, RunId, RuntimeEvent } from '@tallystick/core'
 import type { Head } from '@tallystick/core/vocabulary'
 
 /** A group holds at most this many events, and ends with the first that takes its lines over this many characters. */
-const groupEventsMax = 256
-const groupCharactersMax = 1024 * 1024
+const maxGroupEvents = 256
+const maxGroupCharacters = 1024 * 1024
 /** At most this much is lazy before a barrier makes it durable. */
-const lazyEventsMax = 4096
-const lazyCharactersMax = 16 * 1024 * 1024
+const maxLazyEvents = 4096
+const maxLazyCharacters = 16 * 1024 * 1024
 
 /** Appends imported events in groups, several of them to a barrier. */
 export class ImportWriter {
@@ -28,7 +28,7 @@ export class ImportWriter {
     if (first && (first.runId !== event.runId || first.epoch !== event.epoch)) await this.flush()
     this.#group.push(event)
     this.#groupCharacters += length
-    if (this.#group.length >= groupEventsMax || this.#groupCharacters >= groupCharactersMax)
+    if (this.#group.length >= maxGroupEvents || this.#groupCharacters >= maxGroupCharacters)
       await this.flush()
   }
 
@@ -36,7 +36,7 @@ export class ImportWriter {
   async flush(): Promise<void> {
     const lazyEvents = this.#lazyEvents + this.#group.length
     const lazyCharacters = this.#lazyCharacters + this.#groupCharacters
-    const isLazy = lazyEvents < lazyEventsMax && lazyCharacters < lazyCharactersMax
+    const isLazy = lazyEvents < maxLazyEvents && lazyCharacters < maxLazyCharacters
     await this.#append(isLazy ? 'lazy' : 'barrier')
     this.#lazyEvents = isLazy ? lazyEvents : 0
     this.#lazyCharacters = isLazy ? lazyCharacters : 0

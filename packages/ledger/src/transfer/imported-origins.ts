@@ -2,7 +2,7 @@ import { TallystickError, type Ledger, type RunId } from '@tallystick/core'
 import { damagedLine, type ImportedLine } from './import-line.ts'
 
 /** So many runs are remembered; of others it is found out again. */
-const soundRunsMax = 100_000
+const maxSoundRuns = 100_000
 
 /** Follows where imported runs come from, so that no run comes from itself, through whichever others. */
 export class ImportedOrigins {
@@ -31,7 +31,7 @@ export class ImportedOrigins {
       if (origin === 'unknown') return
       from = origin
     }
-    if (this.#sound.size + passed.length > soundRunsMax) this.#sound.clear()
+    if (this.#sound.size + passed.length > maxSoundRuns) this.#sound.clear()
     for (const each of passed) this.#sound.add(each)
   }
 

@@ -12,7 +12,7 @@ import { TotalsAccumulator, type SpendingChange } from '../projection/summary/to
 const rowsPerBatch = 256
 
 /** How often the audit of all totals is repeated after a concurrent change. */
-const triesMax = 3
+const maxTries = 3
 
 /** The first of the totals that is not what the projections of runs come to; those are compared with their events. */
 export async function totalsFault(ledger: Ledger): Promise<Fault | undefined> {
@@ -20,7 +20,7 @@ export async function totalsFault(ledger: Ledger): Promise<Fault | undefined> {
   if (database === undefined) return undefined
   const tables = new ProjectionTables(database)
   return await orElse(undefined, async () => {
-    for (let tries = 0; tries < triesMax; tries++) {
+    for (let tries = 0; tries < maxTries; tries++) {
       if ((await tables.cursorOfThisCode()) === undefined) return undefined
       const { revision } = await tables.state()
       const audited = new AuditedProjections(database)

@@ -12,7 +12,7 @@ import { totalsFault } from './totals-audit.ts'
 import { MissingContents } from '../removal/missing-content.ts'
 import { isAsWritten } from '../record/removal.ts'
 import { BadRunIdsError, isRunId, quotedId } from '../record/stored-ids.ts'
-import { upcast } from '../read/upcast.ts'
+import { upcast } from '../versions/upcast.ts'
 import type { RunVerdict, StoreVerdict } from './verdict.ts'
 
 /** How far an audit of a run came, and what stopped it. */

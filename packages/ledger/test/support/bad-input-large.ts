@@ -12,7 +12,7 @@ import { sqliteLedger } from '@tallystick/ledger/sqlite'
 export interface StepFigures {
   readonly step: string
   readonly ms: number
-  readonly mebibytesMax: number
+  readonly maxMebibytes: number
 }
 
 /** Takes a tool result of so many bytes through a whole run in a file, and moves it to another. Throws where it changes. */
@@ -21,8 +21,8 @@ export async function takeLargeResult(bytes: number, tell: (figures: StepFigures
   const measured = async <T>(step: string, work: () => Promise<T>): Promise<T> => {
     const begun = performance.now()
     const result = await work()
-    const mebibytesMax = Math.round(process.resourceUsage().maxRSS / 1024)
-    tell({ step, ms: Math.round(performance.now() - begun), mebibytesMax })
+    const maxMebibytes = Math.round(process.resourceUsage().maxRSS / 1024)
+    tell({ step, ms: Math.round(performance.now() - begun), maxMebibytes })
     return result
   }
   try {

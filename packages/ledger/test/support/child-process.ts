@@ -19,15 +19,15 @@ export interface ChildOptions {
   /** As another user, by number. */
   readonly user?: number | undefined
   /** No file of it may be larger than so many KiB, as on a disk that is full. */
-  readonly fileMaxKiB?: number
+  readonly maxFileKiB?: number
 }
 
 /** Runs a task of `ledger-child.ts`. */
-export function ledgerChild(args: readonly string[], { user, fileMaxKiB }: ChildOptions = {}): LedgerChild {
+export function ledgerChild(args: readonly string[], { user, maxFileKiB }: ChildOptions = {}): LedgerChild {
   const script = fileURLToPath(new URL('ledger-child.ts', import.meta.url))
-  const limited = ['sh', '-c', `ulimit -f ${fileMaxKiB}; exec "$0" "$@"`]
+  const limited = ['sh', '-c', `ulimit -f ${maxFileKiB}; exec "$0" "$@"`]
   const [program = '', ...words] = [
-    ...(fileMaxKiB === undefined ? [] : limited),
+    ...(maxFileKiB === undefined ? [] : limited),
     process.execPath,
     script,
     ...args,

@@ -66,7 +66,7 @@ async function expectStats(
   refresh: boolean,
 ): Promise<void> {
   const from = Math.floor(since / hourMs) * hourMs
-  const stats = await ledgerStats(ledger, { since, listedMax: 1000 }, { refresh })
+  const stats = await ledgerStats(ledger, { since, maxListed: 1000 }, { refresh })
   const due = toldStats(runs, from)
   expect(stats.since).toBe(from)
   expect(stats.counts).toEqual(due.counts)

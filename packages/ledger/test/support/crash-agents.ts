@@ -73,7 +73,7 @@ export function manager(stage: Stage, worker: Agent<unknown>): Agent<unknown> {
       agentTool(worker, { name: 'second' }),
       undeclared(stage, 'ship'),
     ],
-    limits: { turnsMax: 40, toolCallsMax: 12, tokensMax: 40_000 },
+    limits: { maxTurns: 40, maxToolCalls: 12, maxTotalTokens: 40_000 },
     model: stagedModel(stage, byTurn([delegating, saying('All was done.')])),
   })
 }

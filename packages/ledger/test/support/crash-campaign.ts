@@ -14,7 +14,7 @@ export interface Plan {
 }
 
 /** Two keep a machine of two cores busy: one takes over while the other's process works. */
-const playersMax = 2
+const maxPlayers = 2
 
 /** The ways of scenarios, from each of their steps on. */
 export async function coursesOn(
@@ -51,5 +51,5 @@ export async function playAll(
   const player = async (): Promise<void> => {
     for (let point = left.shift(); point !== undefined; point = left.shift()) hear(await play(point, ground))
   }
-  await Promise.all(Array.from({ length: playersMax }, player))
+  await Promise.all(Array.from({ length: maxPlayers }, player))
 }

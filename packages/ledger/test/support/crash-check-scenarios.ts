@@ -73,7 +73,7 @@ const summedUp: Scenario = {
       instructions: 'Look again and again.',
       tools: [look(stage)],
       compaction: {
-        contextTokensMax: 90,
+        maxContextTokens: 90,
         keepMessages: 2,
         summarize: stagedModel(
           stage,

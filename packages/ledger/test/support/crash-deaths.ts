@@ -30,7 +30,7 @@ export interface Survived {
 }
 
 /** More lives than one death can cost. */
-const livesMax = 4
+const maxLives = 4
 
 /** Lets the server die at a boundary, starts it again, and has the run taken further by a fresh runtime. */
 export async function surviveDeath(server: MortalServer, death: Death): Promise<Survived> {
@@ -83,7 +83,7 @@ async function lives({
   let before: Holdings = { sessions: {}, events: new Map(), inboxes: new Map(), epochs: new Map() }
   const told: string[] = []
   const faults: string[] = []
-  for (let life = 1; life <= livesMax; life++) {
+  for (let life = 1; life <= maxLives; life++) {
     try {
       const strays = await see(site, ledger, { cross })
       await reviveIfDead(server, site)
@@ -100,7 +100,7 @@ async function lives({
     before,
     told,
     strays: [],
-    faults: [...faults, `it did not end in ${livesMax} lives: ${told.join('; ')}`],
+    faults: [...faults, `it did not end in ${maxLives} lives: ${told.join('; ')}`],
   }
 }
 

@@ -17,7 +17,7 @@ export interface Stage {
 }
 
 /** More calls than one process makes of one model. */
-const callsMax = 60
+const maxCalls = 60
 
 /** A model whose every reply follows from the request alone, so that any process can continue with it. */
 export function stagedModel(
@@ -26,7 +26,7 @@ export function stagedModel(
   modelId = 'scripted-1',
 ): Model {
   const inner = scriptedModel(
-    Array.from({ length: callsMax }, () => reply),
+    Array.from({ length: maxCalls }, () => reply),
     modelId,
   )
   return {

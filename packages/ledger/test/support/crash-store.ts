@@ -17,7 +17,7 @@ export interface Opening {
 export function openStore(store: Store, { overtake = false, impatient = false }: Opening = {}): Ledger {
   if (store.kind === 'postgres') {
     const { connectionString, schema } = store
-    return postgresLedger({ connectionString, schema, connectionsMax: 3 })
+    return postgresLedger({ connectionString, schema, maxConnections: 3 })
   }
   const options = { busyTimeoutMs: impatient ? 0 : 20_000, ...(overtake && { oneWriter: false }) }
   return sqliteLedger(store.path, options)

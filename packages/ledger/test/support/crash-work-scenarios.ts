@@ -142,7 +142,7 @@ const limit: Scenario = {
       name: 'digger',
       instructions: 'Dig.',
       tools: [undeclared(stage, 'dig')],
-      limits: { turnsMax: 3, onLimit: 'finalize' },
+      limits: { maxTurns: 3, onLimit: 'finalize' },
       model: stagedModel(stage, ({ toolChoice, messages }) =>
         toolChoice.type === 'none'
           ? saying('This is how far I came.')

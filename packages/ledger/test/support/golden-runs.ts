@@ -105,18 +105,18 @@ const scenes: readonly ((stage: GoldenStage) => Promise<unknown>)[] = [
   (stage) =>
     stage.rest(agentOf('retries', [{ text: 'I beg', fail: 'overloaded' }, said('Again.')]), 'Try hard.'),
   async (stage) => {
-    const limits = { turnsMax: 1, onLimit: 'ask' } as const
+    const limits = { maxTurns: 1, onLimit: 'ask' } as const
     const agent = agentOf('limits', [calling('look', { at: 'a' }), said('More.')], { tools: [look], limits })
     const run = stage.runtime([agent]).run(agent, 'Go far.')
     await stage.settled(run.result)
-    await stage.settled(run.raiseLimit('turnsMax', 5, 'ada'))
+    await stage.settled(run.raiseLimit('maxTurns', 5, 'ada'))
     await stage.settled(run.result)
   },
   (stage) =>
     stage.rest(
       agentOf('finalizes', [calling('look', { at: 'a' }), said('In short.')], {
         tools: [look],
-        limits: { turnsMax: 1 },
+        limits: { maxTurns: 1 },
       }),
       'Be long.',
     ),
@@ -165,7 +165,7 @@ const scenes: readonly ((stage: GoldenStage) => Promise<unknown>)[] = [
   },
   (stage) => {
     const summarize = scriptedModel([said('They looked at things.')])
-    const compaction = { contextTokensMax: 40, keepMessages: 2, summarize }
+    const compaction = { maxContextTokens: 40, keepMessages: 2, summarize }
     const steps = [calling('look', { at: 'a' }), calling('look', { at: 'b' }), said('All seen.')]
     return stage.rest(
       agentOf('compacts', steps, { tools: [look], compaction }),

@@ -6,6 +6,9 @@ import { type Ledger, type RunId, type RunState } from '@tallystick/core'
 import { callsOf, evolve, foldVersion, messagesOf, stateToJson } from '@tallystick/core/machine'
 import { canonicalJson, type Json } from '@tallystick/core/vocabulary'
 
+/** The format that is written today. Format 2 names limits with `max` first. */
+export const newestFormat = 2
+
 /** The files of one released format: a ledger, its export, and what its runs fold to. */
 export interface GoldenFiles {
   readonly ledger: string
@@ -78,7 +81,7 @@ export async function goldenVersions(ledger: Ledger): Promise<GoldenVersions> {
     }
   }
   const summaries = await Array.fromAsync(runSummaries(ledger, {}))
-  const stats = await ledgerStats(ledger, { since: 0, listedMax: 1_000 })
+  const stats = await ledgerStats(ledger, { since: 0, maxListed: 1_000 })
   const projections = hash('sha256', JSON.stringify([summaries, stats]), 'hex')
   return { foldVersion, states, projectionVersion, projections }
 }

@@ -25,7 +25,7 @@ export async function longRun(
     instructions: 'Look at everything.',
     model: scriptedModel([...steps, { text: 'All is well!', usage }]),
     tools: [testTool({ name: 'look', run: ({ input }) => `seen ${JSON.stringify(input)}` })],
-    limits: { turnsMax: turns + 1 },
+    limits: { maxTurns: turns + 1 },
   })
   const host = { clock: manualClock(at), random: seededRandom(seed) }
   const run = createRuntime({ ledger, agents: [agent], host }).run(agent, 'Look.', of)

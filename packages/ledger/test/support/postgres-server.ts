@@ -16,7 +16,7 @@ const folder = mkdtempSync(join(tmpdir(), 'tallystick-postgres-'))
 const data = join(folder, 'data')
 const password = randomBytes(16).toString('hex')
 const settings = process.argv.slice(2)
-const triesMax = 5
+const maxTries = 5
 
 function say(line: unknown): void {
   process.stdout.write(`${JSON.stringify(line)}\n`)
@@ -74,7 +74,7 @@ async function start({ postgres, user }: PostgresBinaries, port: number): Promis
 
 async function startSomewhere(binaries: PostgresBinaries): Promise<readonly [ChildProcess, number]> {
   let log = ''
-  for (let tries = 0; tries < triesMax; tries++) {
+  for (let tries = 0; tries < maxTries; tries++) {
     const port = await freePort()
     const started = await start(binaries, port)
     if (typeof started !== 'string') return [started, port]

@@ -35,7 +35,7 @@ export interface ProjectionBed {
 /** Long after the runs that are recorded here. */
 const now = Date.UTC(2027, 0, 1)
 
-const everything = { since: 0, listedMax: 1000 }
+const everything = { since: 0, maxListed: 1000 }
 /** What a plan says that goes through a whole table, whatever its size. */
 const wholeTable =
   /SCAN (run|run_summary|session|session_summary|run_agent|event)\b(?! USING)|Seq Scan on (?!pg_)/

@@ -1,43 +1,64 @@
-// Writes the golden files of the format that is written today: `npx -y pnpm@12 -F @tallystick/ledger golden`.
-// Run it again as long as the format is unreleased. The files of a released format are never written again: a release
-// that changes the format raises the number here, and both are folded from then on.
+// Writes the golden files: `npx -y pnpm@12 -F @tallystick/ledger golden`. Of the format that is written today all of them,
+// as long as it is unreleased. The ledger and the export of an older format are never written again: only what today's
+// code folds them to is. A release that changes the format raises `newestFormat`, and all formats are folded from then on.
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Ledger } from '@tallystick/core'
 import { exportEvents } from '@tallystick/ledger'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
 import { recordGoldenRuns } from './golden-runs.ts'
-import { goldenFiles, goldenStates, goldenVersions, staleVersions, type GoldenVersions } from './golden.ts'
+import {
+  goldenFiles,
+  goldenStates,
+  goldenVersions,
+  newestFormat,
+  staleVersions,
+  type GoldenFiles,
+  type GoldenVersions,
+} from './golden.ts'
 
-const files = goldenFiles(1)
-if (existsSync(files.versions) && existsSync(files.ledger)) {
+const formats = Array.from({ length: newestFormat }, (_, index) => goldenFiles(index + 1))
+for (const files of formats) await requireRaisedVersions(files)
+await writeLedger(goldenFiles(newestFormat))
+for (const files of formats) {
+  const states = await withCopy(files, goldenStates)
+  writeFileSync(files.states, `${JSON.stringify(states, null, 2)}\n`)
+  writeFileSync(files.versions, `${JSON.stringify(await withCopy(files, goldenVersions), null, 2)}\n`)
+  process.stdout.write(`${files.ledger}: ${states.length} runs\n`)
+}
+
+async function requireRaisedVersions(files: GoldenFiles): Promise<void> {
+  if (!existsSync(files.versions) || !existsSync(files.ledger)) return
   const before = JSON.parse(readFileSync(files.versions, 'utf8')) as GoldenVersions
-  const stale = staleVersions(before, await versionsOfFile())
+  const stale = staleVersions(before, await withCopy(files, goldenVersions))
   if (stale.length > 0) {
     throw new Error(`The golden ledger comes out otherwise: raise ${stale.join(' and ')}.`)
   }
 }
-for (const beside of ['', '-wal', '-shm']) rmSync(files.ledger + beside, { force: true })
-const ledger = sqliteLedger(files.ledger)
-await recordGoldenRuns(ledger)
-const lines = await Array.fromAsync(exportEvents(ledger))
-const states = await goldenStates(ledger)
-await ledger.close()
-writeFileSync(files.lines, `${lines.join('\n')}\n`)
-writeFileSync(files.states, `${JSON.stringify(states, null, 2)}\n`)
-writeFileSync(files.versions, `${JSON.stringify(await versionsOfFile(), null, 2)}\n`)
-process.stdout.write(`${states.length} runs, ${lines.length} events\n`)
 
-/** What the code of now makes of the golden ledger. Of a copy, since that writes projections. */
-async function versionsOfFile(): Promise<GoldenVersions> {
+async function writeLedger(files: GoldenFiles): Promise<void> {
+  for (const suffix of ['', '-wal', '-shm']) rmSync(files.ledger + suffix, { force: true })
+  const ledger = sqliteLedger(files.ledger)
+  await recordGoldenRuns(ledger)
+  const lines = await Array.fromAsync(exportEvents(ledger))
+  await ledger.close()
+  writeFileSync(files.lines, `${lines.join('\n')}\n`)
+}
+
+/** Reads a copy of a golden ledger, since opening one may bring its schema up to date. */
+async function withCopy<Result>(
+  files: GoldenFiles,
+  read: (ledger: Ledger) => Promise<Result>,
+): Promise<Result> {
   const folder = mkdtempSync(join(tmpdir(), 'tallystick-golden-'))
   const copy = join(folder, 'runs.db')
   copyFileSync(files.ledger, copy)
-  const copied = sqliteLedger(copy)
+  const ledger = sqliteLedger(copy)
   try {
-    return await goldenVersions(copied)
+    return await read(ledger)
   } finally {
-    await copied.close()
+    await ledger.close()
     rmSync(folder, { recursive: true })
   }
 }

@@ -84,14 +84,14 @@ export async function onStage<T>(
 
 /** Waits until a condition holds, and checks it once per turn of the event loop. */
 export async function until(holds: () => boolean, what: string): Promise<void> {
-  for (let turns = 0; turns < turnsMax; turns++) {
+  for (let turns = 0; turns < maxTurns; turns++) {
     if (holds()) return
     await turnOfTheLoop()
   }
   require(holds(), what)
 }
 
-const turnsMax = 2000
+const maxTurns = 2000
 
 /** Lets everything happen that is about to. */
 export function turnOfTheLoop(): Promise<void> {

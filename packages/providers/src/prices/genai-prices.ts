@@ -28,7 +28,7 @@ const genaiPricesOptions = option.fields<GenaiPricesOptions>({
 /**
  * Prices from the open data of `@pydantic/genai-prices`, which come with the package and need no network. Hand it to
  * `createRuntime({ prices: genaiPrices() })`. A model that the data do not know has no price, so that a run of it with
- * `costMaxUsd` is refused at its start.
+ * `maxCostUsd` is refused at its start.
  *
  * Throws `ConfigurationError` where the package is not there.
  */

@@ -13,12 +13,12 @@ import { recordingWriter } from './file/recording-file.ts'
  */
 export function recordModel(model: Model, file: string): Model {
   const writer = recordingWriter(file, 'calls')
-  const { provider, api, modelId, webSearchesMax } = model
+  const { provider, api, modelId, maxWebSearches } = model
   return {
     provider,
     api,
     modelId,
-    ...(webSearchesMax !== undefined && { webSearchesMax }),
+    ...(maxWebSearches !== undefined && { maxWebSearches }),
     stream: (request, context) =>
       new Observable((subscriber) => {
         const number = writer.next()

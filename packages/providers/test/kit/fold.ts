@@ -8,7 +8,7 @@ export function fold(
   events: readonly object[],
   names: readonly string[] = [],
 ): { signals: ModelSignal[]; error?: unknown } {
-  const reply = startReply(toolNames(names, { lengthMax: 64 }))
+  const reply = startReply(toolNames(names, { maxLength: 64 }))
   const signals: ModelSignal[] = []
   try {
     for (const event of events) signals.push(...readEvent(reply, event as WireEvent))

@@ -1,6 +1,6 @@
 import type { Json } from '@tallystick/core/vocabulary'
 
-const depthMax = 200
+const maxDepth = 200
 
 /** A value that JSON cannot carry; the message names the place, as in `$.items[2] is a bigint, …`. */
 class NotJsonError extends TypeError {
@@ -30,7 +30,7 @@ function copy(value: unknown, path: string, ancestors: readonly object[]): Json 
 
 function copyObject(value: object, path: string, ancestors: readonly object[]): Json {
   if (ancestors.includes(value)) throw new NotJsonError(`${path} holds itself, which JSON cannot carry`)
-  if (ancestors.length >= depthMax) throw new NotJsonError(`${path} is nested deeper than ${depthMax} levels`)
+  if (ancestors.length >= maxDepth) throw new NotJsonError(`${path} is nested deeper than ${maxDepth} levels`)
   const within = [...ancestors, value]
   if ('toJSON' in value && typeof value.toJSON === 'function') {
     return copy(value.toJSON(), `${path}.toJSON()`, within)

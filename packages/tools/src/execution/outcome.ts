@@ -3,8 +3,8 @@ import { boundedText } from '../content/bounded-text.ts'
 import { contentOf } from '../content/content.ts'
 import { ToolError } from './tool-error.ts'
 
-const errorCharactersMax = 2_000
-const messageCharactersMax = 16_000
+const maxErrorCharacters = 2_000
+const maxMessageCharacters = 16_000
 
 /** How one call ended, as the model will read it. */
 export interface Ending {
@@ -23,7 +23,7 @@ export function endingOf(returned: unknown, effect: ToolEffect): Ending {
     return { outcome: 'success', content: contentOf(returned) }
   } catch (error) {
     const done = effect === 'write' ? ' What it does has been done: do not call it again for that.' : ''
-    const why = boundedText(describeError(error), errorCharactersMax)
+    const why = boundedText(describeError(error), maxErrorCharacters)
     return textEnding('failed', `The tool ran, but what it returned cannot be shown (${why}).${done}`)
   }
 }
@@ -31,14 +31,14 @@ export function endingOf(returned: unknown, effect: ToolEffect): Ending {
 /** What a tool threw, as an ending. Name and message only: a stack helps no model, and names the caller's files. */
 export function failureOf(thrown: unknown): Ending {
   const own = ownWords(thrown)
-  if (own) return textEnding(own.outcome, boundedText(own.message, messageCharactersMax))
-  return textEnding('failed', boundedText(describeError(thrown), errorCharactersMax))
+  if (own) return textEnding(own.outcome, boundedText(own.message, maxMessageCharacters))
+  return textEnding('failed', boundedText(describeError(thrown), maxErrorCharacters))
 }
 
 /** A call that was stopped on request; `thrown` is what the tool threw at that. */
 export function cancellationOf(reason: string, effect: ToolEffect, thrown: unknown): Ending {
   const message = ownWords(thrown)?.message
-  const own = message === undefined ? '' : ` ${boundedText(message, messageCharactersMax)}`
+  const own = message === undefined ? '' : ` ${boundedText(message, maxMessageCharacters)}`
   const partly =
     effect === 'write' ? ' It may have done part of its work: check before calling it again.' : ''
   return textEnding('cancelled', `The call was cancelled${because(reason)}.${partly}${own}`)
@@ -50,7 +50,7 @@ export function cancelledUnstarted(reason: string): Ending {
 }
 
 function because(reason: string): string {
-  return reason === '' ? '' : `: ${boundedText(reason, errorCharactersMax).replace(/\.$/, '')}`
+  return reason === '' ? '' : `: ${boundedText(reason, maxErrorCharacters).replace(/\.$/, '')}`
 }
 
 // A thrown value may be anything, a proxy whose every trap throws included.

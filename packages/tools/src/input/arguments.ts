@@ -3,9 +3,9 @@ import { boundedText } from '../content/bounded-text.ts'
 import { expectationAt, isOfTypes, kindOf } from './expectation.ts'
 import type { InputIssue } from './input-issue.ts'
 
-const linesMax = 8
-const lineCharactersMax = 200
-const valuesShownMax = 12
+const maxLines = 8
+const maxLineCharacters = 200
+const maxValuesShown = 12
 
 /**
  * Tells a model what is wrong with its input so that it can correct it: one line an issue, with the path, what was
@@ -19,10 +19,10 @@ export function explainIssues(
   const lines = new Set<string>()
   for (const issue of issues) {
     for (const line of linesOf(tool.inputSchema, input, issue))
-      lines.add(boundedText(line, lineCharactersMax))
+      lines.add(boundedText(line, maxLineCharacters))
   }
-  const shown = [...lines].slice(0, linesMax).map((line) => `- ${line}`)
-  if (lines.size > linesMax) shown.push(`- and ${lines.size - linesMax} more`)
+  const shown = [...lines].slice(0, maxLines).map((line) => `- ${line}`)
+  if (lines.size > maxLines) shown.push(`- and ${lines.size - maxLines} more`)
   return (
     `The input does not fit the schema of ${tool.name}. Nothing was run. ` +
     `Correct it and call the tool again:\n${shown.join('\n')}`
@@ -54,15 +54,15 @@ function linesOf(schema: JsonObject, input: JsonObject, issue: InputIssue): read
 
 function unknownKey(schema: JsonObject, input: JsonObject, path: readonly PropertyKey[]): string {
   const keys = expectationAt(schema, path.slice(0, -1)).keys
-  const known = keys && keys.length > 0 ? `; the keys are ${keys.slice(0, valuesShownMax).join(', ')}` : ''
+  const known = keys && keys.length > 0 ? `; the keys are ${keys.slice(0, maxValuesShown).join(', ')}` : ''
   return `${pathText(input, path)}: unknown key${known}`
 }
 
 function expected(schema: JsonObject, path: readonly PropertyKey[], lead = ' '): string {
   const { types, values } = expectationAt(schema, path)
   if (values && values.length > 0) {
-    const shown = values.slice(0, valuesShownMax).map((value) => JSON.stringify(value))
-    const more = values.length > valuesShownMax ? ', …' : ''
+    const shown = values.slice(0, maxValuesShown).map((value) => JSON.stringify(value))
+    const more = values.length > maxValuesShown ? ', …' : ''
     return `${lead}expected ${values.length > 1 ? 'one of ' : ''}${shown.join(', ')}${more}`
   }
   return types && types.length > 0 ? `${lead}expected ${types.join(' or ')}` : ''

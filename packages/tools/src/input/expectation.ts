@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from '@tallystick/core/vocabulary'
 
-const depthMax = 16
+const maxDepth = 16
 
 /** What a JSON Schema asks of the value at one place; each part is absent where the schema does not say it plainly. */
 export interface Expectation {
@@ -32,7 +32,7 @@ export function expectationAt(root: JsonObject, path: readonly PropertyKey[]): E
 
 /** A schema, or the schemas that it is a choice of. */
 function branches(root: JsonObject, schema: JsonObject, depth: number): readonly JsonObject[] {
-  if (depth > depthMax) return [{}]
+  if (depth > maxDepth) return [{}]
   const target = typeof schema.$ref === 'string' ? resolve(root, schema.$ref) : undefined
   if (schema.$ref !== undefined) return target ? branches(root, target, depth + 1) : [{}]
   const choice = schema.anyOf ?? schema.oneOf

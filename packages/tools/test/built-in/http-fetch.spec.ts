@@ -244,9 +244,9 @@ describe('defining it', () => {
       { headers: { 'https://a.example': { key: '' } } },
       /header "key" .* has no value/,
     ],
-    ['no bytes', { bytesMax: 0 }, /bytesMax/],
+    ['no bytes', { maxBytes: 0 }, /maxBytes/],
     ['no time', { timeoutMs: -1 }, /timeoutMs/],
-    ['half a redirect', { redirectsMax: 0.5 }, /redirectsMax/],
+    ['half a redirect', { maxRedirects: 0.5 }, /maxRedirects/],
   ])('refuses %s', (_what, options, message) => {
     const define = (): unknown => httpFetch(options)
     expect(define).toThrow(ConfigurationError)

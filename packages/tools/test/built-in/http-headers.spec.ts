@@ -138,10 +138,10 @@ describe('headers that were given', () => {
       (_request, response) => void response.end(`${'-'.repeat(90)}${secret}${secret} and more`),
     )
     const headers = { [server.origin]: { authorization: secret } }
-    for (let bytesMax = 88; bytesMax < 140; bytesMax++) {
-      const text = await said(server.origin, { allow: [server.place], headers, bytesMax })
+    for (let maxBytes = 88; maxBytes < 140; maxBytes++) {
+      const text = await said(server.origin, { allow: [server.place], headers, maxBytes })
       const { body } = JSON.parse(text.replace('success: ', '')) as { body: string }
-      expect(body).toBe(`${'-'.repeat(90)}${'*'.repeat(2 * secret.length)} and more`.slice(0, bytesMax))
+      expect(body).toBe(`${'-'.repeat(90)}${'*'.repeat(2 * secret.length)} and more`.slice(0, maxBytes))
     }
   })
 

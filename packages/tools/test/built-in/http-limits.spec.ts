@@ -112,25 +112,25 @@ describe('an answer that does not come', () => {
 describe('what is shown of a body', () => {
   const cut = 'The body is cut after 1000 bytes. Ask for a smaller part if it can be had.'
 
-  it('is at most bytesMax bytes, without half a character', async () => {
+  it('is at most maxBytes bytes, without half a character', async () => {
     const { origin, place } = await serve(say('ü'.repeat(5_000)))
-    expect(await answer(origin, { allow: [place], bytesMax: 1_000 })).toMatchObject({
+    expect(await answer(origin, { allow: [place], maxBytes: 1_000 })).toMatchObject({
       body: 'ü'.repeat(500),
       note: cut,
     })
-    const { body } = (await answer(origin, { allow: [place], bytesMax: 1_001 })) as { body: string }
+    const { body } = (await answer(origin, { allow: [place], maxBytes: 1_001 })) as { body: string }
     expect(body).toBe('ü'.repeat(500))
-    expect(await answer(origin, { allow: [place], bytesMax: 10_000 })).not.toHaveProperty('note')
+    expect(await answer(origin, { allow: [place], maxBytes: 10_000 })).not.toHaveProperty('note')
   })
 
-  it('is at most bytesMax bytes of what a small answer unpacks to', async () => {
+  it('is at most maxBytes bytes of what a small answer unpacks to', async () => {
     const bomb = gzipSync(gzipSync(Buffer.alloc(200_000_000)))
     expect(bomb.length).toBeLessThan(2_000)
     const { origin, place } = await serve(
       say(bomb, { 'content-encoding': 'gzip, gzip', 'content-type': 'text/plain' }),
     )
     const before = process.memoryUsage().rss
-    expect(await answer(origin, { allow: [place], bytesMax: 1_000 })).toMatchObject({
+    expect(await answer(origin, { allow: [place], maxBytes: 1_000 })).toMatchObject({
       body: '\0'.repeat(1_000),
       note: cut,
     })
@@ -148,7 +148,7 @@ describe('what is shown of a body', () => {
       response.on('drain', more).on('close', () => ended?.())
       more()
     })
-    expect(await answer(origin, { allow: [place], bytesMax: 1_000 })).toMatchObject({
+    expect(await answer(origin, { allow: [place], maxBytes: 1_000 })).toMatchObject({
       body: 'x'.repeat(1_000),
       note: cut,
     })

@@ -91,11 +91,11 @@ describe('a redirect', () => {
     const loop: LoopbackServer = await serve(
       (_request, response) => void response.writeHead(307, { location: '/again' }).end(),
     )
-    expect(await said(loop.origin, { allow: [loop.place], redirectsMax: 2 })).toBe(
+    expect(await said(loop.origin, { allow: [loop.place], maxRedirects: 2 })).toBe(
       'failed: More than 2 redirects followed each other. Ask for where they lead in the end.',
     )
     expect(loop.received).toHaveLength(3)
-    expect(await said(loop.origin, { allow: [loop.place], redirectsMax: 0 })).toContain(
+    expect(await said(loop.origin, { allow: [loop.place], maxRedirects: 0 })).toContain(
       '"status":307,"headers":{"location":"/again"}',
     )
   })

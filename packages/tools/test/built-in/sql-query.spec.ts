@@ -125,8 +125,8 @@ describe('sqlQuery', () => {
 })
 
 describe('what is shown', () => {
-  it('is at most rowsMax rows, with a note when there are more', async () => {
-    const ten = sqlQuery({ path, rowsMax: 10 })
+  it('is at most maxRows rows, with a note when there are more', async () => {
+    const ten = sqlQuery({ path, maxRows: 10 })
     const tenRows = Array.from({ length: 10 }, (_, index) => [index + 1])
     expect(await answer('SELECT n FROM many LIMIT 10', [], ten)).toEqual({ columns: ['n'], rows: tenRows })
     expect(await answer('SELECT n FROM many', [], ten)).toEqual({
@@ -136,8 +136,8 @@ describe('what is shown', () => {
     })
   })
 
-  it('is at most bytesMax bytes of whole rows, with a note', async () => {
-    const { text } = await endingOf(sqlQuery({ path, bytesMax: 500 }), {
+  it('is at most maxBytes bytes of whole rows, with a note', async () => {
+    const { text } = await endingOf(sqlQuery({ path, maxBytes: 500 }), {
       sql: "SELECT n, 'ü' || hex(zeroblob(20)) FROM many",
     })
     const { rows, note } = JSON.parse(text) as { rows: unknown[]; note: string }
@@ -245,9 +245,9 @@ describe('defining it', () => {
     ['no path', { path: '' }, /sqlQuery: path is an empty text/],
     ['a database in memory', { path: ':memory:' }, /has no database/],
     ['a URI', { path: 'file:shop.db?mode=rwc' }, /has no database/],
-    ['no rows', { path, rowsMax: 0 }, /sqlQuery: rowsMax is 0; expected a whole number of at least 1/],
-    ['half a byte', { path, bytesMax: 0.5 }, /bytesMax/],
-    ['a limit by another name', { path, maxRows: 5 }, /maxRows is no option. Did you mean rowsMax\?/],
+    ['no rows', { path, maxRows: 0 }, /sqlQuery: maxRows is 0; expected a whole number of at least 1/],
+    ['half a byte', { path, maxBytes: 0.5 }, /maxBytes/],
+    ['a limit by another name', { path, maxRow: 5 }, /maxRow is no option. Did you mean maxRows\?/],
     ['no time', { path, timeoutMs: Number.NaN }, /timeoutMs/],
   ])('refuses %s', (_what, options, message) => {
     expect(() => sqlQuery(options as never)).toThrow(ConfigurationError)

@@ -25,7 +25,7 @@ export interface ReplayVerbOptions {
   readonly config?: string
 }
 
-const eventCharactersMax = 160
+const maxEventCharacters = 160
 
 /** Declares what `replay` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
@@ -88,11 +88,11 @@ function divergenceText({ seq, recorded, happened, differences }: Divergence, pa
   const turn = event === undefined || event.turn === 0 ? 'before the first turn' : `in turn ${event.turn}`
   const sides = ['recorded', 'happened'] as const
   if (recorded?.type === happened?.type && recorded !== undefined) {
-    const what = eventText(recorded, eventCharactersMax)
+    const what = eventText(recorded, maxEventCharacters)
     return `${paint('bold', `event ${seq}, ${turn}: ${what}`)}\n${differencesText(differences, sides)}`
   }
   const [before, after] = [recorded, happened].map((each) =>
-    each === undefined ? 'nothing' : eventText(each, eventCharactersMax),
+    each === undefined ? 'nothing' : eventText(each, maxEventCharacters),
   )
   return `${paint('bold', `event ${seq}, ${turn}`)}\n  recorded ${before}\n  happened ${after}\n`
 }

@@ -23,7 +23,7 @@ export interface RaiseOptions {
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
   onLedger(verb, 'raise a limit of a run, such as one that it is suspended at')
     .argument('<run>', 'id of the run')
-    .argument('<limit>', 'name of the limit, such as turnsMax')
+    .argument('<limit>', 'name of the limit, such as maxTurns')
     .argument('<max>', 'the new maximum', positiveNumber)
     .option('--by <name>', 'who raises it (default: the name of your account)', filledText)
     .action(async (ledger: string, ...rest: [string, string, number, { by?: string }]) => {

@@ -53,7 +53,7 @@ export function declareVerb(verb: Command, context: CommandContext, done: Done):
       'whose data it is: it is sealed under a key of theirs, in the keyring of TALLYSTICK_KEYS',
     )
     .option('--wait', 'wait for the end of the run of the session that is under way')
-    .option('--limit <name=value>', 'a limit of this run, such as turnsMax=5; may be repeated', withLimit)
+    .option('--limit <name=value>', 'a limit of this run, such as maxTurns=5; may be repeated', withLimit)
   withDriveOptions(verb).action(
     async (
       ledger: string,

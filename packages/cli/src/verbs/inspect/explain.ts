@@ -29,7 +29,7 @@ export interface ExplainOptions {
   readonly turn: number
 }
 
-const shownCharactersMax = 60
+const maxShownCharacters = 60
 const heads = ['ITEM', 'EVENTS', 'TOKENS', 'COST', 'WHAT']
 
 /** Declares what `explain` takes. */
@@ -131,13 +131,13 @@ function costText(costUsd: number | undefined, lead: string): string {
 function messageText(message: Message, stories: CallStories): string {
   switch (message.role) {
     case 'user':
-      return oneLine(contentText(message.parts), shownCharactersMax)
+      return oneLine(contentText(message.parts), maxShownCharacters)
     case 'assistant':
       return oneLine(
         message.parts
           .map((part) => ('name' in part ? `${part.name}(…)` : 'text' in part ? part.text : ''))
           .join(' '),
-        shownCharactersMax,
+        maxShownCharacters,
       )
     case 'tool':
       // What was changed is never cut off.

@@ -28,7 +28,7 @@ export interface FindOptions {
   readonly limit?: number
 }
 
-const textColumnsMax = 200
+const maxTextColumns = 200
 /** So many characters are shown before the text that was found. */
 const charactersBefore = 30
 
@@ -106,7 +106,7 @@ function lineOf(found: Found, { text }: FindOptions, columns: number | undefined
   const what =
     tool === undefined ? [type] : [tool, outcome ?? 'open', ...(input ? [canonicalJson(input)] : [])]
   const head = [run, `${seq}`.padStart(4), time].join('  ')
-  const room = columns === undefined ? textColumnsMax : columns - textWidth(head) - 2
+  const room = columns === undefined ? maxTextColumns : columns - textWidth(head) - 2
   return `${head}  ${oneLine([...what, around(found.text, text)].join(' '), Math.max(1, room))}`
 }
 

@@ -44,7 +44,7 @@ export interface ListOptions {
 const pageRuns = 50
 
 /** So many runs that wait are shown with what takes them further. */
-const nextShownMax = 3
+const maxNextShown = 3
 
 /** Declares what `list` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
@@ -162,12 +162,12 @@ class Lines implements Output {
     await this.#table.end()
     const { isRead, say } = this.#context
     if (!isRead || this.#next.length === 0) return
-    const shown = this.#next.slice(0, nextShownMax).map((next) => `  ${next}`)
+    const shown = this.#next.slice(0, maxNextShown).map((next) => `  ${next}`)
     say(
       [
         'What takes those that wait further:',
         ...shown,
-        ...(this.#next.length > nextShownMax ? ['  …'] : []),
+        ...(this.#next.length > maxNextShown ? ['  …'] : []),
       ].join('\n'),
     )
   }

@@ -4,7 +4,7 @@ import { eventText } from '../../view/run/event-text.ts'
 import { prettyJson } from '../../view/text/pretty-json.ts'
 import { timeText } from '../../view/text/time-text.ts'
 
-const headCharactersMax = 120
+const maxHeadCharacters = 120
 
 /** `show --event`: one event whole, over lines under a line that says what it is; with `--json` on one line. */
 export async function showEvent(
@@ -19,5 +19,5 @@ export async function showEvent(
 }
 
 function headOf(event: RuntimeEvent): string {
-  return `event ${event.seq}, ${timeText(event.at)}: ${eventText(event, headCharactersMax)}`
+  return `event ${event.seq}, ${timeText(event.at)}: ${eventText(event, maxHeadCharacters)}`
 }

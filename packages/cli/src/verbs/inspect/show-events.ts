@@ -5,7 +5,7 @@ import { eventsOf } from '../../runs/read-run.ts'
 import { durationText } from '../../view/text/duration-text.ts'
 import { eventText, isOfInterest } from '../../view/run/event-text.ts'
 
-const eventCharactersMax = 120
+const maxEventCharacters = 120
 
 /** `show --events`: a line for each event that says something of its own, under its number and its time in the run. */
 export async function showEvents(
@@ -28,7 +28,7 @@ export async function showEvents(
     const took = tookMs === undefined ? '' : `  took ${durationText(tookMs)}`
     const place = event.turn === 0 ? '' : `turn ${event.turn}`
     const since = `+${durationText(Math.max(0, event.at - state.startedAt))}`
-    const what = eventText(event, eventCharactersMax)
+    const what = eventText(event, maxEventCharacters)
     await print(
       `${`${event.seq}`.padStart(width)}  ${since.padEnd(12)}  ${place.padEnd(8)}  ${what}${took}\n`,
     )

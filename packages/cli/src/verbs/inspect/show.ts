@@ -72,16 +72,16 @@ export function show(given: CommandContext, options: ShowOptions): Promise<ExitC
   const { programName } = given
   return withLedger(ledgerPath, 'read', async (ledger) => {
     const runId = await findRun(ledger, run, { programName, ledgerPath })
-    const seqMax = (await ledger.head(runId))?.seq ?? 0
-    requireEvent(at ?? event, seqMax, (word) =>
-      commandLine(programName, 'show', ledgerPath, runId, word, `${seqMax}`),
+    const maxSeq = (await ledger.head(runId))?.seq ?? 0
+    requireEvent(at ?? event, maxSeq, (word) =>
+      commandLine(programName, 'show', ledgerPath, runId, word, `${maxSeq}`),
     )
     await given.paged(pager, async (context) => {
       if (event !== undefined) return await showEvent(context, ledger, { runId, seq: event })
       const { shown, story } = await shownRun(ledger, {
         runId,
         at,
-        seqMax,
+        maxSeq,
         isDriven: isDrivenSomewhere(ledgerPath),
       })
       const { print, paint } = context
@@ -104,11 +104,11 @@ export function show(given: CommandContext, options: ShowOptions): Promise<ExitC
   })
 }
 
-function requireEvent(seq: number | undefined, seqMax: number, last: (word: string) => string): void {
-  if (seq === undefined || seq <= seqMax) return
+function requireEvent(seq: number | undefined, maxSeq: number, last: (word: string) => string): void {
+  if (seq === undefined || seq <= maxSeq) return
   throw new CommandError(
     'not_found',
-    `The run has ${seqMax} events, so there is no event ${seq}. See the last: ${last('--at')}`,
+    `The run has ${maxSeq} events, so there is no event ${seq}. See the last: ${last('--at')}`,
   )
 }
 
@@ -118,13 +118,13 @@ const storyTypes = eventTypes.filter((type) => isOfInterest({ type }))
 interface Asked {
   readonly runId: RunId
   readonly at: number | undefined
-  readonly seqMax: number
+  readonly maxSeq: number
   readonly isDriven: boolean
 }
 
 async function shownRun(
   ledger: Ledger,
-  { runId, at, seqMax, isDriven }: Asked,
+  { runId, at, maxSeq, isDriven }: Asked,
 ): Promise<{ readonly shown: ShownRun; readonly story: RunStory }> {
   const builder = new StoryBuilder()
   const reading = await readRun(ledger, runId, at, {
@@ -132,14 +132,14 @@ async function shownRun(
     onEvent: (event) => builder.follow(event),
   })
   const { state } = reading
-  const isNow = state.seq >= seqMax
+  const isNow = state.seq >= maxSeq
   // What other runs wait for is known of now only.
   const waits = isNow ? await waitsOf(ledger, state) : ownWaits(state)
   const statusView = runStatusView(state, { waits, isDriven, isPast: !isNow })
   const story = await builder.end(ledger, runId)
   const shown: ShownRun = {
     ...reading,
-    seqMax,
+    maxSeq,
     waits,
     statusView,
     calls: story.calls,
@@ -187,7 +187,7 @@ async function historyMessages(
 }
 
 function asData(shown: ShownRun, story: RunStory, turn: number | undefined): object {
-  const { state, tally, agents, seqMax, waits, statusView, now, childRuns, inbox, calls } = shown
+  const { state, tally, agents, maxSeq, waits, statusView, now, childRuns, inbox, calls } = shown
   const { runId, agent, definition, phase, seq, epoch, totals, limits, cancel, metLimit } = state
   const { sessionId, sessionPlace, parent } = state
   const { turns, toolCalls, children, usage, costUsd } = totals
@@ -205,7 +205,7 @@ function asData(shown: ShownRun, story: RunStory, turn: number | undefined): obj
     phase,
     turn: state.turn,
     seq,
-    seqMax,
+    maxSeq,
     epoch,
     startedAt: timeText(state.startedAt),
     lastEventAt: timeText(state.at),

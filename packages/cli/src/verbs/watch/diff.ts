@@ -23,9 +23,9 @@ export interface DiffOptions {
   readonly right: string
 }
 
-const cellCharactersMax = 60
+const maxCellCharacters = 60
 /** On a narrower terminal, what the two runs did is printed one under the other. */
-const sideBySideColumns = 2 * cellCharactersMax + 20
+const sideBySideColumns = 2 * maxCellCharacters + 20
 
 /** Declares what `diff` takes. */
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
@@ -66,7 +66,7 @@ function diffText(
     : factsTable(left, right)
   if (one === undefined && two === undefined) return `${same}, and nothing else is said.\n\n${facts}`
   const ways = [one, two].map((event) =>
-    event === undefined ? 'nothing more' : eventText(event, cellCharactersMax),
+    event === undefined ? 'nothing more' : eventText(event, maxCellCharacters),
   )
   const parting = `${paint('bold', `${same}, then they part:`)}\n  left  ${ways[0]}\n  right ${ways[1]}\n`
   const reported = differences.filter(({ path }) => path !== 'type')
@@ -88,7 +88,7 @@ function factsOf(tail: RunTail): readonly (readonly [name: string, value: string
     ['ended', reason ?? 'not yet'],
     ['from there on', spentText(tail)],
     ['own work', spentText(own)],
-    ['text', oneLine(text, cellCharactersMax)],
+    ['text', oneLine(text, maxCellCharacters)],
   ]
 }
 
@@ -139,5 +139,5 @@ function eventRows(left: readonly RuntimeEvent[], right: readonly RuntimeEvent[]
 
 /** An event in a few words. */
 function cellText(event: RuntimeEvent | undefined): string {
-  return event === undefined ? '' : `${event.seq} ${eventText(event, cellCharactersMax)}`
+  return event === undefined ? '' : `${event.seq} ${eventText(event, maxCellCharacters)}`
 }

@@ -35,10 +35,10 @@ export interface StatsOptions {
 
 const dayMs = 24 * 60 * 60 * 1000
 const daysDefault = 7
-const statusCharactersMax = 200
+const maxStatusCharacters = 200
 
 /** So many runs of a kind, and so many sessions, are named: to people, and to programs. */
-const listedMax = { people: 20, programs: 1_000 }
+const maxListed = { people: 20, programs: 1_000 }
 
 /** The totals of a ledger, with the status of each run that they name. */
 interface StatsRows {
@@ -84,8 +84,8 @@ async function statsRows(
   since: number,
   isDriven: boolean,
 ): Promise<StatsRows> {
-  const max = listedMax[context.json ? 'programs' : 'people']
-  const found = await ledgerStats(ledger, { since, listedMax: max }, options)
+  const max = maxListed[context.json ? 'programs' : 'people']
+  const found = await ledgerStats(ledger, { since, maxListed: max }, options)
   const rows = async (runs: readonly ListedRun[]): Promise<readonly RunRow[]> => {
     const all: RunRow[] = []
     for (const run of runs) if (isReadable(run)) all.push(await runRow(ledger, run, isDriven))
@@ -165,7 +165,7 @@ function runsText(runs: readonly RunRow[], { programName }: CommandContext, ledg
       runId,
       agent,
       timeText(lastAt),
-      statusText(statusView, statusCharactersMax),
+      statusText(statusView, maxStatusCharacters),
     ]),
   ).split('\n')
   return runs
@@ -178,5 +178,5 @@ function runsText(runs: readonly RunRow[], { programName }: CommandContext, ledg
 
 /** Where the others are. */
 function moreText(rows: readonly RunRow[], list: string): string {
-  return rows.length < listedMax.people ? '' : `… all of them: ${list}\n`
+  return rows.length < maxListed.people ? '' : `… all of them: ${list}\n`
 }

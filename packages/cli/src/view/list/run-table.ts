@@ -10,8 +10,8 @@ import { fitted } from '../../terminal/text-width.ts'
 import { timeText } from '../text/time-text.ts'
 import { worstText } from './worst-text.ts'
 
-const statusColumnsMax = 200
-const inputColumnsMax = 60
+const maxStatusColumns = 200
+const maxInputColumns = 60
 
 /** So many lines are held to find out how wide the columns are. Of more, each part has its own heads. */
 const rowsPerPart = 1_000
@@ -105,9 +105,9 @@ function wideCells(row: ListedRunRow | undefined): readonly string[] {
     costText(summary.costUsd),
     durationText(lastAt - startedAt),
     timeText(startedAt),
-    oneLine(input, inputColumnsMax),
+    oneLine(input, maxInputColumns),
     worstText(summary),
-    statusText(statusView, statusColumnsMax),
+    statusText(statusView, maxStatusColumns),
   ]
 }
 

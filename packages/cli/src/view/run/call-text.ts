@@ -7,12 +7,12 @@ import type { Paint } from '../../terminal/paint.ts'
 import { prettyJson } from '../text/pretty-json.ts'
 import { table } from '../text/table.ts'
 
-const inlineCharactersMax = 80
+const maxInlineCharacters = 80
 
 /** A call's input on one line where that is short, else over lines. */
 export function inputText(input: Json): string {
   const line = canonicalJson(input)
-  return line.length <= inlineCharactersMax ? line : prettyJson(input)
+  return line.length <= maxInlineCharacters ? line : prettyJson(input)
 }
 
 /** How a call ended, for a person: what was decided about it, what ran where that is not what was asked for, its result. */

@@ -6,8 +6,8 @@ import { contentText, oneLine } from '../text/content-text.ts'
 import { counted } from '../text/run-ending.ts'
 
 /** The content of an event, in a few words after its type. */
-export function eventText(event: RuntimeEvent, charactersMax: number): string {
-  return oneLine([event.type, ...textsOf(event)].join(' '), charactersMax)
+export function eventText(event: RuntimeEvent, maxCharacters: number): string {
+  return oneLine([event.type, ...textsOf(event)].join(' '), maxCharacters)
 }
 
 /** Events that only say how something is going, or what others beside them say too. */

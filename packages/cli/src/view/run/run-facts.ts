@@ -14,7 +14,7 @@ import { timeText } from '../text/time-text.ts'
 /** A run at one of its events. */
 export interface ShownRun extends RunReading {
   /** The run's last event. */
-  readonly seqMax: number
+  readonly maxSeq: number
   readonly waits: Waits
   readonly statusView: RunStatusView
   /** The status of the run today, when it is shown at an earlier event. */
@@ -34,7 +34,7 @@ export interface ChildRun extends RunStatusView {
 
 /** What is known of a run, in rows. */
 export function factsText(shown: ShownRun): string {
-  const { state, tally, agents, seqMax, waits, statusView, now, childRuns, inbox, calls } = shown
+  const { state, tally, agents, maxSeq, waits, statusView, now, childRuns, inbox, calls } = shown
   const { parent } = state
   const origin = parent?.relation === 'session' ? relationText(parent) : ''
   const partOf = [originText(state), origin].filter((text) => text !== '').join(', ')
@@ -44,7 +44,7 @@ export function factsText(shown: ShownRun): string {
     ...(partOf === '' ? [] : [['part of', partOf]]),
     ['status', statusText(statusView)],
     ...(now === undefined ? [] : [['now', statusText(now)]]),
-    ['phase', `${state.phase}, turn ${state.turn}, event ${state.seq} of ${seqMax}, writer ${state.epoch}`],
+    ['phase', `${state.phase}, turn ${state.turn}, event ${state.seq} of ${maxSeq}, writer ${state.epoch}`],
     ['started', `${timeText(state.startedAt)}, last event ${timeText(state.at)}`],
     ['took', tookText(shown)],
     ['used', usedText(shown)],

@@ -1,9 +1,9 @@
 import { reportedDifferences, type Difference } from '@tallystick/replay'
 import { oneLine } from './content-text.ts'
 
-const differencesMax = 20
-const valueCharactersMax = 200
-const linesMax = 12
+const maxDifferences = 20
+const maxValueCharacters = 200
+const maxLines = 12
 /** Characters shown of what two long values have in common, in front of the first that differs. */
 const charactersBefore = 40
 
@@ -13,7 +13,7 @@ type Sides = readonly [first: string, second: string]
 /** Where two events differ, with both values under the names of their sides. */
 export function differencesText(differences: readonly Difference[], sides: Sides): string {
   const reported = reportedDifferences(differences)
-  const shown = reported.slice(0, differencesMax).map((difference) => differenceText(difference, sides))
+  const shown = reported.slice(0, maxDifferences).map((difference) => differenceText(difference, sides))
   const left = reported.length - shown.length
   return `${shown.join('')}${left > 0 ? `  and ${left} more\n` : ''}`
 }
@@ -23,15 +23,15 @@ function differenceText({ path, recorded, happened }: Difference, [first, second
   if (/, from line \d+$/.test(path)) return head + linesText(first, recorded) + linesText(second, happened)
   const [before, after] = [valueText(recorded), valueText(happened)]
   const from = Math.max(0, sameCharacters(before, after) - charactersBefore)
-  const show = (text: string): string => (from > 0 ? '…' : '') + oneLine(text.slice(from), valueCharactersMax)
+  const show = (text: string): string => (from > 0 ? '…' : '') + oneLine(text.slice(from), maxValueCharacters)
   return `${head}    ${first} ${show(before)}\n    ${second} ${show(after)}\n`
 }
 
 /** Lines of a text, below each other. */
 function linesText(name: string, text: unknown): string {
   const lines = typeof text === 'string' ? text.split('\n') : ['nothing']
-  const more = lines.length > linesMax ? [`… ${lines.length - linesMax} more lines`] : []
-  const shown = lines.slice(0, linesMax).map((line) => oneLine(line, valueCharactersMax))
+  const more = lines.length > maxLines ? [`… ${lines.length - maxLines} more lines`] : []
+  const shown = lines.slice(0, maxLines).map((line) => oneLine(line, maxValueCharacters))
   return [...shown, ...more]
     .map((line, index) => `    ${index === 0 ? name : ' '.repeat(name.length)} ${line}\n`)
     .join('')

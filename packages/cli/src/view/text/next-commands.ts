@@ -6,7 +6,7 @@ import { commandLine } from '../../command/command-context.ts'
 import { shownLedger } from '../../command/ledger-place.ts'
 import { oneLine } from './content-text.ts'
 
-const inputCharactersMax = 400
+const maxInputCharacters = 400
 
 /** Where a ledger is, and how the user calls the program that looks into it. */
 export interface Place {
@@ -58,7 +58,7 @@ function decisionText(
   { programName, ledgerPath }: Place,
 ): string {
   const call = [ledgerPath, runId, toolCallId, '--by', 'you']
-  const shown = oneLine(JSON.stringify(input), inputCharactersMax)
+  const shown = oneLine(JSON.stringify(input), maxInputCharacters)
   return (
     `The run is suspended until a person decides about ${name} ${shown}${whose(runId, result)}:\n` +
     `  ${commandLine(programName, 'approve', ...call)}\n` +

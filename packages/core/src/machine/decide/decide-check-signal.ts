@@ -94,7 +94,7 @@ function decideOutputChecked(
   if (verdict.valid) return { facts: [{ ...here, valid: true, output: verdict.output }] }
   const { error } = verdict
   const { output } = state.definition
-  const mayRepair = output && !state.reply.finalizing && state.repairs < output.repairsMax
+  const mayRepair = output && !state.reply.finalizing && state.repairs < output.maxRepairs
   const repair = mayRepair ? repairRequest(error, output.schema) : undefined
   return { facts: [{ ...here, valid: false, error, ...omitUndefined({ repair }) }] }
 }

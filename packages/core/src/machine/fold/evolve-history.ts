@@ -17,14 +17,14 @@ import type { RunState } from '../state/state.ts'
 import { definitionTokens } from '../messages/token-estimate.ts'
 
 /** No run has more messages than this; the number may come from a file of unknown origin. */
-const missingMax = 1_000_000
+const maxMissing = 1_000_000
 
 /** The history of an earlier run, before anything is said in this one. */
 export function applyHistoryCarried(state: RunState, event: EventOf<'history_carried'>): RunState {
   if (state.history.length > 0) throw illegal(state, event, 'something was said already')
   const { uncheckedFrom } = event
   const { missing = 0 } = event
-  if (missing > missingMax) throw illegal(state, event, `${missing} messages are more than a run can carry`)
+  if (missing > maxMissing) throw illegal(state, event, `${missing} messages are more than a run can carry`)
   const messages = missing === 0 ? event.messages : [...removedMessages(missing), ...event.messages]
   requirePaired(state, event, messages)
   const next = withHistory(state, messages)

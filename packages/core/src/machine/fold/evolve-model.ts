@@ -111,7 +111,7 @@ export function applyMessageFinished(
 }
 
 /** The most that estimates are corrected by: a report that says more is of something else, or lies. */
-const ESTIMATE_FACTOR_MAX = 8
+const MAX_ESTIMATE_FACTOR = 8
 /** Fewer estimated tokens than this say nothing about how good the estimate is. */
 const LEARNING_TOKENS_MIN = 100
 
@@ -134,7 +134,7 @@ function contextAfter(
   return {
     contextTokens,
     reportedTokens: contextTokens,
-    estimateFactor: Math.min(ESTIMATE_FACTOR_MAX, Math.max(1, learned)),
+    estimateFactor: Math.min(MAX_ESTIMATE_FACTOR, Math.max(1, learned)),
   }
 }
 

@@ -54,7 +54,7 @@ export function requireHonestStart(state: RunState, event: EventOf<'tool_started
   const { toolCallId, effect, idempotencyKey, seq } = event
   requireLetRun(state, event, call)
   if (call.attempts === 0 && leftOf(state).toolCalls < 1) {
-    throw new LawBrokenError(9, seq, `call ${toolCallId} starts, and toolCallsMax is used up`)
+    throw new LawBrokenError(9, seq, `call ${toolCallId} starts, and maxToolCalls is used up`)
   }
   requireChildGrant(state, call, event)
   if (call.status === 'in_doubt' && call.recovery !== 'rerun' && call.recovery !== 'reconcile') {

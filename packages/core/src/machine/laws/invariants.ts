@@ -12,7 +12,7 @@ import { grantFault } from '../limits/budget.ts'
 import { deadlineOf } from '../limits/deadlines.ts'
 import { requestDigest, sameModel } from '../prompt/model-request.ts'
 import { withSpent } from '../state/run-base.ts'
-import { priceOf, webSearchesMaxOf } from '../state/state-views.ts'
+import { priceOf, maxWebSearchesOf } from '../state/state-views.ts'
 import type { RunState } from '../state/state.ts'
 
 /**
@@ -82,7 +82,7 @@ function requireWithinLimits(state: RunState, event: EventOf<'model_call_started
 
 /** The grant of a call names the web searches that its provider may run. */
 function requireSearches(state: RunState, event: EventOf<'model_call_started'>): void {
-  const bound = webSearchesMaxOf(state, event)
+  const bound = maxWebSearchesOf(state, event)
   const { webSearches = 0 } = event.grant
   if (bound === 'unbounded' || bound === webSearches) return
   throw new LawBrokenError(9, event.seq, `${webSearches} web searches are granted, and ${bound} may run`)

@@ -38,7 +38,7 @@ export function childGrant(state: ExecutingState, now: number): Grant | { readon
   }
   const deadline = workDeadline(state)
   if (deadline === undefined) return granted
-  return deadline > now ? { ...granted, durationMs: deadline - now } : { limit: 'durationMaxMs' }
+  return deadline > now ? { ...granted, durationMs: deadline - now } : { limit: 'maxDurationMs' }
 }
 
 /** What the parent needs itself: a turn that reads the results, a start for each waiting call, and its closing call. */
@@ -65,7 +65,7 @@ export function childLimits(grant: Grant, own: Limits, parent: Limits): Limits {
     if (granted !== undefined) within[limit] = Math.min(own[limit] ?? Infinity, granted)
   }
   if (grant.durationMs !== undefined) {
-    within.durationMaxMs = Math.min(own.durationMaxMs ?? Infinity, grant.durationMs)
+    within.maxDurationMs = Math.min(own.maxDurationMs ?? Infinity, grant.durationMs)
   }
   const graceMs = Math.floor((parent.graceMs ?? defaultLimits.graceMs) * GRACE_SHARE)
   return { ...own, ...within, graceMs: Math.min(own.graceMs ?? Infinity, graceMs) }

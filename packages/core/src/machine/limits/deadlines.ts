@@ -2,7 +2,7 @@ import { defaultLimits, type Limits, type OnLimit } from '../../vocabulary/limit
 import type { RunState } from '../state/state.ts'
 
 /** The most time that is held back for the call that writes the answer when a run's time is up. */
-const CLOSING_MS_MAX = 30_000
+const MAX_CLOSING_MS = 30_000
 /** The part of a run's time that is held back for it, at most. */
 const CLOSING_SHARE = 1 / 4
 
@@ -18,8 +18,8 @@ export function activeMs(state: RunState, now: number): number {
 
 /** When the run's time is up, in milliseconds since 1970 UTC, if it works on without a pause. */
 export function deadlineOf(state: RunState): number | undefined {
-  const { durationMaxMs } = state.limits
-  return durationMaxMs === undefined ? undefined : state.startedAt + state.waitedMs + durationMaxMs
+  const { maxDurationMs } = state.limits
+  return maxDurationMs === undefined ? undefined : state.startedAt + state.waitedMs + maxDurationMs
 }
 
 /** When the run has to stop its work, so that time is left to write the answer. */
@@ -30,8 +30,8 @@ export function workDeadline(state: RunState): number | undefined {
 
 /** The time that is held back for the closing call, in milliseconds. */
 export function closingMs(limits: Limits): number {
-  if (limits.durationMaxMs === undefined || onLimitOf(limits) !== 'finalize') return 0
-  return Math.min(CLOSING_MS_MAX, Math.floor(limits.durationMaxMs * CLOSING_SHARE))
+  if (limits.maxDurationMs === undefined || onLimitOf(limits) !== 'finalize') return 0
+  return Math.min(MAX_CLOSING_MS, Math.floor(limits.maxDurationMs * CLOSING_SHARE))
 }
 
 /**

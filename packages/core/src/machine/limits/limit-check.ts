@@ -9,15 +9,15 @@ import type { Call, RunState } from '../state/state.ts'
 
 /** The finish reason that names a limit. */
 export const limitReasons: { readonly [L in LimitName]: FinishReason } = {
-  turnsMax: 'turn_limit',
-  toolCallsMax: 'tool_call_limit',
-  toolCallsPerTurnMax: 'tool_call_limit',
-  tokensMax: 'token_limit',
-  inputTokensMax: 'token_limit',
-  outputTokensMax: 'token_limit',
-  costMaxUsd: 'cost_limit',
-  durationMaxMs: 'time_limit',
-  repeatsMax: 'repeat_limit',
+  maxTurns: 'turn_limit',
+  maxToolCalls: 'tool_call_limit',
+  maxToolCallsPerTurn: 'tool_call_limit',
+  maxTotalTokens: 'token_limit',
+  maxTotalInputTokens: 'token_limit',
+  maxTotalOutputTokens: 'token_limit',
+  maxCostUsd: 'cost_limit',
+  maxDurationMs: 'time_limit',
+  maxRepeats: 'repeat_limit',
 }
 
 /** Why no model call is granted, where that is so: the run's time is up, or too little is left for the call. */
@@ -34,17 +34,17 @@ function timeFinding(state: RunState, now: number, closes: boolean): LimitFindin
 /** The limit on time, as it is met. */
 export function timeLimit(state: RunState, now: number): LimitFinding {
   const held = closingMs(state.limits)
-  const max = state.limits.durationMaxMs ?? 0
-  return { limit: 'durationMaxMs', max, used: activeMs(state, now), ...(held > 0 && { held }) }
+  const max = state.limits.maxDurationMs ?? 0
+  return { limit: 'maxDurationMs', max, used: activeMs(state, now), ...(held > 0 && { held }) }
 }
 
 /** The limit on repeats, where this call has met it. */
 export function repeatLimit(state: RunState, call: Call): LimitFinding | undefined {
-  const max = state.limits.repeatsMax ?? defaultLimits.repeatsMax
+  const max = state.limits.maxRepeats ?? defaultLimits.maxRepeats
   const { repeated } = state.totals
-  if (repeated >= max) return { limit: 'repeatsMax', max, used: repeated }
+  if (repeated >= max) return { limit: 'maxRepeats', max, used: repeated }
   const errors = getOwn(state.errorStreaks, call.name)?.count ?? 0
-  return errors >= 2 * max ? { limit: 'repeatsMax', max, used: errors } : undefined
+  return errors >= 2 * max ? { limit: 'maxRepeats', max, used: errors } : undefined
 }
 
 /** Puts on record that a limit was met. */

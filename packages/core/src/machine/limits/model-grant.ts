@@ -5,7 +5,7 @@ import {
   searchesCost,
   type Price,
   type Rates,
-  type WebSearchesMax,
+  type MaxWebSearches,
 } from '../../vocabulary/billing/price.ts'
 import { leftOf, spentOf } from './budget.ts'
 import { onLimitOf } from './deadlines.ts'
@@ -31,7 +31,7 @@ export interface PlannedCall {
   /** Of the model that is called; `undefined` where it is unknown. */
   readonly price: Price | undefined
   /** How many web searches its provider may run within it; none where absent. */
-  readonly webSearchesMax?: WebSearchesMax
+  readonly maxWebSearches?: MaxWebSearches
   /** About how many input tokens its request has. */
   readonly inputTokens: number
   /** Whether it begins a turn. */
@@ -62,9 +62,9 @@ export function isLimitFinding(answer: Grant | LimitFinding): answer is LimitFin
 }
 
 function grantOf(call: PlannedCall, outputTokens: number): Grant {
-  const { price, inputTokens, startsTurn, webSearchesMax = 0 } = call
+  const { price, inputTokens, startsTurn, maxWebSearches = 0 } = call
   const searches =
-    typeof webSearchesMax === 'number' && webSearchesMax > 0 ? { webSearches: webSearchesMax } : {}
+    typeof maxWebSearches === 'number' && maxWebSearches > 0 ? { webSearches: maxWebSearches } : {}
   const turns = startsTurn ? 1 : 0
   if (outputTokens === Infinity) {
     // Output that costs nothing needs no bound, and the input is paid for all the same.
@@ -76,9 +76,9 @@ function grantOf(call: PlannedCall, outputTokens: number): Grant {
 
 /** The money of a call. Searches without a bound leave it without one, which is legal only where no limit counts money. */
 function grantedCost(call: PlannedCall, outputTokens: number): Pick<Grant, 'costUsd'> {
-  const { price, inputTokens, webSearchesMax = 0 } = call
+  const { price, inputTokens, maxWebSearches = 0 } = call
   if (price === undefined) return {}
-  const costUsd = callCost(price, inputTokens, outputTokens) + searchesCost(price, webSearchesMax)
+  const costUsd = callCost(price, inputTokens, outputTokens) + searchesCost(price, maxWebSearches)
   return costUsd === Infinity ? {} : { costUsd }
 }
 
@@ -143,10 +143,10 @@ function outputAllowed(call: PlannedCall, left: Amounts): readonly (readonly [Gr
  * affordable: no grant could hold the limit.
  */
 function affordableOutput(call: PlannedCall, leftUsd: number): number {
-  const { price, inputTokens, keepsClosing, webSearchesMax = 0 } = call
+  const { price, inputTokens, keepsClosing, maxWebSearches = 0 } = call
   if (leftUsd === Infinity) return Infinity
   if (price === undefined) return 0
-  const own = leftUsd - callCost(price, inputTokens, 0) - searchesCost(price, webSearchesMax)
+  const own = leftUsd - callCost(price, inputTokens, 0) - searchesCost(price, maxWebSearches)
   const closing = ratesFor(price, 2 * inputTokens)
   const afterInput = keepsClosing ? own - callCost(price, inputTokens, CLOSING_OUTPUT_TOKENS) : own
   if (afterInput <= 0) return 0

@@ -7,7 +7,7 @@ import type { Call, ExecutingState } from '../state/state.ts'
  * repeat may be on their way. Once those are there, it is known whether it is one.
  */
 export function callsAwaitingEqual({ calls, callLog, limits }: ExecutingState): ReadonlySet<Call> {
-  const max = limits.repeatsMax ?? defaultLimits.repeatsMax
+  const max = limits.maxRepeats ?? defaultLimits.maxRepeats
   const open = new Map<string, number>()
   const waiting = new Set<Call>()
   for (const call of calls) {

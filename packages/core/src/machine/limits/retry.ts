@@ -4,7 +4,7 @@ import type { Stamp } from '../state/decision.ts'
 import type { StreamingState } from '../state/state.ts'
 
 /** More take-overs than this without a finished reply or result between them are no accident of a process. */
-export const TAKE_OVERS_MAX = 5
+export const MAX_TAKE_OVERS = 5
 
 /**
  * When a failed model call is tried again, in milliseconds since 1970 UTC; `undefined`: not any more. As long as the
@@ -12,13 +12,13 @@ export const TAKE_OVERS_MAX = 5
  * that many runs that failed together do not come back together.
  */
 export function retryAt(state: StreamingState, failure: ModelFailure, stamp: Stamp): number | undefined {
-  const { attemptsMax, retryAfterMaxMs, totalMaxMs = Infinity } = state.retry
-  if (!failure.retryable || state.failures + 1 >= attemptsMax) return undefined
+  const { maxAttempts, maxRetryAfterMs, maxTotalMs = Infinity } = state.retry
+  if (!failure.retryable || state.failures + 1 >= maxAttempts) return undefined
   const { retryAfterMs = -1 } = failure
-  if (retryAfterMs > retryAfterMaxMs) return undefined
+  if (retryAfterMs > maxRetryAfterMs) return undefined
   // A wait that is no time is as good as none that was asked for.
   const at = stamp.at + (retryAfterMs >= 0 ? Math.ceil(retryAfterMs) : backOff(state, stamp))
-  return at - state.turnStartedAt <= totalMaxMs ? at : undefined
+  return at - state.turnStartedAt <= maxTotalMs ? at : undefined
 }
 
 /** The chance that a wait on record came of: with it `retryAt` gives the same time again. */

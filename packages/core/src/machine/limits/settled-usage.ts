@@ -17,8 +17,10 @@ const maybeBilled: ReadonlySet<FailureClass | 'cancelled'> = new Set([
 
 /** Whether a limit of the run counts tokens or money. */
 export function countsTokens({ limits }: RunState): boolean {
-  const { tokensMax, inputTokensMax, outputTokensMax, costMaxUsd } = limits
-  return [tokensMax, inputTokensMax, outputTokensMax, costMaxUsd].some((max) => max !== undefined)
+  const { maxTotalTokens, maxTotalInputTokens, maxTotalOutputTokens, maxCostUsd } = limits
+  return [maxTotalTokens, maxTotalInputTokens, maxTotalOutputTokens, maxCostUsd].some(
+    (max) => max !== undefined,
+  )
 }
 
 /**
@@ -56,7 +58,7 @@ function withSearches(state: StreamingState, believed: Believed): Believed {
   const { webSearches = 0 } = state.attempt.grant
   const { webSearchUsd = 0 } = priceOf(state, state.attempt.model) ?? {}
   const { usage, estimated } = believed
-  const counts = state.limits.costMaxUsd !== undefined && webSearchUsd > 0
+  const counts = state.limits.maxCostUsd !== undefined && webSearchUsd > 0
   if (!counts || webSearches <= (usage.webSearches ?? 0)) return believed
   return { usage: { ...usage, webSearches }, estimated: [...estimated, 'webSearches'] }
 }

@@ -17,7 +17,7 @@ const PAGE_TOKENS = 3_000
 /** Bytes of a document that hold a page at least: text-only pages are about as small. */
 const PAGE_BYTES = 15_000
 /** The pages that vendors take in one document. */
-const PAGES_MAX = 100
+const MAX_PAGES = 100
 /** Pages of a document whose size is unknown. */
 const PAGES_UNKNOWN = 10
 /** Tokens that a message costs beside its content. */
@@ -82,7 +82,7 @@ function documentTokens({ mediaType = '', data }: EstimatedPart): number {
   if (data === undefined) return PAGES_UNKNOWN * PAGE_TOKENS
   const bytes = Math.ceil((data.length * 3) / 4)
   if (/^text\/|json|xml/.test(mediaType)) return Math.ceil(bytes * TOKENS_OF_A_BYTE)
-  return Math.min(PAGES_MAX, Math.ceil(bytes / PAGE_BYTES)) * PAGE_TOKENS
+  return Math.min(MAX_PAGES, Math.ceil(bytes / PAGE_BYTES)) * PAGE_TOKENS
 }
 
 /** About how many tokens a text is worth, as a whole number. */

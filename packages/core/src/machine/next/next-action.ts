@@ -15,7 +15,7 @@ import { deadlineOf, workDeadline } from '../limits/deadlines.ts'
 import { limitReasons, meetLimit, timeLimit } from '../limits/limit-check.ts'
 import { settledUsage } from '../limits/settled-usage.ts'
 import { withheldAnswer } from './withheld.ts'
-import { TAKE_OVERS_MAX } from '../limits/retry.ts'
+import { MAX_TAKE_OVERS } from '../limits/retry.ts'
 import { partPositions } from '../messages/part-positions.ts'
 import type { Rules } from '../state/rules.ts'
 import type {
@@ -92,7 +92,7 @@ function nextWhileStreaming(state: StreamingState, now: number): Action {
 
 /** When the same call is made again, if it is. */
 function retryTime(state: StreamingState, { shortened, retryAt }: FailedAttempt): number | undefined {
-  if (state.takeOvers > TAKE_OVERS_MAX) return undefined
+  if (state.takeOvers > MAX_TAKE_OVERS) return undefined
   return shortened ? state.at : retryAt
 }
 

@@ -19,14 +19,14 @@ export function nextForCallLimits(state: ExecutingState): Action | undefined {
   const tooMany = settleAction(pending.flatMap((call) => overTurnOrToolLimit(state, call)))
   if (tooMany) return tooMany
   const { metLimit } = state
-  if (metLimit && metLimit.limit !== 'toolCallsMax') {
+  if (metLimit && metLimit.limit !== 'maxToolCalls') {
     return refuseCalls(state, pending)
   }
   // What a child run does not use of its grant is left for the calls that wait.
   const past = childrenAtWork(state) ? [] : toBeStarted(state, pending).slice(leftOf(state).toolCalls)
   if (past.length > 0 && metLimit === undefined) {
-    const { toolCallsMax: max = 0 } = state.limits
-    return meetLimit(state, { limit: 'toolCallsMax', max, used: spentOf(state).toolCalls })
+    const { maxToolCalls: max = 0 } = state.limits
+    return meetLimit(state, { limit: 'maxToolCalls', max, used: spentOf(state).toolCalls })
   }
   if (metLimit?.policy === 'ask') return undefined
   return (
@@ -60,12 +60,12 @@ function toBeStarted(state: ExecutingState, calls: readonly Call[]): readonly Ca
 
 /** Limits that refuse a call and let the run continue. */
 function overTurnOrToolLimit(state: ExecutingState, call: Call): readonly Fact[] {
-  const { toolCallsPerTurnMax = Infinity, callsMaxByTool = {} } = state.limits
-  if (state.calls.indexOf(call) >= toolCallsPerTurnMax) {
-    const text = `At most ${toolCallsPerTurnMax} tool calls are run for one reply. Nothing was run; ask for this call again.`
+  const { maxToolCallsPerTurn = Infinity, maxCallsByTool = {} } = state.limits
+  if (state.calls.indexOf(call) >= maxToolCallsPerTurn) {
+    const text = `At most ${maxToolCallsPerTurn} tool calls are run for one reply. Nothing was run; ask for this call again.`
     return [resultFact(state, call, 'limit_reached', text)]
   }
-  const max = getOwn(callsMaxByTool, call.name) ?? Infinity
+  const max = getOwn(maxCallsByTool, call.name) ?? Infinity
   const sameTool = state.calls.filter(({ name, attempts }) => name === call.name && attempts === 0)
   const before =
     (getOwn(state.totals.toolCallsByTool, call.name) ?? 0) + sameTool.filter(isUnstarted).indexOf(call)
@@ -76,7 +76,7 @@ function overTurnOrToolLimit(state: ExecutingState, call: Call): readonly Fact[]
 
 /** No progress: a call that has given the same answer again and again is not run; its recorded answer is served. */
 export function repeatedResults(state: ExecutingState): readonly FactOf<'tool_result'>[] {
-  const max = state.limits.repeatsMax ?? defaultLimits.repeatsMax
+  const max = state.limits.maxRepeats ?? defaultLimits.maxRepeats
   return state.calls.filter(isUnstarted).flatMap((call) => {
     const { name, inputDigest } = call
     if (call.status === 'awaiting_approval' || inputDigest === undefined) return []

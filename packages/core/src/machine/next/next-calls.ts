@@ -33,7 +33,7 @@ export function nextForCalls(state: ExecutingState, now: number): Action {
 function nextUnlessCancelled(state: ExecutingState, now: number): Action | undefined {
   const { metLimit } = state
   // A limit that a person is asked about holds everything back that it could forbid. A denial begins nothing.
-  if (metLimit?.policy === 'ask' && metLimit.limit !== 'toolCallsMax') return denyExpired(state, now)
+  if (metLimit?.policy === 'ask' && metLimit.limit !== 'maxToolCalls') return denyExpired(state, now)
   return (
     nextAtDeadline(state, now) ??
     nextForCallLimits(state) ??
@@ -92,7 +92,7 @@ function nextAtDeadline(state: ExecutingState, now: number): Action | undefined 
   if (metLimit === undefined) {
     return now < deadline ? undefined : meetLimit(state, timeLimit(state, now))
   }
-  if (metLimit.limit !== 'durationMaxMs' || now < graceEndOf(state, metLimit.at)) return undefined
+  if (metLimit.limit !== 'maxDurationMs' || now < graceEndOf(state, metLimit.at)) return undefined
   const text = 'The time of the run is up, and the tool did not stop. It may have had an effect all the same.'
   return recordAction(
     'settle_calls',
@@ -144,7 +144,7 @@ function askApprovals(state: ExecutingState, now: number): Action | undefined {
     .filter((call) => !waiting.has(call))
     .concat(again)
   if (calls.length === 0) return undefined
-  const { approvalMaxMs } = state.limits
+  const { maxApprovalMs } = state.limits
   const facts = calls.map((call): FactOf<'approval_requested'> => {
     const reason =
       call.attempts > 0
@@ -158,7 +158,7 @@ function askApprovals(state: ExecutingState, now: number): Action | undefined {
       attempt: call.attempts + 1,
       inputDigest: call.inputDigest ?? digestOf(call.input),
       ...(reason !== undefined && { reason }),
-      ...(approvalMaxMs !== undefined && { expiresAt: now + Math.ceil(approvalMaxMs) }),
+      ...(maxApprovalMs !== undefined && { expiresAt: now + Math.ceil(maxApprovalMs) }),
     }
   })
   return { kind: 'ask_approval', facts }
@@ -175,7 +175,7 @@ function startFacts(state: ExecutingState, now: number): readonly Fact[] {
   const writes = state.calls.filter((call) => call.effect !== 'read')
   const nextWrite = writes.find((call) => call.status !== 'settled')
   const running = state.calls.filter((call) => call.effect === 'read' && call.status === 'started').length
-  const room = Math.max(0, (state.limits.concurrencyMax ?? defaultLimits.concurrencyMax) - running)
+  const room = Math.max(0, (state.limits.maxConcurrency ?? defaultLimits.maxConcurrency) - running)
   const reads = state.calls.filter((call) => call.effect === 'read' && startable.has(call)).slice(0, room)
   const chosen = state.calls.filter(
     (call) => startable.has(call) && (call === nextWrite || reads.includes(call)),

@@ -9,7 +9,7 @@ import { workDeadline } from '../limits/deadlines.ts'
 import { grantCall } from '../limits/limit-check.ts'
 import { isLimitFinding } from '../limits/model-grant.ts'
 import { requireNoPromise, requireOptions } from '../../vocabulary/options/require-options.ts'
-import { TAKE_OVERS_MAX } from '../limits/retry.ts'
+import { MAX_TAKE_OVERS } from '../limits/retry.ts'
 import type { Compaction, Rules } from '../state/rules.ts'
 import { withSpent } from '../state/run-base.ts'
 import { countsTokens } from '../limits/settled-usage.ts'
@@ -18,7 +18,7 @@ import type { Compacting, FailedAttempt, RunState } from '../state/state.ts'
 type Shortening = FactOf<'context_compacted'> | FactOf<'compaction_started'>
 
 /** The most output tokens that a summary may take. */
-const SUMMARY_TOKENS_MAX = 2_000
+const MAX_SUMMARY_TOKENS = 2_000
 
 /** The compaction that is due before the next model call, if one is. */
 export function compactionBeforeCall(
@@ -26,7 +26,7 @@ export function compactionBeforeCall(
   now: number,
   { compaction }: Rules,
 ): Shortening | undefined {
-  if (compaction === undefined || state.contextTokens <= compaction.contextTokensMax) return undefined
+  if (compaction === undefined || state.contextTokens <= compaction.maxContextTokens) return undefined
   // Once a turn: what is still too long by our own estimate then cannot be made to fit this way.
   if (state.compactedTurn === state.turn) return undefined
   const cut = cutOf(messagesOf(state.history), compaction.keepMessages)
@@ -88,7 +88,7 @@ export function nextWhileCompacting(state: RunState, now: number): Action | unde
   const { compacting } = state
   if (compacting === undefined) return undefined
   const deadline = workDeadline(state) ?? Infinity
-  if (now >= deadline || state.takeOvers > TAKE_OVERS_MAX) return abandonCompaction(state, compacting)
+  if (now >= deadline || state.takeOvers > MAX_TAKE_OVERS) return abandonCompaction(state, compacting)
   if (compacting.interrupted) {
     const again = repeatSummaryCall(state, compacting, now)
     return again ? { kind: 'compact', facts: [again] } : abandonCompaction(state, compacting)
@@ -154,10 +154,10 @@ function summaryCall(
     startsTurn: false,
     closes: false,
     keepsClosing: true,
-    maxOutputTokens: SUMMARY_TOKENS_MAX,
+    maxOutputTokens: MAX_SUMMARY_TOKENS,
   })
   if (isLimitFinding(grant)) return undefined
-  const { outputTokens: maxOutputTokens = SUMMARY_TOKENS_MAX } = grant
+  const { outputTokens: maxOutputTokens = MAX_SUMMARY_TOKENS } = grant
   const call = { model: summarizer.model, replacedMessages, maxOutputTokens }
   const requestDigest = summaryDigest(state, call)
   return { type: 'compaction_started', turn: state.turn, ...call, requestDigest, grant }

@@ -9,7 +9,7 @@ import { isLimitFinding, type LimitFinding, type PlannedCall } from '../limits/m
 import { modelsOf, namesModel, requestDigest, sameModel } from '../prompt/model-request.ts'
 import type { TurnChange } from '../state/rules.ts'
 import type { RunState, StreamingState } from '../state/state.ts'
-import { currentModel, priceOf, webSearchesMaxOf } from '../state/state-views.ts'
+import { currentModel, priceOf, maxWebSearchesOf } from '../state/state-views.ts'
 import { requestTokens } from '../messages/token-estimate.ts'
 import { messagesOf } from '../messages/history.ts'
 
@@ -37,7 +37,7 @@ export function nextModelCall(state: RunState, now: number, planning: CallPlanni
   const toolChoice: ToolChoice = finalizing ? { type: 'none' } : wanted
   const grant = grantCall(state, now, {
     price: priceOf(state, model),
-    webSearchesMax: webSearchesMaxOf(state, { model, toolChoice }),
+    maxWebSearches: maxWebSearchesOf(state, { model, toolChoice }),
     inputTokens: inputTokensOf(state, shown),
     startsTurn: !again,
     maxOutputTokens: shown.maxOutputTokens ?? state.definition.maxOutputTokens,

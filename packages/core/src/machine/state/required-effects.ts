@@ -126,7 +126,7 @@ function resultsCheckEffect(state: ExecutingState): readonly Effect[] {
 /** Why tools that run have to stop, if they have to. */
 export function stopReason({ cancel, metLimit }: RunState): string | undefined {
   if (cancel) return cancel.reason ?? 'The run was cancelled.'
-  return metLimit?.limit === 'durationMaxMs' && metLimit.policy !== 'ask'
+  return metLimit?.limit === 'maxDurationMs' && metLimit.policy !== 'ask'
     ? 'The time of the run is up.'
     : undefined
 }

@@ -21,7 +21,7 @@ export interface TurnChange {
 /** How a history that grows too long is made shorter in what the model sees. Nothing leaves the ledger. */
 export interface Compaction {
   /** The history is shortened before a call whose input is estimated to have more tokens than this. */
-  readonly contextTokensMax: number
+  readonly maxContextTokens: number
   /** How many of the newest messages stay as they are. */
   readonly keepMessages: number
   /**

@@ -1,6 +1,6 @@
 import type { ModelRef } from '../../vocabulary/model/content.ts'
 import type { FallbackModel } from '../../vocabulary/agent/agent-definition.ts'
-import type { Price, WebSearchesMax } from '../../vocabulary/billing/price.ts'
+import type { Price, MaxWebSearches } from '../../vocabulary/billing/price.ts'
 import type { ToolChoice } from '../../vocabulary/model/tool-definition.ts'
 import type { Call, RunState } from './state.ts'
 
@@ -15,11 +15,11 @@ export function priceOf(state: RunState, model: ModelRef): Price | undefined {
 }
 
 /** How many web searches one call may hold: none where its provider runs none, or the call allows no tool. */
-export function webSearchesMaxOf(
+export function maxWebSearchesOf(
   state: RunState,
   { model, toolChoice }: { readonly model: ModelRef; readonly toolChoice: ToolChoice },
-): WebSearchesMax {
-  return toolChoice.type === 'none' ? 0 : (modelIn(state, model)?.webSearchesMax ?? 0)
+): MaxWebSearches {
+  return toolChoice.type === 'none' ? 0 : (modelIn(state, model)?.maxWebSearches ?? 0)
 }
 
 function modelIn({ definition }: RunState, { modelId, provider }: ModelRef): FallbackModel | undefined {

@@ -15,7 +15,7 @@ import type { OutputReader, OutputSchema } from './output-schema.ts'
 /** Shortens, in what the model sees, a history that grows too long. Nothing leaves the ledger. */
 export interface CompactionOptions {
   /** The history is shortened before a call whose input is estimated to have more tokens than this. */
-  readonly contextTokensMax: number
+  readonly maxContextTokens: number
   /** How many of the newest messages stay as they are. */
   readonly keepMessages: number
   /**
@@ -77,7 +77,7 @@ export interface AgentOptions<Output = string, Context = AnyContext> {
   /** The schema of the answer; a text if not given. */
   readonly output?: OutputSchema<Output> | undefined
   /** How often the model may repair an answer that does not fit; 2 if not given. */
-  readonly outputRepairsMax?: number | undefined
+  readonly maxOutputRepairs?: number | undefined
   /** Ends the run as `stopped` before another model call, when it returns true. Pure, and not async. */
   readonly stopWhen?: ((state: RunState, context: Context) => boolean) | undefined
   /**

@@ -35,15 +35,15 @@ const aModel = "such as anthropic('…') of @tallystick/providers/anthropic"
 
 function modelFault(value: unknown): string | undefined {
   if (typeof value === 'string') return `is a text; give a model, ${aModel}`
-  const { stream, provider, api, modelId, webSearchesMax, doStream } = Object(value) as Partial<Model> & {
+  const { stream, provider, api, modelId, maxWebSearches, doStream } = Object(value) as Partial<Model> & {
     readonly doStream?: unknown
   }
   if (typeof stream === 'function') {
     if (![provider, api, modelId].every((name) => typeof name === 'string'))
       return 'does not say its provider, api and modelId, so no ledger could say who answered'
-    if (webSearchesMax === undefined || webSearchesMax === 'unbounded') return undefined
-    const isCount = Number.isSafeInteger(webSearchesMax) && webSearchesMax >= 0
-    return isCount ? undefined : "has a webSearchesMax that is neither a whole number from 0 nor 'unbounded'"
+    if (maxWebSearches === undefined || maxWebSearches === 'unbounded') return undefined
+    const isCount = Number.isSafeInteger(maxWebSearches) && maxWebSearches >= 0
+    return isCount ? undefined : "has a maxWebSearches that is neither a whole number from 0 nor 'unbounded'"
   }
   if (typeof doStream === 'function') {
     return 'is a model of the AI SDK; wrap it with fromAiSdk(…) of @tallystick/providers/ai-sdk'
@@ -81,22 +81,30 @@ function toolFault(tool: Tool): string | undefined {
 /** Maxima of a run. */
 export const someLimits: OptionCheck = fields<Limits>(
   {
-    turnsMax: maybe(numberFrom(0)),
-    toolCallsMax: maybe(numberFrom(0)),
-    toolCallsPerTurnMax: maybe(numberFrom(0)),
-    callsMaxByTool: maybe(recordOf(numberFrom(0))),
-    tokensMax: maybe(numberFrom(0)),
-    inputTokensMax: maybe(numberFrom(0)),
-    outputTokensMax: maybe(numberFrom(0)),
-    costMaxUsd: maybe(numberFrom(0)),
-    durationMaxMs: maybe(numberFrom(0)),
-    repeatsMax: maybe(numberFrom(0)),
-    concurrencyMax: maybe(numberFrom(1)),
-    approvalMaxMs: maybe(longTime),
+    maxTurns: maybe(numberFrom(0)),
+    maxToolCalls: maybe(numberFrom(0)),
+    maxToolCallsPerTurn: maybe(numberFrom(0)),
+    maxCallsByTool: maybe(recordOf(numberFrom(0))),
+    maxTotalTokens: maybe(numberFrom(0)),
+    maxTotalInputTokens: maybe(numberFrom(0)),
+    maxTotalOutputTokens: maybe(numberFrom(0)),
+    maxCostUsd: maybe(numberFrom(0)),
+    maxDurationMs: maybe(numberFrom(0)),
+    maxRepeats: maybe(numberFrom(0)),
+    maxConcurrency: maybe(numberFrom(1)),
+    maxApprovalMs: maybe(longTime),
     graceMs: maybe(numberFrom(0)),
     onLimit: maybe(oneOf(onLimits)),
   },
-  { maxSteps: 'turnsMax', budget: 'costMaxUsd', timeoutMs: 'durationMaxMs' },
+  {
+    maxSteps: 'maxTurns',
+    budget: 'maxCostUsd',
+    maxBudgetUsd: 'maxCostUsd',
+    timeoutMs: 'maxDurationMs',
+    maxTokens: 'maxTotalTokens',
+    maxInputTokens: 'maxTotalInputTokens',
+    maxOutputTokens: 'maxTotalOutputTokens',
+  },
 )
 
 /** A limit that can be raised. */
@@ -105,11 +113,11 @@ export const limitName: OptionCheck = oneOf(limitNames)
 /** Waits and attempts of a model call: a retry without end would look like a run that hangs. */
 export const retryPolicy: OptionCheck = fields<Partial<RetryPolicy>>(
   {
-    attemptsMax: maybe(numberFrom(1)),
+    maxAttempts: maybe(numberFrom(1)),
     baseMs: maybe(numberFrom(0)),
     capMs: maybe(numberFrom(0)),
-    retryAfterMaxMs: maybe(numberFrom(0)),
-    totalMaxMs: maybe(numberFrom(0)),
+    maxRetryAfterMs: maybe(numberFrom(0)),
+    maxTotalMs: maybe(numberFrom(0)),
   },
-  { maxRetries: 'attemptsMax' },
+  { maxRetries: 'maxAttempts' },
 )

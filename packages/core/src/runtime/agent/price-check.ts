@@ -11,15 +11,15 @@ import {
   type OptionCheck,
 } from '../../vocabulary/options/option.ts'
 import { getOwn } from '../../vocabulary/values/get-own.ts'
-import { priceMaxUsd, type LongInputRates, type Price } from '../../vocabulary/billing/price.ts'
+import { maxPriceUsd, type LongInputRates, type Price } from '../../vocabulary/billing/price.ts'
 import { textOfError } from '../../vocabulary/values/error-text.ts'
 
 /** Says what a model costs; `undefined` where it does not know. */
 export type Prices = { readonly [modelId: string]: Price } | ((model: ModelRef) => Price | undefined)
 
 const rate = valueThat(
-  `a number of US dollars from 0 to ${priceMaxUsd}`,
-  (value) => typeof value === 'number' && value >= 0 && value <= priceMaxUsd,
+  `a number of US dollars from 0 to ${maxPriceUsd}`,
+  (value) => typeof value === 'number' && value >= 0 && value <= maxPriceUsd,
 )
 
 const rates = {

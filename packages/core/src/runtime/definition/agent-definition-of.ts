@@ -1,7 +1,7 @@
 import { summaryInstructions } from '../../machine/prompt/compaction.ts'
 import { digested } from '../../vocabulary/agent/definition-digest.ts'
 import type { Model } from '../../ports/model.ts'
-import type { WebSearchesMax } from '../../vocabulary/billing/price.ts'
+import type { MaxWebSearches } from '../../vocabulary/billing/price.ts'
 import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
 import { askedSchema } from '../../vocabulary/agent/answer-schema.ts'
 import type { ModelRef } from '../../vocabulary/model/content.ts'
@@ -44,18 +44,18 @@ export function definitionOf(
     ...omitUndefined({
       maxOutputTokens,
       modelSettings: recordedSettings(options.modelSettings),
-      webSearchesMax: searchesMaxOf(options.model),
+      maxWebSearches: maxSearchesOf(options.model),
       fallbacks: some(
         fallbacks.map((model) => ({
           model: refOf(model),
-          ...omitUndefined({ webSearchesMax: searchesMaxOf(model) }),
+          ...omitUndefined({ maxWebSearches: maxSearchesOf(model) }),
         })),
       ),
       onRefusal: refusalPolicyOf(options.onRefusal),
       guardrails: some(guardrails.map(guardrailOf)),
       output: output && {
         ...askedSchema(output.jsonSchema),
-        repairsMax: options.outputRepairsMax ?? REPAIRS,
+        maxRepairs: options.maxOutputRepairs ?? REPAIRS,
       },
       handoffs: some(
         handoffs.map(({ to, agent, tool }) => ({
@@ -95,8 +95,8 @@ function some<T>(items: readonly T[]): readonly T[] | undefined {
 }
 
 /** None and 0 say the same. */
-function searchesMaxOf({ webSearchesMax = 0 }: Model): WebSearchesMax | undefined {
-  return webSearchesMax === 0 ? undefined : webSearchesMax
+function maxSearchesOf({ maxWebSearches = 0 }: Model): MaxWebSearches | undefined {
+  return maxWebSearches === 0 ? undefined : maxWebSearches
 }
 
 function refOf({ provider, api, modelId }: Model): ModelRef {

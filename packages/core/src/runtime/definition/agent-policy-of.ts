@@ -17,7 +17,7 @@ export function policyOf(
       retry: filled(retry),
       timeouts: filled(timeouts),
       compaction: compaction && {
-        contextTokensMax: compaction.contextTokensMax,
+        maxContextTokens: compaction.maxContextTokens,
         keepMessages: compaction.keepMessages,
       },
       tools: tools.length > 0 ? tools.map(toolPolicyOf) : undefined,

@@ -79,11 +79,11 @@ function handoffsOf<Context>({
 }
 
 function compactionRule({
-  contextTokensMax,
+  maxContextTokens,
   keepMessages,
   summarize,
 }: CompactionOptions): Rules['compaction'] {
-  const rule = { contextTokensMax, keepMessages }
+  const rule = { maxContextTokens, keepMessages }
   return typeof summarize === 'function' ? { ...rule, summarize } : rule
 }
 

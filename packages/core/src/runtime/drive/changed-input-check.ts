@@ -13,7 +13,7 @@ import { stateOf } from '../reading/load-state.ts'
 import { inputFaultOf } from '../effects/recorded-schema.ts'
 
 /** How long a tool may take to check an input, in milliseconds: who drives the run waits for it. */
-const checkMsMax = 10_000
+const maxCheckMs = 10_000
 
 /** Who drives the run. */
 interface Approver {
@@ -73,11 +73,11 @@ export async function changedInputRefusal(
 async function ownFault(check: () => Promise<Judged>, clock: Clock): Promise<string | undefined> {
   let stopTimer: Cancel | undefined
   const late = new Promise<'late'>((resolve) => {
-    stopTimer = clock.schedule(checkMsMax, () => resolve('late'))
+    stopTimer = clock.schedule(maxCheckMs, () => resolve('late'))
   })
   try {
     const judged = await Promise.race([check(), late])
-    if (judged === 'late') return `Its check did not end in ${checkMsMax} ms.`
+    if (judged === 'late') return `Its check did not end in ${maxCheckMs} ms.`
     if (judged.verdict.kind === 'refuse') return judged.verdict.text
     if (judged.input === undefined) return undefined
     return `A guardrail would put another input in its place: ${canonicalJson(judged.input)}. Approve that one, or deny the call.`

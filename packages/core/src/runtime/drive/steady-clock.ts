@@ -7,7 +7,7 @@ export interface SteadyClock extends Clock {
 }
 
 /** How late a timer of a busy process may be, in milliseconds: what is beyond it is a clock that was set ahead. */
-const LATE_MS_MAX = 1_000
+const MAX_LATE_MS = 1_000
 
 /**
  * The time of a run. It never falls, even when the host's clock is set back, or when another host with a clock ahead
@@ -31,7 +31,7 @@ export function steadyClock(clock: Clock): SteadyClock {
       const due = now() + Math.max(0, delayMs)
       return clock.schedule(delayMs, () => {
         const late = read() - ahead - due
-        if (late > LATE_MS_MAX) ahead += late
+        if (late > MAX_LATE_MS) ahead += late
         callback()
       })
     },

@@ -1,7 +1,7 @@
 import * as z from 'zod'
 import type { Json, JsonObject } from '../../vocabulary/values/json.ts'
 
-const issuesMax = 8
+const maxIssues = 8
 
 /**
  * Returns where an input does not fit a tool's recorded JSON Schema. `undefined` if all of it fits, or if the schema
@@ -15,7 +15,7 @@ export function inputFaultOf(schema: JsonObject, input: JsonObject): string | un
     return undefined
   }
   if (parsed.success) return undefined
-  const issues = parsed.error.issues.slice(0, issuesMax)
+  const issues = parsed.error.issues.slice(0, maxIssues)
   return issues.map(({ path, message }) => `${path.map(String).join('.') || 'input'}: ${message}`).join('; ')
 }
 

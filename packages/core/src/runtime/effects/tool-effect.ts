@@ -133,7 +133,7 @@ function breachOf(signal: ToolSignal, fault: { readonly path: string; readonly w
 }
 
 /** How long the outside world may take to say what became of a call, where its tool has no time limit of its own. */
-const RECONCILE_MS_MAX = 60_000
+const MAX_RECONCILE_MS = 60_000
 
 /** Asks the outside world about a call in doubt, and posts one `call_reconciled`; no answer in time is no finding. */
 export async function reconcileCall({ tool, call, context, host }: ToolStart, post: Post): Promise<void> {
@@ -143,7 +143,7 @@ export async function reconcileCall({ tool, call, context, host }: ToolStart, po
   let finding: Reconciliation = { state: 'unknown' }
   let stopTimer: Cancel | undefined
   const timeout = new Promise<undefined>((resolve) => {
-    stopTimer = host.clock.schedule(tool?.timeoutMs ?? RECONCILE_MS_MAX, () => resolve(undefined))
+    stopTimer = host.clock.schedule(tool?.timeoutMs ?? MAX_RECONCILE_MS, () => resolve(undefined))
   })
   try {
     const found = await Promise.race([tool?.reconcile?.(run), timeout])

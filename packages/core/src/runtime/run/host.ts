@@ -14,12 +14,12 @@ interface Globals {
 const globals = globalThis as unknown as Globals
 
 /** The longest delay that a host's timer takes; longer ones are waited for in pieces. */
-const DELAY_MAX = 2 ** 31 - 1
+const MAX_DELAY = 2 ** 31 - 1
 
 function schedule(delayMs: number, callback: () => void): Cancel {
   let timer: unknown
   const arm = (leftMs: number): void => {
-    const piece = Math.min(leftMs, DELAY_MAX)
+    const piece = Math.min(leftMs, MAX_DELAY)
     timer = globals.setTimeout(() => (leftMs > piece ? arm(leftMs - piece) : callback()), Math.max(0, piece))
   }
   arm(delayMs)

@@ -20,7 +20,7 @@ export interface RuntimeOptions {
   readonly ledger: Ledger
   /** The agents that a resume can find by the name in the ledger. Agents passed to `run` are known as well. */
   readonly agents?: readonly Agent<unknown>[] | undefined
-  /** Prices of models: by model id, or as a function. Without a price a run has no cost, and no `costMaxUsd`. */
+  /** Prices of models: by model id, or as a function. Without a price a run has no cost, and no `maxCostUsd`. */
   readonly prices?: Prices | undefined
   /**
    * Decides about each call of every agent that this runtime drives, including agents that take a conversation over

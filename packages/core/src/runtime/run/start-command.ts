@@ -33,7 +33,7 @@ export function startCommand(
 ): StartCommand {
   if (own) requireLimits(agent.name, own)
   const limits = { ...agent.limits, ...omitUndefined({ ...own }) }
-  if (limits.costMaxUsd !== undefined) requirePrices(agent, limits.costMaxUsd, register)
+  if (limits.maxCostUsd !== undefined) requirePrices(agent, limits.maxCostUsd, register)
   return {
     type: 'start',
     runId,
@@ -50,7 +50,7 @@ export function startCommand(
 /** Law 9 for money: refuses, before anything is spent, a budget for a model without a price. */
 function requirePrices(
   agent: Agent<unknown>,
-  costMaxUsd: number,
+  maxCostUsd: number,
   register: (agent: Agent<unknown>) => Agent<unknown>,
 ): void {
   for (const { definition } of reachableAgents(agent).map(register)) {
@@ -59,19 +59,19 @@ function requirePrices(
     const unknown = models.find(({ price }) => price === undefined)
     if (unknown !== undefined) {
       throw new ConfigurationError(
-        `The run is limited to ${costMaxUsd} US dollars, but ${unknown.model.modelId} has no price, so the limit could not hold. Give createRuntime a price for it in prices.`,
+        `The run is limited to ${maxCostUsd} US dollars, but ${unknown.model.modelId} has no price, so the limit could not hold. Give createRuntime a price for it in prices.`,
       )
     }
-    requireBoundedSearches([definition, ...fallbacks], costMaxUsd)
+    requireBoundedSearches([definition, ...fallbacks], maxCostUsd)
   }
 }
 
 /** Searches that cost money and that nothing bounds could cost any amount within one call. */
-function requireBoundedSearches(models: readonly FallbackModel[], costMaxUsd: number): void {
-  for (const { model, price, webSearchesMax = 0 } of models) {
-    if (price === undefined || searchesCost(price, webSearchesMax) !== Infinity) continue
+function requireBoundedSearches(models: readonly FallbackModel[], maxCostUsd: number): void {
+  for (const { model, price, maxWebSearches = 0 } of models) {
+    if (price === undefined || searchesCost(price, maxWebSearches) !== Infinity) continue
     throw new ConfigurationError(
-      `The run is limited to ${costMaxUsd} US dollars, but its provider may search the web any number of times in one call of ${model.modelId}, at ${price.webSearchUsd} dollars each, so the limit could not hold. Bound the searches: max_uses of the web search tool in providerTools of anthropic, max_tool_calls in extraBody of openai, or webSearchesMax of a model of your own.`,
+      `The run is limited to ${maxCostUsd} US dollars, but its provider may search the web any number of times in one call of ${model.modelId}, at ${price.webSearchUsd} dollars each, so the limit could not hold. Bound the searches: max_uses of the web search tool in providerTools of anthropic, max_tool_calls in extraBody of openai, or maxWebSearches of a model of your own.`,
     )
   }
 }

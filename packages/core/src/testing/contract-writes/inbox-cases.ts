@@ -14,7 +14,7 @@ const commands: readonly OutsideCommand[] = [
   { type: 'deny', toolCallId: sampleCallId(run), by: 'bob', reason: 'No.' },
   { type: 'cancel', by: 'ada', reason: 'Enough.' },
   { type: 'cancel' },
-  { type: 'raise_limit', limit: 'turnsMax', max: 12, by: 'ada' },
+  { type: 'raise_limit', limit: 'maxTurns', max: 12, by: 'ada' },
 ]
 
 const finish = everyFact(run).run_finished

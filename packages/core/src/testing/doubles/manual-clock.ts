@@ -87,10 +87,10 @@ const QUIET_TURNS = 20_000
 const STUCK_TURNS = 1_000_000
 
 /** More jumps of time than any test needs. Beyond it, timers fire again and again without effect. */
-const JUMPS_MAX = 10_000
+const MAX_JUMPS = 10_000
 
 /** More looks at a clock that stands still than any test needs: beyond, something goes round without ever waiting. */
-const LOOKS_MAX = 200_000
+const MAX_LOOKS = 200_000
 
 /**
  * Waits for a promise under a manual clock: whenever nothing moves any more, time jumps to the next timer. For code
@@ -111,7 +111,7 @@ export async function untilSettled<T>(
     watched.settled = true
   }
   promise.then(done, done)
-  for (let jumps = 0; jumps <= JUMPS_MAX;) {
+  for (let jumps = 0; jumps <= MAX_JUMPS;) {
     await quiet(clock, watched)
     if (watched.settled) return await promise
     const underWay = outside()
@@ -119,7 +119,7 @@ export async function untilSettled<T>(
     else if (clock.advanceToNext() || (await isMoving(clock, watched))) jumps++
     else throw new Error('Nothing moves any more: the promise waits for something that no timer will bring.')
   }
-  throw new Error(`Time has jumped ${JUMPS_MAX} times, and the promise has not settled.`)
+  throw new Error(`Time has jumped ${MAX_JUMPS} times, and the promise has not settled.`)
 }
 
 /** Resolves when the promise is settled, or when no code has read the clock for many turns. */
@@ -130,8 +130,8 @@ async function quiet(clock: ManualClock, watched: { readonly settled: boolean })
     await Promise.resolve()
     if (clock.uses === uses) continue
     uses = clock.uses
-    if (uses - begun > LOOKS_MAX) {
-      throw new Error(`Something has looked at the clock ${LOOKS_MAX} times, and has not waited for it once.`)
+    if (uses - begun > MAX_LOOKS) {
+      throw new Error(`Something has looked at the clock ${MAX_LOOKS} times, and has not waited for it once.`)
     }
     turns = 0
   }

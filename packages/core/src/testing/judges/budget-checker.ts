@@ -171,7 +171,7 @@ class RunningBook {
       (each) => each?.model.modelId === model.modelId && each.model.provider === model.provider,
     )
     // What a limit counts has to be bounded: no money is granted where the grant names none.
-    const granted = grant.costUsd ?? (this.limits.costMaxUsd === undefined ? Infinity : 0)
+    const granted = grant.costUsd ?? (this.limits.maxCostUsd === undefined ? Infinity : 0)
     const cost = known ? mostCost(known, event) : 0
     if (granted < cost * (1 - ROUNDING))
       this.#fault(event, `${granted} dollars are granted for ${cost} of ${model.modelId}`)
@@ -184,12 +184,12 @@ class RunningBook {
 
 /** The most that a call can cost by its grant and by what its model may search; 0 where the model has no price. */
 function mostCost(
-  { price, webSearchesMax = 0 }: FallbackModel,
+  { price, maxWebSearches = 0 }: FallbackModel,
   { grant, toolChoice }: EventOf<'model_call_started'>,
 ): number {
   if (price === undefined) return 0
   const { inputTokens = 0, outputTokens = 0 } = grant
-  const searches = toolChoice.type === 'none' ? 0 : searchesCost(price, webSearchesMax)
+  const searches = toolChoice.type === 'none' ? 0 : searchesCost(price, maxWebSearches)
   return costOf(price, { inputTokens, outputTokens }) + searches
 }
 

@@ -86,8 +86,8 @@ function noCallPastALimit(events: readonly RuntimeEvent[]): readonly Violation[]
   const counted = modelCalls.filter(({ finalizing }) => !finalizing)
   const extra = modelCalls.filter(({ finalizing }) => finalizing).slice(1)
   return [
-    ...pastTheLimit(events, counted, 'turnsMax'),
-    ...pastTheLimit(events, ofType(firsts, 'tool_started'), 'toolCallsMax'),
+    ...pastTheLimit(events, counted, 'maxTurns'),
+    ...pastTheLimit(events, ofType(firsts, 'tool_started'), 'maxToolCalls'),
     ...pastTheBudget(events, ofType(events, 'model_call_started')),
     ...pastTheBudget(events, ofType(events, 'compaction_started')),
     ...extra.map(({ seq }) => ({ law: 9, seq, what: 'a second finalizing call' })),
@@ -98,11 +98,11 @@ function noCallPastALimit(events: readonly RuntimeEvent[]): readonly Violation[]
 function pastTheLimit(
   events: readonly RuntimeEvent[],
   starts: readonly { readonly seq: number }[],
-  limit: 'turnsMax' | 'toolCallsMax',
+  limit: 'maxTurns' | 'maxToolCalls',
 ): readonly Violation[] {
   const first = ofType(events, 'run_started')[0]?.limits[limit] ?? Infinity
   const raises = ofType(events, 'limit_raised').filter((raise) => raise.limit === limit)
-  const field = limit === 'turnsMax' ? 'turns' : 'toolCalls'
+  const field = limit === 'maxTurns' ? 'turns' : 'toolCalls'
   return starts.flatMap(({ seq }, index) => {
     const max = raises.findLast((raise) => raise.seq < seq)?.max ?? first
     const below = childrenBefore(events, seq).reduce((sum, child) => sum + child[field], 0)
@@ -133,7 +133,7 @@ function pastTheBudget(
   })
 }
 
-const budgets = ['tokensMax', 'inputTokensMax', 'outputTokensMax', 'costMaxUsd'] as const
+const budgets = ['maxTotalTokens', 'maxTotalInputTokens', 'maxTotalOutputTokens', 'maxCostUsd'] as const
 
 interface Spent {
   readonly usage?: Usage
@@ -152,10 +152,15 @@ function spentBefore(
   const reports: readonly Spent[] = [...latest.values(), ...summaries, ...childrenBefore(events, seq)]
   const sum = (amount: (report: Spent) => number | undefined): number =>
     reports.reduce((total, report) => total + (amount(report) ?? 0), 0)
-  const inputTokensMax = sum(({ usage }) => usage?.inputTokens)
-  const outputTokensMax = sum(({ usage }) => usage?.outputTokens)
-  const costMaxUsd = sum((report) => report.costUsd)
-  return { inputTokensMax, outputTokensMax, costMaxUsd, tokensMax: inputTokensMax + outputTokensMax }
+  const maxTotalInputTokens = sum(({ usage }) => usage?.inputTokens)
+  const maxTotalOutputTokens = sum(({ usage }) => usage?.outputTokens)
+  const maxCostUsd = sum((report) => report.costUsd)
+  return {
+    maxTotalInputTokens,
+    maxTotalOutputTokens,
+    maxCostUsd,
+    maxTotalTokens: maxTotalInputTokens + maxTotalOutputTokens,
+  }
 }
 
 /** Law 12. */

@@ -119,7 +119,7 @@ function runFacts(
       | 'input_settled'
   ]: FactOf<T>
 } {
-  const retry = { attemptsMax: 4, baseMs: 500, capMs: 30_000, retryAfterMaxMs: 120_000 }
+  const retry = { maxAttempts: 4, baseMs: 500, capMs: 30_000, maxRetryAfterMs: 120_000 }
   return {
     run_started: {
       type: 'run_started',

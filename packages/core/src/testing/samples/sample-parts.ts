@@ -7,9 +7,9 @@ import type { Usage } from '../../vocabulary/billing/usage.ts'
 /** What samples hold. */
 export const model: ModelRef = { provider: 'scripted', api: 'script', modelId: 'sample-1' }
 export const limits: Limits = {
-  turnsMax: 8,
-  costMaxUsd: 0.25,
-  callsMaxByTool: { get_weather: 3 },
+  maxTurns: 8,
+  maxCostUsd: 0.25,
+  maxCallsByTool: { get_weather: 3 },
   onLimit: 'finalize',
 }
 export const usage: Usage = { inputTokens: 120, outputTokens: 17, cacheReadTokens: 64 }
@@ -38,17 +38,17 @@ export const definition: AgentDefinition = {
 /** A definition with every field that it may have. */
 export const wholeDefinition: AgentDefinition = {
   ...definition,
-  webSearchesMax: 3,
-  fallbacks: [{ model, price, webSearchesMax: 2 }],
+  maxWebSearches: 3,
+  fallbacks: [{ model, price, maxWebSearches: 2 }],
   guardrails: [{ name: 'secrets', on: 'input', beside: true }],
-  output: { schema: { type: 'object' }, repairsMax: 2 },
+  output: { schema: { type: 'object' }, maxRepairs: 2 },
   handoffs: [{ tool: 'transfer_to_booking', to: 'booking', back: true }],
   summarizer: { model, price, instructions: 'Sum up.' },
   policy: {
-    limits: { turnsMax: 4, callsMaxByTool: { get_weather: 2 }, onLimit: 'ask' },
-    retry: { attemptsMax: 2 },
+    limits: { maxTurns: 4, maxCallsByTool: { get_weather: 2 }, onLimit: 'ask' },
+    retry: { maxAttempts: 2 },
     timeouts: { idleMs: 1_000, totalMs: 60_000 },
-    compaction: { contextTokensMax: 9_000, keepMessages: 4 },
+    compaction: { maxContextTokens: 9_000, keepMessages: 4 },
     tools: [{ name: 'get_weather', effect: 'read', recovery: 'rerun', timeoutMs: 500, approval: 'never' }],
     approval: true,
     models: [{ model, options: { conversation: 'conv_1' } }],

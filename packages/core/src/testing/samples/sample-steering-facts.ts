@@ -70,13 +70,13 @@ export function steeringFacts(): { readonly [T in SteeringEventType]: FactOf<T> 
     limit_reached: {
       type: 'limit_reached',
       turn: 1,
-      limit: 'turnsMax',
+      limit: 'maxTurns',
       max: 8,
       used: 7,
       held: 1,
       policy: 'finalize',
     },
-    limit_raised: { type: 'limit_raised', turn: 1, limit: 'turnsMax', max: 12, by: 'ada' },
+    limit_raised: { type: 'limit_raised', turn: 1, limit: 'maxTurns', max: 12, by: 'ada' },
     cancel_requested: { type: 'cancel_requested', turn: 1, by: 'ada', reason: 'Enough.' },
   }
 }

@@ -27,7 +27,7 @@ export type AgentPlan = Pick<
 }
 
 /** More model calls than any script needs that is played once. */
-const CALLS_MAX = 20
+const MAX_CALLS = 20
 
 /** One process's agents: what they saw of the world, and what they know to be durable. */
 export interface Stage {
@@ -60,7 +60,7 @@ export function agentOf(plan: AgentPlan, stage: Stage): Agent<unknown> {
     attempts.set(turn, attempt)
     // Without a summary the place in the script is lost with the left-out messages: the script must still end.
     const total = [...attempts.values()].reduce((sum, times) => sum + times, 0)
-    return replyOf(total > CALLS_MAX ? undefined : plan.steps[turn], attempt, request)
+    return replyOf(total > MAX_CALLS ? undefined : plan.steps[turn], attempt, request)
   }
   const tools = toolsOf(world, durable)
   const helper = defineAgent({

@@ -8,7 +8,7 @@ export interface Program {
   readonly limits: Limits
   readonly compaction:
     | {
-        readonly contextTokensMax: number
+        readonly maxContextTokens: number
         readonly keepMessages: number
         /** How older messages are summed up: by a function, by a model, or not at all. */
         readonly by: 'function' | 'model' | 'nobody'

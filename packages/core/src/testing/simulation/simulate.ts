@@ -62,10 +62,10 @@ export interface Simulated {
 }
 
 /** More drive sessions than any run needs whose approvals are answered. */
-const DRIVE_SESSIONS_MAX = 1_000
+const MAX_DRIVE_SESSIONS = 1_000
 
 /** More stops of a run, in one process, than there are questions for any to ask. */
-const STOPS_MAX = 200
+const MAX_STOPS = 200
 
 /** Turns of the promise queue in which whatever follows from an answer of the ledger asks it for more. */
 const FOLLOWING_TURNS = 1_000
@@ -76,7 +76,7 @@ export async function simulate(simulation: Simulation): Promise<Simulated> {
   let runId = simulation.resume
   let processes = 0
   let drained = false
-  for (let session = 0; session < DRIVE_SESSIONS_MAX; session++) {
+  for (let session = 0; session < MAX_DRIVE_SESSIONS; session++) {
     const own = mortalLedger(ledger, crashes[processes])
     processes++
     const agent = simulation.agentOf(own)
@@ -118,7 +118,7 @@ export async function simulate(simulation: Simulation): Promise<Simulated> {
       if (runId && (await ledger.head(runId)) === undefined) runId = undefined
     }
   }
-  throw new Error(`The run did not end in ${DRIVE_SESSIONS_MAX} sessions.`)
+  throw new Error(`The run did not end in ${MAX_DRIVE_SESSIONS} sessions.`)
 }
 
 async function eventsOf(ledger: Ledger, runId: RunId): Promise<readonly RuntimeEvent[]> {
@@ -154,7 +154,7 @@ async function attend(
   { clock, outside, decide = () => ({ approve: true }) }: Simulation,
   { isDraining, lastState, settleCall }: Outside,
 ): Promise<RunResult | undefined> {
-  for (let stops = 0; stops < STOPS_MAX; stops++) {
+  for (let stops = 0; stops < MAX_STOPS; stops++) {
     const result = await untilSettled(clock, run.result, outside)
     const limit = lastState()?.metLimit?.limit
     if (result.status === 'done') return result
@@ -166,7 +166,7 @@ async function attend(
     else if (!(await hasWaited(outside))) return result
   }
   throw new Error(
-    `The run has stopped ${STOPS_MAX} times, whatever it was answered: the answers lead nowhere.`,
+    `The run has stopped ${MAX_STOPS} times, whatever it was answered: the answers lead nowhere.`,
   )
 }
 

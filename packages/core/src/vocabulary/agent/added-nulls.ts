@@ -39,11 +39,11 @@ function stripped(schema: Json | undefined, root: JsonObject, value: Json): Json
 }
 
 /** References that lead to references are followed so far. */
-const stepsMax = 20
+const maxSteps = 20
 
 /** The schema that a reference, a single `allOf`, or the one choice beside `null` stands for. */
 function resolved(schema: Json | undefined, root: JsonObject, steps = 0): JsonObject | undefined {
-  if (!isObject(schema) || steps > stepsMax) return undefined
+  if (!isObject(schema) || steps > maxSteps) return undefined
   const reference = schema['$ref']
   if (typeof reference === 'string') return resolved(targetOf(reference, root), root, steps + 1)
   const choices = schema['anyOf'] ?? schema['oneOf'] ?? schema['allOf']

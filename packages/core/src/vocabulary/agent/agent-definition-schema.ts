@@ -7,7 +7,7 @@ import type {
   OutputDefinition,
   SummarizerDefinition,
 } from './agent-definition.ts'
-import { price, webSearchesMax } from '../billing/billing-schema.ts'
+import { price, maxWebSearches } from '../billing/billing-schema.ts'
 import { modelRef } from '../model/content-schema.ts'
 import { guardedThings } from '../signals/event-parts.ts'
 import { amount, count, flag, jsonObject, objectOf, optional, text } from '../values/schema.ts'
@@ -20,7 +20,7 @@ const toolDefinition = objectOf<ToolDefinition>({ name: text, description: text,
 const pricedModel = {
   model: modelRef,
   price: optional(price),
-  webSearchesMax: optional(webSearchesMax),
+  maxWebSearches: optional(maxWebSearches),
 }
 
 /** An agent as a ledger records it. */
@@ -32,7 +32,7 @@ export const agentDefinition: z.ZodType<AgentDefinition> = objectOf<AgentDefinit
   digest: text,
   maxOutputTokens: optional(amount),
   price: optional(price),
-  webSearchesMax: optional(webSearchesMax),
+  maxWebSearches: optional(maxWebSearches),
   modelSettings: optional(modelSettings),
   onRefusal: optional(refusalPolicy),
   fallbacks: optional(z.array(objectOf<FallbackModel>(pricedModel))),
@@ -46,7 +46,7 @@ export const agentDefinition: z.ZodType<AgentDefinition> = objectOf<AgentDefinit
     ),
   ),
   output: optional(
-    objectOf<OutputDefinition>({ schema: jsonObject, wrapped: optional(z.literal(true)), repairsMax: count }),
+    objectOf<OutputDefinition>({ schema: jsonObject, wrapped: optional(z.literal(true)), maxRepairs: count }),
   ),
   handoffs: optional(
     z.array(objectOf<HandoffDefinition>({ tool: text, to: text, back: optional(z.literal(true)) })),

@@ -1,6 +1,6 @@
 import type { AgentPolicy } from './agent-policy.ts'
 import type { ModelRef } from '../model/content.ts'
-import type { Price, WebSearchesMax } from '../billing/price.ts'
+import type { Price, MaxWebSearches } from '../billing/price.ts'
 import type { GuardedThing } from '../signals/event-parts.ts'
 import type { JsonObject } from '../values/json.ts'
 import type { ModelSettings } from '../model/model-settings.ts'
@@ -11,7 +11,7 @@ import type { ToolDefinition } from '../model/tool-definition.ts'
 export interface FallbackModel {
   readonly model: ModelRef
   /** Web searches that its provider runs within one call at most; none where absent. */
-  readonly webSearchesMax?: WebSearchesMax
+  readonly maxWebSearches?: MaxWebSearches
   readonly price?: Price
 }
 
@@ -30,7 +30,7 @@ export interface OutputDefinition {
   /** The answer is no object: it is the one field, `answer`, of the object that models are asked for. */
   readonly wrapped?: true
   /** How often the model may try again. */
-  readonly repairsMax: number
+  readonly maxRepairs: number
 }
 
 /** A tool that hands the conversation over, and whom to. */
@@ -60,7 +60,7 @@ export interface AgentDefinition {
   /** How its models write; a run may say otherwise. */
   readonly modelSettings?: ModelSettings
   /** Web searches that the provider of `model` runs within one call at most; none where absent. */
-  readonly webSearchesMax?: WebSearchesMax
+  readonly maxWebSearches?: MaxWebSearches
   /** What the model costs; not part of the digest. */
   readonly price?: Price
   /** Models that take over when the one before them is given up, in order. */

@@ -6,11 +6,11 @@ import { amount, jsonObject, objectOf, optional, text } from '../values/schema.t
 import { recoveries, toolEffects } from '../model/tool-definition.ts'
 
 const retry = objectOf<NonNullable<AgentPolicy['retry']>>({
-  attemptsMax: optional(amount),
+  maxAttempts: optional(amount),
   baseMs: optional(amount),
   capMs: optional(amount),
-  retryAfterMaxMs: optional(amount),
-  totalMaxMs: optional(amount),
+  maxRetryAfterMs: optional(amount),
+  maxTotalMs: optional(amount),
 })
 const tool = objectOf<ToolPolicy>({
   name: text,
@@ -24,7 +24,7 @@ const timeouts = objectOf<NonNullable<AgentPolicy['timeouts']>>({
   totalMs: optional(amount),
 })
 const compaction = objectOf<NonNullable<AgentPolicy['compaction']>>({
-  contextTokensMax: amount,
+  maxContextTokens: amount,
   keepMessages: amount,
 })
 

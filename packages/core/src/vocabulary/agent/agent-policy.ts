@@ -28,7 +28,7 @@ export interface AgentPolicy {
   readonly limits: Limits
   readonly retry?: Partial<RetryPolicy>
   readonly timeouts?: { readonly idleMs?: number; readonly totalMs?: number }
-  readonly compaction?: { readonly contextTokensMax: number; readonly keepMessages: number }
+  readonly compaction?: { readonly maxContextTokens: number; readonly keepMessages: number }
   readonly tools?: readonly ToolPolicy[]
   /** The agent has an approval policy of its own. */
   readonly approval?: true

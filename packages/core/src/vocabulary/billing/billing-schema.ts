@@ -1,12 +1,12 @@
 import * as z from 'zod'
-import { priceMaxUsd, type LongInputRates, type Price, type WebSearchesMax } from './price.ts'
+import { maxPriceUsd, type LongInputRates, type Price, type MaxWebSearches } from './price.ts'
 import { objectOf, optional, text } from '../values/schema.ts'
 import type { Usage } from './usage.ts'
 
 /** US dollars that were spent. */
 export const money: z.ZodType<number> = z.number().nonnegative()
 
-const rate = z.number().nonnegative().max(priceMaxUsd)
+const rate = z.number().nonnegative().max(maxPriceUsd)
 /** Tokens, or other things that are billed one by one. */
 export const counted: z.ZodType<number> = z.number().nonnegative().max(Number.MAX_SAFE_INTEGER)
 
@@ -26,7 +26,7 @@ export const price: z.ZodType<Price> = objectOf<Price>({
 })
 
 /** Web searches within one call. */
-export const webSearchesMax: z.ZodType<WebSearchesMax> = z.union([counted, z.literal('unbounded')])
+export const maxWebSearches: z.ZodType<MaxWebSearches> = z.union([counted, z.literal('unbounded')])
 
 /** What is billed. */
 export const usage: z.ZodType<Usage> = usageOf(counted)

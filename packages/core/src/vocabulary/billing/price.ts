@@ -1,7 +1,7 @@
 import type { Usage } from './usage.ts'
 
 /** No price is dearer: a million US dollars, for a million tokens or for one search. With it no cost is infinite. */
-export const priceMaxUsd = 1_000_000
+export const maxPriceUsd = 1_000_000
 
 /** US dollars for a million tokens. */
 export interface Rates {
@@ -31,10 +31,10 @@ export interface Price extends Rates {
 }
 
 /** The most web searches that a provider runs within one model call; `unbounded` where no setting bounds them. */
-export type WebSearchesMax = number | 'unbounded'
+export type MaxWebSearches = number | 'unbounded'
 
 /** Returns the most that the web searches of one call can cost, in US dollars; `Infinity` where they are not bounded. */
-export function searchesCost({ webSearchUsd = 0 }: Price, max: WebSearchesMax): number {
+export function searchesCost({ webSearchUsd = 0 }: Price, max: MaxWebSearches): number {
   if (webSearchUsd === 0) return 0
   return max === 'unbounded' ? Infinity : max * webSearchUsd
 }

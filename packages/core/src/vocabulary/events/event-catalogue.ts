@@ -13,16 +13,18 @@ export interface EventEntry {
 }
 
 const fact: EventEntry = { v: 1, modelHistory: 'no', retention: 'facts', durability: 'barrier' }
+/** Since its second version, names its limits with `max` first. */
+const limited: EventEntry = { ...fact, v: 2 }
 const noted: EventEntry = { ...fact, durability: 'lazy' }
 const history: EventEntry = { ...fact, modelHistory: 'yes' }
 const delta: EventEntry = { v: 1, modelHistory: 'as_message', retention: 'deltas', durability: 'lazy' }
 
 /** Every event type once. All are on the UI stream and in the ledger. */
 export const eventCatalogue: { readonly [T in EventType]: EventEntry } = {
-  run_started: fact,
+  run_started: limited,
   history_carried: history,
   history_edited: history,
-  run_resumed: fact,
+  run_resumed: limited,
   run_finished: fact,
   input_received: history,
   input_settled: history,
@@ -45,12 +47,12 @@ export const eventCatalogue: { readonly [T in EventType]: EventEntry } = {
   tool_results_injected: noted,
   compaction_started: fact,
   context_compacted: history,
-  agent_handed_off: history,
+  agent_handed_off: { ...history, v: 2 },
   guardrail_tripped: history,
   guardrails_checked: fact,
   output_checked: history,
-  limit_reached: fact,
-  limit_raised: fact,
+  limit_reached: limited,
+  limit_raised: limited,
   cancel_requested: fact,
 }
 

@@ -25,17 +25,17 @@ export type GrantField = (typeof grantFields)[number]
 
 /** The limit that bounds each field of a grant. */
 export const limitOfField: { readonly [F in GrantField]: LimitName } = {
-  turns: 'turnsMax',
-  toolCalls: 'toolCallsMax',
-  tokens: 'tokensMax',
-  inputTokens: 'inputTokensMax',
-  outputTokens: 'outputTokensMax',
-  costUsd: 'costMaxUsd',
+  turns: 'maxTurns',
+  toolCalls: 'maxToolCalls',
+  tokens: 'maxTotalTokens',
+  inputTokens: 'maxTotalInputTokens',
+  outputTokens: 'maxTotalOutputTokens',
+  costUsd: 'maxCostUsd',
 }
 
 /** How high a grant lets a limit be; `undefined` where it does not bound it. */
 export function boundOfLimit(grant: Grant, limit: LimitName): number | undefined {
-  if (limit === 'durationMaxMs') return grant.durationMs
+  if (limit === 'maxDurationMs') return grant.durationMs
   const field = grantFields.find((each) => limitOfField[each] === limit)
   return field && grant[field]
 }

@@ -4,27 +4,27 @@ import { amount, objectOf, optional, text } from '../values/schema.ts'
 
 /** Checks limits. */
 export const limits: z.ZodType<Limits> = objectOf<Limits>({
-  turnsMax: optional(amount),
-  toolCallsMax: optional(amount),
-  toolCallsPerTurnMax: optional(amount),
-  callsMaxByTool: optional(z.record(text, amount)),
-  tokensMax: optional(amount),
-  inputTokensMax: optional(amount),
-  outputTokensMax: optional(amount),
-  costMaxUsd: optional(amount),
-  durationMaxMs: optional(amount),
-  repeatsMax: optional(amount),
-  concurrencyMax: optional(amount),
+  maxTurns: optional(amount),
+  maxToolCalls: optional(amount),
+  maxToolCallsPerTurn: optional(amount),
+  maxCallsByTool: optional(z.record(text, amount)),
+  maxTotalTokens: optional(amount),
+  maxTotalInputTokens: optional(amount),
+  maxTotalOutputTokens: optional(amount),
+  maxCostUsd: optional(amount),
+  maxDurationMs: optional(amount),
+  maxRepeats: optional(amount),
+  maxConcurrency: optional(amount),
   graceMs: optional(amount),
-  approvalMaxMs: optional(amount),
+  maxApprovalMs: optional(amount),
   onLimit: optional(z.enum(onLimits)),
 })
 
 /** Checks how failed model calls are tried again. */
 export const retry: z.ZodType<RetryPolicy> = objectOf<RetryPolicy>({
-  attemptsMax: amount,
+  maxAttempts: amount,
   baseMs: amount,
   capMs: amount,
-  retryAfterMaxMs: amount,
-  totalMaxMs: optional(amount),
+  maxRetryAfterMs: amount,
+  maxTotalMs: optional(amount),
 })

@@ -9,11 +9,11 @@ export function nearestName(given: string, known: readonly string[]): string | u
 }
 
 /** Names longer than this are compared by nothing: they are no misspelt options. */
-const LENGTH_MAX = 64
+const MAX_LENGTH = 64
 
 /** How far two names are apart: in letters, or in the order of their words; `undefined` where too far. */
 function distanceBetween(given: string, known: string): number | undefined {
-  if (given.length > LENGTH_MAX) return undefined
+  if (given.length > MAX_LENGTH) return undefined
   const [a, b] = [wordsOf(given), wordsOf(known)]
   const within = a.every((word) => b.includes(word)) || b.every((word) => a.includes(word))
   const letters = Math.min(
@@ -22,7 +22,7 @@ function distanceBetween(given: string, known: string): number | undefined {
   )
   if (letters <= Math.max(1, Math.floor((Math.min(given.length, known.length) + 1) / 3))) return letters
   // Such as `session` for `sessionId`: nearer than nothing, and farther than any misspelling.
-  return within ? LENGTH_MAX + letters : undefined
+  return within ? MAX_LENGTH + letters : undefined
 }
 
 function wordsOf(name: string): readonly string[] {

@@ -1,6 +1,6 @@
 import { nearestName } from './nearest-name.ts'
 
-/** What is wrong with an option: its path, such as `limits.turnsMax`, and what is wrong with it. */
+/** What is wrong with an option: its path, such as `limits.maxTurns`, and what is wrong with it. */
 export interface OptionFault {
   readonly path: string
   readonly what: string
@@ -107,21 +107,21 @@ export function numberFrom(min: number, { whole = false }: { readonly whole?: bo
 }
 
 /** The longest wait that timers take; beyond it they go off at once. */
-const TIMER_MS_MAX = 2_147_483_647
+const MAX_TIMER_MS = 2_147_483_647
 
 /** A time that a timer can wait for. */
 export const milliseconds: OptionCheck = valueThat(
-  `a whole number of milliseconds from 1 to ${TIMER_MS_MAX}`,
-  (value) => Number.isSafeInteger(value) && (value as number) >= 1 && (value as number) <= TIMER_MS_MAX,
+  `a whole number of milliseconds from 1 to ${MAX_TIMER_MS}`,
+  (value) => Number.isSafeInteger(value) && (value as number) >= 1 && (value as number) <= MAX_TIMER_MS,
 )
 
 /** The longest time that a person may be waited for: a date far beyond it would be none. */
-const LONG_MS_MAX = 100 * 365 * 24 * 3_600_000
+const MAX_LONG_MS = 100 * 365 * 24 * 3_600_000
 
 /** A time that may be as long as a person needs. */
 export const longTime: OptionCheck = valueThat(
-  `a number of milliseconds from 1 to ${LONG_MS_MAX} (a hundred years)`,
-  (value) => Number.isFinite(value) && (value as number) >= 1 && (value as number) <= LONG_MS_MAX,
+  `a number of milliseconds from 1 to ${MAX_LONG_MS} (a hundred years)`,
+  (value) => Number.isFinite(value) && (value as number) >= 1 && (value as number) <= MAX_LONG_MS,
 )
 
 /** Any text. */

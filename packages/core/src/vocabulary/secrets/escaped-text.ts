@@ -7,7 +7,7 @@ const entities: ReadonlyMap<string, string> = new Map([
 ])
 
 /** Characters that the longest escape of one character takes: `&#x00002f;`. */
-export const escapeLengthMax = 10
+export const maxEscapeLength = 10
 
 const escapes: Readonly<Record<string, RegExp>> = {
   '%': /%(?<hex>[0-9a-f]{2})/iy,

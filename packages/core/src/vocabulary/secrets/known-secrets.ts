@@ -1,4 +1,4 @@
-import { endOfWords, escapeLengthMax, inSmallLetters, mayStandAt } from './escaped-text.ts'
+import { endOfWords, maxEscapeLength, inSmallLetters, mayStandAt } from './escaped-text.ts'
 import type { TextSpan } from './key-shapes.ts'
 
 /** Characters that a secret has at least. A shorter one is found in texts that have nothing to do with it. */
@@ -15,7 +15,7 @@ export interface KnownSecrets {
   /** A text with other words in place of each. */
   struckFrom(text: string, instead: (secret: string) => string): string
   /** Characters that the longest of them takes in any of these forms. */
-  readonly formLengthMax: number
+  readonly maxFormLength: number
 }
 
 /** Gets ready to find these secrets. Those that are shorter than `secretLengthMin` are left out. */
@@ -34,7 +34,7 @@ export function knownSecrets(secrets: Iterable<string>): KnownSecrets {
       }
       return result + text.slice(from)
     },
-    formLengthMax: escapeLengthMax * Math.max(0, ...forms.map(({ length }) => length)),
+    maxFormLength: maxEscapeLength * Math.max(0, ...forms.map(({ length }) => length)),
   }
 }
 

@@ -1,5 +1,5 @@
 /** The longest text that an error gives to a ledger, in characters. */
-const CHARACTERS_MAX = 2_000
+const MAX_CHARACTERS = 2_000
 
 /** What was thrown, in words. Anything can be thrown, also what throws when it is looked at. */
 export function textOfError(thrown: unknown): string {
@@ -14,7 +14,7 @@ export function namedTextOfError(thrown: unknown): string {
 function inWords(thrown: unknown, ofError: (error: Error) => string): string {
   try {
     const text = thrown instanceof Error ? ofError(thrown) : String(thrown)
-    return text.slice(0, CHARACTERS_MAX)
+    return text.slice(0, MAX_CHARACTERS)
   } catch {
     return 'something that cannot be put in words'
   }

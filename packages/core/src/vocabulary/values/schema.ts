@@ -47,7 +47,7 @@ export const jsonObject: z.ZodType<JsonObject> = z.custom<JsonObject>(
 )
 
 /** The deepest nesting that is taken: SQLite reads JSON to a depth of 1,000, and any deeper could end a process. */
-const DEPTH_MAX = 500
+const MAX_DEPTH = 500
 
 /** Whether JSON can carry a value, to the depth that every store can read. */
 export function isJson(value: unknown): boolean {
@@ -57,7 +57,7 @@ export function isJson(value: unknown): boolean {
 function isCarried(value: unknown, depth: number): boolean {
   if (value === null || typeof value === 'string' || typeof value === 'boolean') return true
   if (typeof value === 'number') return Number.isFinite(value)
-  if (typeof value !== 'object' || depth >= DEPTH_MAX) return false
+  if (typeof value !== 'object' || depth >= MAX_DEPTH) return false
   if (Array.isArray(value)) return Array.from(value).every((item) => isCarried(item, depth + 1))
   // As in `canonicalJson`, a field without a value is left out.
   return Object.values(value).every((item) => item === undefined || isCarried(item, depth + 1))

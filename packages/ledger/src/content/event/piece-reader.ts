@@ -1,7 +1,7 @@
 import type { HistoryPiece } from '../payload/stored-history.ts'
 
 /** So many bytes of pieces are kept in memory: the next run of a session begins with most of what the last one did. */
-const bytesMax = 16 * 1024 * 1024
+const maxBytes = 16 * 1024 * 1024
 
 /** Where pieces of histories are read from. */
 export interface PieceSource {
@@ -61,7 +61,7 @@ export class PieceReader {
     this.#known.set(piece.name, known)
     this.#bytes += known.body.length
     for (const [name, { body }] of this.#known) {
-      if (this.#bytes <= bytesMax) break
+      if (this.#bytes <= maxBytes) break
       this.#known.delete(name)
       this.#bytes -= body.length
     }

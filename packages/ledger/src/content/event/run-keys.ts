@@ -6,7 +6,7 @@ import { Sealer } from '../payload/encrypted-bytes.ts'
 import { keyIdOf } from './stored-body.ts'
 
 /** How many runs are remembered; of others it is looked up how they began. */
-const runsMax = 4096
+const maxRuns = 4096
 
 /**
  * The keys that runs are sealed with: of its subject, as its first event was, or none. A run that has begun without a
@@ -65,7 +65,7 @@ export class RunKeys {
     this.#known.delete(runId)
     this.#known.set(runId, id)
     const [oldest] = this.#known.keys()
-    if (this.#known.size > runsMax && oldest !== undefined) this.#known.delete(oldest)
+    if (this.#known.size > maxRuns && oldest !== undefined) this.#known.delete(oldest)
   }
 
   #unavailable(runId: RunId): LedgerUnavailableError {

@@ -75,9 +75,14 @@ export function redactedDefinition(definition: AgentDefinition): AgentDefinition
     ...(fallbacks && { fallbacks }),
     ...(guardrails && { guardrails }),
     ...(handoffs && { handoffs }),
-    ...(output && { output: { schema: {}, repairsMax: output.repairsMax } }),
+    ...(output && { output: { ...numbersOf(output), schema: {} } }),
     ...(summarizer && { summarizer: { ...summarizer, instructions: removedText } }),
   }
+}
+
+/** The numbers of an object, by whatever name a version of the event has for them. */
+function numbersOf<Value extends object>(value: Value): Value {
+  return Object.fromEntries(Object.entries(value).filter(([, field]) => typeof field === 'number')) as Value
 }
 
 /** How models write, without what may say something: the texts that end a reply, and the options of one provider. */

@@ -17,7 +17,7 @@ export interface Answer<Row> {
 }
 
 /** How often a statement is sent that Postgres undid for the sake of others. */
-const contentionsMax = 20
+const maxContentions = 20
 
 /** How much longer than the server this process waits for the end of a statement. */
 const graceMs = 1_000
@@ -59,12 +59,12 @@ export class Connections {
   #ended: Promise<void> | undefined
 
   constructor(options: PostgresLedgerOptions) {
-    const { statementTimeoutMs = 30_000, connectionsMax = 10, pooled = false } = options
+    const { statementTimeoutMs = 30_000, maxConnections = 10, pooled = false } = options
     this.#options = options
     this.#keepsStatements = !pooled
     this.#pool = new Pool({
       ...connectionConfig(options),
-      max: connectionsMax,
+      max: maxConnections,
       // With a pooler it would be the connection of other clients.
       ...(!pooled && { onConnect: settle(settings(statementTimeoutMs)) }),
       query_timeout: statementTimeoutMs + graceMs,
@@ -85,7 +85,7 @@ export class Connections {
       try {
         return { rows: await this.#sendOnce<Row>(statement), wasResent }
       } catch (error) {
-        if (isContention(error) && ++contentions < contentionsMax) continue
+        if (isContention(error) && ++contentions < maxContentions) continue
         if (wasResent || !isConnectionLost(error)) throw error
         wasResent = true
       }

@@ -12,7 +12,7 @@ export interface DatabasePlace {
   readonly description: string
 }
 
-const identifierBytesMax = 63
+const maxIdentifierBytes = 63
 
 /** Reads the options that say where a ledger is. Throws a `ConfigurationError`, which repeats no secret. */
 export function databasePlace({
@@ -45,10 +45,10 @@ function requireSchemaName(schema: string): void {
     schema.isWellFormed() &&
     !schema.includes('\0') &&
     !schema.startsWith('pg_') &&
-    Buffer.byteLength(schema) <= identifierBytesMax
+    Buffer.byteLength(schema) <= maxIdentifierBytes
   if (sound) return
   throw new ConfigurationError(
-    `postgresLedger got a schema name that Postgres would refuse or cut short. Give one of 1 to ${identifierBytesMax} ` +
+    `postgresLedger got a schema name that Postgres would refuse or cut short. Give one of 1 to ${maxIdentifierBytes} ` +
       'bytes that does not begin with pg_.',
   )
 }

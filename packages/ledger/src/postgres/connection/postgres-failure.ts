@@ -73,7 +73,7 @@ const remedies: readonly (readonly [RegExp, string])[] = [
   [/^3D000/, 'There is no such database. Make it, or name another in the connection string.'],
   [
     /^53300/,
-    'The server has no connection left. Lower connectionsMax, or raise max_connections of the server.',
+    'The server has no connection left. Lower maxConnections, or raise max_connections of the server.',
   ],
   [/^53/, 'The server has run out of disk or memory. Make room, then resume the run.'],
   [
@@ -122,7 +122,7 @@ function remedyOf(error: unknown, code: string | undefined): string {
     )
   }
   if (/timeout/.test(reasonOf(error)) && code === undefined) {
-    return 'No connection came free or was accepted in time. Look at the server, or raise connectTimeoutMs or connectionsMax.'
+    return 'No connection came free or was accepted in time. Look at the server, or raise connectTimeoutMs or maxConnections.'
   }
   return remedies.find(([codes]) => codes.test(code ?? ''))?.[1] ?? 'Nothing was written.'
 }

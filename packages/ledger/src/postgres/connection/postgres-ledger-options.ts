@@ -19,7 +19,7 @@ export interface PostgresLedgerOptions {
    */
   readonly pooled?: boolean | undefined
   /** The most connections at a time, beside the one that listens. 10 unless given. */
-  readonly connectionsMax?: number | undefined
+  readonly maxConnections?: number | undefined
   /** How long the server may take to accept a connection, in milliseconds. 10000 unless given. */
   readonly connectTimeoutMs?: number | undefined
   /** How long a statement may take before it is given up, in milliseconds. 30000 unless given. */

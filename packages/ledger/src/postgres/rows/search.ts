@@ -16,7 +16,7 @@ import { isRunId } from '../../record/stored-ids.ts'
 import { isStorable } from '../connection/storable-name.ts'
 
 /** A batch looks at this many events at most, so that a search for what is rare stays within the time of a statement. */
-const scannedMax = 65_536
+const maxScanned = 65_536
 
 interface RunPlace {
   readonly run_id: string
@@ -77,9 +77,9 @@ export class PostgresSearch implements SearchedStore {
 
 /** How far a batch looks. The indexes by turn, type and call pass over nothing. */
 function scannedTo(source: SearchSource, { pos, seq }: Cursor): Cursor {
-  if (source.by === 'place') return { pos: Math.min(pos + scannedMax, source.toPos), seq }
+  if (source.by === 'place') return { pos: Math.min(pos + maxScanned, source.toPos), seq }
   const { headSeq } = source.run
-  return { pos, seq: source.by === 'run' ? Math.min(seq + scannedMax, headSeq) : headSeq }
+  return { pos, seq: source.by === 'run' ? Math.min(seq + maxScanned, headSeq) : headSeq }
 }
 
 /** The run of a source, and the type or the call. */

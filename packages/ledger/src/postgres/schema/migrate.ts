@@ -25,7 +25,7 @@ const migrations: readonly ((database: Kysely<unknown>, schema: string) => Promi
 ]
 
 /** How often a migration begins anew that Postgres undid for the sake of others. */
-const triesMax = 20
+const maxTries = 20
 
 /** The version of the newest schema. */
 export const schemaVersion: number = migrations.length
@@ -71,7 +71,7 @@ export async function migrate(options: PostgresLedgerOptions, place: DatabasePla
           .execute((transaction) => migrateWithin(transaction, place))
       } catch (error) {
         // Who reads meanwhile may have been in the way, and the migration is what Postgres undid.
-        if (!isContention(error) || tries === triesMax) throw error
+        if (!isContention(error) || tries === maxTries) throw error
       }
     }
   } finally {

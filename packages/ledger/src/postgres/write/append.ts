@@ -28,7 +28,7 @@ import type { StatementTexts } from '../rows/statements.ts'
 const lanes = 4
 
 /** How often an append looks again that was refused at a head which is the one it expects. */
-const triesMax = 3
+const maxTries = 3
 
 /** Events to append, with their bodies as bytes. */
 interface Batch {
@@ -104,7 +104,7 @@ export class Appender {
     const { runId, expected, events, options } = batch
     // Not the head of now: a writer that was relieved in between must not learn its successor's epoch.
     const after = { seq: expected.expectedSeq + events.length, epoch: expected.epoch }
-    for (let tries = 0; tries < triesMax; tries++) {
+    for (let tries = 0; tries < maxTries; tries++) {
       const hash = await this.#swap(batch)
       if (hash !== undefined) {
         this.#known.set(runId, { ...after, hash })

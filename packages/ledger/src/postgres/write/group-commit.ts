@@ -7,9 +7,9 @@ export interface Queued {
 }
 
 /** What a group may hold; one append alone may be larger. */
-const runsMax = 64
-const eventsMax = 1_024
-const bytesMax = 4 * 1024 * 1024
+const maxRuns = 64
+const maxEvents = 1_024
+const maxBytes = 4 * 1024 * 1024
 
 interface Waiting<Item, Result> {
   readonly item: Item
@@ -65,7 +65,7 @@ export class GroupCommit<Item extends Queued, Result> {
       const { item } = waiting
       const fits =
         group.length === 0 ||
-        (group.length < runsMax && events + item.events <= eventsMax && bytes + item.bytes <= bytesMax)
+        (group.length < maxRuns && events + item.events <= maxEvents && bytes + item.bytes <= maxBytes)
       if (!fits || runs.has(item.runId) || this.#busyRuns.has(item.runId)) left.push(waiting)
       else {
         group.push(waiting)

@@ -6,7 +6,7 @@ export interface KnownHead {
 }
 
 /** More runs than a process drives at a time. */
-const runsMax = 4_096
+const maxRuns = 4_096
 
 /** The last links of the runs that this process appends to, so that an append need not ask for them. */
 export class KnownHeads {
@@ -19,7 +19,7 @@ export class KnownHeads {
   set(runId: string, head: KnownHead): void {
     this.#heads.delete(runId)
     this.#heads.set(runId, head)
-    if (this.#heads.size <= runsMax) return
+    if (this.#heads.size <= maxRuns) return
     const [oldest] = this.#heads.keys()
     if (oldest !== undefined) this.#heads.delete(oldest)
   }

@@ -25,7 +25,7 @@ import type { PostgresLedgerOptions } from '../connection/postgres-ledger-option
 const removalsPerBatch = 256
 
 /** A search looks at this many places at most, to stay within the time of a statement. */
-const scannedMax = 65_536
+const maxScanned = 65_536
 
 /** Large contents, and what is taken away, in a schema. */
 export class PostgresRemovals {
@@ -89,7 +89,7 @@ export class PostgresRemovals {
   }
 
   async payloads({ types, before, afterPos, limit }: RemovableQuery): Promise<Batch<EventRow>> {
-    const toPos = afterPos + scannedMax
+    const toPos = afterPos + maxScanned
     const [found] = await this.#connections.rows<{ last: number | null }>({
       text: this.#texts.lastPayload,
       values: [],

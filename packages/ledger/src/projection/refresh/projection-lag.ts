@@ -7,7 +7,7 @@ import { ProjectionTables } from './projection-tables.ts'
 import { refreshProjections, runsPerChange, type OnProgress } from './refresh-projections.ts'
 
 /** At most so many lagging runs are projected in memory. If more lag, the whole ledger is folded. */
-const runsInMemoryMax = 2_000
+const maxRunsInMemory = 2_000
 
 /** Current projections, and the replacements of those that lag and could not be written. */
 export interface CurrentProjections {
@@ -69,8 +69,8 @@ async function inMemory(
 
 /** The runs whose projections may lag; `undefined` where they are too many. */
 async function laggingRuns(tables: ProjectionTables, from: string): Promise<readonly string[] | undefined> {
-  const runIds = new Set(await tables.stale(runsInMemoryMax + 1))
-  for (let cursor = from; runIds.size <= runsInMemoryMax;) {
+  const runIds = new Set(await tables.stale(maxRunsInMemory + 1))
+  for (let cursor = from; runIds.size <= maxRunsInMemory;) {
     const changed = await tables.database.changedRuns(cursor)
     for (const runId of changed.runIds) runIds.add(runId)
     if (changed.isLost) return undefined

@@ -11,7 +11,7 @@ import { writtenRun } from '../summary/stored-run.ts'
 export const runsPerChange = 64
 
 /** How often a change is tried anew that others were quicker with. */
-const triesMax = 50
+const maxTries = 50
 
 /** Hears how many more events were folded. */
 export type OnProgress = (events: number) => void
@@ -26,7 +26,7 @@ export async function refreshProjections(
   folded: OnProgress,
 ): Promise<void> {
   const tables = new ProjectionTables(database)
-  for (let tries = 0; tries < triesMax; tries++) {
+  for (let tries = 0; tries < maxTries; tries++) {
     try {
       const state = await tables.state()
       if (state.version !== projectionVersion) await dropProjections(database)

@@ -11,10 +11,10 @@ import type { ChangePart, ProjectionDatabase, ProjectionDialect } from '../table
 import { snapshotDigest, stateBytes, stateOfSnapshot, type StoredSnapshot } from './bound-state.ts'
 
 /** So many are kept of one run. They lie about evenly over it. */
-const snapshotsOfRunMax = 8
+const maxSnapshotsOfRun = 8
 
 /** A state that takes more is not kept: most of it is large contents, which would be stored once more. */
-const stateBytesMax = 4 * 1024 * 1024
+const maxStateBytes = 4 * 1024 * 1024
 
 /** The snapshots of one run, for one fold. Whatever goes wrong with them, the fold does without. */
 export class Snapshots {
@@ -57,7 +57,7 @@ export class Snapshots {
     if (forgotten === undefined || !isOpen) return
     await orNothing(async () => {
       const bytes = stateBytes(state, this.#carried)
-      const headHash = bytes.length > stateBytesMax ? undefined : await this.#hashAt(state.seq)
+      const headHash = bytes.length > maxStateBytes ? undefined : await this.#hashAt(state.seq)
       if (headHash === undefined) return
       const seal = snapshotDigest(this.#runId, { seq: state.seq, state: bytes, headHash })
       const replaced = replacedBy(state.seq, await snapshotPlaces(this.#database, this.#runId))
@@ -164,7 +164,7 @@ async function orNothing<T>(work: () => Promise<T>): Promise<T | undefined> {
 export function replacedBy(added: number, places: readonly number[]): readonly number[] {
   const kept = [...new Set([...places, added])].sort((a, b) => a - b)
   const gone: number[] = []
-  while (kept.length > snapshotsOfRunMax) {
+  while (kept.length > maxSnapshotsOfRun) {
     let [closest, gap] = [0, Infinity]
     for (let index = 0; index < kept.length - 1; index++) {
       const wide = (kept[index + 1] as number) - (kept[index - 1] ?? 0)

@@ -9,9 +9,9 @@ import { statsOfRuns } from './stats-of-runs.ts'
 const statsQuery = option.fields<StatsQuery>(
   {
     since: option.valueThat('a finite number of milliseconds since 1970 UTC', Number.isFinite),
-    listedMax: option.numberFrom(0, { whole: true }),
+    maxListed: option.numberFrom(0, { whole: true }),
   },
-  { limit: 'listedMax', max: 'listedMax', from: 'since' },
+  { limit: 'maxListed', max: 'maxListed', from: 'since' },
 )
 
 /**
@@ -27,8 +27,8 @@ export async function ledgerStats(
 ): Promise<LedgerStats> {
   requireOptions('ledgerStats', statsQuery, asked)
   requireOptions('ledgerStats', projectionOptions, options)
-  const { since, listedMax } = asked
-  const query = { since: beginningOf(hourOf(since)), listedMax }
+  const { since, maxListed } = asked
+  const query = { since: beginningOf(hourOf(since)), maxListed }
   const current = await currentProjections(ledger, options)
   const found = current && (await statsOfTables(current, query))
   return found ?? (await statsOfRuns(ledger, query, options))

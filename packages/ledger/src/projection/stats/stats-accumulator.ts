@@ -49,7 +49,7 @@ export class StatsAccumulator {
     const noted = this.#noted.get(placed.run.status) as PlacedRun[]
     noted.push(placed)
     // Twice as many as are named, so that they are not sorted each time.
-    if (noted.length >= 2 * this.#query.listedMax + 1) this.#cut(noted)
+    if (noted.length >= 2 * this.#query.maxListed + 1) this.#cut(noted)
   }
 
   spend(hours: SpendingChange): void {
@@ -85,7 +85,7 @@ export class StatsAccumulator {
   }
 
   get stats(): LedgerStats {
-    const { since, listedMax } = this.#query
+    const { since, maxListed } = this.#query
     return {
       since,
       counts: this.#counts,
@@ -100,7 +100,7 @@ export class StatsAccumulator {
       sessions: [...this.#sessions.values()]
         .filter(({ runs, last_at }) => runs > 0 && last_at >= since)
         .sort(byCost)
-        .slice(0, listedMax)
+        .slice(0, maxListed)
         .map(totalsOf),
     }
   }
@@ -113,7 +113,7 @@ export class StatsAccumulator {
 
   #cut(noted: PlacedRun[]): void {
     noted.sort((a, b) => b.pos - a.pos)
-    noted.length = Math.min(noted.length, this.#query.listedMax)
+    noted.length = Math.min(noted.length, this.#query.maxListed)
   }
 }
 

@@ -34,7 +34,7 @@ export function statsOfTables(
 async function addNoted(
   accumulator: StatsAccumulator,
   { tables, lagging }: CurrentProjections,
-  { since, listedMax }: StatsQuery,
+  { since, maxListed }: StatsQuery,
   status: RunStatus,
 ): Promise<void> {
   const asked = { status, limit: rowsPerBatch, ...(status === 'failed' && { since }) }
@@ -48,7 +48,7 @@ async function addNoted(
       if (run === undefined) throw new CorruptRowError(row.run_id)
       if (isNoted(run, since)) named++
       accumulator.note({ pos: row.pos, run })
-      if (named === listedMax) return
+      if (named === maxListed) return
     }
     if (batch.length < rowsPerBatch) return
   }
@@ -58,7 +58,7 @@ async function addNoted(
 async function addLagging(
   accumulator: StatsAccumulator,
   { tables, lagging }: CurrentProjections,
-  { since, listedMax }: StatsQuery,
+  { since, maxListed }: StatsQuery,
 ): Promise<void> {
   const runs = [...lagging.values()]
   for (const { before, now } of runs) {
@@ -72,6 +72,6 @@ async function addLagging(
   for (const session of sessions) accumulator.session(session)
   const touched = new Set(sessions.map(({ session_id }) => session_id))
   for (const row of await tables.sessionsOf([...touched])) accumulator.sessionBelow(row)
-  for (const row of await tables.sessions(since, listedMax + touched.size))
+  for (const row of await tables.sessions(since, maxListed + touched.size))
     if (!touched.has(row.session_id)) accumulator.session(row)
 }

@@ -56,5 +56,5 @@ export interface StatsQuery {
   /** Milliseconds since 1970 UTC; counted from the beginning of that hour. */
   readonly since: number
   /** How many runs of a kind, and how many sessions, are named at most. */
-  readonly listedMax: number
+  readonly maxListed: number
 }

@@ -9,14 +9,14 @@ export interface CallCount {
 }
 
 /** Models name tools as they like: beyond so many lines, calls are counted under the name `…`. */
-const linesMax = 100
+const maxLines = 100
 
 /** The counts with one more result; the same ones for any other event. */
 export function countedCalls(counts: readonly CallCount[], event: RuntimeEvent): readonly CallCount[] {
   if (event.type !== 'tool_result') return counts
   const { outcome } = event
   const isKnown = counts.some(({ name }) => name === event.name)
-  const name = isKnown || counts.length < linesMax ? event.name : '…'
+  const name = isKnown || counts.length < maxLines ? event.name : '…'
   const place = counts.findIndex((line) => line.name === name && line.outcome === outcome)
   const line = counts[place]
   if (line === undefined) return [...counts, { name, outcome, count: 1 }]

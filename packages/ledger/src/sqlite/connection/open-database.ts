@@ -3,7 +3,7 @@ import BetterSqlite3, { type Database } from 'better-sqlite3'
 import { LedgerUnavailableError } from '@tallystick/core'
 import { requireOptions } from '@tallystick/core/kit'
 import { inspectFile, requireFilePath, type Found } from '../schema/inspect-file.ts'
-import { walBytesMaxUnlessGiven } from './wal-checkpointer.ts'
+import { maxWalBytesUnlessGiven } from './wal-checkpointer.ts'
 import { schemaVersion } from '../schema/migrate.ts'
 import { requireNativeInterface } from './native-interface.ts'
 import { networkFileSystem } from './network-file-system.ts'
@@ -39,7 +39,7 @@ export function openDatabase(name: string, options: SqliteLedgerOptions): Opened
     database.pragma('trusted_schema = off')
     // What is taken away is written over, and pages leave no copies of it where rows are moved.
     database.pragma('secure_delete = on')
-    if (!readOnly) prepareForWriting(database, path, options.walBytesMax ?? walBytesMaxUnlessGiven)
+    if (!readOnly) prepareForWriting(database, path, options.maxWalBytes ?? maxWalBytesUnlessGiven)
     return { database, path, isCurrent: found.kind === 'ledger' && found.version === schemaVersion }
   } catch (error) {
     database?.close()
@@ -79,7 +79,7 @@ function requireLocal(path: string): void {
   )
 }
 
-function prepareForWriting(database: Database, path: string, walBytesMax: number): void {
+function prepareForWriting(database: Database, path: string, maxWalBytes: number): void {
   const mode = database.pragma('journal_mode = wal', { simple: true })
   if (mode !== 'wal') {
     throw new LedgerUnavailableError(
@@ -92,5 +92,5 @@ function prepareForWriting(database: Database, path: string, walBytesMax: number
   database.pragma('fullfsync = on')
   database.pragma('checkpoint_fullfsync = on')
   // A log that is begun anew is cut back to this size; a long burst would leave it large for ever.
-  database.pragma(`journal_size_limit = ${walBytesMax}`)
+  database.pragma(`journal_size_limit = ${maxWalBytes}`)
 }

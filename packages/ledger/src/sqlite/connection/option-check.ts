@@ -16,7 +16,7 @@ export const sqliteLedgerOptions: OptionCheck = fields<SqliteLedgerOptions>(
         (value) => Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 0x7fffffff,
       ),
     ),
-    walBytesMax: maybe(
+    maxWalBytes: maybe(
       valueThat(
         'a whole number of bytes, at least 1',
         (value) => Number.isSafeInteger(value) && (value as number) >= 1,

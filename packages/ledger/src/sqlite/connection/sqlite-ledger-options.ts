@@ -26,7 +26,7 @@ export interface SqliteLedgerOptions {
    * The size of the write-ahead log, in bytes, above which it is truncated; 64 MiB if not given. A long read prevents
    * that, and the log grows until the read ends.
    */
-  readonly walBytesMax?: number | undefined
+  readonly maxWalBytes?: number | undefined
   /** How often `changes` looks for what other processes wrote, in milliseconds. 250 unless given. */
   readonly pollIntervalMs?: number | undefined
 }

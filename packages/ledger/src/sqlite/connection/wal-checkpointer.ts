@@ -3,7 +3,7 @@ import type { Clock } from '@tallystick/core'
 import type { Database } from 'better-sqlite3'
 
 /** What the log may grow to, unless another size is given. */
-export const walBytesMaxUnlessGiven: number = 64 * 1024 * 1024
+export const maxWalBytesUnlessGiven: number = 64 * 1024 * 1024
 
 /** After this time without writes, truncating the log delays no append. */
 const idleMs = 1_000
@@ -24,7 +24,7 @@ export const processTime: Pick<Clock, 'now' | 'schedule'> = {
 export interface WalCheckpointerOptions {
   /** The path of the database. */
   readonly path: string
-  readonly bytesMax: number
+  readonly maxBytes: number
   readonly clock: Pick<Clock, 'now' | 'schedule'>
 }
 
@@ -41,7 +41,7 @@ export interface WalCheckpointerOptions {
 export class WalCheckpointer {
   readonly #database: Database
   readonly #path: string
-  readonly #bytesMax: number
+  readonly #maxBytes: number
   readonly #clock: WalCheckpointerOptions['clock']
   /** The sizes at which the next attempt is made, and the next one that waits. */
   #bytesAllowed: number
@@ -49,12 +49,12 @@ export class WalCheckpointer {
   #writtenAt = 0
   #cancel: (() => void) | undefined
 
-  constructor(database: Database, { path, bytesMax, clock }: WalCheckpointerOptions) {
+  constructor(database: Database, { path, maxBytes, clock }: WalCheckpointerOptions) {
     this.#database = database
     this.#path = `${realpathSync(path)}-wal`
-    this.#bytesMax = bytesMax
-    this.#bytesAllowed = bytesMax
-    this.#bytesEndured = bytesMax
+    this.#maxBytes = maxBytes
+    this.#bytesAllowed = maxBytes
+    this.#bytesEndured = maxBytes
     this.#clock = clock
   }
 
@@ -66,8 +66,8 @@ export class WalCheckpointer {
     if (bytes <= this.#bytesAllowed) return
     const waits = bytes > this.#bytesEndured
     if (this.#cut(waits ? patienceMs : 0)) return this.#begunAnew()
-    this.#bytesAllowed = bytes + this.#bytesMax / 16
-    if (waits) this.#bytesEndured = bytes + this.#bytesMax / 4
+    this.#bytesAllowed = bytes + this.#maxBytes / 16
+    if (waits) this.#bytesEndured = bytes + this.#maxBytes / 4
   }
 
   close(): void {
@@ -83,8 +83,8 @@ export class WalCheckpointer {
   }
 
   #begunAnew(): void {
-    this.#bytesAllowed = this.#bytesMax
-    this.#bytesEndured = this.#bytesMax
+    this.#bytesAllowed = this.#maxBytes
+    this.#bytesEndured = this.#maxBytes
   }
 
   /** Copies the log into the database and truncates it; returns false if a reader prevented it. */

@@ -21,7 +21,7 @@ import type { RunTable } from '../../record/tables.ts'
 import type { LedgerTables } from '../schema/tables.ts'
 
 /** A batch looks at this many events at most, so that a search for what is rare gives others their turn. */
-const scannedMax = 8192
+const maxScanned = 8192
 
 /** What a search asks of an open store. All of it is synchronous. */
 export class SqliteSearch {
@@ -94,9 +94,9 @@ export class SqliteSearch {
 
 /** How far a batch looks. The indexes by turn, type and call pass over nothing. */
 function scannedTo(source: SearchSource, { pos, seq }: Cursor): Cursor {
-  if (source.by === 'place') return { pos: Math.min(pos + scannedMax, source.toPos), seq }
+  if (source.by === 'place') return { pos: Math.min(pos + maxScanned, source.toPos), seq }
   const { headSeq } = source.run
-  return { pos, seq: source.by === 'run' ? Math.min(seq + scannedMax, headSeq) : headSeq }
+  return { pos, seq: source.by === 'run' ? Math.min(seq + maxScanned, headSeq) : headSeq }
 }
 
 function inputOf(asked: AskedEvents, source: SearchSource, after: Cursor, scanned: Cursor): SearchInput {

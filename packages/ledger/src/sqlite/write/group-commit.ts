@@ -11,9 +11,9 @@ export interface Write<T> {
 }
 
 /** What a group may hold; one write alone may be larger. The process does nothing else meanwhile. */
-const writesMax = 256
-const eventsMax = 2_048
-const bytesMax = 8 * 1024 * 1024
+const maxWrites = 256
+const maxEvents = 2_048
+const maxBytes = 8 * 1024 * 1024
 
 interface Waiting extends Write<unknown> {
   readonly resolve: (value: unknown) => void
@@ -73,7 +73,7 @@ export class GroupCommit {
     for (const write of this.#waiting) {
       events += write.events
       bytes += write.bytes
-      if (length > 0 && (length === writesMax || events > eventsMax || bytes > bytesMax)) break
+      if (length > 0 && (length === maxWrites || events > maxEvents || bytes > maxBytes)) break
       length++
     }
     return this.#waiting.splice(0, length)

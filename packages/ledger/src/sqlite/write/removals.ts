@@ -25,7 +25,7 @@ import { sqliteDialect } from '../rows/sqlite-dialect.ts'
 const removalsPerBatch = 256
 
 /** A search looks at this many places at most, so that others get their turn. */
-const scannedMax = 8192
+const maxScanned = 8192
 
 type Range = { readonly runId: string; readonly fromSeq: number; readonly toSeq: number }
 
@@ -89,7 +89,7 @@ export class SqliteRemovals {
   }
 
   payloads({ types, before, afterPos, limit }: RemovableQuery): Batch<EventRow> {
-    const toPos = afterPos + scannedMax
+    const toPos = afterPos + maxScanned
     const asked = { types: JSON.stringify(types), before, afterPos, toPos, limit }
     const lastPos = this.#statements.lastPayload.get() ?? 0
     return batchOf(this.#statements.payloads.all(asked), { limit, toPos, lastPos })

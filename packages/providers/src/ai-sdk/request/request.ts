@@ -10,12 +10,12 @@ import { callsOf, promptOf, type Reader } from './history.ts'
 import { toolsOf } from './tools.ts'
 
 // What every provider's vendor takes.
-const identifierLengthMax = 64
+const maxIdentifierLength = 64
 
 /** What vendors take for the names of tools, where that is more, or other. */
 const nameRules: ReadonlyMap<string, ToolNameRules> = new Map([
-  ['anthropic', { lengthMax: 128 }],
-  ['google', { lengthMax: 128, pattern: /^[a-zA-Z_][a-zA-Z0-9_.:-]*$/ }],
+  ['anthropic', { maxLength: 128 }],
+  ['google', { maxLength: 128, pattern: /^[a-zA-Z_][a-zA-Z0-9_.:-]*$/ }],
 ])
 
 /** The settings of a call that come from the options. */
@@ -45,9 +45,9 @@ export function callOf(
   const calls = callsOf(request.messages, reader)
   const names = toolNames(
     [...request.tools, ...calls].map((named) => named.name),
-    nameRules.get(reader.provider) ?? { lengthMax: identifierLengthMax },
+    nameRules.get(reader.provider) ?? { maxLength: maxIdentifierLength },
   )
-  const binding = { ids: callIds(calls, identifierLengthMax), names }
+  const binding = { ids: callIds(calls, maxIdentifierLength), names }
   const limits = [request.maxOutputTokens, given.maxOutputTokens].filter((limit) => limit !== undefined)
   const options = mergedOptions(request, given)
   const { outputSchema } = request

@@ -62,7 +62,7 @@ export interface AnthropicOptions extends AnthropicClientOptions {
   readonly toolFields?: Readonly<Record<string, JsonObject>> | undefined
   /**
    * Tools that Anthropic runs itself, in its own words, such as
-   * `{ type: 'web_search_20260318', name: 'web_search', max_uses: 3 }`. A run with `costMaxUsd` needs the `max_uses`, since
+   * `{ type: 'web_search_20260318', name: 'web_search', max_uses: 3 }`. A run with `maxCostUsd` needs the `max_uses`, since
    * Anthropic bills each search.
    */
   readonly providerTools?: readonly JsonObject[] | undefined

@@ -1,4 +1,4 @@
-import type { WebSearchesMax } from '@tallystick/core/vocabulary'
+import type { MaxWebSearches } from '@tallystick/core/vocabulary'
 import { countAt, textAt } from '../../shared/json/json-reading.ts'
 import type { AnthropicOptions } from './options.ts'
 
@@ -7,7 +7,7 @@ import type { AnthropicOptions } from './options.ts'
  * every request. Empty where no such tool is offered. `extraBody.tools` replaces all tools, so it decides where given.
  */
 export function webSearchesOf({ providerTools = [], extraBody = {} }: AnthropicOptions): {
-  readonly webSearchesMax?: WebSearchesMax
+  readonly maxWebSearches?: MaxWebSearches
 } {
   const tools: unknown = 'tools' in extraBody ? extraBody['tools'] : providerTools
   const bounds = (Array.isArray(tools) ? tools : [])
@@ -15,7 +15,7 @@ export function webSearchesOf({ providerTools = [], extraBody = {} }: AnthropicO
     .map((tool) => countAt(tool, 'max_uses'))
   if (bounds.length === 0) return {}
   const known = bounds.filter((bound) => bound !== undefined)
-  return { webSearchesMax: known.length < bounds.length ? 'unbounded' : sum(known) }
+  return { maxWebSearches: known.length < bounds.length ? 'unbounded' : sum(known) }
 }
 
 function sum(bounds: readonly number[]): number {

@@ -5,7 +5,7 @@ import type { WireBlock, WireTurn } from '../client/wire.ts'
 export type CachePolicy = '5m' | '1h' | 'off'
 
 /** The vendor takes so many marks in one request. */
-const marksMax = 4
+const maxMarks = 4
 
 /** What the marks are set in. */
 export interface Markable {
@@ -22,7 +22,7 @@ export interface Markable {
 export function cached<T extends Markable>(request: T, policy: CachePolicy): T {
   if (policy === 'off') return request
   const { system = [], tools = [], messages } = request
-  let left = marksMax - tools.filter((tool) => 'cache_control' in tool).length
+  let left = maxMarks - tools.filter((tool) => 'cache_control' in tool).length
   // A tool that is loaded later is not in the beginning, and takes no mark.
   const lastTool = tools.findLastIndex((tool) => tool['defer_loading'] !== true)
   const onTools = system.length === 0 && lastTool >= 0 && !('cache_control' in tools[lastTool]!)

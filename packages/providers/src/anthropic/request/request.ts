@@ -18,8 +18,8 @@ import type { FittedSchema } from './strict-schema.ts'
 import { answerSchema, toolFields } from './tools.ts'
 
 // The vendor takes longer ones by now; gateways and other hosts of the same models do not.
-const identifierLengthMax = 64
-const toolNameLengthMax = 128
+const maxIdentifierLength = 64
+const maxToolNameLength = 128
 const thinkingBudgetMin = 1024
 
 /** A request, ready to be sent. */
@@ -68,14 +68,14 @@ function renderRequest(
   const names = toolNames(
     [...request.tools, ...calls].map((named) => named.name),
     {
-      lengthMax: toolNameLengthMax,
+      maxLength: maxToolNameLength,
       reserved: (settings.providerTools ?? [])
         .map((tool) => textAt(tool, 'name'))
         .filter((name) => name !== undefined),
     },
   )
   warnOfNames(request, names, settings.warn)
-  const turns = turnsOf(renderedMessages, { ids: callIds(calls, identifierLengthMax), names })
+  const turns = turnsOf(renderedMessages, { ids: callIds(calls, maxIdentifierLength), names })
   const maxTokens = Math.min(request.maxOutputTokens ?? Infinity, settings.maxOutputTokens)
   const called = [...new Set(calls.map((call) => call.name))]
   const offered = toolFields(request, { settings, names, called, answer: answer?.size })

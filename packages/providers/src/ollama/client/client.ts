@@ -26,7 +26,7 @@ export interface OllamaCall {
 }
 
 // What a server says about a refusal is short; a page sent in its place need not be read to its end.
-const refusalLengthMax = 64 * 1024
+const maxRefusalLength = 64 * 1024
 
 /**
  * Asks the official client for a stream, and returns its lines. When the last line was read, the rest of the answer is
@@ -90,7 +90,7 @@ async function beginningOf({ body }: Response): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''
   try {
-    while (text.length < refusalLengthMax) {
+    while (text.length < maxRefusalLength) {
       const { done, value } = await reader.read()
       if (done) break
       text += decoder.decode(value, { stream: true })

@@ -14,7 +14,7 @@ import { toolSchema } from './tool-schema.ts'
 import { offered, type Rendering, wireTool } from './tools.ts'
 
 // The server takes anything; longer ones no model writes without a slip.
-const identifierLengthMax = 64
+const maxIdentifierLength = 64
 
 /** A request, ready to be sent. */
 export interface RenderedRequest {
@@ -48,12 +48,12 @@ function renderRequest(
   const calls = renderedMessages.flatMap((rendered) => rendered.calls)
   const names = toolNames(
     [...request.tools, ...calls].map((named) => named.name),
-    { lengthMax: identifierLengthMax, pattern: anyWord },
+    { maxLength: maxIdentifierLength, pattern: anyWord },
   )
   warnOfNames(request, names, settings.warn)
   const tools = offered(request).map((tool) => wireTool(tool, names, { settings, schemas }))
   warnings(request, tools.length > 0).forEach(settings.warn)
-  const history = messagesOf(renderedMessages, { ids: callIds(calls, identifierLengthMax), names })
+  const history = messagesOf(renderedMessages, { ids: callIds(calls, maxIdentifierLength), names })
   const limits = [request.maxOutputTokens, settings.maxOutputTokens].filter((limit) => limit !== undefined)
   const { instructions, format } = answerFields(request, tools.length > 0)
   const body: WireRequest = {

@@ -16,7 +16,7 @@ const silent = new Set([
   'examples',
 ])
 // A schema that refers to itself is unfolded so many times; what lies deeper is described by its name only.
-const unfoldingsMax = 3
+const maxUnfoldings = 3
 
 /** A schema as it goes over the wire. */
 export interface RenderedSchema {
@@ -65,7 +65,7 @@ function unfolded(schema: JsonObject, place: Place): { readonly schema: JsonObje
   if (reference === undefined) return { schema, place }
   const { $ref: _, ...rest } = schema
   const times = place.unfolded.filter((before) => before === reference).length
-  const target = times < unfoldingsMax ? targetOf(reference, place.root) : undefined
+  const target = times < maxUnfoldings ? targetOf(reference, place.root) : undefined
   if (target === undefined) {
     const name = reference.split('/').at(-1) ?? reference
     place.told.add('$ref')

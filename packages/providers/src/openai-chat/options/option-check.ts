@@ -15,7 +15,7 @@ const quirks = fields<OpenAIChatQuirks>({
   toolChoice: maybe(oneOf(['all', 'none'])),
   structuredOutput: maybe(oneOf(['json_schema', 'json_object', 'none'])),
   strict: maybe(trueOrFalse),
-  stopMax: maybe(valueThat('a number of texts, or Infinity', (max) => typeof max === 'number' && max >= 0)),
+  maxStop: maybe(valueThat('a number of texts, or Infinity', (max) => typeof max === 'number' && max >= 0)),
   seedField: maybe(oneOf(['seed', 'random_seed', 'none'])),
   callIds: maybe(oneOf(['any', 'nine_alphanumeric'])),
   toolNames: maybe(oneOf(['identifier', 'any'])),

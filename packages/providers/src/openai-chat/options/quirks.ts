@@ -18,7 +18,7 @@ export interface OpenAIChatQuirks {
   /** Whether it knows `strict` on tools and schemas. `true`. */
   readonly strict?: boolean
   /** How many texts that end a reply it takes. 4. */
-  readonly stopMax?: number
+  readonly maxStop?: number
   /** The field that a seed goes by. `seed`. */
   readonly seedField?: 'seed' | 'random_seed' | 'none'
   /** What it takes for the id of a call: 64 characters of `[a-zA-Z0-9_-]`, or nine letters and digits. `any`. */
@@ -65,18 +65,18 @@ export const quirksOf: { readonly [server in OpenAIChatServer]: OpenAIChatQuirks
     parallelToolCalls: false,
     structuredOutput: 'json_object',
     strict: false,
-    stopMax: 16,
+    maxStop: 16,
     seedField: 'none',
   },
   groq: { strict: false },
-  llamacpp: { maxTokensField: 'max_tokens', strict: false, stopMax: Infinity },
-  lmstudio: { maxTokensField: 'max_tokens', parallelToolCalls: false, strict: false, stopMax: Infinity },
+  llamacpp: { maxTokensField: 'max_tokens', strict: false, maxStop: Infinity },
+  lmstudio: { maxTokensField: 'max_tokens', parallelToolCalls: false, strict: false, maxStop: Infinity },
   mistral: {
     maxTokensField: 'max_tokens',
     streamUsage: false,
     callIds: 'nine_alphanumeric',
     alternatingRoles: true,
-    stopMax: Infinity,
+    maxStop: Infinity,
     seedField: 'random_seed',
   },
   ollama: {
@@ -84,11 +84,11 @@ export const quirksOf: { readonly [server in OpenAIChatServer]: OpenAIChatQuirks
     parallelToolCalls: false,
     toolChoice: 'none',
     strict: false,
-    stopMax: Infinity,
+    maxStop: Infinity,
     toolNames: 'any',
   },
   openrouter: { maxTokensField: 'max_tokens', replayReasoning: 'always' },
-  vllm: { maxTokensField: 'max_tokens', alternatingRoles: true, strict: false, stopMax: Infinity },
+  vllm: { maxTokensField: 'max_tokens', alternatingRoles: true, strict: false, maxStop: Infinity },
   xai: {},
 }
 
@@ -109,7 +109,7 @@ export function allQuirks(
     toolNames: 'identifier',
     alternatingRoles: false,
     finishReasonOptional: false,
-    stopMax: 4,
+    maxStop: 4,
     seedField: 'seed',
     replayReasoning: 'open_turn',
     ...quirksOf[server],

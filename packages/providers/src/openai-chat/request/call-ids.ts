@@ -1,7 +1,7 @@
 import type { ToolCallId } from '@tallystick/core/vocabulary'
 import { callIds, type IdentifiedCall } from '../../shared/request/call-ids.ts'
 
-const identifierLengthMax = 64
+const maxIdentifierLength = 64
 const nine = /^[a-zA-Z0-9]{9}$/
 
 /** The id that each call has in one request, as the server takes ids. Unique in the request. */
@@ -9,7 +9,7 @@ export function chatCallIds(
   calls: readonly IdentifiedCall[],
   rule: 'any' | 'nine_alphanumeric',
 ): ReadonlyMap<ToolCallId, string> {
-  if (rule === 'any') return callIds(calls, identifierLengthMax)
+  if (rule === 'any') return callIds(calls, maxIdentifierLength)
   const ids = new Map<ToolCallId, string>()
   const taken = new Set<string>()
   for (const { toolCallId, ownId } of calls) {

@@ -32,7 +32,7 @@ interface Rendering extends Pick<RenderSettings, 'warn'> {
 /** Renders requests of one model. */
 export type RequestRenderer = (request: ModelRequest, rendering: Rendering) => RenderedRequest
 
-const toolNameLengthMax = 64
+const maxToolNameLength = 64
 const heldFields = ['model', 'messages', 'stream', 'stream_options', 'tools', 'n']
 
 /**
@@ -55,7 +55,7 @@ function renderRequest(
   const calls = renderedMessages.flatMap((rendered) => (rendered.role === 'assistant' ? rendered.calls : []))
   const names = toolNames(
     [...request.tools, ...calls].map((named) => named.name),
-    { lengthMax: toolNameLengthMax, ...(quirks.toolNames === 'any' && { pattern: anyWord }) },
+    { maxLength: maxToolNameLength, ...(quirks.toolNames === 'any' && { pattern: anyWord }) },
   )
   warnOfNames(request, names, settings.warn)
   const history = messagesOf(renderedMessages, { ids: chatCallIds(calls, quirks.callIds), names, quirks })

@@ -20,7 +20,7 @@ export interface OpenAIOptions extends OpenAICommonOptions {
    */
   readonly include?: readonly string[] | undefined
   /**
-   * Tools that OpenAI runs itself, in its own words, such as `{ type: 'web_search' }`. A run with `costMaxUsd` needs a bound
+   * Tools that OpenAI runs itself, in its own words, such as `{ type: 'web_search' }`. A run with `maxCostUsd` needs a bound
    * of the searches, since OpenAI bills each: `extraBody: { max_tool_calls: 3 }`.
    */
   readonly providerTools?: readonly JsonObject[] | undefined

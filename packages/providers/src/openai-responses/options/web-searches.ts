@@ -1,4 +1,4 @@
-import type { JsonObject, WebSearchesMax } from '@tallystick/core/vocabulary'
+import type { JsonObject, MaxWebSearches } from '@tallystick/core/vocabulary'
 import { countAt, textAt } from '../../shared/json/json-reading.ts'
 
 /**
@@ -12,9 +12,9 @@ export function webSearchesOf({
 }: {
   readonly providerTools?: readonly JsonObject[] | undefined
   readonly extraBody?: JsonObject | undefined
-}): { readonly webSearchesMax?: WebSearchesMax } {
+}): { readonly maxWebSearches?: MaxWebSearches } {
   const tools: unknown = 'tools' in extraBody ? extraBody['tools'] : providerTools
   const offered = Array.isArray(tools) ? tools : []
   if (!offered.some((tool) => textAt(tool, 'type')?.startsWith('web_search') === true)) return {}
-  return { webSearchesMax: countAt(extraBody, 'max_tool_calls') ?? 'unbounded' }
+  return { maxWebSearches: countAt(extraBody, 'max_tool_calls') ?? 'unbounded' }
 }

@@ -42,7 +42,7 @@ export function requestRenderer(given: RequestSettings): RequestRenderer {
     renderRequest(request, request.messages.map(rendered), { ...given, warn }, changes)
 }
 
-const identifierLengthMax = 64
+const maxIdentifierLength = 64
 const heldFields = [
   'model',
   'input',
@@ -103,14 +103,14 @@ function bindingOf(
   const names = toolNames(
     [...request.tools, ...calls].map((named) => named.name),
     {
-      lengthMax: identifierLengthMax,
+      maxLength: maxIdentifierLength,
       reserved: settings.providerTools
         .map((tool) => textAt(tool, 'name'))
         .filter((name) => name !== undefined),
     },
   )
   warnOfNames(request, names, settings.warn)
-  return { ids: callIds(calls, identifierLengthMax), names }
+  return { ids: callIds(calls, maxIdentifierLength), names }
 }
 
 function goingOnFrom(

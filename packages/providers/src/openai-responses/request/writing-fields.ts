@@ -6,7 +6,7 @@ import type { FallbackChanges, RenderSettings } from './request-settings.ts'
 
 // The vendor refuses to write less.
 const outputTokensMin = 16
-const ways = { stopMax: 0, seedField: 'none' } as const
+const ways = { maxStop: 0, seedField: 'none' } as const
 
 /** How much the model may write, how it thinks and writes, and what no option covers. */
 export function writingFields(

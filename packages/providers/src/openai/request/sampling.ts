@@ -5,7 +5,7 @@ import type { OpenAIWarning } from '../options/options.ts'
 /** What a wire of OpenAI's kind takes of how a model is to write. */
 export interface SamplingWays {
   /** How many texts that end a reply it takes; 0 where it knows none. */
-  readonly stopMax: number
+  readonly maxStop: number
   /** The field of the seed. */
   readonly seedField: 'seed' | 'random_seed' | 'none'
 }
@@ -16,10 +16,10 @@ export function samplingFields(
   ways: SamplingWays,
   { refused, warn }: { readonly refused: readonly string[]; readonly warn: (warning: OpenAIWarning) => void },
 ): JsonObject {
-  if (stop.length > ways.stopMax) warnOf(warn, stopMessage(ways.stopMax))
+  if (stop.length > ways.maxStop) warnOf(warn, stopMessage(ways.maxStop))
   if (seed !== undefined && ways.seedField === 'none')
     warnOf(warn, 'The server takes no seed, so none was sent.')
-  const taken = stop.slice(0, ways.stopMax)
+  const taken = stop.slice(0, ways.maxStop)
   const fields: JsonObject = {
     ...(temperature !== undefined && { temperature }),
     ...(topP !== undefined && { top_p: topP }),

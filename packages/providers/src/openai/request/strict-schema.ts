@@ -12,8 +12,8 @@ export interface FittedSchema {
   readonly notes: readonly string[]
 }
 
-const depthMax = 10
-const propertiesMax = 5000
+const maxDepth = 10
+const maxProperties = 5000
 
 const kept = new Set([
   'type',
@@ -119,8 +119,8 @@ export const noAnswerSchema: string = toldInWords(
 
 function fitted(node: Json | undefined, place: Place, fitting: Fitting): JsonObject {
   if (!isJsonObject(node)) throw new NotStrict(`anything is allowed at ${place.path}`)
-  if (place.depth > depthMax) {
-    throw new NotStrict(`it is nested deeper than ${depthMax} levels at ${place.path}`)
+  if (place.depth > maxDepth) {
+    throw new NotStrict(`it is nested deeper than ${maxDepth} levels at ${place.path}`)
   }
   const reference = textAt(node, '$ref')
   if (reference !== undefined) {
@@ -209,7 +209,7 @@ function closedObject(node: JsonObject, { path, depth }: Place, fitting: Fitting
   const entries = Object.entries(properties ?? {}).map(([name, schema]): [string, JsonObject] => {
     const at = `${path}/properties/${name}`
     fitting.count.properties += 1
-    if (fitting.count.properties > propertiesMax) throw new NotStrict(`more than ${propertiesMax} properties`)
+    if (fitting.count.properties > maxProperties) throw new NotStrict(`more than ${maxProperties} properties`)
     const inner = fitted(schema, { path: at, depth: depth + 1 }, fitting)
     if (required.has(name)) return [name, inner]
     if (fitting.optional === 'refused') throw new NotStrict(`${at} may be left out`)

@@ -1,6 +1,6 @@
 import { withoutKeyShapes } from '../secrets/struck-keys.ts'
 
-const lengthMax = 300
+const maxLength = 300
 
 /**
  * A provider's own words, fit for an error message: one line, bounded, and with what looks like a key or a token struck
@@ -13,7 +13,7 @@ export function failureText(text: string): string {
     .replace(/\s+/g, ' ')
     .trim()
     .toWellFormed()
-  return line.length <= lengthMax ? line : `${line.slice(0, lengthMax - 1).toWellFormed()}…`
+  return line.length <= maxLength ? line : `${line.slice(0, maxLength - 1).toWellFormed()}…`
 }
 
 /** Returns a word of the provider in brackets, to follow a sentence; an empty text if there is no word. */

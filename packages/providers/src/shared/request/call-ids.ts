@@ -11,15 +11,15 @@ export interface IdentifiedCall {
  * The id that each call has in one request: the vendor's own where it fits and is not taken, else one made from
  * `toolCallId`. Unique in the request. Decided from the front, so a longer history changes no earlier id.
  */
-export function callIds(calls: Iterable<IdentifiedCall>, lengthMax: number): ReadonlyMap<ToolCallId, string> {
+export function callIds(calls: Iterable<IdentifiedCall>, maxLength: number): ReadonlyMap<ToolCallId, string> {
   const ids = new Map<ToolCallId, string>()
   const taken = new Set<string>()
   for (const { toolCallId, ownId } of calls) {
     if (ids.has(toolCallId)) continue
     const wanted = [ownId, toolCallId].find(
-      (id) => id !== undefined && isIdentifier(id, lengthMax) && !taken.has(id),
+      (id) => id !== undefined && isIdentifier(id, maxLength) && !taken.has(id),
     )
-    const id = wanted ?? freeIdentifier(toolCallId, lengthMax, taken)
+    const id = wanted ?? freeIdentifier(toolCallId, maxLength, taken)
     ids.set(toolCallId, id)
     taken.add(id)
   }

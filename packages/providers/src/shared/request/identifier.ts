@@ -1,8 +1,8 @@
 const alphabet = /^[a-zA-Z0-9_-]+$/
 
-/** Whether a name or id fits what all vendors accept: `[a-zA-Z0-9_-]`, from 1 to `lengthMax` characters. */
-export function isIdentifier(text: string, lengthMax: number): boolean {
-  return text.length <= lengthMax && alphabet.test(text)
+/** Whether a name or id fits what all vendors accept: `[a-zA-Z0-9_-]`, from 1 to `maxLength` characters. */
+export function isIdentifier(text: string, maxLength: number): boolean {
+  return text.length <= maxLength && alphabet.test(text)
 }
 
 /**
@@ -10,22 +10,22 @@ export function isIdentifier(text: string, lengthMax: number): boolean {
  * It depends on the text alone, so that it stays the same from turn to turn. Another `salt` gives another identifier,
  * for the case that one is taken.
  */
-export function fitIdentifier(text: string, lengthMax: number, salt: number): string {
+export function fitIdentifier(text: string, maxLength: number, salt: number): string {
   const digest = hashOf(salt === 0 ? text : `${text}\0${salt}`)
     .toString(16)
     .padStart(8, '0')
-  const readable = text.replace(/[^a-zA-Z0-9_-]/gu, '_').slice(0, lengthMax - 9)
+  const readable = text.replace(/[^a-zA-Z0-9_-]/gu, '_').slice(0, maxLength - 9)
   return `${readable}_${digest}`
 }
 
 /** The first identifier for `text` that is not taken. */
 export function freeIdentifier(
   text: string,
-  lengthMax: number,
+  maxLength: number,
   taken: { has(name: string): boolean },
 ): string {
   for (let salt = 0; ; salt++) {
-    const candidate = fitIdentifier(text, lengthMax, salt)
+    const candidate = fitIdentifier(text, maxLength, salt)
     if (!taken.has(candidate)) return candidate
   }
 }

@@ -10,7 +10,7 @@ export interface ToolNames {
 
 /** What a wire asks of tool names. */
 export interface ToolNameRules {
-  readonly lengthMax: number
+  readonly maxLength: number
   /** What a name of any length may look like, where that is more than letters, digits, `_` and `-`. */
   readonly pattern?: RegExp
   /** Wire names that are spoken for, such as those of a vendor's own tools. */
@@ -28,17 +28,17 @@ export const anyWord: RegExp = /^[^\s\p{C}"'`<>{}()[\],;]+$/u
 export function toolNames(names: Iterable<string>, rules: ToolNameRules): ToolNames {
   const fromWire = new Map<string, string>()
   const toWire = new Map<string, string>()
-  const { lengthMax, pattern = identifier } = rules
+  const { maxLength, pattern = identifier } = rules
   const reserved = new Set(rules.reserved)
   const taken = { has: (name: string): boolean => reserved.has(name) || fromWire.has(name) }
-  const fits = (name: string): boolean => name.length <= lengthMax && pattern.test(name)
+  const fits = (name: string): boolean => name.length <= maxLength && pattern.test(name)
   const unfit: string[] = []
   for (const name of new Set(names)) {
     if (!fits(name) || reserved.has(name)) unfit.push(name)
     else fromWire.set(name, name)
   }
   for (const name of unfit.sort()) {
-    const wireName = [name, `_${name}`].map((text) => freeIdentifier(text, lengthMax, taken)).find(fits)!
+    const wireName = [name, `_${name}`].map((text) => freeIdentifier(text, maxLength, taken)).find(fits)!
     toWire.set(name, wireName)
     fromWire.set(wireName, name)
   }

@@ -1,6 +1,6 @@
 /** Characters of an expression. */
-export const lengthMax = 1_000
+export const maxLength = 1_000
 /** How deep parentheses, calls, signs and powers may nest. */
-export const depthMax = 64
+export const maxDepth = 64
 /** Digits of a numerator or denominator: what keeps every step in well under a millisecond. */
-export const digitsMax = 500
+export const maxDigits = 500

@@ -1,4 +1,4 @@
-import { lengthMax } from './bounds.ts'
+import { maxLength } from './bounds.ts'
 import { CalculationError } from './calculation-error.ts'
 import { evaluate } from './evaluate.ts'
 import { parse } from './expression.ts'
@@ -7,8 +7,8 @@ import { tokensOf } from './token.ts'
 
 /** The value of an expression, as text. Throws `CalculationError` for one that has none. */
 export function calculate(expression: string): string {
-  if (expression.length > lengthMax) {
-    throw new CalculationError(lengthMax, `an expression has at most ${lengthMax} characters`)
+  if (expression.length > maxLength) {
+    throw new CalculationError(maxLength, `an expression has at most ${maxLength} characters`)
   }
   return numberText(evaluate(parse(tokensOf(expression))))
 }

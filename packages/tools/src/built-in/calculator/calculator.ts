@@ -3,7 +3,7 @@ import { option, requireOptions } from '@tallystick/core/kit'
 import { type JsonObject } from '@tallystick/core/vocabulary'
 import { defineTool } from '../../definition/define-tool.ts'
 import { ToolError } from '../../execution/tool-error.ts'
-import { lengthMax } from './bounds.ts'
+import { maxLength } from './bounds.ts'
 import { calculate } from './calculate.ts'
 import { CalculationError } from './calculation-error.ts'
 
@@ -54,7 +54,7 @@ const input: JsonObject = {
     expression: {
       type: 'string',
       minLength: 1,
-      maxLength: lengthMax,
+      maxLength: maxLength,
       description:
         'For example (1_250 * 1.19 - 3) / 4. Operators + - * / ^ (whole exponents), % is the remainder, with the ' +
         'sign of the dividend. Functions: abs(x), ceil(x), floor(x), max(x, …), min(x, …), round(x, places), ' +

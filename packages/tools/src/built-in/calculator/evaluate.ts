@@ -1,11 +1,11 @@
-import { digitsMax } from './bounds.ts'
+import { maxDigits } from './bounds.ts'
 import { CalculationError } from './calculation-error.ts'
 import type { Expression, Operator } from './expression.ts'
 import { functions } from './functions.ts'
 import { power } from './power.ts'
 import { add, divide, magnitude, multiply, negate, type Rational, rational, truncate } from './rational.ts'
 
-const bound = 10n ** BigInt(digitsMax)
+const bound = 10n ** BigInt(maxDigits)
 
 /** The value of an expression. Throws `CalculationError` where it has none, or one of too many digits. */
 export function evaluate(expression: Expression): Rational {
@@ -41,9 +41,9 @@ function call(name: string, inputs: readonly Rational[], at: number): Rational {
       `there is no function ${name}; there are ${Object.keys(functions).join(', ')}`,
     )
   }
-  const { inputsMin, inputsMax } = called
-  if (inputs.length < inputsMin || inputs.length > inputsMax) {
-    const wanted = inputsMax === inputsMin ? `${inputsMin}` : `${inputsMin} or ${inputsMax}`
+  const { inputsMin, maxInputs } = called
+  if (inputs.length < inputsMin || inputs.length > maxInputs) {
+    const wanted = maxInputs === inputsMin ? `${inputsMin}` : `${inputsMin} or ${maxInputs}`
     throw new CalculationError(at, `${name} takes ${wanted} numbers, not ${inputs.length}`)
   }
   return called.of(inputs, at)
@@ -53,7 +53,7 @@ function numberOf(text: string, at: number): Rational {
   const [, whole = '', places = '', exponent = '0'] =
     /^(\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text.replaceAll('_', '')) ?? []
   const scale = Number(exponent) - places.length
-  if (whole.length + places.length > digitsMax || Math.abs(scale) > digitsMax) throw tooLarge(at)
+  if (whole.length + places.length > maxDigits || Math.abs(scale) > maxDigits) throw tooLarge(at)
   const digits = BigInt(whole + places)
   return bounded(
     scale < 0 ? rational(digits, 10n ** BigInt(-scale)) : rational(digits * 10n ** BigInt(scale)),
@@ -72,5 +72,5 @@ function bounded(value: Rational, at: number): Rational {
 }
 
 function tooLarge(at: number): CalculationError {
-  return new CalculationError(at, `the result needs more than ${digitsMax} digits`)
+  return new CalculationError(at, `the result needs more than ${maxDigits} digits`)
 }

@@ -1,4 +1,4 @@
-import { depthMax } from './bounds.ts'
+import { maxDepth } from './bounds.ts'
 import { CalculationError } from './calculation-error.ts'
 import type { Token } from './token.ts'
 
@@ -53,7 +53,7 @@ export function parse(tokens: readonly Token[]): Expression {
   }
 
   const expression = (bindingMin: number, depth: number): Expression => {
-    if (depth > depthMax) throw new CalculationError(peek().at, `nested deeper than ${depthMax} levels`)
+    if (depth > maxDepth) throw new CalculationError(peek().at, `nested deeper than ${maxDepth} levels`)
     let left = operand(depth)
     for (;;) {
       const { kind, text, at } = peek()

@@ -1,4 +1,4 @@
-import { digitsMax } from './bounds.ts'
+import { maxDigits } from './bounds.ts'
 import { CalculationError } from './calculation-error.ts'
 import {
   add,
@@ -17,7 +17,7 @@ import {
 /** A function of numbers. `of` is called with as many as it takes, and the place that an error should name. */
 export interface CalculatorFunction {
   readonly inputsMin: number
-  readonly inputsMax: number
+  readonly maxInputs: number
   readonly of: (inputs: readonly Rational[], at: number) => Rational
 }
 
@@ -33,17 +33,17 @@ export const functions: Readonly<Record<string, CalculatorFunction>> = {
   floor: one(floor),
   max: many((a, b) => (compare(a, b) < 0 ? b : a)),
   min: many((a, b) => (compare(a, b) > 0 ? b : a)),
-  round: { inputsMin: 1, inputsMax: 2, of: ([value = zero, places = zero], at) => round(value, places, at) },
+  round: { inputsMin: 1, maxInputs: 2, of: ([value = zero, places = zero], at) => round(value, places, at) },
   sqrt: one(squareRoot),
   sum: many(add),
 }
 
 function one(of: (value: Rational, at: number) => Rational): CalculatorFunction {
-  return { inputsMin: 1, inputsMax: 1, of: ([value = zero], at) => of(value, at) }
+  return { inputsMin: 1, maxInputs: 1, of: ([value = zero], at) => of(value, at) }
 }
 
 function many(of: (a: Rational, b: Rational) => Rational): CalculatorFunction {
-  return { inputsMin: 1, inputsMax: Infinity, of: (inputs) => inputs.reduce(of) }
+  return { inputsMin: 1, maxInputs: Infinity, of: (inputs) => inputs.reduce(of) }
 }
 
 function absolute(value: Rational): Rational {
@@ -52,8 +52,8 @@ function absolute(value: Rational): Rational {
 
 /** Rounds to so many places after the point (before it, if negative); halves go away from 0. */
 function round(value: Rational, places: Rational, at: number): Rational {
-  if (places.denominator !== 1n || magnitude(places.numerator) > digitsMax) {
-    throw new CalculationError(at, `round takes whole places from -${digitsMax} to ${digitsMax}`)
+  if (places.denominator !== 1n || magnitude(places.numerator) > maxDigits) {
+    throw new CalculationError(at, `round takes whole places from -${maxDigits} to ${maxDigits}`)
   }
   const shift = 10n ** magnitude(places.numerator)
   const scale = places.numerator < 0n ? rational(1n, shift) : rational(shift)

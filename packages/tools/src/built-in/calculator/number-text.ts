@@ -1,11 +1,11 @@
 import { digitsOf, magnitude, type Rational } from './rational.ts'
 
 /** Places after the point up to which an exact decimal is written out. */
-const placesMax = 100
+const maxPlaces = 100
 /** Digits of a rounded number. */
 const roundedDigits = 30
 /** Characters up to which the exact fraction is named beside a rounded number. */
-const fractionCharactersMax = 40
+const maxFractionCharacters = 40
 
 /**
  * A number as a model reads it: whole numbers and finite decimals in full, as in `0.3`; what has no end, or too many
@@ -15,12 +15,12 @@ export function numberText(value: Rational): string {
   const { numerator, denominator, exact } = value
   const places = placesOf(denominator)
   const sign = numerator < 0n ? '-' : ''
-  if (exact && places !== undefined && places <= placesMax) {
+  if (exact && places !== undefined && places <= maxPlaces) {
     const digits = (magnitude(numerator) * 10n ** BigInt(places)) / denominator
     return sign + withPoint(digits.toString(), places)
   }
   const fraction = `${numerator}/${denominator}`
-  const exactly = exact && fraction.length <= fractionCharactersMax ? `; exactly ${fraction}` : ''
+  const exactly = exact && fraction.length <= maxFractionCharacters ? `; exactly ${fraction}` : ''
   return `${sign}${rounded(magnitude(numerator), denominator)} (rounded${exactly})`
 }
 

@@ -1,4 +1,4 @@
-import { digitsMax } from './bounds.ts'
+import { maxDigits } from './bounds.ts'
 import { CalculationError } from './calculation-error.ts'
 import { digitsOf, magnitude, type Rational, rational } from './rational.ts'
 
@@ -17,8 +17,8 @@ export function power(base: Rational, exponent: Rational, at: number): Rational 
   }
   const digits = Math.max(digitsOf(base.numerator), digitsOf(base.denominator)) - 1
   // A number of n + 1 digits is at least 10^n, and any other at least 2.
-  if (times * BigInt(digits) > digitsMax || times > digitsMax * 4) {
-    throw new CalculationError(at, `the result needs more than ${digitsMax} digits`)
+  if (times * BigInt(digits) > maxDigits || times > maxDigits * 4) {
+    throw new CalculationError(at, `the result needs more than ${maxDigits} digits`)
   }
   const [above, below] = [base.numerator ** times, base.denominator ** times]
   return exponent.numerator < 0n ? rational(below, above, exact) : rational(above, below, exact)

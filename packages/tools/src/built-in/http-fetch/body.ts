@@ -24,7 +24,7 @@ export function isShown(contentType: string | null, shown: readonly string[]): b
 /** The first bytes of a body, unpacked, and whether there are more. Reads no further than it has to. */
 export async function readBytes(
   response: Response,
-  bytesMax: number,
+  maxBytes: number,
 ): Promise<{ readonly bytes: Buffer; readonly more: boolean }> {
   const chunks: Uint8Array[] = []
   let length = 0
@@ -32,10 +32,10 @@ export async function readBytes(
   for await (const chunk of response.body ?? []) {
     chunks.push(chunk as Uint8Array)
     length += (chunk as Uint8Array).length
-    if (length > bytesMax) break
+    if (length > maxBytes) break
   }
   const bytes = Buffer.concat(chunks)
-  return { bytes: bytes.subarray(0, bytesMax), more: bytes.length > bytesMax }
+  return { bytes: bytes.subarray(0, maxBytes), more: bytes.length > maxBytes }
 }
 
 /** Bytes as text, in the character set that the content type names, else UTF-8. */
@@ -45,11 +45,11 @@ export function decoded(bytes: Uint8Array, contentType: string | null): string {
 }
 
 /** At most so many bytes of a text, and no part of a character. */
-export function textWithin(text: string, bytesMax: number): string {
+export function textWithin(text: string, maxBytes: number): string {
   const bytes = Buffer.from(text)
-  return bytes.length <= bytesMax
+  return bytes.length <= maxBytes
     ? text
-    : new TextDecoder().decode(bytes.subarray(0, bytesMax), { stream: true })
+    : new TextDecoder().decode(bytes.subarray(0, maxBytes), { stream: true })
 }
 
 function decoderOf(charset: string): TextDecoder {

@@ -25,9 +25,9 @@ export interface Exchange {
   readonly reach: ReachPolicy
   readonly headers: HeaderPolicy
   readonly contentTypes: readonly string[]
-  readonly bytesMax: number
+  readonly maxBytes: number
   readonly timeoutMs: number
-  readonly redirectsMax: number
+  readonly maxRedirects: number
   readonly timers: Timers
 }
 
@@ -41,7 +41,7 @@ export type HttpAnswer = {
 }
 
 const shownHeaders = ['content-type', 'etag', 'last-modified', 'link', 'location', 'retry-after']
-const headerCharactersMax = 1_000
+const maxHeaderCharacters = 1_000
 
 /**
  * Sends a request, follows redirects, and reads as much of the answer as may be shown. Throws `ToolError`, with the
@@ -105,7 +105,7 @@ interface Transport {
 /** Follows redirects by hand, so that each is judged like a first request and gets only its own origin's headers. */
 async function follow(
   request: HttpRequest,
-  { reach, headers, redirectsMax }: Exchange,
+  { reach, headers, maxRedirects }: Exchange,
   { headersOf, send }: Transport,
 ): Promise<{ readonly response: Response; readonly url: URL }> {
   let hop: Hop = { ...request, url: readUrl(request.url, reach) }
@@ -114,12 +114,12 @@ async function follow(
     const sent = headersOf({ 'user-agent': 'tallystick', ...hop.headers })
     for (const [name, value] of Object.entries(headers.byOrigin.get(url.origin) ?? {})) sent.set(name, value)
     const response = await send(url, { method, headers: sent, ...(body !== undefined && { body }) })
-    const next = redirectsMax === 0 ? undefined : nextHop(hop, response, reach)
+    const next = maxRedirects === 0 ? undefined : nextHop(hop, response, reach)
     if (next === undefined) return { response, url }
     await response.body?.cancel()
-    if (redirects === redirectsMax) {
+    if (redirects === maxRedirects) {
       throw new ToolError(
-        `More than ${redirectsMax} redirects followed each other. Ask for where they lead in the end.`,
+        `More than ${maxRedirects} redirects followed each other. Ask for where they lead in the end.`,
       )
     }
     hop = next
@@ -144,11 +144,11 @@ function nextHop(hop: Hop, { status, headers }: Response, reach: ReachPolicy): H
 }
 
 async function answerOf(response: Response, url: URL, rules: Exchange): Promise<HttpAnswer> {
-  const { headers, contentTypes, bytesMax } = rules
+  const { headers, contentTypes, maxBytes } = rules
   const show = (text: string): string => masked(text, headers)
   const shown = shownHeaders.flatMap((name) => {
     const value = response.headers.get(name)
-    return value === null ? [] : [[name, boundedText(show(value), headerCharactersMax)] as const]
+    return value === null ? [] : [[name, boundedText(show(value), maxHeaderCharacters)] as const]
   })
   const answer = { url: show(url.href), status: response.status, headers: Object.fromEntries(shown) }
   const contentType = response.headers.get('content-type')
@@ -161,13 +161,13 @@ async function answerOf(response: Response, url: URL, rules: Exchange): Promise<
     }
   }
   // A secret that the limit cuts in two has to be read whole to be known, and masked before it is cut.
-  const { bytes, more } = await readBytes(response, bytesMax + headers.secrets.formLengthMax)
+  const { bytes, more } = await readBytes(response, maxBytes + headers.secrets.maxFormLength)
   const text = show(decoded(bytes, contentType))
-  const body = textWithin(text, bytesMax)
+  const body = textWithin(text, maxBytes)
   if (!more && body === text) return { ...answer, body }
   return {
     ...answer,
     body,
-    note: `The body is cut after ${bytesMax} bytes. Ask for a smaller part if it can be had.`,
+    note: `The body is cut after ${maxBytes} bytes. Ask for a smaller part if it can be had.`,
   }
 }

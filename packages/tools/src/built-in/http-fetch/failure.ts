@@ -13,7 +13,7 @@ const reasons: Readonly<Record<string, string>> = {
   UND_ERR_SOCKET: 'the server closed the connection',
 }
 
-const depthMax = 8
+const maxDepth = 8
 
 /**
  * A failed exchange as an error for the model: our own words where a rule refused it, else the reason by its code.
@@ -37,7 +37,7 @@ export function failureOf(thrown: unknown, show: (text: string) => string): Tool
 function causesOf(thrown: unknown): readonly Error[] {
   const chain: Error[] = []
   let error = thrown
-  while (error instanceof Error && chain.length < depthMax) {
+  while (error instanceof Error && chain.length < maxDepth) {
     chain.push(error)
     error = error instanceof AggregateError ? (error.errors[0] ?? error.cause) : error.cause
   }

@@ -44,11 +44,11 @@ export interface HttpFetchOptions {
   /** Media types whose bodies are shown, as in `text/*`. Default: text, JSON, XML. Others are named, not shown. */
   readonly contentTypes?: readonly string[] | undefined
   /** Bytes of a body that are shown, once it is unpacked. Default 50 000. */
-  readonly bytesMax?: number | undefined
+  readonly maxBytes?: number | undefined
   /** Milliseconds for the whole exchange, redirects and body included. Default 15 000. */
   readonly timeoutMs?: number | undefined
   /** Redirects that are followed. Default 5; 0 shows them instead, as is one that takes a write to another origin. */
-  readonly redirectsMax?: number | undefined
+  readonly maxRedirects?: number | undefined
   /** When a person has to approve a call first. Default: never. */
   readonly approval?: ApprovalPolicy<JsonObject> | undefined
   /** Looks names up. Default: as the host does. */
@@ -98,26 +98,26 @@ const httpFetchOptions = fields<HttpFetchOptions>(
     headers: maybe(recordOf(recordOf(anyText))),
     openHeaders: maybe(listOf(filledText)),
     contentTypes: maybe(listOf(anyText)),
-    bytesMax: maybe(numberFrom(1, { whole: true })),
+    maxBytes: maybe(numberFrom(1, { whole: true })),
     timeoutMs: maybe(milliseconds),
-    redirectsMax: maybe(numberFrom(0, { whole: true })),
+    maxRedirects: maybe(numberFrom(0, { whole: true })),
     approval: maybe(approvalPolicy),
     resolve: maybe(anyFunction),
     timers: maybe(anyObject),
   },
-  { domains: 'origins', hosts: 'allow', maxRedirects: 'redirectsMax', timeout: 'timeoutMs' },
+  { domains: 'origins', hosts: 'allow', maxRedirects: 'maxRedirects', timeout: 'timeoutMs' },
 )
 
 function rulesOf(name: string, options: HttpFetchOptions): Exchange {
-  const { bytesMax = 50_000, timeoutMs = 15_000, redirectsMax = 5 } = options
+  const { maxBytes = 50_000, timeoutMs = 15_000, maxRedirects = 5 } = options
   return {
     tool: name,
     reach: reachPolicy(name, options, options.resolve ?? hostResolve),
     headers: headerPolicy(name, options.headers ?? {}, options.openHeaders ?? []),
     contentTypes: options.contentTypes ?? defaultContentTypes,
-    bytesMax,
+    maxBytes,
     timeoutMs,
-    redirectsMax,
+    maxRedirects,
     timers: options.timers ?? hostTimers,
   }
 }

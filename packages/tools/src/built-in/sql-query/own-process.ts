@@ -4,7 +4,7 @@ import type { Timers } from '../timers.ts'
 import type { StatementMessage, StatementReply, StatementRequest } from './protocol.ts'
 
 /** How long the process of a statement may take to come up. */
-export const startMaxMs = 10_000
+export const maxStartMs = 10_000
 
 /**
  * Runs a statement in a process of its own. Settles when that process is gone, never before: with how the statement
@@ -18,7 +18,7 @@ export function runInOwnProcess(
   return new Promise((resolve, reject) => {
     const child = start()
     let settle: (() => void) | undefined
-    let cancelTimer = timers.schedule(startMaxMs, () => end(() => resolve({ kind: 'timed_out' })))
+    let cancelTimer = timers.schedule(maxStartMs, () => end(() => resolve({ kind: 'timed_out' })))
     const end = (outcome: () => void): void => {
       if (settle) return
       settle = outcome

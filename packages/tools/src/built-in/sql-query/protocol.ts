@@ -8,12 +8,12 @@ export interface StatementRequest {
   readonly path: string
   readonly sql: string
   readonly parameters: readonly ParameterValue[] | Readonly<Record<string, ParameterValue>>
-  readonly rowsMax: number
-  readonly bytesMax: number
+  readonly maxRows: number
+  readonly maxBytes: number
   readonly timeoutMs: number
 }
 
-/** Why not all rows are shown: there are more than `rowsMax`, or the next would exceed `bytesMax`. */
+/** Why not all rows are shown: there are more than `maxRows`, or the next would exceed `maxBytes`. */
 export type Cut = 'rows' | 'bytes'
 
 /** How a statement ended, as its process says it. */

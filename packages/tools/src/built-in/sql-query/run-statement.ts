@@ -22,7 +22,7 @@ export function runStatement(request: StatementRequest): StatementEnding {
   }
 }
 
-function read(statement: Statement, { parameters, rowsMax, bytesMax }: StatementRequest): StatementEnding {
+function read(statement: Statement, { parameters, maxRows, maxBytes }: StatementRequest): StatementEnding {
   const columns = statement.columns().map(({ name }) => name)
   const rows: (readonly Json[])[] = []
   let bytes = Buffer.byteLength(JSON.stringify(columns))
@@ -31,8 +31,8 @@ function read(statement: Statement, { parameters, rowsMax, bytesMax }: Statement
     .raw(true)
     .safeIntegers(true)
     .iterate(...bindingsOf(parameters))) {
-    if (rows.length === rowsMax) cut = 'rows'
-    const row = cut === undefined ? rowWithin(cells, bytesMax - bytes) : undefined
+    if (rows.length === maxRows) cut = 'rows'
+    const row = cut === undefined ? rowWithin(cells, maxBytes - bytes) : undefined
     if (row === undefined) {
       cut ??= 'bytes'
       break
@@ -45,13 +45,13 @@ function read(statement: Statement, { parameters, rowsMax, bytesMax }: Statement
 
 function rowWithin(
   cells: readonly Cell[],
-  bytesMax: number,
+  maxBytes: number,
 ): { readonly values: readonly Json[]; readonly bytes: number } | undefined {
   // A blob of a gigabyte is not made into JSON only to find that it is too large.
-  if (cells.map(bytesAtLeast).reduce((sum, bytes) => sum + bytes, 0) > bytesMax) return undefined
+  if (cells.map(bytesAtLeast).reduce((sum, bytes) => sum + bytes, 0) > maxBytes) return undefined
   const values = cells.map(cellJson)
   const bytes = Buffer.byteLength(JSON.stringify(values)) + 1
-  return bytes > bytesMax ? undefined : { values, bytes }
+  return bytes > maxBytes ? undefined : { values, bytes }
 }
 
 function failureOf(error: unknown, database: Database | undefined): StatementEnding {

@@ -8,7 +8,7 @@ import { ToolError } from '../../execution/tool-error.ts'
 import { requirePackage } from '../optional-package.ts'
 import { hostTimers, type Timers } from '../timers.ts'
 import { requireNativeInterface } from './native-interface.ts'
-import { runInOwnProcess, startMaxMs } from './own-process.ts'
+import { runInOwnProcess, maxStartMs } from './own-process.ts'
 import type { Cut, StatementReply, StatementRequest } from './protocol.ts'
 
 /** Where the data is, and how much of it one call may show. */
@@ -20,9 +20,9 @@ export interface SqlQueryOptions {
   /** The description that the model reads instead of the default: say what the data is about. */
   readonly description?: string | undefined
   /** Rows shown of one result. Default 200. */
-  readonly rowsMax?: number | undefined
+  readonly maxRows?: number | undefined
   /** Bytes of JSON shown of one result. Default 50 000. */
-  readonly bytesMax?: number | undefined
+  readonly maxBytes?: number | undefined
   /** Milliseconds that one statement may run. Default 5 000. */
   readonly timeoutMs?: number | undefined
   /** The clock that `timeoutMs` is measured by. Default: the host's. */
@@ -40,19 +40,19 @@ export function sqlQuery(options: SqlQueryOptions): Tool {
   requireOptions('sqlQuery', sqlQueryOptions, options)
   const { path, name = 'sql_query', timers = hostTimers } = options
   const limits = {
-    rowsMax: options.rowsMax ?? 200,
-    bytesMax: options.bytesMax ?? 50_000,
+    maxRows: options.maxRows ?? 200,
+    maxBytes: options.maxBytes ?? 50_000,
     timeoutMs: options.timeoutMs ?? 5_000,
   }
   assertUsable(name, path)
   const database = resolve(path)
   return defineTool({
     name,
-    description: options.description ?? descriptionOf(limits.rowsMax),
+    description: options.description ?? descriptionOf(limits.maxRows),
     input,
     effect: 'read',
     // The statement's own limit is reached first; this one is for a host that hangs.
-    timeoutMs: startMaxMs + limits.timeoutMs + 1_000,
+    timeoutMs: maxStartMs + limits.timeoutMs + 1_000,
     execute: (given, context) => query({ path: database, ...limits, ...statementOf(given) }, context, timers),
   })
 }
@@ -64,12 +64,12 @@ const sqlQueryOptions = fields<SqlQueryOptions>(
     path: filledText,
     name: maybe(filledText),
     description: maybe(filledText),
-    rowsMax: maybe(numberFrom(1, { whole: true })),
-    bytesMax: maybe(numberFrom(1, { whole: true })),
+    maxRows: maybe(numberFrom(1, { whole: true })),
+    maxBytes: maybe(numberFrom(1, { whole: true })),
     timeoutMs: maybe(milliseconds),
     timers: maybe(anyObject),
   },
-  { file: 'path', database: 'path', limit: 'rowsMax', timeout: 'timeoutMs' },
+  { file: 'path', database: 'path', limit: 'maxRows', timeout: 'timeoutMs' },
 )
 
 async function query(request: StatementRequest, { signal }: ToolContext, timers: Timers): Promise<Json> {
@@ -95,13 +95,13 @@ function shown(
   return cut === undefined ? { columns, rows } : { columns, rows, note: noteOf(cut, rows.length, request) }
 }
 
-function noteOf(cut: Cut, rowsShown: number, { rowsMax, bytesMax }: StatementRequest): string {
+function noteOf(cut: Cut, rowsShown: number, { maxRows, maxBytes }: StatementRequest): string {
   if (cut === 'rows') {
-    return `Only the first ${rowsMax} rows are shown, there are more. Aggregate, filter, or page with ORDER BY, LIMIT and OFFSET.`
+    return `Only the first ${maxRows} rows are shown, there are more. Aggregate, filter, or page with ORDER BY, LIMIT and OFFSET.`
   }
   const start =
     rowsShown === 0 ? 'No row is shown: the first alone' : `Only the first ${rowsShown} rows are shown: more`
-  return `${start} would be over ${bytesMax} bytes. Select fewer columns or rows, or parts of long values with substr().`
+  return `${start} would be over ${maxBytes} bytes. Select fewer columns or rows, or parts of long values with substr().`
 }
 
 function failureText({ message, schema }: Extract<StatementReply, { kind: 'failed' }>): string {
@@ -124,11 +124,11 @@ function assertUsable(name: string, path: string): void {
   requirePackage(name, 'better-sqlite3')
 }
 
-function descriptionOf(rowsMax: number): string {
+function descriptionOf(maxRows: number): string {
   return (
     'Runs one read-only SQL statement on a SQLite database and answers { columns, rows } as JSON. ' +
     'Use it to look things up and to count and sum them. To see which tables there are, query sqlite_schema ' +
-    `(SELECT name, sql FROM sqlite_schema). At most ${rowsMax} rows are shown, so aggregate and filter in SQL.`
+    `(SELECT name, sql FROM sqlite_schema). At most ${maxRows} rows are shown, so aggregate and filter in SQL.`
   )
 }
 

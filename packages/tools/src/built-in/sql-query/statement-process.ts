@@ -6,7 +6,7 @@ import { isMainThread, parentPort, Worker, workerData } from 'node:worker_thread
 import type { StatementMessage, StatementRequest } from './protocol.ts'
 import { runStatement } from './run-statement.ts'
 
-const memoryBytesMax = 512 * 1024 * 1024
+const maxMemoryBytes = 512 * 1024 * 1024
 const memoryCheckMs = 20
 
 if (isMainThread) {
@@ -27,7 +27,7 @@ function supervise(request: StatementRequest): void {
     say({ kind: 'failed', message: `The statement cannot be run: ${message}.` }),
   )
   const watch = setInterval(() => {
-    if (process.memoryUsage.rss() < memoryBytesMax) return
+    if (process.memoryUsage.rss() < maxMemoryBytes) return
     clearInterval(watch)
     say({ kind: 'out_of_memory' }, end)
   }, memoryCheckMs)

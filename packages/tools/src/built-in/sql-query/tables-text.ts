@@ -1,16 +1,16 @@
 import { boundedText } from '../../content/bounded-text.ts'
 import type { Database } from './sqlite.ts'
 
-const tablesMax = 50
-const charactersMax = 4_000
+const maxTables = 50
+const maxCharacters = 4_000
 
 /** The tables and views of a database with their columns, one a line, as in `orders(id INTEGER, total)`. */
 export function tablesText(database: Database): string | undefined {
   try {
     const names = textsOf(database, namesQuery)
-    const lines = names.slice(0, tablesMax).map((name) => lineOf(database, name))
-    if (names.length > tablesMax) lines.push(`… and ${names.length - tablesMax} more`)
-    return lines.length === 0 ? 'none' : boundedText(lines.join('\n'), charactersMax)
+    const lines = names.slice(0, maxTables).map((name) => lineOf(database, name))
+    if (names.length > maxTables) lines.push(`… and ${names.length - maxTables} more`)
+    return lines.length === 0 ? 'none' : boundedText(lines.join('\n'), maxCharacters)
   } catch {
     return undefined
   }
