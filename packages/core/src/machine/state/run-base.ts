@@ -4,25 +4,27 @@ import { appendMessage, historyOf } from '../messages/history.ts'
 import type { RunBase, RunState, Totals } from './state.ts'
 import { messageTokens, requestTokens } from '../messages/token-estimate.ts'
 
-const phaseFields = [
-  'attempt',
-  'failures',
-  'turnStartedAt',
-  'reply',
-  'calls',
-  'resultsChecked',
-  'handoff',
-  'reason',
-  'detail',
-]
+type KeysOf<State> = State extends unknown ? keyof State : never
+
+/** Every field that belongs to a phase. The compiler refuses a phase with a field that is missing here. */
+const phaseFields: { readonly [Field in Exclude<KeysOf<RunState>, keyof RunBase>]: true } = {
+  phase: true,
+  attempt: true,
+  failures: true,
+  turnStartedAt: true,
+  reply: true,
+  calls: true,
+  resultsChecked: true,
+  handoff: true,
+  reason: true,
+  detail: true,
+}
 
 /** The state without what belongs to its phase. */
 export function baseOf(state: RunState): RunBase {
-  const { phase: _phase, ...facts } = state
-  for (const own of phaseFields) {
-    delete (facts as Record<string, unknown>)[own]
-  }
-  return facts
+  const base: Partial<RunState> = { ...state }
+  for (const field in phaseFields) delete base[field as keyof typeof base]
+  return base as RunBase
 }
 
 /** The state with one more message in its history. */
