@@ -56,7 +56,7 @@ export const commonFields: Readonly<Record<string, string>> = {
   raw: 'The report as the provider sent it.',
   rawStopReason: 'The same in the word of the provider.',
   reason: 'Why, in a word of the type or in the words of the sender.',
-  receipt: 'An id by which the sender finds what became of it.',
+  receipt: 'The id under which the sender finds its outcome.',
   recovery: 'What a resume does with a call in doubt.',
   replacedMessages: 'How many messages, from the first on, the summary stands for.',
   requestDigest: 'Digest of the request, as the ledger rebuilds it.',

@@ -45,8 +45,8 @@ assert.equal(rest.cost, 0.016)
 assert.equal(model.requests.length, 2)
 
 // Any process may do this, any time later: the run is in the ledger, and nobody has to keep it alive.
-const receipt = await run.raiseLimit('maxCostUsd', 0.05, 'ada')
-assert.deepEqual(receipt, { accepted: true })
+const acknowledgement = await run.raiseLimit('maxCostUsd', 0.05, 'ada')
+assert.deepEqual(acknowledgement, { accepted: true })
 // What was read already is not read again.
 for await (const { type, seq } of run.after(rest.seq)) console.log(`${seq} ${type}`)
 const result = await run.result

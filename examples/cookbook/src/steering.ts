@@ -1,4 +1,4 @@
-// Somebody changes their mind while a tool runs, and asks for more after the answer. Each leaves a receipt.
+// A user changes their mind while a tool runs, and asks for more after the answer. The run records the outcome of each.
 import assert from 'node:assert/strict'
 import { createRuntime, defineAgent, memoryLedger, textOf, type ModelRequest } from '@tallystick/core'
 import { scriptedModel } from '@tallystick/core/testing'
@@ -37,14 +37,14 @@ await run.queue('And a hotel?')
 heard.resolve()
 
 const answers: string[] = []
-const receipts: string[] = []
+const outcomes: string[] = []
 for await (const event of run) {
   if (event.type === 'assistant_message_finished') answers.push(textOf(event.parts))
   if (event.type === 'input_settled')
-    receipts.push(`${event.delivered ? 'delivered' : 'lost'} in turn ${event.turn}`)
+    outcomes.push(`${event.delivered ? 'delivered' : 'lost'} in turn ${event.turn}`)
 }
 console.log(answers.filter(Boolean).join('\n'))
-// What steers stands right after the tool's result, in the same turn; what was queued is answered after the answer.
+// The steered input comes right after the tool's result, in the same turn; the queued one is answered after the answer.
 assert.deepEqual(
   model.requests[1]?.messages.map(({ role }) => role),
   ['user', 'assistant', 'tool', 'user'],
@@ -53,5 +53,5 @@ assert.deepEqual(answers.slice(1), [
   'The script was told: In the morning only.',
   'The script was told: And a hotel?',
 ])
-assert.deepEqual(receipts, ['delivered in turn 1', 'delivered in turn 2'])
+assert.deepEqual(outcomes, ['delivered in turn 1', 'delivered in turn 2'])
 assert.equal((await run.result).reason, 'answered')

@@ -119,9 +119,9 @@ describe('a decision that names no start of the call', () => {
       stale.approve(asked, { by: 'ada' }),
       stale.approve(asked.toolCallId, { by: 'ada' }),
     ]) {
-      const receipt = await set.untilSettled(decision)
-      expect(receipt).toMatchObject({ accepted: false, code: 'not_awaiting_approval' })
-      expect(receipt).toMatchObject({
+      const acknowledgement = await set.untilSettled(decision)
+      expect(acknowledgement).toMatchObject({ accepted: false, code: 'not_awaiting_approval' })
+      expect(acknowledgement).toMatchObject({
         message: expect.stringContaining('Start 2 is asked about now') as string,
       })
     }

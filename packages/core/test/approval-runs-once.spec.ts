@@ -62,8 +62,8 @@ function resultsIn(events: readonly RuntimeEvent[]): readonly string[] {
 }
 
 /** What became of a decision, in one word. */
-const fateOf = async (receipt: Promise<CommandAcknowledgement>): Promise<string> =>
-  await receipt.then(
+const fateOf = async (acknowledgement: Promise<CommandAcknowledgement>): Promise<string> =>
+  await acknowledgement.then(
     (answer) => (answer.accepted ? 'accepted' : answer.code),
     (error: LedgerConflictError) => error.code,
   )
@@ -157,8 +157,11 @@ describe('one approval', () => {
   it('that is given again after the end, or twice in one process, is refused, and nothing runs', async () => {
     const { first, rest, log, toolCallId } = await waiting()
     const handles = [first.runtime.resume(rest.runId), first.runtime.resume(rest.runId)]
-    const receipts = handles.map((run) => fateOf(run.approve(toolCallId, { by: 'ada' })))
-    expect(await first.untilSettled(Promise.all(receipts))).toEqual(['accepted', 'not_awaiting_approval'])
+    const acknowledgements = handles.map((run) => fateOf(run.approve(toolCallId, { by: 'ada' })))
+    expect(await first.untilSettled(Promise.all(acknowledgements))).toEqual([
+      'accepted',
+      'not_awaiting_approval',
+    ])
     await first.untilSettled(Promise.all(handles.map((run) => run.result)))
     const later = another(first.ledger, log, { clock: first.clock })
     const again = later.runtime.resume(rest.runId).approve(toolCallId, { by: 'ada' })

@@ -117,15 +117,15 @@ describe('a decision about a call', () => {
   it('is taken once: a second is refused, and changes nothing', async () => {
     const { set, rest, pay, toolCallId } = await paying()
     const run = set.runtime.resume(rest.runId)
-    const receipts = await set.untilSettled(
+    const acknowledgements = await set.untilSettled(
       Promise.all([
         run.approve(toolCallId, { by: 'ada' }),
         run.deny(toolCallId, { by: 'bob', reason: 'no' }),
         run.approve(toolCallId, { by: 'cat', input: { usd: 1_000 } }),
       ]),
     )
-    expect(receipts[0]).toEqual({ accepted: true })
-    expect(receipts.slice(1)).toMatchObject([
+    expect(acknowledgements[0]).toEqual({ accepted: true })
+    expect(acknowledgements.slice(1)).toMatchObject([
       { accepted: false, code: 'not_awaiting_approval' },
       { accepted: false, code: 'not_awaiting_approval' },
     ])
@@ -186,13 +186,15 @@ describe('a decision that comes at once', () => {
     const steps = [{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Paid.' }]
     const set = stage({ steps, tools: [pay], ledger: slow })
     const run = set.start()
-    const receipts: unknown[] = []
+    const acknowledgements: unknown[] = []
     run.events$.subscribe((event) => {
       if (event.type !== 'approval_requested') return
-      void run.approve(event.toolCallId, { by: 'ada' }).then((receipt) => receipts.push(receipt))
+      void run
+        .approve(event.toolCallId, { by: 'ada' })
+        .then((acknowledgement) => acknowledgements.push(acknowledgement))
     })
     expect(await set.untilSettled(run.result)).toMatchObject({ status: 'done', text: 'Paid.' })
-    expect(receipts).toEqual([{ accepted: true }])
+    expect(acknowledgements).toEqual([{ accepted: true }])
     expect((await set.ledger.head(run.id))?.epoch).toBe(1)
     expect(typesOf(checkedRun(await set.eventsOf(run)))).not.toContain('run_resumed')
   })
@@ -233,8 +235,8 @@ describe('several calls that wait for a person', () => {
     const { set, tools } = threeCalls()
     const rest = await set.play()
     const run = set.runtime.resume(rest.runId)
-    const receipts = Promise.all(idsOf(rest).map((id) => run.approve(id, { by: 'ada' })))
-    expect(await set.untilSettled(receipts)).toEqual(names.map(() => ({ accepted: true })))
+    const acknowledgements = Promise.all(idsOf(rest).map((id) => run.approve(id, { by: 'ada' })))
+    expect(await set.untilSettled(acknowledgements)).toEqual(names.map(() => ({ accepted: true })))
     expect(await set.untilSettled(run.result)).toMatchObject({ status: 'done', toolCalls: 3 })
     expect(tools.map(({ runs }) => runs.length)).toEqual([1, 1, 1])
     expect(outcomes(checkedRun(await set.eventsOf(rest.runId)))).toEqual(

@@ -217,13 +217,13 @@ describe('a cancel while a person is waited for', () => {
     })
     const run = start()
     expect(await settle(run.result)).toMatchObject({ status: 'suspended' })
-    const receipt = run.cancel()
+    const acknowledgement = run.cancel()
     expect(await settle(run.result)).toMatchObject({
       status: 'done',
       reason: 'cancelled',
       pendingApprovals: [],
     })
-    expect(await receipt).toEqual({ accepted: true })
+    expect(await acknowledgement).toEqual({ accepted: true })
     expect(outcomes(checkedRun(await eventsOf(run)))).toEqual([['pay', 'cancelled']])
     expect(pay.runs).toEqual([])
   })

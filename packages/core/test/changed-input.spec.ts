@@ -115,8 +115,10 @@ describe('a changed input that does not fit', () => {
     const pay = paying()
     const { set, rest, toolCallId } = await waiting(pay)
     const run = set.runtime.resume(rest.runId)
-    const receipt = await set.untilSettled(run.approve(toolCallId, { by: 'ada', input: { amount: 'all' } }))
-    expect(receipt).toMatchObject({
+    const acknowledgement = await set.untilSettled(
+      run.approve(toolCallId, { by: 'ada', input: { amount: 'all' } }),
+    )
+    expect(acknowledgement).toMatchObject({
       accepted: false,
       code: 'invalid_input',
       message: expect.stringContaining('amount: expected a number'),
@@ -153,8 +155,10 @@ describe('a changed input that does not fit', () => {
     const { set, rest, toolCallId } = await waiting(pay)
     isHanging = true
     const run = set.runtime.resume(rest.runId)
-    const receipt = await set.untilSettled(run.approve(toolCallId, { by: 'ada', input: { amount: 1 } }))
-    expect(receipt).toMatchObject({ accepted: false, code: 'invalid_input' })
+    const acknowledgement = await set.untilSettled(
+      run.approve(toolCallId, { by: 'ada', input: { amount: 1 } }),
+    )
+    expect(acknowledgement).toMatchObject({ accepted: false, code: 'invalid_input' })
   })
 
   it('is refused by the schema on record too, where nobody here has the tool', () => {
@@ -188,9 +192,9 @@ describe('a changed input that the tool would take', () => {
     const { runId, pendingApprovals } = await set.play()
     const run = set.runtime.resume(runId)
     const given = { by: 'ada', input: { amount: 9_000 } }
-    const receipt = await set.untilSettled(run.approve(pendingApprovals[0]!.toolCallId, given))
+    const acknowledgement = await set.untilSettled(run.approve(pendingApprovals[0]!.toolCallId, given))
     expect(tool.runs).toEqual([])
-    return receipt
+    return acknowledgement
   }
 
   it('is refused to the approver where the agent denies it', async () => {

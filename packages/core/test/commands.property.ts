@@ -35,7 +35,10 @@ interface Played {
   readonly events: readonly RuntimeEvent[]
   readonly result: RunResult
   /** What became of everything that was asked. */
-  readonly receipts: readonly { readonly what: Asked['what']; readonly receipt: CommandAcknowledgement }[]
+  readonly acknowledgements: readonly {
+    readonly what: Asked['what']
+    readonly acknowledgement: CommandAcknowledgement
+  }[]
 }
 
 async function play(script: readonly ScriptedStep[], asks: readonly Asked[]): Promise<Played> {
@@ -48,10 +51,10 @@ async function play(script: readonly ScriptedStep[], asks: readonly Asked[]): Pr
     limits: { maxTurns: 2, maxRepeats: 99, onLimit: 'ask' },
   })
   const run = set.start()
-  const sent: Promise<Played['receipts'][number]>[] = []
+  const sent: Promise<Played['acknowledgements'][number]>[] = []
   const ask = ({ what }: Asked, toolCallId = 'call_1'): void => {
-    const receipt = send(run, what, toolCallId)
-    if (receipt) sent.push(receipt.then((answer) => ({ what, receipt: answer })))
+    const acknowledgement = send(run, what, toolCallId)
+    if (acknowledgement) sent.push(acknowledgement.then((answer) => ({ what, acknowledgement: answer })))
     else set.runtime.resume(run.id)
   }
   let lastCall: string | undefined
@@ -62,8 +65,8 @@ async function play(script: readonly ScriptedStep[], asks: readonly Asked[]): Pr
   for (let rests = 0; rests < 60; rests++) {
     const result = await set.untilSettled(run.result)
     if (result.status === 'done') {
-      const receipts = await set.untilSettled(Promise.all(sent))
-      return { result, receipts, events: checkedRun(await set.eventsOf(run)) }
+      const acknowledgements = await set.untilSettled(Promise.all(sent))
+      return { result, acknowledgements, events: checkedRun(await set.eventsOf(run)) }
     }
     for (const { toolCallId } of result.pendingApprovals) ask({ atSeq: 0, what: 'approve' }, toolCallId)
     if (result.pendingApprovals.length === 0) ask({ atSeq: 0, what: 'raise' })
@@ -100,16 +103,18 @@ describe('commands that come at any time', () => {
   it('are each answered, keep every law, and what was accepted is on record, once', async () => {
     await fc.assert(
       fc.asyncProperty(steps, fc.array(asked, { maxLength: 8 }), async (script, asks) => {
-        const { events, receipts } = await play(script, asks)
+        const { events, acknowledgements } = await play(script, asks)
         const accepted = (...kinds: readonly Asked['what'][]): number =>
-          receipts.filter(({ what, receipt }) => kinds.includes(what) && receipt.accepted).length
+          acknowledgements.filter(
+            ({ what, acknowledgement }) => kinds.includes(what) && acknowledgement.accepted,
+          ).length
         const inputs = ofType(events, 'input_received').filter(({ delivery }) => delivery !== 'start')
         expect(inputs).toHaveLength(accepted('steer', 'queue'))
         expect(ofType(events, 'approval_decided')).toHaveLength(accepted('approve', 'deny'))
         expect(ofType(events, 'cancel_requested')).toHaveLength(accepted('cancel'))
         expect(ofType(events, 'limit_raised')).toHaveLength(accepted('raise'))
         expect(accepted('nonsense')).toBe(0)
-        // Every input has one receipt, and none is lost.
+        // Every input is settled once, and none is lost.
         const settled = ofType(events, 'input_settled').map(({ receipt }) => receipt)
         expect(settled.toSorted()).toEqual(inputs.map(({ receipt }) => receipt!).toSorted())
         // One driver in this process: no take-over found anything in flight.

@@ -57,9 +57,9 @@ describe('what is handed over is copied once: what its giver does with it afterw
     const run = set.start()
     const rest = await set.untilSettled(run.result)
     const settled = text('settled')
-    const receipt = set.runtime.settle(run.id, rest.deferredCalls[0]!.toolCallId, settled)
+    const acknowledgement = set.runtime.settle(run.id, rest.deferredCalls[0]!.toolCallId, settled)
     settled[0]!.text = 'forged'
-    await set.untilSettled(receipt)
+    await set.untilSettled(acknowledgement)
     await set.untilSettled(run.result)
     const results = ofType(await set.eventsOf(run), 'tool_result').map((result) => result.content)
     expect(results).toEqual([text('done'), text('settled')])

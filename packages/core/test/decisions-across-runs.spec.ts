@@ -147,8 +147,8 @@ it('a decision about a call of a run that works for somebody else is not passed 
 it('a call whose work a child run does cannot be settled by somebody else', async () => {
   const { open, rest, settled, ledger } = await waiting()
   const [started] = ofType(await recorded(ledger, rest.runId), 'tool_started')
-  const receipt = await settled(open().runtime.settle(rest.runId, started!.toolCallId, 'I did it.'))
-  expect(receipt.accepted).toBe(false)
+  const acknowledgement = await settled(open().runtime.settle(rest.runId, started!.toolCallId, 'I did it.'))
+  expect(acknowledgement.accepted).toBe(false)
 })
 it('an output guardrail holds for the output as for the text', async () => {
   const mask = defineGuardrail({

@@ -84,8 +84,8 @@ describe('two equal commands from a second process', () => {
           : verb === 'approve'
             ? theirs.approve(pay, { by: 'bob' })
             : theirs.raiseLimit('maxTurns', 9, 'bob')
-      const receipts = await one.untilSettled(Promise.all([send(), send()]))
-      expect(receipts.map(({ accepted }) => accepted)).toEqual([true, false])
+      const acknowledgements = await one.untilSettled(Promise.all([send(), send()]))
+      expect(acknowledgements.map(({ accepted }) => accepted)).toEqual([true, false])
       end()
       await one.untilSettled(run.result)
       const type = {

@@ -16,7 +16,7 @@ const exporting = (deadlineMs?: number) =>
   })
 
 describe('a tool that settles later', () => {
-  it('parks the run, and whoever has the receipt settles the call from any process', async () => {
+  it('suspends the run, and a caller with the id settles the call from any process', async () => {
     const tool = exporting()
     const {
       start,
@@ -29,7 +29,10 @@ describe('a tool that settles later', () => {
     } = stage({ steps, tools: [tool] })
     const run = start()
     const rest = await settle(run.result)
-    expect(rest).toMatchObject({ status: 'suspended', deferredCalls: [{ name: 'export', receipt: 'job-7' }] })
+    expect(rest).toMatchObject({
+      status: 'suspended',
+      deferredCalls: [{ name: 'export', externalId: 'job-7' }],
+    })
     const { toolCallId } = rest.deferredCalls[0]!
     clock.advance(30 * 24 * 3_600_000)
 
@@ -50,8 +53,8 @@ describe('a tool that settles later', () => {
       runtime.settle(run.id, toolCallId, { failed: 'disk full' }),
       runtime.settle(run.id, toolCallId, 'fine'),
     ]
-    const receipts = await settle(Promise.all(both))
-    expect(receipts).toMatchObject([{ accepted: true }, { accepted: false, code: 'not_deferred' }])
+    const acknowledgements = await settle(Promise.all(both))
+    expect(acknowledgements).toMatchObject([{ accepted: true }, { accepted: false, code: 'not_deferred' }])
     await settle(runtime.resume(run.id).result)
     const results = ofType(await eventsOf(run), 'tool_result')
     expect(results).toMatchObject([{ outcome: 'failed', content: [{ type: 'text', text: 'disk full' }] }])
@@ -72,7 +75,7 @@ describe('a tool that settles later', () => {
     expect(ofType(await eventsOf(run), 'tool_result')).toMatchObject([{ outcome: 'timed_out' }])
   })
 
-  it('is in doubt no more than it was before: a crash after the receipt starts nothing again', async () => {
+  it('is in doubt no more than it was before: a crash after the deferral starts nothing again', async () => {
     const tool = exporting()
     const { start, untilSettled: settle, runtime, eventsOf } = stage({ steps, tools: [tool] })
     const run = start()
@@ -81,7 +84,7 @@ describe('a tool that settles later', () => {
     expect(tool.runs).toHaveLength(1)
     const events = await eventsOf(run)
     const state = events.reduce<RunState | undefined>(evolve, undefined)!
-    expect(deferredCalls(state)).toMatchObject([{ receipt: 'job-7' }])
+    expect(deferredCalls(state)).toMatchObject([{ externalId: 'job-7' }])
   })
 
   it('ends as interrupted when the run is cancelled: it may still take effect', async () => {

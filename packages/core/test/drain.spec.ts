@@ -19,8 +19,10 @@ describe('a runtime that has been drained', () => {
     expect(() => set.start()).toThrow(ConfigurationError)
     expect(() => set.runtime.resume(run.id)).toThrow(ConfigurationError)
     const before = await set.ledger.head(run.id)
-    const receipt = await set.untilSettled(run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' }))
-    expect(receipt).toMatchObject({ accepted: false, code: 'drained' })
+    const acknowledgement = await set.untilSettled(
+      run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' }),
+    )
+    expect(acknowledgement).toMatchObject({ accepted: false, code: 'drained' })
     expect(await set.ledger.head(run.id)).toEqual(before)
     expect(await set.ledger.inbox(run.id)).toEqual([])
     // Another process hears of it, and continues.

@@ -16,7 +16,7 @@ const ended: ToolSignal = {
   content: [{ type: 'text', text: 'Done.' }],
 }
 const progressed: ToolSignal = { type: 'tool_progressed', data: 'half' }
-const deferred: ToolSignal = { type: 'tool_deferred', receipt: 'r1' }
+const deferred: ToolSignal = { type: 'tool_deferred', externalId: 'r1' }
 
 interface Running extends RunningTool {
   readonly posted: Signal[]

@@ -94,14 +94,14 @@ describe('a run whose ledger fails', () => {
       const run = start()
       const rest = await untilSettled(clock, run.result).catch(() => undefined)
       const approved = rest && run.approve(rest.pendingApprovals[0]!.toolCallId, { by: 'ada' })
-      const receipt =
+      const acknowledgement =
         approved &&
         (await untilSettled(
           clock,
           approved.catch(() => undefined),
         ))
       await idle()
-      if (receipt && told.length > 0) late.push([failed(run), ...told])
+      if (acknowledgement && told.length > 0) late.push([failed(run), ...told])
     }
     expect(late.length).toBeGreaterThan(0)
     for (const [why, ...told] of late) expect(told).toEqual([why])

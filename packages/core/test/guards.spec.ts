@@ -261,15 +261,15 @@ describe('input that comes later', () => {
   })
   const answered = [...streaming, replied([])]
 
-  it('has a receipt of its own, which is settled once, and before the end', () => {
+  it('has an id of its own, which is settled once, and before the end', () => {
     expect(refusal(streaming, steer)).toBe('taken')
     const nameless: Fact = { type: 'input_received', turn: 1, message, delivery: 'steer' }
-    expect(refusal(streaming, nameless)).toBe('input that comes later needs a receipt of its own')
-    expect(refusal([...streaming, steer], steer)).toBe('input that comes later needs a receipt of its own')
+    expect(refusal(streaming, nameless)).toBe('input that comes later needs an id of its own')
+    expect(refusal([...streaming, steer], steer)).toBe('input that comes later needs an id of its own')
     expect(refusal(answered, settle(true))).toBe('no input r1 waits')
     expect(refusal([...answered, steer], settle(true))).toBe('taken')
     expect(refusal([...answered, steer, settle(true)], settle(true))).toBe('no input r1 waits')
-    expect(refusal([...answered, steer], end)).toBe('input r1 has no receipt')
+    expect(refusal([...answered, steer], end)).toBe('input r1 is not settled')
     expect(refusal([...answered, steer, settle(false)], end)).toBe('taken')
   })
 

@@ -54,12 +54,12 @@ describe('the inbox', () => {
 
   it('answers whoever sends a malformed command from here with a refusal', async () => {
     const { run, toolCallId, untilSettled: settle } = await waiting()
-    const receipt = await settle(run.approve(toolCallId, { by: undefined as never }))
-    expect(receipt).toMatchObject({ accepted: false, code: 'malformed' })
-    expect(receipt).toHaveProperty('message', expect.stringContaining('approve: by is missing'))
+    const acknowledgement = await settle(run.approve(toolCallId, { by: undefined as never }))
+    expect(acknowledgement).toMatchObject({ accepted: false, code: 'malformed' })
+    expect(acknowledgement).toHaveProperty('message', expect.stringContaining('approve: by is missing'))
   })
 
-  it('takes one receipt for one input, however often it is put', async () => {
+  it('takes one id for one input, however often it is put', async () => {
     const { put, resume, eventsOf, run, toolCallId } = await waiting()
     await put('first', { type: 'steer', message, receipt: 'r1' })
     await put('second', { type: 'steer', message, receipt: 'r1' })

@@ -51,7 +51,7 @@ describe('the laws, over random programs with failing models, misbehaving tools,
     )
   })
 
-  it('all input that comes while the run is at work gets one receipt, and is shown when that says so', async () => {
+  it('all input that comes while the run is at work is settled once, and is shown when that says so', async () => {
     await fc.assert(
       fc
         .asyncProperty(program, async (random) => {

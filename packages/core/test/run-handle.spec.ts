@@ -44,10 +44,10 @@ describe('the result of a run', () => {
     const first = await settle(run.result)
     const other = runtime.resume(run.id)
     await settle(other.result)
-    const receipt = other.approve(first.pendingApprovals[0]!.toolCallId, { by: 'ada' })
+    const acknowledgement = other.approve(first.pendingApprovals[0]!.toolCallId, { by: 'ada' })
     expect(run.result).toBe(other.result)
     const second = await settle(run.result)
-    expect(await receipt).toEqual({ accepted: true })
+    expect(await acknowledgement).toEqual({ accepted: true })
     expect(second.seq).toBeGreaterThan(first.seq)
     expect(second).toMatchObject({ status: 'suspended', turns: 2, toolCalls: 1 })
     void run.approve(second.pendingApprovals[0]!.toolCallId, { by: 'ada' })
@@ -101,7 +101,7 @@ describe('a command to a run that is done', () => {
     const run = start()
     await settle(run.result)
     const head = await ledger.head(run.id)
-    const receipts = await settle(
+    const acknowledgements = await settle(
       Promise.all([
         run.approve('call_1', { by: 'ada' }),
         run.deny('call_1', { by: 'ada', reason: 'no' }),
@@ -113,8 +113,8 @@ describe('a command to a run that is done', () => {
         runtime.resume(run.id).cancel(),
       ]),
     )
-    expect(receipts).toEqual(
-      receipts.map(() => ({
+    expect(acknowledgements).toEqual(
+      acknowledgements.map(() => ({
         ...{ accepted: false, code: 'run_finished' },
         message: expect.stringContaining(`Run ${run.id} is finished`) as string,
       })),

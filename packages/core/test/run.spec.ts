@@ -73,9 +73,9 @@ describe('a run', () => {
       pendingApprovals: [{ name: 'pay', input: { usd: 5 }, reason: 'money' }],
     })
     expect(pay.runs).toHaveLength(0)
-    const receipt = run.approve(rest.pendingApprovals[0]?.toolCallId ?? '', { by: 'ann' })
+    const acknowledgement = run.approve(rest.pendingApprovals[0]?.toolCallId ?? '', { by: 'ann' })
     const result = await untilSettled(clock, run.result)
-    expect(await receipt).toEqual({ accepted: true })
+    expect(await acknowledgement).toEqual({ accepted: true })
     expect(result).toMatchObject({ status: 'done', reason: 'answered', text: 'Paid.' })
     expect(pay.runs).toHaveLength(1)
   })

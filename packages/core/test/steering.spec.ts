@@ -3,14 +3,14 @@ import { textOf, type RuntimeEvent } from '@tallystick/core'
 import { testTool } from '@tallystick/core/testing'
 import { stage } from './stage.ts'
 
-const receipts = (events: readonly RuntimeEvent[]) =>
+const settledInputs = (events: readonly RuntimeEvent[]) =>
   events.flatMap((event) => (event.type === 'input_settled' ? [{ ...event }] : []))
 
 const shown = (messages: readonly { role: string; parts?: readonly { type: string; text?: string }[] }[]) =>
   messages.map(({ role, parts }) => (parts ? `${role}: ${textOf(parts)}` : role))
 
 describe('input while a run is at work', () => {
-  it('steers at the next injection, and the receipt says where', async () => {
+  it('steers at the next injection, and input_settled says where', async () => {
     const {
       start,
       untilSettled: settle,
@@ -31,8 +31,8 @@ describe('input while a run is at work', () => {
       'tool',
       'user: Be brief.',
     ])
-    const [receipt, ...others] = receipts(await eventsOf(run))
-    expect(receipt).toMatchObject({ delivered: true, turn: 1 })
+    const [settledInput, ...others] = settledInputs(await eventsOf(run))
+    expect(settledInput).toMatchObject({ delivered: true, turn: 1 })
     expect(others).toEqual([])
   })
 
@@ -72,7 +72,7 @@ describe('input while a run is at work', () => {
     expect(shown(model.requests[2]!.messages).at(-1)).toBe('user: Third?')
   })
 
-  it('leaves a receipt that says why input was not delivered', async () => {
+  it('records why input was not delivered', async () => {
     const sent = Promise.withResolvers<unknown>()
     const {
       start,
@@ -86,7 +86,7 @@ describe('input while a run is at work', () => {
       if (event.type === 'assistant_started') sent.resolve(run.queue('Please?'))
     })
     expect(await settle(run.result)).toMatchObject({ reason: 'refused' })
-    expect(receipts(await eventsOf(run))).toMatchObject([
+    expect(settledInputs(await eventsOf(run))).toMatchObject([
       { delivered: false, why: 'The run ended before it (refused).' },
     ])
   })
@@ -198,8 +198,8 @@ describe('rules of the agent', () => {
     const run = start()
     const { pendingApprovals } = await settle(run.result)
     clock.advance(60_000)
-    const receipt = await settle(run.approve(pendingApprovals[0]!.toolCallId, { by: 'ada' }))
-    expect(receipt).toMatchObject({ accepted: false, code: 'approval_expired' })
+    const acknowledgement = await settle(run.approve(pendingApprovals[0]!.toolCallId, { by: 'ada' }))
+    expect(acknowledgement).toMatchObject({ accepted: false, code: 'approval_expired' })
     expect(await settle(runtime.resume(run.id).result)).toMatchObject({
       reason: 'answered',
       text: 'Nobody came.',

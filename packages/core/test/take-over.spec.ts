@@ -238,9 +238,9 @@ describe('two processes that drive one run', () => {
       meddle = undefined
       await b.untilSettled(b.runtime.resume(run.id).result)
     }
-    const receipt = a.untilSettled(run.approve(pendingApprovals[0]!.toolCallId, { by: 'ada' }))
-    await expect(receipt).rejects.toThrow(LedgerConflictError)
-    await expect(receipt).rejects.toThrow('was taken out of its inbox by another process')
+    const acknowledgement = a.untilSettled(run.approve(pendingApprovals[0]!.toolCallId, { by: 'ada' }))
+    await expect(acknowledgement).rejects.toThrow(LedgerConflictError)
+    await expect(acknowledgement).rejects.toThrow('was taken out of its inbox by another process')
     expect(await a.untilSettled(run.result)).toMatchObject({
       status: 'suspended',
       pendingApprovals: [{ name: 'pay' }],

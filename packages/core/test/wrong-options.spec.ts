@@ -161,8 +161,8 @@ describe('commands', () => {
     const set = stage({ steps: [{ toolCalls: [{ name: 'pay', input: {} }] }], tools })
     const handle = set.start()
     await set.untilSettled(handle.result)
-    const why = async (receipt: Promise<object>): Promise<string> => {
-      const answer = await receipt
+    const why = async (acknowledgement: Promise<object>): Promise<string> => {
+      const answer = await acknowledgement
       expect(answer).toMatchObject({ accepted: false, code: 'malformed' })
       return (answer as { message: string }).message
     }

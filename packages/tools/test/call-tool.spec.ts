@@ -15,7 +15,7 @@ const refund = defineTool({
   execute: ({ order, euros }, { idempotencyKey, progress, attempt }) => {
     progress({ paying: euros })
     if (order === 'none') throw new Error('no such order')
-    if (order === 'later') return settledLater({ receipt: 'R-1' })
+    if (order === 'later') return settledLater({ externalId: 'R-1' })
     return { order, euros, idempotencyKey, attempt }
   },
 })
@@ -49,7 +49,10 @@ describe('a tool in a unit test, alone', () => {
     expect(await callTool(refund, { order: 'none' })).toMatchObject({
       ...{ outcome: 'failed', text: 'Error: no such order', progress: [{ paying: 1 }] },
     })
-    expect(await callTool(refund, { order: 'later' })).toMatchObject({ outcome: 'deferred', receipt: 'R-1' })
+    expect(await callTool(refund, { order: 'later' })).toMatchObject({
+      outcome: 'deferred',
+      externalId: 'R-1',
+    })
     expect(await callTool(refund, { order: 'A-7' }, { cancelled$: of('enough') })).toMatchObject({
       outcome: 'cancelled',
     })

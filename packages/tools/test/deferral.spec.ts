@@ -14,38 +14,40 @@ const exporting = (answer: () => unknown) =>
   })
 
 describe('settledLater', () => {
-  it('defers the call under its receipt instead of ending it', async () => {
-    const tool = exporting(() => settledLater({ receipt: 'job-7', deadlineMs: 3_600_000 }))
+  it('defers the call under its external id instead of ending it', async () => {
+    const tool = exporting(() => settledLater({ externalId: 'job-7', deadlineMs: 3_600_000 }))
     expect(await signalsOf(tool, { month: '2026-10' })).toEqual([
-      { type: 'tool_deferred', receipt: 'job-7', deadlineMs: 3_600_000 },
+      { type: 'tool_deferred', externalId: 'job-7', deadlineMs: 3_600_000 },
     ])
   })
 
   it('works from an asynchronous tool, and without a deadline', async () => {
-    const tool = exporting(async () => settledLater({ receipt: 'job-8' }))
-    expect(await signalsOf(tool, { month: '2026-10' })).toEqual([{ type: 'tool_deferred', receipt: 'job-8' }])
+    const tool = exporting(async () => settledLater({ externalId: 'job-8' }))
+    expect(await signalsOf(tool, { month: '2026-10' })).toEqual([
+      { type: 'tool_deferred', externalId: 'job-8' },
+    ])
   })
 
   it('leaves a result that happens to look like one a result', async () => {
     const [signal] = await signalsOf(
-      exporting(() => ({ receipt: 'job-9' })),
+      exporting(() => ({ externalId: 'job-9' })),
       { month: '2026-10' },
     )
     expect(signal).toMatchObject({ type: 'tool_ended', outcome: 'success' })
   })
 
-  it('needs a receipt and a deadline that can come', () => {
-    expect(() => settledLater({ receipt: '' })).toThrow(
-      'receipt is an empty text; expected what names the call',
+  it('needs an external id and a deadline that can come', () => {
+    expect(() => settledLater({ externalId: '' })).toThrow(
+      'externalId is an empty text; expected what names the call',
     )
-    expect(() => settledLater({ receipt: 'job-1', deadlineMs: 0 })).toThrow('above 0')
+    expect(() => settledLater({ externalId: 'job-1', deadlineMs: 0 })).toThrow('above 0')
   })
 
   it.each<[string, unknown, string]>([
     ['no options', undefined, 'settledLater: what it was given is missing'],
-    ['a deadline by another case', { receipt: 'job-1', deadlineMS: 5 }, 'Did you mean deadlineMs?'],
-    ['a receipt by another name', { id: 'job-1' }, 'Did you mean receipt?'],
-    ['a number for a receipt', { receipt: 7 }, 'receipt is 7; expected'],
+    ['a deadline by another case', { externalId: 'job-1', deadlineMS: 5 }, 'Did you mean deadlineMs?'],
+    ['an external id by another name', { id: 'job-1' }, 'Did you mean externalId?'],
+    ['a number for an external id', { externalId: 7 }, 'externalId is 7; expected'],
   ])('refuses %s', (_what, options, message) => {
     expect(() => settledLater(options as never)).toThrow(ConfigurationError)
     expect(() => settledLater(options as never)).toThrow(message)

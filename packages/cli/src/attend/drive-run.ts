@@ -52,10 +52,12 @@ async function decide(
       decisions.push(() => run.deny(approval, { by, via, reason }))
     }
   }
-  const receipts = await Promise.all(decisions.map((send) => send()))
-  const refusals = receipts.flatMap((receipt) => (receipt.accepted ? [] : [receipt.message]))
-  if (refusals.length > 0 && refusals.length === receipts.length) {
+  const acknowledgements = await Promise.all(decisions.map((send) => send()))
+  const refusals = acknowledgements.flatMap((acknowledgement) =>
+    acknowledgement.accepted ? [] : [acknowledgement.message],
+  )
+  if (refusals.length > 0 && refusals.length === acknowledgements.length) {
     throw new CommandError('refused', `The run took no decision. ${refusals.join(' ')}`)
   }
-  return receipts.length > 0
+  return acknowledgements.length > 0
 }

@@ -5,7 +5,7 @@ const made = Symbol.for('@tallystick/tools/deferral')
 /** Says that an outside system carries out a call. Made by `settledLater`. */
 export interface Deferral {
   /** The name of the call outside: a job's id, a ticket's number. The ledger holds it. */
-  readonly receipt: string
+  readonly externalId: string
   /** Milliseconds from now after which the call counts as timed out; for ever where not given. */
   readonly deadlineMs?: number
 }
@@ -13,7 +13,7 @@ export interface Deferral {
 const { fields, maybe, valueThat } = option
 const deferralFields = fields<Deferral>(
   {
-    receipt: valueThat(
+    externalId: valueThat(
       'what names the call outside, as text that is not empty, such as the id of a job',
       (value) => typeof value === 'string' && value !== '',
     ),
@@ -24,7 +24,7 @@ const deferralFields = fields<Deferral>(
       ),
     ),
   },
-  { id: 'receipt', jobId: 'receipt', timeoutMs: 'deadlineMs' },
+  { id: 'externalId', jobId: 'externalId', receipt: 'externalId', timeoutMs: 'deadlineMs' },
 )
 
 /**
@@ -34,8 +34,8 @@ const deferralFields = fields<Deferral>(
  */
 export function settledLater(options: Deferral): Deferral {
   requireOptions('settledLater', deferralFields, options)
-  const { receipt, deadlineMs } = options
-  const deferral = { receipt, ...(deadlineMs !== undefined && { deadlineMs }) }
+  const { externalId, deadlineMs } = options
+  const deferral = { externalId, ...(deadlineMs !== undefined && { deadlineMs }) }
   Object.defineProperty(deferral, made, { value: true })
   return deferral
 }

@@ -95,7 +95,7 @@ export function runTool<Input, Context>(
       const ending = await endingOfCall()
       ended = true
       subscriber.next(
-        'receipt' in ending ? { type: 'tool_deferred', ...ending } : { type: 'tool_ended', ...ending },
+        'externalId' in ending ? { type: 'tool_deferred', ...ending } : { type: 'tool_ended', ...ending },
       )
       subscriber.complete()
     }

@@ -11,7 +11,7 @@ import { waitsOf } from '../../runs/waits.ts'
 import type { Command } from 'commander'
 import { onLedger, type Done } from '../../command/declare-verb.ts'
 
-/** What `settle` was given: exactly one of `result` and `failed`. `call` may be an end of the id, or the receipt. */
+/** What `settle` was given: exactly one of `result` and `failed`. `call` may be an end of the id, or the id outside. */
 export interface SettleOptions {
   readonly ledger: string
   readonly run: string
@@ -24,7 +24,7 @@ export interface SettleOptions {
 export function declareVerb(verb: Command, context: CommandContext, done: Done): void {
   onLedger(verb, 'give the result of a tool call that an outside system carries out')
     .argument('<run>', 'id of the run')
-    .argument('<call>', 'id of the tool call, an unambiguous end of it, or its receipt')
+    .argument('<call>', 'id of the tool call, an unambiguous end of it, or its id outside')
     .option('--result <text>', 'what it came to')
     .option('--failed <text>', 'what went wrong')
     .action(
@@ -48,10 +48,10 @@ export function settle(context: CommandContext, options: SettleOptions): Promise
     const named = await findRun(ledger, run, { programName, ledgerPath })
     const { deferred: waiting } = await waitsOf(ledger, await foldTo(ledger, named))
     const show = commandLine(programName, 'show', ledgerPath, named)
-    const [receipted, ...others] = waiting.filter(({ receipt }) => receipt === given)
+    const [byExternalId, ...others] = waiting.filter(({ externalId }) => externalId === given)
     const call =
-      receipted && others.length === 0
-        ? receipted
+      byExternalId && others.length === 0
+        ? byExternalId
         : await findCall(given, { ledger, named, waiting, awaited: 'its result', show })
     const { runId } = call
     const command = {

@@ -31,7 +31,9 @@ function waitText({ runId }: RunState, { toolCallId, status, child, deferred }: 
     case 'in_doubt':
       return 'was started, and no result was recorded'
     case 'deferred':
-      return childId === undefined ? `continues outside as ${deferred?.receipt}` : `waits for run ${childId}`
+      return childId === undefined
+        ? `continues outside as ${deferred?.externalId}`
+        : `waits for run ${childId}`
     case 'requested':
     case 'to_settle':
     case 'to_ask':

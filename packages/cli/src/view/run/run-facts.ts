@@ -55,9 +55,9 @@ export function factsText(shown: ShownRun): string {
       'waiting',
       `${name} ${toolCallId} ${canonicalJson(input)}${ofRun(runId, state.runId)}`,
     ]),
-    ...waits.deferred.map(({ name, toolCallId, receipt, runId }) => [
+    ...waits.deferred.map(({ name, toolCallId, externalId, runId }) => [
       'waiting',
-      `${name} ${toolCallId} continues outside as ${receipt}${ofRun(runId, state.runId)}`,
+      `${name} ${toolCallId} continues outside as ${externalId}${ofRun(runId, state.runId)}`,
     ]),
     ...childRuns.map(({ runId, agent, ...childStatus }) => [
       'child',

@@ -71,11 +71,11 @@ function decisionText(
  * child settles that call.
  */
 function settlingText(
-  { name, toolCallId, receipt, runId }: DeferredCall,
+  { name, toolCallId, externalId, runId }: DeferredCall,
   result: RunResult,
   { programName, ledgerPath }: Place,
 ): string[] {
-  if (receipt === childRunIdOf(runId, toolCallId)) return []
+  if (externalId === childRunIdOf(runId, toolCallId)) return []
   const settle = commandLine(
     programName,
     'settle',
@@ -86,7 +86,7 @@ function settlingText(
     'what it came to',
   )
   return [
-    `The run is suspended until ${name}, which continues outside as ${receipt}, has come to an end${whose(runId, result)}:\n` +
+    `The run is suspended until ${name}, which continues outside as ${externalId}, has come to an end${whose(runId, result)}:\n` +
       `  ${settle}\n`,
   ]
 }

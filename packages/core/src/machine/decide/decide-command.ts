@@ -54,7 +54,7 @@ export function decideCommand(state: RunState | undefined, command: Command, at:
         return refusal('cancelled', `Run ${state.runId} is being cancelled and takes no more input.`)
       const { type: delivery, message, receipt } = command
       // The same input once more: it has its place already.
-      if (state.pendingInputs.some((input) => input.receipt === receipt)) return nothing
+      if (state.pendingInputs.some((input) => input.inputId === receipt)) return nothing
       return { facts: [{ type: 'input_received', turn: state.turn, message, delivery, receipt }] }
     }
   }
@@ -158,7 +158,7 @@ function decideSettle(state: RunState, command: Command & { readonly type: 'sett
   const { toolCallId, name } = call
   const { outcome, content, child } = command
   if (call.child !== undefined && child === undefined) {
-    const message = `Tool call ${toolCallId} of run ${state.runId} is the work of run ${call.deferred?.receipt}: decide what that run waits for, or cancel it.`
+    const message = `Tool call ${toolCallId} of run ${state.runId} is the work of run ${call.deferred?.externalId}: decide what that run waits for, or cancel it.`
     return refusal('not_deferred', message)
   }
   const result = { type: 'tool_result' as const, turn: state.turn, toolCallId, name, outcome, content }

@@ -66,10 +66,12 @@ function decideToolReport(
       return { facts: [{ type: 'tool_progress', ...here, attempt: signal.attempt, data: signal.data }] }
     case 'tool_deferred': {
       if (status !== 'started') return nothing
-      const { attempt, receipt, deadlineMs } = signal
+      const { attempt, externalId, deadlineMs } = signal
       const deadlineAt = deadlineMs === undefined ? undefined : at + Math.ceil(deadlineMs)
       return {
-        facts: [{ type: 'tool_deferred', ...here, attempt, receipt, ...omitUndefined({ deadlineAt }) }],
+        facts: [
+          { type: 'tool_deferred', ...here, attempt, receipt: externalId, ...omitUndefined({ deadlineAt }) },
+        ],
       }
     }
     case 'tool_ended': {

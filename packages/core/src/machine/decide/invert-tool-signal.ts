@@ -31,7 +31,7 @@ export function invertToolSignal(state: RunState, cause: ToolCause, event: Runti
       if (event.type !== 'tool_deferred') return undefined
       const { toolCallId, attempt, receipt, deadlineAt, at } = event
       const deadlineMs = deadlineAt === undefined ? undefined : deadlineAt - at
-      return { type: cause, toolCallId, attempt, receipt, ...omitUndefined({ deadlineMs }) }
+      return { type: cause, toolCallId, attempt, externalId: receipt, ...omitUndefined({ deadlineMs }) }
     }
     case 'tool_ended': {
       if (event.type !== 'tool_result') return undefined

@@ -57,7 +57,11 @@ export function evolveCalls(state: RunState, event: CallsEvent): RunState {
     case 'tool_deferred':
       return changeCall(state, event, ['started'], (call) => {
         const { receipt, deadlineAt } = event
-        return { ...call, status: 'deferred', deferred: { receipt, ...omitUndefined({ deadlineAt }) } }
+        return {
+          ...call,
+          status: 'deferred',
+          deferred: { externalId: receipt, ...omitUndefined({ deadlineAt }) },
+        }
       })
     case 'tool_result':
       return withAnswer(

@@ -208,10 +208,10 @@ function applyRunResumed(state: RunState, event: EventOf<'run_resumed'>): RunSta
 function applyInputReceived(state: RunState, event: EventOf<'input_received'>): RunState {
   const { message, delivery, receipt } = event
   if (delivery === 'start') return withUserMessage({ ...state, exchangeFrom: state.history.length }, message)
-  if (receipt === undefined || state.pendingInputs.some((input) => input.receipt === receipt)) {
-    throw illegal(state, event, 'input that comes later needs a receipt of its own')
+  if (receipt === undefined || state.pendingInputs.some((input) => input.inputId === receipt)) {
+    throw illegal(state, event, 'input that comes later needs an id of its own')
   }
-  return { ...state, pendingInputs: [...state.pendingInputs, { receipt, delivery, message }] }
+  return { ...state, pendingInputs: [...state.pendingInputs, { inputId: receipt, delivery, message }] }
 }
 
 /** Whether what was said so far has its answer: what comes now begins a new exchange. */
@@ -233,7 +233,7 @@ function withUserMessage(state: RunState, message: UserMessage): RunState {
 }
 
 function applyInputSettled(state: RunState, event: EventOf<'input_settled'>): RunState {
-  const input = state.pendingInputs.find(({ receipt }) => receipt === event.receipt)
+  const input = state.pendingInputs.find(({ inputId }) => inputId === event.receipt)
   if (input === undefined) throw illegal(state, event, `no input ${event.receipt} waits`)
   const rest = { ...state, pendingInputs: state.pendingInputs.filter((other) => other !== input) }
   if (!event.delivered) return rest
@@ -245,7 +245,7 @@ function applyInputSettled(state: RunState, event: EventOf<'input_settled'>): Ru
 function applyRunFinished(state: RunState, event: EventOf<'run_finished'>): DoneState {
   requireClosed(state, event)
   const [input] = state.pendingInputs
-  if (input) throw illegal(state, event, `input ${input.receipt} has no receipt`)
+  if (input) throw illegal(state, event, `input ${input.inputId} is not settled`)
   const { reason, detail } = event
   return { ...baseOf(state), phase: 'done', reason, ...(detail !== undefined && { detail }) }
 }

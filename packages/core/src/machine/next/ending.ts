@@ -42,7 +42,7 @@ export function endIfStopped(state: RunState): ReturnType<typeof finish> | undef
   return finish(state, 'guardrail', detail === undefined ? guardrail : `${guardrail}: ${detail}`)
 }
 
-/** Ends the run, with a receipt for all input that it ends without. */
+/** Ends the run, and settles all input that it ends without. */
 export function finish(
   state: RunState,
   reason: FinishReason,

@@ -12,10 +12,10 @@ export function deliverInput(state: RunState, delivery: 'steer' | 'queue', now: 
   const waiting = state.pendingInputs.filter((input) => input.delivery === delivery)
   const due = delivery === 'steer' ? waiting : waiting.slice(0, 1)
   if (due.length === 0 || endsUnshown(state, now)) return undefined
-  const facts = due.map(({ receipt }): Fact => ({
+  const facts = due.map(({ inputId }): Fact => ({
     type: 'input_settled',
     turn: state.turn,
-    receipt,
+    receipt: inputId,
     delivered: true,
   }))
   return { kind: 'deliver_input', facts }
@@ -26,13 +26,13 @@ function endsUnshown(state: RunState, now: number): boolean {
   return onLimitOf(state.limits) === 'stop' && 'limit' in nextModelCall(state, now, {})
 }
 
-/** The receipts of input that the run ends without: each says why. */
+/** The facts that settle input that the run ends without: each says why. */
 export function undeliveredInputs(state: RunState, reason: FinishReason): readonly Fact[] {
   const why = `The run ended before it (${reason}).`
-  return state.pendingInputs.map(({ receipt }): Fact => ({
+  return state.pendingInputs.map(({ inputId }): Fact => ({
     type: 'input_settled',
     turn: state.turn,
-    receipt,
+    receipt: inputId,
     delivered: false,
     why,
   }))

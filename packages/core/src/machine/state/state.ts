@@ -146,7 +146,8 @@ export interface Compacting {
 
 /** Input that waits for its place. */
 export interface PendingInput {
-  readonly receipt: string
+  /** The id that the sender gave the input; `input_settled` names it. */
+  readonly inputId: string
   readonly delivery: 'steer' | 'queue'
   readonly message: UserMessage
 }
@@ -251,7 +252,7 @@ export interface Call {
   readonly changeNote?: string
   readonly refusal?: CallRefusal
   /** Of a call that continues outside. */
-  readonly deferred?: { readonly receipt: string; readonly deadlineAt?: number }
+  readonly deferred?: { readonly externalId: string; readonly deadlineAt?: number }
   /** Starts so far. */
   readonly attempts: number
   readonly result?: ToolResult

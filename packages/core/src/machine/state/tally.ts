@@ -48,8 +48,8 @@ export interface DeferredCall {
   readonly runId: RunId
   readonly toolCallId: ToolCallId
   readonly name: string
-  /** The tool's name for the call, for use outside. */
-  readonly receipt: string
+  /** The id of the call in the system outside, as its tool reported it. */
+  readonly externalId: string
   /** Milliseconds since 1970 UTC, after which it counts as timed out. */
   readonly deadlineAt?: number
 }

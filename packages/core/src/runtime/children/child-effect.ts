@@ -49,8 +49,8 @@ export function startChild(
   }
   const deferCall = (): void => {
     if (ended || status !== 'started') return
-    const receipt = childRunIdOf(state.runId, toolCallId)
-    post({ type: 'tool_deferred', toolCallId, attempt, receipt })
+    const externalId = childRunIdOf(state.runId, toolCallId)
+    post({ type: 'tool_deferred', toolCallId, attempt, externalId })
   }
   const listen = async (stopped: Promise<ChildStop>): Promise<void> => {
     try {

@@ -85,8 +85,14 @@ export function startTool(start: ToolStart, post: Post): RunningTool {
     if (fault) return fail(breachOf(signal, fault))
     if (signal.type === 'tool_deferred') {
       leave()
-      const { receipt, deadlineMs } = signal
-      return post({ type: 'tool_deferred', toolCallId, attempt, receipt, ...omitUndefined({ deadlineMs }) })
+      const { externalId, deadlineMs } = signal
+      return post({
+        type: 'tool_deferred',
+        toolCallId,
+        attempt,
+        externalId,
+        ...omitUndefined({ deadlineMs }),
+      })
     }
     if (!reportable.has(signal.outcome)) {
       return fail(`The tool reported the outcome ${signal.outcome}, which is not its to give.`)

@@ -47,19 +47,19 @@ export function untilStopped(
 }
 
 /**
- * The same for the state in which the run has shown its model the input of a receipt, or is suspended with it on record;
+ * The same for the state in which the run has shown its model the input of an id, or is suspended with it on record;
  * `undefined` where the run did not take it, or ended without showing it. `shown` says which.
  */
 export async function untilInputTaken(
   from: RunState,
   waiting: Waiting,
-  receipt: string,
+  inputId: string,
 ): Promise<{ readonly state: RunState; readonly shown: boolean } | undefined> {
-  let taken = from.pendingInputs.some((input) => input.receipt === receipt)
+  let taken = from.pendingInputs.some((input) => input.inputId === inputId)
   let shown: boolean | undefined
   const onEvent = (event: RuntimeEvent): void => {
-    if (event.type === 'input_received' && event.receipt === receipt) taken = true
-    if (event.type === 'input_settled' && event.receipt === receipt) shown = event.delivered
+    if (event.type === 'input_received' && event.receipt === inputId) taken = true
+    if (event.type === 'input_settled' && event.receipt === inputId) shown = event.delivered
   }
   const isOver = (state: RunState): boolean =>
     shown !== undefined || state.phase === 'done' || (taken && isSuspended(state))

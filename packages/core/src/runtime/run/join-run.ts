@@ -70,7 +70,7 @@ async function isSent(
   const { runId } = state
   const coordinator = coordinators.coordinatorOf(runId)
   const command = { type: 'steer', message, receipt: inputId } as const
-  if (state.pendingInputs.some((input) => input.receipt === inputId)) return true
+  if (state.pendingInputs.some((input) => input.inputId === inputId)) return true
   if (!(await isInInbox(waiting.ledger, runId, inputId)) && (coordinator.driving || isSuspended(state))) {
     try {
       // A run that is being cancelled takes no input: the next one begins when it has ended.

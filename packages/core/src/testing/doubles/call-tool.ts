@@ -19,7 +19,7 @@ export interface CalledTool {
   readonly asksApproval: boolean
   readonly approvalReason?: string
   /** By which the call is settled, where it was deferred. */
-  readonly receipt?: string
+  readonly externalId?: string
 }
 
 /** Replacements for what a runtime gives a call; the context is required if the tool needs one. */
@@ -65,7 +65,7 @@ export async function callTool<Context>(
 function endingIn(
   name: string,
   signals: readonly ToolSignal[],
-): Pick<CalledTool, 'outcome' | 'text' | 'content' | 'receipt'> {
+): Pick<CalledTool, 'outcome' | 'text' | 'content' | 'externalId'> {
   const endings = signals.filter(({ type }) => type !== 'tool_progressed')
   const [ending] = endings
   if (ending === undefined || ending.type === 'tool_progressed' || endings.length > 1) {
@@ -74,7 +74,7 @@ function endingIn(
     )
   }
   if (ending.type === 'tool_deferred') {
-    return { outcome: 'deferred', text: '', content: [], receipt: ending.receipt }
+    return { outcome: 'deferred', text: '', content: [], externalId: ending.externalId }
   }
   return { outcome: ending.outcome, text: textOf(ending.content), content: ending.content }
 }

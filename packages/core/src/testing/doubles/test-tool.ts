@@ -21,7 +21,7 @@ export interface TestToolOptions {
 export interface TestReport {
   progress(data: Json): void
   /** The call is settled later: what the tool returns after this is not heard. */
-  defer(receipt: string, deadlineMs?: number): void
+  defer(externalId: string, deadlineMs?: number): void
 }
 
 /** A tool for tests of the runtime, which remembers its runs. For real tools use `defineTool` of `@tallystick/tools`. */
@@ -52,8 +52,12 @@ export function testTool(options: TestToolOptions): TestTool {
           subscriber.complete()
         }
         const progress = (data: Json): void => subscriber.next({ type: 'tool_progressed', data })
-        const defer = (receipt: string, deadlineMs?: number): void => {
-          subscriber.next({ type: 'tool_deferred', receipt, ...(deadlineMs !== undefined && { deadlineMs }) })
+        const defer = (externalId: string, deadlineMs?: number): void => {
+          subscriber.next({
+            type: 'tool_deferred',
+            externalId,
+            ...(deadlineMs !== undefined && { deadlineMs }),
+          })
           subscriber.complete()
         }
         const cancelled = run.cancelled$.subscribe((reason) => end('cancelled', reason))

@@ -90,7 +90,7 @@ export interface EventBodies {
     readonly delivery: Delivery
     readonly receipt?: string
   }
-  /** The receipt of input that arrived while the run was at work: it entered the history here, or why it did not. */
+  /** Input that arrived while the run was at work entered the history here, or why it did not. `receipt` is its id. */
   input_settled: { readonly receipt: string; readonly delivered: boolean; readonly why?: string }
   /** A model call starts; everything that it sends is in the ledger before it. The digest is that of the request. */
   model_call_started: {
@@ -214,7 +214,7 @@ export interface EventBodies {
   }
   /** A running tool reports its progress. */
   tool_progress: { readonly attempt: number; readonly data: Json }
-  /** The call continues outside, under this receipt, and is settled later; at the deadline it counts as timed out. */
+  /** The call continues outside, under the id `receipt`, and is settled later; at the deadline it counts as timed out. */
   tool_deferred: { readonly attempt: number; readonly receipt: string; readonly deadlineAt?: number }
   /** How a call ended, and what the model will read: the second half of the tally. */
   tool_result: {

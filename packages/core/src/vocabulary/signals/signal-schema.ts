@@ -72,7 +72,7 @@ export const toolSignalSchema: z.ZodType<ToolSignal> = variantOf<ToolSignal>({
   }),
   tool_deferred: objectOf<ToolSignalOf<'tool_deferred'>>({
     type: z.literal('tool_deferred'),
-    receipt: text,
+    externalId: text,
     deadlineMs: optional(amount),
   }),
   tool_ended: objectOf<ToolSignalOf<'tool_ended'>>({

@@ -75,7 +75,7 @@ export type ModelSignal =
 export type ToolSignal =
   | { readonly type: 'tool_progressed'; readonly data: Json }
   /** The call will be settled later, by `runtime.settle`: this instead of an ending. */
-  | { readonly type: 'tool_deferred'; readonly receipt: string; readonly deadlineMs?: number }
+  | { readonly type: 'tool_deferred'; readonly externalId: string; readonly deadlineMs?: number }
   | { readonly type: 'tool_ended'; readonly outcome: Outcome; readonly content: readonly ResultPart[] }
 
 /** The result of checking a call against its tool, before anything runs. */
@@ -144,7 +144,7 @@ export type Signal =
       readonly type: 'tool_deferred'
       readonly toolCallId: ToolCallId
       readonly attempt: number
-      readonly receipt: string
+      readonly externalId: string
       readonly deadlineMs?: number
     }
   | {

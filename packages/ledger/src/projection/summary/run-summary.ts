@@ -26,7 +26,7 @@ export interface RunWaits {
   /** Calls that a person has to decide about. */
   readonly approvals: readonly NamedCall[]
   /** Calls that continue outside, in no run. */
-  readonly deferred: readonly (NamedCall & { readonly receipt: string })[]
+  readonly deferred: readonly (NamedCall & { readonly externalId: string })[]
   /** Calls whose work another run does, under `runId`. */
   readonly children: readonly (NamedCall & { readonly runId: RunId })[]
   /** The limit that it met, and what it was. */

@@ -103,7 +103,7 @@ function waitsOf(state: RunState): RunWaits {
     approvals: pendingApprovals(state).map(named),
     deferred: deferredCalls(state)
       .filter(({ toolCallId }) => !byRuns.has(toolCallId))
-      .map((call) => ({ ...named(call), receipt: call.receipt })),
+      .map((call) => ({ ...named(call), externalId: call.externalId })),
     children: working.map((call) => ({ ...named(call), runId: childRunIdOf(state.runId, call.toolCallId) })),
     ...(state.metLimit && { limit: limitOf(state, state.metLimit.limit) }),
   }
