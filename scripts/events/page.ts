@@ -1,7 +1,7 @@
 import { legalEvents, phases, transitionTable } from '@tallystick/core/machine'
 import {
   callEventTypes,
-  eventCatalogue,
+  eventTraits,
   eventSchemas,
   eventTypes,
   type EventType,
@@ -60,7 +60,7 @@ const historyWords = { yes: 'yes', as_message: 'as part of the message', no: 'no
 
 function overview(): string {
   const rows = eventTypes.map((type) => {
-    const { modelHistory, retention, durability, v } = eventCatalogue[type]
+    const { modelHistory, retention, durability, v } = eventTraits[type]
     return [`[${code(type)}](#${type})`, historyWords[modelHistory], retention, durability, String(v)]
   })
   return `## Where they are visible

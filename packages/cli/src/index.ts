@@ -6,8 +6,8 @@ export type { ConfigContext, ConfigSource, TallystickConfig } from './config/con
 export { runCommandLine } from './program.ts'
 
 // How the command shows a run and has its approvals decided, for programs that do the same.
-export { interactiveRun } from './attend/interactive-run.ts'
-export type { InteractiveRunOptions } from './attend/interactive-run.ts'
+export { interactiveRun } from './interactive/interactive-run.ts'
+export type { InteractiveRunOptions } from './interactive/interactive-run.ts'
 export { processContext } from './command/command-context.ts'
 export type { CommandContext, CommandHost } from './command/command-context.ts'
 export { CommandError, exitCodeOf, exitCodes } from './command/exit-code.ts'

@@ -8,7 +8,7 @@ export {
   eventOf,
 } from './machine/advance.ts'
 export { decide } from './machine/decide/decide.ts'
-export { invertDecide } from './machine/decide/invert-decide.ts'
+export { recoverMessage } from './machine/decide/recover-message.ts'
 export type { RecordedPosition } from './machine/decide/recorded-position.ts'
 export { evolve } from './machine/fold/evolve.ts'
 export { foldVersion } from './machine/fold/fold-version.ts'

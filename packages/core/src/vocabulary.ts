@@ -68,7 +68,7 @@ export type {
   ResumeCommand,
   StartCommand,
 } from './vocabulary/events/command.ts'
-export { type EventEntry, eventCatalogue, eventTypes } from './vocabulary/events/event-catalogue.ts'
+export { type EventTraits, eventTraits, eventTypes } from './vocabulary/events/event-traits.ts'
 export { type IdFault, idFaultOf } from './vocabulary/events/event-ids.ts'
 export { eventSchemas } from './vocabulary/events/event-schema.ts'
 export {

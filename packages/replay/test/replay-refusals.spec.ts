@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createRuntime, defineAgent, memoryLedger, type RunState, type RuntimeEvent } from '@tallystick/core'
-import { evolve, invertDecide } from '@tallystick/core/machine'
+import { evolve, recoverMessage } from '@tallystick/core/machine'
 import { type RefusalPolicy } from '@tallystick/core/vocabulary'
 import {
   manualClock,
@@ -34,10 +34,10 @@ async function passedOn(step: ScriptedStep, onRefusal?: RefusalPolicy): Promise<
 }
 
 /** What the machine heard at the failure of the first attempt, as the record says it. */
-function heardAtFailure(events: readonly RuntimeEvent[]): ReturnType<typeof invertDecide> {
+function heardAtFailure(events: readonly RuntimeEvent[]): ReturnType<typeof recoverMessage> {
   const index = events.findIndex(({ type }) => type === 'model_stream_failed')
   const before = events.slice(0, index).reduce<RunState | undefined>(evolve, undefined)
-  return invertDecide(before, { recorded: events, index })
+  return recoverMessage(before, { recorded: events, index })
 }
 
 describe('a refusal that is passed on to a fallback', () => {

@@ -1,6 +1,6 @@
 import type { Cause } from '../vocabulary/events/cause.ts'
 import type { Command } from '../vocabulary/events/command.ts'
-import { eventCatalogue } from '../vocabulary/events/event-catalogue.ts'
+import { eventTraits } from '../vocabulary/events/event-traits.ts'
 import type { Fact, RuntimeEvent } from '../vocabulary/events/event.ts'
 import type { RunId } from '../vocabulary/values/ids.ts'
 import { omitUndefined } from '../vocabulary/values/omit-undefined.ts'
@@ -108,5 +108,5 @@ export function eventOf(
     inboxKey,
     draining: draining ? (true as const) : undefined,
   })
-  return deepFreeze({ runId, seq, epoch, at, v: eventCatalogue[fact.type].v, ...decided, ...fact })
+  return deepFreeze({ runId, seq, epoch, at, v: eventTraits[fact.type].v, ...decided, ...fact })
 }

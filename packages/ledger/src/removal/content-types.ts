@@ -1,4 +1,4 @@
-import { eventCatalogue, eventTypes, type EventType } from '@tallystick/core/vocabulary'
+import { eventTraits, eventTypes, type EventType } from '@tallystick/core/vocabulary'
 
 /** Types that say nothing but facts: numbers, names, reasons of the runtime's own. */
 const factual: ReadonlySet<EventType> = new Set([
@@ -12,7 +12,7 @@ const factual: ReadonlySet<EventType> = new Set([
 
 /** Types that only show progress: a later event holds their content again. */
 export const deltaTypes: readonly EventType[] = eventTypes.filter(
-  (type) => eventCatalogue[type].retention === 'deltas',
+  (type) => eventTraits[type].retention === 'deltas',
 )
 
 /** Types that hold what people or models said, asked or answered. */

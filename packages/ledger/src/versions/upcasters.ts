@@ -11,7 +11,7 @@ export type Upcaster = (body: JsonObject) => JsonObject
 export type Upcasters = { readonly [T in EventType]?: { readonly [fromVersion: number]: Upcaster } }
 
 /**
- * THE UPCASTERS. A new version of an event type raises its `v` in core's `eventCatalogue` and adds one line here, and
+ * THE UPCASTERS. A new version of an event type raises its `v` in core's `eventTraits` and adds one line here, and
  * nothing that was released is ever changed or removed. Version 2 of the events below names every limit with `max` first.
  */
 export const upcasters: Upcasters = {

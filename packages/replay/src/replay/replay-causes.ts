@@ -1,6 +1,6 @@
 import { type Agent, type Clock, type RunState, type RuntimeEvent } from '@tallystick/core'
 import { checkCalls, definitionNow } from '@tallystick/core/kit'
-import { chanceOf, invertDecide, messagesOf, type Stamp } from '@tallystick/core/machine'
+import { chanceOf, recoverMessage, messagesOf, type Stamp } from '@tallystick/core/machine'
 import { causeOf, type Command, type Signal } from '@tallystick/core/vocabulary'
 
 import { recordedAnswers, recordedCallGuardrails } from './replay-checks.ts'
@@ -26,7 +26,7 @@ export async function messageAt(place: ReplayPlace): Promise<Command | Signal | 
   const { before, recorded, index, agent, fields } = place
   const event = recorded[index] as RuntimeEvent
   if (causeOf(event) === 'calls_checked') return before && (await checkOf(before, event, place))
-  const message = invertDecide(before, { recorded, index })
+  const message = recoverMessage(before, { recorded, index })
   if (message?.type !== 'start' && message?.type !== 'resume') return message
   return { ...message, definition: fields(definitionNow(agent, message.definition), message.definition) }
 }

@@ -1,6 +1,6 @@
 import type { JsonObject } from '@tallystick/core/vocabulary'
 import type { CommandContext } from '../../command/command-context.ts'
-import { decideCall } from '../../attend/decide-call.ts'
+import { decideCall } from '../../interactive/decide-call.ts'
 import type { ExitCode } from '../../command/exit-code.ts'
 import type { Command } from 'commander'
 import { type Done } from '../../command/declare-verb.ts'

@@ -1,5 +1,5 @@
 import type { CommandContext } from '../../command/command-context.ts'
-import { decideCall } from '../../attend/decide-call.ts'
+import { decideCall } from '../../interactive/decide-call.ts'
 import type { ExitCode } from '../../command/exit-code.ts'
 import type { Command } from 'commander'
 import { type Done } from '../../command/declare-verb.ts'

@@ -4,13 +4,13 @@ import { isStubbed, pendingApprovals } from '@tallystick/core/machine'
 import { type ForkWrites } from '@tallystick/core/vocabulary'
 import { foldTo } from '@tallystick/ledger'
 import { diffRuns } from '@tallystick/replay'
-import { interactiveRun } from '../../attend/interactive-run.ts'
+import { interactiveRun } from '../../interactive/interactive-run.ts'
 import type { CommandContext } from '../../command/command-context.ts'
 import { commandLine } from '../../command/command-context.ts'
 import { endingCode } from '../../command/ending-code.ts'
 import { CommandError, type ExitCode } from '../../command/exit-code.ts'
-import { forkPlace } from '../../attend/fork-place.ts'
-import { accountName } from '../../attend/inbox.ts'
+import { forkPlace } from '../../lookup/default-fork-seq.ts'
+import { accountName } from '../../interactive/inbox.ts'
 import {
   hasOverrides,
   overrideArguments,

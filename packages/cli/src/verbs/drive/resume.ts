@@ -3,12 +3,17 @@ import { createRuntime } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/kit'
 import { isSuspended } from '@tallystick/core/machine'
 import { foldTo } from '@tallystick/ledger'
-import { reportStopped, viewOf, watchRun, type InteractiveRunOptions } from '../../attend/interactive-run.ts'
+import {
+  reportStopped,
+  viewOf,
+  watchRun,
+  type InteractiveRunOptions,
+} from '../../interactive/interactive-run.ts'
 import type { CommandContext } from '../../command/command-context.ts'
 import { commandLine } from '../../command/command-context.ts'
 import { endingCode } from '../../command/ending-code.ts'
 import type { ExitCode } from '../../command/exit-code.ts'
-import { parentsOf } from '../../attend/parent-of.ts'
+import { parentsOf } from '../../lookup/parent-of.ts'
 import { awaitParentNotified } from '../../runs/await-parent-notified.ts'
 import { overrideArguments, overrideAgent, type AgentOverrides } from '../../config/override-agent.ts'
 import type { StoppedRun } from '../../view/text/next-commands.ts'

@@ -8,7 +8,7 @@ import {
   type Limits,
 } from '@tallystick/core'
 import { omitUndefined } from '@tallystick/core/kit'
-import { interactiveRun } from '../../attend/interactive-run.ts'
+import { interactiveRun } from '../../interactive/interactive-run.ts'
 import type { CommandContext } from '../../command/command-context.ts'
 import { commandLine } from '../../command/command-context.ts'
 import { endingCode } from '../../command/ending-code.ts'

@@ -6,27 +6,28 @@ import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { emptyCallLog } from '../messages/call-log.ts'
 import { isSuspended } from '../next/next-action.ts'
 import { requiredEffects } from '../state/required-effects.ts'
-import { evolveCalls, requireClosed, withDelta, withRequest, withToolInput } from './evolve-calls.ts'
+import { withDelta, withRequest, withToolInput } from './fold-reply-deltas.ts'
+import { foldToolCalls, requireClosed } from './fold-tool-calls.ts'
 import {
   applyModelStreamFailed,
   applyModelCallStarted,
   applyMessageFinished,
   withAttempt,
   applyUsageUpdated,
-} from './evolve-model.ts'
+} from './fold-model-call.ts'
 import {
   applyGuardrailsChecked,
   applyOutputChecked,
   applyGuardrailTripped,
   withInputCheck,
-} from './evolve-checks.ts'
+} from './fold-checks.ts'
 import {
   applyHistoryCarried,
   applyContextCompacted,
   applyCompactionStarted,
   applyHistoryEdited,
   applyAgentHandedOff,
-} from './evolve-history.ts'
+} from './fold-history.ts'
 import { guardrailsOn } from '../state/due-checks.ts'
 import { emptyHistory, messageAt } from '../messages/history.ts'
 import { illegal } from './illegal.ts'
@@ -159,7 +160,7 @@ function applyEvent(state: RunState, event: RuntimeEvent): RunState {
     case 'tool_deferred':
     case 'tool_result':
     case 'tool_results_injected':
-      return evolveCalls(state, event)
+      return foldToolCalls(state, event)
     case 'context_compacted':
       return applyContextCompacted(state, event)
     case 'compaction_started':

@@ -6,8 +6,7 @@ import type { Action } from '../state/action.ts'
 import { compactedFact, leftOutText, summaryDigest, summaryTokens, taskAmong } from '../prompt/compaction.ts'
 import { messagesOf } from '../messages/history.ts'
 import { workDeadline } from '../limits/deadlines.ts'
-import { grantCall } from '../limits/limit-check.ts'
-import { isLimitFinding } from '../limits/model-grant.ts'
+import { grantModelCall, isLimitFinding } from '../limits/model-call-limits.ts'
 import { requireNoPromise, requireOptions } from '../../vocabulary/options/require-options.ts'
 import { MAX_TAKE_OVERS } from '../limits/retry.ts'
 import type { Compaction, Rules } from '../state/rules.ts'
@@ -148,7 +147,7 @@ function summaryCall(
 ): FactOf<'compaction_started'> | undefined {
   const { summarizer } = state.definition
   if (summarizer === undefined) return undefined
-  const grant = grantCall(state, now, {
+  const grant = grantModelCall(state, now, {
     price: summarizer.price,
     inputTokens: summaryTokens(state, replacedMessages),
     startsTurn: false,

@@ -4,8 +4,8 @@ import type { FailureClass } from '../../vocabulary/model/failure.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { ToolChoice } from '../../vocabulary/model/tool-definition.ts'
 import { onLimitOf } from '../limits/deadlines.ts'
-import { grantCall } from '../limits/limit-check.ts'
-import { isLimitFinding, type LimitFinding, type PlannedCall } from '../limits/model-grant.ts'
+import { grantModelCall, isLimitFinding, type PlannedCall } from '../limits/model-call-limits.ts'
+import type { LimitFinding } from '../limits/limit-finding.ts'
 import { modelsOf, namesModel, requestDigest, sameModel } from '../prompt/model-request.ts'
 import type { TurnChange } from '../state/rules.ts'
 import type { RunState, StreamingState } from '../state/state.ts'
@@ -35,7 +35,7 @@ export function nextModelCall(state: RunState, now: number, planning: CallPlanni
   const shown = omitUndefined(rest)
   const model = planning.model ?? changedModel ?? currentModel(state)
   const toolChoice: ToolChoice = finalizing ? { type: 'none' } : wanted
-  const grant = grantCall(state, now, {
+  const grant = grantModelCall(state, now, {
     price: priceOf(state, model),
     maxWebSearches: maxWebSearchesOf(state, { model, toolChoice }),
     inputTokens: inputTokensOf(state, shown),

@@ -1,6 +1,6 @@
 import { ConfigurationError } from '../../vocabulary/errors.ts'
 import { decide } from '../../machine/decide/decide.ts'
-import { withEdits } from '../../machine/fold/evolve-history.ts'
+import { withEdits } from '../../machine/fold/fold-history.ts'
 import { messagesOf } from '../../machine/messages/history.ts'
 import { textContent } from '../../machine/messages/outcome-text.ts'
 import type { Call, CallStatus, RunState } from '../../machine/state/state.ts'

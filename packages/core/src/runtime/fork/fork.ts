@@ -3,7 +3,7 @@ import { forkedEvents, requireForkable } from '../../machine/fork-events.ts'
 import { audit, auditAll } from '../../machine/laws/invariants.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import type { Ledger } from '../../ports/ledger.ts'
-import { eventCatalogue } from '../../vocabulary/events/event-catalogue.ts'
+import { eventTraits } from '../../vocabulary/events/event-traits.ts'
 import type { Fact, ForkWrites, RuntimeEvent } from '../../vocabulary/events/event.ts'
 import { parseRunId, type RunId } from '../../vocabulary/values/ids.ts'
 import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
@@ -60,7 +60,7 @@ export async function forkOf(
   const record = (facts: readonly Fact[]): void => {
     for (const fact of facts) {
       const { seq, at } = events.at(-1) as RuntimeEvent
-      const event = deepFreeze({ runId, seq: seq + 1, epoch: 1, at, v: eventCatalogue[fact.type].v, ...fact })
+      const event = deepFreeze({ runId, seq: seq + 1, epoch: 1, at, v: eventTraits[fact.type].v, ...fact })
       state = audit(state, event)
       events.push(event)
     }

@@ -1,5 +1,5 @@
 import { ConfigurationError, LedgerConflictError, RunNotFoundError } from '../../vocabulary/errors.ts'
-import { withEdits } from '../../machine/fold/evolve-history.ts'
+import { withEdits } from '../../machine/fold/fold-history.ts'
 import { pairingFault } from '../../machine/messages/pairing.ts'
 import { carriedTranscript, transcript } from '../../machine/prompt/transcript.ts'
 import type { RunState } from '../../machine/state/state.ts'

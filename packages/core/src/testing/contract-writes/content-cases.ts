@@ -1,4 +1,4 @@
-import { eventTypes } from '../../vocabulary/events/event-catalogue.ts'
+import { eventTypes } from '../../vocabulary/events/event-traits.ts'
 import type { Fact } from '../../vocabulary/events/event.ts'
 import type { JsonObject } from '../../vocabulary/values/json.ts'
 import { everyFact } from '../samples/sample-facts.ts'

@@ -1,4 +1,4 @@
-import { eventCatalogue } from '../../vocabulary/events/event-catalogue.ts'
+import { eventTraits } from '../../vocabulary/events/event-traits.ts'
 import type { UserMessage } from '../../vocabulary/model/content.ts'
 import type { Fact, RuntimeEvent } from '../../vocabulary/events/event.ts'
 import { toolCallIdOf, type RunId, type ToolCallId } from '../../vocabulary/values/ids.ts'
@@ -26,6 +26,6 @@ export function stamped(
 ): readonly RuntimeEvent[] {
   return facts.map((fact, index) => {
     const seq = afterSeq + index + 1
-    return { runId, seq, epoch, at: 1_760_000_000_000 + seq, v: eventCatalogue[fact.type].v, ...fact }
+    return { runId, seq, epoch, at: 1_760_000_000_000 + seq, v: eventTraits[fact.type].v, ...fact }
   })
 }

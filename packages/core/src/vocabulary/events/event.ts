@@ -41,7 +41,7 @@ export * from './event-envelope.ts'
 export * from '../signals/event-parts.ts'
 
 /**
- * THE EVENT VOCABULARY: every fact that a ledger may hold, by type, with its body. `eventCatalogue` lists where each
+ * THE EVENT VOCABULARY: every fact that a ledger may hold, by type, with its body. `eventTraits` lists where each
  * is visible. Text deltas, put together, are the message.
  */
 export interface EventBodies {

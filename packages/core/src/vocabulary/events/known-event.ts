@@ -1,10 +1,10 @@
 import { UnknownEventError } from '../errors.ts'
-import { eventCatalogue } from './event-catalogue.ts'
+import { eventTraits } from './event-traits.ts'
 import type { EventType } from './event.ts'
 
 /** Whether this release knows what an event of that type and version means. */
 export function isKnown(type: string, v: number): type is EventType {
-  return Object.hasOwn(eventCatalogue, type) && v <= eventCatalogue[type as EventType].v
+  return Object.hasOwn(eventTraits, type) && v <= eventTraits[type as EventType].v
 }
 
 /** Stops a fold at an event that this release does not know, with an `UnknownEventError`. */

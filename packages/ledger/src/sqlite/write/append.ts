@@ -1,4 +1,4 @@
-import { RunNotFoundError, type RunId, type RuntimeEvent } from '@tallystick/core'
+import type { RunId, RuntimeEvent } from '@tallystick/core'
 import {
   emptyHead,
   endsRun,
@@ -22,7 +22,7 @@ import { storedBody, type StoredBody } from '../../content/event/stored-body.ts'
 import { eventRows } from '../rows/event-batch.ts'
 import type { Write } from './group-commit.ts'
 import type { MovedHead, ReadQueries, WriteQueries } from '../rows/queries.ts'
-import { cellOf, runRow } from '../rows/run-row.ts'
+import { runRow } from '../rows/run-row.ts'
 import type { SqliteRemovals } from './removals.ts'
 import { sqliteCode } from '../schema/sqlite-failure.ts'
 import type { RunTable } from '../../record/tables.ts'
@@ -163,7 +163,8 @@ function insertRun(writes: WriteQueries, cell: RunCell): void {
   }
 }
 
-function headRow(cell: RunCell): MovedHead {
+/** The row of a run's head, as the statement that moves it takes it. */
+export function headRow(cell: RunCell): MovedHead {
   const { runId, headSeq, headHash, epoch } = cell
   return { run_id: runId, head_seq: headSeq, head_hash: headHash, epoch, seal: rowDigest(cell) }
 }
@@ -201,16 +202,4 @@ function secondOf(
     stated.add(onceKey)
   }
   return undefined
-}
-
-/** Raises the epoch of a run, durably. From then on the writer before can append nothing. */
-export function acquire({ reads, writes }: AppendStore, runId: RunId): Write<Head> {
-  const work = (): Head => {
-    const run = runRow(reads, runId)
-    if (run === undefined) throw new RunNotFoundError(runId)
-    const cell = { ...cellOf(runId, run), epoch: run.epoch + 1 }
-    writes.moveHead.run(headRow(cell))
-    return { seq: cell.headSeq, epoch: cell.epoch }
-  }
-  return { durability: 'barrier', events: 0, bytes: 0, work }
 }

@@ -1,7 +1,7 @@
 import type { EventType } from './event.ts'
 
 /** Where an event of a type is visible, and what it costs to keep. */
-export interface EventEntry {
+export interface EventTraits {
   /** The version that is written now. */
   readonly v: number
   /** Whether it adds to what the model is shown: itself, only as part of the finished message, or not at all. */
@@ -12,15 +12,15 @@ export interface EventEntry {
   readonly durability: 'barrier' | 'lazy'
 }
 
-const fact: EventEntry = { v: 1, modelHistory: 'no', retention: 'facts', durability: 'barrier' }
+const fact: EventTraits = { v: 1, modelHistory: 'no', retention: 'facts', durability: 'barrier' }
 /** Since its second version, names its limits with `max` first. */
-const limited: EventEntry = { ...fact, v: 2 }
-const noted: EventEntry = { ...fact, durability: 'lazy' }
-const history: EventEntry = { ...fact, modelHistory: 'yes' }
-const delta: EventEntry = { v: 1, modelHistory: 'as_message', retention: 'deltas', durability: 'lazy' }
+const limited: EventTraits = { ...fact, v: 2 }
+const noted: EventTraits = { ...fact, durability: 'lazy' }
+const history: EventTraits = { ...fact, modelHistory: 'yes' }
+const delta: EventTraits = { v: 1, modelHistory: 'as_message', retention: 'deltas', durability: 'lazy' }
 
 /** Every event type once. All are on the UI stream and in the ledger. */
-export const eventCatalogue: { readonly [T in EventType]: EventEntry } = {
+export const eventTraits: { readonly [T in EventType]: EventTraits } = {
   run_started: limited,
   history_carried: history,
   history_edited: history,
@@ -56,5 +56,5 @@ export const eventCatalogue: { readonly [T in EventType]: EventEntry } = {
   cancel_requested: fact,
 }
 
-/** Every event type once, in the order of the catalogue. */
-export const eventTypes = Object.keys(eventCatalogue) as readonly EventType[]
+/** Every event type once, in the order of `eventTraits`. */
+export const eventTypes = Object.keys(eventTraits) as readonly EventType[]

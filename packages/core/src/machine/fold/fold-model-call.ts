@@ -2,7 +2,7 @@ import { textOf, type AssistantMessage } from '../../vocabulary/model/content.ts
 import type { EventOf, RuntimeEvent } from '../../vocabulary/events/event.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { addUsage } from '../../vocabulary/billing/usage.ts'
-import { requireClosed } from './evolve-calls.ts'
+import { requireClosed } from './fold-tool-calls.ts'
 import { appendMessage } from '../messages/history.ts'
 import { illegal } from './illegal.ts'
 import { sameModel } from '../prompt/model-request.ts'

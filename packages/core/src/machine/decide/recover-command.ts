@@ -17,7 +17,7 @@ export function isCommandCause(cause: Cause): cause is CommandCause {
 }
 
 /** The command that decided the events at a place. */
-export function invertCommand(
+export function recoverCommand(
   state: RunState | undefined,
   cause: CommandCause,
   place: RecordedPosition,

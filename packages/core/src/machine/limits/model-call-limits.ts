@@ -1,5 +1,4 @@
 import { limitOfField, type Amounts, type Grant, type GrantField } from '../../vocabulary/limits/grant.ts'
-import type { LimitName } from '../../vocabulary/limits/limits.ts'
 import {
   ratesFor,
   searchesCost,
@@ -8,18 +7,10 @@ import {
   type MaxWebSearches,
 } from '../../vocabulary/billing/price.ts'
 import { leftOf, spentOf } from './budget.ts'
-import { onLimitOf } from './deadlines.ts'
+import { deadlineOf, onLimitOf, workDeadline } from './deadlines.ts'
+import { timeLimit, type LimitFinding } from './limit-finding.ts'
 import type { RunState } from '../state/state.ts'
 import { currentModel, priceOf } from '../state/state-views.ts'
-
-/** A limit that prevents a call, and how much of it is used. */
-export interface LimitFinding {
-  readonly limit: LimitName
-  readonly max: number
-  readonly used: number
-  /** Held back for the call that writes the answer at a limit. */
-  readonly held?: number
-}
 
 /** Fewer output tokens than this are not worth a model call. */
 const OUTPUT_TOKENS_MIN = 16
@@ -44,8 +35,22 @@ export interface PlannedCall {
   readonly keepsClosing: boolean
 }
 
-/** What a model call may use, or the limit that leaves it too little. */
-export function grantModelCall(state: RunState, call: PlannedCall): Grant | LimitFinding {
+/**
+ * Checks every limit before a model call: what the call may use, or the limit that prevents it, because the time of the
+ * run is up or too little is left.
+ */
+export function grantModelCall(state: RunState, now: number, call: PlannedCall): Grant | LimitFinding {
+  return timeFinding(state, now, call.closes) ?? grantAmounts(state, call)
+}
+
+function timeFinding(state: RunState, now: number, closes: boolean): LimitFinding | undefined {
+  const deadline = closes ? deadlineOf(state) : workDeadline(state)
+  if (deadline === undefined || now < deadline) return undefined
+  return timeLimit(state, now)
+}
+
+/** What a model call may use by the amounts that are left, or the limit that leaves it too little. */
+function grantAmounts(state: RunState, call: PlannedCall): Grant | LimitFinding {
   const left = leftOf(state)
   const needed = neededBeside(call)
   const turnsNeeded = (call.startsTurn ? 1 : 0) + needed.turns

@@ -6,7 +6,7 @@ import { canonicalJson } from '@tallystick/core/vocabulary'
 import type { CommandContext } from '../command/command-context.ts'
 import { commandLine } from '../command/command-context.ts'
 import { prettyJson } from '../view/text/pretty-json.ts'
-import { parentsOf } from './parent-of.ts'
+import { parentsOf } from '../lookup/parent-of.ts'
 
 /** The name of the account that this process runs under, for the record of who decided. */
 export function accountName(): string {

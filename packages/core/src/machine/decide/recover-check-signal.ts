@@ -14,7 +14,7 @@ export function isCheckCause(cause: Cause): cause is CheckCause {
 }
 
 /** What guardrails, a schema or a summing-up model said that decided the events at a place. */
-export function invertCheckSignal(
+export function recoverCheckSignal(
   state: RunState,
   cause: CheckCause,
   place: RecordedPosition,

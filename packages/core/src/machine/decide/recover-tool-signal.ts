@@ -20,7 +20,11 @@ export function isToolCause(cause: Cause): cause is ToolCause {
 }
 
 /** The report about a tool call that decided an event. */
-export function invertToolSignal(state: RunState, cause: ToolCause, event: RuntimeEvent): Signal | undefined {
+export function recoverToolSignal(
+  state: RunState,
+  cause: ToolCause,
+  event: RuntimeEvent,
+): Signal | undefined {
   switch (cause) {
     case 'tool_progressed': {
       if (event.type !== 'tool_progress') return undefined

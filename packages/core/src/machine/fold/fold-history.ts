@@ -7,7 +7,7 @@ import {
 } from '../../vocabulary/events/event.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import { guardrailsOn } from '../state/due-checks.ts'
-import { requireClosed } from './evolve-calls.ts'
+import { requireClosed } from './fold-tool-calls.ts'
 import { withSummary } from '../prompt/compaction.ts'
 import { messageAt, messagesOf } from '../messages/history.ts'
 import { illegal } from './illegal.ts'

@@ -1,10 +1,10 @@
 import type { Command } from '../../vocabulary/events/command.ts'
 import type { Signal } from '../../vocabulary/signals/signal.ts'
 import type { RecordedPosition } from './recorded-position.ts'
-import { isCheckCause, invertCheckSignal } from './invert-check-signal.ts'
-import { invertCommand, isCommandCause } from './invert-command.ts'
-import { invertModelSignal, isModelCause } from './invert-model-signal.ts'
-import { invertToolSignal, isToolCause } from './invert-tool-signal.ts'
+import { isCheckCause, recoverCheckSignal } from './recover-check-signal.ts'
+import { recoverCommand, isCommandCause } from './recover-command.ts'
+import { recoverModelSignal, isModelCause } from './recover-model-signal.ts'
+import { recoverToolSignal, isToolCause } from './recover-tool-signal.ts'
 import type { RunState } from '../state/state.ts'
 import { causeOf } from '../../vocabulary/events/usual-cause.ts'
 
@@ -13,16 +13,16 @@ import { causeOf } from '../../vocabulary/events/usual-cause.ts'
  * it heard nothing (`causeOf` says `controller`), where the record ends within the decision, and for `calls_checked`:
  * whether calls may run is asked of the agent.
  */
-export function invertDecide(
+export function recoverMessage(
   state: RunState | undefined,
   place: RecordedPosition,
 ): Command | Signal | undefined {
   const event = place.recorded[place.index]
   if (event === undefined) return undefined
   const cause = causeOf(event)
-  if (isCommandCause(cause)) return invertCommand(state, cause, place)
+  if (isCommandCause(cause)) return recoverCommand(state, cause, place)
   if (state === undefined) return undefined
-  if (isModelCause(cause)) return invertModelSignal(state, cause, place)
-  if (isToolCause(cause)) return invertToolSignal(state, cause, event)
-  return isCheckCause(cause) ? invertCheckSignal(state, cause, place) : undefined
+  if (isModelCause(cause)) return recoverModelSignal(state, cause, place)
+  if (isToolCause(cause)) return recoverToolSignal(state, cause, event)
+  return isCheckCause(cause) ? recoverCheckSignal(state, cause, place) : undefined
 }

@@ -13,7 +13,7 @@ export function isModelCause(cause: Cause): cause is ModelCause {
 }
 
 /** The report of a model call that decided the events at a place. */
-export function invertModelSignal(
+export function recoverModelSignal(
   state: RunState,
   cause: ModelCause,
   place: RecordedPosition,

@@ -1,0 +1,61 @@
+import type { EventOf } from '../../vocabulary/events/event.ts'
+import { illegal } from './illegal.ts'
+import type { Attempt, Call, RunState } from '../state/state.ts'
+import { estimatedTokens } from '../messages/token-estimate.ts'
+
+/** Applies arrived text or reasoning: appended to the same part, or replacing it. */
+export function withDelta(
+  attempt: Attempt,
+  event: EventOf<'assistant_text_delta'> | EventOf<'assistant_reasoning_delta'>,
+): Attempt {
+  const kind = event.type === 'assistant_text_delta' ? 'text' : 'reasoning'
+  const { drafts } = attempt
+  const streamedTokens = attempt.streamedTokens + estimatedTokens(event.text)
+  const index = drafts.findLastIndex((draft) => draft.part === event.part && draft.kind === kind)
+  const draft = drafts[index]
+  return {
+    ...attempt,
+    streamedTokens,
+    drafts: draft
+      ? drafts.with(index, { ...draft, text: event.replaces ? event.text : draft.text + event.text })
+      : [...drafts, { part: event.part, kind, text: event.text }],
+  }
+}
+
+/** A call's input began to come: its place among the calls is taken from now on. */
+export function withCallPart(attempt: Attempt, part: number): Attempt {
+  if (attempt.callParts.includes(part)) return attempt
+  return { ...attempt, callParts: [...attempt.callParts, part] }
+}
+
+/** More of a call's input came. */
+export function withToolInput(attempt: Attempt, { part, text }: EventOf<'tool_input_delta'>): Attempt {
+  const streamedTokens = attempt.streamedTokens + estimatedTokens(text)
+  return { ...withCallPart(attempt, part), streamedTokens }
+}
+
+/** A request is whole: it takes its place among the calls of the reply. Its place and its id must be new. */
+export function withRequest(
+  state: RunState,
+  attempt: Attempt,
+  event: EventOf<'tool_request_ready'>,
+): Attempt {
+  const { toolCallId, part, providerCallId, name, input, malformed, opaque } = event
+  if (attempt.calls.some((call) => call.toolCallId === toolCallId || call.part === part)) {
+    throw illegal(state, event, `call ${toolCallId} or part ${part} was requested before`)
+  }
+  const call: Call = {
+    toolCallId,
+    part,
+    providerCallId,
+    name,
+    input,
+    status: 'requested',
+    attempts: 0,
+    ...(malformed !== undefined && { malformed }),
+    ...(opaque !== undefined && { opaque }),
+  }
+  // By place in the reply: the order in which the message names them.
+  const calls = [...attempt.calls, call].sort((a, b) => a.part - b.part)
+  return { ...withCallPart(attempt, part), calls }
+}

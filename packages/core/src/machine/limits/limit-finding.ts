@@ -1,0 +1,29 @@
+import { defaultLimits, type LimitName } from '../../vocabulary/limits/limits.ts'
+import { getOwn } from '../../vocabulary/values/get-own.ts'
+import { activeMs, closingMs } from './deadlines.ts'
+import type { Call, RunState } from '../state/state.ts'
+
+/** A limit that prevents a call, and how much of it is used. */
+export interface LimitFinding {
+  readonly limit: LimitName
+  readonly max: number
+  readonly used: number
+  /** Held back for the call that writes the answer at a limit. */
+  readonly held?: number
+}
+
+/** The limit on time, as it is met. */
+export function timeLimit(state: RunState, now: number): LimitFinding {
+  const held = closingMs(state.limits)
+  const max = state.limits.maxDurationMs ?? 0
+  return { limit: 'maxDurationMs', max, used: activeMs(state, now), ...(held > 0 && { held }) }
+}
+
+/** The limit on repeats, where this call has met it. */
+export function repeatLimit(state: RunState, call: Call): LimitFinding | undefined {
+  const max = state.limits.maxRepeats ?? defaultLimits.maxRepeats
+  const { repeated } = state.totals
+  if (repeated >= max) return { limit: 'maxRepeats', max, used: repeated }
+  const errors = getOwn(state.errorStreaks, call.name)?.count ?? 0
+  return errors >= 2 * max ? { limit: 'maxRepeats', max, used: errors } : undefined
+}
