@@ -13,7 +13,7 @@
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { areaNameOf, areas } from './mutation/area.ts'
+import { areaNameOf, areas, testersOf } from './mutation/area.ts'
 import { withoutEquivalents } from './mutation/equivalent.ts'
 import { Memory } from './mutation/memory.ts'
 import { diffOf, type Mutant, sampleOf } from './mutation/mutant.ts'
@@ -127,7 +127,7 @@ function show(mutant: Mutant): string {
 if (values.list) for (const mutant of chosen) console.log(show(mutant))
 else {
   if (values.survey) {
-    const packages = new Set(chosen.map(({ path }) => path.split('/')[1] ?? ''))
+    const packages = new Set(chosen.flatMap(({ path }) => testersOf(path.split('/')[1] ?? '')))
     for (const name of packages) takeSurvey(root, name)
   }
   const memory = new Memory(root)

@@ -36,7 +36,31 @@ export const areas: readonly Area[] = [
   areaOf('cli', 'cli/src'),
 ]
 
-/** The name of the area that a file is in. */
+/** Sources that run in a process of their own, which reads them from disk: no test would see a fault in them. */
+const inOwnProcess: ReadonlySet<string> = new Set(
+  ['cells', 'run-statement', 'sqlite', 'statement-kind', 'statement-process', 'tables-text'].map(
+    (name) => `packages/tools/src/built-in/sql-query/${name}.ts`,
+  ),
+)
+
+/** The name of the area that a file is in; `undefined` for a file that is not tried. */
 export function areaNameOf(path: string): string | undefined {
+  if (inOwnProcess.has(path)) return undefined
   return areas.find(({ folders }) => folders.some((folder) => path.startsWith(folder)))?.name
+}
+
+/** Packages whose tests hold sources of another one as well: core says how a decision is turned back, replay does it. */
+const furtherTests: Readonly<Record<string, readonly string[]>> = { core: ['replay'] }
+
+/** Returns the packages whose tests run for a mutant of a package: its own first. */
+export function testersOf(name: string): readonly string[] {
+  return [name, ...(furtherTests[name] ?? [])]
+}
+
+/** Returns the packages whose sources the tests of a package hold. */
+export function testedBy(name: string): readonly string[] {
+  return [
+    name,
+    ...Object.keys(furtherTests).filter((tested) => testersOf(tested).includes(name) && tested !== name),
+  ]
 }

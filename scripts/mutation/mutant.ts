@@ -29,12 +29,14 @@ export function mutatedText(source: string, { edit }: Mutant): string {
   return source.slice(0, edit.start) + edit.text + source.slice(edit.end)
 }
 
-/** The first line that the fault changes, before and after, as a diff of one line. */
-export function diffOf(source: string, mutant: Mutant): string {
-  const index = mutant.line - 1
-  const before = source.split('\n')[index] ?? ''
-  const after = mutatedText(source, mutant).split('\n')[index] ?? ''
-  return `- ${before.trim()}\n+ ${after.trim()}`
+/** The lines that the fault changes, before and after, each as one line. */
+export function diffOf(source: string, { edit }: Mutant): string {
+  const start = source.lastIndexOf('\n', edit.start - 1) + 1
+  const end = source.indexOf('\n', edit.end)
+  const rest = source.slice(edit.end, end === -1 ? undefined : end)
+  const before = source.slice(start, edit.start)
+  const shown = (text: string): string => `${before}${text}${rest}`.replaceAll(/\s+/g, ' ').trim()
+  return `- ${shown(source.slice(edit.start, edit.end))}\n+ ${shown(edit.text)}`
 }
 
 /**

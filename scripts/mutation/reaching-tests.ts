@@ -5,8 +5,8 @@ import { Imports } from './imports.ts'
 import type { Memory } from './memory.ts'
 import { lastSurvey } from './survey.ts'
 
-/** Returns the test files that may notice a fault at a place of a source file, in the order in which they are to run. */
-export type TestsOf = (path: string, offset: number) => readonly string[]
+/** Returns the test files of a package that may notice a fault at a place of a source file, in the order in which they are to run. */
+export type TestsOf = (tester: string, path: string, offset: number) => readonly string[]
 
 /**
  * Finds the test files of a package that load a source file and, where a survey of the package was taken, call the
@@ -21,8 +21,7 @@ export function reachingTests(root: string, memory: Memory): TestsOf {
     .filter((path) => !left.some((pattern) => matchesGlob(path, pattern)))
   const filesOf = remembering((test: string) => imports.reachedFrom(test))
   const surveyOf = remembering((name: string) => lastSurvey(root, name))
-  const inOrder = (path: string, offset: number): readonly string[] => {
-    const [, name = ''] = path.split('/')
+  const inOrder = (name: string, path: string, offset: number): readonly string[] => {
     const rank = (test: string): readonly number[] => [
       -memory.noticed(path, test),
       -sharedWords(path, test),

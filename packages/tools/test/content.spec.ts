@@ -226,3 +226,16 @@ describe('makers of parts', () => {
     expect(make).toThrow(message)
   })
 })
+
+describe('a source under other names', () => {
+  it.each([
+    ['mime', 'mediaType'],
+    ['bytes', 'data'],
+    ['base64', 'data'],
+    ['href', 'url'],
+  ])('is refused, with the name that was meant: %s for %s', (other, name) => {
+    expect(() => image({ mediaType: 'image/png', data: 'aGk=', [other]: 'x' } as never)).toThrow(
+      `image: ${other} is no option. Did you mean ${name}?`,
+    )
+  })
+})

@@ -174,6 +174,8 @@ describe('defineTool', () => {
       { input: { type: 'object', properties: { a: { pattern: '(' } } } },
       /"\(" is no regular expression/,
     ],
+    ['a list as a schema', { input: [{ type: 'object' }] }, /is no schema/],
+    ['no schema at all', { input: null }, /is no schema|is null/],
     [
       'a reference to nowhere',
       { input: { type: 'object', properties: { a: { $ref: '#/$defs/b' } } } },

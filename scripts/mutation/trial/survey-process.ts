@@ -5,15 +5,18 @@ import { tmpdir } from 'node:os'
 import { join, matchesGlob, relative } from 'node:path'
 import { createVitest, type Vitest } from 'vitest/node'
 import { allTests, inOneProcess, onPostgres, thoroughOnly } from '../../testing/selection.ts'
+import { testedBy } from '../area.ts'
 import { digestOf, functionsIn } from '../survey.ts'
 
 const root = join(import.meta.dirname, '../../..')
 const [, , name = '', file = ''] = process.argv
 const lines = `${file}.lines`
+/** The folders whose functions are counted. */
+const sources = testedBy(name).map((tested) => `packages/${tested}/src/`)
 
 /** Adds what counts calls to a source file, and to a test file what writes them down. */
 function counted(path: string, text: string): string | undefined {
-  if (path.startsWith(`packages/${name}/src/`)) {
+  if (sources.some((beginning) => path.startsWith(beginning))) {
     const inserted = functionsIn(path, text).flatMap(({ index, start, end, isExpression }) => {
       const count = `(globalThis.__called ??= new Set()).add(${JSON.stringify(`${path}#${index}`)})`
       return isExpression
@@ -88,7 +91,9 @@ const tests = Object.fromEntries(
 )
 const atLoad = [...new Set(records.flatMap(({ calledAtLoad }) => calledAtLoad))].sort()
 const files = Object.fromEntries(
-  globSync(`packages/${name}/src/**/*.ts`, { cwd: root }).map((path) => [path, digest(path)]),
+  sources
+    .flatMap((folder) => globSync(`${folder}**/*.ts`, { cwd: root }))
+    .map((path) => [path, digest(path)]),
 )
 writeFileSync(file, JSON.stringify({ files, atLoad, tests }))
 rmSync(lines)

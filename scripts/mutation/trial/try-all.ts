@@ -1,4 +1,5 @@
 import { join, relative } from 'node:path'
+import { testersOf } from '../area.ts'
 import type { Memory } from '../memory.ts'
 import { type Mutant, mutatedText } from '../mutant.ts'
 import type { TestsOf } from '../reaching-tests.ts'
@@ -64,18 +65,25 @@ async function verdictOf(
   const { root, sourceOf } = ground
   const { path } = mutant
   const text = mutatedText(sourceOf(path), mutant)
-  const tests = testsAround(mutant, ground)
-  const run = async (some: readonly string[]): Promise<Outcome> =>
-    some.length === 0
-      ? { kind: 'passed', isLoaded: false }
-      : tester.run({ tests: some.map((test) => join(root, test)), path: join(root, path), text })
-  const first = await run(tests.slice(0, firstTests))
-  if (first.kind !== 'passed') return noticedBy(mutant, first, ground)
-  if (!compiler.accepts(path, text)) return { mutant, kind: 'refused', how: 'the compiler refuses it' }
-  const rest = await run(tests.slice(firstTests))
-  if (rest.kind !== 'passed') return noticedBy(mutant, rest, ground)
+  const [, name = ''] = path.split('/')
+  const [tests = [], ...further] = testersOf(name).map((tester) =>
+    ground.testsOf(tester, path, mutant.edit.start),
+  )
+  let isLoaded = false
+  let isCompiled = false
+  for (const some of [tests.slice(0, firstTests), tests.slice(firstTests), ...further]) {
+    if (some.length > 0) {
+      const absolute = some.map((test) => join(root, test))
+      const outcome = await tester.run({ tests: absolute, path: join(root, path), text })
+      if (outcome.kind !== 'passed') return noticedBy(mutant, outcome, ground)
+      isLoaded ||= outcome.isLoaded
+    }
+    if (!(isCompiled ||= compiler.accepts(path, text)))
+      return { mutant, kind: 'refused', how: 'the compiler refuses it' }
+  }
   const nearest = tests.slice(0, 3).join(', ')
-  const how = first.isLoaded ? `${tests.length} test files pass, among them ${nearest}` : 'no test calls it'
+  const count = [tests, ...further].flat().length
+  const how = isLoaded ? `${count} test files pass, among them ${nearest}` : 'no test calls it'
   return { mutant, kind: 'survived', how }
 }
 
@@ -84,10 +92,6 @@ function noticedBy(mutant: Mutant, outcome: Exclude<Outcome, { kind: 'passed' }>
   const test = relative(ground.root, outcome.test)
   ground.memory.addNoticed(mutant.path, test)
   return { mutant, kind: 'killed', how: `${test}: ${outcome.how}`, test }
-}
-
-function testsAround({ path, edit }: Mutant, { testsOf }: Ground): readonly string[] {
-  return testsOf(path, edit.start)
 }
 
 function report(

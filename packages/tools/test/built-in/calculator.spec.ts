@@ -35,6 +35,14 @@ describe('calculator', () => {
     ['2 ^ 200', '1606938044258990275541962092341162602522202993782792835301376'],
     ['1 / 2 ^ 20', '0.00000095367431640625'],
     ['-0.5', '-0.5'],
+    [
+      '1 / 2 ^ 100',
+      '0.0000000000000000000000000000007888609052210118054117285652827862296732064351090230047702789306640625',
+    ],
+    [
+      '1 / 2 ^ 101',
+      '3.94430452610505902705864282641e-31 (rounded; exactly 1/2535301200456458802993406410752)',
+    ],
     ['0 * -1', '0'],
     ['12.50 - 0.50', '12'],
     ['abs(-3.2)', '3.2'],
@@ -112,6 +120,7 @@ describe('calculator', () => {
     ['a tiny literal', '1e-999999999', 'the result needs more than 500 digits'],
     ['repeated squaring', `${'('.repeat(40)}2${' ^ 2)'.repeat(40)}`, 'the result needs more than 500 digits'],
     ['many parentheses', `${'('.repeat(66)}1`, 'At character 66: nested deeper than 64 levels'],
+    ['many plus signs', `${'+'.repeat(66)}1`, 'nested deeper than 64 levels'],
     ['many signs', `${'-'.repeat(66)}1`, 'nested deeper than 64 levels'],
     ['many powers', `${'1 ^ '.repeat(70)}1`, 'nested deeper than 64 levels'],
   ])('refuses %s', async (_what, expression, problem) => {
@@ -130,5 +139,6 @@ describe('calculator', () => {
     expect(tool).toMatchObject({ name: 'calculator', effect: 'read', recovery: 'rerun' })
     const named = calculator({ name: 'sums', description: 'Does sums.' })
     expect(named).toMatchObject({ name: 'sums', description: 'Does sums.' })
+    expect(() => calculator({ title: 'sums' } as never)).toThrow(/calculator: title is no option/)
   })
 })
