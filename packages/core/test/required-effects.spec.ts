@@ -27,7 +27,7 @@ describe('an answer', () => {
   const answer = (more: Partial<CollectingState> = {}): CollectingState =>
     withDefinition(stateOf<CollectingState>(answered('end'), more), { guardrails: [outputGuardrail] })
   const strict = (more: Partial<CollectingState> = {}): CollectingState =>
-    withDefinition(answer(more), { output: { schema: { type: 'object' }, repairsMax: 1 } })
+    withDefinition(answer(more), { output: { schema: { type: 'object' }, maxRepairs: 1 } })
   const replyWith = (more: Partial<CollectingState['reply']>): Partial<CollectingState> => ({
     reply: { ...answer().reply, ...more },
   })
@@ -136,7 +136,7 @@ describe('a tool', () => {
     const state = stateOf<ExecutingState>([...executing(), startedCall(1)], more)
     return { ...state, calls: state.calls.map((each) => ({ ...each, ...call })) }
   }
-  const timeUp = { limit: 'durationMaxMs', max: 1, used: 1, policy: 'stop', at: 1 } as const
+  const timeUp = { limit: 'maxDurationMs', max: 1, used: 1, policy: 'stop', at: 1 } as const
   const id = working().calls[0]?.toolCallId
 
   it('has to stop when the run is cancelled, or out of time and not asking for more', () => {
@@ -145,7 +145,7 @@ describe('a tool', () => {
     expect(stopReason(working({}, { cancel: { at: 1 } }))).toBe('The run was cancelled.')
     expect(stopReason(working({}, { metLimit: timeUp }))).toBe('The time of the run is up.')
     expect(stopReason(working({}, { metLimit: { ...timeUp, policy: 'ask' } }))).toBeUndefined()
-    expect(stopReason(working({}, { metLimit: { ...timeUp, limit: 'turnsMax' } }))).toBeUndefined()
+    expect(stopReason(working({}, { metLimit: { ...timeUp, limit: 'maxTurns' } }))).toBeUndefined()
   })
 
   it('runs under one key, and keeps it while it has to stop', () => {

@@ -119,4 +119,6 @@ process.on('message', (next: Trial) => {
     },
   )
 })
+// Without the process that asks there is nothing left to try.
+process.on('disconnect', () => process.exit())
 send({ kind: 'ready' })
