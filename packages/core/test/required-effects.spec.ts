@@ -81,7 +81,7 @@ describe('input', () => {
     { name: 'beside', on: 'input', beside: true },
   ] as const
   const asked = (more: Partial<RunState> = {}): RunState =>
-    withDefinition(stateOf<RunState>(begun(), { inputCheck, ...more } as Partial<RunState>), { guardrails })
+    withDefinition(stateOf<RunState>(begun(), { inputCheck, ...more }), { guardrails })
 
   it('is checked before the model call and beside it, by the guardrails that have not looked', () => {
     expect(dueInputChecks(asked())).toEqual({ before: ['before'], beside: ['beside'] })
@@ -96,7 +96,7 @@ describe('input', () => {
   it('is checked no more after a cancel, a block, or the end', () => {
     expect(keys(asked({ cancel }))).toEqual([])
     expect(keys(asked({ blocked }))).toEqual([])
-    expect(keys(asked({ phase: 'done' } as Partial<RunState>))).toEqual([])
+    expect(keys(asked({ phase: 'done' }))).toEqual([])
   })
 
   it('keeps calls from being checked until it is through, and a block for good', () => {
@@ -118,8 +118,11 @@ describe('a model that answers or sums up', () => {
   it('sums up until a cancel or an interruption', () => {
     const grant = { inputTokens: 10 }
     const compacting = { replacedMessages: 2, grant, model: { provider: 'a', api: 'b', modelId: 'c' } }
-    const summing = (more: object): RunState =>
-      ({ ...stateOf(begun()), compacting: { ...compacting, maxOutputTokens: 5 }, ...more }) as RunState
+    const summing = (more: object): RunState => ({
+      ...stateOf(begun()),
+      compacting: { ...compacting, maxOutputTokens: 5 },
+      ...more,
+    })
     expect(keys(summing({}))).toEqual(['summarize 0'])
     expect(keys(summing({ cancel }))).toEqual([])
     expect(keys(summing({ compacting: { ...compacting, interrupted: true } }))).toEqual([])

@@ -234,7 +234,7 @@ describe('a source under other names', () => {
     ['base64', 'data'],
     ['href', 'url'],
   ])('is refused, with the name that was meant: %s for %s', (other, name) => {
-    expect(() => image({ mediaType: 'image/png', data: 'aGk=', [other]: 'x' } as never)).toThrow(
+    expect(() => image({ mediaType: 'image/png', data: 'aGk=', [other]: 'x' })).toThrow(
       `image: ${other} is no option. Did you mean ${name}?`,
     )
   })
