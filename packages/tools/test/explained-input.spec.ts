@@ -171,6 +171,7 @@ describe('what a plain schema has against an input', () => {
   it.each<readonly [keyword: string, schema: JsonObject, input: JsonObject]>([
     ['$ref', { properties: { a: { $ref: '#/$defs/n' } }, $defs: { n: number } }, { a: 'x' }],
     ['allOf', { properties: { a: { allOf: [number] } } }, { a: 'x' }],
+    // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
     ['then', { if: { required: ['a'] }, then: { properties: { a: number } } }, { a: 'x' }],
     ['else', { if: { required: ['b'] }, else: { properties: { a: number } } }, { a: 'x' }],
     ['properties', { properties: { a: number } }, { a: 'x' }],
