@@ -24,7 +24,7 @@ const riddles: readonly (readonly [pattern: RegExp, advice: string])[] = [
  * difference to every run on record; or they are history.
  */
 const recordedTexts =
-  /^packages\/(?:core\/src\/machine\/|core\/src\/runtime\/definition\/handoff\.ts|core\/src\/runtime\/run\/parent-runs\.ts|ledger\/src\/(?:sqlite|postgres)\/(?:migrations|schema)\/|providers\/src\/shared\/request\/answer-instructions\.ts)/
+  /^packages\/(?:core\/src\/machine\/|core\/src\/runtime\/definition\/handoff\.ts|core\/src\/runtime\/children\/child-start\.ts|ledger\/src\/(?:sqlite|postgres)\/(?:migrations|schema)\/|providers\/src\/shared\/request\/answer-instructions\.ts)/
 
 /** What people read says what it says in one reading: pages, and the comments and texts of a package's sources. */
 export function prose(file: SourceFile): readonly Finding[] {

@@ -1,13 +1,16 @@
 import { childRunIdOf } from '../../vocabulary/values/child-run-id.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import { callsAwaitingChild } from '../../machine/state/state-views.ts'
-import { settleCommandOf, type ChildRuns } from './child-runs.ts'
+import { settleCommandOf } from './child-ending.ts'
+import type { ChildRuns } from './child-runs.ts'
 
 /** A run that awaits child runs. */
 interface AwaitingParent {
   readonly children: ChildRuns
   /** Whether child runs that are under way are to be taken over. */
-  readonly takesOver: boolean
+  readonly takeOver: boolean
+  /** What the application gave the run. */
+  readonly context: unknown
   /** Takes the command that settles a call with the ending of its child run. */
   readonly post: (settling: ReturnType<typeof settleCommandOf>) => void
   /** Whether a command for the run itself has come in. */
@@ -22,11 +25,12 @@ interface AwaitingParent {
  */
 export async function postEndedChildren(
   state: RunState,
-  { children, takesOver, post, isAsked, next }: AwaitingParent,
+  { children, takeOver, context, post, isAsked, next }: AwaitingParent,
 ): Promise<void> {
   const endings = Promise.all(
     callsAwaitingChild(state).map(async ({ toolCallId }) => {
-      const ending = await children.resumedEnding(childRunIdOf(state.runId, toolCallId), takesOver)
+      const childId = childRunIdOf(state.runId, toolCallId)
+      const ending = await children.resumedEnding(childId, { takeOver, context })
       if (ending) post(settleCommandOf(toolCallId, ending))
     }),
   ).then(() => 'all' as const)

@@ -7,7 +7,8 @@ import type { Cancel, Clock } from '../../ports/clock.ts'
 import type { ChildTotals } from '../../vocabulary/events/event.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { Signal } from '../../vocabulary/signals/signal.ts'
-import type { ChildEnding, ChildStop, ChildRuns } from './child-runs.ts'
+import type { ChildEnding, ChildStop } from './child-ending.ts'
+import type { ChildRuns } from './child-runs.ts'
 import { textOfError } from '../../vocabulary/values/error-text.ts'
 
 /** The start of a call whose work an agent does. */
@@ -15,6 +16,8 @@ export interface ChildStart {
   readonly state: ExecutingState
   readonly call: Call
   readonly children: ChildRuns
+  /** What the application gave the parent. */
+  readonly context: unknown
   readonly clock: Clock
 }
 
@@ -24,7 +27,7 @@ export interface ChildStart {
  * only stopped.
  */
 export function startChild(
-  { state, call, children, clock }: ChildStart,
+  { state, call, children, context, clock }: ChildStart,
   post: (signal: Signal) => void,
 ): { readonly cancel: (reason: string) => void; readonly stop: () => void } {
   const { toolCallId, attempts: attempt, status } = call
@@ -73,7 +76,7 @@ export function startChild(
     const text = 'The work was told to stop, and had not stopped in time. It may have had effects.'
     end({ outcome: 'cancelled', content: textContent('cancelled', text), child: await known() })
   }
-  const driven = children.drive(state, call)
+  const driven = children.drive(state, call, context)
   if (status === 'started') void listen(driven.begin())
   return {
     cancel(reason) {

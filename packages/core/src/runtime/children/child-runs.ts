@@ -1,21 +1,19 @@
+import { LedgerConflictError } from '../../vocabulary/errors.ts'
+import { childRunIdOf } from '../../vocabulary/values/child-run-id.ts'
+import { isSuspended } from '../../machine/next/next-action.ts'
+import type { Call, ExecutingState, RunState } from '../../machine/state/state.ts'
+import { callsAwaitingChild } from '../../machine/state/state-views.ts'
 import type { InboxEntry } from '../../ports/ledger.ts'
-import type { Call, ExecutingState } from '../../machine/state/state.ts'
-import type { OutsideCommand } from '../../vocabulary/events/command.ts'
-import type { ResultPart } from '../../vocabulary/model/content.ts'
 import type { ChildTotals } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
-import type { RunResult } from '../reading/run-result.ts'
-
-/** How a child run has stopped: it waits for something from outside, was never begun, or has ended. */
-export type ChildStop =
-  | { readonly kind: 'waits' }
-  | { readonly kind: 'never_begun' }
-  | {
-      readonly kind: 'ended'
-      readonly outcome: 'success' | 'failed' | 'cancelled'
-      readonly content: readonly ResultPart[]
-      readonly totals: ChildTotals
-    }
+import { unlessEnded } from '../../memory-ledger/append-rules.ts'
+import type { RuntimeParts } from '../definition/runtime-parts.ts'
+import { stateOf } from '../reading/load-state.ts'
+import { resultOf, type RunResult } from '../reading/run-result.ts'
+import { childStopOf, settleCommandOf, type ChildEnding, type ChildStop } from './child-ending.ts'
+import { canContinue, endingOf, isDescendantOf, totalsSoFar } from './child-records.ts'
+import { childStartCommand } from './child-start.ts'
+import type { RelatedRun, RelatedRuns } from './related-runs.ts'
 
 /** A child run that is being driven. */
 export interface DrivenChild {
@@ -27,72 +25,142 @@ export interface DrivenChild {
   totals(): Promise<ChildTotals | undefined>
 }
 
-/** A child run that has ended. */
-export type ChildEnding = Extract<ChildStop, { readonly kind: 'ended' }>
+/**
+ * The child runs of a runtime: starts and resumes them for their parents, takes commands down to them, and reports their
+ * ends up. Each call has one child run, whose id is derived from the call.
+ */
+export class ChildRuns {
+  readonly #parts: RuntimeParts
+  readonly #runs: RelatedRuns
+  /** Child runs that a call of this process awaits: their parents need no other report. */
+  readonly #awaited = new Set<RunId>()
 
-/** The command that settles a call of the parent with the ending of its child run. */
-export function settleCommandOf(
-  toolCallId: string,
-  { outcome, content, totals: child }: ChildEnding,
-): Extract<OutsideCommand, { readonly type: 'settle' }> {
-  return { type: 'settle', toolCallId, outcome: outcome === 'success' ? 'success' : 'failed', content, child }
-}
+  constructor(parts: RuntimeParts, runs: RelatedRuns) {
+    this.#parts = parts
+    this.#runs = runs
+  }
 
-/** Drives child runs: implemented by the runtime. */
-export interface ChildRuns {
-  /** The run that does the work of a call. */
-  drive(state: ExecutingState, call: Call): DrivenChild
+  /** The run that does the work of a call, with what the application gave the parent. */
+  drive(state: ExecutingState, call: Call, context: unknown): DrivenChild {
+    const { ledger, agents } = this.#parts
+    const childId = childRunIdOf(state.runId, call.toolCallId)
+    const child = this.#held(childId, context)
+    let begun: Promise<unknown> | undefined
+    const begin = async (): Promise<void> => {
+      if (await ledger.head(childId)) child.drive({ takeOver: true })
+      else child.start(() => Promise.resolve(childStartCommand(state, call, agents, context)))
+    }
+    return {
+      begin: async () => {
+        begun = begin()
+        await begun
+        return await this.#stopOf(childId, () => child.result)
+      },
+      cancel: async (reason) => {
+        await begun
+        if (begun === undefined && !(await ledger.head(childId))) return { kind: 'never_begun' }
+        return await this.#stopOf(childId, async () => {
+          await child.send({ type: 'cancel', reason })
+          return await child.result
+        })
+      },
+      totals: () => totalsSoFar(ledger, childId),
+    }
+  }
+
   /**
-   * How a child run ended; `undefined` where it has not. One that waits, and has been answered, is resumed first;
-   * with `takeOver`, one that is under way is taken over too, since no process drives it any more.
+   * Returns how a child run ended; `undefined` where it has not. One that waits, and has been answered, is resumed
+   * first; with `takeOver`, one that is under way is taken over too, since no process drives it any more.
    */
-  resumedEnding(childId: RunId, takeOver: boolean): Promise<ChildEnding | undefined>
-  /** How a child run ended, as its ledger says; `undefined` where it has not. */
-  recordedEnding(childId: RunId): Promise<ChildEnding | undefined>
+  async resumedEnding(
+    childId: RunId,
+    { takeOver, context }: { readonly takeOver: boolean; readonly context: unknown },
+  ): Promise<ChildEnding | undefined> {
+    const { ledger } = this.#parts
+    const child = this.#held(childId, context)
+    if (!this.#runs.isDrained && (await canContinue(ledger, childId, takeOver))) {
+      await child.resume({ takeOver }).catch(unlessDrivenElsewhere)
+    }
+    return await endingOf(ledger, childId)
+  }
+
+  /** Returns how a child run ended, as its ledger says; `undefined` where it has not. */
+  recordedEnding(childId: RunId): Promise<ChildEnding | undefined> {
+    return endingOf(this.#parts.ledger, childId)
+  }
+
   /** Forwards a command to a child run of `root`, at any depth; returns `false` if `childId` is not one. */
-  forward(entry: InboxEntry, childId: RunId, root: RunId): Promise<boolean>
-}
+  async forward(entry: InboxEntry, childId: RunId, root: RunId): Promise<boolean> {
+    if (!(await this.isDescendantOf(childId, root))) return false
+    return await this.#isPut(childId, entry)
+  }
 
-/** How a child run has stopped, for the call of its parent. */
-export function childStopOf(result: RunResult): ChildStop {
-  if (result.status !== 'done') return { kind: 'waits' }
-  const { outcome, text } = endingText(result)
-  return { kind: 'ended', outcome, content: [{ type: 'text', text }], totals: totalsOf(result) }
-}
+  /** Whether a run is a child run of another, at any depth. */
+  isDescendantOf(runId: RunId, root: RunId): Promise<boolean> {
+    return isDescendantOf(this.#parts.ledger, runId, root)
+  }
 
-/** What a run used, with its child runs. */
-export function totalsOf(result: RunResult): ChildTotals {
-  const { runId, usage, cost, turns, toolCalls, children } = result
-  return {
-    runId,
-    usage,
-    turns: turns + children.turns,
-    toolCalls: toolCalls + children.toolCalls,
-    ...(cost !== undefined && { costUsd: cost }),
+  /**
+   * Reports a child run that has ended to its parent: settles the call that awaits it, and resumes a parent that waited
+   * for nothing else. A parent that awaits the child in this process, or that has ended itself, gets no report.
+   */
+  async reportEnd(child: RunState, context: unknown): Promise<void> {
+    const { parent, runId } = child
+    if (parent?.relation !== 'child' || this.#awaited.has(runId)) return
+    const { ledger, host } = this.#parts
+    const head = await ledger.head(parent.runId)
+    const state = await stateOf(ledger, parent.runId)
+    if (state === undefined) return
+    const awaiting = callAwaitingChild(state, runId)
+    const stop = childStopOf(resultOf(child))
+    if (awaiting === undefined || stop.kind !== 'ended') return
+    const command = settleCommandOf(awaiting.toolCallId, stop)
+    if (!(await this.#isPut(state.runId, { key: `child ${runId}`, command, at: host.clock.now() }))) return
+    if (isSuspended(state)) await this.#resumeParent(state, head?.epoch, context)
+  }
+
+  async #resumeParent(
+    { runId, agent }: RunState,
+    epoch: number | undefined,
+    context: unknown,
+  ): Promise<void> {
+    const { ledger, agents } = this.#parts
+    if (agents.find(agent) === undefined || this.#runs.isDrained) return
+    const parent = this.#runs.coordinatorOf(runId)
+    // A process that has taken the run over since drives it, and reads its inbox.
+    if (!parent.isDrivenHere && (await ledger.head(runId))?.epoch !== epoch) return
+    parent.setContext(context)
+    await parent.resume({ takeOver: false })
+    await parent.reported
+  }
+
+  #held(childId: RunId, context: unknown): RelatedRun {
+    const child = this.#runs.coordinatorOf(childId)
+    child.setContext(context)
+    return child
+  }
+
+  async #stopOf(childId: RunId, result: () => Promise<RunResult>): Promise<ChildStop> {
+    this.#awaited.add(childId)
+    try {
+      return childStopOf(await result())
+    } finally {
+      this.#awaited.delete(childId)
+    }
+  }
+
+  /** Puts a command into an inbox; returns `false` where its run has ended, and has no call open any more. */
+  async #isPut(runId: RunId, entry: InboxEntry): Promise<boolean> {
+    return (await unlessEnded(this.#parts.ledger.put(runId, entry))) !== undefined
   }
 }
 
-/** Reasons of a run that stopped at a limit, and may have written down what it had. */
-const limited: ReadonlySet<string> = new Set([
-  'turn_limit',
-  'tool_call_limit',
-  'token_limit',
-  'cost_limit',
-  'time_limit',
-  'repeat_limit',
-  'stopped',
-])
+/** Another process drives the run now, and reports its end. */
+function unlessDrivenElsewhere(error: unknown): void {
+  if (!(error instanceof LedgerConflictError)) throw error
+}
 
-function endingText({ reason = 'model_failed', detail, text }: RunResult): {
-  readonly outcome: 'success' | 'failed' | 'cancelled'
-  readonly text: string
-} {
-  if (reason === 'answered') return { outcome: 'success', text: text === '' ? 'Done.' : text }
-  const why = detail === undefined ? reason : `${reason}: ${detail}`
-  if (reason === 'cancelled') return { outcome: 'cancelled', text: `The work was cancelled (${why}).` }
-  if (limited.has(reason) && text !== '') {
-    return { outcome: 'success', text: `The work was stopped early (${why}). What there was of it:\n${text}` }
-  }
-  const rest = text === '' ? '' : ` Its last words were:\n${text}`
-  return { outcome: 'failed', text: `The work ended without an answer (${why}).${rest}` }
+/** The call of a run that waits for a child run. */
+function callAwaitingChild(state: RunState, childId: RunId): Call | undefined {
+  return callsAwaitingChild(state).find(({ toolCallId }) => childRunIdOf(state.runId, toolCallId) === childId)
 }

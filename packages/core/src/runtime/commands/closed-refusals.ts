@@ -14,6 +14,12 @@ export function refusedByDrain(runId: RunId): Refusal {
   return { code: 'drained', message }
 }
 
+/** The refusal of a command about a call that no run of the family has open. */
+export function unknownCall(runId: RunId): Refusal {
+  const message = `Run ${runId} has no open tool call of that id, nor has a child run of it; show the run to see which wait.`
+  return { code: 'unknown_call', message }
+}
+
 /** How long a drain waits for the ledger after the grace time, in milliseconds. */
 export const answerTimeoutMs = 5_000
 

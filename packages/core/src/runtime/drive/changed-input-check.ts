@@ -3,12 +3,11 @@ import type { Cancel, Clock } from '../../ports/clock.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import { findCall } from '../../machine/state/state-views.ts'
 import type { OutsideCommand } from '../../vocabulary/events/command.ts'
-import type { RunId } from '../../vocabulary/values/ids.ts'
 import { canonicalJson } from '../../vocabulary/values/json.ts'
 import { verdictOn, type CallChecker, type Judged } from '../effects/call-check.ts'
 import { textOfError } from '../../vocabulary/values/error-text.ts'
 import { contextOf } from '../effects/guardrail-check.ts'
-import type { CoordinatorOptions } from './coordinator-options.ts'
+import type { Drive } from './drive.ts'
 import { stateOf } from '../reading/load-state.ts'
 import { inputFaultOf } from '../effects/recorded-schema.ts'
 
@@ -55,18 +54,17 @@ export async function changedInputFault(
 /** The same of a run as its ledger has it. */
 export async function changedInputRefusal(
   command: OutsideCommand,
-  runId: RunId,
-  {
-    ledger,
-    findAgent,
-    host,
-    context,
-  }: Pick<CoordinatorOptions, 'ledger' | 'findAgent' | 'host'> & Pick<Approver, 'context'>,
+  { runId, parts, context }: Pick<Drive, 'runId' | 'parts' | 'context'>,
 ): Promise<Refusal | undefined> {
+  const { ledger, agents, host } = parts
   const state = await stateOf(ledger, runId)
   return (
     state &&
-    (await changedInputFault(command, state, { agent: findAgent(state.agent), clock: host.clock, context }))
+    (await changedInputFault(command, state, {
+      agent: agents.find(state.agent),
+      clock: host.clock,
+      context,
+    }))
   )
 }
 

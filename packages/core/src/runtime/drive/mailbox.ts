@@ -1,16 +1,24 @@
+import type { Command } from '../../vocabulary/events/command.ts'
+import type { Signal } from '../../vocabulary/signals/signal.ts'
 import { Wakeup } from '../reading/wakeup.ts'
+
+/** A message that has arrived; `key` names it in the ledger's inbox, where it came from there. */
+export interface Mail {
+  readonly message: Command | Signal
+  readonly key?: string
+}
 
 /**
  * What has arrived for a run and was not looked at yet. Posting never blocks and never runs the code of a tool or adapter; the run's
  * writer takes all of it at once, when it is ready.
  */
-export class Mailbox<Item> {
-  #items: Item[] = []
+export class Mailbox {
+  #mail: Mail[] = []
   readonly #wakeup = new Wakeup()
   #listeners: (() => void)[] = []
 
-  post(item: Item): void {
-    this.#items.push(item)
+  post(mail: Mail): void {
+    this.#mail.push(mail)
     this.wake()
   }
 
@@ -21,15 +29,15 @@ export class Mailbox<Item> {
   }
 
   /** Puts back what was taken, in front of what has arrived since. */
-  putBack(items: readonly Item[]): void {
-    this.#items = [...items, ...this.#items]
+  putBack(mail: readonly Mail[]): void {
+    this.#mail = [...mail, ...this.#mail]
   }
 
   /** Takes everything that is there. */
-  drain(): readonly Item[] {
-    const items = this.#items
-    this.#items = []
-    return items
+  drain(): readonly Mail[] {
+    const mail = this.#mail
+    this.#mail = []
+    return mail
   }
 
   /** Resolves when something was posted or the writer was woken since the last time. */
@@ -43,6 +51,6 @@ export class Mailbox<Item> {
   }
 
   get empty(): boolean {
-    return this.#items.length === 0
+    return this.#mail.length === 0
   }
 }

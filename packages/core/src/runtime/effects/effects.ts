@@ -146,7 +146,7 @@ export class Effects {
           post(lostRecord(call))
           return {}
         }
-        if (call.child !== undefined) return startChild({ state, call, children, clock }, post)
+        if (call.child !== undefined) return startChild({ state, call, children, context: own, clock }, post)
         const tool = agent.tools.find(({ name }) => name === call.name)
         const context = { runId, turn, toolCallId: call.toolCallId, context: own }
         const { graceMs = defaultLimits.graceMs } = limits

@@ -14,14 +14,19 @@ const defaultQuietMs = 10 * 60_000
 /** How often the ledger is asked whether a process drives the run. */
 const pollIntervalMs = 1_000
 
+/** The runs of this process, as a reader that waits for one of them needs them. */
+export interface DrivenRuns {
+  /** Whether a process drives a run; `undefined` where the store cannot know. */
+  isDriven(runId: RunId): Promise<boolean | undefined>
+  /** Whether the runtime was drained, and continues no run. */
+  readonly isDrained: boolean
+}
+
 /** What waiting for a run has to know. */
 export interface Waiting {
   readonly ledger: Ledger
-  readonly host: { readonly clock: Clock }
-  /** Whether a process drives a run; `undefined` where the store cannot know. */
-  readonly isDriven: (runId: RunId) => Promise<boolean | undefined>
-  /** Whether the runtime that waits was drained. */
-  readonly isDrained: () => boolean
+  readonly clock: Clock
+  readonly runs: DrivenRuns
   /** How long the run may record nothing before waiting ends. */
   readonly quietMs?: number | undefined
 }
@@ -80,13 +85,13 @@ class FollowedRun {
     this.#state = from
     this.#waiting = waiting
     this.#onEvent = onEvent
-    this.#lastEventAt = waiting.host.clock.now()
+    this.#lastEventAt = waiting.clock.now()
   }
 
   async until(isOver: (state: RunState) => boolean): Promise<RunState> {
-    const { ledger, host } = this.#waiting
+    const { ledger, clock } = this.#waiting
     const { runId, seq } = this.#state
-    const poll = { clock: host.clock, delayMs: () => this.#pollDelayMs() }
+    const poll = { clock, delayMs: () => this.#pollDelayMs() }
     const changes = changesOf(ledger, runId, { after: seq, poll })
     for await (const event of changes) {
       if (event !== caughtUp) {
@@ -101,15 +106,15 @@ class FollowedRun {
 
   #take(event: RuntimeEvent): void {
     this.#state = audit(this.#state, event)
-    this.#lastEventAt = this.#waiting.host.clock.now()
+    this.#lastEventAt = this.#waiting.clock.now()
     this.#onEvent(event)
   }
 
   /** Throws where waiting is in vain; returns whether to look again at once, since the run seems to have stopped. */
   async #mayHaveStopped(): Promise<boolean> {
-    const { isDrained, isDriven, host, quietMs = defaultQuietMs } = this.#waiting
-    if (isDrained()) throw drainedMeanwhile(this.#state)
-    const driven = await isDriven(this.#state.runId)
+    const { runs, clock, quietMs = defaultQuietMs } = this.#waiting
+    if (runs.isDrained) throw drainedMeanwhile(this.#state)
+    const driven = await runs.isDriven(this.#state.runId)
     if (driven === false && !isSuspended(this.#state)) {
       // Its driver may have come to the end between the look at the run and the look at the driver.
       if (this.#undrivenAt === this.#state.seq) throw interruptedMeanwhile(this.#state)
@@ -117,13 +122,13 @@ class FollowedRun {
       return true
     }
     this.#undrivenAt = undefined
-    if (host.clock.now() - this.#lastEventAt >= quietMs) throw quietForLong(this.#state, driven, quietMs)
+    if (clock.now() - this.#lastEventAt >= quietMs) throw quietForLong(this.#state, driven, quietMs)
     return false
   }
 
   #pollDelayMs(): number {
-    const { host, quietMs = defaultQuietMs } = this.#waiting
-    const leftMs = this.#lastEventAt + quietMs - host.clock.now()
+    const { clock, quietMs = defaultQuietMs } = this.#waiting
+    const leftMs = this.#lastEventAt + quietMs - clock.now()
     return Math.max(1, Math.min(pollIntervalMs, leftMs))
   }
 }

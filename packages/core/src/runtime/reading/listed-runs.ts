@@ -3,6 +3,7 @@ import { isSuspended } from '../../machine/next/next-action.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import { callsAwaitingChild } from '../../machine/state/state-views.ts'
 import type { Ledger } from '../../ports/ledger.ts'
+import type { Waiting } from './follow-run.ts'
 import { stateOf } from './load-state.ts'
 import { withChildren, type RunResult } from './run-result.ts'
 
@@ -16,12 +17,6 @@ export interface InterruptedOptions {
   readonly quietMs?: number
 }
 
-/** What is known of a run in addition to its events. */
-export interface Known extends InterruptedOptions {
-  readonly isDriven: (runId: RunState['runId']) => Promise<boolean | undefined>
-  readonly now: () => number
-}
-
 /** The runs that only a command can continue. */
 export async function* suspendedRuns(ledger: Ledger): AsyncGenerator<RunResult, void, undefined> {
   for await (const state of unfinishedRuns(ledger)) {
@@ -31,11 +26,12 @@ export async function* suspendedRuns(ledger: Ledger): AsyncGenerator<RunResult, 
 
 /** The runs that have not ended, wait for nothing, and are driven by no process. */
 export async function* interruptedRuns(
-  ledger: Ledger,
-  known: Known,
+  waiting: Waiting,
+  options: InterruptedOptions,
 ): AsyncGenerator<RunResult, void, undefined> {
+  const { ledger } = waiting
   for await (const state of unfinishedRuns(ledger)) {
-    if (await isInterrupted(ledger, state, known)) yield await withChildren(state, ledger)
+    if (await isInterrupted(state, waiting, options)) yield await withChildren(state, ledger)
   }
 }
 
@@ -48,16 +44,21 @@ async function* unfinishedRuns(ledger: Ledger): AsyncGenerator<RunState> {
 }
 
 /** A run that waits for an interrupted run is interrupted, too. */
-async function isInterrupted(ledger: Ledger, state: RunState, known: Known): Promise<boolean> {
+async function isInterrupted(
+  state: RunState,
+  waiting: Waiting,
+  options: InterruptedOptions,
+): Promise<boolean> {
+  const { ledger, clock, runs } = waiting
   if (state.phase === 'done') return false
   if (!isSuspended(state)) {
-    const isDriven = await known.isDriven(state.runId)
+    const isDriven = await runs.isDriven(state.runId)
     if (isDriven !== undefined) return !isDriven
-    return known.quietMs !== undefined && known.now() - state.at >= known.quietMs
+    return options.quietMs !== undefined && clock.now() - state.at >= options.quietMs
   }
   for (const { toolCallId } of callsAwaitingChild(state)) {
     const child = await stateOf(ledger, childRunIdOf(state.runId, toolCallId))
-    if (child && (await isInterrupted(ledger, child, known))) return true
+    if (child && (await isInterrupted(child, waiting, options))) return true
   }
   return false
 }

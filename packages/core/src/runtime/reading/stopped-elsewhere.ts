@@ -1,22 +1,22 @@
-import { defer } from 'rxjs'
+import { defer, type Subject } from 'rxjs'
 import { LedgerUnavailableError } from '../../vocabulary/errors.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import type { RunId } from '../../vocabulary/values/ids.ts'
 import { untilStopped, type Waiting } from './follow-run.ts'
 
-/** Follows how a run continues in other processes after it stopped here. */
+/** Follows how a run continues in other processes after it stopped here, and publishes what they record. */
 export class StoppedElsewhere {
   readonly #runId: RunId
   readonly #waiting: Waiting
-  readonly #onEvent: (event: RuntimeEvent) => void
+  readonly #live: Subject<RuntimeEvent>
   #from: RunState | undefined
   #refreshing: Promise<RunState> | undefined
 
-  constructor(runId: RunId, waiting: Waiting, onEvent: (event: RuntimeEvent) => void) {
+  constructor(runId: RunId, waiting: Waiting, live: Subject<RuntimeEvent>) {
     this.#runId = runId
     this.#waiting = waiting
-    this.#onEvent = onEvent
+    this.#live = live
   }
 
   /** Sets the state in which the run stopped here; `undefined` while this process drives it. */
@@ -44,7 +44,7 @@ export class StoppedElsewhere {
 
   async #follow(from: RunState): Promise<RunState> {
     try {
-      const state = await untilStopped(from, this.#waiting, this.#onEvent)
+      const state = await untilStopped(from, this.#waiting, (event) => this.#live.next(event))
       if (this.#from === from) this.#from = state
       return state
     } catch (error) {

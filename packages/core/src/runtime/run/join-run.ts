@@ -6,10 +6,10 @@ import type { Ledger } from '../../ports/ledger.ts'
 import { isEndedBefore } from '../../memory-ledger/append-rules.ts'
 import { busySession, keptInput } from '../reading/busy-run.ts'
 import { untilInputTaken, type Waiting } from '../reading/follow-run.ts'
-import type { CoordinatorRegistry } from '../drive/coordinator-registry.ts'
+import type { CoordinatorRegistry } from '../coordinator/coordinator-registry.ts'
 import { isInInbox, recordedInput } from '../commands/joined-input.ts'
 import { stateOf } from '../reading/load-state.ts'
-import type { RunCoordinator } from '../drive/run-coordinator.ts'
+import type { RunCoordinator } from '../coordinator/run-coordinator.ts'
 import { lastOf } from '../session/session.ts'
 
 /** What the last run of a session is given. */
@@ -71,7 +71,10 @@ async function isSent(
   const coordinator = coordinators.coordinatorOf(runId)
   const command = { type: 'steer', message, receipt: inputId } as const
   if (state.pendingInputs.some((input) => input.inputId === inputId)) return true
-  if (!(await isInInbox(waiting.ledger, runId, inputId)) && (coordinator.driving || isSuspended(state))) {
+  if (
+    !(await isInInbox(waiting.ledger, runId, inputId)) &&
+    (coordinator.isDrivenHere || isSuspended(state))
+  ) {
     try {
       // A run that is being cancelled takes no input: the next one begins when it has ended.
       await coordinator.send(command, inputId)

@@ -112,7 +112,7 @@ async function endedRun(
   const state = await stateOf(waiting.ledger, runId)
   if (state === undefined || state.phase === 'done') return state
   if (whenBusy === 'wait') return await untilEnded(state, { ...waiting, quietMs })
-  throw busySession(state, await waiting.isDriven(runId))
+  throw busySession(state, await waiting.runs.isDriven(runId))
 }
 
 async function branchPoint(

@@ -9,7 +9,7 @@ import { defaultRetryPolicy, type GivenLimits } from '../../vocabulary/limits/li
 import type { ModelSettings } from '../../vocabulary/model/model-settings.ts'
 import type { Agent } from '../agent/agent.ts'
 import { requireLimits } from '../agent/agent-check.ts'
-import { messageOf } from '../session/input-message.ts'
+import { messageOf } from './input-message.ts'
 import { recordedSettings } from '../agent/model-settings-check.ts'
 import { reachableAgents } from '../definition/registered-agents.ts'
 import { definitionIn } from '../definition/run-context.ts'

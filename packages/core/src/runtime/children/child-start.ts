@@ -1,0 +1,38 @@
+import { childLimits } from '../../machine/limits/child-grant.ts'
+import { childRunIdOf } from '../../vocabulary/values/child-run-id.ts'
+import type { Call, ExecutingState } from '../../machine/state/state.ts'
+import type { StartCommand } from '../../vocabulary/events/command.ts'
+import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
+import { isAgentTool, taskOf } from '../definition/agent-tool.ts'
+import type { AgentRegistry } from '../definition/registered-agents.ts'
+import { startCommand } from '../session/start-command.ts'
+
+/** The command that starts the child run of a call. */
+export function childStartCommand(
+  state: ExecutingState,
+  call: Call,
+  { register, find }: AgentRegistry,
+  context: unknown,
+): StartCommand {
+  const childId = childRunIdOf(state.runId, call.toolCallId)
+  const tool = find(state.agent)?.tools.find(({ name }) => name === call.name)
+  if (tool === undefined || !isAgentTool(tool)) {
+    throw new TypeError(`the agent ${state.agent} has no tool ${call.name} any more that is an agent`)
+  }
+  const agent = register(tool.agent)
+  const limits = childLimits(call.grant ?? {}, agent.limits, state.limits)
+  const command = startCommand(childId, agent, taskOf(call.input) ?? 'Go on.', {
+    limits,
+    register,
+    context,
+  })
+  const { writes } = state.parent ?? {}
+  const { grant } = call
+  const parent = {
+    runId: state.runId,
+    seq: state.seq,
+    relation: 'child' as const,
+    ...omitUndefined({ writes, grant }),
+  }
+  return { ...command, limits, parent, ...omitUndefined({ subject: state.subject }) }
+}

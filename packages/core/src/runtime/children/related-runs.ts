@@ -1,0 +1,27 @@
+import type { OutsideCommand, StartCommand } from '../../vocabulary/events/command.ts'
+import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { CommandAcknowledgement } from '../commands/command-acknowledgement.ts'
+import type { DrivenRuns } from '../reading/follow-run.ts'
+import type { RunResult } from '../reading/run-result.ts'
+
+/** A parent or a child run, as this process holds it. */
+export interface RelatedRun {
+  /** Whether this process drives it. */
+  readonly isDrivenHere: boolean
+  /** Its result when it stops. */
+  readonly result: Promise<RunResult>
+  /** Resolves when its end was reported to its own parent. */
+  readonly reported: Promise<void>
+  /** Takes what the application gives the run from here on. */
+  setContext(context: unknown): void
+  start(prepare: () => Promise<StartCommand>): void
+  drive(options: { readonly takeOver: boolean }): void
+  resume(options: { readonly takeOver: boolean }): Promise<RunResult>
+  send(command: OutsideCommand): Promise<CommandAcknowledgement>
+}
+
+/** The runs of this process, as a run sees its relatives among them. */
+export interface RelatedRuns extends DrivenRuns {
+  /** The run of an id: the one that this process holds, or one that it holds from here on. */
+  coordinatorOf(runId: RunId): RelatedRun
+}

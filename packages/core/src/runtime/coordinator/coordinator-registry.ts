@@ -1,0 +1,102 @@
+import type { RunState } from '../../machine/state/state.ts'
+import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { Agent } from '../agent/agent.ts'
+import { ChildRuns } from '../children/child-runs.ts'
+import type { RuntimeParts } from '../definition/runtime-parts.ts'
+import type { RunResult } from '../reading/run-result.ts'
+import type { Coordinators, DrivenRun } from './coordinators.ts'
+import { RunCoordinator } from './run-coordinator.ts'
+
+/**
+ * The coordinators of one runtime, one a run: so that a run is driven once in it.
+ * A coordinator is held as long as its run is driven or has a subscriber; otherwise the handles hold it.
+ */
+export class CoordinatorRegistry implements Coordinators {
+  readonly children: ChildRuns
+  readonly #parts: RuntimeParts
+  readonly #coordinators = new Map<RunId, WeakRef<RunCoordinator>>()
+  readonly #driven = new Set<DrivenRun>()
+  readonly #watched = new Set<{ readonly coordinator: RunCoordinator }>()
+  readonly #reports = new Set<Promise<void>>()
+  readonly #forget = new FinalizationRegistry<RunId>((runId) => {
+    if (this.#coordinators.get(runId)?.deref() === undefined) this.#coordinators.delete(runId)
+  })
+  #isDrained = false
+
+  constructor(parts: RuntimeParts) {
+    this.#parts = parts
+    this.children = new ChildRuns(parts, this)
+  }
+
+  /** The coordinator of a run: the one that is there, or a new one; in which `own` stands for the agent of its name. */
+  coordinatorOf(runId: RunId, own?: Agent<unknown>): RunCoordinator {
+    const there = this.#coordinators.get(runId)?.deref()
+    if (there) return there
+    const coordinator = new RunCoordinator(runId, own ? withOwnAgent(this.#parts, own) : this.#parts, this)
+    this.#coordinators.set(runId, new WeakRef(coordinator))
+    this.#forget.register(coordinator, runId)
+    return coordinator
+  }
+
+  began(run: DrivenRun): void {
+    this.#driven.add(run)
+  }
+
+  stopped(run: DrivenRun): void {
+    this.#driven.delete(run)
+  }
+
+  failed(runId: RunId): void {
+    this.#coordinators.delete(runId)
+  }
+
+  reportEnd(state: RunState, context: unknown): Promise<void> {
+    const report: Promise<void> = this.children
+      .reportEnd(state, context)
+      .finally(() => this.#reports.delete(report))
+    this.#reports.add(report)
+    return report
+  }
+
+  /** Resolves when no run is driven any more, and every end was reported to its parent. */
+  async idle(): Promise<void> {
+    while (this.#driven.size > 0 || this.#reports.size > 0) {
+      await Promise.allSettled([...this.#reports, ...[...this.#driven].map((run) => run.whenStopped)])
+    }
+  }
+
+  /** Holds a coordinator for a subscriber, until the returned function is called. */
+  retain(coordinator: RunCoordinator): () => void {
+    const watched = { coordinator }
+    const [leave, stopWatching] = [coordinator.notice.watch(), coordinator.elsewhere.watch()]
+    this.#watched.add(watched)
+    return () => {
+      leave()
+      stopWatching()
+      this.#watched.delete(watched)
+    }
+  }
+
+  /** Whether a process drives a run: this one, or another that the ledger knows of. */
+  async isDriven(runId: RunId): Promise<boolean | undefined> {
+    if (this.#coordinators.get(runId)?.deref()?.isDrivenHere) return true
+    return await this.#parts.ledger.isDriven?.(runId)
+  }
+
+  get isDrained(): boolean {
+    return this.#isDrained
+  }
+
+  /** Continues no run from here on, and returns the results of those that are driven, as they stop. */
+  async drain(graceMs: number): Promise<readonly RunResult[]> {
+    this.#isDrained = true
+    const stops = await Promise.allSettled([...this.#driven].map((run) => run.drain(graceMs)))
+    return stops.flatMap((stop) => (stop.status === 'fulfilled' ? [stop.value] : []))
+  }
+}
+
+/** The parts with which a fork is driven that has an agent of its own. */
+function withOwnAgent(parts: RuntimeParts, own: Agent<unknown>): RuntimeParts {
+  const { agents } = parts
+  return { ...parts, agents: { ...agents, find: (name) => (name === own.name ? own : agents.find(name)) } }
+}

@@ -1,0 +1,36 @@
+import { Subject } from 'rxjs'
+import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
+import type { RunId } from '../../vocabulary/values/ids.ts'
+import { CommandAcknowledgements } from '../commands/command-acknowledgement.ts'
+import { LeftCommands } from '../commands/left-commands.ts'
+import type { RuntimeParts } from '../definition/runtime-parts.ts'
+import type { Drive } from '../drive/drive.ts'
+import type { Coordinators } from './coordinators.ts'
+
+/** What this process holds of one run: shared by its coordinator, its drive sessions and its command delivery. */
+export class HeldRun {
+  readonly runId: RunId
+  readonly parts: RuntimeParts
+  readonly runs: Coordinators
+  /** Every event that this process reads or appends. */
+  readonly live: Subject<RuntimeEvent> = new Subject<RuntimeEvent>()
+  readonly acknowledgements: CommandAcknowledgements = new CommandAcknowledgements()
+  readonly left: LeftCommands
+  /** What the application gives the run from here on. */
+  context: unknown
+
+  constructor(runId: RunId, parts: RuntimeParts, runs: Coordinators) {
+    this.runId = runId
+    this.parts = parts
+    this.runs = runs
+    const { ledger, host } = parts
+    const { acknowledgements, live } = this
+    this.left = new LeftCommands({ runId, ledger, clock: host.clock, acknowledgements, live })
+  }
+
+  /** What the run is driven with from here on: a loop keeps the context that it began with. */
+  get drive(): Drive {
+    const { runId, parts, runs, acknowledgements, live, context } = this
+    return { runId, parts, children: runs.children, acknowledgements, live, context }
+  }
+}

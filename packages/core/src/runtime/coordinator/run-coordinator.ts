@@ -1,0 +1,272 @@
+import { firstValueFrom, type Subject } from 'rxjs'
+import type { RunState } from '../../machine/state/state.ts'
+import type { OutsideCommand, StartCommand } from '../../vocabulary/events/command.ts'
+import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
+import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { RelatedRun } from '../children/related-runs.ts'
+import { answerTimeoutMs, ledgerSilent, refusedAtEnd, refusedByDrain } from '../commands/closed-refusals.ts'
+import type { CommandAcknowledgement } from '../commands/command-acknowledgement.ts'
+import type { RuntimeParts } from '../definition/runtime-parts.ts'
+import { untilStopped, type Waiting } from '../reading/follow-run.ts'
+import { stateOf } from '../reading/load-state.ts'
+import { wholeResult, type RunResult } from '../reading/run-result.ts'
+import { StoppedElsewhere } from '../reading/stopped-elsewhere.ts'
+import { unlessSessionBusy } from '../session/session.ts'
+import { CommandDelivery, type Recipient } from './command-delivery.ts'
+import type { Coordinators, DrivenRun } from './coordinators.ts'
+import { DriveSession } from './drive-session.ts'
+import { FailureNotice } from './failure-notice.ts'
+import { HeldRun } from './held-run.ts'
+
+/**
+ * Joins what this process does with one run, for all its handles: at most one drive session at a time, one delivery of
+ * commands, one event stream, and the result of the run wherever it stops.
+ */
+export class RunCoordinator implements Recipient, RelatedRun, DrivenRun {
+  readonly runId: RunId
+  readonly live: Subject<RuntimeEvent>
+  readonly notice: FailureNotice
+  /** How the run continues in other processes after it stopped here. */
+  readonly elsewhere: StoppedElsewhere
+  readonly #run: HeldRun
+  readonly #waiting: Waiting
+  readonly #delivery: CommandDelivery
+  #created: Promise<unknown> = Promise.resolve()
+  #session: DriveSession | undefined
+  /** The result of the drive session under way, or of the last one. */
+  #stopped: Promise<RunResult> | undefined
+  #reported: Promise<void> = Promise.resolve()
+  #isDone = false
+  #failure: { readonly error: unknown } | undefined
+
+  constructor(runId: RunId, parts: RuntimeParts, runs: Coordinators) {
+    const { ledger, host } = parts
+    this.runId = runId
+    this.#run = new HeldRun(runId, parts, runs)
+    this.#delivery = new CommandDelivery(this.#run, this)
+    this.#waiting = { ledger, clock: host.clock, runs }
+    this.live = this.#run.live
+    this.elsewhere = new StoppedElsewhere(runId, this.#waiting, this.live)
+    this.notice = new FailureNotice(runId, host.report)
+  }
+
+  /** Takes what the application gives the run from here on; a loop under way keeps the context that it has. */
+  setContext(context: unknown): void {
+    if (context !== undefined) this.#run.context = context
+  }
+
+  /** Resolves when the run is there. */
+  get created(): Promise<unknown> {
+    return this.#created
+  }
+
+  get session(): DriveSession | undefined {
+    return this.#session
+  }
+
+  get isDone(): boolean {
+    return this.#isDone
+  }
+
+  get failure(): { readonly error: unknown } | undefined {
+    return this.#failure
+  }
+
+  /** Whether the run is being driven here. */
+  get isDrivenHere(): boolean {
+    return this.#session !== undefined
+  }
+
+  /** Resolves when the end of the run was reported to its parent. */
+  get reported(): Promise<void> {
+    return this.#reported
+  }
+
+  /** Like `whenStopped`, for a caller that handles a failure. */
+  get result(): Promise<RunResult> {
+    this.notice.markObserved()
+    return this.whenStopped
+  }
+
+  /** The result of the drive session under way, or of the last one. */
+  get whenStopped(): Promise<RunResult> {
+    if (!this.#delivery.onTheirWay.isEmpty) return this.#afterDelivery()
+    const refreshed = this.#session ? undefined : this.elsewhere.refresh()
+    if (refreshed && this.#stopped) return this.#stoppedElsewhere(refreshed, this.#stopped)
+    return (this.#stopped ??= this.#ensureDriven(false))
+  }
+
+  /** What followed from commands to child runs may have taken this run further. */
+  async #afterDelivery(): Promise<RunResult> {
+    await this.#delivery.onTheirWay.ended()
+    if (this.#session && this.#stopped) return await this.#stopped
+    const state = await stateOf(this.#run.parts.ledger, this.runId)
+    return state ? await this.#resultOf(state) : await this.resume({ takeOver: false })
+  }
+
+  /** Another process may have continued the run since it stopped here: then the result is of its last event. */
+  async #stoppedElsewhere(refreshed: Promise<RunState>, stopped: Promise<RunResult>): Promise<RunResult> {
+    const state = await refreshed
+    const result = await (this.#stopped ?? stopped)
+    if (this.#session || state.seq <= result.seq) return result
+    this.#isDone = state.phase === 'done'
+    return await this.#resultOf(state)
+  }
+
+  #resultOf(state: RunState): Promise<RunResult> {
+    const { ledger, agents } = this.#run.parts
+    return wholeResult(state, ledger, agents.find(state.agent))
+  }
+
+  /** Starts the run; `again` says whether to ask anew where another run takes its place in the session. */
+  start(prepare: () => Promise<StartCommand>, again = false): void {
+    this.#awaitFirstEvent()
+    void this.#beginDrive((session) => session.start(prepare, again))
+  }
+
+  /** Makes the run of the first events of another, and drives it from there. */
+  fork(prepare: () => Promise<readonly RuntimeEvent[]>): void {
+    this.#awaitFirstEvent()
+    void this.#beginDrive((session) => session.fork(prepare))
+  }
+
+  /** Commands wait until the run is there. */
+  #awaitFirstEvent(): void {
+    this.#created = firstValueFrom(this.live)
+    this.#created.catch(() => {})
+  }
+
+  /** Whether the run has begun: `false` where another run of its session is under way, so that it has to be joined. */
+  async hasBegun(): Promise<boolean> {
+    this.notice.markObserved()
+    return await unlessSessionBusy(this.#created)
+  }
+
+  /**
+   * Drives the run until it stops; joins the drive session under way. With `takeOver`, it takes child runs over too, since
+   * no other process is taken to drive them.
+   */
+  resume({ takeOver }: { readonly takeOver: boolean }): Promise<RunResult> {
+    const result = this.#ensureDriven(takeOver)
+    this.notice.markObserved()
+    return result
+  }
+
+  /** Does the same without waiting for the result. */
+  drive({ takeOver }: { readonly takeOver: boolean }): void {
+    void this.#ensureDriven(takeOver)
+  }
+
+  #ensureDriven(takeOver: boolean): Promise<RunResult> {
+    if (this.#session && this.#stopped) return this.#stopped
+    return this.#beginDrive((session) => session.resume(takeOver))
+  }
+
+  /** Drives the run, or waits until another process does, until the commands that were sent are decided. */
+  awaitDecisions(): void {
+    void this.#beginDrive((session) => session.awaitDecisions())
+  }
+
+  /** Waits until the run stops in another process, which drives it. Joins a drive session of this process. */
+  follow(from: RunState, quietMs: number | undefined): void {
+    if (this.#session) return
+    const stopped = untilStopped(from, { ...this.#waiting, quietMs }, (event) => this.live.next(event))
+    this.#stopped = stopped.then((state) => {
+      this.elsewhere.stoppedAt(state)
+      return this.#resultOf(state)
+    })
+    stopped.catch((error: unknown) => this.#onFailure(error))
+  }
+
+  /** A new id for input, unique for ever. */
+  newInputId(): string {
+    return this.#run.parts.newId()
+  }
+
+  /** Sends a command by way of the ledger's inbox, under a new key unless given, and sees to it that a process decides it. */
+  send(command: OutsideCommand, key: string = this.newInputId()): Promise<CommandAcknowledgement> {
+    return this.#delivery.send(command, key)
+  }
+
+  /** Puts a command into the inbox of the run, and does not wait for its acknowledgement. */
+  async enqueue(command: OutsideCommand, key: string): Promise<void> {
+    const { ledger, host } = this.#run.parts
+    await ledger.put(this.runId, { key, command, at: host.clock.now() })
+  }
+
+  /** Lets what is in flight end, begins nothing, and returns the result of the run as it stopped. */
+  async drain(graceMs: number): Promise<RunResult> {
+    this.#session?.drain(graceMs)
+    const silent = ledgerSilent(this.runId)
+    const { clock } = this.#run.parts.host
+    const stopTimer = clock.schedule(graceMs + answerTimeoutMs, () => this.#session?.abort(silent))
+    return await this.whenStopped.finally(stopTimer)
+  }
+
+  #beginDrive(begin: (session: DriveSession) => Promise<RunState>): Promise<RunResult> {
+    const session = new DriveSession(this.#run)
+    this.#session = session
+    this.elsewhere.stoppedAt(undefined)
+    this.notice.begin()
+    this.#run.runs.began(this)
+    const result = this.#untilStopped(session, begin)
+    // A failure that no caller awaits is reported by the notice.
+    result.catch(() => {})
+    this.#stopped = result
+    return result
+  }
+
+  async #untilStopped(
+    session: DriveSession,
+    begin: (session: DriveSession) => Promise<RunState>,
+  ): Promise<RunResult> {
+    let state: RunState
+    try {
+      state = await session.drive(
+        () => begin(session),
+        (stopped) => this.#onStopped(session, stopped),
+      )
+    } catch (error) {
+      await this.#onFailure(error)
+      throw error
+    }
+    await session.release()
+    return await this.#resultOf(state)
+  }
+
+  /** Lets go of the run that has stopped, and refuses the commands that come too late for it. */
+  #onStopped(session: DriveSession, state: RunState): void {
+    const { acknowledgements } = this.#run
+    this.#isDone = state.phase === 'done'
+    this.elsewhere.stoppedAt(this.#isDone || session.isDraining ? undefined : state)
+    if (this.#isDone) acknowledgements.refuseAll(refusedAtEnd(this.runId))
+    else if (session.isDraining) acknowledgements.refuseAll(refusedByDrain(this.runId))
+    void this.#endSession(session)
+    if (this.#isDone) this.#reportEnd(state)
+  }
+
+  #reportEnd(state: RunState): void {
+    const { parts, runs, context } = this.#run
+    this.#reported = runs.reportEnd(state, context)
+    const what = `The parent of run ${this.runId} was not told of its end`
+    this.#reported.catch((error: unknown) => parts.host.report(error, what))
+  }
+
+  /** This coordinator drives no more, and rejects all who wait for it. */
+  async #onFailure(error: unknown): Promise<void> {
+    const { acknowledgements, runs } = this.#run
+    this.#failure = { error }
+    const released = this.#session && this.#endSession(this.#session)
+    runs.failed(this.runId)
+    if (acknowledgements.hasPending) this.notice.markObserved()
+    acknowledgements.fail(error)
+    this.notice.onFailure(error, () => this.live.error(error))
+    await released
+  }
+
+  #endSession(session: DriveSession): Promise<void> {
+    this.#session = undefined
+    this.#run.runs.stopped(this)
+    return session.release()
+  }
+}

@@ -1,0 +1,54 @@
+import { ConfigurationError } from '../../vocabulary/errors.ts'
+import type { Rules } from '../../machine/state/rules.ts'
+import type { RunState } from '../../machine/state/state.ts'
+import type { AgentDefinition } from '../../vocabulary/agent/agent-definition.ts'
+import { canonicalJson, type Json } from '../../vocabulary/values/json.ts'
+import type { Agent } from '../agent/agent.ts'
+import { definitionNow, requireContext, rulesIn } from '../definition/run-context.ts'
+import type { Drive } from './drive.ts'
+
+/** The agent of a run; throws a `ConfigurationError` where this runtime does not know it. */
+export function drivingAgent(name: string, { runId, parts }: Drive): Agent<unknown> {
+  const agent = parts.agents.find(name)
+  if (agent) return agent
+  throw new ConfigurationError(
+    `Run ${runId} belongs to the agent ${name}, which this runtime does not know. Give it to createRuntime in agents.`,
+  )
+}
+
+/** The rules of a run's agents, by their names, with the run's context. */
+export function drivingRules(drive: Drive): (name: string) => Rules {
+  const known = new Map<string, Rules>()
+  return (name) => {
+    const rules = known.get(name) ?? rulesIn(drivingAgent(name, drive), drive.context)
+    known.set(name, rules)
+    return rules
+  }
+}
+
+/** Refuses a run that this runtime cannot drive, or is not to drive. */
+export function requireDrivable(state: RunState, drive: Drive): void {
+  const { agent, definition } = state
+  const own = definitionNow(drivingAgent(agent, drive), definition)
+  requireContext(state, drive.context)
+  if (drive.parts.onDrift === 'continue' || own.digest === definition.digest) return
+  throw new ConfigurationError(
+    `Run ${drive.runId} was started with another definition of the agent ${agent}, and onDrift is refuse. What differs: ${driftOf(definition, own).join(', ')}. Resume it with the code that it was started with, or with onDrift: 'continue'.`,
+  )
+}
+
+/** The parts of a definition that are not as they were recorded, by name; of the policy and its parts, each. */
+function driftOf(recorded: AgentDefinition, own: AgentDefinition): readonly string[] {
+  const { digest: _recorded, price: _then, policy: before, ...said } = recorded
+  const { digest: _own, price: _now, policy: now, ...says } = own
+  return [
+    ...changedFields(said, says),
+    ...changedFields(before ?? {}, now ?? {}).map((name) => `policy.${name}`),
+  ]
+}
+
+function changedFields(before: object, now: object): readonly string[] {
+  const [a, b] = [before, now] as [Readonly<Record<string, Json>>, Readonly<Record<string, Json>>]
+  const names = [...new Set([...Object.keys(a), ...Object.keys(b)])]
+  return names.filter((name) => canonicalJson(a[name] ?? null) !== canonicalJson(b[name] ?? null))
+}

@@ -1,0 +1,18 @@
+import type { Subject } from 'rxjs'
+import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
+import type { RunId } from '../../vocabulary/values/ids.ts'
+import type { ChildRuns } from '../children/child-runs.ts'
+import type { CommandAcknowledgements } from '../commands/command-acknowledgement.ts'
+import type { RuntimeParts } from '../definition/runtime-parts.ts'
+
+/** What a run is driven with. */
+export interface Drive {
+  readonly runId: RunId
+  readonly parts: RuntimeParts
+  readonly children: ChildRuns
+  readonly acknowledgements: CommandAcknowledgements
+  /** Publishes every event once it is appended. */
+  readonly live: Subject<RuntimeEvent>
+  /** What the application gave this run. */
+  readonly context: unknown
+}

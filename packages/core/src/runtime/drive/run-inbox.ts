@@ -1,0 +1,157 @@
+import type { Refusal } from '../../machine/state/decision.ts'
+import type { RunState } from '../../machine/state/state.ts'
+import type { Clock } from '../../ports/clock.ts'
+import type { InboxEntry } from '../../ports/ledger.ts'
+import { outsideCommandSchema } from '../../vocabulary/events/command-schema.ts'
+import type { OutsideCommand } from '../../vocabulary/events/command.ts'
+import { childRunIdOf } from '../../vocabulary/values/child-run-id.ts'
+import { runIdOfCall, type RunId, type ToolCallId } from '../../vocabulary/values/ids.ts'
+import { faultOf } from '../../vocabulary/values/schema.ts'
+import { settleCommandOf } from '../children/child-ending.ts'
+import { unknownCall } from '../commands/closed-refusals.ts'
+import { changedInputFault } from './changed-input-check.ts'
+import type { Drive } from './drive.ts'
+import type { Mail, Mailbox } from './mailbox.ts'
+import { takenElsewhere } from './overtaken.ts'
+
+/** The writer for which the inbox is read. */
+interface Writer {
+  readonly epoch: number
+  /** The state in which the commands find the run. */
+  readonly state: RunState
+}
+
+/**
+ * The inbox of a run as its writer reads it. Each entry is read once: it is posted into the mailbox, sent on to a child
+ * run, or refused. It leaves the ledger with the append that takes its key.
+ */
+export class RunInbox {
+  readonly #drive: Drive
+  readonly #clock: Clock
+  readonly #mailbox: Mailbox
+  readonly #seen = new Set<string>()
+  /** Keys of entries that are dealt with, and that the next append takes out. */
+  #spent: readonly string[] = []
+  #isUnread = true
+
+  constructor(drive: Drive, clock: Clock, mailbox: Mailbox) {
+    this.#drive = drive
+    this.#clock = clock
+    this.#mailbox = mailbox
+  }
+
+  /** Whether it may hold entries that were not read. */
+  get isUnread(): boolean {
+    return this.#isUnread
+  }
+
+  markUnread(): void {
+    this.#isUnread = true
+  }
+
+  /** Has the writer read it at each hint of the ledger, until the returned function is called. */
+  watch(): () => void {
+    const { runId, parts } = this.#drive
+    const hints = parts.ledger.changes(runId).subscribe({
+      next: () => {
+        this.markUnread()
+        this.#mailbox.wake()
+      },
+      error: (error: unknown) =>
+        parts.host.report(error, `The ledger stopped telling what comes into the inbox of run ${runId}`),
+    })
+    return () => hints.unsubscribe()
+  }
+
+  /** The keys that an append takes out when it records what followed from this mail. */
+  keysWith(mail: readonly Mail[]): readonly string[] {
+    return [...this.#spent, ...mail.flatMap(({ key }) => (key === undefined ? [] : [key]))]
+  }
+
+  /** Has the next append take these keys out. */
+  spend(keys: readonly string[]): void {
+    this.#spent = keys
+  }
+
+  /** An append has taken its keys out. */
+  taken(): void {
+    this.#spent = []
+  }
+
+  async read(writer: Writer): Promise<void> {
+    this.#isUnread = false
+    const { runId, parts, acknowledgements } = this.#drive
+    const delivered = acknowledgements.deliveredKeys
+    const entries = await parts.ledger.inbox(runId)
+    const there = new Set(entries.map(({ key }) => key))
+    const lost = delivered.filter((key) => !there.has(key) && !this.#seen.has(key))
+    if (lost.length > 0) await this.#rejectLost(lost, writer)
+    for (const { key, command, at } of entries) {
+      if (this.#seen.has(key)) continue
+      this.#seen.add(key)
+      const fault = faultOf(outsideCommandSchema, command)
+      if (fault) this.#refuseMalformed(key, fault)
+      else await this.#accept({ key, command, at }, writer)
+    }
+  }
+
+  /** A command about a call of a child run is for the child run to decide. */
+  async #accept(entry: InboxEntry, { state }: Writer): Promise<void> {
+    const { key, command } = entry
+    const targetRunId = 'toolCallId' in command ? runIdOfCall(command.toolCallId) : undefined
+    if (targetRunId !== undefined && targetRunId !== this.#drive.runId)
+      return await this.#forward(entry, targetRunId)
+    // Only what has to be asked about waits its turn: a cancel stops the run at once.
+    if (command.type === 'approve' && command.input) {
+      const fault = await this.#inputFault(command, state)
+      if (fault) return this.#refuse(key, fault)
+    }
+    const message = command.type === 'settle' && command.child ? await this.#settlementOf(command) : command
+    if (message) return this.#mailbox.post({ message, key })
+    const what = 'the child run has not ended; its own ledger says what it used'
+    this.#refuseMalformed(key, { path: 'child', what })
+  }
+
+  /** Input that an approver gives in the place of the model's is tried by the tool: the sender may not have had it. */
+  #inputFault(command: OutsideCommand, state: RunState): Promise<Refusal | undefined> {
+    const { parts, context } = this.#drive
+    return changedInputFault(command, state, {
+      agent: parts.agents.find(state.agent),
+      clock: this.#clock,
+      context,
+    })
+  }
+
+  /** What a child run used is read from its own events, whatever a command says of it. */
+  async #settlementOf({ toolCallId }: { readonly toolCallId: string }): Promise<OutsideCommand | undefined> {
+    const { runId, children } = this.#drive
+    const ending = await children.recordedEnding(childRunIdOf(runId, toolCallId as ToolCallId))
+    return ending && settleCommandOf(toolCallId, ending)
+  }
+
+  async #forward(entry: InboxEntry, targetRunId: RunId): Promise<void> {
+    const { runId, children, acknowledgements } = this.#drive
+    this.spend([...this.#spent, entry.key])
+    const isForwarded = await children.forward(entry, targetRunId, runId)
+    acknowledgements.acknowledge(entry.key, isForwarded ? undefined : unknownCall(runId))
+  }
+
+  /** Only the run's writer takes commands out of its inbox: those that are gone, another one has decided about. */
+  async #rejectLost(keys: readonly string[], { epoch }: Writer): Promise<void> {
+    const { parts, runId, acknowledgements } = this.#drive
+    const taken = takenElsewhere(runId, keys)
+    for (const key of keys) acknowledgements.fail(taken, key)
+    if ((await parts.ledger.head(runId))?.epoch !== epoch) throw taken
+  }
+
+  /** Any process can put anything into an inbox: what is no command is taken out, and stops no run. */
+  #refuseMalformed(key: string, { path, what }: { readonly path: string; readonly what: string }): void {
+    const message = `The command ${key} for run ${this.#drive.runId} is wrong at ${path}: ${what}. No process can carry it out; send it again with the run's handle.`
+    this.#refuse(key, { code: 'malformed', message })
+  }
+
+  #refuse(key: string, refusal: Refusal): void {
+    this.spend([...this.#spent, key])
+    this.#drive.acknowledgements.acknowledge(key, refusal)
+  }
+}

@@ -1,0 +1,59 @@
+import type { EventBatch } from '../../machine/advance.ts'
+import { isSuspended } from '../../machine/next/next-action.ts'
+import { requiredEffects } from '../../machine/state/required-effects.ts'
+import type { RunState } from '../../machine/state/state.ts'
+import type { ResumeCommand } from '../../vocabulary/events/command.ts'
+import { definitionNow } from '../definition/run-context.ts'
+import { drivingAgent } from './drivable.ts'
+import type { Drive } from './drive.ts'
+import type { Mail } from './mailbox.ts'
+
+/** The take-over of a run by this process, until it is on record. */
+export class TakeOver {
+  #command: ResumeCommand | undefined
+  #isHeldBack = false
+
+  begin(state: RunState, drive: Drive): void {
+    const definition = definitionNow(drivingAgent(state.agent, drive), state.definition)
+    this.#command = {
+      type: 'resume',
+      why: requiredEffects(state).length > 0 ? 'crash' : 'command',
+      definition,
+    }
+  }
+
+  /** Its command, as long as it has to be decided. */
+  get mail(): readonly Mail[] {
+    return this.#command ? [{ message: this.#command }] : []
+  }
+
+  /** The messages of a batch other than its command. */
+  others(mail: readonly Mail[]): readonly Mail[] {
+    return mail.filter(({ message }) => message !== this.#command)
+  }
+
+  /**
+   * Whether a batch, which takes entries out of the inbox or not, is kept off the record, since it only takes over a
+   * suspended run as it is: however often a process resumes a run that waits, its ledger does not grow. The take-over
+   * is recorded with the first event after it. What was found in the inbox is taken out of it, whatever it says; of
+   * what comes later, only what is obeyed.
+   */
+  holdsBack(state: RunState | undefined, batch: EventBatch, hasEntries: boolean): boolean {
+    this.#isHeldBack = isBare(state, batch) && (this.#isHeldBack || !hasEntries)
+    return this.#isHeldBack
+  }
+
+  /** It is on record. */
+  recorded(): void {
+    this.#command = undefined
+  }
+}
+
+/** Whether a batch holds nothing but the take-over of a suspended run. */
+function isBare(
+  state: RunState | undefined,
+  { events: [resumed, ...others], action }: EventBatch,
+): state is RunState {
+  if (state === undefined || others.length > 0 || resumed?.type !== 'run_resumed') return false
+  return resumed.definition === undefined && action.kind === 'suspend' && isSuspended(state)
+}

@@ -1,0 +1,43 @@
+import { ConfigurationError } from '../../vocabulary/errors.ts'
+import type { Ledger } from '../../ports/ledger.ts'
+import type { UserPart } from '../../vocabulary/model/content.ts'
+import { deepFreeze } from '../../vocabulary/values/deep-freeze.ts'
+import type { Agent } from '../agent/agent.ts'
+import { messageOf } from '../session/input-message.ts'
+import { sessionView } from '../session/session.ts'
+import { joinedRun } from './join-run.ts'
+import { requireSessionRunOptions } from './runtime-options-check.ts'
+import type { InContext, RuntimeSession, SessionRunOptions } from './runtime.ts'
+import type { RuntimeRuns } from './runtime-runs.ts'
+
+/** Returns a session of a runtime, which starts its runs. Throws a `ConfigurationError` for a name that is empty or no text. */
+export function runtimeSession(id: string, ledger: Ledger, runs: RuntimeRuns): RuntimeSession {
+  if (typeof id !== 'string' || id === '' || !id.isWellFormed() || id.includes('\0')) {
+    throw new ConfigurationError(
+      'A session needs a name: a text that is not empty, such as a conversation id.',
+    )
+  }
+  return {
+    ...sessionView(ledger, id),
+    async run<Output, Context>(
+      agent: Agent<Output, Context>,
+      input: string | readonly UserPart[],
+      ...[given = {}]: readonly (InContext<SessionRunOptions> | undefined)[]
+    ) {
+      requireSessionRunOptions(given)
+      const { whenBusy = 'conflict', inputId, ...options } = given
+      runs.requireOpen()
+      if (whenBusy !== 'join')
+        return runs.handle<Output>(runs.start(agent, input, { ...options, sessionId: id, whenBusy }))
+      const message = deepFreeze(messageOf(input))
+      for (;;) {
+        const beginNext = (): void => runs.startLater(agent, input, { ...options, sessionId: id }, inputId)
+        const joining = { message, inputId, quietMs: given.quietMs, beginNext }
+        const joined = await joinedRun(runs.waiting, runs.coordinators, id, joining)
+        if (joined) return runs.handle<Output>(joined)
+        const coordinator = runs.start(agent, input, { ...options, sessionId: id }, inputId)
+        if (await coordinator.hasBegun()) return runs.handle<Output>(coordinator)
+      }
+    },
+  }
+}
