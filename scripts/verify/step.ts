@@ -57,6 +57,11 @@ export const steps: readonly Step[] = [
     claim: 'each lock on the architecture refuses what it should',
     command: ['node', 'scripts/prove-locks.ts'],
   },
+  {
+    name: 'mutants',
+    claim: 'tests notice each of some faults in the machine and the tools',
+    command: ['node', 'scripts/mutate.ts', 'machine', 'tools', '--sample', '20', '--seed', '20261122'],
+  },
   { name: 'tidy', claim: 'arrows, names, sizes, words and docstrings', command: ['node', 'scripts/tidy.ts'] },
   { name: 'unused', claim: 'no file, export or dependency is left over', command: ['knip', '--no-progress'] },
   {

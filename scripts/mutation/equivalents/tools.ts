@@ -10,4 +10,20 @@ export const toolsEquivalents: readonly Equivalent[] = [
     becomes: '<=',
     why: 'A status of 303 never comes here: the other branch has it.',
   },
+  ...(
+    [
+      ['parse', 1],
+      ['operand', 0],
+      ['call', 0],
+      ['call', 1],
+    ] as const
+  ).map(([within, occurrence]) => ({
+    path: 'packages/tools/src/built-in/calculator/expression.ts',
+    within,
+    operator: 'literal',
+    original: '0',
+    becomes: '1',
+    occurrence,
+    why: 'Every operator binds with 10 at least: a smallest binding of 0 and of 1 let the same ones in.',
+  })),
 ]
