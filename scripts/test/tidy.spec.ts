@@ -119,20 +119,9 @@ describe('arrows', () => {
 describe('sizes', () => {
   const lines = (count: number): string => 'x\n'.repeat(count)
 
-  it('warns of code above 300 lines and refuses it above 400', () => {
-    expect(said(sizes, machine, lines(300))).toEqual([])
-    expect(said(sizes, machine, lines(301))).toEqual(['301 warning 301 lines; at most 300.'])
-    expect(said(sizes, machine, lines(400))).toEqual(['301 warning 400 lines; at most 300.'])
-    expect(said(sizes, machine, lines(401))).toEqual(['401 error 401 lines; at most 400.'])
-  })
-
   it('refuses a README above 150 lines', () => {
     expect(said(sizes, 'README.md', lines(150))).toEqual([])
     expect(said(sizes, 'packages/core/README.md', lines(151))).toEqual(['151 error 151 lines; at most 150.'])
-  })
-
-  it('lets recordings be as long as they were', () => {
-    expect(said(sizes, 'packages/providers/test/fixtures/reply.ts', lines(900))).toEqual([])
   })
 })
 
@@ -146,12 +135,11 @@ describe('names', () => {
     },
   )
 
-  it.each(['runLoop.ts', 'Run-loop.ts', 'run_loop.ts', 'evolve.test.ts'])(
-    'refuses the spelling of %s',
-    (path) => {
-      expect(said(names, `packages/core/src/${path}`, '')).toEqual([expect.stringContaining('kebab-case')])
-    },
-  )
+  it('refuses a kind of test that no runner knows', () => {
+    expect(said(names, 'packages/core/test/evolve.test.ts', '')).toEqual([
+      expect.stringContaining('of no known kind of test'),
+    ])
+  })
 
   it.each([
     'run-loop.ts',
@@ -192,15 +180,7 @@ describe('words', () => {
 
 describe('tests', () => {
   const path = 'packages/core/test/evolve.spec.ts'
-  const only = 'it' + '.only'
   const skip = 'it' + '.skip'
-
-  it('refuses a focused test', () => {
-    expect(said(tests, path, `${only}('x', () => {})`)).toEqual([
-      '1 error a focused test silences the others.',
-    ])
-    expect(said(tests, path, `describe.concurrent${only.slice(2)}('x', () => {})`)).toHaveLength(1)
-  })
 
   it('refuses a test that is left out without a reason', () => {
     const silent = `it('a', () => {})\n${skip}('b', () => {})\n${skip}If(windows)('c', () => {})`
@@ -213,7 +193,7 @@ describe('tests', () => {
   it('accepts one with a reason, and does not look outside tests', () => {
     expect(said(tests, path, `// needs a server\n${skip}('b', () => {})`)).toEqual([])
     expect(said(tests, path, `${skip}('b', () => {}) // needs a server`)).toEqual([])
-    expect(said(tests, 'packages/core/src/machine/fold/evolve.ts', `${only}('x')`)).toEqual([])
+    expect(said(tests, 'packages/core/src/machine/fold/evolve.ts', `${skip}('x')`)).toEqual([])
   })
 })
 

@@ -30,12 +30,7 @@ export function lineAt(text: string, position: number): number {
   return line
 }
 
-/** Whether a file is TypeScript that people write and read; recordings are neither. */
-export function isCode(path: string): boolean {
-  return path.endsWith('.ts') && !isRecording(path)
-}
-
-/** Whether a file was recorded, so that nobody may edit it to please a rule. */
+/** Whether a file was recorded, so that it may not be edited to please a rule. */
 export function isRecording(path: string): boolean {
   return /(^|\/)(fixtures|golden)\//.test(path)
 }
