@@ -5,6 +5,7 @@ import { audit } from '../../machine/laws/invariants.ts'
 import type { RunState } from '../../machine/state/state.ts'
 import type { Cancel } from '../../ports/clock.ts'
 import type { StartCommand } from '../../vocabulary/events/command.ts'
+import { eventTraits } from '../../vocabulary/events/event-traits.ts'
 import type { RuntimeEvent } from '../../vocabulary/events/event.ts'
 import { isUnreadInbox } from '../../memory-ledger/append-rules.ts'
 import { postEndedChildren } from '../children/awaited-children.ts'
@@ -12,7 +13,6 @@ import { Effects } from '../effects/effects.ts'
 import { recordedResults } from '../fork/recorded-results.ts'
 import { drivingAgent, drivingRules, requireDrivable } from './drivable.ts'
 import type { Drive } from './drive.ts'
-import { durabilityOf } from './durability.ts'
 import { Mailbox, type Mail } from './mailbox.ts'
 import { overtaken, requireLast } from './overtaken.ts'
 import { RunInbox } from './run-inbox.ts'
@@ -240,4 +240,9 @@ export class RunLoop {
   #stamp(): Stamp {
     return { at: this.#clock.now(), random: this.#drive.parts.host.random() }
   }
+}
+
+/** Returns how durably events have to be appended: with a barrier where one of them decides something. */
+function durabilityOf(events: readonly RuntimeEvent[]): 'barrier' | 'lazy' {
+  return events.some(({ type }) => eventTraits[type].durability === 'barrier') ? 'barrier' : 'lazy'
 }
