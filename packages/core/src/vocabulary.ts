@@ -68,7 +68,13 @@ export type {
   ResumeCommand,
   StartCommand,
 } from './vocabulary/events/command.ts'
-export { type EventTraits, eventTraits, eventTypes } from './vocabulary/events/event-traits.ts'
+export {
+  causeOf,
+  type EventTraits,
+  eventTraits,
+  eventTypes,
+  usualCause,
+} from './vocabulary/events/event-traits.ts'
 export { type IdFault, idFaultOf } from './vocabulary/events/event-ids.ts'
 export { eventSchemas } from './vocabulary/events/event-schema.ts'
 export {
@@ -109,7 +115,6 @@ export {
   resumeReasons,
 } from './vocabulary/events/event.ts'
 export { parseEvent, shapeFaultOf } from './vocabulary/events/parse-event.ts'
-export { causeOf, usualCause } from './vocabulary/events/usual-cause.ts'
 export { type Grant, type GrantField, grantFields, limitOfField } from './vocabulary/limits/grant.ts'
 export {
   type GivenLimits,

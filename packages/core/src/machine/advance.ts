@@ -1,6 +1,6 @@
 import type { Cause } from '../vocabulary/events/cause.ts'
 import type { Command } from '../vocabulary/events/command.ts'
-import { eventTraits } from '../vocabulary/events/event-traits.ts'
+import { eventTraits, usualCause } from '../vocabulary/events/event-traits.ts'
 import type { Fact, RuntimeEvent } from '../vocabulary/events/event.ts'
 import type { RunId } from '../vocabulary/values/ids.ts'
 import { omitUndefined } from '../vocabulary/values/omit-undefined.ts'
@@ -13,7 +13,6 @@ import type { Refusal, Stamp } from './state/decision.ts'
 import { audit } from './laws/invariants.ts'
 import type { Rules } from './state/rules.ts'
 import type { RunState } from './state/state.ts'
-import { usualCause } from '../vocabulary/events/usual-cause.ts'
 
 /** The writer's epoch, recorded in every event. */
 export interface Writer {

@@ -1,6 +1,7 @@
 import type {
   AnsweredQuestion,
   Command,
+  OutsideCommand,
   ResumeCommand,
   StartCommand,
 } from '../../vocabulary/events/command.ts'
@@ -58,6 +59,17 @@ export function decideCommand(state: RunState | undefined, command: Command, at:
       return { facts: [{ type: 'input_received', turn: state.turn, message, delivery, receipt }] }
     }
   }
+}
+
+/** Why a command of each type is refused, where another process has refused it and only the record tells. */
+export const usualRefusals: Readonly<Record<OutsideCommand['type'], Refusal['code']>> = {
+  approve: 'not_awaiting_approval',
+  deny: 'not_awaiting_approval',
+  settle: 'not_deferred',
+  steer: 'cancelled',
+  queue: 'cancelled',
+  cancel: 'already_cancelled',
+  raise_limit: 'not_raised',
 }
 
 function refusal(code: Refusal['code'], message: string): Decision {

@@ -1,5 +1,5 @@
 import type { Cause } from '../../vocabulary/events/cause.ts'
-import type { Command } from '../../vocabulary/events/command.ts'
+import type { Command, OutsideCommand } from '../../vocabulary/events/command.ts'
 import type { EventOf, EventType, RuntimeEvent } from '../../vocabulary/events/event.ts'
 import { omitUndefined } from '../../vocabulary/values/omit-undefined.ts'
 import type { RecordedPosition } from './recorded-position.ts'
@@ -106,4 +106,36 @@ function besideStart<T extends EventType>(
   const beside = recorded.slice(index + 1, index + 4)
   const input = beside.findIndex((event) => event.type === 'input_received')
   return beside.slice(0, input + 1).find((event): event is EventOf<T> & typeof event => event.type === type)
+}
+
+/** Returns whether an event records the input of a command, by its receipt. */
+export function recordsInput(event: RuntimeEvent, command: OutsideCommand): boolean {
+  const isInput = command.type === 'steer' || command.type === 'queue'
+  return isInput && event.type === 'input_received' && event.receipt === command.receipt
+}
+
+/**
+ * Returns whether an event records a command, by what the event says: processes of older releases record no key of the
+ * inbox.
+ */
+export function recordsCommand(event: RuntimeEvent, command: OutsideCommand): boolean {
+  switch (command.type) {
+    case 'approve':
+    case 'deny':
+      return (
+        event.type === 'approval_decided' &&
+        event.toolCallId === command.toolCallId &&
+        event.by === command.by &&
+        event.approved === (command.type === 'approve')
+      )
+    case 'settle':
+      return event.type === 'tool_result' && event.toolCallId === command.toolCallId
+    case 'steer':
+    case 'queue':
+      return recordsInput(event, command)
+    case 'cancel':
+      return event.type === 'cancel_requested'
+    case 'raise_limit':
+      return event.type === 'limit_raised' && event.limit === command.limit && event.max === command.max
+  }
 }

@@ -6,7 +6,7 @@ import { recoverCommand, isCommandCause } from './recover-command.ts'
 import { recoverModelSignal, isModelCause } from './recover-model-signal.ts'
 import { recoverToolSignal, isToolCause } from './recover-tool-signal.ts'
 import type { RunState } from '../state/state.ts'
-import { causeOf } from '../../vocabulary/events/usual-cause.ts'
+import { causeOf } from '../../vocabulary/events/event-traits.ts'
 
 /**
  * The inverse of `decide`: what the machine heard in a state, made again from the events that followed. `undefined` where

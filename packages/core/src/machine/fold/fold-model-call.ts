@@ -9,7 +9,7 @@ import { sameModel } from '../prompt/model-request.ts'
 import { baseOf } from '../state/run-base.ts'
 import type { Attempt, CollectingState, RunState, StreamingState } from '../state/state.ts'
 import { messageTokens } from '../messages/token-estimate.ts'
-import { causeOf } from '../../vocabulary/events/usual-cause.ts'
+import { causeOf } from '../../vocabulary/events/event-traits.ts'
 
 /** A model call starts: the first attempt of a turn, or the next one of the same. */
 export function applyModelCallStarted(state: RunState, event: EventOf<'model_call_started'>): StreamingState {

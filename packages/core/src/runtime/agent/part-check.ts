@@ -1,6 +1,12 @@
 import type { Model } from '../../ports/model.ts'
 import type { Tool } from '../../ports/tool.ts'
-import { limitNames, onLimits, type Limits, type RetryPolicy } from '../../vocabulary/limits/limits.ts'
+import {
+  forEveryLimit,
+  limitNames,
+  onLimits,
+  type Limits,
+  type RetryPolicy,
+} from '../../vocabulary/limits/limits.ts'
 import {
   fields,
   longTime,
@@ -81,16 +87,8 @@ function toolFault(tool: Tool): string | undefined {
 /** Maxima of a run. */
 export const someLimits: OptionCheck = fields<Limits>(
   {
-    maxTurns: maybe(numberFrom(0)),
-    maxToolCalls: maybe(numberFrom(0)),
-    maxToolCallsPerTurn: maybe(numberFrom(0)),
+    ...forEveryLimit(maybe(numberFrom(0))),
     maxCallsByTool: maybe(recordOf(numberFrom(0))),
-    maxTotalTokens: maybe(numberFrom(0)),
-    maxTotalInputTokens: maybe(numberFrom(0)),
-    maxTotalOutputTokens: maybe(numberFrom(0)),
-    maxCostUsd: maybe(numberFrom(0)),
-    maxDurationMs: maybe(numberFrom(0)),
-    maxRepeats: maybe(numberFrom(0)),
     maxConcurrency: maybe(numberFrom(1)),
     maxApprovalMs: maybe(longTime),
     graceMs: maybe(numberFrom(0)),

@@ -1,6 +1,6 @@
 /**
- * What decides events: the type of the command or signal that the machine heard, or `controller`, where nothing was said
- * and the loop controller found in the state what is owed.
+ * What decides an event: the type of the command or signal that the machine received, or `controller`, where the loop
+ * controller found in the state what is owed.
  */
 export const causes = [
   'start',

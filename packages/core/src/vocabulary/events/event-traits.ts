@@ -1,7 +1,8 @@
-import type { EventType } from './event.ts'
+import type { Cause } from './cause.ts'
+import type { EventType, Fact, FactOf, RuntimeEvent } from './event.ts'
 
 /** Where an event of a type is visible, and what it costs to keep. */
-export interface EventTraits {
+export interface EventTraits<T extends EventType = EventType> {
   /** The version that is written now. */
   readonly v: number
   /** Whether it adds to what the model is shown: itself, only as part of the finished message, or not at all. */
@@ -10,51 +11,76 @@ export interface EventTraits {
   readonly retention: 'facts' | 'deltas'
   /** Whether the append that holds it must be durable before anything follows from it. */
   readonly durability: 'barrier' | 'lazy'
+  /** What decides it, where nothing else is on record: always the same, or what its body says. */
+  readonly cause: Cause | ((fact: FactOf<T>) => Cause)
 }
 
-const fact: EventTraits = { v: 1, modelHistory: 'no', retention: 'facts', durability: 'barrier' }
+type Kept = Omit<EventTraits, 'cause'>
+
+const fact: Kept = { v: 1, modelHistory: 'no', retention: 'facts', durability: 'barrier' }
 /** Since its second version, names its limits with `max` first. */
-const limited: EventTraits = { ...fact, v: 2 }
-const noted: EventTraits = { ...fact, durability: 'lazy' }
-const history: EventTraits = { ...fact, modelHistory: 'yes' }
-const delta: EventTraits = { v: 1, modelHistory: 'as_message', retention: 'deltas', durability: 'lazy' }
+const limited: Kept = { ...fact, v: 2 }
+const noted: Kept = { ...fact, durability: 'lazy' }
+const history: Kept = { ...fact, modelHistory: 'yes' }
+const delta: Kept = { v: 1, modelHistory: 'as_message', retention: 'deltas', durability: 'lazy' }
 
 /** Every event type once. All are on the UI stream and in the ledger. */
-export const eventTraits: { readonly [T in EventType]: EventTraits } = {
-  run_started: limited,
-  history_carried: history,
-  history_edited: history,
-  run_resumed: limited,
-  run_finished: fact,
-  input_received: history,
-  input_settled: history,
-  model_call_started: fact,
-  assistant_started: noted,
-  assistant_text_delta: delta,
-  assistant_reasoning_delta: delta,
-  tool_input_delta: { ...delta, modelHistory: 'no' },
-  tool_request_ready: { ...history, durability: 'lazy' },
-  usage_updated: noted,
-  assistant_message_finished: history,
-  model_stream_failed: fact,
-  tool_requests_collected: fact,
-  approval_requested: fact,
-  approval_decided: fact,
-  tool_started: fact,
-  tool_progress: { ...delta, modelHistory: 'no' },
-  tool_deferred: fact,
-  tool_result: history,
-  tool_results_injected: noted,
-  compaction_started: fact,
-  context_compacted: history,
-  agent_handed_off: { ...history, v: 2 },
-  guardrail_tripped: history,
-  guardrails_checked: fact,
-  output_checked: history,
-  limit_reached: limited,
-  limit_raised: limited,
-  cancel_requested: fact,
+export const eventTraits: { readonly [T in EventType]: EventTraits<T> } = {
+  run_started: { ...limited, cause: 'start' },
+  history_carried: { ...history, cause: 'start' },
+  history_edited: { ...history, cause: 'start' },
+  run_resumed: { ...limited, cause: 'resume' },
+  run_finished: { ...fact, cause: 'controller' },
+  input_received: { ...history, cause: ({ delivery }) => delivery },
+  input_settled: { ...history, cause: 'controller' },
+  model_call_started: { ...fact, cause: 'controller' },
+  assistant_started: { ...noted, cause: 'model_started' },
+  assistant_text_delta: { ...delta, cause: 'model_text' },
+  assistant_reasoning_delta: { ...delta, cause: 'model_reasoning' },
+  tool_input_delta: { ...delta, modelHistory: 'no', cause: 'model_tool_input' },
+  tool_request_ready: { ...history, durability: 'lazy', cause: 'model_tool_request' },
+  usage_updated: { ...noted, cause: 'model_usage' },
+  assistant_message_finished: {
+    ...history,
+    cause: ({ partial }) => (partial ? 'controller' : 'model_finished'),
+  },
+  model_stream_failed: { ...fact, cause: 'model_failed' },
+  tool_requests_collected: { ...fact, cause: 'calls_checked' },
+  approval_requested: { ...fact, cause: 'controller' },
+  approval_decided: { ...fact, cause: ({ approved }) => (approved ? 'approve' : 'deny') },
+  tool_started: { ...fact, cause: 'controller' },
+  tool_progress: { ...delta, modelHistory: 'no', cause: 'tool_progressed' },
+  tool_deferred: { ...fact, cause: 'tool_deferred' },
+  // Only a tool's own ending says how long it took.
+  tool_result: {
+    ...history,
+    cause: ({ durationMs }) => (durationMs === undefined ? 'controller' : 'tool_ended'),
+  },
+  tool_results_injected: { ...noted, cause: 'controller' },
+  compaction_started: { ...fact, cause: 'controller' },
+  context_compacted: { ...history, cause: 'controller' },
+  agent_handed_off: { ...history, v: 2, cause: 'controller' },
+  guardrail_tripped: {
+    ...history,
+    cause: ({ on }) => (on === 'tool_input' ? 'calls_checked' : 'guardrails_checked'),
+  },
+  guardrails_checked: { ...fact, cause: 'guardrails_checked' },
+  output_checked: { ...history, cause: 'output_checked' },
+  limit_reached: { ...limited, cause: 'controller' },
+  limit_raised: { ...limited, cause: 'raise_limit' },
+  cancel_requested: { ...fact, cause: 'cancel' },
 }
 
 /** Every event type once, in the order of `eventTraits`. */
 export const eventTypes = Object.keys(eventTraits) as readonly EventType[]
+
+/** What decides a fact of this type and body, where nothing else is on record. */
+export function usualCause(fact: Fact | RuntimeEvent): Cause {
+  const { cause } = eventTraits[fact.type] as EventTraits
+  return typeof cause === 'function' ? cause(fact) : cause
+}
+
+/** What decided an event. */
+export function causeOf(event: RuntimeEvent): Cause {
+  return event.cause ?? usualCause(event)
+}

@@ -60,6 +60,24 @@ export const limitNames = [
 ] as const
 export type LimitName = (typeof limitNames)[number]
 
+/** The finish reason that names each limit. */
+export const limitReasons = {
+  maxTurns: 'turn_limit',
+  maxToolCalls: 'tool_call_limit',
+  maxToolCallsPerTurn: 'tool_call_limit',
+  maxTotalTokens: 'token_limit',
+  maxTotalInputTokens: 'token_limit',
+  maxTotalOutputTokens: 'token_limit',
+  maxCostUsd: 'cost_limit',
+  maxDurationMs: 'time_limit',
+  maxRepeats: 'repeat_limit',
+} as const
+
+/** Returns the same value for every limit that can be met. */
+export function forEveryLimit<T>(value: T): { readonly [L in LimitName]: T } {
+  return Object.fromEntries(limitNames.map((name) => [name, value])) as { [L in LimitName]: T }
+}
+
 /** Limits that apply if the agent names none. */
 export const defaultLimits: Limits & {
   readonly maxTurns: number
