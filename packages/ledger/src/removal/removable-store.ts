@@ -3,6 +3,12 @@ import type { EventType } from '@tallystick/core/vocabulary'
 import type { StoredEvent } from '../record/stored-event.ts'
 import type { Removal, StoredRemoval } from '../record/removal.ts'
 
+/** How many removals a store reads at once. */
+export const removalsPerBatch = 256
+
+/** The tables that lose their rows of a run that is dropped, in this order. */
+export const droppedTables = ['inbox', 'event', 'run'] as const
+
 /** Which payloads a search for what may be taken away finds. */
 export interface RemovableQuery {
   /** Events of these types. */

@@ -6,6 +6,8 @@ import type { EventRow } from '../../record/event-row.ts'
 import {
   endedBatch,
   batchOf,
+  droppedTables,
+  removalsPerBatch,
   type EndedRun,
   type ListedRun,
   type Batch,
@@ -21,8 +23,6 @@ import {
 import { PostgresHistories } from './histories.ts'
 import { connectionConfig, type Connections } from '../connection/connections.ts'
 import type { PostgresLedgerOptions } from '../connection/postgres-ledger-options.ts'
-
-const removalsPerBatch = 256
 
 /** A search looks at this many places at most, to stay within the time of a statement. */
 const maxScanned = 65_536
@@ -206,6 +206,6 @@ function textsOf(schema: string) {
     blankInbox: `update ${schema}.inbox set body = '' where run_id = $1 and taken_seq is not null and length(body) > 0`,
     // What was projected from the run may hold what is gone.
     forget: forgetTexts({ table: (name) => `${schema}.${name}` }, '$1'),
-    dropRun: ['inbox', 'event', 'run'].map((table) => `delete from ${schema}.${table} where run_id = $1`),
+    dropRun: droppedTables.map((table) => `delete from ${schema}.${table} where run_id = $1`),
   }
 }

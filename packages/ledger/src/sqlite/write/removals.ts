@@ -7,6 +7,8 @@ import type { EventRow } from '../../record/event-row.ts'
 import {
   endedBatch,
   batchOf,
+  droppedTables,
+  removalsPerBatch,
   type EndedRun,
   type ListedRun,
   type Batch,
@@ -21,8 +23,6 @@ import {
 } from '../../record/removal.ts'
 import { SqliteHistories } from './histories.ts'
 import { sqliteDialect } from '../rows/sqlite-dialect.ts'
-
-const removalsPerBatch = 256
 
 /** A search looks at this many places at most, so that others get their turn. */
 const maxScanned = 8192
@@ -202,6 +202,6 @@ function statementsOf(database: Database) {
     ),
     // What was projected from the run may hold what is gone. Prepared when needed: those tables may be missing.
     forget: () => forgetTexts(sqliteDialect, '$runId').map((text) => prepare(text)),
-    dropRun: ['inbox', 'event', 'run'].map((table) => prepare(`delete from ${table} where run_id = $runId`)),
+    dropRun: droppedTables.map((table) => prepare(`delete from ${table} where run_id = $runId`)),
   }
 }

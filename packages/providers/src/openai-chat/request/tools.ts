@@ -1,7 +1,6 @@
 import type { ModelRequest } from '@tallystick/core'
 import type { JsonObject, ToolDefinition } from '@tallystick/core/vocabulary'
-import { customToolOf } from '../../openai/request/call-context.ts'
-import { fitSchema } from '../../openai/request/strict-schema.ts'
+import { offeredChoice, type OfferedChoice, offeredTool } from '../../openai/request/offered-tool.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import type { RenderSettings } from './request-settings.ts'
 
@@ -20,7 +19,8 @@ export function toolFields(request: ModelRequest, names: ToolNames, settings: Re
     const message = 'The server cannot be told to make one call at a time, so it may make several.'
     warn({ what: 'parallel_tool_calls', message })
   }
-  const choice = quirks.toolChoice === 'none' ? undefined : wireChoice(request, names, settings)
+  const choice =
+    quirks.toolChoice === 'none' ? undefined : wireChoice(offeredChoice(toolChoice, names, settings))
   return {
     tools: tools.map((tool) => wireTool(tool, names, settings)),
     ...(choice !== undefined && { tool_choice: choice }),
@@ -29,42 +29,13 @@ export function toolFields(request: ModelRequest, names: ToolNames, settings: Re
 }
 
 function wireTool(tool: ToolDefinition, names: ToolNames, settings: RenderSettings): JsonObject {
-  const name = names.toWire(tool.name)
-  const described = tool.description.trim() !== '' && { description: tool.description.toWellFormed() }
-  const more = Object.hasOwn(settings.toolFields, tool.name) ? settings.toolFields[tool.name] : {}
-  const custom = customToolOf(settings.customTools, tool.name)
-  if (custom) {
-    const body = { name, ...described, ...(custom.format && { format: custom.format }), ...more }
-    return { type: 'custom', custom: body }
-  }
-  const parameters = { type: 'object', ...tool.inputSchema }
-  if (!settings.strictTools)
-    return { type: 'function', function: { name, ...described, parameters, ...more } }
-  const { schema, strict, notes } = settings.quirks.strict
-    ? fitSchema(tool.inputSchema)
-    : { schema: parameters, strict: false, notes: ['the server knows no strict tools'] }
-  for (const note of notes) {
-    settings.warn({ what: 'schema', message: `The schema of the tool ${tool.name}: ${note}.` })
-  }
-  const body = { name, ...described, parameters: schema, ...(strict && { strict }), ...more }
-  return { type: 'function', function: body }
+  const { type, fields, strict, more } = offeredTool(tool, names, {
+    ...settings,
+    knowsStrict: settings.quirks.strict,
+  })
+  return { type, [type]: { ...fields, ...(strict && { strict }), ...more } }
 }
 
-function wireChoice(
-  { toolChoice }: ModelRequest,
-  names: ToolNames,
-  settings: RenderSettings,
-): string | JsonObject | undefined {
-  switch (toolChoice.type) {
-    case 'auto':
-      return undefined
-    case 'any':
-      return 'required'
-    case 'none':
-      return 'none'
-    case 'tool': {
-      const type = customToolOf(settings.customTools, toolChoice.name) ? 'custom' : 'function'
-      return { type, [type]: { name: names.toWire(toolChoice.name) } }
-    }
-  }
+function wireChoice(choice: OfferedChoice): string | JsonObject | undefined {
+  return typeof choice === 'object' ? { type: choice.type, [choice.type]: { name: choice.name } } : choice
 }

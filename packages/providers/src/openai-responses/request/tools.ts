@@ -1,7 +1,6 @@
 import type { ModelRequest } from '@tallystick/core'
 import type { JsonObject, ToolDefinition } from '@tallystick/core/vocabulary'
-import { customToolOf } from '../../openai/request/call-context.ts'
-import { fitSchema } from '../../openai/request/strict-schema.ts'
+import { offeredChoice, offeredTool } from '../../openai/request/offered-tool.ts'
 import type { ToolNames } from '../../shared/request/tool-names.ts'
 import type { RenderSettings } from './request-settings.ts'
 
@@ -9,7 +8,7 @@ import type { RenderSettings } from './request-settings.ts'
 export function toolFields(request: ModelRequest, names: ToolNames, settings: RenderSettings): object {
   const tools = [...settings.providerTools, ...request.tools.map((tool) => wireTool(tool, names, settings))]
   if (tools.length === 0) return {}
-  const choice = wireChoice(request, names, settings)
+  const choice = offeredChoice(request.toolChoice, names, settings)
   return {
     tools,
     ...(choice !== undefined && { tool_choice: choice }),
@@ -18,37 +17,6 @@ export function toolFields(request: ModelRequest, names: ToolNames, settings: Re
 }
 
 function wireTool(tool: ToolDefinition, names: ToolNames, settings: RenderSettings): JsonObject {
-  const { toolFields: fields, warn } = settings
-  const name = names.toWire(tool.name)
-  const described = tool.description.trim() !== '' && { description: tool.description.toWellFormed() }
-  const more = Object.hasOwn(fields, tool.name) ? fields[tool.name] : {}
-  const custom = customToolOf(settings.customTools, tool.name)
-  if (custom)
-    return { type: 'custom', name, ...described, ...(custom.format && { format: custom.format }), ...more }
-  const given = { type: 'object', ...tool.inputSchema }
-  if (!settings.strictTools) {
-    return { type: 'function', name, ...described, parameters: given, strict: false, ...more }
-  }
-  const { schema, strict, notes } = fitSchema(tool.inputSchema)
-  for (const note of notes) warn({ what: 'schema', message: `The schema of the tool ${tool.name}: ${note}.` })
-  return { type: 'function', name, ...described, parameters: schema, strict, ...more }
-}
-
-function wireChoice(
-  { toolChoice }: ModelRequest,
-  names: ToolNames,
-  settings: RenderSettings,
-): string | JsonObject | undefined {
-  switch (toolChoice.type) {
-    case 'auto':
-      return undefined
-    case 'any':
-      return 'required'
-    case 'none':
-      return 'none'
-    case 'tool': {
-      const type = customToolOf(settings.customTools, toolChoice.name) ? 'custom' : 'function'
-      return { type, name: names.toWire(toolChoice.name) }
-    }
-  }
+  const { type, fields, strict, more } = offeredTool(tool, names, { ...settings, knowsStrict: true })
+  return { type, ...fields, ...(strict !== undefined && { strict }), ...more }
 }
