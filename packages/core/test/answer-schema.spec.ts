@@ -57,7 +57,7 @@ describe('an answer that is no object', () => {
     expect(bare.result.output).toEqual({ answer: 'its own field' })
   })
 
-  it('may refer to itself: its references lead to where it stands now', async () => {
+  it('may refer to itself: its references lead to its new place', async () => {
     const tree: JsonObject = {
       type: 'array',
       items: { type: 'object', properties: { name: text, below: { $ref: '#' } }, required: ['name'] },

@@ -126,7 +126,7 @@ describe('one approval', () => {
     expect(seen).toEqual(new Set(['LedgerConflictError and Paid.', 'Paid. and Paid.']))
   })
 
-  it('that two processes each decide is decided once: the one that came first is obeyed, and the other is told', async () => {
+  it('that two processes each decide is decided once: the first is obeyed, and the other is refused', async () => {
     const told = new Set<string>()
     const outcomes = new Set<string>()
     for (const second of ['approve', 'deny'] as const) {

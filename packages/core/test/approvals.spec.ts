@@ -172,7 +172,7 @@ describe('a decision about a call', () => {
 })
 
 describe('a decision that comes at once', () => {
-  it('is taken before the run rests, and nobody takes the run over for it', async () => {
+  it('is taken before the run stops, and no process takes the run over for it', async () => {
     const pay = asking('pay')
     const ledger = memoryLedger()
     // The way to the inbox is long: the run has nothing more to do before the decision is there.

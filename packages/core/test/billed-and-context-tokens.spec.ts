@@ -28,7 +28,7 @@ describe('what a call is billed for', () => {
     expect(costOf(known, usage)).toBeCloseTo(6.25, 9)
   })
 
-  it('counts searches on the web, and stands on record with its price', async () => {
+  it('counts searches on the web, and is recorded with its price', async () => {
     const usage = { inputTokens: 1_000, outputTokens: 100, webSearches: 3 }
     const model = scriptedModel([{ text: 'Done.', usage }])
     const agent = defineAgent({ name: 'agent', instructions: 'Act.', model })

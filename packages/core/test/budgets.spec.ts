@@ -119,7 +119,7 @@ describe('a token budget', () => {
 })
 
 describe('a cost budget', () => {
-  it('is refused at the start when nobody knows the price', () => {
+  it('is refused at the start when the price is unknown', () => {
     const agent = defineAgent({
       name: 'a',
       instructions: '',

@@ -135,7 +135,7 @@ describe('a cancel while tools run', () => {
     expect(ofType(events, 'tool_results_injected')).toHaveLength(1)
   })
 
-  it('lets a tool that takes no notice end by itself within the grace time', async () => {
+  it('lets a tool that ignores the signal end within the grace time', async () => {
     const { tool, reasons, end } = deafTool()
     const {
       start,

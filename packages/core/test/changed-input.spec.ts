@@ -161,7 +161,7 @@ describe('a changed input that does not fit', () => {
     expect(acknowledgement).toMatchObject({ accepted: false, code: 'invalid_input' })
   })
 
-  it('is refused by the schema on record too, where nobody here has the tool', () => {
+  it('is refused by the schema on record too, where this process does not have the tool', () => {
     expect(inputFaultOf(schema, { amount: 1, to: 'ACME' })).toBeUndefined()
     expect(inputFaultOf(schema, { amount: 'all' })).toMatch(/^amount: /)
     expect(inputFaultOf(schema, { amount: 1, sum: 2 })).toContain('sum')

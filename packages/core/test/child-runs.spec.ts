@@ -295,7 +295,7 @@ describe('an approval below', () => {
     checkedRun(await eventsOf(run))
   })
 
-  it('of a run that works for somebody else is not decided here', async () => {
+  it('of a child run of another run is not decided here', async () => {
     const one = boss(worker(paying, { tools: [pay()] }), [asks()])
     const run = one.start()
     const [pending] = (await one.untilSettled(run.result)).pendingApprovals

@@ -51,7 +51,7 @@ describe('a host whose clock is set ahead', () => {
 })
 
 describe('a host whose clock goes backwards', () => {
-  it('makes nobody wait longer than was decided', async () => {
+  it('makes no caller wait longer than was decided', async () => {
     const clock = jumpyClock()
     const start = clock.now()
     const set = stage({

@@ -25,7 +25,7 @@ describe('defineAgent', () => {
       'does not say its provider, api and modelId',
     ],
     'with a fallback that is no model': [{ fallbacks: [{}] }, 'fallbacks[0] is no model'],
-    'with a tool that is none': [
+    'with a value that is not a tool': [
       { tools: [{ name: 'look' }] },
       'tools[0] is no tool; make it with defineTool',
     ],
@@ -70,7 +70,7 @@ describe('defineAgent', () => {
       { limits: { maxTotalTokens: '9' } },
       'limits.maxTotalTokens is a text; expected a finite number',
     ],
-    'with a limit that is none': [{ limits: { maxToolCalls: Number.NaN } }, 'is NaN'],
+    'with a value that is not a limit': [{ limits: { maxToolCalls: Number.NaN } }, 'is NaN'],
     'with a limit without end': [{ limits: { maxTurns: Infinity } }, 'is Infinity'],
     'with room for no tool at all': [
       { limits: { maxConcurrency: 0 } },
@@ -80,12 +80,12 @@ describe('defineAgent', () => {
       { limits: { maxCallsByTool: { look: -1 } } },
       'limits.maxCallsByTool.look is -1',
     ],
-    'with a policy nobody knows': [
+    'with an unknown policy': [
       { limits: { onLimit: 'pray' } },
       "limits.onLimit is 'pray'; use one of 'finalize', 'stop', 'ask'",
     ],
     'with a retry policy without end': [{ retry: { maxAttempts: Number.NaN } }, 'retry.maxAttempts is NaN'],
-    'with a wait that is none': [{ retry: { baseMs: -1 } }, 'retry.baseMs is -1'],
+    'with a value that is not a wait': [{ retry: { baseMs: -1 } }, 'retry.baseMs is -1'],
     'with no room for an answer': [{ maxOutputTokens: 0 }, 'maxOutputTokens is 0'],
   }
 
@@ -97,7 +97,7 @@ describe('defineAgent', () => {
     },
   )
 
-  it('records what the model is told, and names it by its digest', () => {
+  it('records what the model reads, and names it by its digest', () => {
     const look = testTool({ name: 'look' })
     const { definition } = defineAgent({ ...sound, tools: [look] })
     expect(definition).toMatchObject({
@@ -152,13 +152,13 @@ describe('createRuntime', () => {
     ['no parts', []],
     ['no input', undefined],
     ['a number', 7],
-    ['parts that are none', [{ type: 'text' }]],
+    ['parts that are not parts', [{ type: 'text' }]],
     ['parts that JSON cannot carry', [{ type: 'text', text: 'Hi', at: 1n }]],
   ])('refuses a run with %s', (_name, input) => {
     expect(() => runtime().run(defineAgent(sound), input as never)).toThrow(ConfigurationError)
   })
 
-  it('refuses what is no agent, and limits that are none', () => {
+  it('refuses what is not an agent, and values that are not limits', () => {
     expect(() => runtime().run(undefined as never, 'Go.')).toThrow(ConfigurationError)
     expect(() => runtime().run({ name: 'agent' } as never, 'Go.')).toThrow('defineAgent')
     expect(() => runtime().run(defineAgent(sound), 'Go.', { limits: { maxTurns: -1 } })).toThrow(

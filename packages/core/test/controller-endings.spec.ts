@@ -97,7 +97,7 @@ describe('a limit of turns', () => {
     expect(pending([...last, failing])).toEqual(['call_model', 'call turn 2 attempt 2 none finalizing'])
   })
 
-  it('ends the run at once, or waits until somebody raises it', () => {
+  it('ends the run at once, or waits until a person raises it', () => {
     expect(pending([...page, met('stop')])).toEqual(['finish', 'finish turn_limit'])
     expect(pending([...page, met('ask')])).toEqual(['suspend'])
     const raised: Fact = { type: 'limit_raised', turn: 1, limit: 'maxTurns', max: 3, by: 'ada' }

@@ -142,7 +142,7 @@ describe('calls that may run', () => {
     expect(pending([...running, endedCall(1, { name: 'a' })])).toEqual(['run_tools', 'start 2 attempt 1'])
   })
 
-  it('count as writes when nobody knows what they do', () => {
+  it('count as writes when their effect is unknown', () => {
     const calls = [requested(1, 'a'), requested(2, 'b')]
     const page = [...begun(), called(), ...calls, replied(calls)]
     const plans = calls.map(({ toolCallId, name }) => ({

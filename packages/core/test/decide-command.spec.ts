@@ -7,7 +7,7 @@ const streaming = [...begun(), called()]
 const here = { turn: 1, attempt: 1 }
 const at = stamped(runId, streaming).at(-1)!.at
 
-describe('given a run, when somebody asks', () => {
+describe('given a run, when a command comes', () => {
   const { definition, retry } = everyFact(runId).run_started
   const start: StartCommand = {
     ...{ type: 'start', runId, agent: 'agent', definition, retry, limits: { maxTurns: 3 } },

@@ -62,7 +62,7 @@ describe('given a model call that is under way, when the model', () => {
       .then([{ type: 'assistant_started', ...here }])
   })
 
-  it('writes or reasons, each piece is a delta; an empty piece is none', () => {
+  it('writes or reasons, each piece is a delta, save an empty one', () => {
     given(streaming)
       .when(heard({ type: 'model_text', part: 0, text: 'Hi' }))
       .then([{ type: 'assistant_text_delta', ...here, part: 0, text: 'Hi' }])
@@ -101,7 +101,7 @@ describe('given a model call that is under way, when the model', () => {
       ])
   })
 
-  it('asks for a call with input that is none, and with what its wire needs back, both are kept', () => {
+  it('asks for a call with input that is not JSON, and with what its wire needs back, both are kept', () => {
     const malformed = { text: '{"at":', error: 'cut' }
     const opaque = { provider: 'p', api: 'a', data: { signature: 's' } }
     given(streaming)
@@ -126,7 +126,7 @@ describe('given a model call that is under way, when the model', () => {
       .then([{ ...first, attempt: 2, usage: { outputTokens: 3 } }])
   })
 
-  it('finishes as it streamed, the message stands', () => {
+  it('finishes as it streamed, the message is recorded', () => {
     given([...streaming, wrote('Hel'), wrote('lo')])
       .when(finishedWith([{ part: 0, type: 'text', text: 'Hello' }]))
       .then([finishedMessage([{ type: 'text', text: 'Hello' }])])

@@ -56,7 +56,7 @@ describe('given a reply with calls, when they are checked', () => {
       ])
   })
 
-  it('a call that nobody has checked has no tool', () => {
+  it('an unchecked call has no tool', () => {
     const { decision } = given(collecting).when({ type: 'calls_checked', turn: 1, calls: [] })
     expect(decision).toMatchObject({
       facts: [{ calls: [1, 2, 3].map(() => ({ plan: 'settle', refusal: { outcome: 'unknown_tool' } })) }],
@@ -108,7 +108,7 @@ describe('given a call that runs, when its tool', () => {
       .then([])
   })
 
-  it('speaks of another attempt, of a call that does not run, or after its end, nobody hears it', () => {
+  it('speaks of another attempt, of a call that does not run, or after its end, it is ignored', () => {
     for (const signal of [ended(2), ended(1, 2), ended(1, 9), progressed(2), progressed(1, 2)]) {
       given(running).when(signal).then([])
     }
@@ -146,7 +146,7 @@ describe('given a call in doubt, when the outside world is asked about it', () =
       .then([{ ...startedCall(1, 2), effect: 'write', inputDigest: digestOf({ call: 1 }) } as Fact])
   })
 
-  it('and nobody knows, it stays in doubt for the model', () => {
+  it('and the answer is unknown, it stays in doubt for the model', () => {
     const { decision } = given(doubtful).when(finding({ state: 'unknown' }))
     expect(decision).toMatchObject({ facts: [{ type: 'tool_result', outcome: 'interrupted' }] })
     expect(JSON.stringify(decision)).toContain('It may have taken effect.')

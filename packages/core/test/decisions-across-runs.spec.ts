@@ -134,7 +134,7 @@ it('a decision about a call of a child run in the inbox of the run at the top is
     text: 'All paid.',
   })
 })
-it('a decision about a call of a run that works for somebody else is not passed on', async () => {
+it('a decision about a call of a child run of another run is not passed on', async () => {
   const { open, rest, settled, ledger } = await waiting()
   const { boss, runtime } = open()
   const other = await settled(runtime.run(boss, 'Go.').result)
@@ -144,7 +144,7 @@ it('a decision about a call of a run that works for somebody else is not passed 
   expect([await ledger.inbox(rest.runId), await ledger.inbox(runId)]).toEqual([[], []])
   expect(await settled(open().runtime.resume(other.runId).result)).toMatchObject({ status: 'suspended' })
 })
-it('a call whose work a child run does cannot be settled by somebody else', async () => {
+it('a call whose work a child run does cannot be settled from outside', async () => {
   const { open, rest, settled, ledger } = await waiting()
   const [started] = ofType(await recorded(ledger, rest.runId), 'tool_started')
   const acknowledgement = await settled(open().runtime.settle(rest.runId, started!.toolCallId, 'I did it.'))

@@ -60,7 +60,7 @@ describe('a tool that settles later', () => {
     expect(results).toMatchObject([{ outcome: 'failed', content: [{ type: 'text', text: 'disk full' }] }])
   })
 
-  it('counts as timed out when nobody settles it in its time', async () => {
+  it('counts as timed out when it is not settled in its time', async () => {
     const {
       start,
       untilSettled: settle,

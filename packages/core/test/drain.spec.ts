@@ -33,7 +33,7 @@ describe('a runtime that has been drained', () => {
     expect(await other.untilSettled(handle.result)).toMatchObject({ status: 'done', text: 'Paid.' })
   })
 
-  it('leaves nobody waiting for the answer to a command', async () => {
+  it('leaves no caller waiting for the answer to a command', async () => {
     const slow = testTool({ name: 'slow', run: () => new Promise(() => {}) })
     const set = stage({ steps: [{ toolCalls: [{ name: 'slow', input: {} }] }], tools: [slow] })
     const run = set.start()

@@ -32,8 +32,8 @@ async function subscribed(
   return { runId: run.id, toolCallId: pendingApprovals[0]!.toolCallId, watched: new WeakRef(run) }
 }
 
-describe('a run of which nobody holds the handle any more', () => {
-  it('still shows its subscribers all of it, when somebody takes it up again by its id', async () => {
+describe('a run whose handle was dropped', () => {
+  it('still shows its subscribers all of it, when a caller takes it up again by its id', async () => {
     const set = asking()
     const seen: RuntimeEvent[] = []
     const { runId, toolCallId, watched } = await subscribed(set, seen)

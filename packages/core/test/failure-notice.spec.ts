@@ -39,7 +39,7 @@ function failing(append: number, model: Model = scriptedModel([{ text: 'Hello.' 
 const failed = (run: Run): string => `Run ${run.id} failed and is driven here no more: Error: disk full`
 
 describe('a run whose ledger fails', () => {
-  it.each([1, 2, 3])('while nobody looks says why, once (append %i)', async (append) => {
+  it.each([1, 2, 3])('without a subscriber says why, once (append %i)', async (append) => {
     const { start, idle, told } = failing(append)
     const run = start()
     await idle()
@@ -56,7 +56,7 @@ describe('a run whose ledger fails', () => {
     expect(told).toEqual([failed(run)])
   })
 
-  it('says so to whoever awaits its result, iterates over it or listens for errors, and to nobody else', async () => {
+  it('says so to callers that await its result, iterate over it or listen for errors, and to no other', async () => {
     const heard: string[] = []
     const hear = (error: unknown): void => void heard.push(String(error))
     const ways: ((run: Run) => Promise<unknown>)[] = [
@@ -85,7 +85,7 @@ describe('a run whose ledger fails', () => {
     expect(heard).toEqual(ways.map(() => 'Error: disk full'))
   })
 
-  it('says so when it fails later, though somebody awaited the rest before', async () => {
+  it('says so when it fails later, though a caller awaited the stop before', async () => {
     const asking = (): Model =>
       scriptedModel([{ toolCalls: [{ name: 'pay', input: {} }] }, { text: 'Paid.' }])
     const late: string[][] = []
@@ -107,7 +107,7 @@ describe('a run whose ledger fails', () => {
     for (const [why, ...told] of late) expect(told).toEqual([why])
   })
 
-  it('has said so already to whoever comes late, who hears it as well', async () => {
+  it('has said so already when a late caller comes, which gets the error as well', async () => {
     const { start, idle, told, clock } = failing(2)
     const run = start()
     await idle()

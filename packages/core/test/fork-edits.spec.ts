@@ -144,7 +144,7 @@ describe('a fork where calls are under way', () => {
     expect(results(own)).toEqual([['book', ended ? 'success' : 'interrupted', ended]])
   })
 
-  it('takes from the record what somebody settled later, and does not put it off again', async () => {
+  it('takes from the record what was settled later, and does not put it off again', async () => {
     const shop = open(script, { later: true })
     const settled = await record(shop, async ({ runId, deferredCalls: [call] }) => {
       await shop.runtime.settle(runId, call!.toolCallId, 'transferred')
@@ -181,7 +181,7 @@ describe('a fork where a call waits for an approval', () => {
     })
   }
 
-  it('decides otherwise than the run did, on record', async () => {
+  it('decides differently from the run, on record', async () => {
     const run = await asking()
     const requested = run.at('approval_requested')
     const { toolCallId = '' } = requested
@@ -215,7 +215,7 @@ describe('a fork where a call waits for an approval', () => {
     expect(results(less.events).at(-1)).toEqual(['pay', 'success', false])
   })
 
-  it('is not served the result of an input that somebody else has put in the place of what was asked for', async () => {
+  it('is not served the result of an input that an approver put in the place of the requested one', async () => {
     const run = await asking({ amount: 3 })
     const { toolCallId = '', seq } = run.at('approval_requested')
     const steps = [{ text: 'Paid.' }]
@@ -280,7 +280,7 @@ describe('a fork by another agent', () => {
     expect(run.runs()).toEqual([1, 1, 1])
   })
 
-  it('has no tool any more that was taken away, and is told so', async () => {
+  it('has no tool any more that was taken away, and reads that', async () => {
     const run = await record()
     const { ledger, clock, runId } = run
     const model = scriptedModel([...script.slice(1, 2), { text: 'I cannot pay.' }])

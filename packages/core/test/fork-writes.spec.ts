@@ -114,7 +114,7 @@ describe('a write in a fork', () => {
     expect(paid).toMatchObject({ name: 'pay', reused: expect.stringMatching(/^call_/) })
   })
 
-  it('stays what it is in another process, since it stands in the first event', async () => {
+  it('stays what it is in another process, since the first event records it', async () => {
     const { runId, behind, fresh } = await recorded()
     const first = fresh(another)
     const fork = first.runtime.fork(runId, { atSeq: behind('input_received'), writes: 'stub' })

@@ -13,7 +13,7 @@ import { billing, counting, look, modelCalls, play, type Played } from './grants
 import { ofType } from './stage.ts'
 
 describe('a grant', () => {
-  it('stands on record before each model call, with the price of the model that is called', async () => {
+  it('is recorded before each model call, with the price of the model that is called', async () => {
     const { events } = await play({
       ...{ model: billing([look, { text: 'Done.' }]), tools: [counting()] },
       limits: { maxCostUsd: 1 },

@@ -181,7 +181,7 @@ describe('a guardrail on the output', () => {
 describe('guardrails around tools', () => {
   const steps = [{ toolCalls: [{ name: 'pay', input: { amount: 900 } }] }, { text: 'Done.' }]
 
-  it('block a call, which the model is told', async () => {
+  it('block a call, which the model reads', async () => {
     const pay = testTool({ name: 'pay', effect: 'write' })
     const cap = defineGuardrail({
       name: 'cap',

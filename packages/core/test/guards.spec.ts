@@ -64,7 +64,7 @@ describe('law 1: a run does not continue while a call has no result', () => {
     expect(refusal([...asked, replied([requested(1)])], called(2))).toBe(open)
   })
 
-  it('and no result stands twice, under another name, or for a call that is not there', () => {
+  it('and no result is recorded twice, under another name, or for a call that is not there', () => {
     const running = [...executing(['a']), startedCall(1, 1, 'a')]
     expect(refusal(running, endedCall(1, { name: 'a' }))).toBe('taken')
     expect(refusal(running, endedCall(1, { name: 'b' }))).toBe("the call's tool is a")
@@ -190,7 +190,7 @@ describe('law 3: results enter together, in the order of their requests', () => 
   })
 })
 
-describe('law 4: events stand in order', () => {
+describe('law 4: events are in order', () => {
   const { state } = given(streaming)
   const next = (more: Partial<RuntimeEvent>): RuntimeEvent =>
     ({ ...stamped(runId, [wrote('Hi')], { afterSeq: streaming.length })[0]!, ...more }) as RuntimeEvent

@@ -105,7 +105,7 @@ describe('a handoff', () => {
     expect(ofType(events, 'agent_handed_off').map(({ to }) => to)).toEqual(['b', 'a', 'b', 'a', 'b'])
   })
 
-  it('takes place once a reply: a second one in the same reply is told so', async () => {
+  it('takes place once a reply: a second one in the same reply is refused', async () => {
     const { play, eventsOf } = stage({
       steps: [{ toolCalls: [transfer('billing'), transfer('sales')] as never }],
       handoffs: [expert('billing'), expert('sales')],
@@ -149,7 +149,7 @@ describe('a handoff', () => {
     expect(await first.untilSettled(resumed.result)).toMatchObject({ agent: 'billing', text: 'Paid.' })
   })
 
-  it('back to whoever started the run ends it as handed_back, and the history can continue', async () => {
+  it('back to the caller of the run ends it as handed_back, and the history can continue', async () => {
     const { play, eventsOf } = stage({
       steps: [{ text: 'I get somebody.', toolCalls: [transfer('support_desk')] as never }],
       handoffs: [handBack('Support desk', { description: 'Use it when the user asks for a person.' })],

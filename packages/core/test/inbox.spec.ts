@@ -25,10 +25,10 @@ describe('the inbox', () => {
   const malformed: Readonly<Record<string, unknown>> = {
     'of an unknown type': { type: 'dream' },
     'that is none': 'approve',
-    'that approves in nobody’s name': { type: 'approve', toolCallId: 'ID' },
+    'that approves in the name of no person': { type: 'approve', toolCallId: 'ID' },
     'that edits the input to no object': { type: 'approve', toolCallId: 'ID', by: 'ada', input: [1] },
     'that denies without a reason': { type: 'deny', toolCallId: 'ID', by: 'ada' },
-    'that raises a limit nobody knows': { type: 'raise_limit', limit: 'sky', max: 1, by: 'ada' },
+    'that raises an unknown limit': { type: 'raise_limit', limit: 'sky', max: 1, by: 'ada' },
     'that raises a limit to nothing': { type: 'raise_limit', limit: 'maxTurns', max: null, by: 'ada' },
     'that steers without a message': { type: 'steer', receipt: 'r' },
     'that only a runtime may send': { type: 'resume', why: 'crash', definition: {} },
@@ -52,7 +52,7 @@ describe('the inbox', () => {
     },
   )
 
-  it('answers whoever sends a malformed command from here with a refusal', async () => {
+  it('answers a malformed command of this process with a refusal', async () => {
     const { run, toolCallId, untilSettled: settle } = await waiting()
     const acknowledgement = await settle(run.approve(toolCallId, { by: undefined as never }))
     expect(acknowledgement).toMatchObject({ accepted: false, code: 'malformed' })

@@ -54,7 +54,7 @@ async function conflictOf(set: Stage, run: Run | Promise<Run>): Promise<LedgerCo
 }
 
 describe('a run that was interrupted', () => {
-  it('is listed, with those that wait left out, until somebody has taken it further', async () => {
+  it('is listed, with those that wait left out, until a process has continued it', async () => {
     const { set, runId } = await crashed()
     expect(await listed(set.runtime.interrupted())).toEqual([runId])
     expect(await listed(set.runtime.suspended())).toEqual([])

@@ -71,7 +71,7 @@ describe('a secret that is known', () => {
     ])
   })
 
-  it('is found as often as it stands there, and with others that overlap it', () => {
+  it('is found as often as it occurs, and with others that overlap it', () => {
     const known = knownSecrets(['abcdefgh', 'efghijkl'])
     expect(known.spansIn('abcdefgh ABCDEFGH abcdefghijkl')).toEqual([
       { start: 0, end: 8 },

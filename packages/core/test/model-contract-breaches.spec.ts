@@ -57,7 +57,7 @@ describe('a model adapter that breaks its contract', () => {
     },
     'answers no Observable': { stream: () => undefined as never, what: 'it threw TypeError' },
     'reports nothing at all': { stream: () => signals(null), what: 'it reported' },
-    'reports what nobody knows': {
+    'reports an unknown signal': {
       stream: () => signals({ type: 'model_dreamt' }, finished),
       what: 'it reported',
     },
@@ -65,7 +65,7 @@ describe('a model adapter that breaks its contract', () => {
       stream: () => signals({ type: 'model_text', part: 0, text: 7 }, finished),
       what: 'it reported model_text with a fault at text',
     },
-    'reports a place that is none': {
+    'reports a place that is not one': {
       stream: () => signals({ type: 'model_text', part: Number.NaN, text: 'x' }, finished),
       what: 'it reported model_text with a fault at part',
     },
@@ -222,7 +222,7 @@ describe('a model adapter that breaks its contract', () => {
     expect(set.reported.map(String)).toEqual([expect.stringContaining('cannot close')])
   })
 
-  it('may give numbers that are none with a failure: they say nothing', async () => {
+  it('may give invalid numbers with a failure: they say nothing', async () => {
     const { events } = await playModel(() => {
       throw new ProviderError({
         ...{ class: 'authentication', message: 'No key.', retryable: false },

@@ -29,7 +29,7 @@ async function play(own: Partial<AgentOptions>, options?: RunOptions, ledger = m
 }
 
 describe('settings of a model', () => {
-  it('are told with each call: those of the run over those of the agent, each alone', async () => {
+  it('are sent with each call: those of the run over those of the agent, each alone', async () => {
     const { model, run, ledger } = await play(
       { modelSettings: precise },
       {
@@ -124,7 +124,7 @@ describe('settings of a model', () => {
     await expect(play({}, { modelSettings })).rejects.toThrow(words)
   })
 
-  it('that stand beside the other options are found', () => {
+  it('that are beside the other options are found', () => {
     const model = scriptedModel([])
     const wrong = { name: 'a', instructions: '', model, temperature: 0 }
     expect(() => defineAgent(wrong)).toThrow(

@@ -63,7 +63,7 @@ describe('a tool whose name is that of something which every object has', () => 
 })
 
 describe('a model whose name is that of something which every object has', () => {
-  it.each(names)('has no price that nobody gave it: %s', async (name) => {
+  it.each(names)('has no price that was not given: %s', async (name) => {
     const clock = manualClock()
     const model = scriptedModel([{ text: 'Done.', usage: { inputTokens: 9, outputTokens: 1 } }], name)
     const agent = defineAgent({ name: 'agent', instructions: 'Act.', model })

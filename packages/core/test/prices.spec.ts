@@ -113,7 +113,7 @@ describe('what a run costs', () => {
   })
 
   it.each<Usage>([{ inputTokens: -5 }, { cacheReadTokens: 1e300 }, { outputTokens: 0.5 }])(
-    'is not told by a number that is no count: the rest of the reply stands: %j',
+    'is unknown after a number that is not a count, and the rest of the reply is recorded: %j',
     async (usage) => {
       const { runtime, agent, ledger, clock } = runtimeOf({ 'acme-1': { inputUsd: 3, outputUsd: 15 } }, [
         { text: 'Done.', usage },

@@ -11,7 +11,7 @@ const examples = [...readme.matchAll(/```ts\n(.*?)```/gs)].map(([, example = '']
 const printed = ['done answered Hello.\n', '4\nAt ten. 3\n']
 
 it.each(printed.map((output, index) => [examples[index] ?? '', output]))(
-  'an example in the README runs as it stands: %#',
+  'an example in the README runs unchanged: %#',
   (example, output) => {
     const cwd = fileURLToPath(new URL('..', import.meta.url))
     const words = ['--no-warnings', '--input-type=module-typescript', '--eval', example]

@@ -187,7 +187,7 @@ describe('a fallback', () => {
   })
 })
 
-it('what an agent makes of refusals is checked, and stands in its definition', () => {
+it('what an agent makes of refusals is checked, and is in its definition', () => {
   const model = scriptedModel([])
   const options = { name: 'a', instructions: '', model }
   const { definition } = defineAgent({ ...options, onRefusal: { history: 'keep', fallback: undefined } })

@@ -196,7 +196,7 @@ describe('the context of a run', () => {
     ])
   })
 
-  it('is the fork’s own, and that of whoever settles a call', async () => {
+  it('is the fork’s own, and that of the caller that settles a call', async () => {
     const seen: Seen = []
     const agent = watchful(seen, [call('look'), { text: 'Done.' }, call('look'), { text: 'Again.' }])
     const { runtime, ledger, untilSettled: wait } = play([agent])

@@ -65,7 +65,7 @@ describe('the approval policy of a runtime', () => {
     expect(clerk.tool.runs).toHaveLength(1)
   })
 
-  it('asks whoever has the conversation, and says which agent asks', async () => {
+  it('asks the agent that has the conversation, and says which agent asks', async () => {
     const clerk = payer('clerk', [{ toolCalls: [pay] }, { text: 'Paid.' }])
     const steps = [{ toolCalls: [{ name: '', input: {} }] }]
     const desk = defineAgent({

@@ -16,7 +16,7 @@ it.each<readonly [string, unknown, string]>([
     'steps[0].toolCalls is an object; expected a list',
   ],
   ['a call without input', [{ toolCalls: [{ name: 'x' }] }], 'steps[0].toolCalls[0].input is missing'],
-  ['a failure nobody knows', [{ fail: 'rate_limit' }], "Did you mean 'rate_limited'?"],
+  ['an unknown failure', [{ fail: 'rate_limit' }], "Did you mean 'rate_limited'?"],
 ])('a scripted model refuses %s', (_name, steps, message) => {
   expect(() => scriptedModel(steps as never)).toThrow(message)
 })

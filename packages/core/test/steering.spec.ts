@@ -183,7 +183,7 @@ describe('rules of the agent', () => {
     expect(pay.runs.map(({ input }) => input)).toEqual([{ usd: 5 }])
   })
 
-  it('an approval that nobody decides in time counts as denied', async () => {
+  it('an approval that is not decided in time counts as denied', async () => {
     const {
       start,
       untilSettled: settle,

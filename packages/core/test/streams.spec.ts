@@ -112,7 +112,7 @@ describe('events$', () => {
     expect(seen.slice(-2)).toEqual(['run_finished', 'complete'])
   })
 
-  it('can be left: whoever unsubscribes hears nothing more', async () => {
+  it('can be left: a subscriber that unsubscribes gets nothing more', async () => {
     const { start, untilSettled: settle } = looking()
     const run = start()
     const seen: number[] = []
@@ -126,7 +126,7 @@ describe('events$', () => {
 })
 
 describe('a subscriber that throws', () => {
-  it('hurts nobody: it is let go, its error is reported, the run and the others continue', async () => {
+  it('hurts no other: it is dropped, its error is reported, the run and the others continue', async () => {
     const { start, untilSettled: settle, reported, eventsOf } = looking()
     const run = start()
     const others: number[] = []
@@ -142,7 +142,7 @@ describe('a subscriber that throws', () => {
     expect(others).toEqual(seqs(await eventsOf(run)))
   })
 
-  it('hurts nobody after an operator either', async () => {
+  it('hurts no other after an operator either', async () => {
     const { start, untilSettled: settle, reported } = looking()
     const run = start()
     const throwing = (): never => {
@@ -158,7 +158,7 @@ describe('a subscriber that throws', () => {
     expect(failed.map(String)).toEqual(['Error: piped'])
   })
 
-  it('hurts nobody when it throws at the end', async () => {
+  it('hurts no other when it throws at the end', async () => {
     const { start, untilSettled: settle, reported } = looking()
     const run = start()
     run.events$.subscribe({
@@ -170,7 +170,7 @@ describe('a subscriber that throws', () => {
     expect(reported.map(String)).toEqual(['Error: at the end'])
   })
 
-  it('is told of a failure of the ledger, or its failure is reported where nobody listens for it', async () => {
+  it('gets a failure of the ledger, or its failure is reported where it does not listen for errors', async () => {
     const ledger = memoryLedger()
     const broken: Ledger = {
       ...ledger,

@@ -67,7 +67,7 @@ describe('a run that is suspended', () => {
     expect(types.slice(0, 3)).toEqual(['run_resumed', 'approval_decided', 'tool_started'])
   })
 
-  it('does not use up its time, and continues by itself where its time to decide is over', async () => {
+  it('does not use up its time, and continues without a command where its time to decide is over', async () => {
     const { set, rest } = await asking()
     set.clock.advance(600_000)
     const early = another(set)

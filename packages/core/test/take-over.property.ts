@@ -99,7 +99,7 @@ async function play(
 }
 
 describe('processes that take a run from each other at any time', () => {
-  it('keep every law; no write takes place twice; whoever loses the run is told, and by nothing else', async () => {
+  it('keep every law; no write takes place twice; the process that loses the run gets a conflict, and nothing else', async () => {
     await fc.assert(
       fc.asyncProperty(turns, takeOvers, async (script, plan) => {
         const { events, effects, ends } = await play(script, plan)

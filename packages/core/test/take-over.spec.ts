@@ -56,7 +56,7 @@ describe('resume', () => {
     expect(await ledger.head(run.id)).toEqual({ seq: events.length + 1, epoch })
   })
 
-  it('only reads a run that is done, and raises nobody’s epoch', async () => {
+  it('only reads a run that is done, and raises no epoch', async () => {
     const { play, runtime, ledger, untilSettled: settle, eventsOf } = stage()
     const { runId } = await play()
     const before = [await ledger.head(runId), await eventsOf(runId)]
@@ -76,7 +76,7 @@ describe('resume', () => {
     expect(() => runtime.resume('run-7')).toThrow(RunNotFoundError)
   })
 
-  it('rejects for an agent that it does not know, and leaves the run with whoever drives it', async () => {
+  it('rejects for an agent that it does not know, and leaves the run with the process that drives it', async () => {
     const { a, ledger } = twoProcesses({
       steps: [payStep, { text: 'Paid.' }],
       tools: () => [payTool()],
@@ -176,7 +176,7 @@ describe('two processes that drive one run', () => {
     expect(await a.untilSettled(third.result)).toMatchObject({ status: 'done', reason: 'answered' })
   })
 
-  it('a handle whose writer was relieved answers with that, and takes nothing back by itself', async () => {
+  it('a handle whose writer was relieved answers with that, and does not take the run back', async () => {
     const slow = (): TestTool[] => [testTool({ name: 'look', run: () => new Promise(() => {}) })]
     const { a, b, ledger } = twoProcesses({
       steps: [{ toolCalls: [{ name: 'look', input: {} }] }, { text: 'Seen.' }],

@@ -9,7 +9,7 @@ import { play, program } from './program.ts'
 
 const numRuns = tries(150)
 
-it('a reader who takes back what was withdrawn has the texts that stand, and those are in the ledger', async () => {
+it('a reader who takes back what was withdrawn has the final texts, and those are in the ledger', async () => {
   await fc.assert(
     fc.asyncProperty(program, fc.nat(), async (random, chosen) => {
       const { events, ledger, result, lastStates } = await play(random)

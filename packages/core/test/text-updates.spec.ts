@@ -51,7 +51,7 @@ describe('the text of a call that failed and was made again', () => {
     expect([texts, screen]).toEqual([['It is 99.'], 'It is 99.'])
   })
 
-  it('stands where no other attempt follows: it is kept as far as it came', async () => {
+  it('stays where no other attempt follows: it is kept as far as it came', async () => {
     const { texts, screen } = await played({ steps: [cut], retry: { maxAttempts: 1 } })
     expect([texts, screen]).toEqual([['The balance is 12'], 'The balance is 12'])
     const kept = await played({

@@ -63,7 +63,7 @@ describe('a tool that breaks its contract', () => {
     'errors with nothing': { run: () => throwError(() => undefined), says: 'The tool failed: undefined' },
     'answers no Observable': { run: () => 'done', says: 'The tool failed: ' },
     'reports nothing at all': { run: () => signals(null), says: 'The tool broke its contract' },
-    'reports what nobody knows': {
+    'reports an unknown signal': {
       run: () => signals({ type: 'tool_dreamt' }),
       says: 'The tool broke its contract',
     },
@@ -75,7 +75,7 @@ describe('a tool that breaks its contract', () => {
       run: () => signals({ ...success, outcome: 'splendid' }),
       says: 'The tool broke its contract: it reported tool_ended with a fault at outcome',
     },
-    'ends with content that is none': {
+    'ends with invalid content': {
       run: () => signals({ ...success, content: 'It did.' }),
       says: 'The tool broke its contract: it reported tool_ended with a fault at content',
     },
@@ -112,7 +112,7 @@ describe('a tool that breaks its contract', () => {
     expect((await callTool(toolOf(() => round))).result.outcome).toBe('failed')
   })
 
-  it('is told that its effect may have taken place, where only its report is at fault', async () => {
+  it('reads that its effect may have taken place, where only its report is at fault', async () => {
     const { result } = await callTool(toolOf(() => signals({ ...success, content: 7 })))
     expect(said(result)).toContain('may have taken effect')
   })
@@ -169,7 +169,7 @@ describe('a tool that breaks its contract', () => {
     expect(set.reported.map(String)).toEqual(['Error: not now'])
   })
 
-  it('cannot speak in the name of whoever cancels', async () => {
+  it('cannot speak in the name of the person who cancels', async () => {
     const run = (call: ToolRun): Observable<unknown> => {
       expect(call.cancelled$).not.toHaveProperty('next')
       return signals(success)
@@ -197,7 +197,7 @@ describe('the check of a call', () => {
       outcome: 'denied',
       says: 'The check of this call failed, so it was not run: its verdict is not',
     },
-    'answers what nobody knows': {
+    'answers with an unknown verdict': {
       check: () => ({ kind: 'perhaps' }),
       outcome: 'denied',
       says: 'The check of this call failed, so it was not run: its verdict is not',
@@ -209,7 +209,7 @@ describe('the check of a call', () => {
     },
   }
 
-  it('lets nothing run where the policy of the agent answers what nobody knows', async () => {
+  it('lets nothing run where the policy of the agent answers with an unknown verdict', async () => {
     for (const answer of [undefined, 'perhaps', {}, { deny: 7 }]) {
       const tool = testTool({ name: 'tool' })
       const { result } = await callTool(tool, { approval: () => answer as never })

@@ -78,12 +78,16 @@ const misshaped: readonly (readonly [string, () => unknown, string])[] = [
   ['prices that take time', () => runtime({ prices: async () => ({}) }), 'a function that is not async'],
   ['no agent at all', () => agentTool('x' as never), 'the agent is a text; expected an agent made with'],
   [
-    'nobody to hand back to',
+    'no name to hand back to',
     () => handBack('', { description: 'x' }),
     'handBack: the name of the agent that continues',
   ],
   ['no description', () => handBack('desk', undefined as never), 'handBack: what it was given is missing'],
-  ['options that are none', run('s1' as never), 'run: what it was given is a text; expected an object'],
+  [
+    'options that are not an object',
+    run('s1' as never),
+    'run: what it was given is a text; expected an object',
+  ],
 ]
 
 describe('what no option can be', () => {

@@ -268,8 +268,8 @@ describe('files', () => {
     ],
     ['an SVG', { ...png, mediaType: 'image/svg+xml' }, 'image/svg+xml'],
     ['a zip', { ...pdf, mediaType: 'application/zip' }, '"a.pdf" of type application/zip'],
-    ['data that is none', { ...png, data: 'not base64!' }, 'image/png'],
-  ])('that cannot be sent are told of in words: %s', (_, part, words) => {
+    ['data that is not Base64', { ...png, data: 'not base64!' }, 'image/png'],
+  ])('that cannot be sent are described in words: %s', (_, part, words) => {
     const [said] = prompt(parts(part))[0].content
     expect(said.type).toBe('text')
     expect(said.text).toContain(words)

@@ -75,7 +75,7 @@ describe('text and reasoning', () => {
     ])
   })
 
-  it('that nobody opened are a part all the same', () => {
+  it('without an opening are a part all the same', () => {
     const { signals } = fold([{ type: 'text-delta', id: '7', delta: 'a' }, done('stop', 'stop')])
     expect(finished(signals)?.parts).toEqual([{ type: 'text', text: 'a', part: 0 }])
   })

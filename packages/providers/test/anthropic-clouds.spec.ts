@@ -114,7 +114,7 @@ describe.each(Object.entries(clouds))('%s, by its own client', (_, { client, ans
     expect(server.arrivals).toHaveLength(1)
   })
 
-  it('is left as soon as nobody listens', async () => {
+  it('is left as soon as its subscriber leaves', async () => {
     const { pieces, headers } = answer([start(), ...textBlock(0, 'Hel')])
     const server = await serve({ ...(headers && { headers }), pieces: pieces!, ending: 'stall' })
     const model = anthropic('claude-test-1', { client: client(server.url) })

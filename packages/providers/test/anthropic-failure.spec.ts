@@ -138,7 +138,7 @@ describe('a refusal over HTTP', () => {
 })
 
 describe('a connection that does not come about', () => {
-  it('because nobody listens is a network failure', async () => {
+  it('because no server listens is a network failure', async () => {
     // Given to no server: one that was free a moment ago may be another's by now.
     const port = 3
     const { failure } = await collect(

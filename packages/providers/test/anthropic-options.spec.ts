@@ -38,7 +38,7 @@ describe('tools', () => {
   it.each([
     ['none are offered', { type: 'any' as const }, []],
     ['it is not offered', { type: 'tool' as const, name: 'c' }, tools],
-  ])('cannot be demanded where %s, which is told', async (_, toolChoice, offered) => {
+  ])('cannot be demanded where %s, which a warning says', async (_, toolChoice, offered) => {
     const { body, warnings } = await sent({}, { toolChoice, tools: offered })
     expect(body).not.toHaveProperty('tool_choice')
     expect(warnings).toEqual([
@@ -67,7 +67,7 @@ describe('a thinking budget', () => {
     ['a call is demanded', { tools, toolChoice: { type: 'any' } }],
     ['there are too few tokens', { maxOutputTokens: 1024 }],
     ['the turn began without thinking', { tools, messages: open }],
-  ])('is left out where %s, which is told', async (_, asked) => {
+  ])('is left out where %s, which a warning says', async (_, asked) => {
     const { body, warnings } = await sent({ thinking }, asked)
     expect(body).not.toHaveProperty('thinking')
     expect(warnings.map(({ what }) => what)).toEqual(['thinking'])
@@ -100,7 +100,7 @@ describe('citations', () => {
     expect(documents((await sent({}, { messages })).body)).toEqual([undefined, undefined, undefined])
   })
 
-  it('give way to a schema of the answer, which is told', async () => {
+  it('give way to a schema of the answer, which a warning says', async () => {
     const asked = { messages, outputSchema: object({ sum: { type: 'number' } }) }
     const { body, warnings } = await sent({ citations: true }, asked)
     expect(documents(body)).toEqual([undefined, undefined, undefined])

@@ -9,7 +9,7 @@ import type { Loose } from './kit/loose.ts'
 describe('a schema of the answer', () => {
   const outputSchema = object({ sum: { type: 'number', minimum: 0 } })
 
-  it('goes to the vendor, beside the effort, and what it cannot hold is told', async () => {
+  it('goes to the vendor, beside the effort, and a warning says what it cannot hold', async () => {
     const { body, warnings, signals } = await sent({ effort: 'low' }, { outputSchema })
     const number = { type: 'number', description: 'Rules: {"minimum":0}' }
     expect(body['output_config']).toEqual({
@@ -40,7 +40,7 @@ describe('a schema of the answer', () => {
       ),
       'the vendor takes 16 choices of types',
     ],
-  ])('that %s goes into the instructions, and that is told', async (_, schema, why) => {
+  ])('that %s goes into the instructions, which a warning says', async (_, schema, why) => {
     const { body, warnings } = await sent({}, { outputSchema: schema })
     expect(body).not.toHaveProperty('output_config')
     expect(body['system'][0].text).toContain(JSON.stringify(schema))
@@ -61,7 +61,7 @@ describe('a schema of the answer', () => {
     expect(server.arrivals[0]?.body['output_config'].format.schema.required).toEqual(['sum'])
   })
 
-  it('is told of once for a model, however often it is asked, and goes on record with each call', async () => {
+  it('is reported once for a model, however often it is asked, and recorded with each call', async () => {
     const server = await serve({ pieces: [hello] })
     const warnings: AnthropicWarning[] = []
     const model = anthropic('claude-test-1', {
@@ -82,7 +82,7 @@ describe('a schema of the answer', () => {
 describe('strict tools', () => {
   const city = { city: { type: 'string' } }
 
-  it('are strict where their schema allows it, and otherwise as before, which is told', async () => {
+  it('are strict where their schema allows it, and otherwise as before, which a warning says', async () => {
     const { body, warnings } = await sent(
       { strictTools: true },
       { tools: [tool('a', object(city, [])), tool('b', { type: 'object', additionalProperties: true })] },

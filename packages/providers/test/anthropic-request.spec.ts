@@ -83,7 +83,7 @@ describe('a conversation', () => {
 })
 
 describe('calls and their results', () => {
-  it('stand one after the other, results first, with the user’s next words after them', () => {
+  it('come one after the other, results first, with the user’s next words after them', () => {
     const messages = [
       user('Weather?'),
       assistant([{ type: 'text', text: 'Looking' }, call(1, 'toolu_1'), call(2, 'toolu_2')]),
@@ -282,7 +282,7 @@ describe('tools', () => {
     expect(body([user('x')])).not.toHaveProperty('tool_choice')
   })
 
-  it('of the vendor stand after ours, and ours give way where names meet', () => {
+  it('of the vendor come after ours, and ours give way where names meet', () => {
     const search = { type: 'web_search_20260318', name: 'get_weather' }
     const sent = body([user('x')], { providerTools: [search] }, { tools })
     expect(sent.tools[1]).toEqual(search)

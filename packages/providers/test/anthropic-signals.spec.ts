@@ -45,7 +45,7 @@ describe('text', () => {
     ])
   })
 
-  it('that stands in the start of its block is shown too', () => {
+  it('in the start of its block is shown too', () => {
     const { signals } = fold([
       start(),
       open(0, { type: 'text', text: 'Al' }),
@@ -212,7 +212,7 @@ describe('a tool call', () => {
     ])
   })
 
-  it('whose input stands in the start of its block is requested with it, and keeps its caller', () => {
+  it('whose input is in the start of its block is requested with it, and keeps its caller', () => {
     const caller = { type: 'code_execution_20250825', tool_id: 'srvtoolu_1' }
     const { signals } = fold([
       start(),
@@ -232,7 +232,7 @@ describe('a tool call', () => {
     ])
   })
 
-  it('that arrives whole in message_start is requested, with the stop reason that stands there', () => {
+  it('that arrives whole in message_start is requested, with its stop reason', () => {
     const { signals } = fold([
       start({
         content: [{ type: 'tool_use', id: 'toolu_9', name: 'roll', input: { player: 'two' } }],
@@ -287,7 +287,7 @@ describe('a tool call', () => {
     ])
   })
 
-  it('of a tool that nobody offered passes by the name that the model said', () => {
+  it('of a tool that was not offered passes by the name that the model said', () => {
     const { signals } = fold(
       [start(), ...toolBlock(0, 'toolu_1', 'made_up', '{}'), done('tool_use'), stop],
       ['f'],

@@ -87,7 +87,7 @@ it('a reply gives the same signals byte by byte', async () => {
   expect((await read({ pieces: inPiecesOf(1, bytes) })).signals).toEqual(whole.signals)
 })
 
-it('line ends of all kinds, comments and names of fields that nobody knows change nothing', async () => {
+it('line ends of all kinds, comments and unknown fields change nothing', async () => {
   const whole = await read({ pieces: [sseBytes(rich)] })
   const dressed = rich.map((event) => `: hello\nid: 7\n${sseRecord(event)}`.replaceAll('\n', '\r\n')).join('')
   expect((await read({ pieces: [dressed] })).signals).toEqual(whole.signals)

@@ -120,7 +120,7 @@ describe('a schema that it cannot compile', () => {
     ['a required property without a schema', object({}, ['x']), 'is required at #'],
     ['a choice at its root', { anyOf: [object({ x: text }), object({ y: text })] }, 'plain object'],
     ['a root that is no object', { type: 'array', items: text }, 'plain object'],
-  ])('because of %s is told apart, and says why', (_, given, why) => {
+  ])('because of %s is recognised, and says why', (_, given, why) => {
     expect(() => fitSchema(given)).toThrow(NotStrictError)
     expect(() => fitSchema(given)).toThrow(why)
   })

@@ -75,7 +75,7 @@ describe('what a reply of Anthropic cites', () => {
     })
   })
 
-  it('and what its searches and fetches found stands on their results', () => {
+  it('and what its searches and fetches found is on their results', () => {
     const result = (type: string, found: unknown) => [
       open(0, { type, tool_use_id: 's1', content: found }),
       close(0),
@@ -129,7 +129,7 @@ describe('what a response cites', () => {
     itemDone(2, item),
   ]
 
-  it('is data of its text, and what it found stands on the searches', () => {
+  it('is data of its text, and what it found is on the searches', () => {
     const { signals } = foldResponse([created(), ...reply, completed()])
     expect(told(signals)).toEqual({
       cited: [
@@ -142,7 +142,7 @@ describe('what a response cites', () => {
     })
   })
 
-  it('stands in the ledger, and goes back as its vendor said it', async () => {
+  it('is in the ledger, and goes back as its vendor said it', async () => {
     const server = await serve({ pieces: [sseBytes(counted(created(), reply, completed()))] })
     const agent = defineAgent({
       ...{ name: 'a', instructions: '' },

@@ -154,7 +154,7 @@ describe('a sound', () => {
     },
   )
 
-  it('of a kind that the vendor does not take is told of too', async () => {
+  it('of a kind that the vendor does not take gets a warning too', async () => {
     const sent = JSON.stringify(await sentOf('chat', [look, sound('audio/ogg')]))
     expect(sent).toContain('of type audio/ogg, cannot be shown here')
   })

@@ -134,7 +134,7 @@ describe('a server of Chat Completions', () => {
   const at = (options: OpenAIChatOptions) => (url: string) =>
     openaiChat('m', { apiKey: 'k', baseURL: url, ...options })
 
-  it('is told everything, as far as it takes it', async () => {
+  it('gets every setting that it takes', async () => {
     const { body, warnings } = await sent(at({}), [says.chat('Hi')])
     expect(body).toMatchObject({ temperature: 0.2, top_p: 0.9, stop: ['END', '\n'], seed: 7 })
     expect(warnings).toEqual([[]])

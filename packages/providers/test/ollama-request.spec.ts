@@ -198,7 +198,7 @@ describe('a history', () => {
     expect([reply.tool_calls[0].id, answer.tool_call_id]).toEqual([id(1), id(1)])
   })
 
-  it('leaves out a reply in which nothing was said, and joins what then stands side by side', () => {
+  it('leaves out a reply in which nothing was said, and joins what is then side by side', () => {
     const silent = assistant(
       [
         { type: 'reasoning', text: 'hm' },
@@ -211,7 +211,7 @@ describe('a history', () => {
     expect(sent([user('a'), spoken('b'), spoken('c')])[1]).toEqual({ role: 'assistant', content: 'b\n\nc' })
   })
 
-  it('begins with the user, whoever began it', () => {
+  it('begins with the user, whichever role began it', () => {
     expect(
       sent([assistant([{ type: 'text', text: 'Hi' }], { model: own }), user('x')]).map(
         (one: Loose) => one.role,
@@ -258,7 +258,7 @@ describe('what is no text', () => {
       'at https://example.org/a.png',
     ],
     [
-      'data that is none',
+      'data that is not Base64',
       { type: 'image', mediaType: 'image/png', data: 'not base64!' },
       'image of type image/png,',
     ],
@@ -307,7 +307,7 @@ describe('a schema of a tool', () => {
   const property = (schema: Loose, $defs: Loose = {}): Loose =>
     (toolSchema({ type: 'object', properties: { a: schema }, $defs }).schema['properties'] as Loose).a
 
-  it('has its references put in place, what stands beside them winning', () => {
+  it('has its references put in place, and the keys beside them win', () => {
     const $defs = { city: { type: 'string', description: 'A city.' }, alias: { $ref: '#/$defs/city' } }
     expect(property({ $ref: '#/$defs/alias' }, $defs)).toEqual({ type: 'string', description: 'A city.' })
     expect(property({ $ref: '#/$defs/city', description: 'From.' }, $defs)).toEqual({

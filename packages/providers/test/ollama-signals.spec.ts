@@ -36,7 +36,7 @@ describe('a line', () => {
     expect(finished(signals)?.parts).toEqual([{ type: 'text', text: 'All of it.', part: 0 }])
   })
 
-  it('without a message, or with fields that nobody knows, says nothing', () => {
+  it('without a message, or with unknown fields, says nothing', () => {
     const { signals } = fold([
       { model: 'm', new_field: [1] },
       line({ content: null, tool_calls: null }),
@@ -119,7 +119,7 @@ describe('a call', () => {
     ['a list', [1], '[1]', 'The input is valid JSON, but not an object.'],
     ['a list as text', '[1]', '[1]', 'The input is valid JSON, but not an object.'],
     ['half an object as text', '{"a":', '{"a":', 'The input is not valid JSON.'],
-  ])('with %s for arguments is malformed, and is told so', (_, given, text, error) => {
+  ])('with %s for arguments is malformed, and is marked so', (_, given, text, error) => {
     const [asked] = callsOf(fold([calls(call('f', given)), done()]).signals)
     expect(asked).toMatchObject({ input: {}, malformed: { text, error } })
   })

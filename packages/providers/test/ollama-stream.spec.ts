@@ -141,7 +141,7 @@ describe('options that cannot work', () => {
     ['tokens by halves', () => ollama('m', { maxOutputTokens: 0.5 })],
     ['a timeout of nothing', () => ollama('m', { idleTimeoutMs: 0 })],
     ['a timeout that no timer can wait', () => ollama('m', { responseTimeoutMs: 2 ** 31 })],
-    ['an address that is none', () => ollama('m', { baseURL: 'http://' })],
+    ['a text that is not an address', () => ollama('m', { baseURL: 'http://' })],
   ])('are refused at once: %s', (_, make) => {
     expect(make).toThrow(ConfigurationError)
   })
@@ -283,7 +283,7 @@ describe('an answer that is no whole reply', () => {
 describe('unsubscribing', () => {
   forbidUnhandledRejections()
 
-  it('before the answer closes the connection, which the client by itself cannot', async () => {
+  it('before the answer closes the connection, which the client alone cannot', async () => {
     const server = await serve({ mute: true })
     const clock = new ManualClock()
     const subscription = ollama('qwen-test', { baseURL: server.url }).stream(request, { clock }).subscribe()

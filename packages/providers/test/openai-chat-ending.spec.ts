@@ -24,7 +24,7 @@ describe('the end', () => {
     expect(finished(signals)).toMatchObject({ stopReason, rawStopReason: raw })
   })
 
-  it('that is told twice is the last one, and usage may come with it, after it or not at all', () => {
+  it('that comes twice is the last one, and usage may come with it, after it or not at all', () => {
     const late = foldChat([role, content('x'), choice({ content: '' }, 'stop'), finish('stop')])
     expect(finished(late.signals)?.stopReason).toBe('end')
     expect(lastUsage(late.signals)).toBeUndefined()
@@ -32,7 +32,7 @@ describe('the end', () => {
     expect(lastUsage(foldChat([role, together]).signals)).toEqual({ inputTokens: 1 })
   })
 
-  it('takes usage that is told in every chunk for totals, never for more', () => {
+  it('takes usage that comes in every chunk for totals, never for more', () => {
     const told = (completion_tokens: number) => ({
       ...content('x'),
       usage: { prompt_tokens: 7, completion_tokens },
@@ -78,7 +78,7 @@ describe('the end', () => {
     expect(finished(signals)).toBeUndefined()
   })
 
-  it('that an error follows is none', () => {
+  it('that an error follows does not count', () => {
     const { error } = foldChat([
       role,
       content('x'),
@@ -102,7 +102,7 @@ describe('a stream that two replies share', () => {
     expect(callsOf(signals)).toEqual([])
   })
 
-  it('is none where a gateway gives every chunk an id of its own', () => {
+  it('does not count where a gateway gives every chunk an id of its own', () => {
     const rotated = [role, role, content('x'), finish('stop')].map((one, index) => ({
       ...one,
       id: `id-${index}`,

@@ -73,7 +73,7 @@ describe('calls and their results', () => {
     ...{ id, type: 'function', function: { name: 'get_weather', arguments: '{"city":"Seoul"}' } },
   })
 
-  it('stand after one another, before anything else, and what tools showed comes last, from the user', () => {
+  it('come after one another, before anything else, and what tools showed comes last, from the user', () => {
     const image = { type: 'image' as const, mediaType: 'image/png', data: 'aGk=' }
     const sent = body([
       ...asked(text('Looking'), call(1, 'call_1'), call(2, 'call_2')),

@@ -205,7 +205,7 @@ describe('calls', () => {
     ])
   })
 
-  it('interleaved by index are told apart', () => {
+  it('interleaved by index are kept apart', () => {
     expect(
       calls(
         ...[whole(0, 'c1', 'a', '{"x"'), whole(1, 'c2', 'b', '{"y"')],
@@ -220,7 +220,7 @@ describe('calls', () => {
     ])
   })
 
-  it('of one id, as servers that count from "0" in every turn give, are told apart by their index', () => {
+  it('of one id, as servers that count from "0" in every turn give, are kept apart by their index', () => {
     expect(calls(whole(0, '0', 'a', '{"x":1}'), whole(1, '0', 'b', '{"y":2}'))).toEqual([
       ['0', 'a', { x: 1 }],
       ['0', 'b', { y: 2 }],
@@ -298,7 +298,7 @@ describe('odd chunks', () => {
     })
   })
 
-  it('without a delta, or with what nobody knows, say nothing', () => {
+  it('without a delta, or with unknown fields, say nothing', () => {
     const odd = [
       ...[chunk([{ index: 0, delta: null, finish_reason: null }]), chunk([{ index: 0 }]), chunk([null])],
       ...[

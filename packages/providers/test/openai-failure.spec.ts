@@ -165,7 +165,7 @@ describe('a refusal over HTTP', () => {
     expect(await refused(500, errorBody('server_error', 'x'), headers)).toMatchObject({ requestId: 'req_2' })
   })
 
-  it('that claims to be JSON and is none is judged by its status', async () => {
+  it('that claims to be JSON and is not is judged by its status', async () => {
     expect(await refused(500, '{"half": ')).toMatchObject({ class: 'server', status: 500 })
   })
 
@@ -208,7 +208,7 @@ describe('a refusal over HTTP', () => {
 })
 
 describe.each(wires)('a connection to $name that does not come about', ({ make }) => {
-  it('because nobody listens is a network failure', async () => {
+  it('because no server listens is a network failure', async () => {
     // Given to no server: one that was free a moment ago may be another's by now.
     const port = 3
     const { failure } = await collect(make({ apiKey, baseURL: `http://127.0.0.1:${port}` }))

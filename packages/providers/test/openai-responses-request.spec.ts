@@ -108,7 +108,7 @@ describe('a conversation', () => {
 describe('calls and their results', () => {
   const asked = (...parts: AssistantPart[]) => [user('x'), assistant(parts, { stopReason: 'tool_use' })]
 
-  it('stand after one another, with what tools showed in them', () => {
+  it('come after one another, with what tools showed in them', () => {
     const image = { type: 'image' as const, mediaType: 'image/png', data: 'aGk=' }
     const sent = body([
       ...asked(call(1, 'call_1'), call(2, 'call_2')),
@@ -224,7 +224,7 @@ describe('tools', () => {
     ])
   })
 
-  it('are strict where that is wished and can be, and the rest is told of, once', () => {
+  it('are strict where that is wished and can be, and a warning names the rest, once', () => {
     const warnings: OpenAIWarning[] = []
     const given = { strictTools: true, warn: (warning: OpenAIWarning) => warnings.push(warning) }
     const [first, second] = sent(given).tools
@@ -241,7 +241,7 @@ describe('tools', () => {
     ])
   })
 
-  it('may be custom, have fields of the vendor’s, and stand beside the vendor’s own', () => {
+  it('may be custom, have fields of the vendor’s, and come beside the vendor’s own', () => {
     const format = { type: 'grammar', syntax: 'regex', definition: 'SELECT .*' }
     const given = {
       customTools: { query: { field: 'sql', format } },
@@ -286,7 +286,7 @@ describe('an answer that has to fit a schema', () => {
   const format = (outputSchema: Loose, warnings: OpenAIWarning[] = []) =>
     body([user('x')], { warn: (warning) => warnings.push(warning) }, { outputSchema }).text.format
 
-  it('is asked for strictly where the schema allows it, and what had to go is told of', () => {
+  it('is asked for strictly where the schema allows it, and a warning names what had to go', () => {
     const warnings: OpenAIWarning[] = []
     expect(format(schema(['sum', 'note']), warnings)).toEqual({
       ...{ type: 'json_schema', name: 'answer', strict: true },

@@ -290,7 +290,7 @@ describe('other calls', () => {
     expect(finished(signals)?.stopReason).toBe('tool_use')
   })
 
-  it('the vendor’s own tools are carried whole, and so are items of kinds that nobody knows yet', () => {
+  it('the vendor’s own tools are carried whole, and so are items of unknown kinds', () => {
     const news = { type: 'telepathy_call', id: 'tp_1', thought: { deep: [1, null] } }
     const { signals } = foldResponse([
       ...[created(), ...webSearch(0), added(1, news), itemDone(1, news), completed()],
@@ -351,7 +351,7 @@ describe('a server that leaves things out', () => {
     expect(finished(signals)?.parts.map((part) => part.type)).toEqual(['text', 'tool_call'])
   })
 
-  it('passes events that nobody knows, and records that are no objects', () => {
+  it('passes unknown events, and records that are no objects', () => {
     const odd = [null, 7, 'keepalive', { type: 'keepalive' }, { type: 'response.audio.delta', delta: 'x' }]
     const { signals, whole } = foldResponse([
       created(),

@@ -90,7 +90,7 @@ describe('chained responses', () => {
     expect(model).toMatchObject({ provider: 'openai', api: 'responses' })
   })
 
-  it('send all that came since, when other models or cut replies stand between', async () => {
+  it('send all that came since, when other models or cut replies come between', async () => {
     const { ask, body, history } = await talk(chain, says('resp_1', 'Hi'), says('resp_2', 'Bye'))
     await ask(user('One'))
     const elsewhere = { provider: 'other', api: 'x', modelId: 'y' }
@@ -230,7 +230,7 @@ describe('a conversation that the service keeps', () => {
     expect(body(1)).not.toHaveProperty('previous_response_id')
   })
 
-  it('that no longer holds this history is left alone, and the caller is told', async () => {
+  it('that no longer holds this history is left alone, and a warning says so', async () => {
     const { ask, body, history, warnings } = await talk(
       conversation,
       says('resp_1', 'Hi'),

@@ -222,7 +222,7 @@ describe('options that cannot work', () => {
     ['tokens by halves', () => openai('m', { maxOutputTokens: 0.5 })],
     ['a conversation and a chain', () => openai('m', { chain: true, conversation: 'conv_1' })],
     ['a conversation without an id', () => openai('m', { conversation: '' })],
-    ['a server that nobody knows', () => openaiChat('m', { server: 'nobody' as 'openai' })],
+    ['an unknown server', () => openaiChat('m', { server: 'nobody' as 'openai' })],
   ])('are refused at once: %s', (_, make) => {
     expect(make).toThrow(ConfigurationError)
   })

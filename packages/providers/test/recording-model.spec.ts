@@ -67,7 +67,7 @@ describe('the signals of a model', () => {
     subscription.unsubscribe()
   })
 
-  it('are found by what was asked, which is told by its place where it differs', async () => {
+  it('are found by what was asked, and the place of a difference is named', async () => {
     const file = newFile()
     const recorded = recordModel(scriptedModel([{ text: 'one' }, { text: 'two' }]), file)
     const ask = (text: string) => ({ ...request, messages: [user(text)] })
@@ -113,7 +113,7 @@ describe('a file', () => {
   it.each([
     ['is not there', undefined],
     ['is empty', ''],
-    ['is none of ours', '{"a": 1}\n'],
+    ['is not one of ours', '{"a": 1}\n'],
     ['is of a later version', '{"recording":"calls","version":2}\n'],
     ['is of another kind', '{"recording":"exchanges","version":1}\n'],
     ['is damaged', '{"recording":"calls","version":1}\n{"number":1,'],

@@ -107,7 +107,7 @@ describe.each(adapters)('the bytes of $name', ({ rich: bytes, answer, model }) =
     expect(again.signals).toEqual(signals)
   })
 
-  it('never came where nobody listened, and do not come again', async () => {
+  it('never came where no server listened, and do not come again', async () => {
     const file = newFile()
     const outcome = await collect(model(nowhere, recordingFetch(file)))
     expect(outcome.failure).toMatchObject({ class: 'network' })
@@ -115,7 +115,7 @@ describe.each(adapters)('the bytes of $name', ({ rich: bytes, answer, model }) =
     expect(again.failure?.toFailure()).toEqual(outcome.failure?.toFailure())
   })
 
-  it('that were given up in the middle go on to there, and wait to be given up', async () => {
+  it('that were given up in the middle continue to there, and wait to be given up', async () => {
     const file = newFile()
     const server = await serve(answer([bytes.subarray(0, 1100)], { ending: 'stall' }))
     const some = (fetch: typeof globalThis.fetch, url: string) =>

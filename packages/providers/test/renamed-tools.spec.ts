@@ -54,7 +54,7 @@ const cases: readonly (readonly [string, Answer, (url: string) => Model, kept: r
 
 describe('names of tools', () => {
   it.each(cases)(
-    'that %s takes stay, and each other one is told of on record',
+    'that %s takes stay, and a recorded warning names each other one',
     async (_, answer, make, kept) => {
       const server = await serve(answer)
       const { signals, failure } = await collect(make(server.url), asked)
@@ -74,7 +74,7 @@ describe('names of tools', () => {
     },
   )
 
-  it('stand in the ledger with their warning, once a call', async () => {
+  it('are in the ledger with their warning, once a call', async () => {
     const server = await serve(responses)
     const heard: string[] = []
     const onWarning = ({ what }: { what: string }) => void heard.push(what)

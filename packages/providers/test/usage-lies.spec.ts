@@ -56,7 +56,7 @@ it.each<[string, (url: string) => Model, Answer]>([
     (baseURL) => ollama('m', { baseURL }),
     answer([lineBytes([text('Hi'), ollamaDone('stop', { prompt_eval_count: -1, eval_count: 7 })])]),
   ],
-])('a count that is none says nothing, and the reply stands: %s', async (_, modelAt, given) => {
+])('an invalid count says nothing, and the reply is kept: %s', async (_, modelAt, given) => {
   const server = await serve(given)
   const { signals, failure } = await collect(modelAt(server.url))
   expect(failure).toBeUndefined()

@@ -4,7 +4,7 @@ import { collectWarnings, warnOnce } from '../src/shared/options/warning.ts'
 import { describe, expect, it } from 'vitest'
 
 describe('what a wire could not be told', () => {
-  it('goes on record with each call that it concerns, and is told once', async () => {
+  it('is recorded with each call that it concerns, and reported once', async () => {
     const told: string[] = []
     const report = warnOnce((warning) => told.push(warning.message))
     const inner = scriptedModel([
