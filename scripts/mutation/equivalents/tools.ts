@@ -10,6 +10,14 @@ export const toolsEquivalents: readonly Equivalent[] = [
     becomes: '<=',
     why: 'A status of 303 never comes here: the other branch has it.',
   },
+  {
+    path: 'packages/tools/src/built-in/calculator/functions.ts',
+    within: 'round',
+    operator: 'comparison',
+    original: '<',
+    becomes: '<=',
+    why: 'For no places the scale is one, and one is its own reciprocal.',
+  },
   ...(
     [
       ['parse', 1],
