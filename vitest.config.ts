@@ -4,7 +4,7 @@ import { configDefaults, defineConfig, type TestProjectInlineConfiguration } fro
 import {
   allTests,
   filesWithEffort,
-  inOneProcess,
+  inOwnProcess,
   onPostgres,
   quickOnPostgres,
   thoroughOnly,
@@ -24,12 +24,15 @@ function project(
   }
 }
 
+/** Files of such a project share processes: the next one finds loaded what it imports. */
+const shared: Options = { isolate: false }
+
 const withServer: Options = { globalSetup: ['packages/ledger/test/support/postgres-setup.ts'] }
 
 /** `pnpm test`: nearly every file, with small numbers, and the core of what stands on Postgres. */
 const quick = (): TestProjectInlineConfiguration[] => [
-  project('shared', inOneProcess, { isolate: false }),
-  project('tests', allTests, { exclude: [...inOneProcess, ...onPostgres, ...thoroughOnly] }),
+  project('tests', allTests, { ...shared, exclude: [...inOwnProcess, ...onPostgres, ...thoroughOnly] }),
+  project('alone', inOwnProcess),
   project('postgres', quickOnPostgres, withServer),
 ]
 
@@ -41,6 +44,7 @@ const thorough = (): TestProjectInlineConfiguration[] => [
 
 export default defineConfig(({ mode }) => ({
   test: {
+    setupFiles: ['scripts/testing/as-it-was.ts'],
     // Only a hang takes this long: no test is judged by how busy its machine is. Full numbers take a multiple of it.
     testTimeout: mode === 'thorough' ? 300_000 : 90_000,
     hookTimeout: 90_000,

@@ -2,7 +2,14 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join, matchesGlob } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { allTests, filesWithEffort, onPostgres, quickOnPostgres, thoroughOnly } from '../testing/selection.ts'
+import {
+  allTests,
+  filesWithEffort,
+  inOwnProcess,
+  onPostgres,
+  quickOnPostgres,
+  thoroughOnly,
+} from '../testing/selection.ts'
 
 const root = join(import.meta.dirname, '../..')
 
@@ -33,6 +40,20 @@ describe('the selection of tests', () => {
   it('takes those on Postgres that a quick run plays from files that there are', () => {
     expect(quickOnPostgres.filter((path) => !written.includes(path))).toEqual([])
     expect(quickOnPostgres.filter((path) => !matches(path, onPostgres))).toEqual([])
+  })
+
+  it('gives a process of its own to files that there are, and to each that mocks a module', () => {
+    expect(inOwnProcess.filter((path) => !written.includes(path))).toEqual([])
+    expect(inOwnProcess.filter((path) => matches(path, onPostgres) || thoroughOnly.includes(path))).toEqual(
+      [],
+    )
+    const mocking = written.filter(
+      (path) =>
+        !matches(path, onPostgres) &&
+        /^\s*vi\.(?:mock|doMock)\(/m.test(readFileSync(join(root, path), 'utf8')),
+    )
+    expect(mocking.length).toBeGreaterThan(0)
+    expect(mocking.filter((path) => !inOwnProcess.includes(path))).toEqual([])
   })
 
   it('looks further in every file whose numbers depend on the effort', () => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import type { Ending, ProgramOptions } from './program.ts'
-import { runDemo, runTallystick } from './program.ts'
+import { runDemo, runTallystick, runTallystickHere } from './program.ts'
 
 /** What the sales database says about October 2026, by queries of the test's own. */
 export interface Facts {
@@ -28,7 +28,7 @@ export interface Bench extends AsyncDisposable {
   readonly ledgerPath: string
   /** Runs the demo on the ledger. */
   demo(words: readonly string[], options?: ProgramOptions): Promise<Ending>
-  /** Runs a verb of the command line on the ledger. */
+  /** Runs a verb of the command line on the ledger: in a process of its own where it may drive a run. */
   tallystick(verb: string, words?: readonly string[], options?: ProgramOptions): Promise<Ending>
   facts(): Facts
   orders(): readonly PlacedOrder[]
@@ -49,7 +49,10 @@ export async function openBench(): Promise<Bench> {
   return {
     ledgerPath,
     demo: (words, options) => runDemo([...words, '--ledger', ledgerPath], options),
-    tallystick: (verb, words = [], options) => runTallystick([verb, ledgerPath, ...words], options),
+    tallystick: (verb, words = [], options) =>
+      verb === 'resume'
+        ? runTallystick([verb, ledgerPath, ...words], options)
+        : runTallystickHere([verb, ledgerPath, ...words]),
     orders: () => rows<PlacedOrder>('orders.db', 'SELECT idempotency_key, sku, quantity FROM orders'),
     facts() {
       const [best] = rows<{ sku: string; units: number; cents: number }>(

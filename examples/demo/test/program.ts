@@ -1,5 +1,8 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { runCommandLine } from '@tallystick/cli'
 
 const root = join(import.meta.dirname, '..', '..', '..')
 
@@ -56,6 +59,19 @@ export function runDemo(words: readonly string[], options?: ProgramOptions): Pro
 /** The command line, as `pnpm tallystick` runs it. */
 export function runTallystick(words: readonly string[], options?: ProgramOptions): Promise<Ending> {
   return runProgram(join('packages', 'cli', 'src', 'main.ts'), words, options)
+}
+
+/** The command line in this process, without a terminal and without a key: for verbs that drive no run. */
+export async function runTallystickHere(words: readonly string[]): Promise<Ending> {
+  const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()]
+  stdin.end()
+  // Read while it is written: a command waits for a reader that is late.
+  const output = Promise.all([text(stdout), text(stderr)])
+  const code = await runCommandLine(words, { env: {}, cwd: () => root, stdin, stdout, stderr })
+  stdout.end()
+  stderr.end()
+  const [printed, said] = await output
+  return { code, signal: null, stdout: printed, stderr: said }
 }
 
 function collect(stream: NodeJS.ReadableStream): () => string {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { isPostgres, ledgerSource, postgresPlace, shownLedger } from '../src/command/ledger-place.ts'
+import { tallystickHere } from './kit/tallystick.ts'
 
 describe('a connection string', () => {
   it.each([
@@ -48,14 +49,13 @@ describe('a connection string', () => {
 
   it.each(['mysql://ada:sesame@db/app', ' redis://:sesame@cache', 'file:///runs.db?key=sesame'])(
     'of another kind, %s, is a 2 that names what a ledger can be, and no password',
-    (ledger) => {
-      const main = fileURLToPath(import.meta.resolve('../src/main.ts'))
+    async (ledger) => {
       for (const words of [
         ['list', ledger],
         ['show', ledger, 'latest'],
       ]) {
-        const { status, stdout, stderr } = spawnSync(process.execPath, [main, ...words], { encoding: 'utf8' })
-        expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
+        const { code, stdout, stderr } = await tallystickHere(...words)
+        expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
         expect(stderr).toMatch(
           /is an address of a kind that no ledger is at\. Give the path of a SQLite file, or /,
         )

@@ -1,10 +1,12 @@
-import { describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import { PostgresHistories } from '../src/postgres/write/histories.ts'
 import { chat, keptTables, type SessionBed } from './support/session-bed.ts'
 import { freshSchema, hasPostgres, openLedger, rowsOf } from './support/postgres-database.ts'
 import { tamperIn } from './support/postgres-recorded.ts'
 import { eventsOf } from './support/removal-bed.ts'
 import { sessionCases } from './support/session-cases.ts'
+
+afterEach(() => void vi.restoreAllMocks())
 
 function bed(): SessionBed {
   const schema = freshSchema()

@@ -1,12 +1,15 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { sqliteLedger } from '@tallystick/ledger/sqlite'
-import { describe, expect, it, vi } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { effort } from '../../../scripts/testing/effort.ts'
 import { SqliteHistories } from '../src/sqlite/write/histories.ts'
 import { tamper, withRaw } from './support/raw-database.ts'
 import { keptTables, type SessionBed } from './support/session-bed.ts'
 import { sessionCases } from './support/session-cases.ts'
 import { temporaryFile } from './support/temporary-folder.ts'
+
+afterEach(() => void vi.restoreAllMocks())
 
 function bed(): SessionBed {
   const path = temporaryFile()
@@ -15,6 +18,7 @@ function bed(): SessionBed {
     vi.spyOn(SqliteHistories.prototype, 'chain'),
   ]
   return {
+    runsMany: effort({ quick: 60, thorough: 200 }),
     open: (options) => sqliteLedger(path, options),
     tamper: (statement) => {
       tamper(path, (database) => void database.exec(statement))

@@ -31,15 +31,24 @@ async function printed(program: string): Promise<unknown> {
   return JSON.parse(stdout)
 }
 
+/** What each part of a program answers, all in one process. A part is the body of a function. */
+async function answers(parts: readonly string[], begin = ''): Promise<readonly unknown[]> {
+  const functions = parts.map((part) => `async () => {${part}}`)
+  return (await printed(`${begin}
+    const answers = []
+    for (const part of [${functions.join()}]) answers.push(await part())
+    console.log(JSON.stringify(answers))`)) as readonly unknown[]
+}
+
 /** What making a model, or its prices, ends in. */
-const made = (entry: string, code: string): string => `
-  import * as entry from '@tallystick/providers/${entry}'
-  import { ConfigurationError } from '@tallystick/core'
+const made = ([entry, code]: readonly [string, string, ...unknown[]]): string => `
+  const entry = await import('@tallystick/providers/${entry}')
+  const { ConfigurationError } = await import('@tallystick/core')
   try {
     entry.${code}
-    console.log('"made"')
+    return 'made'
   } catch (error) {
-    console.log(JSON.stringify({ known: error instanceof ConfigurationError, message: error.message }))
+    return { known: error instanceof ConfigurationError, message: error.message }
   }`
 
 const makers: readonly (readonly [string, string, string])[] = [
@@ -50,51 +59,52 @@ const makers: readonly (readonly [string, string, string])[] = [
   ['prices', `genaiPrices()`, '@pydantic/genai-prices'],
 ]
 
-describe.each(makers)('%s: %s', (entry, code, name) => {
-  it('names the line that installs its package when it is made', async () => {
-    const maker = code.slice(0, code.indexOf('('))
-    const message = `${maker}() needs the package ${name}, which is not installed. Add it: npm install ${name}.`
-    expect(await printed(made(entry, code))).toEqual({
+/** The words of an error that name the line which installs a package. */
+const line = (name: string): string =>
+  `needs the package ${name}, which is not installed. Add it: npm install ${name}.`
+
+it('what is made without its package names the line that installs it', async () => {
+  expect(await answers(makers.map(made))).toEqual(
+    makers.map(([, code, name]) => ({
       known: true,
-      message: expect.stringContaining(message),
-    })
-  })
+      message: expect.stringContaining(`${code.slice(0, code.indexOf('('))}() ${line(name)}`),
+    })),
+  )
 })
 
-describe.each(makers.filter(([entry]) => entry !== 'prices'))('%s: %s', (entry, code, name) => {
-  it('names it at the first call where the host resolves no names', async () => {
-    const program = `
-      import { registerHooks } from 'node:module'
-      registerHooks({
-        load(url, context, next) {
-          const loaded = next(url, context)
-          if (!url.endsWith('/optional-package.ts')) return loaded
-          return { ...loaded, source: String(loaded.source).replaceAll('import.meta.resolve', 'undefined') }
-        },
-      })
-      const entry = await import('@tallystick/providers/${entry}')
-      const { createRuntime, defineAgent, memoryLedger } = await import('@tallystick/core')
-      const model = entry.${code}
-      const agent = defineAgent({ name: 'a', instructions: '', model })
-      const result = await createRuntime({ ledger: memoryLedger(), agents: [agent] }).run(agent, 'Go.').result
-      console.log(JSON.stringify(result))`
-    expect(await printed(program)).toMatchObject({
+it('a model names it at its first call where the host resolves no names', async () => {
+  const models = makers.filter(([entry]) => entry !== 'prices')
+  const unresolved = `
+    import { registerHooks } from 'node:module'
+    registerHooks({
+      load(url, context, next) {
+        const loaded = next(url, context)
+        if (!url.endsWith('/optional-package.ts')) return loaded
+        return { ...loaded, source: String(loaded.source).replaceAll('import.meta.resolve', 'undefined') }
+      },
+    })`
+  const called = ([entry, code]: (typeof makers)[number]): string => `
+    const entry = await import('@tallystick/providers/${entry}')
+    const { createRuntime, defineAgent, memoryLedger } = await import('@tallystick/core')
+    const agent = defineAgent({ name: 'a', instructions: '', model: entry.${code} })
+    return createRuntime({ ledger: memoryLedger(), agents: [agent] }).run(agent, 'Go.').result`
+  expect(await answers(models.map(called), unresolved)).toMatchObject(
+    models.map(([, , name]) => ({
       reason: 'model_failed',
-      detail: expect.stringContaining(
-        `needs the package ${name}, which is not installed. Add it: npm install ${name}.`,
-      ),
-    })
-  })
+      detail: expect.stringContaining(line(name)),
+    })),
+  )
 })
 
 describe('without the package', () => {
-  it.each([
-    ['anthropic', `anthropic('claude-test', { client: { messages: { create: async () => [] } } })`],
-    ['openai', `openai('gpt-test', { client: { responses: { create: async () => [] } } })`],
-    ['openai', `openaiChat('gpt-test', { client: { chat: { completions: { create: async () => [] } } } })`],
-    ['prices', `genaiPrices({ calcPrice: () => null })`],
-  ])('%s takes what the program brings: %s', async (entry, code) => {
-    expect(await printed(made(entry, code))).toBe('made')
+  it('every entry takes what the program brings', async () => {
+    const brought: readonly (readonly [string, string])[] = [
+      ['anthropic', `anthropic('claude-test', { client: { messages: { create: async () => [] } } })`],
+      ['openai', `openai('gpt-test', { client: { responses: { create: async () => [] } } })`],
+      ['openai', `openaiChat('gpt-test', { client: { chat: { completions: { create: async () => [] } } } })`],
+      ['prices', `genaiPrices({ calcPrice: () => null })`],
+    ]
+    expect(await answers(brought.map(made))).toEqual(brought.map(() => 'made'))
   })
 
   it('every entry can be required', async () => {

@@ -12,6 +12,8 @@ import type { RemovalBed } from './removal-bed.ts'
 
 /** A store of its own for a test of sessions. */
 export interface SessionBed extends RemovalBed {
+  /** How many runs a long session has. Default 200. */
+  readonly runsMany?: number
   /** How many rows the store has, and how many bytes stand in them. */
   readonly stored: () => Promise<{ readonly rows: number; readonly bytes: number }>
   /** How many pieces of histories the store has. */

@@ -4,7 +4,6 @@
 import process from 'node:process'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 import type { StatementMessage, StatementRequest } from './protocol.ts'
-import { runStatement } from './run-statement.ts'
 
 const maxMemoryBytes = 512 * 1024 * 1024
 const memoryCheckMs = 20
@@ -14,6 +13,8 @@ if (isMainThread) {
   process.once('message', supervise)
 } else {
   const say = (message: StatementMessage): void => parentPort?.postMessage(message, [])
+  // Only this thread loads it, so that the process of a statement comes up sooner.
+  const { runStatement } = await import('./run-statement.ts')
   say({ kind: 'running' })
   say(runStatement(workerData as StatementRequest))
 }

@@ -1,0 +1,33 @@
+// Test files share a process. `vitest.config.ts` runs this before each of them: when the file has ended, its spies, stubs
+// and fake timers are undone, and what vitest does not undo has to be as it was.
+import { deepEqual } from 'node:assert/strict'
+import { afterAll, vi } from 'vitest'
+
+/** How many listeners `process` has, by event. */
+function listeners(): Readonly<Record<string, number>> {
+  return Object.fromEntries(
+    process.eventNames().flatMap((name) => {
+      const count = process.listenerCount(name)
+      return count > 0 ? [[String(name), count] as const] : []
+    }),
+  )
+}
+
+const environment = { ...process.env }
+const before = { folder: process.cwd(), exitCode: process.exitCode, changed: [], listeners: listeners() }
+
+/** The names of variables that have another value than before the file. Their values may be keys. */
+function changedVariables(): readonly string[] {
+  const names = new Set([...Object.keys(environment), ...Object.keys(process.env)])
+  return [...names].filter((name) => process.env[name] !== environment[name])
+}
+
+// Hooks that end a file run in the reverse of their order: this one runs after those of the file.
+afterAll(() => {
+  vi.useRealTimers()
+  vi.restoreAllMocks()
+  vi.unstubAllEnvs()
+  vi.unstubAllGlobals()
+  const after = { folder: process.cwd(), exitCode: process.exitCode, changed: changedVariables() }
+  deepEqual({ ...after, listeners: listeners() }, before)
+})
