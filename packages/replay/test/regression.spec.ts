@@ -94,17 +94,9 @@ function isPackage(folder: string, name: string): boolean {
 /** Runs the tests of a folder with the real vitest, in a process of its own: how each file went, and what was said. */
 async function vitest(folder: string): Promise<{ files: Record<string, string>; output: string }> {
   const report = join(folder, 'report.json')
-  const words = [
-    'run',
-    '--root',
-    folder,
-    '--reporter',
-    'default',
-    '--reporter',
-    'json',
-    '--outputFile',
-    report,
-  ]
+  const reporters = ['--reporter', 'default', '--reporter', 'json', '--outputFile', report]
+  // In one worker, which loads the packages once.
+  const words = ['run', '--root', folder, '--no-isolate', '--maxWorkers', '1', ...reporters]
   const { VITEST: _inner, VITEST_POOL_ID: _pool, VITEST_WORKER_ID: _worker, ...env } = process.env
   const program = [join(packageFolder('vitest'), 'vitest.mjs'), ...words]
   const ended = promisify(execFile)(process.execPath, program, { env: { ...env, NO_COLOR: '1' } })
