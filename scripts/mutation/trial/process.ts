@@ -3,7 +3,8 @@
 import { tmpdir } from 'node:os'
 import { join, matchesGlob, relative } from 'node:path'
 import { BaseSequencer, createVitest, type Reporter, type TestSpecification, type Vitest } from 'vitest/node'
-import { allTests, inOneProcess } from '../../testing/selection.ts'
+import { allTests } from '../../testing/selection.ts'
+import { inOneProcess } from './in-one-process.ts'
 import type { Outcome, Report, Trial } from './message.ts'
 
 const root = join(import.meta.dirname, '../../..')

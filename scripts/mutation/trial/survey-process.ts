@@ -4,9 +4,10 @@ import { globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, matchesGlob, relative } from 'node:path'
 import { createVitest, type Vitest } from 'vitest/node'
-import { allTests, inOneProcess, onPostgres, thoroughOnly } from '../../testing/selection.ts'
+import { allTests, onPostgres, thoroughOnly } from '../../testing/selection.ts'
 import { testedBy } from '../area.ts'
 import { digestOf, functionsIn } from '../survey.ts'
+import { inOneProcess } from './in-one-process.ts'
 
 const root = join(import.meta.dirname, '../../..')
 const [, , name = '', file = ''] = process.argv
