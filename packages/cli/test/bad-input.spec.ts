@@ -109,9 +109,9 @@ function hasTrace({ stdout, stderr }: Ending): boolean {
   return /^\s+at .*[(:]\d+/m.test(stdout + stderr)
 }
 
-describe('a ledger file that is none, or damaged, or from the future', () => {
+describe('a file that is not a ledger, or damaged, or from the future', () => {
   it.each(Object.entries(badFiles))(
-    'is told of by every verb, with its exit code: %s',
+    'is reported by every verb, with its exit code: %s',
     async (_what, bad) => {
       await using shop = await openShop()
       const { runId } = await shop.start()

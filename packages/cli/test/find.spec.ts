@@ -74,7 +74,7 @@ describe('what is on record of many runs', { timeout: 30_000 }, () => {
     expect((await tallystickHere('find', shop.ledgerPath, '--input', 'tea')).code).toBe(2)
   })
 
-  it('is found by text, in what anybody said', async () => {
+  it('is found by text, in all messages', async () => {
     expect(await found('--text', 'WAREHOUSE')).toMatchObject([{ tool: 'search', outcome: 'failed' }])
     expect((await found('--text', '注文')).map(({ type }) => type)).toEqual([
       'input_received',

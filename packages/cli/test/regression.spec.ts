@@ -41,7 +41,7 @@ describe('regression', () => {
     })
   })
 
-  it('is told to programs as JSON, and refuses a pattern, a file and a configuration that are none', async () => {
+  it('is reported to programs as JSON, and refuses an invalid pattern, file and configuration', async () => {
     await using shop = await openShop()
     const { runId, seq } = await shop.start()
     const to = (file: string): string[] => [

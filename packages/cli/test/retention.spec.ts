@@ -85,7 +85,7 @@ describe('retain', () => {
     ])
   })
 
-  it('refuses an age that is none, and to be called without any', async () => {
+  it('refuses an invalid age, and to be called without any', async () => {
     await using shop = await openShop()
     await shop.start()
     const wrong = await tallystickHere('retain', shop.ledgerPath, '--content', 'long')

@@ -75,7 +75,7 @@ describe('list and show', () => {
     }
   })
 
-  it('list the runs that stand as is asked', async () => {
+  it('list the runs of the asked status', async () => {
     await using shop = await openShop()
     const done = await shop.start(agentOf('host', [{ text: 'Hello.' }]))
     const waiting = await shop.start()

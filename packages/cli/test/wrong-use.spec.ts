@@ -55,7 +55,7 @@ describe('what is asked wrongly', () => {
     expect((await tallystickHere('shw')).stderr).toMatch(/\nSee what it takes: tallystick --help\n$/)
   })
 
-  it('is told to programs as JSON', async () => {
+  it('is reported to programs as JSON', async () => {
     const { code, stdout, stderr } = await tallystickHere('list', '--json')
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     const message = expect.stringContaining("missing required argument 'ledger'")

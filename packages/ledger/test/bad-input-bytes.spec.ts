@@ -210,7 +210,7 @@ describe('a ledger file of which one byte has changed', () => {
     expect(expected).toContain(await outcomeOf(sound, at, 0x08))
   })
 
-  it('in a page that nobody uses any more says nothing, and changes nothing', async () => {
+  it('in an unused page says nothing, and changes nothing', async () => {
     const used = new Set(sound.pages.map(({ pageno }) => pageno))
     const all = Array.from({ length: sound.bytes.length / pageBytes }, (_, index) => index + 1)
     const trunk = sound.bytes.readUInt32BE(32)

@@ -86,7 +86,7 @@ describe('a ledger file that is cut off', () => {
     await ledger.close()
   })
 
-  it('to nothing is not taken for a ledger by whoever only reads', () => {
+  it('to nothing is not taken for a ledger by a reader', () => {
     const path = cut(0)
     const read = (): Ledger => sqliteLedger(path, { readOnly: true })
     expect(read).toThrow(LedgerUnavailableError)

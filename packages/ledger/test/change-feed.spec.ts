@@ -17,7 +17,7 @@ function twoConnections(): readonly [Database, Database] {
 }
 
 describe('a change feed', () => {
-  it('looks for what others wrote only while somebody listens', () => {
+  it('looks for what others wrote only while it has a subscriber', () => {
     vi.useFakeTimers()
     onTestFinished(() => void vi.useRealTimers())
     const [mine] = twoConnections()

@@ -38,7 +38,7 @@ describe('a file of checkpoints', () => {
     }
   })
 
-  it('is found out where heads were left out, moved or added, whoever has signed it', async () => {
+  it('is found out where heads were left out, moved or added, whichever key signed it', async () => {
     const without = await changed((text) => text.replace('heads 2', 'heads 1').replace(/\n\S+ \d+ \S+/, ''))
     expect(without.broken).toMatchObject([{ what: 'size', expected: '1', found: '2', checkpoint: 1 }])
     const moved = await changed((text) => text.replace(/\n(\S+ \d+ \S+)\n(\S+ \d+ \S+)/, '\n$2\n$1'))

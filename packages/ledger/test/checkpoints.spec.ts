@@ -110,7 +110,7 @@ describe('checkpoints', () => {
     expect((await compared()).broken.map((place) => place.runId)).toEqual([runId, otherId])
   })
 
-  it('find events that were changed without a chain of their own, where they stand', async () => {
+  it('find events that were changed without a chain of their own, at their place', async () => {
     const { path, sign, compared, runId } = await kept()
     await sign()
     tamper(path, (database) => {
@@ -146,7 +146,7 @@ describe('checkpoints', () => {
     expect(readFileSync(file, 'utf8')).toBe(text)
   })
 
-  it('are not made over a row that somebody has changed', async () => {
+  it('are not made over a changed row', async () => {
     const { path, file, sign, runId } = await kept()
     tamper(path, (database) => {
       database.exec(`update run set head_seq = 999 where run_id = '${runId}'`)

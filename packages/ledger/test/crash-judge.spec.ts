@@ -164,7 +164,7 @@ describe('the judge of crashes', () => {
     sound = await evidenceIn('writes')
   })
 
-  it('finds nothing in a run that nobody cut off, whenever it was taken over', () => {
+  it('finds nothing in a run that was not cut off, whenever it was taken over', () => {
     expect(judge(sound)).toEqual([])
     for (let seq = 0; seq <= (sound.after.events.get(runIdOf(sound)) ?? []).length; seq++) {
       expect(judge(takenOverAt(sound, seq))).toEqual([])
@@ -183,7 +183,7 @@ describe('the judge of crashes', () => {
     expect([doubleStarts(again), repetitions(again)]).toEqual([3, 1])
   })
 
-  it('notices a command that was acknowledged and is not on record, and one that nobody decided about', async () => {
+  it('notices a command that was acknowledged and is not on record, and one that was never decided', async () => {
     const steered = await evidenceIn('steer')
     expect(judge(steered)).toEqual([])
     const silent = withEvents(steered, (events) =>

@@ -35,7 +35,7 @@ describe('a process that is killed at some boundary of a run in SQLite', () => {
     expect(await faultsAt(await placeIn(name, 'kill'))).toEqual([])
   })
 
-  it('in the middle of a write has it started by nobody again', async () => {
+  it('in the middle of a write lets no process start it again', async () => {
     const point = parsePoint('sqlite:kill:writes:0:1')
     const { boundaries } = await courseOf('sqlite', 'writes')
     expect(boundaries).toBeGreaterThan(100)

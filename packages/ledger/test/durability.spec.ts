@@ -147,7 +147,7 @@ describe('a barrier that has nothing to write', () => {
     expect([barriers(opened), ledger.transactions.hasUnsynced]).toEqual([1, false])
   })
 
-  it('stands after closing, where lazy appends are left', async () => {
+  it('lasts after closing, where lazy appends are left', async () => {
     const opened = database()
     const ledger = await store(opened)
     ledger.harden()

@@ -156,7 +156,7 @@ describe('a search over any store', () => {
     ).toEqual([])
   })
 
-  it('is stopped by an index that is out of order, and never goes on for ever', async () => {
+  it('is stopped by an index that is out of order, and never runs for ever', async () => {
     const path = temporaryFile()
     const ledger = openFile(path)
     await fill(ledger, first)

@@ -43,7 +43,7 @@ function from(lines: readonly Line[], parent: RunId, relation: string): readonly
   )
 }
 
-describe('importEvents refuses, at the line where it stands,', () => {
+describe('importEvents refuses, at its line,', () => {
   it.each([8_640_000_000_000_001, 253_402_300_800_000, -1e15, 1e300])(
     'a time that is no date: %d',
     async (at) => {

@@ -131,7 +131,7 @@ describe('importEvents', () => {
     expect(await Array.fromAsync(verifyLedger(file), ({ ok }) => ok)).toEqual([true, true])
   })
 
-  it('changes nothing where the same events stand already, and carries on a run that ends early', async () => {
+  it('changes nothing where the same events are there already, and carries on a run that ends early', async () => {
     const { lines } = await exported()
     const file = openFile()
     const cut = lines.length - 3
@@ -144,7 +144,7 @@ describe('importEvents', () => {
     expect(await linesOfLedger(file)).toEqual(lines)
   })
 
-  it('carries on a run whose beginning stands in the same file', async () => {
+  it('continues a run whose beginning is in the same file', async () => {
     const { lines, ledger, runIds } = await exported()
     const head = (await ledger.head(runIds[0] as RunId))?.seq ?? 0
     const file = openFile()
@@ -215,7 +215,7 @@ describe('a line that cannot be imported', () => {
     return await refused(openFile(), change(lines))
   }
 
-  it('is named by its number, and what stands before it is kept', async () => {
+  it('is named by its number, and the lines before it are kept', async () => {
     const { error, heads } = await refusal((lines) => lines.with(5, '{"torn":'))
     expect(error).toBeInstanceOf(LedgerDamagedError)
     expect(error.message).toMatch(

@@ -18,7 +18,7 @@ describe('the inbox of a run that ends', () => {
     expect(await unheard(open(path), open(path), 20)).toEqual([])
   })
 
-  it('is named by verify where an entry stands in it unread', async () => {
+  it('is named by verify where it holds an unread entry', async () => {
     const { path, runId } = await recorded()
     tamper(path, (database) => {
       database

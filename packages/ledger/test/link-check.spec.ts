@@ -55,7 +55,7 @@ describe('a stored event', () => {
     expect(linkFault(before, stored(change))).toMatchObject({ what })
   })
 
-  it('is at fault where the fact that may stand once is not the one that it states', () => {
+  it('is at fault where the fact that may be recorded once is not the one that it states', () => {
     expect(contentFault(stored({ onceKey: undefined }), event)).toEqual({
       what: 'once_key',
       expected: `tool_result ${event.toolCallId}`,

@@ -61,7 +61,7 @@ async function startedSchema(): Promise<{ readonly schema: string; readonly hash
 
 // Only a platform without Postgres leaves them out, and the run says so.
 describe.skipIf(!hasPostgres)('appends to several runs in one statement', () => {
-  it('stand or fall each by its own head: its seq, its epoch and its hash', async () => {
+  it('are kept or refused each by its own head: its seq, its epoch and its hash', async () => {
     const { schema, hashes } = await startedSchema()
     const ledger = openLedger(schema)
     const command = { type: 'steer', message: sampleMessage('x'), receipt: 'r' } as const
@@ -84,7 +84,7 @@ describe.skipIf(!hasPostgres)('appends to several runs in one statement', () => 
     expect(await rowsOf(`select count(*)::int as payloads from ${schema}.payload`)).toEqual([{ payloads: 8 }])
   })
 
-  it('are refused each by itself too, for its seq, its epoch or its hash alone', async () => {
+  it('are refused each alone too, for its seq, its epoch or its hash alone', async () => {
     const { schema, hashes } = await startedSchema()
     const [hash0, hash1] = hashes as [Uint8Array, Uint8Array]
     const refused = [

@@ -66,7 +66,7 @@ describe.skipIf(!hasPostgres)('changes of a run in Postgres', () => {
     while ((await listening(name)).length !== count);
   }
 
-  it('take one connection however many runs are followed, and none when nobody follows', async () => {
+  it('take one connection however many runs are followed, and none without a follower', async () => {
     const schema = freshSchema()
     const ledger = named(schema)
     await start(ledger)

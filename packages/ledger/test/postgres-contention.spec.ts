@@ -165,7 +165,7 @@ describe.skipIf(!hasPostgres)('a ledger among others that write', () => {
     expect(await Array.fromAsync(ledger.read(run))).toEqual(start)
   })
 
-  it('chains its events to what stands, not to what it remembers, where the database went back in time', async () => {
+  it('chains its events to what is recorded, not to what it remembers, where the database went back in time', async () => {
     const schema = freshSchema()
     const [mine, theirs] = [openLedger(schema), openLedger(schema)]
     await append(mine, start)

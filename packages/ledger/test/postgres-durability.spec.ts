@@ -93,7 +93,7 @@ describe.skipIf(!hasPostgres)('on a server that writes its log only when it is a
     }
   })
 
-  it('a barrier is one whatever the database asks for by itself', async () => {
+  it('a barrier is one whatever the settings of the database ask for', async () => {
     const url = new URL(connectionString)
     await withClient(async (client) => {
       await client.query('create database hasty')

@@ -73,7 +73,7 @@ describe.skipIf(!hasPostgres)('a ledger that cannot be had', () => {
     )
   })
 
-  it('says what to do where a pooler stands before it that nobody told it of', async () => {
+  it('says what to do where there is an undeclared pooler before it', async () => {
     const pooler = await transactionPooler(connectionString)
     const ledger = openLedger(freshSchema(), { connectionString: pooler.connectionString })
     await ledger.head(run)

@@ -62,7 +62,7 @@ describe('appends that share commits', () => {
     expect(await Promise.all(results)).toEqual(['a1 stands', 'a2 stands', 'a3 stands', 'b1 stands'])
   })
 
-  it('are no more to a group than it may hold, save one that is larger by itself', async () => {
+  it('are no more to a group than it may hold, save one that is larger alone', async () => {
     const { groups, commit, end } = store(1)
     const sizes = [{}, { bytes: 100_000_000 }, { events: 1_000 }, { events: 20 }, { events: 20 }, {}]
     const results = sizes.map((size, index) => commit.submit(item(`${index}`, undefined, size)))

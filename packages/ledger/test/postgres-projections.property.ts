@@ -12,7 +12,7 @@ const numRuns = tries(15)
 
 // Only a platform without Postgres leaves them out, and the run says so.
 describe.skipIf(!hasPostgres)('projections in Postgres', () => {
-  it('tell what the events say, however the ledger grew and whoever brought them up to date', async () => {
+  it('tell what the events say, however the ledger grew and whichever process updated them', async () => {
     await fc.assert(
       fc.asyncProperty(story, async (told) => {
         const schema = freshSchema()

@@ -70,7 +70,7 @@ describe.skipIf(!hasPostgres)('projections in Postgres', () => {
     for (const ledger of opened) await ledger.close()
   })
 
-  it('are made anew where the events were numbered anew, since nobody knows then what came after which', async () => {
+  it('are made anew where the events were numbered anew, since their earlier order is unknown then', async () => {
     const schema = freshSchema()
     const ledger = openLedger(schema)
     await recordRun(ledger, 1)
@@ -85,7 +85,7 @@ describe.skipIf(!hasPostgres)('projections in Postgres', () => {
     await refreshed(ledger)
   })
 
-  it('tell of events that stand and have not settled, and again when they have', async () => {
+  it('tell of committed events that have not settled, and again when they have', async () => {
     const schema = freshSchema()
     const ledger = openLedger(schema)
     await recordRun(ledger, 1)
@@ -100,7 +100,7 @@ describe.skipIf(!hasPostgres)('projections in Postgres', () => {
     expect((await ledgerStats(ledger, { since: 0, maxListed: 1 })).counts.done).toBe(2)
   })
 
-  it('leave no snapshot of what somebody takes away at the same moment', async () => {
+  it('leave no snapshot of what is taken away at the same moment', async () => {
     const schema = freshSchema()
     const ledger = openLedger(schema)
     const runId = await longRun(ledger, 20)

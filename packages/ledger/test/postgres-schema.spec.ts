@@ -94,7 +94,7 @@ describe.skipIf(!hasPostgres)('the schema of a ledger in Postgres', () => {
     `update inbox set taken_seq = null where key = 'k1'`,
     `update inbox set taken_seq = 9 where key = 'k1'`,
   ]
-  it('refuses what nobody may do, also to a session that replicates', async () => {
+  it('refuses what no user may do, also to a session that replicates', async () => {
     const schema = await ledgerSchema()
     await inSchema(schema, async (send) => {
       const contents = async (): Promise<readonly unknown[]> => {
@@ -205,7 +205,7 @@ describe.skipIf(!hasPostgres)('a ledger that is not there yet', () => {
 
 // Only a platform without Postgres leaves them out, and the run says so.
 describe.skipIf(!hasPostgres)('opening what is no ledger', () => {
-  it('refuses a schema in which tables of ours belong to somebody else, and leaves it as it is', async () => {
+  it('refuses a schema in which tables of ours belong to another role, and leaves it as it is', async () => {
     for (const table of [
       'event (id int8)',
       'ledger (account text, amount int8)',
@@ -223,7 +223,7 @@ describe.skipIf(!hasPostgres)('opening what is no ledger', () => {
     }
   })
 
-  it('stands beside tables of others that are called otherwise', async () => {
+  it('works beside tables of others with other names', async () => {
     const schema = freshSchema()
     await rowsOf(`create schema ${schema}`)
     await rowsOf(`create table ${schema}.customer (name text)`)

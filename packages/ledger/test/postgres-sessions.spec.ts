@@ -50,7 +50,7 @@ describe.skipIf(!hasPostgres)('sessions in a ledger in Postgres', () => {
     await expect(keeps(bed())).resolves.toBeUndefined()
   })
 
-  it('a history that is taken away while a run that stands after it is appended is written anew', async () => {
+  it('a history that is taken away while a run that follows it is appended is written anew', async () => {
     const schema = freshSchema()
     const ledger = openLedger(schema)
     const begun = vi.spyOn(PostgresHistories.prototype, 'begun')

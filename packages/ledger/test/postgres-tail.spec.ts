@@ -37,7 +37,7 @@ async function runsBehind(
 
 // Only a platform without Postgres leaves them out, and the run says so.
 describe.skipIf(!hasPostgres)('a tail in Postgres', () => {
-  it('yields nothing that a transaction under way may still stand in front of, so that nothing is missed', async () => {
+  it('yields nothing that a transaction under way may still come before, so that nothing is missed', async () => {
     const schema = freshSchema()
     const ledger = openLedger(schema)
     await start(ledger, third)
@@ -82,7 +82,7 @@ describe.skipIf(!hasPostgres)('a tail in Postgres', () => {
     await expect(late).rejects.toThrow(/carries its own transaction, behind that of the event before it/)
   })
 
-  it('continues by itself when the transaction that it waited for is undone, of which nobody tells', async () => {
+  it('continues when the transaction that it waited for is undone, without a notification', async () => {
     const schema = freshSchema()
     const ledger = openLedger(schema, { pollIntervalMs: never })
     await ledger.head(first)

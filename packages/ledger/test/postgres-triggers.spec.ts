@@ -6,7 +6,7 @@ import { freshSchema, hasPostgres, openLedger, rowsOf, withClient } from './supp
 import { allVerifiedIn, recordedSchema } from './support/postgres-recorded.ts'
 
 // Only a platform without Postgres leaves them out, and the run says so.
-describe.skipIf(!hasPostgres)('verify on a schema in Postgres whose rules somebody has changed', () => {
+describe.skipIf(!hasPostgres)('verify on a schema in Postgres whose rules were changed', () => {
   const rules: readonly (readonly [string, string, string, string])[] = [
     ['a rule that was removed', 'drop trigger event_stays on event', 'trigger event.event_stays', 'missing'],
     [

@@ -146,7 +146,7 @@ describe.skipIf(!hasPostgres)('verify on a sound ledger in Postgres', () => {
 })
 
 // Only a platform without Postgres leaves them out, and the run says so.
-describe.skipIf(!hasPostgres)('verify on a ledger in Postgres that somebody has changed', () => {
+describe.skipIf(!hasPostgres)('verify on a ledger in Postgres that was tampered with', () => {
   let record: RecordedSchema
   beforeAll(async () => {
     record = await recordedSchema()

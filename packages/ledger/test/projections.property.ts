@@ -21,7 +21,7 @@ describe('projections', () => {
   })
   afterAll(() => rmSync(folder, { recursive: true }))
 
-  it('tell what the events say, however the ledger grew and whoever brought them up to date', async () => {
+  it('tell what the events say, however the ledger grew and whichever process updated them', async () => {
     await fc.assert(
       fc.asyncProperty(story, async (told) => {
         const path = join(folder, `${++files}.db`)

@@ -44,7 +44,7 @@ describe('projections in a SQLite file', () => {
     await expect(holds(bed())).resolves.toBeUndefined()
   })
 
-  it('keep nobody waiting who writes, and are done without where they would have to wait for long', async () => {
+  it('keep no writer waiting, and are done without where they would have to wait for long', async () => {
     const path = temporaryFile()
     const ledger = sqliteLedger(path)
     onTestFinished(() => ledger.close())

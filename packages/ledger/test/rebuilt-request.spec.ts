@@ -81,7 +81,7 @@ describe('the request of a state', () => {
     expect([first > second, second > 0, last > second]).toEqual([true, true, true])
   })
 
-  it('is what a call would carry where none is due: the definition in force, and the transcript with stand-ins', async () => {
+  it('is what a call would carry where none is due: the definition in force, and the transcript with placeholders', async () => {
     const { moments } = await record([looks, answers])
     const collected = moments.find(({ event }) => event.type === 'tool_requests_collected')!.state
     const { model, request, requestDigest } = rebuiltRequest(collected)

@@ -31,7 +31,7 @@ function withKinds(original: Json, value: Json): Json {
   return Object.fromEntries(fields)
 }
 
-it('leaves of each event its facts, and not one text of those that somebody said', () => {
+it('leaves of each event its facts, and no text of its content', () => {
   const runId = sampleRunId(1)
   const events = stamped(runId, Object.values(everyFact(runId)))
   const left = events.map((event) => {

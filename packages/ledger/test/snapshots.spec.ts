@@ -161,7 +161,7 @@ describe('a snapshot that is not as it was written', () => {
     },
   )
 
-  it('is not used for a history that somebody has rewritten, chain and all', async () => {
+  it('is not used for a history that was rewritten, chain and all', async () => {
     const { path, runId } = longLedger()
     const first = sqliteLedger(path)
     await foldTo(first, runId)
@@ -193,7 +193,7 @@ describe('what is taken away', () => {
     expect(snapshotsIn(path)).toEqual([])
   })
 
-  it('can be all that was said about somebody: of such runs there are no snapshots', async () => {
+  it('can be all that was said about a person: of such runs there are no snapshots', async () => {
     const { path, runId } = await recordedIn(temporaryFile(), { subject: 'ann' })
     const ledger = open(path)
     const { fromSeq } = (await foldTo(ledger, runId), await foldingFrom(ledger, runId))

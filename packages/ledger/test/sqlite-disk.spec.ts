@@ -135,7 +135,7 @@ describe.skipIf(process.platform === 'win32')('a file that is taken away while t
     expect(await append(1)).toEqual({ seq: 2, epoch: 1 })
   })
 
-  it('is missed too where another stands in its place, which stays as it is', async () => {
+  it('is missed too where another is in its place, which stays as it is', async () => {
     const [path, other] = [temporaryFile(), temporaryFile()]
     await (await started(other, 2)).close()
     const ledger = await started(path, 1)
@@ -147,7 +147,7 @@ describe.skipIf(process.platform === 'win32')('a file that is taken away while t
     expect(await seqs(reopened)).toEqual([1, 2])
   })
 
-  it('is brought up to date where it was its log: what was acknowledged stands in the file', async () => {
+  it('is brought up to date where it was its log: what was acknowledged is in the file', async () => {
     const path = temporaryFile()
     const ledger = await started(path, 5)
     rmSync(`${path}-wal`)
@@ -162,7 +162,7 @@ describe.skipIf(process.platform === 'win32')('a file that is taken away while t
 })
 
 describe('a log that cannot be read', () => {
-  it('is damage that is told, to whoever has not read it before', async () => {
+  it('is damage that is reported, to a reader that has not read it before', async () => {
     const path = temporaryFile()
     const ledger = await started(path, 40)
     truncateSync(`${path}-wal`, Math.floor(statSync(`${path}-wal`).size / 2))

@@ -172,7 +172,7 @@ describe('what many runs write at once', () => {
     expect((await Array.fromAsync(ledger.find())).map(({ runId }) => runId)).toEqual([lost, other])
   })
 
-  it('is written although somebody does nothing but read until it is', async () => {
+  it('is written although a process does nothing but read until it is', async () => {
     const ledger = ledgerIn(temporaryFile())
     const append = ledger.append(
       sampleRunId(1),
@@ -186,7 +186,7 @@ describe('what many runs write at once', () => {
     await append
   })
 
-  it('is written before the ledger closes, whoever still waits for company', async () => {
+  it('is written before the ledger closes, even if its group could still grow', async () => {
     const path = temporaryFile()
     const ledger = sqliteLedger(path)
     await ledger.head(sampleRunId(1))
@@ -206,7 +206,7 @@ describe('what many runs write at once', () => {
 
 describe('a group that meets a full disk', () => {
   it.each([
-    ['in a statement that is undone by itself', 4],
+    ['in a statement that is undone alone', 4],
     ['in one that ends the whole transaction', 1],
   ])('loses only the append that does not fit, %s', async (_where, events) => {
     const { database, store } = await openStore()

@@ -46,7 +46,7 @@ describe.each(olderVersions)('a ledger file of schema version %d', (version) => 
     expect(withRaw(path, (database) => database.pragma('user_version', { simple: true }))).toBe(schemaVersion)
   })
 
-  it('is left as it is by one who only reads, who is told what brings it up to date', async () => {
+  it('is left as it is by a reader, which learns what brings it up to date', async () => {
     const { path } = await older()
     const before = filesBeside(path)
     expect(() => sqliteLedger(path, { readOnly: true })).toThrow(LedgerUnavailableError)

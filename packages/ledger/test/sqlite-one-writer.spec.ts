@@ -196,7 +196,7 @@ describe('the ledgers of one process', () => {
 })
 
 describe('the file beside a ledger', () => {
-  it('is there while somebody writes, and goes with the last ledger that is closed', async () => {
+  it('is there while a process writes, and goes with the last ledger that is closed', async () => {
     const path = temporaryFile()
     const ledger = sqliteLedger(path)
     expect(existsSync(`${path}-writer`)).toBe(false)
@@ -251,7 +251,7 @@ describe('the file beside a ledger', () => {
     )
   })
 
-  it('says whether somebody writes', async () => {
+  it('says whether a process writes', async () => {
     const path = temporaryFile()
     const writer = await writerProcess(path)
     expect(hasWriter(path)).toBeUndefined()

@@ -42,7 +42,7 @@ async function filled(ledger: Ledger, events: readonly RuntimeEvent[]): Promise<
 describe('an event of an older version', () => {
   const today = { v: 1, message: sampleMessage('Hello there'), kept: [1] }
 
-  it('goes through every upcaster of its type, and keeps its envelope and what nobody knows', () => {
+  it('goes through every upcaster of its type, and keeps its envelope and unknown fields', () => {
     for (const v of [-1, 0] as const) {
       const older = olderRun(v)[1] as RuntimeEvent
       const { at, seq, epoch, turn } = older

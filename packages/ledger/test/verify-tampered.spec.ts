@@ -113,7 +113,7 @@ async function brokenBy(
   return { broken: verdict.broken, seq, last, verdict }
 }
 
-describe('verify on a ledger that somebody has changed', () => {
+describe('verify on a ledger that was tampered with', () => {
   it.each(Object.entries(columns))('knows every column of %s', async (table, changed) => {
     const { path } = await recorded()
     const names = withRaw(path, (database) =>

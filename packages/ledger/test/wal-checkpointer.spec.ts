@@ -118,7 +118,7 @@ describe('the log of a ledger', () => {
     expect(store.head(run)?.seq).toBe(written())
   })
 
-  it('grows on under somebody who reads for long, keeps appends waiting no more than a tenth of a second now and then, and is cut when they are done', async () => {
+  it('grows on under a process that reads for long, keeps appends waiting no more than a tenth of a second now and then, and is cut when they are done', async () => {
     const { path, database, clock, append } = await kept()
     await append(1)
     const end = reading(path)
@@ -138,7 +138,7 @@ describe('the log of a ledger', () => {
     expect([logBytes(path), clock.pending]).toEqual([0, 0])
   })
 
-  it('loses nothing to being cut, whoever reads meanwhile', async () => {
+  it('loses nothing to being cut, whichever process reads meanwhile', async () => {
     const { path, append, written, store } = await kept()
     const end = reading(path)
     await append(40)
@@ -152,7 +152,7 @@ describe('the log of a ledger', () => {
     expect(other.head(run)?.seq).toBe(written())
   })
 
-  it('is left alone within a transaction of somebody else, and cut at the next moment of rest', async () => {
+  it('is left alone within a transaction of another process, and cut at the next moment of rest', async () => {
     const { path, clock, append } = await kept()
     await append(2)
     const other = connection(path)

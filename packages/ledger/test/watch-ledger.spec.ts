@@ -86,7 +86,7 @@ describe.each(pairs)('watching every run of a ledger %s', (_where, open) => {
     expect(await lastValueFrom(watchLedger(reader).pipe(toArray()))).toEqual([])
   })
 
-  it('stops listening when nobody watches any more', async () => {
+  it('stops listening after its last subscriber leaves', async () => {
     const [writer, reader] = open()
     await append(writer, run, 1)
     const seen: TailedEvent[] = []
@@ -110,7 +110,7 @@ describe('a cursor of a file', () => {
     await expect(goesOnBehindDropped(sqlite(temporaryFile()))).resolves.toBeUndefined()
   })
 
-  it('is refused where an older copy was restored and other events stand at its place, instead of leaving them out', async () => {
+  it('is refused where an older copy was restored and other events are at its place, instead of leaving them out', async () => {
     const [path, copy] = [temporaryFile(), temporaryFile()]
     const before = sqliteLedger(path)
     await append(before, run, 1)

@@ -75,7 +75,7 @@ describe.each(pairs)('watching a ledger %s', (_where, open) => {
     await expect(firstValueFrom(watch(reader, missing))).rejects.toThrow(/is not in this ledger/)
   })
 
-  it('stops listening when nobody watches any more', async () => {
+  it('stops listening after its last subscriber leaves', async () => {
     const [writer, reader] = open()
     await append(writer, 0, 2)
     const seen: number[] = []

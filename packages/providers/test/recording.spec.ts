@@ -107,7 +107,7 @@ describe.each(adapters)('the bytes of $name', ({ rich: bytes, answer, model }) =
     expect(again.signals).toEqual(signals)
   })
 
-  it('never came where no server listened, and do not come again', async () => {
+  it('do not come again where no server listened', async () => {
     const file = newFile()
     const outcome = await collect(model(nowhere, recordingFetch(file)))
     expect(outcome.failure).toMatchObject({ class: 'network' })

@@ -83,7 +83,7 @@ describe('a run that had a context', () => {
     expect(divergence?.recorded?.type).toBe('tool_requests_collected')
   })
 
-  it('says in its record what its instructions were made into, for whoever reads it', async () => {
+  it('records what its instructions were made into', async () => {
     const { ledger, runId } = await played()
     const told: string[] = []
     for await (const event of ledger.read(runId)) {

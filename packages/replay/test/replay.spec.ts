@@ -117,7 +117,7 @@ describe('a run driven again by code that has changed since', () => {
     expect(leftOut.slice(0, 3)).toEqual([expect.any(String), expect.any(String), expect.any(String)])
   })
 
-  it('comes out the same with settings of its own, which stand in its first event', async () => {
+  it('comes out the same with settings of its own, which its first event records', async () => {
     const ledger = memoryLedger()
     const modelSettings = { seed: 7, providerOptions: { acme: { tier: 'flex' } } }
     const runId = await record(buyer({ modelSettings: { temperature: 0 } }), { ledger, modelSettings })

@@ -80,7 +80,7 @@ describe.each(Object.entries(forecast))('an input that does not fit a schema of 
     ])
   })
 
-  it('is told which keys are missing', async () => {
+  it('says which keys are missing', async () => {
     expect(await explanation(schema, {})).toEqual([
       '- city: missing, expected string',
       '- unit: missing, expected one of "c", "f"',

@@ -144,8 +144,8 @@ describe('reconcile', () => {
       { state: 'done', outcome: 'success', content: [{ type: 'text', text: 'paid' }] },
     ],
     ['a call that did not happen', () => ({ happened: false }), { state: 'not_done' }],
-    ['nobody knows', () => 'unknown', { state: 'unknown' }],
-    ['an answer that is none', () => undefined, { state: 'unknown' }],
+    ['it is unknown', () => 'unknown', { state: 'unknown' }],
+    ['an answer that is not one', () => undefined, { state: 'unknown' }],
     ['an answer of another shape', () => ({ happened: 'yes' }), { state: 'unknown' }],
     [
       'a throw',

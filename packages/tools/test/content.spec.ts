@@ -207,7 +207,7 @@ describe('makers of parts', () => {
       /Did you mean detail\?/,
     ],
     [
-      'a detail that is none',
+      'a detail that is not one',
       () => image({ mediaType: 'image/png', data: 'aGk=', detail: 'hihg' } as never),
       /detail is 'hihg'.*Did you mean 'high'\?/,
     ],

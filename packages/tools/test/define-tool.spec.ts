@@ -128,7 +128,7 @@ describe('defineTool', () => {
     ['a timeout that is not a number', { timeoutMs: Number.NaN }, /timeoutMs/],
     ['a timeout past what timers take', { timeoutMs: 2 ** 31 }, /timeoutMs/],
     [
-      'an approval that is none',
+      'an approval that is not one',
       { approval: 'sometimes' },
       /approval is a text; expected 'always', 'never' or a function of the input/,
     ],
@@ -170,7 +170,7 @@ describe('defineTool', () => {
       /\(acme\) gives no JSON Schema.*acme's own converter.*or give a plain JSON Schema/,
     ],
     [
-      'a pattern that is none',
+      'a pattern that is not one',
       { input: { type: 'object', properties: { a: { pattern: '(' } } } },
       /"\(" is no regular expression/,
     ],

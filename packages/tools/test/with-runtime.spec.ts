@@ -126,7 +126,7 @@ describe('tools in a run', () => {
     expect(reason).toMatchObject({ name: 'AbortError', message: 'The tool took too long.' })
   })
 
-  it('are told to stop when the run is cancelled, and what they have by then is kept', async () => {
+  it('get the signal to stop when the run is cancelled, and what they have by then is kept', async () => {
     const half = defineTool({
       name: 'half',
       description: 'Does what it can.',

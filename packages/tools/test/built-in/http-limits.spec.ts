@@ -35,7 +35,7 @@ const say = (body: string | Buffer, headers: Record<string, string> = {}, status
 }
 
 describe('an answer that does not come', () => {
-  it('is told by its reason', async () => {
+  it('is reported by its reason', async () => {
     const closed = await loopbackServer(say(''))
     await closed.close()
     expect(await answer(closed.origin, { allow: [closed.place] })).toBe(
@@ -51,7 +51,7 @@ describe('an answer that does not come', () => {
     )
   })
 
-  it('is told where its body breaks off, and where it is packed wrongly', async () => {
+  it('is reported where its body breaks off, and where it is packed wrongly', async () => {
     const broken = await serve((_request, response) => {
       response.writeHead(200, { 'content-length': '100' }).write('half')
       setImmediate(() => response.destroy())
