@@ -15,16 +15,21 @@ if (!Number.isSafeInteger(testSeed)) {
 /** Whether each property prints its seed before its first try, so that a run that does not end can be run again. */
 const printsSeeds = given !== undefined || process.env['TALLYSTICK_RUNS'] !== undefined
 
+/** Prints without the console, which some tests require to stay empty. */
+function print(line: string): void {
+  process.stderr.write(`${line}\n`)
+}
+
 fc.configureGlobal({
   /** fast-check reads it once for each property. */
   get seed(): number {
-    if (printsSeeds) console.log(`seed ${testSeed}; again with TALLYSTICK_SEED=${testSeed}`)
+    if (printsSeeds) print(`seed ${testSeed}; again with TALLYSTICK_SEED=${testSeed}`)
     return testSeed
   },
   ...(printsSeeds && {
     reporter: (details) => {
       if (details.failed) throw new Error(fc.defaultReportMessage(details), { cause: details.errorInstance })
-      console.log(`seed ${details.seed}: ${details.numRuns} tries passed`)
+      print(`seed ${details.seed}: ${details.numRuns} tries passed`)
     },
   }),
 })
