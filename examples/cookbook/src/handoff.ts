@@ -53,7 +53,7 @@ const offered = frontDeskModel.requests[0]?.tools.map(({ name }) => name)
 assert.deepEqual(offered, ['transfer_to_billing', 'transfer_to_support_team'])
 assert.match(JSON.stringify(billingModel.requests[0]?.messages), /User: Why is my bill so high\?/)
 
-// The next run of the session knows what billing said. It ends at once: whoever started it continues.
+// The next run of the session knows what billing said. It ends at once: its caller continues.
 const next = await runtime.run(frontDesk, 'Get me a person.', { sessionId: 'customer 2207' }).result
 assert.equal(`${next.reason}: ${next.detail}`, 'handed_back: Support team')
 assert.match(JSON.stringify(frontDeskModel.requests[1]?.messages), /40 euros/)

@@ -1,5 +1,5 @@
-// A process that dies leaves its run unfinished, and with it the session: who meets that is told which run it is, that
-// nobody drives it, and what takes it further; and nobody waits for it for ever.
+// A process that dies leaves its run unfinished, and with it the session. The next caller gets an error that names the
+// run, says that no process drives it and what continues it. No caller waits for it for ever.
 import { describe, expect, it } from 'vitest'
 import {
   agentTool,

@@ -45,7 +45,7 @@ describe.skipIf(!hasPostgres)('a tail in Postgres', () => {
     const held = await openTransaction(schema)
     await held.start(schema, first, [everyFact(first).run_started])
     await start(ledger, second)
-    // The second stands, with the greater pos and xid. Whoever saw it now would continue after it, and miss the first.
+    // The second is committed, with the greater pos and xid. A reader that got it now would continue after it, and miss the first.
     const seen = await Array.fromAsync(ledger.tail())
     expect(await Array.fromAsync(ledger.read(second))).toHaveLength(1)
     expect(seen.map(({ event }) => event.runId)).toEqual([third])

@@ -242,7 +242,7 @@ function asking(input: JsonObject): Model {
   }
 }
 
-/** A run that waits for a person, with an event after it that nobody knows yet. */
+/** A run that waits for a person, with an event of an unknown type after it. */
 async function futureRun(
   ledger: Ledger,
   change: object,

@@ -53,7 +53,7 @@ function delta(runId: RunId, text: string): Fact {
   return { ...everyFact(runId).assistant_text_delta, text }
 }
 
-/** Appends to runs that it shares with others what nobody else says. An append that is in doubt is asked for again. */
+/** Appends events of its own to runs that it shares with other processes. It repeats an append that is in doubt. */
 async function write(): Promise<void> {
   const [name, runs, before] = JSON.parse(argument) as [string, number, number]
   deaths = before

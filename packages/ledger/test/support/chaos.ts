@@ -74,7 +74,7 @@ const marker = sampleRunId(99)
 
 /**
  * Several processes append to shared runs, one follows all of them, and the server is killed again and again, and now and
- * then one of the processes too. Nobody opens a ledger anew: whoever lives on continues by itself.
+ * then one of the processes too. No process opens a ledger anew: each that is alive continues after the server is back.
  */
 export async function runChaos(server: MortalServer, options: ChaosOptions): Promise<ChaosReport> {
   const { writers, runs, random, goesOn } = options

@@ -5,8 +5,8 @@ import { firstValueFrom, take, toArray } from 'rxjs'
 import { expect } from 'vitest'
 
 /**
- * A tail continues after the cursors of a run that was dropped, on record, and yields what is left: nobody who follows a
- * ledger is stopped by its rules of retention.
+ * A tail continues after the cursors of a run that was dropped, on record, and yields what is left: retention stops no
+ * reader of a ledger.
  */
 export async function goesOnBehindDropped(ledger: Ledger): Promise<void> {
   const [gone, stays, unknown] = [1, 2, 3].map(sampleRunId) as [RunId, RunId, RunId]

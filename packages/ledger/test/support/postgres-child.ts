@@ -34,7 +34,7 @@ async function takeOver(): Promise<Head> {
   return await append(run, { seq: 0, epoch: 1 }, [everyFact(run).run_started], 'barrier')
 }
 
-/** Appends to shared runs what nobody else says, each time after the head that it last saw. */
+/** Appends events of its own to shared runs, each time after the head that it last saw. */
 async function contend(): Promise<void> {
   const [name, runs, appends] = JSON.parse(argument) as [string, number, number]
   const heads = new Map<RunId, Head>()

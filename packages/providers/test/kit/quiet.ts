@@ -15,7 +15,7 @@ export function forbidConsole(): void {
   afterAll(() => spies.forEach((spy) => spy.mockRestore()))
 }
 
-/** Fails each test of the file after which a rejection was left that nobody handled. */
+/** Fails each test of the file that leaves an unhandled rejection. */
 export function forbidUnhandledRejections(): void {
   const reasons: unknown[] = []
   const keep = (reason: unknown): void => void reasons.push(reason)

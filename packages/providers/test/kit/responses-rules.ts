@@ -102,7 +102,7 @@ function checkReasoning(body: Loose, rule: Rule): void {
   })
 }
 
-/** Every call is answered once, in its own kind, after it; and nothing is answered that nobody asked. */
+/** Every call is followed by one answer of its own kind, and every answer follows its call. */
 function checkCalls(input: Loose[], kept: Kept, rule: Rule): void {
   const open = new Map<string, string>((kept.calls ?? []).map((id) => [id, 'any']))
   const known = new Set(open.keys())
